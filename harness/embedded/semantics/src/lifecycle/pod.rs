@@ -7,6 +7,7 @@
 use serde_json::{Value, json};
 
 use super::strategy::Strategy;
+use super::warnings::apparmor;
 use super::{Context, meta, podspec};
 use crate::cause::Cause;
 use crate::kinds::Kind;
@@ -51,6 +52,7 @@ impl Strategy for Pod {
 
     fn prepare_create(&self, object: &mut Value, _cx: &mut Context<'_>) {
         admit(object);
+        apparmor::fill_fields(object);
         object.put("metadata.generation", 1);
         let class = podspec::quality_of_service(object.at("spec"));
         object.put("status", json!({"phase": "Pending", "qosClass": class}));
@@ -65,6 +67,7 @@ impl Strategy for Pod {
 
     fn validate_create(&self, object: &Value, _cx: &Context<'_>) -> Vec<Cause> {
         let mut causes = podspec::validate(object.at("spec"), "spec");
+        causes.extend(apparmor::contradictions(object));
         if !object.list("spec.ephemeralContainers").is_empty() {
             causes.push(Cause::forbidden("spec.ephemeralContainers", "cannot be set on create"));
         }
@@ -83,6 +86,7 @@ impl Strategy for Pod {
                 new.put("metadata.ownerReferences", old.at("metadata.ownerReferences").clone());
                 let class = old.at("status.qosClass").clone();
                 new.put_default("status.qosClass", class);
+                keep_observed_generations(old, new);
             }
             Some(_) => {}
             None => {
@@ -118,6 +122,21 @@ impl Strategy for Pod {
     }
 }
 
+/// A status that does not say which generation it is about is about the one that the status before it was about.
+fn keep_observed_generations(old: &Value, new: &mut Value) {
+    if old.int("status.observedGeneration") != 0 {
+        new.put_default("status.observedGeneration", old.int("status.observedGeneration"));
+    }
+    let mut known: Vec<&Value> = old.list("status.conditions").iter().collect();
+    for condition in new.items("status.conditions") {
+        let Some(at) = known.iter().position(|one| one.text("type") == condition.text("type")) else { continue };
+        let before = known.remove(at).int("observedGeneration");
+        if before != 0 {
+            condition.put_default("observedGeneration", before);
+        }
+    }
+}
+
 /// What the admission plugins set that need nothing but the Pod.
 fn admit(pod: &mut Value) {
     if pod.text("spec.serviceAccountName").is_empty() {
@@ -135,6 +154,12 @@ fn admit(pod: &mut Value) {
     if !pod.has("spec.preemptionPolicy") {
         pod.put("spec.preemptionPolicy", "PreemptLowerPriority");
     }
+    tolerate_unready_nodes(pod);
+}
+
+/// Every Pod tolerates for a while that its node is not ready or not reachable, unless it says for how long: what the
+/// admission plugin `DefaultTolerationSeconds` sees to, with each write of a Pod.
+pub fn tolerate_unready_nodes(pod: &mut Value) {
     let mut tolerations = pod.list("spec.tolerations").to_vec();
     for key in ["node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"] {
         let tolerated = tolerations.iter().any(|toleration| {
