@@ -2,6 +2,7 @@
 //!
 //! Source of the order: `k8s.io/apiserver/pkg/registry/rest/{create,update}.go` and `registry/generic/registry`.
 
+mod autoscaler;
 mod context;
 mod custom;
 mod definition;
@@ -25,6 +26,7 @@ mod workload;
 
 use serde_json::Value;
 
+pub use autoscaler::{autoscaler_from_v1, autoscaler_to_v1};
 pub use context::Context;
 pub use event::{event_from_core, event_to_core};
 pub use meta::place;

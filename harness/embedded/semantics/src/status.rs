@@ -332,6 +332,11 @@ pub fn internal(message: &str) -> Status {
         .caused_by("", message, "")
 }
 
+/// Something behind the server cannot be reached.
+pub fn unavailable(message: &str) -> Status {
+    Status::failure(503, "ServiceUnavailable", message)
+}
+
 /// An error of the server's own code that carries no reason, as for a watch at an unreadable resourceVersion.
 pub fn unexplained(message: impl Into<String>) -> Status {
     Status::failure(500, "", message)

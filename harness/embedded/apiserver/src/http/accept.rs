@@ -64,23 +64,26 @@ pub(crate) struct Form {
     pub pretty: bool,
     /// What of an object stands in its row, where a table is written.
     pub(crate) include: Include,
+    /// Whether the client takes the answer compressed.
+    pub(crate) gzip: bool,
 }
 
 impl Form {
     /// The form as the parameters of the request, and who asks, make it more exact.
     #[must_use]
-    pub(crate) fn refined(self, query: &Query, user_agent: &str) -> Self {
+    pub(crate) fn refined(self, query: &Query, user_agent: &str, accept_encoding: &str) -> Self {
+        let gzip = accept_encoding.split(',').any(|coding| coding.trim() == "gzip");
         let pretty = match query.get("pretty") {
             Some(text) => matches!(text, "1" | "t" | "T" | "true" | "TRUE" | "True"),
             None => ["curl", "Wget", "Mozilla/5.0"].iter().any(|human| user_agent.starts_with(human)),
         };
         let include = query.get("includeObject").and_then(Include::parse).unwrap_or_default();
-        Self { pretty, include, ..self }
+        Self { pretty, include, gzip, ..self }
     }
 
     /// JSON of the object itself.
     pub(crate) const PLAIN: Self =
-        Self { encoding: Encoding::Json, shape: Shape::Object, pretty: false, include: Include::Metadata };
+        Self { encoding: Encoding::Json, shape: Shape::Object, pretty: false, include: Include::Metadata, gzip: false };
 }
 
 /// One clause of an `Accept` header.

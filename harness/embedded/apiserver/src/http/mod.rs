@@ -6,6 +6,7 @@ pub(crate) mod body;
 pub(crate) mod call;
 mod closing;
 pub(crate) mod encode;
+mod gzip;
 mod handle;
 pub(crate) mod listener;
 pub(crate) mod partial;

@@ -8,7 +8,7 @@ use serde::de::IgnoredAny;
 use serde_json::{Deserializer, Value};
 
 use super::accept::{Encoding, Form};
-use crate::api::is_stored_form;
+use crate::api::{is_stored_form, is_stored_metadata};
 use crate::store::Record;
 
 /// What stands before the metadata in the text of a built-in kind.
@@ -62,7 +62,7 @@ pub(crate) fn list<'a>(
     form: Form,
 ) -> Result<Option<Bytes>, Status> {
     match form.encoding {
-        Encoding::Json if !form.pretty => Ok(Some(json_list(records, list_metadata))),
+        Encoding::Json if !form.pretty && is_stored_metadata(kind) => Ok(Some(json_list(records, list_metadata))),
         Encoding::Protobuf if is_stored_form(kind) => {
             let items = records.map(|record| fields(kind, record)).collect::<Result<Vec<Bytes>, Status>>()?;
             let items = items.iter().map(Bytes::as_ref);

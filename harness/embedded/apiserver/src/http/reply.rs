@@ -11,8 +11,8 @@ use http_body_util::{BodyExt as _, Full};
 use serde_json::{Value, json};
 
 use super::accept::{Encoding, Form, Shape};
-use super::{encode, partial, rows};
-use crate::api::{Written, from_stored, is_stored_form, with_type};
+use super::{encode, gzip, partial, rows};
+use crate::api::{Written, from_stored, is_stored_form, is_stored_metadata, with_type};
 use crate::store::Record;
 
 /// The body of every response.
@@ -100,11 +100,16 @@ impl Reply {
     /// The response in the form agreed on.
     #[must_use]
     pub(crate) fn into_response(self, form: Form) -> Response<Body> {
+        let mut compressed = false;
         let (media_type, body) = match self.content {
             Content::Stream(media_type, body) => (media_type, body),
             Content::Text(media_type, text) => (media_type.to_owned(), full(text)),
             content => match encoded(content, form) {
-                Ok((encoding, bytes)) => (encoding.media_type().to_owned(), full(bytes)),
+                Ok((encoding, bytes)) => {
+                    let small = form.gzip.then(|| gzip::compressed(&bytes)).flatten();
+                    compressed = small.is_some();
+                    (encoding.media_type().to_owned(), full(small.unwrap_or(bytes)))
+                }
                 Err(status) => return refusal(&status, Form::PLAIN),
             },
         };
@@ -113,6 +118,10 @@ impl Reply {
         let headers = response.headers_mut();
         if let Ok(value) = HeaderValue::from_str(&media_type) {
             headers.insert(header::CONTENT_TYPE, value);
+        }
+        if compressed {
+            headers.insert(header::CONTENT_ENCODING, HeaderValue::from_static("gzip"));
+            headers.insert(header::VARY, HeaderValue::from_static("Accept-Encoding"));
         }
         for warning in self.warnings {
             let text = warning.replace('\\', "\\\\").replace('"', "\\\"");
@@ -169,7 +178,7 @@ fn encoded(content: Content, form: Form) -> Result<(Encoding, Bytes), Status> {
             encode::protobuf_list(kind, &records, &metadata)?
         }
         (Content::List(kind, records, metadata), Shape::Table)
-            if form.encoding == Encoding::Json && !form.pretty =>
+            if form.encoding == Encoding::Json && !form.pretty && is_stored_metadata(kind) =>
         {
             rows::list(kind, records.iter().map(Arc::as_ref), &metadata, form.include)
         }

@@ -65,7 +65,7 @@ async fn no_request_takes_more_than_its_share() {
         )
         .await;
     assert_eq!(made.status, 201, "{}", made.text);
-    let rule = json!({"verbs": ["get"], "apiGroups": [""], "resources": ["nodes"], "resourceNames": ["y".repeat(2 << 20)]});
+    let rule = json!({"verbs": ["get"], "apiGroups": [""], "resources": ["nodes"], "resourceNames": ["y".repeat(800 << 10)]});
     let more = json!([{"op": "add", "path": "/rules/-", "value": rule}]).to_string();
     let role = format!("{roles}/r");
     let grow = || cluster.send("PATCH", &role, "application/json-patch+json", more.clone());

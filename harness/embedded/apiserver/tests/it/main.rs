@@ -13,6 +13,7 @@ mod logs;
 mod names;
 mod objects;
 mod protobuf;
+mod surface;
 mod transcripts;
 mod watches;
 mod writes;

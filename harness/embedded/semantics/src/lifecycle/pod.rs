@@ -4,6 +4,8 @@
 //! the admission plugins `Priority` and `DefaultTolerationSeconds`. The plugin `ServiceAccount` needs the account: its
 //! part without one is done here, [`mount_token`] is the other.
 
+mod part;
+
 use serde_json::{Value, json};
 
 use super::strategy::Strategy;
@@ -88,6 +90,7 @@ impl Strategy for Pod {
                 new.put_default("status.qosClass", class);
                 keep_observed_generations(old, new);
             }
+            Some(part @ ("ephemeralcontainers" | "resize")) => part::prepare(part, old, new),
             Some(_) => {}
             None => {
                 new.put("status", old.at("status").clone());
@@ -111,6 +114,7 @@ impl Strategy for Pod {
             Some("status") => {
                 causes.extend(meta::immutable(old, new, "status.qosClass"));
             }
+            Some(part @ ("ephemeralcontainers" | "resize")) => causes.extend(part::validate(part, old, new)),
             Some(_) => {}
             None => {
                 causes.extend(meta::created(kind, new));

@@ -82,7 +82,10 @@ pub fn deprecation(kind: &'static Kind) -> Option<&'static str> {
     if let Some(custom) = &kind.custom {
         return custom.deprecation.as_deref();
     }
-    let endpoints = kind.group.is_empty() && kind.kind == "Endpoints";
+    if kind.is("", "ComponentStatus") {
+        return Some("v1 ComponentStatus is deprecated in v1.19+");
+    }
+    let endpoints = kind.is("", "Endpoints");
     endpoints.then_some("v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice")
 }
 
