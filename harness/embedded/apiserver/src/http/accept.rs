@@ -148,6 +148,15 @@ pub(crate) fn negotiate(header: Option<&str>, has_protobuf: impl Fn() -> bool) -
     None
 }
 
+/// Whether a header names a media type that the server has, in whatever form.
+#[must_use]
+pub(crate) fn knows_a_media_type(header: &str) -> bool {
+    let known = |clause: &Clause<'_>| {
+        Encoding::ALL.iter().any(|encoding| accepts(&clause.media, encoding.media_type()))
+    };
+    clauses(header).iter().any(known)
+}
+
 /// The encoding in which discovery is wanted in the aggregated form; `None` where the plain form is wanted.
 #[must_use]
 pub(crate) fn aggregated(header: Option<&str>) -> Option<Encoding> {

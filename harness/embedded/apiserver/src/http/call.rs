@@ -11,7 +11,7 @@ use http::header::HeaderName;
 use http::{HeaderMap, Method, header};
 use serde_json::Value;
 
-use super::accept::Form;
+use super::accept::{self, Encoding, Form};
 use super::body;
 use super::query::Query;
 use super::reply;
@@ -77,7 +77,23 @@ impl Call {
     ///
     /// 406 if the client takes none that there is.
     pub(crate) fn form(&self) -> Result<Form, Status> {
-        self.form.ok_or_else(reply::not_acceptable)
+        self.form.ok_or_else(|| self.not_acceptable())
+    }
+
+    /// The answer where the client takes nothing that there is: a router says so where no media type is one of those of the
+    /// path, and whoever answers where only the form behind it is unknown. Custom resources have no router.
+    fn not_acceptable(&self) -> Status {
+        let attributes = self.attributes();
+        let kind = self.api.kind(&attributes.group, &self.target.version, &attributes.resource);
+        let accepted = text_header(&self.headers, &header::ACCEPT);
+        if kind.is_some_and(|kind| kind.custom.is_some()) || accept::knows_a_media_type(accepted) {
+            return reply::not_acceptable();
+        }
+        let streams = ["application/json;stream=watch", "application/vnd.kubernetes.protobuf;stream=watch"];
+        let listed = matches!(attributes.verb.as_str(), "list" | "watch");
+        let media = Encoding::ALL.map(Encoding::media_type).into_iter();
+        let available: Vec<&str> = media.chain(streams.into_iter().filter(|_| listed)).collect();
+        status::not_acceptable_here(&available)
     }
 
     /// Whether nothing shall be kept; `options` is what the parameters of this verb are called.

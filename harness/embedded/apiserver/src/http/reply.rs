@@ -211,7 +211,9 @@ fn json_list(kind: &'static Kind, records: &[Arc<Record>], metadata: &Value) -> 
         if at > 0 {
             bytes.extend_from_slice(b",");
         }
-        bytes.extend_from_slice(&encode::bare(kind, record));
+        // Custom resources say what they are in lists, too.
+        let item = if kind.custom.is_some() { encode::json(kind, record) } else { encode::bare(kind, record) };
+        bytes.extend_from_slice(&item);
     }
     bytes.extend_from_slice(b"]}\n");
     bytes.freeze()
@@ -223,7 +225,8 @@ fn list(kind: &'static Kind, items: Vec<Value>, metadata: Value, form: Form) -> 
         Shape::Object | Shape::Metadata => {
             let items: Vec<Value> = match shape {
                 Shape::Metadata => items.iter().map(untyped_metadata).collect(),
-                _ => items,
+                _ if kind.custom.is_some() => items,
+                _ => items.into_iter().map(untyped).collect(),
             };
             json!({
                 "kind": kind.list_kind, "apiVersion": kind.api_version(), "metadata": metadata, "items": items,
@@ -251,6 +254,15 @@ pub(crate) fn reshape(kind: Option<&'static Kind>, object: Value, form: Form) ->
         (_, Some(kind)) if object["kind"].is_null() => with_type(kind, object),
         _ => object,
     }
+}
+
+/// An item of a list: the list says what it is.
+fn untyped(mut item: Value) -> Value {
+    if let Some(members) = item.as_object_mut() {
+        members.remove("kind");
+        members.remove("apiVersion");
+    }
+    item
 }
 
 fn untyped_metadata(object: &Value) -> Value {

@@ -16,16 +16,8 @@ use crate::http::reply::{Outcome, Reply};
 use crate::store::Key;
 use crate::write::Write;
 
-/// The content types of patches, as the refusal of any other lists them.
-const ACCEPTED: [&str; 5] = [
-    "application/json-patch+json",
-    "application/merge-patch+json",
-    "application/strategic-merge-patch+json",
-    "application/apply-patch+yaml",
-    "application/apply-patch+cbor",
-];
-
-/// Those of custom resources, whose lists have no keys to merge by.
+/// The content types of patches of custom resources, whose lists have no keys to merge by, as the refusal of any other lists
+/// them.
 const ACCEPTED_CUSTOM: [&str; 4] = [
     "application/json-patch+json",
     "application/merge-patch+json",
@@ -49,7 +41,8 @@ pub(super) fn patch(call: &Call, kind: &'static Kind, sub: Option<&str>) -> Outc
         }
         "application/apply-patch+yaml" => return apply(call, kind, sub, dry_run),
         _ if kind.custom.is_some() => return Err(status::unsupported_media_type(&ACCEPTED_CUSTOM)),
-        _ => return Err(status::unsupported_media_type(&ACCEPTED)),
+        // What is not custom has a router before it.
+        _ => return Err(status::unsupported_patch()),
     };
     if call.query.get("force").is_some() {
         let cause = Cause::forbidden("force", "may not be specified for non-apply patch");

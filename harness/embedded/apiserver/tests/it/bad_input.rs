@@ -52,7 +52,7 @@ async fn no_request_takes_more_than_its_share() {
     let patch = |kind: &'static str, body: String| cluster.send("PATCH", &path, kind, body);
     let answer = patch("application/json-patch+json", json!(copies).to_string()).await;
     assert_eq!(answer.status, 422, "{}", answer.text);
-    assert!(answer.text.contains("Unable to complete the copy"), "{}", answer.text);
+    assert!(answer.text.contains("rejected our request"), "{}", answer.text);
     // An object does not grow without end.
     let roles = "/apis/rbac.authorization.k8s.io/v1/clusterroles";
     let made = cluster
