@@ -97,7 +97,8 @@ pub fn encode_list_of<'a>(
     Ok(enveloped(api_version, list_kind, &encode::list(&metadata, items)))
 }
 
-/// The bytes of an object that is its metadata alone, without its type.
+/// The bytes of an object that is its metadata alone, without its type. In place of the fields that a manager owns their text
+/// may stand.
 ///
 /// # Errors
 /// As for [`encode_fields`].

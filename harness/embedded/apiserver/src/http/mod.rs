@@ -14,7 +14,7 @@ mod peer;
 pub(crate) mod query;
 pub(crate) mod reply;
 mod rows;
-mod shown;
+mod slices;
 pub(crate) mod target;
 
 pub(crate) use authenticate::by_token;

@@ -4,33 +4,25 @@ use bytes::{Bytes, BytesMut};
 use embedded_semantics::kinds::Kind;
 use embedded_semantics::status::{self, Status};
 use embedded_semantics::wire;
-use serde::de::IgnoredAny;
-use serde_json::{Deserializer, Value};
+use serde_json::Value;
 
 use super::accept::{Encoding, Form};
+use super::slices::{self, Part};
 use crate::api::{is_stored_form, is_stored_metadata};
 use crate::store::Record;
 
-/// What stands before the metadata in the text of a built-in kind.
-const HEAD: &[u8] = br#"{"metadata":"#;
-/// What stands before it in an object that is nothing else.
+/// What stands before the metadata in an object that is nothing else.
 const TYPE: &[u8] = br#"{"kind":"PartialObjectMetadata","apiVersion":"meta.k8s.io/v1","metadata":"#;
 
-/// The text of an object's metadata. Nothing where it does not stand first, as in most custom resources.
-fn metadata(record: &Record) -> Option<&[u8]> {
-    let rest = record.json().strip_prefix(HEAD)?;
-    let mut values = Deserializer::from_slice(rest).into_iter::<IgnoredAny>();
-    values.next()?.ok()?;
-    rest.get(..values.byte_offset())
+/// The text of an object's metadata. It stands first in all but custom resources.
+fn metadata(record: &Record) -> &[u8] {
+    slices::member(record.json(), "metadata").unwrap_or(b"{}")
 }
 
 /// Writes an object's metadata, with its type around it, behind what is there.
 pub(crate) fn write(record: &Record, out: &mut BytesMut) {
     out.extend_from_slice(TYPE);
-    match metadata(record) {
-        Some(text) => out.extend_from_slice(text),
-        None => out.extend_from_slice(record.value()["metadata"].to_string().as_bytes()),
-    }
+    out.extend_from_slice(metadata(record));
     out.extend_from_slice(b"}");
 }
 
@@ -41,13 +33,24 @@ fn fields(kind: &Kind, record: &Record) -> Result<Bytes, Status> {
     {
         return Ok(known.slice_ref(part));
     }
-    let value: Value = match metadata(record) {
-        Some(text) => serde_json::from_slice(text).unwrap_or_default(),
-        None => record.value()["metadata"].take(),
-    };
-    wire::encode_metadata(&value)
+    wire::encode_metadata(&for_protobuf(metadata(record)))
         .map(Bytes::from)
         .map_err(|why| status::internal(&format!("{} {}: {why}", kind.plural, record.key().name())))
+}
+
+/// Metadata to be encoded: the fields that managers own, most of it, stay the text that they are in protobuf as well.
+fn for_protobuf(text: &[u8]) -> Value {
+    let mut value = slices::part(text, Part::But(&["managedFields"])).unwrap_or_default();
+    let Some(entries) = slices::member(text, "managedFields") else { return value };
+    let entry = |entry: &[u8]| {
+        let mut read = slices::part(entry, Part::But(&["fieldsV1"])).unwrap_or_default();
+        if let Some(fields) = slices::member(entry, "fieldsV1") {
+            read["fieldsV1"] = String::from_utf8_lossy(fields).into();
+        }
+        read
+    };
+    value["managedFields"] = slices::items(entries).map(entry).collect();
+    value
 }
 
 /// A list of metadata in the form that is wanted; nothing where only the general way makes that form.

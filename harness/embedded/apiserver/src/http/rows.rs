@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::encode;
 use super::partial;
-use super::shown;
+use super::slices::{self, Part};
 use crate::api::{Clock, from_stored, is_stored_form};
 use crate::store::Record;
 
@@ -35,11 +35,42 @@ pub(crate) fn list<'a>(
     bytes.freeze()
 }
 
+/// What the rows of Nodes show.
+const OF_NODES: Part = Part::Only(&[
+    ("metadata", Part::Only(&[("name", Part::Whole), ("creationTimestamp", Part::Whole), ("labels", Part::Whole)])),
+    ("spec", Part::Only(&[("unschedulable", Part::Whole)])),
+    (
+        "status",
+        Part::Only(&[
+            ("conditions", Part::Only(&[("type", Part::Whole), ("status", Part::Whole)])),
+            ("addresses", Part::Whole),
+            ("nodeInfo", Part::Whole),
+        ]),
+    ),
+]);
+
+/// What rows of other kinds may show: that is not who has written which field, which is often most of an object.
+const OF_OTHERS: [(&str, Part); 1] = [("metadata", Part::But(&["managedFields"]))];
+
+/// What a row shows of a stored object; nothing where its text is in another form than it is served in.
+fn shown(kind: &Kind, text: &[u8]) -> Option<Value> {
+    if kind.custom.is_some() || !is_stored_form(kind) {
+        return None;
+    }
+    if kind.is("", "Node") {
+        return slices::part(text, OF_NODES);
+    }
+    let mut out = serde_json::Map::new();
+    for (name, value) in slices::Members::of(text) {
+        let known = OF_OTHERS.iter().find(|(is, _)| is.as_bytes() == name);
+        let wanted = known.map_or(Part::Whole, |(_, wanted)| *wanted);
+        out.insert(String::from_utf8(name.to_vec()).ok()?, slices::part(value, wanted)?);
+    }
+    Some(Value::Object(out))
+}
+
 fn row(kind: &'static Kind, record: &Record, include: Include, now: &str, out: &mut BytesMut) {
-    let object = match shown::value(record.json()).filter(|_| is_stored_form(kind)) {
-        Some(part) => part,
-        None => from_stored(kind, record.value()),
-    };
+    let object = shown(kind, record.json()).unwrap_or_else(|| from_stored(kind, record.value()));
     out.extend_from_slice(br#"{"cells":"#);
     out.extend_from_slice(wire::plain(&Value::Array(table::cells(kind, &object, now))).as_bytes());
     if let Some(conditions) = table::conditions(kind, &object) {

@@ -141,6 +141,12 @@ fn field(number: u32, shape: &Shape, of: &Value, out: &mut Vec<u8>) {
             bytes(3, text.unwrap_or_default().as_bytes(), &mut held);
             bytes(number, &held, out);
         }
+        // The text itself stands for fields that were not read: they are never a text.
+        Shape::FieldsV1 if of.is_string() => {
+            let mut held = Vec::new();
+            bytes(1, of.as_str().unwrap_or_default().as_bytes(), &mut held);
+            bytes(number, &held, out);
+        }
         Shape::Raw | Shape::FieldsV1 => {
             let mut held = Vec::new();
             if !of.is_null() {
