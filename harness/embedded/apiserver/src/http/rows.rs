@@ -9,13 +9,13 @@ use serde_json::Value;
 use super::encode;
 use super::partial;
 use super::slices::{self, Part};
-use crate::api::{Clock, from_stored, is_stored_form};
+use crate::api::{Clock, from_stored};
 use crate::store::Record;
 
 /// A list as a table, in JSON.
 pub(crate) fn list<'a>(
     kind: &'static Kind,
-    records: impl Iterator<Item = &'a Record>,
+    records: impl Iterator<Item = &'a Record> + Clone,
     list_metadata: &Value,
     include: Include,
 ) -> Bytes {
@@ -24,7 +24,9 @@ pub(crate) fn list<'a>(
     let head = format!(
         r#"{{"kind":"Table","apiVersion":"meta.k8s.io/v1","metadata":{list_metadata},"columnDefinitions":{columns},"rows":["#
     );
-    let mut bytes = BytesMut::from(head.as_bytes());
+    let room: usize = records.clone().map(|record| record.json().len() / 2 + 200).sum();
+    let mut bytes = BytesMut::with_capacity(head.len() + room);
+    bytes.extend_from_slice(head.as_bytes());
     for (at, record) in records.enumerate() {
         if at > 0 {
             bytes.extend_from_slice(b",");
@@ -49,24 +51,23 @@ const OF_NODES: Part = Part::Only(&[
     ),
 ]);
 
-/// What rows of other kinds may show: that is not who has written which field, which is often most of an object.
-const OF_OTHERS: [(&str, Part); 1] = [("metadata", Part::But(&["managedFields"]))];
+/// What the rows of Pods show.
+const OF_PODS: Part = Part::Only(&[
+    ("metadata", Part::But(&["managedFields", "annotations", "ownerReferences"])),
+    ("spec", Part::Only(&[("containers", Part::Only(&[("name", Part::Whole), ("restartPolicy", Part::Whole)])),
+        ("initContainers", Part::Only(&[("name", Part::Whole), ("restartPolicy", Part::Whole)])),
+        ("nodeName", Part::Whole), ("readinessGates", Part::Whole)])),
+    ("status", Part::Whole),
+]);
 
-/// What a row shows of a stored object; nothing where its text is in another form than it is served in.
+/// What a row shows of a stored object; nothing where its text is in another form than it is served in, or where all of it may
+/// be shown.
 fn shown(kind: &Kind, text: &[u8]) -> Option<Value> {
-    if kind.custom.is_some() || !is_stored_form(kind) {
-        return None;
+    match (kind.group, kind.kind) {
+        ("", "Node") => slices::part(text, OF_NODES),
+        ("", "Pod") => slices::part(text, OF_PODS),
+        _ => None,
     }
-    if kind.is("", "Node") {
-        return slices::part(text, OF_NODES);
-    }
-    let mut out = serde_json::Map::new();
-    for (name, value) in slices::Members::of(text) {
-        let known = OF_OTHERS.iter().find(|(is, _)| is.as_bytes() == name);
-        let wanted = known.map_or(Part::Whole, |(_, wanted)| *wanted);
-        out.insert(String::from_utf8(name.to_vec()).ok()?, slices::part(value, wanted)?);
-    }
-    Some(Value::Object(out))
 }
 
 fn row(kind: &'static Kind, record: &Record, include: Include, now: &str, out: &mut BytesMut) {

@@ -103,26 +103,98 @@ pub(super) enum Part {
 
 /// The wanted part of a value in its text; nothing where a text is none.
 pub(super) fn part(text: &[u8], wanted: Part) -> Option<Value> {
-    match (wanted, text.first()?) {
-        (Part::Only(_) | Part::But(_), b'[') => items(text).map(|item| part(item, wanted)).collect(),
-        (Part::Only(members), b'{') => {
-            let mut out = Map::new();
-            for (name, value) in Members::of(text) {
-                if let Some((name, below)) = members.iter().find(|(is, _)| is.as_bytes() == name) {
-                    out.insert((*name).to_owned(), part(value, *below)?);
+    Cursor { text, at: 0 }.value(wanted)
+}
+
+/// Reads a text once, from its beginning.
+struct Cursor<'a> {
+    text: &'a [u8],
+    at: usize,
+}
+
+impl<'a> Cursor<'a> {
+    fn value(&mut self, wanted: Part) -> Option<Value> {
+        match *self.text.get(self.at)? {
+            b'{' => self.object(wanted),
+            b'[' => {
+                let mut items = Vec::new();
+                self.at += 1;
+                while *self.text.get(self.at)? != b']' {
+                    items.push(self.value(wanted)?);
+                    self.comma()?;
+                }
+                self.at += 1;
+                Some(Value::Array(items))
+            }
+            _ => {
+                let text = self.skipped()?;
+                match text {
+                    // Most texts stand for themselves.
+                    [b'"', plain @ .., b'"'] if !plain.contains(&b'\\') => {
+                        std::str::from_utf8(plain).ok().map(Value::from)
+                    }
+                    _ => serde_json::from_slice(text).ok(),
                 }
             }
-            Some(Value::Object(out))
         }
-        (Part::But(members), b'{') => {
-            let mut out = Map::new();
-            for (name, value) in Members::of(text).filter(|(name, _)| !members.iter().any(|is| is.as_bytes() == *name)) {
-                out.insert(String::from_utf8(name.to_vec()).ok()?, serde_json::from_slice(value).ok()?);
-            }
-            Some(Value::Object(out))
-        }
-        _ => serde_json::from_slice(text).ok(),
     }
+
+    fn object(&mut self, wanted: Part) -> Option<Value> {
+        let mut out = Map::new();
+        self.at += 1;
+        while *self.text.get(self.at)? != b'}' {
+            let name = match self.skipped()? {
+                [b'"', name @ .., b'"'] => name,
+                _ => return None,
+            };
+            self.at += 1;
+            let below = match wanted {
+                Part::Whole => Some(Part::Whole),
+                Part::Only(members) => {
+                    members.iter().find(|(is, _)| is.as_bytes() == name).map(|(_, below)| *below)
+                }
+                Part::But(members) => {
+                    let left_out = members.iter().any(|is| is.as_bytes() == name);
+                    (!left_out).then_some(Part::Whole)
+                }
+            };
+            match below {
+                Some(below) => {
+                    let value = self.value(below)?;
+                    out.insert(key(name)?, value);
+                }
+                None => drop(self.skipped()?),
+            }
+            self.comma()?;
+        }
+        self.at += 1;
+        Some(Value::Object(out))
+    }
+
+    /// The text of the value here, behind which it goes on.
+    fn skipped(&mut self) -> Option<&'a [u8]> {
+        let begin = self.at;
+        self.at = end_of(self.text, begin).filter(|end| *end > begin)?;
+        self.text.get(begin..self.at)
+    }
+
+    /// Goes behind a comma, or stays before the end of what is around.
+    fn comma(&mut self) -> Option<()> {
+        match *self.text.get(self.at)? {
+            b',' => self.at += 1,
+            b'}' | b']' => {}
+            _ => return None,
+        }
+        Some(())
+    }
+}
+
+/// A member's name, which few texts have to escape.
+fn key(name: &[u8]) -> Option<String> {
+    if name.contains(&b'\\') {
+        return serde_json::from_slice(&[b"\"", name, b"\""].concat()).ok();
+    }
+    std::str::from_utf8(name).ok().map(str::to_owned)
 }
 
 #[cfg(test)]
@@ -166,5 +238,11 @@ mod tests {
         let expected = json!({"metadata": {"name": "a", "labels": {"x": "y"}}, "status": {"conditions": [{"type": "Ready"}]}});
         assert_eq!(part(text.as_bytes(), wanted), Some(expected));
         assert_eq!(part(text.as_bytes(), Part::Whole).map(|whole| whole.to_string()), Some(text));
+        let odd = json!({"a\\b": "c\"\u{e9}\n", "": [[], {}, [1.5e300, -7]], "x": null, "y": [false, "<&>"]});
+        assert_eq!(part(odd.to_string().as_bytes(), Part::Whole), Some(odd.clone()));
+        assert_eq!(part(odd.to_string().as_bytes(), Part::But(&["x"])).map(|part| part["x"].clone()), Some(Value::Null));
+        for none in ["", "{", "{\"a\":1", "{\"a\"}", "[1", "[1 2]", "{\"a\":1 \"b\":2}", "tru"] {
+            assert_eq!(part(none.as_bytes(), Part::Whole), None, "{none}");
+        }
     }
 }

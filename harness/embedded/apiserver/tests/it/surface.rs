@@ -211,3 +211,71 @@ async fn external_names_have_no_policy_of_the_cluster_and_claims_are_protected()
     let made = cluster.ask("POST", claims, Some(claim)).await;
     assert_eq!(made.body()["metadata"]["finalizers"], json!(["kubernetes.io/pvc-protection"]), "{}", made.text);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn writers_are_warned_of_what_is_odd_in_pods_templates_and_finalizers() {
+    let cluster = with_pod().await;
+    let key = "container.apparmor.security.beta.kubernetes.io/c";
+    let old = json!({"metadata": {"name": "old", "annotations": {key: "runtime/default"}},
+        "spec": {"nodeSelector": {"beta.kubernetes.io/os": "linux"}, "containers": [{"name": "c", "image": "i"}]}});
+    let made = cluster.ask("POST", PODS, Some(old)).await;
+    assert_eq!(made.status, 201, "{}", made.text);
+    let profile = &made.body()["spec"]["containers"][0]["securityContext"]["appArmorProfile"];
+    assert_eq!(*profile, json!({"type": "RuntimeDefault"}));
+    let told = made.warnings.join("\n");
+    assert!(told.contains("use the \\\"appArmorProfile\\\" field instead"), "{told}");
+    assert!(told.contains("deprecated since v1.14; use \\\"kubernetes.io/os\\\" instead"), "{told}");
+    let contradicts = json!({"metadata": {"name": "odd", "annotations": {key: "unconfined"}},
+        "spec": {"containers": [{"name": "c", "image": "i", "securityContext": {"appArmorProfile": {"type": "RuntimeDefault"}}}]}});
+    let refused = cluster.ask("POST", PODS, Some(contradicts)).await;
+    assert!(refused.status == 422 && refused.text.contains("in annotation and field must match"), "{}", refused.text);
+    let labels = json!({"a": "b"});
+    let container = |name: &str| json!({"name": name, "image": "i", "ports": [{"containerPort": 80, "name": "web"}]});
+    let deployment = json!({"metadata": {"name": "d"}, "spec": {"selector": {"matchLabels": labels}, "template": {
+        "metadata": {"labels": labels}, "spec": {"containers": [container("c"), container("d")]}}}});
+    let deployments = "/apis/apps/v1/namespaces/default/deployments";
+    let made = cluster.ask("POST", deployments, Some(deployment)).await;
+    assert_eq!(made.status, 201, "{}", made.text);
+    assert!(made.warnings.iter().any(|text| text.contains("duplicate port name")), "{:?}", made.warnings);
+    let scaled = json!({"metadata": {"labels": {"x": "y"}}}).to_string();
+    let labelled = cluster.send("PATCH", &format!("{deployments}/d"), MERGE, scaled).await;
+    assert!(labelled.warnings.is_empty(), "its spec is as it was: {:?}", labelled.warnings);
+    let definition = json!({"metadata": {"name": "gadgets.example.com"}, "spec": {"group": "example.com",
+        "scope": "Cluster", "names": {"plural": "gadgets", "kind": "Gadget"}, "versions": [{"name": "v1", "served": true,
+        "storage": true, "schema": {"openAPIV3Schema": {"type": "object"}}}]}});
+    let definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+    assert_eq!(cluster.ask("POST", definitions, Some(definition)).await.status, 201);
+    let gadget = json!({"metadata": {"name": "g", "finalizers": ["mine"]}});
+    let made = cluster.ask("POST", "/apis/example.com/v1/gadgets", Some(gadget)).await;
+    assert_eq!(made.status, 201, "{}", made.text);
+    assert!(made.warnings.iter().any(|text| text.contains("prefer a domain-qualified")), "{:?}", made.warnings);
+    let listed = cluster.ask("GET", "/apis/example.com/v1/gadgets", None).await.body();
+    assert_eq!(listed["items"][0]["kind"], "Gadget", "custom resources say what they are in lists");
+    let nodes = cluster.ask("GET", "/api/v1/namespaces?pretty=1", None).await.body();
+    assert!(nodes["items"][0]["kind"].is_null(), "and others do not");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_cannot_be_agreed_on_is_told_in_the_words_of_who_refuses() {
+    let cluster = with_pod().await;
+    let accept = async |path: &str, accept: &str| {
+        let request = cluster.admin.get(format!("{}{path}", cluster.server.url())).header("Accept", accept);
+        let answer = request.send().await.expect("an answer");
+        let code = answer.status().as_u16();
+        let body: Value = serde_json::from_str(&answer.text().await.expect("a body")).expect("JSON");
+        (code, body["message"].as_str().unwrap_or_default().to_owned())
+    };
+    let three = "application/json, application/yaml, application/vnd.kubernetes.protobuf";
+    let router = |more: &str| (406, format!("406: Not Acceptable\n\nAvailable representations: {three}{more}"));
+    assert_eq!(accept(&format!("{PODS}/p"), "text/html").await, router(""));
+    let streams = ", application/json;stream=watch, application/vnd.kubernetes.protobuf;stream=watch";
+    assert_eq!(accept(PODS, "text/html").await, router(streams));
+    let form = accept(PODS, "application/json;as=Strange;g=x;v=v1").await;
+    assert_eq!(form, (406, format!("only the following media types are accepted: {three}")));
+    let odd = cluster.send("PATCH", &format!("{PODS}/p"), "text/plain", "{}").await;
+    assert_eq!((odd.status, &odd.body()["message"]), (415, &json!("415: Unsupported Media Type")));
+    let failed = json!([{"op": "test", "path": "/metadata/name", "value": "q"}]).to_string();
+    let refused = cluster.send("PATCH", &format!("{PODS}/p"), "application/json-patch+json", failed).await;
+    let why = "the server rejected our request due to an error in our request";
+    assert_eq!((refused.status, &refused.body()["message"]), (422, &json!(why)));
+}
