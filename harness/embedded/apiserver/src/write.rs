@@ -42,7 +42,8 @@ const LARGEST_STORE: usize = 512 << 20;
 pub(crate) fn check_size(write: &Write<'_>, object: &Value) -> Result<(), Status> {
     // Nothing is larger in protobuf than as JSON: only what might be too large is written for that.
     if size::of(object) + AROUND > LARGEST_OBJECT {
-        let length = wire::encode_protobuf(object).map_or_else(|_| size::of(object), |bytes| bytes.len()) + AROUND;
+        let length =
+            wire::encode_protobuf(object).map_or_else(|_| size::of(object), |bytes| bytes.len()) + AROUND;
         if length > LARGEST_MESSAGE {
             return Err(status::unexplained(format!(
                 "rpc error: code = ResourceExhausted desc = trying to send message larger than max ({length} vs. \

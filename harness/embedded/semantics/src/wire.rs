@@ -235,7 +235,8 @@ mod tests {
         // resources (2); an APIResource has name (1), namespaced (2), kind (3), verbs (4), singularName (6),
         // group (8), version (9) and storageVersionHash (10); its verbs are a message that has items (1).
         let verbs = b"\x22\x0b\x0a\x03get\x0a\x04list";
-        let resource = [b"\x0a\x04pods\x10\x01\x1a\x03Pod".as_slice(), verbs, b"\x32\x03pod\x42\0\x4a\0\x52\0"];
+        let resource =
+            [b"\x0a\x04pods\x10\x01\x1a\x03Pod".as_slice(), verbs, b"\x32\x03pod\x42\0\x4a\0\x52\0"];
         let resource = resource.concat();
         let mut body = b"\x0a\x02v1\x12".to_vec();
         body.push(u8::try_from(resource.len()).expect("it is short"));

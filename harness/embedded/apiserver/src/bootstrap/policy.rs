@@ -175,7 +175,10 @@ mod tests {
     fn the_scheduler_may_watch_all_that_it_waits_for() {
         // The informers of kube-scheduler 1.36: without any one of them it places no Pod.
         let informers = [
-            ("", "nodes pods namespaces services replicationcontrollers persistentvolumes persistentvolumeclaims"),
+            (
+                "",
+                "nodes pods namespaces services replicationcontrollers persistentvolumes persistentvolumeclaims",
+            ),
             ("apps", "replicasets statefulsets"),
             ("policy", "poddisruptionbudgets"),
             ("storage.k8s.io", "csinodes csidrivers csistoragecapacities volumeattachments storageclasses"),

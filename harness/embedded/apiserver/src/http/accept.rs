@@ -82,8 +82,13 @@ impl Form {
     }
 
     /// JSON of the object itself.
-    pub(crate) const PLAIN: Self =
-        Self { encoding: Encoding::Json, shape: Shape::Object, pretty: false, include: Include::Metadata, gzip: false };
+    pub(crate) const PLAIN: Self = Self {
+        encoding: Encoding::Json,
+        shape: Shape::Object,
+        pretty: false,
+        include: Include::Metadata,
+        gzip: false,
+    };
 }
 
 /// One clause of an `Accept` header.

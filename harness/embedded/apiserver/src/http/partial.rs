@@ -65,11 +65,14 @@ pub(crate) fn list<'a>(
     form: Form,
 ) -> Result<Option<Bytes>, Status> {
     match form.encoding {
-        Encoding::Json if !form.pretty && is_stored_metadata(kind) => Ok(Some(json_list(records, list_metadata))),
+        Encoding::Json if !form.pretty && is_stored_metadata(kind) => {
+            Ok(Some(json_list(records, list_metadata)))
+        }
         Encoding::Protobuf if is_stored_form(kind) => {
             let items = records.map(|record| fields(kind, record)).collect::<Result<Vec<Bytes>, Status>>()?;
             let items = items.iter().map(Bytes::as_ref);
-            let list = wire::encode_list_of("meta.k8s.io/v1", "PartialObjectMetadataList", list_metadata, items);
+            let list =
+                wire::encode_list_of("meta.k8s.io/v1", "PartialObjectMetadataList", list_metadata, items);
             list.map(|bytes| Some(bytes.into())).map_err(|why| status::internal(&why))
         }
         _ => Ok(None),

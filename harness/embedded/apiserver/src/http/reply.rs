@@ -212,7 +212,8 @@ fn json_list(kind: &'static Kind, records: &[Arc<Record>], metadata: &Value) -> 
             bytes.extend_from_slice(b",");
         }
         // Custom resources say what they are in lists, too.
-        let item = if kind.custom.is_some() { encode::json(kind, record) } else { encode::bare(kind, record) };
+        let item =
+            if kind.custom.is_some() { encode::json(kind, record) } else { encode::bare(kind, record) };
         bytes.extend_from_slice(&item);
     }
     bytes.extend_from_slice(b"]}\n");
@@ -248,9 +249,7 @@ pub(crate) fn reshape(kind: Option<&'static Kind>, object: Value, form: Form) ->
             let metadata = json!({"resourceVersion": object["metadata"]["resourceVersion"]});
             encode::table(kind, std::slice::from_ref(&object), &metadata, form.include)
         }
-        (Shape::Metadata | Shape::MetadataList, _) if !is_status => {
-            typed_metadata(&object)
-        }
+        (Shape::Metadata | Shape::MetadataList, _) if !is_status => typed_metadata(&object),
         (_, Some(kind)) if object["kind"].is_null() => with_type(kind, object),
         _ => object,
     }

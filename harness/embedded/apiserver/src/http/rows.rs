@@ -39,7 +39,10 @@ pub(crate) fn list<'a>(
 
 /// What the rows of Nodes show.
 const OF_NODES: Part = Part::Only(&[
-    ("metadata", Part::Only(&[("name", Part::Whole), ("creationTimestamp", Part::Whole), ("labels", Part::Whole)])),
+    (
+        "metadata",
+        Part::Only(&[("name", Part::Whole), ("creationTimestamp", Part::Whole), ("labels", Part::Whole)]),
+    ),
     ("spec", Part::Only(&[("unschedulable", Part::Whole)])),
     (
         "status",
@@ -54,9 +57,15 @@ const OF_NODES: Part = Part::Only(&[
 /// What the rows of Pods show.
 const OF_PODS: Part = Part::Only(&[
     ("metadata", Part::But(&["managedFields", "annotations", "ownerReferences"])),
-    ("spec", Part::Only(&[("containers", Part::Only(&[("name", Part::Whole), ("restartPolicy", Part::Whole)])),
-        ("initContainers", Part::Only(&[("name", Part::Whole), ("restartPolicy", Part::Whole)])),
-        ("nodeName", Part::Whole), ("readinessGates", Part::Whole)])),
+    (
+        "spec",
+        Part::Only(&[
+            ("containers", Part::Only(&[("name", Part::Whole), ("restartPolicy", Part::Whole)])),
+            ("initContainers", Part::Only(&[("name", Part::Whole), ("restartPolicy", Part::Whole)])),
+            ("nodeName", Part::Whole),
+            ("readinessGates", Part::Whole),
+        ]),
+    ),
     ("status", Part::Whole),
 ]);
 

@@ -240,7 +240,10 @@ mod tests {
         assert_eq!(part(text.as_bytes(), Part::Whole).map(|whole| whole.to_string()), Some(text));
         let odd = json!({"a\\b": "c\"\u{e9}\n", "": [[], {}, [1.5e300, -7]], "x": null, "y": [false, "<&>"]});
         assert_eq!(part(odd.to_string().as_bytes(), Part::Whole), Some(odd.clone()));
-        assert_eq!(part(odd.to_string().as_bytes(), Part::But(&["x"])).map(|part| part["x"].clone()), Some(Value::Null));
+        assert_eq!(
+            part(odd.to_string().as_bytes(), Part::But(&["x"])).map(|part| part["x"].clone()),
+            Some(Value::Null)
+        );
         for none in ["", "{", "{\"a\":1", "{\"a\"}", "[1", "[1 2]", "{\"a\":1 \"b\":2}", "tru"] {
             assert_eq!(part(none.as_bytes(), Part::Whole), None, "{none}");
         }

@@ -35,9 +35,7 @@ pub(super) fn connect(call: &Call, kind: &'static Kind, sub: &str) -> Outcome {
             unreachable(&format!("{ip}:{port}"))
         }
         ("Node", _) => unreachable(&address(&object, name)),
-        _ => {
-            status::unavailable(&format!("no endpoints available for service {name:?}"))
-        }
+        _ => status::unavailable(&format!("no endpoints available for service {name:?}")),
     })
 }
 

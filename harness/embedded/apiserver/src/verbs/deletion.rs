@@ -353,7 +353,11 @@ fn shortened(write: &Write<'_>, end: &str, pending: i64, asked: i64) -> (String,
 /// # Errors
 ///
 /// 409 if it is not.
-pub(super) fn check_preconditions(kind: &Kind, record: &Record, options: &DeleteOptions) -> Result<(), Status> {
+pub(super) fn check_preconditions(
+    kind: &Kind,
+    record: &Record,
+    options: &DeleteOptions,
+) -> Result<(), Status> {
     let Some(preconditions) = &options.preconditions else { return Ok(()) };
     let object = record.value();
     let (name, uid) = (record.key().name(), object["metadata"]["uid"].as_str().unwrap_or_default());

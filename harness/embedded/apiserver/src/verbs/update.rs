@@ -30,20 +30,19 @@ pub(super) fn update(call: &Call, kind: &'static Kind, sub: Option<&str>) -> Out
     let write = Write::of(call, &tx, dry_run, &manager);
     let mut warnings = parsed.warnings;
     let live = tx.get(collection_of(kind), &Key::new(call.namespace_of(kind), call.name()));
-    let (written, created) =
-        match &live {
-            Some(old) => {
-                check_uid(kind, old, &object)?;
-                (change(&write, kind, sub, old, object)?, false)
+    let (written, created) = match &live {
+        Some(old) => {
+            check_uid(kind, old, &object)?;
+            (change(&write, kind, sub, old, object)?, false)
+        }
+        None if kind.create_on_update && sub.is_none() => {
+            if let Some(metadata) = object["metadata"].as_object_mut() {
+                metadata.remove("resourceVersion");
             }
-            None if kind.create_on_update && sub.is_none() => {
-                if let Some(metadata) = object["metadata"].as_object_mut() {
-                    metadata.remove("resourceVersion");
-                }
-                (create_object(&write, kind, call.namespace_of(kind), object)?, true)
-            }
-            None => return Err(status::not_found(kind, call.name())),
-        };
+            (create_object(&write, kind, call.namespace_of(kind), object)?, true)
+        }
+        None => return Err(status::not_found(kind, call.name())),
+    };
     warnings.extend(warnings_of(kind, sub, live.as_deref(), &written));
     let mut reply = Reply::written(kind, written).with_code(if created { 201 } else { 200 });
     reply.warnings = warnings;

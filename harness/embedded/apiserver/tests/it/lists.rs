@@ -31,12 +31,24 @@ async fn cluster() -> (Cluster, Vec<(&'static str, &'static str)>) {
     let objects = [
         ("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", definition),
         ("/api/v1/namespaces/default/serviceaccounts", json!({"metadata": {"name": "default"}})),
-        ("/api/v1/nodes", json!({"metadata": {"name": "a", "labels": {"x": "y"}, "annotations": {"x": "<&>"}}})),
-        ("/api/v1/namespaces/default/pods", json!({"metadata": {"name": "a"}, "spec": {"containers": container}})),
-        ("/api/v1/namespaces/default/events", json!({"metadata": {"name": "a"}, "reason": "R",
-            "involvedObject": {"kind": "Pod", "name": "a", "namespace": "default"}})),
-        ("/apis/example.com/v1/gadgets", json!({"apiVersion": "example.com/v1", "kind": "Gadget",
-            "metadata": {"name": "a"}, "color": "red"})),
+        (
+            "/api/v1/nodes",
+            json!({"metadata": {"name": "a", "labels": {"x": "y"}, "annotations": {"x": "<&>"}}}),
+        ),
+        (
+            "/api/v1/namespaces/default/pods",
+            json!({"metadata": {"name": "a"}, "spec": {"containers": container}}),
+        ),
+        (
+            "/api/v1/namespaces/default/events",
+            json!({"metadata": {"name": "a"}, "reason": "R",
+            "involvedObject": {"kind": "Pod", "name": "a", "namespace": "default"}}),
+        ),
+        (
+            "/apis/example.com/v1/gadgets",
+            json!({"apiVersion": "example.com/v1", "kind": "Gadget",
+            "metadata": {"name": "a"}, "color": "red"}),
+        ),
     ];
     for (path, object) in objects {
         let made = cluster.ask("POST", path, Some(object)).await;
@@ -48,7 +60,10 @@ async fn cluster() -> (Cluster, Vec<(&'static str, &'static str)>) {
     let lists = vec![
         ("/api/v1/nodes", "/api/v1/nodes/a"),
         ("/api/v1/namespaces/default/pods", "/api/v1/namespaces/default/pods/a"),
-        ("/apis/events.k8s.io/v1/namespaces/default/events", "/apis/events.k8s.io/v1/namespaces/default/events/a"),
+        (
+            "/apis/events.k8s.io/v1/namespaces/default/events",
+            "/apis/events.k8s.io/v1/namespaces/default/events/a",
+        ),
         ("/apis/example.com/v1/gadgets", "/apis/example.com/v1/gadgets/a"),
     ];
     (cluster, lists)
@@ -80,7 +95,11 @@ async fn a_list_of_metadata_has_that_of_each_object() {
         let single = json_of(&cluster, one, METADATA).await;
         assert_eq!(single["kind"], "PartialObjectMetadata");
         let many = json_of(&cluster, list, METADATA_LIST).await;
-        assert_eq!((&many["kind"], &many["items"][0]), (&json!("PartialObjectMetadataList"), &single), "{list}");
+        assert_eq!(
+            (&many["kind"], &many["items"][0]),
+            (&json!("PartialObjectMetadataList"), &single),
+            "{list}"
+        );
         // Once before anybody has asked for the objects in protobuf, once after.
         for _ in 0..2 {
             let (_, _, decoded) =

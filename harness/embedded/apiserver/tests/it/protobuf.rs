@@ -129,8 +129,10 @@ async fn discovery_has_the_numbers_of_the_generated_types() {
         assert_eq!(fields(resource, 1, &members), [expected["name"].as_str().expect("a name").as_bytes()]);
         let verbs = fields(resource, 4, &members);
         assert_eq!(verbs.len(), 1, "the verbs of {} are one message", expected["name"]);
-        let items: Vec<Value> =
-            message(verbs[0]).iter().map(|(_, verb)| String::from_utf8_lossy(verb).into_owned().into()).collect();
+        let items: Vec<Value> = message(verbs[0])
+            .iter()
+            .map(|(_, verb)| String::from_utf8_lossy(verb).into_owned().into())
+            .collect();
         assert_eq!(Value::Array(items), expected["verbs"]);
     }
     for path in ["/api", "/apis", "/api/v1", "/apis/apps"] {

@@ -13,7 +13,11 @@ const MERGE: &str = "application/merge-patch+json";
 async fn with_pod() -> Cluster {
     let cluster = Cluster::start().await;
     cluster
-        .ask("POST", "/api/v1/namespaces/default/serviceaccounts", Some(json!({"metadata": {"name": "default"}})))
+        .ask(
+            "POST",
+            "/api/v1/namespaces/default/serviceaccounts",
+            Some(json!({"metadata": {"name": "default"}})),
+        )
         .await;
     let pod = json!({"metadata": {"name": "p"}, "spec": {"containers": [{"name": "a", "image": "i"}]}});
     let made = cluster.ask("POST", PODS, Some(pod)).await;
@@ -39,7 +43,11 @@ async fn what_leads_to_a_kubelet_ends_as_where_it_cannot_be_reached() {
     assert_eq!(cluster.ask("POST", &format!("{PODS}/p/binding"), Some(bound)).await.status, 201);
     let refused = "error dialing backend: dial tcp 10.0.0.9:10250: connect: connection refused";
     for sub in ["exec?command=sh", "attach", "portforward"] {
-        assert_eq!(ask(&cluster, "POST", &format!("{PODS}/p/{sub}")).await, (500, refused.to_owned()), "{sub}");
+        assert_eq!(
+            ask(&cluster, "POST", &format!("{PODS}/p/{sub}")).await,
+            (500, refused.to_owned()),
+            "{sub}"
+        );
     }
     let (code, why) = ask(&cluster, "GET", "/api/v1/nodes/n/proxy/healthz").await;
     assert!(code == 503 && why.contains("10.0.0.9:10250"), "{code} {why}");
@@ -58,7 +66,10 @@ async fn debugging_containers_and_resources_change_through_subresources_of_their
     assert_eq!(direct.status, 422, "{}", direct.text);
     let added =
         cluster.send("PATCH", &format!("{PODS}/p/ephemeralcontainers"), MERGE, debug.to_string()).await;
-    assert_eq!((added.status, &added.body()["spec"]["ephemeralContainers"][0]["name"]), (200, &json!("debug")));
+    assert_eq!(
+        (added.status, &added.body()["spec"]["ephemeralContainers"][0]["name"]),
+        (200, &json!("debug"))
+    );
     assert_eq!(added.body()["metadata"]["generation"], 2);
     let resized = json!({"spec": {"containers": [{"name": "a", "resources": {"limits": {"cpu": "1"}}}]}});
     let content = "application/strategic-merge-patch+json";
@@ -69,9 +80,12 @@ async fn debugging_containers_and_resources_change_through_subresources_of_their
 #[tokio::test(flavor = "multi_thread")]
 async fn headers_alone_are_answered_by_what_is_no_resource() {
     let cluster = with_pod().await;
-    for (path, code) in
-        [("/healthz", 200), ("/api/v1/nodes", 405), (&format!("{PODS}/p"), 405), (&format!("{PODS}/p/status"), 405)]
-    {
+    for (path, code) in [
+        ("/healthz", 200),
+        ("/api/v1/nodes", 405),
+        (&format!("{PODS}/p"), 405),
+        (&format!("{PODS}/p/status"), 405),
+    ] {
         let request = cluster.admin.head(format!("{}{path}", cluster.server.url()));
         assert_eq!(request.send().await.expect("an answer").status(), code, "{path}");
     }
@@ -89,10 +103,16 @@ async fn objects_larger_than_etcd_takes_are_refused() {
     };
     let sent = |bytes: usize| cluster.ask("POST", "/api/v1/nodes", Some(filled(bytes)));
     let large = sent((1536 << 10) + 1).await;
-    assert_eq!((large.status, large.body()["message"].clone()), (500, json!("etcdserver: request is too large")));
+    assert_eq!(
+        (large.status, large.body()["message"].clone()),
+        (500, json!("etcdserver: request is too large"))
+    );
     let larger = sent(2 << 20).await;
     let why = larger.body()["message"].as_str().unwrap_or_default().to_owned();
-    assert!(larger.status == 500 && why.starts_with("rpc error: code = ResourceExhausted desc = trying to send"), "{why}");
+    assert!(
+        larger.status == 500 && why.starts_with("rpc error: code = ResourceExhausted desc = trying to send"),
+        "{why}"
+    );
     assert_eq!(sent(1500 << 10).await.status, 201);
 }
 
@@ -104,7 +124,8 @@ async fn large_answers_are_compressed_for_those_who_ask() {
     let get = async |path: &str, coding: &str| {
         let request = cluster.admin.get(format!("{}{path}", cluster.server.url()));
         let answer = request.header("Accept-Encoding", coding).send().await.expect("an answer");
-        let coding = answer.headers().get("content-encoding").map(|value| value.to_str().expect("text").to_owned());
+        let coding =
+            answer.headers().get("content-encoding").map(|value| value.to_str().expect("text").to_owned());
         (coding, answer.bytes().await.expect("a body").to_vec())
     };
     let (none, plain) = get("/api/v1/nodes", "identity").await;
@@ -119,7 +140,8 @@ async fn large_answers_are_compressed_for_those_who_ask() {
 #[tokio::test(flavor = "multi_thread")]
 async fn autoscalers_are_one_in_two_versions() {
     let cluster = Cluster::start().await;
-    let path = |version: &str| format!("/apis/autoscaling/{version}/namespaces/default/horizontalpodautoscalers");
+    let path =
+        |version: &str| format!("/apis/autoscaling/{version}/namespaces/default/horizontalpodautoscalers");
     let older = json!({"metadata": {"name": "a"}, "spec": {"maxReplicas": 3, "targetCPUUtilizationPercentage": 50,
         "scaleTargetRef": {"kind": "Deployment", "name": "d", "apiVersion": "apps/v1"}}});
     let made = cluster.ask("POST", &path("v1"), Some(older)).await;
@@ -143,7 +165,11 @@ async fn the_components_of_the_control_plane_are_well() {
     let names: Vec<&Value> =
         body["items"].as_array().expect("items").iter().map(|item| &item["metadata"]["name"]).collect();
     assert_eq!(names, ["controller-manager", "etcd-0", "scheduler"]);
-    assert!(listed.warnings.iter().any(|text| text.contains("deprecated in v1.19+")), "{:?}", listed.warnings);
+    assert!(
+        listed.warnings.iter().any(|text| text.contains("deprecated in v1.19+")),
+        "{:?}",
+        listed.warnings
+    );
     assert_eq!(cluster.ask("GET", "/api/v1/componentstatuses/scheduler", None).await.status, 200);
     assert_eq!(cluster.ask("GET", "/api/v1/componentstatuses/other", None).await.status, 404);
 }
@@ -155,7 +181,8 @@ async fn an_evicted_pod_says_why_it_goes() {
     cluster.ask("POST", "/api/v1/nodes", Some(node)).await;
     let bound = json!({"metadata": {"name": "p"}, "target": {"kind": "Node", "name": "n"}});
     assert_eq!(cluster.ask("POST", &format!("{PODS}/p/binding"), Some(bound)).await.status, 201);
-    let version = cluster.ask("GET", &format!("{PODS}/p"), None).await.body()["metadata"]["resourceVersion"].clone();
+    let version =
+        cluster.ask("GET", &format!("{PODS}/p"), None).await.body()["metadata"]["resourceVersion"].clone();
     let evicted = json!({"metadata": {"name": "p"},
         "deleteOptions": {"preconditions": {"resourceVersion": version}}});
     let answer = cluster.ask("POST", &format!("{PODS}/p/eviction"), Some(evicted.clone())).await;
@@ -164,10 +191,7 @@ async fn an_evicted_pod_says_why_it_goes() {
     assert!(pod["metadata"]["deletionTimestamp"].is_string(), "{pod}");
     let conditions = pod["status"]["conditions"].as_array().expect("conditions");
     let target = conditions.iter().find(|one| one["type"] == "DisruptionTarget").expect("the condition");
-    assert_eq!(
-        (&target["status"], &target["reason"]),
-        (&json!("True"), &json!("EvictionByEvictionAPI"))
-    );
+    assert_eq!((&target["status"], &target["reason"]), (&json!("True"), &json!("EvictionByEvictionAPI")));
     // Another version than is there: nobody is evicted.
     let again = cluster.ask("POST", &format!("{PODS}/p/eviction"), Some(evicted)).await;
     assert_eq!(again.status, 409, "{}", again.text);
@@ -177,22 +201,39 @@ async fn an_evicted_pod_says_why_it_goes() {
 async fn a_namespace_keeps_its_own_finalizer_when_others_change() {
     let cluster = Cluster::start().await;
     let path = "/api/v1/namespaces/a";
-    assert_eq!(cluster.ask("POST", "/api/v1/namespaces", Some(json!({"metadata": {"name": "a"}}))).await.status, 201);
+    assert_eq!(
+        cluster.ask("POST", "/api/v1/namespaces", Some(json!({"metadata": {"name": "a"}}))).await.status,
+        201
+    );
     let kept = json!(["kubernetes"]);
     for (content, patch) in [
         (MERGE, json!({"metadata": {"finalizers": ["example.com/x"]}})),
         ("application/strategic-merge-patch+json", json!({"metadata": {"finalizers": ["example.com/y"]}})),
-        ("application/json-patch+json", json!([{"op": "replace", "path": "/metadata/finalizers", "value": []}])),
+        (
+            "application/json-patch+json",
+            json!([{"op": "replace", "path": "/metadata/finalizers", "value": []}]),
+        ),
         (MERGE, json!({"metadata": {"finalizers": ["example.com/x"]}})),
     ] {
         let patched = cluster.send("PATCH", path, content, patch.to_string()).await;
-        assert_eq!((patched.status, &patched.body()["spec"]["finalizers"]), (200, &kept), "{patch}: {}", patched.text);
+        assert_eq!(
+            (patched.status, &patched.body()["spec"]["finalizers"]),
+            (200, &kept),
+            "{patch}: {}",
+            patched.text
+        );
     }
     assert_eq!(cluster.ask("DELETE", path, None).await.status, 200);
-    let none = cluster.send("PATCH", path, MERGE, json!({"metadata": {"finalizers": null}}).to_string()).await;
+    let none =
+        cluster.send("PATCH", path, MERGE, json!({"metadata": {"finalizers": null}}).to_string()).await;
     assert_eq!((none.status, &none.body()["spec"]["finalizers"]), (200, &kept), "{}", none.text);
     let there = cluster.ask("GET", path, None).await;
-    assert_eq!((there.status, &there.body()["status"]["phase"]), (200, &json!("Terminating")), "{}", there.text);
+    assert_eq!(
+        (there.status, &there.body()["status"]["phase"]),
+        (200, &json!("Terminating")),
+        "{}",
+        there.text
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -209,7 +250,12 @@ async fn external_names_have_no_policy_of_the_cluster_and_claims_are_protected()
         "resources": {"requests": {"storage": "1Gi"}}}});
     let claims = "/api/v1/namespaces/default/persistentvolumeclaims";
     let made = cluster.ask("POST", claims, Some(claim)).await;
-    assert_eq!(made.body()["metadata"]["finalizers"], json!(["kubernetes.io/pvc-protection"]), "{}", made.text);
+    assert_eq!(
+        made.body()["metadata"]["finalizers"],
+        json!(["kubernetes.io/pvc-protection"]),
+        "{}",
+        made.text
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -228,9 +274,14 @@ async fn writers_are_warned_of_what_is_odd_in_pods_templates_and_finalizers() {
     let contradicts = json!({"metadata": {"name": "odd", "annotations": {key: "unconfined"}},
         "spec": {"containers": [{"name": "c", "image": "i", "securityContext": {"appArmorProfile": {"type": "RuntimeDefault"}}}]}});
     let refused = cluster.ask("POST", PODS, Some(contradicts)).await;
-    assert!(refused.status == 422 && refused.text.contains("in annotation and field must match"), "{}", refused.text);
+    assert!(
+        refused.status == 422 && refused.text.contains("in annotation and field must match"),
+        "{}",
+        refused.text
+    );
     let labels = json!({"a": "b"});
-    let container = |name: &str| json!({"name": name, "image": "i", "ports": [{"containerPort": 80, "name": "web"}]});
+    let container =
+        |name: &str| json!({"name": name, "image": "i", "ports": [{"containerPort": 80, "name": "web"}]});
     let deployment = json!({"metadata": {"name": "d"}, "spec": {"selector": {"matchLabels": labels}, "template": {
         "metadata": {"labels": labels}, "spec": {"containers": [container("c"), container("d")]}}}});
     let deployments = "/apis/apps/v1/namespaces/default/deployments";
@@ -248,7 +299,11 @@ async fn writers_are_warned_of_what_is_odd_in_pods_templates_and_finalizers() {
     let gadget = json!({"metadata": {"name": "g", "finalizers": ["mine"]}});
     let made = cluster.ask("POST", "/apis/example.com/v1/gadgets", Some(gadget)).await;
     assert_eq!(made.status, 201, "{}", made.text);
-    assert!(made.warnings.iter().any(|text| text.contains("prefer a domain-qualified")), "{:?}", made.warnings);
+    assert!(
+        made.warnings.iter().any(|text| text.contains("prefer a domain-qualified")),
+        "{:?}",
+        made.warnings
+    );
     let listed = cluster.ask("GET", "/apis/example.com/v1/gadgets", None).await.body();
     assert_eq!(listed["items"][0]["kind"], "Gadget", "custom resources say what they are in lists");
     let nodes = cluster.ask("GET", "/api/v1/namespaces?pretty=1", None).await.body();
@@ -266,7 +321,8 @@ async fn what_cannot_be_agreed_on_is_told_in_the_words_of_who_refuses() {
         (code, body["message"].as_str().unwrap_or_default().to_owned())
     };
     let three = "application/json, application/yaml, application/vnd.kubernetes.protobuf";
-    let router = |more: &str| (406, format!("406: Not Acceptable\n\nAvailable representations: {three}{more}"));
+    let router =
+        |more: &str| (406, format!("406: Not Acceptable\n\nAvailable representations: {three}{more}"));
     assert_eq!(accept(&format!("{PODS}/p"), "text/html").await, router(""));
     let streams = ", application/json;stream=watch, application/vnd.kubernetes.protobuf;stream=watch";
     assert_eq!(accept(PODS, "text/html").await, router(streams));

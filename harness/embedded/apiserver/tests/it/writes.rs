@@ -56,7 +56,8 @@ async fn managed_fields_are_cleared_by_one_empty_entry_and_otherwise_taken_as_se
     other[0]["manager"] = json!("second");
     let moved = merge(&cluster, &path, json!({"metadata": {"managedFields": other}})).await;
     assert_eq!((moved.status, managers(&moved)), (200, vec!["second".to_owned()]), "{}", moved.text);
-    let unusable = merge(&cluster, &path, json!({"metadata": {"managedFields": [{"manager": "x"}, {}]}})).await;
+    let unusable =
+        merge(&cluster, &path, json!({"metadata": {"managedFields": [{"manager": "x"}, {}]}})).await;
     assert_eq!((unusable.status, managers(&unusable)), (200, vec!["second".to_owned()]), "{}", unusable.text);
     let cleared = merge(&cluster, &path, json!({"metadata": {"managedFields": [{}]}})).await;
     assert_eq!((cleared.status, managers(&cleared)), (200, Vec::new()), "{}", cleared.text);
@@ -67,13 +68,19 @@ async fn a_manager_has_a_printable_name_of_128_bytes_at_most() {
     let cluster = Cluster::start().await;
     let long = "m".repeat(129);
     let map = || Some(json!({"metadata": {"name": "a"}, "data": {"x": "1"}}));
-    let expected = "CreateOptions.meta.k8s.io \"\" is invalid: fieldManager: Too long: may not be more than 128 bytes";
+    let expected =
+        "CreateOptions.meta.k8s.io \"\" is invalid: fieldManager: Too long: may not be more than 128 bytes";
     let refused = cluster.ask("POST", &format!("{MAPS}?fieldManager={long}"), map()).await;
     assert_eq!(told(&refused), (422, expected.to_owned()));
-    assert_eq!(cluster.ask("POST", &format!("{MAPS}?fieldManager={}", "m".repeat(128)), map()).await.status, 201);
-    for (method, options, content) in
-        [("PUT", "UpdateOptions", "application/json"), ("PATCH", "PatchOptions", MERGE), ("PATCH", "PatchOptions", APPLY)]
-    {
+    assert_eq!(
+        cluster.ask("POST", &format!("{MAPS}?fieldManager={}", "m".repeat(128)), map()).await.status,
+        201
+    );
+    for (method, options, content) in [
+        ("PUT", "UpdateOptions", "application/json"),
+        ("PATCH", "PatchOptions", MERGE),
+        ("PATCH", "PatchOptions", APPLY),
+    ] {
         let path = format!("{MAPS}/a?fieldManager={long}");
         let body = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}});
         let refused = cluster.send(method, &path, content, body.to_string()).await;
@@ -124,14 +131,16 @@ async fn refused_writes_have_the_codes_that_clients_look_for() {
     let refused = cluster.ask("PUT", &path, Some(odd)).await;
     let why = "strconv.ParseUint: parsing \"abc\": invalid syntax";
     assert_eq!(told(&refused), (500, why.to_owned()));
-    let array = "error decoding patch: json: cannot unmarshal array into Go value of type map[string]interface {}";
+    let array =
+        "error decoding patch: json: cannot unmarshal array into Go value of type map[string]interface {}";
     assert_eq!(told(&merge(&cluster, &path, json!([])).await), (400, array.to_owned()));
     // Another uid: the condition of a PUT, and of a patch a change that nobody may make. Controllers tell by the code that
     // an object was made anew under its name.
     let mut other = map.clone();
     other["metadata"]["uid"] = json!("00000000-0000-0000-0000-000000000000");
     assert_eq!(cluster.ask("PUT", &path, Some(other)).await.status, 409);
-    let patched = merge(&cluster, &path, json!({"metadata": {"uid": "00000000-0000-0000-0000-000000000000"}})).await;
+    let patched =
+        merge(&cluster, &path, json!({"metadata": {"uid": "00000000-0000-0000-0000-000000000000"}})).await;
     assert!(patched.status == 422 && patched.text.contains("metadata.uid"), "{}", patched.text);
 }
 
@@ -149,7 +158,8 @@ async fn applied_objects_are_of_the_paths_kind_and_have_its_fields() {
     }
     let twice = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata:\n  x: '1'\n  x: '2'\n";
     let (code, why) = told(&apply(path("&fieldValidation=Strict"), twice).await);
-    let where_ = "error converting YAML to JSON: yaml: unmarshal errors:\n  line 6: key \"x\" already set in map";
+    let where_ =
+        "error converting YAML to JSON: yaml: unmarshal errors:\n  line 6: key \"x\" already set in map";
     assert_eq!((code, why), (400, format!("error strict decoding YAML: {where_}")));
     let warned = apply(path(""), twice).await;
     assert_eq!((warned.status, warned.body()["data"]["x"].clone()), (201, json!("2")), "{}", warned.text);

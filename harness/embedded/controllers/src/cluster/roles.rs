@@ -90,8 +90,11 @@ mod tests {
             gathers.aggregation_rule = Some(serde_json::from_value(rule).expect("an aggregation rule"));
             gathers
         };
-        let others =
-            [role("a", &[("to", "b")], &["get", "list"]), role("c", &[("to", "b")], &["list", "watch"]), role("d", &[], &["*"])];
+        let others = [
+            role("a", &[("to", "b")], &["get", "list"]),
+            role("c", &[("to", "b")], &["list", "watch"]),
+            role("d", &[], &["*"]),
+        ];
         let verbs = |role: &ClusterRole, roles: &[Arc<ClusterRole>]| -> Option<Vec<String>> {
             Some(gathered(role, roles)?.into_iter().flat_map(|rule| rule.verbs).collect())
         };

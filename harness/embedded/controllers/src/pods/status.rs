@@ -323,7 +323,9 @@ mod tests {
         pod.metadata.generation = Some(3);
         let status = status(&pod, &snapshot, 36, Timestamp::UNIX_EPOCH);
         assert_eq!(status["observedGeneration"], 3);
-        assert!(status["conditions"].as_array().expect("a list").iter().all(|one| one["observedGeneration"] == 3));
+        assert!(
+            status["conditions"].as_array().expect("a list").iter().all(|one| one["observedGeneration"] == 3)
+        );
         let ready =
             status["conditions"].as_array().and_then(|all| all.iter().find(|one| one["type"] == "Ready"));
         let ready = ready.expect("the condition is there");

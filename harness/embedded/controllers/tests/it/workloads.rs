@@ -1,8 +1,8 @@
 //! Workloads, owners and namespaces.
 
 use embedded_controllers::{CloudProvider, NodeSpec};
-use k8s_openapi::api::apps::v1::{DaemonSet, Deployment, ReplicaSet, StatefulSet};
 use jiff::Timestamp;
+use k8s_openapi::api::apps::v1::{DaemonSet, Deployment, ReplicaSet, StatefulSet};
 use k8s_openapi::api::core::v1::{
     ConfigMap, Namespace, Node, PersistentVolumeClaim, Pod, Service, ServiceAccount,
 };
@@ -271,14 +271,18 @@ async fn cluster_roles_gather_the_rules_of_those_they_select() {
 async fn a_node_made_by_hand_is_furnished_as_any_other() {
     let cluster = cluster().await;
     let nodes: Api<Node> = Api::all(cluster.client.clone());
-    let ttl = |node: &Node| node.annotations().get("node.alpha.kubernetes.io/ttl").is_some_and(|ttl| ttl == "0");
+    let ttl =
+        |node: &Node| node.annotations().get("node.alpha.kubernetes.io/ttl").is_some_and(|ttl| ttl == "0");
     wait(&nodes, "node-0", "a kubelet's Node says how long Secrets may be kept", ttl).await;
     create(&nodes, json!({"metadata": {"name": "by-hand"}})).await;
     let taints = |node: &Node| -> Vec<String> {
         let taints = node.spec.iter().flat_map(|spec| spec.taints.iter().flatten());
         taints.map(|taint| format!("{}:{}", taint.key, taint.effect)).collect()
     };
-    wait(&nodes, "by-hand", "nobody has said that it is not ready", |node| ttl(node) && taints(node).is_empty()).await;
+    wait(&nodes, "by-hand", "nobody has said that it is not ready", |node| {
+        ttl(node) && taints(node).is_empty()
+    })
+    .await;
     let not_ready = json!({"status": {"conditions": [{"type": "Ready", "status": "False", "reason": "R",
         "lastHeartbeatTime": Timestamp::now().to_string(), "lastTransitionTime": Timestamp::now().to_string()}]}});
     nodes.patch_status("by-hand", &PatchParams::default(), &Patch::Merge(not_ready)).await.expect("patched");

@@ -40,8 +40,7 @@ impl Strategy for Job {
             object.put("spec.completions", 1);
         }
         let limit = if object.has("spec.backoffLimitPerIndex") { i32::MAX } else { 6 };
-        let replacement =
-            if object.has("spec.podFailurePolicy") { "Failed" } else { "TerminatingOrFailed" };
+        let replacement = if object.has("spec.podFailurePolicy") { "Failed" } else { "TerminatingOrFailed" };
         let defaults = [
             ("spec.parallelism", json!(1)),
             ("spec.backoffLimit", json!(limit)),
@@ -100,7 +99,9 @@ impl Strategy for Job {
         causes.extend(completions(old, new));
         causes.extend(meta::immutable(old, new, "spec.selector"));
         causes.extend(template(old, new));
-        for field in ["completionMode", "podFailurePolicy", "backoffLimitPerIndex", "managedBy", "successPolicy"] {
+        for field in
+            ["completionMode", "podFailurePolicy", "backoffLimitPerIndex", "managedBy", "successPolicy"]
+        {
             causes.extend(meta::immutable(old, new, &format!("spec.{field}")));
         }
         causes
@@ -240,12 +241,11 @@ fn completions(old: &Value, new: &Value) -> Option<Cause> {
 
 /// Whether the template may change in part: the Job is suspended, and no Pod of it runs or is about to.
 fn is_at_rest(job: &Value) -> bool {
-    let suspended = job.list("status.conditions").iter().any(|condition| {
-        condition.text("type") == "Suspended" && condition.text("status") == "True"
-    });
-    job.truth("spec.suspend")
-        && (!job.has("status.startTime") || suspended)
-        && job.int("status.active") == 0
+    let suspended = job
+        .list("status.conditions")
+        .iter()
+        .any(|condition| condition.text("type") == "Suspended" && condition.text("status") == "True");
+    job.truth("spec.suspend") && (!job.has("status.startTime") || suspended) && job.int("status.active") == 0
 }
 
 /// The cause of a change of the template that the Job's state does not allow.
@@ -272,9 +272,8 @@ fn template(old: &Value, new: &Value) -> Option<Cause> {
             }
         }
     }
-    (before.at("spec") != new.at(path).at("spec")).then(|| {
-        Cause::invalid("spec.template.spec", new.at(path).at("spec").clone(), "field is immutable")
-    })
+    (before.at("spec") != new.at(path).at("spec"))
+        .then(|| Cause::invalid("spec.template.spec", new.at(path).at("spec").clone(), "field is immutable"))
 }
 
 fn put_or_clear(object: &mut Value, path: &str, value: &Value) {
@@ -360,15 +359,22 @@ mod tests {
             job.put("spec.template.metadata.labels", json!({"controller-uid": "other"}));
         }));
         let why = foreign.expect_err("labels of another Job");
-        assert!(why.contains("spec.template.metadata.labels[controller-uid]") && why.contains("must be 'u-1'"), "{why}");
+        assert!(
+            why.contains("spec.template.metadata.labels[controller-uid]") && why.contains("must be 'u-1'"),
+            "{why}"
+        );
         let none = create(job(|job| job.put("spec.manualSelector", true))).expect_err("no selector");
         assert!(none.contains("spec.selector: Required value"), "{none}");
     }
 
     #[test]
     fn pods_that_always_start_again_are_no_jobs() {
-        let why = create(job(|job| job.put("spec.template.spec.restartPolicy", "Always"))).expect_err("Always");
-        assert!(why.contains("restartPolicy: Required value: valid values: \"OnFailure\", \"Never\""), "{why}");
+        let why =
+            create(job(|job| job.put("spec.template.spec.restartPolicy", "Always"))).expect_err("Always");
+        assert!(
+            why.contains("restartPolicy: Required value: valid values: \"OnFailure\", \"Never\""),
+            "{why}"
+        );
     }
 
     #[test]
@@ -381,6 +387,8 @@ mod tests {
         let image = |job: &mut Value| job.items("spec.template.spec.containers")[0]["image"] = json!("other");
         assert!(update(&resting, image).is_err());
         assert!(update(&made, |job| job.put("spec.parallelism", 2)).is_ok());
-        assert!(update(&made, |job| job.put("spec.completions", 2)).expect_err("fixed").contains("immutable"));
+        assert!(
+            update(&made, |job| job.put("spec.completions", 2)).expect_err("fixed").contains("immutable")
+        );
     }
 }

@@ -150,8 +150,8 @@ pub(super) fn changed(old: &Value, new: &Value) -> Vec<Cause> {
 
 /// The causes in the finalizers of an object, where its kind looks at their domains.
 fn own_finalizers(object: &Value) -> Vec<Cause> {
-    let looks = kinds::of(object)
-        .is_some_and(|kind| kind.kind != "Event" && !ANY_FINALIZERS.contains(&kind.group));
+    let looks =
+        kinds::of(object).is_some_and(|kind| kind.kind != "Event" && !ANY_FINALIZERS.contains(&kind.group));
     if !looks {
         return Vec::new();
     }
@@ -280,7 +280,8 @@ fn managed_fields(object: &Value) -> Vec<Cause> {
             && !entry.text("apiVersion").is_empty()
             && entry.text("fieldsType") == "FieldsV1"
     });
-    let long = entries.iter().enumerate().filter(|(_, entry)| usable && entry.text("manager").len() > MANAGER);
+    let long =
+        entries.iter().enumerate().filter(|(_, entry)| usable && entry.text("manager").len() > MANAGER);
     let path = |at| format!("metadata.managedFields[{at}].manager");
     long.map(|(at, _)| Cause::too_long(path(at), MANAGER)).collect()
 }

@@ -133,7 +133,9 @@ fn keep_observed_generations(old: &Value, new: &mut Value) {
     }
     let mut known: Vec<&Value> = old.list("status.conditions").iter().collect();
     for condition in new.items("status.conditions") {
-        let Some(at) = known.iter().position(|one| one.text("type") == condition.text("type")) else { continue };
+        let Some(at) = known.iter().position(|one| one.text("type") == condition.text("type")) else {
+            continue;
+        };
         let before = known.remove(at).int("observedGeneration");
         if before != 0 {
             condition.put_default("observedGeneration", before);

@@ -51,8 +51,12 @@ pub fn warnings_of_sent(kind: &Kind, sent: &Value) -> Vec<String> {
 /// Source: `k8s.io/apiextensions-apiserver/pkg/registry/customresource/validator.go`.
 fn finalizers(old: Option<&Value>, object: &Value) -> Vec<String> {
     let known = old.map(|old| old.list("metadata.finalizers")).unwrap_or_default();
-    let mut added: Vec<&str> =
-        object.list("metadata.finalizers").iter().filter(|one| !known.contains(one)).filter_map(Value::as_str).collect();
+    let mut added: Vec<&str> = object
+        .list("metadata.finalizers")
+        .iter()
+        .filter(|one| !known.contains(one))
+        .filter_map(Value::as_str)
+        .collect();
     added.sort_unstable();
     added.dedup();
     let standard = ["kubernetes", "orphan", "foregroundDeletion"];

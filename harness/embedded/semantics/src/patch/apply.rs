@@ -214,7 +214,11 @@ fn merge(shape: &Shape, field: Option<&Field>, live: &Value, applied: &Value) ->
             }
             Value::Object(out)
         }
-        (shape @ (Shape::Map(_) | Shape::Raw | Shape::JsonSchema(_)), Value::Object(before), Value::Object(change)) => {
+        (
+            shape @ (Shape::Map(_) | Shape::Raw | Shape::JsonSchema(_)),
+            Value::Object(before),
+            Value::Object(change),
+        ) => {
             let inner = owned::of_members(shape);
             let mut out = before.clone();
             for (name, member) in change {

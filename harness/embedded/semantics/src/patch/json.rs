@@ -51,7 +51,8 @@ fn well_formed(operation: &Value) -> Result<(), String> {
         let is = typed::kind_of(operation);
         return Err(format!("json: cannot unmarshal {is} into Go value of type handlers.jsonPatchOp"));
     }
-    let wrong = |name: &&&str| operation.get(**name).is_some_and(|value| !value.is_string() && !value.is_null());
+    let wrong =
+        |name: &&&str| operation.get(**name).is_some_and(|value| !value.is_string() && !value.is_null());
     match ["op", "path", "from"].iter().find(wrong) {
         Some(name) => {
             let is = typed::kind_of(&operation[*name]);
@@ -301,7 +302,8 @@ mod tests {
             (status.code, status.message)
         };
         let decoding = |why: &str| (400, format!("error decoding patch: {why}"));
-        let value = |is: &str, of: &str| decoding(&format!("json: cannot unmarshal {is} into Go value of type {of}"));
+        let value =
+            |is: &str, of: &str| decoding(&format!("json: cannot unmarshal {is} into Go value of type {of}"));
         assert_eq!(told("{}"), value("object", "[]handlers.jsonPatchOp"));
         assert_eq!(told("[1]"), value("number", "handlers.jsonPatchOp"));
         assert_eq!(told("[{]"), decoding("invalid character ']' looking for beginning of object key string"));

@@ -182,7 +182,9 @@ fn known(kind: &Kind, field: &str) -> Result<String, String> {
         ("resource.k8s.io", "ResourceSlice") => {
             return plain(&["metadata.name", "spec.nodeName", "spec.driver"]).ok_or_else(|| {
                 let version = kind.version;
-                format!("field label not supported for resource.k8s.io/{version}, Kind=ResourceSlice: {field}")
+                format!(
+                    "field label not supported for resource.k8s.io/{version}, Kind=ResourceSlice: {field}"
+                )
             });
         }
         ("certificates.k8s.io", "CertificateSigningRequest") => plain(&["metadata.name", "spec.signerName"]),

@@ -208,7 +208,12 @@ fn described(group_version: &str, resource: &Value) -> String {
     };
     let singular = if text("singularName").is_empty() { "-" } else { text("singularName") };
     let scope = if resource["namespaced"] == true { "namespaced" } else { "cluster" };
-    let mut line = format!("{group_version} {} {singular} {place}{} {scope} {}", text("name"), text("kind"), list("verbs"));
+    let mut line = format!(
+        "{group_version} {} {singular} {place}{} {scope} {}",
+        text("name"),
+        text("kind"),
+        list("verbs")
+    );
     for (name, value) in [
         ("short", list("shortNames")),
         ("category", list("categories")),

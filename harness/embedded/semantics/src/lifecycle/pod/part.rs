@@ -124,7 +124,10 @@ mod tests {
     fn a_resize_changes_resources_and_not_the_class_of_service() {
         let old = pod();
         let mut new = old.clone();
-        new.put("spec.containers", json!([{"name": "c", "image": "other", "resources": {"requests": {"cpu": "1"}}}]));
+        new.put(
+            "spec.containers",
+            json!([{"name": "c", "image": "other", "resources": {"requests": {"cpu": "1"}}}]),
+        );
         prepare("resize", &old, &mut new);
         assert_eq!(new["spec"]["containers"][0]["image"], "i");
         assert_eq!(new["spec"]["containers"][0]["resources"]["requests"]["cpu"], "1");

@@ -227,7 +227,9 @@ fn whole_bytes(quantities: &Value, path: &str, out: &mut Vec<String>) {
     for name in ["memory", "ephemeral-storage"] {
         let text = quantities.text(name);
         if quantity::billionths(text).is_some_and(|billionths| billionths % 1_000_000_000 != 0) {
-            out.push(format!("{path}[{name}]: fractional byte value {text:?} is invalid, must be an integer"));
+            out.push(format!(
+                "{path}[{name}]: fractional byte value {text:?} is invalid, must be an integer"
+            ));
         }
     }
 }
