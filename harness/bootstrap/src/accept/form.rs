@@ -64,7 +64,7 @@ impl<'a> Form<'a> {
                 }
                 _ => false,
             },
-            Shape::Raw | Shape::FieldsV1 => true,
+            Shape::Raw | Shape::JsonSchema(_) | Shape::FieldsV1 => true,
             Shape::Text(_) | Shape::Bytes | Shape::Time | Shape::MicroTime => node.text().is_some(),
             Shape::Bool => node.bool().is_some(),
             Shape::Int(bits, _) => node.int().is_some_and(|n| *bits == 64 || i32::try_from(n).is_ok()),
@@ -126,6 +126,6 @@ fn expected(shape: &Shape) -> &'static str {
         Shape::Float => "a number",
         Shape::IntOrString => "a whole number or text",
         Shape::Quantity => "a quantity such as 100m or 64Mi",
-        Shape::Raw | Shape::FieldsV1 => "JSON",
+        Shape::Raw | Shape::JsonSchema(_) | Shape::FieldsV1 => "JSON",
     }
 }

@@ -28,6 +28,7 @@ async fn main() {
     for count in [500, 5000] {
         nodes(count).await;
     }
+    forms(5000).await;
     fan_out().await;
 }
 
@@ -132,6 +133,65 @@ async fn nodes(count: usize) {
         let length = listing().await;
         stretch.show(&format!("{count} nodes listed in protobuf, {times} ({} KiB)", length >> 10));
     }
+    server.shutdown().await;
+}
+
+/// What a kubelet says of its node, in the size of a real one.
+fn full_status() -> serde_json::Value {
+    let condition = |kind: &str, status: &str| {
+        json!({"type": kind, "status": status, "lastHeartbeatTime": "2026-01-01T00:00:00Z",
+            "lastTransitionTime": "2026-01-01T00:00:00Z", "reason": format!("Kubelet{kind}"),
+            "message": format!("kubelet has sufficient {kind} available")})
+    };
+    let image = |at: u32| {
+        json!({"names": [format!("registry.example.com/system/component-{at}@sha256:{}", "0".repeat(64)),
+            format!("registry.example.com/system/component-{at}:v1.36.2")], "sizeBytes": 31_457_280 + at})
+    };
+    json!({"capacity": {"cpu": "8", "memory": "32Gi", "pods": "110", "ephemeral-storage": "100Gi"},
+        "allocatable": {"cpu": "7900m", "memory": "31Gi", "pods": "110", "ephemeral-storage": "90Gi"},
+        "conditions": [condition("MemoryPressure", "False"), condition("DiskPressure", "False"),
+            condition("PIDPressure", "False"), condition("Ready", "True")],
+        "addresses": [{"type": "InternalIP", "address": "10.0.0.1"}, {"type": "Hostname", "address": "node"}],
+        "nodeInfo": {"machineID": "0", "systemUUID": "0", "bootID": "0", "kernelVersion": "6.12.0",
+            "osImage": "Debian GNU/Linux 13", "containerRuntimeVersion": "containerd://2.2.0",
+            "kubeletVersion": "v1.36.2", "kubeProxyVersion": "", "operatingSystem": "linux", "architecture": "amd64"},
+        "images": (0..8).map(image).collect::<Vec<_>>()})
+}
+
+/// The same list in every form in which clients ask for it, each by a client with a connection that is there already.
+async fn forms(count: usize) {
+    const PROTOBUF: &str = "application/vnd.kubernetes.protobuf";
+    let server = Server::start(Config::default()).await.expect("the server starts");
+    let nodes: Api<Node> = Api::all(server.client(User::admin()));
+    let names: Vec<String> = (0..count).map(|at| format!("node-{at}")).collect();
+    let made = futures::stream::iter(&names).for_each_concurrent(32, |name| {
+        let nodes = nodes.clone();
+        async move {
+            nodes.create(&PostParams::default(), &node(name)).await.expect("created");
+            let status = Patch::Strategic(json!({"status": full_status()}));
+            nodes.patch_status(name, &PatchParams::apply("kubelet"), &status).await.expect("patched");
+        }
+    });
+    made.await;
+    let client = client(&server);
+    let list = async |what: &str, accept: &str| {
+        let request = client.get(format!("{}/api/v1/nodes", server.url())).header("accept", accept);
+        let stretch = Stretch::begin();
+        let answer = request.send().await.expect("an answer");
+        let form = answer.headers()["content-type"].to_str().unwrap_or_default().to_owned();
+        let length = answer.bytes().await.expect("a list").len();
+        assert!(form.starts_with(accept.split(';').next().unwrap_or_default()), "{what}: {form}");
+        stretch.show(&format!("{count} nodes, {what} ({} KiB)", length >> 10));
+    };
+    let partial = "as=PartialObjectMetadataList;g=meta.k8s.io;v=v1";
+    for times in ["first", "again"] {
+        list(&format!("JSON, {times}"), "application/json").await;
+        list(&format!("table, {times}"), "application/json;as=Table;g=meta.k8s.io;v=v1").await;
+        list(&format!("metadata in JSON, {times}"), &format!("application/json;{partial}")).await;
+        list(&format!("metadata in protobuf, {times}"), &format!("{PROTOBUF};{partial}")).await;
+        list(&format!("protobuf, {times}"), PROTOBUF).await;
+    }
+    list("metadata in protobuf, after protobuf", &format!("{PROTOBUF};{partial}")).await;
     server.shutdown().await;
 }
 

@@ -83,6 +83,9 @@ fn start(controller: Controller, world: &Arc<World>) {
         Controller::NodeIpam => cluster::ipam::start(world),
         Controller::NodeLifecycle => lifecycle::health::start(world),
         Controller::TaintEviction => lifecycle::eviction::start(world),
+        Controller::ClusterRoleAggregation => cluster::roles::start(world),
+        Controller::Ttl => cluster::ttl::start(world),
+        Controller::VolumeProtection => cluster::protection::start(world),
         Controller::PodGarbageCollector => lifecycle::orphans::start(world),
     }
 }

@@ -7,9 +7,12 @@ use std::sync::{Arc, PoisonError, RwLock};
 use k8s_openapi::api::apps::v1::{DaemonSet, Deployment, ReplicaSet, StatefulSet};
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::{
-    ConfigMap, Endpoints, Namespace, Node, Pod, Secret, Service, ServiceAccount,
+    ConfigMap, Endpoints, Namespace, Node, PersistentVolume, PersistentVolumeClaim, Pod, Secret, Service,
+    ServiceAccount,
 };
 use k8s_openapi::api::discovery::v1::EndpointSlice;
+use k8s_openapi::api::rbac::v1::ClusterRole;
+use k8s_openapi::api::storage::v1::VolumeAttributesClass;
 use kube::{Api, Client};
 
 use crate::cache::{Cache, Key};
@@ -42,6 +45,10 @@ pub(crate) struct World {
     pub(crate) config_maps: Arc<Cache<ConfigMap>>,
     pub(crate) secrets: Arc<Cache<Secret>>,
     pub(crate) service_accounts: Arc<Cache<ServiceAccount>>,
+    pub(crate) cluster_roles: Arc<Cache<ClusterRole>>,
+    pub(crate) volumes: Arc<Cache<PersistentVolume>>,
+    pub(crate) claims: Arc<Cache<PersistentVolumeClaim>>,
+    pub(crate) attributes_classes: Arc<Cache<VolumeAttributesClass>>,
     /// Which Pods are on which node.
     pub(crate) placed: Arc<Placed>,
 }
@@ -78,6 +85,10 @@ impl World {
             config_maps: Cache::new(),
             secrets: Cache::new(),
             service_accounts: Cache::new(),
+            cluster_roles: Cache::new(),
+            volumes: Cache::new(),
+            claims: Cache::new(),
+            attributes_classes: Cache::new(),
             placed,
         })
     }
@@ -124,6 +135,10 @@ impl World {
         self.config_maps.run(tasks, Api::all(client()));
         self.secrets.run(tasks, Api::all(client()));
         self.service_accounts.run(tasks, Api::all(client()));
+        self.cluster_roles.run(tasks, Api::all(client()));
+        self.volumes.run(tasks, Api::all(client()));
+        self.claims.run(tasks, Api::all(client()));
+        self.attributes_classes.run(tasks, Api::all(client()));
     }
 
     /// Waits until everything has been listed once.
@@ -142,6 +157,10 @@ impl World {
         self.config_maps.synced().await;
         self.secrets.synced().await;
         self.service_accounts.synced().await;
+        self.cluster_roles.synced().await;
+        self.volumes.synced().await;
+        self.claims.synced().await;
+        self.attributes_classes.synced().await;
     }
 
     /// The Node of this name.

@@ -34,6 +34,11 @@ const GROUPS: &[&str] = &[
 
 /// The content type of the aggregated form.
 pub const AGGREGATED: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
+/// The content type of the aggregated form in YAML.
+pub const AGGREGATED_YAML: &str = "application/yaml;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
+/// The content type of the aggregated form in protobuf.
+pub const AGGREGATED_PROTOBUF: &str =
+    "application/vnd.kubernetes.protobuf;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
 
 /// `/api`. The address is the server's own, host and port.
 pub fn api_versions(server_address: &str) -> Value {

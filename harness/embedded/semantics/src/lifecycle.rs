@@ -2,12 +2,14 @@
 //!
 //! Source of the order: `k8s.io/apiserver/pkg/registry/rest/{create,update}.go` and `registry/generic/registry`.
 
+mod autoscaler;
 mod context;
 mod custom;
 mod definition;
 mod endpoints;
 mod event;
 mod internal;
+mod job;
 mod meta;
 mod node;
 mod pod;
@@ -24,12 +26,13 @@ mod workload;
 
 use serde_json::Value;
 
+pub use autoscaler::{autoscaler_from_v1, autoscaler_to_v1};
 pub use context::Context;
 pub use event::{event_from_core, event_to_core};
 pub use meta::place;
-pub use pod::mount_token;
+pub use pod::{mount_token, tolerate_unready_nodes};
 pub use review::review;
-pub use warnings::{deprecation, warnings};
+pub use warnings::{compares, deprecation, warnings, warnings_of_sent};
 
 use crate::alloc::Allocator;
 use crate::cause::Cause;

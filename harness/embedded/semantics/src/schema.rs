@@ -7,7 +7,7 @@ use std::sync::{LazyLock, PoisonError, RwLock};
 mod parse;
 mod types;
 
-pub use types::{Field, ListType, Schema, Shape, Type, TypeId};
+pub use types::{Field, Instead, ListType, Schema, Shape, Type, TypeId};
 
 static SCHEMA: LazyLock<Schema> = LazyLock::new(|| parse::parse(include_str!("schema/api.txt")));
 
@@ -36,6 +36,11 @@ pub(crate) fn add(ty: Type) -> TypeId {
 /// The id of a type by its name, such as `core/v1.Node`.
 pub fn find(name: &str) -> Option<TypeId> {
     SCHEMA.by_name.get(name).copied()
+}
+
+/// The type of an OpenAPI v3 schema in a definition of a custom resource.
+pub fn json_schema() -> Option<TypeId> {
+    find("apiextensions/v1.JSONSchemaProps")
 }
 
 /// The id of the struct type that a root object of this apiVersion and kind has; of custom resources, none.

@@ -280,6 +280,17 @@ pub fn not_acceptable(possible: &[&str]) -> Status {
     Status::failure(406, "NotAcceptable", message)
 }
 
+/// No accepted content type is one of a resource's; those that it has are listed in order.
+pub fn not_acceptable_here(available: &[&str]) -> Status {
+    let message = format!("406: Not Acceptable\n\nAvailable representations: {}", available.join(", "));
+    Status::failure(406, "NotAcceptable", message).about("", "", "")
+}
+
+/// No patch of a resource has this content type.
+pub fn unsupported_patch() -> Status {
+    Status::failure(415, "UnsupportedMediaType", "415: Unsupported Media Type").about("", "", "")
+}
+
 /// The resource has no such verb.
 pub fn method_not_allowed() -> Status {
     Status::failure(
@@ -296,9 +307,10 @@ pub fn method_not_supported(kind: &Kind, action: &str) -> Status {
     Status::failure(405, "MethodNotAllowed", message).about("", kind.group, kind.plural)
 }
 
-/// A patch does not fit the object.
-pub fn unprocessable(message: impl Into<String>) -> Status {
-    Status::failure(422, "Invalid", message).about("", "", "")
+/// A patch does not fit the object. Why is not told.
+pub fn unprocessable() -> Status {
+    Status::failure(422, "Invalid", "the server rejected our request due to an error in our request")
+        .about("", "", "")
 }
 
 /// The body is larger than the server takes.
@@ -330,6 +342,11 @@ pub fn timeout(message: &str, seconds: u32) -> Status {
 pub fn internal(message: &str) -> Status {
     Status::failure(500, "InternalError", format!("Internal error occurred: {message}"))
         .caused_by("", message, "")
+}
+
+/// Something behind the server cannot be reached.
+pub fn unavailable(message: &str) -> Status {
+    Status::failure(503, "ServiceUnavailable", message)
 }
 
 /// An error of the server's own code that carries no reason, as for a watch at an unreadable resourceVersion.

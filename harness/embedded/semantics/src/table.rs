@@ -61,31 +61,43 @@ static COLUMNS: LazyLock<HashMap<&'static str, Value>> = LazyLock::new(|| {
 /// The Table of objects of a kind. `list_meta` is the list's metadata (resourceVersion, continue), `now` the time ages
 /// are counted to, RFC 3339.
 pub fn table(kind: &Kind, objects: &[Value], list_meta: &Value, include: Include, now: &str) -> Value {
-    let known = COLUMNS.get(kind.kind).filter(|_| kind.custom.is_none());
-    let usual = COLUMNS.get("*").unwrap_or(&Value::Null);
-    let columns = match &kind.custom {
-        Some(custom) => custom::columns(custom, usual),
-        None => known.unwrap_or(usual).clone(),
-    };
-    let rows: Vec<Value> = objects
-        .iter()
-        .map(|object| {
-            let cells = if let Some(custom) = &kind.custom {
-                custom::cells(custom, object, now)
-            } else if known.is_some() {
-                cells::of(kind, object, now)
-            } else {
-                vec![object.text("metadata.name").into(), object.text("metadata.creationTimestamp").into()]
-            };
-            row(cells, kind, object, include)
-        })
-        .collect();
+    let rows: Vec<Value> = objects.iter().map(|object| row(kind, object, include, now)).collect();
     let metadata = if list_meta.is_object() { list_meta.clone() } else { json!({}) };
     json!({"kind": "Table", "apiVersion": "meta.k8s.io/v1", "metadata": metadata,
-        "columnDefinitions": columns, "rows": rows})
+        "columnDefinitions": columns(kind), "rows": rows})
 }
 
-fn row(cells: Vec<Value>, kind: &Kind, object: &Value, include: Include) -> Value {
+/// Whether a kind that is not a custom resource has columns of its own.
+fn known(kind: &Kind) -> Option<&'static Value> {
+    COLUMNS.get(kind.kind).filter(|_| kind.custom.is_none())
+}
+
+/// What the columns of a kind's table are.
+pub fn columns(kind: &Kind) -> Value {
+    let usual = COLUMNS.get("*").unwrap_or(&Value::Null);
+    match &kind.custom {
+        Some(custom) => custom::columns(custom, usual),
+        None => known(kind).unwrap_or(usual).clone(),
+    }
+}
+
+/// The cells of an object's row.
+pub fn cells(kind: &Kind, object: &Value, now: &str) -> Vec<Value> {
+    if let Some(custom) = &kind.custom {
+        custom::cells(custom, object, now)
+    } else if known(kind).is_some() {
+        cells::of(kind, object, now)
+    } else {
+        vec![object.text("metadata.name").into(), object.text("metadata.creationTimestamp").into()]
+    }
+}
+
+/// What a row says of an object that has come to its end, where it has.
+pub fn conditions(kind: &Kind, object: &Value) -> Option<Value> {
+    if kind.custom.is_some() { None } else { pod::finished(kind, object) }
+}
+
+fn row(kind: &Kind, object: &Value, include: Include, now: &str) -> Value {
     let shown = match include {
         Include::None => Value::Null,
         Include::Metadata => json!({"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1",
@@ -99,9 +111,8 @@ fn row(cells: Vec<Value>, kind: &Kind, object: &Value, include: Include) -> Valu
             object
         }
     };
-    let mut row = json!({"cells": cells, "object": shown});
-    if kind.custom.is_none()
-        && let Some(conditions) = pod::finished(kind, object)
+    let mut row = json!({"cells": cells(kind, object, now), "object": shown});
+    if let Some(conditions) = conditions(kind, object)
         && let Some(members) = row.as_object_mut()
     {
         members.insert("conditions".to_owned(), conditions);

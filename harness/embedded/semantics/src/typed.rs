@@ -41,7 +41,7 @@ pub(crate) fn zero(field: &Field) -> Option<Value> {
         Shape::Struct(ty) => (!field.omit_zero).then(|| zero_struct(*ty)),
         Shape::Quantity => Some("0".into()),
         Shape::IntOrString => Some(0.into()),
-        Shape::Raw => (!field.omit_empty).then_some(Value::Null),
+        Shape::Raw | Shape::JsonSchema(_) => (!field.omit_empty).then_some(Value::Null),
         _ if field.omit_empty => None,
         Shape::Text(_) => Some("".into()),
         Shape::Int(..) => Some(0.into()),
@@ -123,7 +123,7 @@ impl Decoder {
         Ok(match (shape, raw) {
             (Shape::Pointer(inner), _) => return self.value(inner, raw),
             (Shape::Struct(ty), _) => return self.structure(*ty, raw, false),
-            (Shape::Raw | Shape::FieldsV1, _) => raw.clone(),
+            (Shape::Raw | Shape::JsonSchema(_) | Shape::FieldsV1, _) => raw.clone(),
             (Shape::Text(_), Value::String(_)) | (Shape::Bool, Value::Bool(_)) => raw.clone(),
             (Shape::Int(bits, go), Value::Number(number)) => match number.as_i64() {
                 Some(whole) if *bits == 64 || i32::try_from(whole).is_ok() => whole.into(),
@@ -256,7 +256,8 @@ fn is_empty(value: &Value) -> bool {
     }
 }
 
-fn kind_of(value: &Value) -> &'static str {
+/// A value's kind in the words of Go's JSON decoder.
+pub(crate) fn kind_of(value: &Value) -> &'static str {
     match value {
         Value::Null => "null",
         Value::Bool(_) => "bool",
@@ -279,6 +280,7 @@ fn go_type(shape: &Shape) -> String {
         Shape::Quantity => "resource.Quantity".to_owned(),
         Shape::IntOrString => "intstr.IntOrString".to_owned(),
         Shape::Raw => "runtime.RawExtension".to_owned(),
+        Shape::JsonSchema(_) => "v1.JSONSchemaProps".to_owned(),
         Shape::FieldsV1 => "v1.FieldsV1".to_owned(),
         Shape::Struct(ty) => {
             let name = schema::get(*ty).name;

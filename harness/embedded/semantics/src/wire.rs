@@ -12,7 +12,7 @@ use crate::schema::{self, TypeId};
 use crate::status::{self, Status};
 use crate::typed;
 
-pub use text::json;
+pub use text::{json, plain};
 
 /// The content type of Kubernetes protobuf.
 pub const PROTOBUF: &str = "application/vnd.kubernetes.protobuf";
@@ -80,8 +80,35 @@ pub fn encode_list<'a>(
     metadata: &Value,
     items: impl Iterator<Item = &'a [u8]> + Clone,
 ) -> Result<Vec<u8>, String> {
+    encode_list_of(&kind.api_version(), &kind.list_kind, metadata, items)
+}
+
+/// The same for a list that no kind has, such as one of metadata alone.
+///
+/// # Errors
+/// As for [`encode_fields`].
+pub fn encode_list_of<'a>(
+    api_version: &str,
+    list_kind: &str,
+    metadata: &Value,
+    items: impl Iterator<Item = &'a [u8]> + Clone,
+) -> Result<Vec<u8>, String> {
     let metadata = encode::message(in_protobuf("meta.k8s.io/v1", "ListMeta")?, metadata);
-    Ok(enveloped(&kind.api_version(), &kind.list_kind, &encode::list(&metadata, items)))
+    Ok(enveloped(api_version, list_kind, &encode::list(&metadata, items)))
+}
+
+/// The bytes of an object that is its metadata alone, without its type. In place of the fields that a manager owns their text
+/// may stand.
+///
+/// # Errors
+/// As for [`encode_fields`].
+pub fn encode_metadata(metadata: &Value) -> Result<Vec<u8>, String> {
+    Ok(encode::only(&encode::message(in_protobuf("meta.k8s.io/v1", "ObjectMeta")?, metadata)))
+}
+
+/// The first field of an object's own fields, whole: of every kind it is the metadata. Nothing where it is another.
+pub fn first_field(fields: &[u8]) -> Option<&[u8]> {
+    parse::first_field(fields)
 }
 
 fn in_protobuf(api_version: &str, kind: &str) -> Result<TypeId, String> {
@@ -198,6 +225,76 @@ mod tests {
         let options = json!({"apiVersion": "v1", "kind": "DeleteOptions", "propagationPolicy": "Background"});
         let expected = b"k8s\0\x0a\x13\x0a\x02v1\x12\x0dDeleteOptions\x12\x0c\x22\x0aBackground\x1a\0\x22\0";
         assert_eq!(encode_protobuf(&options).expect("it is known"), expected);
+    }
+
+    #[test]
+    fn verbs_are_a_message_of_their_own() {
+        let list = json!({"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": "v1", "resources": [
+            {"name": "pods", "singularName": "pod", "namespaced": true, "kind": "Pod", "verbs": ["get", "list"]}]});
+        // By the numbers in k8s.io/apimachinery's generated.proto: an APIResourceList has groupVersion (1) and
+        // resources (2); an APIResource has name (1), namespaced (2), kind (3), verbs (4), singularName (6),
+        // group (8), version (9) and storageVersionHash (10); its verbs are a message that has items (1).
+        let verbs = b"\x22\x0b\x0a\x03get\x0a\x04list";
+        let resource =
+            [b"\x0a\x04pods\x10\x01\x1a\x03Pod".as_slice(), verbs, b"\x32\x03pod\x42\0\x4a\0\x52\0"];
+        let resource = resource.concat();
+        let mut body = b"\x0a\x02v1\x12".to_vec();
+        body.push(u8::try_from(resource.len()).expect("it is short"));
+        body.extend(resource);
+        let bytes = encode_protobuf(&list).expect("it is known");
+        let envelope = b"k8s\0\x0a\x15\x0a\x02v1\x12\x0fAPIResourceList\x12";
+        let expected =
+            [envelope.as_slice(), &[u8::try_from(body.len()).expect("it is short")], &body, b"\x1a\0\x22\0"];
+        assert_eq!(bytes, expected.concat());
+        round_trip(list);
+    }
+
+    #[test]
+    fn definitions_of_custom_resources_come_back_with_their_schemas() {
+        let schema = json!({"type": "object", "description": "d", "properties": {
+            "a": {"type": "array", "items": {"type": "integer", "maximum": 10, "minimum": 0.5}},
+            "b": {"type": "object", "additionalProperties": {"type": "string", "enum": ["x", "y"], "default": "x"}},
+            "c": {"type": "object", "additionalProperties": true, "x-kubernetes-preserve-unknown-fields": true},
+            "d": {"x-kubernetes-int-or-string": true, "anyOf": [{"type": "integer"}, {"type": "string"}]},
+            "e": {"type": "array", "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["k"],
+                "items": {"type": "object", "required": ["k"], "properties": {"k": {"type": "string"}}},
+                "x-kubernetes-validations": [{"rule": "self.size() < 3", "message": "too many"}]},
+            "f": {"type": "object", "additionalProperties": false, "dependencies": {"p": ["q"], "r": {"type": "object"}}},
+            "g": {"type": "array", "items": [{"type": "string"}, {"type": "integer"}], "nullable": true,
+                "externalDocs": {"url": "u"}, "example": {"any": [1, null]}}}});
+        round_trip(json!({"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+            "metadata": {"name": "as.example.com"}, "spec": {"group": "example.com", "scope": "Cluster",
+            "names": {"plural": "as", "kind": "A", "shortNames": ["x"]},
+            "versions": [{"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": schema},
+                "subresources": {"status": {}, "scale": {"specReplicasPath": ".a", "statusReplicasPath": ".b"}},
+                "additionalPrinterColumns": [{"name": "A", "type": "string", "jsonPath": ".a"}]}],
+            "conversion": {"strategy": "Webhook", "webhook": {"conversionReviewVersions": ["v1"],
+                "clientConfig": {"caBundle": "AAEC", "service": {"name": "s", "namespace": "n", "port": 443}}}}}}));
+    }
+
+    #[test]
+    fn a_schemas_bytes_are_those_of_the_generated_code() {
+        let ty = schema::find("apiextensions/v1.JSONSchemaProps").expect("a type of the table");
+        let field = |number: u32| schema::get(ty).by_number.iter().find(|field| field.number == number);
+        // JSONSchemaPropsOrBool has allows (1) and schema (2); OrArray schema (1) and schemas (2); OrStringArray schema (1)
+        // and property (2).
+        let of = |value: Value| encode::message(ty, &value);
+        let after = |bytes: &[u8], key: &[u8]| bytes.windows(key.len()).any(|window| window == key);
+        assert!(field(30).is_some_and(|field| field.json == "additionalProperties"));
+        assert!(after(&of(json!({"additionalProperties": false})), b"\xf2\x01\x02\x08\0"));
+        let schema = of(json!({"type": "string"}));
+        let holds = |head: &[u8], before: &[u8], number: u8, value: Value| {
+            let mut held = before.to_vec();
+            held.extend([number << 3 | 2, u8::try_from(schema.len()).expect("it is short")]);
+            held.extend(&schema);
+            let length = u8::try_from(held.len()).expect("it is short");
+            after(&of(value), &[head, &[length], &held].concat())
+        };
+        assert!(holds(b"\xf2\x01", b"\x08\x01", 2, json!({"additionalProperties": {"type": "string"}})));
+        assert!(holds(b"\xc2\x01", b"", 1, json!({"items": {"type": "string"}})));
+        assert!(holds(b"\xc2\x01", b"", 2, json!({"items": [{"type": "string"}]})));
+        let texts = of(json!({"dependencies": {"p": ["q"]}}));
+        assert!(after(&texts, b"\x82\x02\x08\x0a\x01p\x12\x03\x12\x01q"));
     }
 
     #[test]

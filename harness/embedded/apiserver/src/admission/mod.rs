@@ -6,6 +6,7 @@ mod restriction;
 mod signing;
 
 use embedded_semantics::kinds::Kind;
+use embedded_semantics::lifecycle::tolerate_unready_nodes;
 use embedded_semantics::status::{self, Status};
 use serde_json::Value;
 
@@ -47,6 +48,9 @@ pub(crate) fn update(
     old: &Value,
     new: &mut Value,
 ) -> Result<(), Status> {
+    if sub.is_none() && kind.is("", "Pod") && new["spec"].is_object() {
+        tolerate_unready_nodes(new);
+    }
     match sub {
         None => restriction::check(write, kind, Some(old), Some(new)),
         Some("status") => restriction::check_status(write, kind, old, new),

@@ -14,7 +14,7 @@ mod state;
 pub(crate) use clock::{Clock, suffix, unique_id};
 pub(crate) use collections::collection_of;
 pub(crate) use definitions::{is_definition, set_condition};
-pub(crate) use events::{from_stored, is_stored_form, to_stored, with_type};
+pub(crate) use events::{from_stored, is_stored_form, is_stored_metadata, to_stored, with_type};
 pub(crate) use interruption::Ending;
 pub(crate) use objects::Written;
 pub use reach::Partition;

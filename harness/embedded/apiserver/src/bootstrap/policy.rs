@@ -141,6 +141,7 @@ fn controller_binding(item: &Item) -> Option<Item> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::auth::attributes::Attributes;
 
     #[test]
     fn every_line_of_the_policy_is_understood() {
@@ -157,6 +158,45 @@ mod tests {
             let rules: Vec<Rule> = serde_json::from_value(item.object["rules"].clone()).expect("rules parse");
             let gathers = !item.object["aggregationRule"].is_null();
             assert_eq!(rules.is_empty(), gathers, "{}", item.object["metadata"]["name"]);
+        }
+    }
+
+    #[test]
+    fn no_role_has_a_rule_twice() {
+        for item in items().iter().filter(|item| item.resource.ends_with("roles")) {
+            let rules = item.object["rules"].as_array().expect("rules");
+            for (at, rule) in rules.iter().enumerate() {
+                assert!(!rules[..at].contains(rule), "{}: {rule}", item.object["metadata"]["name"]);
+            }
+        }
+    }
+
+    #[test]
+    fn the_scheduler_may_watch_all_that_it_waits_for() {
+        // The informers of kube-scheduler 1.36: without any one of them it places no Pod.
+        let informers = [
+            (
+                "",
+                "nodes pods namespaces services replicationcontrollers persistentvolumes persistentvolumeclaims",
+            ),
+            ("apps", "replicasets statefulsets"),
+            ("policy", "poddisruptionbudgets"),
+            ("storage.k8s.io", "csinodes csidrivers csistoragecapacities volumeattachments storageclasses"),
+            ("resource.k8s.io", "resourceclaims resourceslices deviceclasses"),
+        ];
+        let rules = [rules_of("system:kube-scheduler"), rules_of("system:volume-scheduler")].concat();
+        for (group, resources) in informers {
+            for resource in resources.split(' ') {
+                for verb in ["list", "watch"] {
+                    let request = Attributes {
+                        verb: verb.to_owned(),
+                        group: group.to_owned(),
+                        resource: resource.to_owned(),
+                        ..Attributes::default()
+                    };
+                    assert!(rules.iter().any(|rule| rule.allows(&request)), "{verb} {resource}.{group}");
+                }
+            }
         }
     }
 

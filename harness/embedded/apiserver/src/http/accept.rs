@@ -64,23 +64,31 @@ pub(crate) struct Form {
     pub pretty: bool,
     /// What of an object stands in its row, where a table is written.
     pub(crate) include: Include,
+    /// Whether the client takes the answer compressed.
+    pub(crate) gzip: bool,
 }
 
 impl Form {
     /// The form as the parameters of the request, and who asks, make it more exact.
     #[must_use]
-    pub(crate) fn refined(self, query: &Query, user_agent: &str) -> Self {
+    pub(crate) fn refined(self, query: &Query, user_agent: &str, accept_encoding: &str) -> Self {
+        let gzip = accept_encoding.split(',').any(|coding| coding.trim() == "gzip");
         let pretty = match query.get("pretty") {
             Some(text) => matches!(text, "1" | "t" | "T" | "true" | "TRUE" | "True"),
             None => ["curl", "Wget", "Mozilla/5.0"].iter().any(|human| user_agent.starts_with(human)),
         };
         let include = query.get("includeObject").and_then(Include::parse).unwrap_or_default();
-        Self { pretty, include, ..self }
+        Self { pretty, include, gzip, ..self }
     }
 
     /// JSON of the object itself.
-    pub(crate) const PLAIN: Self =
-        Self { encoding: Encoding::Json, shape: Shape::Object, pretty: false, include: Include::Metadata };
+    pub(crate) const PLAIN: Self = Self {
+        encoding: Encoding::Json,
+        shape: Shape::Object,
+        pretty: false,
+        include: Include::Metadata,
+        gzip: false,
+    };
 }
 
 /// One clause of an `Accept` header.
@@ -145,23 +153,34 @@ pub(crate) fn negotiate(header: Option<&str>, has_protobuf: impl Fn() -> bool) -
     None
 }
 
-/// Whether discovery is wanted in the aggregated form.
+/// Whether a header names a media type that the server has, in whatever form.
 #[must_use]
-pub(crate) fn wants_aggregated(header: Option<&str>) -> bool {
+pub(crate) fn knows_a_media_type(header: &str) -> bool {
+    let known = |clause: &Clause<'_>| {
+        Encoding::ALL.iter().any(|encoding| accepts(&clause.media, encoding.media_type()))
+    };
+    clauses(header).iter().any(known)
+}
+
+/// The encoding in which discovery is wanted in the aggregated form; `None` where the plain form is wanted.
+#[must_use]
+pub(crate) fn aggregated(header: Option<&str>) -> Option<Encoding> {
     for clause in clauses(header.unwrap_or_default()) {
         let value = |wanted: &str| {
             clause.parameters.iter().find(|(key, _)| *key == wanted).map_or("", |(_, value)| *value)
         };
-        if !accepts(&clause.media, "application/json") {
-            continue;
-        }
-        match (value("g"), value("v"), value("as")) {
-            ("apidiscovery.k8s.io", "v2", "APIGroupDiscoveryList") => return true,
-            ("", "", "") => return false,
-            _ => {}
+        for encoding in Encoding::ALL {
+            if !accepts(&clause.media, encoding.media_type()) {
+                continue;
+            }
+            match (value("g"), value("v"), value("as")) {
+                ("apidiscovery.k8s.io", "v2", "APIGroupDiscoveryList") => return Some(encoding),
+                ("", "", "") => return None,
+                _ => {}
+            }
         }
     }
-    false
+    None
 }
 
 #[cfg(test)]
@@ -196,6 +215,14 @@ mod tests {
             Some(Encoding::Protobuf)
         );
         assert_eq!(form("text/html"), None);
+        let v2 = "g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
+        assert_eq!(
+            aggregated(Some(&format!("application/json;{v2},application/json"))),
+            Some(Encoding::Json)
+        );
+        let protobuf = Encoding::Protobuf.media_type();
+        assert_eq!(aggregated(Some(&format!("{protobuf};{v2}"))), Some(Encoding::Protobuf));
+        assert_eq!(aggregated(Some(&format!("{protobuf},application/json;{v2}"))), None);
         assert_eq!(form("application/yaml;q=0.5, application/json"), Some((Encoding::Json, Shape::Object)));
     }
 }

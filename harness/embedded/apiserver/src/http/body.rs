@@ -10,6 +10,7 @@ use embedded_semantics::wire;
 use http::Method;
 use http_body_util::BodyExt as _;
 use serde_json::Value;
+use serde_saphyr::options::DuplicateKeyPolicy;
 
 use super::accept::Encoding;
 use super::query::{Query, go_duration};
@@ -128,24 +129,40 @@ pub(crate) fn parse(
     }
 }
 
-/// Understands the body of a server-side apply, which is YAML and so may be JSON.
+/// Understands the body of a server-side apply, which is YAML and so may be JSON. Fields that the kind does not have are
+/// no matter of the body's: to apply them fails.
 ///
 /// # Errors
 ///
-/// 400 for what cannot be read or, in strict mode, has fields that it may not have.
-pub(crate) fn applied(bytes: &Bytes, kind: &Kind, mode: Mode) -> Result<Parsed, Status> {
-    let value: Value = serde_saphyr::from_str_with_options(text(bytes)?, limits())
+/// 400 for what cannot be read or, in strict mode, has a key twice.
+pub(crate) fn applied(bytes: &Bytes, mode: Mode) -> Result<Parsed, Status> {
+    let text = text(bytes)?;
+    let mut last_wins = limits();
+    last_wins.duplicate_keys = DuplicateKeyPolicy::LastWins;
+    let object: Value = serde_saphyr::from_str_with_options(text, last_wins)
         .map_err(|why| status::bad_request(format!("error decoding YAML: {why}")))?;
-    if !value.is_object() {
+    if !object.is_object() {
         return Err(status::bad_request("error decoding YAML: an apply patch is an object"));
     }
-    let problems = fields::problems(kind.type_id(), &value.to_string()).map_err(status::bad_request)?;
-    match mode {
-        Mode::Strict if !problems.is_empty() => {
-            Err(status::bad_request(format!("strict decoding error: {}", problems.join(", "))))
+    let twice = match mode {
+        Mode::Ignore => None,
+        _ => serde_saphyr::from_str_with_options::<Value>(text, limits()).err().map(|why| repeated(&why)),
+    };
+    match (mode, twice) {
+        (Mode::Strict, Some(why)) => Err(status::bad_request(format!("error strict decoding YAML: {why}"))),
+        (_, why) => Ok(Parsed { object, warnings: why.into_iter().collect() }),
+    }
+}
+
+/// Where a key stands again, in the words of Go's reader of YAML.
+fn repeated(why: &serde_saphyr::Error) -> String {
+    let head = "error converting YAML to JSON: yaml: unmarshal errors:";
+    match why.without_snippet() {
+        serde_saphyr::Error::DuplicateMappingKey { key, location } => {
+            let key = key.as_deref().unwrap_or_default();
+            format!("{head}\n  line {}: key {key:?} already set in map", location.line())
         }
-        Mode::Ignore => Ok(Parsed { object: value, warnings: Vec::new() }),
-        _ => Ok(Parsed { object: value, warnings: problems }),
+        other => format!("{head}\n  {other}"),
     }
 }
 

@@ -11,7 +11,7 @@ use http::header::HeaderName;
 use http::{HeaderMap, Method, header};
 use serde_json::Value;
 
-use super::accept::Form;
+use super::accept::{self, Encoding, Form};
 use super::body;
 use super::query::Query;
 use super::reply;
@@ -19,6 +19,9 @@ use super::target::Target;
 use crate::api::{Api, Clock};
 use crate::auth::attributes::Attributes;
 use crate::auth::user::User;
+
+/// The longest name of a manager of fields, bytes.
+const MANAGER: usize = 128;
 
 /// A request.
 #[derive(Clone, Debug)]
@@ -74,15 +77,35 @@ impl Call {
     ///
     /// 406 if the client takes none that there is.
     pub(crate) fn form(&self) -> Result<Form, Status> {
-        self.form.ok_or_else(reply::not_acceptable)
+        self.form.ok_or_else(|| self.not_acceptable())
     }
 
-    /// Whether nothing shall be kept.
+    /// The answer where the client takes nothing that there is: a router says so where no media type is one of those of the
+    /// path, and whoever answers where only the form behind it is unknown. Custom resources have no router.
+    fn not_acceptable(&self) -> Status {
+        let attributes = self.attributes();
+        let kind = self.api.kind(&attributes.group, &self.target.version, &attributes.resource);
+        let accepted = text_header(&self.headers, &header::ACCEPT);
+        if kind.is_some_and(|kind| kind.custom.is_some()) || accept::knows_a_media_type(accepted) {
+            return reply::not_acceptable();
+        }
+        let streams = ["application/json;stream=watch", "application/vnd.kubernetes.protobuf;stream=watch"];
+        let listed = matches!(attributes.verb.as_str(), "list" | "watch");
+        let media = Encoding::ALL.map(Encoding::media_type).into_iter();
+        let available: Vec<&str> = media.chain(streams.into_iter().filter(|_| listed)).collect();
+        status::not_acceptable_here(&available)
+    }
+
+    /// Whether nothing shall be kept; `options` is what the parameters of this verb are called.
     ///
     /// # Errors
     ///
-    /// 422 for a value other than `All`.
+    /// 422 for a value other than `All`, or for a `fieldManager` that is too long or not printable.
     pub(crate) fn dry_run(&self, options: &str) -> Result<bool, Status> {
+        let causes = manager_causes(self.query.text("fieldManager").unwrap_or_default());
+        if !causes.is_empty() {
+            return Err(status::invalid_of("meta.k8s.io", options, "", &causes));
+        }
         let mut values = self.query.all("dryRun").peekable();
         if values.peek().is_none() {
             return Ok(false);
@@ -99,7 +122,7 @@ impl Call {
             None => {
                 let agent = text_header(&self.headers, &header::USER_AGENT);
                 let name = agent.split('/').next().unwrap_or_default();
-                let shown: String = name.chars().filter(|c| !c.is_control()).take(128).collect();
+                let shown: String = name.chars().filter(|c| !c.is_control()).take(MANAGER).collect();
                 if shown.is_empty() { "unknown".to_owned() } else { shown }
             }
         }
@@ -142,6 +165,20 @@ impl Call {
     pub(crate) fn content_type(&self) -> &str {
         text_header(&self.headers, &header::CONTENT_TYPE)
     }
+}
+
+/// What is wrong with the name of a manager of fields.
+fn manager_causes(manager: &str) -> Vec<Cause> {
+    let mut causes = Vec::new();
+    if manager.len() > MANAGER {
+        causes.push(Cause::too_long("fieldManager", MANAGER));
+    }
+    let printable = |c: char| c == ' ' || !(c.is_control() || c.is_whitespace());
+    for (at, wrong) in manager.char_indices().filter(|(_, c)| !printable(*c)) {
+        let why = format!("invalid character U+{:04X} (at position {at})", u32::from(wrong));
+        causes.push(Cause::invalid("fieldManager", manager, why));
+    }
+    causes
 }
 
 /// Reads the values of `dryRun`.

@@ -32,8 +32,9 @@ where
     let target = Target::parse(&parts.method, parts.uri.path(), &query);
     let accept = parts.headers.get(header::ACCEPT).and_then(|value| value.to_str().ok());
     let agent = call::text_header(&parts.headers, &header::USER_AGENT);
-    let form =
-        accept::negotiate(accept, || has_protobuf(&api, &target)).map(|form| form.refined(&query, agent));
+    let codings = call::text_header(&parts.headers, &header::ACCEPT_ENCODING);
+    let form = accept::negotiate(accept, || has_protobuf(&api, &target))
+        .map(|form| form.refined(&query, agent, codings));
     let audit = |user: &User, by: Option<&User>, code: u16, authorized: bool| {
         api.audit.write(Entry {
             at: clock.at,

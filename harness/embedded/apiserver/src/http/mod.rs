@@ -6,11 +6,15 @@ pub(crate) mod body;
 pub(crate) mod call;
 mod closing;
 pub(crate) mod encode;
+mod gzip;
 mod handle;
 pub(crate) mod listener;
+pub(crate) mod partial;
 mod peer;
 pub(crate) mod query;
 pub(crate) mod reply;
+mod rows;
+mod slices;
 pub(crate) mod target;
 
 pub(crate) use authenticate::by_token;

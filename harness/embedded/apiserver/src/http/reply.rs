@@ -11,8 +11,8 @@ use http_body_util::{BodyExt as _, Full};
 use serde_json::{Value, json};
 
 use super::accept::{Encoding, Form, Shape};
-use super::encode;
-use crate::api::{Written, from_stored, is_stored_form, with_type};
+use super::{encode, gzip, partial, rows};
+use crate::api::{Written, from_stored, is_stored_form, is_stored_metadata, with_type};
 use crate::store::Record;
 
 /// The body of every response.
@@ -100,11 +100,16 @@ impl Reply {
     /// The response in the form agreed on.
     #[must_use]
     pub(crate) fn into_response(self, form: Form) -> Response<Body> {
+        let mut compressed = false;
         let (media_type, body) = match self.content {
             Content::Stream(media_type, body) => (media_type, body),
             Content::Text(media_type, text) => (media_type.to_owned(), full(text)),
             content => match encoded(content, form) {
-                Ok((encoding, bytes)) => (encoding.media_type().to_owned(), full(bytes)),
+                Ok((encoding, bytes)) => {
+                    let small = form.gzip.then(|| gzip::compressed(&bytes)).flatten();
+                    compressed = small.is_some();
+                    (encoding.media_type().to_owned(), full(small.unwrap_or(bytes)))
+                }
                 Err(status) => return refusal(&status, Form::PLAIN),
             },
         };
@@ -113,6 +118,10 @@ impl Reply {
         let headers = response.headers_mut();
         if let Ok(value) = HeaderValue::from_str(&media_type) {
             headers.insert(header::CONTENT_TYPE, value);
+        }
+        if compressed {
+            headers.insert(header::CONTENT_ENCODING, HeaderValue::from_static("gzip"));
+            headers.insert(header::VARY, HeaderValue::from_static("Accept-Encoding"));
         }
         for warning in self.warnings {
             let text = warning.replace('\\', "\\\\").replace('"', "\\\"");
@@ -168,7 +177,18 @@ fn encoded(content: Content, form: Form) -> Result<(Encoding, Bytes), Status> {
         {
             encode::protobuf_list(kind, &records, &metadata)?
         }
+        (Content::List(kind, records, metadata), Shape::Table)
+            if form.encoding == Encoding::Json && !form.pretty && is_stored_metadata(kind) =>
+        {
+            rows::list(kind, records.iter().map(Arc::as_ref), &metadata, form.include)
+        }
         (Content::List(kind, records, metadata), shape) => {
+            if shape == Shape::MetadataList {
+                let items = records.iter().map(Arc::as_ref);
+                if let Some(bytes) = partial::list(kind, items, &metadata, form)? {
+                    return Ok((form.encoding, bytes));
+                }
+            }
             let items: Vec<Value> = records.iter().map(|record| from_stored(kind, record.value())).collect();
             encode::object(&list(kind, items, metadata, Form { shape, ..form }), form)?
         }
@@ -191,7 +211,10 @@ fn json_list(kind: &'static Kind, records: &[Arc<Record>], metadata: &Value) -> 
         if at > 0 {
             bytes.extend_from_slice(b",");
         }
-        bytes.extend_from_slice(&encode::bare(kind, record));
+        // Custom resources say what they are in lists, too.
+        let item =
+            if kind.custom.is_some() { encode::json(kind, record) } else { encode::bare(kind, record) };
+        bytes.extend_from_slice(&item);
     }
     bytes.extend_from_slice(b"]}\n");
     bytes.freeze()
@@ -202,8 +225,9 @@ fn list(kind: &'static Kind, items: Vec<Value>, metadata: Value, form: Form) -> 
     match shape {
         Shape::Object | Shape::Metadata => {
             let items: Vec<Value> = match shape {
-                Shape::Metadata => items.iter().map(partial).collect(),
-                _ => items,
+                Shape::Metadata => items.iter().map(untyped_metadata).collect(),
+                _ if kind.custom.is_some() => items,
+                _ => items.into_iter().map(untyped).collect(),
             };
             json!({
                 "kind": kind.list_kind, "apiVersion": kind.api_version(), "metadata": metadata, "items": items,
@@ -211,7 +235,7 @@ fn list(kind: &'static Kind, items: Vec<Value>, metadata: Value, form: Form) -> 
         }
         Shape::MetadataList => json!({
             "kind": "PartialObjectMetadataList", "apiVersion": "meta.k8s.io/v1", "metadata": metadata,
-            "items": items.iter().map(partial).collect::<Vec<_>>(),
+            "items": items.iter().map(typed_metadata).collect::<Vec<_>>(),
         }),
         Shape::Table => encode::table(kind, &items, &metadata, form.include),
     }
@@ -225,19 +249,27 @@ pub(crate) fn reshape(kind: Option<&'static Kind>, object: Value, form: Form) ->
             let metadata = json!({"resourceVersion": object["metadata"]["resourceVersion"]});
             encode::table(kind, std::slice::from_ref(&object), &metadata, form.include)
         }
-        (Shape::Metadata | Shape::MetadataList, _) if !is_status => {
-            let mut part = partial(&object);
-            part["kind"] = json!("PartialObjectMetadata");
-            part["apiVersion"] = json!("meta.k8s.io/v1");
-            part
-        }
+        (Shape::Metadata | Shape::MetadataList, _) if !is_status => typed_metadata(&object),
         (_, Some(kind)) if object["kind"].is_null() => with_type(kind, object),
         _ => object,
     }
 }
 
-fn partial(object: &Value) -> Value {
+/// An item of a list: the list says what it is.
+fn untyped(mut item: Value) -> Value {
+    if let Some(members) = item.as_object_mut() {
+        members.remove("kind");
+        members.remove("apiVersion");
+    }
+    item
+}
+
+fn untyped_metadata(object: &Value) -> Value {
     json!({"metadata": object["metadata"]})
+}
+
+fn typed_metadata(object: &Value) -> Value {
+    json!({"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": object["metadata"]})
 }
 
 /// The answer where the client accepts nothing that the server has.

@@ -93,6 +93,12 @@ impl Record {
         serde_json::from_slice(&self.json).unwrap_or_default()
     }
 
+    /// What [`Record::encoded`] has made already.
+    #[must_use]
+    pub fn known_encoding(&self) -> Option<Bytes> {
+        self.encoded.get().cloned()
+    }
+
     /// The object in an encoding of the caller's choice, always the same one: made once, unless that fails.
     ///
     /// # Errors

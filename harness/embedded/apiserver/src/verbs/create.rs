@@ -10,6 +10,7 @@ use super::{namespaces, token};
 use crate::api::Written;
 use crate::http::call::Call;
 use crate::http::reply::{Outcome, Reply};
+use crate::store::Record;
 use crate::write::Write;
 
 /// Answers a POST to a collection.
@@ -20,19 +21,26 @@ pub(super) fn create(call: &Call, kind: &'static Kind) -> Outcome {
     let tx = call.api.store.begin();
     let manager = call.manager();
     let write = Write::of(call, &tx, dry_run, &manager);
-    let written = create_object(&write, kind, call.namespace_of(kind), parsed.object)?;
     let mut warnings = parsed.warnings;
-    warnings.extend(warnings_of(kind, None, &written));
+    warnings.extend(lifecycle::warnings_of_sent(kind, &parsed.object));
+    let written = create_object(&write, kind, call.namespace_of(kind), parsed.object)?;
+    warnings.extend(warnings_of(kind, None, None, &written));
     let mut reply = Reply::written(kind, written).with_code(201);
     reply.warnings = warnings;
     Ok(reply)
 }
 
-/// What the server warns of in an object that it has accepted.
-pub(super) fn warnings_of(kind: &'static Kind, sub: Option<&str>, written: &Written) -> Vec<String> {
+/// What the server warns of in an object that it has accepted; `old` is the one before it.
+pub(super) fn warnings_of(
+    kind: &'static Kind,
+    sub: Option<&str>,
+    old: Option<&Record>,
+    written: &Written,
+) -> Vec<String> {
+    let old = old.map(|old| if lifecycle::compares(kind) { old.value() } else { Value::Null });
     match written {
-        Written::Stored(record) => lifecycle::warnings(kind, sub, &record.value()),
-        Written::Pretended(object) => lifecycle::warnings(kind, sub, object),
+        Written::Stored(record) => lifecycle::warnings(kind, sub, old.as_ref(), &record.value()),
+        Written::Pretended(object) => lifecycle::warnings(kind, sub, old.as_ref(), object),
     }
 }
 

@@ -93,8 +93,17 @@ impl DeleteOptions {
         check_dry_run(self.dry_run.as_deref().unwrap_or_default(), "DeleteOptions")
     }
 
+    /// The version that is meant is this one, where one is named: whoever deletes has written the object in between.
+    pub(super) fn expect_version(&mut self, revision: u64) {
+        if let Some(preconditions) = &mut self.preconditions
+            && preconditions.resource_version.is_some()
+        {
+            preconditions.resource_version = Some(revision.to_string());
+        }
+    }
+
     /// The finalizers of an object once this deletion has begun.
-    fn finalizers(&self, object: &Value) -> Vec<String> {
+    fn finalizers(&self, kind: &Kind, object: &Value) -> Vec<String> {
         let old = finalizers(object);
         let has = |name: &str| old.iter().any(|one| one == name);
         let (orphan, foreground) = match (self.orphan_dependents, self.propagation_policy.as_deref()) {
@@ -102,7 +111,9 @@ impl DeleteOptions {
             (None, Some("Orphan")) => (true, false),
             (None, Some("Foreground")) => (false, true),
             (None, Some(_)) => (false, false),
-            (None, None) => (has(ORPHAN), has(FOREGROUND) && !has(ORPHAN)),
+            (None, None) if has(ORPHAN) || has(FOREGROUND) => (has(ORPHAN), !has(ORPHAN)),
+            // Who says nothing leaves the Pods of a Job behind, as once all clients did.
+            (None, None) => (kind.is("batch", "Job") || kind.is("", "ReplicationController"), false),
         };
         let mut new: Vec<String> =
             old.iter().filter(|one| !matches!(one.as_str(), ORPHAN | FOREGROUND)).cloned().collect();
@@ -150,13 +161,13 @@ pub(super) fn delete_object(
     options: &DeleteOptions,
 ) -> Result<Deleted, Status> {
     let mut object = from_stored(kind, record.value());
-    check_preconditions(kind, record, &object, options)?;
+    check_preconditions(kind, record, options)?;
     crate::admission::delete(write, kind, &object)?;
     if kind.is("", "Namespace") {
         if object["metadata"]["deletionTimestamp"].is_null() {
             object["metadata"]["deletionTimestamp"] = json!(write.clock.seconds);
             object["status"]["phase"] = json!("Terminating");
-            let after = options.finalizers(&object);
+            let after = options.finalizers(kind, &object);
             set_finalizers(&mut object, after);
             return Ok(stays(write, kind, object));
         }
@@ -188,7 +199,7 @@ pub(super) fn delete_object(
         None
     };
     let before = finalizers(&object);
-    let after = options.finalizers(&object);
+    let after = options.finalizers(kind, &object);
     if before != after {
         set_finalizers(&mut object, after.clone());
     }
@@ -337,13 +348,18 @@ fn shortened(write: &Write<'_>, end: &str, pending: i64, asked: i64) -> (String,
     (write.clock.seconds.clone(), if asked == 0 { 0 } else { 1 })
 }
 
-fn check_preconditions(
+/// Whether an object is the one that is meant.
+///
+/// # Errors
+///
+/// 409 if it is not.
+pub(super) fn check_preconditions(
     kind: &Kind,
     record: &Record,
-    object: &Value,
     options: &DeleteOptions,
 ) -> Result<(), Status> {
     let Some(preconditions) = &options.preconditions else { return Ok(()) };
+    let object = record.value();
     let (name, uid) = (record.key().name(), object["metadata"]["uid"].as_str().unwrap_or_default());
     let conflict = |what: &str, said: &str, is: &str, perhaps: &str| {
         let why = format!(

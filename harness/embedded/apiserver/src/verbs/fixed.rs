@@ -1,15 +1,16 @@
 //! Paths that are no resources: version, health, discovery, keys.
 
 use bytes::Bytes;
-use embedded_semantics::{discovery as documents, status, wire};
+use embedded_semantics::{discovery as documents, status};
 use http::{Method, header};
 use serde_json::{Value, json};
 
 use super::openapi;
 use super::unknown::unknown;
 use crate::auth::account::ISSUER;
-use crate::http::accept;
+use crate::http::accept::{self, Encoding, Form};
 use crate::http::call::{Call, text_header};
+use crate::http::encode;
 use crate::http::reply::{Content, Outcome, Reply};
 
 /// The checks that `/livez`, `/readyz` and `/healthz` name with `?verbose`.
@@ -91,14 +92,23 @@ fn health(call: &Call, path: &str) -> Option<Outcome> {
 
 fn discovery(call: &Call, path: &str) -> Option<Outcome> {
     let header = Some(text_header(&call.headers, &header::ACCEPT)).filter(|text| !text.is_empty());
-    if accept::wants_aggregated(header) && matches!(path, "/api" | "/apis") {
+    if matches!(path, "/api" | "/apis")
+        && let Some(encoding) = accept::aggregated(header)
+    {
         let body = if path == "/api" {
             documents::aggregated_core()
         } else {
             documents::aggregated_groups(&call.api.definitions.served())
         };
-        let content = Content::Text(documents::AGGREGATED, wire::json(&body).into());
-        return Some(Ok(Reply { code: 200, content, warnings: Vec::new() }));
+        let media_type = match encoding {
+            Encoding::Json => documents::AGGREGATED,
+            Encoding::Yaml => documents::AGGREGATED_YAML,
+            Encoding::Protobuf => documents::AGGREGATED_PROTOBUF,
+        };
+        return Some(encode::object(&body, Form { encoding, ..Form::PLAIN }).map(|bytes| {
+            let content = Content::Text(media_type, bytes);
+            Reply { code: 200, content, warnings: Vec::new() }
+        }));
     }
     let parts: Vec<&str> = path.trim_start_matches('/').split('/').collect();
     let defined = call.api.definitions.served();

@@ -149,7 +149,7 @@ impl Written {
 }
 
 /// The container that is meant: the one named, else the only one.
-fn container_of(pod: &Value, named: Option<&str>, pod_name: &str) -> Result<String, Status> {
+pub(super) fn container_of(pod: &Value, named: Option<&str>, pod_name: &str) -> Result<String, Status> {
     let names = |field: &str| -> Vec<&str> {
         pod["spec"][field].as_array().into_iter().flatten().filter_map(|one| one["name"].as_str()).collect()
     };

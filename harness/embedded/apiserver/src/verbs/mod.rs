@@ -2,6 +2,8 @@
 
 mod binding;
 mod collection;
+mod components;
+mod connect;
 mod create;
 mod delete;
 mod deletion;
@@ -50,6 +52,10 @@ async fn answer(call: Call, kind: Option<&'static Kind>) -> Outcome {
         return fixed::answer(&call);
     }
     let attributes = call.attributes();
+    // Only a proxy passes on a question for headers alone.
+    if call.method == Method::HEAD && attributes.subresource != "proxy" {
+        return Err(status::method_not_allowed());
+    }
     let Some(kind) = kind else { return unknown::unknown(&call) };
     let one = !attributes.name.is_empty();
     // A namespaced kind is written in a namespace; lists of all namespaces are the only thing without.
@@ -70,6 +76,8 @@ async fn answer(call: Call, kind: Option<&'static Kind>) -> Outcome {
         return Err(status::method_not_allowed());
     }
     match (verb.as_str(), one) {
+        ("get", true) if components::is_component(kind) => components::get(&call, kind),
+        ("list", _) if components::is_component(kind) => components::list(&call, kind),
         ("get", true) => get(&call, kind),
         ("list", _) => list::list(&call, kind).await,
         // A path may ask for a watch, too, whatever the method.
@@ -111,6 +119,7 @@ fn subresource(call: Call, kind: &'static Kind) -> Outcome {
         ("token", _) => token::create(&call, kind),
         ("finalize", _) => update::update(&call, kind, Some("finalize")),
         ("log", _) => log::log(&call, kind),
+        (name @ ("exec" | "attach" | "portforward" | "proxy"), _) => connect::connect(&call, kind, name),
         (name, "get") => get_sub(&call, kind, name),
         (name, "update") => update::update(&call, kind, Some(name)),
         (name, "patch") => patch::patch(&call, kind, Some(name)),

@@ -16,16 +16,8 @@ use crate::http::reply::{Outcome, Reply};
 use crate::store::Key;
 use crate::write::Write;
 
-/// The content types of patches, as the refusal of any other lists them.
-const ACCEPTED: [&str; 5] = [
-    "application/json-patch+json",
-    "application/merge-patch+json",
-    "application/strategic-merge-patch+json",
-    "application/apply-patch+yaml",
-    "application/apply-patch+cbor",
-];
-
-/// Those of custom resources, whose lists have no keys to merge by.
+/// The content types of patches of custom resources, whose lists have no keys to merge by, as the refusal of any other lists
+/// them.
 const ACCEPTED_CUSTOM: [&str; 4] = [
     "application/json-patch+json",
     "application/merge-patch+json",
@@ -49,7 +41,8 @@ pub(super) fn patch(call: &Call, kind: &'static Kind, sub: Option<&str>) -> Outc
         }
         "application/apply-patch+yaml" => return apply(call, kind, sub, dry_run),
         _ if kind.custom.is_some() => return Err(status::unsupported_media_type(&ACCEPTED_CUSTOM)),
-        _ => return Err(status::unsupported_media_type(&ACCEPTED)),
+        // What is not custom has a router before it.
+        _ => return Err(status::unsupported_patch()),
     };
     if call.query.get("force").is_some() {
         let cause = Cause::forbidden("force", "may not be specified for non-apply patch");
@@ -66,7 +59,7 @@ pub(super) fn patch(call: &Call, kind: &'static Kind, sub: Option<&str>) -> Outc
     let mut warnings = patch::fit(kind, patch_form, text, &new, call.field_validation("PatchOptions")?)?;
     check_identity(&new, call.name())?;
     let written = change(&write, kind, sub, &old, new)?;
-    warnings.extend(warnings_of(kind, sub, &written));
+    warnings.extend(warnings_of(kind, sub, Some(&old), &written));
     let mut reply = Reply::written(kind, written);
     reply.warnings = warnings;
     Ok(reply)
@@ -80,14 +73,15 @@ fn apply(call: &Call, kind: &'static Kind, sub: Option<&str>, dry_run: bool) -> 
         return Err(status::invalid_of("meta.k8s.io", "PatchOptions", "", &[cause]));
     }
     let mode = call.field_validation("PatchOptions")?;
-    let mut applied = body::applied(&call.body, kind, mode)?;
+    let mut applied = body::applied(&call.body, mode)?;
     lifecycle::place(&mut applied.object, call.namespace_of(kind))?;
     let force = call.query.flag("force") == Some(true);
     let applier = Applier { manager, force, sub, time: &call.clock.seconds };
     let tx = call.api.store.begin();
     let write = Write::of(call, &tx, dry_run, "");
     let live = tx.get(collection_of(kind), &Key::new(call.namespace_of(kind), call.name()));
-    let (written, code) = match live {
+    let mut warnings = applied.warnings;
+    let (written, code) = match &live {
         Some(old) => {
             let whole = from_stored(kind, old.value());
             let mut new = patch::apply(kind, Some(&whole), &applied.object, applier)?;
@@ -98,17 +92,17 @@ fn apply(call: &Call, kind: &'static Kind, sub: Option<&str>, dry_run: bool) -> 
                 new["metadata"]["resourceVersion"] = whole["metadata"]["resourceVersion"].clone();
             }
             let note = |object: &mut Value, _: &Value| object["metadata"]["managedFields"] = managed;
-            (change_by(&write, kind, sub, &old, new, note)?, 200)
+            (change_by(&write, kind, sub, old, new, note)?, 200)
         }
         None if sub.is_some() => return Err(status::not_found(kind, call.name())),
         None => {
             let new = patch::apply(kind, None, &applied.object, applier)?;
             check_identity(&new, call.name())?;
+            warnings.extend(lifecycle::warnings_of_sent(kind, &new));
             (create_object(&write, kind, call.namespace_of(kind), new)?, 201)
         }
     };
-    let mut warnings = applied.warnings;
-    warnings.extend(warnings_of(kind, sub, &written));
+    warnings.extend(warnings_of(kind, sub, live.as_deref(), &written));
     let mut reply = Reply::written(kind, written).with_code(code);
     reply.warnings = warnings;
     Ok(reply)

@@ -28,19 +28,22 @@ pub(super) fn update(call: &Call, kind: &'static Kind, sub: Option<&str>) -> Out
     let tx = call.api.store.begin();
     let manager = call.manager();
     let write = Write::of(call, &tx, dry_run, &manager);
-    let (written, created) =
-        match tx.get(collection_of(kind), &Key::new(call.namespace_of(kind), call.name())) {
-            Some(old) => (change(&write, kind, sub, &old, object)?, false),
-            None if kind.create_on_update && sub.is_none() => {
-                if let Some(metadata) = object["metadata"].as_object_mut() {
-                    metadata.remove("resourceVersion");
-                }
-                (create_object(&write, kind, call.namespace_of(kind), object)?, true)
-            }
-            None => return Err(status::not_found(kind, call.name())),
-        };
     let mut warnings = parsed.warnings;
-    warnings.extend(warnings_of(kind, sub, &written));
+    let live = tx.get(collection_of(kind), &Key::new(call.namespace_of(kind), call.name()));
+    let (written, created) = match &live {
+        Some(old) => {
+            check_uid(kind, old, &object)?;
+            (change(&write, kind, sub, old, object)?, false)
+        }
+        None if kind.create_on_update && sub.is_none() => {
+            if let Some(metadata) = object["metadata"].as_object_mut() {
+                metadata.remove("resourceVersion");
+            }
+            (create_object(&write, kind, call.namespace_of(kind), object)?, true)
+        }
+        None => return Err(status::not_found(kind, call.name())),
+    };
+    warnings.extend(warnings_of(kind, sub, live.as_deref(), &written));
     let mut reply = Reply::written(kind, written).with_code(if created { 201 } else { 200 });
     reply.warnings = warnings;
     Ok(reply)
@@ -59,6 +62,19 @@ fn check_name(object: &Value, name: &str) -> Result<(), Status> {
         )));
     }
     Ok(())
+}
+
+/// A PUT that names a uid is meant for the object of that uid alone. A patch has no such condition: there another uid is a
+/// change that nobody may make.
+fn check_uid(kind: &Kind, old: &Record, new: &Value) -> Result<(), Status> {
+    let said = new["metadata"]["uid"].as_str().unwrap_or_default();
+    let old_value = old.value();
+    let is = old_value["metadata"]["uid"].as_str().unwrap_or_default();
+    if said.is_empty() || said == is {
+        return Ok(());
+    }
+    let why = format!("Precondition failed: UID in precondition: {said}, UID in object meta: {is}");
+    Err(status::conflict(kind, old.key().name(), &why))
 }
 
 /// Whether nothing is different but the times in managedFields: such a write is none.
@@ -115,21 +131,11 @@ pub(super) fn change_by(
 ) -> Result<Written, Status> {
     let name = old.key().name();
     let old_value = from_stored(kind, old.value());
-    let said = |field: &str| new["metadata"][field].as_str().unwrap_or_default().to_owned();
-    let (version, uid) = (said("resourceVersion"), said("uid"));
+    let version = new["metadata"]["resourceVersion"].as_str().unwrap_or_default().to_owned();
     let old_uid = old_value["metadata"]["uid"].as_str().unwrap_or_default();
-    if !uid.is_empty() && uid != old_uid {
-        return Err(status::conflict(
-            kind,
-            name,
-            &format!("Precondition failed: UID in precondition: {uid}, UID in object meta: {old_uid}"),
-        ));
-    }
     if !matches!(version.as_str(), "" | "0") && version != old.revision().to_string() {
         version.parse::<u64>().map_err(|_| {
-            status::bad_request(format!(
-                "invalid resource version: resourceVersion: Invalid value: {version:?}: strconv.ParseUint: parsing {version:?}: invalid syntax"
-            ))
+            status::unexplained(format!("strconv.ParseUint: parsing {version:?}: invalid syntax"))
         })?;
         return Err(status::stale(kind, name));
     }

@@ -65,3 +65,120 @@ async fn watches_come_as_protobuf_frames() {
     }
     assert_eq!(seen, [("ADDED".to_owned(), "a".to_owned()), ("ADDED".to_owned(), "b".to_owned())]);
 }
+
+/// The fields of a message, each with its number: a reader that knows nothing of the tables under test.
+fn message(mut rest: &[u8]) -> Vec<(u64, &[u8])> {
+    fn varint(rest: &mut &[u8]) -> u64 {
+        let mut number = 0;
+        for shift in (0..64).step_by(7) {
+            let (byte, more) = rest.split_first().expect("a whole number");
+            *rest = more;
+            number |= u64::from(byte & 0x7f) << shift;
+            if *byte < 0x80 {
+                break;
+            }
+        }
+        number
+    }
+    let mut fields = Vec::new();
+    while !rest.is_empty() {
+        let key = varint(&mut rest);
+        let before = rest;
+        let content = match key & 7 {
+            0 => {
+                varint(&mut rest);
+                &before[..before.len() - rest.len()]
+            }
+            2 => {
+                let length = usize::try_from(varint(&mut rest)).expect("it is short");
+                let (content, more) = rest.split_at(length);
+                rest = more;
+                content
+            }
+            wire => panic!("wire type {wire} in a discovery document"),
+        };
+        fields.push((key >> 3, content));
+    }
+    fields
+}
+
+fn fields<'a>(of: &[u8], number: u64, found: &[(u64, &'a [u8])]) -> Vec<&'a [u8]> {
+    assert!(!of.is_empty());
+    found.iter().filter(|(is, _)| *is == number).map(|(_, content)| *content).collect()
+}
+
+/// The body of the envelope around an object.
+fn body(bytes: &[u8]) -> &[u8] {
+    let envelope = message(bytes.strip_prefix(b"k8s\0").expect("the prefix of protobuf"));
+    envelope.into_iter().find(|(number, _)| *number == 2).expect("a body").1
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn discovery_has_the_numbers_of_the_generated_types() {
+    let cluster = Cluster::start().await;
+    let plain = cluster.ask("GET", "/apis/apps/v1", None).await.body();
+    let (content_type, bytes) = get(&cluster, "/apis/apps/v1").await;
+    assert_eq!(content_type, wire::PROTOBUF);
+    let list = message(body(&bytes));
+    assert_eq!(fields(&bytes, 1, &list), [b"apps/v1".as_slice()]);
+    let resources = fields(&bytes, 2, &list);
+    let expected = plain["resources"].as_array().expect("resources");
+    assert_eq!(resources.len(), expected.len());
+    for (resource, expected) in resources.into_iter().zip(expected) {
+        let members = message(resource);
+        assert_eq!(fields(resource, 1, &members), [expected["name"].as_str().expect("a name").as_bytes()]);
+        let verbs = fields(resource, 4, &members);
+        assert_eq!(verbs.len(), 1, "the verbs of {} are one message", expected["name"]);
+        let items: Vec<Value> = message(verbs[0])
+            .iter()
+            .map(|(_, verb)| String::from_utf8_lossy(verb).into_owned().into())
+            .collect();
+        assert_eq!(Value::Array(items), expected["verbs"]);
+    }
+    for path in ["/api", "/apis", "/api/v1", "/apis/apps"] {
+        let plain = cluster.ask("GET", path, None).await.body();
+        let mut decoded = decode(&get(&cluster, path).await.1);
+        // The oldest documents carry no apiVersion in JSON.
+        if plain["apiVersion"].is_null() {
+            decoded.as_object_mut().expect("an object").remove("apiVersion");
+        }
+        for name in ["resources", "groups", "versions", "groupVersion"] {
+            assert_eq!(decoded[name], plain[name], "{path}");
+        }
+    }
+    let aggregated = format!("{};g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList", wire::PROTOBUF);
+    let request = cluster.admin.get(format!("{}/apis", cluster.server.url())).header("Accept", &aggregated);
+    let answer = request.send().await.expect("an answer");
+    assert_eq!(answer.headers()["content-type"], aggregated.as_str());
+    let groups = decode(&answer.bytes().await.expect("a body"));
+    assert!(groups["items"].as_array().is_some_and(|items| items.len() > 15), "{groups}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn definitions_of_custom_resources_are_taken_and_served_as_protobuf() {
+    const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+    let cluster = Cluster::start().await;
+    let schema = json!({"type": "object", "properties": {"spec": {"type": "object", "properties": {
+        "ports": {"type": "array", "items": {"type": "integer", "maximum": 65535}},
+        "labels": {"type": "object", "additionalProperties": {"type": "string"}}}}}});
+    let definition = json!({"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "metadata": {"name": "gadgets.example.com"}, "spec": {"group": "example.com", "scope": "Cluster",
+            "names": {"plural": "gadgets", "kind": "Gadget"},
+            "versions": [{"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": schema}}]}});
+    let bytes = wire::encode_protobuf(&definition).expect("protobuf");
+    let made = cluster.send("POST", DEFINITIONS, wire::PROTOBUF, bytes).await;
+    assert_eq!(made.status, 201, "{}", made.text);
+    let plain = cluster.ask("GET", &format!("{DEFINITIONS}/gadgets.example.com"), None).await.body();
+    assert_eq!(plain["spec"]["versions"][0]["schema"]["openAPIV3Schema"], schema);
+    let (content_type, bytes) = get(&cluster, &format!("{DEFINITIONS}/gadgets.example.com")).await;
+    assert_eq!((content_type.as_str(), decode(&bytes)), (wire::PROTOBUF, plain.clone()));
+    let list = decode(&get(&cluster, DEFINITIONS).await.1);
+    assert_eq!(list["items"][0]["spec"], plain["spec"]);
+    // What was defined by protobuf is served.
+    let gadget = |port: u32| json!({"metadata": {"name": "a"}, "spec": {"ports": [port]}});
+    let gadgets = "/apis/example.com/v1/gadgets";
+    let wrong = cluster.ask("POST", gadgets, Some(gadget(70_000))).await;
+    assert_eq!(wrong.status, 422, "{}", wrong.text);
+    let made = cluster.ask("POST", gadgets, Some(gadget(80))).await;
+    assert_eq!(made.status, 201, "{}", made.text);
+}

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use crate::client::{Answer, Cluster, answer};
 
@@ -67,7 +67,7 @@ async fn replay(scenario: &Value) -> (usize, usize, String) {
                 saved.insert(name.clone(), value.as_str().map_or_else(|| value.to_string(), str::to_owned));
             }
         }
-        let found = compare(expected, &answer, &request["path"]);
+        let found = compare(expected, &answer);
         let name = scenario["name"].as_str().unwrap_or("?");
         let excepted = EXCEPTIONS.iter().find(|(of, place, _)| *of == name && *place == at);
         if found.is_empty() {
@@ -110,7 +110,7 @@ async fn send(cluster: &Cluster, request: &Value, saved: &BTreeMap<String, Strin
     answer(builder.send().await.expect("an answer")).await
 }
 
-fn compare(expected: &Value, answer: &Answer, path: &Value) -> String {
+fn compare(expected: &Value, answer: &Answer) -> String {
     let mut text = String::new();
     if expected["status"] != answer.status {
         let _ = writeln!(text, "  status {} instead of {}", answer.status, expected["status"]);
@@ -135,41 +135,10 @@ fn compare(expected: &Value, answer: &Answer, path: &Value) -> String {
         }
         None => (expected["body"].clone(), answer.body()),
     };
-    let discovery = path.as_str().is_some_and(|path| {
-        let parts: Vec<&str> = path.trim_matches('/').split('/').collect();
-        matches!(parts.as_slice(), ["api" | "apis"] | ["api", "v1"] | ["apis", _, "v1"])
-    });
-    if discovery {
-        wanted = only_served(&wanted, &seen);
-    }
     normalise("", &mut wanted);
     normalise("", &mut seen);
     differ("", &wanted, &seen, &mut text);
     text
-}
-
-/// What a full server describes, cut to what ours serves: there the two must agree.
-fn only_served(full: &Value, ours: &Value) -> Value {
-    let key = |one: &Value| {
-        let name =
-            [&one["name"], &one["resource"], &one["subresource"], &one["version"], &one["metadata"]["name"]];
-        let found = name.iter().find(|name| name.is_string()).map(|name| name.to_string());
-        found.unwrap_or_default()
-    };
-    match (full, ours) {
-        (Value::Array(full), Value::Array(ours)) if full.iter().all(Value::is_object) => full
-            .iter()
-            .filter_map(|one| Some(only_served(one, ours.iter().find(|other| key(other) == key(one))?)))
-            .collect(),
-        (Value::Object(full), Value::Object(ours)) => full
-            .iter()
-            .map(|(name, value)| {
-                (name.clone(), ours.get(name).map_or(value.clone(), |other| only_served(value, other)))
-            })
-            .collect::<Map<_, _>>()
-            .into(),
-        _ => full.clone(),
-    }
 }
 
 /// Replaces what differs from run to run, as the recordings have it replaced.

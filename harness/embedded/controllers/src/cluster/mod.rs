@@ -8,3 +8,6 @@ mod graph;
 pub(crate) mod ipam;
 mod kinds;
 pub(crate) mod namespaces;
+pub(crate) mod protection;
+pub(crate) mod roles;
+pub(crate) mod ttl;

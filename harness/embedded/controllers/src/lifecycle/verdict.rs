@@ -66,9 +66,10 @@ fn says<'a>(node: &'a Node, type_: &str) -> Option<&'a str> {
 /// The key of the taints of a Node that is not ready.
 fn ready_taint(node: &Node) -> Option<&'static str> {
     match says(node, "Ready") {
-        Some("True") => None,
-        // A Node without the condition has never been heard of: it counts as unreachable once it is Unknown.
-        Some("False") | None => Some(NOT_READY),
+        // Who has never been heard of is not tainted, and loses the taint of its creation: it counts as unreachable once it
+        // is Unknown.
+        Some("True") | None => None,
+        Some("False") => Some(NOT_READY),
         Some(_) => Some(UNREACHABLE),
     }
 }

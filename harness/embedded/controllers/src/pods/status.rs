@@ -131,6 +131,7 @@ pub(crate) fn status(pod: &Pod, snapshot: &Snapshot, minor: u32, now: Timestamp)
             ("ContainersNotReady", format!("{what}: [{}]", names(&|one| !one.ready)))
         }
     };
+    let generation = pod.metadata.generation.filter(|_| minor >= 34);
     let mut conditions = Vec::new();
     let mut add = |type_: &str, holds: bool, reason: Option<(&str, String)>| {
         let status = if holds { "True" } else { "False" };
@@ -147,7 +148,7 @@ pub(crate) fn status(pod: &Pod, snapshot: &Snapshot, minor: u32, now: Timestamp)
         };
         conditions.push(json!({
             "type": type_, "status": status, "reason": reason, "message": message,
-            "lastProbeTime": null, "lastTransitionTime": text(since),
+            "lastProbeTime": null, "lastTransitionTime": text(since), "observedGeneration": generation,
         }));
     };
     if minor >= 29 {
@@ -189,6 +190,7 @@ pub(crate) fn status(pod: &Pod, snapshot: &Snapshot, minor: u32, now: Timestamp)
     add("ContainersReady", all_ready, Some(ready));
     add("PodScheduled", true, None);
     let mut status = json!({
+        "observedGeneration": generation,
         "phase": phase,
         "startTime": text(snapshot.start),
         "conditions": conditions,
@@ -317,7 +319,13 @@ mod tests {
             start: Timestamp::UNIX_EPOCH,
             restarts: Restarts::Always,
         };
-        let status = status(&Pod::default(), &snapshot, 36, Timestamp::UNIX_EPOCH);
+        let mut pod = Pod::default();
+        pod.metadata.generation = Some(3);
+        let status = status(&pod, &snapshot, 36, Timestamp::UNIX_EPOCH);
+        assert_eq!(status["observedGeneration"], 3);
+        assert!(
+            status["conditions"].as_array().expect("a list").iter().all(|one| one["observedGeneration"] == 3)
+        );
         let ready =
             status["conditions"].as_array().and_then(|all| all.iter().find(|one| one["type"] == "Ready"));
         let ready = ready.expect("the condition is there");

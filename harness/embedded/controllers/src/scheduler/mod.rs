@@ -249,7 +249,9 @@ impl Scheduler {
                 .filter(|said| said.status == "False")
                 .and_then(|said| said.last_transition_time.as_ref())
                 .map_or_else(|| Timestamp::now().to_string(), |time| time.0.to_string());
+            let generation = pod.metadata.generation.filter(|_| self.world.settings.kubernetes.minor >= 34);
             let status = json!({"conditions": [{
+                "observedGeneration": generation,
                 "type": "PodScheduled",
                 "status": "False",
                 "reason": "Unschedulable",

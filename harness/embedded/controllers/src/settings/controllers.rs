@@ -27,13 +27,20 @@ pub enum Controller {
     NodeLifecycle,
     /// `taint-eviction-controller`: removes Pods that do not tolerate a Node's `NoExecute` taints.
     TaintEviction,
+    /// `clusterrole-aggregation-controller`: gives ClusterRoles that gather others their rules.
+    ClusterRoleAggregation,
+    /// `ttl-controller`: notes at Nodes for how long their kubelets may keep Secrets and ConfigMaps.
+    Ttl,
+    /// `persistentvolumeclaim-protection-controller` and the like: lets volumes, claims and classes go that nothing uses.
+    /// Without it those that are deleted stay.
+    VolumeProtection,
     /// `pod-garbage-collector-controller`: removes Pods of Nodes that are gone.
     PodGarbageCollector,
 }
 
 impl Controller {
     /// Every controller.
-    pub const ALL: [Controller; 12] = [
+    pub const ALL: [Controller; 15] = [
         Controller::Scheduler,
         Controller::Deployment,
         Controller::ReplicaSet,
@@ -45,6 +52,9 @@ impl Controller {
         Controller::NodeIpam,
         Controller::NodeLifecycle,
         Controller::TaintEviction,
+        Controller::ClusterRoleAggregation,
+        Controller::Ttl,
+        Controller::VolumeProtection,
         Controller::PodGarbageCollector,
     ];
 

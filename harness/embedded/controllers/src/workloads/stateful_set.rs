@@ -116,7 +116,7 @@ impl Controller {
 
     async fn look(&self, key: &Key) -> Outcome {
         let Some(set) = self.world.stateful_sets.get(key) else { return Ok(Next::Done) };
-        let current = hash(&set.spec.template, 0);
+        let current = revision(&set);
         if set.metadata.deletion_timestamp.is_none() {
             let strategy = set.spec.update_strategy.clone().unwrap_or_default();
             let partition = strategy.rolling_update.and_then(|rolling| rolling.partition).unwrap_or(0);
@@ -180,6 +180,11 @@ impl Controller {
     }
 }
 
+/// The name of the revision of its template: Pods bear it, and the status names it.
+fn revision(set: &StatefulSet) -> String {
+    format!("{}-{}", set.name_any(), hash(&set.spec.template, 0))
+}
+
 /// The Pod of a number.
 fn member(set: &StatefulSet, number: usize, current: &str) -> Pod {
     let mut made = pod(set, Some(&set.spec.template));
@@ -209,7 +214,7 @@ fn status(
     let ready = count(&|pod| ready_since(pod).is_some());
     let available = count(&|pod| is_available(pod, min_ready, now.as_second()));
     let updated = count(&|pod| pod.labels().get(HASH).map(String::as_str) == Some(current));
-    let revision = format!("{}-{current}", set.name_any());
+    let revision = current.to_owned();
     let known = set.status.as_ref().and_then(|status| status.current_revision.clone());
     let replicas = count(&|_| true);
     let positive = |number: i32| Some(number).filter(|number| *number > 0);
@@ -248,6 +253,20 @@ mod tests {
             "status": {"phase": "Running", "conditions": conditions},
         }));
         Arc::new(pod.expect("a Pod"))
+    }
+
+    #[test]
+    fn pods_bear_the_revision_that_the_status_names() {
+        let set = json!({"metadata": {"name": "db"}, "spec": {"selector": {}, "serviceName": "db",
+            "template": {"metadata": {"labels": {"app": "db"}}, "spec": {"containers": []}}}});
+        let set: StatefulSet = serde_json::from_value(set).expect("a StatefulSet");
+        let current = revision(&set);
+        let pod = super::member(&set, 0, &current);
+        let here = BTreeMap::from([(0, Arc::new(pod.clone()))]);
+        let (status, _) = status(&set, &here, &current, Timestamp::UNIX_EPOCH);
+        assert_eq!(pod.labels().get(HASH), status.current_revision.as_ref());
+        assert!(status.current_revision.is_some_and(|name| name.starts_with("db-")));
+        assert_eq!(status.updated_replicas, Some(1));
     }
 
     fn wish(pods: usize) -> Wish<'static> {

@@ -1,10 +1,13 @@
 //! Workloads, owners and namespaces.
 
 use embedded_controllers::{CloudProvider, NodeSpec};
+use jiff::Timestamp;
 use k8s_openapi::api::apps::v1::{DaemonSet, Deployment, ReplicaSet, StatefulSet};
-use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Pod, Service, ServiceAccount};
+use k8s_openapi::api::core::v1::{
+    ConfigMap, Namespace, Node, PersistentVolumeClaim, Pod, Service, ServiceAccount,
+};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
-use k8s_openapi::api::rbac::v1::Role;
+use k8s_openapi::api::rbac::v1::{ClusterRole, Role};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::api::{DeleteParams, ListParams, ObjectMeta, Patch, PatchParams};
 use kube::{Api, ResourceExt};
@@ -233,5 +236,86 @@ async fn owners_of_every_kind_that_is_served_go_with_what_they_own() {
         definitions.delete("things.example.com", &DeleteParams::default()).await.expect("deleted");
         wait_gone(&definitions, "things.example.com").await;
     }
+    cluster.stop().await;
+}
+
+#[tokio::test]
+async fn cluster_roles_gather_the_rules_of_those_they_select() {
+    let cluster = cluster().await;
+    let roles: Api<ClusterRole> = Api::all(cluster.client.clone());
+    let grants = |resource: &'static str| {
+        move |role: &ClusterRole| {
+            let mut rules = role.rules.iter().flatten();
+            rules.any(|rule| rule.resources.iter().flatten().any(|one| one == resource))
+        }
+    };
+    for name in ["view", "edit", "admin"] {
+        wait(&roles, name, "it has the rules of a new cluster", grants("pods/log")).await;
+    }
+    create(
+        &roles,
+        json!({"metadata": {"name": "view-gadgets", "labels": {"rbac.authorization.k8s.io/aggregate-to-view": "true"}},
+            "rules": [{"verbs": ["get"], "apiGroups": ["example.com"], "resources": ["gadgets"]}]}),
+    )
+    .await;
+    for name in ["view", "edit", "admin"] {
+        wait(&roles, name, "what is added later is gathered, too", grants("gadgets")).await;
+    }
+    roles.delete("view-gadgets", &DeleteParams::default()).await.expect("deleted");
+    let gone = grants("gadgets");
+    wait(&roles, "admin", "what is deleted is gathered no more", |role| !gone(role)).await;
+    cluster.stop().await;
+}
+
+#[tokio::test]
+async fn a_node_made_by_hand_is_furnished_as_any_other() {
+    let cluster = cluster().await;
+    let nodes: Api<Node> = Api::all(cluster.client.clone());
+    let ttl =
+        |node: &Node| node.annotations().get("node.alpha.kubernetes.io/ttl").is_some_and(|ttl| ttl == "0");
+    wait(&nodes, "node-0", "a kubelet's Node says how long Secrets may be kept", ttl).await;
+    create(&nodes, json!({"metadata": {"name": "by-hand"}})).await;
+    let taints = |node: &Node| -> Vec<String> {
+        let taints = node.spec.iter().flat_map(|spec| spec.taints.iter().flatten());
+        taints.map(|taint| format!("{}:{}", taint.key, taint.effect)).collect()
+    };
+    wait(&nodes, "by-hand", "nobody has said that it is not ready", |node| {
+        ttl(node) && taints(node).is_empty()
+    })
+    .await;
+    let not_ready = json!({"status": {"conditions": [{"type": "Ready", "status": "False", "reason": "R",
+        "lastHeartbeatTime": Timestamp::now().to_string(), "lastTransitionTime": Timestamp::now().to_string()}]}});
+    nodes.patch_status("by-hand", &PatchParams::default(), &Patch::Merge(not_ready)).await.expect("patched");
+    let expected = ["node.kubernetes.io/not-ready:NoSchedule", "node.kubernetes.io/not-ready:NoExecute"];
+    wait(&nodes, "by-hand", "it is tainted", |node| taints(node) == expected).await;
+    cluster.stop().await;
+}
+
+#[tokio::test]
+async fn a_claim_goes_when_no_pod_uses_it_any_more() {
+    let cluster = cluster().await;
+    let (claims, pods) = (cluster.api::<PersistentVolumeClaim>(), cluster.api::<Pod>());
+    for name in ["used", "free"] {
+        create(
+            &claims,
+            json!({"metadata": {"name": name}, "spec": {"accessModes": ["ReadWriteOnce"],
+                "resources": {"requests": {"storage": "1Gi"}}}}),
+        )
+        .await;
+    }
+    create(
+        &pods,
+        json!({"metadata": {"name": "user"}, "spec": {"containers": [{"name": "c", "image": "i"}],
+            "volumes": [{"name": "v", "persistentVolumeClaim": {"claimName": "used"}}]}}),
+    )
+    .await;
+    for name in ["used", "free"] {
+        claims.delete(name, &DeleteParams::default()).await.expect("deleted");
+    }
+    wait_gone(&claims, "free").await;
+    let waits = claims.get("used").await.expect("it is used");
+    assert!(waits.metadata.deletion_timestamp.is_some());
+    pods.delete("user", &DeleteParams::default().grace_period(0)).await.expect("deleted");
+    wait_gone(&claims, "used").await;
     cluster.stop().await;
 }

@@ -40,6 +40,8 @@ fn renamed<'a>(event: &Value, api_version: &str, pairs: impl Iterator<Item = (&'
         }
     }
     out.put("apiVersion", api_version);
+    // What is stored does not say what it is, and only what does is written as its type is.
+    out.put("kind", "Event");
     crate::typed::decode_object(&out).unwrap_or(out)
 }
 
@@ -175,5 +177,28 @@ impl Event {
         }
         causes.extend(names::subdomain(own).iter().map(|fault| Cause::invalid("namespace", own, fault)));
         causes
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn an_event_has_in_each_group_the_members_that_the_group_writes() {
+        let core = json!({"metadata": {"name": "a"}, "involvedObject": {"kind": "Pod"}, "reason": "R", "message": "m",
+            "source": {}, "firstTimestamp": null, "lastTimestamp": null, "count": 1, "eventTime": null,
+            "reportingComponent": "", "reportingInstance": ""});
+        let new = event_from_core(&core);
+        assert_eq!((&new["note"], &new["deprecatedCount"]), (&json!("m"), &json!(1)));
+        for empty in ["reportingController", "reportingInstance"] {
+            assert!(new.get(empty).is_none(), "{new}");
+        }
+        let back = event_to_core(&new);
+        for written in ["reportingComponent", "reportingInstance", "message", "involvedObject"] {
+            assert_eq!(back[written], core[written], "{back}");
+        }
     }
 }

@@ -5,13 +5,24 @@
 use serde_json::Value;
 
 use crate::cause::{Cause, quoted};
-use crate::kinds::{Kind, NameForm};
+use crate::kinds::{self, Kind, NameForm};
 use crate::rules::names::{self, Faults};
 use crate::status::{self, Status};
 use crate::value::{Edit as _, Look as _};
 
 /// How many bytes all annotations of an object may have.
 const ANNOTATIONS_LIMIT: usize = 256 << 10;
+/// The longest name of a manager of fields, bytes.
+const MANAGER: usize = 128;
+/// Groups whose kinds take finalizers without a domain: their validation does not build on that of the core group.
+const ANY_FINALIZERS: [&str; 6] = [
+    "admissionregistration.k8s.io",
+    "apiextensions.k8s.io",
+    "apiregistration.k8s.io",
+    "coordination.k8s.io",
+    "node.k8s.io",
+    "policy",
+];
 
 /// Puts the namespace of the request into an object; an empty one stands for a kind without namespaces.
 ///
@@ -83,9 +94,7 @@ pub(super) fn any(object: &Value, namespaced: bool, faults: impl Fn(&str, bool) 
     causes.extend(annotations(object.at("metadata.annotations"), "metadata.annotations"));
     causes.extend(owners(object));
     causes.extend(finalizers(object));
-    causes.extend(finalizer_names(object.list("metadata.finalizers"), |at| {
-        format!("metadata.finalizers[{at}]")
-    }));
+    causes.extend(own_finalizers(object));
     causes.extend(managed_fields(object));
     causes
 }
@@ -134,10 +143,19 @@ pub(super) fn changed(old: &Value, new: &Value) -> Vec<Cause> {
     causes.extend(labels(new.at("metadata.labels"), "metadata.labels"));
     causes.extend(annotations(new.at("metadata.annotations"), "metadata.annotations"));
     causes.extend(owners(new));
-    causes
-        .extend(finalizer_names(new.list("metadata.finalizers"), |at| format!("metadata.finalizers[{at}]")));
+    causes.extend(own_finalizers(new));
     causes.extend(managed_fields(new));
     causes
+}
+
+/// The causes in the finalizers of an object, where its kind looks at their domains.
+fn own_finalizers(object: &Value) -> Vec<Cause> {
+    let looks =
+        kinds::of(object).is_some_and(|kind| kind.kind != "Event" && !ANY_FINALIZERS.contains(&kind.group));
+    if !looks {
+        return Vec::new();
+    }
+    finalizer_names(object.list("metadata.finalizers"), |at| format!("metadata.finalizers[{at}]"))
 }
 
 /// A finalizer is one of Kubernetes' own, or has a domain (`k8s.io/kubernetes/pkg/apis/core/validation`,
@@ -254,22 +272,16 @@ fn finalizers(object: &Value) -> Vec<Cause> {
     causes
 }
 
+/// A write that does not bring usable managedFields keeps those that are there, so only usable ones are looked at.
 fn managed_fields(object: &Value) -> Vec<Cause> {
-    let mut causes = Vec::new();
-    for (at, entry) in object.list("metadata.managedFields").iter().enumerate() {
-        let path = format!("metadata.managedFields[{at}]");
-        let operation = entry.text("operation");
-        if !matches!(operation, "Apply" | "Update") {
-            let field = format!("{path}.operation");
-            causes.push(Cause::invalid(field, operation, "must be `Apply` or `Update`"));
-        }
-        let form = entry.text("fieldsType");
-        if !matches!(form, "" | "FieldsV1") {
-            causes.push(Cause::invalid(format!("{path}.fieldsType"), form, "must be `FieldsV1`"));
-        }
-        if entry.text("manager").len() > 128 {
-            causes.push(Cause::too_long(format!("{path}.manager"), 128));
-        }
-    }
-    causes
+    let entries = object.list("metadata.managedFields");
+    let usable = entries.iter().all(|entry| {
+        matches!(entry.text("operation"), "Apply" | "Update")
+            && !entry.text("apiVersion").is_empty()
+            && entry.text("fieldsType") == "FieldsV1"
+    });
+    let long =
+        entries.iter().enumerate().filter(|(_, entry)| usable && entry.text("manager").len() > MANAGER);
+    let path = |at| format!("metadata.managedFields[{at}].manager");
+    long.map(|(at, _)| Cause::too_long(path(at), MANAGER)).collect()
 }

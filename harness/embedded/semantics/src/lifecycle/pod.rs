@@ -4,9 +4,12 @@
 //! the admission plugins `Priority` and `DefaultTolerationSeconds`. The plugin `ServiceAccount` needs the account: its
 //! part without one is done here, [`mount_token`] is the other.
 
+mod part;
+
 use serde_json::{Value, json};
 
 use super::strategy::Strategy;
+use super::warnings::apparmor;
 use super::{Context, meta, podspec};
 use crate::cause::Cause;
 use crate::kinds::Kind;
@@ -51,6 +54,7 @@ impl Strategy for Pod {
 
     fn prepare_create(&self, object: &mut Value, _cx: &mut Context<'_>) {
         admit(object);
+        apparmor::fill_fields(object);
         object.put("metadata.generation", 1);
         let class = podspec::quality_of_service(object.at("spec"));
         object.put("status", json!({"phase": "Pending", "qosClass": class}));
@@ -65,6 +69,7 @@ impl Strategy for Pod {
 
     fn validate_create(&self, object: &Value, _cx: &Context<'_>) -> Vec<Cause> {
         let mut causes = podspec::validate(object.at("spec"), "spec");
+        causes.extend(apparmor::contradictions(object));
         if !object.list("spec.ephemeralContainers").is_empty() {
             causes.push(Cause::forbidden("spec.ephemeralContainers", "cannot be set on create"));
         }
@@ -83,7 +88,9 @@ impl Strategy for Pod {
                 new.put("metadata.ownerReferences", old.at("metadata.ownerReferences").clone());
                 let class = old.at("status.qosClass").clone();
                 new.put_default("status.qosClass", class);
+                keep_observed_generations(old, new);
             }
+            Some(part @ ("ephemeralcontainers" | "resize")) => part::prepare(part, old, new),
             Some(_) => {}
             None => {
                 new.put("status", old.at("status").clone());
@@ -107,6 +114,7 @@ impl Strategy for Pod {
             Some("status") => {
                 causes.extend(meta::immutable(old, new, "status.qosClass"));
             }
+            Some(part @ ("ephemeralcontainers" | "resize")) => causes.extend(part::validate(part, old, new)),
             Some(_) => {}
             None => {
                 causes.extend(meta::created(kind, new));
@@ -115,6 +123,23 @@ impl Strategy for Pod {
             }
         }
         causes
+    }
+}
+
+/// A status that does not say which generation it is about is about the one that the status before it was about.
+fn keep_observed_generations(old: &Value, new: &mut Value) {
+    if old.int("status.observedGeneration") != 0 {
+        new.put_default("status.observedGeneration", old.int("status.observedGeneration"));
+    }
+    let mut known: Vec<&Value> = old.list("status.conditions").iter().collect();
+    for condition in new.items("status.conditions") {
+        let Some(at) = known.iter().position(|one| one.text("type") == condition.text("type")) else {
+            continue;
+        };
+        let before = known.remove(at).int("observedGeneration");
+        if before != 0 {
+            condition.put_default("observedGeneration", before);
+        }
     }
 }
 
@@ -135,6 +160,12 @@ fn admit(pod: &mut Value) {
     if !pod.has("spec.preemptionPolicy") {
         pod.put("spec.preemptionPolicy", "PreemptLowerPriority");
     }
+    tolerate_unready_nodes(pod);
+}
+
+/// Every Pod tolerates for a while that its node is not ready or not reachable, unless it says for how long: what the
+/// admission plugin `DefaultTolerationSeconds` sees to, with each write of a Pod.
+pub fn tolerate_unready_nodes(pod: &mut Value) {
     let mut tolerations = pod.list("spec.tolerations").to_vec();
     for key in ["node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"] {
         let tolerated = tolerations.iter().any(|toleration| {

@@ -75,6 +75,7 @@ impl Strategy for Service {
 
     fn prepare_create(&self, object: &mut Value, _cx: &mut Context<'_>) {
         object.put("status", json!({"loadBalancer": {}}));
+        forget_policy(object);
     }
 
     fn validate_create(&self, object: &Value, _cx: &Context<'_>) -> Vec<Cause> {
@@ -94,6 +95,7 @@ impl Strategy for Service {
         } else {
             new.put("status", old.at("status").clone());
             transitions::drop_what_the_type_has_not(old, new);
+            forget_policy(new);
         }
     }
 
@@ -121,5 +123,13 @@ impl Strategy for Service {
 
     fn restored(&self, object: &Value, allocator: &mut Allocator) {
         allocate::restore(object, allocator);
+    }
+}
+
+/// An external name has no traffic of the cluster to route. A policy that is none is for validation to refuse.
+fn forget_policy(object: &mut Value) {
+    let external = object.text("spec.type") == "ExternalName";
+    if external && matches!(object.text("spec.internalTrafficPolicy"), "Cluster" | "Local") {
+        object.clear("spec.internalTrafficPolicy");
     }
 }

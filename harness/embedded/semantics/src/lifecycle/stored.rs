@@ -16,7 +16,6 @@ pub(super) struct Stored;
 const POD_SPECS: &[(&str, &str)] = &[
     ("StatefulSet", "spec.template.spec"),
     ("ReplicationController", "spec.template.spec"),
-    ("Job", "spec.template.spec"),
     ("CronJob", "spec.jobTemplate.spec.template.spec"),
     ("PodTemplate", "template.spec"),
 ];
@@ -43,21 +42,8 @@ fn defaults(kind: &str) -> Vec<(&'static str, Value)> {
             ("spec.replicas", json!(1)),
             ("spec.podManagementPolicy", json!("OrderedReady")),
             ("spec.revisionHistoryLimit", json!(10)),
-            ("spec.updateStrategy.type", json!("RollingUpdate")),
-            (
-                "spec.persistentVolumeClaimRetentionPolicy",
-                json!({"whenDeleted": "Retain", "whenScaled": "Retain"}),
-            ),
         ],
         "ReplicationController" => vec![("spec.replicas", json!(1))],
-        "Job" => vec![
-            ("spec.completions", json!(1)),
-            ("spec.parallelism", json!(1)),
-            ("spec.backoffLimit", json!(6)),
-            ("spec.completionMode", json!("NonIndexed")),
-            ("spec.suspend", json!(false)),
-            ("spec.podReplacementPolicy", json!("TerminatingOrFailed")),
-        ],
         "CronJob" => vec![
             ("spec.concurrencyPolicy", json!("Allow")),
             ("spec.suspend", json!(false)),
@@ -147,6 +133,62 @@ fn api_service(object: &mut Value, now: &str) {
     }
 }
 
+/// A workload without labels has those of its template.
+pub(super) fn labels_of_template(object: &mut Value) {
+    if object.has("spec.template.metadata.labels") && object.map("metadata.labels").is_empty() {
+        object.put("metadata.labels", object.at("spec.template.metadata.labels").clone());
+    }
+}
+
+/// A ReplicationController that does not say which Pods are its own has those of its template's labels.
+fn replication_controller(object: &mut Value) {
+    let labels = object.at("spec.template.metadata.labels").clone();
+    if !labels.is_null() && object.map("spec.selector").is_empty() {
+        object.put("spec.selector", labels);
+    }
+    labels_of_template(object);
+}
+
+/// One Pod after the other, and all of them.
+fn rolling_update(object: &mut Value) {
+    let path = "spec.updateStrategy";
+    if object.text(&format!("{path}.type")).is_empty() {
+        object.put(&format!("{path}.type"), "RollingUpdate");
+        object.put_default(&format!("{path}.rollingUpdate"), json!({}));
+    }
+    let rolling = format!("{path}.rollingUpdate");
+    if object.text(&format!("{path}.type")) == "RollingUpdate" && object.has(&rolling) {
+        let partition = format!("{rolling}.partition");
+        if !object.has(&partition) {
+            object.put(&partition, 0);
+        }
+    }
+    for when in ["whenDeleted", "whenScaled"] {
+        object.put_default(&format!("spec.persistentVolumeClaimRetentionPolicy.{when}"), "Retain");
+    }
+}
+
+/// Where nothing is said, Pods are added as long as they use more than 80 % of the processor time they ask for.
+fn metrics(object: &mut Value) {
+    if object.list("spec.metrics").is_empty() {
+        let target = json!({"type": "Utilization", "averageUtilization": 80});
+        object.put(
+            "spec.metrics",
+            json!([{"type": "Resource", "resource": {"name": "cpu", "target": target}}]),
+        );
+    }
+}
+
+/// The finalizer by which what is in use is kept. Source: the admission plugin `StorageObjectInUseProtection`.
+fn protection(kind: &str) -> Option<&'static str> {
+    match kind {
+        "PersistentVolumeClaim" => Some("kubernetes.io/pvc-protection"),
+        "PersistentVolume" => Some("kubernetes.io/pv-protection"),
+        "VolumeAttributesClass" => Some("kubernetes.io/vac-protection"),
+        _ => None,
+    }
+}
+
 fn has_status(object: &Value) -> bool {
     kinds::of(object).is_some_and(|kind| kind.subresource("status").is_some())
 }
@@ -170,6 +212,9 @@ impl Strategy for Stored {
         }
         match kind.as_str() {
             "NetworkPolicy" => policy_types(object),
+            "ReplicationController" => replication_controller(object),
+            "StatefulSet" => rolling_update(object),
+            "HorizontalPodAutoscaler" => metrics(object),
             "FlowSchema" => object.put_default("spec.matchingPrecedence", 1000),
             "PriorityLevelConfiguration" => priority_level(object),
             "MutatingWebhookConfiguration" => webhooks(object, true),
@@ -186,6 +231,13 @@ impl Strategy for Stored {
         }
         if has_generation(object) {
             object.put("metadata.generation", 1);
+        }
+        if let Some(finalizer) = protection(object.text("kind")) {
+            let mut finalizers = object.list("metadata.finalizers").to_vec();
+            if !finalizers.iter().any(|one| one == finalizer) {
+                finalizers.push(finalizer.into());
+                object.put("metadata.finalizers", finalizers);
+            }
         }
         if object.text("kind") == "APIService" {
             api_service(object, cx.now);

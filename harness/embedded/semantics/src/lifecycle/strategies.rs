@@ -3,6 +3,7 @@
 use super::custom::Resource;
 use super::definition::Definition;
 use super::event::Event;
+use super::job::Job;
 use super::node::Node;
 use super::pod::Pod;
 use super::rbac::Rbac;
@@ -38,6 +39,7 @@ pub(super) fn of(kind: &Kind) -> &'static dyn Strategy {
         ("coordination.k8s.io", "Lease") => &small::Lease,
         ("discovery.k8s.io", "EndpointSlice") => &endpoints::Slice,
         ("certificates.k8s.io", "CertificateSigningRequest") => &small::SigningRequest,
+        ("batch", "Job") => &Job,
         ("apps", "Deployment") => &Workload::Deployment,
         ("apps", "ReplicaSet") => &Workload::ReplicaSet,
         ("apps", "DaemonSet") => &Workload::DaemonSet,

@@ -3,6 +3,9 @@
 //! Source: `pkg/api/service/warnings.go`, `pkg/registry/core/node/strategy.go`, `pkg/registry/core/endpoint/strategy.go`
 //! and `k8s.io/apimachinery/pkg/util/validation/ip.go`.
 
+pub(super) mod apparmor;
+mod pods;
+
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use serde_json::Value;
@@ -12,8 +15,11 @@ use crate::rules::net;
 use crate::structural::Patterns;
 use crate::value::Look as _;
 
-/// The texts for Warning headers about an object that was created or updated, in order.
-pub fn warnings(kind: &Kind, sub: Option<&str>, object: &Value) -> Vec<String> {
+/// The texts for Warning headers about an object that was created or, where there is an old one, updated; in order.
+pub fn warnings(kind: &Kind, sub: Option<&str>, old: Option<&Value>, object: &Value) -> Vec<String> {
+    if kind.custom.is_some() && sub.is_none() {
+        return finalizers(old, object);
+    }
     match (kind.group, kind.kind, sub) {
         ("", "Service", None) => service(object),
         ("", "Service", Some(_)) => {
@@ -25,8 +31,54 @@ pub fn warnings(kind: &Kind, sub: Option<&str>, object: &Value) -> Vec<String> {
         ("", "Node", None) => node(object),
         ("", "Endpoints", None) => endpoints(object),
         ("apiextensions.k8s.io", "CustomResourceDefinition", None) => definition(object),
+        ("", "Pod", Some("status")) => addresses(object),
+        (_, _, None) => pods::warnings(kind, old, object),
         _ => Vec::new(),
     }
+}
+
+/// Whether what is warned of in an object of a kind depends on what it was before.
+pub fn compares(kind: &Kind) -> bool {
+    kind.custom.is_some() || pods::template_of(kind).is_some()
+}
+
+/// The texts about what an object had when it was sent to be created, and has no more once it is.
+pub fn warnings_of_sent(kind: &Kind, sent: &Value) -> Vec<String> {
+    if kind.is("", "Pod") { apparmor::of_sent(sent) } else { Vec::new() }
+}
+
+/// Finalizers of custom resources that came with this write, and of which nobody can tell whose they are.
+/// Source: `k8s.io/apiextensions-apiserver/pkg/registry/customresource/validator.go`.
+fn finalizers(old: Option<&Value>, object: &Value) -> Vec<String> {
+    let known = old.map(|old| old.list("metadata.finalizers")).unwrap_or_default();
+    let mut added: Vec<&str> = object
+        .list("metadata.finalizers")
+        .iter()
+        .filter(|one| !known.contains(one))
+        .filter_map(Value::as_str)
+        .collect();
+    added.sort_unstable();
+    added.dedup();
+    let standard = ["kubernetes", "orphan", "foregroundDeletion"];
+    let odd = added.into_iter().filter(|name| !name.contains('/') && !standard.contains(name));
+    odd.map(|name| {
+        let path = if name.contains('.') { " including a path (/)" } else { "" };
+        format!(
+            "metadata.finalizers: {name:?}: prefer a domain-qualified finalizer name{path} to avoid accidental conflicts with \
+             other finalizer writers"
+        )
+    })
+    .collect()
+}
+
+fn addresses(pod: &Value) -> Vec<String> {
+    let mut out = Vec::new();
+    for list in ["podIPs", "hostIPs"] {
+        for (at, address) in pod.list(&format!("status.{list}")).iter().enumerate() {
+            out.extend(ip(&format!("status.{list}[{at}].ip"), address.text("ip")));
+        }
+    }
+    out
 }
 
 /// The text about every request for a kind that is deprecated.
@@ -34,7 +86,10 @@ pub fn deprecation(kind: &'static Kind) -> Option<&'static str> {
     if let Some(custom) = &kind.custom {
         return custom.deprecation.as_deref();
     }
-    let endpoints = kind.group.is_empty() && kind.kind == "Endpoints";
+    if kind.is("", "ComponentStatus") {
+        return Some("v1 ComponentStatus is deprecated in v1.19+");
+    }
+    let endpoints = kind.is("", "Endpoints");
     endpoints.then_some("v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice")
 }
 
@@ -204,7 +259,7 @@ mod tests {
     #[test]
     fn what_is_odd_but_accepted_is_warned_of() {
         let services = kinds::find("", "v1", "services").expect("services are served");
-        let told = |spec: Value| warnings(services, None, &json!({"spec": spec}));
+        let told = |spec: Value| warnings(services, None, None, &json!({"spec": spec}));
         assert_eq!(
             told(json!({"type": "ClusterIP", "clusterIP": "fd00:0::1", "clusterIPs": ["fd00:0::1"]})),
             [

@@ -33,12 +33,10 @@ pub fn apply(kind: &Kind, live: Option<&Value>, applied: &Value, by: Applier<'_>
     let Some(ty) = kind.type_id() else {
         return Err(status::unexplained(format!("no type for {}", kind.resource())));
     };
-    let version = applied.text("apiVersion");
-    if version != kind.api_version() {
-        return Err(status::bad_request(format!(
-            "Incorrect version specified in apply patch. Specified patch version: {version}, expected: {}",
-            kind.api_version()
-        )));
+    let (version, name) = (applied.text("apiVersion"), applied.text("kind"));
+    if version != kind.api_version() || name != kind.kind {
+        let (group, version) = version.rsplit_once('/').unwrap_or(("", version));
+        return Err(status::bad_request(format!("invalid object type: {group}/{version}, Kind={name}")));
     }
     if applied.has("metadata.managedFields") {
         return Err(status::bad_request("metadata.managedFields must be nil"));
@@ -216,7 +214,11 @@ fn merge(shape: &Shape, field: Option<&Field>, live: &Value, applied: &Value) ->
             }
             Value::Object(out)
         }
-        (shape @ (Shape::Map(_) | Shape::Raw), Value::Object(before), Value::Object(change)) => {
+        (
+            shape @ (Shape::Map(_) | Shape::Raw | Shape::JsonSchema(_)),
+            Value::Object(before),
+            Value::Object(change),
+        ) => {
             let inner = owned::of_members(shape);
             let mut out = before.clone();
             for (name, member) in change {
@@ -267,7 +269,7 @@ fn remove(shape: &Shape, field: Option<&Field>, of: &mut Value, path: &[String])
                     None if schema::get(*ty).open => (&Shape::Raw, None),
                     None => return,
                 },
-                map @ (Shape::Map(_) | Shape::Raw) => (owned::of_members(map), None),
+                map @ (Shape::Map(_) | Shape::Raw | Shape::JsonSchema(_)) => (owned::of_members(map), None),
                 _ => return,
             };
             if let Some(member) = members.get_mut(name) {

@@ -86,7 +86,7 @@ fn converted(shape: &Shape, value: &Value) -> Result<(), String> {
     }
     let is = kind_of(value);
     match (shape.bare(), value) {
-        (Shape::Raw | Shape::FieldsV1, _)
+        (Shape::Raw | Shape::JsonSchema(_) | Shape::FieldsV1, _)
         | (Shape::Text(_), Value::String(_))
         | (Shape::Bool, Value::Bool(_))
         | (Shape::Float, Value::Number(_)) => Ok(()),

@@ -5,7 +5,9 @@
 
 use serde_json::Value;
 
+use crate::fields;
 use crate::status::{self, Status};
+use crate::typed;
 
 /// The most operations of one patch. Source: `k8s.io/apiserver/pkg/endpoints/handlers/patch.go`.
 const MOST_OPERATIONS: usize = 10_000;
@@ -18,29 +20,53 @@ const DEEPEST: usize = 120;
 /// The object after a JSON patch.
 ///
 /// # Errors
-/// A Status with the library's text: 400 when the patch is no list of operations, 413 when it has too many, 422 when
+/// A Status: 400 in the words of Go's decoder when the patch is no list of operations, 413 when it has too many, 422 when
 /// an operation does not fit the object.
 pub fn json(old: &Value, patch_text: &str) -> Result<Value, Status> {
-    let patch: Value =
-        serde_json::from_str(patch_text).map_err(|error| status::bad_request(error.to_string()))?;
-    let Value::Array(operations) = patch else {
-        let kind = match patch {
-            Value::Object(_) => "object",
-            Value::String(_) => "string",
-            Value::Number(_) => "number",
-            Value::Bool(_) => "bool",
-            _ => return Ok(old.clone()),
-        };
-        return Err(status::bad_request(format!(
-            "error decoding patch: json: cannot unmarshal {kind} into Go value of type []handlers.jsonPatchOp"
-        )));
+    let refused = |why: &str| status::bad_request(format!("error decoding patch: {why}"));
+    if let Some(why) = fields::syntax_error(patch_text) {
+        return Err(refused(&why));
+    }
+    let patch: Value = serde_json::from_str(patch_text).map_err(|why| refused(&why.to_string()))?;
+    let operations = match patch {
+        Value::Array(operations) => operations,
+        Value::Null => return Ok(old.clone()),
+        other => {
+            let is = typed::kind_of(&other);
+            return Err(refused(&format!(
+                "json: cannot unmarshal {is} into Go value of type []handlers.jsonPatchOp"
+            )));
+        }
     };
+    operations.iter().try_for_each(|operation| well_formed(operation).map_err(|why| refused(&why)))?;
     if operations.len() > MOST_OPERATIONS {
         return Err(status::too_many_operations(MOST_OPERATIONS, operations.len()));
     }
+    applied(old, &operations).map_err(|_| status::unprocessable())
+}
+
+/// The text of Go's decoder about what is no operation.
+fn well_formed(operation: &Value) -> Result<(), String> {
+    if !operation.is_object() && !operation.is_null() {
+        let is = typed::kind_of(operation);
+        return Err(format!("json: cannot unmarshal {is} into Go value of type handlers.jsonPatchOp"));
+    }
+    let wrong =
+        |name: &&&str| operation.get(**name).is_some_and(|value| !value.is_string() && !value.is_null());
+    match ["op", "path", "from"].iter().find(wrong) {
+        Some(name) => {
+            let is = typed::kind_of(&operation[*name]);
+            Err(format!("json: cannot unmarshal {is} into Go struct field jsonPatchOp.{name} of type string"))
+        }
+        None => Ok(()),
+    }
+}
+
+/// The object after the operations, or the library's text about the first that does not fit.
+fn applied(old: &Value, operations: &[Value]) -> Result<Value, String> {
     let (mut object, mut copied) = (old.clone(), 0);
-    for operation in &operations {
-        apply(&mut object, operation, &mut copied).map_err(status::unprocessable)?;
+    for operation in operations {
+        apply(&mut object, operation, &mut copied)?;
     }
     Ok(object)
 }
@@ -261,9 +287,28 @@ mod tests {
     }
 
     #[track_caller]
-    fn wrong(old: Value, patch: Value, code: u16, message: &str) {
+    fn wrong(old: Value, patch: Value, why: &str) {
+        let operations = patch.as_array().expect("operations");
+        assert_eq!(applied(&old, operations), Err(why.to_owned()));
         let status = json(&old, &patch.to_string()).expect_err("the patch does not fit");
-        assert_eq!((status.code, status.message.as_str()), (code, message));
+        let told = "the server rejected our request due to an error in our request";
+        assert_eq!((status.code, status.message.as_str()), (422, told));
+    }
+
+    #[test]
+    fn what_is_no_list_of_operations_is_told_in_the_words_of_go() {
+        let told = |text: &str| {
+            let status = json(&json!({}), text).expect_err("it is no patch");
+            (status.code, status.message)
+        };
+        let decoding = |why: &str| (400, format!("error decoding patch: {why}"));
+        let value =
+            |is: &str, of: &str| decoding(&format!("json: cannot unmarshal {is} into Go value of type {of}"));
+        assert_eq!(told("{}"), value("object", "[]handlers.jsonPatchOp"));
+        assert_eq!(told("[1]"), value("number", "handlers.jsonPatchOp"));
+        assert_eq!(told("[{]"), decoding("invalid character ']' looking for beginning of object key string"));
+        let field = "json: cannot unmarshal number into Go struct field jsonPatchOp.path of type string";
+        assert_eq!(told(r#"[{"op": "add", "path": 1}]"#), decoding(field));
     }
 
     #[test]
@@ -283,19 +328,17 @@ mod tests {
         let copy = json!({"op": "copy", "from": "", "path": "/x"});
         let doubled: Vec<Value> =
             (0..30).map(|at| json!({"op": "copy", "from": "/a", "path": format!("/a/{at}")})).collect();
-        let status =
-            json(&json!({"a": {"b": "x".repeat(1000)}}), &json!(doubled).to_string()).expect_err("too much");
-        assert_eq!(status.code, 422);
-        assert!(status.message.starts_with("Unable to complete the copy, the accumulated size"), "{status}");
-        assert!(status.message.ends_with("exceeding the limit 3145728"), "{status}");
+        let why = applied(&json!({"a": {"b": "x".repeat(1000)}}), &doubled).expect_err("too much");
+        assert!(why.starts_with("Unable to complete the copy, the accumulated size"), "{why}");
+        assert!(why.ends_with("exceeding the limit 3145728"), "{why}");
         assert!(
             json(&json!({}), &json!([copy]).to_string()).is_err(),
             "a pointer to the whole names no member"
         );
         let nested: Vec<Value> =
             (1..2000).map(|at| json!({"op": "add", "path": "/a".repeat(at), "value": {}})).collect();
-        let status = json(&json!({}), &json!(nested).to_string()).expect_err("too deep");
-        assert_eq!(status.message, "the object would be nested 121 deep, exceeding the limit 120");
+        let why = applied(&json!({}), &nested).expect_err("too deep");
+        assert_eq!(why, "the object would be nested 121 deep, exceeding the limit 120");
     }
 
     #[test]
@@ -303,26 +346,22 @@ mod tests {
         wrong(
             json!({}),
             json!([{"op": "remove", "path": "/a"}]),
-            422,
             "error in remove for path: '/a': Unable to remove nonexistent key: a: missing value",
         );
         wrong(
             json!({}),
             json!([{"op": "add", "path": "/a/b", "value": 1}]),
-            422,
             "add operation does not apply: doc is missing path: \"/a/b\": missing value",
         );
         wrong(
             json!({"a": 1}),
             json!([{"op": "test", "path": "/a", "value": 2}]),
-            422,
             "testing value /a failed: test failed",
         );
-        wrong(json!({}), json!([{"op": "x"}]), 422, "Unexpected kind: x");
+        wrong(json!({}), json!([{"op": "x"}]), "Unexpected kind: x");
         wrong(
             json!({"a": [1]}),
             json!([{"op": "replace", "path": "/a/7", "value": 2}]),
-            422,
             "replace operation does not apply: doc is missing key: /a/7: missing value",
         );
     }

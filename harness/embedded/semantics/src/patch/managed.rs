@@ -141,17 +141,33 @@ pub(super) fn strip(kind: &Kind, sub: &str, set: &mut Set) {
     });
 }
 
+/// The entries that a write brings: none where it clears them with an empty list or one empty entry. Nothing where it brings
+/// none, or any that cannot be read: then those that are there stay.
+fn given(new: &Value) -> Option<Vec<Entry>> {
+    let list = new.at("metadata.managedFields").as_array()?;
+    let cleared = match list.as_slice() {
+        [] => true,
+        [only] => only.as_object().is_some_and(Map::is_empty),
+        _ => false,
+    };
+    let usable = list.iter().all(|entry| {
+        matches!(entry.text("operation"), "Apply" | "Update")
+            && !entry.text("apiVersion").is_empty()
+            && entry.text("fieldsType") == "FieldsV1"
+            && (entry.at("fieldsV1").is_null() || entry.at("fieldsV1").is_object())
+    });
+    if cleared { Some(Vec::new()) } else { usable.then(|| read(new)) }
+}
+
 /// Brings managedFields up to date after an ordinary write.
 ///
 /// `old` is the object before, or null for a creation; `new` is the object that will be stored. The manager owns what
-/// the write set or changed, and nobody owns what is gone. A write that empties managedFields resets them.
+/// the write set or changed, and nobody owns what is gone. A write of the object may bring entries of its own, or clear them
+/// all with one empty entry.
 pub fn note_update(kind: &Kind, manager: &str, old: &Value, new: &mut Value, time: &str, sub: Option<&str>) {
     let Some(ty) = kind.type_id() else { return };
     let sub = sub.unwrap_or_default();
-    let emptied = new.at("metadata.managedFields").as_array().is_some_and(|list| {
-        list.is_empty() || list.iter().all(|entry| entry.as_object().is_some_and(Map::is_empty))
-    });
-    let mut entries = if emptied { Vec::new() } else { read(old) };
+    let mut entries = if sub.is_empty() { given(new) } else { None }.unwrap_or_else(|| read(old));
     let (before, after) = (owned::differing(ty, old, new), owned::differing(ty, new, old));
     let mut changed: Set = after
         .iter()

@@ -2,15 +2,29 @@
 
 use serde_json::Value;
 
+use crate::fields;
 use crate::status::{self, Status};
+use crate::typed;
 
 /// The object after a merge patch.
 ///
 /// # Errors
-/// A Status when the patch is no JSON.
+/// A Status with Go's text when the patch is no JSON or no object.
 pub fn merge(old: &Value, patch_text: &str) -> Result<Value, Status> {
-    let patch: Value =
-        serde_json::from_str(patch_text).map_err(|_| status::bad_request("Invalid JSON Patch"))?;
+    let refused = |why: &str| status::bad_request(format!("error decoding patch: {why}"));
+    if let Some(why) = fields::syntax_error(patch_text) {
+        return Err(refused(&why));
+    }
+    let patch: Value = serde_json::from_str(patch_text).map_err(|why| refused(&why.to_string()))?;
+    if patch.is_null() {
+        return Err(status::bad_request("Invalid JSON Patch"));
+    }
+    if !patch.is_object() {
+        let is = typed::kind_of(&patch);
+        return Err(refused(&format!(
+            "json: cannot unmarshal {is} into Go value of type map[string]interface {{}}"
+        )));
+    }
     let mut object = old.clone();
     json_patch::merge(&mut object, &patch);
     Ok(object)
@@ -29,6 +43,14 @@ mod tests {
             merge(&old, r#"{"a": {"c": [3], "b": null}, "e": {"f": null}}"#),
             Ok(json!({"a": {"c": [3]}, "d": 1, "e": {}}))
         );
-        assert_eq!(merge(&old, "{").expect_err("no JSON").code, 400);
+        let told = |text: &str| {
+            let status = merge(&old, text).expect_err("no patch");
+            (status.code, status.message)
+        };
+        let decoding = |why: &str| (400, format!("error decoding patch: {why}"));
+        assert_eq!(told("{"), decoding("unexpected end of JSON input"));
+        let array = "json: cannot unmarshal array into Go value of type map[string]interface {}";
+        assert_eq!(told("[]"), decoding(array));
+        assert_eq!(told("null"), (400, "Invalid JSON Patch".to_owned()));
     }
 }

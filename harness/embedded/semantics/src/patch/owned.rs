@@ -78,7 +78,7 @@ fn walk(shape: &Shape, field: Option<&Field>, of: &Value, other: &Value, path: &
                 path.pop();
             }
         }
-        (shape @ (Shape::Map(_) | Shape::Raw), Value::Object(members)) => {
+        (shape @ (Shape::Map(_) | Shape::Raw | Shape::JsonSchema(_)), Value::Object(members)) => {
             let inner = of_members(shape);
             for (name, member) in members {
                 let twin = other.get(name);

@@ -110,7 +110,8 @@ fn retain_keys(original: &mut Map<String, Value>, patch: &Map<String, Value>) ->
     let missing =
         patch.iter().any(|(name, value)| !name.starts_with('$') && !value.is_null() && !listed(name));
     if missing {
-        return Err(Wrong::Fit("patch content doesn't match retainKeys list".to_owned()));
+        // It does not match the keys that are to be kept.
+        return Err(Wrong::Fit);
     }
     original.retain(|name, _| listed(name));
     Ok(())

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use super::types::{Field, ListType, Schema, Shape, Type, TypeId};
+use super::types::{Field, Instead, ListType, Schema, Shape, Type, TypeId};
 
 /// Reads the whole table.
 ///
@@ -72,6 +72,7 @@ fn field(line: &'static str, names: &HashMap<&'static str, TypeId>) -> Field {
             ("o", _) => field.omit_empty = true,
             ("z", _) => field.omit_zero = true,
             ("inline", _) => field.inline = true,
+            ("m", _) => field.held = true,
             ("a", _) => field.atomic = true,
             ("p", strategies) => field.patch_strategies = strategies.split(',').collect(),
             ("k", key) => field.merge_key = Some(key),
@@ -115,6 +116,10 @@ fn shape(text: &'static str, names: &HashMap<&'static str, TypeId>) -> Shape {
         ("quantity", _) => Shape::Quantity,
         ("intorstring", _) => Shape::IntOrString,
         ("raw", _) => Shape::Raw,
+        ("jsonschema", "") => Shape::JsonSchema(Instead::Nothing),
+        ("jsonschema", "list") => Shape::JsonSchema(Instead::List),
+        ("jsonschema", "bool") => Shape::JsonSchema(Instead::Bool),
+        ("jsonschema", "texts") => Shape::JsonSchema(Instead::Texts),
         ("fields", _) => Shape::FieldsV1,
         _ => panic!("the table of types has an unknown shape {text:?}"),
     }

@@ -6,6 +6,19 @@ use std::collections::HashMap;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct TypeId(pub(super) usize);
 
+/// What a field that holds an OpenAPI v3 schema may hold instead of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Instead {
+    /// Nothing: Go's `JSONSchemaProps`.
+    Nothing,
+    /// A list of schemas: `JSONSchemaPropsOrArray`.
+    List,
+    /// True or false: `JSONSchemaPropsOrBool`.
+    Bool,
+    /// A list of texts: `JSONSchemaPropsOrStringArray`.
+    Texts,
+}
+
 /// What a field holds.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Shape {
@@ -29,6 +42,8 @@ pub enum Shape {
     IntOrString,
     /// Any JSON; who owns it is told member by member.
     Raw,
+    /// An OpenAPI v3 schema, or what may stand instead of it. Only in protobuf does it differ from any JSON.
+    JsonSchema(Instead),
     /// The field set of managedFields.
     FieldsV1,
     /// A struct.
@@ -75,6 +90,8 @@ pub struct Field {
     pub shape: Shape,
     /// The members belong to the struct around it in JSON.
     pub inline: bool,
+    /// Protobuf holds the list in a message of its own, as it does for a named slice type of Go.
+    pub held: bool,
     /// Left out when empty.
     pub omit_empty: bool,
     /// Left out when zero.
@@ -122,6 +139,7 @@ impl Field {
             json,
             shape,
             inline: false,
+            held: false,
             omit_empty: true,
             omit_zero: false,
             patch_strategies: Vec::new(),

@@ -174,6 +174,19 @@ fn known(kind: &Kind, field: &str) -> Result<String, String> {
         ("", "Namespace") => plain(&["status.phase", "metadata.name"]),
         ("", "Secret") => plain(&["type", "metadata.namespace", "metadata.name"]),
         ("", "Service") => plain(&["metadata.namespace", "metadata.name", "spec.clusterIP", "spec.type"]),
+        ("", "ReplicationController") => plain(&["metadata.name", "metadata.namespace", "status.replicas"]),
+        ("batch", "Job") => {
+            return plain(&["metadata.name", "metadata.namespace", "status.successful"])
+                .ok_or_else(|| format!("field label {field:?} not supported for Job"));
+        }
+        ("resource.k8s.io", "ResourceSlice") => {
+            return plain(&["metadata.name", "spec.nodeName", "spec.driver"]).ok_or_else(|| {
+                let version = kind.version;
+                format!(
+                    "field label not supported for resource.k8s.io/{version}, Kind=ResourceSlice: {field}"
+                )
+            });
+        }
         ("certificates.k8s.io", "CertificateSigningRequest") => plain(&["metadata.name", "spec.signerName"]),
         _ => {
             return plain(&["metadata.name", "metadata.namespace"]).ok_or_else(|| {
@@ -198,6 +211,8 @@ fn value_of(kind: &Kind, object: &Value, field: &str) -> String {
     let regarding = if kind.group == "events.k8s.io" { "regarding" } else { "involvedObject" };
     match (kind.kind, field) {
         ("Node", "spec.unschedulable") | ("Pod", "spec.hostNetwork") => object.truth(field).to_string(),
+        ("Job", "status.successful") => object.int("status.succeeded").to_string(),
+        ("ReplicationController", "status.replicas") => object.int("status.replicas").to_string(),
         ("Pod", "status.podIP" | "status.podIPs") => {
             object.list("status.podIPs").first().map(|ip| ip.text("ip")).unwrap_or_default().to_owned()
         }
@@ -254,6 +269,29 @@ mod tests {
         );
         assert_eq!(wrong("nodes", "x"), "invalid selector: 'x'; can't understand 'x'");
         assert!(wrong("nodes", "metadata.name=a\\b").contains("invalid escape sequence: \\b"));
+    }
+
+    #[test]
+    fn workloads_and_slices_are_selected_as_their_controllers_ask() {
+        let matches = |(group, plural): (&str, &str), text: &str, object: &Value| {
+            let kind = kinds::find(group, "v1", plural).expect("the kind is served");
+            Fields::parse(kind, text).map(|fields| fields.matches(kind, object))
+        };
+        let (jobs, slices) = (("batch", "jobs"), ("resource.k8s.io", "resourceslices"));
+        assert_eq!(matches(jobs, "status.successful=0", &json!({"status": {}})), Ok(true));
+        assert_eq!(matches(jobs, "status.successful=1", &json!({"status": {"succeeded": 1}})), Ok(true));
+        assert_eq!(matches(("", "replicationcontrollers"), "status.replicas=0", &json!({})), Ok(true));
+        let slice = json!({"spec": {"driver": "gpu.example.com", "nodeName": "n"}});
+        assert_eq!(matches(slices, "spec.driver=gpu.example.com,spec.nodeName=n", &slice), Ok(true));
+        assert_eq!(matches(slices, "spec.nodeName=other", &slice), Ok(false));
+        assert_eq!(
+            matches(jobs, "status.active=1", &slice),
+            Err("field label \"status.active\" not supported for Job".to_owned())
+        );
+        assert_eq!(
+            matches(slices, "spec.pool=1", &slice),
+            Err("field label not supported for resource.k8s.io/v1, Kind=ResourceSlice: spec.pool".to_owned())
+        );
     }
 
     #[test]

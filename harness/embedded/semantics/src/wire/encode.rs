@@ -4,7 +4,7 @@ use base64::Engine as _;
 use serde_json::Value;
 
 use crate::rules::time;
-use crate::schema::{self, Shape, TypeId};
+use crate::schema::{self, Instead, Shape, TypeId};
 
 const VARINT: u8 = 0;
 const FIXED64: u8 = 1;
@@ -56,6 +56,13 @@ pub(super) fn list<'a>(metadata: &[u8], items: impl Iterator<Item = &'a [u8]> + 
     out
 }
 
+/// A message that has its first field alone.
+pub(super) fn only(first: &[u8]) -> Vec<u8> {
+    let mut out = Vec::with_capacity(first.len() + 6);
+    bytes(1, first, &mut out);
+    out
+}
+
 /// An event of a watch around an object's bytes.
 pub(super) fn watch_event(event: &str, object: &[u8]) -> Vec<u8> {
     let mut raw = Vec::with_capacity(object.len() + 8);
@@ -71,7 +78,13 @@ pub(super) fn message(ty: TypeId, of: &Value) -> Vec<u8> {
     let mut out = Vec::new();
     for field in &schema::get(ty).by_number {
         let member = if field.inline { of } else { of.get(field.json).unwrap_or(&Value::Null) };
-        self::field(field.number, &field.shape, member, &mut out);
+        if !field.held {
+            self::field(field.number, &field.shape, member, &mut out);
+        } else if !member.is_null() {
+            let mut held = Vec::new();
+            self::field(1, &field.shape, member, &mut held);
+            bytes(field.number, &held, &mut out);
+        }
     }
     out
 }
@@ -128,6 +141,12 @@ fn field(number: u32, shape: &Shape, of: &Value, out: &mut Vec<u8>) {
             bytes(3, text.unwrap_or_default().as_bytes(), &mut held);
             bytes(number, &held, out);
         }
+        // The text itself stands for fields that were not read: they are never a text.
+        Shape::FieldsV1 if of.is_string() => {
+            let mut held = Vec::new();
+            bytes(1, of.as_str().unwrap_or_default().as_bytes(), &mut held);
+            bytes(number, &held, out);
+        }
         Shape::Raw | Shape::FieldsV1 => {
             let mut held = Vec::new();
             if !of.is_null() {
@@ -135,8 +154,34 @@ fn field(number: u32, shape: &Shape, of: &Value, out: &mut Vec<u8>) {
             }
             bytes(number, &held, out);
         }
+        Shape::JsonSchema(instead) => bytes(number, &json_schema(*instead, of), out),
         Shape::Struct(ty) => bytes(number, &message(*ty, of), out),
     }
+}
+
+/// A JSON schema, or the message that holds either a schema or what stands instead of it.
+fn json_schema(instead: Instead, of: &Value) -> Vec<u8> {
+    let schema = |of: &Value| schema::json_schema().map(|ty| message(ty, of)).unwrap_or_default();
+    let mut held = Vec::new();
+    match (instead, of) {
+        (Instead::Nothing, _) => return schema(of),
+        (Instead::Bool, Value::Object(_)) => {
+            int(1, 1, &mut held);
+            bytes(2, &schema(of), &mut held);
+        }
+        (Instead::Bool, _) => int(1, i64::from(of.as_bool().unwrap_or_default()), &mut held),
+        (_, Value::Array(items)) => {
+            for item in items {
+                match instead {
+                    Instead::List => bytes(2, &schema(item), &mut held),
+                    _ => bytes(2, item.as_str().unwrap_or_default().as_bytes(), &mut held),
+                }
+            }
+        }
+        (_, Value::Object(_)) => bytes(1, &schema(of), &mut held),
+        _ => {}
+    }
+    held
 }
 
 /// The zero time is an empty message.

@@ -4,10 +4,11 @@ use base64::Engine as _;
 use serde_json::{Map, Value, json};
 
 use crate::rules::time;
-use crate::schema::{self, Field, Shape, TypeId};
+use crate::schema::{self, Field, Instead, Shape, TypeId};
+use crate::typed;
 
-/// How deep messages may nest; the schema's types stay far below.
-const DEPTH: usize = 64;
+/// How deep messages may nest; of the schema's types only JSON schemas come near.
+const DEPTH: usize = 100;
 const TRUNCATED: &str = "unexpected EOF";
 
 /// The envelope around an object.
@@ -120,6 +121,15 @@ pub(super) fn watch_event(bytes: &[u8]) -> Result<(String, &[u8]), String> {
     Ok((event, object))
 }
 
+/// The first field of a message with its key and length, where it is number 1 and has a length.
+pub(super) fn first_field(message: &[u8]) -> Option<&[u8]> {
+    let mut reader = Reader { rest: message };
+    match reader.next() {
+        Ok(Some((1, Content::Bytes(_)))) => message.get(..message.len() - reader.rest.len()),
+        _ => None,
+    }
+}
+
 /// Reads a struct's bytes.
 pub(super) fn message(ty: TypeId, bytes: &[u8]) -> Result<Value, String> {
     structure(ty, bytes, 0).map(Value::Object)
@@ -148,6 +158,9 @@ fn member(
     match (field.shape.bare(), content) {
         (Shape::Struct(ty), Content::Bytes(bytes)) if field.inline => {
             out.extend(structure(*ty, bytes, depth + 1)?);
+        }
+        (Shape::List(inner), Content::Bytes(bytes)) if field.held => {
+            out.insert(field.json.to_owned(), held(inner, bytes, depth)?);
         }
         (Shape::List(inner), content) => {
             let item = single(inner, content, depth)?;
@@ -179,21 +192,52 @@ fn entry(shape: &Shape, bytes: &[u8], depth: usize) -> Result<(String, Value), S
     while let Some((number, content)) = reader.next()? {
         match (number, content, shape.bare()) {
             (1, Content::Bytes(bytes), _) => name = text(bytes),
-            (2, Content::Bytes(bytes), Shape::List(inner)) => {
-                let mut items = Vec::new();
-                let mut held = Reader { rest: bytes };
-                while let Some((number, content)) = held.next()? {
-                    if number == 1 {
-                        items.push(single(inner, content, depth + 1)?);
-                    }
-                }
-                value = Value::Array(items);
-            }
+            (2, Content::Bytes(bytes), Shape::List(inner)) => value = held(inner, bytes, depth)?,
             (2, content, shape) => value = single(shape, content, depth + 1)?,
             _ => {}
         }
     }
     Ok((name, value))
+}
+
+/// A list that is a message of its own.
+fn held(shape: &Shape, bytes: &[u8], depth: usize) -> Result<Value, String> {
+    let mut items = Vec::new();
+    let mut held = Reader { rest: bytes };
+    while let Some((number, content)) = held.next()? {
+        if number == 1 {
+            items.push(single(shape, content, depth + 1)?);
+        }
+    }
+    Ok(Value::Array(items))
+}
+
+/// A JSON schema as JSON has it: protobuf also names what is empty.
+fn json_schema(bytes: &[u8], depth: usize) -> Result<Value, String> {
+    let ty = schema::json_schema().ok_or("the types of JSON schemas are unknown")?;
+    typed::decode(ty, &Value::Object(structure(ty, bytes, depth + 1)?))
+}
+
+/// What a message holds that has either a schema or something else.
+fn schema_or(instead: Instead, bytes: &[u8], depth: usize) -> Result<Value, String> {
+    let mut value = match instead {
+        Instead::Nothing => return json_schema(bytes, depth),
+        Instead::Bool => Value::Bool(false),
+        Instead::List | Instead::Texts => Value::Null,
+    };
+    let mut items = Vec::new();
+    let mut reader = Reader { rest: bytes };
+    while let Some((number, content)) = reader.next()? {
+        match (instead, number, content) {
+            (Instead::Bool, 1, Content::Number(allows)) if !value.is_object() => value = (allows != 0).into(),
+            (Instead::Bool, 2, Content::Bytes(bytes)) => value = json_schema(bytes, depth)?,
+            (Instead::List | Instead::Texts, 1, Content::Bytes(bytes)) => value = json_schema(bytes, depth)?,
+            (Instead::List, 2, Content::Bytes(bytes)) => items.push(json_schema(bytes, depth)?),
+            (Instead::Texts, 2, Content::Bytes(bytes)) => items.push(text(bytes).into()),
+            _ => {}
+        }
+    }
+    Ok(if items.is_empty() { value } else { Value::Array(items) })
 }
 
 fn single(shape: &Shape, content: Content<'_>, depth: usize) -> Result<Value, String> {
@@ -203,7 +247,9 @@ fn single(shape: &Shape, content: Content<'_>, depth: usize) -> Result<Value, St
         (Shape::Bool, Content::Number(number)) => (number != 0).into(),
         (Shape::Float, Content::Bytes(bytes)) => {
             let bytes: [u8; 8] = bytes.try_into().map_err(|_| TRUNCATED)?;
-            json!(f64::from_le_bytes(bytes))
+            let number = f64::from_le_bytes(bytes);
+            // Go writes a whole number without a point.
+            if number.fract() == 0.0 && number.abs() < 1e15 { json!(number as i64) } else { json!(number) }
         }
         (Shape::Text(_), Content::Bytes(bytes)) => text(bytes).into(),
         (Shape::Bytes, Content::Bytes(bytes)) => {
@@ -241,6 +287,7 @@ fn single(shape: &Shape, content: Content<'_>, depth: usize) -> Result<Value, St
             let raw = texts.into_iter().find(|(number, _)| *number == 1).map(|(_, text)| text);
             raw.and_then(|raw| serde_json::from_str(&raw).ok()).unwrap_or(Value::Null)
         }
+        (Shape::JsonSchema(instead), Content::Bytes(bytes)) => schema_or(*instead, bytes, depth)?,
         (Shape::Struct(ty), Content::Bytes(bytes)) => Value::Object(structure(*ty, bytes, depth + 1)?),
         _ => return Err("proto: wrong wireType".to_owned()),
     })

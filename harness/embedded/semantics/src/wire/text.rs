@@ -14,6 +14,13 @@ pub fn json(object: &Value) -> String {
     out
 }
 
+/// The text of a value that is no object of a kind, in the same form.
+pub fn plain(of: &Value) -> String {
+    let mut out = String::new();
+    value(None, of, &mut out);
+    out
+}
+
 fn value(shape: Option<&Shape>, of: &Value, out: &mut String) {
     match (shape.map(Shape::bare), of) {
         (Some(Shape::Struct(ty)), Value::Object(members)) => {

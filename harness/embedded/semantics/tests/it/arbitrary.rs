@@ -253,7 +253,7 @@ fn nothing_panics_whatever_comes() {
                 (kind, right(kind))
             }
         };
-        let _warned = lifecycle::warnings(kind, None, &body);
+        let _warned = lifecycle::warnings(kind, None, None, &body);
         for _ in 0..numbers.next(3) {
             disturb(&mut body, &mut numbers);
         }

@@ -11,7 +11,7 @@ pub(super) const DIRECTIVE: &str = "$patch";
 #[derive(Debug)]
 pub(super) enum Wrong {
     Form(String),
-    Fit(String),
+    Fit,
     Other(String),
     TooLarge(String),
 }
@@ -20,7 +20,7 @@ impl Wrong {
     pub(super) fn status(self) -> Status {
         match self {
             Wrong::Form(why) => status::bad_request(why),
-            Wrong::Fit(why) => status::unprocessable(why),
+            Wrong::Fit => status::unprocessable(),
             Wrong::Other(why) => status::unexplained(why),
             Wrong::TooLarge(why) => status::entity_too_large(&why),
         }

@@ -25,7 +25,8 @@ pub(super) fn list(
     }
     let structs = change.iter().chain(&before).any(Value::is_object);
     if change.iter().chain(&before).any(Value::is_array) {
-        return Err(Wrong::Fit("lists of lists are not supported".to_owned()));
+        // Lists of lists are not supported.
+        return Err(Wrong::Fit);
     }
     if !structs {
         let mut merged: Vec<Value> = Vec::new();

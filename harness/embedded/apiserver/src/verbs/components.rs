@@ -1,0 +1,40 @@
+//! ComponentStatuses: what once said how the control plane is. They are not stored, but made for each answer.
+
+use embedded_semantics::kinds::Kind;
+use embedded_semantics::status;
+use serde_json::{Value, json};
+
+use crate::http::call::Call;
+use crate::http::reply::{Outcome, Reply};
+
+/// The components of a control plane, in the order of their names.
+const COMPONENTS: [&str; 3] = ["controller-manager", "etcd-0", "scheduler"];
+
+/// Whether a kind is this one.
+pub(super) fn is_component(kind: &Kind) -> bool {
+    kind.is("", "ComponentStatus")
+}
+
+/// Answers with one component: all of them live as long as this process, so they are well.
+pub(super) fn get(call: &Call, kind: &'static Kind) -> Outcome {
+    call.form()?;
+    if !COMPONENTS.contains(&call.name()) {
+        return Err(status::not_found(kind, call.name()));
+    }
+    Ok(Reply::object(component(call.name())))
+}
+
+/// Answers with all of them.
+pub(super) fn list(call: &Call, kind: &'static Kind) -> Outcome {
+    call.form()?;
+    let wanted = |name: &&&str| call.name().is_empty() || call.name() == **name;
+    let items: Vec<Value> = COMPONENTS.iter().filter(wanted).map(|name| component(name)).collect();
+    Ok(Reply::object(json!({
+        "kind": kind.list_kind, "apiVersion": kind.api_version(), "metadata": {}, "items": items,
+    })))
+}
+
+fn component(name: &str) -> Value {
+    json!({"kind": "ComponentStatus", "apiVersion": "v1", "metadata": {"name": name},
+        "conditions": [{"type": "Healthy", "status": "True", "message": "ok"}]})
+}

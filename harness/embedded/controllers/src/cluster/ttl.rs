@@ -1,0 +1,81 @@
+//! Nodes say for how long their kubelets may keep Secrets and ConfigMaps before they look again: longer in large clusters.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use k8s_openapi::api::core::v1::Node;
+use kube::ResourceExt;
+use kube::api::{Patch, PatchParams};
+use serde_json::json;
+
+use crate::queue::{Next, Outcome, Queue};
+use crate::world::World;
+use crate::writing;
+
+const ANNOTATION: &str = "node.alpha.kubernetes.io/ttl";
+
+/// The steps: a cluster goes up one when it has more than so many Nodes, and down one when it has fewer than so many; the
+/// seconds of the step. Source: `pkg/controller/ttl/ttl_controller.go`.
+const STEPS: [(usize, usize, u32); 5] =
+    [(0, 100, 0), (90, 500, 15), (450, 1000, 30), (900, 2000, 60), (1800, usize::MAX, 300)];
+
+/// The step of a cluster of so many Nodes that was at another before.
+fn step(before: usize, nodes: usize) -> usize {
+    let mut at = before.min(STEPS.len() - 1);
+    while nodes > STEPS[at].1 {
+        at += 1;
+    }
+    while nodes < STEPS[at].0 {
+        at -= 1;
+    }
+    at
+}
+
+/// Registers for changes of Nodes and starts the worker.
+pub(crate) fn start(world: &Arc<World>) {
+    let queue: Arc<Queue<String>> = Queue::new();
+    let (own, known, at) = (queue.clone(), world.clone(), Arc::new(AtomicUsize::new(0)));
+    let current = at.clone();
+    world.nodes.on_change(move |before, after| {
+        let Some(node) = after else { return };
+        if before.is_none() {
+            let was = current.load(Ordering::Relaxed);
+            current.store(step(was, known.nodes.list().len()), Ordering::Relaxed);
+        }
+        own.add(node.name_any());
+    });
+    let world = world.clone();
+    queue.clone().spawn(&world.tasks.clone(), "ttl", 4, move |name| {
+        let (world, at) = (world.clone(), at.clone());
+        async move { look(&world, &name, STEPS[at.load(Ordering::Relaxed)].2).await }
+    });
+}
+
+async fn look(world: &World, name: &str, seconds: u32) -> Outcome {
+    let Some(node) = world.node(name) else { return Ok(Next::Done) };
+    let wanted = seconds.to_string();
+    if node.annotations().get(ANNOTATION) == Some(&wanted) {
+        return Ok(Next::Done);
+    }
+    let patch = Patch::Merge(json!({"metadata": {"annotations": {ANNOTATION: wanted}}}));
+    match writing::api::<Node>(&world.client()).patch(name, &PatchParams::default(), &patch).await {
+        Ok(changed) => world.nodes.observe(changed),
+        Err(error) if writing::is_not_found(&error) => {}
+        Err(error) => return Err(error),
+    }
+    Ok(Next::Done)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_step_follows_the_size_and_not_every_change_of_it() {
+        assert_eq!(step(0, 100), 0);
+        assert_eq!(step(0, 101), 1);
+        assert_eq!(step(1, 95), 1, "a little fewer change nothing");
+        assert_eq!(step(1, 89), 0);
+        assert_eq!(STEPS[step(0, 5000)].2, 300);
+    }
+}
