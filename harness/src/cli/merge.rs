@@ -3,7 +3,7 @@
 use super::arguments::MergeOptions;
 use crate::check::chain;
 use crate::config::{CLUSTERS, Completeness, SEED, SHARD};
-use crate::events::{EVENTS_FILE, Event, Events, Fold, Merging, Part, merge as merged, read};
+use crate::events::{EVENTS_FILE, Event, Events, Fold, Merging, Part, merge as merged, read, stream_in};
 use crate::ledger::{Entry, Ledger};
 use crate::output;
 use crate::progress::Terminal;
@@ -30,7 +30,7 @@ pub(super) fn merge(options: &MergeOptions) -> ExitCode {
 fn joined(options: &MergeOptions) -> Result<u8, String> {
     let mut parts = Vec::new();
     for folder in &options.shards {
-        let (name, stream) = (folder.display().to_string(), stream_in(folder));
+        let (name, stream) = (folder.display().to_string(), stream_of(folder));
         let events = read(&stream).map_err(|error| chain(&error))?;
         parts.push(Part { name, events });
     }
@@ -72,8 +72,8 @@ fn joined(options: &MergeOptions) -> Result<u8, String> {
 }
 
 /// The stream of a part: in its folder, or the file itself.
-fn stream_in(part: &Path) -> PathBuf {
-    if part.is_dir() { part.join(EVENTS_FILE) } else { part.to_owned() }
+fn stream_of(part: &Path) -> PathBuf {
+    if part.is_dir() { stream_in(part) } else { part.to_owned() }
 }
 
 /// Takes the evidence of what failed along, from the part that the merged report has it of.
