@@ -50,11 +50,8 @@ fn packed(text: &str) -> Vec<u8> {
 #[test]
 fn what_was_submitted_is_verified_and_in_the_table() {
     let folder = reports();
-    let list = Command::new(PROGRAM)
-        .args(["submission", "list"])
-        .arg(&folder)
-        .output()
-        .expect("the program runs");
+    let list =
+        Command::new(PROGRAM).args(["submission", "list"]).arg(&folder).output().expect("the program runs");
     let table = String::from_utf8_lossy(&list.stdout);
     assert!(list.status.success(), "{table}{}", String::from_utf8_lossy(&list.stderr));
     let page = fs::read_to_string(folder.join("README.md")).expect("the page is there");
@@ -76,7 +73,8 @@ fn what_was_submitted_is_verified_attested_and_replayed_from_its_packed_events()
         let out = tempfile::tempdir().expect("a folder");
         let again = |stream: &Path| {
             let (_, told) = said("replay", stream, &["--out", out.path().to_str().expect("text")]);
-            fs::read_to_string(out.path().join("report.html")).unwrap_or_else(|error| panic!("{error}: {told}"))
+            fs::read_to_string(out.path().join("report.html"))
+                .unwrap_or_else(|error| panic!("{error}: {told}"))
         };
         let page = again(&folder.join("events.jsonl.gz"));
         assert!(page.len() > 100_000, "{}: a page of {} bytes has no events", folder.display(), page.len());

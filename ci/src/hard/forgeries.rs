@@ -86,7 +86,10 @@ pub(super) fn measure(program: &Path, count: Option<usize>, seed: u64) -> Result
                             if forgery.means_nothing() {
                                 excepted.fetch_add(1, Ordering::Relaxed);
                             } else {
-                                wrong.lock().expect("nobody panics").push(format!("{}: {why}", forgery.name()));
+                                wrong
+                                    .lock()
+                                    .expect("nobody panics")
+                                    .push(format!("{}: {why}", forgery.name()));
                             }
                         }
                     }
@@ -223,7 +226,9 @@ impl Forgery<'_> {
         if !self.is_report {
             // Messages after the end of the run are of no report and no page. A message may follow, too.
             let is_message = own[at].contains("\"event\":{\"type\":\"said\"");
-            return is_message && (at > self.of.end || self.does == Does::Follows) && self.does != Does::IsSpaced;
+            return is_message
+                && (at > self.of.end || self.does == Does::Follows)
+                && self.does != Does::IsSpaced;
         }
         match self.does {
             // The order of the keys of one mapping means nothing in YAML.

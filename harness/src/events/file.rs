@@ -60,7 +60,9 @@ pub enum StreamError {
         why: String,
     },
     /// A line is an event in another form than a run writes it.
-    #[error("{path}:{line}: an event, but not in the form in which a run writes it; a stream is never edited")]
+    #[error(
+        "{path}:{line}: an event, but not in the form in which a run writes it; a stream is never edited"
+    )]
     Form {
         /// The file.
         path: PathBuf,
@@ -68,7 +70,9 @@ pub enum StreamError {
         line: usize,
     },
     /// Something other than a message follows the event that ends the run.
-    #[error("{path}:{line}: '{kind}' after the end of the run, where a run only writes messages; a stream is never edited")]
+    #[error(
+        "{path}:{line}: '{kind}' after the end of the run, where a run only writes messages; a stream is never edited"
+    )]
     AfterEnd {
         /// The file.
         path: PathBuf,
@@ -95,9 +99,9 @@ impl StreamError {
             | StreamError::Form { .. }
             | StreamError::AfterEnd { .. }
             | StreamError::Torn { .. } => true,
-            StreamError::Unreadable { .. }
-            | StreamError::NotAStream { .. }
-            | StreamError::Version { .. } => false,
+            StreamError::Unreadable { .. } | StreamError::NotAStream { .. } | StreamError::Version { .. } => {
+                false
+            }
         }
     }
 }
@@ -166,7 +170,9 @@ fn parse(mut stream: impl BufRead, path: &Path) -> Result<Lines, StreamError> {
         let path = || path.to_owned();
         let event = match serde_json::from_slice::<Event>(&line) {
             Ok(event) if line == event.line().as_bytes() => event,
-            Err(error) if at == 1 => return Err(head(&line, &path()).unwrap_or(not_a_stream(error.to_string()))),
+            Err(error) if at == 1 => {
+                return Err(head(&line, &path()).unwrap_or(not_a_stream(error.to_string())));
+            }
             _ if !line.ends_with(b"\n") && (line.len() as u64) < LONGEST_LINE => {
                 torn = Some(at);
                 break;

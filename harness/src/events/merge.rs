@@ -73,7 +73,10 @@ impl Read<'_> {
             return Err(ledger.environment_error.unwrap_or_default());
         }
         if let Some(event) = after_end(&part.events) {
-            return Err(format!("'{}' after the end of the run, where a run only writes messages", event.kind()));
+            return Err(format!(
+                "'{}' after the end of the run, where a run only writes messages",
+                event.kind()
+            ));
         }
         let of = part.events.iter().rev().find_map(|event| match &event.event {
             Payload::SubjectKnown(subject) => Some(subject.shard.as_ref()),

@@ -309,7 +309,8 @@ mod tests {
         let passed = ledger(Outcome::Pass);
         let whole = "{\"at_ms\":0,\"event\":{\"type\":\"said\",\"text\":\"{\\\"type\\\":\\\"run-ended\\\"}\"}}\n\
                      {\"at_ms\":9,\"event\":{\"type\":\"run-ended\",\"duration_ms\":9}}\n";
-        let more = whole.to_owned() + "{\"at_ms\":9,\"event\":{\"type\":\"said\",\"text\":\"wrote report.yaml\"}}\n";
+        let more =
+            whole.to_owned() + "{\"at_ms\":9,\"event\":{\"type\":\"said\",\"text\":\"wrote report.yaml\"}}\n";
         let page = |events: &str| {
             let material = Material { events: events.to_owned(), ..Material::default() };
             to_page(&passed, &material, &Demands::new()).expect("a page")

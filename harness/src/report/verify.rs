@@ -16,6 +16,7 @@ use super::golden::{Golden, GoldenCheck};
 use crate::config::untrue_limits;
 use crate::ledger::{Ledger, Outcome, SkipReason};
 use differ::{Difference, apart, differences};
+use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// What is looked at.
@@ -37,8 +38,9 @@ pub fn verify(material: &Material<'_>) -> Vec<Finding> {
     let report = &written.ledger;
     let mut findings = Vec::new();
     against_version(report, *golden, &mut findings);
-    against_itself(written, &mut findings);
-    told.against(report, &mut findings);
+    let made = document(report);
+    against_itself(&written.document, &made, &mut findings);
+    told.against(report, &made, &mut findings);
     findings.extend(untrue_limits(&report.subject.settings).into_iter().map(Finding::UntrueLimit));
     findings.extend(report.subject.relaxed().map(|one| Finding::Relaxed(one.to_string())));
     if report.subject.certify {
@@ -109,21 +111,20 @@ const DERIVED: &[&str] = &["verdict", "because", "relaxed", "counts", "profiles"
 /// The key of the checks.
 const CHECKS: &str = "checks";
 
-/// Whether everything in the text is what is made of the rest: the derived keys, and what is not read at all, such as the
-/// reason of a check that passed.
-fn against_itself(written: &Written, findings: &mut Vec<Finding>) {
-    let made = document(&written.ledger);
+/// Whether everything that was read is what is made of the ledger in it: the derived keys, and what is in no ledger, such as
+/// the reason of a check that passed.
+fn against_itself(read: &Value, made: &Value, findings: &mut Vec<Finding>) {
     let mut derived = |key: String, says, make| {
         let (says, make) = apart(says, make);
         findings.push(Finding::Derived { key, says, make });
     };
     for key in DERIVED {
-        let (says, make) = (written.document.get(*key), made.get(*key));
+        let (says, make) = (read.get(*key), made.get(*key));
         if says != make {
             derived((*key).to_owned(), says, make);
         }
     }
-    for Difference { path, one, other } in differences(&written.document, &made) {
+    for Difference { path, one, other } in differences(read, made) {
         let top = path.split('.').next().unwrap_or_default();
         if !DERIVED.contains(&top) {
             derived(path, one, other);

@@ -225,7 +225,10 @@ fn a_part_says_nothing_after_its_end() {
         let merged = merge(&parts, MERGING);
         assert_eq!(merged.is_err(), refuses);
         if let Err(why) = merged {
-            assert_eq!(why, ["dir-2: 'subject-known' after the end of the run, where a run only writes messages"]);
+            assert_eq!(
+                why,
+                ["dir-2: 'subject-known' after the end of the run, where a run only writes messages"]
+            );
         }
     }
 }

@@ -13,10 +13,7 @@ fn what_was_emitted_is_read_back_from_every_process() {
     assert!(busy.to_string().contains("another run"), "{busy}");
     let other = Events::join(&path, events.began()).expect("the same file");
     events.stage("cluster").end(true);
-    other
-        .of_lane(1)
-        .of_check("A-01")
-        .emit(Payload::CheckBegan { started: "2026-03-01T12:00:00Z".into() });
+    other.of_lane(1).of_check("A-01").emit(Payload::CheckBegan { started: "2026-03-01T12:00:00Z".into() });
     events.say("done");
     let cost = events.cost();
     assert_eq!(cost.events, 4, "those of this process");

@@ -91,7 +91,10 @@ mod tests {
         let long = "x".repeat(500);
         let (one, other) = (json!(format!("{long} 1")), json!(format!("{long} 2")));
         let (one, other) = apart(Some(&one), Some(&other));
-        assert!(one.ends_with("x 1'") && other.ends_with("x 2'") && one.starts_with("'...x"), "{one} {other}");
+        assert!(
+            one.ends_with("x 1'") && other.ends_with("x 2'") && one.starts_with("'...x"),
+            "{one} {other}"
+        );
         let (one, other) = apart(Some(&json!("a  b")), Some(&json!("a b\n")));
         assert_eq!((one.as_str(), other.as_str()), ("'a b'", "'a b\\n'"));
         assert_eq!(apart(None, Some(&json!(["a"]))), ("nothing".to_owned(), "'[\"a\"]'".to_owned()));

@@ -51,7 +51,9 @@ pub enum Finding {
         make: String,
     },
     /// The report has its checks in another order than the stream.
-    #[error("the checks are in another order than in the stream of events: {report} stands where {stream} is")]
+    #[error(
+        "the checks are in another order than in the stream of events: {report} stands where {stream} is"
+    )]
     Order {
         /// The first check that is elsewhere, by the stream.
         stream: String,
@@ -101,7 +103,7 @@ pub enum Finding {
         report: String,
     },
     /// A setting is another by the stream.
-    #[error("settings: by the stream of events '{stream}', the report says '{report}'")]
+    #[error("settings: by the stream of events {stream}, the report says {report}")]
     Setting {
         /// By the stream.
         stream: String,

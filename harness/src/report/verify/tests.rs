@@ -282,7 +282,10 @@ fn figures_of_a_check_and_of_the_run() {
     );
     refused(&edited("budgetUsedPercent: 12", "budgetUsedPercent: 2"), "budgetUsedPercent of A-01");
     refused(&edited("duration: 9s", "duration: 8s"), "duration is '9s' by the stream of events");
-    refused(&edited("took: 3s", "took: 2s"), "stages is '[{\"stage\":\"checks\",\"took\":\"3s\"}]' by the stream");
+    refused(
+        &edited("took: 3s", "took: 2s"),
+        "stages is '[{\"stage\":\"checks\",\"took\":\"3s\"}]' by the stream",
+    );
     refused(&edited("promise:   the taint goes", "promise:   the taint stays"), "reason of A-02");
 }
 

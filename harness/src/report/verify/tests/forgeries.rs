@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 /// Every so many-th forgery of a report is tried, of all submitted ones together.
 const EVERY_OF_REPORTS: usize = 7;
 /// Every so many-th forgery of a stream.
-const EVERY_OF_STREAMS: usize = 9;
+const EVERY_OF_STREAMS: usize = 13;
 /// Of the events that only tell what happened, every so many-th is kept: reading a stream takes most of the time.
 const KEPT: usize = 250;
 
@@ -223,7 +223,14 @@ fn forged_lines(lines: &[String], at: usize) -> Vec<(&'static str, Vec<String>)>
     let mut forgeries = vec![
         ("dropped", with(&|all| drop(all.remove(at)))),
         ("repeated", with(&|all| all.insert(at, line.clone()))),
-        ("moved", with(&|all| if at + 1 < all.len() { all.swap(at, at + 1) })),
+        (
+            "moved",
+            with(&|all| {
+                if at + 1 < all.len() {
+                    all.swap(at, at + 1)
+                }
+            }),
+        ),
         ("changed", put(in_form.expect("an event has a value that can be another"))),
         ("written with a blank", put(line.replacen("\":", "\": ", 1))),
         ("written with CRLF", put(line.replacen('\n', "\r\n", 1))),
@@ -251,8 +258,8 @@ fn a_stream_with_any_event_forged_is_refused() {
         for at in (0..one.lines.len()).filter(|at| around(*at) || at % every == 0) {
             for (what, lines) in forged_lines(&one.lines, at) {
                 tried += 1;
-                let accepted = events(&lines)
-                    .is_ok_and(|events| one.findings(&written, &Told::by(&events)).is_empty());
+                let accepted =
+                    events(&lines).is_ok_and(|events| one.findings(&written, &Told::by(&events)).is_empty());
                 // The exception: messages after the end of the run are of no report and no page. They may be others, more
                 // or fewer, as long as they are messages in the form of a run.
                 let is_message = all[at].is_message();
@@ -288,13 +295,19 @@ fn only_what_means_nothing_in_yaml_may_be_another_in_a_report() {
     assert!(accepted(&one.text) && accepted(&format!("---\n{}# the end\n", one.text)));
     assert!(with("kind: Report", "kind: Report   # of a run"));
     assert!(with("kind: Report", "kind: \"Report\"") && with("kind: Report", "\"kind\": 'Report'"));
-    assert!(with("apiVersion: ccm-conformance/v1\nkind: Report\n", "kind: Report\napiVersion: ccm-conformance/v1\n"));
+    assert!(with(
+        "apiVersion: ccm-conformance/v1\nkind: Report\n",
+        "kind: Report\napiVersion: ccm-conformance/v1\n"
+    ));
     assert!(with("verdict: not-conformant", "verdict: &a not-conformant"));
     assert!(with("\nbecause:", "\n\nbecause:"));
     // The same places, and another value.
     assert!(!with("verdict: not-conformant", "verdict: conformant"));
     assert!(!with("kind: Report", "kind: Report\nkind: Report"), "a repeated key");
-    assert!(!with("verdict: not-conformant", "verdict: not-conformant\nverdict: conformant"), "a repeated key");
+    assert!(
+        !with("verdict: not-conformant", "verdict: not-conformant\nverdict: conformant"),
+        "a repeated key"
+    );
     assert!(!with("  outcome: fail", "  outcome: fail\n  outcome: pass"), "a repeated key");
     assert!(!with("kind: Report", "kind: Report\nmore: 1"), "an unknown key");
     assert!(!with("  outcome: fail", "  outcome: fail\n  more: 1"), "an unknown key");
