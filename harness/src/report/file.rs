@@ -16,6 +16,10 @@ use std::time::Duration;
 
 /// The `kind` of a report.
 const KIND: &str = "Report";
+/// The keys of a report that follow from the rest of it, and are not read.
+pub(super) const DERIVED: &[&str] = &["verdict", "because", "relaxed", "counts", "profiles"];
+/// The key of its checks.
+pub(super) const CHECKS: &str = "checks";
 
 /// A text that is not the report of a run.
 #[derive(Debug, thiserror::Error)]

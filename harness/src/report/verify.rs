@@ -11,7 +11,7 @@ mod told;
 pub use finding::Finding;
 pub use told::Told;
 
-use super::file::{Written, document};
+use super::file::{DERIVED, Written, document};
 use super::golden::{Golden, GoldenCheck};
 use crate::config::untrue_limits;
 use crate::ledger::{Ledger, Outcome, SkipReason};
@@ -105,11 +105,6 @@ fn against_version(report: &Ledger, golden: Option<&Golden>, findings: &mut Vec<
         findings.push(Finding::Derived { key, says, make: check_set });
     }
 }
-
-/// What follows from the rest of a report, and is not read from it.
-const DERIVED: &[&str] = &["verdict", "because", "relaxed", "counts", "profiles"];
-/// The key of the checks.
-const CHECKS: &str = "checks";
 
 /// Whether everything that was read is what is made of the ledger in it: the derived keys, and what is in no ledger, such as
 /// the reason of a check that passed.

@@ -2,11 +2,10 @@
 
 use super::differ::apart;
 use super::finding::Finding;
-use super::{CHECKS, DERIVED};
 use crate::check::Level;
 use crate::events::{Event, Fold, Payload, after_end};
 use crate::ledger::{Ledger, Outcome, Stream};
-use crate::report::file::{document, read, to_yaml};
+use crate::report::file::{CHECKS, DERIVED, document, read, to_yaml};
 use crate::report::wording::one_line;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
