@@ -83,7 +83,10 @@ fn copy_evidence(ledger: &Ledger, parts: &[Part], folders: &[PathBuf], out: &Pat
         let Some(evidence) = &entry.evidence else { continue };
         // A part may come from somebody else, whose stream can name any folder.
         if !Path::new(evidence).components().all(|part| matches!(part, Component::Normal(_))) {
-            return Err(format!("evidence '{evidence}' of check {} is not in the folder of its part", entry.id));
+            return Err(format!(
+                "evidence '{evidence}' of check {} is not in the folder of its part",
+                entry.id
+            ));
         }
         let same = |other: &Entry| other.id == entry.id && other.outcome == entry.outcome;
         let Some(at) = parts.iter().position(|part| part.entries.iter().any(same)) else { continue };
