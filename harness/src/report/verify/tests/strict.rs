@@ -48,7 +48,7 @@ fn stream_with(message: &str, fact: &str) -> Vec<Event> {
 #[test]
 fn the_end_of_a_long_text_counts_as_much_as_its_beginning() {
     let long = "promise: the taint goes; ".repeat(40);
-    let (seen, other) = (format!("{long}last seen: a taint"), format!("{long}last seen: nothing amiss"));
+    let seen = format!("{long}last seen: a taint");
     let events = stream_with(&seen, &seen);
     let text = report_of(&events);
     assert_eq!(said(&text, &events, None), [""; 0]);
@@ -65,7 +65,6 @@ fn the_end_of_a_long_text_counts_as_much_as_its_beginning() {
     // Blanks and line ends are a part of a text.
     let blanks = report_of(&stream_with(&seen.replace("the taint goes", "the  taint goes"), &seen));
     refused(&said(&blanks, &events, None), "reason of A-02 is");
-    assert_ne!(other, seen);
 }
 
 #[test]
@@ -100,8 +99,7 @@ fn a_fact_put_in_and_checks_in_another_order() {
 #[test]
 fn lists_are_not_compared_as_joined_texts() {
     let mut events = stream();
-    let stage = |stage: &str, took_ms| Payload::StageEnded { stage: stage.to_owned(), took_ms, ok: true };
-    events[10].event = stage("a 1 ms, b", 1);
+    events[10].event = Payload::StageEnded { stage: "a 1 ms, b".to_owned(), took_ms: 1, ok: true };
     let mut ledger = Fold::of(&events).ledger();
     ledger.stages = Vec::new();
     for name in ["a", "b"] {
