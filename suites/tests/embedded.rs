@@ -184,7 +184,7 @@ fn replays(folder: &Path) {
     let (stream, again, cut) = (folder.join("events.jsonl"), folder.join("again"), folder.join("cut"));
     let (code, _) = replayed(&stream, &again);
     assert_eq!(code, Some(0));
-    for name in ["report.yaml", "junit.xml"] {
+    for name in ["report.yaml", "junit.xml", "badge.json", "report.html"] {
         assert!(read(&folder.join(name)) == read(&again.join(name)), "{name} is another");
     }
     let whole = read(&stream);

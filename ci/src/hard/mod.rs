@@ -1,9 +1,10 @@
 //! `cargo xtask hard`: what the harness and a machine that runs it have to bear, in figures: kills at any moment, malformed
-//! inputs, secrets that a CCM prints, clouds that fail, hostile CCMs, strangers at every door.
+//! inputs, forged reports, secrets that a CCM prints, clouds that fail, hostile CCMs, strangers at every door.
 
 mod adversaries;
 mod disturbance;
 mod environment;
+mod forgeries;
 mod inputs;
 mod kills;
 mod leaks;
@@ -23,6 +24,8 @@ use std::path::PathBuf;
 enum Part {
     /// Malformed inputs.
     Inputs,
+    /// Submitted reports, forged line by line.
+    Forgeries,
     /// Secrets that a CCM prints.
     Secrets,
     /// Every door, with no token, another's, one that has ended; ways of an account to more rights; odd requests.
@@ -62,7 +65,10 @@ pub(crate) struct Options {
     /// Only every Nth of the malformed inputs.
     #[arg(long, value_name = "N", default_value_t = 1)]
     every: usize,
-    /// Seed of the moments, and of what is measured of faults and adversaries.
+    /// Forged reports; about ten seconds.
+    #[arg(long, value_name = "N", default_value_t = 200)]
+    forgeries: usize,
+    /// Seed of the moments, and of what is measured of forgeries, faults and adversaries.
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
     /// Cells of faults and operations that are measured; about a minute.
@@ -71,7 +77,7 @@ pub(crate) struct Options {
     /// Hostile CCMs that are measured; about a minute.
     #[arg(long, value_name = "N", default_value_t = 4)]
     adversaries: usize,
-    /// All cells and all hostile CCMs.
+    /// All forgeries, all cells and all hostile CCMs.
     #[arg(long)]
     all: bool,
     /// Only these parts.
@@ -103,6 +109,10 @@ pub(crate) fn measure(options: &Options) -> Result<()> {
         }
         wrong.extend(match part {
             Part::Inputs => inputs::measure(&program, options.every)?,
+            Part::Forgeries => {
+                let count = (!options.all).then_some(options.forgeries);
+                forgeries::measure(&program, count, options.seed)?
+            }
             Part::Secrets => leaks::measure(&program)?,
             Part::Access => [listeners::measure(&program)?, tests::access()?].concat(),
             Part::Faults => tests::faults((!options.all).then_some(options.cells), options.seed)?,

@@ -12,6 +12,7 @@ pub(super) use submission::{PackOptions, SubmissionCommand};
 
 use crate::config::{BackendChoice, BackendKind, ClusterKeys, Keep, OutputKeys, RunFile};
 use crate::ledger::Share;
+use crate::report::sha256_digest;
 use clap::builder::PossibleValuesParser;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use embedded_cluster::KubernetesVersion;
@@ -264,7 +265,7 @@ pub(super) struct MergeOptions {
 
 #[derive(Debug, Args)]
 pub(super) struct ReplayOptions {
-    /// The stream of the run's events: events.jsonl in its output folder.
+    /// The stream of the run's events: events.jsonl in its output folder, or packed as events.jsonl.gz
     #[arg(value_name = "FILE")]
     pub(super) events: PathBuf,
     /// Folder for report.yaml, junit.xml and report.html; without it that of the stream.
@@ -277,11 +278,11 @@ pub(super) struct VerifyOptions {
     /// A report.yaml.
     #[arg(value_name = "REPORT", required_unless_present = "attestation")]
     pub(super) report: Option<PathBuf>,
-    /// The stream of its run's events; without it events.jsonl beside it.
+    /// The stream of its run's events [default: events.jsonl or events.jsonl.gz beside it]
     #[arg(long, value_name = "FILE", requires = "report")]
     pub(super) events: Option<PathBuf>,
-    /// The image or program that it has to be about, by its digest.
-    #[arg(long, value_name = "DIGEST")]
+    /// The digest of the image or program that it has to be about: sha256:HEX or IMAGE@sha256:HEX.
+    #[arg(long, value_name = "DIGEST", value_parser = sha256_digest)]
     pub(super) image: Option<String>,
     /// A signed envelope of `attest`; with a report it has to be of that report.
     #[arg(long, value_name = "FILE", requires = "key")]
@@ -299,7 +300,7 @@ pub(super) struct AttestOptions {
     /// A report.yaml.
     #[arg(value_name = "REPORT")]
     pub(super) report: PathBuf,
-    /// The stream of its run's events; without it events.jsonl beside it.
+    /// The stream of its run's events [default: events.jsonl or events.jsonl.gz beside it]
     #[arg(long, value_name = "FILE")]
     pub(super) events: Option<PathBuf>,
     /// A private key in PEM and PKCS#8, of ECDSA on P-256 or of Ed25519; without it the bare statement is printed.

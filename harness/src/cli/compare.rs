@@ -2,7 +2,7 @@
 
 use super::arguments::CompareOptions;
 use crate::check::chain;
-use crate::events::{self, EVENTS_FILE, Event, Fold};
+use crate::events::{self, Event, Fold};
 use crate::files;
 use crate::ledger::Ledger;
 use crate::output;
@@ -65,7 +65,7 @@ fn page(sides: [(&Path, &Ledger); 2], differences: &[Difference]) -> Result<Stri
 
 /// What lies beside a report: nothing, where that is another run's.
 fn told(report: &Path, ledger: &Ledger) -> PageMaterial {
-    let stream = report.with_file_name(EVENTS_FILE);
+    let stream = events::stream_in(report.parent().unwrap_or(Path::new("")));
     let is_of_it =
         |events: &[Event]| ledger.stream.is_some() && Fold::of(events).ledger().stream == ledger.stream;
     match events::read(&stream) {

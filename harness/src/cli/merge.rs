@@ -3,13 +3,13 @@
 use super::arguments::MergeOptions;
 use crate::check::chain;
 use crate::config::{CLUSTERS, Completeness, SEED, SHARD};
-use crate::events::{EVENTS_FILE, Event, Events, Fold, Merging, Part, merge as merged, read};
+use crate::events::{EVENTS_FILE, Event, Events, Fold, Merging, Part, merge as merged, read, stream_in};
 use crate::ledger::{Entry, Ledger};
 use crate::output;
 use crate::progress::Terminal;
 use crate::report::{CHECKS_STAGE, exit, exit_code, summary};
 use crate::run::{make_ready, tell_github, write_reports};
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 use std::process::ExitCode;
 
 /// Settings that may differ from machine to machine.
@@ -30,7 +30,7 @@ pub(super) fn merge(options: &MergeOptions) -> ExitCode {
 fn joined(options: &MergeOptions) -> Result<u8, String> {
     let mut parts = Vec::new();
     for folder in &options.shards {
-        let (name, stream) = (folder.display().to_string(), stream_in(folder));
+        let (name, stream) = (folder.display().to_string(), stream_of(folder));
         let events = read(&stream).map_err(|error| chain(&error))?;
         parts.push(Part { name, events });
     }
@@ -72,8 +72,8 @@ fn joined(options: &MergeOptions) -> Result<u8, String> {
 }
 
 /// The stream of a part: in its folder, or the file itself.
-fn stream_in(part: &Path) -> PathBuf {
-    if part.is_dir() { part.join(EVENTS_FILE) } else { part.to_owned() }
+fn stream_of(part: &Path) -> PathBuf {
+    if part.is_dir() { stream_in(part) } else { part.to_owned() }
 }
 
 /// Takes the evidence of what failed along, from the part that the merged report has it of.
@@ -81,6 +81,13 @@ fn copy_evidence(ledger: &Ledger, parts: &[Part], folders: &[PathBuf], out: &Pat
     let parts: Vec<Ledger> = parts.iter().map(|part| Fold::of(&part.events).ledger()).collect();
     for entry in &ledger.entries {
         let Some(evidence) = &entry.evidence else { continue };
+        // A part may come from somebody else, whose stream can name any folder.
+        if !Path::new(evidence).components().all(|part| matches!(part, Component::Normal(_))) {
+            return Err(format!(
+                "evidence '{evidence}' of check {} is not in the folder of its part",
+                entry.id
+            ));
+        }
         let same = |other: &Entry| other.id == entry.id && other.outcome == entry.outcome;
         let Some(at) = parts.iter().position(|part| part.entries.iter().any(same)) else { continue };
         let from = folders[at].join(evidence);
@@ -102,4 +109,23 @@ fn copy(from: &Path, to: &Path) -> std::io::Result<()> {
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::check::Level;
+    use crate::ledger::Outcome;
+
+    #[test]
+    fn evidence_is_copied_within_the_folders_alone() {
+        let folder = tempfile::tempdir().expect("a folder");
+        for evidence in ["../secrets", "/etc", "evidence/../../secrets"] {
+            let failed = Entry::sample("A-01", Level::Must, Outcome::Fail { message: "no".to_owned() });
+            let entries = vec![Entry { evidence: Some(evidence.to_owned()), ..failed }];
+            let ledger = Ledger { entries, ..Ledger::default() };
+            let why = copy_evidence(&ledger, &[], &[], folder.path()).expect_err("outside");
+            assert!(why.contains(&format!("evidence '{evidence}' of check A-01")), "{why}");
+        }
+    }
 }

@@ -3,7 +3,7 @@
 use super::arguments::{PackOptions, SubmissionCommand};
 use super::verify::{Run, usage};
 use crate::config::yaml;
-use crate::events::{EVENTS_FILE, PACKED_EVENTS_FILE, open_stream};
+use crate::events::{PACKED_EVENTS_FILE, open_stream, stream_in};
 use crate::files;
 use crate::output;
 use crate::report::{ABOUT_FILE, About, MadeBy, Row, broken_rules, exit, minor_folder, table, verdict_word};
@@ -41,11 +41,11 @@ fn pack(options: &PackOptions) -> Result<u8, String> {
         url: options.url.clone(),
         made_by: if options.by_project { MadeBy::Project } else { MadeBy::Vendor },
     };
-    let minor = minor_folder(&run.report).ok_or_else(|| {
-        let said = &run.report.subject.kubernetes_version;
+    let minor = minor_folder(run.report()).ok_or_else(|| {
+        let said = &run.report().subject.kubernetes_version;
         format!("{}: kubernetesVersion: '{said}' is no version of Kubernetes", options.report.display())
     })?;
-    let mut broken = broken_rules(&about, &run.report, (&minor, &about.vendor));
+    let mut broken = broken_rules(&about, run.report(), (&minor, &about.vendor));
     broken.extend(run.findings(None).iter().map(ToString::to_string));
     if !broken.is_empty() {
         return Ok(refused(&options.report, &broken));
@@ -70,7 +70,7 @@ fn write_into(folder: &Path, about: &About, report: &Path) -> io::Result<()> {
     let text = yaml::to_string(about).map_err(io::Error::other)?;
     fs::write(folder.join(ABOUT_FILE), text)?;
     fs::copy(report, folder.join(REPORT_FILE))?;
-    let stream = report.parent().unwrap_or(Path::new("")).join(EVENTS_FILE);
+    let stream = stream_in(report.parent().unwrap_or(Path::new("")));
     let packed = BufWriter::new(File::create(folder.join(PACKED_EVENTS_FILE))?);
     // No name and no time in it: the same stream packs to the same bytes.
     let mut packed = GzEncoder::new(packed, Compression::best());
@@ -83,7 +83,7 @@ fn check(folders: &[PathBuf]) -> Result<u8, String> {
     for folder in submissions_in(folders)? {
         let (run, about, broken) = read(&folder)?;
         if broken.is_empty() {
-            let verdict = verdict_word(run.report.conformance());
+            let verdict = verdict_word(run.report().conformance());
             let About { vendor, product, version, .. } = about;
             output::out(&format!(
                 "VERIFIED: {}: {vendor}, {product} {version}: {verdict}\n",
@@ -103,7 +103,7 @@ fn list(folder: &Path, document: Option<&Path>) -> Result<u8, String> {
         if !broken.is_empty() {
             return Ok(refused(&folder, &broken));
         }
-        rows.extend(Row::of(about, &run.report));
+        rows.extend(Row::of(about, run.report()));
     }
     let table = table(&rows, KubernetesVersion::default().minor());
     let Some(document) = document else {
@@ -140,7 +140,7 @@ fn read(folder: &Path) -> Result<(Run, About, Vec<String>), String> {
         path.and_then(Path::file_name).map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
     };
     let (minor, vendor) = (part(path.parent()), part(Some(&path)));
-    let mut broken = broken_rules(&about, &run.report, (&minor, &vendor));
+    let mut broken = broken_rules(&about, run.report(), (&minor, &vendor));
     broken.extend(run.findings(None).iter().map(ToString::to_string));
     for file in files::list(folder).map_err(|error| format!("{}: {error}", folder.display()))? {
         let name = part(Some(&file));

@@ -3,13 +3,13 @@
 use super::arguments::{AttestOptions, VerifyOptions};
 use crate::check::chain;
 use crate::config::Completeness;
-use crate::events::{EVENTS_FILE, Event, PACKED_EVENTS_FILE, open_stream, read};
+use crate::events::{open_stream, read_whole, stream_in};
 use crate::files;
 use crate::ledger::Ledger;
 use crate::output;
 use crate::report::{
-    Digests, Finding, Golden, Material, PublicKey, SigningKey, exit, exit_code, is_digest, open_envelope,
-    parse, sealed, statement, verdict_word, verify as findings_of,
+    Digests, Finding, Golden, Material, PublicKey, SigningKey, Told, Written, exit, exit_code, open_envelope,
+    read, sealed, statement, verdict_word, verify as findings_of,
 };
 use serde_json::Value;
 use sha2::{Digest, Sha256};
@@ -20,37 +20,48 @@ use std::process::ExitCode;
 
 /// A report and what belongs to it.
 pub(super) struct Run {
-    text: String,
-    pub(super) report: Ledger,
-    events: Vec<Event>,
+    written: Written,
+    told: Result<Told, Finding>,
     golden: Option<Golden>,
     digests: Digests,
 }
 
 impl Run {
     /// Reads a report and its stream, which is beside it unless named.
+    ///
+    /// # Errors
+    /// In words, when one of them cannot be read, or is something else. A stream that was cut or edited is a finding.
     pub(super) fn read(report: &Path, events: Option<&Path>) -> Result<Run, String> {
         let text = files::read(report).map_err(|error| format!("{}: {error}", report.display()))?;
-        let ledger = parse(&text, report).map_err(|error| chain(&error))?;
-        let beside = || {
-            let of = |name: &str| report.parent().unwrap_or(Path::new("")).join(name);
-            let (plain, packed) = (of(EVENTS_FILE), of(PACKED_EVENTS_FILE));
-            if !plain.exists() && packed.exists() { packed } else { plain }
-        };
+        let written = read(&text, report).map_err(|error| chain(&error))?;
+        let beside = || stream_in(report.parent().unwrap_or(Path::new("")));
         let stream = events.map_or_else(beside, PathBuf::from);
-        let list = read(&stream).map_err(|error| match events {
-            Some(_) => chain(&error),
-            None => format!("{}; name the stream of the report's run with '--events FILE'", chain(&error)),
-        })?;
+        let told = match read_whole(&stream) {
+            Ok(events) => Ok(Told::by(&events)),
+            Err(error) if error.is_of_its_lines() => Err(Finding::NotAsWritten(chain(&error))),
+            Err(error) if events.is_some() => return Err(chain(&error)),
+            Err(error) => {
+                let why = chain(&error);
+                return Err(format!("{why}; name the stream of the report's run with '--events FILE'"));
+            }
+        };
         let digests = Digests { report: sha256(text.as_bytes()), events: sha256_of(&stream)? };
-        let golden = Golden::of(&ledger.subject.harness_version).map_err(|error| chain(&error))?;
-        Ok(Run { text, report: ledger, events: list, golden, digests })
+        let golden = Golden::of(&written.ledger.subject.harness_version).map_err(|error| chain(&error))?;
+        Ok(Run { written, told, golden, digests })
+    }
+
+    /// What the report says.
+    pub(super) fn report(&self) -> &Ledger {
+        &self.written.ledger
     }
 
     /// What does not hold.
     pub(super) fn findings(&self, image: Option<&str>) -> Vec<Finding> {
-        let Run { text, report, events, golden, .. } = self;
-        findings_of(&Material { text, report, events, golden: golden.as_ref(), image })
+        let Run { written, told, golden, .. } = self;
+        match told {
+            Ok(told) => findings_of(&Material { report: written, told, golden: golden.as_ref(), image }),
+            Err(finding) => vec![finding.clone()],
+        }
     }
 }
 
@@ -81,13 +92,13 @@ fn verified(options: &VerifyOptions) -> Result<u8, String> {
     if let Some(stated) = &stated {
         let attested = &stated["subject"][0]["digest"]["sha256"];
         if let Some(asked) = options.image.as_deref()
-            && !attested.as_str().is_some_and(|is| is_digest(asked, is))
+            && !attested.as_str().is_some_and(|is| format!("sha256:{is}").eq_ignore_ascii_case(asked))
         {
             wrong.push(format!("the attestation is about the image {attested}, not {asked}"));
         }
         if let Some(run) = &run {
             let url = stated["predicate"]["url"].as_str();
-            match statement(&run.report, &run.digests, url) {
+            match statement(run.report(), &run.digests, url) {
                 Ok(made) if made == *stated => {}
                 Ok(_) => wrong.push("the attestation is of another report or stream".to_owned()),
                 Err(why) => wrong.push(why),
@@ -106,10 +117,10 @@ fn verified(options: &VerifyOptions) -> Result<u8, String> {
     let need = if options.require_complete { Completeness::Required } else { Completeness::Optional };
     Ok(match (&run, &stated) {
         (Some(run), _) => {
-            let subject = &run.report.subject;
-            let verdict = verdict_word(run.report.conformance());
+            let subject = &run.report().subject;
+            let verdict = verdict_word(run.report().conformance());
             say(&format!("VERIFIED: {verdict}: {} {}\n", subject.image, subject.image_digest));
-            exit_code(&run.report, need)
+            exit_code(run.report(), need)
         }
         (None, Some(stated)) => {
             let (subject, result) = (&stated["subject"][0], &stated["predicate"]["result"]);
@@ -125,24 +136,19 @@ fn verified(options: &VerifyOptions) -> Result<u8, String> {
     })
 }
 
-/// `ccm-conformance attest`. Prints the statement, in a signed envelope where there is a key. Exit code 1 where the report
-/// is not what it says; what it relaxed is part of what is stated.
+/// `ccm-conformance attest`. Prints the statement, in a signed envelope where there is a key. Exit code 1 where `verify` refuses
+/// the report.
 pub(super) fn attest(options: &AttestOptions) -> ExitCode {
     let run = match Run::read(&options.report, options.events.as_deref()) {
         Ok(run) => run,
         Err(why) => return usage(&why),
     };
-    let wrong: Vec<String> = run
-        .findings(None)
-        .iter()
-        .filter(|finding| !matches!(finding, Finding::Relaxed(_)))
-        .map(ToString::to_string)
-        .collect();
+    let wrong: Vec<String> = run.findings(None).iter().map(ToString::to_string).collect();
     if !wrong.is_empty() {
         output::err(&format!("error: not attested, as the report is refused:\n  {}", wrong.join("\n  ")));
         return ExitCode::from(exit::NOT_CONFORMANT);
     }
-    let made = statement(&run.report, &run.digests, options.url.as_deref());
+    let made = statement(run.report(), &run.digests, options.url.as_deref());
     let printed = made.and_then(|statement| match &options.key {
         None => Ok(statement),
         Some(key) => sealed(&statement, &signing_key(key)?).map_err(|error| error.to_string()),

@@ -32,6 +32,23 @@ impl Event {
     pub fn line(&self) -> String {
         serde_json::to_string(self).expect("an event is plain data") + "\n"
     }
+
+    /// Its type as the stream spells it, e.g. `run-ended`.
+    pub fn kind(&self) -> String {
+        let value = serde_json::to_value(&self.event).expect("an event is plain data");
+        value["type"].as_str().unwrap_or_default().to_owned()
+    }
+
+    /// Whether it is a message, the only event that may follow the end of the run.
+    pub fn is_message(&self) -> bool {
+        matches!(self.event, Payload::Said { .. })
+    }
+}
+
+/// The first event after the end of the run that is not a message. A run writes none, and what it says is not the run's.
+pub fn after_end(events: &[Event]) -> Option<&Event> {
+    let rest = events.iter().skip_while(|event| !matches!(event.event, Payload::RunEnded { .. }));
+    rest.skip(1).find(|event| !event.is_message())
 }
 
 /// What happened.
@@ -155,7 +172,7 @@ pub enum Payload {
         /// The folder, relative to the report.
         folder: String,
     },
-    /// The judging is over. What comes after it is the taking down.
+    /// The judging is over. Only messages may follow: what was written, the summary, the taking down.
     RunEnded {
         /// Wall time since the run began, milliseconds.
         duration_ms: u64,

@@ -1,8 +1,12 @@
 //! `events.jsonl`: written line by line, read back as far as it is whole.
+//!
+//! A stream has one form: each line is what [`Event::line`] makes of its event. A line of any other form, such as other
+//! blanks, unknown or repeated keys, or another line end, was not written by a run and is refused. So the digest of the
+//! events is the digest of the bytes in the file.
 
 use super::event::{Event, Payload, SCHEMA};
+use super::packed::{GZIP, Packed};
 use crate::files;
-use flate2::bufread::MultiGzDecoder;
 use std::io::{self, BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 
@@ -55,14 +59,79 @@ pub enum StreamError {
         /// Why it is none.
         why: String,
     },
+    /// A line is an event in another form than a run writes it.
+    #[error(
+        "{path}:{line}: an event, but not in the form in which a run writes it; a stream is never edited"
+    )]
+    Form {
+        /// The file.
+        path: PathBuf,
+        /// The line, from 1.
+        line: usize,
+    },
+    /// Something other than a message follows the event that ends the run.
+    #[error(
+        "{path}:{line}: '{kind}' after the end of the run, where a run only writes messages; a stream is never edited"
+    )]
+    AfterEnd {
+        /// The file.
+        path: PathBuf,
+        /// The line, from 1.
+        line: usize,
+        /// The type of the event.
+        kind: String,
+    },
+    /// The last line is not whole.
+    #[error("{path}:{line}: the last line is cut")]
+    Torn {
+        /// The file.
+        path: PathBuf,
+        /// The line, from 1.
+        line: usize,
+    },
+}
+
+impl StreamError {
+    /// Whether the file is a stream of events of this version that no run has left like this: it was cut or edited.
+    pub fn is_of_its_lines(&self) -> bool {
+        match self {
+            StreamError::Broken { .. }
+            | StreamError::Form { .. }
+            | StreamError::AfterEnd { .. }
+            | StreamError::Torn { .. } => true,
+            StreamError::Unreadable { .. } | StreamError::NotAStream { .. } | StreamError::Version { .. } => {
+                false
+            }
+        }
+    }
 }
 
 /// Every event of a file, in its order. A last line that is not whole is left out: whoever wrote it was cut short, and the
 /// stream then lacks its end, too.
 ///
 /// # Errors
-/// The file cannot be read, is no stream of this version, or a line before the last is no event.
+/// The file cannot be read, is no stream of this version, a line before the last is not an event in the form in which a run
+/// writes it, or something other than a message follows the end of the run.
 pub fn read(path: &Path) -> Result<Vec<Event>, StreamError> {
+    read_lines(path).map(|lines| lines.events)
+}
+
+/// Every event of a file whose last line is whole.
+///
+/// # Errors
+/// As [`read`], and the last line is cut.
+pub fn read_whole(path: &Path) -> Result<Vec<Event>, StreamError> {
+    let Lines { events, torn } = read_lines(path)?;
+    torn.map_or(Ok(events), |line| Err(StreamError::Torn { path: path.to_owned(), line }))
+}
+
+/// The stream in a folder: `events.jsonl`, or `events.jsonl.gz` where only that is there.
+pub fn stream_in(folder: &Path) -> PathBuf {
+    let (plain, packed) = (folder.join(EVENTS_FILE), folder.join(PACKED_EVENTS_FILE));
+    if !plain.exists() && packed.exists() { packed } else { plain }
+}
+
+fn read_lines(path: &Path) -> Result<Lines, StreamError> {
     let unreadable = |cause| StreamError::Unreadable { path: path.to_owned(), cause };
     parse(open_stream(path).map_err(unreadable)?, path)
 }
@@ -70,21 +139,26 @@ pub fn read(path: &Path) -> Result<Vec<Event>, StreamError> {
 /// The lines of a stream, unpacked where the file is packed, whatever its name.
 ///
 /// # Errors
-/// It is not there, is no file, or is too large. What comes out of a packed one beyond [`LARGEST_STREAM`] is cut, and no stream then.
+/// It is not there, is not a file, or is too large. Reading fails where more than [`LARGEST_STREAM`] bytes come out of a packed
+/// one, or something follows the packed stream.
 pub fn open_stream(path: &Path) -> io::Result<Box<dyn BufRead>> {
     let mut file = BufReader::new(files::open(path, LARGEST_STREAM)?);
     if file.fill_buf()?.starts_with(&GZIP) {
-        return Ok(Box::new(BufReader::new(MultiGzDecoder::new(file).take(LARGEST_STREAM))));
+        return Ok(Box::new(BufReader::new(Packed::new(file, LARGEST_STREAM))));
     }
     Ok(Box::new(file))
 }
 
-/// How packed files begin (RFC 1952).
-const GZIP: [u8; 2] = [0x1f, 0x8b];
+/// What stands in a file of events.
+struct Lines {
+    events: Vec<Event>,
+    /// The last line, where that is not whole.
+    torn: Option<usize>,
+}
 
-fn parse(mut stream: impl BufRead, path: &Path) -> Result<Vec<Event>, StreamError> {
+fn parse(mut stream: impl BufRead, path: &Path) -> Result<Lines, StreamError> {
     let not_a_stream = |why: String| StreamError::NotAStream { path: path.to_owned(), why };
-    let mut events = Vec::new();
+    let (mut events, mut torn, mut is_over) = (Vec::new(), None, false);
     let mut line = Vec::new();
     for at in 1.. {
         line.clear();
@@ -93,17 +167,27 @@ fn parse(mut stream: impl BufRead, path: &Path) -> Result<Vec<Event>, StreamErro
         if length.map_err(|cause| StreamError::Unreadable { path: path.to_owned(), cause })? == 0 {
             break;
         }
-        match serde_json::from_slice::<Event>(&line) {
-            Ok(event) => events.push(event),
-            Err(error) if at == 1 => return Err(head(&line, path).unwrap_or(not_a_stream(error.to_string()))),
-            Err(_) if !line.ends_with(b"\n") && (line.len() as u64) < LONGEST_LINE => break,
-            Err(error) => {
-                return Err(StreamError::Broken { path: path.to_owned(), line: at, why: error.to_string() });
+        let path = || path.to_owned();
+        let event = match serde_json::from_slice::<Event>(&line) {
+            Ok(event) if line == event.line().as_bytes() => event,
+            Err(error) if at == 1 => {
+                return Err(head(&line, &path()).unwrap_or(not_a_stream(error.to_string())));
             }
+            _ if !line.ends_with(b"\n") && (line.len() as u64) < LONGEST_LINE => {
+                torn = Some(at);
+                break;
+            }
+            Ok(_) => return Err(StreamError::Form { path: path(), line: at }),
+            Err(error) => return Err(StreamError::Broken { path: path(), line: at, why: error.to_string() }),
+        };
+        if is_over && !event.is_message() {
+            return Err(StreamError::AfterEnd { path: path(), line: at, kind: event.kind() });
         }
+        is_over |= matches!(event.event, Payload::RunEnded { .. });
+        events.push(event);
     }
     match events.first().map(|event| &event.event) {
-        Some(Payload::RunBegan(head)) if head.schema == SCHEMA => Ok(events),
+        Some(Payload::RunBegan(head)) if head.schema == SCHEMA => Ok(Lines { events, torn }),
         Some(Payload::RunBegan(head)) => {
             Err(StreamError::Version { path: path.to_owned(), found: head.schema.clone() })
         }
@@ -138,17 +222,70 @@ mod tests {
         line(Payload::Said { text: text.to_owned() })
     }
 
+    fn ended() -> String {
+        line(Payload::RunEnded { duration_ms: 1 })
+    }
+
     fn parsed(text: &str) -> Result<usize, String> {
-        let events = parse(text.as_bytes(), Path::new("e.jsonl"));
-        events.map(|events| events.len()).map_err(|error| error.to_string())
+        let lines = parse(text.as_bytes(), Path::new("e.jsonl"));
+        lines.map(|lines| lines.events.len()).map_err(|error| error.to_string())
     }
 
     #[test]
     fn a_stream_is_read_to_its_last_whole_line() {
         let whole = begin(SCHEMA) + &said("one") + &said("two");
         assert_eq!(parsed(&whole), Ok(3));
-        for cut in whole.len() - said("two").len() + 1..whole.len() - 1 {
+        for cut in whole.len() - said("two").len() + 1..whole.len() {
             assert_eq!(parsed(&whole[..cut]), Ok(2), "{}", &whole[..cut]);
+        }
+    }
+
+    #[test]
+    fn a_last_line_that_is_cut_is_told_to_whoever_wants_a_whole_stream() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let (file, whole) = (folder.path().join(EVENTS_FILE), begin(SCHEMA) + &ended());
+        std::fs::write(&file, &whole).expect("written");
+        assert_eq!(read_whole(&file).expect("a whole stream").len(), 2);
+        for more in ["{", "{\"at_ms\":1,\"event\":{\"type\":\"said\",\"text\":\"cut\"}}"] {
+            std::fs::write(&file, whole.clone() + more).expect("written");
+            assert_eq!(read(&file).expect("as far as it is whole").len(), 2);
+            let why = read_whole(&file).expect_err("it is cut");
+            assert!(why.is_of_its_lines() && why.to_string().contains(":3: the last line is cut"), "{why}");
+        }
+    }
+
+    #[test]
+    fn a_line_in_another_form_than_a_run_writes_it_is_refused() {
+        let form = |text: &str| {
+            let why = parsed(&(begin(SCHEMA) + text + &said("two"))).expect_err("not written by a run");
+            assert!(why.contains("e.jsonl:2: an event, but not in the form"), "{text}: {why}");
+        };
+        let one = said("one");
+        form(&one.replace("\":", "\": "));
+        form(&one.replace("\n", "\r\n"));
+        form(&one.replace("{\"at_ms\"", " {\"at_ms\""));
+        form(&one.replace("\"text\"", "\"more\":1,\"text\""));
+        form(&one.replace("one", "\\u006fne"));
+        form("{\"event\":{\"type\":\"said\",\"text\":\"one\"},\"at_ms\":1}\n");
+        form("{\"at_ms\":1,\"event\":{\"text\":\"one\",\"type\":\"said\"}}\n");
+        form("{\"at_ms\":1,\"check\":null,\"event\":{\"type\":\"said\",\"text\":\"one\"}}\n");
+        let twice = one.replace("\"text\"", "\"text\":\"none\",\"text\"");
+        let why = parsed(&(begin(SCHEMA) + &twice)).expect_err("a key is repeated");
+        assert!(why.contains("e.jsonl:2: not an event: duplicate field `text`"), "{why}");
+    }
+
+    #[test]
+    fn only_messages_follow_the_end_of_the_run() {
+        let whole = begin(SCHEMA) + &ended() + &said("wrote report.yaml") + &said("wrote report.html");
+        assert_eq!(parsed(&whole), Ok(4));
+        for (payload, kind) in [
+            (Payload::SubjectKnown(Box::default()), "subject-known"),
+            (Payload::RunEnded { duration_ms: 2 }, "run-ended"),
+            (Payload::ChecksPlanned { checks: Vec::new() }, "checks-planned"),
+            (Payload::CcmLeads, "ccm-leads"),
+        ] {
+            let why = parsed(&(whole.clone() + &line(payload))).expect_err("not a message");
+            assert!(why.contains(&format!("e.jsonl:5: '{kind}' after the end of the run")), "{why}");
         }
     }
 

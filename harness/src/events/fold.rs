@@ -48,10 +48,12 @@ impl Fold {
 
     /// Takes the next event in, of which this is the line.
     pub(super) fn take_line(&mut self, event: &Event, line: &str) {
-        self.events += 1;
-        if !self.ended {
-            self.digest.update(line.as_bytes());
+        if self.ended {
+            // The digest ends there, so nothing after it may count.
+            return;
         }
+        self.events += 1;
+        self.digest.update(line.as_bytes());
         self.at_ms = self.at_ms.max(event.at_ms);
         self.conduct.take(event);
         match &event.event {
@@ -84,11 +86,9 @@ impl Fold {
             }
             Payload::RunEnded { duration_ms } => {
                 self.ledger.duration_ms = *duration_ms;
-                if !self.ended {
-                    let digest = self.digest.clone().finalize();
-                    let sha256 = digest.iter().map(|byte| format!("{byte:02x}")).collect();
-                    self.ledger.stream = Some(Stream { events: self.events, sha256 });
-                }
+                let digest = self.digest.clone().finalize();
+                let sha256 = digest.iter().map(|byte| format!("{byte:02x}")).collect();
+                self.ledger.stream = Some(Stream { events: self.events, sha256 });
                 self.ended = true;
             }
             Payload::Said { .. }
@@ -300,6 +300,24 @@ mod tests {
             assert!(why.contains(&format!("it ends after {length} events")), "{why}");
         }
         assert_eq!(Fold::of(&whole[..6]).unended(), ["B-01"]);
+    }
+
+    #[test]
+    fn what_follows_the_end_does_not_count() {
+        let mut events = stream();
+        let ledger = Fold::of(&events).ledger();
+        let at_ms = 99;
+        let subject = crate::ledger::Subject { profile: "other".to_owned(), ..Default::default() };
+        for event in [
+            Payload::SubjectKnown(Box::new(subject)),
+            Payload::ChecksPlanned { checks: Vec::new() },
+            Payload::StageEnded { stage: "more".to_owned(), took_ms: 5, ok: true },
+            Payload::EnvironmentFailed { message: "no disk".into() },
+            Payload::RunEnded { duration_ms: 1 },
+        ] {
+            events.push(Event { at_ms, lane: None, check: None, event });
+            assert_eq!(Fold::of(&events).ledger(), ledger, "{:?}", events.last());
+        }
     }
 
     #[test]

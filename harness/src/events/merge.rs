@@ -1,6 +1,6 @@
 //! One stream of the streams of a run's parts, as if they had run side by side from one moment on.
 
-use super::event::{Event, Payload, PlannedCheck, RunBegan, SCHEMA};
+use super::event::{Event, Payload, PlannedCheck, RunBegan, SCHEMA, after_end};
 use super::fold::Fold;
 use crate::check::Sharing;
 use crate::ledger::{Ledger, MergedShard, Outcome, Setting, Share, SkipReason, Subject};
@@ -72,6 +72,12 @@ impl Read<'_> {
         if ledger.stream.is_none() {
             return Err(ledger.environment_error.unwrap_or_default());
         }
+        if let Some(event) = after_end(&part.events) {
+            return Err(format!(
+                "'{}' after the end of the run, where a run only writes messages",
+                event.kind()
+            ));
+        }
         let of = part.events.iter().rev().find_map(|event| match &event.event {
             Payload::SubjectKnown(subject) => Some(subject.shard.as_ref()),
             _ => None,
@@ -79,6 +85,11 @@ impl Read<'_> {
         let Some(shard) = of.flatten() else {
             return Err("a whole run, no part of one; '--shard K/N' makes parts".to_owned());
         };
+        if ledger.subject.certify && shard.run.as_deref().unwrap_or_default().is_empty() {
+            let why = "a part that certifies without the name of its run, so it may be of another run than the rest; \
+                       run all parts with the same '--shard-of NAME'";
+            return Err(why.to_owned());
+        }
         let planned = part.events.iter().rev().find_map(|event| match &event.event {
             Payload::ChecksPlanned { checks } => Some(checks),
             _ => None,

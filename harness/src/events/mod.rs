@@ -11,15 +11,18 @@ mod event;
 mod file;
 mod fold;
 mod merge;
+mod packed;
 mod promises;
 mod stream;
 
 pub use conduct::{Conduct, End, LAST_EXIT_CODE, LostNode, REPLICA};
 pub use event::{
     CloudCall, Event, ObjectChanged, Payload, PlannedCheck, PromiseBegan, PromiseBroken, RunBegan, SCHEMA,
-    Skipped,
+    Skipped, after_end,
 };
-pub use file::{EVENTS_FILE, LARGEST_STREAM, PACKED_EVENTS_FILE, StreamError, open_stream, read};
+pub use file::{
+    EVENTS_FILE, LARGEST_STREAM, PACKED_EVENTS_FILE, StreamError, open_stream, read, read_whole, stream_in,
+};
 pub use fold::Fold;
 pub use merge::{Merging, Part, merge};
 pub use stream::{CheckEvents, Cost, Events, Sink, StageGuard};

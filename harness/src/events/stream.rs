@@ -289,9 +289,17 @@ impl State {
         let mut line = event.line();
         let mut event = event;
         if let Some(clean) = secrets::redacted(&line) {
-            // What stands in a secret's place needs no escape, so the line is as sound as before.
-            event = serde_json::from_str(&clean).unwrap_or(event);
+            // What stands in a secret's place needs no escape, so the line is as sound as before. A key that was a secret
+            // may have another place now: the event decides on the form of its line.
             line = clean;
+            if let Ok(clean) = serde_json::from_str::<Event>(&line) {
+                line = clean.line();
+                event = clean;
+            }
+        }
+        if self.fold.is_ended() && !event.is_message() {
+            // The end of the run is the end of what is told of it: what still happens while it is taken down is not kept.
+            return self.sinks.iter_mut().for_each(|sink| sink.take(&event));
         }
         if let Some((path, file)) = &mut self.file
             && self.unwritten.is_none()
@@ -345,63 +353,4 @@ impl Drop for StageGuard {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::super::file::read;
-    use super::*;
-
-    #[test]
-    fn what_was_emitted_is_read_back_from_every_process() {
-        let folder = tempfile::tempdir().expect("a folder");
-        let path = folder.path().join("events.jsonl");
-        let lock = Events::lock_folder(folder.path()).expect("nobody has it");
-        let events = Events::begin(&path, Vec::new(), lock).expect("a file");
-        let busy = Events::lock_folder(folder.path()).expect_err("this run has it");
-        assert!(busy.to_string().contains("another run"), "{busy}");
-        let other = Events::join(&path, events.began()).expect("the same file");
-        events.stage("cluster").end(true);
-        other
-            .of_lane(1)
-            .of_check("A-01")
-            .emit(Payload::CheckBegan { started: "2026-03-01T12:00:00Z".into() });
-        events.say("done");
-        let cost = events.cost();
-        assert_eq!(cost.events, 4, "those of this process");
-        assert!(cost.spent > Duration::ZERO && cost.spent < cost.process, "{cost}");
-        let all = read(&path).expect("a stream");
-        assert_eq!(all.len(), 5);
-        assert_eq!((all[3].lane, all[3].check.as_deref()), (Some(1), Some("A-01")));
-        assert_eq!(all[4].lane, None, "what belongs to the run");
-        events.take_others_in().expect("it can be read");
-        assert_eq!(events.fold().ledger().stages.len(), 1);
-        // The next run begins a stream of its own.
-        drop(events);
-        let lock = Events::lock_folder(folder.path()).expect("that run has ended");
-        Events::begin(&path, Vec::new(), lock).expect("a file");
-        assert_eq!(read(&path).expect("a stream").len(), 1);
-    }
-
-    #[test]
-    fn a_secret_stands_in_no_event() {
-        let folder = tempfile::tempdir().expect("a folder");
-        let path = folder.path().join("events.jsonl");
-        let lock = Events::lock_folder(folder.path()).expect("nobody has it");
-        let events = Events::begin(&path, Vec::new(), lock).expect("a file");
-        secrets::know("0123456789abcdef");
-        let message = "token 0123456789abcdef, 01234567\u{1b}[0m89abcdef \"refused\"";
-        events.emit(Payload::EnvironmentFailed { message: message.into() });
-        let text = std::fs::read_to_string(&path).expect("the file");
-        assert!(!text.contains("0123456789abcdef"), "{text}");
-        let said = events.fold().ledger().environment_error;
-        assert_eq!(said.as_deref(), Some("token <redacted>, <redacted> \"refused\""));
-    }
-
-    #[test]
-    fn a_full_disk_is_told_and_the_run_goes_on() {
-        let file = OpenOptions::new().append(true).open("/dev/full").expect("Linux has it");
-        let events = Events::new(Timestamp::now(), Some(("/dev/full".into(), file)), Vec::new());
-        events.emit(Payload::RunEnded { duration_ms: 1 });
-        let why = events.written().expect_err("nothing fits");
-        assert!(why.contains("/dev/full could not be written"), "{why}");
-        assert_eq!(events.fold().ledger().duration_ms, 1);
-    }
-}
+mod tests;

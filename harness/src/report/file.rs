@@ -9,12 +9,17 @@ use crate::config::{API_VERSION, HumanDuration};
 use crate::ledger::{Entry, Ledger, Outcome, Setting, SkipReason, StageTime, Stream, Subject};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Duration;
 
 /// The `kind` of a report.
 const KIND: &str = "Report";
+/// The keys of a report that follow from the rest of it, and are not read.
+pub(super) const DERIVED: &[&str] = &["verdict", "because", "relaxed", "counts", "profiles"];
+/// The key of its checks.
+pub(super) const CHECKS: &str = "checks";
 
 /// A text that is not the report of a run.
 #[derive(Debug, thiserror::Error)]
@@ -169,7 +174,7 @@ struct CheckFile {
 }
 
 /// The JSON Schema of `report.yaml`.
-pub fn schema() -> serde_json::Value {
+pub fn schema() -> Value {
     of_output::<ReportFile>()
 }
 
@@ -178,8 +183,17 @@ pub fn schema() -> serde_json::Value {
 /// # Errors
 /// Only if a text holds what YAML cannot carry.
 pub fn to_yaml(ledger: &Ledger) -> Result<String, YamlError> {
+    yaml::to_string(&file_of(ledger))
+}
+
+/// Everything that [`to_yaml`] writes of a ledger, as one value.
+pub(super) fn document(ledger: &Ledger) -> Value {
+    serde_json::to_value(file_of(ledger)).expect("a report is plain data")
+}
+
+fn file_of(ledger: &Ledger) -> ReportFile {
     let millis = |ms| HumanDuration(Duration::from_millis(ms));
-    let file = ReportFile {
+    ReportFile {
         api_version: API_VERSION.to_owned(),
         kind: KIND.to_owned(),
         verdict: verdict_word(ledger.conformance()).to_owned(),
@@ -221,8 +235,27 @@ pub fn to_yaml(ledger: &Ledger) -> Result<String, YamlError> {
                 facts: e.facts.clone(),
             })
             .collect(),
-    };
-    yaml::to_string(&file)
+    }
+}
+
+/// A `report.yaml` that was read.
+#[derive(Clone, Debug)]
+pub struct Written {
+    /// What the run found.
+    pub ledger: Ledger,
+    /// Everything in the text, with what follows from the ledger.
+    pub(super) document: Value,
+}
+
+#[cfg(test)]
+impl Written {
+    /// What a text with everything of this document in it is read as; `None` where it is not a report.
+    pub(super) fn of(document: Value) -> Option<Written> {
+        let report: ReportFile = serde_json::from_value(document.clone()).ok()?;
+        let is_report = report.api_version == API_VERSION && report.kind == KIND;
+        let ledger = ledger_of(report, String::new).ok().filter(|_| is_report)?;
+        Some(Written { ledger, document })
+    }
 }
 
 /// Reads a `report.yaml` back. `file` is named in errors and not read. The verdict and the counts follow from the
@@ -231,9 +264,17 @@ pub fn to_yaml(ledger: &Ledger) -> Result<String, YamlError> {
 /// # Errors
 /// The text is no report of this version.
 pub fn parse(text: &str, file: &Path) -> Result<Ledger, ParseError> {
+    Ok(read(text, file)?.ledger)
+}
+
+/// Reads a `report.yaml` back with everything in it, for whoever verifies it.
+///
+/// # Errors
+/// As [`parse`].
+pub fn read(text: &str, file: &Path) -> Result<Written, ParseError> {
     let label = || one_line(&file.to_string_lossy());
-    let header: serde_json::Value = yaml::from_str(text, file)?;
-    let says = |key: &str| header.get(key).and_then(serde_json::Value::as_str).unwrap_or_default().to_owned();
+    let document: Value = yaml::from_str(text, file)?;
+    let says = |key: &str| document.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
     if says("apiVersion") != API_VERSION || says("kind") != KIND {
         return Err(ParseError::Header {
             file: label(),
@@ -242,6 +283,11 @@ pub fn parse(text: &str, file: &Path) -> Result<Ledger, ParseError> {
         });
     }
     let report: ReportFile = yaml::from_str(text, file)?;
+    let ledger = ledger_of(report, label)?;
+    Ok(Written { ledger, document })
+}
+
+fn ledger_of(report: ReportFile, label: impl Fn() -> String) -> Result<Ledger, ParseError> {
     let millis = |d: HumanDuration| u64::try_from(d.0.as_millis()).unwrap_or(u64::MAX);
     let entries = report.checks.into_iter().map(|check| {
         let reason = check.reason.unwrap_or_default();

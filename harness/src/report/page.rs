@@ -228,7 +228,13 @@ fn lines<'a>(ledger: &Ledger, events: &'a str) -> Vec<Line<'a>> {
         .collect();
     // How many failed checks run in each lane at the moment.
     let mut running: BTreeMap<u64, usize> = BTreeMap::new();
-    let lines = events.lines().map(|text| {
+    // What is said after the end of the run is of the files that are written, this page among them: with it, no replay could
+    // make the same page again.
+    let mut is_over = false;
+    let lines = events.lines().map_while(|text| {
+        if is_over {
+            return None;
+        }
         let event: serde_json::Value = serde_json::from_str(text).unwrap_or_default();
         let kind = event.pointer("/event/type").and_then(serde_json::Value::as_str).unwrap_or_default();
         let lane = running.entry(event["lane"].as_u64().unwrap_or(0)).or_default();
@@ -236,9 +242,11 @@ fn lines<'a>(ledger: &Ledger, events: &'a str) -> Vec<Line<'a>> {
         match kind {
             "check-began" if has_failed() => *lane += 1,
             "check-ended" if has_failed() => *lane = lane.saturating_sub(1),
+            "run-ended" => is_over = true,
             _ => {}
         }
-        Line { text, is_detail: matches!(kind, "cloud-call" | "object-changed"), of_interest: *lane > 0 }
+        let is_detail = matches!(kind, "cloud-call" | "object-changed");
+        Some(Line { text, is_detail, of_interest: *lane > 0 })
     });
     lines.collect()
 }
@@ -294,6 +302,21 @@ mod tests {
         let digest = STANDARD.encode(Sha256::digest(script.expect("a script")));
         assert!(page.contains(&format!("script-src 'sha256-{digest}'")));
         assert!(!SCRIPT.contains("innerHTML") && !SCRIPT.contains("</script"));
+    }
+
+    #[test]
+    fn the_page_ends_with_the_run() {
+        let passed = ledger(Outcome::Pass);
+        let whole = "{\"at_ms\":0,\"event\":{\"type\":\"said\",\"text\":\"{\\\"type\\\":\\\"run-ended\\\"}\"}}\n\
+                     {\"at_ms\":9,\"event\":{\"type\":\"run-ended\",\"duration_ms\":9}}\n";
+        let more =
+            whole.to_owned() + "{\"at_ms\":9,\"event\":{\"type\":\"said\",\"text\":\"wrote report.yaml\"}}\n";
+        let page = |events: &str| {
+            let material = Material { events: events.to_owned(), ..Material::default() };
+            to_page(&passed, &material, &Demands::new()).expect("a page")
+        };
+        assert_eq!(page(whole), page(&more), "what is said after the end is not in it");
+        assert!(unpacked(&page(whole)).contains("\"duration_ms\":9") && page(whole) != page(""));
     }
 
     /// A stream of so many calls, each unlike the others, the second half beside a failed check.

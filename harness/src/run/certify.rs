@@ -31,6 +31,11 @@ pub(super) fn certifies(suites: &[Suite], plan: &RunPlan, planned: &[Planned]) -
         let what = "the profile declares it, and no check judges it".to_owned();
         Problem { origin: Origin::File { path: plan.profile.file.clone(), line: None }, key, what }
     }));
+    if plan.selection.shard.is_some() && plan.selection.run.as_deref().unwrap_or_default().is_empty() {
+        let what = "'merge' refuses parts that certify without the name of their run, as they may be of several runs; give \
+                    all parts the same '--shard-of NAME'";
+        problems.push(refused(SHARD, what.to_owned()));
+    }
     let backend = plan.cluster.backend();
     if facts(backend).fidelity == Fidelity::Simulated {
         let what = format!("{backend} is a simulation, which certifies nothing; take '--cluster kind'");
@@ -75,8 +80,15 @@ mod tests {
 
     #[test]
     fn a_part_may_certify_and_what_else_leaves_checks_out_may_not() {
-        let part = SelectKeys { shard: Some("1/2".to_owned()), ..SelectKeys::default() };
+        let part = |run: Option<&str>| SelectKeys {
+            shard: Some("1/2".to_owned()),
+            run: run.map(str::to_owned),
+            ..SelectKeys::default()
+        };
         let run = |select| RunFile { certify: Some(true), select, ..RunFile::default() };
+        let why = refused(BackendChoice::Kind, run(part(None)));
+        assert!(why.contains("select.shard: 'merge' refuses parts that certify without the name"), "{why}");
+        let part = part(Some("ci-7"));
         let why = refused(BackendChoice::Kind, run(part.clone()));
         assert!(!why.contains("select."), "{why}");
         let planned = plan(&Source::Defaults, run(part)).expect("a plan");

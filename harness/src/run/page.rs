@@ -2,6 +2,7 @@
 
 use crate::check::{chain, row_of};
 use crate::contract::{Contract, Row};
+use crate::events::open_stream;
 use crate::ledger::{Entry, Ledger};
 use crate::report::{Demand, Demands, Evidence, PageMaterial, to_page};
 use std::collections::BTreeSet;
@@ -23,13 +24,15 @@ pub(super) fn page_of(ledger: &Ledger, stream: &Path) -> Result<String, String> 
     to_page(ledger, &material, &demands(&[ledger])?).map_err(|error| chain(&error))
 }
 
-/// What is told of a run beside its ledger: its stream, and the evidence beside that.
+/// What is told of a run beside its ledger: its stream, packed or not, and the evidence beside that.
 ///
 /// # Errors
 /// The stream cannot be read.
 pub fn material(ledger: &Ledger, stream: &Path) -> std::io::Result<PageMaterial> {
+    let mut events = Vec::new();
+    open_stream(stream)?.read_to_end(&mut events)?;
     Ok(PageMaterial {
-        events: String::from_utf8_lossy(&std::fs::read(stream)?).into_owned(),
+        events: String::from_utf8_lossy(&events).into_owned(),
         evidence: evidence(&ledger.entries, stream.parent().unwrap_or(stream)),
     })
 }

@@ -96,7 +96,9 @@ class Page(unittest.TestCase):
     def replayed(self, lines, name):
         folder = pathlib.Path(self.folder.name, name)
         folder.mkdir()
-        (folder / "events.jsonl").write_text("".join(f"{json.dumps(line)}\n" for line in lines))
+        # A stream has one form: no blanks, and letters as they are.
+        form = {"separators": (",", ":"), "ensure_ascii": False}
+        (folder / "events.jsonl").write_text("".join(f"{json.dumps(line, **form)}\n" for line in lines))
         ccm_conformance("replay", str(folder / "events.jsonl"))
         return folder / "report.html"
 

@@ -201,3 +201,34 @@ fn parts_of_other_runs_versions_and_profiles_are_refused_with_what_differs() {
         assert!(said.starts_with("dir-2 (part 2/2): ") && said.contains(why), "{why}\nis not in\n{said}");
     }
 }
+
+#[test]
+fn parts_that_certify_belong_to_a_run_with_a_name() {
+    let certify = |text: &str, run: Option<&str>| {
+        let shard = ShardOf { share: share(text), run: run.map(str::to_owned) };
+        part(Subject { certify: true, shard: Some(shard), ..subject(share(text)) }, PASSING)
+    };
+    let said = refused(&[certify("1/2", None), certify("2/2", Some(""))]);
+    assert!(said.contains("dir-1: a part that certifies without the name of its run"), "{said}");
+    assert!(said.contains("dir-2: ") && said.contains("'--shard-of NAME'"), "{said}");
+    let named = [certify("1/2", Some("ci-7")), certify("2/2", Some("ci-7"))];
+    assert_eq!(ledger(&named).conformance(), Conformance::Conformant);
+}
+
+#[test]
+fn a_part_says_nothing_after_its_end() {
+    let mut parts = two(PASSING);
+    let other = subject(share("2/2"));
+    let message = Payload::Said { text: "wrote report.yaml".to_owned() };
+    for (event, refuses) in [(message, false), (Payload::SubjectKnown(Box::new(other)), true)] {
+        parts[1].events.push(Event { at_ms: 999, lane: None, check: None, event });
+        let merged = merge(&parts, MERGING);
+        assert_eq!(merged.is_err(), refuses);
+        if let Err(why) = merged {
+            assert_eq!(
+                why,
+                ["dir-2: 'subject-known' after the end of the run, where a run only writes messages"]
+            );
+        }
+    }
+}
