@@ -3,6 +3,7 @@
 
 use super::condense::condense;
 use super::family::Family;
+use crate::bounded::Lines;
 use crate::cluster::error::ClusterError;
 use crate::images::Engine;
 use std::collections::VecDeque;
@@ -10,7 +11,7 @@ use std::path::Path;
 use std::process::Stdio;
 use std::sync::Mutex;
 use std::time::Duration;
-use tokio::io::{AsyncBufReadExt, AsyncRead, BufReader};
+use tokio::io::AsyncRead;
 use tokio::process::Command;
 use tokio::time::timeout;
 
@@ -122,8 +123,8 @@ impl Said {
     /// Reads lines until the end and tells each.
     async fn listen(&self, from: Option<impl AsyncRead + Unpin>, tell: &(dyn Fn(&str) + Sync)) {
         let Some(from) = from else { return };
-        let mut lines = BufReader::new(from).lines();
-        while let Ok(Some(line)) = lines.next_line().await {
+        let mut lines = Lines::of(from);
+        while let Ok(Some(line)) = lines.next().await {
             tracing::debug!(%line, "kind");
             tell(&line);
             let mut kept = self.lines.lock().expect("no holder of this lock panics");

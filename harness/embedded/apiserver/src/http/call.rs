@@ -16,12 +16,12 @@ use super::body;
 use super::query::Query;
 use super::reply;
 use super::target::Target;
-use crate::api::{Api, Clock};
+use crate::api::{Api, Clock, Share};
 use crate::auth::attributes::Attributes;
 use crate::auth::user::User;
 
 /// A request.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(crate) struct Call {
     /// The server's state.
     pub api: Arc<Api>,
@@ -41,6 +41,8 @@ pub(crate) struct Call {
     pub body: Bytes,
     /// When it came.
     pub clock: Clock,
+    /// To whom the memory of an answer that goes on is counted; `None` where there is no limit.
+    pub share: Option<Share>,
 }
 
 /// A header's text, empty where it is absent or no text.

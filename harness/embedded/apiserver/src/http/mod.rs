@@ -7,6 +7,7 @@ pub(crate) mod call;
 mod closing;
 pub(crate) mod encode;
 mod handle;
+mod held;
 pub(crate) mod listener;
 mod peer;
 pub(crate) mod query;
