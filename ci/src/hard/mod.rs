@@ -6,6 +6,7 @@ mod inputs;
 mod kills;
 mod leaks;
 mod listeners;
+mod memory;
 mod tests;
 mod watched;
 
@@ -29,6 +30,8 @@ enum Part {
     Adversaries,
     /// Signals at any moment of a run.
     Kills,
+    /// What is written without an end, and what is never read.
+    Memory,
 }
 
 /// What is measured, and how much of it.
@@ -98,6 +101,7 @@ pub(crate) fn measure(options: &Options) -> Result<()> {
                 adversaries::measure(&program, count, options.seed)?
             }
             Part::Kills => kills::measure(&program, options.cluster, options.kills, options.seed)?,
+            Part::Memory => [memory::measure(&program)?, tests::unread()?].concat(),
         });
     }
     if wrong.is_empty() {

@@ -3,9 +3,11 @@
 use super::event::{Event, Payload, RunBegan, SCHEMA};
 use super::file;
 use super::fold::Fold;
+use crate::ledger::{INTERRUPTED, Outcome};
 use crate::secrets;
 use jiff::Timestamp;
 use rustix::time::{ClockId, clock_gettime};
+use std::collections::BTreeMap;
 use std::fmt;
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::Write;
@@ -43,6 +45,8 @@ struct State {
     sinks: Vec<Box<dyn Sink>>,
     count: u64,
     cost: Duration,
+    /// Whether only the run's end, and what is said, are still taken.
+    is_sealed: bool,
 }
 
 impl fmt::Debug for Events {
@@ -63,8 +67,15 @@ impl Events {
         sinks: Vec<Box<dyn Sink>>,
         folder: Option<File>,
     ) -> Events {
-        let state =
-            State { file, unwritten: None, fold: Fold::default(), sinks, count: 0, cost: Duration::ZERO };
+        let state = State {
+            file,
+            unwritten: None,
+            fold: Fold::default(),
+            sinks,
+            count: 0,
+            cost: Duration::ZERO,
+            is_sealed: false,
+        };
         Events {
             inner: Arc::new(Inner { began, begun_here, state: Mutex::new(state), _folder: folder }),
             stages: true,
@@ -148,6 +159,23 @@ impl Events {
     /// A line for the person who waits.
     pub fn say(&self, line: impl Into<String>) {
         self.emit(Payload::Said { text: line.into() });
+    }
+
+    /// Every check that has not ended was interrupted. Of what comes now only the run's end, and what is said, are taken: the run
+    /// is ended while it still goes on.
+    pub fn interrupt(&self) {
+        let at_ms = self.now_ms();
+        let mut state = self.lock();
+        for id in state.fold.unended() {
+            let event = Payload::CheckEnded {
+                ended: Outcome::Error { message: INTERRUPTED.to_owned() },
+                duration_ms: 0,
+                budget_used_percent: None,
+                facts: BTreeMap::new(),
+            };
+            state.take(Event { at_ms, lane: None, check: Some(id), event });
+        }
+        state.is_sealed = true;
     }
 
     /// The same stream, to which stages are not told: for what happens several times side by side.
@@ -268,6 +296,9 @@ fn processor_time(clock: ClockId) -> Duration {
 
 impl State {
     fn take(&mut self, event: Event) {
+        if self.is_sealed && !matches!(event.event, Payload::RunEnded { .. } | Payload::Said { .. }) {
+            return;
+        }
         let mut line = event.line();
         let mut event = event;
         if let Some(clean) = secrets::redacted(&line) {
