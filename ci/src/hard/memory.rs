@@ -92,7 +92,12 @@ fn one(mut command: Command, folder: &Path) -> Result<Outcome> {
     let (began, mut memory) = (Instant::now(), 0);
     let ended = until_it_ends(&mut child, LOOK, LIMIT, |process| memory = memory.max(peak_memory(process)))?;
     let said = String::from_utf8_lossy(&std::fs::read(said)?).chars().take(4000).collect();
-    Ok(Outcome { code: ended.and_then(|status| status.code()), memory: memory >> 10, took: began.elapsed(), said })
+    Ok(Outcome {
+        code: ended.and_then(|status| status.code()),
+        memory: memory >> 10,
+        took: began.elapsed(),
+        said,
+    })
 }
 
 /// Shows the figures of one; what is wrong with it.

@@ -13,8 +13,8 @@ use crate::ledger::Outcome;
 use crate::output;
 use crate::report::exit;
 use crate::run::{
-    Hold, LastWord, Libtest, Planned, Run, arranged, completion, execute, orderly, plan_checks, refuse, run_one,
-    selected, shown, skipped_trials, watch_signals,
+    Hold, LastWord, Libtest, Planned, Run, arranged, completion, execute, orderly, plan_checks, refuse,
+    run_one, selected, shown, skipped_trials, watch_signals,
 };
 use crate::session::{RunDir, RunState, Session};
 use libtest_mimic::{Arguments, Completion, Failed, Trial};
