@@ -10,10 +10,13 @@ import threading
 import time
 
 HOW = "MODE"
-WATCHES, LISTS, SILENT = 700, 400, 200
+# Of each replica; both are one user.
+WATCHES, LISTS, SILENT = 300, 60, 60
 
 
 def say(line):
+    with open("DONE", "a", encoding="utf-8") as file:
+        file.write(f"{line}\n")
     sys.stderr.write(f"hostile: {line}\n")
     sys.stderr.flush()
 
@@ -44,21 +47,21 @@ def ask(method, path, body=None):
 
 
 def unread():
-    stream, _ = ask("GET", "/api/v1/nodes?limit=50")
+    stream, text = ask("GET", "/api/v1/nodes?limit=50")
     stream.settimeout(2)
-    text = ""
     try:
         while piece := stream.recv(1 << 20):
             text += piece.decode(errors="replace")
     except OSError:
         pass
-    nodes = sorted({part.split('"')[0] for part in text.split('"metadata":{"name":"')[1:]})
+    nodes = [node["metadata"]["name"] for node in json.loads(text[text.index("{") :])["items"]]
     large = {"metadata": {"annotations": {"example.com/large": "x" * 250_000}}}
     patched = [ask("PATCH", f"/api/v1/nodes/{node}", large)[1].startswith("HTTP/1.1 200") for node in nodes]
-    held, counts = [], {}
+    say(f"{sum(patched)} large Nodes")
+    held = []
     for what, number, path in [
-        ("watches", WATCHES, "/api/v1/nodes?watch=1"),
         ("lists", LISTS, "/api/v1/nodes"),
+        ("watches", WATCHES, "/api/v1/nodes?watch=1"),
         ("silent", SILENT, None),
     ]:
         served = refused = failed = 0
@@ -74,8 +77,7 @@ def unread():
                 refused += answer.startswith("HTTP/1.1 429") and "retry-after: 1" in answer.lower()
             except OSError:
                 failed += 1
-        counts[what] = f"{served} served, {refused} told to wait, {failed} closed"
-    say(f"{sum(patched)} large Nodes; " + "; ".join(f"{what}: {how}" for what, how in counts.items()))
+        say(f"{what}: {served} served, {refused} told to wait, {failed} closed")
     time.sleep(3600)
 
 
