@@ -26,8 +26,8 @@ const DRIVERS: [(&str, bool); 8] = [
 const CCM: &str = include_str!("memory/ccm.py");
 const CCMS: [&str; 2] = ["writes", "unread"];
 /// The most memory that a check of a driver may take, and a run whose CCM is hostile, MiB: as docs/reliability.md has them.
-const MOST_OF_A_CHECK: u64 = 128;
-const MOST_OF_A_RUN: u64 = 640;
+const MOST_OF_A_CHECK: u64 = 192;
+const MOST_OF_A_RUN: u64 = 384;
 /// How often a process is looked at.
 const LOOK: Duration = Duration::from_millis(50);
 /// After that something has got stuck.

@@ -5,7 +5,7 @@ use std::fmt;
 use std::sync::{Arc, Mutex};
 
 /// What is still to be done.
-pub type Word = Box<dyn FnOnce() + Send>;
+type Word = Box<dyn FnOnce() + Send>;
 
 /// The place for it. Clones are the same place.
 #[derive(Clone, Default)]
@@ -18,7 +18,7 @@ impl LastWord {
     }
 
     /// What is to be done, for whoever asks first; `None` where it was taken, or there is nothing.
-    pub fn take(&self) -> Option<Word> {
+    pub fn take(&self) -> Option<Box<dyn FnOnce() + Send>> {
         self.0.lock().expect("no holder of this lock panics").take()
     }
 }

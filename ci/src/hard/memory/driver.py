@@ -7,9 +7,14 @@ import sys
 import threading
 import time
 
-MODE, LISTEN = sys.argv[1], sys.argv[2]
+MODE, LISTEN, TOKEN_FILE = sys.argv[1:]
 PIECE = b"x" * (1 << 20)
+INVENTORY = {"instances": [], "load_balancers": [], "auxiliaries": [], "routes": []}
 CAPABILITIES = {"protocol": 1, "name": "hostile", "machines": False, "facilities": []}
+
+
+with open(TOKEN_FILE, "rb") as file:
+    TOKEN = file.read().strip()
 
 
 def flood(channel, piece=PIECE):
@@ -47,8 +52,10 @@ class Handler(socketserver.StreamRequestHandler):
                 head = f"HTTP/1.1 {status}\r\ncontent-type: application/json\r\ncontent-length: 1099511627776\r\n\r\n"
                 self.wfile.write(head.encode() + b'{"error": "')
                 flood(self.wfile)
-            body = json.dumps(CAPABILITIES).encode() if is_capabilities else b"{}"
-            head = f"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: {len(body)}\r\n\r\n"
+            known = token.split()[-1:] == [TOKEN]
+            body = json.dumps((CAPABILITIES if is_capabilities else INVENTORY) if known else {}).encode()
+            status = "200 OK" if known else "401 Who"
+            head = f"HTTP/1.1 {status}\r\ncontent-type: application/json\r\ncontent-length: {len(body)}\r\n\r\n"
             self.wfile.write(head.encode() + body)
 
 
