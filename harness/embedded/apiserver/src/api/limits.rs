@@ -7,7 +7,6 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::auth::user::{MASTERS, User};
-use crate::http::Peer;
 
 /// The limits of a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -112,13 +111,8 @@ impl Usage {
     /// # Errors
     ///
     /// The user, or all together, have as many as they may.
-    pub(crate) fn take(
-        self: &Arc<Self>,
-        peer: &Peer,
-        user: &User,
-        used: Use,
-    ) -> Result<Option<Share>, Exceeded> {
-        if matches!(peer, Peer::InProcess(_)) || user.in_group(MASTERS) {
+    pub(crate) fn take(self: &Arc<Self>, user: &User, used: Use) -> Result<Option<Share>, Exceeded> {
+        if user.in_group(MASTERS) {
             return Ok(None);
         }
         let (own, all, what) = match used {
@@ -218,32 +212,28 @@ mod tests {
         })
     }
 
-    fn network() -> Peer {
-        Peer::network(Vec::new())
-    }
-
     #[test]
     fn a_user_has_so_many_and_gets_them_back() {
-        let (usage, peer) = (usage(), network());
+        let usage = usage();
         let (a, b) = (User::service_account("x", "a", ""), User::service_account("x", "b", ""));
-        let first = usage.take(&peer, &a, Use::Watch).expect("the first");
-        let second = usage.take(&peer, &a, Use::Watch).expect("the second");
-        usage.take(&peer, &a, Use::Watch).expect_err("one more than there may be");
-        assert!(usage.take(&peer, &a, Use::Request).is_ok(), "requests are counted apart");
-        let other = usage.take(&peer, &b, Use::Watch).expect("another user's");
-        usage.take(&peer, &b, Use::Watch).expect_err("all together have as many as they may");
+        let first = usage.take(&a, Use::Watch).expect("the first");
+        let second = usage.take(&a, Use::Watch).expect("the second");
+        usage.take(&a, Use::Watch).expect_err("one more than there may be");
+        assert!(usage.take(&a, Use::Request).is_ok(), "requests are counted apart");
+        let other = usage.take(&b, Use::Watch).expect("another user's");
+        usage.take(&b, Use::Watch).expect_err("all together have as many as they may");
         drop((first, other));
-        let third = usage.take(&peer, &a, Use::Watch).expect("one was given back");
+        let third = usage.take(&a, Use::Watch).expect("one was given back");
         drop((second, third));
         assert!(usage.state().users.is_empty() && usage.state().all == Counts::default());
     }
 
     #[test]
     fn bytes_are_bounded_for_each_user_and_for_all() {
-        let (usage, peer) = (usage(), network());
+        let usage = usage();
         let share = |name: &str| {
             let user = User::service_account("x", name, "");
-            usage.take(&peer, &user, Use::Request).expect("a request").expect("not exempt")
+            usage.take(&user, Use::Request).expect("a request").expect("not exempt")
         };
         let (mut one, mut two, mut other) = (share("a"), share("a"), share("b"));
         one.hold(500).expect("one large answer alone");
@@ -258,12 +248,9 @@ mod tests {
     }
 
     #[test]
-    fn the_harness_itself_and_masters_are_exempt() {
-        let usage = usage();
-        let inside = Peer::InProcess(Arc::new(User::admin()));
-        let master = User::master("x");
-        for (peer, user) in [(inside, User::admin()), (network(), master)] {
-            assert!(usage.take(&peer, &user, Use::Watch).expect("no limit").is_none());
+    fn masters_are_exempt() {
+        for used in [Use::Watch, Use::Watch, Use::Watch, Use::Watch] {
+            assert!(usage().take(&User::master("x"), used).expect("no limit").is_none());
         }
     }
 }

@@ -18,7 +18,7 @@ pub(crate) use definitions::{is_definition, set_condition};
 pub(crate) use events::{from_stored, is_stored_form, to_stored, with_type};
 pub(crate) use interruption::Ending;
 pub use limits::Limits;
-pub(crate) use limits::{Share, Usage, Use};
+pub(crate) use limits::{Exceeded, Share, Usage, Use};
 pub(crate) use objects::Written;
 pub use reach::Partition;
 pub(crate) use selection::Selection;

@@ -71,7 +71,7 @@ where
         }
     };
     let used = if goes_on(&target.attributes, &query) { Use::Watch } else { Use::Request };
-    let Ok(mut share) = api.usage.take(&peer, &user, used) else {
+    let Ok(mut share) = peer.take(&api.usage, &user, used) else {
         audit(&user, real.as_ref(), 429, false);
         return finish(too_many());
     };

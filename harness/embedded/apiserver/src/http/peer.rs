@@ -5,7 +5,7 @@ use std::sync::Arc;
 use tokio::sync::watch;
 use tokio_rustls::rustls::pki_types::CertificateDer;
 
-use crate::api::{Share, Usage, Use};
+use crate::api::{Exceeded, Share, Usage, Use};
 use crate::auth::user::User;
 
 /// Who is at the other end.
@@ -38,11 +38,12 @@ enum Owner {
 }
 
 impl Peer {
-    /// A new connection on which these certificates were shown.
-    #[must_use]
-    #[cfg(test)]
-    pub(crate) fn network(certificates: Vec<CertificateDer<'static>>) -> Peer {
-        Peer::Network(Arc::new(Connection::new(certificates)))
+    /// One more of something for a user, as [`Usage::take`]; a client of this process is exempt.
+    pub(crate) fn take(&self, usage: &Arc<Usage>, user: &User, used: Use) -> Result<Option<Share>, Exceeded> {
+        match self {
+            Peer::InProcess(_) => Ok(None),
+            Peer::Network(_) => usage.take(user, used),
+        }
     }
 
     /// Counts the connection to the user of its first request. Whether it may go on.
@@ -52,7 +53,7 @@ impl Peer {
         connection.owner.send_if_modified(|owner| {
             let is_new = matches!(owner, Owner::Unknown);
             if is_new {
-                *owner = match usage.take(self, user, Use::Connection) {
+                *owner = match usage.take(user, Use::Connection) {
                     Ok(_share) => Owner::Known { _share },
                     Err(_) => Owner::Refused,
                 };

@@ -8,16 +8,18 @@ mod draft;
 mod paging;
 mod place;
 mod record;
+mod walk;
 mod watch;
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
-pub use collection::{Expired, Keep, Snapshot, Walk};
+pub use collection::{Expired, Keep, Snapshot};
 pub use draft::Draft;
 pub use paging::{Continue, ContinueError};
 pub use record::{Change, Event, Key, Record};
+pub use walk::Walk;
 pub use watch::{Cursor, Next};
 
 use place::Place;
