@@ -40,8 +40,11 @@ pub(super) fn access() -> Result<Vec<String>> {
 pub(super) fn unread() -> Result<Vec<String>> {
     let programs = test_programs(&["--workspace", "--test", "unread"])?;
     let mut wrong = Vec::new();
-    for test in ["watches_that_are_not_read_cost_little", "lists_that_are_not_read_are_bounded_for_each_user"]
-    {
+    for test in [
+        "watches_that_are_not_read_cost_little",
+        "watches_of_one_connection_that_are_not_read_cost_little",
+        "lists_that_are_not_read_are_bounded_for_each_user",
+    ] {
         wrong.extend(one(&programs, "harness/embedded/apiserver", test, &[])?);
     }
     Ok(wrong)

@@ -141,6 +141,33 @@ async fn watches_that_are_not_read_cost_little() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn watches_of_one_connection_that_are_not_read_cost_little() {
+    const WINDOW: u32 = 65_535;
+    let cluster = Cluster::start(Limits::default()).await;
+    let authority = cluster.server.certificate_authority();
+    let authority = reqwest::Certificate::from_pem(authority.as_bytes()).expect("a certificate");
+    let client = reqwest::Client::builder()
+        .tls_certs_only([authority])
+        .http2_initial_stream_window_size(WINDOW)
+        .http2_initial_connection_window_size(WINDOW)
+        .build()
+        .expect("a client");
+    let before = memory();
+    let url = format!("{}{MAPS}?watch=1", cluster.server.url());
+    let mut held = Vec::new();
+    for _ in 0..CLIENTS {
+        let answer = client.get(&url).bearer_auth(&cluster.token).send().await.expect("an answer");
+        assert_eq!((answer.status().as_u16(), answer.version()), (200, http::Version::HTTP_2));
+        held.push(answer);
+    }
+    let cost = memory().saturating_sub(before);
+    say(&format!(
+        "memory     API server: {CLIENTS} watches of one connection that nobody reads took {cost} MiB"
+    ));
+    assert!(cost < MOST_OF_WATCHES, "{cost} MiB");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn lists_that_are_not_read_are_bounded_for_each_user() {
     let cluster = Cluster::start(Limits { requests: 1000, ..Limits::default() }).await;
     let (served, cost) = unread(&cluster, MAPS, "application/json").await;
