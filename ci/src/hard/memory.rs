@@ -5,7 +5,7 @@ use crate::process::say;
 use anyhow::{Context, Result, bail};
 use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -41,33 +41,76 @@ struct Outcome {
     said: String,
 }
 
+/// One that is measured.
+struct Hostile {
+    /// What it is called.
+    what: String,
+    /// The program that has to bear it.
+    command: Command,
+    /// The most memory that this may take, MiB.
+    most: u64,
+    /// Whether it is refused; `None` where that does not matter.
+    is_refused: Option<bool>,
+    /// Where it notes what it has done, if it does.
+    done: Option<PathBuf>,
+}
+
+/// Measures all of them, side by side: each is a process of its own, and most of them wait.
 pub(super) fn measure(program: &Path) -> Result<Vec<String>> {
-    let mut wrong = Vec::new();
     let folder = tempfile::tempdir()?;
-    let driver = folder.path().join("driver.py");
+    let mut all = drivers(program, folder.path())?;
+    all.extend(ccms(program, folder.path())?);
+    let outcomes = std::thread::scope(|scope| {
+        let place = folder.path();
+        let running: Vec<_> = all
+            .into_iter()
+            .enumerate()
+            .map(|(at, one)| scope.spawn(move || measured(one, place, at)))
+            .collect();
+        let ended =
+            running.into_iter().map(|one| one.join().unwrap_or_else(|_| bail!("a measurement panicked")));
+        ended.collect::<Result<Vec<Vec<String>>>>()
+    })?;
+    Ok(outcomes.concat())
+}
+
+fn drivers(program: &Path, folder: &Path) -> Result<Vec<Hostile>> {
+    let driver = folder.join("driver.py");
     std::fs::write(&driver, DRIVER)?;
-    for (mode, is_refused) in DRIVERS {
+    let one = |(mode, is_refused): (&str, bool)| {
         let mut command = Command::new(program);
         command.args(["driver", "check", "--command", "python3"]).arg(&driver);
         command.args([mode, "${DRIVER_LISTEN}", "${DRIVER_TOKEN_FILE}"]);
-        let outcome = one(command, folder.path())?;
-        wrong.extend(judged(&format!("driver, {mode}"), &outcome, MOST_OF_A_CHECK));
-        if is_refused == (outcome.code == Some(0)) {
-            wrong.push(format!("memory: driver, {mode}: exit code {:?}: {}", outcome.code, outcome.said));
-        }
-    }
+        let what = format!("driver, {mode}");
+        Hostile { what, command, most: MOST_OF_A_CHECK, is_refused: Some(is_refused), done: None }
+    };
+    Ok(DRIVERS.map(one).into())
+}
+
+fn ccms(program: &Path, folder: &Path) -> Result<Vec<Hostile>> {
+    let mut all = Vec::new();
     for mode in CCMS {
-        let ccm = folder.path().join(mode);
-        let done = folder.path().join(format!("done-{mode}"));
+        let (ccm, done) = (folder.join(mode), folder.join(format!("done-{mode}")));
         std::fs::write(&ccm, CCM.replace("MODE", mode).replace("DONE", &done.display().to_string()))?;
         std::fs::set_permissions(&ccm, Permissions::from_mode(0o755))?;
-        let out = folder.path().join(format!("out-{mode}"));
         let mut command = Command::new(program);
         command.args(["run", "--cluster", "embedded", "--clusters", "1", "--only", "OBS-10,NODE-INIT-01"]);
-        command.arg("--binary").arg(&ccm).arg("--out").arg(&out);
-        let outcome = one(command, folder.path())?;
+        command.arg("--binary").arg(&ccm).arg("--out").arg(folder.join(format!("out-{mode}")));
         let what = format!("CCM, {mode}");
-        wrong.extend(judged(&what, &outcome, MOST_OF_A_RUN));
+        all.push(Hostile { what, command, most: MOST_OF_A_RUN, is_refused: None, done: Some(done) });
+    }
+    Ok(all)
+}
+
+/// Runs one and shows its figures; what is wrong with it.
+fn measured(hostile: Hostile, folder: &Path, at: usize) -> Result<Vec<String>> {
+    let Hostile { what, command, most, is_refused, done } = hostile;
+    let outcome = one(command, folder, at)?;
+    let mut wrong = Vec::from_iter(judged(&what, &outcome, most));
+    if is_refused.is_some_and(|is_refused| is_refused == (outcome.code == Some(0))) {
+        wrong.push(format!("memory: {what}: exit code {:?}: {}", outcome.code, outcome.said));
+    }
+    if let Some(done) = done {
         // What it has done it has noted: nobody reads a log of such a length.
         let Ok(done) = std::fs::read_to_string(&done) else {
             bail!("{what}: it did nothing:\n{}", outcome.said);
@@ -78,8 +121,8 @@ pub(super) fn measure(program: &Path) -> Result<Vec<String>> {
 }
 
 /// Runs one to its end.
-fn one(mut command: Command, folder: &Path) -> Result<Outcome> {
-    let said = folder.join("said");
+fn one(mut command: Command, folder: &Path, at: usize) -> Result<Outcome> {
+    let said = folder.join(format!("said-{at}"));
     let file = std::fs::File::create(&said)?;
     let mut child = command
         .env("TMPDIR", folder)
