@@ -6,6 +6,7 @@
 #[macro_use]
 mod backends;
 
+pub mod bounded;
 pub mod ccm;
 pub mod check;
 pub mod cli;

@@ -1,10 +1,11 @@
 //! Where text leaves the process: standard output, standard error, and files that are given to others. Nothing that a run
-//! keeps secret passes here, and nothing that a terminal would obey.
+//! keeps secret passes here, and nothing that a terminal or the runner of a workflow would obey.
+
+mod harmless;
 
 use crate::screen::{self, Stream};
 use crate::secrets;
 use anstream::{AutoStream, ColorChoice};
-use std::borrow::Cow;
 use std::fs::Permissions;
 use std::io::{IsTerminal, PipeReader, Read, Write};
 use std::os::unix::fs::PermissionsExt;
@@ -12,6 +13,12 @@ use std::path::Path;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+pub(crate) use harmless::is_obeyed;
+pub use harmless::plain;
+use harmless::{is_in_a_workflow, with_colours, without_commands};
+
+/// More of a line than this is passed on before it ends, bytes.
+const LONGEST_LINE: usize = 1 << 20;
 /// Why standard output could not be written, the first time.
 static BROKEN: Mutex<Option<Broken>> = Mutex::new(None);
 /// Whether that is so.
@@ -41,9 +48,19 @@ pub fn err(line: &str) {
     let _ = screen::write(Stream::Err, format!("{}\n", shown(line)).as_bytes());
 }
 
+/// Writes commands to the runner of a workflow, each a line of its own, to standard error. What stands in them may be of others.
+pub fn workflow_commands(commands: &str) {
+    for command in commands.lines() {
+        let line = secrets::redact(plain(command).into_owned());
+        let _ = screen::write(Stream::Err, format!("{line}\n").as_bytes());
+    }
+}
+
 /// A line as it may leave the process, for whoever draws on a terminal itself.
 pub fn shown(line: &str) -> String {
-    secrets::redact(plain(line).into_owned())
+    let plain = plain(line);
+    let redacted = secrets::redact(plain.into_owned());
+    if is_in_a_workflow() { without_commands(&redacted).into_owned() } else { redacted }
 }
 
 /// Writes a file whole or not at all, readable as other files of the user are.
@@ -65,13 +82,20 @@ pub fn pass_on(mut from: PipeReader, failed: impl FnOnce(&Broken)) {
     loop {
         let length = from.read(&mut part).unwrap_or(0);
         text.extend_from_slice(&part[..length]);
-        // A line that is begun is shown, too, as it says which test is running; one of which more waits is not.
-        let shown = if length == part.len() {
+        // A line that is begun is shown, too, as it says which test is running; one of which more waits is not, nor in a
+        // workflow, where its beginning says whether it is a command.
+        let waits = length == part.len() || (length > 0 && is_in_a_workflow());
+        let shown = if waits && text.len() < LONGEST_LINE {
             text.iter().rposition(|sign| *sign == b'\n').map_or(0, |at| at + 1)
         } else {
             text.len()
         };
-        to_stdout(secrets::redact(String::from_utf8_lossy(&text[..shown]).into_owned()).as_bytes());
+        let plain = with_colours(&String::from_utf8_lossy(&text[..shown])).into_owned();
+        let mut safe = secrets::redact(plain);
+        if is_in_a_workflow() {
+            safe = without_commands(&safe).into_owned();
+        }
+        to_stdout(safe.as_bytes());
         text.drain(..shown);
         if IS_BROKEN.load(Ordering::Relaxed)
             && let Some(broken) = broken()
@@ -120,22 +144,6 @@ pub fn out_takes_colours() -> bool {
     std::io::stdout().is_terminal() && wanted != ColorChoice::Never
 }
 
-/// Text of others as a terminal may show it: control signs are written out, but for line breaks and tabs.
-pub fn plain(text: &str) -> Cow<'_, str> {
-    let obeyed = |sign: char| sign.is_control() && !matches!(sign, '\n' | '\t');
-    if !text.contains(obeyed) {
-        return Cow::Borrowed(text);
-    }
-    let shown = text.chars().map(|sign| {
-        if obeyed(sign) {
-            Cow::Owned(sign.escape_default().to_string())
-        } else {
-            Cow::Owned(sign.to_string())
-        }
-    });
-    Cow::Owned(shown.collect::<String>())
-}
-
 /// Standard output, for whoever writes to one it is given.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Out;
@@ -169,12 +177,6 @@ impl Write for Log {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_terminal_is_told_nothing_that_it_obeys() {
-        assert_eq!(plain("a\n\tb é"), "a\n\tb é");
-        assert_eq!(plain("a\u{1b}]0;title\u{7}b\r\u{9b}2J"), "a\\u{1b}]0;title\\u{7}b\\r\\u{9b}2J");
-    }
 
     #[test]
     fn a_file_is_written_whole_and_without_secrets() {

@@ -90,10 +90,12 @@ pub fn holds() -> Vec<PathBuf> {
     lock().as_ref().map(|reaper| reaper.folders.iter().cloned().collect()).unwrap_or_default()
 }
 
-/// The run has ended in order: the reaper ends what is still running of it and goes.
+/// The run has ended: the reaper ends what is still running of it, takes away what the run could not, and goes.
 pub fn end() {
     let Some(mut reaper) = lock().take() else { return };
-    reaper.tell(&Told::Ended);
+    if reaper.folders.is_empty() {
+        reaper.tell(&Told::Ended);
+    }
     drop(reaper.pipe);
     let _ = reaper.child.wait();
 }

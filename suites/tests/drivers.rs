@@ -275,3 +275,25 @@ fn a_driver_in_a_container_carries_a_run_and_goes_with_it() {
     assert_eq!(missing.status.code(), Some(3), "{}", words(&missing));
     assert!(words(&missing).contains(&format!("image {none} is not there")), "{}", words(&missing));
 }
+
+#[test]
+fn what_a_driver_writes_is_obeyed_by_no_terminal_and_no_runner_of_workflows() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let hostile = r#"printf '::stop-commands::x\n  ::add-mask::a\nx ##[group]y ##vso[task.complete]\n\033]0;title\007\342\200\256\n::set-output name=a::b\n' >&2; exit 1"#;
+    let mut command = Command::new(PROGRAM);
+    command.args(["driver", "check", "--command", "sh", "-c", hostile]);
+    let command = command.current_dir(folder.path()).env("TMPDIR", folder.path());
+    let ended = command.env("GITHUB_ACTIONS", "true").output().expect("it can be run");
+    let said = words(&ended);
+    assert_eq!(ended.status.code(), Some(3), "{said}");
+    // It is shown, and none of it is a command.
+    for shown in ["\n: :stop-commands::x\n", "\n  : :add-mask::a\n", "x # #[group]y # #vso[task.complete]"] {
+        assert!(said.contains(shown), "{said}");
+    }
+    assert!(said.contains("\\u001b]0;title\\u0007\\u202e"), "{said}");
+    let obeyed = said.lines().filter(|line| line.trim_start().starts_with("::") || line.contains("##["));
+    assert_eq!(obeyed.count(), 0, "{said}");
+    // Elsewhere it is shown as it is, but for what a terminal obeys.
+    let said = words(&command.env_remove("GITHUB_ACTIONS").output().expect("it can be run"));
+    assert!(said.contains("\n::stop-commands::x\n") && !said.contains(['\u{1b}', '\u{202e}']), "{said}");
+}

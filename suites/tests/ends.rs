@@ -24,14 +24,21 @@ struct Ended {
     said: String,
     /// What there is of it: files in its folder, and processes that name it.
     left: Vec<String>,
+    report: Option<String>,
 }
 
 impl Going {
     fn begin(arguments: &[&str], output: Stdio) -> Going {
+        Going::begin_within("true", arguments, output)
+    }
+
+    /// The same with limits that a line of shell sets.
+    fn begin_within(limits: &str, arguments: &[&str], output: Stdio) -> Going {
         let folder = tempfile::tempdir().expect("a folder");
         // A test that was started by 'nohup' would pass on that SIGHUP is to be ignored.
-        let mut child = Command::new("env")
-            .args(["--default-signal=HUP", PROGRAM])
+        let mut child = Command::new("bash")
+            .args(["-c", &format!("{limits}; exec \"$@\""), "bash"])
+            .args(["env", "--default-signal=HUP", PROGRAM])
             .args(arguments)
             .args(if ["run", "controls"].contains(&arguments[0]) {
                 vec!["--out".into(), folder.path().join("out")]
@@ -92,7 +99,8 @@ impl Going {
                 .map(|(_, line)| line)
                 .filter(|line| line.contains(&format!("{}/", self.folder.path().display()))),
         );
-        Ended { code, after, said: self.said, left }
+        let report = std::fs::read_to_string(self.folder.path().join("out/report.yaml")).ok();
+        Ended { code, after, said: self.said, left, report }
     }
 }
 
@@ -168,6 +176,26 @@ fn a_second_signal_leaves_the_rest_to_the_reaper_and_says_so() {
     going.signal("TERM");
     let ended = going.end();
     assert_eq!((ended.code, ended.left), (Some(130), Vec::new()), "{}", ended.said);
+    // However soon it ends, its reports are written.
+    let report = ended.report.expect("there is a report");
+    assert!(report.contains("verdict: not-judged") && report.contains("interrupted"), "{report}");
+}
+
+#[test]
+fn a_run_that_may_open_few_files_begins_nothing() {
+    let arguments = ["run", "--cluster", "embedded", "--only", "NODE-INIT-01"];
+    let ended = Going::begin_within("ulimit -n 16", &arguments, Stdio::null()).end();
+    assert_eq!((ended.code, ended.left), (Some(3), Vec::new()), "{}", ended.said);
+    assert!(ended.said.contains("may open 16 files, a run needs 256"), "{}", ended.said);
+}
+
+#[test]
+fn a_run_that_may_write_small_files_only_names_the_file_and_ends_in_order() {
+    let arguments = ["run", "--cluster", "embedded", "--only", "NODE-INIT-01"];
+    let ended = Going::begin_within("ulimit -f 16", &arguments, Stdio::null()).end();
+    assert_eq!((ended.code, ended.left), (Some(3), Vec::new()), "{}", ended.said);
+    assert!(ended.said.contains("could not be written: File too large"), "{}", ended.said);
+    assert!(ended.said.contains("events.jsonl"), "{}", ended.said);
 }
 
 #[test]

@@ -11,6 +11,7 @@ mod leaks;
 mod listeners;
 mod slow_docker;
 mod taken_port;
+mod memory;
 mod tests;
 mod watched;
 
@@ -39,6 +40,8 @@ enum Part {
     /// An API server that freezes, an etcd that restarts, a Docker that is slow, a port that is taken, a machine that is killed: a
     /// full run for each, unless '--checks' says otherwise.
     Environment,
+    /// What is written without an end, and what is never read.
+    Memory,
 }
 
 /// What is measured, and how much of it.
@@ -125,6 +128,7 @@ pub(crate) fn measure(options: &Options) -> Result<()> {
                 let (disturbances, checks) = (&options.disturbances, options.checks.as_deref());
                 environment::measure(&program, options.cluster, disturbances, checks)?
             }
+            Part::Memory => [memory::measure(&program)?, tests::unread()?].concat(),
         });
     }
     if wrong.is_empty() {

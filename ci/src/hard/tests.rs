@@ -36,6 +36,20 @@ pub(super) fn access() -> Result<Vec<String>> {
     Ok(wrong)
 }
 
+/// Clients of the embedded API server that never read.
+pub(super) fn unread() -> Result<Vec<String>> {
+    let programs = test_programs(&["--workspace", "--test", "unread"])?;
+    let mut wrong = Vec::new();
+    for test in [
+        "watches_that_are_not_read_cost_little",
+        "watches_of_one_connection_that_are_not_read_cost_little",
+        "lists_that_are_not_read_are_bounded_for_each_user",
+    ] {
+        wrong.extend(one(&programs, "harness/embedded/apiserver", test, &[])?);
+    }
+    Ok(wrong)
+}
+
 /// So many cells of faults and operations, or all.
 pub(super) fn faults(cells: Option<usize>, seed: u64) -> Result<Vec<String>> {
     let programs = test_programs(&["--workspace", "--test", "faults"])?;
@@ -62,7 +76,8 @@ fn one(
         .output()
         .with_context(|| format!("starting {path}"))?;
     let text = String::from_utf8_lossy(&output.stdout);
-    text.lines().filter(|line| line.starts_with("access ") || line.starts_with("faults ")).for_each(say);
+    let is_figure = |line: &&str| ["access ", "faults ", "memory "].iter().any(|part| line.starts_with(part));
+    text.lines().filter(is_figure).for_each(say);
     // A filter that fits no test is a success to the test program.
     if output.status.success() && text.contains("1 passed") {
         return Ok(Vec::new());

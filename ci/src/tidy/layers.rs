@@ -9,6 +9,7 @@ const LAYERS: &[&str] = &[
     "ledger",
     "secrets",
     "files",
+    "bounded",
     "glob",
     "screen",
     "output",

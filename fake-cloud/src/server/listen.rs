@@ -18,15 +18,25 @@ use tokio::task::JoinSet;
 
 /// How much of a body that is too long is read for nothing, so that the caller comes to read the answer.
 const DISCARDED_LIMIT_BYTES: usize = 64 << 20;
+/// How many connections a service of the cloud may have at once: each costs what its caller does not read.
+const MOST_CONNECTIONS: usize = 512;
 /// How long to keep off when no connection can be accepted, e.g. for want of file descriptors.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(20);
+
+/// What is buffered of a connection at most, bytes; a head may be no longer.
+const BUFFER: usize = 64 << 10;
 
 /// Serves connections of one of the cloud's services until it is dropped, and all connections with it.
 pub(super) async fn serve(listener: TcpListener, service: Service, shared: Arc<Shared>) {
     let mut connections = JoinSet::new();
     loop {
         tokio::select! {
+            biased;
+            Some(_) = connections.join_next() => {}
             accepted = listener.accept() => match accepted {
+                Ok((_, peer)) if connections.len() >= MOST_CONNECTIONS => {
+                    tracing::warn!(%peer, "a connection was closed: there are {MOST_CONNECTIONS}, as many as there may be");
+                }
                 Ok((stream, peer)) => {
                     connections.spawn(connection(stream, peer, service, shared.clone()));
                 }
@@ -35,7 +45,6 @@ pub(super) async fn serve(listener: TcpListener, service: Service, shared: Arc<S
                     pause(ACCEPT_PAUSE).await;
                 }
             },
-            Some(_) = connections.join_next() => {}
         }
     }
 }
@@ -45,7 +54,9 @@ async fn connection(stream: TcpStream, peer: SocketAddr, service: Service, share
     let _ = stream.set_nodelay(true);
     let peer = peer.ip().to_canonical();
     let answers = service_fn(move |request| answer(shared.clone(), service, peer, request));
-    if let Err(error) = http1::Builder::new().serve_connection(TokioIo::new(stream), answers).await {
+    if let Err(error) =
+        http1::Builder::new().max_buf_size(BUFFER).serve_connection(TokioIo::new(stream), answers).await
+    {
         tracing::debug!(%error, %peer, "connection ended");
     }
 }

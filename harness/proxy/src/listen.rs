@@ -24,6 +24,9 @@ const HANDSHAKE_LIMIT: Duration = Duration::from_secs(10);
 /// How many calls a connection of HTTP/2 may have at once.
 const STREAMS: u32 = 250;
 
+/// What is buffered of a connection, or of one stream of HTTP/2, at most, bytes; a head may be no longer.
+const BUFFER: usize = 64 << 10;
+
 /// A port, and whose calls come in by it.
 pub(crate) struct Door {
     pub(crate) listener: TcpListener,
@@ -93,7 +96,8 @@ async fn speak(
         async move { Ok::<_, Closed>(answered.await?.map(|body| one.until_the_end_of(body))) }
     });
     let mut builder = auto::Builder::new(TokioExecutor::new());
-    builder.http2().max_concurrent_streams(STREAMS);
+    builder.http1().max_buf_size(BUFFER);
+    builder.http2().max_concurrent_streams(STREAMS).max_send_buf_size(BUFFER);
     let served = builder.serve_connection(stream, service);
     tokio::select! {
         ended = served => if let Err(error) = ended {

@@ -39,6 +39,7 @@ use crate::images::set_own_program;
 use crate::output;
 use crate::reaper;
 use crate::report::exit;
+use crate::run::use_limits;
 use arguments::{BootstrapCommand, Cli, ClusterCommand, Command};
 use clap::{CommandFactory, FromArgMatches};
 use std::ffi::OsString;
@@ -65,6 +66,7 @@ pub fn main(suites: &'static [Suite], programs: &[SubProgram]) -> ExitCode {
     if let Some(program) = programs.iter().find(|program| asked.as_deref() == Some(program.name.as_ref())) {
         return (program.main)(std::env::args_os().skip(1).collect());
     }
+    use_limits();
     start_logging();
     let listed = programs
         .iter()
@@ -131,6 +133,7 @@ fn obey(suites: &'static [Suite], command: Command, line: clap::Command) -> Exit
 /// `cargo test --test e2e`, and `cargo nextest run --test e2e`, of the package in this folder; `program` is
 /// `ccm-conformance`, built beside the test.
 pub fn test_main(suites: &'static [Suite], program: &Path, package: &Path) -> ExitCode {
+    use_limits();
     start_logging();
     set_own_program(program);
     let code = test::main(suites, package);

@@ -6,7 +6,7 @@ use crate::output;
 use crate::progress::Terminal;
 use crate::proof::{EmbeddedBench, KindBench, Row, questions, sample, show, tally};
 use crate::report::exit;
-use crate::run::{INTERRUPTED, ORDERLY, guard};
+use crate::run::{INTERRUPTED, LastWord, ORDERLY, guard};
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
@@ -53,7 +53,7 @@ pub(super) fn prove(options: &ProveOptions) -> ExitCode {
         }
     };
     let cancel = CancellationToken::new();
-    guard(runtime.handle(), cancel.clone(), ORDERLY);
+    guard(runtime.handle(), cancel.clone(), ORDERLY, LastWord::default());
     let measured = runtime.block_on(async {
         match options.cluster {
             ProofCluster::Kind => {

@@ -3,6 +3,7 @@
 use super::arguments::ProxyOptions;
 use crate::check::chain;
 use crate::config::Routes;
+use crate::files;
 use crate::output;
 use crate::report::exit;
 use fake_cloud::driver::Entry;
@@ -74,7 +75,7 @@ fn config(options: &ProxyOptions) -> Result<Config, Failure> {
     let routes = options.routes.as_deref().map(Routes::load).transpose().map_err(usage)?.unwrap_or_default();
     let driver = match (options.driver_listen, &options.driver_token_file) {
         (Some(listen), Some(file)) => {
-            let token = std::fs::read_to_string(file);
+            let token = files::read(file);
             let token = token.map_err(|error| usage(format!("{}: {error}", file.display())))?;
             if token.trim().is_empty() {
                 return Err(usage(format!("{}: it holds no token", file.display())));

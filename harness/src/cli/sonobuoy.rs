@@ -4,6 +4,7 @@
 //! it ends, somebody is there to write that file.
 
 use super::compare::read;
+use crate::bounded::Lines;
 use crate::check::chain;
 use crate::images::own_program;
 use crate::output;
@@ -19,7 +20,6 @@ use std::io::ErrorKind;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{ExitCode, ExitStatus, Stdio};
-use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::process::{Child, ChildStderr, Command};
 use tokio::task::JoinHandle;
 
@@ -183,9 +183,8 @@ impl Plugin {
 /// Passes on what the child says; its last lines.
 fn passed_on(from: ChildStderr) -> JoinHandle<String> {
     tokio::spawn(async move {
-        let (mut lines, mut last) = (BufReader::new(from).split(b'\n'), VecDeque::new());
-        while let Ok(Some(line)) = lines.next_segment().await {
-            let line = String::from_utf8_lossy(&line).into_owned();
+        let (mut lines, mut last) = (Lines::of(from), VecDeque::new());
+        while let Ok(Some(line)) = lines.next().await {
             output::err(&line);
             last.push_back(line);
             if last.len() > LINES {

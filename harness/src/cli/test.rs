@@ -13,8 +13,8 @@ use crate::ledger::Outcome;
 use crate::output;
 use crate::report::exit;
 use crate::run::{
-    Hold, Libtest, Planned, Run, arranged, completion, execute, orderly, plan_checks, refuse, run_one,
-    selected, shown, skipped_trials, watch_signals,
+    Hold, LastWord, Libtest, Planned, Run, arranged, completion, execute, orderly, plan_checks, refuse,
+    run_one, selected, shown, skipped_trials, watch_signals,
 };
 use crate::session::{RunDir, RunState, Session};
 use libtest_mimic::{Arguments, Completion, Failed, Trial};
@@ -92,7 +92,7 @@ fn one_of_many(
     };
     let plan = Arc::new(plan);
     let cancel = CancellationToken::new();
-    runtime.spawn(watch_signals(cancel.clone(), orderly(plan.cluster.desired())));
+    runtime.spawn(watch_signals(cancel.clone(), orderly(plan.cluster.desired()), LastWord::default()));
     let mut trials: Vec<Trial> = selected(&planned)
         .iter()
         .map(|one| {

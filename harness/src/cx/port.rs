@@ -1,6 +1,7 @@
 //! A replica's secure port: what it serves there over HTTPS, to whom.
 
 use super::{CheckCx, Reader, Replica, Subject};
+use crate::bounded;
 use crate::check::{Stop, SubjectName, chain};
 use crate::cloud::Entry;
 use crate::probe::{Matcher, Observed, Reach, ReadError, Seen, holds, matcher};
@@ -188,7 +189,7 @@ impl Page<'_> {
             None => request,
         };
         let response = request.send().await?;
-        Ok(Answer::Given { status: response.status().as_u16(), body: response.text().await? })
+        Ok(Answer::Given { status: response.status().as_u16(), body: bounded::body(response).await? })
     }
 }
 

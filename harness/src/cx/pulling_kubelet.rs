@@ -4,6 +4,7 @@ use super::CheckCx;
 use super::image_credentials::ImageCredentialProvider;
 use super::made::Undo;
 use super::rights::put;
+use crate::bounded;
 use crate::check::{Stop, Verdict, chain};
 use crate::cluster::{LinkOp, Machine, Operation, Role, SetupOp, Target};
 use crate::image_credentials::{NodeSetup, OnNode, REGISTRY_PORT, Seen, Sighting, gives_tokens, version_for};
@@ -303,7 +304,8 @@ impl<'a> PullingKubelet<'a> {
     async fn sightings(&self) -> Result<Vec<Sighting>, Stop> {
         let asked = async {
             let answer = self.client.get(format!("{}/sightings", self.registry)).send().await?;
-            Ok::<_, Stop>(answer.error_for_status()?.json().await?)
+            let text = bounded::body(answer.error_for_status()?).await?;
+            Ok::<_, Stop>(serde_json::from_str(&text)?)
         };
         self.cx.session.unless_interrupted(asked).await
     }

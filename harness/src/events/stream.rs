@@ -3,10 +3,11 @@
 use super::event::{Event, Payload, RunBegan, SCHEMA};
 use super::file;
 use super::fold::Fold;
+use crate::ledger::{INTERRUPTED, Outcome};
 use crate::secrets;
 use jiff::Timestamp;
 use rustix::time::{ClockId, clock_gettime};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::Write;
@@ -46,6 +47,8 @@ struct State {
     said_once: BTreeSet<String>,
     count: u64,
     cost: Duration,
+    /// Whether only the run's end, and what is said, are still taken.
+    is_sealed: bool,
 }
 
 impl fmt::Debug for Events {
@@ -74,6 +77,7 @@ impl Events {
             said_once: BTreeSet::new(),
             count: 0,
             cost: Duration::ZERO,
+            is_sealed: false,
         };
         Events {
             inner: Arc::new(Inner { began, begun_here, state: Mutex::new(state), _folder: folder }),
@@ -166,6 +170,23 @@ impl Events {
         if is_new {
             self.say(line);
         }
+    }
+
+    /// Every check that has not ended was interrupted. Of what comes now only the run's end, and what is said, are taken: the run
+    /// is ended while it still goes on.
+    pub fn interrupt(&self) {
+        let at_ms = self.now_ms();
+        let mut state = self.lock();
+        for id in state.fold.unended() {
+            let event = Payload::CheckEnded {
+                ended: Outcome::Error { message: INTERRUPTED.to_owned() },
+                duration_ms: 0,
+                budget_used_percent: None,
+                facts: BTreeMap::new(),
+            };
+            state.take(Event { at_ms, lane: None, check: Some(id), event });
+        }
+        state.is_sealed = true;
     }
 
     /// The same stream, to which stages are not told: for what happens several times side by side.
@@ -286,6 +307,9 @@ fn processor_time(clock: ClockId) -> Duration {
 
 impl State {
     fn take(&mut self, event: Event) {
+        if self.is_sealed && !matches!(event.event, Payload::RunEnded { .. } | Payload::Said { .. }) {
+            return;
+        }
         let mut line = event.line();
         let mut event = event;
         if let Some(clean) = secrets::redacted(&line) {

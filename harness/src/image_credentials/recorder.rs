@@ -2,10 +2,10 @@
 //! and tells the registry of the execution before the kubelet has the answer.
 
 use super::seen::Seen;
-use crate::output;
+use crate::{bounded, output};
 use clap::Parser;
 use std::ffi::OsString;
-use std::io::{Read, Write};
+use std::io::Write;
 use std::process::{Command, ExitCode, Stdio};
 use std::time::{Duration, Instant};
 
@@ -13,6 +13,8 @@ use std::time::{Duration, Instant};
 pub const RECORDER: &str = "image-credential-recorder";
 /// How long the registry may take: it is on the same machine.
 const LIMIT: Duration = Duration::from_secs(5);
+/// The largest request or answer that is handed on, bytes: far more than any has, and of an endless one not the memory of a node.
+const MOST: usize = 16 << 20;
 /// Exit code where nothing could be executed, as a shell has it.
 const NOT_EXECUTED: u8 = 126;
 
@@ -37,8 +39,7 @@ pub fn recorder_main(arguments: Vec<OsString>) -> ExitCode {
             return if error.use_stderr() { ExitCode::from(2) } else { ExitCode::SUCCESS };
         }
     };
-    let mut request = Vec::new();
-    let _ = std::io::stdin().read_to_end(&mut request);
+    let request = bounded::read_whole(Some(std::io::stdin()), MOST).unwrap_or_default();
     let began = Instant::now();
     let (code, answer) = match executed(&arguments.plugin, &request) {
         Ok(ended) => ended,
@@ -62,9 +63,14 @@ fn executed(plugin: &[OsString], request: &[u8]) -> std::io::Result<(Option<i32>
     let ended = std::thread::scope(|scope| {
         // Who does not read its request need not.
         scope.spawn(move || stdin.as_mut().map(|stdin| stdin.write_all(request)));
-        child.wait_with_output()
+        let stdout = bounded::read_whole(child.stdout.take(), MOST);
+        if stdout.is_err() {
+            let _ = child.kill();
+        }
+        let status = child.wait()?;
+        Ok::<_, std::io::Error>((status.code(), stdout?))
     })?;
-    Ok((ended.status.code(), ended.stdout))
+    Ok(ended)
 }
 
 /// An execution that nobody could be told of is missed by who counts them.

@@ -2,6 +2,7 @@
 //!
 //! Knows cargo and nothing of images.
 
+use crate::bounded;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -206,7 +207,7 @@ async fn run(
     let mut command = Command::new(cargo);
     command.args(arguments).current_dir(workspace).stdin(Stdio::null()).kill_on_drop(true);
     command.env_clear().envs(clean_environment(std::env::vars_os()));
-    match timeout(limit, command.output()).await {
+    match timeout(limit, bounded::output(&mut command)).await {
         Ok(Ok(output)) => Ok(output),
         Ok(Err(source)) => {
             Err(BuildError::NoCargo { cargo: cargo.to_owned(), package: package.to_owned(), source })

@@ -3,10 +3,12 @@
 //! Knows nothing of clusters and clouds. The only place that decides which engine is meant.
 
 use super::pending::begin;
+use crate::bounded;
 use bollard::errors::Error as BollardError;
 use bollard::{ClientVersion, Docker};
 use std::future::Future;
 use std::path::{Path, PathBuf};
+use std::process::Stdio;
 use std::time::Duration;
 use tokio::net::{TcpStream, UnixStream};
 use tokio::time::timeout;
@@ -253,11 +255,9 @@ async fn chosen_host() -> String {
         return host;
     }
     let Some(context) = chosen_context() else { return DEFAULT_HOST.to_owned() };
-    let asked = tokio::process::Command::new("docker")
-        .args(["context", "inspect", "--format", "{{.Endpoints.docker.Host}}", &context])
-        .kill_on_drop(true)
-        .output();
-    match timeout(CONNECT_LIMIT, asked).await {
+    let mut asked = tokio::process::Command::new("docker");
+    asked.args(["context", "inspect", "--format", "{{.Endpoints.docker.Host}}", &context]).stdin(Stdio::null());
+    match timeout(CONNECT_LIMIT, bounded::output(&mut asked)).await {
         Ok(Ok(output)) if output.status.success() && !output.stdout.is_empty() => {
             String::from_utf8_lossy(&output.stdout).trim().to_owned()
         }

@@ -2,6 +2,7 @@
 
 use crate::check::Level;
 use crate::ledger::{Conformance, Entry, Ledger, Outcome, SkipReason};
+use crate::output::is_obeyed;
 use std::time::Duration;
 
 /// Why a run on an embedded cluster is at most partial.
@@ -122,7 +123,8 @@ pub(super) fn one_line(text: &str) -> String {
 }
 
 /// A text without what would steer a terminal: colour sequences are taken out, tabs become blanks, line ends `\n`;
-/// other control characters and the two non-characters, which XML cannot hold either, are dropped.
+/// other control characters and the two non-characters, which XML cannot hold either, are dropped; controls of bidirectional text
+/// are written out.
 pub(super) fn printable(text: &str) -> String {
     let mut plain = String::with_capacity(text.len());
     let mut rest = text.chars().peekable();
@@ -140,6 +142,7 @@ pub(super) fn printable(text: &str) -> String {
             '\n' => plain.push('\n'),
             '\u{fffe}' | '\u{ffff}' => {}
             c if c.is_control() => {}
+            c if is_obeyed(c) => plain.push_str(&format!("\\u{:04x}", u32::from(c))),
             c => plain.push(c),
         }
     }

@@ -4,6 +4,8 @@ use super::capacity::lane_count;
 use super::certify::certifies;
 use super::conclude::{conclude, open, say_left_behind};
 use super::interrupt::{INTERRUPTED, guard, orderly};
+use super::last_word::LastWord;
+use super::limits::enough_files;
 use super::planned::Planned;
 use super::stand::{Judging, judge_subject, leave_cluster, plan_for, take_down};
 use super::subject::subject;
@@ -62,6 +64,10 @@ pub fn exit_code_of(run: Run, judging: &mut dyn Judging) -> u8 {
         judging.cannot(why);
         return fail(exit::NOTHING_SELECTED, why);
     }
+    if let Err(why) = enough_files() {
+        judging.cannot(&why);
+        return fail(exit::ENVIRONMENT, &format!("error: {why}"));
+    }
     let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
         Ok(runtime) => runtime,
         Err(error) => {
@@ -69,7 +75,8 @@ pub fn exit_code_of(run: Run, judging: &mut dyn Judging) -> u8 {
             return fail(exit::ENVIRONMENT, &format!("error: no runtime: {error}"));
         }
     };
-    guard(runtime.handle(), cancel.clone(), orderly(plan.cluster.desired()));
+    let last = LastWord::default();
+    guard(runtime.handle(), cancel.clone(), orderly(plan.cluster.desired()), last.clone());
     let (plan, chosen) = runtime.block_on(settle(plan));
     if let Err(problems) = certifies(suites, &plan, &planned) {
         judging.cannot(&problems.to_string());
@@ -101,6 +108,14 @@ pub fn exit_code_of(run: Run, judging: &mut dyn Judging) -> u8 {
     events.emit(Payload::SubjectKnown(Box::new(subject(suites, &plan, &planned, &[], &reproduce))));
     events.emit(Payload::ChecksPlanned { checks: planned.iter().map(Planned::event).collect() });
 
+    last.set({
+        let (plan, events) = (plan.clone(), events.clone());
+        move || {
+            events.interrupt();
+            conclude(&plan, &events);
+        }
+    });
+
     let up = runtime.block_on(all_up(&mut environments, &events, &cancel));
     match &up {
         Err(error) if error.is_usage() => {
@@ -129,6 +144,12 @@ pub fn exit_code_of(run: Run, judging: &mut dyn Judging) -> u8 {
         }
     }
     drop(up);
+    if last.take().is_none() {
+        // The reports are written already, and the process is about to end.
+        loop {
+            std::thread::park();
+        }
+    }
     let (ledger, code) = conclude(&plan, &events);
     watched.iter().for_each(Watched::run_ended);
     take_down(environments, &plan, &ledger, &events, runtime.handle());

@@ -2,17 +2,18 @@
 
 use crate::events::Events;
 use crate::ledger::Ledger;
+use crate::output;
 use crate::report::{annotations, step_summary};
 use std::fs::OpenOptions;
 use std::io::Write as _;
 
-/// Says the annotations, and adds the summary to the file that GitHub names; elsewhere nothing. Source: "Default
+/// Writes the annotations, and adds the summary to the file that GitHub names; elsewhere nothing. Source: "Default
 /// environment variables" and "Workflow commands" of GitHub Actions.
 pub fn tell_github(ledger: &Ledger, events: &Events) {
     if std::env::var_os("GITHUB_ACTIONS").is_none_or(|value| value != "true") {
         return;
     }
-    annotations(ledger).lines().for_each(|line| events.say(line));
+    output::workflow_commands(&annotations(ledger));
     let Some(file) = std::env::var_os("GITHUB_STEP_SUMMARY").filter(|name| !name.is_empty()) else { return };
     let opened = OpenOptions::new().create(true).append(true).open(&file);
     if let Err(why) = opened.and_then(|mut opened| opened.write_all(step_summary(ledger).as_bytes())) {

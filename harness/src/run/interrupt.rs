@@ -1,5 +1,6 @@
 //! Signals that end a run, and the reaper that takes away what the run then cannot.
 
+use super::last_word::LastWord;
 use crate::config::DesiredCluster;
 use crate::probe::pause;
 use crate::progress::Terminal;
@@ -16,6 +17,8 @@ pub const INTERRUPTED: u8 = 130;
 pub const ORDERLY: Duration = Duration::from_secs(4);
 /// The same on a cluster of somebody else, which no reaper tidies up. Kubelets give a Pod 30 s.
 const ORDERLY_AT_OTHERS: Duration = Duration::from_secs(24);
+/// How long the last word of such a run may take: its reports are written in less than a second.
+const LAST_WORD: Duration = Duration::from_secs(3);
 
 /// The signals by which somebody ends a program: SIGINT, SIGTERM, SIGQUIT, and SIGHUP unless the program was told to outlive
 /// its terminal (`nohup`).
@@ -58,10 +61,11 @@ pub fn orderly(desired: &DesiredCluster) -> Duration {
     }
 }
 
-/// Starts the reaper of this process, and has signals cancel the run, which is down within `orderly` or is ended.
-pub fn guard(runtime: &Handle, cancel: CancellationToken, orderly: Duration) {
+/// Starts the reaper of this process, and has signals cancel the run, which is down within `orderly` or is ended; `last` is what
+/// is done before that.
+pub fn guard(runtime: &Handle, cancel: CancellationToken, orderly: Duration, last: LastWord) {
     start_reaper();
-    runtime.spawn(watch_signals(cancel, orderly));
+    runtime.spawn(watch_signals(cancel, orderly, last));
 }
 
 /// Starts the reaper of this process: nothing of what it makes outlives it. Without one `clean` is left.
@@ -80,7 +84,7 @@ pub fn start_reaper() {
     clippy::disallowed_methods,
     reason = "the second signal asks for exactly that, and what hangs has no other end"
 )]
-pub async fn watch_signals(cancel: CancellationToken, orderly: Duration) {
+pub async fn watch_signals(cancel: CancellationToken, orderly: Duration, last: LastWord) {
     let events = Terminal::alone();
     let mut signals = Signals::heard();
     signals.next().await;
@@ -90,6 +94,10 @@ pub async fn watch_signals(cancel: CancellationToken, orderly: Duration) {
         () = signals.next() => "interrupted again".to_owned(),
         () = pause(orderly) => format!("not down within {} s", orderly.as_secs()),
     };
+    if let Some(word) = last.take() {
+        // Should it hang, the process ends all the same.
+        let _ = tokio::time::timeout(LAST_WORD, tokio::task::spawn_blocking(word)).await;
+    }
     let stays: Vec<String> = reaper::holds().iter().map(|folder| folder.display().to_string()).collect();
     events.say(match stays.as_slice() {
         [] => format!("{why}: whatever stays 'ccm-conformance clean' removes"),

@@ -19,7 +19,7 @@ mod verbs;
 mod version;
 mod write;
 
-pub use api::Partition;
+pub use api::{Limits, Partition};
 pub use auth::attributes::Attributes;
 pub use auth::authority::{AuthorityError, Credential};
 pub use auth::user::User;

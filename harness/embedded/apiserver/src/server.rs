@@ -16,7 +16,7 @@ use tokio::task::JoinHandle;
 use tokio_rustls::rustls::crypto::{CryptoProvider, ring};
 use tower::Service;
 
-use crate::api::{Api, Partition};
+use crate::api::{Api, Limits, Partition};
 use crate::audit::Audit;
 use crate::auth::authority::{Authority, AuthorityError, Credential};
 use crate::auth::jwt::{Signer, SigningError};
@@ -39,6 +39,8 @@ pub struct Config {
     pub service_networks: Vec<String>,
     /// How much of the past watches can go back to.
     pub keep: Keep,
+    /// How much of the server each user may use at a time.
+    pub limits: Limits,
 }
 
 impl Default for Config {
@@ -49,6 +51,7 @@ impl Default for Config {
             version: Version::default(),
             service_networks: vec!["10.96.0.0/16".into()],
             keep: Keep::default(),
+            limits: Limits::default(),
         }
     }
 }
@@ -117,7 +120,7 @@ impl Server {
         let tls = listener::tls(&authority, &provider).map_err(StartError::Tls)?;
         let (close, closing) = watch::channel(false);
         let api = Arc::new(Api::new(
-            config.keep,
+            (config.keep, config.limits),
             allocator,
             authority,
             Signer::new()?,

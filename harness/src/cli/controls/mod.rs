@@ -20,7 +20,7 @@ use crate::config::{
 use crate::cx::Suite;
 use crate::ledger::Share;
 use crate::report::exit;
-use crate::run::{INTERRUPTED, ORDERLY, Planned, guard, open, plan_checks, refuse};
+use crate::run::{INTERRUPTED, LastWord, ORDERLY, Planned, guard, open, plan_checks, refuse};
 use crate::session::settle;
 use crate::session::up::Prepared;
 use benches::Benches;
@@ -84,7 +84,7 @@ pub(super) fn controls(suites: &'static [Suite], options: &ControlOptions) -> Ex
         }
     };
     let cancel = CancellationToken::new();
-    guard(runtime.handle(), cancel.clone(), ORDERLY);
+    guard(runtime.handle(), cancel.clone(), ORDERLY, LastWord::default());
     let (with_mutants, chosen) = runtime.block_on(settle(with_mutants));
     let with_nothing = with_nothing.on(with_mutants.cluster.clone());
     chosen.iter().for_each(|chosen| events.say(chosen));

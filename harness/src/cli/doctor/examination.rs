@@ -1,5 +1,6 @@
 //! What was found out about this machine.
 
+use crate::bounded;
 use crate::cluster::{Need, Remedy, Requirement, State, requirements};
 use crate::config::BackendKind;
 
@@ -69,7 +70,8 @@ impl Examination {
 }
 
 fn tool(name: &'static str, asked: &[&str], needed_for: &'static str, way_out: &str) -> Requirement {
-    let ran = std::process::Command::new(name).args(asked).stdin(std::process::Stdio::null()).output();
+    let mut command = std::process::Command::new(name);
+    let ran = bounded::output_of(command.args(asked).stdin(std::process::Stdio::null()));
     let (state, found) = match ran {
         Ok(ran) => {
             let said =

@@ -7,6 +7,7 @@ mod write;
 
 use super::arguments::{InitCommand, InitOptions};
 use super::given::planned;
+use crate::bounded;
 use crate::ccm::WorkloadHint;
 use crate::check::chain;
 use crate::config::{Profile, RunFile, Source, profile_schema, yaml};
@@ -180,7 +181,7 @@ fn text_of(path: &Path) -> Result<String, String> {
 /// What a program that renders manifests prints.
 fn rendered(mut command: Command, way_out: &str) -> Result<String, String> {
     let program = command.get_program().to_string_lossy().into_owned();
-    let ran = command.stdin(Stdio::null()).output();
+    let ran = bounded::output_of(command.stdin(Stdio::null()));
     let output = ran.map_err(|error| format!("cannot run '{program}': {error}; {way_out}"))?;
     if !output.status.success() {
         let why = String::from_utf8_lossy(&output.stderr);

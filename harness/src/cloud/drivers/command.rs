@@ -4,8 +4,9 @@
 
 use super::at_url::address;
 use super::protocol::{self, Access};
-use super::ready::ready_line;
+use super::ready::{listens_at, ready_line};
 use super::spec::{CloudSpec, Host, Kind, Place, RunningCloud, StartError, Told};
+use crate::bounded::Lines;
 use crate::cloud::fresh_token;
 use crate::config::{CloudSource, DRIVER_LISTEN, DRIVER_TOKEN_FILE};
 use crate::files;
@@ -24,7 +25,7 @@ use std::path::{Path, PathBuf};
 use std::process::{ExitStatus, Stdio};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
-use tokio::io::{AsyncBufReadExt, AsyncRead, BufReader};
+use tokio::io::AsyncRead;
 use tokio::process::{Child, Command};
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
@@ -153,7 +154,8 @@ async fn start(spec: CloudSpec<'_>) -> Result<RunningCloud, StartError> {
     let token_file = std::path::absolute(spec.folder.join("driver-token")).unwrap_or_default();
     write_token(&token_file, &token)
         .map_err(|cause| StartError::TokenFile { file: token_file.clone(), cause: cause.to_string() })?;
-    let listen = format!("{}:0", reachable(&spec.place).await?);
+    let reachable = reachable(&spec.place).await?;
+    let listen = format!("{reachable}:0");
     let filled: Vec<String> = line
         .iter()
         .map(|part| {
@@ -163,8 +165,13 @@ async fn start(spec: CloudSpec<'_>) -> Result<RunningCloud, StartError> {
     let (filled, folder) = on_this_machine(filled, folder, spec.folder)
         .map_err(|cause| StartError::Program { line: line.join(" "), folder: folder.clone(), cause })?;
     let (shown, told) = (line.join(" "), spec.told.clone());
-    let mut program = Program { shown, told, group: None, end: None, watcher: None, token_file };
-    let (url, tail) = bring_up(&mut program, &filled, &folder, spec.told).await?;
+    let mut program =
+        Program { shown: shown.clone(), told, group: None, end: None, watcher: None, token_file };
+    let (at, tail) = bring_up(&mut program, &filled, &folder, spec.told).await?;
+    let Some(at) = listens_at(&at, reachable) else {
+        return Err(StartError::ForeignAddress { line: shown, at, told: reachable });
+    };
+    let url = format!("http://{at}");
     let access = Access::of(&format!("'{}'", line.join(" ")), url.clone(), token)
         .await
         .map_err(|error| StartError::DriverSays { error: Box::new(error), lines: tail.text() })?;
@@ -228,7 +235,7 @@ fn write_token(file: &Path, token: &str) -> std::io::Result<()> {
     made.write_all(token.as_bytes())
 }
 
-/// Starts it and waits for the line that says where it listens; yields its URL, and what it writes.
+/// Starts it and waits for the line that says where it listens; yields what it says, and what it writes.
 async fn bring_up(
     program: &mut Program,
     line: &[String],
@@ -248,7 +255,7 @@ async fn bring_up(
         .map_err(|cause| StartError::Program { line: shown.clone(), folder: folder.to_owned(), cause })?;
     program.group = child.id().and_then(|id| Pid::from_raw(i32::try_from(id).ok()?));
     let tail = Tail::default();
-    let (sender, mut lines) = mpsc::unbounded_channel();
+    let (sender, mut lines) = mpsc::channel(LINES_SHOWN);
     let out = child.stdout.take().map(|pipe| follow(pipe, tail.clone(), Some(sender)));
     let err = child.stderr.take().map(|pipe| follow(pipe, tail.clone(), None));
     let ready = async {
@@ -276,7 +283,7 @@ async fn bring_up(
     let (end, ending) = oneshot::channel();
     program.end = Some(end);
     program.watcher = Some(tokio::spawn(watch(child, ending, shown, tail.clone(), told.clone())));
-    Ok((format!("http://{address}"), tail))
+    Ok((address, tail))
 }
 
 /// Waits for its end; one that nobody has asked for is told.
@@ -300,15 +307,15 @@ fn ended(status: Option<ExitStatus>) -> String {
 fn follow(
     pipe: impl AsyncRead + Unpin + Send + 'static,
     tail: Tail,
-    on: Option<mpsc::UnboundedSender<String>>,
+    on: Option<mpsc::Sender<String>>,
 ) -> JoinHandle<()> {
     tokio::spawn(async move {
-        let mut lines = BufReader::new(pipe).lines();
-        while let Ok(Some(line)) = lines.next_line().await {
+        let mut lines = Lines::of(pipe);
+        while let Ok(Some(line)) = lines.next().await {
             tail.push(&line);
             if let Some(on) = &on {
                 // Nobody listens any more once it is ready.
-                let _ = on.send(line);
+                let _ = on.send(line).await;
             }
         }
     })

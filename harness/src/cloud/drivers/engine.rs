@@ -1,6 +1,7 @@
 //! Containers in which clouds and drivers run: made, watched until they answer, and removed.
 
 use super::spec::{Host, StartError};
+use crate::bounded::{Beginning, Lines};
 use crate::images::{Engine, EngineError};
 use bollard::models::{
     ContainerCreateBody, ContainerInspectResponse, HostConfigLogConfig, PortBinding, PortMap,
@@ -10,10 +11,11 @@ use bollard::query_parameters::{
     UploadToContainerOptionsBuilder,
 };
 use futures::future::BoxFuture;
-use futures::{FutureExt, StreamExt};
+use futures::{FutureExt, StreamExt, TryStreamExt};
 use std::collections::HashMap;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
+use tokio_util::io::StreamReader;
 
 /// Port of the driver API in a container of a network.
 pub(super) const DRIVER_PORT: u16 = 8081;
@@ -25,6 +27,9 @@ pub(super) const LIMIT: Duration = Duration::from_secs(60);
 const READY_LIMIT: Duration = Duration::from_secs(30);
 /// Lines of its log that an error shows.
 const LINES_SHOWN: &str = "20";
+
+/// More of these lines is not read, bytes.
+const LOG_SHOWN: usize = 256 << 10;
 
 /// A container that a run has made.
 #[derive(Clone, Debug)]
@@ -69,16 +74,13 @@ impl Container {
         let starting = self.engine.docker().start_container(&self.id, None);
         self.engine.call("start", &self.name, LIMIT, starting).await?;
         let options = LogsOptionsBuilder::new().follow(true).stdout(true).stderr(true).build();
-        let mut log = self.engine.docker().logs(&self.id, Some(options));
+        let log = self.engine.docker().logs(&self.id, Some(options));
+        let log = log.map_ok(bollard::container::LogOutput::into_bytes).map_err(std::io::Error::other);
+        let mut lines = Lines::of(StreamReader::new(log));
         let ready = async {
-            let mut line = String::new();
-            while let Some(Ok(piece)) = log.next().await {
-                line.push_str(&String::from_utf8_lossy(&piece.into_bytes()));
-                while let Some((whole, rest)) = line.split_once('\n') {
-                    if let Some(found) = is_ready(whole) {
-                        return Some(found);
-                    }
-                    line = rest.to_owned();
+            while let Ok(Some(line)) = lines.next().await {
+                if let Some(found) = is_ready(&line) {
+                    return Some(found);
                 }
             }
             None
@@ -104,11 +106,13 @@ impl Container {
         let options = LogsOptionsBuilder::new().stdout(true).stderr(true).tail(LINES_SHOWN).build();
         let mut log = self.engine.docker().logs(&self.id, Some(options));
         let reading = async {
-            let mut text = String::new();
+            let mut kept = Beginning::of(LOG_SHOWN);
             while let Some(piece) = log.next().await {
-                text.push_str(&String::from_utf8_lossy(&piece?.into_bytes()));
+                if !kept.push(&piece?.into_bytes()) {
+                    break;
+                }
             }
-            Ok(text)
+            Ok(kept.into_text())
         };
         self.engine.call("read the log of", &self.name, LIMIT, reading).await
     }

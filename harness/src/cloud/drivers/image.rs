@@ -6,7 +6,7 @@
 use super::at_url::address;
 use super::engine::{Container, DRIVER_PORT, LIMIT, TOKEN_FILE, bounded_log, exposed, published};
 use super::protocol::{self, Access};
-use super::ready::ready_line;
+use super::ready::{listens_at, ready_line};
 use super::spec::{CloudSpec, Host, Kind, Place, RunningCloud, StartError, Told};
 use crate::cloud::{CloudRecord, fresh_token};
 use crate::config::{CloudSource, DRIVER_LISTEN, DRIVER_TOKEN_FILE};
@@ -142,7 +142,10 @@ async fn bring_up(container: &Container, image: &str, site: Site<'_>) -> Result<
     let Some(at) = said else { return Err(StartError::NoAddress { line: shown, lines }) };
     let says = |error| StartError::DriverSays { error: Box::new(error), lines: lines.clone() };
     let (own, driver) = match site {
-        Site::ThisMachine(_) => (None, at),
+        Site::ThisMachine(told) => match listens_at(&at, told) {
+            Some(at) => (None, at.to_string()),
+            None => return Err(StartError::ForeignAddress { line: shown, at, told }),
+        },
         Site::Network(_) if !at.ends_with(&format!(":{DRIVER_PORT}")) => {
             return Err(StartError::OtherPort { line: shown, at, told: site.listen().to_string() });
         }

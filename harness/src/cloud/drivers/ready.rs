@@ -1,9 +1,51 @@
 //! The line by which a driver that was started says that it answers.
 
 use serde_json::Value;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 /// Where it listens, when a line says that it answers; `Some(None)` when it says so and not where.
 pub(super) fn ready_line(line: &str) -> Option<Option<String>> {
     let said: Value = serde_json::from_str(line.trim()).ok()?;
     (said["ready"] == true).then(|| said["driver"].as_str().map(str::to_owned))
+}
+
+/// The address that a driver on this machine says it listens at: an IP address and a port, of loopback or the address that it was
+/// told to listen at. Nothing else is asked, as whoever is asked gets the driver's token.
+pub(super) fn listens_at(said: &str, told: Ipv4Addr) -> Option<SocketAddr> {
+    let address: SocketAddr = said.parse().ok()?;
+    let ip = address.ip().to_canonical();
+    (address.port() != 0 && (ip.is_loopback() || ip == IpAddr::V4(told))).then_some(address)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_an_address_of_loopback_or_the_one_it_was_told_is_asked() {
+        let told = Ipv4Addr::new(172, 18, 0, 1);
+        for fine in ["127.0.0.1:1", "172.18.0.1:65535", "[::1]:80", "127.9.0.1:5"] {
+            assert_eq!(listens_at(fine, told).map(|at| at.to_string()).as_deref(), Some(fine));
+        }
+        for foreign in [
+            "user:pw@host:1/x?y#",
+            "user:pw@127.0.0.1:1",
+            "127.0.0.1:1/x",
+            "127.0.0.1:1#",
+            " 127.0.0.1:1",
+            "127.0.0.1",
+            "127.0.0.1:0",
+            "localhost:1",
+            "example.org:80",
+            "8.8.8.8:80",
+            "0.0.0.0:80",
+            "172.18.0.2:80",
+            "[fd00::1]:80",
+            "[::ffff:8.8.8.8]:80",
+            "http://127.0.0.1:1",
+            "",
+        ] {
+            assert_eq!(listens_at(foreign, told), None, "{foreign}");
+        }
+    }
 }

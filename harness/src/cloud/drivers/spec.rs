@@ -196,6 +196,19 @@ pub enum StartError {
         /// What it wrote last.
         lines: String,
     },
+    /// A driver says that it listens where none of this run's can.
+    #[error(
+        "the cloud's driver '{line}' says that it listens at '{at}'; that has to be an IP address and a port of this machine's \
+         loopback or of {told}, which is what ${{DRIVER_LISTEN}} stands for: nobody else is given its token"
+    )]
+    ForeignAddress {
+        /// Program and arguments, or image.
+        line: String,
+        /// Where it says that it listens.
+        at: String,
+        /// The address that it was told to listen at.
+        told: Ipv4Addr,
+    },
     /// A driver in a container listens where nobody reaches it.
     #[error(
         "the cloud's driver '{line}' says that it listens at {at}; on the cluster's network it has to listen at {told}, which is \

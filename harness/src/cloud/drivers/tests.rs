@@ -53,6 +53,12 @@ async fn a_command_that_is_no_driver_is_told_with_what_it_wrote() {
     );
     let why = refused(&["sh", "-c", r#"echo '{"ready": true, "port": 1}'; sleep 60"#]).await;
     assert!(why.contains("names no address under 'driver'"), "{why}");
+    // An address of somebody else is never asked: it would be given the token.
+    for at in ["user:pw@127.0.0.1:1/x?y#", "example.org:80", "8.8.8.8:80"] {
+        let line = format!(r#"echo '{{"ready": true, "driver": "{at}"}}'; sleep 60"#);
+        let why = refused(&["sh", "-c", &line]).await;
+        assert!(why.contains(&format!("says that it listens at '{at}'")), "{why}");
+    }
     // It says that it is ready, and nobody listens.
     let why = refused(&["sh", "-c", r#"echo '{"ready": true, "driver": "127.0.0.1:1"}'; sleep 60"#]).await;
     assert!(why.contains("asking what it can do: no answer") && why.contains("its last lines"), "{why}");
@@ -62,6 +68,25 @@ async fn a_command_that_is_no_driver_is_told_with_what_it_wrote() {
 async fn a_command_that_never_says_that_it_is_ready_is_not_waited_for_for_ever() {
     let why = refused(&["sh", "-c", "echo starting; sleep 300"]).await;
     assert!(why.contains(r#"did not print {"ready": true, "driver": "ADDRESS:PORT"} within 30s"#), "{why}");
+}
+
+#[tokio::test]
+async fn a_command_that_writes_without_a_line_end_is_told_and_takes_no_memory() {
+    for to in ["", ">&2"] {
+        let why =
+            refused(&["sh", "-c", &format!("(echo begin; head -c 300000000 /dev/zero | tr '\\0' x) {to}")])
+                .await;
+        assert!(
+            why.contains("ended with exit status: 0") && why.contains("begin\nxxxxxx"),
+            "{}",
+            &why[..200]
+        );
+        assert!(why.len() < 8_000, "{} bytes", why.len());
+    }
+    let status = std::fs::read_to_string("/proc/self/status").expect("the process's status");
+    let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).expect("its memory");
+    let peak = peak.trim().trim_end_matches(" kB").parse::<u64>().expect("a number");
+    assert!(peak < 300_000, "the process took {peak} KiB, as much as was written");
 }
 
 /// Somebody who answers every call with this status and body, or never.

@@ -4,6 +4,7 @@
 use super::condense::condense;
 use super::family::Family;
 use super::ports;
+use crate::bounded::Lines;
 use crate::cluster::error::ClusterError;
 use crate::images::Engine;
 use std::collections::VecDeque;
@@ -11,7 +12,7 @@ use std::path::Path;
 use std::process::Stdio;
 use std::sync::Mutex;
 use std::time::Duration;
-use tokio::io::{AsyncBufReadExt, AsyncRead, BufReader};
+use tokio::io::AsyncRead;
 use tokio::process::Command;
 use tokio::time::timeout;
 
@@ -131,8 +132,8 @@ impl Said {
     /// Reads lines until the end and tells each.
     async fn listen(&self, from: Option<impl AsyncRead + Unpin>, tell: &(dyn Fn(&str) + Sync)) {
         let Some(from) = from else { return };
-        let mut lines = BufReader::new(from).lines();
-        while let Ok(Some(line)) = lines.next_line().await {
+        let mut lines = Lines::of(from);
+        while let Ok(Some(line)) = lines.next().await {
             tracing::debug!(%line, "kind");
             tell(&line);
             let mut kept = self.lines.lock().expect("no holder of this lock panics");

@@ -1,15 +1,19 @@
 //! Commands in a machine: a process in its container, bounded inside as well as outside.
 
+use crate::bounded::Beginning;
 use crate::cluster::error::ClusterError;
 use crate::cluster::record::Machine;
 use crate::images::{Engine, EngineError, last_lines};
 use bollard::container::LogOutput;
+use bollard::errors::Error as BollardError;
 use bollard::exec::{CreateExecOptions, StartExecResults};
 use futures::StreamExt;
 use std::path::Path;
 use std::time::Duration;
 use tokio::io::{AsyncWrite, AsyncWriteExt};
 
+/// What a command may write to each of its outputs, bytes; an audit log is the largest.
+const MOST: usize = 256 << 20;
 /// What a command has beyond its own limit until we stop listening: `timeout` in the machine ends it first.
 const GRACE: Duration = Duration::from_secs(10);
 /// Status with which `timeout` reports that it had to end the command.
@@ -114,22 +118,21 @@ async fn run(
     let StartExecResults::Attached { mut output, input } = started else {
         unreachable!("only a detached start is answered like that, and none is asked for");
     };
-    let (mut stdout, mut stderr) = (Vec::new(), Vec::new());
+    let (mut stdout, mut stderr) = (Beginning::of(MOST), Beginning::of(MOST));
+    let too_much = || BollardError::from(std::io::Error::other(format!("it wrote more than {} MiB", MOST >> 20)));
     let reading = async {
         while let Some(piece) = output.next().await {
-            match piece {
-                Ok(LogOutput::StdErr { message }) => stderr.extend_from_slice(&message),
-                Ok(
-                    LogOutput::StdOut { message }
-                    | LogOutput::Console { message }
-                    | LogOutput::StdIn { message },
-                ) => {
-                    stdout.extend_from_slice(&message);
-                }
-                Err(error) => return Err(error),
+            let kept = match piece? {
+                LogOutput::StdErr { message } => stderr.push(&message),
+                LogOutput::StdOut { message }
+                | LogOutput::Console { message }
+                | LogOutput::StdIn { message } => stdout.push(&message),
+            };
+            if !kept {
+                return Err(too_much());
             }
         }
-        Ok(())
+        Ok::<_, BollardError>(())
     };
     let (read, fed) = tokio::join!(reading, feed(input, stdin));
     engine.call("run", subject, limit, async { read }).await?;
@@ -138,8 +141,7 @@ async fn run(
     if let (Err(error), Some(0) | None) = (fed, status) {
         return Err(error);
     }
-    let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
-    Ok(ExecOutput { status: status.unwrap_or(-1), stdout: text(stdout), stderr: text(stderr) })
+    Ok(ExecOutput { status: status.unwrap_or(-1), stdout: stdout.into_text(), stderr: stderr.into_text() })
 }
 
 async fn feed(mut input: impl AsyncWrite + Unpin, stdin: Stdin<'_>) -> Result<(), ClusterError> {

@@ -2,6 +2,7 @@
 
 use super::condense::condense;
 use super::exec::{Stdin, exec};
+use crate::bounded::Beginning;
 use crate::cluster::record::Machine;
 use crate::images::Engine;
 use bollard::query_parameters::LogsOptionsBuilder;
@@ -14,6 +15,8 @@ use std::time::Duration;
 const LIMIT: Duration = Duration::from_secs(30);
 /// Lines of the kubelet's log that an error shows.
 const LINES_SHOWN: usize = 8;
+/// What is read of a machine's console, bytes.
+const CONSOLE: usize = 16 << 20;
 
 /// What is read in a machine, by the file it goes to.
 const SOURCES: &[(&str, &str)] = &[
@@ -61,22 +64,25 @@ pub(super) async fn kubelet_tail(engine: &Engine, machine: &Machine) -> Option<S
 async fn console(engine: &Engine, machine: &Machine) -> String {
     let options = LogsOptionsBuilder::new().stdout(true).stderr(true).tail("2000").build();
     let mut log = engine.docker().logs(&machine.container_id, Some(options));
-    let mut text = String::new();
+    let mut kept = Beginning::of(CONSOLE);
     let reading = async {
         while let Some(piece) = log.next().await {
-            match piece {
-                Ok(piece) => text.push_str(&String::from_utf8_lossy(&piece.into_bytes())),
+            let goes_on = match piece {
+                Ok(piece) => kept.push(&piece.into_bytes()),
                 Err(error) => {
-                    text.push_str(&format!("could not be read: {error}\n"));
-                    break;
+                    kept.push(format!("could not be read: {error}\n").as_bytes());
+                    false
                 }
+            };
+            if !goes_on {
+                break;
             }
         }
     };
     if tokio::time::timeout(LIMIT, reading).await.is_err() {
-        text.push_str("was not read in time\n");
+        kept.push(b"was not read in time\n");
     }
-    text
+    kept.into_text()
 }
 
 async fn write(path: &Path, text: &str) {

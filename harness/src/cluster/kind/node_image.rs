@@ -31,6 +31,8 @@ pub(super) const WITHOUT_A_REGISTRY: &str = "let Docker reach a registry, put an
 const LEAST: Version = Version::release(1, 20, 0);
 /// How long a question to the engine may take.
 const LIMIT: Duration = Duration::from_secs(60);
+/// What is read of the file with the version, bytes, in its archive.
+const MOST: usize = 64 << 10;
 
 /// A node image to use.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -258,8 +260,10 @@ async fn look_into(engine: &Engine, reference: &str) -> Result<Option<Version>, 
     let path = DownloadFromContainerOptionsBuilder::new().path("/kind/version").build();
     let read = docker.download_from_container(&container, Some(path)).try_fold(
         Vec::new(),
-        |mut all, piece| async move {
-            all.extend_from_slice(&piece);
+        |mut all: Vec<u8>, piece| async move {
+            // The file is a line; what an image has in its place is no business of this process's memory.
+            let fits = piece.len().min(MOST - all.len());
+            all.extend_from_slice(&piece[..fits]);
             Ok(all)
         },
     );

@@ -1,5 +1,6 @@
 //! Whether this machine can run a cluster at all, asked before anything is made.
 
+use crate::bounded;
 use crate::check::chain;
 use crate::cluster::host::free_bytes;
 use crate::cluster::version::Version;
@@ -154,8 +155,8 @@ async fn say(
     arguments: &[&str],
     way_out: &'static str,
 ) -> Result<String, PreflightError> {
-    let asked =
-        Command::new(program).args(arguments).kill_on_drop(true).stdin(std::process::Stdio::null()).output();
+    let mut command = Command::new(program);
+    let asked = bounded::output(command.args(arguments).stdin(std::process::Stdio::null()));
     let failed = |source| PreflightError::NoProgram { program, way_out, source };
     match timeout(LIMIT, asked).await {
         Ok(Ok(output)) => Ok(String::from_utf8_lossy(&output.stdout).into_owned()),

@@ -10,6 +10,7 @@ use tokio::sync::watch;
 use super::collections::collection_of;
 use super::definitions::Definitions;
 use super::interruption::Interruption;
+use super::limits::{Limits, Usage};
 use super::reach::Reach;
 use crate::audit::Audit;
 use crate::auth::attributes::{Attributes, Decision};
@@ -46,6 +47,8 @@ pub(crate) struct Api {
     pub interruption: Interruption,
     /// Who is within reach.
     pub reach: Reach,
+    /// What each user has in use.
+    pub usage: Arc<Usage>,
     /// Where the logs of containers come from, once somebody runs any.
     pub logs: OnceLock<Arc<dyn Logs>>,
     /// Who is told of credentials, once somebody wants to be.
@@ -60,7 +63,7 @@ impl Api {
     /// The state of a server without any object.
     #[must_use]
     pub(crate) fn new(
-        keep: Keep,
+        (keep, limits): (Keep, Limits),
         allocator: Allocator,
         authority: Arc<Authority>,
         signer: Signer,
@@ -80,6 +83,7 @@ impl Api {
             closing,
             interruption: Interruption::default(),
             reach: Reach::default(),
+            usage: Usage::new(limits),
             logs: OnceLock::new(),
             issued: OnceLock::new(),
             definitions: Definitions::default(),

@@ -14,7 +14,7 @@ use crate::auth::user::{ANONYMOUS, AUTHENTICATED, SERVICE_ACCOUNT, UNAUTHENTICAT
 pub(super) fn user(api: &Api, peer: &Peer, headers: &HeaderMap) -> Option<User> {
     let certificates = match peer {
         Peer::InProcess(user) => return Some((**user).clone()),
-        Peer::Network(certificates) => certificates,
+        Peer::Network(connection) => &connection.certificates,
     };
     if !certificates.is_empty() {
         return api.authority.user(certificates);

@@ -14,6 +14,7 @@ use serde_saphyr::options::DuplicateKeyPolicy;
 
 use super::accept::Encoding;
 use super::query::{Query, go_duration};
+use crate::api::Share;
 
 /// The largest body that is taken, in bytes.
 pub(crate) const LIMIT: usize = 3 << 20;
@@ -29,8 +30,14 @@ const PATIENCE: Duration = Duration::from_secs(60);
 ///
 /// # Errors
 ///
-/// 413 where it is too large, 400 where the client breaks off or asks for a time that is none, 504 where it dawdles.
-pub(super) async fn read<B>(body: B, method: &Method, query: &Query) -> Result<Bytes, Status>
+/// 413 where it is too large, 400 where the client breaks off or asks for a time that is none, 504 where it dawdles, 429 where
+/// the user has too much under way already.
+pub(super) async fn read<B>(
+    body: B,
+    method: &Method,
+    query: &Query,
+    mut share: Option<&mut Share>,
+) -> Result<Bytes, Status>
 where
     B: http_body::Body + Send,
     B::Data: Send,
@@ -61,6 +68,11 @@ where
                     // Whoever is still sending would see the connection break instead of the answer.
                     drain(body, data.remaining()).await;
                     return Err(status::too_large(LIMIT));
+                }
+                let length = bytes.len() + data.remaining();
+                if share.as_mut().is_some_and(|share| share.hold(length).is_err()) {
+                    drain(body, data.remaining()).await;
+                    return Err(status::too_many_requests("too many requests, please try again later", 1));
                 }
                 while data.has_remaining() {
                     let chunk = data.chunk().len();

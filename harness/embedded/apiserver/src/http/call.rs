@@ -16,7 +16,7 @@ use super::body;
 use super::query::Query;
 use super::reply;
 use super::target::Target;
-use crate::api::{Api, Clock};
+use crate::api::{Api, Clock, Share};
 use crate::auth::attributes::Attributes;
 use crate::auth::user::User;
 
@@ -24,7 +24,7 @@ use crate::auth::user::User;
 const MANAGER: usize = 128;
 
 /// A request.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(crate) struct Call {
     /// The server's state.
     pub api: Arc<Api>,
@@ -44,6 +44,8 @@ pub(crate) struct Call {
     pub body: Bytes,
     /// When it came.
     pub clock: Clock,
+    /// To whom the memory of an answer that goes on is counted; `None` where there is no limit.
+    pub share: Option<Share>,
 }
 
 /// A header's text, empty where it is absent or no text.

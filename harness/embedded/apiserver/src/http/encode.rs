@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use bytes::{Bytes, BytesMut};
+use bytes::{Buf as _, Bytes};
 use embedded_semantics::kinds::Kind;
 use embedded_semantics::status::{self, Status};
 use embedded_semantics::table::{self as tables, Include};
@@ -47,13 +47,17 @@ pub(crate) fn bare(kind: &'static Kind, record: &Record) -> Bytes {
 /// A stored object as JSON.
 #[must_use]
 pub(crate) fn json(kind: &'static Kind, record: &Record) -> Bytes {
-    let bare = bare(kind, record);
+    json_parts(kind, record).concat().into()
+}
+
+/// A stored object as JSON in two parts: its type, and the rest, which is not copied where it is stored like that.
+#[must_use]
+pub(crate) fn json_parts(kind: &'static Kind, record: &Record) -> [Bytes; 2] {
     let head = format!(r#"{{"kind":"{}","apiVersion":"{}","#, kind.kind, kind.api_version());
-    let mut bytes = BytesMut::with_capacity(head.len() + bare.len());
-    bytes.extend_from_slice(head.as_bytes());
     // Behind the brace that opens it: a stored object always has metadata, so a comma is right.
-    bytes.extend_from_slice(bare.get(1..).unwrap_or_default());
-    bytes.freeze()
+    let mut rest = bare(kind, record);
+    rest.advance(1.min(rest.len()));
+    [head.into(), rest]
 }
 
 /// A stored object in an encoding.

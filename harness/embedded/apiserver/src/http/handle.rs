@@ -9,12 +9,13 @@ use http::{HeaderValue, Request, Response, header};
 
 use super::accept::{self, Form};
 use super::call::{self, Call};
+use super::held::{held, too_many};
 use super::peer::Peer;
 use super::query::Query;
-use super::reply::{self, Body};
+use super::reply::{self, Body, Reply};
 use super::target::Target;
 use super::{authenticate, body};
-use crate::api::{Api, Clock};
+use crate::api::{Api, Clock, Share, Use};
 use crate::audit::Entry;
 use crate::auth::attributes::Attributes;
 use crate::auth::user::User;
@@ -54,6 +55,12 @@ where
         audit(&User::default(), None, 401, false);
         return finish(reply::refusal(&status::unauthorized(), plain));
     };
+    if !peer.belongs_to(&api.usage, &user) {
+        audit(&user, None, 429, false);
+        let mut response = finish(too_many());
+        response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
+        return response;
+    }
     // Who is cut off is not heard before the network is whole again.
     api.reach.admits(&user).await;
     let (user, real) = match authenticate::impersonated(&api, &user, &parts.headers) {
@@ -64,13 +71,18 @@ where
             return finish(reply::refusal(&status, plain));
         }
     };
+    let used = if goes_on(&target.attributes, &query) { Use::Watch } else { Use::Request };
+    let Ok(mut share) = peer.take(&api.usage, &user, used) else {
+        audit(&user, real.as_ref(), 429, false);
+        return finish(too_many());
+    };
     let decision = api.authorize(&user, &target.attributes);
     if !decision.is_allowed() {
         let refused = forbidden(&user, &target, decision.reason());
         audit(&user, real.as_ref(), refused.code, false);
         return finish(reply::refusal(&refused, plain));
     }
-    let outcome = match body::read(body, &parts.method, &query).await {
+    let outcome = match body::read(body, &parts.method, &query, share.as_mut()).await {
         Ok(body) => {
             let call = Call {
                 api: Arc::clone(&api),
@@ -82,17 +94,27 @@ where
                 form,
                 body,
                 clock: clock.clone(),
+                share: share.as_ref().map(Share::of_bytes),
             };
             crate::verbs::dispatch(call).await
         }
         Err(status) => Err(status),
     };
+    // A list is written only where there is room for it, by the size of what is stored.
+    let mut has_room =
+        |reply: &Reply| share.as_mut().is_none_or(|share| share.hold(reply.stored_bytes()).is_ok());
     let response = match outcome {
-        Ok(reply) => reply.into_response(plain),
-        Err(status) => reply::refusal(&status, plain),
+        Ok(reply) if !has_room(&reply) => too_many(),
+        Ok(reply) => held(reply.into_response(plain), share),
+        Err(status) => held(reply::refusal(&status, plain), share),
     };
     audit(&user, real.as_ref(), response.status().as_u16(), true);
     finish(response)
+}
+
+/// Whether the answer goes on until somebody ends it.
+fn goes_on(asked: &Attributes, query: &Query) -> bool {
+    asked.verb == "watch" || (asked.subresource == "log" && query.flag("follow") == Some(true))
 }
 
 /// Whether what a request is about can be sent as protobuf. Custom resources and their definitions cannot.

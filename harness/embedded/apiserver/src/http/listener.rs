@@ -20,13 +20,17 @@ use tokio_rustls::rustls::{self, DigitallySignedStruct, DistinguishedName, Serve
 
 use super::closing::closed;
 use super::handle::handle;
-use super::peer::Peer;
+use super::peer::{Connection, Peer};
 use super::reply::Body;
 use crate::api::Api;
 use crate::auth::authority::Authority;
 
 /// A client has this long for its handshake.
 const PATIENCE: Duration = Duration::from_secs(10);
+
+/// What is buffered of a connection, or of one stream of HTTP/2, at most, in bytes: what is to be sent beyond that is written
+/// when the client has taken some, and a request's head may be no longer.
+const BUFFER: usize = 64 << 10;
 
 /// A stopping server has this long for its last answers: none of them takes more than moments.
 const LAST: Duration = Duration::from_millis(500);
@@ -82,6 +86,9 @@ pub(crate) async fn serve(
             Some(_) = connections.join_next() => continue,
         };
         match accepted {
+            Ok((_, peer)) if connections.len() >= api.usage.limits().all_connections => {
+                tracing::debug!(%peer, "closed: there are as many connections as there may be");
+            }
             Ok((stream, peer)) => {
                 let connection =
                     connection(stream, peer, acceptor.clone(), Arc::clone(&api), closing.clone());
@@ -118,25 +125,34 @@ async fn connection(
         Err(_) => return tracing::debug!(%peer, "TLS handshake took too long"),
     };
     let certificates = stream.get_ref().1.peer_certificates().unwrap_or_default();
-    let caller = Peer::Network(Arc::new(certificates.iter().map(|c| c.clone().into_owned()).collect()));
+    let connection = Arc::new(Connection::new(certificates.iter().map(|c| c.clone().into_owned()).collect()));
+    let caller = Peer::Network(Arc::clone(&connection));
     let service = hyper::service::service_fn(move |request: http::Request<Incoming>| {
         let (api, caller) = (Arc::clone(&api), caller.clone());
         async move { Ok::<http::Response<Body>, Infallible>(handle(api, caller, request).await) }
     });
     let mut builder = auto::Builder::new(TokioExecutor::new());
-    builder.http1().timer(TokioTimer::new()).header_read_timeout(PATIENCE * 18);
+    builder.http1().timer(TokioTimer::new()).header_read_timeout(PATIENCE * 18).max_buf_size(BUFFER);
     builder
         .http2()
         .timer(TokioTimer::new())
         // A client that is gone without a word is found out within a minute.
         .keep_alive_interval(Some(PATIENCE * 3))
         .keep_alive_timeout(PATIENCE * 3)
+        .max_send_buf_size(BUFFER)
         .max_concurrent_streams(1000);
     let serving = builder.serve_connection(TokioIo::new(stream), service);
     tokio::pin!(serving);
+    let nobodys = async {
+        if tokio::time::timeout(PATIENCE * 3, connection.known()).await.is_ok() {
+            std::future::pending::<()>().await;
+        }
+    };
     let ended = tokio::select! {
         result = &mut serving => Some(result),
         () = closed(&mut closing) => None,
+        () = connection.refused() => None,
+        () = nobodys => return tracing::debug!(%peer, "closed: no request that could be answered"),
     };
     let result = match ended {
         Some(result) => result,

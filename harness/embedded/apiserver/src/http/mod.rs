@@ -8,6 +8,7 @@ mod closing;
 pub(crate) mod encode;
 mod gzip;
 mod handle;
+mod held;
 pub(crate) mod listener;
 pub(crate) mod partial;
 mod peer;

@@ -97,6 +97,15 @@ impl Reply {
         self
     }
 
+    /// How many bytes are stored of what a list holds; 0 for any other answer.
+    #[must_use]
+    pub(crate) fn stored_bytes(&self) -> usize {
+        match &self.content {
+            Content::List(_, records, _) => records.iter().map(|record| record.json().len()).sum(),
+            _ => 0,
+        }
+    }
+
     /// The response in the form agreed on.
     #[must_use]
     pub(crate) fn into_response(self, form: Form) -> Response<Body> {

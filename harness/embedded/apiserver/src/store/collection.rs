@@ -34,6 +34,10 @@ pub struct Expired {
     pub oldest: u64,
 }
 
+/// Bytes of JSON of the objects that a reader takes at a time; one more may begin below it. Whoever takes them and does not
+/// pass them on keeps no more than these from being forgotten.
+pub(super) const BATCH_BYTES: usize = 256 << 10;
+
 /// How much an object is, bytes of JSON.
 fn size(record: &Arc<Record>) -> i64 {
     i64::try_from(record.json().len()).unwrap_or(i64::MAX)
@@ -136,7 +140,7 @@ impl Collection {
         Ok(())
     }
 
-    /// Appends to `into` at most `limit` changes after `revision`.
+    /// Appends to `into` at most `limit` changes after `revision`, fewer where they are long.
     pub(super) fn since(
         &self,
         revision: u64,
@@ -145,7 +149,13 @@ impl Collection {
     ) -> Result<(), Expired> {
         self.check_history(revision)?;
         let first = self.log.partition_point(|event| event.record.revision() <= revision);
-        into.extend(self.log.range(first..).take(limit).cloned());
+        let mut bytes = 0;
+        let short = self.log.range(first..).take(limit).take_while(|event| {
+            let fits = bytes < BATCH_BYTES;
+            bytes += event.record.json().len();
+            fits
+        });
+        into.extend(short.cloned());
         if self.closed && into.is_empty() {
             return Err(Expired { asked: revision, oldest: self.complete_after });
         }

@@ -8,6 +8,7 @@ mod draft;
 mod paging;
 mod place;
 mod record;
+mod walk;
 mod watch;
 
 use std::collections::HashMap;
@@ -18,6 +19,7 @@ pub use collection::{Expired, Keep, Snapshot};
 pub use draft::Draft;
 pub use paging::{Continue, ContinueError};
 pub use record::{Change, Event, Key, Record};
+pub use walk::Walk;
 pub use watch::{Cursor, Next};
 
 use place::Place;
@@ -140,6 +142,17 @@ impl Store {
         let place = self.at(name, Arc::clone).unwrap_or_else(|| Arc::new(Place::new(self.keep)));
         place.collection.read().unwrap_or_else(PoisonError::into_inner).check_history(revision)?;
         Ok(Cursor::new(place, revision))
+    }
+
+    /// All objects of a kind, or those of one namespace, as they are now, to be read a few at a time.
+    #[must_use]
+    pub fn walk(&self, name: CollectionName, namespace: Option<&str>) -> Walk {
+        let place = self.at(name, Arc::clone).unwrap_or_else(|| Arc::new(Place::new(self.keep)));
+        // As in `snapshot`.
+        let collection = place.collection.read().unwrap_or_else(PoisonError::into_inner);
+        let revision = self.revision();
+        drop(collection);
+        Walk::new(place, revision, namespace)
     }
 
     /// Moves a reader that has read everything on to the present, and says up to where it has read.

@@ -1,5 +1,6 @@
 //! Watches: the changes of a kind as they happen, as seen through a selection.
 
+use std::collections::VecDeque;
 use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,13 +17,13 @@ use tokio::time::Instant;
 
 use super::list::{namespace_of_list, wait_for};
 use super::list_options::ListOptions;
-use crate::api::{Api, Ending, Selection, collection_of, from_stored, is_stored_form};
+use crate::api::{Api, Ending, Selection, Share, collection_of, from_stored, is_stored_form};
 use crate::http::accept::{Encoding, Form, Shape};
 use crate::http::call::Call;
 use crate::http::closed;
 use crate::http::encode;
 use crate::http::reply::{Content, Outcome, Reply, not_acceptable, reshape};
-use crate::store::{Change, Cursor, Event, Next, Record, Snapshot};
+use crate::store::{Change, Cursor, Event, Next, Record, Walk};
 
 /// Bookmarks come this often where they are welcome, as a real server's.
 const BOOKMARKS: Duration = Duration::from_secs(60);
@@ -30,8 +31,12 @@ const BOOKMARKS: Duration = Duration::from_secs(60);
 /// A watch that names no end ends after this, in seconds: a real server's half to one hour.
 const TIMEOUT_SECONDS: i64 = 2700;
 
-/// Objects that are there already, sent at a time.
+/// Objects that are there already, taken at a time.
 const INITIAL: usize = 256;
+
+/// About how many bytes are written at a time. What a client does not take is not written, so this, and what is buffered of a
+/// connection, is what an unread watch costs.
+const FRAME: usize = 16 << 10;
 
 /// Answers a watch.
 pub(super) async fn watch(call: Call, kind: &'static Kind) -> Outcome {
@@ -56,8 +61,9 @@ pub(super) async fn watch(call: Call, kind: &'static Kind) -> Outcome {
         Some(initial) => initial,
         None => matches!(revision, None | Some(0)),
     };
-    let snapshot = (initial || matches!(revision, None | Some(0))).then(|| api.store.snapshot(collection));
-    let from = snapshot.as_ref().map_or(revision.unwrap_or_default(), Snapshot::revision);
+    let namespace = namespace_of_list(&call, kind);
+    let walk = (initial || matches!(revision, None | Some(0))).then(|| api.store.walk(collection, namespace));
+    let from = walk.as_ref().map_or(revision.unwrap_or_default(), Walk::revision);
     let cursor = match api.store.watch(collection, from) {
         Ok(cursor) => cursor,
         Err(expired) => {
@@ -72,9 +78,12 @@ pub(super) async fn watch(call: Call, kind: &'static Kind) -> Outcome {
         kind,
         form,
         selection,
-        namespace: namespace_of_list(&call, kind).map(str::to_owned),
+        namespace: namespace.map(str::to_owned),
         cursor,
-        initial: snapshot.filter(|_| initial).map(|snapshot| (snapshot, None)),
+        initial: walk.filter(|_| initial),
+        pending: VecDeque::new(),
+        written: VecDeque::new(),
+        share: call.share,
         marks_end: options.initial_events == Some(true) && options.bookmarks,
         bookmarks: options.bookmarks.then(|| now + BOOKMARKS),
         deadline: now + Duration::from_secs(u64::try_from(seconds).unwrap_or(u64::MAX).min(1 << 31)),
@@ -102,6 +111,22 @@ fn reply(
     Reply { code: 200, content: Content::Stream(media_type, body), warnings: Vec::new() }
 }
 
+/// Something that was taken and is not written yet.
+enum Pending {
+    /// An object that was there.
+    Initial(Arc<Record>),
+    /// A change.
+    Event(Arc<Event>),
+}
+
+/// One event as it is sent.
+enum Line {
+    /// Written for this watch.
+    Own(Bytes),
+    /// In parts that are in memory once for all watches.
+    Shared(Vec<Bytes>),
+}
+
 /// One watch, between two frames of its stream.
 struct Watcher {
     api: Arc<Api>,
@@ -110,8 +135,14 @@ struct Watcher {
     selection: Selection,
     namespace: Option<String>,
     cursor: Cursor,
-    /// The objects that were there, and the last of them that was sent.
-    initial: Option<(Snapshot, Option<crate::store::Key>)>,
+    /// The objects that were there, as far as they were not taken yet.
+    initial: Option<Walk>,
+    /// What was taken and is not written yet: little, and none of it a copy.
+    pending: VecDeque<Pending>,
+    /// What was written and is not sent yet, all of one event at most.
+    written: VecDeque<Bytes>,
+    /// To whom the memory of what is written is counted.
+    share: Option<Share>,
     /// Whether a bookmark says where the objects that were there end.
     marks_end: bool,
     bookmarks: Option<Instant>,
@@ -126,8 +157,12 @@ impl Watcher {
     /// The next bytes of the stream; `None` at its end.
     async fn next(&mut self) -> Option<Bytes> {
         loop {
-            if let Some(bytes) = self.next_initial() {
+            if let Some(bytes) = self.write()? {
                 return Some(bytes);
+            }
+            if self.initial.is_some() {
+                self.take_initial()?;
+                continue;
             }
             // Never in the past for long: a bookmark that is due is sent and moves on.
             let bookmark = self.bookmarks.unwrap_or(self.deadline).min(self.deadline);
@@ -146,50 +181,73 @@ impl Watcher {
                 return self.bookmark(revision, false);
             };
             match next {
-                Next::Events(events) => {
-                    let mut bytes = BytesMut::new();
-                    for event in &events {
-                        if let Some(line) = self.event(event) {
-                            bytes.extend_from_slice(&line);
-                        }
-                    }
-                    if !bytes.is_empty() {
-                        return Some(bytes.freeze());
-                    }
-                }
+                Next::Events(events) => self.pending.extend(events.into_iter().map(Pending::Event)),
                 // A real server drops a watcher that does not keep up, without a word.
                 Next::Lost(_) => return None,
             }
         }
     }
 
-    fn next_initial(&mut self) -> Option<Bytes> {
-        let (snapshot, after) = self.initial.as_ref()?;
-        let chunk: Vec<Arc<Record>> =
-            snapshot.iter(self.namespace.as_deref(), after.as_ref()).take(INITIAL).cloned().collect();
-        let Some(last) = chunk.last() else {
-            let revision = snapshot.revision();
+    /// Takes some more of the objects that were there; `None` where they are forgotten, as the client has paused for too long.
+    fn take_initial(&mut self) -> Option<()> {
+        let walk = self.initial.as_mut()?;
+        let records = walk.next(INITIAL).ok()?;
+        if records.is_empty() {
+            let revision = walk.revision();
             self.initial = None;
-            return if self.marks_end { self.bookmark(revision, true) } else { None };
-        };
-        let last = last.key().clone();
-        if let Some((_, after)) = &mut self.initial {
-            *after = Some(last);
-        }
-        let mut bytes = BytesMut::new();
-        for record in &chunk {
-            if !self.selection.matches(record) {
-                continue;
-            }
-            if let Some(line) = self.object("ADDED", record, record.revision()) {
-                bytes.extend_from_slice(&line);
+            if self.marks_end {
+                let mark = self.bookmark(revision, true);
+                self.written.extend(mark);
             }
         }
-        if bytes.is_empty() { self.next_initial() } else { Some(bytes.freeze()) }
+        self.pending.extend(records.into_iter().map(Pending::Initial));
+        Some(())
+    }
+
+    /// Writes some of what was taken: about [`FRAME`] bytes, or a part of one large object. `Some(None)`: there is nothing to
+    /// write; `None`: the user has too much under way.
+    fn write(&mut self) -> Option<Option<Bytes>> {
+        if let Some(rest) = self.written.pop_front() {
+            return Some(Some(rest));
+        }
+        let (mut bytes, mut large) = (BytesMut::new(), 0);
+        while bytes.len() < FRAME
+            && let Some(next) = self.pending.pop_front()
+        {
+            let line = match &next {
+                Pending::Initial(record) if self.selection.matches(record) => {
+                    self.object("ADDED", record, record.revision())
+                }
+                Pending::Initial(_) => None,
+                Pending::Event(event) => self.event(event),
+            };
+            match line {
+                None => {}
+                Some(Line::Own(line)) if line.len() < FRAME => bytes.extend_from_slice(&line),
+                Some(Line::Own(line)) => {
+                    large = line.len();
+                    self.written.push_back(line);
+                }
+                Some(Line::Shared(parts)) => match parts.as_slice() {
+                    [line] if line.len() < FRAME => bytes.extend_from_slice(line),
+                    _ => self.written.extend(parts),
+                },
+            }
+            if !self.written.is_empty() {
+                break;
+            }
+        }
+        // It counts until the client takes what comes after it.
+        if let Some(share) = &mut self.share
+            && share.hold(large).is_err()
+        {
+            return None;
+        }
+        Some(if bytes.is_empty() { self.written.pop_front() } else { Some(bytes.freeze()) })
     }
 
     /// What a change is to this watcher: an object that enters or leaves its selection comes or goes.
-    fn event(&mut self, event: &Event) -> Option<Bytes> {
+    fn event(&mut self, event: &Event) -> Option<Line> {
         let record = &event.record;
         if self.namespace.as_deref().is_some_and(|namespace| namespace != record.key().namespace()) {
             return None;
@@ -208,25 +266,30 @@ impl Watcher {
     }
 
     /// An event that is the same line for every watcher of the kind in JSON: written once.
-    fn shared(&mut self, event: &Event, what: &'static str) -> Option<Bytes> {
+    fn shared(&mut self, event: &Event, what: &'static str) -> Option<Line> {
         let plain = self.form.encoding == Encoding::Json && self.form.shape == Shape::Object;
         if !plain || !is_stored_form(self.kind) {
             return self.object(what, &event.record, event.record.revision());
         }
         let write = || line(what, &encode::json(self.kind, &event.record));
-        Some(event.line(write).clone())
+        Some(Line::Shared(vec![event.line(write).clone()]))
     }
 
-    fn object(&mut self, what: &'static str, record: &Arc<Record>, revision: u64) -> Option<Bytes> {
+    fn object(&mut self, what: &'static str, record: &Arc<Record>, revision: u64) -> Option<Line> {
         if self.form.encoding == Encoding::Json
             && self.form.shape == Shape::Object
             && revision == record.revision()
         {
-            return Some(line(what, &encode::json(self.kind, record)));
+            if record.json().len() < FRAME || !is_stored_form(self.kind) {
+                return Some(Line::Own(line(what, &encode::json(self.kind, record))));
+            }
+            let [head, json] = encode::json_parts(self.kind, record);
+            let begin = Bytes::from([line_head(what).as_bytes(), &head].concat());
+            return Some(Line::Shared(vec![begin, json, Bytes::from_static(LINE_END)]));
         }
         let mut object = from_stored(self.kind, record.value());
         object["metadata"]["resourceVersion"] = Value::String(revision.to_string());
-        self.value(what, object)
+        self.value(what, object).map(Line::Own)
     }
 
     fn value(&mut self, what: &'static str, object: Value) -> Option<Bytes> {
@@ -259,15 +322,17 @@ impl Watcher {
     }
 }
 
+/// How a line of a JSON stream ends.
+const LINE_END: &[u8] = b"}\n";
+
+/// How one begins: the object follows.
+fn line_head(what: &str) -> String {
+    format!(r#"{{"type":"{what}","object":"#)
+}
+
 /// One event of a JSON stream.
 fn line(what: &str, object: &[u8]) -> Bytes {
-    let mut bytes = BytesMut::with_capacity(object.len() + 40);
-    bytes.extend_from_slice(b"{\"type\":\"");
-    bytes.extend_from_slice(what.as_bytes());
-    bytes.extend_from_slice(b"\",\"object\":");
-    bytes.extend_from_slice(object);
-    bytes.extend_from_slice(b"}\n");
-    bytes.freeze()
+    [line_head(what).as_bytes(), object, LINE_END].concat().into()
 }
 
 /// One event in the stream's encoding: a line of JSON, or protobuf behind its length.

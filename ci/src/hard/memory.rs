@@ -1,0 +1,155 @@
+//! Drivers and CCMs that write without an end, and clients that never read: the most memory that the harness takes of it.
+
+use super::watched::{peak_memory, until_it_ends};
+use crate::process::say;
+use anyhow::{Context, Result, bail};
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// A driver that is hostile in the way that its first argument says.
+const DRIVER: &str = include_str!("memory/driver.py");
+/// The ways, and whether such a driver is refused.
+const DRIVERS: [(&str, bool); 8] = [
+    ("stdout-without-line-end", true),
+    ("stderr-without-line-end", true),
+    ("endless-lines", true),
+    ("endless-capabilities", true),
+    ("endless-head", true),
+    ("endless-inventory", true),
+    ("endless-error", true),
+    ("floods-while-it-works", false),
+];
+/// A CCM that is hostile in the way that stands in place of `MODE`, and notes what it has done where `DONE` says.
+const CCM: &str = include_str!("memory/ccm.py");
+const CCMS: [&str; 2] = ["writes", "unread"];
+/// The most memory that a check of a driver may take, and a run whose CCM is hostile, MiB: as docs/reliability.md has them.
+const MOST_OF_A_CHECK: u64 = 192;
+const MOST_OF_A_RUN: u64 = 384;
+/// How often a process is looked at.
+const LOOK: Duration = Duration::from_millis(50);
+/// After that something has got stuck.
+const LIMIT: Duration = Duration::from_secs(300);
+
+/// What became of one of them.
+struct Outcome {
+    code: Option<i32>,
+    memory: u64,
+    took: Duration,
+    said: String,
+}
+
+/// One that is measured.
+struct Hostile {
+    /// What it is called.
+    what: String,
+    /// The program that has to bear it.
+    command: Command,
+    /// The most memory that this may take, MiB.
+    most: u64,
+    /// Whether it is refused; `None` where that does not matter.
+    is_refused: Option<bool>,
+    /// Where it notes what it has done, if it does.
+    done: Option<PathBuf>,
+}
+
+/// Measures all of them, side by side: each is a process of its own, and most of them wait.
+pub(super) fn measure(program: &Path) -> Result<Vec<String>> {
+    let folder = tempfile::tempdir()?;
+    let mut all = drivers(program, folder.path())?;
+    all.extend(ccms(program, folder.path())?);
+    let outcomes = std::thread::scope(|scope| {
+        let place = folder.path();
+        let running: Vec<_> = all
+            .into_iter()
+            .enumerate()
+            .map(|(at, one)| scope.spawn(move || measured(one, place, at)))
+            .collect();
+        let ended =
+            running.into_iter().map(|one| one.join().unwrap_or_else(|_| bail!("a measurement panicked")));
+        ended.collect::<Result<Vec<Vec<String>>>>()
+    })?;
+    Ok(outcomes.concat())
+}
+
+fn drivers(program: &Path, folder: &Path) -> Result<Vec<Hostile>> {
+    let driver = folder.join("driver.py");
+    std::fs::write(&driver, DRIVER)?;
+    let one = |(mode, is_refused): (&str, bool)| {
+        let mut command = Command::new(program);
+        command.args(["driver", "check", "--command", "python3"]).arg(&driver);
+        command.args([mode, "${DRIVER_LISTEN}", "${DRIVER_TOKEN_FILE}"]);
+        let what = format!("driver, {mode}");
+        Hostile { what, command, most: MOST_OF_A_CHECK, is_refused: Some(is_refused), done: None }
+    };
+    Ok(DRIVERS.map(one).into())
+}
+
+fn ccms(program: &Path, folder: &Path) -> Result<Vec<Hostile>> {
+    let mut all = Vec::new();
+    for mode in CCMS {
+        let (ccm, done) = (folder.join(mode), folder.join(format!("done-{mode}")));
+        std::fs::write(&ccm, CCM.replace("MODE", mode).replace("DONE", &done.display().to_string()))?;
+        std::fs::set_permissions(&ccm, Permissions::from_mode(0o755))?;
+        let mut command = Command::new(program);
+        command.args(["run", "--cluster", "embedded", "--clusters", "1", "--only", "OBS-10,NODE-INIT-01"]);
+        command.arg("--binary").arg(&ccm).arg("--out").arg(folder.join(format!("out-{mode}")));
+        let what = format!("CCM, {mode}");
+        all.push(Hostile { what, command, most: MOST_OF_A_RUN, is_refused: None, done: Some(done) });
+    }
+    Ok(all)
+}
+
+/// Runs one and shows its figures; what is wrong with it.
+fn measured(hostile: Hostile, folder: &Path, at: usize) -> Result<Vec<String>> {
+    let Hostile { what, command, most, is_refused, done } = hostile;
+    let outcome = one(command, folder, at)?;
+    let mut wrong = Vec::from_iter(judged(&what, &outcome, most));
+    if is_refused.is_some_and(|is_refused| is_refused == (outcome.code == Some(0))) {
+        wrong.push(format!("memory: {what}: exit code {:?}: {}", outcome.code, outcome.said));
+    }
+    if let Some(done) = done {
+        // What it has done it has noted: nobody reads a log of such a length.
+        let Ok(done) = std::fs::read_to_string(&done) else {
+            bail!("{what}: it did nothing:\n{}", outcome.said);
+        };
+        done.lines().for_each(|line| say(&format!("memory     {what}: {line}")));
+    }
+    Ok(wrong)
+}
+
+/// Runs one to its end.
+fn one(mut command: Command, folder: &Path, at: usize) -> Result<Outcome> {
+    let said = folder.join(format!("said-{at}"));
+    let file = std::fs::File::create(&said)?;
+    let mut child = command
+        .env("TMPDIR", folder)
+        .stdin(Stdio::null())
+        .stdout(file.try_clone()?)
+        .stderr(file)
+        .spawn()
+        .context("starting the program")?;
+    let (began, mut memory) = (Instant::now(), 0);
+    let ended = until_it_ends(&mut child, LOOK, LIMIT, |process| memory = memory.max(peak_memory(process)))?;
+    let said = String::from_utf8_lossy(&std::fs::read(said)?).chars().take(4000).collect();
+    Ok(Outcome {
+        code: ended.and_then(|status| status.code()),
+        memory: memory >> 10,
+        took: began.elapsed(),
+        said,
+    })
+}
+
+/// Shows the figures of one; what is wrong with it.
+fn judged(what: &str, outcome: &Outcome, most: u64) -> Option<String> {
+    say(&format!("memory     {what}: {} MiB at most, {:.0} s", outcome.memory, outcome.took.as_secs_f64()));
+    match outcome.code {
+        None => Some(format!("memory: {what}: it did not end")),
+        Some(_) if outcome.memory > most => {
+            Some(format!("memory: {what}: the harness took {} MiB, more than {most}", outcome.memory))
+        }
+        Some(_) => None,
+    }
+}

@@ -1,0 +1,84 @@
+//! Answers that count as in use until the client has them, and the refusal of those that are too many.
+
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use http::{HeaderValue, Response, StatusCode, header};
+use http_body::{Body as _, Frame, SizeHint};
+use http_body_util::BodyExt as _;
+
+use super::reply::{Body, TEXT, full};
+use crate::api::Share;
+
+/// After how many seconds a client may try again.
+const RETRY_AFTER: u64 = 1;
+
+/// A connection takes so many bytes of a body at a time: what it has taken it keeps until the client has it, and of a body that
+/// is taken whole nobody would know that it is still in memory.
+const PIECE: usize = 32 << 10;
+
+/// A body, and what is in use as long as it is not sent.
+struct Held {
+    body: Body,
+    /// The rest of what the body has yielded.
+    rest: Bytes,
+    _share: Share,
+}
+
+impl http_body::Body for Held {
+    type Data = Bytes;
+    type Error = std::convert::Infallible;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
+        if self.rest.is_empty() {
+            match std::task::ready!(Pin::new(&mut self.body).poll_frame(cx)) {
+                Some(Ok(frame)) => match frame.into_data() {
+                    Ok(data) => self.rest = data,
+                    Err(other) => return Poll::Ready(Some(Ok(other))),
+                },
+                None => return Poll::Ready(None),
+            }
+        }
+        let length = self.rest.len().min(PIECE);
+        Poll::Ready(Some(Ok(Frame::data(self.rest.split_to(length)))))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.rest.is_empty() && self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        let (mut hint, rest) = (self.body.size_hint(), self.rest.len() as u64);
+        if let Some(upper) = hint.upper() {
+            hint.set_upper(upper + rest);
+        }
+        hint.set_lower(hint.lower() + rest);
+        hint
+    }
+}
+
+/// The response whose body holds the share until it is sent; a refusal where its bytes are too many.
+pub(super) fn held(response: Response<Body>, share: Option<Share>) -> Response<Body> {
+    let Some(mut share) = share else { return response };
+    // A stream has no size: what it holds is counted as it comes.
+    let bytes = usize::try_from(response.body().size_hint().exact().unwrap_or(0)).unwrap_or(usize::MAX);
+    if share.hold(bytes).is_err() {
+        return too_many();
+    }
+    response.map(|body| Held { body, rest: Bytes::new(), _share: share }.boxed_unsync())
+}
+
+/// What a real server's priority and fairness says, word for word.
+pub(super) fn too_many() -> Response<Body> {
+    let mut response = Response::new(full("Too many requests, please try again later.\n"));
+    *response.status_mut() = StatusCode::TOO_MANY_REQUESTS;
+    let headers = response.headers_mut();
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(TEXT));
+    headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    headers.insert(header::RETRY_AFTER, HeaderValue::from(RETRY_AFTER));
+    response
+}

@@ -1,0 +1,153 @@
+//! Text of others (a CCM, a driver, the cluster) made harmless for whoever shows it: terminals, and runners of workflows, which
+//! obey what stands in the output of a step.
+
+use std::borrow::Cow;
+use std::sync::OnceLock;
+
+/// Whether what this process writes is read by a runner that obeys workflow commands: of GitHub Actions or what is like it, or of
+/// Azure Pipelines.
+pub(super) fn is_in_a_workflow() -> bool {
+    static IS: OnceLock<bool> = OnceLock::new();
+    *IS.get_or_init(|| {
+        let says = |name: &str| std::env::var(name).is_ok_and(|value| value.eq_ignore_ascii_case("true"));
+        says("GITHUB_ACTIONS") || says("TF_BUILD")
+    })
+}
+
+/// Whether a terminal obeys a sign, or shows those beside it in another order: control signs but for line breaks and tabs, line and
+/// paragraph separators, and the controls of bidirectional text.
+pub(crate) fn is_obeyed(sign: char) -> bool {
+    match sign {
+        '\n' | '\t' => false,
+        '\u{061c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => true,
+        _ => sign.is_control(),
+    }
+}
+
+/// Text of others as a terminal may show it: signs that it would obey are written out, in the way of JSON and YAML, so that
+/// documents in these formats keep their meaning.
+pub fn plain(text: &str) -> Cow<'_, str> {
+    if !text.contains(is_obeyed) {
+        return Cow::Borrowed(text);
+    }
+    let mut shown = String::with_capacity(text.len() + 16);
+    for sign in text.chars() {
+        match sign {
+            '\r' => shown.push_str("\\r"),
+            sign if is_obeyed(sign) => shown.push_str(&format!("\\u{:04x}", u32::from(sign))),
+            sign => shown.push(sign),
+        }
+    }
+    Cow::Owned(shown)
+}
+
+/// As [`plain`], but what only sets colours stays.
+pub(super) fn with_colours(text: &str) -> Cow<'_, str> {
+    if !text.contains(is_obeyed) {
+        return Cow::Borrowed(text);
+    }
+    let mut shown = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(at) = rest.find('\u{1b}') {
+        shown.push_str(&plain(&rest[..at]));
+        let length = colour(&rest[at..]);
+        shown.push_str(&rest[at..at + length]);
+        rest = &rest[at + length..];
+        if length == 0 {
+            shown.push_str("\\u001b");
+            rest = &rest[1..];
+        }
+    }
+    shown.push_str(&plain(rest));
+    Cow::Owned(shown)
+}
+
+/// How long the sequence is that a text begins with, if it is one that sets colours; otherwise 0.
+fn colour(text: &str) -> usize {
+    let Some(parameters) = text.strip_prefix("\u{1b}[") else { return 0 };
+    let length = parameters.bytes().take_while(|byte| byte.is_ascii_digit() || *byte == b';').count();
+    if parameters[length..].starts_with('m') { length + 3 } else { 0 }
+}
+
+/// Text in which a runner finds no command. `::command::` counts at the beginning of a line, behind blanks; `##[command]` and
+/// `##vso[command]` count anywhere. A blank is put in between. Source: ActionCommand.cs of actions/runner, and "Logging commands"
+/// of Azure Pipelines.
+pub(super) fn without_commands(text: &str) -> Cow<'_, str> {
+    if !text.contains("::") && !text.contains("##") {
+        return Cow::Borrowed(text);
+    }
+    let mut safe = String::with_capacity(text.len() + 8);
+    for line in text.split_inclusive('\n') {
+        let command = line.trim_start();
+        let blanks = line.len() - command.len();
+        // What is no command needs no change: an IPv6 address.
+        let rest = match command.strip_prefix("::") {
+            Some(rest) if rest.contains("::") => {
+                safe.push_str(&line[..blanks]);
+                safe.push_str(": :");
+                rest
+            }
+            _ => line,
+        };
+        let mut before = '\0';
+        for (at, sign) in rest.char_indices() {
+            if before == '#' && sign == '#' && begins_command(&rest[at + 1..]) {
+                safe.push(' ');
+            }
+            safe.push(sign);
+            before = sign;
+        }
+    }
+    Cow::Owned(safe)
+}
+
+/// Whether what follows `##` makes a command of it: a bracket, perhaps behind a word.
+fn begins_command(rest: &str) -> bool {
+    rest.trim_start_matches(|sign: char| sign.is_ascii_alphanumeric()).starts_with('[')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_terminal_is_told_nothing_that_it_obeys() {
+        assert_eq!(plain("a\n\tb é"), "a\n\tb é");
+        assert_eq!(plain("a\u{1b}]0;title\u{7}b\r\u{9b}2J"), "a\\u001b]0;title\\u0007b\\r\\u009b2J");
+        assert_eq!(plain("a\u{202e}b\u{2066}c\u{200f}\u{2028}"), "a\\u202eb\\u2066c\\u200f\\u2028");
+        let json = serde_json::json!({"a": "x\u{202e}y\u{9b}"}).to_string();
+        assert_eq!(
+            serde_json::from_str::<serde_json::Value>(&plain(&json)).expect("JSON")["a"],
+            "x\u{202e}y\u{9b}"
+        );
+    }
+
+    #[test]
+    fn colours_stay_where_they_may() {
+        let coloured = "\u{1b}[1;31mred\u{1b}[0m \u{1b}[mplain";
+        assert_eq!(with_colours(coloured), coloured);
+        assert_eq!(with_colours("\u{1b}[2Jx\u{1b}[31"), "\\u001b[2Jx\\u001b[31");
+        assert_eq!(with_colours("\u{1b}]0;t\u{7}\u{202e}"), "\\u001b]0;t\\u0007\\u202e");
+    }
+
+    #[test]
+    fn a_runner_is_told_nothing_that_it_obeys() {
+        for (text, safe) in [
+            ("::stop-commands::x", ": :stop-commands::x"),
+            (
+                "a\n  ::add-mask::a\n::set-output name=x::y\n",
+                "a\n  : :add-mask::a\n: :set-output name=x::y\n",
+            ),
+            ("\u{a0}\t::warning::", "\u{a0}\t: :warning::"),
+            ("a ##[group]b ##[endgroup]", "a # #[group]b # #[endgroup]"),
+            ("###[error]", "## #[error]"),
+            ("##vso[task.setvariable]", "# #vso[task.setvariable]"),
+            ("## a heading\n## [a link]", "## a heading\n## [a link]"),
+            ("::1 and fd00::1/64", ": :1 and fd00::1/64"),
+            ("::1\na::b::c", "::1\na::b::c"),
+        ] {
+            assert_eq!(without_commands(text), safe);
+            assert_eq!(without_commands(safe), safe, "what is safe stays as it is");
+        }
+    }
+}
