@@ -8,9 +8,13 @@ fn main() {
     match words[..] {
         ["--version"] => println!("ccm-conformance 1.2.3 (commit abc; 0 checks, set 0)"),
         ["image", "--out", file, "--reference", name] => fs::write(file, format!("image {name}\n")).unwrap(),
-        ["man", "--out", folder] => fs::write(format!("{folder}/ccm-conformance.1"), ".TH ccm-conformance 1\n").unwrap(),
+        ["man", "--out", folder] => {
+            fs::write(format!("{folder}/ccm-conformance.1"), ".TH ccm-conformance 1\n").unwrap()
+        }
         ["completions", shell] => println!("completions for {shell}"),
-        ["schema", "--help"] => println!("  <FILE>  Which file [possible values: profile, run, routes, report, events]"),
+        ["schema", "--help"] => {
+            println!("  <FILE>  Which file [possible values: profile, run, routes, report, events]")
+        }
         ["schema", file] => println!("{{\"title\": \"{file}\"}}"),
         _ => panic!("not asked for by a release: {words:?}"),
     }
