@@ -25,14 +25,16 @@ async fn strips_and_is_ended(cx: &CheckCx) -> Verdict {
     Err(Stop::Error("etcd has stopped".to_owned()))
 }
 
-const CHECKS: [Check; 1] = [Check::must("SVC-DEL-11", "is ended once", "none", |cx| Box::pin(strips_and_is_ended(cx)))];
+const CHECKS: [Check; 1] =
+    [Check::must("SVC-DEL-11", "is ended once", "none", |cx| Box::pin(strips_and_is_ended(cx)))];
 
 #[test]
 fn what_an_aborted_attempt_leaves_in_the_cloud_is_not_held_against_the_ccm() {
     harness::images::set_own_program(Path::new(env!("CARGO_BIN_EXE_ccm-conformance")));
     let all = suites::ALL.iter().flat_map(|suite| suite.tables.iter()).flat_map(|table| table.iter());
     let whole_run = all.into_iter().find(|check| check.id == *"SVC-DEL-09.whole-run").expect("there is one");
-    let tables: &'static [&'static [Check]] = Box::leak(Box::new([&CHECKS[..], std::slice::from_ref(whole_run)]));
+    let tables: &'static [&'static [Check]] =
+        Box::leak(Box::new([&CHECKS[..], std::slice::from_ref(whole_run)]));
     let suite = Suite { name: "loadbalancer-provisioning", proves: "nothing", judges: Party::Ccm, tables };
     let suites: &'static [Suite] = Box::leak(Box::new([suite]));
     let folder = tempfile::tempdir().expect("a folder");

@@ -161,7 +161,8 @@ fn machines(console: &Path, role: &str) -> Vec<String> {
     let listed = Command::new("docker")
         .args(["ps", "--format", "{{.Names}}", "--filter", &format!("name={id}"), "--filter", &role])
         .output();
-    let listed = listed.map(|listed| String::from_utf8_lossy(&listed.stdout).into_owned()).unwrap_or_default();
+    let listed =
+        listed.map(|listed| String::from_utf8_lossy(&listed.stdout).into_owned()).unwrap_or_default();
     listed.lines().map(str::to_owned).collect()
 }
 
@@ -191,7 +192,8 @@ fn kill_machine(console: &Path) -> bool {
 #[expect(clippy::disallowed_methods, reason = "the time is what disturbs")]
 fn freeze(process: u32) -> bool {
     let signal = |signal: &str| {
-        let sent = Command::new("kill").args(["-s", signal, &process.to_string()]).status();
+        let sent =
+            Command::new("kill").args(["-s", signal, &process.to_string()]).stderr(Stdio::null()).status();
         sent.is_ok_and(|status| status.success())
     };
     let stopped = signal("STOP");

@@ -25,7 +25,8 @@ pub(super) fn measure(
     only: Option<&str>,
 ) -> Result<Vec<String>> {
     let mut wrong = Vec::new();
-    for disturbance in Disturbance::of(on).into_iter().filter(|one| chosen.is_empty() || chosen.contains(one)) {
+    for disturbance in Disturbance::of(on).into_iter().filter(|one| chosen.is_empty() || chosen.contains(one))
+    {
         wrong.extend(one(program, on, disturbance, only)?);
     }
     Ok(wrong)
@@ -51,7 +52,8 @@ fn one(program: &Path, on: On, disturbance: Disturbance, only: Option<&str>) -> 
     let times = disturbing.stop() + prepared.map_or(0, |prepared| prepared.times());
     let Some(status) = status else { bail!("a run went on for more than {} s", LIMIT.as_secs()) };
     let said = std::fs::read_to_string(&console).unwrap_or_default();
-    let read = told(&out.join("events.jsonl")).with_context(|| format!("the run ended with {status}:\n{said}"));
+    let read =
+        told(&out.join("events.jsonl")).with_context(|| format!("the run ended with {status}:\n{said}"));
     let Told { held_against, judged_again, errors } = read?;
     say(&format!(
         "surroundings {disturbance} on {}, {times} times: ended with {}, {} checks judged again, {} not judged, {} failed or \

@@ -62,7 +62,8 @@ fn take(kind: &Path, count: &AtomicUsize) {
             Err(_) => std::thread::sleep(Duration::from_millis(20)),
         }
     };
-    let Some(taken) = port.trim().parse().ok().and_then(|port: u16| TcpListener::bind(("127.0.0.1", port)).ok())
+    let Some(taken) =
+        port.trim().parse().ok().and_then(|port: u16| TcpListener::bind(("127.0.0.1", port)).ok())
     else {
         return;
     };

@@ -32,10 +32,13 @@ pub(super) fn origin(fold: &Fold, lane: u32, service: Option<&str>) -> Origin {
 
 /// Who owns the load balancer or auxiliary of that id, or the load balancer that the auxiliary serves.
 pub(super) fn owner_in(inventory: &Inventory, id: &str) -> Option<String> {
-    let balancer = |id: &str| inventory.load_balancers.iter().find(|lb| lb.id == id).map(|lb| lb.owner.clone());
+    let balancer =
+        |id: &str| inventory.load_balancers.iter().find(|lb| lb.id == id).map(|lb| lb.owner.clone());
     let auxiliary = inventory.auxiliaries.iter().find(|aux| aux.id == id);
     let served = || auxiliary?.load_balancer.as_deref().and_then(balancer);
-    balancer(id).or_else(|| auxiliary.map(|aux| aux.owner.clone()).filter(|owner| !owner.is_empty())).or_else(served)
+    balancer(id)
+        .or_else(|| auxiliary.map(|aux| aux.owner.clone()).filter(|owner| !owner.is_empty()))
+        .or_else(served)
 }
 
 impl CheckCx {

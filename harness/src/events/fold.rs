@@ -230,7 +230,10 @@ mod tests {
             facts: facts.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect(),
         };
         take(Some("SVC-UPD-01"), ended(Outcome::Pass, &[("auxiliaries", "2")]));
-        take(Some("SVC-UPD-01.port"), ended(Outcome::Pass, &[(FIRST_TRY, "the environment failed it: etcd")]));
+        take(
+            Some("SVC-UPD-01.port"),
+            ended(Outcome::Pass, &[(FIRST_TRY, "the environment failed it: etcd")]),
+        );
         take(Some("SVC-DEL-11"), ended(Outcome::Error { message: "etcd".to_owned() }, &[]));
         assert_eq!(fold.aborted_in(2), ["SVC-DEL-11", "SVC-UPD-01.port"]);
         assert!(fold.aborted_in(1).is_empty());

@@ -256,7 +256,9 @@ async fn chosen_host() -> String {
     }
     let Some(context) = chosen_context() else { return DEFAULT_HOST.to_owned() };
     let mut asked = tokio::process::Command::new("docker");
-    asked.args(["context", "inspect", "--format", "{{.Endpoints.docker.Host}}", &context]).stdin(Stdio::null());
+    asked
+        .args(["context", "inspect", "--format", "{{.Endpoints.docker.Host}}", &context])
+        .stdin(Stdio::null());
     match timeout(CONNECT_LIMIT, bounded::output(&mut asked)).await {
         Ok(Ok(output)) if output.status.success() && !output.stdout.is_empty() => {
             String::from_utf8_lossy(&output.stdout).trim().to_owned()

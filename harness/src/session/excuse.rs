@@ -15,7 +15,9 @@ impl Session {
         match self.standing.throughout(began).await {
             Ok(()) => Ok(()),
             // Who has made everything slow does not get away with it.
-            Err(Excuse::Slow(_) | Excuse::Away(_)) if flood::has_come_since(began, self.cluster()).await => Ok(()),
+            Err(Excuse::Slow(_) | Excuse::Away(_)) if flood::has_come_since(began, self.cluster()).await => {
+                Ok(())
+            }
             Err(Excuse::Slow(why) | Excuse::Away(why)) => Err(why),
         }
     }

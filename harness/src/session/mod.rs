@@ -151,7 +151,8 @@ impl Session {
         let heard = cloud.facilities().contains(&Facility::Journal).then(|| journal.clone());
         let server = has_server(&state.cluster).then(|| client.clone());
         let hosting = management.as_ref().map(|site| site.client().clone());
-        let machines = std::iter::once(&served).chain(&management).map(|site| site.cluster().clone()).collect();
+        let machines =
+            std::iter::once(&served).chain(&management).map(|site| site.cluster().clone()).collect();
         let standing = Standing::watch([server, hosting], machines, cloud.clone(), heard);
         Ok(Session {
             plan,

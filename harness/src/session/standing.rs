@@ -92,7 +92,9 @@ impl Standing {
             let of_machines = async {
                 match machines.is_empty() {
                     true => std::future::pending().await,
-                    false => select_all(machines.iter().map(|cluster| cluster.lost_machine().boxed())).await.0,
+                    false => {
+                        select_all(machines.iter().map(|cluster| cluster.lost_machine().boxed())).await.0
+                    }
                 }
             };
             let lost = tokio::select! {

@@ -27,6 +27,12 @@ impl KindMachines {
         let kind = KindRecord::of(record)?;
         let engine = Engine::attach(&kind.engine)?;
         let folder = record.kubeconfig.parent().unwrap_or(Path::new(".")).to_owned();
-        Ok(KindMachines { engine, kind, machines: record.machines.clone(), cluster: record.name.clone(), folder })
+        Ok(KindMachines {
+            engine,
+            kind,
+            machines: record.machines.clone(),
+            cluster: record.name.clone(),
+            folder,
+        })
     }
 }

@@ -104,7 +104,8 @@ impl Making<'_> {
     /// Writes the configuration for kind, with a port of its own for the API server.
     async fn configure(&self) -> Result<PathBuf, ClusterError> {
         let config = self.spec.folder.join("kind.yaml");
-        let port = ports::choose(self.layout.is_ipv6_only()).map_err(ClusterError::file("find a free port for", &config))?;
+        let port = ports::choose(self.layout.is_ipv6_only())
+            .map_err(ClusterError::file("find a free port for", &config))?;
         let own = self.spec.own();
         let facts = Facts {
             cluster: self.name,

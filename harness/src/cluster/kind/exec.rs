@@ -119,7 +119,8 @@ async fn run(
         unreachable!("only a detached start is answered like that, and none is asked for");
     };
     let (mut stdout, mut stderr) = (Beginning::of(MOST), Beginning::of(MOST));
-    let too_much = || BollardError::from(std::io::Error::other(format!("it wrote more than {} MiB", MOST >> 20)));
+    let too_much =
+        || BollardError::from(std::io::Error::other(format!("it wrote more than {} MiB", MOST >> 20)));
     let reading = async {
         while let Some(piece) = output.next().await {
             let kept = match piece? {

@@ -49,7 +49,8 @@ mod tests {
     fn a_port_that_another_program_has_taken_is_recognised() {
         let docker = "driver failed programming external connectivity on endpoint x: Bind for 127.0.0.1:38391 failed: port is \
                       already allocated";
-        let proxy = "Error starting userland proxy: listen tcp4 127.0.0.1:38391: bind: address already in use";
+        let proxy =
+            "Error starting userland proxy: listen tcp4 127.0.0.1:38391: bind: address already in use";
         assert!(is_taken(docker) && is_taken(proxy));
         assert!(!is_taken("failed to pull image"));
     }
