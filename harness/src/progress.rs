@@ -36,9 +36,7 @@ impl Sink for Terminal {
         match &event.event {
             Payload::Said { text } => output::err(text),
             Payload::StageBegan { stage } => {
-                if screen::begin(stage) {
-                    self.stages.push(stage.clone());
-                }
+                self.stages.extend(screen::begin(stage).then(|| stage.clone()));
             }
             Payload::StageEnded { stage, took_ms, ok } => {
                 if let Some(at) = self.stages.iter().position(|one| one == stage) {
