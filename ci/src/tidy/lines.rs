@@ -48,7 +48,9 @@ fn waiting(path: &str, text: &str, findings: &mut Vec<String>) {
 
 /// What leaves the harness passes the one place where secrets are taken out.
 fn printing(path: &str, text: &str, findings: &mut Vec<String>) {
-    if !path.starts_with("harness/src/") || path == "harness/src/output.rs" {
+    // The screen writes what the output module has made harmless.
+    if !path.starts_with("harness/src/") || ["harness/src/output.rs", "harness/src/screen.rs"].contains(&path)
+    {
         return;
     }
     for (line, number) in text.lines().zip(1_usize..) {

@@ -22,6 +22,7 @@ mod site;
 mod standing;
 mod starting;
 mod state;
+mod suffix;
 mod told;
 mod uninitialised;
 pub mod up;
@@ -36,6 +37,7 @@ pub use manifests::{POD_NETWORKS, load_manifests};
 pub(crate) use record::disturbance;
 pub use site::Site;
 pub use state::{CcmState, NodeRole, Replaced, ReplicaRecord, RunState};
+pub(crate) use suffix::suffix;
 pub use uninitialised::Network;
 
 use crate::ccm::{Ccm, CcmError, Form, Starts};
@@ -429,17 +431,6 @@ impl Session {
     pub(crate) fn note_form(&self, form: Form) -> Result<(), StateError> {
         self.dir.write("ccm.json", &CcmState::Settled { form })
     }
-}
-
-/// A number of 20 bits as four letters and digits.
-pub(crate) fn suffix(mut number: u32) -> String {
-    const DIGITS: &[u8; 32] = b"abcdefghijkmnpqrstuvwxyz23456789";
-    let mut text = String::new();
-    for _ in 0..4 {
-        text.push(DIGITS[(number & 31) as usize] as char);
-        number >>= 5;
-    }
-    text
 }
 
 /// Who is to blame for a CCM that does not come up.

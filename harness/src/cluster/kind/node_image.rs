@@ -1,6 +1,6 @@
 //! Which node image a cluster gets: one that is at hand, else one that can be pulled.
 
-use super::published::{Published, published};
+use super::published::{KIND_REPOSITORY, Published, published};
 use super::record::KubeProxy;
 use crate::cluster::error::ClusterError;
 use crate::cluster::version::Version;
@@ -20,8 +20,6 @@ use std::time::Duration;
 pub(super) const NODE_IMAGE_LABEL: &str = "io.ccm-conformance.node-image";
 const VERSION_LABEL: &str = "io.ccm-conformance.kubernetes";
 const KUBE_PROXY_LABEL: &str = "io.ccm-conformance.kube-proxy";
-/// Repository of kind's own node images.
-pub(super) const KIND_REPOSITORY: &str = "kindest/node";
 /// The newest minor version of Kubernetes that the contract is about: a result on a newer one says less.
 pub(super) const JUDGED: u32 = bootstrap::Version::DEFAULT.minor;
 /// What to do on a machine that reaches no registry.

@@ -1,13 +1,14 @@
 //! Which node images kind has published of a minor version: asked of the registry by way of the engine, so that its mirrors and
 //! proxies count. Pulls nothing.
 
-use super::node_image::KIND_REPOSITORY;
 use crate::check::chain;
 use crate::images::{Engine, EngineError};
 use futures::{StreamExt, stream};
 use std::pin::pin;
 use std::time::Duration;
 
+/// Repository of kind's own node images.
+pub(super) const KIND_REPOSITORY: &str = "kindest/node";
 /// No minor version has had more patch releases than this.
 const LAST_PATCH: u32 = 24;
 /// How many are asked for at a time.

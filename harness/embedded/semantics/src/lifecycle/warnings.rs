@@ -4,11 +4,14 @@
 //! and `k8s.io/apimachinery/pkg/util/validation/ip.go`.
 
 pub(super) mod apparmor;
+mod parts;
 mod pods;
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use serde_json::Value;
+
+use parts::ip;
 
 use crate::kinds::Kind;
 use crate::rules::net;
@@ -193,20 +196,6 @@ fn endpoints(object: &Value) -> Vec<String> {
         }
     }
     out
-}
-
-fn ip(path: &str, text: &str) -> Option<String> {
-    let read = net::parse_ip(text)?;
-    match text.parse::<IpAddr>() {
-        Err(_) => Some(format!("{path}: non-standard IP address {text:?} is invalid: use \"{read}\"")),
-        Ok(IpAddr::V6(six)) if six.to_ipv4_mapped().is_some() => {
-            Some(format!("{path}: non-standard IP address {text:?} is invalid: use \"{read}\""))
-        }
-        Ok(IpAddr::V6(six)) if six.to_string() != text => {
-            Some(format!("{path}: IPv6 address {text:?} should be in RFC 5952 canonical format (\"{six}\")"))
-        }
-        Ok(_) => None,
-    }
 }
 
 /// The network's own address.

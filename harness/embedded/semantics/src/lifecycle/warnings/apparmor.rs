@@ -5,7 +5,7 @@
 
 use serde_json::{Value, json};
 
-use super::pods::containers;
+use super::parts::containers;
 use crate::cause::Cause;
 use crate::value::{Edit as _, Look as _};
 

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use super::ip;
+use super::parts::{containers, ip};
 use crate::kinds::Kind;
 use crate::rules::{names, quantity};
 use crate::value::Look as _;
@@ -169,16 +169,6 @@ fn of_pod(pod: &Value, path: &str, out: &mut Vec<String>) {
     for (at, alias) in spec.list("hostAliases").iter().enumerate() {
         out.extend(ip(&format!("{path}spec.hostAliases[{at}].ip"), alias.text("ip")));
     }
-}
-
-/// All containers of a Pod's spec, each with its path.
-pub(super) fn containers<'a>(spec: &'a Value, path: &str) -> Vec<(&'a Value, String)> {
-    let lists = ["initContainers", "containers", "ephemeralContainers"];
-    let of_list = |list: &'static str| {
-        let items = spec.list(list).iter().enumerate();
-        items.map(move |(at, container)| (container, format!("{path}.{list}[{at}]")))
-    };
-    lists.into_iter().flat_map(of_list).collect()
 }
 
 fn placement(spec: &Value, path: &str, out: &mut Vec<String>) {

@@ -1,0 +1,12 @@
+//! The end of names that a check gives.
+
+/// A number of 20 bits as four letters and digits.
+pub(crate) fn suffix(mut number: u32) -> String {
+    const DIGITS: &[u8; 32] = b"abcdefghijkmnpqrstuvwxyz23456789";
+    let mut text = String::new();
+    for _ in 0..4 {
+        text.push(DIGITS[(number & 31) as usize] as char);
+        number >>= 5;
+    }
+    text
+}
