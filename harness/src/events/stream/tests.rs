@@ -55,7 +55,7 @@ fn a_secret_key_leaves_a_line_in_the_form_of_its_event() {
     secrets::know("zz-fedcba9876543210-key");
     let facts = ["a", "zz-fedcba9876543210-key"].map(|name| (name.to_owned(), "1".to_owned()));
     events.of_check("A-01").emit(Payload::CheckEnded {
-        ended: crate::ledger::Outcome::Pass,
+        ended: Outcome::Pass,
         duration_ms: 1,
         budget_used_percent: None,
         facts: facts.into(),
