@@ -65,20 +65,29 @@ async fn a_program_sees_its_files_where_the_pod_wants_them() {
     }
 }
 
-/// What a hostile program tries. Each line of the output is something that it must not be able to do.
-const HOSTILE: &str = r#"
+/// How a hostile program looks round. Each line of the output is something that it must not reach. It harms nobody.
+const PEEKS: &str = r#"
 for path in "$SECRET" "$RUN" "$OTHER" /root /home/me /etc/shadow /etc/ssh /run/docker.sock /var/run/docker.sock \
     /sys/kernel /dev/mem /dev/tty /dev/kmsg; do
     test -e "$path" && echo "sees $path"
 done
-for tried in /proc/[0-9]*; do
-    pid=${tried#/proc/}
-    test -e "$tried/fd" && cat "$tried/environ" 2>/dev/null | grep -q SECRET_OF_ANOTHER && echo "reads the environment of $pid"
-    test -e "$tried/root$SECRET" && echo "reads files by the root of $pid"
-    ls "$tried/cwd/" 2>/dev/null | grep -q kubeconfig && echo "reads files by the folder of $pid"
-    test "$(tr '\0' ' ' <"$tried/cmdline" 2>/dev/null)" = "sleep 600 " && (exec 3<"$tried/mem") 2>/dev/null && echo "opens the memory of $pid"
-done
+there=/proc/$VICTIM
+grep -q SECRET_OF_ANOTHER "$there/environ" 2>/dev/null && echo "reads the environment of another"
+test -e "$there/root$SECRET" && echo "reads files by the root of another"
+ls "$there/cwd/" 2>/dev/null | grep -q kubeconfig && echo "reads files by the folder of another"
+(exec 3<"$there/mem") 2>/dev/null && echo "opens the memory of another"
 kill -0 "$VICTIM" 2>/dev/null && echo "signals the process of another"
+"#;
+/// What all that is where a program is not confined, but for files that not every machine has.
+const REACHED: [&str; 5] = [
+    "reads the environment of another",
+    "reads files by the root of another",
+    "reads files by the folder of another",
+    "opens the memory of another",
+    "signals the process of another",
+];
+/// What a hostile program does. Each line of the output is something that it must not be able to do.
+const DEEDS: &str = r#"
 (: >/usr/of-a-program) 2>/dev/null && echo "writes to /usr"
 (: >/of-a-program) 2>/dev/null && echo "writes to /"
 (: >/etc/hostname) 2>/dev/null && echo "writes to /etc"
@@ -90,7 +99,6 @@ mknod /tmp/device b 254 0 2>/dev/null && echo "makes devices"
 setpriv --reuid 12345 true 2>/dev/null && echo "becomes another user"
 grep -E '^Cap(Eff|Prm|Bnd|Amb)' /proc/self/status | grep -qv '0000000000000000$' && echo "has capabilities"
 grep -q '^NoNewPrivs:.*0' /proc/self/status && echo "may get more rights"
-exit 0
 "#;
 /// What it has to find, or it has tried nothing.
 const ITS_OWN: &str = r#"
@@ -152,10 +160,17 @@ async fn a_confined_program_reaches_nothing_of_others() {
         let own = run(&prepare(isolation, wanted(ITS_OWN)).expect("prepared"), folder.path(), user);
         let expected = "its process\nits folders\nits files\nits devices\nits environment\n";
         assert_eq!(text(&own.stdout), expected, "{way:?} as {user:?}: {}", text(&own.stderr));
-        let hostile = run(&prepare(isolation, wanted(HOSTILE)).expect("prepared"), folder.path(), user);
+        // Its own `/tmp` would rewrite the paths that it looks for.
+        let anywhere = Wanted { mounts: &[], ..wanted(PEEKS) };
+        let unconfined = prepare(Isolation::Rewritten, anywhere).expect("prepared");
+        let reached = text(&run(&unconfined, folder.path(), None).stdout);
+        let peeked = run(&prepare(isolation, wanted(PEEKS)).expect("prepared"), folder.path(), user);
         victim.kill().and_then(|()| victim.wait()).expect("it ends");
-        assert_eq!(text(&hostile.stdout), "", "{way:?} as {user:?}: {}", text(&hostile.stderr));
-        assert!(hostile.status.success(), "{way:?} as {user:?}: {hostile:?}");
+        assert_eq!(text(&peeked.stdout), "", "{way:?} as {user:?}: {}", text(&peeked.stderr));
+        assert!(REACHED.iter().all(|what| reached.contains(what)), "not noticed without a sandbox: {reached}");
+        assert!(reached.contains(&format!("sees {}", secret.display())), "{reached}");
+        let done = run(&prepare(isolation, wanted(DEEDS)).expect("prepared"), folder.path(), user);
+        assert_eq!(text(&done.stdout), "", "{way:?} as {user:?}: {}", text(&done.stderr));
     }
 }
 
