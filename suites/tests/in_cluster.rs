@@ -117,10 +117,7 @@ impl Around {
         // It stands for the volume that Sonobuoy mounts.
         let shared = Share { path: results.path().to_owned(), writable: true };
         let own = Program { shares: vec![shared], ..Program::new(OWN, [PROGRAM]) };
-        let spec = ClusterSpec {
-            programs: vec![own, ccm],
-            ..ClusterSpec::awaiting_cloud(1)
-        };
+        let spec = ClusterSpec { programs: vec![own, ccm], ..ClusterSpec::awaiting_cloud(1) };
         let cluster = Cluster::start(spec).await.expect("a cluster");
         let client = cluster.client();
         for document in documents("base.yaml") {

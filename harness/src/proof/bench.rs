@@ -95,7 +95,11 @@ impl<'a> Bench<'a> {
             .collect();
         let preview = Variant::read(&question.case.name, &around)?;
         let spec = ClusterSpec {
-            programs: if hosted { Vec::new() } else { programs(&preview, means, question, more.clone(), None) },
+            programs: if hosted {
+                Vec::new()
+            } else {
+                programs(&preview, means, question, more.clone(), None)
+            },
             network: if play::plugin(&preview).is_some() { PodNetwork::None } else { network(cell) },
             services: if cell.kube_proxy == KubeProxy::Yes {
                 ServiceVip::Shortcut

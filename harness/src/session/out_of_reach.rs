@@ -32,7 +32,7 @@ impl Session {
         }
         if let Confinement::None(obstacle) = confinement(self.dir.path()).await {
             self.events.say(format!(
-                "the CCM is not confined on this machine: it can read and signal what you can, as {}",
+                "the CCM is not confined on this machine: it can read and signal what you can, because {}",
                 obstacle.cause
             ));
             self.events.say(format!("  to confine it: {}", obstacle.way_out));

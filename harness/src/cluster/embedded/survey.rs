@@ -62,6 +62,9 @@ mod tests {
         assert!(none.way_out.starts_with("do this. Until then a CCM"), "{}", none.way_out);
         assert_eq!((none.state, none.hinders()), (State::Missing, false));
         let shown = namespaces(Confinement::ProcessesShown(obstacle()));
-        assert_eq!((shown.state, shown.way_out.as_str(), shown.hinders()), (State::TooSmall, "do this", false));
+        assert_eq!(
+            (shown.state, shown.way_out.as_str(), shown.hinders()),
+            (State::TooSmall, "do this", false)
+        );
     }
 }

@@ -81,7 +81,8 @@ impl Obstacle {
         if let Some(missing) = facts.missing {
             return Obstacle {
                 cause: format!("the program '{missing}' is not installed"),
-                way_out: "install util-linux (unshare, setpriv, mount), coreutils (chroot, env) and a shell".to_owned(),
+                way_out: "install util-linux (unshare, setpriv, mount), coreutils (chroot, env) and a shell"
+                    .to_owned(),
             };
         }
         let forbids = |(name, value, _, root_is_exempt): &&(&'static str, &str, &str, bool)| {
@@ -94,7 +95,8 @@ impl Obstacle {
                 way_out: format!("run 'sudo sysctl -w {name}={wanted}'{or_root}"),
             };
         }
-        let said = if facts.said.is_empty() { String::new() } else { format!(" ({})", one_line(&facts.said)) };
+        let said =
+            if facts.said.is_empty() { String::new() } else { format!(" ({})", one_line(&facts.said)) };
         if facts.filtered {
             return Obstacle {
                 cause: format!("a container's filter of system calls forbids namespaces{said}"),
@@ -125,10 +127,26 @@ mod tests {
     fn the_cause_and_the_remedy_are_named() {
         let ubuntu = "kernel.apparmor_restrict_unprivileged_userns";
         let cases = [
-            (Facts { missing: Some("unshare"), ..Facts::default() }, "'unshare' is not installed", "install util-linux"),
-            (facts(&[(ubuntu, "1")]), "kernel.apparmor_restrict_unprivileged_userns=1", "sysctl -w kernel.apparmor_restrict_unprivileged_userns=0'"),
-            (facts(&[(ubuntu, "0"), ("kernel.unprivileged_userns_clone", "0")]), "kernel.unprivileged_userns_clone=0", "as root"),
-            (facts(&[("user.max_user_namespaces", "0")]), "user.max_user_namespaces=0", "user.max_user_namespaces=15000"),
+            (
+                Facts { missing: Some("unshare"), ..Facts::default() },
+                "'unshare' is not installed",
+                "install util-linux",
+            ),
+            (
+                facts(&[(ubuntu, "1")]),
+                "kernel.apparmor_restrict_unprivileged_userns=1",
+                "sysctl -w kernel.apparmor_restrict_unprivileged_userns=0'",
+            ),
+            (
+                facts(&[(ubuntu, "0"), ("kernel.unprivileged_userns_clone", "0")]),
+                "kernel.unprivileged_userns_clone=0",
+                "as root",
+            ),
+            (
+                facts(&[("user.max_user_namespaces", "0")]),
+                "user.max_user_namespaces=0",
+                "user.max_user_namespaces=15000",
+            ),
             (Facts { filtered: true, ..Facts::default() }, "filter of system calls", "seccomp=unconfined"),
             (Facts { said: "unshare: a\n b".to_owned(), ..Facts::default() }, "(unshare: a b)", "as root"),
         ];
@@ -141,7 +159,8 @@ mod tests {
 
     #[test]
     fn a_setting_that_does_not_bear_on_root_is_not_to_blame_for_root() {
-        let settings = facts(&[("kernel.apparmor_restrict_unprivileged_userns", "1"), ("user.max_mnt_namespaces", "0")]);
+        let settings =
+            facts(&[("kernel.apparmor_restrict_unprivileged_userns", "1"), ("user.max_mnt_namespaces", "0")]);
         let obstacle = Obstacle::of(&Facts { root: true, ..settings });
         assert!(obstacle.cause.contains("user.max_mnt_namespaces=0"), "{obstacle}");
         assert!(!obstacle.way_out.contains("as root"), "{obstacle}");

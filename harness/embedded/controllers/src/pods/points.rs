@@ -17,7 +17,8 @@ pub(super) fn make(folder: &Path, below: &Path, file: bool) -> io::Result<()> {
     for (index, part) in parts.iter().enumerate() {
         let name = part.as_os_str();
         if file && index + 1 == parts.len() {
-            let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;
+            let flags =
+                OFlags::WRONLY | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;
             openat(&at, name, flags, Mode::from_raw_mode(0o600))?;
             return Ok(());
         }
@@ -72,7 +73,9 @@ mod tests {
         let followed = |below: &str| follow(&volume, Path::new(below));
         assert_eq!(followed("in/deep").expect("inside"), Some(real.join("inner/deep")));
         assert_eq!(followed("absent").expect("absent"), None);
-        assert!(followed("out/secret").is_err_and(|error| error.to_string().contains("not within volume path")));
+        assert!(
+            followed("out/secret").is_err_and(|error| error.to_string().contains("not within volume path"))
+        );
         assert_eq!(followed("dangling").expect("leads nowhere"), None);
     }
 }

@@ -178,7 +178,9 @@ impl Worker {
         let failed = |error: std::io::Error| Refusal(error.to_string());
         let mut mounts = Vec::new();
         for mount in container.volume_mounts.iter().flatten() {
-            let Some(Some(Source { path, read_only })) = self.setup.sources.get(&mount.name) else { continue };
+            let Some(Some(Source { path, read_only })) = self.setup.sources.get(&mount.name) else {
+                continue;
+            };
             let below = PathBuf::from(volumes::inside(mount.sub_path.as_deref().unwrap_or_default())?);
             let source = match points::follow(path, &below).map_err(failed)? {
                 Some(there) => there,

@@ -78,12 +78,7 @@ pub(super) struct Root {
 
 impl Root {
     /// Makes the folder, with a place for every mount.
-    pub(super) fn make(
-        folder: &Path,
-        shown: &[Mount],
-        mounts: &[Mount],
-        own_proc: bool,
-    ) -> io::Result<Root> {
+    pub(super) fn make(folder: &Path, shown: &[Mount], mounts: &[Mount], own_proc: bool) -> io::Result<Root> {
         let links = links();
         let settled = |mount: &Mount| Mount { target: settle(&mount.target, &links), ..mount.clone() };
         let mut mounts: Vec<Mount> = mounts.iter().map(settled).collect();
@@ -197,7 +192,8 @@ impl Plan {
 
     /// Makes it in that folder.
     fn made(self, folder: &Path, own_proc: bool) -> io::Result<Root> {
-        let devices = || DEVICES.map(|name| Path::new("/dev").join(name)).into_iter().filter(|one| one.exists());
+        let devices =
+            || DEVICES.map(|name| Path::new("/dev").join(name)).into_iter().filter(|one| one.exists());
         let here = |path: &Path| folder.join(path.strip_prefix("/").unwrap_or(path));
         make_folder(folder)?;
         for path in &self.folders {

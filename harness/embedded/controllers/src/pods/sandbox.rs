@@ -242,9 +242,16 @@ fn rewritten(isolation: Isolation, wanted: Wanted<'_>) -> Prepared {
     // A program that is named by its path is started without a copy of this process' memory map, which takes longer the larger
     // that is: the standard library does so for no other when the environment is new.
     let dies_too = tool("setpriv").filter(|_| isolation == Isolation::Rewritten);
-    let dies_too: Vec<String> =
-        dies_too.into_iter().flat_map(|path| std::iter::once(path).chain(DIES_TOO.map(str::to_owned))).collect();
-    let line = line.iter().map(|part| rewrite(part, mounts));
+    let dies_too: Vec<String> = dies_too
+        .into_iter()
+        .flat_map(|path| std::iter::once(path).chain(DIES_TOO.map(str::to_owned)))
+        .collect();
+    // The program itself is where it is, even where its Pod mounts something above that.
+    let stays = |index: usize, part: &str| index == 0 && Path::new(part).is_file();
+    let line = line.iter().enumerate().map(|(index, part)| match stays(index, part) {
+        true => part.clone(),
+        false => rewrite(part, mounts),
+    });
     let environment =
         environment.iter().map(|(name, value)| (name.clone(), rewrite(value, mounts))).collect();
     Prepared { line: dies_too.into_iter().chain(line).collect(), environment }

@@ -46,8 +46,12 @@ async fn a_program_sees_its_files_where_the_pod_wants_them() {
     let folder = tempfile::tempdir().expect("a folder");
     let source = folder.path().join("files");
     write_file(&source.join("token"), b"secret").expect("written");
-    let targets: &[&str] =
-        &["/var/run/secrets/kubernetes.io/serviceaccount", "/config-of-nobody/deep", "/usr/share/of/nobody", "/etc/acme"];
+    let targets: &[&str] = &[
+        "/var/run/secrets/kubernetes.io/serviceaccount",
+        "/config-of-nobody/deep",
+        "/usr/share/of/nobody",
+        "/etc/acme",
+    ];
     let mounts: Vec<_> = targets.iter().map(|target| Mount::new(&source, *target)).collect();
     let ways = ways(folder.path()).await.into_iter().map(Isolation::Confined);
     let ways: Vec<_> = ways.chain([Isolation::Rewritten, Isolation::RewrittenAlone]).collect();
@@ -120,7 +124,9 @@ async fn a_confined_program_reaches_nothing_of_others() {
     std::fs::write(&secret, "secret").expect("written");
     let root = rustix::process::geteuid().is_root();
     let users: &[Option<&str>] = if root { &[None, Some(NOBODY)] } else { &[None] };
-    for (way, user) in ways(folder.path()).await.into_iter().flat_map(|way| users.iter().map(move |user| (way, *user))) {
+    for (way, user) in
+        ways(folder.path()).await.into_iter().flat_map(|way| users.iter().map(move |user| (way, *user)))
+    {
         if user.is_some() && !way.user {
             continue;
         }
@@ -167,7 +173,10 @@ async fn a_confined_program_reaches_nothing_of_others() {
         let peeked = run(&prepare(isolation, wanted(PEEKS)).expect("prepared"), folder.path(), user);
         victim.kill().and_then(|()| victim.wait()).expect("it ends");
         assert_eq!(text(&peeked.stdout), "", "{way:?} as {user:?}: {}", text(&peeked.stderr));
-        assert!(REACHED.iter().all(|what| reached.contains(what)), "not noticed without a sandbox: {reached}");
+        assert!(
+            REACHED.iter().all(|what| reached.contains(what)),
+            "not noticed without a sandbox: {reached}"
+        );
         assert!(reached.contains(&format!("sees {}", secret.display())), "{reached}");
         let done = run(&prepare(isolation, wanted(DEEDS)).expect("prepared"), folder.path(), user);
         assert_eq!(text(&done.stdout), "", "{way:?} as {user:?}: {}", text(&done.stderr));
@@ -201,7 +210,8 @@ async fn a_program_below_the_folder_for_temporary_files_is_found_with_what_is_be
     std::fs::set_permissions(&program, Permissions::from_mode(0o755)).expect("its mode");
     let temporary = folder.path().join("tmp");
     super::super::volumes::make_folder(&temporary).expect("made");
-    for way in ways(folder.path()).await {
+    let ways = ways(folder.path()).await.into_iter().map(Isolation::Confined);
+    for isolation in ways.chain([Isolation::Rewritten, Isolation::RewrittenAlone]) {
         let wanted = Wanted {
             scratch: &folder.path().join("scratch"),
             shown: &[Mount::read_only(&place, &place)],
@@ -210,8 +220,8 @@ async fn a_program_below_the_folder_for_temporary_files_is_found_with_what_is_be
             environment: BTreeMap::new(),
             folder: Path::new("/"),
         };
-        let output = run(&prepare(Isolation::Confined(way), wanted).expect("prepared"), folder.path(), None);
-        assert_eq!(text(&output.stdout), "found\n", "{way:?}: {}", text(&output.stderr));
+        let output = run(&prepare(isolation, wanted).expect("prepared"), folder.path(), None);
+        assert_eq!(text(&output.stdout), "found\n", "{isolation:?}: {}", text(&output.stderr));
     }
 }
 
@@ -229,7 +239,11 @@ fn what_starts_programs_is_named_by_its_path_and_gets_no_variable_that_loads_cod
     };
     let way = Way { user: true, own_proc: true };
     let prepared = prepare(Isolation::Confined(way), wanted).expect("prepared");
-    assert!(prepared.line[0].starts_with('/') && prepared.line[0].ends_with("/setpriv"), "{:?}", prepared.line);
+    assert!(
+        prepared.line[0].starts_with('/') && prepared.line[0].ends_with("/setpriv"),
+        "{:?}",
+        prepared.line
+    );
     assert_eq!(prepared.environment.keys().collect::<Vec<_>>(), ["ENVIRONMENT", "TOKEN"]);
     let inside = &prepared.line[prepared.line.len() - 5..];
     assert!(inside[0].ends_with("/env"), "{inside:?}");

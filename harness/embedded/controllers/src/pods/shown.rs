@@ -18,7 +18,8 @@ pub(super) fn of(program: &Program, run: &Path) -> Vec<Mount> {
 
 /// Folders of which nothing is shown but what is named.
 fn closed(run: &Path, temporary: &Path, home: Option<&Path>) -> Vec<PathBuf> {
-    let all = [run, temporary, Path::new("/tmp"), Path::new("/var/tmp"), Path::new("/run"), Path::new("/etc")];
+    let all =
+        [run, temporary, Path::new("/tmp"), Path::new("/var/tmp"), Path::new("/run"), Path::new("/etc")];
     let all = all.into_iter().chain(home);
     all.map(|path| path.canonicalize().unwrap_or_else(|_| path.to_owned())).collect()
 }
@@ -76,6 +77,9 @@ mod tests {
         let share = Share { path: folder.path().to_owned(), writable: true };
         let program = Program { shares: vec![share], ..Program::new("image", ["sh"]) };
         let shown = of(&program, Path::new("/nowhere"));
-        assert_eq!(shown.iter().map(|one| (one.target.as_path(), one.read_only)).collect::<Vec<_>>(), [(folder.path(), false)]);
+        assert_eq!(
+            shown.iter().map(|one| (one.target.as_path(), one.read_only)).collect::<Vec<_>>(),
+            [(folder.path(), false)]
+        );
     }
 }

@@ -18,8 +18,8 @@ use super::note::Note;
 use super::probe::{self, Purpose, Surroundings, Tally};
 use super::process::{Exit, Group};
 use super::sandbox::{self, Mount, Prepared, Wanted};
-use super::shown;
 use super::shared::Shared;
+use super::shown;
 use super::status::{Ended, Phase};
 use super::worker::Worker;
 use crate::events::{Source, Weight};
@@ -218,7 +218,10 @@ impl Worker {
             super::volumes::make_folder(folder).map_err(failed)?;
         }
         // What the Pod mounts there covers them.
-        let mut mounts = vec![Mount::new(&home, HOME), Mount::new(&temporary, "/tmp")];
+        let mut mounts = vec![Mount::new(&home, HOME)];
+        if self.shared.isolation.confines() {
+            mounts.push(Mount::new(&temporary, "/tmp"));
+        }
         mounts.extend(self.own_hosts().map_err(failed)?);
         mounts.extend(self.mounts(container)?);
         let placeholders = BTreeMap::from([
@@ -241,9 +244,7 @@ impl Worker {
         }
         let host_name = if self.setup.host_network { &self.node } else { &self.key.name };
         let path = std::env::var("PATH").unwrap_or_else(|_| "/usr/local/bin:/usr/bin:/bin".to_owned());
-        for (name, value) in
-            [("PATH", path), ("HOSTNAME", host_name.clone()), ("HOME", HOME.to_owned())]
-        {
+        for (name, value) in [("PATH", path), ("HOSTNAME", host_name.clone()), ("HOME", HOME.to_owned())] {
             resolved.entry(name.to_owned()).or_insert(value);
         }
         let working = container.working_dir.clone().unwrap_or_else(|| HOME.to_owned());
