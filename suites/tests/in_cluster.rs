@@ -1,7 +1,7 @@
 //! A run in a Pod of the cluster that it tests in, by the manifests that users get: without Docker, with the rights that they give
 //! it, and with what Sonobuoy waits for, however it ends.
 
-use embedded_cluster::{Cluster, ClusterSpec, Program};
+use embedded_cluster::{Cluster, ClusterSpec, Program, Share};
 use flate2::read::GzDecoder;
 use harness::config::yaml::from_str_multi;
 use harness::ledger::{Ledger, Outcome};
@@ -113,10 +113,11 @@ impl Around {
             more_arguments: vec!["--bind-address=${NODE_LOOPBACK}".to_owned()],
             ..Program::new(CCM, [PROGRAM, "reference-ccm"])
         };
-        let spec = ClusterSpec {
-            programs: vec![Program::new(OWN, [PROGRAM]), ccm],
-            ..ClusterSpec::awaiting_cloud(1)
-        };
+        let results = tempfile::tempdir().expect("a folder");
+        // It stands for the volume that Sonobuoy mounts.
+        let shared = Share { path: results.path().to_owned(), writable: true };
+        let own = Program { shares: vec![shared], ..Program::new(OWN, [PROGRAM]) };
+        let spec = ClusterSpec { programs: vec![own, ccm], ..ClusterSpec::awaiting_cloud(1) };
         let cluster = Cluster::start(spec).await.expect("a cluster");
         let client = cluster.client();
         for document in documents("base.yaml") {
@@ -134,7 +135,6 @@ impl Around {
                 other => panic!("base.yaml has a {other}, and this test makes none"),
             }
         }
-        let results = tempfile::tempdir().expect("a folder");
         Around { pods: Api::namespaced(client, NAMESPACE), cluster, results }
     }
 
@@ -151,7 +151,7 @@ impl Around {
         let text = text.replace(PLUGINS, &self.results.path().display().to_string());
         let plugin = from_str_multi(&text, Path::new("plugin")).expect("YAML").remove(0);
         let mut container = plugin["spec"].clone();
-        // Programs of an embedded cluster's Pods see this machine's folders.
+        // The folder of the results is where it is on this machine.
         container["volumeMounts"] = json!([]);
         let arguments = container["args"].as_array_mut().expect("args");
         arguments.extend(["--image", CCM].iter().chain(more).map(|argument| json!(argument)));

@@ -64,15 +64,24 @@ fn a_ccm_that_misses_its_mounts_there_is_not_to_blame_and_the_way_out_is_told() 
     let (binary, profile) = (ccm.to_str().expect("a plain path"), described_in(folder.path()));
     let Some((ended, said)) = run(&out, &["--profile", &profile, "--binary", binary]) else { return };
     assert_eq!(ended.status.code(), Some(3), "{said}");
-    for told in
-        ["no mount namespaces", "/var/run/secrets/kubernetes.io/serviceaccount", "ccm-conformance doctor"]
-    {
+    for told in [
+        "no mount namespaces",
+        "/var/run/secrets/kubernetes.io/serviceaccount",
+        "user.max_mnt_namespaces=0",
+        "sysctl -w user.max_mnt_namespaces=",
+        "the CCM is not confined",
+        "ccm-conformance doctor",
+    ] {
         assert!(said.contains(told), "{told}:\n{said}");
     }
     assert!(!said.contains("NOT CONFORMANT"), "{said}");
     let doctor = on_such_a_machine(env!("CARGO_BIN_EXE_ccm-conformance"), &["doctor"]).expect("as before");
     let said = String::from_utf8_lossy(&doctor.stdout);
-    assert!(said.contains("seccomp=unconfined"), "{said}");
+    for told in
+        ["programs are not confined", "user.max_mnt_namespaces=0", "sysctl -w user.max_mnt_namespaces="]
+    {
+        assert!(said.contains(told), "{told}:\n{said}");
+    }
 }
 
 #[test]

@@ -49,9 +49,9 @@ pub use cluster::{Cluster, StartError};
 pub use embedded_apiserver::{AuthorityError, Issued, User};
 pub use embedded_controllers::processes;
 pub use embedded_controllers::{
-    Bounds, CloudProvider, ContainerSignal, Controller, Dns, LogLine, LogReader, MachineState, NoSuch,
-    NodeSpec, NodeTaint, Nodes as Machines, Pace, PodNetwork, Pods, Power, Program, ServiceVip,
-    ServingCertificate, confines_programs,
+    Bounds, CloudProvider, Confinement, ContainerSignal, Controller, Dns, LogLine, LogReader, MachineState,
+    NoSuch, NodeSpec, NodeTaint, Nodes as Machines, Obstacle, Pace, PodNetwork, Pods, Power, Program,
+    ServiceVip, ServingCertificate, Share, confinement,
 };
 pub use machine::{MachineSpec, NodeIp, Role};
 pub use orders::{MachineOperation, OutOfReach, WatchOperation};

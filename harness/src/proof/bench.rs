@@ -17,7 +17,7 @@ use crate::k8s::World;
 use crate::probe::{Pulse, poll};
 use bootstrap::{CloudEndpoint, Cni, KubeProxy, Topology, YesNo};
 use embedded_cluster::{
-    CloudProvider, Cluster, ClusterSpec, Dns, MachineSpec, PodNetwork, Program, Role, ServiceVip, User,
+    CloudProvider, Cluster, ClusterSpec, Dns, MachineSpec, PodNetwork, Program, Role, ServiceVip, Share, User,
 };
 use k8s_openapi::api::core::v1::{Node, Pod};
 use kube::Api;
@@ -25,6 +25,7 @@ use kube::ResourceExt;
 use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::net::{IpAddr, Ipv4Addr};
+use std::path::Path;
 use std::time::Duration;
 use tokio::sync::OwnedSemaphorePermit;
 
@@ -94,7 +95,11 @@ impl<'a> Bench<'a> {
             .collect();
         let preview = Variant::read(&question.case.name, &around)?;
         let spec = ClusterSpec {
-            programs: if hosted { Vec::new() } else { programs(&preview, means, question, more.clone()) },
+            programs: if hosted {
+                Vec::new()
+            } else {
+                programs(&preview, means, question, more.clone(), None)
+            },
             network: if play::plugin(&preview).is_some() { PodNetwork::None } else { network(cell) },
             services: if cell.kube_proxy == KubeProxy::Yes {
                 ServiceVip::Shortcut
@@ -114,13 +119,14 @@ impl<'a> Bench<'a> {
             std::fs::write(&kubeconfig, text)
                 .map_err(|error| format!("{}: {error}", kubeconfig.display()))?;
             let elsewhere = vec![format!("--kubeconfig={}", kubeconfig.display())];
+            let arguments = [elsewhere, more].concat();
             let machine = MachineSpec {
                 labels: variant.labels_asked_for(),
                 cloud: CloudProvider::None,
                 ..MachineSpec::awaiting_cloud("management", Role::Worker)
             };
             let spec = ClusterSpec {
-                programs: programs(&variant, means, question, [elsewhere, more].concat()),
+                programs: programs(&variant, means, question, arguments, Some(&kubeconfig)),
                 dns: Dns::Simulated,
                 ..base(vec![machine])
             };
@@ -285,8 +291,14 @@ impl Means {
     }
 }
 
-/// The reference CCM, as the program of every image that stands for it.
-fn programs(variant: &Variant, means: &Means, question: &Question, more: Vec<String>) -> Vec<Program> {
+/// The reference CCM, as the program of every image that stands for it; `shared` is a file of this machine that it reads.
+fn programs(
+    variant: &Variant,
+    means: &Means,
+    question: &Question,
+    more: Vec<String>,
+    shared: Option<&Path>,
+) -> Vec<Program> {
     let own = |image: &String| Program {
         // The programs that manifests name are in their image, unless that is what a variant is about.
         keeps_entry_point: question.case.unmet.is_none(),
@@ -299,6 +311,7 @@ fn programs(variant: &Variant, means: &Means, question: &Question, more: Vec<Str
             .chain(more.clone())
             .collect(),
         environment: variant.environment.clone(),
+        shares: shared.iter().map(|path| Share { path: (*path).to_owned(), writable: false }).collect(),
         ..Program::new(image, &means.program)
     };
     variant.images.iter().map(own).collect()

@@ -100,8 +100,7 @@ impl EmbeddedBench {
     async fn orders(&self, question: &Question) -> Result<Measured, String> {
         let first = Box::pin(self.boot(question, Order::CcmFirst)).await?;
         let Some(Boot { end: first, evicted, others }) = first else {
-            let why =
-                "programs have no mount namespaces on this machine, so none has names of its own".to_owned();
+            let why = "programs are not confined on this machine, so none has names of its own".to_owned();
             return Ok(Measured::NotObservable { why });
         };
         let mut ends = vec![first];

@@ -5,6 +5,7 @@ use crate::ccm::{Form, last_lines, untold_mounts};
 use crate::check::{Facility, Stop};
 use crate::config::BackendKind;
 use crate::probe::{Observed, poll};
+use embedded_cluster::{Confinement, Obstacle, confinement};
 use k8s_openapi::api::core::v1::Pod;
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -24,6 +25,20 @@ impl Session {
         self.state.cluster.backend == BackendKind::Embedded && !named && self.ccm.exists()
     }
 
+    /// Tells that the CCM is not confined on this machine, where that is so.
+    pub(super) async fn tell_of_confinement(&self) {
+        if !self.has_no_mounts() {
+            return;
+        }
+        if let Confinement::None(obstacle) = confinement(self.dir.path()).await {
+            self.events.say(format!(
+                "the CCM is not confined on this machine: it can read and signal what you can, because {}",
+                obstacle.cause
+            ));
+            self.events.say(format!("  to confine it: {}", obstacle.way_out));
+        }
+    }
+
     /// What its Pods mount at paths that are built into its program and that it has not here; `None` where there is nothing like
     /// that.
     pub(super) fn out_of_reach(&self, form: Form) -> Option<String> {
@@ -33,9 +48,10 @@ impl Session {
         let paths: BTreeSet<String> = self.ccm.pods(form).iter().flat_map(|pod| untold_mounts(pod)).collect();
         let paths: Vec<String> = paths.into_iter().collect();
         (!paths.is_empty()).then(|| {
+            let Obstacle { cause, way_out } = Obstacle::here("");
             format!(
-                "this machine gives programs no mount namespaces, so the CCM does not find what its Pod mounts at {}; \
-                 'ccm-conformance doctor' says how to mend that",
+                "the CCM cannot find what its Pod mounts at {}, because this machine gives programs no mount namespaces: \
+                 {cause}. To change that, {way_out}; 'ccm-conformance doctor' checks it",
                 paths.join(", ")
             )
         })

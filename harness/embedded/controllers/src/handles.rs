@@ -257,10 +257,10 @@ impl Pods {
         self.pods.logs.follow(&Key::new(namespace, pod), container)
     }
 
-    /// Whether programs have mount namespaces of their own here.
+    /// Whether programs are confined here, and so see files where their Pods mount them.
     #[must_use]
     pub fn have_namespaces(&self) -> bool {
-        self.pods.isolation == crate::pods::sandbox::Isolation::Namespace
+        self.pods.isolation.confines()
     }
 
     /// Kills a container's program; its kubelet restarts it. `None`: those of all containers.

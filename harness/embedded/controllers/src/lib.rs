@@ -30,9 +30,10 @@ pub use handles::{ContainerSignal, NoSuch, Nodes, Pods};
 pub use nodes::fleet::{MachineState, Power};
 pub use pods::logs::{LogLine, LogReader};
 pub use pods::manager::PodsError;
-pub use pods::sandbox::confines_programs;
+pub use pods::obstacle::Obstacle;
+pub use pods::sandbox::{Confinement, confinement};
 pub use running::{Controllers, Running, StartError};
 pub use settings::{
     Bounds, CloudProvider, Controller, Dns, KubernetesVersion, Mounts, NodeSpec, NodeTaint, Pace, PodCidrs,
-    PodNetwork, PodRange, Program, Resources, ServiceVip, ServingCertificate, Settings,
+    PodNetwork, PodRange, Program, Resources, ServiceVip, ServingCertificate, Settings, Share,
 };

@@ -141,6 +141,7 @@ impl Environment {
         };
         // The machine and the manifests are the same for every lane.
         if self.lane == 0 && session.has_no_mounts() {
+            session.tell_of_confinement().await;
             let came_up = session.comes_up_without_mounts();
             tokio::select! {
                 biased;

@@ -117,6 +117,7 @@ fn commands_and_arguments_replace_the_programs() {
         user: None,
         more_arguments: vec!["--bind-address=${NODE_LOOPBACK}".to_owned()],
         environment: BTreeMap::new(),
+        shares: Vec::new(),
     };
     let known = BTreeMap::from([("A".to_owned(), "1".to_owned())]);
     let placeholders = BTreeMap::from([("NODE_LOOPBACK", "127.16.0.1".to_owned())]);

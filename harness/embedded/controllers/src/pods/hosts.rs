@@ -1,12 +1,12 @@
 //! The `/etc/hosts` of a program: how it comes to know the names of [`Settings::names`](crate::Settings::names).
 
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use k8s_openapi::api::core::v1::{Pod, PodSpec};
 use kube::ResourceExt;
 
-use super::sandbox::{Isolation, Mount};
+use super::sandbox::Mount;
 use super::volumes::write_file;
 use super::worker::Worker;
 use crate::nodes::object;
@@ -30,7 +30,7 @@ impl Worker {
     /// Brings the Pod's hosts file up to date; `None` when the cluster has no names of its own to give.
     pub(crate) fn own_hosts(&self) -> io::Result<Option<Mount>> {
         let names = &self.shared.world.settings.names;
-        if names.is_empty() || self.shared.isolation != Isolation::Namespace {
+        if names.is_empty() || !self.shared.isolation.confines() {
             return Ok(None);
         }
         let mut text = String::from("127.0.0.1 localhost\n::1 localhost\n");
@@ -46,7 +46,7 @@ impl Worker {
             Ok(_) => std::fs::write(&file, text)?,
             Err(_) => write_file(&file, text.as_bytes())?,
         }
-        Ok(Some(Mount { source: file, target: Path::new("/etc/hosts").to_owned() }))
+        Ok(Some(Mount::read_only(file, "/etc/hosts")))
     }
 
     fn hosts_file(&self) -> PathBuf {

@@ -10,8 +10,9 @@ use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use super::facts::{Facts, Refusal};
+use super::points;
 use super::sandbox::Mount;
-use super::setup::{InNamespace, NotYet};
+use super::setup::{InNamespace, NotYet, Source};
 use super::simulated;
 use super::volumes::{self, Content};
 use super::worker::Worker;
@@ -130,49 +131,67 @@ impl Worker {
     }
 
     /// Puts a volume's content where it can be mounted from; `None`: the program sees it anyhow.
-    fn place(&self, name: &str, content: Content) -> Result<Option<PathBuf>, NotPlaced> {
+    fn place(&self, name: &str, content: Content) -> Result<Option<Source>, NotPlaced> {
         let folder = self.folder.join("volumes").join(volumes::inside(name).map_err(NotPlaced::Refused)?);
-        match content {
-            Content::Files(files) => volumes::write_files(&folder, &files)?,
-            Content::Empty => volumes::make_folder(&folder)?,
+        // As a kubelet has it; and a program could put a link where the harness writes the next version of a file.
+        let read_only = matches!(content, Content::Files(_));
+        let path = match content {
+            Content::Files(files) => {
+                volumes::write_files(&folder, &files)?;
+                folder
+            }
+            Content::Empty => {
+                volumes::make_folder(&folder)?;
+                folder
+            }
             Content::Visible => return Ok(None),
-            Content::Machine { path, kind } => return self.place_machine(&path, &kind).map(Some),
-        }
-        Ok(Some(folder))
+            Content::Machine { path, kind } => self.place_machine(&path, &kind)?,
+        };
+        Ok(Some(Source { path, read_only }))
     }
 
     fn place_machine(&self, path: &Path, kind: &str) -> Result<PathBuf, NotPlaced> {
-        let real = self.shared.machine_folder(&self.node).join(path);
+        let machine = self.shared.machine_folder(&self.node);
+        volumes::make_folder(&machine)?;
         let shown = Path::new("/").join(path);
         let shown = shown.display();
         let refused =
             |what: &str| NotPlaced::Refused(Refusal(format!("hostPath type check failed: {shown} {what}")));
-        match kind {
-            "DirectoryOrCreate" | "" => volumes::make_folder_unless_file(&real)?,
-            "FileOrCreate" => {
-                if !real.exists() {
-                    volumes::write_file(&real, b"")?;
-                }
+        let there = points::follow(&machine, path)?;
+        match (kind, &there) {
+            ("DirectoryOrCreate" | "", None) => points::make(&machine, path, false)?,
+            ("FileOrCreate", None) => points::make(&machine, path, true)?,
+            ("Directory", there) if !there.as_ref().is_some_and(|real| real.is_dir()) => {
+                return Err(refused("is not a directory"));
             }
-            "Directory" if !real.is_dir() => return Err(refused("is not a directory")),
-            "File" if !real.is_file() => return Err(refused("is not a file")),
-            "Directory" | "File" => {}
+            ("File", there) if !there.as_ref().is_some_and(|real| real.is_file()) => {
+                return Err(refused("is not a file"));
+            }
+            ("DirectoryOrCreate" | "" | "FileOrCreate" | "Directory" | "File", _) => {}
             _ => return Err(refused("is of a kind the embedded cluster does not model")),
         }
-        Ok(real)
+        Ok(there.unwrap_or_else(|| machine.join(path)))
     }
 
     /// The mounts of a container.
     pub(crate) fn mounts(&self, container: &Container) -> Result<Vec<Mount>, Refusal> {
+        let failed = |error: std::io::Error| Refusal(error.to_string());
         let mut mounts = Vec::new();
         for mount in container.volume_mounts.iter().flatten() {
-            let Some(Some(source)) = self.setup.sources.get(&mount.name) else { continue };
-            let below = mount.sub_path.as_deref().unwrap_or_default();
-            let source = if below.is_empty() { source.clone() } else { source.join(volumes::inside(below)?) };
-            if !source.exists() {
-                volumes::make_folder(&source).map_err(|error| Refusal(error.to_string()))?;
-            }
-            mounts.push(Mount { source, target: Path::new("/").join(volumes::inside(&mount.mount_path)?) });
+            let Some(Some(Source { path, read_only })) = self.setup.sources.get(&mount.name) else {
+                continue;
+            };
+            let below = PathBuf::from(volumes::inside(mount.sub_path.as_deref().unwrap_or_default())?);
+            let source = match points::follow(path, &below).map_err(failed)? {
+                Some(there) => there,
+                None => {
+                    points::make(path, &below, false).map_err(failed)?;
+                    path.join(below)
+                }
+            };
+            let target = Path::new("/").join(volumes::inside(&mount.mount_path)?);
+            let read_only = *read_only || mount.read_only.unwrap_or(false);
+            mounts.push(Mount { source, target, read_only });
         }
         Ok(mounts)
     }

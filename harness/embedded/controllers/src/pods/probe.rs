@@ -10,7 +10,7 @@ use k8s_openapi::api::core::v1::{Container, Probe};
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use tokio::time::Instant;
 
-use super::sandbox::{self, Isolation, Mount};
+use super::sandbox::{self, Isolation, Mount, Wanted};
 
 /// What a probe is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -77,6 +77,7 @@ pub(crate) struct Surroundings {
     pub(crate) address: IpAddr,
     pub(crate) isolation: Isolation,
     pub(crate) scratch: PathBuf,
+    pub(crate) shown: Vec<Mount>,
     pub(crate) mounts: Vec<Mount>,
     pub(crate) environment: BTreeMap<String, String>,
     pub(crate) client: reqwest::Client,
@@ -155,15 +156,15 @@ pub(crate) async fn ask(
     if let Some(exec) = &probe.exec {
         let line = exec.command.clone().unwrap_or_default();
         let run = async {
-            let environment = around.environment.clone();
-            let prepared = sandbox::prepare(
-                around.isolation,
-                &around.scratch,
-                &around.mounts,
+            let wanted = Wanted {
+                scratch: &around.scratch,
+                shown: &around.shown,
+                mounts: &around.mounts,
                 line,
-                environment,
-                "/".as_ref(),
-            )?;
+                environment: around.environment.clone(),
+                folder: "/".as_ref(),
+            };
+            let prepared = sandbox::prepare(around.isolation, wanted)?;
             let Some((program, arguments)) = prepared.line.split_first() else {
                 return Err(std::io::Error::other("no command"));
             };

@@ -1,19 +1,24 @@
-//! How mount paths reach a program that has no container.
+//! What a program of a Pod can reach of this machine.
 //!
-//! Where the machine allows it, a program gets a user and mount namespace of its own (`unshare`, util-linux): files
-//! are bind-mounted where the Pod wants them, and folders that do not exist here are added to a mirror of the nearest
-//! one that does. Nothing outside the namespace changes and no privilege is needed. It is the first process of a process
-//! namespace, too, as in a container: whatever it starts, however detached, the kernel ends with it. Elsewhere the
-//! program's arguments and environment are rewritten to where the files really are; paths it has compiled in stay out of
-//! reach, and so does what leaves its process group.
+//! Where the machine allows it a program is confined, much as in a container: a root folder of its own ([`Root`]), a process
+//! namespace with a `/proc` of its own, no capabilities, and no way to get any. It is the first process of its namespace, as in
+//! a container: whatever it starts, however detached, the kernel ends with it, and a signal that it does not handle is ignored
+//! unless it comes from outside and cannot be ignored. The network is this machine's.
+//!
+//! Elsewhere the program's arguments and environment are rewritten to where the files really are; paths that are compiled into
+//! it stay out of reach, and it can do what this user can.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
-use std::sync::LazyLock;
+use std::sync::OnceLock;
 
-use super::volumes::{make_folder, write_file};
+use super::obstacle::Obstacle;
+use super::rewriting::rewrite;
+use super::root::Root;
+use super::tools::{Tools, tool};
+use super::volumes::write_file;
 use crate::settings::Mounts;
 
 /// One file or folder and where the program shall see it.
@@ -23,36 +28,91 @@ pub(crate) struct Mount {
     pub(crate) source: PathBuf,
     /// The absolute path the program uses.
     pub(crate) target: PathBuf,
+    /// Whether the program can only read it.
+    pub(crate) read_only: bool,
+}
+
+impl Mount {
+    /// One that the program can write to.
+    pub(crate) fn new(source: impl Into<PathBuf>, target: impl Into<PathBuf>) -> Mount {
+        Mount { source: source.into(), target: target.into(), read_only: false }
+    }
+
+    /// One that it can only read.
+    pub(crate) fn read_only(source: impl Into<PathBuf>, target: impl Into<PathBuf>) -> Mount {
+        Mount { read_only: true, ..Mount::new(source, target) }
+    }
 }
 
 /// What this machine allows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Isolation {
-    /// Namespaces.
-    Namespace,
+    /// Programs are confined.
+    Confined(Way),
     /// Rewriting only.
     Rewritten,
     /// Rewriting, on a machine without `setpriv`: what is started outlives a harness that is killed, until somebody ends it.
     RewrittenAlone,
 }
 
-/// Mounts what the table names, goes to the working folder and becomes the program. `$1`: table, `$2`: folder.
-const SCRIPT: &str = "mount -a -T \"$1\" || exit 125\ncd \"$2\" 2>/dev/null || cd /\nshift 2\nexec \"$@\"";
-/// What is started dies with the harness: the kernel kills it when the thread that started it is gone.
-const DIES_TOO: [&str; 4] = ["setpriv", "--pdeathsig", "KILL", "--"];
+impl Isolation {
+    /// Whether programs are confined, and so see files where their Pods want them.
+    pub(crate) fn confines(self) -> bool {
+        matches!(self, Isolation::Confined(_))
+    }
+}
+
+/// How programs are confined.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Way {
+    /// In a user namespace. Root can do without one.
+    user: bool,
+    /// With a `/proc` of its own. Where a container covers parts of `/proc` the kernel refuses another: the program then sees
+    /// the list of this machine's processes, and can still do nothing to them.
+    own_proc: bool,
+}
+
+/// From best to worst. Without a user namespace a program must not see the `/proc` of others: it could open their files there.
+const WAYS: [Way; 3] = [
+    Way { user: true, own_proc: true },
+    Way { user: false, own_proc: true },
+    Way { user: true, own_proc: false },
+];
+
+/// Mounts what the table names, and becomes the program. `$1`: `mount`, `$2`: the table.
+const OUTSIDE: &str = "\"$1\" -a -T \"$2\" || exit 125\nshift 2\nexec \"$@\"";
+/// Goes to the working folder, in the program's root folder, and becomes the program. `$1`: the folder.
+const INSIDE: &str = "cd \"$1\" 2>/dev/null || cd /\nshift\nexec \"$@\"";
 /// Namespaces of its own. `unshare` waits for the program and ends as it does; if it is killed, so is the program, and with
 /// the program every process of the namespace.
-const NAMESPACES: [&str; 9] = [
-    "unshare",
-    "--map-root-user",
-    "--mount",
-    "--propagation",
-    "private",
-    "--pid",
-    "--fork",
-    "--kill-child=KILL",
-    "--",
-];
+const NAMESPACES: [&str; 7] =
+    ["--mount", "--propagation", "private", "--pid", "--ipc", "--fork", "--kill-child=KILL"];
+/// What is started dies with the harness: the kernel kills it when the thread that started it is gone.
+const DIES_TOO: [&str; 3] = ["--pdeathsig", "KILL", "--"];
+/// No capability, and none by any program that it starts.
+const POWERLESS: [&str; 4] = ["--no-new-privs", "--inh-caps=-all", "--bounding-set=-all", "--"];
+/// Variables that make `setpriv`, `unshare`, `mount` and the shell load or run what somebody else wrote. These work outside the
+/// sandbox, so a program gets such variables only inside.
+const FOR_INSIDE: [&str; 8] =
+    ["GCONV_PATH", "GLIBC_TUNABLES", "LOCPATH", "NLSPATH", "ENV", "SHELLOPTS", "BASHOPTS", "CDPATH"];
+/// How names of more such variables begin.
+const FOR_INSIDE_BEGIN: [&str; 3] = ["LD_", "LIBMOUNT_", "BASH_"];
+
+/// A program to start.
+pub(crate) struct Wanted<'a> {
+    /// A folder of its own for what the sandbox needs. The program never sees it.
+    pub(crate) scratch: &'a Path,
+    /// Files and folders of this machine that it sees besides the system's, each where it is here.
+    pub(crate) shown: &'a [Mount],
+    /// What its Pod mounts. Sources are folders and files that nobody but the harness and the Pod writes to.
+    pub(crate) mounts: &'a [Mount],
+    /// The program and its arguments.
+    pub(crate) line: Vec<String>,
+    /// Its environment.
+    pub(crate) environment: BTreeMap<String, String>,
+    /// Where it starts; `/` where there is no such folder.
+    pub(crate) folder: &'a Path,
+}
 
 /// A command line ready to be started.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -61,271 +121,140 @@ pub(crate) struct Prepared {
     pub(crate) environment: BTreeMap<String, String>,
 }
 
-/// What is possible here, tried out once: a namespace with a folder that does not exist outside.
+/// How programs of Pods are confined on this machine.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Confinement {
+    /// They see their own files and processes only.
+    Full,
+    /// They also see the list of this machine's processes; why.
+    ProcessesShown(Obstacle),
+    /// They are not: each can do what this user can; why.
+    None(Obstacle),
+}
+
+/// Tries out how programs of Pods are confined on this machine. `folder` is for what that needs.
+pub async fn confinement(folder: &Path) -> Confinement {
+    match found(folder).await {
+        Ok(Way { own_proc: true, .. }) => Confinement::Full,
+        Ok(_) => Confinement::ProcessesShown(Obstacle::of_own_proc()),
+        Err(said) => Confinement::None(Obstacle::here(&said)),
+    }
+}
+
+/// What is possible here.
 pub(crate) async fn detect(wanted: Mounts, folder: &Path) -> Isolation {
-    if wanted == Mounts::Rewritten {
-        return rewritten().await;
-    }
-    let allowed = try_out(folder).await.unwrap_or(false);
-    match (allowed, wanted) {
-        (true, _) => return Isolation::Namespace,
-        (false, Mounts::Namespace) => {
-            tracing::warn!(
-                "this machine allows no user and mount namespaces: mount paths are rewritten instead"
-            );
+    if wanted != Mounts::Rewritten {
+        match found(folder).await {
+            Ok(way) => return Isolation::Confined(way),
+            Err(said) => {
+                let Obstacle { cause, way_out } = Obstacle::here(&said);
+                tracing::info!(cause, way_out, "programs are not confined: mount paths are rewritten");
+            }
         }
-        (false, _) => tracing::info!("no user and mount namespaces here: mount paths are rewritten"),
     }
-    rewritten().await
-}
-
-/// Whether `setpriv` is there.
-async fn rewritten() -> Isolation {
-    let [program, ..] = DIES_TOO;
-    let asked = tokio::process::Command::new(program).arg("--version").stdin(Stdio::null()).output();
-    if asked.await.is_ok_and(|said| said.status.success()) {
-        Isolation::Rewritten
-    } else {
-        Isolation::RewrittenAlone
+    match tool("setpriv") {
+        Some(_) => Isolation::Rewritten,
+        None => Isolation::RewrittenAlone,
     }
 }
 
-/// [`DIES_TOO`] with the program where it is. A program that is named by its path is started without a copy of this process'
-/// memory map, which takes longer the larger that is: the standard library does so for no other when the environment is new.
-fn dies_too() -> Vec<String> {
-    static PROGRAM: LazyLock<String> = LazyLock::new(|| {
-        let [program, ..] = DIES_TOO;
-        let folders = std::env::var_os("PATH").unwrap_or_default();
-        let there = std::env::split_paths(&folders).map(|folder| folder.join(program));
-        let found = there.filter(|path| path.is_absolute()).find(|path| path.is_file());
-        found.and_then(|path| path.into_os_string().into_string().ok()).unwrap_or_else(|| program.to_owned())
-    });
-    let [_, arguments @ ..] = DIES_TOO;
-    std::iter::once(PROGRAM.as_str()).chain(arguments).map(str::to_owned).collect()
+/// The best way there is on this machine, or what the tools say of why there is none. Tried out until one is found.
+async fn found(folder: &Path) -> Result<Way, String> {
+    static FOUND: OnceLock<Way> = OnceLock::new();
+    if let Some(way) = FOUND.get() {
+        return Ok(*way);
+    }
+    let mut said = String::new();
+    for way in WAYS.into_iter().filter(|way| way.user || rustix::process::geteuid().is_root()) {
+        match try_out(folder, way).await {
+            Ok(()) => return Ok(*FOUND.get_or_init(|| way)),
+            Err(error) if said.is_empty() => said = error.to_string(),
+            Err(_) => {}
+        }
+    }
+    Err(said)
 }
 
-/// Whether this machine gives programs of Pods namespaces of their own; tried out in this folder.
-pub async fn confines_programs(folder: &Path) -> bool {
-    try_out(folder).await.unwrap_or(false)
-}
-
-async fn try_out(folder: &Path) -> io::Result<bool> {
-    let source = folder.join("probe/source");
+async fn try_out(folder: &Path, way: Way) -> io::Result<()> {
+    let probe = folder.join("probe");
+    let source = probe.join("source");
     write_file(&source.join("file"), b"here")?;
-    let mounts = [Mount { source, target: PathBuf::from("/run/embedded-controllers-probe/deep") }];
-    let line = ["cat", "/run/embedded-controllers-probe/deep/file"].map(str::to_owned).to_vec();
-    let scratch = folder.join("probe/scratch");
-    let prepared = prepare(Isolation::Namespace, &scratch, &mounts, line, BTreeMap::new(), Path::new("/"))?;
-    let Some((program, arguments)) = prepared.line.split_first() else { return Ok(false) };
+    let mounts = [Mount::read_only(source, "/run/embedded-controllers-probe/deep")];
+    let wanted = Wanted {
+        scratch: &probe.join("scratch"),
+        shown: &[],
+        mounts: &mounts,
+        line: ["cat", "/run/embedded-controllers-probe/deep/file"].map(str::to_owned).to_vec(),
+        environment: BTreeMap::new(),
+        folder: Path::new("/"),
+    };
+    let prepared = prepare(Isolation::Confined(way), wanted)?;
+    let Some((program, arguments)) = prepared.line.split_first() else {
+        return Err(io::Error::other("no command"));
+    };
     let output = tokio::process::Command::new(program)
         .args(arguments)
         .stdin(Stdio::null())
         .kill_on_drop(true)
         .output()
         .await?;
-    Ok(output.status.success() && output.stdout == b"here")
+    match output.status.success() && output.stdout == b"here" {
+        true => Ok(()),
+        false => Err(io::Error::other(String::from_utf8_lossy(&output.stderr).trim().to_owned())),
+    }
 }
 
-/// Makes the command line that runs `line` with these mounts; `scratch` is a folder of its own for what that needs.
-pub(crate) fn prepare(
-    isolation: Isolation,
-    scratch: &Path,
-    mounts: &[Mount],
-    line: Vec<String>,
-    environment: BTreeMap<String, String>,
-    working_folder: &Path,
-) -> io::Result<Prepared> {
-    if isolation != Isolation::Namespace {
-        let dies_too = if isolation == Isolation::Rewritten { dies_too() } else { Vec::new() };
-        let line = line.iter().map(|part| rewrite(part, mounts));
-        let environment =
-            environment.iter().map(|(name, value)| (name.clone(), rewrite(value, mounts))).collect();
-        return Ok(Prepared { line: dies_too.into_iter().chain(line).collect(), environment });
-    }
-    // An absolute link such as /var/run would lead out of a root folder of the program's own.
-    let mounts: Vec<Mount> = mounts
-        .iter()
-        .map(|mount| Mount { source: mount.source.clone(), target: without_links(&mount.target) })
-        .collect();
-    let mounts = mounts.as_slice();
-    let plan = Plan::of(mounts, &|path| std::fs::symlink_metadata(path).is_ok());
-    let root = scratch.join("root");
-    let mut table = String::new();
-    if plan.own_root {
-        make_folder(&root)?;
-        for entry in std::fs::read_dir("/")? {
-            let entry = entry?;
-            let target = root.join(entry.file_name());
-            let kind = entry.file_type()?;
-            if kind.is_symlink() {
-                if std::fs::symlink_metadata(&target).is_err() {
-                    std::os::unix::fs::symlink(std::fs::read_link(entry.path())?, &target)?;
-                }
-            } else if kind.is_dir() {
-                make_folder(&target)?;
-                table.push_str(&format!("{} {} none rbind 0 0\n", escape(&entry.path()), escape(&target)));
-            }
-        }
-    }
-    let seen = |path: &Path| {
-        if plan.own_root { root.join(path.strip_prefix("/").unwrap_or(path)) } else { path.to_owned() }
-    };
-    for (index, ancestor) in plan.mirrors.iter().enumerate() {
-        let skeleton = scratch.join(format!("skeleton-{index}"));
-        make_folder(&skeleton)?;
-        for mount in mounts {
-            if let Ok(rest) = mount.target.strip_prefix(ancestor)
-                && plan.nearest(&mount.target) == Some(ancestor)
-            {
-                make_mount_point(&skeleton.join(rest), &mount.source)?;
-            }
-        }
-        mirror(ancestor, &skeleton, &mut table)?;
-        table.push_str(&format!("{} {} none rbind 0 0\n", escape(&skeleton), escape(&seen(ancestor))));
-    }
-    let mut sorted: Vec<_> = mounts.iter().collect();
-    sorted.sort_by_key(|mount| mount.target.components().count());
-    for mount in sorted {
-        let target = seen(&mount.target);
-        if plan.own_root && !mount.target.parent().is_some_and(|parent| plan.exists_here(parent)) {
-            make_mount_point(&target, &mount.source)?;
-        }
-        table.push_str(&format!("{} {} none rbind 0 0\n", escape(&mount.source), escape(&target)));
-    }
-    let table_path = scratch.join("mounts");
-    write_file(&table_path, table.as_bytes())?;
-    let mut full = dies_too();
-    full.extend(NAMESPACES.iter().chain(&["sh", "-c", SCRIPT, "sh"]).map(|part| (*part).to_owned()));
-    full.push(table_path.to_string_lossy().into_owned());
-    full.push(working_folder.to_string_lossy().into_owned());
-    if plan.own_root {
-        full.extend(["chroot".to_owned(), root.to_string_lossy().into_owned()]);
+/// Makes the command line that runs a program.
+pub(crate) fn prepare(isolation: Isolation, wanted: Wanted<'_>) -> io::Result<Prepared> {
+    let Isolation::Confined(way) = isolation else { return Ok(rewritten(isolation, wanted)) };
+    let Wanted { scratch, shown, mounts, line, environment, folder } = wanted;
+    let tools = Tools::here().map_err(|missing| io::Error::other(format!("there is no {missing}")))?;
+    let root = Root::make(&scratch.join("root"), shown, mounts, way.own_proc)?;
+    let table = scratch.join("mounts");
+    write_file(&table, root.table.as_bytes())?;
+    let (inside, environment): (BTreeMap<_, _>, BTreeMap<_, _>) =
+        environment.into_iter().partition(|(name, _)| is_for_inside(name));
+    let text = |path: &Path| path.to_string_lossy().into_owned();
+    let mut full = vec![tools.setpriv.clone()];
+    full.extend(DIES_TOO.map(str::to_owned));
+    full.push(tools.unshare.clone());
+    full.extend(way.user.then(|| "--map-root-user".to_owned()));
+    full.extend(NAMESPACES.map(str::to_owned));
+    let outside = ["--", &tools.sh, "-c", OUTSIDE, "sh", &tools.mount, &text(&table), &tools.chroot];
+    full.extend(outside.map(str::to_owned));
+    full.push(text(&root.folder));
+    full.extend([&tools.sh, "-c", INSIDE, "sh", &text(folder), &tools.setpriv].map(str::to_owned));
+    full.extend(POWERLESS.map(str::to_owned));
+    if !inside.is_empty() {
+        full.push(tools.env.clone());
+        full.extend(inside.iter().map(|(name, value)| format!("{name}={value}")));
     }
     full.extend(line);
     Ok(Prepared { line: full, environment })
 }
 
-/// Makes a folder show everything another has, by mounts of its entries. An overlay would be shorter, but the kernel
-/// refuses one in a namespace as soon as anything is mounted below, as is usual in `/run`.
-fn mirror(folder: &Path, into: &Path, table: &mut String) -> io::Result<()> {
-    for entry in std::fs::read_dir(folder)? {
-        let entry = entry?;
-        let target = into.join(entry.file_name());
-        let kind = entry.file_type()?;
-        if kind.is_symlink() {
-            if std::fs::symlink_metadata(&target).is_err() {
-                std::os::unix::fs::symlink(std::fs::read_link(entry.path())?, &target)?;
-            }
-            continue;
-        }
-        if kind.is_dir() {
-            make_folder(&target)?;
-        } else {
-            write_file(&target, b"")?;
-        }
-        // What goes away meanwhile is not missed.
-        table.push_str(&format!("{} {} none rbind,nofail 0 0\n", escape(&entry.path()), escape(&target)));
-    }
-    Ok(())
+fn is_for_inside(variable: &str) -> bool {
+    FOR_INSIDE.contains(&variable) || FOR_INSIDE_BEGIN.iter().any(|begin| variable.starts_with(begin))
 }
 
-/// The path with the links of its existing part followed.
-fn without_links(path: &Path) -> PathBuf {
-    let followed = path.ancestors().find_map(|ancestor| {
-        let real = ancestor.canonicalize().ok()?;
-        Some(real.join(path.strip_prefix(ancestor).ok()?))
+fn rewritten(isolation: Isolation, wanted: Wanted<'_>) -> Prepared {
+    let Wanted { mounts, line, environment, .. } = wanted;
+    // A program that is named by its path is started without a copy of this process' memory map, which takes longer the larger
+    // that is: the standard library does so for no other when the environment is new.
+    let dies_too = tool("setpriv").filter(|_| isolation == Isolation::Rewritten);
+    let dies_too: Vec<String> = dies_too
+        .into_iter()
+        .flat_map(|path| std::iter::once(path).chain(DIES_TOO.map(str::to_owned)))
+        .collect();
+    // The program itself is where it is, even where its Pod mounts something above that.
+    let stays = |index: usize, part: &str| index == 0 && Path::new(part).is_file();
+    let line = line.iter().enumerate().map(|(index, part)| match stays(index, part) {
+        true => part.clone(),
+        false => rewrite(part, mounts),
     });
-    followed.unwrap_or_else(|| path.to_owned())
-}
-
-/// A folder or an empty file, as the source is.
-fn make_mount_point(path: &Path, source: &Path) -> io::Result<()> {
-    if source.is_file() { write_file(path, b"") } else { make_folder(path) }
-}
-
-/// What has to be done so that every target exists.
-struct Plan {
-    /// Existing folders that are mirrored, because something below them does not exist; outer ones first.
-    mirrors: Vec<PathBuf>,
-    /// Whether something directly below `/` does not exist: then the program gets a root folder of its own.
-    own_root: bool,
-    existing: BTreeSet<PathBuf>,
-}
-
-impl Plan {
-    fn of(mounts: &[Mount], exists: &dyn Fn(&Path) -> bool) -> Plan {
-        let mut plan = Plan { mirrors: Vec::new(), own_root: false, existing: BTreeSet::new() };
-        for mount in mounts {
-            for ancestor in mount.target.ancestors() {
-                if exists(ancestor) {
-                    plan.existing.insert(ancestor.to_owned());
-                }
-            }
-        }
-        let mut mirrors = BTreeSet::new();
-        for mount in mounts.iter().filter(|mount| !exists(&mount.target)) {
-            match mount.target.ancestors().find(|ancestor| exists(ancestor)) {
-                Some(ancestor) if ancestor != Path::new("/") => {
-                    mirrors.insert(ancestor.to_owned());
-                }
-                _ => plan.own_root = true,
-            }
-        }
-        plan.mirrors = mirrors.into_iter().collect();
-        plan.mirrors.sort_by_key(|path| path.components().count());
-        plan
-    }
-
-    /// The mirror that holds this target, if it needs one.
-    fn nearest(&self, target: &Path) -> Option<&PathBuf> {
-        let existing = target.ancestors().find(|ancestor| self.existing.contains(*ancestor))?;
-        self.mirrors.iter().find(|mirror| mirror.as_path() == existing && existing != target)
-    }
-
-    fn exists_here(&self, path: &Path) -> bool {
-        path != Path::new("/")
-            && path.ancestors().any(|one| one != Path::new("/") && self.existing.contains(one))
-    }
-}
-
-/// A path as a table of mounts writes it.
-fn escape(path: &Path) -> String {
-    path.to_string_lossy().replace('\\', "\\134").replace(' ', "\\040").replace('\t', "\\011")
-}
-
-/// Replaces each mount path by where its files are, where it stands for itself or begins a longer path.
-pub(crate) fn rewrite(text: &str, mounts: &[Mount]) -> String {
-    let mut longest_first: Vec<_> = mounts.iter().collect();
-    longest_first.sort_by_key(|mount| std::cmp::Reverse(mount.target.as_os_str().len()));
-    let mut result = String::with_capacity(text.len());
-    let mut rest = text;
-    let mut before = None;
-    while let Some(first) = rest.chars().next() {
-        let starts_path =
-            before.is_none_or(|before: char| !(before.is_alphanumeric() || "/._-".contains(before)));
-        let hit = longest_first.iter().filter(|_| starts_path && first == '/').find_map(|mount| {
-            let target = mount.target.to_str()?;
-            let after = rest.strip_prefix(target)?;
-            let ends = after
-                .chars()
-                .next()
-                .is_none_or(|next| next == '/' || !(next.is_alphanumeric() || "._-".contains(next)));
-            ends.then(|| (mount.source.to_string_lossy().into_owned(), after))
-        });
-        match hit {
-            Some((source, after)) => {
-                result.push_str(&source);
-                before = Some('/');
-                rest = after;
-            }
-            None => {
-                result.push(first);
-                before = Some(first);
-                rest = &rest[first.len_utf8()..];
-            }
-        }
-    }
-    result
+    let environment =
+        environment.iter().map(|(name, value)| (name.clone(), rewrite(value, mounts))).collect();
+    Prepared { line: dies_too.into_iter().chain(line).collect(), environment }
 }
 
 #[cfg(test)]

@@ -23,7 +23,15 @@ pub(crate) struct Setup {
     pub(crate) asked_at: IpAddr,
     pub(super) tokens: BTreeMap<WantedToken, String>,
     pub(crate) refresh_at: Option<Instant>,
-    pub(super) sources: BTreeMap<String, Option<PathBuf>>,
+    /// Where the volumes are; `None`: the program sees what is in it anyhow.
+    pub(super) sources: BTreeMap<String, Option<Source>>,
+}
+
+/// Where a volume is on this computer.
+pub(crate) struct Source {
+    pub(super) path: PathBuf,
+    /// Whether no program may write to it.
+    pub(super) read_only: bool,
 }
 
 /// Why a Pod cannot start yet: the reason of the Event and its message.

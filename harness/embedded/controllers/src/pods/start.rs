@@ -1,7 +1,6 @@
 //! Starting one container: its environment, its command line, its program and its probes.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -18,8 +17,9 @@ use super::logs::Log;
 use super::note::Note;
 use super::probe::{self, Purpose, Surroundings, Tally};
 use super::process::{Exit, Group};
-use super::sandbox::{self, Mount, Prepared};
+use super::sandbox::{self, Mount, Prepared, Wanted};
 use super::shared::Shared;
+use super::shown;
 use super::status::{Ended, Phase};
 use super::worker::Worker;
 use crate::events::{Source, Weight};
@@ -28,9 +28,13 @@ use crate::settings::{Bounds, Program};
 /// How long what a program wrote may take to be read once it has ended.
 const LAST_WORDS: Duration = Duration::from_secs(2);
 
+/// The home folder of every program, which is also where it starts unless its container says otherwise.
+const HOME: &str = "/home/pod";
+
 /// What is started, and what its probes need.
 struct Order {
     prepared: Prepared,
+    shown: Vec<Mount>,
     mounts: Vec<Mount>,
     environment: BTreeMap<String, String>,
 }
@@ -207,8 +211,19 @@ impl Worker {
 
     /// Everything of a container that depends on its surroundings.
     fn order(&self, container: &Container, program: &Program) -> Result<Order, Refusal> {
-        let mut mounts = self.mounts(container)?;
-        mounts.extend(self.own_hosts().map_err(|error| Refusal(error.to_string()))?);
+        let failed = |error: std::io::Error| Refusal(error.to_string());
+        let scratch = self.folder.join("containers").join(&container.name);
+        let (home, temporary) = (self.folder.join("home"), scratch.join("tmp"));
+        for folder in [&home, &scratch, &temporary] {
+            super::volumes::make_folder(folder).map_err(failed)?;
+        }
+        // What the Pod mounts there covers them.
+        let mut mounts = vec![Mount::new(&home, HOME)];
+        if self.shared.isolation.confines() {
+            mounts.push(Mount::new(&temporary, "/tmp"));
+        }
+        mounts.extend(self.own_hosts().map_err(failed)?);
+        mounts.extend(self.mounts(container)?);
         let placeholders = BTreeMap::from([
             ("NODE_NAME", self.node.clone()),
             (
@@ -228,21 +243,22 @@ impl Worker {
             resolved.insert(name.clone(), fill(value, &placeholders));
         }
         let host_name = if self.setup.host_network { &self.node } else { &self.key.name };
-        let home = self.folder.join("home");
-        let scratch = self.folder.join("containers").join(&container.name);
-        let made = super::volumes::make_folder(&home).and_then(|()| super::volumes::make_folder(&scratch));
-        made.map_err(|error| Refusal(error.to_string()))?;
         let path = std::env::var("PATH").unwrap_or_else(|_| "/usr/local/bin:/usr/bin:/bin".to_owned());
-        for (name, value) in
-            [("PATH", path), ("HOSTNAME", host_name.clone()), ("HOME", home.to_string_lossy().into_owned())]
-        {
+        for (name, value) in [("PATH", path), ("HOSTNAME", host_name.clone()), ("HOME", HOME.to_owned())] {
             resolved.entry(name.to_owned()).or_insert(value);
         }
-        let working = container.working_dir.as_ref().map_or(home, PathBuf::from);
-        let prepared =
-            sandbox::prepare(self.shared.isolation, &scratch, &mounts, line, resolved.clone(), &working)
-                .map_err(|error| Refusal(error.to_string()))?;
-        Ok(Order { prepared, mounts, environment: resolved })
+        let working = container.working_dir.clone().unwrap_or_else(|| HOME.to_owned());
+        let shown = shown::of(program, self.shared.folder.path());
+        let wanted = Wanted {
+            scratch: &scratch,
+            shown: &shown,
+            mounts: &mounts,
+            line,
+            environment: resolved.clone(),
+            folder: working.as_ref(),
+        };
+        let prepared = sandbox::prepare(self.shared.isolation, wanted).map_err(failed)?;
+        Ok(Order { prepared, shown, mounts, environment: resolved })
     }
 
     /// What the cluster tells every container: where the API server is, and the Services of its namespace.
@@ -268,6 +284,7 @@ impl Worker {
             address: self.setup.asked_at,
             isolation: self.shared.isolation,
             scratch: self.folder.join("probes").join(&container.name),
+            shown: order.shown,
             mounts: order.mounts,
             environment: order.environment,
             client: self.shared.probes.clone(),

@@ -197,11 +197,6 @@ pub(crate) fn make_folder(path: &Path) -> io::Result<()> {
     std::fs::DirBuilder::new().recursive(true).mode(0o700).create(path)
 }
 
-/// Makes a folder there unless something is there already.
-pub(crate) fn make_folder_unless_file(path: &Path) -> io::Result<()> {
-    if path.exists() { Ok(()) } else { make_folder(path) }
-}
-
 /// Writes the file whole or not at all, for this user alone.
 pub(crate) fn write_file(path: &Path, content: &[u8]) -> io::Result<()> {
     if std::fs::read(path).is_ok_and(|known| known == content) {

@@ -10,7 +10,7 @@ pub use controllers::Controller;
 pub use network::{Dns, PodCidrs, PodNetwork, PodRange, ServiceVip};
 pub use node::{CloudProvider, NodeSpec, NodeTaint, ServingCertificate};
 pub use pace::Pace;
-pub use program::{Bounds, Mounts, Program};
+pub use program::{Bounds, Mounts, Program, Share};
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, SocketAddr};

@@ -1,6 +1,7 @@
 //! Images that are programs of this machine, and how files reach them.
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 
 /// An image that is a program of this machine.
 #[derive(Debug, Clone)]
@@ -22,6 +23,17 @@ pub struct Program {
     pub more_arguments: Vec<String>,
     /// Environment added to the container's own, with the same placeholders.
     pub environment: BTreeMap<String, String>,
+    /// What the program sees of this machine besides the system's programs and libraries and its own folder.
+    pub shares: Vec<Share>,
+}
+
+/// A file or folder of this machine that a program sees where it is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Share {
+    /// Its absolute path.
+    pub path: PathBuf,
+    /// Whether the program may write to it.
+    pub writable: bool,
 }
 
 impl Program {
@@ -40,6 +52,7 @@ impl Program {
             user: None,
             more_arguments: Vec::new(),
             environment: BTreeMap::new(),
+            shares: Vec::new(),
         }
     }
 }
@@ -68,13 +81,11 @@ impl Default for Bounds {
     }
 }
 
-/// How the paths of volume mounts reach a program that has no container.
+/// How the paths of volume mounts reach a program, and whether it is confined.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mounts {
-    /// [`Mounts::Namespace`] where this machine allows it, else [`Mounts::Rewritten`].
+    /// In a root folder and namespaces of its own where this machine allows that, else [`Mounts::Rewritten`].
     Detect,
-    /// In a user and mount namespace of its own, made by `unshare`.
-    Namespace,
     /// Its arguments and environment are rewritten to where the files are.
     Rewritten,
 }
