@@ -97,6 +97,8 @@ struct Around {
     cluster: Cluster,
     pods: Api<Pod>,
     results: TempDir,
+    /// Another folder that the plugin sees where it is, and may write to.
+    shared: TempDir,
 }
 
 async fn create<K>(api: Api<K>, document: &Value)
@@ -115,8 +117,10 @@ impl Around {
         };
         let results = tempfile::tempdir().expect("a folder");
         // It stands for the volume that Sonobuoy mounts.
-        let shared = Share { path: results.path().to_owned(), writable: true };
-        let own = Program { shares: vec![shared], ..Program::new(OWN, [PROGRAM]) };
+        let shared = tempfile::tempdir().expect("a folder");
+        let shares =
+            [&results, &shared].map(|folder| Share { path: folder.path().to_owned(), writable: true });
+        let own = Program { shares: shares.to_vec(), ..Program::new(OWN, [PROGRAM]) };
         let spec = ClusterSpec { programs: vec![own, ccm], ..ClusterSpec::awaiting_cloud(1) };
         let cluster = Cluster::start(spec).await.expect("a cluster");
         let client = cluster.client();
@@ -135,7 +139,7 @@ impl Around {
                 other => panic!("base.yaml has a {other}, and this test makes none"),
             }
         }
-        Around { pods: Api::namespaced(client, NAMESPACE), cluster, results }
+        Around { pods: Api::namespaced(client, NAMESPACE), cluster, results, shared }
     }
 
     /// A Node whose providerID has the form of another cloud, with a pod network, as one of kind's own.
@@ -267,8 +271,7 @@ driver.main()
 async fn a_real_cloud_is_looked_at_and_its_ccm_has_the_users_credential() {
     const CREDENTIAL: &str = "users-own-credential-0451";
     let around = Around::begin().await;
-    let folder = tempfile::tempdir().expect("a folder");
-    let made = folder.path().join("acme");
+    let made = around.shared.path().join("acme");
     let written = Command::new(PROGRAM).args(["init", "cloud", "acme", "--out"]).arg(&made).output();
     assert!(written.expect("the program runs").status.success());
     std::fs::write(made.join("real.py"), REAL).expect("written");

@@ -54,7 +54,7 @@ fn one(program: &Path, on: On, disturbance: Disturbance, only: Option<&str>) -> 
     let said = std::fs::read_to_string(&console).unwrap_or_default();
     let read =
         told(&out.join("events.jsonl")).with_context(|| format!("the run ended with {status}:\n{said}"));
-    let Told { held_against, judged_again, errors } = read?;
+    let Told { held_against, judged_again, errors, ended } = read?;
     say(&format!(
         "surroundings {disturbance} on {}, {times} times: ended with {}, {} checks judged again, {} not judged, {} failed or \
          blocked",
@@ -66,7 +66,7 @@ fn one(program: &Path, on: On, disturbance: Disturbance, only: Option<&str>) -> 
     ));
     let mut wrong: Vec<String> =
         held_against.iter().map(|check| format!("{disturbance} on {}: {check}", on.word())).collect();
-    if !matches!(status.code(), Some(0 | 3)) {
+    if !matches!(status.code(), Some(0 | 3)) || ended == 0 {
         wrong.push(format!("{disturbance} on {}: the run ended with {status}:\n{said}", on.word()));
     }
     if times == 0 {
@@ -84,6 +84,8 @@ struct Told {
     judged_again: usize,
     /// How many checks ended in an error of the environment.
     errors: usize,
+    /// How many checks ended at all.
+    ended: usize,
 }
 
 fn told(events: &Path) -> Result<Told> {
@@ -105,6 +107,7 @@ fn told(events: &Path) -> Result<Told> {
                 let outcome = text(&payload["ended"]["outcome"]);
                 told.judged_again += usize::from(payload["facts"].get("first-try").is_some());
                 told.errors += usize::from(outcome == "error");
+                told.ended += usize::from(outcome != "skip");
                 let is_must = levels.get(&check).is_some_and(|level| level == "MUST");
                 if is_must && (outcome == "fail" || outcome == "blocked") {
                     told.held_against.push(format!("{check}: {}", text(&payload["ended"]["message"])));

@@ -50,11 +50,11 @@ struct Forgery<'a> {
     does: Does,
 }
 
-/// Tries so many forgeries, or all: what was not refused.
+/// Tries so many forgeries: what was not refused.
 ///
 /// # Errors
 /// A genuine report is refused, or the program cannot be run.
-pub(super) fn measure(program: &Path, count: Option<usize>, seed: u64) -> Result<Vec<String>> {
+pub(super) fn measure(program: &Path, count: usize, seed: u64) -> Result<Vec<String>> {
     let scratch = tempfile::tempdir()?;
     let mut genuine = Vec::new();
     for folder in submitted()? {
@@ -69,7 +69,7 @@ pub(super) fn measure(program: &Path, count: Option<usize>, seed: u64) -> Result
         add(true, of.report.len(), &OF_REPORT);
         add(false, of.events.len(), &OF_EVENTS);
     }
-    let step = count.map_or(1, |count| (all.len() / count.max(1)).max(1));
+    let step = (all.len() / count.max(1)).max(1);
     let first = usize::try_from(seed)? % step;
     let chosen: Vec<Forgery<'_>> = all.into_iter().skip(first).step_by(step).collect();
     let (next, tried, excepted) = (AtomicUsize::new(0), AtomicUsize::new(0), AtomicUsize::new(0));

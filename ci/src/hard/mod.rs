@@ -117,7 +117,7 @@ pub(crate) fn measure(options: &Options) -> Result<()> {
             Part::Inputs => inputs::measure(&program, options.every)?,
             Part::Forgeries => {
                 let count = if options.all { FORGERIES } else { options.forgeries };
-                forgeries::measure(&program, Some(count), options.seed)?
+                forgeries::measure(&program, count, options.seed)?
             }
             Part::Secrets => leaks::measure(&program)?,
             Part::Access => [listeners::measure(&program)?, tests::access()?].concat(),

@@ -2,7 +2,7 @@
 
 use std::process::{Output, Stdio};
 
-use embedded_controllers::{CloudProvider, NodeSpec};
+use embedded_controllers::{CloudProvider, NodeSpec, Program, Share};
 use tokio::process::Command;
 
 use crate::cluster::{Cluster, shell};
@@ -25,11 +25,12 @@ impl Kubectl {
             return None;
         }
         let own = |name: &str| NodeSpec { cloud: CloudProvider::None, ..NodeSpec::new(name) };
+        let folder = tempfile::tempdir().expect("a folder");
+        let shared = Share { path: folder.path().to_owned(), writable: false };
         let cluster = Cluster::start(vec![own("node-0"), own("node-1")], |settings| {
-            settings.programs.push(shell());
+            settings.programs.push(Program { shares: vec![shared], ..shell() });
         })
         .await;
-        let folder = tempfile::tempdir().expect("a folder");
         std::fs::write(folder.path().join("config"), cluster.kubeconfig()).expect("written");
         Some(Kubectl { folder, cluster })
     }
