@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use k8s_openapi::api::core::v1::{Pod, PodSpec};
 use kube::ResourceExt;
 
-use super::sandbox::Mount;
+use super::mount::Mount;
 use super::volumes::write_file;
 use super::worker::Worker;
 use crate::nodes::object;

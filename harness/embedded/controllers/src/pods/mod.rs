@@ -9,6 +9,7 @@ pub(crate) mod hosts;
 pub(crate) mod image;
 pub(crate) mod logs;
 pub(crate) mod manager;
+pub(crate) mod mount;
 pub(crate) mod note;
 pub(crate) mod obstacle;
 mod points;

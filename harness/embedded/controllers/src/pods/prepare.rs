@@ -10,8 +10,8 @@ use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use super::facts::{Facts, Refusal};
+use super::mount::Mount;
 use super::points;
-use super::sandbox::Mount;
 use super::setup::{InNamespace, NotYet, Source};
 use super::simulated;
 use super::volumes::{self, Content};

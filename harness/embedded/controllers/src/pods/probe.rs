@@ -10,7 +10,8 @@ use k8s_openapi::api::core::v1::{Container, Probe};
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use tokio::time::Instant;
 
-use super::sandbox::{self, Isolation, Mount, Wanted};
+use super::mount::Mount;
+use super::sandbox::{self, Isolation, Wanted};
 
 /// What a probe is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,6 +1,6 @@
 //! Programs without mounts of their own: the paths in their arguments and environment are rewritten to where the files are.
 
-use super::sandbox::Mount;
+use super::mount::Mount;
 
 /// Replaces each mount path by where its files are, where it stands for itself or begins a longer path.
 pub(crate) fn rewrite(text: &str, mounts: &[Mount]) -> String {

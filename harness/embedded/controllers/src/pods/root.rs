@@ -11,8 +11,8 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{StatVfsMountFlags, statvfs};
 
+use super::mount::Mount;
 use super::points;
-use super::sandbox::Mount;
 use super::volumes::make_folder;
 
 /// Folders with programs and libraries, none of them a user's own.

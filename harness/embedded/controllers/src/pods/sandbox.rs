@@ -10,39 +10,17 @@
 
 use std::collections::BTreeMap;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Stdio;
 use std::sync::OnceLock;
 
+use super::mount::Mount;
 use super::obstacle::Obstacle;
 use super::rewriting::rewrite;
 use super::root::Root;
 use super::tools::{Tools, tool};
 use super::volumes::write_file;
 use crate::settings::Mounts;
-
-/// One file or folder and where the program shall see it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Mount {
-    /// Where it is on this computer.
-    pub(crate) source: PathBuf,
-    /// The absolute path the program uses.
-    pub(crate) target: PathBuf,
-    /// Whether the program can only read it.
-    pub(crate) read_only: bool,
-}
-
-impl Mount {
-    /// One that the program can write to.
-    pub(crate) fn new(source: impl Into<PathBuf>, target: impl Into<PathBuf>) -> Mount {
-        Mount { source: source.into(), target: target.into(), read_only: false }
-    }
-
-    /// One that it can only read.
-    pub(crate) fn read_only(source: impl Into<PathBuf>, target: impl Into<PathBuf>) -> Mount {
-        Mount { read_only: true, ..Mount::new(source, target) }
-    }
-}
 
 /// What this machine allows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

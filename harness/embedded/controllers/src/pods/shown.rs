@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::sandbox::Mount;
+use super::mount::Mount;
 use crate::settings::{Program, Share};
 
 /// The files and folders; `run` is a folder of the harness, which no program sees.
