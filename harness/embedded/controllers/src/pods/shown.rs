@@ -65,7 +65,7 @@ mod tests {
             assert!(shown.iter().all(|mount| mount.read_only));
             shown.into_iter().map(|mount| mount.target).collect::<Vec<_>>()
         };
-        assert_eq!(shown(bin.join("ccm")), [bin.clone()]);
+        assert_eq!(shown(bin.join("ccm")), std::slice::from_ref(&bin));
         assert_eq!(shown(home.join("ccm")), [home.join("ccm")]);
         assert_eq!(shown(root.join("tmp/ccm")), [root.join("tmp/ccm")]);
         assert_eq!(shown(root.join("link")), [root.join("link"), bin], "both ends of it");
