@@ -227,7 +227,9 @@ async fn left_in(lane: &Session, fold: &Fold, left: &mut Left) -> Result<(), Rea
     };
     let mut sort = |what: String, service: Option<String>| match origin(fold, number, service.as_deref()) {
         Origin::Judged => left.counts.push(what),
-        Origin::Aborted(check) => left.of_aborted.push(format!("{what} (of the first attempt at {check})")),
+        Origin::Aborted(check) => left
+            .of_aborted
+            .push(format!("{what} (of an attempt at {check} that an error of the environment ended)")),
         Origin::Unknown => left.doubtful.push(what),
     };
     for item in &diff.added {
