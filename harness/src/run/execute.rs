@@ -144,13 +144,14 @@ pub fn exit_code_of(run: Run, judging: &mut dyn Judging) -> u8 {
         }
     }
     drop(up);
-    if last.take().is_none() {
-        // The reports are written already, and the process is about to end.
+    if !last.take() {
+        // Somebody who was told to end the process writes the reports, and ends it then.
         loop {
             std::thread::park();
         }
     }
     let (ledger, code) = conclude(&plan, &events);
+    last.written();
     watched.iter().for_each(Watched::run_ended);
     take_down(environments, &plan, &ledger, &events, runtime.handle());
     // Who has interrupted the run does not wait for pages: they were told before the taking down.

@@ -1,6 +1,6 @@
 //! Signals that end a run, and the reaper that takes away what the run then cannot.
 
-use super::last_word::LastWord;
+use super::last_word::{Due, LastWord};
 use crate::config::DesiredCluster;
 use crate::probe::pause;
 use crate::progress::Terminal;
@@ -94,14 +94,24 @@ pub async fn watch_signals(cancel: CancellationToken, orderly: Duration, last: L
         () = signals.next() => "interrupted again".to_owned(),
         () = pause(orderly) => format!("not down within {} s", orderly.as_secs()),
     };
-    if let Some(word) = last.take() {
-        // Should it hang, the process ends all the same.
-        let _ = tokio::time::timeout(LAST_WORD, tokio::task::spawn_blocking(word)).await;
-    }
+    // Should that hang, the process ends all the same.
+    let _ = tokio::time::timeout(LAST_WORD, reports_written(last.due())).await;
     let stays: Vec<String> = reaper::holds().iter().map(|folder| folder.display().to_string()).collect();
     events.say(match stays.as_slice() {
         [] => format!("{why}: whatever stays 'ccm-conformance clean' removes"),
         stays => format!("{why}: left to the run's reaper, with their containers: {}", stays.join(", ")),
     });
     std::process::exit(i32::from(INTERRUPTED));
+}
+
+/// Ends when the reports of the run are written.
+async fn reports_written(due: Due) {
+    match due {
+        Due::Nothing => {}
+        Due::Write(word) => {
+            // A panic in there has been shown by the panic hook; the process ends anyway.
+            let _ = tokio::task::spawn_blocking(word).await;
+        }
+        Due::Wait(written) => written.cancelled().await,
+    }
 }

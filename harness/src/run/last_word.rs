@@ -1,30 +1,96 @@
-//! What a run still has to do when it is ended though it is not down: to write its reports. Whoever comes first does it, the run
-//! itself or who ends it.
+//! The reports of a run that is ended before it is down. The run writes them, or whoever ends its process: whichever comes first.
 
 use std::fmt;
 use std::sync::{Arc, Mutex};
+use tokio_util::sync::CancellationToken;
 
-/// What is still to be done.
+/// Writes the reports.
 type Word = Box<dyn FnOnce() + Send>;
 
-/// The place for it. Clones are the same place.
+/// Who writes the reports, and whether they are written. Clones share one state.
 #[derive(Clone, Default)]
-pub struct LastWord(Arc<Mutex<Option<Word>>>);
+pub struct LastWord {
+    state: Arc<Mutex<State>>,
+    written: CancellationToken,
+}
+
+#[derive(Default)]
+enum State {
+    /// There is nothing to report yet.
+    #[default]
+    Nothing,
+    Due(Word),
+    Taken,
+}
+
+/// What somebody who ends the process has to do about the reports.
+pub enum Due {
+    /// There is nothing to report.
+    Nothing,
+    /// Write them, with this.
+    Write(Box<dyn FnOnce() + Send>),
+    /// Wait for this: the run is writing them.
+    Wait(CancellationToken),
+}
 
 impl LastWord {
-    /// From now on this is to be done before the process ends.
+    /// From now on `word` has to be called before the process ends.
     pub fn set(&self, word: impl FnOnce() + Send + 'static) {
-        *self.0.lock().expect("no holder of this lock panics") = Some(Box::new(word));
+        *self.state.lock().expect("no holder of this lock panics") = State::Due(Box::new(word));
     }
 
-    /// What is to be done, for whoever asks first; `None` where it was taken, or there is nothing.
-    pub fn take(&self) -> Option<Box<dyn FnOnce() + Send>> {
-        self.0.lock().expect("no holder of this lock panics").take()
+    /// Whether the run itself writes the reports, after which it calls [`LastWord::written`]. If not, somebody who is about to
+    /// end the process is writing them.
+    pub fn take(&self) -> bool {
+        let mut state = self.state.lock().expect("no holder of this lock panics");
+        let free = !matches!(*state, State::Taken);
+        *state = State::Taken;
+        free
+    }
+
+    /// The reports are written: the process may end.
+    pub fn written(&self) {
+        self.written.cancel();
+    }
+
+    /// What is left to do for somebody who ends the process.
+    pub fn due(&self) -> Due {
+        let mut state = self.state.lock().expect("no holder of this lock panics");
+        match std::mem::replace(&mut *state, State::Taken) {
+            State::Nothing => Due::Nothing,
+            State::Due(word) => Due::Write(word),
+            State::Taken => Due::Wait(self.written.clone()),
+        }
     }
 }
 
 impl fmt::Debug for LastWord {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("LastWord")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reports_are_written_once_and_waited_for() {
+        let last = LastWord::default();
+        last.set(|| ());
+        assert!(last.take(), "the run comes first");
+        let Due::Wait(written) = last.due() else { panic!("somebody else has to wait for the run") };
+        assert!(!written.is_cancelled());
+        last.written();
+        assert!(written.is_cancelled());
+    }
+
+    #[test]
+    fn a_run_whose_reports_somebody_else_writes_leaves_it_to_them() {
+        let last = LastWord::default();
+        last.set(|| ());
+        assert!(matches!(last.due(), Due::Write(_)));
+        assert!(!last.take());
+        assert!(matches!(LastWord::default().due(), Due::Nothing));
     }
 }
