@@ -38,13 +38,13 @@ const TARGETS: &[Target] = &[
         seed: "PROXY_FUZZ_SEED",
     },
     Target {
-        folder: "harness/embedded/semantics",
+        folder: "harness/embedded-semantics",
         test: "arbitrary::nothing_panics_whatever_comes",
         seconds: "EMBEDDED_FUZZ_SECONDS",
         seed: "EMBEDDED_FUZZ_SEED",
     },
     Target {
-        folder: "harness/embedded/apiserver",
+        folder: "harness/embedded-apiserver",
         test: "bad_input::bodies_and_patches_of_any_form_are_answered",
         seconds: "EMBEDDED_APISERVER_FUZZ_SECONDS",
         seed: "EMBEDDED_APISERVER_FUZZ_SEED",

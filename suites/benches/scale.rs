@@ -8,11 +8,11 @@
 use anyhow::{Context, Result, bail};
 use embedded_cluster::{Cluster, ClusterSpec, NodeIp};
 use futures::TryStreamExt;
-use harness::cloud::{
+use harness_clouds::{
     self, Address, Cloud, CloudRecord, CloudSpec, Credential, Instance, InstanceState, Place,
 };
-use harness::config::CloudSource;
-use harness::images::RunId;
+use harness_clusters::images::RunId;
+use harness_config::CloudSource;
 use k8s_openapi::api::core::v1::{NodeAddress, NodeSpec};
 use kube::api::{Request, WatchEvent, WatchParams};
 use kube::config::{KubeConfigOptions, Kubeconfig};

@@ -8,8 +8,7 @@ mod obstacles;
 mod scaled;
 mod serving;
 
-use harness::check::{Facility, Party, Verdict};
-use harness::cx::{Check, CheckCx, Network, Suite};
+use harness_testkit::prelude::*;
 use needs::{COLD, INSIDE, INSTANCES, MACHINES, SEED};
 
 /// The suite.

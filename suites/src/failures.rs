@@ -1,8 +1,6 @@
 //! What a cloud may do instead of answering a look-up (contract NODE-INIT-10, NODE-LIFE-03).
 
-use harness::check::{Body, Capability, CheckId, Facility, Stop};
-use harness::cloud::{Effect, Op};
-use harness::cx::{Check, CheckCx};
+use harness_testkit::prelude::*;
 use std::time::Duration;
 
 /// How long a look-up meets silence before its connection is closed. A client with a shorter deadline times out by

@@ -1,11 +1,7 @@
 //! How most checks of Nodes begin: a machine exists in the cloud, its Node registers, the CCM initialises it; and what
 //! they come back to.
 
-use harness::check::{Stop, Verdict};
-use harness::cloud::Address;
-use harness::cx::matchers::{has_addresses, initialised, initialised_as};
-use harness::cx::{CheckCx, Machine, MachinePlan, Node, Subject, Tried, machine};
-use harness::probe::{Matcher, Seen, matcher};
+use harness_testkit::prelude::*;
 use k8s_openapi::api::core::v1 as core;
 use std::sync::Arc;
 use std::time::Duration;

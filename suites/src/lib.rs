@@ -1,7 +1,7 @@
-//! The checks: one module per suite, each a table of [`harness::cx::Check`] and their bodies.
+//! The checks: one module per suite, each a table of [`harness_testkit::prelude::Check`] and their bodies.
 //!
 //! Suites never name a provider: what a CCM can do is a capability, what it is called is a profile. Bodies talk to the
-//! subjects that [`harness::cx::CheckCx`] gives them, and to nothing else.
+//! subjects that [`harness_testkit::prelude::CheckCx`] gives them, and to nothing else.
 
 pub mod authorization;
 pub mod bootstrap;
@@ -22,7 +22,7 @@ mod failures;
 mod joining;
 mod observing;
 
-use harness::cx::Suite;
+use harness_testkit::prelude::*;
 
 /// Every suite, in the order of the report.
 pub const ALL: &[Suite] = &[
@@ -42,4 +42,4 @@ pub const ALL: &[Suite] = &[
     csi_migration::SUITE,
 ];
 
-const _: () = harness::check::assert_unique_ids(ALL);
+const _: () = harness_testkit::prelude::assert_unique_ids(ALL);

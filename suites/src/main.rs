@@ -8,5 +8,5 @@ mod programs;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    harness::cli::main(suites::ALL, programs::PROGRAMS)
+    harness_cli::main(suites::ALL, programs::PROGRAMS)
 }

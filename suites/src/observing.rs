@@ -1,7 +1,7 @@
 //! What the contract only tells of, or leaves open, is looked at and recorded: whether something comes to be is a fact, not
 //! a failure.
 
-use harness::check::Stop;
+use harness_testkit::prelude::*;
 
 /// Whether it came to be as was waited for. Whatever kept from finding out stays an error.
 pub(crate) fn whether<T>(outcome: Result<T, Stop>) -> Result<bool, Stop> {
@@ -15,7 +15,7 @@ pub(crate) fn whether<T>(outcome: Result<T, Stop>) -> Result<bool, Stop> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use harness::check::Unmet;
+    use harness_testkit::prelude::*;
 
     #[test]
     fn a_broken_promise_is_a_fact_and_an_error_stays_one() {

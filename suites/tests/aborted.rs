@@ -1,10 +1,10 @@
 //! What an attempt leaves in the cloud that an error of the environment ended: it is taken away, and not held against the CCM.
 
-use harness::check::{Party, Stop, Verdict};
-use harness::config::{BackendChoice, RunFile, Source, plan};
-use harness::cx::{Check, CheckCx, Suite, load_balancer};
-use harness::ledger::{Ledger, Outcome};
-use harness::run::{Quiet, Run, exit_code_of};
+use harness_config::{BackendChoice, RunFile, Source, plan};
+use harness_core::check::{Party, Stop, Verdict};
+use harness_core::ledger::{Ledger, Outcome};
+use harness_runner::{Quiet, Run, exit_code_of};
+use harness_testkit::{Check, CheckCx, Suite, load_balancer};
 use serde_json::json;
 use std::path::Path;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -30,7 +30,7 @@ const CHECKS: [Check; 1] =
 
 #[test]
 fn what_an_aborted_attempt_leaves_in_the_cloud_is_not_held_against_the_ccm() {
-    harness::images::set_own_program(Path::new(env!("CARGO_BIN_EXE_ccm-conformance")));
+    harness_clusters::images::set_own_program(Path::new(env!("CARGO_BIN_EXE_ccm-conformance")));
     let all = suites::ALL.iter().flat_map(|suite| suite.tables.iter()).flat_map(|table| table.iter());
     let whole_run = all.into_iter().find(|check| check.id == *"SVC-DEL-09.whole-run").expect("there is one");
     let tables: &'static [&'static [Check]] =
@@ -47,7 +47,7 @@ fn what_an_aborted_attempt_leaves_in_the_cloud_is_not_held_against_the_ccm() {
     let code = exit_code_of(run, &mut Quiet { wanted: |_: &str| true, at_once: Some(1) });
     let report = folder.path().join("out/report.yaml");
     let text = std::fs::read_to_string(&report).expect("a report");
-    let Ledger { entries, .. } = harness::report::parse(&text, &report).expect("a report of this version");
+    let Ledger { entries, .. } = harness_report::parse(&text, &report).expect("a report of this version");
     let passed: Vec<(&str, bool)> =
         entries.iter().map(|one| (one.id.as_str(), one.outcome == Outcome::Pass)).collect();
     assert_eq!(passed, [("SVC-DEL-11", true), ("SVC-DEL-09.whole-run", true)], "{text}");

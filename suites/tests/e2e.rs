@@ -5,5 +5,5 @@ use std::process::ExitCode;
 
 fn main() -> ExitCode {
     let package = Path::new(env!("CARGO_MANIFEST_DIR"));
-    harness::cli::test_main(suites::ALL, Path::new(env!("CARGO_BIN_EXE_ccm-conformance")), package)
+    harness_cli::test_main(suites::ALL, Path::new(env!("CARGO_BIN_EXE_ccm-conformance")), package)
 }

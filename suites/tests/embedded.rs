@@ -1,7 +1,7 @@
 //! The whole harness without Docker: every check on the embedded cluster, with the reference CCM and with none.
 
-use harness::check::Level;
-use harness::ledger::{Conformance, Ledger, Outcome, SkipReason};
+use harness_core::check::Level;
+use harness_core::ledger::{Conformance, Ledger, Outcome, SkipReason};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -17,7 +17,7 @@ fn run(profile: &str, out: &Path) -> (Output, Ledger) {
     let text = std::fs::read_to_string(&report).unwrap_or_else(|error| {
         panic!("no report ({error}):\n{}", String::from_utf8_lossy(&output.stderr));
     });
-    let ledger = harness::report::parse(&text, &report).expect("a report of this version");
+    let ledger = harness_report::parse(&text, &report).expect("a report of this version");
     (output, ledger)
 }
 

@@ -10,13 +10,13 @@
 use anyhow::{Context, Result, bail};
 use embedded_cluster::{Cluster, ClusterSpec};
 use futures::{StreamExt, stream};
-use harness::cloud::{
+use harness_clouds::{
     self, Address, Cloud, CloudRecord, CloudSpec, Credential, Effect, Fault, Instance, InstanceState, Match,
     Op, Place, fresh_id,
 };
-use harness::config::CloudSource;
-use harness::images::RunId;
-use harness::probe::{ReadError, poll};
+use harness_clusters::images::RunId;
+use harness_config::CloudSource;
+use harness_core::probe::{ReadError, poll};
 use k8s_openapi::api::core::v1::{Node, Service};
 use kube::Api;
 use kube::api::{DeleteParams, Patch, PatchParams, PostParams};

@@ -1,7 +1,7 @@
 //! The most common first run: a CCM whose program ends. Its user hears within ten seconds with what it ended, how often it was
 //! restarted and what it wrote last, and the run does not wait for it in silence.
 
-use harness::ledger::{Ledger, Outcome};
+use harness_core::ledger::{Ledger, Outcome};
 use std::fs;
 use std::io::{BufRead, BufReader, Read};
 use std::os::unix::fs::PermissionsExt;
@@ -66,7 +66,7 @@ fn run(program: &Path, folder: &Path) -> Ran {
     let code = child.wait().expect("it can be waited for").code();
     let report = out.join("report.yaml");
     let ledger = fs::read_to_string(&report).ok();
-    let ledger = ledger.map(|text| harness::report::parse(&text, &report).expect("a report of this version"));
+    let ledger = ledger.map(|text| harness_report::parse(&text, &report).expect("a report of this version"));
     Ran { code, heard, took: began.elapsed(), said: format!("{said}{tests}"), ledger }
 }
 

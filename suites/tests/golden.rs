@@ -1,17 +1,17 @@
 //! The list of this version's checks in the program is that of its suites, and they are those of the contract.
 
-use harness::contract::{Contract, coverage};
-use harness::cx::Suite;
-use harness::report::Golden;
+use harness_config::contract::{Contract, coverage};
+use harness_report::Golden;
+use harness_testkit::Suite;
 use std::path::Path;
 
 #[test]
 fn the_list_of_this_version_is_that_of_its_suites() {
-    let now = harness::run::golden(suites::ALL);
+    let now = harness_runner::golden(suites::ALL);
     let name = format!("{}.yaml", now.version);
     if std::env::var_os("REWRITE_DOCUMENTS").is_some() {
         let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../harness/golden").join(&name);
-        let text = harness::config::yaml::to_string(&now).expect("plain data");
+        let text = harness_config::yaml::to_string(&now).expect("plain data");
         return std::fs::write(file, text).expect("the list is ours");
     }
     let known = Golden::of(&now.version).expect("a sound list");
@@ -27,7 +27,7 @@ fn the_list_of_this_version_is_that_of_its_suites() {
 fn every_must_of_the_contract_has_its_check_or_a_reason_and_every_check_its_row() {
     let contract = Contract::built_in().expect("the contract");
     let checks: Vec<_> =
-        suites::ALL.iter().flat_map(Suite::checks).map(|check| harness::run::seen(check, &[])).collect();
+        suites::ALL.iter().flat_map(Suite::checks).map(|check| harness_runner::seen(check, &[])).collect();
     assert_eq!(coverage(&contract, &checks, &[]).objections, [""; 0]);
 }
 

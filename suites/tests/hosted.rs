@@ -1,6 +1,6 @@
 //! A CCM whose Pods run on a management cluster: right ones pass, wrong ones and none do not, and nothing else takes it.
 
-use harness::ledger::{Ledger, Outcome, SkipReason};
+use harness_core::ledger::{Ledger, Outcome, SkipReason};
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -49,7 +49,7 @@ fn run(profile: &Path, checks: &[&str]) -> (Option<i32>, Ledger, TempDir) {
     let report = out.path().join("report.yaml");
     let text = std::fs::read_to_string(&report)
         .unwrap_or_else(|error| panic!("no report ({error}):\n{}", String::from_utf8_lossy(&output.stderr)));
-    (output.status.code(), harness::report::parse(&text, &report).expect("a report"), out)
+    (output.status.code(), harness_report::parse(&text, &report).expect("a report"), out)
 }
 
 /// The profile of the hosted reference CCM, changed.

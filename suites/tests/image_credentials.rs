@@ -1,6 +1,6 @@
 //! The suite `image-credentials` from outside: the reference plugin, plugins that do harm, profiles that are wrong.
 
-use harness::ledger::{Conformance, Entry, Ledger, Outcome, SkipReason};
+use harness_core::ledger::{Conformance, Entry, Ledger, Outcome, SkipReason};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Command, Output};
@@ -20,7 +20,7 @@ fn ledger(out: &Path, output: &Output) -> Ledger {
     let report = out.join("report.yaml");
     let text = std::fs::read_to_string(&report)
         .unwrap_or_else(|error| panic!("no report ({error}):\n{}", String::from_utf8_lossy(&output.stderr)));
-    harness::report::parse(&text, &report).expect("a report of this version")
+    harness_report::parse(&text, &report).expect("a report of this version")
 }
 
 /// A profile of a plugin that is this file.

@@ -3,9 +3,9 @@
 
 use embedded_cluster::{Cluster, ClusterSpec, Program, Share};
 use flate2::read::GzDecoder;
-use harness::config::yaml::from_str_multi;
-use harness::ledger::{Ledger, Outcome};
-use harness::probe::{ReadError, poll};
+use harness_config::yaml::from_str_multi;
+use harness_core::ledger::{Ledger, Outcome};
+use harness_core::probe::{ReadError, poll};
 use k8s_openapi::api::core::v1::{Namespace, Node, Pod, ServiceAccount};
 use k8s_openapi::api::rbac::v1::{ClusterRole, ClusterRoleBinding};
 use kube::Resource;
@@ -214,7 +214,7 @@ fn unpacked(archive: &Path) -> BTreeMap<String, String> {
 }
 
 fn ledger(files: &BTreeMap<String, String>) -> Ledger {
-    harness::report::parse(&files["report.yaml"], Path::new("report.yaml")).expect("a report")
+    harness_report::parse(&files["report.yaml"], Path::new("report.yaml")).expect("a report")
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -1,10 +1,10 @@
 //! What becomes of a check that the environment failed: it is judged once more.
 
-use harness::check::{Party, Stop};
-use harness::config::{RunFile, Source, plan};
-use harness::cx::{Check, CheckCx, Suite};
-use harness::ledger::{Ledger, Outcome};
-use harness::run::{Quiet, Run, exit_code_of};
+use harness_config::{RunFile, Source, plan};
+use harness_core::check::{Party, Stop};
+use harness_core::ledger::{Ledger, Outcome};
+use harness_runner::{Quiet, Run, exit_code_of};
+use harness_testkit::{Check, CheckCx, Suite};
 use std::sync::atomic::{AtomicU32, Ordering};
 use tokio_util::sync::CancellationToken;
 
@@ -58,7 +58,7 @@ fn a_check_that_the_environment_failed_is_judged_once_more_and_the_report_says_s
     let code = exit_code_of(run, &mut Quiet { wanted: |_: &str| true, at_once: Some(1) });
     let report = folder.path().join("out/report.yaml");
     let text = std::fs::read_to_string(&report).expect("a report");
-    let Ledger { entries, .. } = harness::report::parse(&text, &report).expect("a report of this version");
+    let Ledger { entries, .. } = harness_report::parse(&text, &report).expect("a report of this version");
     let tries: Vec<u32> = TRIES.iter().map(|tries| tries.load(Ordering::SeqCst)).collect();
     assert_eq!((code, tries), (3, vec![2, 2, 1]), "{text}");
     let told: Vec<(bool, Option<&str>)> = entries

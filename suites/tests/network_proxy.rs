@@ -1,6 +1,6 @@
 //! The suite `network-proxy` from outside, without a cluster: the reference, and proxies that are none.
 
-use harness::ledger::{Conformance, Entry, Ledger, Outcome, SkipReason};
+use harness_core::ledger::{Conformance, Entry, Ledger, Outcome, SkipReason};
 use std::path::Path;
 use std::process::{Command, Output};
 use std::time::{Duration, Instant};
@@ -33,7 +33,7 @@ fn ledger(out: &Path, output: &Output) -> Ledger {
     let report = out.join("report.yaml");
     let text = std::fs::read_to_string(&report)
         .unwrap_or_else(|error| panic!("no report ({error}):\n{}", String::from_utf8_lossy(&output.stderr)));
-    harness::report::parse(&text, &report).expect("a report of this version")
+    harness_report::parse(&text, &report).expect("a report of this version")
 }
 
 fn of_proxies(ledger: &Ledger) -> impl Iterator<Item = &Entry> {

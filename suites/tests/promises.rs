@@ -1,8 +1,8 @@
 //! What a profile can promise, and the checks that judge it.
 
-use harness::check::{Capability, Level};
-use harness::config::{Framework, Offer, PROMISES, Promise, RunFile, Source, plan};
-use harness::run::{judged, plan_checks};
+use harness_config::{Framework, Offer, PROMISES, Promise, RunFile, Source, plan};
+use harness_core::check::{Capability, Level};
+use harness_runner::{judged, plan_checks};
 use std::collections::BTreeSet;
 
 /// Capabilities that no check judges yet: reports show them as declared and not judged. This list may only shrink.

@@ -2,7 +2,7 @@
 //!
 //! The tests make one of their own: in a user namespace, whose limit of mount namespaces is its own, that limit is 0.
 
-use harness::ledger::{Ledger, Outcome};
+use harness_core::ledger::{Ledger, Outcome};
 use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
@@ -92,7 +92,7 @@ fn the_reference_ccm_is_judged_there_as_elsewhere() {
     assert_eq!(ended.status.code(), Some(0), "{said}");
     let report = folder.path().join("report.yaml");
     let text = std::fs::read_to_string(&report).expect("a report");
-    let Ledger { entries, .. } = harness::report::parse(&text, &report).expect("a report of this version");
+    let Ledger { entries, .. } = harness_report::parse(&text, &report).expect("a report of this version");
     let judged = |id: &str| entries.iter().find(|entry| entry.id == id).map(|entry| &entry.outcome);
     for id in ["NODE-INIT-01", "SVC-CREATE-02", "HA-01"] {
         assert_eq!(judged(id), Some(&Outcome::Pass), "{id}\n{said}");

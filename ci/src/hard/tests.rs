@@ -9,7 +9,7 @@ use std::process::{Command, Stdio};
 /// The doors of the embedded API server and of the fake cloud: packages' folders and tests of their program `it`.
 const ACCESS: [(&str, &[&str]); 2] = [
     (
-        "harness/embedded/apiserver",
+        "harness/embedded-apiserver",
         &[
             "doors::nobody_is_let_in_without_a_credential_of_their_own",
             "doors::slow_oversized_and_smuggled_requests_do_nothing_to_anybody",
@@ -45,7 +45,7 @@ pub(super) fn unread() -> Result<Vec<String>> {
         "watches_of_one_connection_that_are_not_read_cost_little",
         "lists_that_are_not_read_are_bounded_for_each_user",
     ] {
-        wrong.extend(one(&programs, "harness/embedded/apiserver", test, &[])?);
+        wrong.extend(one(&programs, "harness/embedded-apiserver", test, &[])?);
     }
     Ok(wrong)
 }

@@ -2,7 +2,6 @@
 
 mod circles;
 pub(crate) mod documents;
-mod layers;
 mod lines;
 pub(crate) mod markdown;
 mod modules;
@@ -34,9 +33,7 @@ pub(crate) fn check(root: &Path, accepts: impl Fn(&[&str]) -> Result<(), String>
     }
     let mut rings = Vec::new();
     for crate_root in roots(root)? {
-        let uses = resolve::uses(&modules::read(root, &crate_root)?);
-        layers::check(&uses, &mut findings);
-        rings.extend(circles::rings(&uses));
+        rings.extend(circles::rings(&resolve::uses(&modules::read(root, &crate_root)?)));
     }
     circles::check(rings, &mut findings);
     if findings.is_empty() {

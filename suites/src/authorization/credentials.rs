@@ -3,12 +3,7 @@
 
 use super::refused::TRIAL;
 use crate::joining::{ccm_initialises_others, registered};
-use harness::check::{Capability, Facility, Stop, Verdict};
-use harness::cloud::{Entry, Outcome};
-use harness::cx::matchers::{initialised, keeps_finalizer, one_active};
-use harness::cx::{Check, CheckCx, Ready, Subject, goes_on, has_ended, load_balancer, machine, some_calls};
-use harness::k8s::{T_UNINIT, has_taint};
-use harness::probe::{both, gone, holds, present};
+use harness_testkit::prelude::*;
 use k8s_openapi::api::core::v1 as core;
 use std::sync::Arc;
 use tokio::time::Instant;

@@ -2,10 +2,7 @@
 
 use super::least::{beyond, least_rights, unused, wildcards};
 use crate::joining::registered;
-use harness::check::{Capability, Facility, Stop, Verdict};
-use harness::cluster::Asked;
-use harness::cx::matchers::initialised;
-use harness::cx::{Account, Check, CheckCx, Grant, Subject, load_balancer, machine};
+use harness_testkit::prelude::*;
 use std::collections::BTreeSet;
 
 const MANIFEST: &str = "the CCM's manifests; k8s.io/cloud-provider controllers";
@@ -102,9 +99,7 @@ async fn works_with_the_least(cx: &CheckCx) -> Verdict {
         let web = cx.service(load_balancer("least").port(80)).await?;
         alone.explained(web.gets_published().await).await?;
         web.delete().await?;
-        alone
-            .explained(web.becomes(harness::probe::gone()).within(cx.limits().load_balancer()).await)
-            .await?;
+        alone.explained(web.becomes(gone()).within(cx.limits().load_balancer()).await).await?;
     }
     Ok(())
 }

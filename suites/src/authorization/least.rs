@@ -1,6 +1,6 @@
 //! The least rights of a CCM of the framework, as a table (contract AUTH-01 to -12). Pure.
 
-use harness::cx::{Account, CheckCx, Grant, Right};
+use harness_testkit::prelude::*;
 use k8s_openapi::api::rbac::v1::PolicyRule;
 
 /// Where a row's rights have to hold.

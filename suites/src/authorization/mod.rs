@@ -11,8 +11,7 @@ mod volumes;
 
 pub(crate) use least::least_rights;
 
-use harness::check::Party;
-use harness::cx::Suite;
+use harness_testkit::prelude::*;
 
 /// The suite.
 pub const SUITE: Suite = Suite {

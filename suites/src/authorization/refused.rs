@@ -3,14 +3,7 @@
 
 use super::least::{emptied, least, right_of};
 use crate::joining::{joined, registered};
-use harness::check::{Before, Capability, Facility, Stop, Verdict};
-use harness::cx::matchers::{initialised, one_active, publishes};
-use harness::cx::{
-    Check, CheckCx, Grant, Node, Ready, Subject, Trial, goes_on, load_balancer, machine, no_calls, tells,
-    unless_it_ends,
-};
-use harness::k8s::{L_TYPE, T_UNINIT, addresses, has_taint};
-use harness::probe::{Matcher, both, gone, holds, present};
+use harness_testkit::prelude::*;
 use k8s_openapi::api::core::v1 as core;
 use kube::ResourceExt;
 use std::cell::RefCell;
@@ -203,8 +196,8 @@ async fn repairs_no_label(cx: &CheckCx, row: &'static str) -> Verdict {
 fn node_type(cx: &CheckCx, node: &Node<'_>) -> Result<String, Stop> {
     let name = Subject::name(node).name;
     let found = cx.all_nodes()?.into_iter().find(|node| node.name_any() == name);
-    let twin = found.and_then(|node| node.labels().get(harness::k8s::B_TYPE).cloned());
-    twin.ok_or_else(|| Stop::Error(format!("Node {name} has lost {}", harness::k8s::B_TYPE)))
+    let twin = found.and_then(|node| node.labels().get(B_TYPE).cloned());
+    twin.ok_or_else(|| Stop::Error(format!("Node {name} has lost {}", B_TYPE)))
 }
 
 fn labelled(value: impl Into<String>) -> Matcher<Option<Arc<core::Node>>> {

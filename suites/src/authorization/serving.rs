@@ -3,9 +3,7 @@
 use super::refused::{TRIAL, Worker};
 use crate::joining::ends_or_works;
 use crate::joining::registered;
-use harness::check::{Capability, Facility, Verdict};
-use harness::cx::matchers::initialised;
-use harness::cx::{Check, CheckCx, Subject, answers, machine, refused};
+use harness_testkit::prelude::*;
 
 const SERVED: &[Capability] = &[Capability::SecurePort, Capability::Instances];
 const REACHED: &[Facility] = &[TRIAL[0], Facility::HostPorts];

@@ -1,10 +1,7 @@
 //! What a CCM does with volumes: nothing (contract CSIM-09).
 
 use crate::joining::registered;
-use harness::check::{Capability, Facility, Stop, Verdict};
-use harness::cluster::Asked;
-use harness::cx::matchers::initialised;
-use harness::cx::{Check, CheckCx, Subject, machine};
+use harness_testkit::prelude::*;
 use std::collections::BTreeSet;
 
 pub(super) const CHECKS: &[Check] = &[Check::must(

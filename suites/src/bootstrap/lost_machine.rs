@@ -2,9 +2,7 @@
 
 use super::needs::{COLD, INSIDE, MACHINES, SEED};
 use crate::joining::registered;
-use harness::check::{Capability, Environment, Facility, Verdict};
-use harness::cx::matchers::initialised;
-use harness::cx::{Check, CheckCx, Loss, Network, Subject, machine, runs_on_two_machines};
+use harness_testkit::prelude::*;
 use std::time::Instant;
 
 pub(super) const CHECKS: &[Check] = &[Check::must(

@@ -2,8 +2,7 @@
 //! (BOOT-DYN-15).
 
 use crate::joining::{ends_or_works, registered};
-use harness::check::{Capability, Facility, Verdict};
-use harness::cx::{Check, CheckCx, Subject, machine, refuses};
+use harness_testkit::prelude::*;
 use std::future::ready;
 
 const SEED: &str = "the project's seed articles";

@@ -1,6 +1,6 @@
 //! What checks of boots need, and where they come from.
 
-use harness::check::{Capability, Facility};
+use harness_testkit::prelude::*;
 
 /// What the CCM must do at all.
 pub(super) const INSTANCES: &[Capability] = &[Capability::Instances];

@@ -4,12 +4,7 @@
 
 use super::needs::{COLD, INSIDE, INSTANCES, MACHINES, SEED};
 use crate::joining::joined;
-use harness::check::{Capability, Facility, Verdict};
-use harness::cloud::{Effect, Op};
-use harness::cx::matchers::initialised;
-use harness::cx::{
-    Check, CheckCx, Network, Subject, is_placed, is_unplaced, machine, started, still_runs, uninitialised,
-};
+use harness_testkit::prelude::*;
 use std::time::{Duration, Instant};
 
 /// For how long a CCM that is started finds no cloud. One that ends for it is started a third time meanwhile.

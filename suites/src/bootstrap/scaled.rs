@@ -3,9 +3,7 @@
 use super::needs::SEED;
 use crate::failover::unchanged;
 use crate::joining::joined;
-use harness::check::{Capability, Facility, Stop, Verdict};
-use harness::cloud::Entry;
-use harness::cx::{Check, CheckCx, Node, Subject, callers, held, load_balancer, machine};
+use harness_testkit::prelude::*;
 use tokio::time::Instant;
 
 pub(super) const CHECKS: &[Check] = &[Check::must(

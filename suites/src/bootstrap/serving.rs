@@ -1,8 +1,7 @@
 //! Serving certificates of kubelets, which wait for the addresses that the CCM gives (contract BOOT-DYN-12).
 
 use super::needs::{COLD, INSTANCES, MACHINES};
-use harness::check::{Environment, Verdict};
-use harness::cx::{Check, CheckCx, Network};
+use harness_testkit::prelude::*;
 
 /// The first version whose kubelets leave the addresses of their Nodes to an external cloud provider altogether.
 const NO_GUESSES: u32 = 29;

@@ -2,12 +2,11 @@
 
 use super::sources::{CONTROLLER, KUBELET};
 use futures::future::try_join_all;
-use harness::check::Verdict;
-use harness::config::CsiDriver;
-use harness::csi_migration::{
+use harness_testkit::components::CsiDriver;
+use harness_testkit::components::csi_migration::{
     MIGRATED_PLUGINS, MIGRATED_TO, Moved, PROVISIONED_BY, STORAGE_PROVISIONER, moved,
 };
-use harness::cx::{Check, CheckCx, CsiCluster, StoredVolume};
+use harness_testkit::prelude::*;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 

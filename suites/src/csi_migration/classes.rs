@@ -3,9 +3,8 @@
 use super::annotations::{claim, class, names_driver, short};
 use super::sources::LIBRARY;
 use futures::future::try_join_all;
-use harness::check::{Stop, Verdict};
-use harness::csi_migration::{Moved, ZONE};
-use harness::cx::{Check, CheckCx, CsiCall, CsiCluster, CsiMigration};
+use harness_testkit::components::csi_migration::{Moved, ZONE};
+use harness_testkit::prelude::*;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 

@@ -1,9 +1,8 @@
 //! The handles by which drivers know volumes (contract CSIM-04).
 
 use super::sources::LIBRARY;
-use harness::check::{Stop, Verdict};
-use harness::csi_migration::{Moved, Place, Vector, moved, vectors};
-use harness::cx::{Check, CheckCx, CsiCluster, StoredVolume};
+use harness_testkit::components::csi_migration::{Moved, Place, Vector, moved, vectors};
+use harness_testkit::prelude::*;
 
 pub(super) const CHECKS: &[Check] = &[
     Check::must("CSIM-04", "kubelets stage and publish volumes by the library's handles", LIBRARY, |cx| {
@@ -69,9 +68,8 @@ async fn are_called(
             let promise = format!("{}: {method} of {} has the library's handle", vector.what, vector.driver);
             let expected = format!("volume_id '{handle}'");
             let driver = vector.driver.as_str();
-            let fits = |call: &harness::cx::CsiCall| call.driver == driver && call.volume() == handle;
-            let about =
-                |call: &harness::cx::CsiCall| call.driver == driver && call.volume().contains(&place.id);
+            let fits = |call: &CsiCall| call.driver == driver && call.volume() == handle;
+            let about = |call: &CsiCall| call.driver == driver && call.volume().contains(&place.id);
             cluster.is_called((&promise, &expected), method, fits, about).await?;
         }
     }

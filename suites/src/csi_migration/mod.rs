@@ -9,8 +9,7 @@ mod stored;
 mod topology;
 mod without;
 
-use harness::check::Party;
-use harness::cx::Suite;
+use harness_testkit::prelude::*;
 
 /// The suite.
 pub const SUITE: Suite = Suite {

@@ -2,9 +2,8 @@
 
 use super::annotations::short;
 use super::sources::{LIBRARY, MIGRATION};
-use harness::check::{Stop, Verdict};
-use harness::csi_migration::Moved;
-use harness::cx::{Check, CheckCx, CsiCluster, StoredVolume};
+use harness_testkit::components::csi_migration::Moved;
+use harness_testkit::prelude::*;
 use serde_json::{Value, json};
 
 const ATTACHMENTS: &str = "/apis/storage.k8s.io/v1/volumeattachments";

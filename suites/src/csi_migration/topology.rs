@@ -1,9 +1,8 @@
 //! Zones of volumes, and where Pods land (contract CSIM-05).
 
 use super::sources::LIBRARY;
-use harness::check::{Stop, Verdict};
-use harness::csi_migration::{Moved, ZONE};
-use harness::cx::{Check, CheckCx, CsiMigration, StoredVolume};
+use harness_testkit::components::csi_migration::{Moved, ZONE};
+use harness_testkit::prelude::*;
 use serde_json::Value;
 use std::collections::BTreeMap;
 

@@ -1,10 +1,9 @@
 //! What becomes of Pods where the driver is not (contract CSIM-08).
 
 use super::sources::KUBELET;
-use harness::check::{Stop, Verdict};
-use harness::config::CsiDriver;
-use harness::csi_migration::{Moved, moved};
-use harness::cx::{Check, CheckCx, CsiCluster, StoredVolume};
+use harness_testkit::components::CsiDriver;
+use harness_testkit::components::csi_migration::{Moved, moved};
+use harness_testkit::prelude::*;
 use serde_json::Value;
 use std::time::Duration;
 

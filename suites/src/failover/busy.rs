@@ -1,10 +1,7 @@
 //! A Service that keeps whoever leads writing, and whether two replicas wrote in turn (HA-04).
 
 use super::order::overlap;
-use harness::check::{Stop, Verdict};
-use harness::cloud::Entry;
-use harness::cx::{CheckCx, Service, Subject, some_calls};
-use harness::probe::{Observed, pause};
+use harness_testkit::prelude::*;
 use serde_json::json;
 use std::time::Duration;
 

@@ -3,13 +3,7 @@
 use super::busy::{another_writes, edits, in_order, time_to_take_up};
 use super::in_flight::EDITS;
 use super::needs::{ELECTION, ELECTION_AND_LB, KILL};
-use harness::check::{Stop, Verdict};
-use harness::cloud::{Effect, Entry};
-use harness::cx::matchers::initialised;
-use harness::cx::{
-    Check, CheckCx, Crash, Subject, holder_of, load_balancer, machine, taken_over, transitions_of,
-};
-use harness::probe::{Matcher, holds};
+use harness_testkit::prelude::*;
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::jiff::Timestamp;
 use std::sync::Arc;

@@ -3,14 +3,7 @@
 
 use super::busy::{another_writes, edits, in_order};
 use super::needs::ELECTION_AND_LB;
-use harness::check::{Facility, Stop, Verdict};
-use harness::cloud::Entry;
-use harness::cx::matchers::{no_other_than, one_active, publishes};
-use harness::cx::{
-    Check, CheckCx, Frozen, Replica, Service, Subject, ends, held, load_balancer, some_calls, taken_over,
-    transitions_of,
-};
-use harness::probe::{Reach, Seen, pause};
+use harness_testkit::prelude::*;
 use std::time::Duration;
 
 const SOURCE: &str = "k8s.io/client-go tools/leaderelection: old stops before new starts";

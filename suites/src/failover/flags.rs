@@ -2,10 +2,7 @@
 
 use super::needs::ELECTION;
 use crate::joining::registered;
-use harness::check::{Body, Capability, CheckId, Facility, Verdict};
-use harness::cx::matchers::initialised;
-use harness::cx::{Check, CheckCx, Subject, machine, refuses};
-use harness::probe::gone;
+use harness_testkit::prelude::*;
 
 /// It elects leaders, by the framework's flags.
 const BY_FLAGS: &[Capability] = &[Capability::LeaderElection, Capability::FrameworkFlags];

@@ -4,16 +4,7 @@
 use super::busy::{in_order, time_to_take_up};
 use super::needs::ELECTION_AND_LB;
 use crate::joining::registered;
-use harness::check::{Facility, Stop, Verdict};
-use harness::cloud::Op;
-use harness::cx::matchers::{
-    at_least_one, initialised, no_other_than, nothing_left, one_active, one_balancer, publishes,
-};
-use harness::cx::{
-    Barrier, Check, CheckCx, Replica, Service, Subject, held, load_balancer, machine, taken_over,
-    transitions_of,
-};
-use harness::probe::{gone, pause};
+use harness_testkit::prelude::*;
 use serde_json::json;
 
 const SOURCE: &str = "k8s.io/client-go tools/leaderelection: old stops before new starts; k8s.io/cloud-provider cloud.go: EnsureLoadBalancer is idempotent";

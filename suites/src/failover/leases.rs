@@ -3,13 +3,7 @@
 use super::needs::{ELECTION, ELECTION_AND_LB};
 use crate::authorization::least_rights;
 use crate::joining::registered;
-use harness::check::{Capability, Facility, Verdict};
-use harness::cx::matchers::initialised;
-use harness::cx::{
-    Check, CheckCx, Ready, Subject, goes_on, has_ended, held, holder_of, load_balancer, machine, taken_over,
-    transitions_of,
-};
-use harness::probe::{Matcher, Seen, both, matcher, present};
+use harness_testkit::prelude::*;
 use k8s_openapi::api::coordination::v1::Lease;
 use std::sync::Arc;
 use tokio::time::Instant;

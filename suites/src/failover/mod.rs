@@ -19,8 +19,7 @@ mod terminated;
 
 pub(crate) use leases::unchanged;
 
-use harness::check::Party;
-use harness::cx::Suite;
+use harness_testkit::prelude::*;
 
 /// The suite.
 pub const SUITE: Suite = Suite {

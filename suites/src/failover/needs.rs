@@ -1,6 +1,6 @@
 //! What checks of leader election need.
 
-use harness::check::{Capability, Facility};
+use harness_testkit::prelude::*;
 
 /// It elects leaders, and initialises Nodes.
 pub(super) const ELECTION: &[Capability] = &[Capability::LeaderElection, Capability::Instances];

@@ -1,6 +1,6 @@
 //! The order of writes over a change of leader (HA-04). Pure.
 
-use harness::cloud::Entry;
+use harness_testkit::prelude::*;
 
 /// A write that came too early, and those around it.
 #[derive(Debug, PartialEq, Eq)]
@@ -32,7 +32,7 @@ pub(super) fn overlap(writes: &[Entry], leader: &str) -> Option<Overlap> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use harness::cloud::{Op, Outcome};
+    use harness_testkit::prelude::*;
 
     /// Writes by the replicas that the letters name, one after the other.
     fn writes(by: &str) -> Vec<Entry> {

@@ -2,12 +2,7 @@
 
 use super::needs::ELECTION;
 use crate::joining::registered;
-use harness::check::{Facility, Stop, Verdict};
-use harness::cx::matchers::initialised;
-use harness::cx::{
-    Check, CheckCx, Subject, ends, held, is_back, machine, stays_up, taken_over, transitions_of,
-};
-use harness::probe::pause;
+use harness_testkit::prelude::*;
 use std::time::Instant;
 
 const SOURCE: &str =
@@ -73,7 +68,7 @@ async fn outlives_a_short_one(cx: &CheckCx) -> Verdict {
 async fn recovers_from_a_long_one(cx: &CheckCx) -> Verdict {
     let leader = cx.active_replica().await?;
     let replicas = cx.replicas();
-    replicas.iter().for_each(harness::cx::Replica::will_end);
+    replicas.iter().for_each(Replica::will_end);
     let outage = cx.api_server_is_away().await?;
     let limit = cx.limits().step_down() + cx.limits().kubelet_report();
     leader.becomes(ends()).within(limit).when("as it cannot renew its Lease").await?;

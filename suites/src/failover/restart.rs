@@ -3,14 +3,7 @@
 use super::busy::time_to_take_up;
 use super::needs::{KILL, LB_ELECTION};
 use crate::joining::joined;
-use harness::check::{Capability, Verdict};
-use harness::cloud::Op;
-use harness::cx::matchers::{initialised, no_other_than, publishes};
-use harness::cx::{
-    Check, CheckCx, Crash, MachinePlan, Subject, load_balancer, machine, no_calls, some_calls, taken_over,
-};
-use harness::k8s::{B_REGION, B_ZONE, L_REGION, L_ZONE, Version, label};
-use harness::probe::{Observed, Seen};
+use harness_testkit::prelude::*;
 use k8s_openapi::api::core::v1::{Node, Service};
 use std::time::Duration;
 
@@ -103,7 +96,7 @@ async fn keeps_zones(cx: &CheckCx) -> Verdict {
 }
 
 /// It is there, by its labels.
-async fn has_place(node: &harness::cx::Node<'_>, there: &[String], when: &str) -> Verdict {
+async fn has_place(node: &harness_testkit::prelude::Node<'_>, there: &[String], when: &str) -> Verdict {
     // Who takes a taint off writes all of them: that of an uninitialised Node may be back for a moment.
     let here = place(&*node.becomes(initialised()).await?);
     match here == there {

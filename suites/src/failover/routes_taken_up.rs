@@ -3,9 +3,7 @@
 use super::needs::ELECTION_AND_ROUTES;
 use super::taken_up::{nobody_leads, somebody_leads};
 use crate::routes::{is_reachable, routed, with_networks};
-use harness::check::{Facility, Verdict};
-use harness::cloud::Op;
-use harness::cx::{Check, CheckCx, Subject, has_no_route, leads_to, machine, met_by};
+use harness_testkit::prelude::*;
 use std::time::Duration;
 
 const RECONCILE: &str =

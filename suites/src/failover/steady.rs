@@ -2,12 +2,7 @@
 
 use super::needs::{ELECTION, ELECTION_AND_LB};
 use crate::joining::joined;
-use harness::check::{Blocker, Capability, Facility, Stop, SubjectName, Verdict};
-use harness::cloud::Entry;
-use harness::cx::{
-    Check, CheckCx, Lease, Node, Subject, callers, held, load_balancer, machine, no_calls, runs,
-};
-use harness::probe::{Matcher, Reach, ReadError, Seen, gone, holds, matcher};
+use harness_testkit::prelude::*;
 use k8s_openapi::api::coordination::v1 as core;
 use std::collections::BTreeSet;
 use std::sync::Arc;

@@ -1,8 +1,7 @@
 //! A leader that cannot renew its Lease (HA-05).
 
 use super::needs::ELECTION;
-use harness::check::{Facility, Verdict};
-use harness::cx::{Check, CheckCx, Subject, ends, held, is_back};
+use harness_testkit::prelude::*;
 use k8s_openapi::jiff::Timestamp;
 use std::time::Duration;
 use tokio::time::Instant;

@@ -5,13 +5,7 @@ use super::busy::time_to_take_up;
 use super::in_flight::EDITS;
 use super::needs::{ELECTION, KILL, LB_ELECTION};
 use crate::joining::registered;
-use harness::check::{Facility, Stop, Verdict};
-use harness::cloud::Op;
-use harness::cx::matchers::{
-    at_least_one, initialised, lacks_finalizer, nothing_left, one_active, one_balancer, publishes,
-};
-use harness::cx::{Check, CheckCx, Service, Subject, load_balancer, machine, taken_over};
-use harness::probe::{Reach, Seen, gone};
+use harness_testkit::prelude::*;
 use serde_json::json;
 use std::time::Duration;
 

@@ -3,11 +3,7 @@
 
 use super::busy::{another_writes, edits, in_order};
 use super::needs::ELECTION_AND_LB;
-use harness::check::{Facility, Stop, Verdict};
-use harness::cx::{
-    Check, CheckCx, Replica, Subject, held, load_balancer, some_calls, taken_over, transitions_of,
-};
-use harness::probe::pause;
+use harness_testkit::prelude::*;
 
 pub(super) const CHECKS: &[Check] = &[Check::must(
     "HA-04.terminated",

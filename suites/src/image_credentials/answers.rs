@@ -1,9 +1,8 @@
 //! What a plugin reads and what it answers (contract CREDP-01 to -04, -11).
 
 use super::sources::{CONFIG, PLUGIN};
-use harness::check::{Stop, Verdict};
-use harness::cx::{Check, CheckCx, ImageCredentialProvider};
-use harness::image_credentials::{Answer, Fault};
+use harness_testkit::components::image_credentials::{Answer, Fault};
+use harness_testkit::prelude::*;
 
 pub(super) const CHECKS: &[Check] = &[
     Check::must("CREDP-01", "it answers a request for each of its images", PLUGIN, |cx| {

@@ -3,10 +3,8 @@
 use super::answers::shown;
 use super::scope::matching;
 use super::sources::PLUGIN;
-use harness::check::{Stop, Verdict};
-use harness::cx::{Check, CheckCx, ImageCredentialProvider};
-use harness::image_credentials::{Answer, Behaviour, Ended, Execution, StandIn};
-use harness::secrets;
+use harness_testkit::components::image_credentials::{Answer, Behaviour, Ended, Execution, StandIn};
+use harness_testkit::prelude::*;
 use std::time::Duration;
 
 pub(super) const CHECKS: &[Check] = &[

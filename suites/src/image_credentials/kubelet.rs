@@ -3,9 +3,8 @@
 
 use super::scope::foreign;
 use super::sources::{API, METRICS, PLUGIN};
-use harness::check::{Capability, Facility, Stop, Verdict};
-use harness::cx::{Check, CheckCx, ImageCredentialProvider, Pull};
-use harness::image_credentials::{PUBLIC, Seen, go_duration};
+use harness_testkit::components::image_credentials::{PUBLIC, Seen, go_duration};
+use harness_testkit::prelude::*;
 use std::collections::BTreeSet;
 use std::time::Instant;
 

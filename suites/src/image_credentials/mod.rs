@@ -6,8 +6,7 @@ mod kubelet;
 mod scope;
 mod sources;
 
-use harness::check::Party;
-use harness::cx::Suite;
+use harness_testkit::prelude::*;
 
 /// The suite.
 pub const SUITE: Suite = Suite {

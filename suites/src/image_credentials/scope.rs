@@ -2,9 +2,8 @@
 
 use super::answers::{shown, without};
 use super::sources::{API, KEYRING, PLUGIN};
-use harness::check::{Capability, Stop, Verdict};
-use harness::cx::{Check, CheckCx, ImageCredentialProvider};
-use harness::image_credentials::{Answer, CacheKeyType, Fault, Pattern, foreign_to};
+use harness_testkit::components::image_credentials::{Answer, CacheKeyType, Fault, Pattern, foreign_to};
+use harness_testkit::prelude::*;
 
 pub(super) const CHECKS: &[Check] = &[
     Check::must("CREDP-05", "the kind of its cache key is one that there is", API, |cx| {
@@ -238,7 +237,7 @@ async fn keeps_the_token(cx: &CheckCx) -> Verdict {
         return Err(Stop::NotObservable("the configuration has it given no token".to_owned()));
     };
     let execution = plugin.asked().executed().await?;
-    if let harness::image_credentials::Ended::NotStarted(_) = &execution.ended {
+    if let harness_testkit::components::image_credentials::Ended::NotStarted(_) = &execution.ended {
         return Err(plugin.unmet(
             "it answers a request with a token",
             "an answer, or a reason why not",

@@ -1,10 +1,7 @@
 //! How most checks of the lifecycle begin: a machine, and its Node that has been initialised before. What they see: a Node
 //! that goes, and the mark of a machine that is shut down.
 
-use harness::check::{Capability, Stop, Verdict};
-use harness::cx::{CheckCx, Machine, Node, Ready, Subject, machine, taint};
-use harness::k8s::{T_SHUT, taints};
-use harness::probe::{Matcher, gone, holds};
+use harness_testkit::prelude::*;
 use k8s_openapi::api::core::v1 as api;
 use std::sync::Arc;
 
@@ -68,7 +65,7 @@ pub(super) fn unmarked() -> Matcher<Option<Arc<api::Node>>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use harness::probe::Seen;
+    use harness_testkit::prelude::*;
     use serde_json::json;
 
     fn node(taints: &[(&str, &str)]) -> Option<Arc<api::Node>> {

@@ -3,10 +3,7 @@
 
 use super::known::{INSTANCES, LOOKUP, MONITOR, SHUTDOWN, known, marked, register, sees_deletion, unmarked};
 use crate::failures::{PATIENCE, every_other_fails, no_answer, unless_it_lists};
-use harness::check::{Facility, Verdict};
-use harness::cloud::{Effect, Op};
-use harness::cx::{Check, CheckCx, Machine, Ready, Subject, machine, met_by, taint};
-use harness::probe::{both, gone, present};
+use harness_testkit::prelude::*;
 
 pub(super) const CHECKS: &[Check] = &[
     Check::must(

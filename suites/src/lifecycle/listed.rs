@@ -3,10 +3,7 @@
 use super::known::{INSTANCES, LOOKUP, known};
 use crate::failures::SILENCE;
 use crate::joining::ccm_initialises_others;
-use harness::check::{CheckId, Facility, Stop, Verdict};
-use harness::cloud::{Effect, Entry, Op};
-use harness::cx::{Check, CheckCx, Ready, Subject};
-use harness::probe::{Matcher, Reach, Seen, both, matcher, present};
+use harness_testkit::prelude::*;
 
 /// What lists of machines meet, and which claim of which row says that no machine is gone by that.
 struct Trouble {
@@ -165,7 +162,7 @@ async fn keeps_all(cx: &CheckCx, trouble: &Trouble) -> Verdict {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use harness::cloud::Outcome;
+    use harness_testkit::prelude::*;
 
     fn call(op: Op, resource: &str) -> Entry {
         Entry {

@@ -7,11 +7,7 @@ mod noted;
 mod told;
 
 use crate::failures::{FAILURES, for_each_failure, holding_up_a_loop, unless_it_lists};
-use harness::check::{Blocker, Facility, Party, Stop, Verdict};
-use harness::cloud::Op;
-use harness::cx::{Check, CheckCx, Ready, Subject, Suite, all_stay, machine, met_by, no_calls, taint};
-use harness::k8s::{Change, T_SHUT, Version, taints};
-use harness::probe::{gone, holds, pause, present};
+use harness_testkit::prelude::*;
 use k8s_openapi::api::core::v1 as core;
 use known::{INSTANCES, LOOKUP, MONITOR, SHUTDOWN, known, marked, register, sees_deletion, unmarked};
 use std::time::Duration;

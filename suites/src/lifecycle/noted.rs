@@ -2,9 +2,7 @@
 
 use super::known::{INSTANCES, MONITOR, SHUTDOWN, known, marked, unmarked};
 use crate::observing::whether;
-use harness::check::Verdict;
-use harness::cx::{Check, CheckCx, Ready, Subject, machine};
-use harness::probe::{gone, present};
+use harness_testkit::prelude::*;
 
 pub(super) const CHECKS: &[Check] = &[
     Check::must(

@@ -1,8 +1,7 @@
 //! The Events by which the framework's lifecycle controller tells what it does (contract NODE-LIFE-16).
 
 use super::known::{INSTANCES, MONITOR, known, sees_deletion};
-use harness::check::Verdict;
-use harness::cx::{Check, CheckCx, Ready, Subject, tells_by};
+use harness_testkit::prelude::*;
 
 pub(super) const CHECKS: &[Check] =
     &[Check::must("NODE-LIFE-16.deleting", "an Event tells that a Node is deleted", MONITOR, |cx| {

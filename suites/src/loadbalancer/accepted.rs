@@ -2,10 +2,7 @@
 
 use super::needs::LB;
 use super::retry::follows_an_edit_in;
-use harness::check::{Facility, Verdict};
-use harness::cloud::Op;
-use harness::cx::matchers::{one_active, publishes};
-use harness::cx::{Check, CheckCx, Subject, load_balancer};
+use harness_testkit::prelude::*;
 
 const IDEMPOTENT: &str =
     "k8s.io/cloud-provider cloud.go EnsureLoadBalancer; service/controller.go minRetryDelay, maxRetryDelay";

@@ -1,15 +1,7 @@
 //! Creation and status (contract SVC-CREATE).
 
 use super::needs::{LB, LB_SCTP, LB_TO_NODES, LB_UDP, NODES_BEHIND_LB, STABLE};
-use harness::check::{Before, Facility, SubjectName, Verdict};
-use harness::cloud::{Entry, Frontend, Instance, Inventory, Op};
-use harness::cx::matchers::{
-    at_least_one, initialised, keeps_finalizer, one_active, one_balancer, publishes, publishes_nothing,
-    reaches, targets,
-};
-use harness::cx::{Balancer, Check, CheckCx, Ready, Subject, Targets, load_balancer, machine};
-use harness::k8s::{L_EXCL, T_TO_BE_DELETED, has_taint, provider_id};
-use harness::probe::{Matcher, Reach, ReadError, Seen, holds, matcher};
+use harness_testkit::prelude::*;
 use k8s_openapi::api::core::v1::{Node, Service};
 use kube::ResourceExt;
 use std::collections::BTreeSet;

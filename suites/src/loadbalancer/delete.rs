@@ -3,13 +3,7 @@
 use super::needs::{FOREIGN, LB};
 use super::retry::{Attempts, backed_off};
 use futures::future::try_join;
-use harness::check::{Capability, Facility, Verdict};
-use harness::cloud::{Auxiliary, Frontend, HealthCheck, Inventory, LbState, LoadBalancer, Op};
-use harness::cx::matchers::{
-    keeps_finalizer, no_other_than, nothing_left, one_active, one_balancer, publishes, waits_to_be_deleted,
-};
-use harness::cx::{Check, CheckCx, Service, ServicePlan, Subject, as_before, load_balancer, met_by};
-use harness::probe::{Matcher, Observed, Reach, Seen, gone, holds, matcher};
+use harness_testkit::prelude::*;
 use k8s_openapi::api::core::v1 as core;
 use kube::ResourceExt;
 use serde_json::{Value, json};
@@ -338,7 +332,7 @@ async fn leaves_the_cloud_as_it_was(cx: &CheckCx) -> Verdict {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use harness::k8s::F_LB;
+    use harness_testkit::prelude::*;
 
     #[test]
     fn a_bystander_keeps_what_lets_clients_in_whatever_nodes_do() {

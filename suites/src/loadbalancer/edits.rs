@@ -3,11 +3,7 @@
 use super::needs::{LB, RANGES};
 use super::variants::admitted;
 use futures::future::try_join;
-use harness::check::{Capability, Facility, Verdict};
-use harness::cloud::{Effect, HealthCheck, Inventory, LoadBalancer, Op};
-use harness::cx::matchers::{lacks_finalizer, no_other_than, nothing_left, one_balancer};
-use harness::cx::{Check, CheckCx, Service, Subject, load_balancer};
-use harness::probe::{Matcher, Observed, Reach};
+use harness_testkit::prelude::*;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 

@@ -2,13 +2,7 @@
 
 use super::needs::LB;
 use crate::observing::whether;
-use harness::check::{Before, Stop, Verdict};
-use harness::cloud::Entry;
-use harness::cx::matchers::{lacks_finalizer, publishes_nothing};
-use harness::cx::{
-    Check, CheckCx, Service, ServicePlan, Subject, load_balancer, no_calls, tells, told_by_none_but,
-};
-use harness::probe::{Matcher, Seen, both, gone, matcher};
+use harness_testkit::prelude::*;
 use k8s_openapi::api::core::v1 as core;
 use serde_json::json;
 use std::sync::Arc;
@@ -181,7 +175,7 @@ async fn provisions_in_spite_of_labels(cx: &CheckCx) -> Verdict {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use harness::k8s::F_LB;
+    use harness_testkit::prelude::*;
 
     #[test]
     fn a_finalizer_or_an_address_is_a_touch() {

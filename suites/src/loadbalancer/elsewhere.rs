@@ -2,10 +2,7 @@
 //! fills in, and the whole load balancer, where another implements it (contract SVC-CREATE-07, -13, SVC-ERR-07).
 
 use super::needs::LB;
-use harness::check::{Capability, Facility, Stop, Verdict};
-use harness::cx::{Check, CheckCx, Service, Subject, load_balancer, no_calls, warns};
-use harness::k8s::{ingress, ip_modes};
-use harness::probe::{Matcher, Seen, both, gone, holds, matcher};
+use harness_testkit::prelude::*;
 use k8s_openapi::api::core::v1 as core;
 use serde_json::json;
 use std::net::IpAddr;

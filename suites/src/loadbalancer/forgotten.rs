@@ -3,11 +3,7 @@
 use super::needs::{NODES_BEHIND_LB, RESYNC};
 use super::nodes::{has_backend, kept_out};
 use futures::future::try_join_all;
-use harness::check::{Before, Verdict};
-use harness::cloud::Entry;
-use harness::cx::{Check, CheckCx, Subject, load_balancer, no_calls};
-use harness::k8s::L_EXCL;
-use harness::probe::gone;
+use harness_testkit::prelude::*;
 
 pub(super) const CHECKS: &[Check] = &[Check::must(
     "SVC-DEL-01.forgotten",

@@ -4,13 +4,7 @@
 
 use super::needs::{LB, NODES_BEHIND_LB, STABLE};
 use super::nodes::{eligible, has_backend};
-use harness::check::{Before, Stop, SubjectName, Verdict};
-use harness::cloud::Entry;
-use harness::cx::{
-    Calls, Check, CheckCx, Machine, Node, Ready, Service, Subject, load_balancer, no_calls, taint,
-};
-use harness::k8s::{L_EXCL, T_TO_BE_DELETED, T_UNINIT, addresses, has_taint, provider_id};
-use harness::probe::{Reach, ReadError, pause};
+use harness_testkit::prelude::*;
 use k8s_openapi::api::core::v1 as core;
 use kube::ResourceExt;
 use serde_json::json;

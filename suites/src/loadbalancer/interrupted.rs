@@ -3,11 +3,7 @@
 
 use super::needs::LB;
 use super::step_fails::FAILING;
-use harness::check::{Facility, Stop, Verdict};
-use harness::cloud::Op;
-use harness::cx::matchers::{at_least_one, keeps_finalizer, nothing_left};
-use harness::cx::{Check, CheckCx, Fault, Service, Subject, load_balancer, met_by};
-use harness::probe::{Matcher, Reach, Seen, gone, matcher};
+use harness_testkit::prelude::*;
 use k8s_openapi::api::core::v1 as core;
 use std::sync::Arc;
 use std::time::Duration;

@@ -27,8 +27,7 @@ mod variants;
 
 pub(crate) use eligible::left_alone;
 
-use harness::check::Party;
-use harness::cx::Suite;
+use harness_testkit::prelude::*;
 
 /// The suite.
 pub const SUITE: Suite = Suite {

@@ -1,6 +1,6 @@
 //! What checks of load balancers need.
 
-use harness::check::Capability;
+use harness_testkit::prelude::*;
 
 /// It provisions load balancers.
 pub(super) const LB: &[Capability] = &[Capability::LoadBalancer];

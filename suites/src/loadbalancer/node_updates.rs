@@ -5,14 +5,7 @@ use super::needs::{LB_TO_NODES, NODES_BEHIND_LB, RESYNC};
 use super::nodes::{eligible, has_backend, kept_out, lacks_backend};
 use super::retry::{HELD, broken_names, fails_for};
 use futures::future::{try_join, try_join_all};
-use harness::check::{Before, Facility, Stop, Verdict};
-use harness::cloud::{Inventory, Op};
-use harness::cx::matchers::{initialised, one_active, one_balancer, publishes, targets};
-use harness::cx::{
-    Check, CheckCx, FaultPlan, Machine, Service, Subject, load_balancer, machine, met_by, taint,
-};
-use harness::k8s::{L_EXCL, T_TO_BE_DELETED};
-use harness::probe::{Matcher, Reach};
+use harness_testkit::prelude::*;
 use serde_json::json;
 use std::time::Instant;
 

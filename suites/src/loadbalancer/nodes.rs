@@ -2,12 +2,7 @@
 
 use super::needs::{NODES_BEHIND_LB, RESYNC};
 use futures::future::try_join_all;
-use harness::check::{Before, Facility, Stop, Verdict};
-use harness::cloud::{Effect, Inventory, Op};
-use harness::cx::matchers::{addressed, initialised, one_balancer, reaches, targets};
-use harness::cx::{Check, CheckCx, Machine, Node, Subject, load_balancer, machine};
-use harness::k8s::L_EXCL;
-use harness::probe::Matcher;
+use harness_testkit::prelude::*;
 
 const HANDLERS: &str = "k8s.io/cloud-provider service/controller.go node handlers";
 

@@ -2,10 +2,7 @@
 
 use super::idle::{LATE, nothing_is_written, reasons, with_a_backend};
 use super::needs::{NODES_BEHIND_LB, STABLE};
-use harness::check::{Before, Stop, Verdict};
-use harness::cloud::Entry;
-use harness::cx::{Check, CheckCx, Node, Service, Subject, taint};
-use harness::probe::{Matcher, Seen, matcher};
+use harness_testkit::prelude::*;
 use serde_json::json;
 use std::time::Duration;
 use tokio::time::Instant;

@@ -4,12 +4,7 @@
 use super::needs::{LB, NODES_BEHIND_LB};
 use super::nodes::{eligible, has_backend};
 use crate::observing::whether;
-use harness::check::{Facility, Verdict};
-use harness::cloud::Op;
-use harness::cx::matchers::{nothing_left, one_active, publishes};
-use harness::cx::{Check, CheckCx, Subject, load_balancer};
-use harness::k8s::F_LB;
-use harness::probe::gone;
+use harness_testkit::prelude::*;
 use serde_json::json;
 use std::time::Duration;
 

@@ -4,13 +4,7 @@ use super::edits::{moves_to_8080, serves_8080};
 use super::needs::LB;
 use super::step_fails::FAILING;
 use futures::future::try_join_all;
-use harness::check::{Capability, Facility, Stop, Verdict};
-use harness::cloud::{Inventory, LbState, LoadBalancer, Op};
-use harness::cx::matchers::{
-    at_least_one, keeps_finalizer, no_other_than, nothing_left, one_active, one_balancer, publishes,
-};
-use harness::cx::{Check, CheckCx, Service, Subject, load_balancer, met_by, some_calls};
-use harness::probe::{Matcher, Observed, Reach, Seen, gone, holds};
+use harness_testkit::prelude::*;
 use k8s_openapi::api::core::v1 as core;
 use serde_json::json;
 use std::sync::Arc;

@@ -2,11 +2,7 @@
 
 use super::needs::LB;
 use futures::future::try_join_all;
-use harness::check::{Facility, SubjectName, Verdict};
-use harness::cloud::{Entry, Op};
-use harness::cx::matchers::one_active;
-use harness::cx::{Barrier, Check, CheckCx, Service, Subject, load_balancer};
-use harness::probe::{Reach, ReadError, holds};
+use harness_testkit::prelude::*;
 use serde_json::json;
 use tokio::time::Instant;
 

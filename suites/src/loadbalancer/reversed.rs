@@ -4,11 +4,7 @@ use super::edits::ports_of;
 use super::needs::{LB, LB_TO_NODES, RANGES};
 use super::update::{RANGE, restricted};
 use super::variants::admitted;
-use harness::check::{Capability, Verdict};
-use harness::cloud::{Inventory, LoadBalancer};
-use harness::cx::matchers::one_balancer;
-use harness::cx::{Check, CheckCx, Subject, load_balancer};
-use harness::probe::{Matcher, holds};
+use harness_testkit::prelude::*;
 use k8s_openapi::api::core::v1::{ServicePort, ServiceSpec};
 use serde_json::json;
 use std::collections::BTreeSet;
@@ -118,7 +114,7 @@ fn asks_elsewhere(old: i32) -> Matcher<Inventory> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use harness::probe::Seen;
+    use harness_testkit::prelude::*;
     use serde_json::Value;
 
     fn held(fields: &Value) -> Inventory {

@@ -3,12 +3,7 @@
 
 use super::needs::{LB, LB_TO_NODES, NODES_BEHIND_LB, RESYNC};
 use super::nodes::{has_backend, kept_out};
-use harness::check::{Before, Facility, Verdict};
-use harness::cloud::Op;
-use harness::cx::matchers::publishes;
-use harness::cx::{Check, CheckCx, Subject, load_balancer, tells};
-use harness::k8s::L_EXCL;
-use harness::probe::gone;
+use harness_testkit::prelude::*;
 
 const SC: &str = "k8s.io/cloud-provider service/controller.go";
 

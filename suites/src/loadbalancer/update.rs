@@ -2,13 +2,7 @@
 
 use super::needs::{LB, LB_TO_NODES, LB_UDP, RANGES};
 use futures::future::try_join;
-use harness::check::{Capability, CheckId, Facility, Stop, Verdict};
-use harness::cloud::{Inventory, LoadBalancer, Op};
-use harness::cx::matchers::{
-    keeps_finalizer, lacks_finalizer, no_other_than, nothing_left, one_active, one_balancer, publishes,
-};
-use harness::cx::{Check, CheckCx, Service, Subject, Targets, load_balancer, some_calls};
-use harness::probe::{Matcher, Reach, Seen, holds};
+use harness_testkit::prelude::*;
 use k8s_openapi::api::core::v1::ServiceSpec;
 use serde_json::{Value, json};
 

@@ -1,12 +1,7 @@
 //! What a Service can ask of its load balancer, one wish each: honoured, or visibly refused (contract SVC-CREATE, CAP-08).
 
 use super::needs::{FOREIGN, LB, LB_TO_NODES, RANGES};
-use harness::check::Verdict;
-use harness::cloud::Inventory;
-use harness::cx::matchers::{no_other_than, one_active, one_balancer};
-use harness::cx::{Check, CheckCx, EventsOf, Subject, Targets, load_balancer, warns};
-use harness::k8s::F_LB;
-use harness::probe::{Matcher, Reach, Seen, holds, matcher};
+use harness_testkit::prelude::*;
 use k8s_openapi::api::core::v1 as core;
 use kube::ResourceExt;
 use serde_json::json;
@@ -159,7 +154,7 @@ type Told = (Inventory, Vec<core::Event>);
 /// One load balancer in service of which `honours` holds, or else Events that are as `warned` says.
 fn or_warns(
     claim: &'static str,
-    honours: impl Fn(&harness::cloud::LoadBalancer) -> bool + 'static,
+    honours: impl Fn(&LoadBalancer) -> bool + 'static,
     warned: Matcher<Vec<core::Event>>,
 ) -> Matcher<Told> {
     let serves = one_active();
@@ -279,7 +274,7 @@ async fn carries_both_protocols_or_tells(cx: &CheckCx) -> Verdict {
     let plan = load_balancer("web").named_port("tcp", 53, "TCP").named_port("udp", 53, "UDP");
     let web = cx.service(plan).await?;
     let (balancer, events): (_, EventsOf<'_>) = (web.balancer(), web.events());
-    let both = |lb: &harness::cloud::LoadBalancer| {
+    let both = |lb: &LoadBalancer| {
         let carried: BTreeSet<&str> = lb.frontends.iter().map(|f| f.protocol.as_str()).collect();
         carried == BTreeSet::from(["TCP", "UDP"])
     };

@@ -2,9 +2,7 @@
 //! API server has an egress selector: kind.
 
 use super::sources::{KEP, METRICS, SELECTOR};
-use harness::check::Verdict;
-use harness::cx::{Check, CheckCx, DIAL_LIMIT, Way};
-use harness::probe::pause;
+use harness_testkit::prelude::*;
 use std::time::Duration;
 
 pub(super) const CHECKS: &[Check] = &[
@@ -95,7 +93,7 @@ async fn goes_through(cx: &CheckCx, way: Way) -> Verdict {
 }
 
 /// That logs cannot be read, in how long.
-async fn has_no_logs(cx: &CheckCx, peer: &harness::cx::Peer<'_>, without: &str) -> Verdict {
+async fn has_no_logs(cx: &CheckCx, peer: &Peer<'_>, without: &str) -> Verdict {
     match peer.tried(Way::Logs).await? {
         Err(astray) => {
             cx.record("said", &astray);

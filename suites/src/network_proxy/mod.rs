@@ -6,8 +6,7 @@ mod processes;
 mod sources;
 mod written;
 
-use harness::check::Party;
-use harness::cx::Suite;
+use harness_testkit::prelude::*;
 
 /// The suite.
 pub const SUITE: Suite = Suite {

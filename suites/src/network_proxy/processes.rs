@@ -2,9 +2,8 @@
 //! -10).
 
 use super::sources::{KEP, SELECTOR};
-use harness::check::Verdict;
-use harness::cx::{Check, CheckCx, DIAL_LIMIT, ProxyProcesses};
-use harness::network_proxy::Asked;
+use harness_testkit::components::network_proxy::Asked;
+use harness_testkit::prelude::*;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
 use tokio::net::TcpSocket;

@@ -1,8 +1,7 @@
 //! What is written: the API server's configuration, and the agents' manifests (contract ANP-01, -02, -09).
 
 use super::sources::{API, MODEL, SELECTOR};
-use harness::check::Verdict;
-use harness::cx::{Check, CheckCx};
+use harness_testkit::prelude::*;
 
 pub(super) const CHECKS: &[Check] = &[
     Check::must("ANP-01", "an API server decodes its egress configuration", SELECTOR, |cx| {

@@ -3,10 +3,7 @@
 use super::serving::{REACHED, ports};
 use crate::failures::unless_it_lists;
 use crate::joining::joined;
-use harness::check::{Capability, Facility, Stop, Verdict};
-use harness::cloud::Op;
-use harness::cx::matchers::initialised;
-use harness::cx::{Check, CheckCx, Reader, Subject, answers, load_balancer, machine};
+use harness_testkit::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
 use tokio::time::Instant;
 

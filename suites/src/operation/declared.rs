@@ -5,13 +5,7 @@ use super::serving::{REACHED, ports};
 use super::shown::ELECTED_PORT;
 use crate::joining::registered;
 use crate::loadbalancer::left_alone;
-use harness::check::{Before, Body, Capability, CheckId, Stop, Verdict};
-use harness::cloud::{Inventory, Op};
-use harness::cx::matchers::{initialised, nothing_left, untouched};
-use harness::cx::{
-    Check, CheckCx, Ready, Service, Subject, answers, goes_on, load_balancer, machine, no_calls, warns,
-};
-use harness::probe::{Matcher, Seen, both, gone, holds, matcher};
+use harness_testkit::prelude::*;
 use k8s_openapi::api::core::v1::{Event, Node};
 use std::collections::BTreeSet;
 use std::sync::Arc;

@@ -1,8 +1,6 @@
 //! A CCM that is told to end (OBS-09).
 
-use harness::check::{Facility, Verdict};
-use harness::cx::{Check, CheckCx, Replica, Subject, departs, runs};
-use harness::probe::Reach;
+use harness_testkit::prelude::*;
 use tokio::time::Instant;
 
 pub(super) const CHECKS: &[Check] = &[Check::must(

@@ -2,9 +2,7 @@
 
 use crate::joining::registered;
 use crate::loadbalancer::left_alone;
-use harness::check::{Before, Capability, Facility, Verdict};
-use harness::cx::matchers::initialised;
-use harness::cx::{Check, CheckCx, Subject, has_ended, load_balancer, machine, refuses};
+use harness_testkit::prelude::*;
 use std::collections::BTreeMap;
 use std::time::Duration;
 

@@ -9,8 +9,7 @@ mod serving;
 mod shown;
 mod zones;
 
-use harness::check::{Blocker, Facility, Party, Verdict};
-use harness::cx::{Check, CheckCx, Subject, Suite, none};
+use harness_testkit::prelude::*;
 
 /// The suite.
 pub const SUITE: Suite = Suite {

@@ -1,10 +1,7 @@
 //! By what name the CCM speaks to both APIs (OBS-11).
 
 use crate::joining::joined;
-use harness::check::{Capability, Verdict};
-use harness::cloud::{Entry, is_nameless};
-use harness::cx::{Check, CheckCx, Subject, machine};
-use harness::probe::{Matcher, Seen, matcher};
+use harness_testkit::prelude::*;
 use k8s_openapi::api::core::v1::Node;
 use std::sync::Arc;
 

@@ -1,7 +1,6 @@
 //! What each replica serves on its secure port (OBS-01 to -03).
 
-use harness::check::{Capability, Facility, Stop, Verdict};
-use harness::cx::{Check, CheckCx, SecurePort, Subject, answers, runs, serves};
+use harness_testkit::prelude::*;
 
 /// It serves on a port.
 pub(super) const PORT: &[Capability] = &[Capability::SecurePort];

@@ -1,11 +1,7 @@
 //! What a CCM shows of itself: its metrics, its configuration, who leads (OBS-05, -07, -08, AUTH-26, HA-12).
 
 use super::serving::{PORT, REACHED, ports};
-use harness::check::{Before, Capability, Stop, Verdict};
-use harness::cx::{
-    Check, CheckCx, Reader, SecurePort, Subject, answers, held, holder_of, load_balancer, shows,
-    shows_nothing, tells_of,
-};
+use harness_testkit::prelude::*;
 use serde_json::Value;
 
 const METRICS: &str = "k8s.io/cloud-provider controllers, metrics.go; k8s.io/component-base";

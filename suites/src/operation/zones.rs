@@ -1,9 +1,7 @@
 //! Interfaces of the provider that are not asked where another one is there (CAP-05, -06).
 
 use crate::joining::joined;
-use harness::check::{Capability, Verdict};
-use harness::cloud::{Entry, Op};
-use harness::cx::{Check, CheckCx, Subject, machine, no_calls};
+use harness_testkit::prelude::*;
 
 pub(super) const CHECKS: &[Check] = &[
     Check::must(

@@ -1,12 +1,7 @@
 //! Address population: the vectors of contract section 7 on synthetic Nodes.
 
 use crate::joining::{ccm_initialises_others, recovers};
-use harness::check::{Before, Capability, CheckId, Stop, Verdict};
-use harness::config::Limits;
-use harness::cx::matchers::{has_addresses, initialised, untouched};
-use harness::cx::{Check, CheckCx, Machine, Node, Subject, address, machine};
-use harness::k8s::A_NODEIP;
-use harness::probe::pause;
+use harness_testkit::prelude::*;
 use std::time::{Duration, Instant};
 
 /// How much longer than a refresh period a Node is watched, so that one refresh is over.

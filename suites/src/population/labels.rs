@@ -1,11 +1,8 @@
 //! Label population (contract NODE-LBL).
 
 use crate::joining::registered;
-use harness::check::{Before, Capability, Stop, Verdict};
-use harness::cx::matchers::{expected_labels, has_labels, initialised};
-use harness::cx::{Check, CheckCx, Machine, Node as NodeOf, Subject, machine};
-use harness::k8s::{B_REGION, B_TYPE, B_ZONE, L_REGION, L_TYPE, L_ZONE, label};
-use harness::probe::{Matcher, Seen, matcher};
+use harness_testkit::prelude::Node as NodeOf;
+use harness_testkit::prelude::*;
 use k8s_openapi::api::core::v1::Node;
 use std::sync::Arc;
 

@@ -7,8 +7,7 @@ mod reached;
 mod refresh;
 mod repair;
 
-use harness::check::Party;
-use harness::cx::Suite;
+use harness_testkit::prelude::*;
 
 /// The suite.
 pub const SUITE: Suite = Suite {

@@ -3,11 +3,7 @@
 
 use crate::joining::{joined, node_with};
 use crate::observing::whether;
-use harness::check::{Capability, Verdict};
-use harness::config::Limits;
-use harness::cx::matchers::{has_addresses, has_labels};
-use harness::cx::{Check, CheckCx, Subject, machine};
-use harness::k8s::{B_TYPE, L_TYPE};
+use harness_testkit::prelude::*;
 use std::time::Duration;
 
 const INSTANCES: &[Capability] = &[Capability::Instances];

@@ -1,8 +1,7 @@
 //! Whether the addresses that a Node has been given lead to its kubelet (contract NODE-ADDR-12).
 
 use crate::joining::ccm_initialises_others;
-use harness::check::{Capability, Facility, Verdict};
-use harness::cx::{Check, CheckCx, Subject, can_be_read, runs};
+use harness_testkit::prelude::*;
 
 pub(super) const CHECKS: &[Check] = &[Check::must(
     "NODE-ADDR-12",

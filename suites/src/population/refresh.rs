@@ -4,15 +4,7 @@ use crate::failures::unless_it_lists;
 use crate::joining::{joined, node_with};
 use crate::taint_removal::{looked_at, nobody_looks};
 use futures::future::try_join_all;
-use harness::check::{Capability, Facility, Stop, Verdict};
-use harness::cloud::{Address, Effect, Op};
-use harness::config::Limits;
-use harness::cx::matchers::{has_addresses, initialised};
-use harness::cx::{
-    Check, CheckCx, Machine, Node, Ready, Subject, address, machine, met_by, no_calls, taint, uninitialized,
-};
-use harness::k8s::{A_NODEIP, T_UNINIT, addresses, has_taint, show_addresses};
-use harness::probe::{Matcher, Seen, holds, matcher, present};
+use harness_testkit::prelude::*;
 use k8s_openapi::api::core::v1 as core;
 use std::sync::Arc;
 

@@ -2,12 +2,7 @@
 
 use crate::joining::ccm_initialises_others;
 use crate::taint_removal::{looked_at, nobody_looks};
-use harness::check::{Before, Capability, Stop, Verdict};
-use harness::config::Limits;
-use harness::cx::matchers::{has_labels, initialised};
-use harness::cx::{Check, CheckCx, Subject, address, machine};
-use harness::k8s::{A_NODEIP, B_REGION, B_TYPE, B_ZONE, L_REGION, L_TYPE, L_ZONE, label};
-use harness::probe::present;
+use harness_testkit::prelude::*;
 use k8s_openapi::api::core::v1::Node;
 use kube::ResourceExt;
 use std::collections::BTreeMap;

@@ -3,10 +3,7 @@
 use super::needs::ROUTES;
 use super::routed::{ccm_routes_others, prompt, with_networks};
 use futures::{StreamExt, TryStreamExt, stream};
-use harness::check::{Facility, Stop, Verdict};
-use harness::cloud::Op;
-use harness::cx::{Barrier, Check, CheckCx, Fault, Node, Ready, Subject, machine, met_by};
-use harness::probe::{Reach, ReadError, holds, poll};
+use harness_testkit::prelude::*;
 use std::time::Duration;
 
 const SOURCE: &str = "k8s.io/cloud-provider route_controller.go maxConcurrentRouteOperations";

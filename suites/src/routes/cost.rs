@@ -3,11 +3,7 @@
 use super::needs::{RECONCILE, ROUTES};
 use super::routed::routed;
 use futures::future::try_join_all;
-use harness::check::{Facility, Stop, SubjectName, Verdict};
-use harness::cloud::{Entry, Op};
-use harness::cx::{Check, CheckCx, RouteTrigger, Subject, no_calls};
-use harness::k8s::pod_cidrs;
-use harness::probe::{Matcher, Reach, ReadError, Seen, holds, matcher};
+use harness_testkit::prelude::*;
 use k8s_openapi::api::core::v1::Node;
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -161,7 +157,7 @@ async fn lists_once_a_period(cx: &CheckCx) -> Verdict {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use harness::cloud::Outcome;
+    use harness_testkit::prelude::*;
 
     /// So many lists within 12 s.
     fn lists(count: u64) -> Vec<Entry> {

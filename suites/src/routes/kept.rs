@@ -6,14 +6,7 @@ use super::routed::{
     with_networks,
 };
 use futures::future::try_join;
-use harness::check::{CheckId, Facility, Stop, Verdict};
-use harness::cloud::{Effect, Entry, Inventory, Op};
-use harness::cx::matchers::initialised;
-use harness::cx::{
-    Check, CheckCx, Machine, RouteTrigger, Subject, has_no_route, keeps_route, leads_to, machine, met_by,
-    no_calls,
-};
-use harness::probe::{Matcher, Reach, both, holds};
+use harness_testkit::prelude::*;
 use std::future::IntoFuture;
 
 pub(super) const CHECKS: &[Check] = &[

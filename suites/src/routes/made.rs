@@ -5,11 +5,7 @@ use super::routed::{
     is_reachable, is_reachable_by_the_framework, is_unreachable, prompt, routed, with_networks,
 };
 use crate::joining::joined;
-use harness::check::{Before, Facility, Stop, Verdict};
-use harness::cloud::{Address, Op, Route};
-use harness::cx::{Check, CheckCx, Ready, Subject, leads_to, machine};
-use harness::k8s::{C_NET, addresses, pod_cidrs};
-use harness::probe::{Matcher, Seen, holds, matcher, present};
+use harness_testkit::prelude::*;
 use k8s_openapi::api::core::v1 as core;
 use serde_json::json;
 use std::sync::Arc;

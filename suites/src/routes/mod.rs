@@ -14,8 +14,7 @@ mod stale;
 
 pub(crate) use routed::{is_reachable, routed, with_networks};
 
-use harness::check::Party;
-use harness::cx::Suite;
+use harness_testkit::prelude::*;
 
 /// The suite.
 pub const SUITE: Suite = Suite {

@@ -1,6 +1,6 @@
 //! What checks of routes need.
 
-use harness::check::Capability;
+use harness_testkit::prelude::*;
 
 /// It programs routes.
 pub(super) const ROUTES: &[Capability] = &[Capability::Routes];

@@ -2,10 +2,7 @@
 
 use super::needs::{RECONCILE, ROUTES};
 use super::routed::routed;
-use harness::check::Verdict;
-use harness::cloud::Op;
-use harness::cx::{Check, CheckCx};
-use harness::probe::pause;
+use harness_testkit::prelude::*;
 use std::time::Duration;
 use tokio::time::Instant;
 

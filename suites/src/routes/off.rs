@@ -1,11 +1,7 @@
 //! Routes switched off, or without networks to keep them for (contract ROUTE-11, -12).
 
 use super::routed::says_nothing_of_its_network;
-use harness::check::{Capability, Facility, Verdict};
-use harness::cloud::Op;
-use harness::cx::matchers::initialised;
-use harness::cx::{Check, CheckCx, Subject, has_ended, has_no_route, machine, no_calls};
-use harness::probe::both;
+use harness_testkit::prelude::*;
 
 const START: &str = "k8s.io/cloud-provider app/core.go startRouteController";
 const NEEDS: &[Capability] = &[Capability::Routes, Capability::Instances, Capability::FrameworkFlags];

@@ -5,12 +5,7 @@ use super::routed::{
     is_not_said_to_be_reachable, is_reachable, is_settled, is_unreachable, is_unreachable_by_the_framework,
     prompt, with_networks,
 };
-use harness::check::{Facility, Stop, Verdict};
-use harness::cloud::Op;
-use harness::cx::{
-    Check, CheckCx, Destination, Fault, Machine, Node, Subject, leads_to, machine, met_by, tells,
-};
-use harness::probe::holds;
+use harness_testkit::prelude::*;
 
 pub(super) const CHECKS: &[Check] = &[
     Check::must(

@@ -1,10 +1,6 @@
 //! How most checks of routes begin: a Node of a machine has a pod network, and a route leads there.
 
-use harness::check::{Stop, Verdict};
-use harness::cloud::Route;
-use harness::cx::{CheckCx, Destination, Machine, Node, NodePlan, RouteTrigger, Subject, leads_to, machine};
-use harness::k8s::{C_NET, condition};
-use harness::probe::{Matcher, Seen, holds, matcher, present};
+use harness_testkit::prelude::*;
 use k8s_openapi::api::core::v1 as core;
 use std::sync::Arc;
 use std::time::Duration;

@@ -3,13 +3,7 @@
 use super::needs::{RECONCILE, ROUTES};
 use super::routed::{is_reachable, is_settled, prompt, with_networks};
 use futures::future::try_join;
-use harness::check::{Facility, Stop, Verdict};
-use harness::cloud::{Effect, Instance, Op, Route};
-use harness::cx::matchers::initialised;
-use harness::cx::{
-    Barrier, Check, CheckCx, Destination, Machine, Node, RouteTrigger, Subject, leads_to, machine, met_by,
-};
-use harness::probe::{Matcher, Seen, holds, matcher, present};
+use harness_testkit::prelude::*;
 use k8s_openapi::api::core::v1 as core;
 use std::sync::Arc;
 use std::time::Duration;
@@ -202,7 +196,7 @@ async fn says_so_though_routes_are_unknown(cx: &CheckCx) -> Verdict {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use harness::k8s::C_NET;
+    use harness_testkit::prelude::*;
     use serde_json::json;
 
     #[test]

@@ -3,8 +3,7 @@
 use super::needs::ROUTES;
 use super::routed::{ccm_routes_others, prompt, routed, with_networks};
 use futures::future::try_join_all;
-use harness::check::Verdict;
-use harness::cx::{Check, CheckCx, Subject, has_no_route, keeps_route, leads_to, machine};
+use harness_testkit::prelude::*;
 
 const DELETES: &str = "k8s.io/cloud-provider route_controller.go shouldDeleteRoute";
 

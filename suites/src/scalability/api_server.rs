@@ -1,10 +1,7 @@
 //! What the CCM asks of the API server (SCALE-07).
 
 use super::nodes::{begin, join};
-use harness::check::{Capability, Facility, Verdict};
-use harness::cluster::Asked;
-use harness::cx::{Check, CheckCx, Subject, load_balancer};
-use harness::probe::pause;
+use harness_testkit::prelude::*;
 use k8s_openapi::jiff::Timestamp;
 use std::collections::BTreeMap;
 

@@ -5,8 +5,7 @@ mod nodes;
 mod refused;
 mod start;
 
-use harness::check::Party;
-use harness::cx::Suite;
+use harness_testkit::prelude::*;
 
 /// The suite.
 pub const SUITE: Suite = Suite {

@@ -1,11 +1,7 @@
 //! Calls to the cloud for Nodes: of their initialisation and of a refresh as a slope over their number, and of a lifecycle loop
 //! that meets slow answers (SCALE-01, -02, -05, -08).
 
-use harness::check::{Capability, Facility, Stop, Verdict};
-use harness::cloud::{Effect, Entry, Op};
-use harness::cx::matchers::initialised;
-use harness::cx::{Check, CheckCx, Node, Ready, Subject, callers, machine};
-use harness::probe::{gone, pause};
+use harness_testkit::prelude::*;
 use std::time::Duration;
 use tokio::time::Instant;
 
@@ -80,7 +76,7 @@ pub(super) async fn join<'a>(cx: &'a CheckCx, group: &str, count: usize) -> Resu
 }
 
 /// A CCM at work, by itself.
-pub(super) async fn begin<'a>(cx: &'a CheckCx, arguments: &[&str]) -> Result<harness::cx::Trial<'a>, Stop> {
+pub(super) async fn begin<'a>(cx: &'a CheckCx, arguments: &[&str]) -> Result<Trial<'a>, Stop> {
     let alone = cx.ccm_alone(&cx.without_routes(arguments)).await?;
     let first = cx.machine(machine("first")).await?;
     let node = cx.node(first.node().ready(Ready::True)).await?;

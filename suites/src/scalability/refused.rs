@@ -1,10 +1,7 @@
 //! A cloud that says that it is asked too much (SCALE-04).
 
 use super::nodes::begin;
-use harness::check::{Capability, Facility, Verdict};
-use harness::cloud::{Effect, Entry};
-use harness::cx::{Check, CheckCx, Ready, Subject, machine};
-use harness::probe::pause;
+use harness_testkit::prelude::*;
 use std::time::Duration;
 
 pub(super) const CHECKS: &[Check] = &[Check::must(

@@ -1,7 +1,6 @@
 //! What a start costs on a cluster that has Services and Nodes (SCALE-06).
 
-use harness::check::{Capability, Facility, Stop, Verdict};
-use harness::cx::{Check, CheckCx, Crash, Service, Subject, load_balancer, machine, some_calls, taken_over};
+use harness_testkit::prelude::*;
 use serde_json::json;
 
 pub(super) const CHECKS: &[Check] = &[Check::must(

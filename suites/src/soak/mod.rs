@@ -5,14 +5,7 @@ mod plan;
 mod population;
 
 use crate::failover::unchanged;
-use harness::check::{Capability, Facility, Party, Stop, Verdict};
-use harness::cloud::LoadBalancer;
-use harness::cx::matchers::{initialised, no_other_than};
-use harness::cx::{
-    Check, CheckCx, Node, Replica, Service, Subject, Suite, held, load_balancer, machine, no_calls,
-    taken_over, transitions_of,
-};
-use harness::probe::pause;
+use harness_testkit::prelude::*;
 use plan::{Change, End, NODES, Round, Rounds, SERVICES, Trouble};
 use population::Population;
 use std::future::IntoFuture;

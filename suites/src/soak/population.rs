@@ -1,14 +1,7 @@
 //! The Nodes and Services of a soak, and what each of them has to come to.
 
 use super::plan::{Change, NODES, SERVICES};
-use harness::check::{Capability, Stop, Verdict};
-use harness::cloud::{Instance, Inventory};
-use harness::cx::matchers::{
-    initialised, nothing_left, one_active, one_balancer, publishes, reaches, targets,
-};
-use harness::cx::{CheckCx, Machine, Node, Ready, Service, Subject, load_balancer, machine};
-use harness::k8s::L_EXCL;
-use harness::probe::{Matcher, Reach, gone};
+use harness_testkit::prelude::*;
 use serde_json::json;
 use std::time::Duration;
 

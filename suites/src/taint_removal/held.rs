@@ -5,13 +5,7 @@ use crate::failures::{
     FAILURES, PATIENCE, every_other_fails, for_each_failure, holding_up_a_loop, no_answer, unless_it_lists,
 };
 use crate::joining::{ccm_initialises_others, joined, recovers};
-use harness::check::{Before, Capability, Facility, Stop, Verdict};
-use harness::cloud::{Effect, Op};
-use harness::config::Limits;
-use harness::cx::matchers::{initialised, initialised_as, untouched};
-use harness::cx::{Check, CheckCx, Machine, Node, Subject, address, machine};
-use harness::k8s::{A_NODEIP, T_UNINIT, has_taint};
-use harness::probe::{Matcher, Seen, both, holds, matcher, pause, present};
+use harness_testkit::prelude::*;
 use k8s_openapi::api::core::v1 as core;
 use serde_json::json;
 use std::sync::Arc;

@@ -2,11 +2,7 @@
 
 use crate::joining::{joined, node_with};
 use futures::future::{try_join_all, try_join3};
-use harness::check::{Capability, Verdict};
-use harness::cx::matchers::{has_addresses, initialised};
-use harness::cx::{Check, CheckCx, Machine, Subject, machine};
-use harness::k8s::provider_id;
-use harness::probe::{Matcher, gone, holds, pause};
+use harness_testkit::prelude::*;
 use k8s_openapi::api::core::v1::Node;
 use std::sync::Arc;
 
@@ -119,7 +115,7 @@ async fn knows_no_earlier_node(cx: &CheckCx) -> Verdict {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use harness::probe::Seen;
+    use harness_testkit::prelude::*;
     use serde_json::json;
 
     #[test]

@@ -1,8 +1,6 @@
 //! A Node that the cluster's own controllers have looked at.
 
-use harness::check::Stop;
-use harness::k8s::{T_NOT_READY, has_taint};
-use harness::probe::{Matcher, holds};
+use harness_testkit::prelude::*;
 use k8s_openapi::api::core::v1::Node;
 use std::sync::Arc;
 

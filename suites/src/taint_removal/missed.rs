@@ -2,10 +2,7 @@
 
 use super::looked_at::{looked_at, nobody_looks};
 use crate::joining::registered;
-use harness::check::{Capability, Facility, Verdict};
-use harness::cx::matchers::initialised;
-use harness::cx::{Check, CheckCx, Subject, machine};
-use harness::probe::present;
+use harness_testkit::prelude::*;
 use std::time::Duration;
 
 pub(super) const CHECKS: &[Check] = &[Check::must(

@@ -12,15 +12,7 @@ mod whole;
 
 use crate::failures::unless_it_lists;
 use crate::joining::{joined, node_with, registered};
-use harness::check::{Capability, Facility, Party, Stop, Verdict};
-use harness::cloud::{Instance, Op};
-use harness::config::Limits;
-use harness::cx::matchers::{has_addresses, has_labels, initialised, initialised_as};
-use harness::cx::{Check, CheckCx, Ready, Subject, Suite, machine, taint, uninitialized};
-use harness::k8s::{
-    Change, T_NOT_READY, T_UNINIT, Version, addresses, has_taint, label, provider_id, show_addresses, taints,
-};
-use harness::probe::{Matcher, Seen, holds, matcher, pause};
+use harness_testkit::prelude::*;
 use k8s_openapi::api::core::v1::Node;
 use kube::ResourceExt;
 pub(crate) use looked_at::{looked_at, nobody_looks};

@@ -3,10 +3,7 @@
 use crate::failures::unless_it_lists;
 use crate::joining::{joined, registered};
 use futures::future::try_join_all;
-use harness::check::{Capability, Facility, Stop, Verdict};
-use harness::cloud::Op;
-use harness::cx::matchers::{initialised, untouched};
-use harness::cx::{Check, CheckCx, Subject, machine};
+use harness_testkit::prelude::*;
 use std::time::Duration;
 use tokio::time::Instant;
 

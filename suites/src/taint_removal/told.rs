@@ -1,8 +1,7 @@
 //! The Event by which the framework's node controller tells that it has initialised a Node (contract NODE-INIT-21).
 
 use crate::joining::joined;
-use harness::check::{Capability, Verdict};
-use harness::cx::{Check, CheckCx, Subject, machine, tells_by};
+use harness_testkit::prelude::*;
 
 pub(super) const CHECKS: &[Check] = &[Check::must(
     "NODE-INIT-21",

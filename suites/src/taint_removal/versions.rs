@@ -1,9 +1,6 @@
 //! What was to be seen of a Node on its way, version by version (contract NODE-INIT-04, -05, -10).
 
-use harness::check::{Stop, Verdict};
-use harness::cx::matchers::initialised_as;
-use harness::cx::{Machine, Node, Subject};
-use harness::k8s::{Change, T_UNINIT, Version, has_taint};
+use harness_testkit::prelude::*;
 use k8s_openapi::api::core::v1 as core;
 
 /// The first version of a Node, in the order of the watch, of which `fits` holds.

@@ -1,15 +1,7 @@
 //! What an initialisation takes up anew, and what of Node and cloud it leaves as it is (contract NODE-INIT-16, -20, -26).
 
 use crate::joining::joined;
-use harness::check::{Capability, Stop, Verdict};
-use harness::cloud::Op;
-use harness::cx::matchers::{initialised, initialised_as};
-use harness::cx::{Check, CheckCx, Machine, Ready, Subject, machine, no_calls};
-use harness::k8s::{
-    B_REGION, B_TYPE, B_ZONE, Change, L_REGION, L_TYPE, L_ZONE, T_UNINIT, Version, has_taint, label,
-    pod_cidrs,
-};
-use harness::probe::{both, pause, present};
+use harness_testkit::prelude::*;
 use k8s_openapi::api::core::v1::Node;
 use kube::ResourceExt;
 use std::collections::{BTreeMap, BTreeSet};

@@ -1,0 +1,31 @@
+//! `bootstrap`: lint and model of manifests, which needs nothing of the rest.
+
+use ::bootstrap::BootstrapCommand;
+use harness_core::output::{Log, Out};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use std::io::{Error, ErrorKind, Read, Result, Stdin};
+use std::process::ExitCode;
+
+/// How long whoever writes to standard input may pause, seconds.
+const PATIENCE: i64 = 60;
+
+/// Runs the command on the process's own streams.
+pub(super) fn run(command: &BootstrapCommand) -> ExitCode {
+    ExitCode::from(::bootstrap::run(command, &mut Patient(std::io::stdin()), &mut Out, &mut Log))
+}
+
+/// Standard input that is not waited for without end.
+struct Patient(Stdin);
+
+impl Read for Patient {
+    fn read(&mut self, into: &mut [u8]) -> Result<usize> {
+        let limit = Timespec { tv_sec: PATIENCE, tv_nsec: 0 };
+        if poll(&mut [PollFd::new(&self.0, PollFlags::IN)], Some(&limit)) == Ok(0) {
+            return Err(Error::new(
+                ErrorKind::TimedOut,
+                format!("nothing came for {PATIENCE} s, and it was not closed"),
+            ));
+        }
+        self.0.read(into)
+    }
+}

@@ -1,0 +1,257 @@
+//! `clean`: removes what runs have left, by label and name. What belongs to a run that goes on, or may go on as far as can be
+//! told from here, is named and left alone.
+
+use super::arguments::CleanOptions;
+use harness_clusters::images::{Engine, EngineError};
+use harness_clusters::{Leftover, list_leftovers, remove_leftovers};
+use harness_core::output;
+use harness_core::owner::Standing;
+use harness_report::exit;
+use harness_session::RunDir;
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::IsTerminal;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+pub(super) fn clean(options: &CleanOptions) -> ExitCode {
+    let runtime = match tokio::runtime::Runtime::new() {
+        Ok(runtime) => runtime,
+        Err(error) => {
+            say(&format!("no runtime: {error}"));
+            return ExitCode::from(exit::ENVIRONMENT);
+        }
+    };
+    match runtime.block_on(try_to(options)) {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::from(exit::ENVIRONMENT),
+        Err(Refused(why)) => {
+            say(&format!("error: {why}"));
+            ExitCode::from(exit::USAGE)
+        }
+    }
+}
+
+/// Why nothing was removed.
+struct Refused(String);
+
+/// Whether everything that was to go is gone.
+async fn try_to(options: &CleanOptions) -> Result<bool, Refused> {
+    let mut whole = true;
+    let mut failed = |why: String| {
+        say(&why);
+        whole = false;
+    };
+    let engine = match Engine::connect().await {
+        Ok(engine) => Some(engine),
+        // Without Docker no run can have left anything there.
+        Err(EngineError::NoSocket { path }) => {
+            say(&format!("no Docker engine at {}: nothing to look for there", path.display()));
+            None
+        }
+        Err(error) => {
+            failed(harness_core::check::chain(&error));
+            None
+        }
+    };
+    let things = match &engine {
+        None => Vec::new(),
+        Some(engine) => list_leftovers(engine).await.unwrap_or_else(|error| {
+            failed(harness_core::check::chain(&error));
+            Vec::new()
+        }),
+    };
+    let mut found = Found::of(RunDir::all(), things);
+    let alone = found.alone();
+    if options.all && !alone.is_empty() {
+        alone.iter().for_each(|(run, why)| say(&format!("run {run}: {why}")));
+        if !options.yes {
+            agreed("remove all of it, though it may be in use?")?;
+        }
+        found.take_all();
+    } else {
+        alone.iter().for_each(|(run, why)| say(&format!("run {run}: left alone: {why}")));
+        if !alone.is_empty() {
+            say("'ccm-conformance clean --all' removes that, too, after a question");
+        }
+    }
+    if let Some(engine) = &engine {
+        match remove_leftovers(engine, |thing| found.things.contains(thing)).await {
+            Ok(removed) => {
+                removed.iter().for_each(|what| say(&format!("removed {} {}", what.kind, what.name)));
+            }
+            Err(error) => failed(harness_core::check::chain(&error)),
+        }
+    }
+    for folder in &found.folders {
+        match RunDir::clear(folder) {
+            Ok(removed) => removed.iter().for_each(|path| say(&format!("removed {}", path.display()))),
+            Err(error) => failed(harness_core::check::chain(&error)),
+        }
+    }
+    Ok(whole)
+}
+
+/// Asks, where somebody is there to answer.
+fn agreed(question: &str) -> Result<(), Refused> {
+    if !std::io::stdin().is_terminal() {
+        return Err(Refused(format!(
+            "'--all' asks, and standard input is no terminal to answer at ({question}); '--all --yes' does not ask"
+        )));
+    }
+    output::err(&format!("{question} [y/N]"));
+    let mut answer = String::new();
+    let read = std::io::stdin().read_line(&mut answer);
+    match (read, answer.trim()) {
+        (Ok(_), "y" | "Y" | "yes") => Ok(()),
+        _ => Err(Refused("nothing was removed".to_owned())),
+    }
+}
+
+fn say(line: &str) {
+    output::err(line);
+}
+
+/// What is to go, and what stays.
+#[derive(Debug, Default)]
+struct Found {
+    folders: Vec<PathBuf>,
+    things: BTreeSet<Leftover>,
+    /// By run: why it is left alone, and what of it there is.
+    kept: BTreeMap<String, Kept>,
+}
+
+/// What there is of a run that is left alone.
+#[derive(Debug, Default)]
+struct Kept {
+    why: String,
+    folders: Vec<PathBuf>,
+    things: Vec<Leftover>,
+}
+
+impl Found {
+    fn of(folders: Vec<(PathBuf, String, Standing)>, things: Vec<Leftover>) -> Found {
+        let runs: BTreeSet<String> =
+            things.iter().filter_map(run).chain(folders.iter().map(|f| f.1.clone())).collect();
+        let whys: BTreeMap<String, String> = runs
+            .into_iter()
+            .filter_map(|run| {
+                let why = stays(&run, &folders, &things)?;
+                Some((run, why))
+            })
+            .collect();
+        let mut found = Found::default();
+        let kept = |found: &mut Found, run: &str| -> bool {
+            let Some(why) = whys.get(run) else { return false };
+            found.kept.entry(run.to_owned()).or_default().why.clone_from(why);
+            true
+        };
+        for (path, run, _) in folders {
+            if kept(&mut found, &run) {
+                found.kept.entry(run).or_default().folders.push(path);
+            } else {
+                found.folders.push(path);
+            }
+        }
+        for thing in things {
+            match run(&thing).filter(|run| kept(&mut found, run)) {
+                Some(run) => found.kept.entry(run).or_default().things.push(thing),
+                None => {
+                    found.things.insert(thing);
+                }
+            }
+        }
+        found
+    }
+
+    /// What is left alone, by run, in words.
+    fn alone(&self) -> Vec<(String, String)> {
+        let told = |kept: &Kept| {
+            let folders = kept.folders.iter().map(|path| path.display().to_string());
+            let things = kept.things.iter().map(|thing| format!("{} {}", thing.kind, thing.name));
+            format!("{} ({})", kept.why, folders.chain(things).collect::<Vec<_>>().join(", "))
+        };
+        self.kept.iter().map(|(run, kept)| (run.clone(), told(kept))).collect()
+    }
+
+    /// Nothing is left alone.
+    fn take_all(&mut self) {
+        for (_, kept) in std::mem::take(&mut self.kept) {
+            self.folders.extend(kept.folders);
+            self.things.extend(kept.things);
+        }
+    }
+}
+
+fn run(thing: &Leftover) -> Option<String> {
+    thing.run.as_ref().map(|run| run.as_str().to_owned())
+}
+
+/// Why a run is left alone; `None` when its owner is gone. The lock of its folder tells, and so does the owner that is noted
+/// on what it made: the folder of a run may be where this process does not look.
+fn stays(name: &str, folders: &[(PathBuf, String, Standing)], things: &[Leftover]) -> Option<String> {
+    let own = folders.iter().filter(|(_, run, _)| run == name).map(|(_, _, standing)| standing.clone());
+    let mine: Vec<&Leftover> = things.iter().filter(|thing| run(thing).as_deref() == Some(name)).collect();
+    let noted = mine.iter().filter_map(|thing| thing.owner.as_ref()).collect::<BTreeSet<_>>();
+    let all: Vec<Standing> = own.chain(noted.into_iter().map(|owner| owner.standing())).collect();
+    let lives = all.iter().find_map(|standing| match standing {
+        Standing::Lives(who) => Some(format!("it goes on: {who}")),
+        _ => None,
+    });
+    let unknown = || {
+        all.iter().find_map(|standing| match standing {
+            Standing::Unknown(why) => Some(format!("whether it goes on cannot be told from here: {why}")),
+            _ => None,
+        })
+    };
+    match (lives, all.contains(&Standing::Gone)) {
+        (Some(lives), _) => Some(lives),
+        (None, true) => None,
+        (None, false) => {
+            unknown().or_else(|| (!mine.is_empty()).then(|| "no owner is noted on anything of it".to_owned()))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use harness_core::owner::Owner;
+
+    fn of(machine: &Leftover, folder: Option<Standing>) -> Option<String> {
+        let folders = folder.map(|standing| (PathBuf::from("/tmp/f"), "abcdefgh".to_owned(), standing));
+        stays("abcdefgh", &folders.into_iter().collect::<Vec<_>>(), std::slice::from_ref(machine))
+    }
+
+    #[test]
+    fn a_run_whose_folder_is_elsewhere_is_known_by_what_it_made() {
+        let machine = |owner| Leftover::of_run("abcdefgh", owner);
+        let on = |host: &str| -> Owner {
+            format!("user=0 host={host} boot=b namespace=n pid=1 start=1").parse().expect("an owner")
+        };
+        let (dead, far) = (on(&Owner::here().host), on("elsewhere"));
+        assert!(of(&machine(Some(Owner::here())), None).is_some_and(|why| why.contains("goes on")));
+        assert_eq!(of(&machine(Some(dead.clone())), None), None);
+        assert!(of(&machine(Some(far)), None).is_some_and(|why| why.contains("on elsewhere")));
+        assert!(of(&machine(None), None).is_some_and(|why| why.contains("no owner")));
+        assert_eq!(of(&machine(None), Some(Standing::Gone)), None);
+        let lives = Standing::Lives("process 1".to_owned());
+        assert!(of(&machine(Some(dead)), Some(lives)).is_some_and(|why| why.contains("process 1")));
+    }
+
+    #[test]
+    fn what_is_left_alone_is_named_and_nothing_of_it_goes() {
+        let mine = Leftover::of_run("abcdefgh", Some(Owner::here()));
+        let image = mine.clone().of_no_run();
+        let folders = vec![(PathBuf::from("/tmp/f"), "abcdefgh".to_owned(), Standing::Gone)];
+        let mut found = Found::of(folders, vec![mine.clone(), image.clone()]);
+        assert_eq!((found.folders.len(), found.things.len()), (0, 1));
+        let alone = found.alone();
+        assert!(
+            matches!(alone.as_slice(), [(run, why)] if run == "abcdefgh"
+            && why.contains("/tmp/f") && why.contains(&mine.name)),
+            "{alone:?}"
+        );
+        found.take_all();
+        assert_eq!((found.folders.len(), found.things.len(), found.alone().len()), (1, 2, 0));
+    }
+}

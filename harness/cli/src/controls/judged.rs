@@ -1,0 +1,192 @@
+//! What became of one CCM that was judged.
+
+use super::work::{Expected, Part};
+use harness_core::ledger::{Entry, Outcome};
+use serde::Serialize;
+use std::fmt;
+use std::time::Duration;
+
+/// What became of a subject.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub(super) enum Became {
+    /// It is wrong, and every check that can show it failed.
+    Noticed,
+    /// It is wrong, and a check did not fail.
+    Missed,
+    /// It is wrong in a way that this cluster cannot show.
+    NotShown,
+    /// It is right, and no check failed.
+    Passed,
+    /// It is right, and a check failed.
+    FalseAlarm,
+    /// It is hostile, and failed what it broke and nothing else.
+    Endured,
+    /// It is hostile, and did harm.
+    Harmed,
+}
+
+impl Became {
+    /// Whether it is not what it should have become.
+    pub(super) fn is_amiss(self) -> bool {
+        matches!(self, Became::Missed | Became::FalseAlarm | Became::Harmed)
+    }
+}
+
+/// A subject that was judged, as `controls.yaml` has it.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub(super) struct Judged {
+    /// Mutant, stranger or adversary.
+    pub(super) subject: String,
+    /// Of which part of its checks this tells, where several clusters shared them.
+    #[serde(skip)]
+    pub(super) part: Option<Part>,
+    /// What became of it.
+    pub(super) result: Became,
+    /// How many checks it was judged by.
+    pub(super) checks: usize,
+    /// What was not as expected.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(super) objections: Vec<String>,
+    /// For how long it was judged.
+    pub(super) seconds: f64,
+    /// Whether the environment may be all there is to it that it was not as expected: a machine that was too busy,
+    /// for one. It is judged once more then, by itself.
+    #[serde(skip)]
+    pub(super) hindered: bool,
+}
+
+impl Judged {
+    /// Of a subject, by the entries of the checks that it was to be judged by.
+    pub(super) fn of(subject: String, expected: &Expected, entries: &[&Entry], took: Duration) -> Judged {
+        let objections = entries.iter().filter_map(|entry| expected.objection(entry));
+        let objections: Vec<String> = objections.chain(expected.objection_to(took)).collect();
+        let mut amiss = entries.iter().filter(|entry| expected.objection(entry).is_some()).peekable();
+        let hindered = amiss.peek().is_some()
+            && amiss.all(|entry| match entry.outcome {
+                Outcome::Error { .. } => true,
+                // One that is wrong, but ended before the check could tell: on a busy machine that is chance.
+                Outcome::Blocked { .. } => matches!(expected, Expected::Failure),
+                _ => false,
+            });
+        let shown = entries.iter().any(|entry| !matches!(entry.outcome, Outcome::Skip { .. }));
+        let result = match (expected, objections.is_empty()) {
+            (Expected::Failure, true) if !shown => Became::NotShown,
+            (Expected::Failure, true) => Became::Noticed,
+            (Expected::Failure, false) => Became::Missed,
+            (Expected::NoFailure, true) => Became::Passed,
+            (Expected::NoFailure, false) => Became::FalseAlarm,
+            (Expected::Exactly(_), true) => Became::Endured,
+            (Expected::Exactly(_), false) => Became::Harmed,
+        };
+        let seconds = (took.as_secs_f64() * 10.0).round() / 10.0;
+        Judged { subject, part: None, result, checks: entries.len(), objections, seconds, hindered }
+    }
+
+    /// What became of the subject by the checks of both parts.
+    pub(super) fn and(mut self, other: Judged) -> Judged {
+        let amiss = |one: &Judged| !one.objections.is_empty();
+        if self.result == Became::NotShown || amiss(&other) {
+            self.result = other.result;
+        }
+        self.part = None;
+        self.checks += other.checks;
+        self.objections.extend(other.objections);
+        self.seconds += other.seconds;
+        self.hindered |= other.hindered;
+        self
+    }
+}
+
+impl fmt::Display for Judged {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Judged { part, checks, objections, seconds, .. } = self;
+        let subject = &part.map_or(self.subject.clone(), |part| format!("{}, {part}", self.subject));
+        let (found, lines) = (objections.len(), objections.join("\n    "));
+        let passed = format!("{checks} of {checks} checks in {seconds:.1} s");
+        match self.result {
+            Became::Noticed => write!(f, "  noticed {subject:<10} by {passed}"),
+            Became::Missed => {
+                write!(f, "  MISSED  {subject:<10} {found} of {checks} checks: {}", objections.join("; "))
+            }
+            Became::NotShown => {
+                write!(f, "  no case {subject:<10} none of its checks can be shown on this cluster")
+            }
+            Became::Passed => write!(f, "  passed  {subject}: {passed}"),
+            Became::FalseAlarm => {
+                write!(
+                    f,
+                    "  FALSE ALARM about {subject}: {found} of {checks} checks in {seconds:.1} s\n    {lines}"
+                )
+            }
+            Became::Endured => write!(f, "  endured {subject}: {passed}"),
+            Became::Harmed => {
+                write!(
+                    f,
+                    "  HARMED  by {subject}: {found} objections to {checks} checks in {seconds:.1} s\n    {lines}"
+                )
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::work::tests::entry;
+    use super::*;
+    use harness_core::check::Level;
+    use harness_core::ledger::SkipReason;
+
+    #[test]
+    fn one_that_the_environment_hindered_is_told_from_one_that_was_missed() {
+        let error = entry(Level::Must, Outcome::Error { message: "the machine is too slow".to_owned() });
+        let (fail, pass) = (Outcome::Fail { message: "promise: p".to_owned() }, Outcome::Pass);
+        let (fail, pass) = (entry(Level::Must, fail), entry(Level::Must, pass));
+        let hindered = |expected: &Expected, entries: &[&Entry]| {
+            Judged::of("M".to_owned(), expected, entries, Duration::from_secs(1)).hindered
+        };
+        assert!(hindered(&Expected::Failure, &[&fail, &error]));
+        assert!(!hindered(&Expected::Failure, &[&pass, &error]));
+        assert!(!hindered(&Expected::Failure, &[&fail]));
+        assert!(hindered(&Expected::NoFailure, &[&pass, &error]));
+        assert!(!hindered(&Expected::NoFailure, &[&fail, &error]));
+        let blocked = Outcome::Blocked { by: "OBS-10".to_owned(), message: "it restarted".to_owned() };
+        let blocked = entry(Level::Must, blocked);
+        assert!(hindered(&Expected::Failure, &[&fail, &blocked]));
+        assert!(!hindered(&Expected::NoFailure, &[&pass, &blocked]));
+    }
+
+    #[test]
+    fn parts_are_one_subject_and_its_worst_counts() {
+        let expected = Expected::NoFailure;
+        let of = |outcome| {
+            let entry = entry(Level::Must, outcome);
+            Judged::of("S".to_owned(), &expected, &[&entry], Duration::from_secs(2))
+        };
+        let (right, wrong) = (of(Outcome::Pass), of(Outcome::Fail { message: "promise: p".to_owned() }));
+        for both in [right.clone().and(wrong.clone()), wrong.and(right.clone())] {
+            assert_eq!((both.result, both.checks, both.objections.len()), (Became::FalseAlarm, 2, 1));
+            assert_eq!(both.seconds, 4.0);
+        }
+        let nothing = Judged::of("S".to_owned(), &Expected::Failure, &[], Duration::ZERO);
+        assert_eq!(nothing.result, Became::NotShown);
+        assert_eq!(nothing.and(right).result, Became::Passed);
+    }
+
+    #[test]
+    fn a_mutant_is_noticed_by_failures_and_not_by_what_nobody_could_show() {
+        let fail = entry(Level::Should, Outcome::Fail { message: "promise: p".to_owned() });
+        let skip = entry(
+            Level::Should,
+            Outcome::Skip { reason: SkipReason::NotObservable, detail: "too old".to_owned() },
+        );
+        let pass = entry(Level::Should, Outcome::Pass);
+        let of = |entries: &[&Entry]| {
+            Judged::of("M".to_owned(), &Expected::Failure, entries, Duration::from_secs(1)).result
+        };
+        assert_eq!(of(&[&fail, &skip]), Became::Noticed);
+        assert_eq!(of(&[&skip]), Became::NotShown);
+        assert_eq!(of(&[]), Became::NotShown);
+        assert_eq!(of(&[&fail, &pass]), Became::Missed);
+    }
+}

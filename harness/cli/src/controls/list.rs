@@ -1,0 +1,248 @@
+//! The lists of mutants, strangers and adversaries, as they are written.
+
+use harness_clouds::Settings;
+use harness_config::{HumanDuration, ProfileKind, yaml};
+use harness_core::check::{CheckId, Level, row_of};
+use harness_core::files;
+use harness_core::ledger::Share;
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Map, Value};
+
+/// One line of `mutants.yaml`: a CCM that is wrong, and who must notice.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Mutant {
+    pub(crate) mutant: String,
+    /// What it is a mutant of.
+    #[serde(default = "ccm")]
+    pub(super) of: ProfileKind,
+    /// Whether its program is the reference CCM as it is: it is wrong for what its profile says.
+    #[serde(default)]
+    pub(super) as_is: bool,
+    /// What its profile says otherwise.
+    #[serde(default)]
+    pub(super) profile: Map<String, Value>,
+    /// For how long those of its checks go on that soak.
+    pub(super) soak: Option<HumanDuration>,
+    /// Checks, or contract rows for all of their claims.
+    pub(super) checks: Vec<String>,
+}
+
+/// An entry of `strangers.yaml`: a CCM that is right in an unusual way.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Stranger {
+    pub(super) stranger: String,
+    /// What it is.
+    #[serde(default = "ccm")]
+    pub(super) of: ProfileKind,
+    /// What it does otherwise.
+    pub(super) what: String,
+    /// Whether its program is the reference CCM as it is: only what its profile and its cloud say is otherwise.
+    #[serde(default)]
+    pub(super) as_is: bool,
+    /// What its profile says otherwise.
+    #[serde(default)]
+    pub(super) profile: Map<String, Value>,
+    /// How its cloud is.
+    #[serde(default)]
+    pub(super) cloud: Settings,
+    /// How many checks run side by side on each cluster.
+    pub(super) jobs: Option<u32>,
+    /// On how many clusters at once its checks are shared out; one without it.
+    pub(super) clusters: Option<usize>,
+    /// For how long those of its checks go on that soak; without it, it is spared them.
+    pub(super) soak: Option<HumanDuration>,
+    /// Suites, contract rows or their beginnings, checks; all when empty.
+    #[serde(default)]
+    pub(super) checks: Vec<String>,
+}
+
+/// An entry of `adversaries.yaml`: a CCM that is hostile, and what must hold all the same.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Adversary {
+    pub(super) adversary: String,
+    /// What it does.
+    pub(super) what: String,
+    /// Checks, or contract rows for all of their claims, that fail on it.
+    #[serde(default)]
+    pub(super) fails: Vec<String>,
+    /// Those that are blocked.
+    #[serde(default)]
+    pub(super) blocked: Vec<String>,
+    /// Where none fails and none is blocked: why no check can blame it. What it does is then no claim of the contract's, or
+    /// nobody can see it, and that all others pass beside it is what is shown.
+    pub(super) unblamed: Option<String>,
+    /// Those that do not concern it, and pass.
+    #[serde(default)]
+    pub(super) passes: Vec<String>,
+    /// How many seconds all of them may take, from its deployment until it is gone.
+    pub(super) within: u64,
+    /// Whether what it does reaches other environments of this machine: it is judged while no other CCM is.
+    #[serde(default)]
+    pub(super) alone: bool,
+}
+
+/// What an entry is of that does not say it.
+fn ccm() -> ProfileKind {
+    ProfileKind::Profile
+}
+
+impl Mutant {
+    /// Whether a check is one of those that must notice it, where `all` are those there are: one of a name that a check has
+    /// is meant alone, and not the other claims of its row.
+    pub(crate) fn is_for(&self, check: CheckId, all: &[CheckId]) -> bool {
+        self.checks.iter().any(|name| match all.iter().any(|id| id == name) {
+            true => check == *name,
+            false => check.is_named(name),
+        })
+    }
+}
+
+impl Adversary {
+    /// The names of all checks it is sent through.
+    pub(super) fn checks(&self) -> impl Iterator<Item = &String> {
+        self.fails.iter().chain(&self.blocked).chain(&self.passes)
+    }
+
+    /// Whether it says who is to blame it, or else why nobody can.
+    pub(super) fn is_blamed_or_says_why(&self) -> bool {
+        let blamed = !self.fails.is_empty() || !self.blocked.is_empty();
+        blamed != self.unblamed.as_ref().is_some_and(|why| !why.is_empty())
+    }
+}
+
+impl Stranger {
+    /// Whether a check of that suite is one of those it is sent through.
+    pub(super) fn meets(&self, suite: &str, check: CheckId) -> bool {
+        let row = row_of(check.as_str());
+        let begins = |name: &str| row.strip_prefix(name).is_some_and(|rest| rest.starts_with('-'));
+        self.checks.is_empty()
+            || self.checks.iter().any(|name| name == suite || check.is_named(name) || begins(name))
+    }
+}
+
+/// Checks that bind and that no mutant is for: nobody has shown that they can fail (contract, section 20).
+pub(crate) fn unproven(mutants: &[Mutant], checks: &[(CheckId, Level)]) -> Vec<CheckId> {
+    let all: Vec<CheckId> = checks.iter().map(|(id, _)| *id).collect();
+    let binding = checks.iter().filter(|(_, level)| *level != Level::Info).map(|(id, _)| *id);
+    binding.filter(|id| !mutants.iter().any(|one| one.is_for(*id, &all))).collect()
+}
+
+/// The choice of a whole list.
+pub(super) const ALL: &str = "all";
+
+/// Those of `mutants.yaml` that were chosen; the share of all without a choice.
+///
+/// # Errors
+/// A choice that is not in the list.
+pub(crate) fn mutants(chosen: &[String], share: Share) -> Result<Vec<Mutant>, String> {
+    chosen_of("mutants/mutants.yaml", "mutant", (chosen, share), |one: &Mutant| &one.mutant)
+}
+
+/// Those of `strangers.yaml` that were chosen; the share of all without a choice.
+///
+/// # Errors
+/// A choice that is not in the list.
+pub(super) fn strangers(chosen: &[String], share: Share) -> Result<Vec<Stranger>, String> {
+    chosen_of("mutants/strangers.yaml", "stranger", (chosen, share), |one: &Stranger| &one.stranger)
+}
+
+/// Those of `adversaries.yaml` that were chosen; the share of all without a choice.
+///
+/// # Errors
+/// A choice that is not in the list.
+pub(super) fn adversaries(chosen: &[String], share: Share) -> Result<Vec<Adversary>, String> {
+    chosen_of("mutants/adversaries.yaml", "adversary", (chosen, share), |one: &Adversary| &one.adversary)
+}
+
+fn chosen_of<T: DeserializeOwned>(
+    name: &str,
+    kind: &str,
+    (chosen, share): (&[String], Share),
+    id: impl Fn(&T) -> &String,
+) -> Result<Vec<T>, String> {
+    let path = files::built_in(name);
+    let text = files::read(&path).map_err(|error| format!("{}: {error}", path.display()))?;
+    let mut list: Vec<T> =
+        yaml::from_str(&text, &path).map_err(|error| harness_core::check::chain(&error))?;
+    if chosen.is_empty() || chosen == [ALL] {
+        return Ok(share.keep(list));
+    }
+    if let Some(unknown) = chosen.iter().find(|wanted| list.iter().all(|one| id(one) != *wanted)) {
+        return Err(format!("no {kind} {unknown} in {}", path.display()));
+    }
+    list.retain(|one| chosen.contains(id(one)));
+    Ok(list)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_lists_can_be_read_and_name_nobody_twice() {
+        let mutants = mutants(&[], Share::WHOLE).expect("mutants");
+        let strangers = strangers(&[], Share::WHOLE).expect("strangers");
+        let adversaries = adversaries(&[], Share::WHOLE).expect("adversaries");
+        let named = mutants.iter().map(|one| &one.mutant).chain(strangers.iter().map(|one| &one.stranger));
+        let names: Vec<&String> = named.chain(adversaries.iter().map(|one| &one.adversary)).collect();
+        let distinct: std::collections::BTreeSet<&&String> = names.iter().collect();
+        assert_eq!(distinct.len(), names.len());
+        assert!(strangers.iter().all(|one| !one.what.is_empty()));
+        assert!(adversaries.iter().all(|one| !one.what.is_empty() && one.checks().next().is_some()));
+        let silent: Vec<&String> =
+            adversaries.iter().filter(|one| !one.is_blamed_or_says_why()).map(|one| &one.adversary).collect();
+        assert!(silent.is_empty(), "no check blames {silent:?}, and nothing says why; or both");
+        let refused = super::strangers(&["S-NOBODY".to_owned()], Share::WHOLE).expect_err("no such stranger");
+        assert_eq!(refused, "no stranger S-NOBODY in built-in:mutants/strangers.yaml");
+        let all = super::strangers(&[ALL.to_owned()], Share::WHOLE).expect("strangers");
+        assert_eq!(all.len(), strangers.len());
+        let one = super::strangers(&[strangers[0].stranger.clone()], Share::WHOLE).expect("strangers");
+        assert_eq!(one.len(), 1);
+    }
+
+    #[test]
+    fn a_check_is_proven_by_a_mutant_that_names_it_or_its_row_where_no_check_has_that_name() {
+        let text =
+            "- {mutant: M-1, checks: [SVC-UPD-01]}\n- {mutant: M-2, checks: [SVC-DEL-01.held, SVC-ERR-01]}";
+        let list: Vec<Mutant> = yaml::from_str(text, "m.yaml".as_ref()).expect("mutants");
+        let check = |row, claim, level| (CheckId::of_claim(row, claim), level);
+        let checks = [
+            check("SVC-UPD-01", "port", Level::Must),
+            check("SVC-DEL-01", "held", Level::Must),
+            check("SVC-DEL-01", "slow-cloud", Level::Should),
+            (CheckId::new("SVC-ERR-01"), Level::Must),
+            check("SVC-ERR-01", "event", Level::Must),
+            check("SVC-ERR-02", "told", Level::Info),
+        ];
+        let found = unproven(&list, &checks);
+        let found: Vec<&str> = found.iter().map(CheckId::as_str).collect();
+        assert_eq!(found, ["SVC-DEL-01.slow-cloud", "SVC-ERR-01.event"]);
+    }
+
+    #[test]
+    fn a_stranger_meets_suites_rows_and_the_rows_that_begin_so() {
+        let of = |checks: &[&str]| Stranger {
+            stranger: "S".to_owned(),
+            of: ProfileKind::Profile,
+            what: "w".to_owned(),
+            as_is: false,
+            profile: Map::new(),
+            cloud: Settings::default(),
+            jobs: None,
+            clusters: None,
+            soak: None,
+            checks: checks.iter().map(|name| (*name).to_owned()).collect(),
+        };
+        let check = CheckId::of_claim("SVC-UPD-01", "port");
+        for names in [&[][..], &["suite"], &["SVC-UPD-01"], &["SVC-UPD-01.port"], &["SVC-UPD"], &["SVC"]] {
+            assert!(of(names).meets("suite", check), "{names:?}");
+        }
+        for names in [&["other"][..], &["SVC-UPD-0"], &["SVC-UPD-02"], &["SV"], &["SVC-UPD-01.affinity"]] {
+            assert!(!of(names).meets("suite", check), "{names:?}");
+        }
+    }
+}

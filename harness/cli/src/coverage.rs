@@ -1,0 +1,125 @@
+//! `coverage`: which rows of the contract the checks judge.
+
+use super::arguments::ListOutput;
+use super::controls::list::{mutants, unproven};
+use super::explain::OURS;
+use super::list::print;
+use harness_config::contract::{Contract, Coverage, Missing, Party, coverage as held};
+use harness_core::ledger::Share;
+use harness_report::exit;
+use harness_runner::seen;
+use harness_testkit::Suite;
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::process::ExitCode;
+
+pub(super) fn coverage(suites: &'static [Suite], output: ListOutput) -> ExitCode {
+    let contract = match Contract::built_in() {
+        Ok(contract) => contract,
+        Err(error) => {
+            harness_core::output::err(&harness_core::check::chain(&error));
+            return ExitCode::from(exit::USAGE);
+        }
+    };
+    let checks: Vec<_> = suites.iter().flat_map(Suite::checks).map(|check| seen(check, OURS)).collect();
+    let backends: Vec<String> = OURS.iter().map(ToString::to_string).collect();
+    let mut found = held(&contract, &checks, &backends);
+    let mutants = match mutants(&[], Share::WHOLE) {
+        Ok(mutants) => mutants,
+        Err(error) => {
+            harness_core::output::err(&error);
+            return ExitCode::from(exit::USAGE);
+        }
+    };
+    let binding: Vec<_> = checks.iter().map(|check| (check.id, check.level)).collect();
+    let unproven = unproven(&mutants, &binding).into_iter();
+    found.objections.extend(unproven.map(|id| format!("{id}: no mutant shows that this check can fail")));
+    print(&match output {
+        ListOutput::Text => as_text(&found, &backends),
+        ListOutput::Json => serde_json::to_string_pretty(&found).unwrap_or_default() + "\n",
+    });
+    if found.objections.is_empty() { ExitCode::SUCCESS } else { ExitCode::from(exit::NOT_CONFORMANT) }
+}
+
+fn as_text(found: &Coverage, backends: &[String]) -> String {
+    let mut text =
+        format!("{:<12}{:>6}{:>9}{:>9}{:>9}{:>8}", "area", "rows", "checked", "MUST", "checked", "checks");
+    for backend in backends {
+        let _ = write!(text, "{:>16}", format!("not on {backend}"));
+    }
+    text.push('\n');
+    let (mut rows, mut checked, mut musts, mut musts_checked, mut checks) = (0, 0, 0, 0, 0);
+    for area in &found.areas {
+        if area.promised_by == Party::Harness {
+            let _ = writeln!(text, "{:<12}{:>6}  promised by the harness itself", area.area, area.rows);
+            continue;
+        }
+        let _ = write!(
+            text,
+            "{:<12}{:>6}{:>9}{:>9}{:>9}{:>8}",
+            area.area, area.rows, area.checked, area.musts, area.musts_checked, area.checks
+        );
+        for backend in backends {
+            let _ = write!(text, "{:>16}", area.not_observable.get(backend).copied().unwrap_or_default());
+        }
+        text.push('\n');
+        if area.promised_by == Party::Ccm {
+            rows += area.rows;
+            checked += area.checked;
+            musts += area.musts;
+            musts_checked += area.musts_checked;
+            checks += area.checks;
+        }
+    }
+    let _ = writeln!(text, "{:<12}{rows:>6}{checked:>9}{musts:>9}{musts_checked:>9}{checks:>8}", "of CCMs");
+    for (head, in_part) in [("Without a check", false), ("In part", true)] {
+        let of_kind = |one: &&Missing| one.in_part == in_part;
+        reasons(head, found.missing.iter().filter(of_kind), &mut text);
+    }
+    for backend in backends {
+        let lacking = |(id, by): (&String, &BTreeMap<String, Vec<String>>)| {
+            by.get(backend).map(|lacking| (lacking.join(", "), id.clone()))
+        };
+        grouped(
+            &format!("Not observable on {backend}"),
+            found.not_observable.iter().filter_map(lacking),
+            &mut text,
+        );
+    }
+    for (head, lines) in [("Reasons that no longer hold", &found.outdated), ("Objections", &found.objections)]
+    {
+        if !lines.is_empty() {
+            let _ = writeln!(text, "\n{head}");
+        }
+        for line in lines {
+            let _ = writeln!(text, "  {line}");
+        }
+    }
+    text
+}
+
+fn reasons<'a>(head: &str, missing: impl Iterator<Item = &'a Missing>, text: &mut String) {
+    let reason =
+        |one: &Missing| if one.reason.is_empty() { "nobody says why".to_owned() } else { one.reason.clone() };
+    grouped(head, missing.map(|one| (reason(one), format!("{} ({})", one.row, one.level))), text);
+}
+
+/// What has one reason, under it, in the order in which the reasons come.
+fn grouped(head: &str, of: impl Iterator<Item = (String, String)>, text: &mut String) {
+    let mut groups: Vec<(String, Vec<String>)> = Vec::new();
+    for (reason, id) in of {
+        match groups.iter_mut().find(|(known, _)| *known == reason) {
+            Some((_, ids)) => ids.push(id),
+            None => groups.push((reason, vec![id])),
+        }
+    }
+    if !groups.is_empty() {
+        let _ = writeln!(text, "\n{head}");
+    }
+    for (reason, ids) in groups {
+        let _ = writeln!(text, "  {reason}");
+        for ids in ids.chunks(5) {
+            let _ = writeln!(text, "    {}", ids.join(", "));
+        }
+    }
+}

@@ -1,0 +1,63 @@
+//! Mends what needs no rights beyond those at hand.
+
+use harness_clusters::Remedy;
+use std::path::Path;
+
+/// Carries a remedy out; what became of it, in words. Limits are below `sysctl`.
+pub(super) fn mend(remedy: &Remedy, sysctl: &Path) -> String {
+    match remedy {
+        Remedy::Limit { file, value } => {
+            let name = file.replace('/', ".");
+            match raise(&sysctl.join(file), *value) {
+                Ok(()) => format!("mended: {name} is {value} until the next boot"),
+                Err(error) => {
+                    format!(
+                        "not mended: {name} cannot be set: {error}; as root of the machine: sysctl {name}={value}"
+                    )
+                }
+            }
+        }
+        Remedy::Folder(folder) => match std::fs::create_dir_all(folder) {
+            Ok(()) => format!("mended: made {}", folder.display()),
+            Err(error) => format!("not mended: {} cannot be made: {error}", folder.display()),
+        },
+    }
+}
+
+/// Sets a limit that is lower; one that is higher by now stays.
+fn raise(file: &Path, value: u64) -> std::io::Result<()> {
+    let now = std::fs::read_to_string(file)?.trim().parse::<u64>().unwrap_or(0);
+    if now < value { std::fs::write(file, value.to_string()) } else { Ok(()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_limit_is_raised_and_never_lowered() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let (file, remedy) =
+            (folder.path().join("low"), |value| Remedy::Limit { file: "low".to_owned(), value });
+        std::fs::write(&file, "128\n").expect("a file");
+        assert_eq!(mend(&remedy(512), folder.path()), "mended: low is 512 until the next boot");
+        assert_eq!(std::fs::read_to_string(&file).expect("a file"), "512");
+        mend(&remedy(256), folder.path());
+        assert_eq!(std::fs::read_to_string(&file).expect("a file"), "512");
+    }
+
+    #[test]
+    fn what_cannot_be_mended_says_why_and_what_would_do() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let said = mend(&Remedy::Limit { file: "fs/low".to_owned(), value: 9 }, folder.path());
+        assert!(said.starts_with("not mended: fs.low cannot be set: No such file"), "{said}");
+        assert!(said.ends_with("as root of the machine: sysctl fs.low=9"), "{said}");
+        std::fs::write(folder.path().join("file"), "").expect("a file");
+        assert!(
+            mend(&Remedy::Folder(folder.path().join("file/below")), folder.path())
+                .starts_with("not mended: ")
+        );
+        let made = folder.path().join("made");
+        assert!(mend(&Remedy::Folder(made.clone()), folder.path()).starts_with("mended: ") && made.is_dir());
+    }
+}

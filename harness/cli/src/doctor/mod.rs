@@ -1,0 +1,43 @@
+//! `doctor`: what this machine can run, what it lacks for the rest, and how to mend that.
+
+mod examination;
+mod mend;
+mod shown;
+
+use super::arguments::{DoctorOptions, ListOutput};
+use examination::Examination;
+use harness_config::BackendKind;
+use harness_core::output;
+use harness_report::exit;
+use mend::mend;
+use shown::{as_json, as_text};
+use std::path::Path;
+use std::process::ExitCode;
+
+/// Looks, mends where that is wanted, and says what works.
+pub(super) fn doctor(options: &DoctorOptions) -> ExitCode {
+    let clusters: Vec<BackendKind> =
+        options.cluster.map_or_else(|| BackendKind::ALL.to_vec(), |one| vec![one]);
+    let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
+        Ok(runtime) => runtime,
+        Err(error) => {
+            output::err(&format!("error: no runtime: {error}"));
+            return ExitCode::from(exit::ENVIRONMENT);
+        }
+    };
+    let mut found = runtime.block_on(Examination::of(&clusters));
+    if options.fix {
+        let mended =
+            found.remedies().iter().map(|remedy| mend(remedy, Path::new("/proc/sys"))).collect::<Vec<_>>();
+        if !mended.is_empty() {
+            found = runtime.block_on(Examination::of(&clusters));
+        }
+        found.mended = mended;
+    }
+    output::out(&match options.output {
+        ListOutput::Text => as_text(&found, options.fix),
+        ListOutput::Json => as_json(&found),
+    });
+    let asked = options.cluster.unwrap_or(BackendKind::Embedded);
+    ExitCode::from(if found.works(asked) { exit::CONFORMANT } else { exit::ENVIRONMENT })
+}

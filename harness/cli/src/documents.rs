@@ -1,0 +1,147 @@
+//! Every command line in a document is one that the program accepts.
+
+use super::arguments::Cli;
+use clap::Parser as _;
+use clap::error::ErrorKind;
+use pulldown_cmark::{CodeBlockKind, Event, Parser, Tag, TagEnd};
+use std::path::{Path, PathBuf};
+
+/// Commands that are programs of their own, with arguments that only they know.
+const PROGRAMS: &[&str] = &[
+    "fake-cloud",
+    "reference-ccm",
+    "reference-ccm-mutant",
+    "reference-credential-provider",
+    "reference-credential-provider-mutant",
+    "reference-network-proxy",
+    "reference-network-proxy-mutant",
+    "reference-csi-driver",
+    "reference-csi-driver-mutant",
+];
+
+/// What of the workspace holds no documents of ours, and what tells of commands that have gone.
+const LEFT_OUT: &[&str] = &[".git", "target", "CHANGELOG.md"];
+
+/// Code in a document.
+struct Code {
+    /// Its line, from 1 up.
+    line: usize,
+    text: String,
+    /// Whether it is to be typed: a line of a block for a shell. Words within a line may name a command without its
+    /// arguments.
+    is_typed: bool,
+}
+
+#[test]
+fn every_command_in_a_document_is_one_that_the_program_accepts() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let mut files = Vec::new();
+    collect(&root, &mut files);
+    let (mut commands, mut refused) = (0, Vec::new());
+    for file in files {
+        let text = std::fs::read_to_string(&file).expect("a document is text");
+        for code in shell_code(&text) {
+            for arguments in our_commands(&code.text) {
+                commands += 1;
+                let found = |why| format!("{}:{}: {}: {why}", file.display(), code.line, arguments.join(" "));
+                refused.extend(objection(&arguments, code.is_typed).map(found));
+            }
+        }
+    }
+    assert!(commands > 100, "{commands} commands were found in all documents");
+    assert_eq!(refused, [""; 0]);
+}
+
+#[test]
+fn what_the_program_does_not_accept_is_found() {
+    let objections = |text: &str| {
+        let of_code = |code: Code| our_commands(&code.text).into_iter().map(move |one| (one, code.is_typed));
+        let commands = shell_code(text).into_iter().flat_map(of_code);
+        commands.filter_map(|(arguments, is_typed)| objection(&arguments, is_typed)).collect::<Vec<_>>()
+    };
+    let sound = "`ccm-conformance` `ccm-conformance explain ID` `ccm-conformance explain`\n\n```sh\nA=b ccm-conformance run --only 'X-*' \\\n  --quick # --odd\n\
+                 helm template x | ccm-conformance bootstrap check - > out\ncargo run --release -- run\ncargo run -p other -- odd\n```\n\n\
+                 ```yaml\nccm-conformance odd\n```\n";
+    assert_eq!(objections(sound), [""; 0]);
+    for wrong in ["odd", "run --odd", "run --only X --cluster odd"] {
+        assert_eq!(objections(&format!("`ccm-conformance {wrong}`")).len(), 1, "{wrong}");
+        assert_eq!(objections(&format!("```sh\nx && ccm-conformance {wrong}\n```\n")).len(), 1, "{wrong}");
+    }
+    for typed in ["cargo run --release -- odd", "ccm-conformance replay"] {
+        assert_eq!(objections(&format!("```sh\n{typed}\n```\n")).len(), 1, "{typed}");
+    }
+}
+
+fn collect(folder: &Path, files: &mut Vec<PathBuf>) {
+    for entry in std::fs::read_dir(folder).expect("a folder of the workspace") {
+        let path = entry.expect("a folder of the workspace").path();
+        let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+        if LEFT_OUT.contains(&name) {
+            continue;
+        }
+        if path.is_dir() {
+            collect(&path, files);
+        } else if name.ends_with(".md") {
+            files.push(path);
+        }
+    }
+}
+
+/// Code within lines, and each command of blocks for a shell with its continued lines joined.
+fn shell_code(text: &str) -> Vec<Code> {
+    let mut found = Vec::new();
+    let mut is_shell = false;
+    for (event, place) in Parser::new_ext(text, pulldown_cmark::Options::ENABLE_TABLES).into_offset_iter() {
+        let line = text[..place.start].matches('\n').count() + 1;
+        match event {
+            Event::Start(Tag::CodeBlock(CodeBlockKind::Fenced(name))) => is_shell = *name == *"sh",
+            Event::End(TagEnd::CodeBlock) => is_shell = false,
+            Event::Code(code) => found.push(Code { line, text: code.into_string(), is_typed: false }),
+            Event::Text(block) if is_shell => {
+                let mut continued = String::new();
+                for (line, part) in (line..).zip(block.lines()) {
+                    continued.push_str(part.trim_end_matches('\\'));
+                    if !part.ends_with('\\') {
+                        found.push(Code { line, text: std::mem::take(&mut continued), is_typed: true });
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+    found
+}
+
+/// The arguments of each call of the program in a line for a shell.
+fn our_commands(code: &str) -> Vec<Vec<String>> {
+    let words: Vec<String> = shlex::Shlex::new(code).collect();
+    let ends = |word: &String| ["|", "&&", "||", ";", ">", ">>", "2>"].contains(&&**word);
+    let mut commands = Vec::new();
+    for call in words.split(ends) {
+        let is_variable = |word: &String| word.split_once('=').is_some_and(|(name, _)| !name.contains('-'));
+        let call: Vec<String> = call.iter().skip_while(|word| is_variable(word)).cloned().collect();
+        match call.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
+            ["ccm-conformance", _, ..] => commands.push(call[1..].to_vec()),
+            ["cargo", "run", cargos @ ..]
+                if !cargos.iter().any(|word| ["-p", "--package"].contains(word)) =>
+            {
+                let own = call.iter().skip_while(|word| *word != "--").skip(1);
+                commands.push(own.cloned().collect());
+            }
+            _ => {}
+        }
+    }
+    commands
+}
+
+/// What the program says against these arguments; those that are not typed may be too few.
+fn objection(arguments: &[String], is_typed: bool) -> Option<String> {
+    if arguments.first().is_some_and(|first| PROGRAMS.contains(&first.as_str())) {
+        return None;
+    }
+    let line = std::iter::once("ccm-conformance").chain(arguments.iter().map(String::as_str));
+    let error = Cli::try_parse_from(line).err().filter(clap::Error::use_stderr)?;
+    let too_few = [ErrorKind::MissingRequiredArgument, ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand];
+    let is_mention = !is_typed && too_few.contains(&error.kind());
+    (!is_mention).then(|| error.to_string().lines().next().unwrap_or_default().to_owned())
+}

@@ -1,0 +1,295 @@
+//! `explain`: a row of the contract and its checks, for whoever reads its id in a report.
+
+use super::controls::list::{Mutant, mutants};
+use super::list::{needs, print};
+use harness_clusters::facts;
+use harness_config::contract::{Area, Contract, Party, Row, bugs_of};
+use harness_config::{BackendKind, did_you_mean};
+use harness_core::check::{CheckId, Facility, Sharing};
+use harness_core::ledger::Share;
+use harness_report::exit;
+use harness_runner::seen;
+use harness_testkit::{Check, Suite};
+use std::fmt::Write as _;
+use std::process::ExitCode;
+
+/// The backends whose clusters the harness makes.
+pub(super) const OURS: &[BackendKind] = &[BackendKind::Kind, BackendKind::Embedded];
+
+pub(super) fn explain(suites: &'static [Suite], id: &str) -> ExitCode {
+    let checks: Vec<&Check> = suites.iter().flat_map(Suite::checks).collect();
+    let told =
+        Contract::built_in().map_err(|error| harness_core::check::chain(&error)).and_then(|contract| {
+            let mutants = mutants(&[], Share::WHOLE)?;
+            explanation(&contract, &checks, &mutants, id)
+        });
+    match told {
+        Ok(text) => print(&text),
+        Err(why) => {
+            harness_core::output::err(&why);
+            ExitCode::from(exit::USAGE)
+        }
+    }
+}
+
+/// What there is to say of a row with all of its checks, or of one check and its row.
+///
+/// # Errors
+/// There is neither of that id.
+fn explanation(contract: &Contract, all: &[&Check], mutants: &[Mutant], id: &str) -> Result<String, String> {
+    let named = all.iter().find(|check| check.id.as_str().eq_ignore_ascii_case(id));
+    // A claim has to be one of the row's checks; the row alone means them all.
+    let row = contract.row(id).or_else(|| named.and_then(|check| contract.row(check.id.row())));
+    let Some((area, row)) = row else {
+        let rows = contract.rows().map(|(_, row)| row.id.as_str());
+        let near = did_you_mean(id, rows.chain(all.iter().map(|check| check.id.as_str())));
+        return Err(format!(
+            "no row of the contract and no check has the id {id}{near}; 'ccm-conformance list' shows all checks"
+        ));
+    };
+    let whole = row.id.eq_ignore_ascii_case(id);
+    let checks: Vec<&Check> = match named {
+        Some(check) if !whole => vec![check],
+        _ => all.iter().filter(|check| check.id.row() == row.id).copied().collect(),
+    };
+    let ids: Vec<CheckId> = all.iter().map(|check| check.id).collect();
+    let mut text = of_row(contract, area, row);
+    for check in &checks {
+        text.push_str(&of_check(check, mutants, &ids));
+    }
+    let name = named.filter(|_| !whole).map_or(row.id.as_str(), |check| check.id.as_str());
+    text.push_str(&ending(contract, area, row, (!checks.is_empty()).then_some(name)));
+    Ok(text)
+}
+
+/// Text under a label, folded at blanks; a line that is too long for it stays whole.
+fn labelled(label: &str, text: &str) -> String {
+    const WIDTH: usize = 100;
+    let mut out = format!("  {label:<14}");
+    let mut column = 0;
+    for word in text.split_whitespace() {
+        let length = word.chars().count();
+        if column > 0 && column + 1 + length > WIDTH {
+            out.push_str("\n                ");
+            column = 0;
+        } else if column > 0 {
+            out.push(' ');
+            column += 1;
+        }
+        out.push_str(word);
+        column += length;
+    }
+    out.push('\n');
+    out
+}
+
+/// The profile by which a check of such a row can be seen at once, as an option.
+fn profile_for(party: Party) -> &'static str {
+    match party {
+        Party::ImageCredentials => "--profile reference-credential-provider ",
+        Party::NetworkProxy => "--profile reference-network-proxy ",
+        Party::CsiMigration => "--profile reference-csi-driver ",
+        Party::Ccm | Party::Harness => "",
+    }
+}
+
+/// Whom a row is about, after a preposition.
+fn whose(party: Party) -> &'static str {
+    match party {
+        Party::Ccm => "a CCM",
+        Party::ImageCredentials => "an image credential provider",
+        Party::NetworkProxy => "a network proxy",
+        Party::CsiMigration => "a cluster",
+        Party::Harness => "one",
+    }
+}
+
+fn of_row(contract: &Contract, area: &Area, row: &Row) -> String {
+    let mut text = format!("{}  {}\n\n", row.id, row.level_in_words());
+    text.push_str(&labelled("required:", &row.requires));
+    text.push_str(&labelled("why:", &row.why));
+    text.push_str(&labelled("area:", &format!("{} (docs/contract/{})", area.title, area.page())));
+    let owners: Vec<String> = row.owners(area).iter().map(ToString::to_string).collect();
+    text.push_str(&labelled("decided by:", &owners.join(", ")));
+    let mut applies: Vec<String> = row.gates(area).iter().map(|gate| format!("declares {gate}")).collect();
+    if row.except_hosted {
+        applies.push("runs in the cluster that it manages".to_owned());
+    }
+    if !applies.is_empty() {
+        text.push_str(&labelled(
+            "applies:",
+            &format!("to {} that {}", whose(area.promised_by), applies.join(" and ")),
+        ));
+    }
+    let profiles: Vec<&str> = contract
+        .profiles
+        .iter()
+        .filter(|one| one.includes(&row.id))
+        .map(|one| one.profile.as_str())
+        .collect();
+    if !profiles.is_empty() {
+        text.push_str(&labelled("profiles:", &profiles.join(", ")));
+    }
+    for claim in &row.claims {
+        let only = if claim.framework { " for CCMs of the framework profile" } else { "" };
+        let what = format!(".{} {}{only}: {}", claim.claim, claim.level, claim.requires);
+        text.push_str(&labelled("claim:", &what));
+    }
+    let how = if area.promised_by == Party::Harness { "kept:" } else { "provoked:" };
+    text.push_str(&labelled(how, &row.provoked));
+    text.push_str(&labelled("bound:", &row.bound));
+    for (name, what) in contract.terms.bounds(&row.bound) {
+        text.push_str(&labelled("", &format!("{name}: {what}")));
+    }
+    text.push_str(&labelled("source:", &contract.terms.source(&row.source)));
+    for bug in bugs_of(&row.id) {
+        text.push_str(&labelled("seen in:", &format!("{}: {}", bug.issue, bug.what)));
+    }
+    if let Some(steps) = &row.by_hand {
+        text.push_str("\n  by hand:\n");
+        let setup = area.setup.iter().flat_map(|setup| setup.lines().chain([""]));
+        for line in setup.chain(steps.lines()) {
+            let _ = writeln!(text, "{}", format!("    {line}").trim_end());
+        }
+    }
+    text
+}
+
+fn of_check(check: &Check, mutants: &[Mutant], all: &[CheckId]) -> String {
+    let sharing = match check.sharing {
+        Sharing::Shared if check.holds_up && check.hangs => {
+            "alone, or beside others that hang where the CCM has workers for all: it holds up a loop of the CCM"
+        }
+        Sharing::Shared if check.holds_up => {
+            "with the claims of its row, or of one like it, alone: it holds up a loop of the CCM"
+        }
+        Sharing::Shared if check.disturbs() => {
+            "beside others where the CCM has workers for all, else with the claims of its row alone"
+        }
+        Sharing::Apart if check.facilities.contains(Facility::CsiDrivers) => "beside others, without a CCM",
+        Sharing::Apart => "beside everything: it needs neither cluster nor CCM",
+        Sharing::Own => {
+            "in an environment that is made for it: beside everything, with real kubelets when all others have ended"
+        }
+        Sharing::Shared => "beside others, on objects of its own",
+        Sharing::Joint => "beside others until the leader crashes, then with those that watch the same crash",
+        Sharing::Calm => "beside others that wait for what a busy CCM puts off, and nobody else",
+        Sharing::Exclusive => "alone: it disturbs the CCM or the whole cloud",
+        Sharing::Cold => "alone, on a cluster no CCM has touched yet",
+        Sharing::Standing => "when all others have ended: it judges what the whole run showed",
+    };
+    let level = match (check.framework_only, check.level) {
+        (true, level) => format!("{level} for CCMs of the framework profile, {} for others", level.softer()),
+        (false, level) => level.to_string(),
+    };
+    let takes = match check.takes_s {
+        0 => String::new(),
+        seconds => format!("; about {seconds} s when it passes"),
+    };
+    let mut text = format!("\n  check {}  {level}\n", check.id);
+    text.push_str(&labelled("  claim:", check.title));
+    text.push_str(&labelled("  source:", check.source));
+    text.push_str(&labelled("  needs:", &needs(check).join(", ")));
+    if let Some(since) = &check.since {
+        text.push_str(&labelled("  since:", &since.to_string()));
+    }
+    text.push_str(&labelled("  runs:", &format!("{sharing}{takes}")));
+    let of_it: Vec<&str> =
+        mutants.iter().filter(|one| one.is_for(check.id, all)).map(|one| one.mutant.as_str()).collect();
+    if !of_it.is_empty() {
+        text.push_str(&labelled("  mutants:", &of_it.join(", ")));
+    }
+    let seen = seen(check, OURS);
+    let shown = |backend: &BackendKind| match seen.not_observable.get(backend.as_str()) {
+        None => format!("{backend} yes"),
+        Some(lacking) => {
+            format!("{backend} no ({} not possible: {})", lacking.join(", "), facts(*backend).lacks_because)
+        }
+    };
+    let shown = match check.sharing {
+        Sharing::Apart if !check.facilities.contains(Facility::CsiDrivers) => {
+            "anywhere, without a cluster".to_owned()
+        }
+        _ => OURS.iter().map(shown).collect::<Vec<_>>().join("; "),
+    };
+    text.push_str(&labelled("  observable:", &shown));
+    text
+}
+
+/// What comes last; `name` is what to run, where there is a check.
+fn ending(contract: &Contract, area: &Area, row: &Row, name: Option<&str>) -> String {
+    let mut text = String::from("\n");
+    if !row.judged_by.is_empty() {
+        text.push_str(&labelled("judged by:", &row.judged_by.join(", ")));
+    }
+    // A reason for having no check is outdated where there is one.
+    for one in contract.reasons(&row.id).filter(|one| one.in_part || name.is_none()) {
+        let label = if one.in_part { "in part:" } else { "no check:" };
+        text.push_str(&labelled(label, &one.reason));
+    }
+    if let Some(name) = name {
+        text.push_str(&labelled(
+            "run it:",
+            &format!("ccm-conformance run {}--only {name}", profile_for(area.promised_by)),
+        ));
+    } else if area.promised_by == Party::Harness {
+        text.push_str(&labelled("no check:", "the harness keeps it in every run"));
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(id: &'static str) -> Check {
+        Check::must(id, "it holds", "somewhere", |_| Box::pin(async { Ok(()) }))
+    }
+
+    fn told(id: &str) -> Result<String, String> {
+        let contract = Contract::built_in().expect("a contract");
+        let mutants = mutants(&[], Share::WHOLE).expect("mutants");
+        let of_kind = [Facility::LinkControl];
+        let (list, gone) = (check("NODE-INIT-10.list"), check("NODE-INIT-10.gone").with(&of_kind));
+        explanation(&contract, &[&list, &gone, &check("NODE-INIT-01")], &mutants, id)
+    }
+
+    #[test]
+    fn a_row_is_told_with_all_of_its_checks_and_a_check_with_its_row() {
+        let row = told("node-init-10").expect("a row");
+        assert!(row.starts_with("NODE-INIT-10  MUST\n"), "{row}");
+        for part in [
+            "required:",
+            "why:",
+            "decided by:",
+            "provoked:",
+            "by hand:",
+            "B-WATCH: 10 s",
+            "kubernetes/kubernetes#123024",
+            "source:",
+            "check NODE-INIT-10.list",
+            "check NODE-INIT-10.gone",
+            "docs/contract/node-init.md",
+            "kind yes",
+            "embedded no (link-control not possible",
+            " ccm-conformance run --only NODE-INIT-10\n",
+        ] {
+            assert!(row.contains(part), "{part}:\n{row}");
+        }
+        let check = told("NODE-INIT-10.list").expect("a check");
+        assert!(check.contains("check NODE-INIT-10.list") && !check.contains("NODE-INIT-10.gone"), "{check}");
+        assert!(check.contains(" M-NI-05b\n"), "{check}");
+        assert!(check.contains("--only NODE-INIT-10.list\n"), "{check}");
+    }
+
+    #[test]
+    fn a_row_without_a_check_says_so_and_an_unknown_id_suggests_the_nearest() {
+        let own = told("TEST-01").expect("a row");
+        assert!(own.contains("kept:") && own.contains("the harness keeps it"), "{own}");
+        for (id, near) in [("NODE-INIT-1", "'NODE-INIT-01'"), ("NODE-INIT-10.lst", "'NODE-INIT-10.list'")] {
+            let refused = told(id).expect_err("no such id");
+            assert!(refused.contains(&format!("did you mean {near}?")), "{refused}");
+        }
+        assert!(told("NODE-INIT-10.other").is_err());
+    }
+}

@@ -1,0 +1,125 @@
+//! What is asked of a run outside of any file, and the plan that comes of it.
+
+use harness_clusters::images::{Program, unknown_part};
+use harness_clusters::planned_machines;
+use harness_config::{
+    BackendChoice, DesiredCluster, Given, Image, RunFile, RunPlan, Source, WantedCluster, plan,
+};
+use harness_core::check::chain;
+use harness_core::files;
+use harness_core::output;
+use harness_report::exit;
+use harness_runner::refuse;
+use kube::config::Kubeconfig;
+use std::path::Path;
+use std::process::ExitCode;
+use std::str::FromStr;
+
+/// Environment variable naming the run file for `cargo test --test e2e`.
+pub const CONFIG_VARIABLE: &str = "CCM_CONFORMANCE_CONFIG";
+
+/// Environment variable that chooses the cluster where no option does: `auto`, `kind`, `embedded` or `existing`.
+pub const CLUSTER_VARIABLE: &str = "CCM_CONFORMANCE_CLUSTER";
+
+/// What the environment says of a run, and what was typed.
+///
+/// # Errors
+/// A variable holds what it cannot.
+fn given(typed: RunFile) -> Result<Given, String> {
+    let mut environment = RunFile::default();
+    if let Some(word) = std::env::var_os(CLUSTER_VARIABLE) {
+        let chosen = BackendChoice::from_str(&word.to_string_lossy());
+        environment.cluster.backend = Some(chosen.map_err(|why| format!("{CLUSTER_VARIABLE}: {why}"))?);
+    }
+    Ok(Given { environment, typed, ..Given::default() })
+}
+
+/// The plan of what was typed; said, where there is none.
+pub(super) fn planned(source: &Source, typed: RunFile) -> Result<RunPlan<WantedCluster>, ExitCode> {
+    let given = given(typed).map_err(|why| {
+        output::err(&format!("error: {why}"));
+        ExitCode::from(exit::USAGE)
+    })?;
+    let plan = plan(source, given).map_err(|problems| refuse(&problems))?;
+    check_cluster(&plan).and_then(|()| check_build(&plan)).map_err(|why| {
+        output::err(&format!("error: {why}"));
+        ExitCode::from(exit::USAGE)
+    })?;
+    Ok(plan)
+}
+
+/// What is said of the cluster in files of its own is read before anything is started.
+fn check_cluster(plan: &RunPlan<WantedCluster>) -> Result<(), String> {
+    match plan.cluster.desired() {
+        DesiredCluster::Own(own) => planned_machines(&own.topology).map(drop).map_err(|error| chain(&error)),
+        DesiredCluster::Absent => Ok(()),
+        DesiredCluster::Existing(existing) => existing.kubeconfig.as_deref().map_or(Ok(()), check_kubeconfig),
+    }
+}
+
+/// What would be compiled has to be there before anything is started.
+fn check_build(plan: &RunPlan<WantedCluster>) -> Result<(), String> {
+    let (Some(Image::Build(build)), None) = (&plan.profile.image, &plan.binary) else { return Ok(()) };
+    let features = (!build.features.is_empty()).then(|| build.features.iter().cloned().collect());
+    let program = Program { package: build.package.clone(), bin: build.binary.clone(), features };
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = runtime.map_err(|error| format!("cannot ask cargo: {error}"))?;
+    match runtime.block_on(unknown_part(plan.profile.folder(), &program)) {
+        None => Ok(()),
+        Some((key, what)) => Err(format!("{}: image.build.{key}: {what}", plan.profile.file.display())),
+    }
+}
+
+/// Whether a kubeconfig leads to a cluster.
+fn check_kubeconfig(file: &Path) -> Result<(), String> {
+    let wrong = |why: String| format!("kubeconfig {}: {why}", file.display());
+    let text = files::read(file).map_err(|error| wrong(error.to_string()))?;
+    let config = Kubeconfig::from_yaml(&text).map_err(|error| wrong(chain(&error)))?;
+    let name = config.current_context.unwrap_or_default();
+    let context = config.contexts.iter().find(|context| context.name == name);
+    let Some(context) = context.and_then(|context| context.context.as_ref()) else {
+        let known: Vec<&str> = config.contexts.iter().map(|context| context.name.as_str()).collect();
+        let known =
+            if known.is_empty() { "it has none".to_owned() } else { format!("it has {}", known.join(", ")) };
+        return Err(wrong(format!("current-context '{name}' is no context of it; {known}")));
+    };
+    let cluster = config.clusters.iter().find(|cluster| cluster.name == context.cluster);
+    let server =
+        cluster.and_then(|cluster| cluster.cluster.as_ref()).and_then(|cluster| cluster.server.as_deref());
+    let Some(server) = server else {
+        return Err(wrong(format!("its cluster '{}' names no server", context.cluster)));
+    };
+    let sound = server.parse::<http::Uri>().is_ok_and(|uri| uri.host().is_some() && uri.scheme().is_some());
+    if sound { Ok(()) } else { Err(wrong(format!("its server '{server}' is no URL"))) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_kubeconfig_that_leads_nowhere_is_refused_by_its_name() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let file = folder.path().join("kc");
+        let of = |text: &str| {
+            std::fs::write(&file, text).expect("a file");
+            check_kubeconfig(&file)
+        };
+        let config = |context: &str, server: &str| {
+            format!(
+                "current-context: {context}\nclusters: [{{name: c, cluster: {{server: \"{server}\"}}}}]\n\
+                 contexts: [{{name: a, context: {{cluster: c, user: u}}}}]\nusers: [{{name: u, user: {{}}}}]\n"
+            )
+        };
+        assert_eq!(of(&config("a", "https://127.0.0.1:6443")), Ok(()));
+        for (text, why) in [
+            (config("b", "https://h"), "current-context 'b' is no context of it; it has a"),
+            (config("a", "not a url"), "its server 'not a url' is no URL"),
+            ("[1, 2]".to_owned(), "kubeconfig "),
+            (String::new(), "it has none"),
+        ] {
+            let said = of(&text).expect_err("it leads nowhere");
+            assert!(said.contains(why) && said.contains("/kc: "), "{said}");
+        }
+    }
+}

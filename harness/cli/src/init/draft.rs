@@ -1,0 +1,444 @@
+//! From a CCM's manifests to a draft of its profile. Pure.
+//!
+//! What the manifests say is taken, what they suggest is guessed and marked so, what they cannot say is listed.
+
+use harness_config::{OWN_PLACEHOLDERS, yaml};
+use harness_session::ccm::{Manifests, WorkloadHint, key_of, pod_spec};
+use serde::Deserialize;
+use serde_json::{Value, json};
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+/// What is known of a CCM by the name of its provider.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Known {
+    pub(super) provider: String,
+    pub(super) id: String,
+    pub(super) can: BTreeSet<String>,
+    #[serde(default)]
+    pub(super) endpoint: Option<String>,
+    #[serde(default)]
+    pub(super) path: String,
+    #[serde(default)]
+    pub(super) settings: Option<String>,
+    /// Whether it reports zones.
+    #[serde(default = "yes")]
+    pub(super) zones: bool,
+    /// `loadBalancerOwner`, where that is not the usual.
+    #[serde(default)]
+    pub(super) owner: Option<String>,
+    /// `serviceAnnotations`, where its load balancers say nothing without.
+    #[serde(default)]
+    pub(super) annotations: BTreeMap<String, String>,
+    /// The order of its addresses, where that is not the cloud's.
+    #[serde(default)]
+    pub(super) addresses: Vec<String>,
+    /// A region of its cloud.
+    #[serde(default)]
+    pub(super) region: Option<String>,
+    /// A zone of it.
+    #[serde(default)]
+    pub(super) zone: Option<String>,
+    /// Further variables of its container.
+    #[serde(default)]
+    pub(super) also: BTreeMap<String, String>,
+    /// When it programs routes, where that is not always.
+    #[serde(default)]
+    pub(super) routes: Option<String>,
+}
+
+fn yes() -> bool {
+    true
+}
+
+/// Everything that is known of any.
+fn known() -> Vec<Known> {
+    yaml::from_str(include_str!("known.yaml"), Path::new("known.yaml")).expect("checked by a test")
+}
+
+/// What the manifests say of a CCM.
+#[derive(Debug)]
+pub(super) struct Draft {
+    /// Its name in reports.
+    pub(super) name: String,
+    /// The image of its container, as the manifests write it.
+    pub(super) image: Option<String>,
+    /// `namespace`, `name` and, where there are several, container; absent where there is one workload with one container.
+    pub(super) workload: Option<(String, String, Option<String>)>,
+    /// The flags of its command line.
+    pub(super) flags: BTreeMap<String, String>,
+    /// The value of `--cloud-provider`, or the provider that the workload is named after, or its image.
+    pub(super) provider: Option<String>,
+    /// What is known of that provider.
+    pub(super) known: Option<Known>,
+    /// What its roles let it do, as `resource verb`; `None` where the manifests hold no role.
+    pub(super) rights: Option<BTreeSet<String>>,
+    /// `${NAME}`s in the manifests that nobody fills in.
+    pub(super) placeholders: BTreeSet<String>,
+    /// Secrets that it uses and the manifests lack, with the keys that it names.
+    pub(super) secrets: BTreeMap<String, BTreeSet<String>>,
+    /// Secrets that it uses and the manifests hold without the harness's credential, with their keys.
+    pub(super) held: BTreeMap<String, BTreeSet<String>>,
+    /// ConfigMaps that it uses and the manifests lack.
+    pub(super) config_maps: BTreeSet<String>,
+    /// Its namespace.
+    pub(super) namespace: String,
+    /// The manifests with `${IMAGE}` in the CCM's container.
+    pub(super) documents: Vec<Value>,
+}
+
+impl Draft {
+    /// Reads the manifests of a CCM.
+    ///
+    /// # Errors
+    /// They hold no workload that could be the CCM, or several.
+    pub(super) fn of(
+        documents: Vec<Value>,
+        hint: &WorkloadHint,
+        name: Option<&str>,
+    ) -> Result<Draft, String> {
+        let documents = objects(documents)?;
+        let hint = chosen(&documents, hint)?;
+        let several = workloads(&documents).count() > 1;
+        let mut manifests = Manifests::new(documents, &hint).map_err(|error| error.to_string())?;
+        let workload = &manifests.documents[manifests.workload];
+        let key = key_of(workload);
+        let namespace = key.namespace;
+        let spec = pod_spec(workload).clone();
+        let containers = spec["containers"].as_array().map_or(0, Vec::len);
+        let container = spec["containers"][manifests.container].clone();
+        let flags = flags(&container);
+        let short = key.name.trim_end_matches("-cloud-controller-manager").trim_end_matches("-ccm");
+        let told = flags.get("cloud-provider").filter(|value| *value != "external").cloned();
+        let image = manifests.image().map(str::to_owned);
+        // Some have their provider's name built in.
+        let provider = told.or_else(|| named_after(&key.name)).or_else(|| named_after(image.as_deref()?));
+        let named = name.map(str::to_owned).or_else(|| provider.clone()).unwrap_or_else(|| short.to_owned());
+        let container_name = container["name"].as_str().map(str::to_owned);
+        let told = (several || containers > 1)
+            .then(|| (namespace.clone(), key.name.clone(), container_name.filter(|_| containers > 1)));
+        let there = |kind: &str| -> BTreeSet<String> {
+            let of = manifests.documents.iter().filter(|document| document["kind"] == kind);
+            of.map(|document| key_of(document).name).collect()
+        };
+        let (secrets, config_maps) = used(&spec, &container);
+        let lacks = |all: BTreeMap<String, BTreeSet<String>>, kind| {
+            let there = there(kind);
+            all.into_iter().filter(|(name, _)| !there.contains(name)).collect::<BTreeMap<_, _>>()
+        };
+        let held = held(&manifests.documents, &secrets);
+        let (secrets, config_maps) = (lacks(secrets, "Secret"), lacks(config_maps, "ConfigMap"));
+        let rights = rights(&manifests.documents);
+        let known = provider.as_ref().and_then(|name| known().into_iter().find(|one| one.provider == *name));
+        set_image(&mut manifests);
+        let placeholders = placeholders(&manifests.documents);
+        Ok(Draft {
+            name: named,
+            image: image.filter(|image| !image.contains("${")),
+            workload: told,
+            flags,
+            provider,
+            known,
+            rights,
+            placeholders,
+            secrets,
+            held,
+            config_maps: config_maps.into_keys().collect(),
+            namespace,
+            documents: manifests.documents,
+        })
+    }
+
+    /// Whether a role lets it do this; `None` where nobody says.
+    pub(super) fn may(&self, resource: &str, verbs: &[&str]) -> Option<bool> {
+        let rights = self.rights.as_ref()?;
+        let has = |resource: &str, verb: &str| rights.contains(&format!("{resource} {verb}"));
+        let may = |verb: &&str| ["*", resource].iter().any(|of| has(of, verb) || has(of, "*"));
+        Some(verbs.iter().any(may))
+    }
+}
+
+/// The known provider whose name is a word of this one, if it is the only one.
+fn named_after(name: &str) -> Option<String> {
+    let words: BTreeSet<&str> = name.split(|c: char| !c.is_ascii_alphanumeric()).collect();
+    let mut named = known().into_iter().map(|one| one.provider).filter(|one| words.contains(one.as_str()));
+    named.next().filter(|_| named.next().is_none())
+}
+
+/// Objects with Lists unfolded.
+fn objects(documents: Vec<Value>) -> Result<Vec<Value>, String> {
+    let mut flat = Vec::new();
+    for document in documents {
+        match document {
+            Value::Null => {}
+            Value::Object(mut map) if map.get("items").is_some_and(Value::is_array) => {
+                let Some(Value::Array(items)) = map.remove("items") else { continue };
+                flat.extend(items);
+            }
+            Value::Object(_) => flat.push(document),
+            other => return Err(format!("a document is no object of Kubernetes: {}", short(&other))),
+        }
+    }
+    // Where a namespace is left to whoever applies them, a CCM's is this one.
+    for document in flat.iter_mut().filter(|document| NAMESPACED.iter().any(|kind| document["kind"] == *kind))
+    {
+        if document["metadata"]["namespace"].is_null() && document["metadata"].is_object() {
+            document["metadata"]["namespace"] = json!(NAMESPACE);
+        }
+    }
+    Ok(flat)
+}
+
+/// The namespace of objects that name none.
+const NAMESPACE: &str = "kube-system";
+/// Kinds of a CCM's manifests that live in namespaces.
+const NAMESPACED: [&str; 12] = [
+    "ConfigMap",
+    "DaemonSet",
+    "Deployment",
+    "NetworkPolicy",
+    "Pod",
+    "PodDisruptionBudget",
+    "Role",
+    "RoleBinding",
+    "Secret",
+    "Service",
+    "ServiceAccount",
+    "StatefulSet",
+];
+
+fn short(value: &Value) -> String {
+    value.to_string().chars().take(80).collect()
+}
+
+fn workloads(documents: &[Value]) -> impl Iterator<Item = &Value> {
+    let is =
+        |kind: &Value| ["Deployment", "DaemonSet", "StatefulSet", "Pod"].iter().any(|known| kind == known);
+    documents.iter().filter(move |document| is(&document["kind"]))
+}
+
+/// The workload that is most like a CCM, and its container.
+fn chosen(documents: &[Value], hint: &WorkloadHint) -> Result<WorkloadHint, String> {
+    if hint.name.is_some() {
+        return Ok(hint.clone());
+    }
+    let mut best: Vec<(u32, WorkloadHint, String)> = Vec::new();
+    for workload in workloads(documents) {
+        let key = key_of(workload);
+        let containers = pod_spec(workload)["containers"].as_array().cloned().unwrap_or_default();
+        let most = containers
+            .iter()
+            .map(|container| (likeness(&key.name, container), container))
+            .max_by_key(|(n, _)| *n);
+        let Some((likeness, container)) = most else { continue };
+        let hint = WorkloadHint {
+            namespace: Some(key.namespace.clone()),
+            name: Some(key.name.clone()),
+            container: container["name"].as_str().map(str::to_owned),
+        };
+        best.push((likeness, hint, key.to_string()));
+    }
+    let most = best.iter().map(|(likeness, ..)| *likeness).max();
+    let like: Vec<_> = best.iter().filter(|(likeness, ..)| Some(*likeness) == most).collect();
+    match like.as_slice() {
+        [(_, hint, _)] => Ok(hint.clone()),
+        [] => Err("the manifests hold no Deployment, DaemonSet, StatefulSet or Pod".to_owned()),
+        several => {
+            let names: Vec<&str> = several.iter().map(|(_, _, name)| name.as_str()).collect();
+            Err(format!(
+                "any of these may be the CCM: {}; say which with --workload NAMESPACE/NAME",
+                names.join(", ")
+            ))
+        }
+    }
+}
+
+/// How much a container is like a CCM.
+fn likeness(workload: &str, container: &Value) -> u32 {
+    let flags = flags(container);
+    let image = container["image"].as_str().unwrap_or_default();
+    let is_named = |text: &str| {
+        text.contains("cloud-controller-manager") || text.ends_with("ccm") || text.contains("cloud-provider")
+    };
+    let provides = flags.get("cloud-provider").is_some_and(|value| value != "external");
+    [
+        (provides, 8),
+        (is_named(image.split([':', '@']).next().unwrap_or_default()), 4),
+        (is_named(workload), 2),
+    ]
+    .into_iter()
+    .chain([(flags.contains_key("leader-elect"), 1)])
+    .filter(|(is, _)| *is)
+    .map(|(_, weight)| weight)
+    .sum()
+}
+
+/// The flags of a container's command line, those in a shell's script too; without a value they are `true`.
+fn flags(container: &Value) -> BTreeMap<String, String> {
+    let words =
+        ["command", "args"].into_iter().flat_map(|field| container[field].as_array().into_iter().flatten());
+    let words: Vec<&str> = words.filter_map(Value::as_str).flat_map(str::split_whitespace).collect();
+    let mut flags = BTreeMap::new();
+    for (at, word) in words.iter().enumerate() {
+        let Some(flag) = word.strip_prefix("--") else { continue };
+        let next = || words.get(at + 1).filter(|next| !next.starts_with('-'));
+        let (name, value) = match flag.split_once('=') {
+            Some((name, value)) => (name, value),
+            None => (flag, next().copied().unwrap_or("true")),
+        };
+        flags.insert(name.to_owned(), value.trim_matches(['"', '\'']).to_owned());
+    }
+    flags
+}
+
+type Used = BTreeMap<String, BTreeSet<String>>;
+
+/// The Secrets and the ConfigMaps that a Pod cannot do without, with the keys it names.
+fn used(spec: &Value, container: &Value) -> (Used, Used) {
+    let (mut secrets, mut config_maps) = (Used::new(), Used::new());
+    let mut take = |reference: &Value, name: &str, into_secrets: bool| {
+        let Some(name) = reference[name].as_str().filter(|_| reference["optional"] != true) else { return };
+        let keys =
+            if into_secrets { &mut secrets } else { &mut config_maps }.entry(name.to_owned()).or_default();
+        keys.extend(reference["key"].as_str().map(str::to_owned));
+        let items = reference["items"].as_array().into_iter().flatten();
+        keys.extend(items.filter_map(|item| item["key"].as_str().map(str::to_owned)));
+    };
+    for variable in container["env"].as_array().into_iter().flatten() {
+        take(&variable["valueFrom"]["secretKeyRef"], "name", true);
+        take(&variable["valueFrom"]["configMapKeyRef"], "name", false);
+    }
+    for source in container["envFrom"].as_array().into_iter().flatten() {
+        take(&source["secretRef"], "name", true);
+        take(&source["configMapRef"], "name", false);
+    }
+    for volume in spec["volumes"].as_array().into_iter().flatten() {
+        take(&volume["secret"], "secretName", true);
+        take(&volume["configMap"], "name", false);
+    }
+    (secrets, config_maps)
+}
+
+/// Those of the Secrets that the manifests hold and in which nothing is filled in, with their keys.
+fn held(documents: &[Value], used: &Used) -> Used {
+    let is_one =
+        |document: &&Value| document["kind"] == "Secret" && used.contains_key(&key_of(document).name);
+    let left = documents.iter().filter(is_one).filter(|document| !document.to_string().contains("${"));
+    let keys = |document: &Value| {
+        let fields = ["data", "stringData"].into_iter().filter_map(|field| document[field].as_object());
+        fields.flat_map(|map| map.keys().cloned()).collect()
+    };
+    left.map(|document| (key_of(document).name, keys(document))).collect()
+}
+
+/// What the roles among the manifests grant.
+fn rights(documents: &[Value]) -> Option<BTreeSet<String>> {
+    let roles: Vec<&Value> = documents
+        .iter()
+        .filter(|document| document["kind"] == "ClusterRole" || document["kind"] == "Role")
+        .collect();
+    let texts = |value: &Value| -> Vec<String> {
+        value.as_array().into_iter().flatten().filter_map(|text| text.as_str().map(str::to_owned)).collect()
+    };
+    let rules = roles.iter().flat_map(|role| role["rules"].as_array().into_iter().flatten());
+    let granted = rules.flat_map(|rule| {
+        let verbs = texts(&rule["verbs"]);
+        texts(&rule["resources"])
+            .into_iter()
+            .flat_map(move |resource| verbs.clone().into_iter().map(move |verb| format!("{resource} {verb}")))
+    });
+    let granted = granted.collect();
+    (!roles.is_empty()).then_some(granted)
+}
+
+/// Puts `${IMAGE}` where the CCM's image stands.
+fn set_image(manifests: &mut Manifests) {
+    let workload = &mut manifests.documents[manifests.workload];
+    let spec = if workload["kind"] == "Pod" {
+        &mut workload["spec"]
+    } else {
+        &mut workload["spec"]["template"]["spec"]
+    };
+    spec["containers"][manifests.container]["image"] = json!("${IMAGE}");
+}
+
+/// What the harness fills in by itself, though a profile may say it.
+const CLUSTER_CIDR: &str = "CLUSTER_CIDR";
+
+/// Names between `${` and `}` that are written as variables of a template are.
+fn placeholders(documents: &[Value]) -> BTreeSet<String> {
+    let text = Value::Array(documents.to_vec()).to_string();
+    let is_name = |name: &&str| {
+        !name.is_empty() && name.chars().all(|c| c.is_ascii_uppercase() || c.is_ascii_digit() || c == '_')
+    };
+    let names = text.split("${").skip(1).filter_map(|rest| rest.split_once('}')).map(|(name, _)| name);
+    let is_left = |name: &&str| *name != CLUSTER_CIDR && !OWN_PLACEHOLDERS.contains(name);
+    names.filter(is_name).filter(is_left).map(str::to_owned).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_known_can_be_read_and_each_is_known_once() {
+        let providers: BTreeSet<String> = known().into_iter().map(|one| one.provider).collect();
+        assert_eq!(providers.len(), known().len());
+        assert!(known().iter().all(|one| one.id.contains("{id}")));
+    }
+
+    #[test]
+    fn flags_are_read_in_every_spelling() {
+        let container = json!({
+            "command": ["/bin/sh", "-c", "exec /ccm --cloud-provider=acme --leader-elect"],
+            "args": ["--secure-port", "1234", "--v=2"],
+        });
+        let flags = flags(&container);
+        let all: Vec<(&str, &str)> =
+            flags.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
+        assert_eq!(
+            all,
+            [("cloud-provider", "acme"), ("leader-elect", "true"), ("secure-port", "1234"), ("v", "2")]
+        );
+    }
+
+    #[test]
+    fn a_provider_is_known_by_the_name_of_the_workload_or_of_the_image() {
+        let of = |name: &str, image: &str| {
+            let draft = Draft::of(vec![deployment(name, image)], &WorkloadHint::default(), Some("ours"));
+            draft.expect("one workload").provider
+        };
+        assert_eq!(of("ccm-linode", "x/y:1").as_deref(), Some("linode"));
+        assert_eq!(
+            of("ccm", "registry.example/linode/linode-cloud-controller-manager:v1").as_deref(),
+            Some("linode")
+        );
+        assert_eq!(of("cloud-controller-manager", "r.k8s.io/provider-aws/ccm:v1").as_deref(), Some("aws"));
+        assert_eq!(of("ccm", "registry.example/linodes/ccm:v1"), None);
+        assert_eq!(of("ccm", "aws.example/openstack/ccm:v1"), None, "either may be meant");
+    }
+
+    fn deployment(name: &str, image: &str) -> Value {
+        json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": name, "namespace": "kube-system"},
+               "spec": {"template": {"spec": {"containers": [{"name": "c", "image": image}]}}}})
+    }
+
+    #[test]
+    fn the_workload_that_is_most_like_a_ccm_is_taken_and_a_tie_is_told() {
+        let all =
+            vec![deployment("csi", "acme/csi:1"), deployment("acme", "acme/cloud-controller-manager:1")];
+        let draft = Draft::of(all, &WorkloadHint::default(), None).expect("one is like a CCM");
+        assert_eq!(
+            (draft.name.as_str(), draft.image.as_deref()),
+            ("acme", Some("acme/cloud-controller-manager:1"))
+        );
+        assert_eq!(draft.workload, Some(("kube-system".to_owned(), "acme".to_owned(), None)));
+        let alike = vec![deployment("a", "x/a:1"), deployment("b", "x/b:1")];
+        let why = Draft::of(alike, &WorkloadHint::default(), None).expect_err("nobody can know");
+        assert!(why.contains("Deployment/a in kube-system, Deployment/b in kube-system; say which"), "{why}");
+        let none = Draft::of(vec![json!({"kind": "Secret"})], &WorkloadHint::default(), None)
+            .expect_err("no workload");
+        assert!(none.contains("no Deployment"), "{none}");
+    }
+}

@@ -1,0 +1,194 @@
+//! `init`: describes a CCM from its manifests, so that its profile need not be written from nothing.
+
+mod cloud;
+mod draft;
+mod folder;
+mod write;
+
+use super::arguments::{InitCommand, InitOptions};
+use super::given::planned;
+use draft::Draft;
+use folder::put;
+use harness_config::{Profile, RunFile, Source, profile_schema, yaml};
+use harness_core::bounded;
+use harness_core::check::chain;
+use harness_core::files::{self, built_in_folders_with};
+use harness_core::output;
+use harness_report::exit;
+use harness_session::ccm::WorkloadHint;
+use harness_session::expected_boot;
+use serde_json::Value;
+use std::borrow::Cow;
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode, Stdio};
+use write::{Written, written};
+
+/// More than this is no CCM's manifests, bytes.
+const AT_MOST: u64 = 16 << 20;
+
+/// Writes the profile, and says what was guessed and what is left to say.
+pub(super) fn init(options: &InitOptions) -> ExitCode {
+    let made = match &options.what {
+        Some(InitCommand::Cloud(options)) => cloud::make(options),
+        None => make(options),
+    };
+    match made {
+        Ok(text) => {
+            output::err(text.trim_end_matches('\n'));
+            ExitCode::from(exit::CONFORMANT)
+        }
+        Err(why) => {
+            output::err(&format!("error: {why}"));
+            ExitCode::from(exit::USAGE)
+        }
+    }
+}
+
+fn make(options: &InitOptions) -> Result<String, String> {
+    let documents = documents(options)?;
+    let (namespace, name) = match options.workload.as_deref().map(|text| text.split_once('/')) {
+        None => (None, None),
+        Some(Some((namespace, name))) => (Some(namespace.to_owned()), Some(name.to_owned())),
+        Some(None) => return Err("--workload is NAMESPACE/NAME".to_owned()),
+    };
+    let hint = WorkloadHint { namespace, name, container: options.container.clone() };
+    let draft = Draft::of(documents, &hint, options.name.as_deref())?;
+    let folder = options.out.clone().unwrap_or_else(|| PathBuf::from(&draft.name));
+    if folder.exists() {
+        return Err(format!("{} is there already; choose another folder with --out", folder.display()));
+    }
+    let texts: Result<Vec<String>, _> = draft.documents.iter().map(yaml::to_string).collect();
+    let manifests = texts.map_err(|error| chain(&error))?.join("---\n");
+    let Written { mut files, unknown } = written(&draft, manifests);
+    files.push(("profile.schema.json".to_owned(), format!("{:#}\n", profile_schema())));
+    put(&folder, &files).map_err(|error| format!("{}: {error}", folder.display()))?;
+    let mut text = String::new();
+    files.iter().for_each(|(name, _)| text.push_str(&format!("wrote {}\n", folder.join(name).display())));
+    text.push_str("\nWhat the manifests do not say:\n");
+    unknown.iter().for_each(|one| text.push_str(&format!("  {one}\n")));
+    let profile = format!("./{}", folder.display()).replace("././", "./").replace(".//", "/");
+    let over = RunFile { profile: Some(profile.clone()), ..RunFile::default() };
+    let Ok(plan) = planned(&Source::Defaults, over) else {
+        return Err(format!("{text}\nthe profile is not sound yet, see above; mend {profile}/profile.yaml"));
+    };
+    if let Some(expected) = expected_boot(&plan.profile, plan.cluster.desired()) {
+        text.push_str(&format!("\nWould a cluster boot with them?\n  {}\n", expected.replace('\n', "\n  ")));
+    }
+    if built_in_folders_with("profile.yaml")
+        .iter()
+        .any(|name| name.ends_with(&format!("/{}", plan.profile.name)) || *name == plan.profile.name)
+    {
+        text.push_str(&format!(
+            "\nA profile of this name is built in, with more than manifests can say: --profile {}\n",
+            plan.profile.name
+        ));
+    }
+    text.push_str(&next(&profile, &plan.profile));
+    Ok(text)
+}
+
+/// What to run then: commands that can be pasted, with the cluster and what they need of the CCM.
+fn next(folder: &str, profile: &Profile) -> String {
+    let quoted = |word: &str| shlex::try_quote(word).map_or_else(|_| word.to_owned(), Cow::into_owned);
+    let (folder, binary) = (quoted(folder), quoted(&format!("./{}-ccm", profile.name)));
+    let once = match profile.image {
+        Some(_) => "",
+        None => ", once 'image.reference' in the profile names the CCM's image",
+    };
+    format!(
+        "\nNext, with the CCM's program (built for this machine) in the place of {binary}:\n  ccm-conformance plan --profile \
+         {folder}\n  ccm-conformance run --profile {folder} --cluster embedded --binary {binary} --only NODE-INIT-01\nThen with \
+         real kubelets{once} ('ccm-conformance doctor' says whether kind works here):\n  ccm-conformance run --profile {folder} \
+         --cluster kind --kubernetes {KUBERNETES}\n"
+    )
+}
+
+/// The Kubernetes of the commands that are suggested: the newest that is judged.
+const KUBERNETES: bootstrap::Version = bootstrap::Version::DEFAULT;
+
+/// Said of what is no YAML and has braces of a template in it.
+const TEMPLATE: &str = "; '{{' is of a template: render it first, a chart with --helm CHART";
+
+/// The manifests, from wherever they come.
+fn documents(options: &InitOptions) -> Result<Vec<Value>, String> {
+    let mut documents = Vec::new();
+    let mut take = |text: &str, of: &Path| {
+        let template = if text.contains("{{") { TEMPLATE } else { "" };
+        let read = yaml::from_str_multi(text, of).map_err(|error| format!("{}{template}", chain(&error)))?;
+        documents.extend(read);
+        Ok::<_, String>(())
+    };
+    for path in &options.manifests {
+        for file in files_of(path)? {
+            take(&text_of(&file)?, &file)?;
+        }
+    }
+    if let Some(chart) = &options.helm {
+        let mut command = Command::new("helm");
+        command.args(["template", options.name.as_deref().unwrap_or("ccm")]).arg(chart);
+        command.args(["--namespace", "kube-system"]);
+        for file in &options.values {
+            command.arg("--values").arg(file);
+        }
+        take(&rendered(command, "install Helm, or render the chart elsewhere and give --manifests")?, chart)?;
+    }
+    if let Some(folder) = &options.kustomize {
+        let mut command = Command::new("kubectl");
+        command.arg("kustomize").arg(folder);
+        take(&rendered(command, "install kubectl, or build it elsewhere and give --manifests")?, folder)?;
+    }
+    Ok(documents)
+}
+
+/// A file, or those of a folder.
+fn files_of(path: &Path) -> Result<Vec<PathBuf>, String> {
+    if !path.is_dir() {
+        return Ok(vec![path.to_owned()]);
+    }
+    let all = files::list(path).map_err(|error| format!("{}: {error}", path.display()))?;
+    let is = |file: &PathBuf| {
+        file.extension().is_some_and(|end| ["yaml", "yml", "json"].iter().any(|known| end == *known))
+    };
+    let files: Vec<PathBuf> = all.into_iter().filter(is).collect();
+    if files.is_empty() {
+        Err(format!("{} holds no .yaml, .yml or .json file", path.display()))
+    } else {
+        Ok(files)
+    }
+}
+
+/// The text of a regular file, or for `-` of standard input.
+fn text_of(path: &Path) -> Result<String, String> {
+    let failed = |error: std::io::Error| format!("{}: {error}", path.display());
+    let reader: Box<dyn std::io::Read> = if path == Path::new("-") {
+        Box::new(std::io::stdin())
+    } else {
+        let file = std::fs::File::open(path).map_err(failed)?;
+        if !file.metadata().map_err(failed)?.is_file() {
+            return Err(format!("{} is no regular file", path.display()));
+        }
+        Box::new(file)
+    };
+    let mut text = String::new();
+    reader.take(AT_MOST + 1).read_to_string(&mut text).map_err(failed)?;
+    match text.len() as u64 > AT_MOST {
+        true => Err(format!("{}: more than {} MiB", path.display(), AT_MOST >> 20)),
+        false => Ok(text),
+    }
+}
+
+/// What a program that renders manifests prints.
+fn rendered(mut command: Command, way_out: &str) -> Result<String, String> {
+    let program = command.get_program().to_string_lossy().into_owned();
+    let ran = bounded::output_of(command.stdin(Stdio::null()));
+    let output = ran.map_err(|error| format!("cannot run '{program}': {error}; {way_out}"))?;
+    if !output.status.success() {
+        let why = String::from_utf8_lossy(&output.stderr);
+        return Err(format!("'{program}' failed ({}): {}", output.status, why.trim()));
+    }
+    String::from_utf8(output.stdout).map_err(|error| format!("'{program}' printed no text: {error}"))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,174 @@
+//! `init` on the vendors' own manifests, and on what is none.
+
+use super::make;
+use crate::arguments::{Cli, InitOptions};
+use clap::Parser;
+use harness_config::{Given, Ownership, RunFile};
+use harness_config::{Source, plan};
+use std::path::{Path, PathBuf};
+use tempfile::TempDir;
+
+/// The manifests of a profile of this repository.
+fn manifests(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/ccms").join(name).join("manifests")
+}
+
+fn options(manifests: &[PathBuf], folder: &TempDir) -> InitOptions {
+    InitOptions {
+        manifests: manifests.to_vec(),
+        out: Some(folder.path().join("new")),
+        ..InitOptions::default()
+    }
+}
+
+/// What is said, the profile that is written, and its text.
+fn described(manifests: &[PathBuf]) -> (String, harness_config::Profile, String) {
+    let folder = TempDir::new().expect("a folder");
+    let said = make(&options(manifests, &folder)).expect("a profile");
+    let path = folder.path().join("new");
+    let typed = RunFile { profile: Some(path.display().to_string()), ..RunFile::default() };
+    let plan =
+        plan(&Source::Defaults, Given { typed, ..Given::default() }).expect("what init writes is sound");
+    let text = std::fs::read_to_string(path.join("profile.yaml")).expect("it is there");
+    (said, plan.profile, text)
+}
+
+#[test]
+fn a_vendors_manifests_become_a_profile_like_the_one_written_by_hand() {
+    let (said, profile, text) = described(&[manifests("hcloud")]);
+    assert_eq!((profile.name.as_str(), profile.cloud.dialect()), ("hcloud", Some("hcloud")));
+    assert!(profile.capabilities.load_balancer && profile.capabilities.zones);
+    assert!(!profile.capabilities.leader_election, "as its manifests run it");
+    assert_eq!(profile.environment["HCLOUD_ENDPOINT"], "${CLOUD_ENDPOINT}/v1");
+    assert!(said.contains("capabilities.leaderElection: its manifests run it without"), "{said}");
+    assert!(said.contains("Would a cluster boot with them?\n  single-node"), "{said}");
+    // The vendor's manifests here have no image of their own.
+    assert!(said.contains("image.reference"), "{said}");
+    assert!(text.contains("framework: {profile: true, version: \"1.36\"} # guess"), "{text}");
+}
+
+#[test]
+fn a_provider_is_known_by_the_workloads_name_too() {
+    let (said, profile, _) = described(&[manifests("digitalocean")]);
+    assert_eq!((profile.name.as_str(), profile.cloud.dialect()), ("digitalocean", Some("digitalocean")));
+    assert_eq!(profile.environment["DO_OVERRIDE_URL"], "${CLOUD_ENDPOINT}");
+    assert_eq!(profile.environment["DEFAULT_LB_TYPE"], "REGIONAL");
+    assert!(!profile.capabilities.zones);
+    assert_eq!(profile.address_order.len(), 3);
+    assert!(said.contains("A profile of this name is built in"), "{said}");
+    assert!(
+        said.contains("with CNI none: deadlock"),
+        "its manifest does not tolerate not-ready:NoSchedule: {said}"
+    );
+}
+
+#[test]
+fn where_a_balancer_says_nothing_by_itself_services_make_it_say_whose_it_is() {
+    let folder = TempDir::new().expect("a folder");
+    let file = folder.path().join("ccm.yaml");
+    let text = r#"
+apiVersion: apps/v1
+kind: DaemonSet
+metadata: {name: ccm-linode, namespace: kube-system}
+spec:
+  template:
+    spec:
+      containers:
+        - {name: ccm, image: example/ccm, command: [/ccm, --cloud-provider=linode]}
+"#;
+    std::fs::write(&file, text).expect("written");
+    let (_, profile, _) = described(&[file]);
+    assert_eq!(profile.load_balancer_owner, Ownership::Service);
+    assert_eq!(profile.service_annotations.values().collect::<Vec<_>>(), ["${SERVICE}"]);
+}
+
+#[test]
+fn what_is_missing_is_made_and_told() {
+    let folder = TempDir::new().expect("a folder");
+    let file = folder.path().join("ccm.yaml");
+    let text = r#"
+apiVersion: apps/v1
+kind: DaemonSet
+metadata: {name: acme-cloud-controller-manager}
+spec:
+  template:
+    spec:
+      containers:
+      - name: ccm
+        image: registry.example/acme-ccm:v3
+        command: [/ccm, --cloud-provider=acme, --leader-elect-resource-name=acme, --secure-port=10999, "--region=${REGION}"]
+        env: [{name: TOKEN, valueFrom: {secretKeyRef: {name: acme, key: token}}}]
+"#;
+    std::fs::write(&file, text).expect("a file");
+    let (said, profile, _) = described(&[file]);
+    assert_eq!((profile.name.as_str(), profile.secure_port), ("acme", 10_999));
+    assert_eq!((profile.lease.namespace.as_str(), profile.lease.name.as_str()), ("kube-system", "acme"));
+    assert_eq!(profile.placeholders.keys().collect::<Vec<_>>(), ["REGION"]);
+    assert!(said.contains("secrets.yaml, Secret acme: what belongs into token"), "{said}");
+    assert!(said.contains("cloud: the fake cloud does not speak its API"), "{said}");
+    let file = folder.path().join("whole.yaml");
+    let secret = "\n---\napiVersion: v1\nkind: Secret\nmetadata: {name: acme, namespace: kube-system}\n";
+    for (data, asked) in
+        [("data: {token: eA==, url: eA==}", true), ("stringData: {token: \"${CLOUD_TOKEN}\"}", false)]
+    {
+        std::fs::write(&file, format!("{text}{secret}{data}\n")).expect("a file");
+        let (said, ..) = described(std::slice::from_ref(&file));
+        assert_eq!(said.contains("Secret acme: which of token, url is the credential"), asked, "{said}");
+    }
+}
+
+#[test]
+fn what_to_run_next_can_be_pasted() {
+    let folder = TempDir::new().expect("a folder");
+    let file = folder.path().join("ccm.yaml");
+    let text = "apiVersion: apps/v1\nkind: DaemonSet\nmetadata: {name: ccm-linode, namespace: kube-system}\nspec: {template: {spec: \
+                {containers: [{name: ccm, image: 'example/ccm:v1', command: [/ccm, --cloud-provider=linode]}]}}}\n";
+    std::fs::write(&file, text).expect("written");
+    for (name, manifests, has_image) in [("hcloud", manifests("hcloud"), false), ("linode", file, true)] {
+        let options = InitOptions {
+            out: Some(folder.path().join(format!("my {name}"))),
+            ..options(&[manifests], &folder)
+        };
+        let said = make(&options).expect("a profile");
+        let lines: Vec<&str> = said.lines().filter(|line| line.starts_with("  ccm-conformance ")).collect();
+        let [plan, embedded, kind] = lines.as_slice() else { panic!("{said}") };
+        for line in &lines {
+            let words = shlex::split(line).expect("words of a shell");
+            Cli::try_parse_from(words).unwrap_or_else(|error| panic!("{line}: {error}"));
+        }
+        assert!(plan.contains(" plan --profile '/"), "its folder has a blank: {plan}");
+        assert!(embedded.contains(&format!(" --cluster embedded --binary ./{name}-ccm")), "{embedded}");
+        assert!(kind.contains(" --cluster kind --kubernetes 1.36"), "{kind}");
+        assert_eq!(said.contains("once 'image.reference' in the profile"), !has_image, "{said}");
+    }
+}
+
+#[test]
+fn what_is_no_ccms_manifests_is_refused() {
+    let folder = TempDir::new().expect("a folder");
+    let refused = |text: &str| {
+        let file = folder.path().join("x.yaml");
+        std::fs::write(&file, text).expect("a file");
+        make(&options(&[file], &folder)).expect_err("refused")
+    };
+    assert!(refused("a: [").contains("x.yaml"));
+    assert!(refused("just words").contains("no object of Kubernetes: \"just words\""));
+    assert!(refused("").contains("no Deployment"));
+    let missing = make(&options(&[folder.path().join("none.yaml")], &folder)).expect_err("refused");
+    assert!(missing.contains("none.yaml: No such file"), "{missing}");
+    let empty = folder.path().join("empty");
+    std::fs::create_dir(&empty).expect("a folder");
+    assert!(make(&options(&[empty], &folder)).expect_err("refused").contains("holds no .yaml"));
+    std::fs::create_dir(folder.path().join("new")).expect("a folder");
+    let there = make(&options(&[manifests("hcloud")], &folder)).expect_err("refused");
+    assert!(there.contains("is there already"), "{there}");
+}
+
+#[test]
+fn a_template_is_called_one() {
+    let folder = TempDir::new().expect("a folder");
+    let file = folder.path().join("ccm.yaml");
+    std::fs::write(&file, "kind: Secret\ndata:\n  token: {{ .Values.token }}\n").expect("written");
+    let why = make(&options(&[file], &folder)).expect_err("no YAML");
+    assert!(why.contains("ccm.yaml:3:") && why.contains("render it first, a chart with --helm"), "{why}");
+}

@@ -1,0 +1,265 @@
+//! The profile of a draft, with a comment for each guess, and what nobody could know. Pure.
+
+use super::draft::Draft;
+use harness_config::DIALECTS;
+use serde_json::{Value, json};
+use std::fmt::Write as _;
+
+/// What is written.
+#[derive(Debug)]
+pub(super) struct Written {
+    /// Name below the folder and text.
+    pub(super) files: Vec<(String, String)>,
+    /// What could not be known, and where to say it.
+    pub(super) unknown: Vec<String>,
+}
+
+/// The version of the framework that is written where nobody says one.
+const FRAMEWORK: &str = "1.36";
+
+/// A text as YAML can hold it.
+fn quoted(text: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./".contains(c);
+    let is_plain = text.starts_with(|c: char| c.is_ascii_alphabetic()) && text.chars().all(plain);
+    let is_word =
+        ["true", "false", "null", "yes", "no", "on", "off"].contains(&text.to_ascii_lowercase().as_str());
+    if is_plain && !is_word { text.to_owned() } else { Value::from(text).to_string() }
+}
+
+/// The files of a draft.
+pub(super) fn written(draft: &Draft, manifests: String) -> Written {
+    let mut unknown = Vec::new();
+    let mut profile = profile(draft, &mut unknown);
+    let mut files = vec![("manifests/ccm.yaml".to_owned(), manifests)];
+    if let Some(secrets) = secrets(draft, &mut unknown) {
+        files.push(("manifests/secrets.yaml".to_owned(), secrets));
+    }
+    for (name, keys) in &draft.held {
+        let keys: Vec<&str> = keys.iter().map(String::as_str).collect();
+        let asked = match keys.as_slice() {
+            [] => "under which key the CCM reads its credential".to_owned(),
+            keys => format!("which of {} is the credential", keys.join(", ")),
+        };
+        unknown.push(format!(
+            "manifests/ccm.yaml, Secret {name}: {asked}; put ${{CLOUD_TOKEN}} there, under stringData"
+        ));
+    }
+    for name in &draft.config_maps {
+        unknown
+            .push(format!("the manifests use ConfigMap {name} and do not hold it: put it into manifests/"));
+    }
+    if !draft.placeholders.is_empty() {
+        let _ = writeln!(profile, "placeholders: # in the manifests, and filled in by nobody");
+        for name in &draft.placeholders {
+            let _ = writeln!(profile, "  {name}: to-be-said");
+            unknown.push(format!("placeholders.{name}: its value"));
+        }
+    }
+    files.insert(0, ("profile.yaml".to_owned(), profile));
+    Written { files, unknown }
+}
+
+fn profile(draft: &Draft, unknown: &mut Vec<String>) -> String {
+    let mut text = String::new();
+    let mut put = |line: &str, why: &str| {
+        let _ = if why.is_empty() { writeln!(text, "{line}") } else { writeln!(text, "{line} # {why}") };
+    };
+    put("# Written by 'ccm-conformance init' from the CCM's manifests. A comment says what is a guess.", "");
+    put("# yaml-language-server: $schema=./profile.schema.json", "");
+    put("apiVersion: ccm-conformance/v1", "");
+    put("kind: Profile", "");
+    put(&format!("name: {}", quoted(&draft.name)), "");
+    let flag = |name: &str| draft.flags.get(name).map(String::as_str);
+    match &draft.provider {
+        Some(_) => {
+            put(
+                &format!("framework: {{profile: true, version: \"{FRAMEWORK}\"}}"),
+                "guess; the version is k8s.io/cloud-provider v0.NN of its go.mod",
+            );
+            unknown.push("framework.version: the version of k8s.io/cloud-provider in its go.mod".to_owned());
+        }
+        None => unknown.push(
+            "framework: whether it is built on k8s.io/cloud-provider (it has no flag --cloud-provider), and on which version"
+                .to_owned(),
+        ),
+    }
+    match &draft.image {
+        Some(image) => put(
+            &format!("image: {{reference: {}}}", Value::from(image.as_str())),
+            "for ${IMAGE} in the manifests",
+        ),
+        None => {
+            put("# image: {reference: registry.example/ccm:v1}", "the manifests name none");
+            unknown.push(
+                "image.reference: the image; until then give --image or --binary to each run".to_owned(),
+            );
+        }
+    }
+    put("manifests: [manifests]", "");
+    if let Some((namespace, name, container)) = &draft.workload {
+        let container =
+            container.as_ref().map(|name| format!(", container: {}", quoted(name))).unwrap_or_default();
+        put(
+            &format!("workload: {{namespace: {}, name: {}{container}}}", quoted(namespace), quoted(name)),
+            "guess: the most like a CCM",
+        );
+    }
+    cloud(draft, &mut put, unknown);
+    capabilities(draft, &mut put, unknown);
+    let lease = flag("leader-elect-resource-name").or(flag("leader-elect-resource-namespace"));
+    if lease.is_some() {
+        let namespace = flag("leader-elect-resource-namespace").unwrap_or("kube-system");
+        let name = flag("leader-elect-resource-name").unwrap_or("cloud-controller-manager");
+        put(&format!("lease: {{namespace: {}, name: {}}}", quoted(namespace), quoted(name)), "");
+    }
+    let timing = ["leader-elect-lease-duration", "leader-elect-renew-deadline", "leader-elect-retry-period"];
+    if let [Some(duration), Some(deadline), Some(period)] = timing.map(flag) {
+        let [duration, deadline, period] = [duration, deadline, period].map(quoted);
+        put(
+            &format!(
+                "leaseTiming: {{duration: {duration}, renewDeadline: {deadline}, retryPeriod: {period}}}"
+            ),
+            "",
+        );
+    }
+    if let Some(port) = flag("secure-port").and_then(|port| port.parse::<u16>().ok()) {
+        put(&format!("securePort: {port}"), "");
+    }
+    let syncs = |name: &str| flag(name).and_then(|n| n.parse::<u32>().ok()).unwrap_or(1);
+    let workers = syncs("concurrent-service-syncs").min(syncs("concurrent-node-syncs"));
+    if workers > 1 {
+        put(&format!("workers: {workers}"), "--concurrent-service-syncs and --concurrent-node-syncs");
+    }
+    if draft.provider.is_some() {
+        put("flags: {accepted: [framework]}", "guess: all flags of the framework; runs are faster with them");
+    }
+    text
+}
+
+fn cloud(draft: &Draft, put: &mut impl FnMut(&str, &str), unknown: &mut Vec<String>) {
+    let provider = draft.provider.as_deref().unwrap_or_default();
+    match DIALECTS.iter().find(|dialect| **dialect == provider) {
+        Some(dialect) => put(&format!("cloud: {{dialect: {dialect}}}"), "the fake cloud speaks its API"),
+        None => {
+            put("cloud: {dialect: native}", "it certainly speaks another one: see docs/adding-a-provider.md");
+            unknown.push(format!(
+                "cloud: the fake cloud does not speak its API ({} are there); docs/adding-a-provider.md says how it learns to, or how a driver of your own stands for it",
+                DIALECTS.join(", ")
+            ));
+        }
+    }
+    match &draft.known {
+        Some(known) => put(
+            &format!("providerId: {{format: {}}}", Value::from(known.id.as_str())),
+            "as its source has it",
+        ),
+        None if !provider.is_empty() => {
+            put(&format!("providerId: {{format: \"{provider}://{{id}}\"}}"), "guess: its provider's name");
+            unknown.push("providerId.format: whether its provider ids look so".to_owned());
+        }
+        None => unknown.push("providerId.format: what its provider ids look like".to_owned()),
+    }
+    let known = draft.known.as_ref();
+    if let Some(owner) = known.and_then(|known| known.owner.as_ref()) {
+        put(&format!("loadBalancerOwner: {owner}"), "as its source has it");
+    }
+    for (at, (key, value)) in known.into_iter().flat_map(|known| &known.annotations).enumerate() {
+        if at == 0 {
+            put("serviceAnnotations:", "");
+        }
+        put(&format!("  {key}: {}", quoted(value)), "so that its load balancers say whose they are");
+    }
+    if let Some(known) = known.filter(|known| !known.addresses.is_empty()) {
+        put(&format!("addressOrder: [{}]", known.addresses.join(", ")), "as its source has it");
+    }
+    if let Some((known, region)) = known.and_then(|known| Some((known, known.region.as_ref()?))) {
+        let zone = known.zone.as_deref().unwrap_or_default();
+        put(&format!("location: {{region: {region}, zone: {}}}", Value::from(zone)), "in words of its cloud");
+    }
+    match known.and_then(|known| known.endpoint.as_ref().map(|variable| (known, variable))) {
+        Some((known, variable)) => {
+            put("environment:", "");
+            put(&format!("  {variable}: \"${{CLOUD_ENDPOINT}}{}\"", known.path), "as its source has it");
+            for (variable, value) in &known.also {
+                put(&format!("  {variable}: {}", quoted(value)), "it would ask a machine of its cloud");
+            }
+        }
+        None => {
+            let by = known.and_then(|known| known.settings.as_deref());
+            put("# environment: {ACME_URL: \"${CLOUD_ENDPOINT}\"}", "how it is told where the cloud is");
+            unknown.push(match by {
+                Some(settings) => format!("where the cloud is: {settings}, as ${{CLOUD_ENDPOINT}}"),
+                None => "environment: the variable, flag or file that says where the cloud is, as ${CLOUD_ENDPOINT}".to_owned(),
+            });
+        }
+    }
+}
+
+fn capabilities(draft: &Draft, put: &mut impl FnMut(&str, &str), unknown: &mut Vec<String>) {
+    let flag = |name: &str| draft.flags.get(name).map(String::as_str);
+    let known = draft.known.as_ref();
+    let can = |what: &str| known.map(|known| known.can.contains(what));
+    put("capabilities: # what is not declared is not held against it, what is declared is", "");
+    put("  instances: v2", "guess: interface InstancesV2");
+    match known.is_none_or(|known| known.zones) {
+        true => put("  zones: true", "guess: it reports zone and region"),
+        false => put("  zones: false", "as its source has it"),
+    }
+    if known.is_some_and(|known| !known.zones && known.region.is_some()) {
+        put("  regions: true", "as its source has it");
+    }
+    let balancers = can("loadBalancer").or_else(|| draft.may("services/status", &["patch", "update"]));
+    let why = match (can("loadBalancer"), balancers) {
+        (Some(_), _) => "as its source has it",
+        (None, Some(true)) => "guess: its role lets it write the status of Services",
+        (None, Some(false)) => "guess: its role does not let it write the status of Services",
+        (None, None) => "guess: the manifests hold no role",
+    };
+    put(&format!("  loadBalancer: {}", balancers.unwrap_or(true)), why);
+    let configures = flag("configure-cloud-routes") != Some("false");
+    let sometimes = known.and_then(|known| known.routes.as_deref());
+    let routes = configures
+        && (can("routes") == Some(true) || (sometimes.is_some() && flag("cluster-cidr").is_some()));
+    let why = match (configures, sometimes) {
+        (false, _) => "--configure-cloud-routes=false".to_owned(),
+        (true, Some(when)) => format!("guess: it has them {when}"),
+        (true, None) if known.is_some() => "as its source has it".to_owned(),
+        (true, None) => "guess".to_owned(),
+    };
+    put(&format!("  routes: {routes}"), &why);
+    if flag("leader-elect") == Some("false") {
+        put("  leaderElection: false", "--leader-elect=false");
+        unknown.push("capabilities.leaderElection: its manifests run it without; two replicas need 'flags.extra: [--leader-elect=true]' and true".to_owned());
+    }
+    unknown.push(
+        "capabilities: shutdown, protocols, affinity, sourceRanges, dualStack, ipMode, additionalLabels"
+            .to_owned(),
+    );
+}
+
+/// Secrets that the CCM cannot start without.
+fn secrets(draft: &Draft, unknown: &mut Vec<String>) -> Option<String> {
+    let mut text = String::from(
+        "# Secrets that the manifests use and do not hold. ${CLOUD_TOKEN} is filled in by the harness.\n",
+    );
+    for (name, keys) in &draft.secrets {
+        let data: serde_json::Map<String, Value> =
+            keys.iter().map(|key| (key.clone(), json!("${CLOUD_TOKEN}"))).collect();
+        let secret = json!({
+            "apiVersion": "v1", "kind": "Secret", "metadata": {"name": name, "namespace": draft.namespace},
+            "type": "Opaque", "stringData": data,
+        });
+        // JSON is YAML.
+        let _ = writeln!(text, "---\n{secret:#}");
+        let keys: Vec<&str> = keys.iter().map(String::as_str).collect();
+        let which = if keys.is_empty() {
+            "which keys it has".to_owned()
+        } else {
+            format!("what belongs into {}", keys.join(", "))
+        };
+        unknown.push(format!(
+            "manifests/secrets.yaml, Secret {name}: {which}; every value is the credential until then"
+        ));
+    }
+    (!draft.secrets.is_empty()).then_some(text)
+}

@@ -1,0 +1,151 @@
+//! The command line: arguments to a plan, the stages in order, the exit code. Knows everything, decides nothing.
+
+mod arguments;
+mod bootstrap;
+mod clean;
+mod cluster;
+mod compare;
+mod controls;
+mod coverage;
+mod doctor;
+#[cfg(test)]
+mod documents;
+mod driver;
+mod explain;
+mod given;
+mod image;
+mod init;
+mod keeper;
+mod list;
+mod merge;
+mod prove;
+mod proxy;
+mod reap;
+mod repeat;
+mod replay;
+mod run;
+mod schema;
+mod shell;
+mod sonobuoy;
+mod submission;
+mod test;
+mod verify;
+mod version;
+
+pub use given::{CLUSTER_VARIABLE, CONFIG_VARIABLE};
+
+use arguments::{BootstrapCommand, Cli, ClusterCommand, Command};
+use clap::{CommandFactory, FromArgMatches};
+use harness_clusters::images::set_own_program;
+use harness_clusters::reaper;
+use harness_core::output;
+use harness_report::exit;
+use harness_runner::use_limits;
+use harness_testkit::Suite;
+use std::ffi::OsString;
+use std::path::Path;
+use std::process::ExitCode;
+use tracing_subscriber::EnvFilter;
+
+/// A command of the program that is a program of its own, with arguments and exit codes of its own.
+#[derive(Clone, Copy, Debug)]
+pub struct SubProgram {
+    /// The command.
+    pub name: &'static str,
+    /// What it is, for the list of commands.
+    pub about: &'static str,
+    /// Whether the list of commands shows it.
+    pub shown: bool,
+    /// Runs it with its arguments, the command's name first.
+    pub main: fn(Vec<OsString>) -> ExitCode,
+}
+
+/// `ccm-conformance`, with these programs among its commands.
+pub fn main(suites: &'static [Suite], programs: &[SubProgram]) -> ExitCode {
+    let asked = std::env::args_os().nth(1);
+    if let Some(program) = programs.iter().find(|program| asked.as_deref() == Some(program.name.as_ref())) {
+        return (program.main)(std::env::args_os().skip(1).collect());
+    }
+    use_limits();
+    start_logging();
+    let listed = programs
+        .iter()
+        .map(|program| clap::Command::new(program.name).about(program.about).hide(!program.shown));
+    // Once for the process, which clap wants it to live for.
+    let version: &'static str = version::long(suites).leak();
+    let command = Cli::command().version(version).subcommands(listed);
+    let parsed = command.clone().try_get_matches();
+    let cli = match parsed.and_then(|matches| Cli::from_arg_matches(&matches)) {
+        Ok(cli) => cli,
+        Err(error) => {
+            let asked_for = !error.use_stderr();
+            // Help and version go to standard output, mistakes to standard error; a closed one is no reason to fail.
+            let _ = error.print();
+            if !asked_for {
+                let typed: Vec<OsString> = std::env::args_os().skip(1).collect();
+                sonobuoy::refuse(&typed, &error.to_string());
+            }
+            return ExitCode::from(if asked_for { exit::CONFORMANT } else { exit::USAGE });
+        }
+    };
+    let code = obey(suites, cli.command, command);
+    reaper::end();
+    match output::broken().filter(|broken| !broken.unread) {
+        Some(broken) => {
+            output::err(&format!("error: {}", broken.why));
+            ExitCode::from(exit::ENVIRONMENT)
+        }
+        None => code,
+    }
+}
+
+/// Carries out a command; `line` is the whole command line, for shells and manuals.
+fn obey(suites: &'static [Suite], command: Command, line: clap::Command) -> ExitCode {
+    match command {
+        Command::Run(options) => run::run(suites, &options),
+        Command::Plan(options) => run::plan(suites, &options),
+        Command::Init(options) => init::init(&options),
+        Command::Doctor(options) => doctor::doctor(&options),
+        Command::List(options) => list::list(suites, options.output),
+        Command::Explain(options) => explain::explain(suites, &options.id),
+        Command::Coverage(options) => coverage::coverage(suites, options.output),
+        Command::Compare(options) => compare::compare(&options),
+        Command::Merge(options) => merge::merge(&options),
+        Command::Replay(options) => replay::replay(&options),
+        Command::Verify(options) => verify::verify(&options),
+        Command::Attest(options) => verify::attest(&options),
+        Command::Submission(command) => submission::submission(&command),
+        Command::Schema { file } => schema::print(&file),
+        Command::Reap { run } => reap::reap(run),
+        Command::Clean(options) => clean::clean(&options),
+        Command::Bootstrap(BootstrapCommand::Model(command)) => bootstrap::run(&command),
+        Command::Bootstrap(BootstrapCommand::Prove(options)) => prove::prove(&options),
+        Command::Cluster(ClusterCommand::Embedded(options)) => cluster::embedded(&options),
+        Command::Driver(command) => driver::driver(suites, &command),
+        Command::Proxy(options) => proxy::proxy(&options),
+        Command::Image(options) => image::image(&options),
+        Command::Completions(options) => shell::completions(&options, line),
+        Command::Man(options) => shell::man(&options, line),
+        Command::Controls(options) => controls::controls(suites, &options),
+    }
+}
+
+/// `cargo test --test e2e`, and `cargo nextest run --test e2e`, of the package in this folder; `program` is
+/// `ccm-conformance`, built beside the test.
+pub fn test_main(suites: &'static [Suite], program: &Path, package: &Path) -> ExitCode {
+    use_limits();
+    start_logging();
+    set_own_program(program);
+    let code = test::main(suites, package);
+    reaper::end();
+    code
+}
+
+/// Logs go to standard error when `RUST_LOG` asks for them.
+fn start_logging() {
+    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("off"));
+    let logger =
+        tracing_subscriber::fmt().with_env_filter(filter).with_writer(|| output::Log).with_ansi(false);
+    // A second start in one process keeps the first.
+    let _ = logger.try_init();
+}

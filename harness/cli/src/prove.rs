@@ -1,0 +1,89 @@
+//! `bootstrap prove`: what the boot model says, held against what clusters do.
+
+use super::arguments::{ProofCluster, ProveOptions};
+use harness_core::events::Events;
+use harness_core::output;
+use harness_core::progress::Terminal;
+use harness_proof::{EmbeddedBench, KindBench, Row, questions, sample, show, tally};
+use harness_report::exit;
+use harness_runner::{INTERRUPTED, LastWord, ORDERLY, guard};
+use std::process::ExitCode;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Instant;
+use tokio::runtime::Runtime;
+use tokio_util::sync::CancellationToken;
+
+/// Measures, prints the table, and judges it.
+pub(super) fn prove(options: &ProveOptions) -> ExitCode {
+    let events = Terminal::alone();
+    let mut questions = match questions(&options.case) {
+        Ok(questions) => questions,
+        Err(why) => return refuse(&events, exit::USAGE, &why),
+    };
+    questions.retain(|question| {
+        let cluster = &question.cell.cluster;
+        (options.topology.is_empty() || options.topology.contains(&cluster.topology))
+            && (options.cni.is_empty() || options.cni.contains(&cluster.cni))
+    });
+    if options.sample {
+        questions = sample(questions, |question| match options.cluster {
+            ProofCluster::Embedded => EmbeddedBench::hidden(question).is_none(),
+            ProofCluster::Kind => KindBench::hidden(question).is_none(),
+        });
+    }
+    if questions.is_empty() {
+        return refuse(&events, exit::USAGE, "the table has no such cell; leave --topology or --cni out");
+    }
+    let runtime = match Runtime::new() {
+        Ok(runtime) => runtime,
+        Err(error) => return refuse(&events, exit::ENVIRONMENT, &format!("no runtime: {error}")),
+    };
+    let began = Instant::now();
+    let (total, done) = (questions.len(), AtomicUsize::new(0));
+    let told = |row: &Row| {
+        let done = done.fetch_add(1, Ordering::Relaxed) + 1;
+        // A cell on kind takes as long as twenty-five in this process.
+        let often = if options.cluster == ProofCluster::Kind { 1 } else { 25 };
+        if row.agrees() == Some(false) || done % often == 0 || done == total {
+            let mark = if row.agrees() == Some(false) { ": DISAGREES" } else { "" };
+            let cluster = &row.question.cell.cluster;
+            let name = &row.question.case.name;
+            events
+                .say(format!("{done} of {total}: {name} on {} with {}{mark}", cluster.topology, cluster.cni));
+        }
+    };
+    let cancel = CancellationToken::new();
+    guard(runtime.handle(), cancel.clone(), ORDERLY, LastWord::default());
+    let measured = runtime.block_on(async {
+        match options.cluster {
+            ProofCluster::Kind => {
+                let kubernetes = options.kubernetes.clone();
+                let bench = KindBench::new(kubernetes, events.clone(), cancel.clone());
+                bench.measure_all(questions, told).await
+            }
+            ProofCluster::Embedded => Ok(EmbeddedBench::new()?
+                .measure_all(questions, usize::from(options.jobs), &cancel, told)
+                .await),
+        }
+    });
+    let rows = match measured {
+        Err(why) => return refuse(&events, exit::ENVIRONMENT, &why),
+        Ok(rows) => rows,
+    };
+    let text = format!("{}measured in {:.0} s\n", show(&rows), began.elapsed().as_secs_f64());
+    output::out(&text);
+    if cancel.is_cancelled() {
+        return ExitCode::from(INTERRUPTED);
+    }
+    let tally = tally(&rows);
+    ExitCode::from(match (tally.disagree, tally.failed) {
+        (0, 0) => exit::CONFORMANT,
+        (0, _) => exit::ENVIRONMENT,
+        _ => exit::NOT_CONFORMANT,
+    })
+}
+
+fn refuse(events: &Events, code: u8, why: &str) -> ExitCode {
+    events.say(format!("error: {why}"));
+    ExitCode::from(code)
+}

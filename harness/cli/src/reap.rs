@@ -1,0 +1,182 @@
+//! `reap`: the reaper of a run. Reads from the run what it has made, and takes that away when the run is gone.
+
+use harness_clusters::images::Engine;
+use harness_clusters::reaper::Told;
+use harness_clusters::remove_leftovers;
+use harness_core::check::chain;
+use harness_core::output;
+use harness_core::probe::pause;
+use harness_report::exit;
+use harness_session::{FOLDER_PREFIX, RunDir};
+use processes::Offspring;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::process::{Pid, Signal, kill_process, setsid};
+use std::collections::BTreeSet;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+/// How often it is looked what the run has started.
+const LOOK: Timespec = Timespec { tv_sec: 0, tv_nsec: 200_000_000 };
+/// How long containers are looked for that an engine was still making.
+const LATE: Duration = Duration::from_secs(8);
+/// How long is waited between two looks.
+const AGAIN: Duration = Duration::from_millis(500);
+/// How often what the run has started is ended: what is killed may just have started another.
+const ROUNDS: u32 = 10;
+
+pub(super) fn reap(run: u32) -> ExitCode {
+    // What ends the run's session or group does not end its reaper.
+    let _ = setsid();
+    let Ok(run) = i32::try_from(run) else { return ExitCode::from(exit::USAGE) };
+    let (holdings, mut offspring) = listen(run);
+    let own = holdings.has.iter().map(|folder| folder.display().to_string()).collect::<Vec<_>>();
+    let stays = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
+        Ok(runtime) => runtime.block_on(async {
+            end(&mut offspring).await;
+            take_away(&holdings).await
+        }),
+        Err(error) => vec![format!("no runtime: {error}")],
+    };
+    if !own.is_empty() {
+        say(&format!(
+            "the run did not end in order; its reaper took away what it had made: {}",
+            own.join(", ")
+        ));
+    }
+    if stays.is_empty() {
+        return ExitCode::SUCCESS;
+    }
+    say(&format!("left behind ('ccm-conformance clean' tries again):\n{}", stays.join("\n")));
+    ExitCode::from(exit::ENVIRONMENT)
+}
+
+/// What the run has, as far as it has told.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Holdings {
+    has: BTreeSet<PathBuf>,
+    uses_engine: bool,
+}
+
+impl Holdings {
+    fn take(&mut self, line: &[u8]) {
+        match serde_json::from_slice(line) {
+            Ok(Told::Has(folder)) => {
+                self.has.insert(folder);
+            }
+            Ok(Told::Released(folder)) => {
+                self.has.remove(&folder);
+            }
+            Ok(Told::UsesEngine) => self.uses_engine = true,
+            Ok(Told::Ended) => self.has.clear(),
+            // The last line of a run that was killed may be half a line.
+            Err(_) => {}
+        }
+    }
+}
+
+/// Listens to the run until it is gone: what it had then, and what it had started.
+fn listen(run: i32) -> (Holdings, Offspring) {
+    let (mut holdings, mut offspring) = (Holdings::default(), Offspring::of(run));
+    let mut stdin = std::io::stdin().lock();
+    let (mut line, mut part) = (Vec::new(), [0; 4096]);
+    loop {
+        offspring.look();
+        let ready = poll(&mut [PollFd::new(&stdin, PollFlags::IN)], Some(&LOOK));
+        if ready == Ok(0) || ready == Err(rustix::io::Errno::INTR) {
+            continue;
+        }
+        match stdin.read(&mut part) {
+            Ok(read) if read > 0 => {
+                for &byte in &part[..read] {
+                    if byte == b'\n' {
+                        holdings.take(&line);
+                        line.clear();
+                    } else {
+                        line.push(byte);
+                    }
+                }
+            }
+            _ => return (holdings, offspring),
+        }
+    }
+}
+
+/// Ends what the run has started.
+async fn end(offspring: &mut Offspring) {
+    for _ in 0..ROUNDS {
+        offspring.look();
+        let living = offspring.all();
+        if living.is_empty() {
+            return;
+        }
+        for process in living {
+            // It may have ended meanwhile.
+            let _ = Pid::from_raw(process.pid).map(|pid| kill_process(pid, Signal::KILL));
+        }
+        pause(Duration::from_millis(50)).await;
+    }
+}
+
+/// Takes everything away; what stays, and why.
+async fn take_away(holdings: &Holdings) -> Vec<String> {
+    let mut stays = Vec::new();
+    if holdings.uses_engine && !holdings.has.is_empty() {
+        let runs: BTreeSet<&str> = holdings.has.iter().filter_map(|folder| run_of(folder)).collect();
+        stays.extend(containers_of(&runs).await.err());
+    }
+    for folder in &holdings.has {
+        if let Err(error) = RunDir::clear(folder)
+            && error.cause.kind() != std::io::ErrorKind::NotFound
+        {
+            stays.push(chain(&error));
+        }
+    }
+    stays
+}
+
+/// The run whose folder it is.
+fn run_of(folder: &Path) -> Option<&str> {
+    folder.file_name()?.to_str()?.strip_prefix(FOLDER_PREFIX)
+}
+
+/// Removes what these runs have made in the engine. What it was just making shows up late.
+async fn containers_of(runs: &BTreeSet<&str>) -> Result<(), String> {
+    let engine = Engine::connect().await.map_err(|error| chain(&error))?;
+    let began = Instant::now();
+    loop {
+        let of_runs = |run: &harness_clusters::images::RunId| runs.contains(run.as_str());
+        let removed = remove_leftovers(&engine, |thing| thing.run.as_ref().is_some_and(of_runs)).await;
+        match removed {
+            Ok(none) if none.is_empty() && began.elapsed() > LATE / 2 => return Ok(()),
+            Err(error) if began.elapsed() > LATE => return Err(chain(&error)),
+            _ => pause(AGAIN).await,
+        }
+    }
+}
+
+fn say(line: &str) {
+    output::err(line);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_released_or_ended_in_order_is_not_taken() {
+        let mut holdings = Holdings::default();
+        let mut tell = |told: &Told| holdings.take(&serde_json::to_vec(told).expect("plain data"));
+        let (one, other) = (PathBuf::from("/tmp/ccm-conformance-a"), PathBuf::from("/tmp/b"));
+        tell(&Told::Has(one.clone()));
+        tell(&Told::Has(other.clone()));
+        tell(&Told::Released(other));
+        tell(&Told::UsesEngine);
+        holdings.take(b"{\"has\":\"/tm");
+        assert_eq!(holdings, Holdings { has: BTreeSet::from([one.clone()]), uses_engine: true });
+        assert_eq!(run_of(&one), Some("a"));
+        holdings.take(&serde_json::to_vec(&Told::Ended).expect("plain data"));
+        assert!(holdings.has.is_empty());
+    }
+}

@@ -1,0 +1,36 @@
+//! `replay`: the reports of a run again, from its stream of events.
+
+use super::arguments::ReplayOptions;
+use harness_config::Completeness;
+use harness_core::check::chain;
+use harness_core::events::{Fold, read};
+use harness_core::progress::Terminal;
+use harness_report::{exit, exit_code, summary};
+use harness_runner::write_reports;
+use std::path::Path;
+use std::process::ExitCode;
+
+/// Writes report.yaml, junit.xml and report.html as the run did and prints its summary. The exit code is that of the run; a stream that
+/// was cut makes a report that says so, and never one that is conformant.
+pub(super) fn replay(options: &ReplayOptions) -> ExitCode {
+    let terminal = Terminal::alone();
+    let ledger = match read(&options.events) {
+        Ok(events) => Fold::of(&events).ledger(),
+        Err(error) => {
+            terminal.say(format!("error: {}", chain(&error)));
+            return ExitCode::from(exit::USAGE);
+        }
+    };
+    let beside = || options.events.parent().unwrap_or(Path::new(".")).to_owned();
+    let folder = options.out.clone().unwrap_or_else(beside);
+    if let Err(error) = std::fs::create_dir_all(&folder) {
+        terminal.say(format!("error: output folder {}: {error}", folder.display()));
+        return ExitCode::from(exit::USAGE);
+    }
+    let written = write_reports(&folder, &ledger, &options.events, &terminal);
+    terminal.say(summary(&ledger));
+    match exit_code(&ledger, Completeness::Optional) {
+        exit::CONFORMANT if !written => ExitCode::from(exit::ENVIRONMENT),
+        code => ExitCode::from(code),
+    }
+}

@@ -1,0 +1,158 @@
+//! `run` and `plan`.
+
+use super::arguments::RunOptions;
+use super::compare::read;
+use super::given::planned;
+use super::repeat::repeat;
+use super::sonobuoy;
+use harness_clusters::InsideCluster;
+use harness_config::{BackendKind, Choice, DesiredCluster, Image, Offer, RunFile, declared_not_judged};
+use harness_core::ledger::Outcome;
+use harness_core::output;
+use harness_report::exit;
+use harness_runner::{Libtest, Run, execute, in_force, judged, plan_checks, refuse, selected};
+use harness_session::{expected_boot, load_manifests};
+use harness_testkit::Suite;
+use libtest_mimic::Arguments;
+use std::process::ExitCode;
+use tokio_util::sync::CancellationToken;
+
+/// `ccm-conformance run`.
+pub(super) fn run(suites: &'static [Suite], options: &RunOptions) -> ExitCode {
+    if let Some(folder) = &options.sonobuoy_results {
+        return sonobuoy::run(folder);
+    }
+    match typed(options).and_then(|typed| planned(&options.source(), typed)) {
+        Err(code) => code,
+        Ok(plan) => {
+            let arguments = Arguments { test_threads: Some(plan.jobs as usize), ..Arguments::default() };
+            let typed: Vec<String> = std::env::args().skip(1).collect();
+            let reproduce = format!("ccm-conformance {}", typed.join(" "));
+            if let Some(times) = options.repeat {
+                return repeat(suites, &plan, &reproduce, &arguments, times);
+            }
+            let (watch, cancel) = (options.watch, CancellationToken::new());
+            let run = Run { suites, plan, reproduce, watch, cancel };
+            execute(run, &mut Libtest { arguments })
+        }
+    }
+}
+
+/// What was typed, with the checks that an earlier report names.
+fn typed(options: &RunOptions) -> Result<RunFile, ExitCode> {
+    let mut typed = options.overrides();
+    let Some(report) = &options.failed_from else { return Ok(typed) };
+    let ledger = read(report).map_err(|why| {
+        say(&format!("error: {why}"));
+        ExitCode::from(exit::USAGE)
+    })?;
+    let wanted =
+        ledger.entries.iter().filter(|entry| !matches!(entry.outcome, Outcome::Pass | Outcome::Skip { .. }));
+    let ids: Vec<String> = wanted.map(|entry| entry.id.clone()).collect();
+    if ids.is_empty() {
+        say(&format!("{}: nothing in it failed, was blocked or met an error", report.display()));
+        return Err(ExitCode::from(exit::NOTHING_SELECTED));
+    }
+    typed.select.only = Some(ids);
+    Ok(typed)
+}
+
+/// `ccm-conformance plan`: everything that can be said without starting anything.
+pub(super) fn plan(suites: &'static [Suite], options: &RunOptions) -> ExitCode {
+    let plan = match typed(options).and_then(|typed| planned(&options.source(), typed)) {
+        Err(code) => return code,
+        Ok(plan) => plan,
+    };
+    let checks = match plan_checks(suites, &plan, &Offer::declared(&plan.profile)) {
+        Err(problems) => return refuse(&problems),
+        Ok(checks) => checks,
+    };
+    let manifests = match load_manifests(&plan) {
+        Err(error) => {
+            say(&format!("error: {}", harness_core::check::chain(&error)));
+            return ExitCode::from(exit::USAGE);
+        }
+        Ok(manifests) => manifests,
+    };
+    let mut text = format!("profile    {} ({})\n", plan.profile.name, plan.profile.file.display());
+    let image = match &plan.profile.image {
+        None => "none: nothing is deployed".to_owned(),
+        Some(Image::Reference(reference)) => reference.clone(),
+        Some(Image::Command(command)) => format!("this program as '{command}'"),
+        Some(Image::Build(build)) => format!("built from package {}", build.package),
+    };
+    if plan.profile.has_ccm() {
+        text.push_str(&format!("image      {image}\n"));
+    }
+    if let Some(plugin) = &plan.profile.image_credentials {
+        text.push_str(&format!("plugin     {plugin}\n"));
+    }
+    if let Some(proxy) = &plan.profile.network_proxy {
+        text.push_str(&format!("proxy      {proxy}\n"));
+    }
+    if let Some(drivers) = &plan.profile.csi_migration {
+        text.push_str(&format!("drivers    {drivers}\n"));
+    }
+    if let Some(manifests) = &manifests {
+        text.push_str(&format!(
+            "workload   {}, {} objects\n",
+            manifests.workload_key(),
+            manifests.documents.len()
+        ));
+    }
+    text.push_str(&format!("cloud      {}\n", plan.profile.cloud));
+    match plan.cluster.desired() {
+        DesiredCluster::Own(own) => {
+            let backend = plan.cluster.backend().map_or("auto", BackendKind::as_str);
+            text.push_str(&format!(
+                "cluster    {backend}, topology {}, Kubernetes {}\n",
+                own.topology.name(),
+                own.kubernetes
+            ));
+        }
+        DesiredCluster::Absent => text.push_str("cluster    none\n"),
+        DesiredCluster::Existing(existing) => {
+            let file = existing
+                .kubeconfig
+                .as_ref()
+                .map_or_else(|| default_cluster(plan.cluster.desired()), |f| f.display().to_string());
+            text.push_str(&format!("cluster    existing, {file}\n"));
+        }
+    }
+    if let Some(expected) = expected_boot(&plan.profile, plan.cluster.desired()) {
+        text.push_str(&format!("boot       {}\n", expected.replace('\n', "\n           ")));
+    }
+    text.push_str(&format!("timing     {}, {} checks side by side\n", plan.timing, plan.jobs));
+    for relaxed in in_force(&plan.settings, &checks).iter().filter(|one| one.relaxes()) {
+        text.push_str(&format!("relaxed    {relaxed}\n"));
+    }
+    let unjudged = declared_not_judged(&plan.profile, &judged(suites));
+    if !unjudged.is_empty() {
+        text.push_str(&format!("unjudged   declared, and no check judges it: {}\n", unjudged.join(", ")));
+    }
+    text.push_str(&format!("output     {}\n\n", plan.output.display()));
+    for one in selected(&checks) {
+        text.push_str(&format!("run   {:<25} {:<6} {}\n", one.check.id, one.level, one.check.title));
+    }
+    for one in &checks {
+        if let Choice::Skip(_, detail) = &one.choice {
+            text.push_str(&format!("skip  {:<25} {:<6} {detail}\n", one.check.id, one.level));
+        }
+    }
+    let selected = checks.iter().filter(|one| one.choice == Choice::Selected).count();
+    text.push_str(&format!("\n{selected} of {} checks would run\n", checks.len()));
+    output::out(&text);
+    ExitCode::from(if selected == 0 { exit::NOTHING_SELECTED } else { exit::CONFORMANT })
+}
+
+/// Which cluster is taken when none is named.
+fn default_cluster(desired: &DesiredCluster) -> String {
+    match InsideCluster::of(desired) {
+        Some(inside) => format!("that of this Pod, in namespace {}", inside.namespace),
+        None => "the default kubeconfig".to_owned(),
+    }
+}
+
+fn say(line: &str) {
+    output::err(line);
+}

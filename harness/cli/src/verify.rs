@@ -1,0 +1,213 @@
+//! `verify` and `attest`: whether a report is what it says, and a statement of it that others can hold.
+
+use super::arguments::{AttestOptions, VerifyOptions};
+use harness_config::Completeness;
+use harness_core::check::chain;
+use harness_core::events::{open_stream, read_whole, stream_in};
+use harness_core::files;
+use harness_core::ledger::Ledger;
+use harness_core::output;
+use harness_report::{
+    Digests, Finding, Golden, Material, PublicKey, SigningKey, Told, Written, exit, exit_code, open_envelope,
+    read, sealed, statement, verdict_word, verify as findings_of,
+};
+use serde_json::Value;
+use sha2::{Digest, Sha256};
+use std::io::BufRead;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+/// A report and what belongs to it.
+pub(super) struct Run {
+    written: Written,
+    told: Result<Told, Finding>,
+    golden: Option<Golden>,
+    digests: Digests,
+}
+
+impl Run {
+    /// Reads a report and its stream, which is beside it unless named.
+    ///
+    /// # Errors
+    /// In words, when one of them cannot be read, or is something else. A stream that was cut or edited is a finding.
+    pub(super) fn read(report: &Path, events: Option<&Path>) -> Result<Run, String> {
+        let text = files::read(report).map_err(|error| format!("{}: {error}", report.display()))?;
+        let written = read(&text, report).map_err(|error| chain(&error))?;
+        let beside = || stream_in(report.parent().unwrap_or(Path::new("")));
+        let stream = events.map_or_else(beside, PathBuf::from);
+        let told = match read_whole(&stream) {
+            Ok(events) => Ok(Told::by(&events)),
+            Err(error) if error.is_of_its_lines() => Err(Finding::NotAsWritten(chain(&error))),
+            Err(error) if events.is_some() => return Err(chain(&error)),
+            Err(error) => {
+                let why = chain(&error);
+                return Err(format!("{why}; name the stream of the report's run with '--events FILE'"));
+            }
+        };
+        let digests = Digests { report: sha256(text.as_bytes()), events: sha256_of(&stream)? };
+        let golden = Golden::of(&written.ledger.subject.harness_version).map_err(|error| chain(&error))?;
+        Ok(Run { written, told, golden, digests })
+    }
+
+    /// What the report says.
+    pub(super) fn report(&self) -> &Ledger {
+        &self.written.ledger
+    }
+
+    /// What does not hold.
+    pub(super) fn findings(&self, image: Option<&str>) -> Vec<Finding> {
+        let Run { written, told, golden, .. } = self;
+        match told {
+            Ok(told) => findings_of(&Material { report: written, told, golden: golden.as_ref(), image }),
+            Err(finding) => vec![finding.clone()],
+        }
+    }
+}
+
+/// `ccm-conformance verify`. Exit codes as those of the run, and 1 where something does not hold.
+pub(super) fn verify(options: &VerifyOptions) -> ExitCode {
+    match verified(options) {
+        Ok(code) => ExitCode::from(code),
+        Err(why) => usage(&why),
+    }
+}
+
+fn verified(options: &VerifyOptions) -> Result<u8, String> {
+    let run = match &options.report {
+        Some(report) => Some(Run::read(report, options.events.as_deref())?),
+        None => None,
+    };
+    let mut wrong: Vec<String> = Vec::new();
+    let mut stated = None;
+    if let (Some(attestation), Some(key)) = (&options.attestation, &options.key) {
+        let key =
+            PublicKey::from_pem(&bytes_of(key)?).map_err(|error| format!("{}: {error}", key.display()))?;
+        let text = files::read(attestation).map_err(|error| format!("{}: {error}", attestation.display()))?;
+        match open_envelope(&text, &key) {
+            Ok(statement) => stated = Some(statement),
+            Err(error) => wrong.push(format!("{}: {error}", attestation.display())),
+        }
+    }
+    if let Some(stated) = &stated {
+        let attested = &stated["subject"][0]["digest"]["sha256"];
+        if let Some(asked) = options.image.as_deref()
+            && !attested.as_str().is_some_and(|is| format!("sha256:{is}").eq_ignore_ascii_case(asked))
+        {
+            wrong.push(format!("the attestation is about the image {attested}, not {asked}"));
+        }
+        if let Some(run) = &run {
+            let url = stated["predicate"]["url"].as_str();
+            match statement(run.report(), &run.digests, url) {
+                Ok(made) if made == *stated => {}
+                Ok(_) => wrong.push("the attestation is of another report or stream".to_owned()),
+                Err(why) => wrong.push(why),
+            }
+        }
+    }
+    if let Some(run) = &run {
+        wrong.extend(run.findings(options.image.as_deref()).iter().map(ToString::to_string));
+    }
+    if !wrong.is_empty() {
+        let reasons =
+            if wrong.len() == 1 { "1 reason".to_owned() } else { format!("{} reasons", wrong.len()) };
+        say(&format!("REFUSED, {reasons}:\n  {}\n", wrong.join("\n  ")));
+        return Ok(exit::NOT_CONFORMANT);
+    }
+    let need = if options.require_complete { Completeness::Required } else { Completeness::Optional };
+    Ok(match (&run, &stated) {
+        (Some(run), _) => {
+            let subject = &run.report().subject;
+            let verdict = verdict_word(run.report().conformance());
+            say(&format!("VERIFIED: {verdict}: {} {}\n", subject.image, subject.image_digest));
+            exit_code(run.report(), need)
+        }
+        (None, Some(stated)) => {
+            let (subject, result) = (&stated["subject"][0], &stated["predicate"]["result"]);
+            let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+            let digest = text(&subject["digest"]["sha256"]);
+            say(&format!("VERIFIED: {}: {} sha256:{digest}\n", text(result), text(&subject["name"])));
+            match (result.as_str(), need) {
+                (Some("PASSED"), _) | (Some("WARNED"), Completeness::Optional) => exit::CONFORMANT,
+                _ => exit::NOT_CONFORMANT,
+            }
+        }
+        (None, None) => exit::USAGE,
+    })
+}
+
+/// `ccm-conformance attest`. Prints the statement, in a signed envelope where there is a key. Exit code 1 where `verify` refuses
+/// the report.
+pub(super) fn attest(options: &AttestOptions) -> ExitCode {
+    let run = match Run::read(&options.report, options.events.as_deref()) {
+        Ok(run) => run,
+        Err(why) => return usage(&why),
+    };
+    let wrong: Vec<String> = run.findings(None).iter().map(ToString::to_string).collect();
+    if !wrong.is_empty() {
+        output::err(&format!("error: not attested, as the report is refused:\n  {}", wrong.join("\n  ")));
+        return ExitCode::from(exit::NOT_CONFORMANT);
+    }
+    let made = statement(run.report(), &run.digests, options.url.as_deref());
+    let printed = made.and_then(|statement| match &options.key {
+        None => Ok(statement),
+        Some(key) => sealed(&statement, &signing_key(key)?).map_err(|error| error.to_string()),
+    });
+    match printed {
+        Ok(printed) => {
+            say(&format!("{printed}\n"));
+            ExitCode::from(exit::CONFORMANT)
+        }
+        Err(why) => usage(&why),
+    }
+}
+
+/// The key in a file; whoever else can read it is warned of.
+fn signing_key(file: &Path) -> Result<SigningKey, String> {
+    let mode = std::fs::metadata(file).map(|meta| meta.permissions().mode()).unwrap_or_default();
+    if mode & 0o077 != 0 {
+        output::err(&format!(
+            "warning: {} can be read by others (mode {:03o}); 'chmod 600' keeps it yours",
+            file.display(),
+            mode & 0o777
+        ));
+    }
+    SigningKey::from_pem(&bytes_of(file)?).map_err(|error| format!("{}: {error}", file.display()))
+}
+
+fn bytes_of(file: &Path) -> Result<Vec<u8>, String> {
+    files::bytes(file, 1 << 20).map_err(|error| format!("{}: {error}", file.display()))
+}
+
+fn sha256(bytes: &[u8]) -> String {
+    hexadecimal(&Sha256::digest(bytes))
+}
+
+/// That of a stream, however long.
+fn sha256_of(stream: &Path) -> Result<String, String> {
+    let named = |error| format!("{}: {error}", stream.display());
+    let mut hasher = Sha256::new();
+    let mut file = open_stream(stream).map_err(named)?;
+    loop {
+        let piece = file.fill_buf().map_err(named)?;
+        if piece.is_empty() {
+            return Ok(hexadecimal(&hasher.finalize()));
+        }
+        hasher.update(piece);
+        let length = piece.len();
+        file.consume(length);
+    }
+}
+
+fn hexadecimal(digest: &[u8]) -> String {
+    digest.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+pub(super) fn usage(why: &str) -> ExitCode {
+    output::err(&format!("error: {why}"));
+    ExitCode::from(exit::USAGE)
+}
+
+fn say(text: &str) {
+    output::out(text);
+}

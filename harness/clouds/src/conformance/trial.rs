@@ -1,0 +1,86 @@
+//! What is tried, and what came of it.
+
+use fake_cloud::driver::{Capabilities, Client, ClientError, Inventory};
+use std::fmt;
+
+/// How one promise of the protocol was kept.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Tried {
+    /// The promise, e.g. `machines: a stopped machine is seen as stopped`.
+    pub promise: String,
+    /// Why it was not kept.
+    pub broken: Option<String>,
+}
+
+impl fmt::Display for Tried {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.broken {
+            None => write!(f, "ok    {}", self.promise),
+            Some(why) => write!(f, "FAIL  {}: {why}", self.promise),
+        }
+    }
+}
+
+/// Names of what the test makes begin with this.
+pub(super) const OURS: &str = "driver-check";
+
+/// Why a promise is broken.
+pub(super) type Broken = String;
+
+/// One promise, and how it is tried.
+pub(super) struct Trial<'a> {
+    pub(super) client: &'a Client,
+    pub(super) capabilities: &'a Capabilities,
+    pub(super) tried: Vec<Tried>,
+}
+
+impl Trial<'_> {
+    pub(super) fn note(&mut self, promise: impl Into<String>, outcome: Result<(), Broken>) {
+        self.tried.push(Tried { promise: promise.into(), broken: outcome.err() });
+    }
+
+    pub(super) async fn inventory(&self) -> Result<Inventory, Broken> {
+        self.client.inventory().await.map_err(words)
+    }
+}
+
+/// Whether an inventory makes sense.
+pub(super) fn is_sound(inventory: &Inventory) -> Result<(), Broken> {
+    let ids = |kind: &str, ids: Vec<&str>| {
+        let mut seen = std::collections::BTreeSet::new();
+        match ids.into_iter().find(|id| id.is_empty() || !seen.insert(*id)) {
+            Some("") => Err(format!("a {kind} has no id")),
+            Some(id) => Err(format!("two of kind {kind} have the id {id}")),
+            None => Ok(()),
+        }
+    };
+    ids("instance", inventory.instances.iter().map(|one| one.id.as_str()).collect())?;
+    ids("load balancer", inventory.load_balancers.iter().map(|one| one.id.as_str()).collect())?;
+    ids("auxiliary", inventory.auxiliaries.iter().map(|one| one.id.as_str()).collect())?;
+    ids("route", inventory.routes.iter().map(|one| one.id.as_str()).collect())?;
+    let there = |id: &String| inventory.load_balancers.iter().any(|lb| lb.id == *id);
+    match inventory.auxiliaries.iter().find(|aux| aux.load_balancer.as_ref().is_some_and(|id| !there(id))) {
+        Some(aux) => Err(format!("{} {} serves a load balancer that is not there", aux.kind, aux.id)),
+        None => Ok(()),
+    }
+}
+
+/// That a call is refused with this status, and in the protocol's form.
+pub(super) fn refused<T>(answer: Result<T, ClientError>, wanted: u16) -> Result<(), Broken> {
+    match answer {
+        Ok(_) => Err(format!("expected a refusal with {wanted}, and it was done")),
+        Err(ClientError::Refused { status, message, .. }) if status == wanted && !message.is_empty() => {
+            Ok(())
+        }
+        Err(error) => Err(format!("expected a refusal with {wanted}: {}", words(error))),
+    }
+}
+
+/// That two things are the same.
+pub(super) fn same<T: PartialEq + fmt::Debug>(what: &str, expected: T, seen: T) -> Result<(), Broken> {
+    if expected == seen { Ok(()) } else { Err(format!("{what}: expected {expected:?}, saw {seen:?}")) }
+}
+
+pub(super) fn words(error: ClientError) -> Broken {
+    harness_core::check::chain(&error)
+}

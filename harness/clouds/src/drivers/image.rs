@@ -1,0 +1,226 @@
+//! A driver in a container of an image of the user's: made with the run's cloud, and removed with it.
+//!
+//! Beside the machines of a cluster it is on their network, and its driver API is published for this machine alone. For an
+//! embedded cluster it is on this machine's own network, as a program would be.
+
+use super::at_url::address;
+use super::engine::{Container, DRIVER_PORT, LIMIT, TOKEN_FILE, bounded_log, exposed, published};
+use super::protocol::{self, Access};
+use super::ready::{listens_at, ready_line};
+use super::spec::{CloudSpec, Host, Kind, Place, RunningCloud, StartError, Told};
+use crate::{CloudRecord, fresh_token};
+use bollard::models::{ContainerCreateBody, EndpointSettings, HostConfig, NetworkingConfig};
+use bollard::query_parameters::StopContainerOptionsBuilder;
+use futures::future::BoxFuture;
+use futures::{FutureExt, StreamExt};
+use harness_clusters::images::{Engine, find_digest, pull};
+use harness_config::{CloudSource, DRIVER_LISTEN, DRIVER_TOKEN_FILE};
+use std::collections::HashMap;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use tokio::task::JoinHandle;
+
+/// Its name in records.
+const NAME: &str = "driver-image";
+/// How long it may take to end when it is told to, seconds; then it is made to.
+const END_LIMIT_S: i32 = 3;
+
+/// Its line of the table.
+pub(super) const KIND: Kind = Kind {
+    name: NAME,
+    suits: |spec| matches!(spec.cloud, CloudSource::DriverImage { .. }),
+    start: |spec| start(spec).boxed(),
+    attach: protocol::attach_named,
+};
+
+/// Where the container is.
+#[derive(Clone, Copy, Debug)]
+enum Site<'a> {
+    /// On this network of the engine.
+    Network(&'a str),
+    /// On this machine's own network, to listen at this address.
+    ThisMachine(Ipv4Addr),
+}
+
+impl Site<'_> {
+    fn listen(self) -> SocketAddr {
+        match self {
+            Site::Network(_) => SocketAddr::from((Ipv4Addr::UNSPECIFIED, DRIVER_PORT)),
+            Site::ThisMachine(address) => SocketAddr::from((address, 0)),
+        }
+    }
+}
+
+#[derive(Debug)]
+struct Watched {
+    container: Container,
+    watcher: JoinHandle<()>,
+}
+
+impl Drop for Watched {
+    fn drop(&mut self) {
+        self.watcher.abort();
+    }
+}
+
+impl Host for Watched {
+    fn stop(self: Box<Self>) -> BoxFuture<'static, Result<(), StartError>> {
+        async move {
+            self.watcher.abort();
+            let container = &self.container;
+            let options = StopContainerOptionsBuilder::new().t(END_LIMIT_S).build();
+            let stopping = container.engine.docker().stop_container(&container.id, Some(options));
+            // One that has ended is removed all the same, and one that does not end is made to.
+            let _ = container.engine.call("stop", &container.name, LIMIT, stopping).await;
+            Ok(container.remove().await?)
+        }
+        .boxed()
+    }
+}
+
+async fn start(spec: CloudSpec<'_>) -> Result<RunningCloud, StartError> {
+    let CloudSource::DriverImage { image, arguments } = spec.cloud else {
+        return Err(StartError::NoDriver { cloud: spec.cloud.to_string(), names: NAME.to_owned() });
+    };
+    let (engine, site) = match spec.place {
+        Place::BesideMachines { engine, network, .. } => (engine.clone(), Site::Network(network)),
+        Place::ThisProcess { address, .. } => (Engine::connect().await?, Site::ThisMachine(address)),
+    };
+    if find_digest(&engine, image).await?.is_none() {
+        pull(&engine, image).await?;
+    }
+    let listen = site.listen().to_string();
+    let fill = |part: &String| part.replace(DRIVER_LISTEN, &listen).replace(DRIVER_TOKEN_FILE, TOKEN_FILE);
+    let body = ContainerCreateBody {
+        image: Some(image.clone()),
+        cmd: Some(arguments.iter().map(fill).collect()),
+        labels: Some(spec.run.labels("cloud")),
+        ..placed(site)
+    };
+    let container = Container::create(&engine, &spec.run.name_of("cloud"), body).await?;
+    match bring_up(&container, image, site).await {
+        Ok(record) => {
+            let watcher = tokio::spawn(watch(container.clone(), image.clone(), spec.told.clone()));
+            Ok(RunningCloud { record, host: Box::new(Watched { container, watcher }) })
+        }
+        Err(error) => {
+            container.give_up().await;
+            Err(error)
+        }
+    }
+}
+
+/// What depends on where it is.
+fn placed(site: Site<'_>) -> ContainerCreateBody {
+    let host = HostConfig {
+        security_opt: Some(vec!["no-new-privileges".to_owned()]),
+        log_config: Some(bounded_log()),
+        ..Default::default()
+    };
+    match site {
+        Site::Network(network) => ContainerCreateBody {
+            exposed_ports: Some(vec![exposed()]),
+            host_config: Some(HostConfig { port_bindings: Some(published()), ..host }),
+            networking_config: Some(NetworkingConfig {
+                endpoints_config: Some(HashMap::from([(network.to_owned(), EndpointSettings::default())])),
+            }),
+            ..Default::default()
+        },
+        Site::ThisMachine(_) => ContainerCreateBody {
+            host_config: Some(HostConfig { network_mode: Some("host".to_owned()), ..host }),
+            ..Default::default()
+        },
+    }
+}
+
+async fn bring_up(container: &Container, image: &str, site: Site<'_>) -> Result<CloudRecord, StartError> {
+    let token = fresh_token()?;
+    // As whom the image runs only its own files say.
+    container.put_token(&token, None).await?;
+    let said = container.start(ready_line).await?;
+    let shown = format!("image {image}");
+    let lines = container.last_lines().await?;
+    let Some(at) = said else { return Err(StartError::NoAddress { line: shown, lines }) };
+    let says = |error| StartError::DriverSays { error: Box::new(error), lines: lines.clone() };
+    let (own, driver) = match site {
+        Site::ThisMachine(told) => match listens_at(&at, told) {
+            Some(at) => (None, at.to_string()),
+            None => return Err(StartError::ForeignAddress { line: shown, at, told }),
+        },
+        Site::Network(_) if !at.ends_with(&format!(":{DRIVER_PORT}")) => {
+            return Err(StartError::OtherPort { line: shown, at, told: site.listen().to_string() });
+        }
+        Site::Network(network) => {
+            let (ip, driver) = container.addresses(network).await?;
+            (Some(ip), driver.to_string())
+        }
+    };
+    let url = format!("http://{driver}");
+    let access = Access::of(&format!("in {shown}"), url.clone(), token).await.map_err(says)?;
+    let endpoint = access.capabilities.endpoint.clone().unwrap_or_default();
+    let Some(ip) = own else {
+        let ip = address(if endpoint.is_empty() { &url } else { &endpoint }).await?;
+        return Ok(access.into_record(NAME, ip, endpoint));
+    };
+    let mut record = access.into_record(NAME, ip, from_outside(&endpoint, ip));
+    record.metadata = record.metadata.map(|url| from_outside(&url, ip));
+    // Containers of a network know one another by name: the resolver of a kind node asks Docker.
+    record.name = Some(container.name.clone());
+    Ok(record)
+}
+
+/// A URL that a container tells of itself, as others reach it: in it, every address and its loopback are its own.
+fn from_outside(url: &str, ip: Ipv4Addr) -> String {
+    let uri = url.parse::<http::Uri>().ok();
+    let Some(authority) = uri.as_ref().and_then(http::Uri::authority) else { return url.to_owned() };
+    let host = authority.host();
+    let is_own = match host.trim_matches(['[', ']']).parse::<IpAddr>() {
+        Ok(address) => address.is_unspecified() || address.is_loopback(),
+        Err(_) => host == "localhost",
+    };
+    if is_own { url.replacen(host, &ip.to_string(), 1) } else { url.to_owned() }
+}
+
+/// Waits for its end, which nobody has asked for.
+async fn watch(container: Container, image: String, told: Told) {
+    let mut ended = std::pin::pin!(container.engine.docker().wait_container(&container.id, None));
+    let status = match ended.next().await {
+        Some(Ok(answer)) => answer.status_code,
+        Some(Err(bollard::errors::Error::DockerContainerWaitError { code, .. })) => code,
+        // Nothing is known of it any more; its next call says so.
+        Some(Err(_)) | None => return,
+    };
+    let lines = container.last_lines().await.unwrap_or_default();
+    told(format!(
+        "the cloud's driver in image {image} ended by itself with status {status}; its last lines:\n{lines}"
+    ));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_container_tells_of_itself_is_told_by_its_address_on_the_network() {
+        let ip = Ipv4Addr::new(172, 18, 0, 9);
+        for (told, seen) in [
+            ("http://0.0.0.0:8081/v1", "http://172.18.0.9:8081/v1"),
+            ("https://[::]:443", "https://172.18.0.9:443"),
+            ("http://localhost:5000", "http://172.18.0.9:5000"),
+            ("http://127.0.0.1:5000/127.0.0.1", "http://172.18.0.9:5000/127.0.0.1"),
+            ("https://api.example/v1", "https://api.example/v1"),
+            ("", ""),
+        ] {
+            assert_eq!(from_outside(told, ip), seen);
+        }
+    }
+
+    #[test]
+    fn on_a_network_its_port_is_published_and_on_this_machines_own_it_takes_any() {
+        let beside = placed(Site::Network("net"));
+        assert!(beside.networking_config.is_some() && beside.exposed_ports == Some(vec!["8081/tcp".into()]));
+        assert_eq!(Site::Network("net").listen().to_string(), "0.0.0.0:8081");
+        let here = Site::ThisMachine(Ipv4Addr::LOCALHOST);
+        assert_eq!(placed(here).host_config.and_then(|host| host.network_mode).as_deref(), Some("host"));
+        assert_eq!(here.listen().to_string(), "127.0.0.1:0");
+    }
+}

@@ -1,0 +1,280 @@
+//! What all drivers share: the driver protocol, spoken to whoever serves it.
+
+use crate::{
+    ActiveFault, Admission, Answer, BarrierStatus, Barriers, CloudError, CloudRecord, Credential, Driver,
+    Entry, Fault, Faults, Instance, InstanceIds, Inventory, Journalled, LoadBalancer, Machines, Match,
+    Objects, Problem, Route, Settings, Shown, Stock, Tunable,
+};
+use fake_cloud::driver::{Capabilities, Client, ClientError, DriverFacility, PROTOCOL};
+use futures::FutureExt;
+use serde::{Deserialize, Serialize};
+use std::future::Future;
+use std::net::Ipv4Addr;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// How a driver is reached, and what it has said of itself.
+#[derive(Serialize, Deserialize)]
+pub(super) struct Access {
+    /// URL of the driver, as this machine reaches it.
+    url: String,
+    /// Its bearer token.
+    token: String,
+    /// What it can do.
+    pub(super) capabilities: Capabilities,
+}
+
+impl Access {
+    /// Asks a driver what it can do; `name` is what it is called until it has said so.
+    ///
+    /// # Errors
+    /// It does not answer, refuses the token, or speaks something else.
+    pub(super) async fn of(name: &str, url: String, token: String) -> Result<Access, CloudError> {
+        const CALL: &str = "asking what it can do";
+        let failed = |error: ClientError| CloudError::new(name, CALL, problem(&error)).caused_by(error);
+        let client = Client::new(&url, &token).map_err(failed)?;
+        let capabilities = client.capabilities().await.map_err(failed)?;
+        if capabilities.protocol != PROTOCOL {
+            let why = format!(
+                "the driver at {url} speaks version {} of the protocol, this program version {PROTOCOL}",
+                capabilities.protocol
+            );
+            return Err(CloudError::new(name, CALL, Problem::Nonsense).caused_by(why));
+        }
+        Ok(Access { url, token, capabilities })
+    }
+
+    pub(super) fn into_record(self, driver: &str, ip: Ipv4Addr, endpoint: String) -> CloudRecord {
+        let metadata = self.capabilities.metadata.clone();
+        CloudRecord {
+            driver: driver.to_owned(),
+            ip,
+            endpoint,
+            access: serde_json::json!(self),
+            secrets: vec![self.token],
+            name: None,
+            endpoints: Default::default(),
+            metadata,
+            ca: None,
+        }
+    }
+}
+
+/// Leaves a recorded driver what only looks at its cloud, or at calls on their way to it: nothing is put into a real cloud past
+/// its CCM.
+///
+/// # Errors
+/// The record is not one of this program's drivers'.
+pub(super) fn only_look(record: &mut CloudRecord) -> Result<(), CloudError> {
+    let unusable = || CloudError::new(&record.driver, "attaching", Problem::Unusable);
+    let mut access = Access::deserialize(&record.access).map_err(|error| unusable().caused_by(error))?;
+    access.capabilities.machines = false;
+    access.capabilities.facilities.retain(|one| match one {
+        DriverFacility::Journal | DriverFacility::Faults | DriverFacility::Barriers => true,
+        DriverFacility::Objects | DriverFacility::Settings | DriverFacility::Credentials => false,
+    });
+    record.access = serde_json::json!(access);
+    Ok(())
+}
+
+/// URL and token of a driver that is recorded.
+///
+/// # Errors
+/// The record is not one of this program's drivers'.
+pub(crate) fn reached(record: &CloudRecord) -> Result<(String, String), CloudError> {
+    let unusable = || CloudError::new(&record.driver, "attaching", Problem::Unusable);
+    let access = Access::deserialize(&record.access).map_err(|error| unusable().caused_by(error))?;
+    Ok((access.url, access.token))
+}
+
+/// The driver that is recorded; `name` is what errors and reports call it, where that is not what it calls itself.
+fn remote(record: &CloudRecord, name: Option<&str>) -> Result<Arc<dyn Driver>, CloudError> {
+    let unusable = || CloudError::new(&record.driver, "attaching", Problem::Unusable);
+    let access = Access::deserialize(&record.access).map_err(|error| unusable().caused_by(error))?;
+    let client = Client::new(&access.url, &access.token).map_err(|error| unusable().caused_by(error))?;
+    let Access { capabilities, .. } = access;
+    let name = name.map_or_else(|| capabilities.name.clone(), str::to_owned);
+    Ok(Arc::new(Remote { name, capabilities, client }))
+}
+
+/// The driver for a recorded fake cloud.
+pub(super) fn attach(record: &CloudRecord) -> Result<Arc<dyn Driver>, CloudError> {
+    remote(record, Some(&record.driver))
+}
+
+/// The driver for a recorded one that has said what it is called.
+pub(super) fn attach_named(record: &CloudRecord) -> Result<Arc<dyn Driver>, CloudError> {
+    remote(record, None)
+}
+
+/// A driver, wherever it runs.
+#[derive(Debug)]
+struct Remote {
+    name: String,
+    capabilities: Capabilities,
+    client: Client,
+}
+
+impl Remote {
+    /// Names driver and call in an error of the protocol.
+    fn call<'a, T>(
+        &'a self,
+        call: &'static str,
+        asked: impl Future<Output = Result<T, ClientError>> + Send + 'a,
+    ) -> Answer<'a, T> {
+        asked
+            .map(move |outcome| {
+                outcome.map_err(|error| {
+                    let problem = problem(&error);
+                    CloudError::new(&self.name, call, problem).caused_by(error)
+                })
+            })
+            .boxed()
+    }
+
+    /// Itself where it has said that it has the facility.
+    fn with(&self, facility: DriverFacility) -> Option<&Remote> {
+        self.capabilities.facilities.contains(&facility).then_some(self)
+    }
+}
+
+/// What became of a call, by the error it ended with.
+pub(crate) fn problem(error: &ClientError) -> Problem {
+    match error {
+        ClientError::Unusable { .. } => Problem::Unusable,
+        ClientError::Unreachable { .. } => Problem::NoAnswer,
+        ClientError::Refused { status: 404, .. } => Problem::NotFound,
+        ClientError::Refused { .. } => Problem::Refused,
+        ClientError::Malformed { .. } | ClientError::TooLarge { .. } => Problem::Nonsense,
+    }
+}
+
+impl Driver for Remote {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn shown(&self) -> Shown {
+        self.capabilities.shows
+    }
+
+    fn ids(&self) -> InstanceIds {
+        self.capabilities.ids
+    }
+
+    fn machines(&self) -> Option<&dyn Machines> {
+        self.capabilities.machines.then_some(self as _)
+    }
+
+    fn objects(&self) -> Option<&dyn Objects> {
+        Some(self.with(DriverFacility::Objects)?)
+    }
+
+    fn inventory(&self) -> Option<&dyn Stock> {
+        Some(self)
+    }
+
+    fn journal(&self) -> Option<&dyn Journalled> {
+        Some(self.with(DriverFacility::Journal)?)
+    }
+
+    fn faults(&self) -> Option<&dyn Faults> {
+        Some(self.with(DriverFacility::Faults)?)
+    }
+
+    fn barriers(&self) -> Option<&dyn Barriers> {
+        Some(self.with(DriverFacility::Barriers)?)
+    }
+
+    fn settings(&self) -> Option<&dyn Tunable> {
+        Some(self.with(DriverFacility::Settings)?)
+    }
+
+    fn credentials(&self) -> Option<&dyn Admission> {
+        Some(self.with(DriverFacility::Credentials)?)
+    }
+}
+
+impl Machines for Remote {
+    fn put<'a>(&'a self, instances: &'a [Instance]) -> Answer<'a, ()> {
+        self.call("putting machines there", self.client.put_instances(instances))
+    }
+
+    fn remove<'a>(&'a self, id: &'a str) -> Answer<'a, ()> {
+        self.call("removing a machine", self.client.delete_instance(id))
+    }
+}
+
+impl Objects for Remote {
+    fn put_load_balancer<'a>(&'a self, lb: &'a LoadBalancer) -> Answer<'a, ()> {
+        self.call("putting a load balancer there", self.client.put_load_balancer(lb))
+    }
+
+    fn remove_load_balancer<'a>(&'a self, id: &'a str) -> Answer<'a, ()> {
+        self.call("removing a load balancer", self.client.delete_load_balancer(id, true))
+    }
+
+    fn put_route<'a>(&'a self, route: &'a Route) -> Answer<'a, Route> {
+        self.call("putting a route there", self.client.put_route(route))
+    }
+
+    fn remove_route<'a>(&'a self, id: &'a str) -> Answer<'a, ()> {
+        self.call("removing a route", self.client.delete_route(id))
+    }
+}
+
+impl Stock for Remote {
+    fn read(&self) -> Answer<'_, Inventory> {
+        self.call("reading the inventory", self.client.inventory())
+    }
+}
+
+impl Journalled for Remote {
+    fn read(&self, after: u64, wait: Duration) -> Answer<'_, Vec<Entry>> {
+        self.call("reading the journal", self.client.journal(after, wait))
+    }
+}
+
+impl Faults for Remote {
+    fn inject<'a>(&'a self, id: u64, fault: &'a Fault) -> Answer<'a, ActiveFault> {
+        self.call("injecting a fault", self.client.inject_as(id, fault))
+    }
+
+    fn read(&self, id: u64) -> Answer<'_, ActiveFault> {
+        self.call("reading a fault", self.client.fault(id))
+    }
+
+    fn clear(&self, id: u64) -> Answer<'_, ()> {
+        self.call("clearing a fault", self.client.clear_fault(id))
+    }
+}
+
+impl Barriers for Remote {
+    fn raise<'a>(&'a self, id: u64, matching: &'a Match) -> Answer<'a, BarrierStatus> {
+        self.call("raising a barrier", self.client.raise_barrier_as(id, matching))
+    }
+
+    fn read(&self, id: u64) -> Answer<'_, BarrierStatus> {
+        self.call("reading a barrier", self.client.barrier(id))
+    }
+
+    fn release(&self, id: u64) -> Answer<'_, BarrierStatus> {
+        self.call("releasing a barrier", self.client.release_barrier(id))
+    }
+}
+
+impl Tunable for Remote {
+    fn read(&self) -> Answer<'_, Settings> {
+        self.call("reading the settings", self.client.settings())
+    }
+
+    fn change<'a>(&'a self, settings: &'a Settings) -> Answer<'a, Settings> {
+        self.call("changing the settings", self.client.set_settings(settings))
+    }
+}
+
+impl Admission for Remote {
+    fn admit<'a>(&'a self, caller: &'a Credential) -> Answer<'a, ()> {
+        self.call("letting a caller in", self.client.put_credential(caller))
+    }
+}

@@ -1,0 +1,250 @@
+//! Drivers that are absent, slow, lying or dying, and one in Python that is none of that.
+
+use super::*;
+use crate::Cloud;
+use crate::{check_running, facility_of};
+use fake_cloud::driver::DriverFacility;
+use harness_config::CloudSource;
+use harness_core::check::{Facility, chain};
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::time::Duration;
+use std::time::Instant;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpListener;
+
+/// What a person was told.
+type Heard = Arc<Mutex<Vec<String>>>;
+
+async fn start_from(cloud: &CloudSource, folder: &Path) -> (Result<RunningCloud, StartError>, Heard) {
+    let heard = Heard::default();
+    let noted = heard.clone();
+    let told: Told = Arc::new(move |what| noted.lock().expect("fine").push(what));
+    let run = &harness_clusters::images::RunId::fresh();
+    let spec = CloudSpec { run, cloud, place: Place::LOOPBACK, replicas: &[], folder, told: &told };
+    (start(spec).await, heard)
+}
+
+fn command(line: &[&str]) -> CloudSource {
+    let folder = PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../fixtures/drivers/python"));
+    CloudSource::DriverCommand { line: line.iter().map(|part| (*part).to_owned()).collect(), folder }
+}
+
+/// Why a command is no driver; its token's file is gone then.
+async fn refused(line: &[&str]) -> String {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (outcome, _) = start_from(&command(line), folder.path()).await;
+    let why = chain(&outcome.expect_err("no driver"));
+    assert_eq!(std::fs::read_dir(folder.path()).expect("a folder").count(), 0, "{why}");
+    why
+}
+
+#[tokio::test]
+async fn a_command_that_is_no_driver_is_told_with_what_it_wrote() {
+    let why = refused(&["./no-such-driver", "--listen"]).await;
+    assert!(
+        why.starts_with("the cloud's driver './no-such-driver --listen' cannot be started in /"),
+        "{why}"
+    );
+    let why = refused(&["sh", "-c", "echo no licence >&2; exit 7"]).await;
+    assert!(
+        why.contains("ended with exit status: 7 before it answered; its last lines:\nno licence"),
+        "{why}"
+    );
+    let why = refused(&["sh", "-c", r#"echo '{"ready": true, "port": 1}'; sleep 60"#]).await;
+    assert!(why.contains("names no address under 'driver'"), "{why}");
+    // An address of somebody else is never asked: it would be given the token.
+    for at in ["user:pw@127.0.0.1:1/x?y#", "example.org:80", "8.8.8.8:80"] {
+        let line = format!(r#"echo '{{"ready": true, "driver": "{at}"}}'; sleep 60"#);
+        let why = refused(&["sh", "-c", &line]).await;
+        assert!(why.contains(&format!("says that it listens at '{at}'")), "{why}");
+    }
+    // It says that it is ready, and nobody listens.
+    let why = refused(&["sh", "-c", r#"echo '{"ready": true, "driver": "127.0.0.1:1"}'; sleep 60"#]).await;
+    assert!(why.contains("asking what it can do: no answer") && why.contains("its last lines"), "{why}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_command_that_never_says_that_it_is_ready_is_not_waited_for_for_ever() {
+    let why = refused(&["sh", "-c", "echo starting; sleep 300"]).await;
+    assert!(why.contains(r#"did not print {"ready": true, "driver": "ADDRESS:PORT"} within 30s"#), "{why}");
+}
+
+#[tokio::test]
+async fn a_command_that_writes_without_a_line_end_is_told_and_takes_no_memory() {
+    for to in ["", ">&2"] {
+        let why =
+            refused(&["sh", "-c", &format!("(echo begin; head -c 300000000 /dev/zero | tr '\\0' x) {to}")])
+                .await;
+        assert!(
+            why.contains("ended with exit status: 0") && why.contains("begin\nxxxxxx"),
+            "{}",
+            &why[..200]
+        );
+        assert!(why.len() < 8_000, "{} bytes", why.len());
+    }
+    let status = std::fs::read_to_string("/proc/self/status").expect("the process's status");
+    let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).expect("its memory");
+    let peak = peak.trim().trim_end_matches(" kB").parse::<u64>().expect("a number");
+    assert!(peak < 300_000, "the process took {peak} KiB, as much as was written");
+}
+
+/// Somebody who answers every call with this status and body, or never.
+async fn answering(status: u16, body: Option<&'static str>) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let address = listener.local_addr().expect("an address");
+    tokio::spawn(async move {
+        while let Ok((mut stream, _)) = listener.accept().await {
+            tokio::spawn(async move {
+                let mut asked = [0; 4096];
+                let _ = stream.read(&mut asked).await;
+                let Some(body) = body else { return std::future::pending::<()>().await };
+                let head = format!(
+                    "HTTP/1.1 {status} X\r\ncontent-length: {}\r\nconnection: close\r\n\r\n",
+                    body.len()
+                );
+                let _ = stream.write_all((head + body).as_bytes()).await;
+            });
+        }
+    });
+    format!("http://{address}")
+}
+
+async fn at(url: &str) -> Result<RunningCloud, StartError> {
+    let folder = tempfile::tempdir().expect("a folder");
+    let token_file = folder.path().join("token");
+    std::fs::write(&token_file, "token\n").expect("a file");
+    let cloud = CloudSource::DriverAt { url: url.to_owned(), token_file };
+    start_from(&cloud, folder.path()).await.0
+}
+
+#[tokio::test]
+async fn an_url_that_is_no_driver_is_told_each_in_its_own_words() {
+    for (status, body, words) in [
+        (200, r#"{"hello": "world"}"#, "its answer makes no sense"),
+        (200, "<html>", "is not the driver protocol's: <html>"),
+        (401, r#"{"error": "who are you"}"#, "answered 401: who are you"),
+        (200, r#"{"protocol": 2, "name": "x"}"#, "speaks version 2 of the protocol, this program version 1"),
+        (200, r#"{"protocol": 1, "name": "x", "facilities": ["magic"]}"#, "unknown variant `magic`"),
+    ] {
+        let why = chain(&at(&answering(status, Some(body)).await).await.expect_err("no driver"));
+        assert!(why.starts_with("cloud driver 'at http://127.0.0.1:") && why.contains(words), "{why}");
+    }
+    let why = chain(&at("http://127.0.0.1:1").await.expect_err("nobody there"));
+    assert!(why.contains("no answer from the driver at http://127.0.0.1:1"), "{why}");
+    let gone =
+        CloudSource::DriverAt { url: "http://127.0.0.1:1".to_owned(), token_file: "/nowhere/token".into() };
+    let why = chain(&start_from(&gone, Path::new("")).await.0.expect_err("no token"));
+    assert!(why.starts_with("the token file /nowhere/token of the cloud's driver: "), "{why}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_driver_that_does_not_answer_is_given_up() {
+    let url = answering(200, None).await;
+    let why = chain(&at(&url).await.expect_err("it is silent"));
+    assert!(why.contains("asking what it can do: no answer"), "{why}");
+}
+
+#[tokio::test]
+async fn a_driver_that_cannot_what_it_says_is_found_out() {
+    let says = r#"{"protocol": 1, "name": "liar", "facilities": ["faults", "journal"]}"#;
+    let running = at(&answering(200, Some(says)).await).await.expect("it says what it can");
+    let cloud = running.attach().expect("attached");
+    assert_eq!(cloud.driver(), "liar");
+    // In a run it is the environment's fault, by its name.
+    let error = cloud.journal(0, Duration::ZERO).await.expect_err("it has none");
+    assert!(chain(&error).starts_with("cloud driver 'liar', reading the journal: its answer makes no sense"));
+    let found = check_running(&running).await.expect("it answers");
+    let broken: Vec<&str> =
+        found.tried.iter().filter(|one| one.broken.is_some()).map(|one| one.promise.as_str()).collect();
+    for part in ["token: ", "inventory: ", "machines: ", "faults: ", "journal: "] {
+        assert!(broken.iter().any(|promise| promise.starts_with(part)), "{part} is not among {broken:?}");
+    }
+}
+
+const PYTHON: [&str; 6] =
+    ["python3", "driver.py", "--listen", "${DRIVER_LISTEN}", "--token-file", "${DRIVER_TOKEN_FILE}"];
+
+#[tokio::test]
+async fn the_driver_in_python_keeps_every_promise_and_ends_with_its_cloud() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (running, heard) = start_from(&command(&PYTHON), folder.path()).await;
+    let running = running.expect("it starts");
+    let cloud = running.attach().expect("attached");
+    assert_eq!(cloud.driver(), "python-simulator");
+    let has: Vec<String> = cloud.facilities().iter().map(ToString::to_string).collect();
+    assert_eq!(has, ["machines", "objects", "inventory"]);
+    assert!(DriverFacility::ALL.iter().filter_map(|one| facility_of(*one)).count() == 6);
+    let found = check_running(&running).await.expect("it answers");
+    let broken: Vec<String> =
+        found.tried.iter().filter(|one| one.broken.is_some()).map(ToString::to_string).collect();
+    assert_eq!(broken, [""; 0]);
+    running.stop().await.expect("stopped");
+    assert!(cloud.inventory().await.is_err());
+    let said = heard.lock().expect("fine").join("\n");
+    assert!(said.starts_with("  the cloud's driver 'python3 driver.py --listen ${DRIVER_LISTEN} "), "{said}");
+    assert!(said.ends_with(" s of processor time") && said.lines().count() == 1, "{said}");
+    let took = said.rsplit(" took ").next().and_then(|took| took.split(' ').next()?.parse::<f64>().ok());
+    assert!(took.is_some_and(|took| took > 0.0 && took < 60.0), "{said}");
+    assert_eq!(std::fs::read_dir(folder.path()).expect("a folder").count(), 0);
+}
+
+#[tokio::test]
+async fn a_driver_that_dies_is_told_once_and_its_calls_have_no_answer() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let line: Vec<&str> = ["timeout", "2"].into_iter().chain(PYTHON).collect();
+    let (running, heard) = start_from(&command(&line), folder.path()).await;
+    let running = running.expect("it starts");
+    let cloud = running.attach().expect("attached");
+    let began = Instant::now();
+    while heard.lock().expect("fine").is_empty() && began.elapsed() < Duration::from_secs(30) {
+        tokio::task::yield_now().await;
+    }
+    let said = heard.lock().expect("fine").join("\n");
+    assert!(said.contains("ended by itself with exit status: 124; its last lines:"), "{said}");
+    let error = cloud.inventory().await.expect_err("it is dead");
+    assert_eq!(error.problem, Problem::NoAnswer);
+    running.stop().await.expect("stopped");
+}
+
+#[test]
+fn a_record_of_no_driver_is_refused_by_name() {
+    let record = CloudRecord {
+        driver: "moto".into(),
+        ip: [127, 0, 0, 1].into(),
+        endpoint: String::new(),
+        access: serde_json::Value::Null,
+        secrets: Vec::new(),
+        name: None,
+        metadata: None,
+        endpoints: Default::default(),
+        ca: None,
+    };
+    let error = Cloud::attach(&record).expect_err("no such driver");
+    assert_eq!(
+        chain(&error),
+        "cloud driver 'moto', attaching: what is recorded of it cannot be used: this program has no such driver; it \
+         has fake-cloud-in-process, fake-cloud-container, driver-at-url, driver-command, driver-image, \
+         recording-proxy"
+    );
+    let known = CloudRecord { driver: in_process::KIND.name.into(), ..record };
+    let error = Cloud::attach(&known).expect_err("it lacks everything");
+    assert!(
+        chain(&error).contains("cannot be used: missing field") || chain(&error).contains("invalid type")
+    );
+}
+
+#[tokio::test]
+async fn a_cloud_in_this_process_has_every_facility_and_is_joined_by_its_record() {
+    let running = start_here("digitalocean").await;
+    let text = serde_json::to_string(running.record()).expect("plain data");
+    let cloud = Cloud::attach(&serde_json::from_str(&text).expect("a record")).expect("attached");
+    assert_eq!(cloud.driver(), "fake-cloud-in-process");
+    assert!(Facility::OF_THE_CLOUD.iter().all(|facility| cloud.facilities().contains(facility)));
+    assert_eq!(cloud.shown().internal_v6, Some(0));
+    assert!(cloud.inventory().await.expect("an inventory").instances.is_empty());
+    assert!(cloud.remove_instance("1").await.expect_err("it is not there").is_not_found());
+    running.stop().await.expect("stopped");
+    let gone = cloud.inventory().await.expect_err("it is stopped");
+    assert_eq!((gone.problem, gone.call), (Problem::NoAnswer, "reading the inventory"));
+}

@@ -1,0 +1,307 @@
+//! The cloud as a run and its checks use it.
+
+use super::driver::facilities;
+use super::{
+    ActiveFault, BarrierStatus, CloudError, CloudRecord, Credential, Driver, Entry, Fault, Instance,
+    InstanceIds, Inventory, LoadBalancer, Match, Problem, Route, RunningCloud, Settings, Shown, drivers,
+};
+use harness_core::check::Facility;
+use std::collections::BTreeSet;
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// What was done to the cloud's answers, for whoever keeps a record of the run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Disturbance {
+    /// A fault is in force.
+    FaultInjected(ActiveFault),
+    /// A fault was ended, by its number.
+    FaultCleared(u64),
+    /// Calls wait at a barrier from now on.
+    BarrierRaised(BarrierStatus),
+    /// A barrier is gone; how it was at that moment.
+    BarrierReleased(BarrierStatus),
+}
+
+/// Hears of every disturbance made through one handle.
+type Observer = Arc<dyn Fn(&Disturbance) + Send + Sync>;
+
+/// A cloud, whoever drives it. Cheap to clone.
+///
+/// Every call fails with [`Problem::Lacks`] where the driver lacks the facility it belongs to, which the call's
+/// documentation names.
+#[derive(Clone)]
+pub struct Cloud {
+    driver: Arc<dyn Driver>,
+    observer: Option<Observer>,
+}
+
+impl fmt::Debug for Cloud {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Cloud").field("driver", &self.driver).finish_non_exhaustive()
+    }
+}
+
+impl Cloud {
+    /// The cloud behind a driver.
+    pub fn new(driver: Arc<dyn Driver>) -> Cloud {
+        Cloud { driver, observer: None }
+    }
+
+    /// The cloud that is recorded; no call is made.
+    ///
+    /// # Errors
+    /// The record is not one of this program's drivers'.
+    pub fn attach(record: &CloudRecord) -> Result<Cloud, CloudError> {
+        Ok(Cloud::new(drivers::attach(record)?))
+    }
+
+    /// The same cloud, with an observer of the faults and barriers made through the handle returned.
+    pub fn observed_by(&self, observer: impl Fn(&Disturbance) + Send + Sync + 'static) -> Cloud {
+        Cloud { driver: self.driver.clone(), observer: Some(Arc::new(observer)) }
+    }
+
+    /// The driver's name.
+    pub fn driver(&self) -> &str {
+        self.driver.name()
+    }
+
+    /// What of a cloud's facilities the driver has.
+    pub fn facilities(&self) -> BTreeSet<Facility> {
+        facilities(self.driver.as_ref())
+    }
+
+    /// Which addresses of a machine the cloud's API can show to a CCM.
+    pub fn shown(&self) -> Shown {
+        self.driver.shown()
+    }
+
+    /// Which ids machines may have.
+    pub fn ids(&self) -> InstanceIds {
+        self.driver.ids()
+    }
+
+    /// Lets a caller in; the journal calls it by the credential's name, and one that had the name before is refused. Where
+    /// whom the cloud lets in is not its driver's to say, there is nothing to do.
+    ///
+    /// # Errors
+    /// When the cloud refuses or does not answer.
+    pub async fn admit(&self, caller: &Credential) -> Result<(), CloudError> {
+        match self.driver.credentials() {
+            Some(admission) => admission.admit(caller).await,
+            None => Ok(()),
+        }
+    }
+
+    /// Puts a machine there, or changes the one with its id. Needs [`Facility::Machines`].
+    ///
+    /// # Errors
+    /// When the cloud refuses or does not answer.
+    pub async fn put_instance(&self, instance: &Instance) -> Result<(), CloudError> {
+        self.put_instances(std::slice::from_ref(instance)).await
+    }
+
+    /// The same for many at once: all or none. Needs [`Facility::Machines`].
+    ///
+    /// # Errors
+    /// When the cloud refuses or does not answer.
+    pub async fn put_instances(&self, instances: &[Instance]) -> Result<(), CloudError> {
+        let machines = self.has(self.driver.machines(), Facility::Machines, "putting machines there")?;
+        machines.put(instances).await
+    }
+
+    /// Takes a machine away. Needs [`Facility::Machines`].
+    ///
+    /// # Errors
+    /// [`Problem::NotFound`] when there is none of that id; when the cloud refuses or does not answer.
+    pub async fn remove_instance(&self, id: &str) -> Result<(), CloudError> {
+        self.has(self.driver.machines(), Facility::Machines, "removing a machine")?.remove(id).await
+    }
+
+    /// Puts a load balancer there, past every CCM, or changes the one with its id. Needs [`Facility::Objects`].
+    ///
+    /// # Errors
+    /// When the cloud refuses or does not answer.
+    pub async fn put_load_balancer(&self, lb: &LoadBalancer) -> Result<(), CloudError> {
+        let objects = self.has(self.driver.objects(), Facility::Objects, "putting a load balancer there")?;
+        objects.put_load_balancer(lb).await
+    }
+
+    /// Takes a load balancer away with everything that serves it, behind the CCM's back. Needs [`Facility::Objects`].
+    ///
+    /// # Errors
+    /// [`Problem::NotFound`] when there is none of that id; when the cloud refuses or does not answer.
+    pub async fn remove_load_balancer(&self, id: &str) -> Result<(), CloudError> {
+        let objects = self.has(self.driver.objects(), Facility::Objects, "removing a load balancer")?;
+        objects.remove_load_balancer(id).await
+    }
+
+    /// Puts a route there, past every CCM, or changes the one with its id; one with an empty id gets one. Needs
+    /// [`Facility::Objects`].
+    ///
+    /// # Errors
+    /// When the cloud refuses or does not answer.
+    pub async fn put_route(&self, route: &Route) -> Result<Route, CloudError> {
+        self.has(self.driver.objects(), Facility::Objects, "putting a route there")?.put_route(route).await
+    }
+
+    /// Takes a route away, behind the CCM's back. Needs [`Facility::Objects`].
+    ///
+    /// # Errors
+    /// [`Problem::NotFound`] when there is none of that id; when the cloud refuses or does not answer.
+    pub async fn remove_route(&self, id: &str) -> Result<(), CloudError> {
+        self.has(self.driver.objects(), Facility::Objects, "removing a route")?.remove_route(id).await
+    }
+
+    /// Everything the cloud holds now. Needs [`Facility::Inventory`].
+    ///
+    /// # Errors
+    /// When the cloud does not answer.
+    pub async fn inventory(&self) -> Result<Inventory, CloudError> {
+        self.has(self.driver.inventory(), Facility::Inventory, "reading the inventory")?.read().await
+    }
+
+    /// Journal entries numbered above `after`; waits for the first of them as long as `wait` says. Needs
+    /// [`Facility::Journal`].
+    ///
+    /// # Errors
+    /// When the cloud does not answer.
+    pub async fn journal(&self, after: u64, wait: Duration) -> Result<Vec<Entry>, CloudError> {
+        self.has(self.driver.journal(), Facility::Journal, READING_THE_JOURNAL)?.read(after, wait).await
+    }
+
+    /// Puts a fault in force under an id of the caller's ([`fresh_id`](super::fresh_id)), who notes it before the call: where
+    /// no answer is heard, the fault may be in force all the same. Needs [`Facility::Faults`].
+    ///
+    /// # Errors
+    /// When the cloud refuses or does not answer.
+    pub async fn inject(&self, id: u64, fault: &Fault) -> Result<ActiveFault, CloudError> {
+        let faults = self.has(self.driver.faults(), Facility::Faults, "injecting a fault")?;
+        let asked_for = ActiveFault { id, fault: fault.clone(), hits: 0, in_force: true };
+        let news = News { cloud: self, what: Some(Disturbance::FaultInjected(asked_for)) };
+        news.of(faults.inject(id, fault).await, |active| Disturbance::FaultInjected(active.clone()))
+    }
+
+    /// A fault and how often it has hit; also after it is used up, until it is cleared. Needs [`Facility::Faults`].
+    ///
+    /// # Errors
+    /// [`Problem::NotFound`] when it was cleared; when the cloud does not answer.
+    pub async fn fault(&self, id: u64) -> Result<ActiveFault, CloudError> {
+        self.has(self.driver.faults(), Facility::Faults, "reading a fault")?.read(id).await
+    }
+
+    /// Ends a fault. Needs [`Facility::Faults`].
+    ///
+    /// # Errors
+    /// [`Problem::NotFound`] when it was cleared before; when the cloud does not answer.
+    pub async fn clear_fault(&self, id: u64) -> Result<(), CloudError> {
+        self.has(self.driver.faults(), Facility::Faults, "clearing a fault")?.clear(id).await?;
+        self.tell(|| Disturbance::FaultCleared(id));
+        Ok(())
+    }
+
+    /// Raises a barrier under an id of the caller's, as [`Cloud::inject`]: calls that match wait at it before they take
+    /// effect. Needs [`Facility::Barriers`].
+    ///
+    /// # Errors
+    /// When the cloud refuses or does not answer.
+    pub async fn raise_barrier(&self, id: u64, matching: &Match) -> Result<BarrierStatus, CloudError> {
+        let barriers = self.has(self.driver.barriers(), Facility::Barriers, "raising a barrier")?;
+        let asked_for = BarrierStatus { id, matching: matching.clone(), waiting: 0, arrived: 0 };
+        let news = News { cloud: self, what: Some(Disturbance::BarrierRaised(asked_for)) };
+        news.of(barriers.raise(id, matching).await, |raised| Disturbance::BarrierRaised(raised.clone()))
+    }
+
+    /// A barrier and who waits at it. Needs [`Facility::Barriers`].
+    ///
+    /// # Errors
+    /// [`Problem::NotFound`] when it was released; when the cloud does not answer.
+    pub async fn barrier(&self, id: u64) -> Result<BarrierStatus, CloudError> {
+        self.has(self.driver.barriers(), Facility::Barriers, "reading a barrier")?.read(id).await
+    }
+
+    /// Takes a barrier away and lets its calls go on; what it was at that moment. Needs [`Facility::Barriers`].
+    ///
+    /// # Errors
+    /// [`Problem::NotFound`] when it was released before; when the cloud does not answer.
+    pub async fn release_barrier(&self, id: u64) -> Result<BarrierStatus, CloudError> {
+        let barriers = self.has(self.driver.barriers(), Facility::Barriers, "releasing a barrier")?;
+        let released = barriers.release(id).await?;
+        self.tell(|| Disturbance::BarrierReleased(released.clone()));
+        Ok(released)
+    }
+
+    /// The settings in force, all fields filled. Needs [`Facility::Settings`].
+    ///
+    /// # Errors
+    /// When the cloud does not answer.
+    pub async fn settings(&self) -> Result<Settings, CloudError> {
+        self.has(self.driver.settings(), Facility::Settings, "reading the settings")?.read().await
+    }
+
+    /// Changes the settings that are given; all of them as they are then. Needs [`Facility::Settings`].
+    ///
+    /// # Errors
+    /// When the cloud refuses or does not answer.
+    pub async fn change_settings(&self, settings: &Settings) -> Result<Settings, CloudError> {
+        let tunable = self.has(self.driver.settings(), Facility::Settings, "changing the settings")?;
+        tunable.change(settings).await
+    }
+
+    fn has<T>(&self, part: Option<T>, facility: Facility, call: &'static str) -> Result<T, CloudError> {
+        part.ok_or_else(|| CloudError::new(self.driver(), call, Problem::Lacks(facility)))
+    }
+
+    fn tell(&self, what: impl FnOnce() -> Disturbance) {
+        if let Some(observer) = &self.observer {
+            observer(&what());
+        }
+    }
+}
+
+/// A disturbance that was asked for. Told when this goes, unless the cloud has refused it: where no answer was heard, it may
+/// have come about.
+struct News<'a> {
+    cloud: &'a Cloud,
+    what: Option<Disturbance>,
+}
+
+impl News<'_> {
+    fn of<T>(
+        mut self,
+        answered: Result<T, CloudError>,
+        what: impl FnOnce(&T) -> Disturbance,
+    ) -> Result<T, CloudError> {
+        match &answered {
+            Ok(it) => self.what = Some(what(it)),
+            Err(error) if error.problem == Problem::Refused => self.what = None,
+            Err(_) => {}
+        }
+        answered
+    }
+}
+
+impl Drop for News<'_> {
+    fn drop(&mut self) {
+        if let Some(what) = self.what.take() {
+            self.cloud.tell(|| what);
+        }
+    }
+}
+
+impl RunningCloud {
+    /// The cloud, to be used.
+    ///
+    /// # Errors
+    /// As [`Cloud::attach`].
+    pub fn attach(&self) -> Result<Cloud, CloudError> {
+        Cloud::attach(self.record())
+    }
+}
+
+/// What reading the journal is called in errors.
+pub(crate) const READING_THE_JOURNAL: &str = "reading the journal";
+
+#[cfg(test)]
+mod tests;

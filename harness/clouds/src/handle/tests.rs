@@ -1,0 +1,198 @@
+//! The handle before drivers that lack something, and before one whose answers are never heard.
+
+use super::*;
+use crate::{Answer, Barriers, Effect, Faults, Stock};
+use futures::FutureExt;
+use harness_config::{Candidate, Choice, Offer, Selection, select};
+use harness_core::check::{Facilities, Party, Served, chain};
+use harness_core::ledger::SkipReason;
+use std::sync::Mutex;
+
+/// A real cloud, as somebody may bring it: it can be looked at, and nothing more.
+#[derive(Debug)]
+struct Real;
+
+impl Driver for Real {
+    fn name(&self) -> &str {
+        "real"
+    }
+
+    fn shown(&self) -> Shown {
+        Shown::ALL
+    }
+
+    fn ids(&self) -> InstanceIds {
+        InstanceIds::Text
+    }
+
+    fn inventory(&self) -> Option<&dyn Stock> {
+        Some(self)
+    }
+}
+
+impl Stock for Real {
+    fn read(&self) -> Answer<'_, Inventory> {
+        futures::future::ready(Ok(Inventory::default())).boxed()
+    }
+}
+
+fn needs(id: &'static str, facilities: &[Facility]) -> Candidate {
+    Candidate {
+        suite: "any",
+        judges: Party::Ccm,
+        id,
+        needs: &[],
+        lacks: &[],
+        facilities: Facilities::of(facilities),
+        served: Served::Always,
+        takes_s: 0,
+        soaks: false,
+    }
+}
+
+#[test]
+fn what_a_driver_lacks_makes_the_checks_that_need_it_not_observable() {
+    let cloud = Cloud::new(Arc::new(Real));
+    let offer = Offer {
+        subjects: BTreeSet::from([Party::Ccm]),
+        capabilities: BTreeSet::new(),
+        facilities: Some(cloud.facilities()),
+        hosted: false,
+        cloud: Some(cloud.driver().to_owned()),
+        served_minor: None,
+    };
+    let candidates = [
+        needs("A-01", &[Facility::Inventory]),
+        needs("A-02", &[Facility::Machines, Facility::Inventory, Facility::Journal]),
+        needs("A-03", &[Facility::Inventory, Facility::Barriers, Facility::KubeletControl]),
+    ];
+    let unobservable = |detail: &str| Choice::Skip(SkipReason::NotObservable, detail.to_owned());
+    assert_eq!(
+        select(&candidates, &Selection::default(), &offer).expect("nothing was asked for"),
+        [
+            Choice::Selected,
+            unobservable("the cloud's driver real lacks machines, journal"),
+            unobservable("this environment lacks kubelet-control; the cloud's driver real lacks barriers"),
+        ]
+    );
+}
+
+#[tokio::test]
+async fn a_call_that_a_driver_lacks_is_refused_by_name() {
+    let cloud = Cloud::new(Arc::new(Real));
+    assert_eq!(cloud.inventory().await.expect("it has one"), Inventory::default());
+    let fault = Fault { matching: Match::default(), effect: Effect::Refuse, calls: None, for_ms: None };
+    let error = cloud.inject(1, &fault).await.expect_err("it has no faults");
+    assert_eq!(error.problem, Problem::Lacks(Facility::Faults));
+    assert_eq!(chain(&error), "cloud driver 'real', injecting a fault: it has no faults");
+}
+
+#[tokio::test]
+async fn disturbances_are_told_to_the_observer_of_the_handle() {
+    let running = drivers::start_here("native").await;
+    let heard = Arc::new(Mutex::new(Vec::new()));
+    let told = heard.clone();
+    let cloud = running.attach().expect("attached");
+    let observed = cloud.observed_by(move |what| told.lock().expect("fine").push(what.clone()));
+    let fault = Fault { matching: Match::default(), effect: Effect::Refuse, calls: Some(1), for_ms: None };
+    let fault = observed.inject(1, &fault).await.expect("injected");
+    let barrier = observed.raise_barrier(2, &Match::default()).await.expect("raised");
+    cloud.inject(3, &fault.fault).await.expect("injected past the observer");
+    observed.clear_fault(fault.id).await.expect("cleared");
+    assert!(observed.clear_fault(fault.id).await.expect_err("cleared before").is_not_found());
+    let released = observed.release_barrier(barrier.id).await.expect("released");
+    assert_eq!(
+        *heard.lock().expect("fine"),
+        [
+            Disturbance::FaultInjected(fault.clone()),
+            Disturbance::BarrierRaised(barrier),
+            Disturbance::FaultCleared(fault.id),
+            Disturbance::BarrierReleased(released),
+        ]
+    );
+    running.stop().await.expect("stopped");
+}
+
+/// A driver that carries out what it is asked to disturb, and whose answer is never heard.
+#[derive(Debug)]
+struct Unheard(Arc<dyn Driver>);
+
+impl Driver for Unheard {
+    fn name(&self) -> &str {
+        "unheard"
+    }
+
+    fn shown(&self) -> Shown {
+        self.0.shown()
+    }
+
+    fn ids(&self) -> InstanceIds {
+        self.0.ids()
+    }
+
+    fn faults(&self) -> Option<&dyn Faults> {
+        Some(self)
+    }
+
+    fn barriers(&self) -> Option<&dyn Barriers> {
+        Some(self)
+    }
+}
+
+impl Faults for Unheard {
+    fn inject<'a>(&'a self, id: u64, fault: &'a Fault) -> Answer<'a, ActiveFault> {
+        let taken = self.0.faults().expect("it has faults").inject(id, fault);
+        taken.then(|_| futures::future::pending()).boxed()
+    }
+
+    fn read(&self, id: u64) -> Answer<'_, ActiveFault> {
+        self.0.faults().expect("it has faults").read(id)
+    }
+
+    fn clear(&self, id: u64) -> Answer<'_, ()> {
+        self.0.faults().expect("it has faults").clear(id)
+    }
+}
+
+impl Barriers for Unheard {
+    fn raise<'a>(&'a self, id: u64, matching: &'a Match) -> Answer<'a, BarrierStatus> {
+        let taken = self.0.barriers().expect("it has barriers").raise(id, matching);
+        taken.then(|_| futures::future::pending()).boxed()
+    }
+
+    fn read(&self, id: u64) -> Answer<'_, BarrierStatus> {
+        self.0.barriers().expect("it has barriers").read(id)
+    }
+
+    fn release(&self, id: u64) -> Answer<'_, BarrierStatus> {
+        self.0.barriers().expect("it has barriers").release(id)
+    }
+}
+
+#[tokio::test]
+async fn what_is_dropped_in_the_middle_of_its_call_is_told_of_and_can_be_undone() {
+    let running = drivers::start_here("native").await;
+    let cloud = running.attach().expect("attached");
+    let heard = Arc::new(Mutex::new(Vec::new()));
+    let told = heard.clone();
+    let unheard = Cloud::new(Arc::new(Unheard(cloud.driver.clone())))
+        .observed_by(move |what| told.lock().expect("fine").push(what.clone()));
+    let fault = Fault { matching: Match::default(), effect: Effect::Refuse, calls: None, for_ms: None };
+    let soon = Duration::from_millis(300);
+    tokio::time::timeout(soon, unheard.inject(7, &fault)).await.expect_err("nothing is heard");
+    tokio::time::timeout(soon, unheard.raise_barrier(8, &fault.matching))
+        .await
+        .expect_err("nothing is heard");
+    assert!(cloud.fault(7).await.expect("it is in force").in_force);
+    assert_eq!(cloud.barrier(8).await.expect("it stands").waiting, 0);
+    assert_eq!(heard.lock().expect("fine").len(), 2, "both may be in force");
+    cloud.clear_fault(7).await.expect("undone");
+    cloud.release_barrier(8).await.expect("undone");
+    // The other order: what is undone first does not come about any more.
+    assert!(cloud.clear_fault(9).await.expect_err("not there yet").is_not_found());
+    let refused = cloud.inject(9, &fault).await.expect_err("it was ended");
+    assert_eq!(refused.problem, Problem::Refused);
+    assert!(cloud.release_barrier(10).await.expect_err("not there yet").is_not_found());
+    cloud.raise_barrier(10, &fault.matching).await.expect_err("it was released");
+    running.stop().await.expect("stopped");
+}

@@ -1,0 +1,112 @@
+//! Who reaches the API server from machines of kind: what is not to pass is refused by the machine's own packet filter. Pure.
+//!
+//! Pods on the pod network are known by their addresses. One on its machine's network has its machine's, and is known by a
+//! supplementary group of its processes, which replicas of the CCM are given for that.
+
+use crate::operation::{ApiReach, PodTraffic};
+use std::net::IpAddr;
+
+/// The first group of replicas.
+pub(super) const FIRST_GROUP: u32 = 61_000;
+/// The last one.
+const LAST_GROUP: u32 = FIRST_GROUP + 63;
+
+/// Stands in the rules for the device that has the machine's address. Docker gives it another name when a machine that was
+/// switched off comes back.
+const DEVICE: &str = "MACHINE-DEVICE";
+
+/// Puts the rules of the standard input in the place of those before, all at once, and has packets to the API server come by
+/// them. `$1` is the program, `$2` the port, `$3` the machine's address.
+pub(super) const SCRIPT: &str = r#"
+set -e
+program=$1 port=$2
+device=$(ip -o addr show to "$3" | { read -r _ name _; echo "${name%@*}"; })
+[ -n "$device" ] || { echo "no device of this machine has the address $3" >&2; exit 1; }
+sed "s/MACHINE-DEVICE/$device/" | $program-restore -w 10 --noflush
+for chain in OUTPUT FORWARD INPUT; do
+  rule="$chain -p tcp --dport $port -j CCM-API-$chain"
+  $program -w 10 -C $rule 2> /dev/null || $program -w 10 -I $rule
+done
+"#;
+
+/// Whether packets of a Pod can be told from those of its machine.
+pub(super) fn is_told(pod: &PodTraffic) -> bool {
+    !pod.addresses.is_empty() || own_groups(pod).next().is_some()
+}
+
+/// The groups of a Pod that are its own.
+fn own_groups(pod: &PodTraffic) -> impl Iterator<Item = u32> + '_ {
+    pod.groups.iter().copied().filter(|group| (FIRST_GROUP..=LAST_GROUP).contains(group))
+}
+
+/// The chains of one family of addresses. What is no packet to the API server does not come by. To tell packets by groups takes
+/// Linux 5.3 and iptables 1.8.4.
+pub(super) fn rules(reach: ApiReach<'_>, is_of_the_family: fn(&IpAddr) -> bool) -> String {
+    const REFUSED: &str = "-p tcp -j REJECT --reject-with tcp-reset";
+    let of_group = |groups: &str| {
+        format!(
+            "-A CCM-API-OUTPUT -p tcp -m owner --gid-owner {groups} --suppl-groups -j REJECT --reject-with tcp-reset"
+        )
+    };
+    let mut lines: Vec<String> = vec!["*filter".to_owned()];
+    lines.extend(["OUTPUT", "FORWARD", "INPUT"].map(|chain| format!(":CCM-API-{chain} - [0:0]")));
+    match reach {
+        ApiReach::All => {}
+        ApiReach::None => {
+            lines.push(of_group(&format!("{FIRST_GROUP}-{LAST_GROUP}")));
+            // What machines forward is their Pods'; what comes in is, too, but for other machines' and their own.
+            lines.push(format!("-A CCM-API-FORWARD {REFUSED}"));
+            lines.extend(["lo", DEVICE].map(|known| format!("-A CCM-API-INPUT -i {known} -j RETURN")));
+            lines.push(format!("-A CCM-API-INPUT {REFUSED}"));
+        }
+        ApiReach::AllBut(pods) => {
+            for pod in pods {
+                let addresses = pod.addresses.iter().filter(|address| is_of_the_family(address));
+                lines.extend(addresses.flat_map(|address| {
+                    ["FORWARD", "INPUT"].map(|chain| format!("-A CCM-API-{chain} -s {address} {REFUSED}"))
+                }));
+                lines.extend(own_groups(pod).map(|group| of_group(&group.to_string())));
+            }
+        }
+    }
+    lines.push("COMMIT\n".to_owned());
+    lines.join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pods_are_known_by_their_addresses_and_replicas_on_the_hosts_network_by_their_group() {
+        let pods = [
+            PodTraffic {
+                name: "a".to_owned(),
+                addresses: Vec::new(),
+                groups: vec![7, FIRST_GROUP + 1],
+                token: None,
+            },
+            PodTraffic {
+                name: "b".to_owned(),
+                addresses: ["10.244.0.7", "fd00::7"].map(|ip| ip.parse().expect("an address")).into(),
+                groups: Vec::new(),
+                token: None,
+            },
+        ];
+        assert_eq!(
+            rules(ApiReach::AllBut(&pods), IpAddr::is_ipv4),
+            "*filter\n:CCM-API-OUTPUT - [0:0]\n:CCM-API-FORWARD - [0:0]\n:CCM-API-INPUT - [0:0]\n\
+             -A CCM-API-OUTPUT -p tcp -m owner --gid-owner 61001 --suppl-groups -j REJECT --reject-with tcp-reset\n\
+             -A CCM-API-FORWARD -s 10.244.0.7 -p tcp -j REJECT --reject-with tcp-reset\n\
+             -A CCM-API-INPUT -s 10.244.0.7 -p tcp -j REJECT --reject-with tcp-reset\n\
+             COMMIT\n"
+        );
+        assert!(rules(ApiReach::AllBut(&pods), IpAddr::is_ipv6).contains("-s fd00::7 "));
+        assert!(!rules(ApiReach::All, IpAddr::is_ipv4).contains("REJECT"), "what was refused passes again");
+        let none = rules(ApiReach::None, IpAddr::is_ipv4);
+        assert!(
+            none.contains("--gid-owner 61000-61063 ") && none.contains("-i MACHINE-DEVICE -j RETURN"),
+            "{none}"
+        );
+    }
+}

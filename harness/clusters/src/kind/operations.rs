@@ -1,0 +1,197 @@
+//! What is done to machines of kind: kubelets, whole machines, connections, and processes of containers.
+
+use super::access::KindMachines;
+use super::api_reach::{SCRIPT, is_told, rules};
+use super::exec::{Stdin, exec_ok};
+use super::machines::machine;
+use crate::error::ClusterError;
+use crate::network;
+use crate::operation::{ApiReach, ContainerOp, KubeletOp, LinkOp, Operation, PowerOp, SetupOp, Target};
+use crate::record::{API_SERVER_PORT, Machine};
+use bollard::query_parameters::{KillContainerOptionsBuilder, LogsOptionsBuilder};
+use futures::StreamExt;
+use futures::future::try_join_all;
+use std::net::IpAddr;
+use std::path::Path;
+use std::time::Duration;
+
+/// How long a short operation on a machine may take.
+const LIMIT: Duration = Duration::from_secs(60);
+/// How long a machine may take from power-on to its services.
+const BOOT_LIMIT: Duration = Duration::from_secs(120);
+/// How long loading an image into a machine may take.
+const LOAD_LIMIT: Duration = Duration::from_secs(300);
+
+impl KindMachines {
+    pub(super) async fn carry_out(&self, operation: Operation<'_>) -> Result<(), ClusterError> {
+        match operation {
+            Operation::Kubelet { machine, op } => self.kubelet(machine, op).await,
+            Operation::ImageCredentials { machine, setup, op: SetupOp::Install } => {
+                self.install(machine, setup).await
+            }
+            Operation::ImageCredentials { machine, setup, op: SetupOp::Remove } => {
+                self.uninstall(machine, setup).await
+            }
+            Operation::DirectWay { to, op } => self.set_direct_way(to, op).await,
+            Operation::Power { machine, op: PowerOp::Off } => self.power_off(machine).await,
+            Operation::Power { machine, op: PowerOp::On } => self.power_on(machine).await,
+            Operation::Link { machine, to, op: LinkOp::Cut } => self.cut(machine, to).await,
+            Operation::Link { machine, to, op: LinkOp::Mend } => self.mend(machine, to).await,
+            Operation::Container { machine, id, op } => self.container(machine, id, op).await,
+            Operation::Watches(op) => self.set_watches(op).await,
+            Operation::PodNetwork(wanted) => self.set_pod_network(wanted).await,
+            Operation::ApiServer(reach) => self.set_api_reach(reach).await,
+            Operation::PodCidrs { withheld } => self.withhold_pod_cidrs(withheld).await,
+        }
+    }
+
+    pub(super) async fn load_image(&self, archive: &Path) -> Result<(), ClusterError> {
+        // Without '--all-platforms': Docker saves only this machine's.
+        let load = ["ctr", "--namespace", "k8s.io", "images", "import", "-"];
+        let loads =
+            self.machines.iter().map(|m| exec_ok(&self.engine, m, &load, Stdin::File(archive), LOAD_LIMIT));
+        try_join_all(loads).await.map(drop)
+    }
+
+    async fn kubelet(&self, machine: &Machine, op: KubeletOp) -> Result<(), ClusterError> {
+        let verb = match op {
+            KubeletOp::Start => "start",
+            KubeletOp::Stop => "stop",
+            KubeletOp::Restart => "restart",
+        };
+        self.do_in(machine, &["systemctl", verb, "kubelet.service"]).await
+    }
+
+    async fn container(&self, machine: &Machine, id: &str, op: ContainerOp) -> Result<(), ClusterError> {
+        let id = id.strip_prefix("containerd://").unwrap_or(id);
+        let mut command = vec!["ctr", "--namespace", "k8s.io", "tasks"];
+        match op {
+            ContainerOp::Kill => command.extend(["kill", "--signal", "SIGKILL", id]),
+            ContainerOp::Terminate => command.extend(["kill", "--signal", "SIGTERM", id]),
+            ContainerOp::Freeze => command.extend(["pause", id]),
+            ContainerOp::Thaw => command.extend(["resume", id]),
+        }
+        self.do_in(machine, &command).await
+    }
+
+    /// Takes the power away: nothing on the machine gets a chance to say goodbye.
+    async fn power_off(&self, machine: &Machine) -> Result<(), ClusterError> {
+        self.note_switched_off(machine, true).map_err(ClusterError::file("note in", &self.folder))?;
+        let options = KillContainerOptionsBuilder::new().signal("SIGKILL").build();
+        let docker = self.engine.docker();
+        let call = docker.kill_container(&machine.container_id, Some(options));
+        self.engine.call("stop machine", &machine.name, LIMIT, call).await?;
+        let mut end = docker.wait_container(&machine.container_id, None);
+        // A killed machine ends with a status of its own, which the library reports as an error.
+        let call = async { end.next().await.map(drop).map_or(Ok(()), Ok) };
+        Ok(self.engine.call("see the end of machine", &machine.name, LIMIT, call).await?)
+    }
+
+    /// Gives the power back and waits until the machine's services have been started.
+    async fn power_on(&self, stopped: &Machine) -> Result<(), ClusterError> {
+        let docker = self.engine.docker();
+        let (id, name) = (stopped.container_id.as_str(), stopped.name.as_str());
+        network::reserve(&self.engine, &self.kind.network, stopped).await?;
+        self.engine.call("start machine", name, LIMIT, docker.start_container(id, None)).await?;
+        self.note_switched_off(stopped, false).map_err(ClusterError::file("note in", &self.folder))?;
+        let found =
+            self.engine.call("inspect container", name, LIMIT, docker.inspect_container(id, None)).await?;
+        let since = found.state.as_ref().and_then(|state| state.started_at.as_deref()).and_then(unix_seconds);
+        if machine(found, &self.kind.network).is_none() {
+            return Err(ClusterError::Gone {
+                what: format!("machine {name} as a part of network {}", self.kind.network),
+            });
+        }
+        let options = LogsOptionsBuilder::new()
+            .follow(true)
+            .stdout(true)
+            .stderr(true)
+            .since(since.unwrap_or(0))
+            .build();
+        let mut log = docker.logs(id, Some(options));
+        let up = async {
+            let mut last = String::new();
+            while let Some(Ok(piece)) = log.next().await {
+                let line = String::from_utf8_lossy(&piece.into_bytes()).into_owned();
+                if line.contains("Multi-User System") {
+                    return Ok(());
+                }
+                last = line;
+            }
+            Err(last)
+        };
+        let seen = match tokio::time::timeout(BOOT_LIMIT, up).await {
+            Ok(Ok(())) => return Ok(()),
+            Ok(Err(last)) => format!("it ended, its last words: {}", last.trim()),
+            Err(_) => "it still boots".to_owned(),
+        };
+        Err(ClusterError::TimedOut { what: format!("the start of machine {name}"), limit: BOOT_LIMIT, seen })
+    }
+
+    async fn cut(&self, machine: &Machine, target: Target) -> Result<(), ClusterError> {
+        self.filter(machine, target, r#"$iptables -C $chain "$@" 2> /dev/null || $iptables -I $chain "$@""#)
+            .await
+    }
+
+    async fn mend(&self, machine: &Machine, target: Target) -> Result<(), ClusterError> {
+        self.filter(machine, target, r#"while $iptables -D $chain "$@" 2> /dev/null; do :; done"#).await
+    }
+
+    /// Applies `rule` to both ways packets leave a machine: its own and those of Pods on its pod network.
+    async fn filter(&self, machine: &Machine, target: Target, rule: &str) -> Result<(), ClusterError> {
+        let port = API_SERVER_PORT.to_string();
+        let (ip, which) = match target {
+            // Whoever asks the machine from there is answered: a cloud that is a process has the address of this host.
+            Target::Cloud(ip) => (ip, ["-m", "conntrack", "--ctdir", "ORIGINAL"]),
+            Target::ApiServer(ip) => (ip, ["-p", "tcp", "--dport", &port]),
+        };
+        let program = if ip.is_ipv6() { "ip6tables" } else { "iptables" };
+        let script = format!(
+            "command -v {program} > /dev/null || exit 127\niptables='{program} -w 10'\nset -e\n\
+             for chain in OUTPUT FORWARD; do {rule}; done"
+        );
+        let ip = ip.to_string();
+        let mut command = vec!["sh", "-c", &script, "sh", "-d", &ip];
+        command.extend(which);
+        command.extend(["-j", "DROP"]);
+        match self.do_in(machine, &command).await {
+            Err(ClusterError::Command { status: 127, .. }) => Err(ClusterError::NotObservable {
+                what: format!("cutting machine {} off", machine.name),
+                why: format!("the node image has no {program}"),
+            }),
+            other => other,
+        }
+    }
+
+    /// Has every machine let those pass, and refuse the others with a reset, on connections that stand as well.
+    pub(super) async fn set_api_reach(&self, reach: ApiReach<'_>) -> Result<(), ClusterError> {
+        if let ApiReach::AllBut(pods) = reach
+            && let Some(pod) = pods.iter().find(|pod| !is_told(pod))
+        {
+            return Err(ClusterError::NotObservable {
+                what: Operation::ApiServer(reach).to_string(),
+                why: format!("nothing tells packets of Pod {} from those of its machine", pod.name),
+            });
+        }
+        let mut all = Vec::new();
+        for machine in &self.machines {
+            let of_v4 = machine.ipv4.map(|ip| ("iptables", ip.to_string(), rules(reach, IpAddr::is_ipv4)));
+            let of_v6 = machine.ipv6.map(|ip| ("ip6tables", ip.to_string(), rules(reach, IpAddr::is_ipv6)));
+            all.extend([of_v4, of_v6].into_iter().flatten().map(async |(program, address, rules)| {
+                let command = ["sh", "-c", SCRIPT, "sh", program, &API_SERVER_PORT.to_string(), &address];
+                exec_ok(&self.engine, machine, &command, Stdin::Text(&rules), LIMIT).await
+            }));
+        }
+        try_join_all(all).await.map(drop)
+    }
+
+    async fn do_in(&self, machine: &Machine, argv: &[&str]) -> Result<(), ClusterError> {
+        exec_ok(&self.engine, machine, argv, Stdin::Empty, LIMIT).await.map(drop)
+    }
+}
+
+/// Seconds since 1970 of a time as Docker writes it.
+fn unix_seconds(text: &str) -> Option<i32> {
+    let at: jiff::Timestamp = text.parse().ok()?;
+    i32::try_from(at.as_second()).ok()
+}

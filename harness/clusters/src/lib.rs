@@ -1,0 +1,166 @@
+//! Clusters: made with kind, in this process, or there already.
+//!
+//! A [`Backend`] brings a cluster up and takes it down; a [`Cluster`] is one that is up, as any process of its run sees
+//! it. Knows no Kubernetes API: Nodes, taints and readiness are the session's.
+
+pub mod images;
+pub mod reaper;
+
+mod absent;
+mod audit;
+mod backend;
+mod embedded;
+mod error;
+mod existing;
+mod frozen;
+mod host;
+mod kind;
+mod leftovers;
+mod network;
+mod operation;
+mod record;
+mod registration;
+mod requirement;
+mod spec;
+mod topology;
+mod version;
+
+pub use audit::{Asked, AuditQuery};
+pub use backend::{Backend, BackendEntry, Facts, Fidelity, Lifetime, METADATA_ADDRESS, Machines, Runs};
+pub use embedded::CLOUD_NAME;
+pub use error::ClusterError;
+pub use existing::InsideCluster;
+pub use host::{cores, docker_disk_mib, memory_mib};
+pub use kind::at_hand as kind_at_hand;
+pub(crate) use leftovers::cleanup;
+pub use leftovers::{LeftBehind, Leftover, LeftoverKind, RemovalError, list_leftovers, remove_leftovers};
+pub use operation::{
+    ApiReach, ContainerOp, KubeletOp, LinkOp, Operation, PodNetwork, PodTraffic, PowerOp, SetupOp, Target,
+    WatchOp,
+};
+pub use record::{
+    API_SERVER_PORT, About, CloudSite, ClusterRecord, Machine, Ownership, PodNetworkPlan, Role,
+};
+pub use registration::{PlannedTaint, Registration};
+pub use requirement::{Need, Remedy, Requirement, State};
+pub use spec::{ClusterSpec, ProgramImage, ProviderIds, Purpose};
+pub use topology::{Families, PlannedMachine, planned_machines};
+
+use harness_config::BackendKind;
+use harness_core::check::Facility;
+use std::collections::BTreeSet;
+use std::net::SocketAddrV4;
+use std::sync::Arc;
+
+macro_rules! backend_entries {
+    ($($(#[$doc:meta])* $item:ident = $word:literal in $folder:ident,)+) => {
+        fn entry(kind: BackendKind) -> &'static BackendEntry {
+            match kind {
+                $(BackendKind::$item => &$folder::BACKEND,)+
+            }
+        }
+    };
+}
+
+harness_config::backends!(backend_entries);
+
+/// What is so of all clusters of a backend.
+pub fn facts(kind: BackendKind) -> &'static Facts {
+    &entry(kind).facts
+}
+
+/// What a backend needs of this machine, each with whether that is there. Makes nothing.
+pub async fn requirements(kind: BackendKind) -> Vec<Requirement> {
+    (entry(kind).requirements)().await
+}
+
+/// The backend of that kind for one cluster. Makes nothing yet.
+pub fn begin(kind: BackendKind, spec: ClusterSpec) -> Arc<dyn Backend> {
+    (entry(kind).begin)(spec)
+}
+
+/// A cluster that is up.
+#[derive(Clone, Debug)]
+pub struct Cluster {
+    record: ClusterRecord,
+    machines: Option<Arc<dyn Machines>>,
+}
+
+impl Cluster {
+    /// Uses the cluster that this or another process of the run has brought up. Asks nobody; the first operation shows
+    /// whether it is still there.
+    ///
+    /// # Errors
+    /// What its backend has noted cannot be read.
+    pub fn attach(record: ClusterRecord) -> Result<Cluster, ClusterError> {
+        let machines = (entry(record.backend).attach)(&record)?;
+        Ok(Cluster { record, machines })
+    }
+
+    /// All another process needs to [`Cluster::attach`] to it.
+    pub fn record(&self) -> &ClusterRecord {
+        &self.record
+    }
+
+    /// What can be done to its machines. What the cloud and the CCM need beyond that is not known here.
+    pub fn facilities(&self) -> BTreeSet<Facility> {
+        self.record.facilities.clone()
+    }
+
+    /// Its machines, control planes first; none where the harness has no access to them.
+    pub fn machines(&self) -> &[Machine] {
+        &self.record.machines
+    }
+
+    /// Does something to its machines.
+    ///
+    /// # Errors
+    /// [`ClusterError::NotObservable`] where the cluster has no such facility; else it failed.
+    pub async fn operate(&self, operation: Operation<'_>) -> Result<(), ClusterError> {
+        let facility = operation.facility();
+        match &self.machines {
+            Some(machines) if self.record.facilities.contains(&facility) => machines.operate(operation).await,
+            _ => Err(self.lacks(operation.to_string(), facility)),
+        }
+    }
+
+    /// Has the metadata service at `at` answer where machines of a cloud expect it; whether that is possible here.
+    ///
+    /// # Errors
+    /// A machine refuses it.
+    pub async fn serve_metadata(&self, at: SocketAddrV4) -> Result<bool, ClusterError> {
+        match &self.machines {
+            Some(machines) => machines.serve_metadata(at).await,
+            None => Ok(false),
+        }
+    }
+
+    /// What was asked of its API server, as far as that is remembered, in the order of its coming.
+    ///
+    /// # Errors
+    /// [`ClusterError::NotObservable`] where it keeps no such log; else it could not be read.
+    pub async fn asked(&self, query: &AuditQuery) -> Result<Vec<Asked>, ClusterError> {
+        let facility = Facility::AuditLog;
+        match &self.machines {
+            Some(machines) if self.record.facilities.contains(&facility) => machines.asked(query).await,
+            _ => Err(self.lacks("what was asked of the API server".to_owned(), facility)),
+        }
+    }
+
+    /// Ends when a machine has ended that no process of the run has switched off, and says so; never where nobody watches them.
+    pub async fn lost_machine(&self) -> String {
+        match &self.machines {
+            Some(machines) => machines.lost().await,
+            None => std::future::pending().await,
+        }
+    }
+
+    fn lacks(&self, what: String, facility: Facility) -> ClusterError {
+        let (backend, because) = (self.record.backend, facts(self.record.backend).lacks_because);
+        let why = format!("this cluster of backend '{backend}' has no {facility}, because {because}");
+        ClusterError::NotObservable { what, why }
+    }
+}
+
+#[cfg(test)]
+mod tests;

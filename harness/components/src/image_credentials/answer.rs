@@ -1,0 +1,315 @@
+//! Requests to a plugin and its answers, decoded as strictly as a kubelet decodes them.
+
+use super::configuration::NEWEST;
+use super::go_duration::go_duration;
+use super::json;
+use harness_core::secrets;
+use serde_json::{Map, Value, json};
+use std::collections::BTreeMap;
+use std::fmt;
+
+/// The kind of an answer.
+const RESPONSE: &str = "CredentialProviderResponse";
+
+/// A request for the credentials of an image, with what a service account brings along where the configuration asks for it.
+pub fn request(
+    version: &str,
+    image: &str,
+    token: Option<&str>,
+    annotations: &BTreeMap<String, String>,
+) -> String {
+    let mut request = json!({"kind": "CredentialProviderRequest", "apiVersion": version, "image": image});
+    // Older versions know no service accounts.
+    if let Some(token) = token.filter(|_| version == NEWEST) {
+        request["serviceAccountToken"] = token.into();
+        request["serviceAccountAnnotations"] = json!(annotations);
+    }
+    format!("{request}\n")
+}
+
+/// For which images a cached answer is used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CacheKeyType {
+    /// For the image.
+    Image,
+    /// For all images of its registry.
+    Registry,
+    /// For every image.
+    Global,
+}
+
+impl CacheKeyType {
+    /// Its name, spelt as a kubelet spells it.
+    pub(super) fn of(name: &str) -> Option<CacheKeyType> {
+        match name {
+            "Image" => Some(CacheKeyType::Image),
+            "Registry" => Some(CacheKeyType::Registry),
+            "Global" => Some(CacheKeyType::Global),
+            _ => None,
+        }
+    }
+
+    /// Whether an answer for one image is used for the other.
+    pub fn joins(self, one: &str, other: &str) -> bool {
+        let registry = |image: &str| image.split('/').next().unwrap_or_default().to_owned();
+        match self {
+            CacheKeyType::Image => one == other,
+            CacheKeyType::Registry => registry(one) == registry(other),
+            CacheKeyType::Global => true,
+        }
+    }
+}
+
+/// A user and a password.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Credential {
+    /// The user.
+    pub username: String,
+    /// The password, which is a secret.
+    pub password: String,
+}
+
+impl fmt::Debug for Credential {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Credential").field("username", &self.username).finish_non_exhaustive()
+    }
+}
+
+/// What a kubelet objects to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Fault {
+    /// It is not one answer and nothing beside it.
+    NotOne(String),
+    /// It is of another version.
+    Version(String),
+    /// A field is unknown, given twice or of another type.
+    Field(String),
+    /// The kind of cache key is none.
+    KeyType(String),
+    /// The duration is none.
+    Duration(String),
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (Fault::NotOne(what)
+        | Fault::Version(what)
+        | Fault::Field(what)
+        | Fault::KeyType(what)
+        | Fault::Duration(what)) = self;
+        f.write_str(what)
+    }
+}
+
+/// What a plugin answered, as far as it can be read, and everything that a kubelet objects to.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Answer {
+    /// For which images it is kept.
+    pub cache_key_type: Option<CacheKeyType>,
+    /// For how long, seconds; `None` leaves it to the configuration.
+    pub cache_duration: Option<f64>,
+    /// Credentials by pattern.
+    pub auth: BTreeMap<String, Credential>,
+    /// What is wrong with it.
+    pub faults: Vec<Fault>,
+}
+
+impl Answer {
+    /// Reads what a plugin wrote when it was asked in `version`. Its passwords stand in no output of this process from now on.
+    pub fn read(stdout: &[u8], version: &str) -> Answer {
+        let mut answer = Answer::default();
+        match json::read(stdout) {
+            Err(error) => answer.faults.push(Fault::NotOne(not_one(stdout, &error))),
+            Ok(json::Read { value: Value::Object(fields), twice }) => {
+                let said =
+                    twice.into_iter().map(|path| Fault::Field(format!("the field '{path}' is given twice")));
+                answer.faults.extend(said);
+                answer.fields(fields, version);
+            }
+            Ok(other) => {
+                answer.faults.push(Fault::NotOne(format!("it is no object but {}", type_of(&other.value))))
+            }
+        }
+        answer
+    }
+
+    fn fields(&mut self, fields: Map<String, Value>, version: &str) {
+        match fields.get("kind").and_then(Value::as_str) {
+            Some(RESPONSE) => {}
+            other => self.faults.push(Fault::NotOne(format!("its kind is {}, not {RESPONSE}", shown(other)))),
+        }
+        match fields.get("apiVersion").and_then(Value::as_str) {
+            Some(said) if said == version => {}
+            other => {
+                let what = format!("its apiVersion is {}, and the request's {version}", shown(other));
+                self.faults.push(Fault::Version(what));
+            }
+        }
+        let mut key_type = None;
+        for (name, value) in fields {
+            match (name.as_str(), value) {
+                ("kind" | "apiVersion", _) => {}
+                ("cacheKeyType", value) => key_type = Some(value),
+                ("cacheDuration", value) => self.duration(&value),
+                ("auth", Value::Null) => {}
+                ("auth", Value::Object(auth)) => {
+                    auth.into_iter().for_each(|(key, value)| self.credential(key, value))
+                }
+                ("auth", other) => self.wrong_type("auth", "a map", &other),
+                (unknown, _) => self.faults.push(Fault::Field(format!("there is no field '{unknown}'"))),
+            }
+        }
+        let said = key_type.as_ref().and_then(Value::as_str);
+        self.cache_key_type = said.and_then(CacheKeyType::of);
+        if self.cache_key_type.is_none() {
+            let said = shown(said);
+            self.faults
+                .push(Fault::KeyType(format!("cacheKeyType is {said}, none of Image, Registry, Global")));
+        }
+    }
+
+    fn duration(&mut self, value: &Value) {
+        let read = match value {
+            Value::Null => return,
+            Value::String(text) => go_duration(text),
+            other => Err(format!("cacheDuration is {}, no text such as \"10m\"", type_of(other))),
+        };
+        match read {
+            Ok(seconds) if seconds >= 0.0 => self.cache_duration = Some(seconds),
+            Ok(_) => {
+                self.faults.push(Fault::Duration(format!("cacheDuration is {value}, less than nothing")))
+            }
+            Err(why) => self.faults.push(Fault::Duration(why)),
+        }
+    }
+
+    fn credential(&mut self, key: String, value: Value) {
+        let path = format!("auth.{key}");
+        let Value::Object(fields) = value else {
+            return self.wrong_type(&path, "username and password", &value);
+        };
+        let mut credential = Credential { username: String::new(), password: String::new() };
+        for (name, value) in fields {
+            let field = match name.as_str() {
+                "username" => &mut credential.username,
+                "password" => &mut credential.password,
+                _ => {
+                    self.faults.push(Fault::Field(format!("there is no field '{path}.{name}'")));
+                    continue;
+                }
+            };
+            match value {
+                Value::String(text) => *field = text,
+                Value::Null => {}
+                other => self.wrong_type(&format!("{path}.{name}"), "a text", &other),
+            }
+        }
+        secrets::know(&credential.password);
+        self.auth.insert(key, credential);
+    }
+
+    fn wrong_type(&mut self, path: &str, wanted: &str, found: &Value) {
+        self.faults.push(Fault::Field(format!("'{path}' is {}, not {wanted}", type_of(found))));
+    }
+}
+
+fn shown(text: Option<&str>) -> String {
+    text.map_or_else(|| "absent".to_owned(), |text| format!("'{text}'"))
+}
+
+fn type_of(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "a truth value",
+        Value::Number(_) => "a number",
+        Value::String(_) => "a text",
+        Value::Array(_) => "a list",
+        Value::Object(_) => "a map",
+    }
+}
+
+/// What stands there in place of one answer. Nothing of it is shown: it may hold a password.
+fn not_one(stdout: &[u8], error: &serde_json::Error) -> String {
+    if stdout.iter().all(u8::is_ascii_whitespace) {
+        return "it wrote nothing to standard output".to_owned();
+    }
+    let (line, column) = (error.line(), error.column());
+    let lines = stdout.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()).count();
+    format!(
+        "its standard output ({} bytes, {lines} lines) is not one JSON object: wrong at {line}:{column}",
+        stdout.len()
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const V1: &str = "credentialprovider.kubelet.k8s.io/v1";
+
+    fn read(fields: &str) -> Answer {
+        let text = format!("{{\"kind\": \"{RESPONSE}\", \"apiVersion\": \"{V1}\", {fields}}}");
+        Answer::read(text.as_bytes(), V1)
+    }
+
+    fn faults(fields: &str) -> Vec<String> {
+        read(fields).faults.iter().map(ToString::to_string).collect()
+    }
+
+    #[test]
+    fn a_right_answer_is_read_whole() {
+        let answer = read(
+            r#""cacheKeyType": "Registry", "cacheDuration": "1h30m", "auth": {"*.example.com": {"username": "u", "password": "a-password"}}"#,
+        );
+        assert_eq!(answer.faults, []);
+        assert_eq!(
+            (answer.cache_key_type, answer.cache_duration),
+            (Some(CacheKeyType::Registry), Some(5400.0))
+        );
+        assert_eq!(answer.auth["*.example.com"].username, "u");
+        assert!(!format!("{answer:?}").contains("a-password"));
+        let none = read(r#""cacheKeyType": "Image", "cacheDuration": null, "auth": null"#);
+        assert_eq!((none.faults.len(), none.auth.len(), none.cache_duration), (0, 0, None));
+    }
+
+    #[test]
+    fn whatever_a_kubelet_refuses_is_a_fault() {
+        let image = r#""cacheKeyType": "Image""#;
+        for (fields, fault) in [
+            (
+                r#""cacheKeyType": "registry""#.to_owned(),
+                "cacheKeyType is 'registry', none of Image, Registry, Global",
+            ),
+            (r#""auth": {}"#.to_owned(), "cacheKeyType is absent, none of Image, Registry, Global"),
+            (format!("{image}, \"expires\": 1"), "there is no field 'expires'"),
+            (format!("{image}, {image}"), "the field 'cacheKeyType' is given twice"),
+            (format!("{image}, \"auth\": {{\"a\": {{}}, \"a\": {{}}}}"), "the field 'auth.a' is given twice"),
+            (
+                format!("{image}, \"auth\": {{\"a\": {{\"token\": \"t\"}}}}"),
+                "there is no field 'auth.a.token'",
+            ),
+            (format!("{image}, \"auth\": []"), "'auth' is a list, not a map"),
+            (format!("{image}, \"cacheDuration\": 0"), "cacheDuration is a number, no text such as \"10m\""),
+            (format!("{image}, \"cacheDuration\": \"1d\""), "'1d' is no Go duration: 'd' is no unit"),
+            (format!("{image}, \"cacheDuration\": \"-1s\""), "cacheDuration is \"-1s\", less than nothing"),
+        ] {
+            assert_eq!(faults(&fields), [fault], "{fields}");
+        }
+    }
+
+    #[test]
+    fn what_is_not_one_answer_shows_nothing_of_itself() {
+        let text = |stdout: &str| Answer::read(stdout.as_bytes(), V1).faults[0].to_string();
+        assert_eq!(text(" \n"), "it wrote nothing to standard output");
+        assert_eq!(text("[]"), "it is no object but a list");
+        assert_eq!(
+            text("fetching hunter2\n{}"),
+            "its standard output (19 bytes, 2 lines) is not one JSON object: wrong at 1:2"
+        );
+        assert_eq!(
+            text("{} {}"),
+            "its standard output (5 bytes, 1 lines) is not one JSON object: wrong at 1:4"
+        );
+        assert_eq!(text("{}"), "its kind is absent, not CredentialProviderResponse");
+    }
+}

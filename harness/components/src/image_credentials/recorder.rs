@@ -1,0 +1,91 @@
+//! What stands between a kubelet and a plugin: `ccm-conformance image-credential-recorder`. It hands everything on as it is,
+//! and tells the registry of the execution before the kubelet has the answer.
+
+use super::seen::Seen;
+use clap::Parser;
+use harness_core::{bounded, output};
+use std::ffi::OsString;
+use std::io::Write;
+use std::process::{Command, ExitCode, Stdio};
+use std::time::{Duration, Instant};
+
+/// The command.
+pub const RECORDER: &str = "image-credential-recorder";
+/// How long the registry may take: it is on the same machine.
+const LIMIT: Duration = Duration::from_secs(5);
+/// The largest request or answer that is handed on, bytes: far more than any has, and of an endless one not the memory of a node.
+const MOST: usize = 16 << 20;
+/// Exit code where nothing could be executed, as a shell has it.
+const NOT_EXECUTED: u8 = 126;
+
+/// What the command is told.
+#[derive(Debug, Parser)]
+#[command(name = RECORDER, version, about = "Runs an image credential provider, and tells of it")]
+struct Arguments {
+    /// Whom it tells.
+    #[arg(long, value_name = "URL")]
+    to: String,
+    /// The plugin and its arguments.
+    #[arg(last = true, required = true)]
+    plugin: Vec<OsString>,
+}
+
+/// The command.
+pub fn recorder_main(arguments: Vec<OsString>) -> ExitCode {
+    let arguments = match Arguments::try_parse_from(arguments) {
+        Ok(arguments) => arguments,
+        Err(error) => {
+            let _ = error.print();
+            return if error.use_stderr() { ExitCode::from(2) } else { ExitCode::SUCCESS };
+        }
+    };
+    let request = bounded::read_whole(Some(std::io::stdin()), MOST).unwrap_or_default();
+    let began = Instant::now();
+    let (code, answer) = match executed(&arguments.plugin, &request) {
+        Ok(ended) => ended,
+        Err(error) => {
+            let program = arguments.plugin[0].to_string_lossy();
+            output::err(&format!("{RECORDER}: {program}: {error}"));
+            (None, Vec::new())
+        }
+    };
+    let took_ms = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
+    tell(&arguments.to, &Seen { code, took_ms, ..Seen::of(&request, &answer) });
+    output::handed_on(&answer);
+    code.map_or(ExitCode::from(NOT_EXECUTED), |code| ExitCode::from(code.to_le_bytes()[0]))
+}
+
+/// Its exit code and what it wrote to standard output.
+fn executed(plugin: &[OsString], request: &[u8]) -> std::io::Result<(Option<i32>, Vec<u8>)> {
+    let mut command = Command::new(&plugin[0]);
+    let mut child = command.args(&plugin[1..]).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;
+    let mut stdin = child.stdin.take();
+    let ended = std::thread::scope(|scope| {
+        // Who does not read its request need not.
+        scope.spawn(move || stdin.as_mut().map(|stdin| stdin.write_all(request)));
+        let stdout = bounded::read_whole(child.stdout.take(), MOST);
+        if stdout.is_err() {
+            let _ = child.kill();
+        }
+        let status = child.wait()?;
+        Ok::<_, std::io::Error>((status.code(), stdout?))
+    })?;
+    Ok(ended)
+}
+
+/// An execution that nobody could be told of is missed by who counts them.
+fn tell(url: &str, seen: &Seen) {
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let told = tokio::runtime::Builder::new_current_thread().enable_all().build().map(|runtime| {
+        runtime.block_on(async {
+            let client = reqwest::Client::builder().timeout(LIMIT).no_proxy().build()?;
+            client.post(format!("{url}/executions")).json(seen).send().await?.error_for_status()
+        })
+    });
+    let why = match told {
+        Ok(Ok(_)) => return,
+        Ok(Err(error)) => error.to_string(),
+        Err(error) => error.to_string(),
+    };
+    output::err(&format!("{RECORDER}: {why}"));
+}

@@ -1,0 +1,20 @@
+//! The table of backends: one line for each, next to its folder in `cluster` the only thing a new one needs.
+//!
+//! It is a macro because two modules make something of a line: `config` the word that a run file writes, and `cluster`
+//! the way from that word to the folder. `$then!` receives the lines.
+
+#[macro_export]
+macro_rules! backends {
+    ($then:ident) => {
+        $then! {
+            /// The harness creates a kind cluster and removes it.
+            Kind = "kind" in kind,
+            /// The harness runs a control plane in its own process, and the CCM as a program of this machine.
+            Embedded = "embedded" in embedded,
+            /// A cluster that is there already.
+            Existing = "existing" in existing,
+            /// No cluster: for a profile of an image credential provider alone, which has this one unasked.
+            Absent = "none" in absent,
+        }
+    };
+}

@@ -1,0 +1,143 @@
+//! What a CCM says it can do, and which checks' needs that meets.
+
+use super::schema::ordered;
+use super::words::{Instances, Protocol, RouteTrigger, Targets};
+use harness_core::check::Capability;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
+
+/// The capabilities a profile declares (contract section 5).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+#[schemars(transform = ordered::<Self>)]
+pub struct Capabilities {
+    /// The interface it looks instances up with.
+    pub instances: Instances,
+    /// It tells a machine that is shut down from one that runs. Interface `v1` may leave that out.
+    pub shutdown: bool,
+    /// It reports zone and region. Needs `instances`.
+    pub zones: bool,
+    /// It reports the region, of a cloud without zones too. Needs `instances`.
+    #[schemars(extend("x-default" = "as `zones`"))]
+    pub regions: Option<bool>,
+    /// It provisions load balancers.
+    pub load_balancer: bool,
+    /// What its load balancers send traffic to.
+    pub targets: Targets,
+    /// It programs routes.
+    pub routes: bool,
+    /// What makes it reconcile them. Needs `routes`.
+    pub route_trigger: RouteTrigger,
+    /// It implements `Clusters`, which no shared controller calls.
+    pub clusters: bool,
+    /// Nodes get labels of the cloud's own (framework 1.30 and later). Needs `instances`.
+    pub additional_labels: bool,
+    /// Load balancer status says `ipMode`. Needs `loadBalancer`.
+    pub ip_mode: bool,
+    /// Nodes and Services with both IP families.
+    pub dual_stack: bool,
+    /// Protocols its load balancers carry. Needs `loadBalancer`.
+    pub protocols: BTreeSet<Protocol>,
+    /// Session affinity by client IP. Needs `loadBalancer`.
+    pub affinity: bool,
+    /// `loadBalancerSourceRanges`. Needs `loadBalancer`.
+    pub source_ranges: bool,
+    /// Several Services on one load balancer. Needs `loadBalancer`.
+    #[serde(rename = "sharedLB")]
+    pub shared_lb: bool,
+    /// Two or more replicas elect a leader by Lease, as in every CCM of the framework.
+    pub leader_election: bool,
+}
+
+impl Default for Capabilities {
+    fn default() -> Self {
+        Capabilities {
+            instances: Instances::None,
+            shutdown: true,
+            zones: false,
+            regions: None,
+            load_balancer: false,
+            targets: Targets::NodePorts,
+            routes: false,
+            route_trigger: RouteTrigger::Period,
+            clusters: false,
+            additional_labels: false,
+            ip_mode: false,
+            dual_stack: false,
+            protocols: BTreeSet::from([Protocol::Tcp]),
+            affinity: false,
+            source_ranges: false,
+            shared_lb: false,
+            leader_election: true,
+        }
+    }
+}
+
+impl Capabilities {
+    /// Whether it reports the region.
+    pub fn reports_regions(&self) -> bool {
+        self.regions.unwrap_or(self.zones)
+    }
+
+    /// The needs of checks that these meet; [`super::Profile::declares`] knows those of other keys, too.
+    pub(super) fn met(&self) -> BTreeSet<Capability> {
+        [
+            (Capability::Instances, self.instances != Instances::None),
+            (Capability::InstancesV2, self.instances == Instances::V2),
+            (Capability::Shutdown, self.instances != Instances::None && self.shutdown),
+            (Capability::Zones, self.zones),
+            (Capability::Regions, self.reports_regions()),
+            (Capability::LoadBalancer, self.load_balancer),
+            (Capability::NodeTargets, self.load_balancer && self.targets != Targets::Pods),
+            (Capability::Routes, self.routes),
+            (Capability::LeaderElection, self.leader_election),
+            (Capability::DualStack, self.dual_stack),
+            (Capability::Affinity, self.affinity),
+            (Capability::SourceRanges, self.source_ranges),
+            (Capability::Clusters, self.clusters),
+            (Capability::AdditionalLabels, self.additional_labels),
+            (Capability::IpMode, self.ip_mode),
+            (Capability::SharedLb, self.shared_lb),
+            (Capability::Udp, self.load_balancer && self.protocols.contains(&Protocol::Udp)),
+            (Capability::Sctp, self.load_balancer && self.protocols.contains(&Protocol::Sctp)),
+        ]
+        .into_iter()
+        .filter_map(|(capability, declared)| declared.then_some(capability))
+        .collect()
+    }
+
+    /// Everything declared, in the profile's words and order, for the report.
+    pub fn declared(&self) -> Vec<String> {
+        let mut words = vec![format!("instances={}", self.instances)];
+        let flags = [
+            ("zones", self.zones),
+            ("regions", self.reports_regions() && !self.zones),
+            ("loadBalancer", self.load_balancer),
+            ("routes", self.routes),
+            ("clusters", self.clusters),
+            ("additionalLabels", self.additional_labels),
+            ("ipMode", self.ip_mode),
+            ("dualStack", self.dual_stack),
+            ("affinity", self.affinity),
+            ("sourceRanges", self.source_ranges),
+            ("sharedLB", self.shared_lb),
+            ("leaderElection", self.leader_election),
+        ];
+        words.extend(flags.into_iter().filter(|(_, on)| *on).map(|(name, _)| name.to_owned()));
+        if self.instances != Instances::None && !self.shutdown {
+            words.push("shutdown=false".to_owned());
+        }
+        if self.load_balancer && self.targets != Targets::NodePorts {
+            words.push(format!("targets={}", self.targets));
+        }
+        if self.routes && self.route_trigger != RouteTrigger::Period {
+            words.push(format!("routeTrigger={}", self.route_trigger));
+        }
+        if self.load_balancer {
+            let carried: Vec<&str> = self.protocols.iter().map(|p| p.as_str()).collect();
+            words.push(format!("protocols={}", carried.join("+")));
+        }
+        words
+    }
+}

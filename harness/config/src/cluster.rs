@@ -1,0 +1,256 @@
+//! The cluster a run uses, as it was asked for.
+
+use super::paths::looks_like_path;
+use super::problem::did_you_mean;
+use super::words::{BackendKind, NodeIp, ProviderId};
+use harness_core::files;
+use std::fmt;
+use std::path::PathBuf;
+use std::str::FromStr;
+
+/// The cluster a run is to use, as it was asked for: its backend may be left to the harness.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WantedCluster {
+    backend: Option<BackendKind>,
+    desired: DesiredCluster,
+}
+
+impl WantedCluster {
+    /// One of the harness's own; `None` leaves the backend to the harness.
+    pub(super) fn own(backend: Option<BackendKind>, own: OwnCluster) -> WantedCluster {
+        WantedCluster { backend, desired: DesiredCluster::Own(own) }
+    }
+
+    /// One that is there.
+    pub(super) fn existing(existing: ExistingCluster) -> WantedCluster {
+        WantedCluster { backend: Some(BackendKind::Existing), desired: DesiredCluster::Existing(existing) }
+    }
+
+    /// None at all.
+    pub(crate) fn absent() -> WantedCluster {
+        WantedCluster { backend: Some(BackendKind::Absent), desired: DesiredCluster::Absent }
+    }
+
+    /// The same, of kind where the harness makes it, with other machines where some are named.
+    #[must_use]
+    pub(super) fn of_kind(mut self, topology: Option<Topology>) -> WantedCluster {
+        if let DesiredCluster::Own(own) = &mut self.desired {
+            self.backend = Some(BackendKind::Kind);
+            own.topology = topology.unwrap_or_else(|| own.topology.clone());
+        }
+        self
+    }
+
+    /// The backend that was asked for; `None` when it is left to the harness.
+    pub fn backend(&self) -> Option<BackendKind> {
+        self.backend
+    }
+
+    /// What the cluster is to be like.
+    pub fn desired(&self) -> &DesiredCluster {
+        &self.desired
+    }
+
+    /// The same cluster with a backend for certain: the one that was asked for, or else `otherwise`.
+    #[must_use]
+    pub fn settled(self, otherwise: BackendKind) -> SettledCluster {
+        SettledCluster { backend: self.backend.unwrap_or(otherwise), desired: self.desired }
+    }
+}
+
+/// The cluster a run uses, its backend known.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SettledCluster {
+    backend: BackendKind,
+    desired: DesiredCluster,
+}
+
+impl SettledCluster {
+    /// The same with something else asked of it, where the harness makes it.
+    #[must_use]
+    pub fn with(mut self, change: impl FnOnce(&mut OwnCluster)) -> SettledCluster {
+        if let DesiredCluster::Own(own) = &mut self.desired {
+            change(own);
+        }
+        self
+    }
+
+    /// Its backend.
+    pub fn backend(&self) -> BackendKind {
+        self.backend
+    }
+
+    /// What the cluster is to be like.
+    pub fn desired(&self) -> &DesiredCluster {
+        &self.desired
+    }
+}
+
+/// What a cluster is to be like.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum DesiredCluster {
+    /// One that the harness makes.
+    Own(OwnCluster),
+    /// One that is there.
+    Existing(ExistingCluster),
+    /// None.
+    Absent,
+}
+
+impl DesiredCluster {
+    /// What is asked of a cluster that the harness makes; `None` for any other.
+    pub fn own(&self) -> Option<&OwnCluster> {
+        match self {
+            DesiredCluster::Own(own) => Some(own),
+            DesiredCluster::Existing(_) | DesiredCluster::Absent => None,
+        }
+    }
+}
+
+/// A cluster of the harness's own.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OwnCluster {
+    /// Its nodes and network.
+    pub topology: Topology,
+    /// Its Kubernetes.
+    pub kubernetes: Kubernetes,
+    /// What kubelets write into `spec.providerID`.
+    pub provider_id: ProviderId,
+    /// Whether kubelets announce a node IP.
+    pub node_ip: NodeIp,
+    /// Where kubelets have the certificates from that they serve with.
+    pub serving: ServingCertificates,
+    /// What decides the moments at which a simulated cluster acts; `None` leaves it to the run.
+    pub seed: Option<u32>,
+}
+
+/// Where kubelets have the certificates from that they serve with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ServingCertificates {
+    /// From themselves.
+    SelfSigned,
+    /// They ask the cluster for them (`serverTLSBootstrap: true`), and nobody serves their logs until somebody has approved.
+    Requested,
+}
+
+/// A cluster that is there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ExistingCluster {
+    /// Its kubeconfig; `None` for the one kubectl would use.
+    pub kubeconfig: Option<PathBuf>,
+    /// Whether it is taken though it looks as if somebody needs it.
+    pub allow_foreign: bool,
+}
+
+/// Nodes and network of a cluster of the harness's own.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Topology {
+    /// One node.
+    Single,
+    /// A control plane and two workers.
+    ThreeNode,
+    /// One node and no pod network.
+    NoCni,
+    /// A control plane and a worker with both IP families.
+    DualStack,
+    /// A kind configuration of its own.
+    File(PathBuf),
+}
+
+impl Topology {
+    const NAMED: &[(&str, Topology)] = &[
+        ("single", Topology::Single),
+        ("three-node", Topology::ThreeNode),
+        ("no-cni", Topology::NoCni),
+        ("dual-stack", Topology::DualStack),
+    ];
+
+    /// Its name for reports: as the run file writes it, or the file's name without its end.
+    pub fn name(&self) -> String {
+        let named = Topology::NAMED.iter().find(|(_, topology)| topology == self);
+        match (named, self) {
+            (Some((name, _)), _) => (*name).to_owned(),
+            (None, Topology::File(file)) => {
+                file.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default()
+            }
+            (None, _) => unreachable!("every topology but a file is in the table"),
+        }
+    }
+
+    pub(super) fn resolve(text: &str) -> Result<Topology, String> {
+        if looks_like_path(text) {
+            let file = PathBuf::from(text);
+            return if file.is_file() {
+                Ok(Topology::File(file))
+            } else {
+                Err(format!("there is no file {text}"))
+            };
+        }
+        if let Some((_, topology)) = Topology::NAMED.iter().find(|(name, _)| *name == text) {
+            return Ok(topology.clone());
+        }
+        let file = files::built_in(&format!("kind-configs/{text}.yaml"));
+        if files::is_file(&file) {
+            return Ok(Topology::File(file));
+        }
+        let names: Vec<&str> = Topology::NAMED.iter().map(|(name, _)| *name).collect();
+        let near = did_you_mean(text, &names);
+        Err(format!("'{text}' is none of {}, nor a path with a '/'{near}", names.join(", ")))
+    }
+}
+
+/// The Kubernetes of a cluster of the harness's own.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Kubernetes {
+    /// The newest that is at hand.
+    Newest,
+    /// A version; the newest patch release at hand when no patch is named.
+    Version {
+        /// 36 for 1.36.
+        minor: u32,
+        /// 1 for 1.36.1.
+        patch: Option<u32>,
+    },
+    /// A node image by its reference.
+    Image(String),
+}
+
+impl fmt::Display for Kubernetes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Kubernetes::Newest => f.write_str("newest"),
+            Kubernetes::Version { minor, patch: None } => write!(f, "1.{minor}"),
+            Kubernetes::Version { minor, patch: Some(patch) } => write!(f, "1.{minor}.{patch}"),
+            Kubernetes::Image(image) => f.write_str(image),
+        }
+    }
+}
+
+impl FromStr for Kubernetes {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let wrong = || {
+            String::from(
+                "neither a version such as 1.36 or 1.36.1 nor a node image such as kindest/node:v1.36.1",
+            )
+        };
+        if text.is_empty() || text.contains(char::is_whitespace) {
+            return Err(wrong());
+        }
+        if text.contains(['/', ':', '@']) {
+            return Ok(Kubernetes::Image(text.to_owned()));
+        }
+        let numbers: Option<Vec<u32>> =
+            text.strip_prefix('v').unwrap_or(text).split('.').map(|number| number.parse().ok()).collect();
+        let (minor, patch) = match numbers.as_deref() {
+            Some([1, minor]) => (*minor, None),
+            Some([1, minor, patch]) => (*minor, Some(*patch)),
+            _ => return Err(wrong()),
+        };
+        if minor < 20 {
+            return Err(String::from("older than 1.20, the oldest Kubernetes that is supported"));
+        }
+        Ok(Kubernetes::Version { minor, patch })
+    }
+}

@@ -1,0 +1,196 @@
+//! Which rows of the contract the checks judge.
+
+use super::{Area, Contract, Party, Row};
+use harness_core::check::{CheckId, Level};
+use serde::Serialize;
+use std::collections::BTreeMap;
+
+/// What of a check is held against the contract.
+#[derive(Clone, Debug)]
+pub struct Seen {
+    /// Its id.
+    pub id: CheckId,
+    /// How binding it is.
+    pub level: Level,
+    /// Whether it binds CCMs of the framework profile only.
+    pub framework: bool,
+    /// Backends on which it is 'not observable', each with what it lacks there.
+    pub not_observable: BTreeMap<String, Vec<String>>,
+}
+
+impl Seen {
+    /// What stands after the dot in its id.
+    fn claim(&self) -> &str {
+        self.id.as_str().split_once('.').map_or("", |(_, claim)| claim)
+    }
+}
+
+/// An area in figures.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct AreaCount {
+    /// The area.
+    pub area: String,
+    /// Whose promises its rows are.
+    pub promised_by: Party,
+    /// Its rows.
+    pub rows: usize,
+    /// Those that a check judges.
+    pub checked: usize,
+    /// Those of level MUST or MUST NOT.
+    pub musts: usize,
+    /// Those of them that a check judges.
+    pub musts_checked: usize,
+    /// Its checks.
+    pub checks: usize,
+    /// Rows of which a backend can show no check.
+    pub not_observable: BTreeMap<String, usize>,
+}
+
+/// A row that no check judges, or not whole.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Missing {
+    /// The row.
+    pub row: String,
+    /// How binding it is.
+    pub level: super::Obligation,
+    /// Whether checks judge a part of it.
+    pub in_part: bool,
+    /// Why; empty where nobody says.
+    pub reason: String,
+}
+
+/// What the checks judge of the contract.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Coverage {
+    /// Every area.
+    pub areas: Vec<AreaCount>,
+    /// The rows that no check judges, or not whole.
+    pub missing: Vec<Missing>,
+    /// Checks that a backend cannot show, each with what it lacks there: by check, then by backend.
+    pub not_observable: BTreeMap<String, BTreeMap<String, Vec<String>>>,
+    /// Reasons of rows that have a check meanwhile, or have one no more.
+    pub outdated: Vec<String>,
+    /// What must not be so.
+    pub objections: Vec<String>,
+}
+
+/// Holds checks against the contract. `backends` are those that are counted.
+pub fn coverage(contract: &Contract, checks: &[Seen], backends: &[String]) -> Coverage {
+    let mut found = Coverage::default();
+    for check in checks {
+        objections_to(contract, check, &mut found.objections);
+        if !check.not_observable.is_empty() {
+            found.not_observable.insert(check.id.to_string(), check.not_observable.clone());
+        }
+    }
+    for area in &contract.areas {
+        found.areas.push(count(area, checks, backends));
+        for row in &area.rows {
+            look(contract, area, row, checks, &mut found);
+        }
+    }
+    for unchecked in &contract.unchecked {
+        let unknown = unchecked.rows.iter().filter(|row| contract.row(row).is_none());
+        found.objections.extend(
+            unknown.map(|row| format!("{row}: unchecked.yaml has a reason for it, the contract no such row")),
+        );
+    }
+    found
+}
+
+fn objections_to(contract: &Contract, check: &Seen, objections: &mut Vec<String>) {
+    let Some((_, row)) = contract.row(check.id.row()) else {
+        return objections.push(format!("{}: no row of the contract has that id", check.id));
+    };
+    let (level, framework) = row.binds(check.claim());
+    if (level, framework) != (check.level, check.framework) {
+        let shown = |level: Level, framework: bool| {
+            if framework { format!("{level} of the framework profile") } else { level.to_string() }
+        };
+        let (table, is) = (shown(level, framework), shown(check.level, check.framework));
+        objections.push(format!("{}: {table} by the contract, {is} by the check", check.id));
+    }
+}
+
+/// The checks that judge a row: its own, and those of the rows that it names.
+fn of_row<'a>(row: &'a Row, checks: &'a [Seen]) -> impl Iterator<Item = &'a Seen> {
+    let names = |id: &str| row.id == id || row.judged_by.iter().any(|other| other == id);
+    checks.iter().filter(move |check| names(check.id.row()))
+}
+
+fn count(area: &Area, checks: &[Seen], backends: &[String]) -> AreaCount {
+    let judged: Vec<(&Row, Vec<&Seen>)> = area
+        .rows
+        .iter()
+        .map(|row| (row, of_row(row, checks).collect::<Vec<_>>()))
+        .filter(|(_, checks)| !checks.is_empty())
+        .collect();
+    let musts =
+        |rows: &mut dyn Iterator<Item = &Row>| rows.filter(|row| row.level.level() == Level::Must).count();
+    let not_shown = |backend: &String| {
+        let shown = |check: &&Seen| !check.not_observable.contains_key(backend);
+        judged.iter().filter(|(_, checks)| !checks.iter().any(shown)).count()
+    };
+    AreaCount {
+        area: area.area.clone(),
+        promised_by: area.promised_by,
+        rows: area.rows.len(),
+        checked: judged.len(),
+        musts: musts(&mut area.rows.iter()),
+        musts_checked: musts(&mut judged.iter().map(|(row, _)| *row)),
+        checks: checks.iter().filter(|check| area.rows.iter().any(|row| row.id == check.id.row())).count(),
+        not_observable: backends.iter().map(|backend| (backend.clone(), not_shown(backend))).collect(),
+    }
+}
+
+/// Whether a row is judged, and if not, whether somebody says why. What the harness promises of itself it keeps in its own
+/// code, as the row says.
+fn look(contract: &Contract, area: &Area, row: &Row, checks: &[Seen], found: &mut Coverage) {
+    let judged = of_row(row, checks).next().is_some();
+    let unknown = row.judged_by.iter().filter(|other| contract.row(other).is_none());
+    found.objections.extend(unknown.map(|other| format!("{}: judged by {other}, which is no row", row.id)));
+    for claim in &row.claims {
+        let made = of_row(row, checks).any(|check| check.id.row() == row.id && check.claim() == claim.claim);
+        if judged && !made {
+            found
+                .objections
+                .push(format!("{}.{}: the contract names a claim that no check makes", row.id, claim.claim));
+        }
+    }
+    let mut reasons = contract.reasons(&row.id).peekable();
+    if area.promised_by == Party::Harness {
+        if reasons.peek().is_some() {
+            found.objections.push(format!("{}: the harness's own promise needs no reason", row.id));
+        }
+        return;
+    }
+    if !judged && reasons.peek().is_none() {
+        if row.level.level() == Level::Must {
+            found.objections.push(format!("{}: {} without check and without reason", row.id, row.level));
+        }
+        found.missing.push(Missing {
+            row: row.id.clone(),
+            level: row.level,
+            in_part: false,
+            reason: String::new(),
+        });
+    }
+    for reason in reasons {
+        if judged != reason.in_part {
+            let is = if judged { "has a check" } else { "has no check of any part" };
+            found.outdated.push(format!("{}: it {is}, its reason in unchecked.yaml says otherwise", row.id));
+            if judged {
+                continue;
+            }
+        }
+        found.missing.push(Missing {
+            row: row.id.clone(),
+            level: row.level,
+            in_part: reason.in_part,
+            reason: reason.reason.clone(),
+        });
+    }
+}

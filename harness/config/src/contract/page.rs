@@ -1,0 +1,113 @@
+//! The pages of the contract, in Markdown.
+
+use super::{Area, Contract, Obligation, Party, Row, bugs_of};
+use std::fmt::Write as _;
+
+/// The first line of every page.
+const HEAD: &str = "<!-- generated from the table beside it: REWRITE_DOCUMENTS=1 cargo test -p harness-config --lib documents -->\n";
+
+/// The page of an area.
+pub(super) fn page(contract: &Contract, area: &Area) -> String {
+    let mut text = format!("{HEAD}# {}: {}\n\n{}\n", area.area, area.title, area.about.trim_end());
+    if let Some(setup) = &area.setup {
+        let _ = write!(text, "\nThe steps by hand begin with:\n\n```sh\n{}\n```\n", setup.trim_end());
+    }
+    for row in &area.rows {
+        text.push('\n');
+        text.push_str(&section(contract, area, row));
+    }
+    text
+}
+
+fn section(contract: &Contract, area: &Area, row: &Row) -> String {
+    let mut text = format!("## {}\n\n**{}**", row.id, row.level_in_words());
+    let owners: Vec<String> = row.owners(area).iter().map(ToString::to_string).collect();
+    let _ = write!(text, ", decided by {}", owners.join(" and "));
+    let gates: Vec<String> = row.gates(area).iter().map(|gate| format!("`{gate}`")).collect();
+    if !gates.is_empty() {
+        let _ = write!(text, ", where the CCM declares {}", gates.join(" and "));
+    }
+    if row.except_hosted {
+        text.push_str(", unless it runs outside of the cluster that it manages");
+    }
+    let _ = write!(text, "\n\n{} {}\n", row.requires, row.why);
+    for claim in &row.claims {
+        let only = if claim.framework { " for CCMs of the framework profile" } else { "" };
+        let _ = write!(text, "\n`{}.{}`, {}{only}: {}\n", row.id, claim.claim, claim.level, claim.requires);
+    }
+    let _ = write!(text, "\n*{}:* {}\n", provoked(area.promised_by), row.provoked);
+    if let Some(steps) = &row.by_hand {
+        let _ = write!(text, "\n```sh\n{}\n```\n", steps.trim_end());
+    }
+    let _ = write!(text, "\n*Bound:* {}. *Source:* {}.\n", row.bound, contract.terms.source(&row.source));
+    let bugs: Vec<String> = bugs_of(&row.id).map(|bug| format!("{} ({})", bug.issue, bug.what)).collect();
+    if !bugs.is_empty() {
+        let _ = write!(text, "\n*Seen in:* {}.\n", bugs.join("; "));
+    }
+    if !row.judged_by.is_empty() {
+        let others: Vec<String> = row.judged_by.iter().map(|row| format!("`{row}`")).collect();
+        let _ = write!(text, "\n*Judged by:* {}\n", others.join(", "));
+    }
+    let reasons: Vec<&str> = contract.reasons(&row.id).map(|one| one.reason.as_str()).collect();
+    if !reasons.is_empty() {
+        let _ = write!(text, "\n*Not checked:* {}\n", reasons.join(" "));
+    }
+    text
+}
+
+/// What leads to how a row is shown.
+pub(super) fn provoked(subject: Party) -> &'static str {
+    match subject {
+        Party::Ccm | Party::ImageCredentials | Party::NetworkProxy | Party::CsiMigration => "Provoked",
+        Party::Harness => "Kept",
+    }
+}
+
+/// The index of the pages.
+pub(super) fn index(contract: &Contract) -> String {
+    let mut text = format!("{HEAD}# The contract\n\n{}\n", contract.terms.about.trim_end());
+    text.push_str("\n## Areas\n\n| area | about | whose promise | rows | MUST | SHOULD | other |\n|---|---|---|---|---|---|---|\n");
+    for area in &contract.areas {
+        let count =
+            |wanted: &[Obligation]| area.rows.iter().filter(|row| wanted.contains(&row.level)).count();
+        let _ = writeln!(
+            text,
+            "| [{}]({}) | {} | {} | {} | {} | {} | {} |",
+            area.area,
+            area.page(),
+            area.title,
+            area.promised_by,
+            area.rows.len(),
+            count(&[Obligation::Must, Obligation::MustNot]),
+            count(&[Obligation::Should, Obligation::ShouldNot]),
+            count(&[Obligation::May, Obligation::Info]),
+        );
+    }
+    text.push_str("\n## Profiles of conformance\n\nA profile counts only if each of its MUSTs that apply passed: none failed, was blocked, left out or not observable, and none met an error of the environment.\n\n| profile | its rows | beside them | what it says of a CCM |\n|---|---|---|---|\n");
+    for one in &contract.profiles {
+        let names = |names: &[String]| {
+            names.iter().map(|name| name.replace('*', "all")).collect::<Vec<_>>().join(", ")
+        };
+        let _ = writeln!(
+            text,
+            "| {} | {} | {} | {} |",
+            one.profile,
+            names(&one.core),
+            names(&one.beside),
+            one.title
+        );
+    }
+    text.push_str("\n## Bounds\n\n| name | what it is |\n|---|---|\n");
+    for (name, what) in &contract.terms.bounds {
+        let _ = writeln!(text, "| {name} | {what} |");
+    }
+    let _ = write!(
+        text,
+        "\n## Sources\n\nFiles of Kubernetes {}.\n\n| name | file |\n|---|---|\n",
+        contract.terms.kubernetes
+    );
+    for (name, file) in &contract.terms.sources {
+        let _ = writeln!(text, "| {name} | {file} |");
+    }
+    text
+}

@@ -1,0 +1,86 @@
+//! What to test, where and with which limits: what was written ([`RunFile`], `ProfileFile`) becomes what it means
+//! ([`RunPlan`], [`Profile`]).
+//!
+//! Every problem of a run is reported at once, each with its file, line and key. Reading files is all the I/O there
+//! is here; nothing in this module knows Docker, a cluster or the environment's variables.
+
+#[macro_use]
+mod backends;
+pub mod contract;
+
+mod capabilities;
+mod cloud_reading;
+mod cloud_source;
+mod cluster;
+mod csi_migration;
+mod duration;
+mod executable;
+mod flags;
+mod forms;
+mod image_credentials;
+mod limits;
+mod network_proxy;
+mod own_program;
+mod paths;
+mod plan;
+mod problem;
+mod profile;
+mod profile_file;
+mod profile_reading;
+mod promises;
+mod route_file;
+mod run_file;
+pub mod schema;
+mod select;
+mod settings;
+#[cfg(test)]
+mod tests;
+mod walk;
+mod words;
+pub mod yaml;
+
+pub use capabilities::Capabilities;
+pub use cloud_source::{CloudSource, CredentialFrom, Proxying};
+pub(crate) use cloud_source::{DRIVER_LISTEN, DRIVER_TOKEN_FILE, usual_arguments};
+pub use cluster::{
+    DesiredCluster, ExistingCluster, Kubernetes, OwnCluster, ServingCertificates, SettledCluster, Topology,
+    WantedCluster,
+};
+pub use csi_migration::CsiMigration;
+pub use duration::{BadDuration, HumanDuration};
+pub(crate) use fake_cloud::dialects::NAMES as DIALECTS;
+pub use flags::{FAST_FLAGS, LeaseTiming};
+pub(crate) use forms::CLOUD_TOKEN;
+pub use forms::OWN_PLACEHOLDERS;
+pub use image_credentials::{ImageCredentials, PROGRAM, PluginProgram};
+pub use limits::Limits;
+pub use network_proxy::NetworkProxy;
+pub use plan::{Completeness, Given, RunPlan, Source, plan};
+pub(crate) use problem::did_you_mean;
+pub use problem::{Origin, Problem, Problems};
+pub use profile::{Build, Framework, Image, NULL_PROFILE, Profile, ProviderIdFormat, REFERENCE_PROFILE};
+pub use profile_file::{Deviation, Lease, Location, Workload};
+pub use promises::{PROMISES, Promise, declared_not_judged};
+pub use route_file::Routes;
+pub use run_file::{ClusterKeys, LimitKeys, OutputKeys, RunFile, SelectKeys};
+pub use select::{Candidate, Choice, LONG_S, Offer, Selection, select, unknown_deviations};
+pub use settings::{BACKEND, CLUSTERS, SEED, SELECT, SHARD, TEST_FILTER, untrue_limits};
+pub use words::{
+    API_VERSION, AddressType, BackendChoice, BackendKind, Budget, CcmCommand, CsiDriver, Deployment,
+    Instances, Keep, NodeIp, Ownership, ProfileKind, Protocol, ProviderId, RouteTrigger, Targets, Timing,
+};
+
+/// The JSON Schema of a profile.
+pub fn profile_schema() -> serde_json::Value {
+    profile_reading::SCHEMA.clone()
+}
+
+/// The JSON Schema of a file of routes.
+pub fn routes_schema() -> serde_json::Value {
+    route_file::SCHEMA.clone()
+}
+
+/// The JSON Schema of a run file.
+pub fn run_schema() -> serde_json::Value {
+    run_file::SCHEMA.clone()
+}

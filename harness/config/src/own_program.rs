@@ -1,0 +1,88 @@
+//! What the user names in the place of the profile's image or program.
+
+use super::cluster::WantedCluster;
+use super::executable::not_executable_here;
+use super::plan::Planning;
+use super::profile::{Image, Profile};
+use super::words::BackendKind;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+
+impl Planning {
+    /// Puts the image the user names in the place of the profile's.
+    pub(super) fn replace_image(&mut self, profile: &mut Profile, image: String) {
+        if profile.deploys_nothing() {
+            self.problem("image", format!("profile '{}' deploys nothing", profile.name));
+        } else if profile.image.is_none() {
+            let say =
+                "its manifests name the image; put '${IMAGE}' there and 'image.reference' into the profile";
+            self.problem("image", format!("cannot be chosen for profile '{}': {say}", profile.name));
+        } else {
+            profile.image = Some(Image::Reference(image));
+        }
+    }
+
+    /// The program must be there, and the cluster one that runs programs.
+    pub(super) fn check_binary(&mut self, binary: &Path, cluster: &WantedCluster, profile: Option<&Profile>) {
+        match std::fs::metadata(binary) {
+            Ok(file) if !file.is_file() => {
+                self.problem("binary", format!("{} is no file", binary.display()));
+            }
+            Ok(file) if file.permissions().mode() & 0o111 == 0 => {
+                self.problem("binary", format!("{} is not executable", binary.display()));
+            }
+            Ok(_) => {
+                if let Some(why) = not_executable_here(binary) {
+                    self.problem("binary", format!("{} {why}", binary.display()));
+                }
+            }
+            Err(error) => self.problem("binary", format!("{}: {error}", binary.display())),
+        }
+        if profile.is_some_and(|profile| !profile.has_ccm() && profile.image_credentials.is_some()) {
+            return;
+        }
+        if cluster.backend().is_some_and(|backend| backend != BackendKind::Embedded) {
+            self.problem(
+                "binary",
+                "has a meaning only with 'backend: embedded'; on other clusters the CCM is an image",
+            );
+        }
+        if let Some(profile) = profile.filter(|profile| profile.deploys_nothing()) {
+            self.problem("binary", format!("profile '{}' deploys nothing", profile.name));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::{PluginProgram, RunFile, Source, plan};
+
+    #[test]
+    fn of_a_plugin_alone_the_program_is_the_plugins() {
+        let program = tempfile::NamedTempFile::new().expect("a file").into_temp_path();
+        std::fs::write(&program, "#!/bin/sh\n").expect("written");
+        let path = program.canonicalize().expect("there").to_string_lossy().into_owned();
+        let named = |profile: &str| RunFile {
+            profile: Some(profile.to_owned()),
+            binary: Some(path.clone()),
+            ..RunFile::default()
+        };
+        let refused = plan(&Source::Defaults, named("ecr-credential-provider")).expect_err("no program");
+        assert!(refused.to_string().contains("is not executable"), "{refused}");
+        let mode = std::os::unix::fs::PermissionsExt::from_mode(0o700);
+        std::fs::set_permissions(&program, mode).expect("ours");
+        for (profile, arguments) in [
+            ("ecr-credential-provider", None),
+            ("reference-credential-provider", Some("reference-credential-provider")),
+        ] {
+            let planned = plan(&Source::Defaults, named(profile)).expect("a plan");
+            let line = [path.as_str()].into_iter().chain(arguments).map(str::to_owned).collect();
+            let plugin = planned.profile.image_credentials.expect("it has one");
+            assert_eq!((plugin.program, planned.binary), (PluginProgram::Line(line), None));
+        }
+        assert!(
+            plan(&Source::Defaults, named("reference-network-proxy")).is_err(),
+            "there is no program to replace"
+        );
+    }
+}

@@ -1,0 +1,417 @@
+//! What a run file means: every default filled in, every name resolved, every contradiction found.
+
+use super::cluster::{
+    ExistingCluster, Kubernetes, OwnCluster, ServingCertificates, SettledCluster, Topology, WantedCluster,
+};
+use super::duration::HumanDuration;
+use super::flags::{FAST_FLAGS, FAST_ROUTE_PERIOD, FAST_ROUTES, FAST_STATUS_PERIOD, LeaseTiming};
+use super::limits::Limits;
+use super::problem::{Origin, Problem, Problems};
+use super::profile::{self, Profile};
+use super::profile_reading;
+use super::run_file::{
+    ClusterKeys, DEFAULT_BACKEND, DEFAULT_KEEP, DEFAULT_NODE_IP, DEFAULT_OUTPUT, DEFAULT_PROFILE,
+    DEFAULT_PROVIDER_ID, DEFAULT_TOPOLOGY, RunFile, SCHEMA, usual_jobs,
+};
+use super::select::Selection;
+use super::settings::Making;
+use super::walk::{Places, walk};
+use super::words::{BackendKind, Keep, Timing};
+use super::yaml::{Node, Tree};
+use harness_core::files;
+use harness_core::ledger::{SetBy, Setting};
+use serde_json::{Map, Value};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// In less than this no leader can end and be followed.
+const SHORTEST_SOAK: Duration = Duration::from_secs(20);
+
+/// A run, ready to start. Before its cluster's backend is settled it is a `RunPlan<WantedCluster>`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RunPlan<C = SettledCluster> {
+    /// The CCM under test.
+    pub profile: Profile,
+    /// The cluster.
+    pub cluster: C,
+    /// The CCM as a program of this machine, in place of the profile's image; only an embedded cluster runs it.
+    pub binary: Option<PathBuf>,
+    /// Which checks run.
+    pub selection: Selection,
+    /// Folder for report and evidence.
+    pub output: PathBuf,
+    /// When the environment is left standing.
+    pub keep: Keep,
+    /// Checks that run beside each other, 1 to 256.
+    pub jobs: u32,
+    /// Clusters side by side, at most 16; `None`: as the backend and the machine allow.
+    pub clusters: Option<u32>,
+    /// How long checks wait.
+    pub limits: Limits,
+    /// Whether a partial result is a failed run.
+    pub require_complete: bool,
+    /// Whether the run is to certify: what would make its result partial is refused before anything is started.
+    pub certify: bool,
+    /// Which timing flags the CCM gets.
+    pub timing: Timing,
+    /// Everything of the plan that bears on how much its result says, and who set it.
+    pub settings: Vec<Setting>,
+}
+
+impl<C> RunPlan<C> {
+    /// The same run on another cluster.
+    pub fn on<D>(self, cluster: D) -> RunPlan<D> {
+        let RunPlan {
+            profile,
+            binary,
+            selection,
+            output,
+            keep,
+            jobs,
+            clusters,
+            limits,
+            require_complete,
+            certify,
+            timing,
+            settings,
+            ..
+        } = self;
+        RunPlan {
+            profile,
+            cluster,
+            binary,
+            selection,
+            output,
+            keep,
+            jobs,
+            clusters,
+            limits,
+            require_complete,
+            certify,
+            timing,
+            settings,
+        }
+    }
+
+    /// The arguments the CCM gets beyond those in its manifests, each with who asks for it: the speed-up flags, then the
+    /// profile's own.
+    pub fn ccm_arguments(&self) -> Vec<(String, SetBy)> {
+        let fast = match self.timing {
+            Timing::Fast => FAST_FLAGS,
+            Timing::Default => &[],
+        };
+        let routes = self.timing == Timing::Fast && self.profile.takes_route_period();
+        let fast = fast.iter().chain(routes.then_some(&FAST_ROUTES));
+        let timing = self.settings.iter().find(|one| one.setting == "timing");
+        let by_timing = timing.map_or(SetBy::Default, |one| one.from);
+        let flags = fast.map(|(name, value)| (format!("--{name}={value}"), by_timing));
+        let extra = self.profile.extra_arguments.iter().map(|text| (text.clone(), SetBy::Profile));
+        flags.chain(extra).collect()
+    }
+}
+
+/// Whether a partial result will do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Completeness {
+    /// It will: exit code 0.
+    Optional,
+    /// It will not: exit code 1.
+    Required,
+}
+
+/// Where a run's settings are written, apart from the command line.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Source {
+    /// Nowhere: the reference CCM on a cluster of the harness's own.
+    Defaults,
+    /// In a run file.
+    File(PathBuf),
+}
+
+/// What is said outside of any file: key by key it wins over the run file.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Given {
+    /// By variables of the environment.
+    pub environment: RunFile,
+    /// On the command line, which wins.
+    pub typed: RunFile,
+    /// Keys that are laid over those of the profile's file.
+    pub over_profile: Map<String, Value>,
+}
+
+impl From<RunFile> for Given {
+    fn from(typed: RunFile) -> Given {
+        Given { typed, ..Given::default() }
+    }
+}
+
+/// The plan of a run: the command line over the environment over the run file over the profile's defaults.
+///
+/// # Errors
+/// Everything that is wrong with the command line, the run file and the profile, together.
+pub fn plan(source: &Source, given: impl Into<Given>) -> Result<RunPlan<WantedCluster>, Problems> {
+    let mut problems = Problems::default();
+    let Given { environment, typed, over_profile } = given.into();
+    let surrounding = Value::Object(environment.said());
+    let over = Value::Object(typed.said());
+    walk(&Node { line: 0, tree: Tree::from(over.clone()) }, &SCHEMA, None, &mut problems);
+    let (written, file, places) = match source {
+        Source::Defaults => (RunFile::default(), None, Places::default()),
+        Source::File(file) => match files::read(file) {
+            Ok(text) => {
+                let (written, places) = RunFile::read(&text, file, &mut problems);
+                (written, Some(file.clone()), places)
+            }
+            Err(error) => {
+                problems.file(file, format!("cannot be read: {error}"));
+                (RunFile::default(), Some(file.clone()), Places::default())
+            }
+        },
+    };
+    Planning { file, places, surrounding, over, over_profile, problems }
+        .plan(written.merge(environment).merge(typed))
+}
+
+pub(super) struct Planning {
+    file: Option<PathBuf>,
+    places: Places,
+    /// What the environment says.
+    surrounding: Value,
+    /// What the command line says.
+    over: Value,
+    over_profile: Map<String, Value>,
+    problems: Problems,
+}
+
+impl Planning {
+    /// Who set a key.
+    fn set_by(&self, key: &str) -> SetBy {
+        let pointer = format!("/{}", key.replace('.', "/"));
+        if self.over.pointer(&pointer).is_some() {
+            SetBy::Option
+        } else if self.surrounding.pointer(&pointer).is_some() {
+            SetBy::Environment
+        } else if self.places.has(key) {
+            SetBy::RunFile
+        } else {
+            SetBy::Default
+        }
+    }
+
+    /// Where a key was written.
+    fn origin(&self, key: &str) -> Origin {
+        let outside = matches!(self.set_by(key), SetBy::Option | SetBy::Environment);
+        match &self.file {
+            Some(path) if !outside => Origin::File { path: path.clone(), line: self.places.line(key) },
+            Some(_) | None => Origin::CommandLine,
+        }
+    }
+
+    pub(super) fn problem(&mut self, key: &str, what: impl Into<String>) {
+        let origin = self.origin(key);
+        self.problems.0.push(Problem { origin, key: key.to_owned(), what: what.into() });
+    }
+
+    /// For how long to soak; what is too short to show anything is refused.
+    fn soak(&mut self, asked: Option<HumanDuration>) -> Option<Duration> {
+        let HumanDuration(time) = asked?;
+        if time < SHORTEST_SOAK {
+            self.problem("soak", format!("a soak takes at least {}", HumanDuration(SHORTEST_SOAK)));
+        }
+        Some(time)
+    }
+
+    fn plan(mut self, run: RunFile) -> Result<RunPlan<WantedCluster>, Problems> {
+        let asked = run.clone();
+        let cluster = self.cluster(run.cluster, run.soak.is_some());
+        let mut profile = self.profile(run.profile.as_deref().unwrap_or(DEFAULT_PROFILE));
+        if let (Some(profile), Some(image)) = (&mut profile, run.image) {
+            self.replace_image(profile, image);
+        }
+        let mut binary = run.binary.map(PathBuf::from);
+        if let Some(binary) = &binary {
+            self.check_binary(binary, &cluster, profile.as_ref());
+        }
+        // Who describes no CCM means the program that is described.
+        if let Some(plugin) = profile.as_mut().and_then(Profile::plugin_alone) {
+            binary = plugin.by_program(binary);
+        }
+        let cluster =
+            profile.as_ref().map_or(Some(cluster.clone()), |profile| self.cluster_for(profile, &cluster));
+        let cluster = cluster.unwrap_or_else(WantedCluster::absent);
+        let refused = profile.as_ref().map(Profile::refused_fast_flags).unwrap_or_default();
+        let timing = match (run.timing, refused.as_slice()) {
+            (Some(Timing::Fast), []) | (None, []) => Timing::Fast,
+            (Some(Timing::Fast), flags) => {
+                let flags: Vec<String> = flags.iter().map(|flag| format!("--{flag}")).collect();
+                self.problem(
+                    "timing",
+                    format!(
+                        "'fast' needs flags that the profile does not list as accepted: {}",
+                        flags.join(", ")
+                    ),
+                );
+                Timing::Fast
+            }
+            (Some(Timing::Default), _) | (None, _) => Timing::Default,
+        };
+        let select = run.select;
+        let selection = Selection {
+            suites: select.suites.unwrap_or_default(),
+            only: select.only.unwrap_or_default(),
+            skip: select.skip.unwrap_or_default(),
+            quick: select.quick.unwrap_or(false),
+            // Another text was refused as no share.
+            shard: select.shard.and_then(|text| text.parse().ok()),
+            soak: self.soak(run.soak),
+            seed: asked.cluster.seed,
+            run: select.run,
+            origins: Selection::KEYS.into_iter().map(|key| (key, self.origin(key))).collect(),
+        };
+        let output = PathBuf::from(run.output.dir.unwrap_or_else(|| String::from(DEFAULT_OUTPUT)));
+        if output.exists() && !output.is_dir() {
+            self.problem("output.dir", format!("{} is not a folder", output.display()));
+        }
+        let Some(profile) = profile else { return Err(self.problems.sorted()) };
+        let lease = match timing {
+            Timing::Fast => LeaseTiming::FAST,
+            Timing::Default => profile.lease_timing,
+        };
+        let written = run.limits.budgets.into_iter().map(|(budget, HumanDuration(value))| (budget, value));
+        let overrides = profile.budgets.clone().into_iter().chain(written);
+        let limits = Limits::new(lease).scaled(run.limits.scale.unwrap_or(1.0)).with(overrides.collect());
+        let period = match timing {
+            Timing::Fast => FAST_STATUS_PERIOD,
+            Timing::Default => Limits::USUAL_STATUS_PERIOD,
+        };
+        let limits = match timing {
+            Timing::Fast if profile.takes_route_period() => limits.with_route_period(FAST_ROUTE_PERIOD),
+            Timing::Fast | Timing::Default => limits,
+        };
+        let limits = limits.with_instance_cache(profile.instance_cache).with_status_period(period);
+        let set_by = |key: &str| self.set_by(key);
+        let making = Making { run: &asked, profile: &profile, limits: &limits, timing, set_by: &set_by };
+        let settings = making.settings();
+        let certify = run.certify.unwrap_or(false);
+        // A part is never complete; whoever merges the parts demands it.
+        let require_complete = run.require_complete.unwrap_or(certify) && selection.shard.is_none();
+        let workers = profile.workers;
+        self.problems.or(RunPlan {
+            profile,
+            cluster,
+            binary,
+            selection,
+            output,
+            keep: run.keep.unwrap_or(DEFAULT_KEEP),
+            jobs: run.jobs.unwrap_or_else(|| usual_jobs(workers)),
+            clusters: run.clusters,
+            limits,
+            require_complete,
+            certify,
+            timing,
+            settings,
+        })
+    }
+
+    /// The cluster that a profile is judged on; `None` for none. Who describes no CCM needs none, and whoever does needs one.
+    fn cluster_for(&mut self, profile: &Profile, wanted: &WantedCluster) -> Option<WantedCluster> {
+        const BACKEND: &str = "cluster.backend";
+        let absent = wanted.backend() == Some(BackendKind::Absent);
+        if profile.has_ccm() {
+            if absent {
+                self.problem(
+                    BACKEND,
+                    format!("profile '{}' describes a CCM, which needs a cluster", profile.name),
+                );
+            }
+            return Some(wanted.clone());
+        }
+        let asked = matches!(self.set_by(BACKEND), SetBy::Option | SetBy::RunFile);
+        // Agents and drivers are on other machines than the API server.
+        let others = profile.network_proxy.is_some() || profile.csi_migration.is_some();
+        let others = others && self.set_by("cluster.topology") == SetBy::Default;
+        let with_kubelets = || Some(wanted.clone().of_kind(others.then_some(Topology::ThreeNode)));
+        match wanted.backend() {
+            // For what a real kubelet makes of a plugin.
+            Some(BackendKind::Kind) if asked => return with_kubelets(),
+            _ if !asked && profile.csi_migration.is_some() => return with_kubelets(),
+            Some(_) if asked && !absent => {
+                let what = format!(
+                    "profile '{}' describes no CCM, and only on 'kind' a kubelet can run what it describes; write \
+                     'kind', or leave it out for no cluster",
+                    profile.name
+                );
+                self.problem(BACKEND, what);
+            }
+            _ => {}
+        }
+        None
+    }
+
+    fn profile(&mut self, name_or_path: &str) -> Option<Profile> {
+        match profile::find(name_or_path) {
+            Ok(file) => profile_reading::read(&file, &self.over_profile, &mut self.problems),
+            Err(what) => {
+                self.problem("profile", what);
+                None
+            }
+        }
+    }
+
+    fn cluster(&mut self, keys: ClusterKeys, soaks: bool) -> WantedCluster {
+        let backend = keys.backend.unwrap_or(DEFAULT_BACKEND).named();
+        if backend == Some(BackendKind::Existing) {
+            return self.existing_cluster(keys, soaks);
+        }
+        for (key, given) in [
+            ("cluster.kubeconfig", keys.kubeconfig.is_some()),
+            ("cluster.allowForeign", keys.allow_foreign.is_some()),
+        ] {
+            if given {
+                self.problem(key, "has a meaning only with 'backend: existing'");
+            }
+        }
+        let topology = match Topology::resolve(keys.topology.as_deref().unwrap_or(DEFAULT_TOPOLOGY)) {
+            Ok(topology) => topology,
+            Err(what) => {
+                self.problem("cluster.topology", what);
+                Topology::ThreeNode
+            }
+        };
+        // A text that is no Kubernetes was reported by the schema, which knows the same form.
+        let kubernetes = keys.kubernetes.and_then(|text| text.parse().ok()).unwrap_or(Kubernetes::Newest);
+        if let (Some(BackendKind::Embedded), Kubernetes::Image(image)) = (backend, &kubernetes) {
+            let what = format!("'{image}' is a node image, which only 'backend: kind' takes");
+            self.problem("cluster.kubernetes", what);
+        }
+        let own = OwnCluster {
+            topology,
+            kubernetes,
+            provider_id: keys.provider_id.unwrap_or(DEFAULT_PROVIDER_ID),
+            node_ip: keys.node_ip.unwrap_or(DEFAULT_NODE_IP),
+            serving: ServingCertificates::SelfSigned,
+            seed: keys.seed,
+        };
+        WantedCluster::own(backend, own)
+    }
+
+    fn existing_cluster(&mut self, keys: ClusterKeys, soaks: bool) -> WantedCluster {
+        for (key, given) in [
+            ("cluster.topology", keys.topology.is_some()),
+            ("cluster.kubernetes", keys.kubernetes.is_some()),
+            ("cluster.providerId", keys.provider_id.is_some()),
+            ("cluster.nodeIp", keys.node_ip.is_some()),
+            ("cluster.seed", keys.seed.is_some() && !soaks),
+        ] {
+            if given {
+                self.problem(key, "has no meaning with 'backend: existing'");
+            }
+        }
+        let kubeconfig = keys.kubeconfig.map(PathBuf::from);
+        if let Some(file) = kubeconfig.as_deref().filter(|file| !Path::is_file(file)) {
+            self.problem("cluster.kubeconfig", format!("there is no file {}", file.display()));
+        }
+        let allow_foreign = keys.allow_foreign.unwrap_or(false);
+        WantedCluster::existing(ExistingCluster { kubeconfig, allow_foreign })
+    }
+}

@@ -1,0 +1,324 @@
+//! A CCM under test: what its profile means.
+//!
+//! Reads the profile and lists its manifests; does not read those, and starts nothing.
+
+use super::capabilities::Capabilities;
+use super::cloud_source::CloudSource;
+use super::csi_migration::CsiMigration;
+use super::flags::{FAST_FLAGS, FAST_ROUTES, FRAMEWORK_FLAGS, LeaseTiming};
+use super::image_credentials::ImageCredentials;
+use super::network_proxy::NetworkProxy;
+use super::paths::looks_like_path;
+use super::problem::did_you_mean;
+use super::profile_file::{Deviation, Lease, Location, Workload};
+use super::words::{AddressType, Budget, CcmCommand, Deployment, Ownership, ProfileKind, RouteTrigger};
+use fake_cloud::dialects;
+use fake_cloud::driver::InstanceIds;
+use harness_core::check::{Capability, Party};
+use harness_core::files;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// The built-in profile of the CCM that must pass everything; the default.
+pub const REFERENCE_PROFILE: &str = "reference";
+
+/// The built-in profile that runs no CCM and claims everything; every check must fail on it.
+pub const NULL_PROFILE: &str = "null";
+
+/// A CCM under test.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Profile {
+    /// Its name.
+    pub name: String,
+    /// One sentence about it; may be empty.
+    pub description: String,
+    /// The profile's file, as it was found.
+    pub file: PathBuf,
+    /// What it declares about the shared framework.
+    pub framework: Framework,
+    /// Where its image comes from; `None` when the manifests name it, or nothing is deployed.
+    pub image: Option<Image>,
+    /// Its manifest files in the order they are applied, folders opened. Empty when nothing is deployed.
+    pub manifests: Vec<PathBuf>,
+    /// Its workload, when the profile names it; else the one Deployment or DaemonSet of the manifests is meant.
+    pub workload: Option<Workload>,
+    /// The cloud it is run against.
+    pub cloud: CloudSource,
+    /// What it can do.
+    pub capabilities: Capabilities,
+    /// Its leader election lease.
+    pub lease: Lease,
+    /// The pace of its leader election when no flag says otherwise.
+    pub lease_timing: LeaseTiming,
+    /// The port of `/healthz` and `/metrics`; 0 when it serves none.
+    pub secure_port: u16,
+    /// On how many Services, and on how many Nodes, it works at the same time.
+    pub workers: u32,
+    /// Flags it accepts, names without dashes.
+    pub accepted_flags: BTreeSet<String>,
+    /// Arguments it always gets.
+    pub extra_arguments: Vec<String>,
+    /// The form of its provider ids.
+    pub provider_id: ProviderIdFormat,
+    /// Where its machines are, unless a check says otherwise.
+    pub location: Location,
+    /// The type that it reports of every machine, where that is not the cloud's word for it.
+    pub instance_type: Option<String>,
+    /// How old what it knows of a machine may be.
+    pub instance_cache: Duration,
+    /// The types of addresses in the order in which it reports them; empty when that is the cloud's order.
+    pub address_order: Vec<AddressType>,
+    /// What of its load balancers says which Service they are for.
+    pub load_balancer_owner: Ownership,
+    /// Annotations that every Service of a check carries.
+    pub service_annotations: BTreeMap<String, String>,
+    /// Annotations by which it knows a Service whose load balancer somebody else makes.
+    pub implemented_elsewhere: BTreeMap<String, String>,
+    /// How many replicas run.
+    pub replicas: u32,
+    /// Values for further `${NAME}` in its manifests; names the harness fills in itself are never among them.
+    pub placeholders: BTreeMap<String, String>,
+    /// Variables for its container; values may hold `${NAME}`.
+    pub environment: BTreeMap<String, String>,
+    /// Wait budgets of its own: how long it may take for what others do faster, and the profile says why.
+    pub budgets: BTreeMap<Budget, Duration>,
+    /// Deviations its vendor documents; shown beside the outcome, without effect on it.
+    pub declared: Vec<Deviation>,
+    /// Where it runs.
+    pub deployment: Deployment,
+    /// What it describes.
+    pub kind: ProfileKind,
+    /// Its image credential provider.
+    pub image_credentials: Option<ImageCredentials>,
+    /// Its network proxy, where that is judged.
+    pub network_proxy: Option<NetworkProxy>,
+    /// The drivers that in-tree volumes moved to, where a cluster is judged by them.
+    pub csi_migration: Option<CsiMigration>,
+}
+
+/// What a CCM declares about the shared framework `k8s.io/cloud-provider`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Framework {
+    /// Not built on it: rows of the contract that fix exact strings or timings are SHOULD.
+    Other,
+    /// Built on it: judged by the behaviour of this version.
+    Version {
+        /// The minor version, 36 for 1.36.
+        minor: u32,
+    },
+}
+
+impl Framework {
+    /// Whether what came with this minor version is to be expected: of that version, of later ones, and of whoever is not
+    /// built on the framework at all.
+    pub fn has(&self, since: u32) -> bool {
+        match self {
+            Framework::Other => true,
+            Framework::Version { minor } => *minor >= since,
+        }
+    }
+
+    /// The version in words, when one is declared.
+    pub fn version(&self) -> Option<String> {
+        match self {
+            Framework::Other => None,
+            Framework::Version { minor } => Some(format!("1.{minor}")),
+        }
+    }
+}
+
+/// Where a CCM's image comes from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Image {
+    /// Docker has it or can pull it.
+    Reference(String),
+    /// This program itself, under one of its commands.
+    Command(CcmCommand),
+    /// Built from a package of the workspace that the profile is in.
+    Build(Build),
+}
+
+/// An image to build.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Build {
+    /// The package.
+    pub package: String,
+    /// Its binary.
+    pub binary: String,
+    /// Its features, sorted.
+    pub features: BTreeSet<String>,
+}
+
+/// The form of a provider's ids: a text around the instance id.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ProviderIdFormat {
+    before: String,
+    after: String,
+}
+
+impl ProviderIdFormat {
+    /// From a text that holds `{id}` once; `None` without it.
+    pub fn new(format: &str) -> Option<ProviderIdFormat> {
+        let (before, after) = format.split_once("{id}")?;
+        Some(ProviderIdFormat { before: before.to_owned(), after: after.to_owned() })
+    }
+
+    /// The provider id of an instance.
+    pub fn render(&self, instance: &str) -> String {
+        format!("{}{instance}{}", self.before, self.after)
+    }
+
+    /// The instance a provider id names, when it has this form and is not empty.
+    pub fn instance<'a>(&self, provider_id: &'a str) -> Option<&'a str> {
+        let instance = provider_id.strip_prefix(&self.before)?.strip_suffix(&self.after)?;
+        (!instance.is_empty()).then_some(instance)
+    }
+}
+
+impl fmt::Display for ProviderIdFormat {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}{{id}}{}", self.before, self.after)
+    }
+}
+
+impl Profile {
+    /// Names of the built-in profiles, sorted.
+    pub fn built_in() -> Vec<String> {
+        files::built_in_folders_with(PROFILE_FILE)
+    }
+
+    /// The folder its file is in; the working directory for a file named without one.
+    pub fn folder(&self) -> &Path {
+        match self.file.parent() {
+            Some(folder) if folder != Path::new("") => folder,
+            _ => Path::new("."),
+        }
+    }
+
+    /// Which ids its cloud's machines may have, as far as that is known before the cloud runs: a driver says it then.
+    pub fn instance_ids(&self) -> InstanceIds {
+        let dialect = self.cloud.dialect().and_then(dialects::find);
+        dialect.map_or(InstanceIds::Text, |dialect| dialect.instance_ids)
+    }
+
+    /// The provider id of the machine of that name.
+    pub fn provider_id_of(&self, machine: &str) -> String {
+        self.provider_id.render(&self.instance_ids().make(machine))
+    }
+
+    /// Whether it describes a CCM.
+    pub fn has_ccm(&self) -> bool {
+        self.kind == ProfileKind::Profile
+    }
+
+    /// Its image credential provider, where it describes no CCM.
+    pub(super) fn plugin_alone(&mut self) -> Option<&mut ImageCredentials> {
+        if self.has_ccm() { None } else { self.image_credentials.as_mut() }
+    }
+
+    /// Whose promises are judged.
+    pub fn subjects(&self) -> BTreeSet<Party> {
+        let ccm = self.has_ccm().then_some(Party::Ccm);
+        let plugin = self.image_credentials.as_ref().map(|_| Party::ImageCredentials);
+        let proxy = self.network_proxy.as_ref().map(|_| Party::NetworkProxy);
+        let drivers = self.csi_migration.as_ref().map(|_| Party::CsiMigration);
+        ccm.into_iter().chain(plugin).chain(proxy).chain(drivers).collect()
+    }
+
+    /// Everything it declares, in words, for the report.
+    pub fn declared_words(&self) -> Vec<String> {
+        let mut words = if self.has_ccm() { self.capabilities.declared() } else { Vec::new() };
+        words.extend(self.image_credentials.as_ref().map(|_| "imageCredentials".to_owned()));
+        words.extend(self.network_proxy.as_ref().map(|_| "networkProxy".to_owned()));
+        words.extend(self.csi_migration.as_ref().map(|_| "csiMigration".to_owned()));
+        words
+    }
+
+    /// Everything it declares that checks may need.
+    pub fn declares(&self) -> BTreeSet<Capability> {
+        let takes_tokens = self.image_credentials.as_ref().is_some_and(|plugin| plugin.takes_tokens);
+        let tokens = takes_tokens.then_some(Capability::ServiceAccountTokens);
+        if !self.has_ccm() {
+            return tokens.into_iter().collect();
+        }
+        let mut all = self.capabilities.met();
+        all.extend(tokens);
+        all.extend((self.secure_port != 0).then_some(Capability::SecurePort));
+        let elsewhere = self.capabilities.load_balancer && !self.implemented_elsewhere.is_empty();
+        all.extend(elsewhere.then_some(Capability::ImplementedElsewhere));
+        let all_flags = FRAMEWORK_FLAGS.iter().all(|flag| self.accepts(flag));
+        all.extend(all_flags.then_some(Capability::FrameworkFlags));
+        all
+    }
+
+    /// Whether nothing is deployed: the null profile, or a CCM that runs already.
+    pub fn deploys_nothing(&self) -> bool {
+        self.manifests.is_empty()
+    }
+
+    /// Whether its CCM is deployed on a management cluster.
+    pub fn is_hosted(&self) -> bool {
+        self.deployment == Deployment::Hosted && !self.deploys_nothing()
+    }
+
+    /// Whether the CCM accepts a flag, named with or without dashes.
+    pub fn accepts(&self, flag: &str) -> bool {
+        self.accepted_flags.contains(flag.trim_start_matches('-'))
+    }
+
+    /// The speed-up flags that the CCM does not accept.
+    pub(crate) fn refused_fast_flags(&self) -> Vec<&'static str> {
+        FAST_FLAGS.iter().map(|(name, _)| *name).filter(|name| !self.accepts(name)).collect()
+    }
+
+    /// Whether the harness can set how often it reconciles routes.
+    pub(crate) fn takes_route_period(&self) -> bool {
+        let Capabilities { routes, route_trigger, .. } = &self.capabilities;
+        *routes && *route_trigger == RouteTrigger::Period && self.accepts(FAST_ROUTES.0)
+    }
+
+    /// Flag names as a profile lists them: dashes dropped, `framework` replaced by what it stands for.
+    pub(crate) fn flag_names(listed: &[String]) -> BTreeSet<String> {
+        let mut names = BTreeSet::new();
+        for flag in listed {
+            match flag.trim_start_matches('-') {
+                "framework" => names.extend(FRAMEWORK_FLAGS.iter().map(|name| (*name).to_owned())),
+                name => {
+                    names.insert(name.to_owned());
+                }
+            }
+        }
+        names
+    }
+}
+
+/// A profile's file in its folder.
+const PROFILE_FILE: &str = "profile.yaml";
+
+/// The file of the profile of that name or at that path.
+///
+/// # Errors
+/// There is none; what was looked for.
+pub(crate) fn find(name_or_path: &str) -> Result<PathBuf, String> {
+    let path = Path::new(name_or_path);
+    if looks_like_path(name_or_path) {
+        let file = if path.is_dir() { path.join(PROFILE_FILE) } else { path.to_owned() };
+        return if file.is_file() {
+            Ok(file)
+        } else {
+            Err(format!("there is no profile file {}", file.display()))
+        };
+    }
+    let file = files::built_in(&format!("{name_or_path}/{PROFILE_FILE}"));
+    if files::is_file(&file) {
+        return Ok(file);
+    }
+    let names = Profile::built_in();
+    let near = did_you_mean(name_or_path, &names);
+    Err(format!(
+        "no built-in profile '{name_or_path}' among {}, and a path has a '/'{near}",
+        names.join(", ")
+    ))
+}

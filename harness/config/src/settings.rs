@@ -1,0 +1,215 @@
+//! What of a plan bears on how much its result says: every value in force, who set it, and how it compares with the
+//! contract (section 21).
+
+use super::duration::HumanDuration;
+use super::flags::LeaseTiming;
+use super::limits::Limits;
+use super::profile::Profile;
+use super::run_file::{DEFAULT_BACKEND, RunFile, usual_jobs};
+use super::words::{Budget, Timing};
+use harness_core::ledger::{Bearing, SetBy, Setting};
+use std::cmp::Ordering;
+use std::time::Duration;
+
+/// Name of the setting that says where the cluster comes from.
+pub const BACKEND: &str = "cluster.backend";
+/// Name of the setting that says how many clusters stand side by side.
+pub const CLUSTERS: &str = "clusters";
+/// Name of the setting that says what the moments of a simulated cluster are chosen by.
+pub const SEED: &str = "cluster.seed";
+/// Start of the names of settings that say which checks run.
+pub const SELECT: &str = "select.";
+/// The setting that says which part of the checks runs.
+pub const SHARD: &str = "select.shard";
+/// The setting of checks that the test runner left out.
+pub const TEST_FILTER: &str = "test filter";
+
+/// Name of the setting that is the factor on every budget.
+const SCALE: &str = "limits.scale";
+
+/// Name of the setting of a budget.
+fn name_of(budget: Budget) -> String {
+    format!("limits.budgets.{budget}")
+}
+
+/// The contract's value of a budget.
+fn by_contract(budget: Budget) -> Duration {
+    Limits::new(LeaseTiming::DEFAULT).budget(budget)
+}
+
+/// How the value of a budget compares with the contract's.
+fn bearing(budget: Budget, value: Duration) -> Bearing {
+    match value.cmp(&by_contract(budget)) {
+        Ordering::Equal => Bearing::AsContract,
+        order if (order == Ordering::Greater) == budget.is_quiet() => Bearing::Stricter,
+        Ordering::Less | Ordering::Greater => Bearing::Looser,
+    }
+}
+
+fn scale_bearing(scale: f64) -> Bearing {
+    match scale.total_cmp(&1.0) {
+        Ordering::Less => Bearing::Stricter,
+        Ordering::Equal => Bearing::AsContract,
+        Ordering::Greater => Bearing::Looser,
+    }
+}
+
+/// What is not true of the limits among some settings: one that is not there, or does not compare with the contract as it
+/// says.
+pub fn untrue_limits(settings: &[Setting]) -> Vec<String> {
+    let scale = |value: &str| value.parse().ok().map(scale_bearing);
+    let limit =
+        |budget: Budget| move |value: &str| Some(bearing(budget, value.parse::<HumanDuration>().ok()?.0));
+    let mut wrong = Vec::new();
+    let mut hold = |name: &str, contract: String, judge: &dyn Fn(&str) -> Option<Bearing>| {
+        let Some(one) = settings.iter().find(|one| one.setting == name) else {
+            return wrong.push(format!("{name} is not told"));
+        };
+        match judge(&one.value) {
+            None => wrong.push(format!("{name}: '{}' is no value of it", one.value)),
+            Some(_) if one.contract.as_ref() != Some(&contract) => {
+                let said = one.contract.as_deref().unwrap_or("nothing");
+                wrong.push(format!("{name}: the contract says {contract}, not {said}"));
+            }
+            Some(true_bearing) if true_bearing != one.bearing => {
+                let word = |bearing| serde_json::to_value(bearing).unwrap_or_default();
+                let (said, is) = (word(one.bearing), word(true_bearing));
+                wrong.push(format!("{name}: {} is {is}, not {said}", one.value));
+            }
+            Some(_) => {}
+        }
+    };
+    hold(SCALE, "1".to_owned(), &scale);
+    for budget in Budget::ALL {
+        hold(&name_of(*budget), HumanDuration(by_contract(*budget)).to_string(), &limit(*budget));
+    }
+    wrong
+}
+
+/// What a plan is made of.
+pub(super) struct Making<'a> {
+    pub(super) run: &'a RunFile,
+    pub(super) profile: &'a Profile,
+    pub(super) limits: &'a Limits,
+    pub(super) timing: Timing,
+    /// Who set a key of the run file.
+    pub(super) set_by: &'a dyn Fn(&str) -> SetBy,
+}
+
+impl Making<'_> {
+    /// Every value in force, in the order of the report.
+    pub(super) fn settings(&self) -> Vec<Setting> {
+        let Making { run, set_by, .. } = self;
+        let told = |key: &str, value: String| Setting::told(key, value, set_by(key));
+        let mut all = vec![
+            told(BACKEND, run.cluster.backend.unwrap_or(DEFAULT_BACKEND).to_string()),
+            told(
+                SEED,
+                run.cluster.seed.map_or_else(|| "another one each time".to_owned(), |n| n.to_string()),
+            ),
+            told("timing", self.timing.to_string()),
+            told("jobs", run.jobs.unwrap_or_else(|| usual_jobs(self.profile.workers)).to_string()),
+            told(
+                CLUSTERS,
+                run.clusters.map_or_else(|| "as many as there is room for".to_owned(), |n| n.to_string()),
+            ),
+        ];
+        all.extend(self.selection());
+        all.extend(run.soak.map(|time| told("soak", time.to_string())));
+        all.push(self.scale());
+        all.extend(Budget::ALL.iter().map(|budget| self.budget(*budget)));
+        all.push(self.instance_cache());
+        let order: Vec<&str> = self.profile.address_order.iter().map(|kind| kind.as_str()).collect();
+        let told = |key: &str, value: String| Setting::told(key, value, SetBy::Profile);
+        all.extend((!order.is_empty()).then(|| told("addressOrder", order.join(", "))));
+        let fixed = self.profile.location.fixed;
+        all.extend(fixed.then(|| Setting::told("location.fixed", true, SetBy::Profile)));
+        all.extend(self.profile.instance_type.clone().map(|kind| told("instanceType", kind)));
+        all
+    }
+
+    /// What selects among the checks, where anything does. Whether it leaves any out is known once they are planned.
+    fn selection(&self) -> Vec<Setting> {
+        let select = &self.run.select;
+        let lists = [("suites", &select.suites), ("only", &select.only), ("skip", &select.skip)];
+        let lists = lists.into_iter().filter_map(|(key, list)| Some((key, list.as_ref()?.join(", "))));
+        let quick = (select.quick == Some(true)).then(|| ("quick", "true".to_owned()));
+        let shard = select.shard.clone().map(|share| ("shard", share));
+        let row = |(key, value): (&str, String)| {
+            let key = format!("{SELECT}{key}");
+            Setting::told(&key, value, (self.set_by)(&key))
+        };
+        lists.chain(quick).chain(shard).map(row).collect()
+    }
+
+    fn scale(&self) -> Setting {
+        let scale = self.run.limits.scale.unwrap_or(1.0);
+        let contract = Some("1".to_owned());
+        Setting {
+            contract,
+            bearing: scale_bearing(scale),
+            ..Setting::told(SCALE, scale, (self.set_by)(SCALE))
+        }
+    }
+
+    fn instance_cache(&self) -> Setting {
+        let (value, usual) = (self.profile.instance_cache, Limits::INSTANCE_CACHE);
+        let (from, bearing) = match value.cmp(&usual) {
+            Ordering::Less => (SetBy::Profile, Bearing::Stricter),
+            Ordering::Equal => (SetBy::Default, Bearing::AsContract),
+            Ordering::Greater => (SetBy::Profile, Bearing::Looser),
+        };
+        let contract = Some(HumanDuration(usual).to_string());
+        Setting { contract, bearing, ..Setting::told("instanceCache", HumanDuration(value), from) }
+    }
+
+    fn budget(&self, budget: Budget) -> Setting {
+        let value = self.limits.budget(budget);
+        Setting {
+            setting: name_of(budget),
+            value: HumanDuration(value).to_string(),
+            contract: Some(HumanDuration(by_contract(budget)).to_string()),
+            from: self.budget_set_by(budget),
+            bearing: bearing(budget, value),
+        }
+    }
+
+    /// Whose word decides on a budget: its own value, else the factor, else the pace of the election it follows from.
+    fn budget_set_by(&self, budget: Budget) -> SetBy {
+        let elects = matches!(budget, Budget::Failover | Budget::StepDown);
+        let by_timing =
+            elects || (budget == Budget::Route && self.limits.route_period() != Limits::ROUTE_PERIOD);
+        if self.run.limits.budgets.contains_key(&budget) {
+            (self.set_by)(&format!("limits.budgets.{budget}"))
+        } else if self.profile.budgets.contains_key(&budget) {
+            SetBy::Profile
+        } else if self.run.limits.scale.is_some_and(|scale| scale != 1.0) {
+            (self.set_by)(SCALE)
+        } else if by_timing && self.timing == Timing::Fast {
+            (self.set_by)("timing")
+        } else if elects && self.profile.lease_timing != LeaseTiming::DEFAULT {
+            SetBy::Profile
+        } else {
+            SetBy::Default
+        }
+    }
+}
+
+impl Budget {
+    /// Whether it is a window in which something must not happen: the longer, the more it shows.
+    fn is_quiet(self) -> bool {
+        match self {
+            Budget::QuietNodes | Budget::QuietLife | Budget::QuietServices => true,
+            Budget::Watch
+            | Budget::Start
+            | Budget::Failover
+            | Budget::StepDown
+            | Budget::Life
+            | Budget::Route
+            | Budget::Service
+            | Budget::LoadBalancer
+            | Budget::Boot
+            | Budget::Credential => false,
+        }
+    }
+}

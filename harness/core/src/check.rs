@@ -1,0 +1,440 @@
+//! What a check is: data first, one async body second.
+//!
+//! Knows no cluster, no cloud and no clock. The body's context is a type parameter, filled in by the testkit.
+
+mod facility;
+mod id;
+mod level;
+mod of_the_cloud;
+mod party;
+mod since;
+mod suite;
+mod time;
+mod verdict;
+
+pub use facility::{Facilities, Facility};
+pub use id::{CheckId, label_of, row_of};
+pub use level::Level;
+pub use party::Party;
+pub use since::{Before, Since};
+pub use suite::{Suite, assert_unique_ids};
+pub use verdict::{Blocker, Stop, SubjectName, Unmet, Verdict, chain};
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use std::fmt;
+use std::future::Future;
+use std::pin::Pin;
+
+/// What a CCM must declare before a check applies to it (contract section 5).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Capability {
+    /// Instances or InstancesV2: it initialises nodes.
+    Instances,
+    /// InstancesV2.
+    InstancesV2,
+    /// It tells machines that are shut down from those that run.
+    Shutdown,
+    /// Zones and regions are reported.
+    Zones,
+    /// Regions are reported, of a cloud without zones too.
+    Regions,
+    /// It provisions load balancers.
+    LoadBalancer,
+    /// Its load balancers send traffic to Nodes.
+    NodeTargets,
+    /// It programs routes.
+    Routes,
+    /// It runs with leader election and two or more replicas.
+    LeaderElection,
+    /// Nodes and Services with both IP families.
+    DualStack,
+    /// Its load balancers keep a client's connections on one backend.
+    Affinity,
+    /// Its load balancers admit `loadBalancerSourceRanges` only.
+    SourceRanges,
+    /// It implements `Clusters`.
+    Clusters,
+    /// Nodes get labels of the cloud's own.
+    AdditionalLabels,
+    /// Load balancer status says `ipMode`.
+    IpMode,
+    /// Several Services share one load balancer.
+    SharedLb,
+    /// It leaves Services that it is told of to somebody else.
+    ImplementedElsewhere,
+    /// Its load balancers carry UDP.
+    Udp,
+    /// Its load balancers carry SCTP.
+    Sctp,
+    /// It serves `/healthz` and `/metrics` on its secure port.
+    SecurePort,
+    /// It takes the flags of the shared framework.
+    FrameworkFlags,
+    /// It is given tokens of service accounts: an image credential provider.
+    ServiceAccountTokens,
+}
+
+impl Capability {
+    /// Every capability.
+    pub const ALL: &[Capability] = &[
+        Capability::Instances,
+        Capability::InstancesV2,
+        Capability::Shutdown,
+        Capability::Zones,
+        Capability::Regions,
+        Capability::LoadBalancer,
+        Capability::NodeTargets,
+        Capability::Routes,
+        Capability::LeaderElection,
+        Capability::DualStack,
+        Capability::Affinity,
+        Capability::SourceRanges,
+        Capability::Clusters,
+        Capability::AdditionalLabels,
+        Capability::IpMode,
+        Capability::SharedLb,
+        Capability::ImplementedElsewhere,
+        Capability::Udp,
+        Capability::Sctp,
+        Capability::SecurePort,
+        Capability::FrameworkFlags,
+        Capability::ServiceAccountTokens,
+    ];
+}
+
+impl fmt::Display for Capability {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Capability::Instances => "instances",
+            Capability::InstancesV2 => "instances-v2",
+            Capability::Shutdown => "shutdown",
+            Capability::Zones => "zones",
+            Capability::Regions => "regions",
+            Capability::LoadBalancer => "load-balancer",
+            Capability::NodeTargets => "node-targets",
+            Capability::Routes => "routes",
+            Capability::LeaderElection => "leader-election",
+            Capability::DualStack => "dual-stack",
+            Capability::Affinity => "affinity",
+            Capability::SourceRanges => "source-ranges",
+            Capability::Clusters => "clusters",
+            Capability::AdditionalLabels => "additional-labels",
+            Capability::IpMode => "ip-mode",
+            Capability::SharedLb => "shared-lb",
+            Capability::ImplementedElsewhere => "implemented-elsewhere",
+            Capability::Udp => "udp",
+            Capability::Sctp => "sctp",
+            Capability::SecurePort => "secure-port",
+            Capability::FrameworkFlags => "framework-flags",
+            Capability::ServiceAccountTokens => "service-account-tokens",
+        })
+    }
+}
+
+/// What a check needs of the cloud that makes machines and looks at what the CCM leaves there.
+const SEEN: &[Facility] = &[Facility::Machines, Facility::Inventory];
+
+/// What a check does to others that run beside it (contract TEST-05).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Sharing {
+    /// Touches only objects of its own; runs beside any number of others.
+    Shared,
+    /// Watches the leader crash: prepares beside others, then is alone with those that watch the same crash.
+    Joint,
+    /// Waits for what a busy CCM puts off, such as Events; runs beside others that do, and nobody else.
+    Calm,
+    /// Disturbs the CCM or the whole cluster; runs alone.
+    Exclusive,
+    /// Needs a cluster that no CCM has touched yet, or on which none works but its own; runs alone and first.
+    Cold,
+    /// Judges what the whole run showed, in every lane; runs when all others have ended.
+    Standing,
+    /// Needs neither cluster nor CCM: runs beside everything, whatever became of them.
+    Apart,
+    /// Has an environment of its own, made for it and gone with it: runs beside everything, and where its kubelets are real
+    /// when all others have ended.
+    Own,
+}
+
+/// What an environment of a check's own is like beside the run's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Environment {
+    /// It has two machines beside those of its control plane.
+    TwoWorkers,
+    /// Its kubelets announce no addresses (`--node-ip`), and ask the cluster for their serving certificates.
+    ServingCertificates,
+}
+
+/// A field or behaviour the API server must have; older ones make the check 'not observable'.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Served {
+    /// Every Kubernetes version the harness supports has it.
+    Always,
+    /// Present from this minor version of Kubernetes 1 on.
+    Since {
+        /// The minor version, e.g. 21 for Kubernetes 1.21.
+        minor: u32,
+        /// What it is, e.g. `Service spec.loadBalancerClass`.
+        what: &'static str,
+    },
+}
+
+/// The future a check's body returns. Bodies run on their own thread, so it need not be `Send`.
+pub type Body<'a> = Pin<Box<dyn Future<Output = Verdict> + 'a>>;
+
+/// The code of a check.
+pub enum Run<Cx: 'static> {
+    /// A body of its own.
+    Body(for<'a> fn(&'a Cx) -> Body<'a>),
+    /// One body for all rows of a table, and this check's row in it, counted from 0.
+    Row(for<'a> fn(&'a Cx, usize) -> Body<'a>, usize),
+}
+
+impl<Cx> Clone for Run<Cx> {
+    fn clone(&self) -> Run<Cx> {
+        *self
+    }
+}
+
+impl<Cx> Copy for Run<Cx> {}
+
+/// One claim of the contract, and the body that judges it.
+pub struct Check<Cx: 'static> {
+    /// The contract's id, or that of one claim of a contract row. Unique and stable for ever.
+    pub id: CheckId,
+    /// The claim, in the present tense.
+    pub title: &'static str,
+    /// How binding it is.
+    pub level: Level,
+    /// Exact strings or timings that bind only CCMs declaring the framework profile (the contract's dagger);
+    /// for others a MUST becomes a SHOULD, and a SHOULD is recorded only.
+    pub framework_only: bool,
+    /// How it gets along with others.
+    pub sharing: Sharing,
+    /// What the environment is like that it has of its own, with [`Sharing::Own`].
+    pub environment: Option<Environment>,
+    /// What the CCM must declare.
+    pub needs: &'static [Capability],
+    /// What it must not declare.
+    pub lacks: &'static [Capability],
+    /// What the machinery must be able to do.
+    pub facilities: Facilities,
+    /// Whether it lets calls wait for longer than a client does.
+    pub hangs: bool,
+    /// What the API server must serve.
+    pub served: Served,
+    /// The framework's version from which on the claim holds as it stands; `None`: of every version.
+    pub since: Option<Since>,
+    /// Whether it holds up a loop of the CCM that works through all objects one after the other, whatever number of workers
+    /// there is.
+    pub holds_up: bool,
+    /// The row beside whose claims it runs where it may not run beside strangers; `None`: its own.
+    pub beside: Option<&'static str>,
+    /// Where the requirement comes from.
+    pub source: &'static str,
+    /// The least wall time a passing run takes, seconds, where a quiet window or back-off dictates one; else 0.
+    /// Long checks are started first.
+    pub takes_s: u32,
+    /// The same where machines are real and that is more: an API server begins anew, kubelets start a CCM again.
+    pub takes_on_machines_s: u32,
+    /// Whether it takes as long as the run is told to soak, and is no part of a run that is not.
+    pub soaks: bool,
+    /// Whether it rests on what is written: neither a slow machine nor a CCM that restarts excuses what it finds there
+    /// without waiting.
+    pub timeless: bool,
+    /// The code.
+    pub run: Run<Cx>,
+}
+
+impl<Cx> Clone for Check<Cx> {
+    fn clone(&self) -> Check<Cx> {
+        *self
+    }
+}
+
+impl<Cx> Copy for Check<Cx> {}
+
+impl<Cx: 'static> Check<Cx> {
+    /// A MUST that shares the cluster and needs a cloud's machines and inventory. The other constructors change one thing each.
+    pub const fn must(
+        id: &'static str,
+        title: &'static str,
+        source: &'static str,
+        run: for<'a> fn(&'a Cx) -> Body<'a>,
+    ) -> Check<Cx> {
+        Check::of(CheckId::new(id), title, source, Run::Body(run))
+    }
+
+    /// As [`Check::must`], for one row of a table: `run` is given the row's place, from 0.
+    pub const fn row(
+        id: CheckId,
+        title: &'static str,
+        source: &'static str,
+        run: for<'a> fn(&'a Cx, usize) -> Body<'a>,
+        row: usize,
+    ) -> Check<Cx> {
+        Check::of(id, title, source, Run::Row(run, row))
+    }
+
+    const fn of(id: CheckId, title: &'static str, source: &'static str, run: Run<Cx>) -> Check<Cx> {
+        Check {
+            id,
+            title,
+            level: Level::Must,
+            framework_only: false,
+            sharing: Sharing::Shared,
+            environment: None,
+            needs: &[],
+            lacks: &[],
+            facilities: Facilities::of(SEEN),
+            hangs: false,
+            served: Served::Always,
+            since: None,
+            holds_up: false,
+            beside: None,
+            source,
+            takes_s: 0,
+            takes_on_machines_s: 0,
+            soaks: false,
+            timeless: false,
+            run,
+        }
+    }
+
+    /// Applies to CCMs that declare these capabilities.
+    pub const fn needs(mut self, needs: &'static [Capability]) -> Check<Cx> {
+        self.needs = needs;
+        self
+    }
+
+    /// A SHOULD: failing it is reported and does not change the verdict.
+    pub const fn should(mut self) -> Check<Cx> {
+        self.level = Level::Should;
+        self
+    }
+
+    /// Applies to CCMs that declare none of these: what they do of it is too much.
+    pub const fn lacks(mut self, lacks: &'static [Capability]) -> Check<Cx> {
+        self.lacks = lacks;
+        self
+    }
+
+    /// Binds only CCMs of the framework profile (the contract's dagger).
+    pub const fn of_the_framework(mut self) -> Check<Cx> {
+        self.framework_only = true;
+        self
+    }
+
+    /// Recorded, never failed: what the contract allows (MAY), or only tells (INFO).
+    pub const fn recorded(mut self) -> Check<Cx> {
+        self.level = Level::Info;
+        self
+    }
+
+    /// Needs this machinery as well.
+    pub const fn with(mut self, more: &[Facility]) -> Check<Cx> {
+        self.facilities = self.facilities.and(more);
+        self
+    }
+
+    /// Needs neither cluster nor CCM.
+    pub const fn apart(mut self) -> Check<Cx> {
+        self.sharing = Sharing::Apart;
+        self.facilities = Facilities::of(&[]);
+        self
+    }
+
+    /// Needs a kubelet that runs the image credential provider under test, and no CCM; runs alone.
+    pub const fn by_a_kubelet(mut self) -> Check<Cx> {
+        self.sharing = Sharing::Cold;
+        self.facilities = Facilities::of(&[Facility::ImageCredentials]);
+        self
+    }
+
+    /// Needs an API server that reaches its Nodes by the network proxy under test, and no CCM; runs alone.
+    pub const fn through_the_proxy(mut self) -> Check<Cx> {
+        self.sharing = Sharing::Cold;
+        self.facilities = Facilities::of(&[Facility::NetworkProxy]);
+        self
+    }
+
+    /// Needs kubelets that have the CSI drivers under test, and no CCM; runs beside others that do.
+    pub const fn with_csi_drivers(mut self) -> Check<Cx> {
+        self.sharing = Sharing::Apart;
+        self.facilities = Facilities::of(&[Facility::CsiDrivers]);
+        self.served_since(33, "the migration of all seven in-tree plugins")
+    }
+
+    /// Runs in an environment that is made for it: such a cluster, which no CCM has touched, and a cloud.
+    pub const fn in_its_own(mut self, environment: Environment) -> Check<Cx> {
+        self.sharing = Sharing::Own;
+        self.environment = Some(environment);
+        self.with(&[Facility::OwnEnvironment])
+    }
+
+    /// Runs alone.
+    pub const fn alone(mut self) -> Check<Cx> {
+        self.sharing = Sharing::Exclusive;
+        self
+    }
+
+    /// Waits for what a busy CCM puts off: runs beside others that do, and nobody else.
+    pub const fn in_calm(mut self) -> Check<Cx> {
+        self.sharing = Sharing::Calm;
+        self
+    }
+
+    /// Whether it keeps workers of the CCM or its client busy for more than itself: it makes calls fail, hang or wait. It
+    /// then runs beside strangers only where the CCM has workers for all of them.
+    pub const fn disturbs(&self) -> bool {
+        self.facilities.contains(Facility::Faults) || self.facilities.contains(Facility::Barriers)
+    }
+
+    /// Holds up a loop of the CCM that works through all objects one after the other: it never runs beside strangers.
+    pub const fn holds_up_a_loop(mut self) -> Check<Cx> {
+        self.holds_up = true;
+        self
+    }
+
+    /// Runs beside the claims of another row where it may not run beside strangers: they hold up the same loop in the same way.
+    pub const fn beside_claims_of(mut self, row: &'static str) -> Check<Cx> {
+        self.beside = Some(row);
+        self
+    }
+
+    /// Lets calls wait for longer than a client does: where the CCM has no workers to spare, not even claims of the same row run
+    /// beside it, and where it has, others that hang.
+    pub const fn hanging(mut self) -> Check<Cx> {
+        self.hangs = true;
+        self
+    }
+
+    /// Watches the leader crash, together with others that do; who leads is told by its calls.
+    pub const fn at_the_crash(mut self) -> Check<Cx> {
+        self.sharing = Sharing::Joint;
+        self.by_calls()
+    }
+
+    /// Runs alone, on a cluster on which no CCM works when it begins.
+    pub const fn cold(mut self) -> Check<Cx> {
+        self.sharing = Sharing::Cold;
+        self
+    }
+
+    /// Judges what the whole run showed, when every other check of every lane has ended.
+    pub const fn at_the_end(mut self) -> Check<Cx> {
+        self.sharing = Sharing::Standing;
+        self
+    }
+
+    /// Runs the body.
+    pub fn body<'a>(&self, cx: &'a Cx) -> Body<'a> {
+        match self.run {
+            Run::Body(run) => run(cx),
+            Run::Row(run, row) => run(cx, row),
+        }
+    }
+}

@@ -1,0 +1,15 @@
+//! What every other crate of the harness builds on: checks and their outcomes, events, waiting, output and secrets.
+
+pub mod bounded;
+pub mod check;
+pub mod events;
+pub mod files;
+pub mod glob;
+pub mod ledger;
+pub mod output;
+pub mod owner;
+pub mod probe;
+pub mod processes;
+pub mod progress;
+pub mod screen;
+pub mod secrets;

@@ -1,0 +1,59 @@
+//! A Kubernetes cluster in this process.
+//!
+//! An API server with storage, watches, TLS, RBAC and admission; kubelets of as many machines as are asked for; the
+//! scheduler and the controllers every cluster has. No Docker, no etcd, no downloads, no rights: a cluster is up in a
+//! tenth of a second and gone when it is stopped. Made for tests of anything that talks to a cluster: controllers,
+//! operators, cloud controller managers, clients.
+//!
+//! ```
+//! use embedded_cluster::{Cluster, ClusterSpec};
+//! use k8s_openapi::api::core::v1::Namespace;
+//! use kube::Api;
+//!
+//! # #[tokio::main]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let cluster = Cluster::start(ClusterSpec::api_server()).await?;
+//! let namespaces: Api<Namespace> = Api::all(cluster.client());
+//! assert!(namespaces.get_opt("kube-system").await?.is_some());
+//! cluster.stop().await;
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! - **What there is** is said by a [`ClusterSpec`]: machines, controllers, network, DNS, version of Kubernetes.
+//!   [`ClusterSpec::api_server`] has none of these, as envtest; [`ClusterSpec::of_nodes`] is a whole cluster.
+//! - **Clients**: [`Cluster::client`] needs neither socket nor TLS; [`Cluster::kubeconfig`] is for programs of their
+//!   own, kubectl among them; [`Cluster::client_as`] and [`Cluster::kubeconfig_for`] act as any [`User`].
+//! - **Machines** are simulated; [`Cluster::machines`] adds and removes them, restarts kubelets, takes their power,
+//!   freezes them and cuts them off.
+//! - **Pods** of images that stand for a program of this computer ([`Program`]) run it as an operating system process;
+//!   all others are simulated. [`Cluster::pods`] has their logs and sends them signals.
+//! - **Other processes** reach machines and Pods by a socket: [`Cluster::serve`] and [`Remote`].
+//!
+//! What is modelled and what is not stands in the README of this crate and of its parts, `embedded-apiserver`,
+//! `embedded-controllers` and `embedded-semantics`. They are no interface of their own: use this crate.
+
+mod addresses;
+mod audit;
+mod cluster;
+mod logs;
+mod machine;
+mod orders;
+mod remote;
+mod spec;
+mod version;
+
+pub use addresses::IpFamilies;
+pub use audit::{AuditEntry, AuditQuery};
+pub use cluster::{Cluster, StartError};
+pub use embedded_apiserver::{AuthorityError, Issued, User};
+pub use embedded_controllers::{
+    Bounds, CloudProvider, Confinement, ContainerSignal, Controller, Dns, LogLine, LogReader, MachineState,
+    NoSuch, NodeSpec, NodeTaint, Nodes as Machines, Obstacle, Pace, PodNetwork, Pods, Power, Program,
+    ServiceVip, ServingCertificate, Share, confinement,
+};
+pub use machine::{MachineSpec, NodeIp, Role};
+pub use orders::{MachineOperation, OutOfReach, WatchOperation};
+pub use remote::{Remote, RemoteError, Serving};
+pub use spec::ClusterSpec;
+pub use version::{KubernetesVersion, UnknownVersion};

@@ -1,0 +1,328 @@
+//! One embedded cluster under measurement: made as a cell describes it, given its manifests in an order, watched.
+
+use super::Question;
+use super::cells::{is_open, machines, network, pace, version};
+use super::means::Means;
+use super::observe::{End, Goal, INTERVAL, Patience, SOON, create_canary, placed, refused, settle};
+use super::play;
+use super::variant::{Surroundings, Variant};
+use bootstrap::{CloudEndpoint, Cni, KubeProxy, Topology, YesNo};
+use embedded_cluster::{
+    CloudProvider, Cluster, ClusterSpec, Dns, MachineSpec, PodNetwork, Program, Role, ServiceVip, Share, User,
+};
+use harness_clouds::{
+    Address, CloudSpec, Credential, Instance, InstanceState, Place, RunningCloud, fresh_token, start,
+};
+use harness_clusters::CLOUD_NAME;
+use harness_clusters::images::{IMAGE_REGISTRY, RunId};
+use harness_core::check::chain;
+use harness_core::probe::{Pulse, poll};
+use harness_session::ccm::{Applier, CcmError};
+use harness_session::k8s::World;
+use k8s_openapi::api::core::v1::{Node, Pod};
+use kube::Api;
+use kube::ResourceExt;
+use std::collections::BTreeMap;
+use std::convert::Infallible;
+use std::net::{IpAddr, Ipv4Addr};
+use std::path::Path;
+use std::time::Duration;
+use tokio::sync::OwnedSemaphorePermit;
+
+/// The longest pause on the way of a boot that goes on: the lease of a replica that ended lasts 15 s, and is asked for
+/// every 2 s. Restarts come within 5 s (see [`pace`]), and the scheduler looks again whenever a Node changes. What has
+/// not moved for longer than all of these never will.
+const QUIET: Duration = Duration::from_secs(20);
+/// No boot that moves takes so long.
+const LONGEST: Duration = Duration::from_secs(180);
+/// Which workloads are applied first where several are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Order {
+    CcmFirst,
+    CcmLast,
+}
+
+/// One cluster under measurement, with its cloud.
+pub(super) struct Bench<'a> {
+    question: &'a Question,
+    pub(super) cluster: Cluster,
+    /// Where the CCM runs when that is elsewhere.
+    hosting: Option<Cluster>,
+    cloud: RunningCloud,
+    pub(super) variant: Variant,
+    machines: Vec<MachineSpec>,
+    /// What the cloud knows of them.
+    instances: Vec<Instance>,
+    /// The kubeconfig of a CCM that runs elsewhere goes with this folder.
+    _folder: tempfile::TempDir,
+}
+
+impl<'a> Bench<'a> {
+    pub(super) async fn start(means: &Means, question: &'a Question) -> Result<Bench<'a>, String> {
+        let cell = &question.cell.cluster;
+        let version = version(cell)?;
+        let folder = tempfile::tempdir().map_err(|error| format!("a folder for a kubeconfig: {error}"))?;
+        let told: harness_clouds::Told = std::sync::Arc::new(|what| tracing::warn!(what, "the cloud"));
+        let cloud = &means.profile.cloud;
+        let (run, place) = (&RunId::fresh(), Place::LOOPBACK);
+        let spec = CloudSpec { run, cloud, place, replicas: &[], folder: folder.path(), told: &told };
+        let cloud = start(spec).await.map_err(|error| chain(&error))?;
+        let token = fresh_token().map_err(|error| chain(&error))?;
+        let hosted = cell.topology == Topology::Hosted;
+        let endpoint = cloud.record().endpoint.clone();
+        let port = endpoint.rsplit(':').next().unwrap_or_default().to_owned();
+        let by_name = cell.cloud_endpoint == CloudEndpoint::Name;
+        let named = if by_name { format!("http://{CLOUD_NAME}:{port}") } else { endpoint };
+        let image = format!("{IMAGE_REGISTRY}/reference-ccm:proof");
+        let machines = machines(cell);
+        // The API server's address is known once it is there; nothing before asks for it.
+        let mut around =
+            Surroundings { image, endpoint: named, token: token.clone(), api_server: (String::new(), 0) };
+        let dns = if cell.cni == Cni::None { Dns::Absent } else { Dns::Simulated };
+        let names = BTreeMap::from([(CLOUD_NAME.to_owned(), IpAddr::V4(Ipv4Addr::LOCALHOST))]);
+        let base = |machines: Vec<MachineSpec>| ClusterSpec {
+            names: if by_name { names.clone() } else { BTreeMap::new() },
+            pace: pace(),
+            kubernetes: version,
+            ..ClusterSpec::new(machines)
+        };
+        // Addresses that come late are noticed soon, not after the five minutes of the default.
+        let more: Vec<String> = question
+            .case
+            .evicted
+            .then(|| "--node-status-update-frequency=5s".to_owned())
+            .into_iter()
+            .collect();
+        let preview = Variant::read(&question.case.name, &around)?;
+        let spec = ClusterSpec {
+            programs: if hosted {
+                Vec::new()
+            } else {
+                programs(&preview, means, question, more.clone(), None)
+            },
+            network: if play::plugin(&preview).is_some() { PodNetwork::None } else { network(cell) },
+            services: if cell.kube_proxy == KubeProxy::Yes {
+                ServiceVip::Shortcut
+            } else {
+                ServiceVip::Absent
+            },
+            dns,
+            ..base(machines.clone())
+        };
+        let cluster = Cluster::start(spec).await.map_err(|error| chain(&error))?;
+        let address = cluster.address();
+        around.api_server = (address.ip().to_string(), address.port());
+        let variant = Variant::read(&question.case.name, &around)?;
+        let hosting = if hosted {
+            let kubeconfig = folder.path().join("kubeconfig");
+            let text = account_kubeconfig(&cluster, &variant)?;
+            std::fs::write(&kubeconfig, text)
+                .map_err(|error| format!("{}: {error}", kubeconfig.display()))?;
+            let elsewhere = vec![format!("--kubeconfig={}", kubeconfig.display())];
+            let arguments = [elsewhere, more].concat();
+            let machine = MachineSpec {
+                labels: variant.labels_asked_for(),
+                cloud: CloudProvider::None,
+                ..MachineSpec::awaiting_cloud("management", Role::Worker)
+            };
+            let spec = ClusterSpec {
+                programs: programs(&variant, means, question, arguments, Some(&kubeconfig)),
+                dns: Dns::Simulated,
+                ..base(vec![machine])
+            };
+            Some(Cluster::start(spec).await.map_err(|error| chain(&error))?)
+        } else {
+            None
+        };
+        let admin = cloud.attach().map_err(|error| chain(&error))?;
+        let credential = Credential { name: "proof".to_owned(), token };
+        admin.admit(&credential).await.map_err(|error| chain(&error))?;
+        let instances: Vec<Instance> = machines.iter().zip(1_u8..).map(|m| means.instance(m)).collect();
+        let mut known = instances.clone();
+        if question.case.evicted {
+            // A control plane whose address is no usable one yet: initialised, and not Ready.
+            let late =
+                known.iter_mut().zip(&machines).filter(|(_, machine)| machine.role == Role::ControlPlane);
+            late.for_each(|(instance, machine)| {
+                let kind = "InternalDNS".to_owned();
+                instance.addresses = vec![Address { kind, address: format!("{}.internal", machine.name) }];
+            });
+        }
+        admin.put_instances(&known).await.map_err(|error| chain(&error))?;
+        Ok(Bench { question, cluster, hosting, cloud, variant, machines, instances, _folder: folder })
+    }
+
+    /// Boots; says how it ended, and whether the CCM was evicted on the way where that is in question.
+    pub(super) async fn run(
+        &self,
+        order: Order,
+        turn: Option<OwnedSemaphorePermit>,
+    ) -> Result<(End, Option<bool>), String> {
+        let cell = &self.question.cell.cluster;
+        let client = self.cluster.client();
+        let world = World::open(&client, Pulse::default()).await.map_err(|error| chain(&error))?;
+        if cell.routes == YesNo::Yes {
+            let nodes: Api<Node> = Api::all(client.clone());
+            for machine in &self.machines {
+                play::set_network_unavailable(&nodes, &machine.name, "True").await?;
+            }
+        }
+        create_canary(&client, &format!("{IMAGE_REGISTRY}/idle")).await?;
+        let here = Applier::new(client);
+        let there = self.hosting.as_ref().map(|hosting| Applier::new(hosting.client()));
+        here.apply(&Variant::assumed(&self.question.case.assume)?).await.map_err(|error| chain(&error))?;
+        if let Err(error) = self.apply(&world, (&here, there.as_ref()), order).await {
+            return Ok((refused(error)?, None));
+        }
+        let goal = Goal {
+            nodes: self.machines.iter().map(|machine| machine.name.clone()).collect(),
+            ready: cell.cni != Cni::None,
+            canary: cell.cni != Cni::None && self.machines.iter().any(|machine| is_open(machine, cell)),
+        };
+        let after = self.question.cell.eviction.as_ref().filter(|_| self.question.case.evicted);
+        let evicted = match after {
+            None => None,
+            Some(eviction) => Some(self.evicted(&world, eviction.after_seconds).await?),
+        };
+        let patience = Patience { quiet: QUIET, longest: LONGEST };
+        tokio::select! {
+            end = settle(&world, &goal, patience, turn) => Ok((end?, evicted)),
+            never = self.play_plugin(&world, &goal.nodes) => match never {},
+        }
+    }
+
+    /// Applies the manifests here, and the CCM's where it runs.
+    async fn apply(
+        &self,
+        world: &World,
+        (here, there): (&Applier, Option<&Applier>),
+        order: Order,
+    ) -> Result<(), CcmError> {
+        here.apply(&self.variant.surroundings).await?;
+        if let Some(there) = there {
+            there.apply(&self.variant.surroundings).await?;
+        }
+        let first = async || there.unwrap_or(here).apply(&self.variant.ccm).await;
+        let second = async || here.apply(&self.variant.others).await;
+        match order {
+            Order::CcmFirst => {
+                first().await?;
+                if !self.variant.others.is_empty() {
+                    placed(world, &self.variant.ccm).await;
+                }
+                second().await
+            }
+            Order::CcmLast => {
+                second().await?;
+                placed(world, &self.variant.others).await;
+                first().await
+            }
+        }
+    }
+
+    /// Sets the network up once the plugin among the manifests would; never ends.
+    async fn play_plugin(&self, world: &World, nodes: &[String]) -> Infallible {
+        let cell = &self.question.cell.cluster;
+        if let Some(plugin) = play::plugin(&self.variant) {
+            let due =
+                async |_: &mut String| Ok(play::is_due(world, nodes, cell, Some(&plugin)).then_some(()));
+            if poll("the network plugin", LONGEST, INTERVAL, due).await.is_ok() {
+                self.cluster.machines().set_network(PodNetwork::Independent);
+            }
+        }
+        std::future::pending().await
+    }
+
+    /// Provokes the order in which the CCM's own Node becomes Ready long after others, and looks whether its Pod has to
+    /// leave. In the end the cloud knows every machine as it is.
+    async fn evicted(&self, world: &World, after_seconds: i64) -> Result<bool, String> {
+        let admin = self.cloud.attach().map_err(|error| chain(&error))?;
+        let own = || {
+            let names = self.variant.ccm.iter().filter_map(|w| w["metadata"]["name"].as_str());
+            let names: Vec<&str> = names.collect();
+            let pods = world.pods.all().into_iter();
+            let bound = |pod: &Pod| pod.spec.as_ref().is_some_and(|spec| spec.node_name.is_some());
+            let named = |pod: &Pod| names.iter().any(|name| pod.name_any().starts_with(name));
+            let live = |pod: &Pod| pod.metadata.deletion_timestamp.is_none();
+            pods.filter(|pod| bound(pod) && named(pod) && live(pod))
+                .filter_map(|pod| pod.uid())
+                .collect::<Vec<_>>()
+        };
+        let there = async |_: &mut String| Ok(own().into_iter().next());
+        let first =
+            poll("a Pod of the CCM on a Node", SOON, INTERVAL, there).await.map_err(|error| error.text)?;
+        let limit = Duration::from_secs(u64::try_from(after_seconds).unwrap_or(0)) + SOON;
+        let gone = async |_: &mut String| Ok((!own().contains(&first)).then_some(()));
+        let evicted = poll("the end of the CCM's Pod", limit, INTERVAL, gone).await.is_ok();
+        admin.put_instances(&self.instances).await.map_err(|error| chain(&error))?;
+        Ok(evicted)
+    }
+
+    pub(super) async fn stop(self) {
+        if let Some(hosting) = self.hosting {
+            hosting.stop().await;
+        }
+        self.cluster.stop().await;
+        if let Err(error) = self.cloud.stop().await {
+            tracing::warn!(%error, "the cloud was not stopped");
+        }
+    }
+}
+
+impl Means {
+    /// A Node's machine as the cloud sees it.
+    fn instance(&self, (machine, index): (&MachineSpec, u8)) -> Instance {
+        let ip = Cluster::node_ipv4(u32::from(index) - 1);
+        let address = |kind: &str, address: String| Address { kind: kind.to_owned(), address };
+        Instance {
+            id: self.profile.instance_ids().make(&machine.name),
+            provider_id: Some(self.profile.provider_id_of(&machine.name)),
+            name: machine.name.clone(),
+            instance_type: "m1.large".to_owned(),
+            zone: self.profile.location.zone.clone(),
+            region: self.profile.location.region.clone(),
+            addresses: vec![
+                address("InternalIP", ip.to_string()),
+                address("ExternalIP", format!("198.51.100.{index}")),
+            ],
+            labels: BTreeMap::new(),
+            state: InstanceState::Running,
+        }
+    }
+}
+
+/// The reference CCM, as the program of every image that stands for it; `shared` is a file of this machine that it reads.
+fn programs(
+    variant: &Variant,
+    means: &Means,
+    question: &Question,
+    more: Vec<String>,
+    shared: Option<&Path>,
+) -> Vec<Program> {
+    let own = |image: &String| Program {
+        // The programs that manifests name are in their image, unless that is what a variant is about.
+        keeps_entry_point: question.case.unmet.is_none(),
+        // Like the image of the reference CCM on kind: root's, and in no registry.
+        pulls: false,
+        user: Some(0),
+        // Replicas on simulated machines share this computer's loopback.
+        more_arguments: std::iter::once("--bind-address=${NODE_LOOPBACK}".to_owned())
+            .chain(variant.arguments.clone())
+            .chain(more.clone())
+            .collect(),
+        environment: variant.environment.clone(),
+        shares: shared.iter().map(|path| Share { path: (*path).to_owned(), writable: false }).collect(),
+        ..Program::new(image, &means.program)
+    };
+    variant.images.iter().map(own).collect()
+}
+
+/// What a CCM that runs elsewhere reaches the cluster with.
+fn account_kubeconfig(cluster: &Cluster, variant: &Variant) -> Result<String, String> {
+    let accounts = variant.accounts();
+    let [(namespace, name)] = accounts.iter().collect::<Vec<_>>()[..] else {
+        return Err("a CCM that runs elsewhere has one account".to_owned());
+    };
+    let user = User::service_account(namespace, name, "");
+    cluster.kubeconfig_for(&user).map_err(|error| chain(&error))
+}

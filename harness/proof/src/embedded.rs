@@ -1,0 +1,129 @@
+//! Measuring on embedded clusters: one for each cell and order, gone at its end.
+
+use super::bench::{Bench, Order};
+use super::cells::hidden;
+use super::means::Means;
+use super::observe::outcome;
+use super::table::Measured;
+use super::{Question, Row};
+use bootstrap::CloudEndpoint;
+use futures::StreamExt;
+use harness_clusters::images::own_program;
+use harness_config::{Image, Profile};
+use std::num::NonZero;
+use std::sync::Arc;
+use tokio::runtime::Handle;
+use tokio::sync::Semaphore;
+use tokio_util::sync::CancellationToken;
+
+/// Measures on embedded clusters with the reference CCM.
+#[derive(Clone, Debug)]
+pub struct EmbeddedBench {
+    means: Means,
+    /// How many clusters may be busy at once: so many as do not take the time from one another that a verdict rests on.
+    turns: Arc<Semaphore>,
+}
+
+/// How one boot went.
+struct Boot {
+    end: super::observe::End,
+    /// Whether the CCM had to leave its Node on the way, where that was in question.
+    evicted: Option<bool>,
+    /// Whether other workloads are in the set, so that the order may decide.
+    others: bool,
+}
+
+impl EmbeddedBench {
+    /// A bench for the built-in variants.
+    ///
+    /// # Errors
+    /// The profile of the reference CCM cannot be read, or this program cannot be found.
+    pub fn new() -> Result<EmbeddedBench, String> {
+        let profile = Profile::load("reference").map_err(|problems| problems.to_string())?;
+        let Some(Image::Command(command)) = &profile.image else {
+            return Err("the profile 'reference' names no command of this program".to_owned());
+        };
+        let program = own_program().map_err(|error| format!("the program of this process: {error}"))?;
+        let program = vec![program.to_string_lossy().into_owned(), command.to_string()];
+        let busy = std::thread::available_parallelism().map_or(2, NonZero::get) * 2;
+        let turns = Arc::new(Semaphore::new(busy));
+        Ok(EmbeddedBench { means: Means { profile, program }, turns })
+    }
+
+    /// Measures every cell, several side by side; `told` hears of each as it ends. The order stays. What is under way
+    /// when it is cancelled fails at once.
+    pub async fn measure_all(
+        &self,
+        questions: Vec<Question>,
+        jobs: usize,
+        cancel: &CancellationToken,
+        told: impl Fn(&Row),
+    ) -> Vec<Row> {
+        let told = &told;
+        let measured = questions.into_iter().enumerate().map(|(number, question)| async move {
+            let (bench, asked, cancel) = (self.clone(), question.clone(), cancel.clone());
+            // A thread each: making a cluster keeps one busy, and the others go on meanwhile.
+            let runtime = Handle::current();
+            let work = move || {
+                runtime.block_on(async {
+                    tokio::select! {
+                        measured = bench.measure(&asked) => measured,
+                        () = cancel.cancelled() => Measured::Failed { why: "interrupted".to_owned() },
+                    }
+                })
+            };
+            let measured = tokio::task::spawn_blocking(work).await;
+            let failed = |error| Measured::Failed { why: format!("the measurement broke off: {error}") };
+            let row = Row { question, measured: measured.unwrap_or_else(failed) };
+            told(&row);
+            (number, row)
+        });
+        let ended = futures::stream::iter(measured).buffer_unordered(jobs.max(1));
+        let mut rows: Vec<(usize, Row)> = ended.collect().await;
+        rows.sort_by_key(|(number, _)| *number);
+        rows.into_iter().map(|(_, row)| row).collect()
+    }
+
+    /// Why an embedded cluster cannot show this cell, if so.
+    pub fn hidden(question: &Question) -> Option<String> {
+        hidden(question)
+    }
+
+    /// Measures one cell.
+    pub async fn measure(&self, question: &Question) -> Measured {
+        if let Some(why) = EmbeddedBench::hidden(question) {
+            return Measured::NotObservable { why };
+        }
+        self.orders(question).await.unwrap_or_else(|why| Measured::Failed { why })
+    }
+
+    async fn orders(&self, question: &Question) -> Result<Measured, String> {
+        let first = Box::pin(self.boot(question, Order::CcmFirst)).await?;
+        let Some(Boot { end: first, evicted, others }) = first else {
+            let why = "programs are not confined on this machine, so none has names of its own".to_owned();
+            return Ok(Measured::NotObservable { why });
+        };
+        let mut ends = vec![first];
+        if others {
+            let last = Box::pin(self.boot(question, Order::CcmLast)).await?;
+            ends.extend(last.map(|boot| boot.end));
+        }
+        let (outcome, missing) = outcome(&ends);
+        Ok(Measured::Seen { outcome, evicted, missing })
+    }
+
+    /// One boot; `None` when this machine cannot show it.
+    async fn boot(&self, question: &Question, order: Order) -> Result<Option<Boot>, String> {
+        let turn = self.turns.clone().acquire_owned().await.ok();
+        let bench = Bench::start(&self.means, question).await?;
+        let by_name = question.cell.cluster.cloud_endpoint == CloudEndpoint::Name;
+        let end = if by_name && !bench.cluster.pods().have_namespaces() {
+            Ok(None)
+        } else {
+            let others = !bench.variant.others.is_empty();
+            bench.run(order, turn).await.map(|(end, evicted)| Some(Boot { end, evicted, others }))
+        };
+        bench.stop().await;
+        end
+    }
+}

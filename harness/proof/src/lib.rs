@@ -1,0 +1,66 @@
+//! Proof against reality: what the boot model says of manifest variants, held against what clusters do with them.
+//!
+//! A *variant* is a folder of manifests with a line in `cases.yaml`, a *cell* one cluster it is applied to. The model's
+//! word and the measurement are made apart from each other; only the table brings them together.
+
+mod bench;
+mod cells;
+mod embedded;
+mod kind;
+mod means;
+mod observe;
+mod play;
+mod table;
+mod variant;
+
+pub use embedded::EmbeddedBench;
+pub use kind::KindBench;
+pub use table::{Measured, Row, Tally, show, tally};
+
+use bootstrap::{Case, Cell, parse_cases};
+use harness_core::files::{built_in, read};
+
+/// One cell of the table: a variant on a cluster, with the model's word on it.
+#[derive(Clone, Debug)]
+pub struct Question {
+    /// The variant.
+    pub case: Case,
+    /// The cluster, and what the model says.
+    pub cell: Cell,
+}
+
+/// Every cell of the built-in variants; with names only those of them.
+///
+/// # Errors
+/// A table or a variant that cannot be read, or a name that is not in the table.
+pub fn questions(names: &[String]) -> Result<Vec<Question>, String> {
+    let table = built_in("bootstrap/cases.yaml");
+    let text = read(&table).map_err(|error| error.to_string())?;
+    let cases = parse_cases(&text, &table.display().to_string())?;
+    if let Some(unknown) = names.iter().find(|name| cases.iter().all(|case| case.name != **name)) {
+        let known: Vec<&str> = cases.iter().map(|case| case.name.as_str()).collect();
+        return Err(format!("there is no variant '{unknown}'; there are {}", known.join(", ")));
+    }
+    let mut questions = Vec::new();
+    for case in cases.into_iter().filter(|case| names.is_empty() || names.contains(&case.name)) {
+        let cells = case.expect.iter().flat_map(|line| line.cells());
+        let clusters: Vec<_> = cells.map(|(topology, cni)| case.cluster(topology, cni)).collect();
+        let expectation = case.expectation(variant::sources(&case.name)?, &clusters)?;
+        questions.extend(expectation.cells.into_iter().map(|cell| Question { case: case.clone(), cell }));
+    }
+    Ok(questions)
+}
+
+/// Of each variant the first cell for each verdict of the model, of those that `shown` has nothing against.
+pub fn sample(questions: Vec<Question>, shown: impl Fn(&Question) -> bool) -> Vec<Question> {
+    let mut kept: Vec<Question> = Vec::new();
+    for question in questions.into_iter().filter(shown) {
+        let same = |known: &Question| {
+            known.case.name == question.case.name && known.cell.outcome == question.cell.outcome
+        };
+        if !kept.iter().any(same) {
+            kept.push(question);
+        }
+    }
+    kept
+}

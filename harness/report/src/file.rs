@@ -1,0 +1,354 @@
+//! `report.yaml`: the run in a form that people and programs read, and back.
+
+use super::standing::{Standing, standings};
+use super::wording::{because, one_line, outcome_text, outcome_word, verdict_word};
+use harness_config::schema::of_output;
+use harness_config::yaml::{self, YamlError};
+use harness_config::{API_VERSION, HumanDuration};
+use harness_core::check::{Level, Sharing};
+use harness_core::ledger::{Entry, Ledger, Outcome, Setting, SkipReason, StageTime, Stream, Subject};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::time::Duration;
+
+/// The `kind` of a report.
+const KIND: &str = "Report";
+/// The keys of a report that follow from the rest of it, and are not read.
+pub(super) const DERIVED: &[&str] = &["verdict", "because", "relaxed", "counts", "profiles"];
+/// The key of its checks.
+pub(super) const CHECKS: &str = "checks";
+
+/// A text that is not the report of a run.
+#[derive(Debug, thiserror::Error)]
+pub enum ParseError {
+    /// Not YAML, or not of a report's form.
+    #[error(transparent)]
+    Form(#[from] YamlError),
+    /// Another kind of file, or another version of the format.
+    #[error("{file}: not a report of this version: apiVersion '{api_version}', kind '{kind}'")]
+    Header {
+        /// The file, as it was named.
+        file: String,
+        /// What it says.
+        api_version: String,
+        /// What it says.
+        kind: String,
+    },
+    /// An outcome or a level that is none.
+    #[error("{file}: check {id}: '{word}' is no outcome")]
+    Outcome {
+        /// The file, as it was named.
+        file: String,
+        /// The check.
+        id: String,
+        /// What stands there.
+        word: String,
+    },
+}
+
+#[derive(Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[schemars(rename = "Report")]
+/// What a run found out.
+struct ReportFile {
+    /// Version of this format.
+    #[schemars(extend("const" = API_VERSION))]
+    api_version: String,
+    /// What this file is.
+    #[schemars(extend("const" = KIND))]
+    kind: String,
+    /// The verdict in a word. Derived from the checks; ignored when read.
+    verdict: String,
+    /// What the verdict rests on. Derived from the checks; ignored when read.
+    because: Vec<Because>,
+    /// The settings that ask less of the CCM than the contract does. Derived from the subject; ignored when read.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    relaxed: Vec<Setting>,
+    /// How many checks of each level ended how. Derived from the checks; ignored when read.
+    counts: Counts,
+    /// How the CCM stands to each profile of conformance. Derived from the checks; ignored when read.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    profiles: Vec<Standing>,
+    /// What explains more than one failure, the weightiest first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    explanations: Vec<String>,
+    /// Why the environment did not come up or the run was cut short, where that happened.
+    environment_error: Option<String>,
+    /// The stream of events that this report was made of.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    stream: Option<Stream>,
+    /// What was tested, and on what.
+    subject: Subject,
+    /// When the run began, RFC 3339.
+    started: String,
+    /// How long it took.
+    duration: HumanDuration,
+    /// What of it took how long.
+    stages: Vec<StageFile>,
+    /// Every check, in the order of the suites.
+    checks: Vec<CheckFile>,
+}
+
+/// How many checks of each level ended how.
+#[derive(Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "UPPERCASE", deny_unknown_fields)]
+struct Counts {
+    must: LevelCounts,
+    should: LevelCounts,
+    info: LevelCounts,
+}
+
+#[derive(Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+struct LevelCounts {
+    pass: usize,
+    fail: usize,
+    #[serde(default)]
+    blocked: usize,
+    error: usize,
+    not_observable: usize,
+    deselected: usize,
+    not_declared: usize,
+}
+
+#[derive(Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Because {
+    /// The check; absent where the reason is none check's.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    id: String,
+    /// The reason.
+    why: String,
+}
+
+#[derive(Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct StageFile {
+    /// The stage, e.g. `cluster`.
+    stage: String,
+    /// How long it took.
+    took: HumanDuration,
+}
+
+#[derive(Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct CheckFile {
+    /// Its id.
+    id: String,
+    /// Its suite.
+    suite: String,
+    /// How binding it is.
+    level: Level,
+    /// Its claim.
+    title: String,
+    /// `pass`, `fail`, `blocked`, `error`, `not-declared`, `not-observable` or `deselected`.
+    outcome: String,
+    /// The check that is about the promise in its way, where it was blocked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    blocked_by: Option<String>,
+    /// Why it did not pass.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    reason: Option<String>,
+    /// The vendor's word for it, from the profile; ignored when read.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    declared: Option<String>,
+    /// What it does to others that run beside it.
+    sharing: Sharing,
+    /// When it began, RFC 3339; absent when it did not run.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    started: String,
+    /// How long it took.
+    duration: HumanDuration,
+    /// How much of its longest wait's budget was used.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    budget_used_percent: Option<u32>,
+    /// Folder of its evidence, relative to the report.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    evidence: Option<String>,
+    /// What it measured, by name.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    facts: BTreeMap<String, String>,
+}
+
+/// The JSON Schema of `report.yaml`.
+pub fn schema() -> Value {
+    of_output::<ReportFile>()
+}
+
+/// The text of `report.yaml`. Keys come in a fixed order, checks in the ledger's.
+///
+/// # Errors
+/// Only if a text holds what YAML cannot carry.
+pub fn to_yaml(ledger: &Ledger) -> Result<String, YamlError> {
+    yaml::to_string(&file_of(ledger))
+}
+
+/// Everything that [`to_yaml`] writes of a ledger, as one value.
+pub(super) fn document(ledger: &Ledger) -> Value {
+    serde_json::to_value(file_of(ledger)).expect("a report is plain data")
+}
+
+fn file_of(ledger: &Ledger) -> ReportFile {
+    let millis = |ms| HumanDuration(Duration::from_millis(ms));
+    ReportFile {
+        api_version: API_VERSION.to_owned(),
+        kind: KIND.to_owned(),
+        verdict: verdict_word(ledger.conformance()).to_owned(),
+        because: because(ledger).into_iter().map(|(id, why)| Because { id, why }).collect(),
+        relaxed: ledger.subject.relaxed().cloned().collect(),
+        counts: counts(ledger),
+        profiles: standings(ledger),
+        explanations: ledger.explanations.clone(),
+        environment_error: ledger.environment_error.clone(),
+        stream: ledger.stream.clone(),
+        subject: ledger.subject.clone(),
+        started: ledger.started.clone(),
+        duration: millis(ledger.duration_ms),
+        stages: ledger
+            .stages
+            .iter()
+            .map(|s| StageFile { stage: s.stage.clone(), took: millis(s.took_ms) })
+            .collect(),
+        checks: ledger
+            .entries
+            .iter()
+            .map(|e| CheckFile {
+                id: e.id.clone(),
+                suite: e.suite.clone(),
+                level: e.level,
+                title: e.title.clone(),
+                outcome: outcome_word(&e.outcome).to_owned(),
+                blocked_by: match &e.outcome {
+                    Outcome::Blocked { by, .. } => Some(by.clone()),
+                    _ => None,
+                },
+                reason: outcome_text(&e.outcome).map(str::to_owned),
+                declared: ledger.subject.deviation(&e.id).map(str::to_owned),
+                sharing: e.sharing,
+                started: e.started.clone(),
+                duration: millis(e.duration_ms),
+                budget_used_percent: e.budget_used_percent,
+                evidence: e.evidence.clone(),
+                facts: e.facts.clone(),
+            })
+            .collect(),
+    }
+}
+
+/// A `report.yaml` that was read.
+#[derive(Clone, Debug)]
+pub struct Written {
+    /// What the run found.
+    pub ledger: Ledger,
+    /// Everything in the text, with what follows from the ledger.
+    pub(super) document: Value,
+}
+
+#[cfg(test)]
+impl Written {
+    /// What a text with everything of this document in it is read as; `None` where it is not a report.
+    pub(super) fn of(document: Value) -> Option<Written> {
+        let report: ReportFile = serde_json::from_value(document.clone()).ok()?;
+        let is_report = report.api_version == API_VERSION && report.kind == KIND;
+        let ledger = ledger_of(report, String::new).ok().filter(|_| is_report)?;
+        Some(Written { ledger, document })
+    }
+}
+
+/// Reads a `report.yaml` back. `file` is named in errors and not read. The verdict and the counts follow from the
+/// checks, so what the text says of them is not looked at.
+///
+/// # Errors
+/// The text is no report of this version.
+pub fn parse(text: &str, file: &Path) -> Result<Ledger, ParseError> {
+    Ok(read(text, file)?.ledger)
+}
+
+/// Reads a `report.yaml` back with everything in it, for whoever verifies it.
+///
+/// # Errors
+/// As [`parse`].
+pub fn read(text: &str, file: &Path) -> Result<Written, ParseError> {
+    let label = || one_line(&file.to_string_lossy());
+    let document: Value = yaml::from_str(text, file)?;
+    let says = |key: &str| document.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
+    if says("apiVersion") != API_VERSION || says("kind") != KIND {
+        return Err(ParseError::Header {
+            file: label(),
+            api_version: says("apiVersion"),
+            kind: says("kind"),
+        });
+    }
+    let report: ReportFile = yaml::from_str(text, file)?;
+    let ledger = ledger_of(report, label)?;
+    Ok(Written { ledger, document })
+}
+
+fn ledger_of(report: ReportFile, label: impl Fn() -> String) -> Result<Ledger, ParseError> {
+    let millis = |d: HumanDuration| u64::try_from(d.0.as_millis()).unwrap_or(u64::MAX);
+    let entries = report.checks.into_iter().map(|check| {
+        let reason = check.reason.unwrap_or_default();
+        let skip = |kind, detail| Outcome::Skip { reason: kind, detail };
+        let outcome = match check.outcome.as_str() {
+            "pass" => Outcome::Pass,
+            "fail" => Outcome::Fail { message: reason },
+            "blocked" => Outcome::Blocked { by: check.blocked_by.unwrap_or_default(), message: reason },
+            "error" => Outcome::Error { message: reason },
+            "not-declared" => skip(SkipReason::NotDeclared, reason),
+            "not-observable" => skip(SkipReason::NotObservable, reason),
+            "deselected" => skip(SkipReason::Deselected, reason),
+            word => return Err(ParseError::Outcome { file: label(), id: check.id, word: word.to_owned() }),
+        };
+        Ok(Entry {
+            id: check.id,
+            suite: check.suite,
+            title: check.title,
+            level: check.level,
+            sharing: check.sharing,
+            outcome,
+            duration_ms: millis(check.duration),
+            budget_used_percent: check.budget_used_percent,
+            evidence: check.evidence,
+            started: check.started,
+            facts: check.facts,
+        })
+    });
+    Ok(Ledger {
+        subject: report.subject,
+        started: report.started,
+        duration_ms: millis(report.duration),
+        stages: report
+            .stages
+            .into_iter()
+            .map(|s| StageTime { stage: s.stage, took_ms: millis(s.took) })
+            .collect(),
+        entries: entries.collect::<Result<_, _>>()?,
+        explanations: report.explanations,
+        environment_error: report.environment_error,
+        stream: report.stream,
+    })
+}
+
+fn counts(ledger: &Ledger) -> Counts {
+    let mut counts = Counts::default();
+    for entry in &ledger.entries {
+        let level = match entry.level {
+            Level::Must => &mut counts.must,
+            Level::Should => &mut counts.should,
+            Level::Info => &mut counts.info,
+        };
+        *match &entry.outcome {
+            Outcome::Pass => &mut level.pass,
+            Outcome::Fail { .. } => &mut level.fail,
+            Outcome::Blocked { .. } => &mut level.blocked,
+            Outcome::Error { .. } => &mut level.error,
+            Outcome::Skip { reason: SkipReason::NotObservable, .. } => &mut level.not_observable,
+            Outcome::Skip { reason: SkipReason::Deselected, .. } => &mut level.deselected,
+            Outcome::Skip { reason: SkipReason::NotDeclared, .. } => &mut level.not_declared,
+        } += 1;
+    }
+    counts
+}

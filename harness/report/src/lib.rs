@@ -1,0 +1,41 @@
+//! From a [`Ledger`](harness_core::ledger::Ledger) to what people and machines read: `report.yaml`, `junit.xml`, `report.html`, the summary on the terminal, the
+//! exit code, and the difference between two runs.
+//!
+//! Pure: knows no clock, no file and no network. The same ledger gives the same text, always.
+
+mod badge;
+mod compare;
+mod envelope;
+pub mod exit;
+mod file;
+mod github;
+mod golden;
+mod junit;
+mod page;
+mod sonobuoy;
+mod standing;
+mod statement;
+mod submission;
+mod summary;
+#[cfg(test)]
+mod tests;
+mod verify;
+mod wording;
+
+pub use badge::to_badge;
+pub use compare::{Difference, Flake, compare, flakes};
+pub use envelope::{EnvelopeError, PublicKey, SigningKey, open_envelope, sealed};
+pub use exit::exit_code;
+pub use file::{ParseError, Written, parse, read, schema, to_yaml};
+pub use github::{annotations, step_summary};
+pub use golden::{Golden, GoldenCheck};
+pub use junit::to_junit;
+pub use page::{
+    Demand, Demands, Evidence, Material as PageMaterial, Side, live_head, live_page, to_comparison, to_page,
+};
+pub use sonobuoy::{SONOBUOY_RESULTS, to_sonobuoy};
+pub use statement::{Digests, statement};
+pub use submission::{ABOUT_FILE, About, MadeBy, Row, broken_rules, minor_folder, table};
+pub use summary::{CHECKS_STAGE, summary};
+pub use verify::{Finding, Material, Told, sha256_digest, verify};
+pub use wording::{because, outcome_word, verdict_word};

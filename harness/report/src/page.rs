@@ -1,0 +1,351 @@
+//! `report.html`: the whole story of a run on one page that needs nothing else, neither a network nor a server; two runs beside
+//! each other on such a page; and the page of a run that goes on, which is told what it shows.
+//!
+//! The page carries the ledger, the stream of events and the evidence of failed checks, compressed, and draws itself. Nothing
+//! in them can become markup or script: they are unpacked as text and put in as text, and the page's policy lets one script
+//! run, which is named by its digest.
+
+use super::compare::Difference;
+use super::standing;
+use super::wording::{because, verdict_word};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use harness_core::ledger::{Conformance, Ledger, Outcome, Setting};
+use serde::Serialize;
+use sha2::{Digest, Sha256};
+use std::collections::BTreeMap;
+use std::io::Write as _;
+
+const FRAME: &str = include_str!("page/page.html");
+const STYLE: &str = include_str!("page/page.css");
+const SCRIPT: &str = concat!(
+    "(() => {\n\"use strict\";\n",
+    include_str!("page/model.js"),
+    include_str!("page/draw.js"),
+    include_str!("page/view.js"),
+    include_str!("page/list.js"),
+    include_str!("page/report.js"),
+    include_str!("page/compare.js"),
+    include_str!("page/live.js"),
+    "})();\n"
+);
+
+/// What the material may take of the page, bytes as they stand in it: a page of 5 MB still goes by mail.
+const MATERIAL_AT_MOST: usize = 4_500_000;
+
+/// The word for a run that goes on, in place of its verdict.
+const UNDER_WAY: &str = "under-way";
+
+/// The files of evidence of each check: name and text.
+pub type Evidence = BTreeMap<String, Vec<(String, String)>>;
+
+/// What a row of the contract demands.
+#[derive(Clone, Debug, Serialize)]
+pub struct Demand {
+    /// What is required.
+    pub requires: String,
+    /// Why: what happens to a cluster otherwise.
+    pub why: String,
+    /// How the harness brings it about and what it looks at.
+    pub provoked: String,
+}
+
+/// What the rows demand that checks judge, by id.
+pub type Demands = BTreeMap<String, Demand>;
+
+/// What tells of a run beside its ledger.
+#[derive(Debug, Default)]
+pub struct Material {
+    /// The text of its `events.jsonl`, empty where there is none.
+    pub events: String,
+    /// What was taken of failed checks.
+    pub evidence: Evidence,
+}
+
+/// A run, for a page of two.
+#[derive(Debug)]
+pub struct Side<'a> {
+    /// What it is called: the file it was read from.
+    pub name: &'a str,
+    /// How it ended.
+    pub ledger: &'a Ledger,
+    /// What else tells of it.
+    pub material: &'a Material,
+}
+
+/// What the page is made of: its first line. The events of the runs follow, one after the other.
+#[derive(Serialize)]
+struct Head<'a> {
+    runs: Vec<RunHead<'a>>,
+    demands: &'a Demands,
+    /// The checks that ended otherwise in the second run than in the first, where there are two.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    differences: Option<&'a [Difference]>,
+}
+
+#[derive(Serialize)]
+struct RunHead<'a> {
+    name: &'a str,
+    report: &'a Ledger,
+    verdict: &'a str,
+    because: Vec<(String, String)>,
+    relaxed: Vec<&'a Setting>,
+    profiles: Vec<String>,
+    evidence: &'a Evidence,
+    /// How many lines of its events follow.
+    lines: usize,
+    /// How many do not.
+    left_out: usize,
+    /// The checks that are still to end, of a run that goes on.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    unended: Option<&'a [String]>,
+}
+
+impl<'a> RunHead<'a> {
+    fn of(side: &Side<'a>) -> RunHead<'a> {
+        RunHead {
+            name: side.name,
+            report: side.ledger,
+            verdict: verdict_word(side.ledger.conformance()),
+            because: because(side.ledger),
+            relaxed: side.ledger.subject.relaxed().collect(),
+            profiles: standing::lines(side.ledger),
+            evidence: &side.material.evidence,
+            lines: 0,
+            left_out: 0,
+            unended: None,
+        }
+    }
+}
+
+/// The page of a run. Where its events are too many, calls to the cloud and changes of objects are left out, those of checks
+/// that passed first, and the page says how many.
+///
+/// # Errors
+/// Only if the ledger cannot be written as JSON.
+pub fn to_page(ledger: &Ledger, material: &Material, demands: &Demands) -> Result<String, serde_json::Error> {
+    page_of(&[Side { name: "", ledger, material }], demands, None)
+}
+
+/// The page of two runs beside each other, in the same form and within the same bounds.
+///
+/// # Errors
+/// As [`to_page`].
+pub fn to_comparison(
+    sides: &[Side<'_>; 2],
+    demands: &Demands,
+    differences: &[Difference],
+) -> Result<String, serde_json::Error> {
+    page_of(sides, demands, Some(differences))
+}
+
+/// The page of a run that goes on: it asks where it came from what to show.
+pub fn live_page() -> String {
+    framed("; connect-src 'self'", "")
+}
+
+/// What the live page shows of a run, but for its events and its evidence: its ledger so far and the checks that are still to
+/// end; once the run has ended `unended` is `None`.
+///
+/// # Errors
+/// As [`to_page`].
+pub fn live_head(ledger: &Ledger, unended: Option<&[String]>) -> Result<String, serde_json::Error> {
+    let nothing = Material::default();
+    let mut head = RunHead::of(&Side { name: "", ledger, material: &nothing });
+    if let Some(unended) = unended {
+        // What has not ended speaks neither for the CCM nor against it.
+        let entries = ledger.entries.iter().filter(|entry| !unended.contains(&entry.id)).cloned().collect();
+        let ended = Ledger { entries, ..ledger.clone() };
+        head.because = match ended.conformance() {
+            Conformance::NotConformant => because(&ended),
+            Conformance::Conformant | Conformance::Partial | Conformance::NotJudged => Vec::new(),
+        };
+        (head.verdict, head.profiles, head.unended) = (UNDER_WAY, Vec::new(), Some(unended));
+    }
+    serde_json::to_string(&head)
+}
+
+fn page_of(
+    sides: &[Side<'_>],
+    demands: &Demands,
+    differences: Option<&[Difference]>,
+) -> Result<String, serde_json::Error> {
+    const KEEP: [fn(&Line<'_>) -> bool; 4] =
+        [|_| true, |line| !line.is_detail || line.of_interest, |line| !line.is_detail, |_| false];
+    let all: Vec<Vec<Line<'_>>> =
+        sides.iter().map(|side| lines(side.ledger, &side.material.events)).collect();
+    let nothing = Evidence::new();
+    let mut pack = String::new();
+    for (at, keep) in KEEP.iter().enumerate() {
+        let mut head = Head { runs: sides.iter().map(RunHead::of).collect(), demands, differences };
+        let mut kept: Vec<&str> = Vec::new();
+        for (run, lines) in head.runs.iter_mut().zip(&all) {
+            let before = kept.len();
+            kept.extend(lines.iter().filter(|line| keep(line)).map(|line| line.text));
+            run.lines = kept.len() - before;
+            run.left_out = lines.len() - run.lines;
+            if at + 1 == KEEP.len() {
+                run.evidence = &nothing;
+            }
+        }
+        pack = packed(&serde_json::to_string(&head)?, &kept);
+        if pack.len() <= MATERIAL_AT_MOST {
+            break;
+        }
+    }
+    Ok(framed("", &pack))
+}
+
+/// The page with this material; `sources` is what its policy allows beside its own script and style.
+fn framed(sources: &str, material: &str) -> String {
+    let page = FRAME.replace("@POLICY@", &format!("{}{sources}", policy())).replace("@STYLE@", STYLE);
+    page.replace("@SCRIPT@", SCRIPT).replace("@MATERIAL@", material)
+}
+
+/// What the page lets a browser do: run its own script, and nothing else.
+fn policy() -> String {
+    let digest = STANDARD.encode(Sha256::digest(SCRIPT));
+    format!("default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-{digest}'")
+}
+
+/// One event of the stream.
+struct Line<'a> {
+    text: &'a str,
+    /// A call to the cloud, or a change of an object.
+    is_detail: bool,
+    /// It happened in a lane while a check ran there that failed.
+    of_interest: bool,
+}
+
+fn lines<'a>(ledger: &Ledger, events: &'a str) -> Vec<Line<'a>> {
+    let failed: Vec<&str> = ledger
+        .entries
+        .iter()
+        .filter(|entry| !matches!(entry.outcome, Outcome::Pass | Outcome::Skip { .. }))
+        .map(|entry| entry.id.as_str())
+        .collect();
+    // How many failed checks run in each lane at the moment.
+    let mut running: BTreeMap<u64, usize> = BTreeMap::new();
+    // What is said after the end of the run is of the files that are written, this page among them: with it, no replay could
+    // make the same page again.
+    let mut is_over = false;
+    let lines = events.lines().map_while(|text| {
+        if is_over {
+            return None;
+        }
+        let event: serde_json::Value = serde_json::from_str(text).unwrap_or_default();
+        let kind = event.pointer("/event/type").and_then(serde_json::Value::as_str).unwrap_or_default();
+        let lane = running.entry(event["lane"].as_u64().unwrap_or(0)).or_default();
+        let has_failed = || event["check"].as_str().is_some_and(|id| failed.contains(&id));
+        match kind {
+            "check-began" if has_failed() => *lane += 1,
+            "check-ended" if has_failed() => *lane = lane.saturating_sub(1),
+            "run-ended" => is_over = true,
+            _ => {}
+        }
+        let is_detail = matches!(kind, "cloud-call" | "object-changed");
+        Some(Line { text, is_detail, of_interest: *lane > 0 })
+    });
+    lines.collect()
+}
+
+/// Head and lines, compressed, as they stand in the page.
+fn packed(head: &str, lines: &[&str]) -> String {
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
+    let written = std::iter::once(&head).chain(lines).try_for_each(|line| {
+        encoder.write_all(line.as_bytes())?;
+        encoder.write_all(b"\n")
+    });
+    let bytes = written.and_then(|()| encoder.finish());
+    STANDARD.encode(bytes.expect("memory takes what is written"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use flate2::read::GzDecoder;
+    use harness_core::check::Level;
+    use harness_core::ledger::Entry;
+    use std::io::Read as _;
+
+    fn ledger(outcome: Outcome) -> Ledger {
+        let title = "</script><script>alert(1)</script>".to_owned();
+        let entry = Entry { title, ..Entry::sample("NODE-INIT-01", Level::Must, outcome) };
+        Ledger { entries: vec![entry], ..Ledger::default() }
+    }
+
+    fn unpacked(page: &str) -> String {
+        let from = page.split("application/gzip-base64\">").nth(1).expect("the material's element");
+        let packed = from.split('<').next().expect("its end");
+        let mut text = String::new();
+        let bytes = STANDARD.decode(packed).expect("base64");
+        GzDecoder::new(bytes.as_slice()).read_to_string(&mut text).expect("gzip");
+        text
+    }
+
+    #[test]
+    fn what_was_seen_never_becomes_markup() {
+        let evidence = Evidence::from([(
+            "NODE-INIT-01".to_owned(),
+            vec![("a.log".to_owned(), "<img src=x>".to_owned())],
+        )]);
+        let failed = ledger(Outcome::Fail { message: "@SCRIPT@ <b>".to_owned() });
+        let material = Material { events: "{\"at_ms\":0}\n".to_owned(), evidence };
+        let page = to_page(&failed, &material, &Demands::new()).expect("a page");
+        assert!(!page.contains("alert(1)") && !page.contains("<img") && !page.contains("<b>"));
+        assert_eq!(page.matches("<script").count(), 2, "the material and the one that may run");
+        assert!(unpacked(&page).contains("@SCRIPT@ <b>"));
+        // The policy names the script as it stands in the page, so that no other runs.
+        let script = page.rsplit("<script>").next().and_then(|rest| rest.split("</script>").next());
+        let digest = STANDARD.encode(Sha256::digest(script.expect("a script")));
+        assert!(page.contains(&format!("script-src 'sha256-{digest}'")));
+        assert!(!SCRIPT.contains("innerHTML") && !SCRIPT.contains("</script"));
+    }
+
+    #[test]
+    fn the_page_ends_with_the_run() {
+        let passed = ledger(Outcome::Pass);
+        let whole = "{\"at_ms\":0,\"event\":{\"type\":\"said\",\"text\":\"{\\\"type\\\":\\\"run-ended\\\"}\"}}\n\
+                     {\"at_ms\":9,\"event\":{\"type\":\"run-ended\",\"duration_ms\":9}}\n";
+        let more =
+            whole.to_owned() + "{\"at_ms\":9,\"event\":{\"type\":\"said\",\"text\":\"wrote report.yaml\"}}\n";
+        let page = |events: &str| {
+            let material = Material { events: events.to_owned(), ..Material::default() };
+            to_page(&passed, &material, &Demands::new()).expect("a page")
+        };
+        assert_eq!(page(whole), page(&more), "what is said after the end is not in it");
+        assert!(unpacked(&page(whole)).contains("\"duration_ms\":9") && page(whole) != page(""));
+    }
+
+    /// A stream of so many calls, each unlike the others, the second half beside a failed check.
+    fn stream(calls: usize) -> String {
+        let mut text = String::new();
+        for number in 0..calls {
+            if number == calls / 2 {
+                text.push_str(
+                    "{\"at_ms\":5,\"check\":\"NODE-INIT-01\",\"event\":{\"type\":\"check-began\"}}\n",
+                );
+            }
+            let noise = STANDARD.encode(Sha256::digest(number.to_string()));
+            text.push_str(&format!(
+                "{{\"at_ms\":{number},\"event\":{{\"type\":\"cloud-call\",\"seq\":{number},\"request\":\"{noise}\"}}}}\n"
+            ));
+        }
+        text
+    }
+
+    #[test]
+    fn a_long_run_leaves_out_what_matters_least() {
+        let failed = ledger(Outcome::Fail { message: "no".to_owned() });
+        let of = |calls| Material { events: stream(calls), ..Material::default() };
+        let whole = unpacked(&to_page(&failed, &of(1_000), &Demands::new()).expect("a page"));
+        assert!(whole.contains("\"left_out\":0") && whole.contains("\"seq\":0,"));
+        let page = to_page(&failed, &of(100_000), &Demands::new()).expect("a page");
+        assert!(page.len() < 5_000_000, "{} bytes", page.len());
+        let thin = unpacked(&page);
+        assert!(thin.contains("\"left_out\":50000"), "{}", &thin[..200]);
+        assert!(!thin.contains("\"seq\":1,") && thin.contains("\"seq\":99999,"));
+    }
+}

@@ -1,0 +1,273 @@
+//! The summary on the terminal at the end of a run.
+
+use super::standing;
+use super::wording::{
+    self, is_blocked, one_line, outcome_text, outcome_word, printable, seconds, verdict_word,
+};
+use harness_core::check::{Level, row_of};
+use harness_core::ledger::{Conformance, Entry, FIRST_TRY, Ledger, Outcome, StageTime};
+use std::fmt::Write as _;
+
+/// The name of the stage in which the checks run. Stages before it brought the environment up, those after it took
+/// it down.
+pub const CHECKS_STAGE: &str = "checks";
+
+/// The summary: verdict, counts, what failed and why, what was not judged and why, declared deviations, times.
+/// Lines end in `\n`; no colours.
+pub fn summary(ledger: &Ledger) -> String {
+    let mut text = String::new();
+    verdict(ledger, &mut text);
+    relaxed(ledger, &mut text);
+    counts(ledger, &mut text);
+    profiles(ledger, &mut text);
+    explanations(ledger, &mut text);
+    trouble(ledger, &mut text, FAILED, |e| matches!(e.outcome, Outcome::Fail { .. }));
+    trouble(ledger, &mut text, "Blocked by what the CCM did elsewhere", |e| is_blocked(&e));
+    if ledger.environment_error.is_none() {
+        trouble(ledger, &mut text, "Environment errors", |e| matches!(e.outcome, Outcome::Error { .. }));
+        unjudged(ledger, &mut text);
+    }
+    noted(ledger, &mut text);
+    declared(ledger, &mut text);
+    speed(ledger, &mut text);
+    text
+}
+
+/// What stands over failed checks.
+const FAILED: &str = "Failed ('ccm-conformance explain ID' says what is required and why)";
+
+/// Writing into a `String` cannot fail.
+macro_rules! put {
+    ($text:expr) => { $text.push('\n') };
+    ($text:expr, $($format:tt)*) => {{
+        let _ = writeln!($text, $($format)*);
+    }};
+}
+
+fn verdict(ledger: &Ledger, text: &mut String) {
+    let subject = &ledger.subject;
+    let mut about = vec![subject.profile.clone()];
+    if let Some(version) = &subject.framework_version {
+        about.push(format!("framework {version}"));
+    }
+    for (label, fact) in [
+        ("Kubernetes", subject.kubernetes_version.trim_start_matches('v')),
+        ("on", subject.backend.as_str()),
+        ("topology", subject.topology.as_str()),
+    ] {
+        if !fact.is_empty() {
+            about.push(format!("{label} {fact}"));
+        }
+    }
+    let word = verdict_word(ledger.conformance()).replace('-', " ").to_uppercase();
+    put!(text, "{word}: {}", about.join(", "));
+    if let Some(error) = &ledger.environment_error {
+        put!(text, "the environment did not come up: {}", printable(error));
+    }
+}
+
+/// What was relaxed, and what is declared and not judged, in one line each.
+fn relaxed(ledger: &Ledger, text: &mut String) {
+    let relaxed: Vec<String> = ledger.subject.relaxed().map(ToString::to_string).collect();
+    if !relaxed.is_empty() {
+        put!(text, "relaxed, so at most partial: {}", relaxed.join(", "));
+    }
+    if let Some(declared) = wording::declared_not_judged(ledger) {
+        put!(text, "{declared}; so at most partial");
+    }
+}
+
+/// Outcomes in the order of the table's columns.
+const COLUMNS: &[&str] =
+    &["pass", "fail", "blocked", "error", "not-observable", "deselected", "not-declared"];
+
+fn counts(ledger: &Ledger, text: &mut String) {
+    if ledger.entries.is_empty() {
+        return;
+    }
+    let _ = write!(text, "\n        ");
+    for column in COLUMNS {
+        let _ = write!(text, "  {column}");
+    }
+    put!(text);
+    for level in [Level::Must, Level::Should, Level::Info] {
+        let _ = write!(text, "  {level:<6}");
+        for column in COLUMNS {
+            let fits = |e: &&Entry| e.level == level && outcome_word(&e.outcome) == *column;
+            let count = ledger.entries.iter().filter(fits).count();
+            let _ = write!(text, "  {count:>width$}", width = column.len());
+        }
+        put!(text);
+    }
+}
+
+/// How the CCM stands to the profiles of conformance.
+fn profiles(ledger: &Ledger, text: &mut String) {
+    let lines = standing::lines(ledger);
+    if !lines.is_empty() && !ledger.entries.is_empty() {
+        put!(text, "\nProfiles of conformance");
+        for line in lines {
+            put!(text, "  {line}");
+        }
+    }
+}
+
+/// What explains the most comes first, before the checks that follow from it.
+fn explanations(ledger: &Ledger, text: &mut String) {
+    let troubled = |e: &Entry| matches!(e.outcome, Outcome::Fail { .. } | Outcome::Blocked { .. });
+    if ledger.explanations.is_empty() || !ledger.entries.iter().any(troubled) {
+        return;
+    }
+    put!(text, "\nExplained by");
+    for explanation in &ledger.explanations {
+        put!(text, "  {}", one_line(explanation));
+    }
+}
+
+/// What the rows that only record have seen, and what is more or other than declared.
+fn noted(ledger: &Ledger, text: &mut String) {
+    const TOLD: &[&str] = &["more-than-declared", "other-defaults", FIRST_TRY, "not-counted"];
+    let facts = ledger.entries.iter().flat_map(|entry| entry.facts.iter().map(move |fact| (entry, fact)));
+    let told: Vec<_> = facts
+        .filter(|(entry, (name, _))| entry.level == Level::Info || TOLD.contains(&name.as_str()))
+        .collect();
+    let width = told.iter().map(|(entry, _)| entry.id.len()).max().unwrap_or(0);
+    if !told.is_empty() {
+        put!(text, "\nNoted");
+    }
+    for (entry, (name, value)) in told {
+        put!(text, "  {:<width$}  {:<6}  {name}: {}", entry.id, entry.level, one_line(value));
+    }
+}
+
+fn trouble(ledger: &Ledger, text: &mut String, head: &str, wanted: impl Fn(&Entry) -> bool) {
+    let found: Vec<&Entry> = ledger.entries.iter().filter(|e| wanted(e)).collect();
+    if found.is_empty() {
+        return;
+    }
+    put!(text, "\n{head}");
+    let width = found.iter().map(|e| e.id.len()).max().unwrap_or(0);
+    // One cause that stopped many checks is told once.
+    let mut causes: Vec<(String, &Entry, Vec<&str>)> = Vec::new();
+    for entry in found {
+        let why = outcome_text(&entry.outcome).map(one_line).unwrap_or_default();
+        match causes.iter_mut().find(|(known, ..)| *known == why) {
+            Some((_, _, others)) => others.push(&entry.id),
+            None => causes.push((why, entry, Vec::new())),
+        }
+    }
+    for (why, entry, others) in causes {
+        put!(text, "  {:<width$}  {:<6}  {why}", entry.id, entry.level);
+        if let Some(evidence) = &entry.evidence {
+            put!(text, "  {:<width$}          evidence: {evidence}", "");
+        }
+        for (line, ids) in others.chunks(6).enumerate() {
+            let lead = if line == 0 { "and so: " } else { "        " };
+            put!(text, "  {:<width$}          {lead}{}", "", ids.join(", "));
+        }
+    }
+}
+
+fn unjudged(ledger: &Ledger, text: &mut String) {
+    let mut reasons: Vec<(String, Vec<&Entry>)> = Vec::new();
+    for entry in wording::unjudged(ledger) {
+        let why = match &entry.outcome {
+            // Its text stands above.
+            Outcome::Error { .. } => String::from("environment error"),
+            Outcome::Blocked { by, .. } => format!("blocked by {by}"),
+            other => {
+                let detail = outcome_text(other).map(one_line).unwrap_or_default();
+                format!("{}: {detail}", outcome_word(other))
+            }
+        };
+        match reasons.iter_mut().find(|(known, _)| *known == why) {
+            Some((_, all)) => all.push(entry),
+            None => reasons.push((why, vec![entry])),
+        }
+    }
+    let simulated = ledger.subject.simulated && ledger.conformance() == Conformance::Partial;
+    if simulated {
+        put!(text, "\nPartial: {}", wording::SIMULATED);
+    }
+    if reasons.is_empty() {
+        return;
+    }
+    let head = match ledger.conformance() {
+        Conformance::Partial if !simulated => "Partial because these checks were not judged",
+        Conformance::Partial
+        | Conformance::Conformant
+        | Conformance::NotConformant
+        | Conformance::NotJudged => "Checks not judged",
+    };
+    put!(text, "\n{head}");
+    for (why, entries) in reasons {
+        put!(text, "  {why}");
+        for named in names(&entries).chunks(6) {
+            put!(text, "    {}", named.join(", "));
+        }
+    }
+}
+
+/// From how many checks on nobody reads their ids, which the report has.
+const TOO_MANY: usize = 48;
+
+/// Which checks these are: their ids, or of very many how many of which suite.
+fn names(entries: &[&Entry]) -> Vec<String> {
+    if entries.len() < TOO_MANY {
+        return entries.iter().map(|entry| entry.id.clone()).collect();
+    }
+    let mut suites: Vec<(&str, usize)> = Vec::new();
+    for entry in entries {
+        match suites.iter_mut().find(|(suite, _)| *suite == entry.suite) {
+            Some((_, count)) => *count += 1,
+            None => suites.push((&entry.suite, 1)),
+        }
+    }
+    suites.iter().map(|(suite, count)| format!("{count} of {suite}")).collect()
+}
+
+fn declared(ledger: &Ledger, text: &mut String) {
+    if ledger.subject.declared.is_empty() {
+        return;
+    }
+    put!(text, "\nDeclared deviations");
+    let width = ledger.subject.declared.keys().map(String::len).max().unwrap_or(0);
+    for (id, reason) in &ledger.subject.declared {
+        let of_it = ledger.entries.iter().filter(|e| e.id == *id || row_of(&e.id) == id);
+        let mut words: Vec<&str> = of_it.map(|e| outcome_word(&e.outcome)).collect();
+        words.dedup();
+        let words = if words.is_empty() { "unknown".to_owned() } else { words.join(", ") };
+        put!(text, "  {id:<width$}  {words}: {}", one_line(reason));
+    }
+}
+
+fn speed(ledger: &Ledger, text: &mut String) {
+    put!(text, "\nSpeed");
+    let at = ledger.stages.iter().position(|s| s.stage == CHECKS_STAGE).unwrap_or(ledger.stages.len());
+    let (up, rest) = ledger.stages.split_at(at);
+    let (checks, down) = rest.split_at(rest.len().min(1));
+    let ran: Vec<&Entry> = ledger.entries.iter().filter(|e| e.duration_ms > 0).collect();
+    let one_by_one: u64 = ran.iter().map(|e| e.duration_ms).sum();
+    let sum = |stages: &[StageTime]| stages.iter().map(|s| s.took_ms).sum::<u64>();
+    // Stages overlap.
+    let all_up = sum(up).min(ledger.duration_ms.saturating_sub(sum(rest)));
+    let mut rows = vec![(String::from("environment up"), all_up, String::new())];
+    rows.extend(up.iter().map(|s| (format!("  {}", s.stage), s.took_ms, String::new())));
+    if !ran.is_empty() {
+        let took = checks.first().map_or(one_by_one, |s| s.took_ms);
+        let note = format!("  ({} ran, {} one after another; the slowest:)", ran.len(), seconds(one_by_one));
+        rows.push((String::from("checks"), took, note));
+        let mut slowest = ran;
+        slowest.sort_by_key(|e| (std::cmp::Reverse(e.duration_ms), e.id.clone()));
+        rows.extend(slowest.into_iter().take(5).map(|e| {
+            let used = e.budget_used_percent.map(|p| format!("  ({p} % of its budget)")).unwrap_or_default();
+            (format!("  {}", e.id), e.duration_ms, used)
+        }));
+    }
+    rows.extend(down.iter().map(|s| (s.stage.clone(), s.took_ms, String::new())));
+    rows.push((String::from("whole run"), ledger.duration_ms, String::new()));
+    let width = rows.iter().map(|(name, ..)| name.len()).max().unwrap_or(0);
+    for (name, took, note) in rows {
+        put!(text, "  {name:<width$}  {:>8}{note}", seconds(took));
+    }
+}

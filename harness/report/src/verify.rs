@@ -1,0 +1,147 @@
+//! Whether a report is what it says: held against the stream of events it was made of, against the checks of the version
+//! that made it, and against itself.
+//!
+//! Values are compared whole, in the form in which `report.yaml` has them: everything that stands in the report either follows
+//! from the rest of it, or is what the stream tells. Texts are cut only where they are shown.
+
+mod differ;
+mod finding;
+mod told;
+
+pub use finding::Finding;
+pub use told::Told;
+
+use super::file::{DERIVED, Written, document};
+use super::golden::{Golden, GoldenCheck};
+use differ::{Difference, apart, differences};
+use harness_config::untrue_limits;
+use harness_core::ledger::{Ledger, Outcome, SkipReason};
+use serde_json::Value;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// What is looked at.
+#[derive(Debug)]
+pub struct Material<'a> {
+    /// The report.
+    pub report: &'a Written,
+    /// What the stream of its run tells.
+    pub told: &'a Told,
+    /// The checks of the version that the report names; `None` where that version is not known.
+    pub golden: Option<&'a Golden>,
+    /// The image that it has to be about, by its digest as [`sha256_digest`] reads it.
+    pub image: Option<&'a str>,
+}
+
+/// Everything that does not hold; nothing when the report is what it says.
+pub fn verify(material: &Material<'_>) -> Vec<Finding> {
+    let Material { report: written, told, golden, image } = material;
+    let report = &written.ledger;
+    let mut findings = Vec::new();
+    against_version(report, *golden, &mut findings);
+    let made = document(report);
+    against_itself(&written.document, &made, &mut findings);
+    told.against(report, &made, &mut findings);
+    findings.extend(untrue_limits(&report.subject.settings).into_iter().map(Finding::UntrueLimit));
+    findings.extend(report.subject.relaxed().map(|one| Finding::Relaxed(one.to_string())));
+    if report.subject.certify {
+        findings.extend(cannot_certify(report).map(Finding::Certify));
+    }
+    let is = &report.subject.image_digest;
+    findings.extend(image.filter(|asked| !is.eq_ignore_ascii_case(asked)).map(|asked| Finding::OtherImage {
+        asked: asked.to_owned(),
+        is: if is.is_empty() { "without a digest".to_owned() } else { is.clone() },
+    }));
+    findings
+}
+
+/// Reads the digest of an image: `sha256:` and 64 hexadecimal digits, which may follow an image's name and `@`. Digits come
+/// back in lower case, without the name.
+///
+/// # Errors
+/// It is anything else, a digest of another algorithm among them.
+pub fn sha256_digest(text: &str) -> Result<String, String> {
+    let digest = text.rsplit_once('@').map_or(text, |(_, digest)| digest);
+    let hex = digest.strip_prefix("sha256:").unwrap_or_default();
+    if hex.len() == 64 && hex.bytes().all(|digit| digit.is_ascii_hexdigit()) {
+        return Ok(digest.to_ascii_lowercase());
+    }
+    Err("expected 'sha256:' and 64 hexadecimal digits, by themselves or as IMAGE@sha256:..".to_owned())
+}
+
+fn against_version(report: &Ledger, golden: Option<&Golden>, findings: &mut Vec<Finding>) {
+    let subject = &report.subject;
+    let Some(golden) = golden else {
+        let (version, known) = (subject.harness_version.clone(), Golden::versions());
+        return findings.push(Finding::UnknownVersion { version, known });
+    };
+    let version = || golden.version.clone();
+    let of_version: BTreeMap<&str, &GoldenCheck> =
+        golden.checks.iter().map(|check| (check.id.as_str(), check)).collect();
+    let mut seen = BTreeSet::new();
+    for entry in &report.entries {
+        if !seen.insert(entry.id.as_str()) {
+            findings.push(Finding::RepeatedCheck(entry.id.clone()));
+        }
+        let Some(check) = of_version.get(entry.id.as_str()) else {
+            findings.push(Finding::AddedCheck(entry.id.clone(), version()));
+            continue;
+        };
+        let level = check.level_for(subject.framework_version.as_deref());
+        if entry.level != level {
+            let (level, is) = (level.to_string(), entry.level.to_string());
+            findings.push(Finding::Level { id: entry.id.clone(), level, is });
+        }
+        if (&check.suite, &check.title) != (&entry.suite, &entry.title) {
+            let claim = |suite: &str, title: &str| format!("{suite}: {title}");
+            let (was, is) = (claim(&check.suite, &check.title), claim(&entry.suite, &entry.title));
+            findings.push(Finding::Claim { id: entry.id.clone(), was, is });
+        }
+    }
+    let removed = golden.checks.iter().filter(|check| !seen.contains(check.id.as_str()));
+    findings.extend(removed.map(|check| Finding::RemovedCheck(check.id.clone(), version())));
+    let check_set = golden.check_set();
+    if subject.check_set != check_set {
+        let (key, says) = ("subject.checkSet".to_owned(), subject.check_set.clone());
+        findings.push(Finding::Derived { key, says, make: check_set });
+    }
+}
+
+/// Whether everything that was read is what is made of the ledger in it: the derived keys, and what is in no ledger, such as
+/// the reason of a check that passed.
+fn against_itself(read: &Value, made: &Value, findings: &mut Vec<Finding>) {
+    let mut derived = |key: String, says, make| {
+        let (says, make) = apart(says, make);
+        findings.push(Finding::Derived { key, says, make });
+    };
+    for key in DERIVED {
+        let (says, make) = (read.get(*key), made.get(*key));
+        if says != make {
+            derived((*key).to_owned(), says, make);
+        }
+    }
+    for Difference { path, one, other } in differences(read, made) {
+        let top = path.split('.').next().unwrap_or_default();
+        if !DERIVED.contains(&top) {
+            derived(path, one, other);
+        }
+    }
+}
+
+/// What a run for certification would have refused.
+fn cannot_certify(report: &Ledger) -> impl Iterator<Item = String> {
+    let subject = &report.subject;
+    let left_out = report
+        .entries
+        .iter()
+        .filter(|entry| matches!(entry.outcome, Outcome::Skip { reason: SkipReason::Deselected, .. }));
+    let left_out = left_out.count();
+    let relaxed = subject.relaxed().map(ToString::to_string);
+    let simulated = subject.simulated.then(|| "the cluster was a simulation".to_owned());
+    let unjudged = subject.declared_not_judged.iter().map(|key| format!("{key} is declared and not judged"));
+    let left_out = (left_out > 0).then(|| format!("{left_out} checks were left out"));
+    let all: Vec<String> = relaxed.chain(simulated).chain(unjudged).chain(left_out).collect();
+    all.into_iter()
+}
+
+#[cfg(test)]
+mod tests;

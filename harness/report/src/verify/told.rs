@@ -1,0 +1,181 @@
+//! What a stream of events tells of its run.
+
+use super::differ::apart;
+use super::finding::Finding;
+use crate::file::{CHECKS, DERIVED, document, read, to_yaml};
+use crate::wording::one_line;
+use harness_core::check::Level;
+use harness_core::events::{Event, Fold, Payload, after_end};
+use harness_core::ledger::{Ledger, Outcome, Stream};
+use serde_json::Value;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+/// What a stream of events tells of its run: the report that is made of it, and where it contradicts itself.
+#[derive(Clone, Debug)]
+pub struct Told {
+    document: Value,
+    stream: Option<Stream>,
+    /// Why it lacks the end of the run, where it does.
+    cut: String,
+    contradictions: Vec<String>,
+}
+
+impl Told {
+    /// What these events tell.
+    pub fn by(events: &[Event]) -> Told {
+        let ledger = Fold::of(events).ledger();
+        // As it is read back: a text that YAML changes is the same change in both.
+        let written = to_yaml(&ledger).ok().and_then(|text| read(&text, Path::new("report.yaml")).ok());
+        Told {
+            document: document(written.as_ref().map_or(&ledger, |written| &written.ledger)),
+            stream: ledger.stream,
+            cut: ledger.environment_error.unwrap_or_default(),
+            contradictions: contradictions(events),
+        }
+    }
+
+    /// Where a report says something else; `said` is what is written of it.
+    pub(super) fn against(&self, report: &Ledger, said: &Value, findings: &mut Vec<Finding>) {
+        match (&report.stream, &self.stream) {
+            (_, None) => findings.push(Finding::Cut(self.cut.clone())),
+            (None, Some(_)) => findings.push(Finding::OtherStream("the report names none".to_owned())),
+            (Some(named), Some(is)) if named != is => {
+                let show = |one: &Stream| format!("{} events, sha256 {}", one.events, one.sha256);
+                let (named, is) = (show(named), show(is));
+                findings.push(Finding::OtherStream(format!("it was {named}, this one is {is}")));
+            }
+            (Some(_), Some(_)) => {}
+        }
+        let told = &self.document;
+        subjects(&said["subject"], &told["subject"], findings);
+        checks(&said[CHECKS], &told[CHECKS], findings);
+        each_key(said, told, &[DERIVED, &["stream", "subject", CHECKS]].concat(), |what, report, stream| {
+            findings.push(Finding::Figure { what: what.to_owned(), stream, report });
+        });
+        findings.extend(self.contradictions.iter().cloned().map(Finding::Contradiction));
+    }
+}
+
+/// Shows every key whose values differ: what the first says and what the second says.
+fn each_key(said: &Value, told: &Value, but: &[&str], mut differs: impl FnMut(&str, String, String)) {
+    let keys = |value: &Value| -> Vec<String> {
+        value.as_object().into_iter().flat_map(serde_json::Map::keys).cloned().collect()
+    };
+    let all: BTreeSet<String> = keys(said).into_iter().chain(keys(told)).collect();
+    for key in all.iter().filter(|key| !but.contains(&key.as_str())) {
+        let (report, stream) = (said.get(key), told.get(key));
+        if report != stream {
+            let (report, stream) = apart(report, stream);
+            differs(key, report, stream);
+        }
+    }
+}
+
+fn subjects(said: &Value, told: &Value, findings: &mut Vec<Finding>) {
+    each_key(said, told, &["settings"], |key, report, stream| {
+        findings.push(Finding::Subject { key: key.to_owned(), stream, report });
+    });
+    let list = |subject: &Value| subject["settings"].as_array().cloned().unwrap_or_default();
+    let (said, told) = (list(said), list(told));
+    for at in 0..said.len().max(told.len()) {
+        if said.get(at) != told.get(at) {
+            let (report, stream) = apart(said.get(at), told.get(at));
+            findings.push(Finding::Setting { stream, report });
+        }
+    }
+}
+
+fn checks(said: &Value, told: &Value, findings: &mut Vec<Finding>) {
+    let list = |value: &Value| value.as_array().cloned().unwrap_or_default();
+    let (said, told) = (list(said), list(told));
+    let text = |check: &Value, key: &str| check[key].as_str().unwrap_or_default().to_owned();
+    let ids = |list: &[Value]| -> Vec<String> { list.iter().map(|check| text(check, "id")).collect() };
+    let by_id: BTreeMap<String, &Value> = ids(&said).into_iter().zip(&said).collect();
+    for told in &told {
+        let id = text(told, "id");
+        // One that is missing was named by the version's list, or stands only in the stream.
+        let Some(said) = by_id.get(&id) else {
+            let stream = text(told, "outcome");
+            findings.push(Finding::Outcome { id, stream, report: "nothing".to_owned() });
+            continue;
+        };
+        let (report, stream) = (text(said, "outcome"), text(told, "outcome"));
+        if report != stream {
+            findings.push(Finding::Outcome { id, stream, report });
+            continue;
+        }
+        each_key(said, told, &["id"], |key, report, stream| {
+            findings.push(Finding::Figure { what: format!("{key} of {id}"), stream, report });
+        });
+    }
+    let (said_ids, told_ids) = (ids(&said), ids(&told));
+    for check in said.iter().filter(|check| !told_ids.contains(&text(check, "id"))) {
+        let (id, report) = (text(check, "id"), text(check, "outcome"));
+        findings.push(Finding::Outcome { id, stream: "nothing".to_owned(), report });
+    }
+    if let Some((report, stream)) = said_ids.iter().zip(&told_ids).find(|(said, told)| said != told) {
+        let (stream, report) = (stream.clone(), report.clone());
+        findings.push(Finding::Order { stream, report });
+    }
+}
+
+/// What cannot be so in a stream that a run wrote.
+fn contradictions(events: &[Event]) -> Vec<String> {
+    let mut found = Vec::new();
+    let mut broken: BTreeMap<&str, &str> = BTreeMap::new();
+    let (mut begun, mut ended, mut runs) = (BTreeSet::new(), BTreeSet::new(), 0);
+    // What only records asks whether something is so, and either answer is one.
+    let mut records = BTreeSet::new();
+    let mut say = |what: String| found.push(what);
+    let mut version = None;
+    for event in events {
+        let id = event.check.as_deref().unwrap_or_default();
+        match &event.event {
+            Payload::RunBegan(head) => {
+                runs += 1;
+                version = Some(head.harness_version.as_str());
+            }
+            Payload::SubjectKnown(subject)
+                if version.is_some_and(|known| known != subject.harness_version) =>
+            {
+                let said = version.unwrap_or_default();
+                say(format!(
+                    "it was begun by version {said} and speaks of version {}",
+                    subject.harness_version
+                ));
+            }
+            Payload::ChecksPlanned { checks } => {
+                let info = checks.iter().filter(|check| check.level == Level::Info);
+                records.extend(info.map(|check| check.id.as_str()));
+            }
+            Payload::CheckBegan { .. } => {
+                begun.insert(id);
+            }
+            Payload::PromiseBroken(promise) if promise.judged && !records.contains(id) => {
+                broken.insert(id, promise.promise.as_str());
+            }
+            Payload::CheckEnded { ended: outcome, .. } => {
+                if !ended.insert(id) {
+                    say(format!("check {id} ends twice"));
+                }
+                if *outcome == Outcome::Pass {
+                    if !begun.contains(id) {
+                        say(format!("check {id} passes and has not begun"));
+                    }
+                    if let Some(promise) = broken.get(id) {
+                        say(format!("check {id} passes, and its promise '{}' was broken", one_line(promise)));
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+    if runs > 1 {
+        say(format!("it holds the beginning of {runs} runs"));
+    }
+    if let Some(event) = after_end(events) {
+        say(format!("'{}' comes after the end of the run, where a run only writes messages", event.kind()));
+    }
+    found
+}

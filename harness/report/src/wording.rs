@@ -1,0 +1,155 @@
+//! The words that every form of report shares.
+
+use harness_core::check::Level;
+use harness_core::ledger::{Conformance, Entry, Ledger, Outcome, SkipReason};
+use harness_core::output::is_obeyed;
+use std::time::Duration;
+
+/// Why a run on an embedded cluster is at most partial.
+pub(super) const SIMULATED: &str =
+    "the cluster was a simulation in the harness's process; only a run on real kubelets certifies";
+
+/// The verdict's word in reports.
+pub fn verdict_word(verdict: Conformance) -> &'static str {
+    match verdict {
+        Conformance::Conformant => "conformant",
+        Conformance::Partial => "partial",
+        Conformance::NotConformant => "not-conformant",
+        Conformance::NotJudged => "not-judged",
+    }
+}
+
+/// An outcome's word: `pass`, `fail`, `blocked`, `error`, or the kind of skip.
+pub fn outcome_word(outcome: &Outcome) -> &'static str {
+    match outcome {
+        Outcome::Pass => "pass",
+        Outcome::Fail { .. } => "fail",
+        Outcome::Blocked { .. } => "blocked",
+        Outcome::Error { .. } => "error",
+        Outcome::Skip { reason, .. } => skip_word(*reason),
+    }
+}
+
+/// The word for a kind of skip.
+pub(super) fn skip_word(reason: SkipReason) -> &'static str {
+    match reason {
+        SkipReason::NotDeclared => "not-declared",
+        SkipReason::NotObservable => "not-observable",
+        SkipReason::Deselected => "deselected",
+    }
+}
+
+/// Why an outcome is what it is, in the words of whoever decided it; nothing for a pass.
+pub(super) fn outcome_text(outcome: &Outcome) -> Option<&str> {
+    match outcome {
+        Outcome::Pass => None,
+        Outcome::Fail { message } | Outcome::Blocked { message, .. } | Outcome::Error { message } => {
+            Some(message)
+        }
+        Outcome::Skip { detail, .. } => Some(detail),
+    }
+}
+
+/// What made the verdict other than conformant: check id (empty for the whole run) and reason, in ledger order.
+pub fn because(ledger: &Ledger) -> Vec<(String, String)> {
+    let must = |e: &&Entry| e.level == Level::Must;
+    let reason = |e: &Entry| {
+        let text = outcome_text(&e.outcome).map(|text| format!(": {}", one_line(text))).unwrap_or_default();
+        (e.id.clone(), format!("{}{text}", outcome_word(&e.outcome)))
+    };
+    let unjudged = || unjudged(ledger).map(reason).collect::<Vec<_>>();
+    match ledger.conformance() {
+        Conformance::Conformant => Vec::new(),
+        Conformance::Partial => {
+            let simulated = ledger.subject.simulated.then(|| (String::new(), SIMULATED.to_owned()));
+            let relaxed = ledger.subject.relaxed().map(|one| (String::new(), format!("relaxed: {one}")));
+            let declared = declared_not_judged(ledger).map(|what| (String::new(), what));
+            simulated.into_iter().chain(relaxed).chain(declared).chain(unjudged()).collect()
+        }
+        Conformance::NotConformant => {
+            let failed = |e: &&Entry| matches!(e.outcome, Outcome::Fail { .. });
+            let mut reasons: Vec<_> = ledger.entries.iter().filter(must).filter(failed).map(reason).collect();
+            if reasons.is_empty() {
+                // The check that is about what blocked them was left out.
+                reasons = ledger.entries.iter().filter(must).filter(is_blocked).map(reason).collect();
+            }
+            reasons
+        }
+        Conformance::NotJudged => {
+            let whole = match &ledger.environment_error {
+                Some(error) => format!("the environment did not come up: {}", one_line(error)),
+                None => String::from("no MUST check was judged"),
+            };
+            let mut reasons = vec![(String::new(), whole)];
+            reasons.extend(unjudged());
+            reasons
+        }
+    }
+}
+
+/// Whether another promise kept it from being judged.
+pub(super) fn is_blocked(entry: &&Entry) -> bool {
+    matches!(entry.outcome, Outcome::Blocked { .. })
+}
+
+/// What the profile promises and nobody judges, in one line.
+pub(super) fn declared_not_judged(ledger: &Ledger) -> Option<String> {
+    let keys = &ledger.subject.declared_not_judged;
+    (!keys.is_empty()).then(|| format!("declared, not judged: {}", keys.join(", ")))
+}
+
+/// The checks that keep the result from being complete.
+pub(super) fn unjudged(ledger: &Ledger) -> impl Iterator<Item = &Entry> {
+    ledger.entries.iter().filter(|entry| entry.is_unjudged())
+}
+
+/// A text in one line: line ends become `; `, runs of blanks one blank, and what is too long for a line ends in `...`.
+pub(super) fn one_line(text: &str) -> String {
+    const MOST: usize = 240;
+    let mut joined = String::new();
+    for line in printable(text).lines() {
+        let mut words = line.split_whitespace().peekable();
+        if words.peek().is_some() && !joined.is_empty() {
+            joined.push_str(if joined.ends_with([',', ';', ':']) { " " } else { "; " });
+        }
+        joined.push_str(&words.collect::<Vec<_>>().join(" "));
+    }
+    if joined.chars().count() <= MOST {
+        return joined;
+    }
+    let mut short: String = joined.chars().take(MOST - 3).collect();
+    short.push_str("...");
+    short
+}
+
+/// A text without what would steer a terminal: colour sequences are taken out, tabs become blanks, line ends `\n`;
+/// other control characters and the two non-characters, which XML cannot hold either, are dropped; controls of bidirectional text
+/// are written out.
+pub(super) fn printable(text: &str) -> String {
+    let mut plain = String::with_capacity(text.len());
+    let mut rest = text.chars().peekable();
+    while let Some(c) = rest.next() {
+        match c {
+            '\u{1b}' if rest.next_if_eq(&'[').is_some() => {
+                // Parameters, then one closing byte.
+                while rest.next().is_some_and(|c| !matches!(c, '@'..='~')) {}
+            }
+            '\t' => plain.push_str("    "),
+            '\r' => {
+                rest.next_if_eq(&'\n');
+                plain.push('\n');
+            }
+            '\n' => plain.push('\n'),
+            '\u{fffe}' | '\u{ffff}' => {}
+            c if c.is_control() => {}
+            c if is_obeyed(c) => plain.push_str(&format!("\\u{:04x}", u32::from(c))),
+            c => plain.push(c),
+        }
+    }
+    plain
+}
+
+/// Milliseconds as seconds for a table: `0.3s`, `41.2s`, `612.0s`.
+pub(super) fn seconds(millis: u64) -> String {
+    format!("{:.1}s", Duration::from_millis(millis).as_secs_f64())
+}

@@ -1,0 +1,345 @@
+//! Who runs beside whom: the steps of a run, from what its checks declare.
+//!
+//! A lane is a cluster, a cloud and a CCM of its own. A step is of checks that run at the same time in one lane; a lane
+//! takes a step, and the next when every check of that one has ended. A check that keeps the CCM or the cloud busy for more
+//! than itself never runs beside strangers: it has a step with the other claims of its contract row, or none.
+
+use harness_core::check::{Sharing, row_of};
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+
+/// From how many Services and Nodes at a time on a CCM is taken to have a worker left for others while some are kept busy.
+pub const ENOUGH_WORKERS: u32 = 8;
+
+/// What the arrangement needs to know of a check.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Declared<'a> {
+    /// Its id.
+    pub id: &'a str,
+    /// How it runs beside others.
+    pub sharing: Sharing,
+    /// Whether it keeps the CCM busy for more than itself.
+    pub disturbs: bool,
+    /// Whether it does so however many workers the CCM has.
+    pub holds_up: bool,
+    /// Whether it does so for longer than a client waits.
+    pub hangs: bool,
+    /// The row beside whose claims it runs where it may not run beside strangers, when that is not its own.
+    pub beside: Option<&'a str>,
+    /// Whether the environment of its own that it makes crowds the machine: real kubelets beside those of all lanes. One is
+    /// made at a time.
+    pub crowds: bool,
+    /// The least time a passing run takes, seconds.
+    pub takes_s: u32,
+}
+
+/// Which lane takes a step, and when.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Kind {
+    /// Begins on a cluster no CCM works on: a lane that has none goes on with those.
+    Cold,
+    /// Those that share: the first lane's first, once no cold one is left to a single lane.
+    Shared,
+    /// Nobody's: one at a time beside the steps of all lanes, when those that share have ended and the machine has room for
+    /// real kubelets beside those of the lanes.
+    Crowding,
+    /// Everybody's.
+    Apart,
+    /// Judges the whole run: when all others have ended.
+    Last,
+}
+
+/// Checks that run at the same time in one lane.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Step {
+    /// Which lane takes it.
+    pub kind: Kind,
+    /// About how long it takes, what comes with it included, seconds.
+    pub takes_s: u32,
+}
+
+/// The steps of some checks, in the order in which lanes take them.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Arrangement {
+    /// The steps.
+    pub steps: Vec<Step>,
+    /// The step of each check, in the order of the checks.
+    pub of: Vec<usize>,
+}
+
+/// The steps of these checks in so many lanes, of which there is at least one.
+///
+/// With one lane: checks on a cluster no CCM has touched, one after another; then those that share, and beside them those
+/// that watch the leader crash; then those that disturb, a contract row after the other; then those that want calm, together,
+/// and those that run alone. With more, the first lane begins with those that share and the others take the rest, the
+/// longest first.
+pub fn arrange(checks: &[Declared<'_>], lanes: usize, workers: u32) -> Arrangement {
+    let groups: Vec<Group<'_>> = checks.iter().map(|check| Group::of(check, lanes, workers)).collect();
+    let mut time: BTreeMap<Group<'_>, u32> = BTreeMap::new();
+    for (group, check) in groups.iter().zip(checks) {
+        let longest = time.entry(*group).or_default();
+        *longest = (*longest).max(check.takes_s);
+    }
+    let mut order: Vec<Group<'_>> = time.keys().copied().collect();
+    order.sort_by_key(|group| (group.rank(), Reverse(time[group] + group.comes_with_s()), *group));
+    let steps = order
+        .iter()
+        .map(|group| Step { kind: group.kind(), takes_s: time[group] + group.comes_with_s() })
+        .collect();
+    let of = groups.iter().map(|group| order.iter().position(|one| one == group).unwrap_or(0)).collect();
+    Arrangement { steps, of }
+}
+
+impl Arrangement {
+    /// The lane of each step where nobody keeps an account of who is free, as between processes: by time.
+    pub fn fixed_lanes(&self, lanes: usize) -> Vec<usize> {
+        let lanes = lanes.max(1);
+        let shares = self.steps.iter().any(|step| step.kind == Kind::Shared);
+        let others = usize::from(lanes > 1 && shares)..lanes;
+        let mut taken = vec![0_u32; lanes];
+        let mut lane_of = |step: &Step| match step.kind {
+            Kind::Shared | Kind::Last => 0,
+            Kind::Cold | Kind::Crowding | Kind::Apart => {
+                let lane = others.clone().min_by_key(|lane| taken[*lane]).unwrap_or(0);
+                taken[lane] += step.takes_s;
+                lane
+            }
+        };
+        self.steps.iter().map(&mut lane_of).collect()
+    }
+
+    /// How many lanes these steps can make use of.
+    pub fn useful_lanes(&self) -> usize {
+        self.steps.iter().filter(|step| !matches!(step.kind, Kind::Crowding | Kind::Last)).count().max(1)
+    }
+
+    /// How many of so many lanes begin with what is cold: as large a part of them as it has of the time.
+    pub(super) fn cold_lanes(&self, lanes: usize) -> usize {
+        let time = |kind: Kind| -> usize {
+            self.steps.iter().filter(|step| step.kind == kind).map(|step| step.takes_s as usize).sum()
+        };
+        let (cold, apart) = (time(Kind::Cold), time(Kind::Apart));
+        if cold == 0 { 0 } else { (lanes * cold).div_ceil(cold + apart) }
+    }
+}
+
+/// What making a cluster uninitialised and deploying the CCM adds to a check, about, in seconds.
+const COLD_S: u32 = 4;
+/// What an environment of real kubelets adds to the check that makes it, about, in seconds.
+const OWN_S: u32 = 45;
+/// What each further step costs, about, in seconds.
+const EACH_S: u32 = 2;
+
+/// Checks that run at the same time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Group<'a> {
+    Cold(&'a str),
+    Shared,
+    Joint,
+    /// By contract row: its claims are no strangers to one another.
+    Disturbing(&'a str),
+    /// They hold up different loops of a CCM that has workers to spare.
+    Hanging,
+    /// They keep nobody busy.
+    Calm,
+    Exclusive(&'a str),
+    /// Makes an environment of its own that is no lane's.
+    Crowding(&'a str),
+    /// Judges the whole run.
+    Standing,
+}
+
+impl<'a> Group<'a> {
+    pub(super) fn of(check: &Declared<'a>, lanes: usize, workers: u32) -> Group<'a> {
+        match check.sharing {
+            Sharing::Cold => Group::Cold(check.id),
+            Sharing::Calm => Group::Calm,
+            Sharing::Exclusive => Group::Exclusive(check.id),
+            // They prepare beside those that share, where there is no lane for them.
+            Sharing::Joint if lanes <= 1 => Group::Shared,
+            Sharing::Joint => Group::Joint,
+            Sharing::Standing => Group::Standing,
+            Sharing::Shared if check.holds_up || (check.disturbs && workers < ENOUGH_WORKERS) => {
+                match check.hangs {
+                    true if workers < ENOUGH_WORKERS => Group::Disturbing(check.id),
+                    true => Group::Hanging,
+                    false => Group::Disturbing(check.beside.unwrap_or_else(|| row_of(check.id))),
+                }
+            }
+            Sharing::Own if check.crowds => Group::Crowding(check.id),
+            Sharing::Shared | Sharing::Apart | Sharing::Own => Group::Shared,
+        }
+    }
+
+    fn rank(&self) -> u8 {
+        match self {
+            Group::Cold(_) => 0,
+            Group::Shared => 1,
+            Group::Crowding(_) => 2,
+            Group::Joint | Group::Disturbing(_) | Group::Hanging => 3,
+            Group::Calm | Group::Exclusive(_) => 4,
+            Group::Standing => 5,
+        }
+    }
+
+    fn kind(&self) -> Kind {
+        match self {
+            Group::Cold(_) => Kind::Cold,
+            Group::Crowding(_) => Kind::Crowding,
+            Group::Shared => Kind::Shared,
+            Group::Joint | Group::Disturbing(_) | Group::Hanging | Group::Calm | Group::Exclusive(_) => {
+                Kind::Apart
+            }
+            Group::Standing => Kind::Last,
+        }
+    }
+
+    pub(super) fn comes_with_s(&self) -> u32 {
+        match self {
+            Group::Crowding(_) => OWN_S,
+            _ if self.kind() == Kind::Cold => COLD_S,
+            _ => EACH_S,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    const fn check(id: &'static str, sharing: Sharing, disturbs: bool, takes_s: u32) -> Declared<'static> {
+        Declared {
+            id,
+            sharing,
+            disturbs,
+            holds_up: false,
+            hangs: false,
+            beside: None,
+            crowds: false,
+            takes_s,
+        }
+    }
+
+    const CHECKS: [Declared<'static>; 9] = [
+        check("BOOT-02", Sharing::Cold, false, 5),
+        check("BOOT-01", Sharing::Cold, false, 10),
+        check("NODE-01", Sharing::Shared, false, 0),
+        check("NODE-10.hang", Sharing::Shared, true, 35),
+        check("NODE-10.500", Sharing::Shared, true, 35),
+        check("SVC-01", Sharing::Shared, true, 3),
+        check("HA-03", Sharing::Joint, false, 10),
+        check("HA-05", Sharing::Exclusive, false, 12),
+        check("OBS-10", Sharing::Standing, false, 0),
+    ];
+
+    /// The step of each check, by its number in the order.
+    fn steps(lanes: usize, workers: u32) -> BTreeMap<&'static str, usize> {
+        let arranged = arrange(&CHECKS, lanes, workers);
+        CHECKS.iter().zip(arranged.of).map(|(check, step)| (check.id, step)).collect()
+    }
+
+    #[test]
+    fn in_one_lane_disturbers_follow_those_that_share_and_claims_of_a_row_keep_together() {
+        let all = steps(1, 1);
+        assert_eq!((all["BOOT-01"], all["BOOT-02"]), (0, 1));
+        assert_eq!((all["NODE-01"], all["HA-03"]), (2, 2));
+        assert_eq!((all["NODE-10.hang"], all["NODE-10.500"]), (3, 3));
+        assert_eq!((all["SVC-01"], all["HA-05"], all["OBS-10"]), (4, 5, 6));
+    }
+
+    #[test]
+    fn what_hangs_has_a_step_of_its_own_where_workers_are_few() {
+        let row = ["SVC-01.a", "SVC-01.b", "SVC-01.c"].map(|id| check(id, Sharing::Shared, true, 0));
+        let row = [row[0], row[1], Declared { hangs: true, ..row[2] }];
+        let steps = |workers| arrange(&row, 1, workers).steps.len();
+        assert_eq!((steps(1), steps(ENOUGH_WORKERS)), (2, 1));
+        let loops = ["NODE-10.hang", "LIFE-03.hang"].map(|id| check(id, Sharing::Shared, true, 40));
+        let loops = loops.map(|one| Declared { holds_up: true, hangs: true, ..one });
+        let steps = |workers| arrange(&loops, 1, workers).steps.len();
+        assert_eq!((steps(1), steps(ENOUGH_WORKERS)), (2, 1), "each holds up a loop of its own");
+    }
+
+    #[test]
+    fn a_ccm_with_many_workers_is_disturbed_by_nobody() {
+        let all = steps(1, ENOUGH_WORKERS);
+        assert_eq!((all["NODE-10.hang"], all["SVC-01"]), (all["NODE-01"], all["NODE-01"]));
+        assert_eq!(all["HA-05"], 3);
+    }
+
+    #[test]
+    fn who_holds_up_a_loop_never_runs_beside_strangers() {
+        let checks = [
+            CHECKS[2],
+            Declared { holds_up: true, ..check("LIFE-03.401", Sharing::Shared, true, 30) },
+            Declared { holds_up: true, ..check("LIFE-03.500", Sharing::Shared, true, 30) },
+        ];
+        let of = arrange(&checks, 1, ENOUGH_WORKERS).of;
+        assert_eq!(of, [0, 1, 1], "claims of a row are no strangers");
+        let guest = check("LIFE-10", Sharing::Shared, true, 30);
+        let guest = Declared { holds_up: true, beside: Some("LIFE-03"), ..guest };
+        let of = arrange(&[checks[0], checks[1], guest], 1, 1).of;
+        assert_eq!(of, [0, 1, 1], "nor is who says so");
+    }
+
+    #[test]
+    fn who_wants_calm_shares_it_and_has_no_other_beside() {
+        let checks = [
+            CHECKS[2],
+            check("SVC-17", Sharing::Calm, false, 0),
+            check("SVC-18", Sharing::Calm, true, 5),
+            CHECKS[7],
+        ];
+        for workers in [1, ENOUGH_WORKERS] {
+            let arranged = arrange(&checks, 1, workers);
+            assert_eq!(arranged.of[1], arranged.of[2]);
+            assert_eq!(arranged.steps.len(), 3, "{arranged:?}");
+        }
+    }
+
+    #[test]
+    fn with_more_lanes_nobody_disturbs_the_first_and_every_lane_has_work() {
+        let kinds = |lanes, workers| -> Vec<Kind> {
+            arrange(&CHECKS, lanes, workers).steps.iter().map(|step| step.kind).collect()
+        };
+        use Kind::{Apart, Cold, Last, Shared};
+        assert_eq!(kinds(2, 1), [Cold, Cold, Shared, Apart, Apart, Apart, Apart, Last]);
+        assert_eq!(kinds(2, ENOUGH_WORKERS), [Cold, Cold, Shared, Apart, Apart, Last]);
+        for lanes in 2..6 {
+            let arranged = arrange(&CHECKS, lanes, 1);
+            let fixed = arranged.fixed_lanes(lanes);
+            let first: Vec<&str> = CHECKS
+                .iter()
+                .zip(&arranged.of)
+                .filter(|(_, step)| fixed[**step] == 0)
+                .map(|(check, _)| check.id)
+                .collect();
+            assert_eq!(first, ["NODE-01", "OBS-10"], "{lanes} lanes");
+            let spread: BTreeSet<usize> = fixed.into_iter().collect();
+            assert_eq!(spread.len(), lanes, "every lane has work");
+        }
+        let useful = |checks: &[Declared<'_>], workers| arrange(checks, 9, workers).useful_lanes();
+        assert_eq!((useful(&CHECKS, 1), useful(&CHECKS, ENOUGH_WORKERS)), (7, 5));
+        assert_eq!((useful(&CHECKS[2..3], 1), useful(&[], 1)), (1, 1));
+    }
+
+    #[test]
+    fn an_environment_of_its_own_has_a_step_where_it_crowds_the_machine() {
+        let of = |crowds| {
+            let own = Declared { crowds, ..check("BOOT-09", Sharing::Own, false, 50) };
+            let arranged = arrange(&[own, CHECKS[2], CHECKS[8]], 2, ENOUGH_WORKERS);
+            arranged.of.iter().map(|step| arranged.steps[*step].kind).collect::<Vec<_>>()
+        };
+        assert_eq!(of(false), [Kind::Shared, Kind::Shared, Kind::Last]);
+        assert_eq!(of(true), [Kind::Crowding, Kind::Shared, Kind::Last]);
+    }
+
+    #[test]
+    fn as_many_lanes_begin_cold_as_it_takes_of_the_time() {
+        // 23 of 87 seconds.
+        let arranged = arrange(&CHECKS, 5, 1);
+        assert_eq!([1, 4, 8].map(|lanes| arranged.cold_lanes(lanes)), [1, 2, 3]);
+        assert_eq!(arrange(&CHECKS[2..], 5, 1).cold_lanes(4), 0);
+        assert_eq!(arrange(&CHECKS[..2], 5, 1).cold_lanes(4), 4);
+    }
+}

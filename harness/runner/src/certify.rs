@@ -1,0 +1,106 @@
+//! What a run that is to certify refuses from the start.
+
+use super::planned::Planned;
+use super::subject::{in_force, judged};
+use harness_clusters::{Fidelity, facts};
+use harness_config::{Origin, Problem, Problems, RunPlan, SHARD, declared_not_judged};
+use harness_testkit::Suite;
+
+/// Refuses everything that would make the result partial and is known before anything is started: what is looser than the
+/// contract, checks left out, declarations that no check judges, a cluster that certifies nothing.
+///
+/// # Errors
+/// All reasons together, where the plan is to certify and there are some.
+pub(super) fn certifies(suites: &[Suite], plan: &RunPlan, planned: &[Planned]) -> Result<(), Problems> {
+    if !plan.certify {
+        return Ok(());
+    }
+    let refused = |key: &str, what: String| Problem { origin: Origin::Settings, key: key.to_owned(), what };
+    let settings = in_force(&plan.settings, planned);
+    // A part of a run certifies nothing by itself, and its others have the rest.
+    let relaxed = settings.iter().filter(|one| one.relaxes() && one.setting != SHARD).map(|one| {
+        let contract = one.contract.as_ref().map_or_else(
+            || "leaves checks out".to_owned(),
+            |contract| format!("is looser than the contract's {contract}"),
+        );
+        refused(&one.setting, format!("{} {contract} ({}); 'certify' refuses it", one.value, one.from))
+    });
+    let mut problems: Vec<Problem> = relaxed.collect();
+    let promises = declared_not_judged(&plan.profile, &judged(suites));
+    problems.extend(promises.into_iter().map(|key| {
+        let what = "the profile declares it, and no check judges it".to_owned();
+        Problem { origin: Origin::File { path: plan.profile.file.clone(), line: None }, key, what }
+    }));
+    if plan.selection.shard.is_some() && plan.selection.run.as_deref().unwrap_or_default().is_empty() {
+        let what = "'merge' refuses parts that certify without the name of their run, as they may be of several runs; give \
+                    all parts the same '--shard-of NAME'";
+        problems.push(refused(SHARD, what.to_owned()));
+    }
+    let backend = plan.cluster.backend();
+    if facts(backend).fidelity == Fidelity::Simulated {
+        let what = format!("{backend} is a simulation, which certifies nothing; take '--cluster kind'");
+        problems.push(refused("cluster.backend", what));
+    }
+    if problems.is_empty() { Ok(()) } else { Err(Problems(problems)) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use harness_config::{
+        BackendChoice, BackendKind, ClusterKeys, LimitKeys, RunFile, SelectKeys, Source, plan,
+    };
+
+    fn refused(backend: BackendChoice, typed: RunFile) -> String {
+        let cluster = ClusterKeys { backend: Some(backend), ..ClusterKeys::default() };
+        let wanted = plan(&Source::Defaults, RunFile { cluster, ..typed }).expect("a plan");
+        let settled = wanted.cluster.clone().settled(match backend {
+            BackendChoice::Embedded => BackendKind::Embedded,
+            _ => BackendKind::Kind,
+        });
+        certifies(&[], &wanted.on(settled), &[])
+            .map_or_else(|problems| problems.to_string(), |()| String::new())
+    }
+
+    #[test]
+    fn everything_that_is_looser_is_refused_at_once() {
+        let limits = LimitKeys { scale: Some(2.0), ..LimitKeys::default() };
+        let loose = RunFile { limits, ..RunFile::default() };
+        assert_eq!(refused(BackendChoice::Embedded, loose.clone()), "", "it does not certify");
+        let why = refused(BackendChoice::Embedded, RunFile { certify: Some(true), ..loose });
+        for part in [
+            "capabilities.zones: the profile declares it, and no check judges it",
+            "limits.scale: 2 is looser than the contract's 1 (option)",
+            "limits.budgets.watch: 20s is looser than the contract's 10s (option)",
+            "cluster.backend: embedded is a simulation",
+        ] {
+            assert!(why.contains(part), "{part} is not in {why}");
+        }
+    }
+
+    #[test]
+    fn a_part_may_certify_and_what_else_leaves_checks_out_may_not() {
+        let part = |run: Option<&str>| SelectKeys {
+            shard: Some("1/2".to_owned()),
+            run: run.map(str::to_owned),
+            ..SelectKeys::default()
+        };
+        let run = |select| RunFile { certify: Some(true), select, ..RunFile::default() };
+        let why = refused(BackendChoice::Kind, run(part(None)));
+        assert!(why.contains("select.shard: 'merge' refuses parts that certify without the name"), "{why}");
+        let part = part(Some("ci-7"));
+        let why = refused(BackendChoice::Kind, run(part.clone()));
+        assert!(!why.contains("select."), "{why}");
+        let planned = plan(&Source::Defaults, run(part)).expect("a plan");
+        assert!(planned.certify && !planned.require_complete, "its others have the rest");
+    }
+
+    #[test]
+    fn the_contracts_own_limits_on_real_kubelets_are_not_refused() {
+        let certify = RunFile { certify: Some(true), ..RunFile::default() };
+        let why = refused(BackendChoice::Kind, certify);
+        // There are no suites here, so nothing that is declared is judged; and that is all.
+        let others = why.lines().skip(1).filter(|line| !line.contains("no check judges it"));
+        assert_eq!(others.count(), 0, "{why}");
+    }
+}

@@ -1,0 +1,86 @@
+//! The beginning and the end of a run's output folder: the stream of events, and the reports made of it.
+
+use super::github::tell_github;
+use super::page::page_of;
+use super::results::{make_ready, without_empty_evidence};
+use harness_config::{Completeness, RunPlan};
+use harness_core::events::{EVENTS_FILE, Events, Payload, Sink};
+use harness_core::ledger::Ledger;
+use harness_core::output;
+use harness_core::progress::Terminal;
+use harness_report::{exit, exit_code, summary, to_badge, to_junit, to_yaml};
+use std::path::Path;
+
+/// Makes the output folder ready, and begins the stream of events, which the terminal shows.
+///
+/// # Errors
+/// As [`begin_in`].
+pub fn open<C>(plan: &RunPlan<C>) -> std::io::Result<Events> {
+    begin_in(&plan.output, vec![Box::new(Terminal::on_stderr())])
+}
+
+/// Makes a folder of results ready, evidence of an earlier run taken away, and begins a stream of events there.
+///
+/// # Errors
+/// The folder cannot be made or written to, another run writes there, or it has evidence that no run made.
+pub fn begin_in(output: &Path, sinks: Vec<Box<dyn Sink>>) -> std::io::Result<Events> {
+    std::fs::create_dir_all(output)?;
+    // Whoever has the stream has the folder.
+    let lock = Events::lock_folder(output)?;
+    make_ready(output)?;
+    Events::begin(&output.join(EVENTS_FILE), sinks, lock)
+}
+
+/// Ends the run's stream: what it adds up to.
+pub fn end_run(events: &Events) -> Ledger {
+    let took = jiff::Timestamp::now().duration_since(events.began());
+    events.emit(Payload::RunEnded { duration_ms: u64::try_from(took.as_millis()).unwrap_or(0) });
+    events.path().and_then(|path| path.parent().map(without_empty_evidence));
+    events.fold().ledger()
+}
+
+/// Ends the run's stream, writes the reports, prints the summary: the ledger and the exit code.
+pub fn conclude(plan: &RunPlan, events: &Events) -> (Ledger, u8) {
+    let ledger = end_run(events);
+    let written = write_reports(&plan.output, &ledger, &plan.output.join(EVENTS_FILE), events);
+    match events.written() {
+        Ok(()) => {
+            events.say(format!("wrote {} ({})", plan.output.join(EVENTS_FILE).display(), events.cost()));
+        }
+        Err(why) => events.say(format!("error: {why}")),
+    }
+    events.say(summary(&ledger));
+    tell_github(&ledger, events);
+    let completeness = if plan.require_complete { Completeness::Required } else { Completeness::Optional };
+    let code = match exit_code(&ledger, completeness) {
+        // A verdict that nobody can read later is none.
+        exit::CONFORMANT if !written || events.written().is_err() => exit::ENVIRONMENT,
+        code => code,
+    };
+    (ledger, code)
+}
+
+/// Says what could not be removed, if anything.
+pub(super) fn say_left_behind(outcome: Result<(), String>, events: &Events) {
+    if let Err(why) = outcome {
+        events.say(format!("left behind ('ccm-conformance clean' tries again):\n{why}"));
+    }
+}
+
+/// Writes report.yaml, junit.xml, badge.json and report.html into a folder, each whole or not at all; what cannot be written is said.
+/// Whether all were. `stream` is the file of events that the ledger was made of.
+pub fn write_reports(folder: &Path, ledger: &Ledger, stream: &Path, events: &Events) -> bool {
+    let write = |name: &str, text: Result<String, String>| {
+        let path = folder.join(name);
+        let outcome = text.and_then(|text| output::file(&path, text).map_err(|error| error.to_string()));
+        match &outcome {
+            Ok(()) => events.say(format!("wrote {}", path.display())),
+            Err(why) => events.say(format!("error: {} could not be written: {why}", path.display())),
+        }
+        outcome.is_ok()
+    };
+    let report = write("report.yaml", to_yaml(ledger).map_err(|error| harness_core::check::chain(&error)));
+    let junit = write("junit.xml", to_junit(ledger).map_err(|error| harness_core::check::chain(&error)));
+    let badge = write("badge.json", Ok(to_badge(ledger)));
+    write("report.html", page_of(ledger, stream)) && report && junit && badge
+}

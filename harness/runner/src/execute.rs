@@ -1,0 +1,259 @@
+//! The one loop of every run.
+
+use super::capacity::lane_count;
+use super::certify::certifies;
+use super::conclude::{conclude, open, say_left_behind};
+use super::interrupt::{INTERRUPTED, guard, orderly};
+use super::last_word::LastWord;
+use super::limits::enough_files;
+use super::planned::Planned;
+use super::stand::{Judging, judge_subject, leave_cluster, plan_for, take_down};
+use super::subject::subject;
+use super::watch::Watched;
+use futures::future::{join_all, try_join_all};
+use harness_config::{Choice, Offer, Problems, RunPlan, WantedCluster};
+use harness_core::check::chain;
+use harness_core::events::{Events, Payload};
+use harness_core::output;
+use harness_core::progress::Terminal;
+use harness_report::exit;
+use harness_session::up::{Environment, Leave, Prepared};
+use harness_session::{Session, SessionError, expected_boot, settle};
+use harness_testkit::Suite;
+use std::process::ExitCode;
+use std::sync::Arc;
+use tokio_util::sync::CancellationToken;
+
+/// A run.
+pub struct Run {
+    /// Every suite there is.
+    pub suites: &'static [Suite],
+    /// What is tested, where and how.
+    pub plan: RunPlan<WantedCluster>,
+    /// The command that does the same again.
+    pub reproduce: String,
+    /// Whether its page is served on loopback while it goes.
+    pub watch: bool,
+    /// Interrupts the run when cancelled.
+    pub cancel: CancellationToken,
+}
+
+/// Plans, brings the environment up, lets judge, writes the reports, takes the environment down.
+///
+/// # Expected flow
+/// Everything that is wrong with what was asked for is told before anything is started, with exit code 2. Then the stream
+/// of events begins, and from there on every end writes both reports: an environment that does not come up, too.
+pub fn execute(run: Run, judging: &mut dyn Judging) -> ExitCode {
+    ExitCode::from(exit_code_of(run, judging))
+}
+
+/// As [`execute`]: the exit code as a number, for whoever runs several.
+pub fn exit_code_of(run: Run, judging: &mut dyn Judging) -> u8 {
+    let Run { suites, plan, reproduce, watch, cancel } = run;
+    let offer = Offer::declared(&plan.profile);
+    let planned = match plan_for(suites, &plan, &offer, judging) {
+        Ok(planned) => planned,
+        Err(problems) => {
+            judging.cannot(&problems.to_string());
+            return fail(exit::USAGE, &format!("error: {problems}"));
+        }
+    };
+    if !planned.iter().any(|one| one.choice == Choice::Selected) {
+        let why =
+            "nothing is selected: every check is deselected, or needs what the profile does not declare";
+        judging.cannot(why);
+        return fail(exit::NOTHING_SELECTED, why);
+    }
+    if let Err(why) = enough_files() {
+        judging.cannot(&why);
+        return fail(exit::ENVIRONMENT, &format!("error: {why}"));
+    }
+    let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
+        Ok(runtime) => runtime,
+        Err(error) => {
+            judging.cannot(&format!("no runtime: {error}"));
+            return fail(exit::ENVIRONMENT, &format!("error: no runtime: {error}"));
+        }
+    };
+    let last = LastWord::default();
+    guard(runtime.handle(), cancel.clone(), orderly(plan.cluster.desired()), last.clone());
+    let (plan, chosen) = runtime.block_on(settle(plan));
+    if let Err(problems) = certifies(suites, &plan, &planned) {
+        judging.cannot(&problems.to_string());
+        return fail(exit::USAGE, &format!("error: {problems}"));
+    }
+    let events = match open(&plan) {
+        Ok(events) => events,
+        Err(error) => {
+            let why = format!("error: output folder {}: {error}", plan.output.display());
+            judging.cannot(&why);
+            return fail(exit::USAGE, &why);
+        }
+    };
+    let watched = match watch.then(|| Watched::begin(&events, &plan.output)).transpose() {
+        Ok(watched) => watched,
+        Err(why) => {
+            judging.cannot(&why);
+            return fail(exit::ENVIRONMENT, &format!("error: the run cannot be watched: {why}"));
+        }
+    };
+    // Not into the stream: it is given to others, and who knows the address may read.
+    watched.iter().for_each(|watched| Terminal::alone().say(format!("watch it at {}", watched.url())));
+    let plan = Arc::new(plan);
+    let lanes = lane_count(&plan, &planned);
+    let prepared = Prepared::new(plan.clone());
+    let mut environments: Vec<Environment> =
+        (0..lanes).map(|lane| Environment::new(prepared.clone(), lane)).collect();
+    introduce(&environments, &plan, chosen, &events);
+    events.emit(Payload::SubjectKnown(Box::new(subject(suites, &plan, &planned, &[], &reproduce))));
+    events.emit(Payload::ChecksPlanned { checks: planned.iter().map(Planned::event).collect() });
+
+    last.set({
+        let (plan, events) = (plan.clone(), events.clone());
+        move || {
+            events.interrupt();
+            conclude(&plan, &events);
+        }
+    });
+
+    let up = runtime.block_on(all_up(&mut environments, &events, &cancel));
+    match &up {
+        Err(error) if error.is_usage() => {
+            let why = chain(error);
+            judging.cannot(&why);
+            events.say(format!("error: {why}"));
+            drop(up);
+            let down = environments.into_iter().map(|environment| environment.down(Leave::Nothing));
+            let outcomes = runtime.block_on(join_all(down));
+            outcomes.into_iter().for_each(|outcome| say_left_behind(outcome, &events));
+            return exit::USAGE;
+        }
+        Err(error) => {
+            let message = chain(error);
+            judging.cannot(&message);
+            events.say(format!("error: the environment did not come up: {message}"));
+            events.emit(Payload::EnvironmentFailed { message });
+        }
+        Ok(sessions) => {
+            if let Err(problems) = judge_subject(suites, sessions, &reproduce, judging, runtime.handle()) {
+                // The same selection was sound before the cluster was there.
+                let message = format!("the checks could not be planned: {problems}");
+                events.emit(Payload::EnvironmentFailed { message });
+            }
+            sessions.iter().for_each(|session| leave_cluster(session, runtime.handle()));
+        }
+    }
+    drop(up);
+    if !last.take() {
+        // Somebody who was told to end the process writes the reports, and ends it then.
+        loop {
+            std::thread::park();
+        }
+    }
+    let (ledger, code) = conclude(&plan, &events);
+    last.written();
+    watched.iter().for_each(Watched::run_ended);
+    take_down(environments, &plan, &ledger, &events, runtime.handle());
+    // Who has interrupted the run does not wait for pages: they were told before the taking down.
+    match watched.filter(|_| !cancel.is_cancelled()).map(Watched::end) {
+        None => {}
+        Some(Ok(cost)) => events.say(format!("  {cost}")),
+        Some(Err(why)) => events.say(format!("warning: the run could not be watched: {why}")),
+    }
+    match output::broken() {
+        // Whoever reads the output cannot know how it ended.
+        Some(_) => exit::ENVIRONMENT,
+        None if cancel.is_cancelled() => INTERRUPTED,
+        None => code,
+    }
+}
+
+/// Brings every lane up, side by side; what the first one that fails has to say. The first lane tells its stages, the others
+/// are one.
+async fn all_up(
+    environments: &mut [Environment],
+    events: &Events,
+    cancel: &CancellationToken,
+) -> Result<Vec<Arc<Session>>, SessionError> {
+    let Some((first, others)) = environments.split_first_mut() else { return Ok(Vec::new()) };
+    let untold = events.without_stages();
+    let beside = async {
+        if others.is_empty() {
+            return Ok(Vec::new());
+        }
+        let told = events.stage("the other clusters");
+        let all = try_join_all(others.iter_mut().map(|other| other.up(&untold, cancel))).await;
+        told.end(all.is_ok());
+        all
+    };
+    let (session, mut all) = tokio::try_join!(first.up(events, cancel), beside)?;
+    all.insert(0, session);
+    Ok(all)
+}
+
+/// Which run it is, on what, and what is expected of it.
+fn introduce(environments: &[Environment], plan: &RunPlan, chosen: Option<String>, events: &Events) {
+    let ids: Vec<&str> = environments.iter().map(|environment| environment.run_id().as_str()).collect();
+    events.say(format!("run {}", ids.join(" ")));
+    chosen.iter().for_each(|chosen| events.say(format!("  {chosen}")));
+    if let Some(expected) = expected_boot(&plan.profile, plan.cluster.desired()) {
+        events.say(format!("  expected of the manifests: {}", expected.replace('\n', "\n    ")));
+    }
+}
+
+/// Says what is wrong with what was asked for.
+pub fn refuse(problems: &Problems) -> ExitCode {
+    ExitCode::from(fail(exit::USAGE, &format!("error: {problems}")))
+}
+
+fn fail(code: u8, why: &str) -> u8 {
+    output::err(why);
+    code
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::stand::Stand;
+    use super::*;
+    use harness_config::{RunFile, SelectKeys, Source, plan};
+
+    /// Judges nothing and remembers why.
+    #[derive(Default)]
+    struct Told(Vec<String>);
+
+    impl Judging for Told {
+        fn judge(&mut self, _stand: &Stand<'_>) {
+            panic!("there is nothing to judge");
+        }
+
+        fn cannot(&mut self, why: &str) {
+            self.0.push(why.to_owned());
+        }
+    }
+
+    fn executed(only: Option<&str>) -> (String, Vec<String>, bool) {
+        let folder = tempfile::tempdir().expect("a folder");
+        let select = SelectKeys { only: only.map(|only| vec![only.to_owned()]), ..SelectKeys::default() };
+        let mut plan = plan(&Source::Defaults, RunFile { select, ..RunFile::default() }).expect("a plan");
+        plan.output = folder.path().join("results");
+        let (cancel, reproduce) = (CancellationToken::new(), String::new());
+        let mut told = Told::default();
+        let code = execute(Run { suites: &[], plan, reproduce, watch: false, cancel }, &mut told);
+        (format!("{code:?}"), told.0, folder.path().join("results").exists())
+    }
+
+    #[test]
+    fn a_plan_that_is_wrong_is_refused_to_whoever_judges_and_nothing_is_started() {
+        let (code, told, made) = executed(Some("NODE-LIVE-*"));
+        assert_eq!(code, format!("{:?}", ExitCode::from(exit::USAGE)));
+        assert!(matches!(told.as_slice(), [why] if why.contains("NODE-LIVE-*")), "{told:?}");
+        assert!(!made, "no output folder");
+    }
+
+    #[test]
+    fn a_run_of_nothing_says_so() {
+        let (code, told, _) = executed(None);
+        assert_eq!(code, format!("{:?}", ExitCode::from(exit::NOTHING_SELECTED)));
+        assert!(matches!(told.as_slice(), [why] if why.contains("nothing is selected")), "{told:?}");
+    }
+}

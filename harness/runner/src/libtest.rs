@@ -1,0 +1,166 @@
+//! Judging through libtest-mimic: the names, filters and output of any Rust test.
+
+use super::one::{Hold, run_one};
+use super::planned::Planned;
+use super::stand::{Judging, Stand};
+use harness_config::Choice;
+use harness_core::check::Level;
+use harness_core::ledger::{Entry, INTERRUPTED, Outcome, SkipReason};
+use harness_core::output::{self, Broken, plain};
+use harness_session::Session;
+use harness_session::ccm::Form;
+use libtest_mimic::{Arguments, ColorSetting, Completion, Conclusion, Failed, Trial};
+use std::os::fd::AsRawFd;
+use std::sync::Arc;
+
+/// Judges in this process, as many at once as the arguments say, and shows each check as a test.
+#[derive(Debug)]
+pub struct Libtest {
+    /// What libtest was asked for.
+    pub arguments: Arguments,
+}
+
+impl Judging for Libtest {
+    fn leaves_out(&self, name: &str) -> bool {
+        let arguments = &self.arguments;
+        let fits = |pattern: &String| {
+            if arguments.exact { name == pattern } else { name.contains(pattern.as_str()) }
+        };
+        arguments.filter.as_ref().is_some_and(|filter| !fits(filter)) || arguments.skip.iter().any(fits)
+    }
+
+    fn judge(&mut self, stand: &Stand<'_>) {
+        let at_once = self.arguments.test_threads.unwrap_or(1);
+        let (work, turns) = stand.work(at_once);
+        let turns = Arc::new(turns);
+        let threads = work.len().max(1);
+        let lanes: Arc<[Arc<Session>]> = stand.lanes.into();
+        let mut trials: Vec<Trial> = work
+            .into_iter()
+            .map(|(one, step)| {
+                let (turns, handle, lanes) = (turns.clone(), stand.handle.clone(), lanes.clone());
+                Trial::ignorable_test(one.name(), move || {
+                    let turn = turns.wait_for(step);
+                    let session = lanes[turn.lane()].clone();
+                    let hold = Hold::in_order(one.check.sharing);
+                    let entry = handle.block_on(run_one(&lanes, session.clone(), &one, hold));
+                    if turn.ends_the_work_of_its_lane() {
+                        // What judges the whole run finds its CCM there. One that does not come up is told of then.
+                        let returns = session.unless_interrupted(session.ensure_ccm(Form::Replicas));
+                        let _ = handle.block_on(returns);
+                    }
+                    in_a_whole_run(&entry)
+                })
+            })
+            .collect();
+        trials.extend(skipped_trials(stand.planned));
+        // What libtest-mimic itself filters by the same rule was left out before.
+        // A check that waits for its turn takes a thread, too; how many work at once is the turns'.
+        let arguments = Arguments { test_threads: Some(threads), ..self.arguments.clone() };
+        let _ = shown(arguments, trials, |broken| {
+            stand.session().events().say(format!("error: {}: the run ends", broken.why));
+            stand.session().interrupt();
+        });
+    }
+}
+
+/// Runs tests and shows them on standard output as libtest-mimic does, which would panic where that cannot be written:
+/// `failed` is told instead, and the tests go on to their end.
+pub fn shown(arguments: Arguments, trials: Vec<Trial>, failed: impl FnOnce(&Broken) + Send) -> Conclusion {
+    let (Ok((from, to)), None) = (std::io::pipe(), &arguments.logfile) else {
+        return libtest_mimic::run(&arguments, trials);
+    };
+    let colour = match arguments.color.unwrap_or(ColorSetting::Auto) {
+        ColorSetting::Auto if output::out_takes_colours() => ColorSetting::Always,
+        ColorSetting::Auto => ColorSetting::Never,
+        chosen => chosen,
+    };
+    // It opens its file by name; this name is that of a pipe of ours.
+    let logfile = Some(format!("/proc/self/fd/{}", to.as_raw_fd()));
+    let arguments = Arguments { color: Some(colour), logfile, ..arguments };
+    std::thread::scope(|scope| {
+        let passing = scope.spawn(move || output::pass_on(from, failed));
+        let conclusion = libtest_mimic::run(&arguments, trials);
+        // Nobody writes any more.
+        drop(to);
+        let _ = passing.join();
+        conclusion
+    })
+}
+
+/// Tests for what the profile does not declare or the backend cannot show: listed, and ignored.
+pub fn skipped_trials(planned: &[Planned]) -> Vec<Trial> {
+    planned
+        .iter()
+        .filter_map(|one| match &one.choice {
+            Choice::Skip(SkipReason::Deselected, _) | Choice::Selected => None,
+            Choice::Skip(SkipReason::NotDeclared | SkipReason::NotObservable, detail) => {
+                let detail = detail.clone();
+                let trial = Trial::ignorable_test(one.name(), move || Ok(Completion::ignored_with(detail)));
+                Some(trial.with_ignored_flag(true))
+            }
+        })
+        .collect()
+}
+
+/// As [`completion`], in a run whose exit code tells by itself that it was interrupted: what was not judged for that has
+/// not failed.
+fn in_a_whole_run(entry: &Entry) -> Result<Completion, Failed> {
+    match &entry.outcome {
+        Outcome::Error { message } if message == INTERRUPTED => Ok(Completion::ignored_with(INTERRUPTED)),
+        _ => completion(entry),
+    }
+}
+
+/// What was seen, of the text of a promise that was broken; its first line where it says nothing of that.
+fn first_of(message: &str) -> &str {
+    let seen = message.lines().find_map(|line| line.strip_prefix("last seen: "));
+    seen.or_else(|| message.lines().next()).unwrap_or_default()
+}
+
+/// What libtest is told of an entry.
+///
+/// # Errors
+/// The text of a check that failed, or of a MUST that was blocked.
+pub fn completion(entry: &Entry) -> Result<Completion, Failed> {
+    match &entry.outcome {
+        Outcome::Pass => Ok(Completion::Completed),
+        Outcome::Skip { detail, .. } => Ok(Completion::ignored_with(detail)),
+        Outcome::Fail { message } => {
+            let evidence = entry.evidence.as_ref().map(|e| format!("\nevidence:  {e}")).unwrap_or_default();
+            let explain = format!("explain:   ccm-conformance explain {}", entry.id);
+            let told =
+                format!("{} {}: {}\n{message}{evidence}\n{explain}", entry.id, entry.level, entry.title);
+            Err(plain(&told).into_owned().into())
+        }
+        Outcome::Blocked { by, message } => {
+            let why = format!("blocked by {by}: {}", first_of(message));
+            match entry.level {
+                Level::Must => {
+                    let explain = format!("explain:   ccm-conformance explain {by}");
+                    Err(plain(&format!("{} {}\n{explain}", entry.id, why)).into_owned().into())
+                }
+                Level::Should | Level::Info => Ok(Completion::ignored_with(why)),
+            }
+        }
+        Outcome::Error { message } => {
+            Err(plain(&format!("{} environment error\n{message}", entry.id)).into_owned().into())
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use harness_core::check::Blocker;
+
+    #[test]
+    fn a_blocked_check_shows_what_was_seen_rather_than_what_was_promised() {
+        let message = Blocker::StaysUp
+            .broken("container ccm of Pod ccm-a ended 3 times\n  its last lines:")
+            .to_string();
+        assert_eq!(first_of(&message), "container ccm of Pod ccm-a ended 3 times");
+        assert_eq!(first_of("no such thing\nat all"), "no such thing");
+        assert_eq!(first_of(""), "");
+    }
+}

@@ -1,0 +1,136 @@
+//! A check in an environment of its own: a cluster and a cloud, from before they are there until they are gone.
+
+use super::stand::{is_trouble, leave_after, say_kept};
+use harness_clouds::Settings;
+use harness_clusters::{Lifetime, Role, facts, planned_machines};
+use harness_config::{NodeIp, OwnCluster, RunPlan, ServingCertificates, Topology};
+use harness_core::check::{Environment as Wanted, Facility, chain};
+use harness_core::events::Events;
+use harness_core::ledger::{Entry, INTERRUPTED, Outcome};
+use harness_session::up::{Environment, Leave, Prepared};
+use harness_session::{Session, SessionError};
+use std::fs::File;
+use std::sync::Arc;
+
+/// What the stream knows the environment of one check by: so much more than the lane that has it. No run has so many lanes.
+const BESIDE: u32 = 100;
+/// How many machines it has beside those of its control plane, at least.
+const WORKERS: usize = 2;
+
+/// The events of such a check and its environment.
+pub(super) fn events_of(session: &Session) -> Events {
+    session.events().of_lane(lane_of(session))
+}
+
+/// The number of such a check's environment in the run.
+fn lane_of(session: &Session) -> u32 {
+    BESIDE + session.events().lane().unwrap_or_default()
+}
+
+/// The same run on a cluster as a check wants it.
+fn wanted(plan: RunPlan, environment: Option<Wanted>) -> RunPlan {
+    let cluster = plan.cluster.clone().with(|own| match environment {
+        None => {}
+        Some(Wanted::TwoWorkers) => own.topology = of_two_workers(own),
+        Some(Wanted::ServingCertificates) => {
+            (own.node_ip, own.serving) = (NodeIp::Dropped, ServingCertificates::Requested);
+        }
+    });
+    plan.on(cluster)
+}
+
+/// The topology that was asked for, where it has them.
+fn of_two_workers(own: &OwnCluster) -> Topology {
+    let machines = planned_machines(&own.topology).unwrap_or_default();
+    let enough = machines.iter().filter(|machine| machine.role == Role::Worker).count() >= WORKERS;
+    if enough { own.topology.clone() } else { Topology::ThreeNode }
+}
+
+/// How the environment is left when its check has ended so: one that lives in this process ends with its check.
+pub(super) fn leave_after_check(plan: &RunPlan, outcome: &Outcome) -> Leave {
+    match facts(plan.cluster.backend()).lifetime {
+        Lifetime::Process => Leave::Nothing,
+        Lifetime::UntilRemoved => leave_after(plan.keep, is_trouble(outcome)),
+    }
+}
+
+/// What every check of the lane finds its cloud set to; a driver that has no settings starts every cloud alike.
+async fn usual_settings(session: &Session) -> Result<Option<Settings>, SessionError> {
+    if !session.cloud().facilities().contains(&Facility::Settings) {
+        return Ok(None);
+    }
+    // Who sets anything else has the lane's cluster alone meanwhile.
+    let _turn = session.dir().hold_cluster(false)?;
+    Ok(Some(session.cloud().settings().await?))
+}
+
+/// Makes the environment, judges the check in it by `judge`, which holds its cluster, and takes it away, whatever became of
+/// the check. Its cloud is as that of the lane is, whose `session` this is; nothing else of the lane is touched.
+pub(super) async fn judge_apart(
+    session: &Session,
+    environment: Option<Wanted>,
+    entry: &mut Entry,
+    judge: impl AsyncFnOnce(Arc<Session>, File, &mut Entry),
+) {
+    let plan = Arc::new(wanted(session.plan().clone(), environment));
+    let mut environment = Environment::new(Prepared::new(plan.clone()), lane_of(session));
+    let judged = async {
+        let untold = events_of(session).without_stages();
+        let usual = usual_settings(session).await?;
+        let own = environment.up(&untold, session.interruption()).await?;
+        if let Some(usual) = usual {
+            own.cloud().change_settings(&usual).await?;
+        }
+        let turn = own.dir().hold_cluster(true)?;
+        judge(own, turn, entry).await;
+        Ok::<(), SessionError>(())
+    };
+    if let Err(error) = judged.await {
+        let message = match error {
+            SessionError::Interrupted => INTERRUPTED.to_owned(),
+            other => format!("the check's own environment did not come up: {}", chain(&other)),
+        };
+        entry.outcome = Outcome::Error { message };
+    }
+    let leave = leave_after_check(&plan, &entry.outcome);
+    if leave == Leave::Everything {
+        say_kept(&environment, session.events());
+    }
+    super::conclude::say_left_behind(environment.down(leave).await, session.events());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use harness_config::{BackendKind, RunFile, Source, plan};
+
+    #[test]
+    fn it_has_several_machines_whatever_the_run_has() {
+        let asked = plan(&Source::Defaults, RunFile::default()).expect("a plan");
+        let cluster = asked.cluster.clone().settled(BackendKind::Embedded);
+        let single = asked.on(cluster);
+        let topology = |plan: &RunPlan| plan.cluster.desired().own().map(|own| own.topology.clone());
+        let on_several_machines = |plan| wanted(plan, Some(Wanted::TwoWorkers));
+        assert_eq!(topology(&single), Some(Topology::Single));
+        assert_eq!(topology(&on_several_machines(single.clone())), Some(Topology::ThreeNode));
+        let five = "kind: Cluster\napiVersion: kind.x-k8s.io/v1alpha4\n\
+                    nodes: [{role: control-plane}, {role: worker}, {role: worker}, {role: worker}, {role: worker}]\n";
+        let folder = tempfile::tempdir().expect("a folder");
+        let file = folder.path().join("five.yaml");
+        std::fs::write(&file, five).expect("written");
+        let cluster = single.cluster.clone().with(|own| own.topology = Topology::File(file.clone()));
+        assert_eq!(topology(&on_several_machines(single.on(cluster))), Some(Topology::File(file)));
+    }
+
+    #[test]
+    fn one_for_serving_certificates_has_the_machines_of_the_run() {
+        let run = plan(&Source::Defaults, RunFile::default()).expect("a plan");
+        let cluster = run.cluster.clone().settled(BackendKind::Embedded);
+        let run = run.on(cluster);
+        let own = wanted(run.clone(), Some(Wanted::ServingCertificates));
+        let (run, own) = (run.cluster.desired().own(), own.cluster.desired().own());
+        let asked = own.map(|own| (own.node_ip, own.serving));
+        assert_eq!(asked, Some((NodeIp::Dropped, ServingCertificates::Requested)));
+        assert_eq!(run.map(|run| &run.topology), own.map(|own| &own.topology));
+    }
+}

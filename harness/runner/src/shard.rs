@@ -1,0 +1,119 @@
+//! Which part of a run each check belongs to, where machines share a run.
+//!
+//! Claims of a contract row keep together, and so do all checks that watch one crash of the leader. The rest is spread by
+//! time, the longest first. The same checks give the same parts on every machine.
+
+use super::arrange::{Declared, Group};
+use harness_core::check::row_of;
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+
+/// How many checks that share a cluster run side by side, about.
+const SIDE_BY_SIDE: u32 = 8;
+
+/// Lanes that a part is taken to have: those that watch the crash have one of their own then.
+const LANES: usize = 2;
+
+/// The part of each of these checks, from 0, in their order; `None` for one that judges the whole run, which every part
+/// does for itself.
+pub(super) fn parts<'a>(checks: &[Declared<'a>], parts: usize, workers: u32) -> Vec<Option<usize>> {
+    let group = |check: &Declared<'a>| -> Group<'a> { Group::of(check, LANES, workers) };
+    // What watches the crash takes the rest of its row along.
+    let watching: Vec<&str> =
+        checks.iter().filter(|check| group(check) == Group::Joint).map(|check| row_of(check.id)).collect();
+    let unit = |check: &Declared<'a>| {
+        let row = row_of(check.id);
+        if watching.contains(&row) { String::new() } else { row.to_owned() }
+    };
+    let mut units: BTreeMap<String, BTreeMap<Group<'_>, (u32, u32)>> = BTreeMap::new();
+    for check in checks.iter().filter(|check| group(check) != Group::Standing) {
+        let (longest, sum) = units.entry(unit(check)).or_default().entry(group(check)).or_default();
+        *longest = (*longest).max(check.takes_s);
+        *sum += check.takes_s + 1;
+    }
+    let mut by_time: Vec<(u32, String)> =
+        units.into_iter().map(|(unit, groups)| (groups.iter().map(cost).sum(), unit)).collect();
+    by_time.sort_by_key(|(cost, unit)| (Reverse(*cost), unit.clone()));
+    let mut taken = vec![0_u32; parts.max(1)];
+    let mut part_of: BTreeMap<String, usize> = BTreeMap::new();
+    for (cost, unit) in by_time {
+        let part = (0..taken.len()).min_by_key(|part| taken[*part]).unwrap_or(0);
+        taken[part] += cost;
+        part_of.insert(unit, part);
+    }
+    checks
+        .iter()
+        .map(|check| part_of.get(&unit(check)).copied().filter(|_| group(check) != Group::Standing))
+        .collect()
+}
+
+/// What checks that run at the same time cost a run, in the [`SIDE_BY_SIDE`]th of a second: the longest of them, and the
+/// sum of all, whose longest is it.
+fn cost((group, (longest, sum)): (&Group<'_>, &(u32, u32))) -> u32 {
+    match group {
+        Group::Standing => 0,
+        // Others run beside them.
+        Group::Shared | Group::Calm => *sum,
+        Group::Cold(_)
+        | Group::Joint
+        | Group::Disturbing(_)
+        | Group::Hanging
+        | Group::Exclusive(_)
+        | Group::Crowding(_) => (longest + group.comes_with_s()) * SIDE_BY_SIDE,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use harness_core::check::Sharing;
+
+    const fn check(id: &'static str, sharing: Sharing, takes_s: u32) -> Declared<'static> {
+        Declared {
+            id,
+            sharing,
+            disturbs: false,
+            holds_up: false,
+            hangs: false,
+            beside: None,
+            crowds: false,
+            takes_s,
+        }
+    }
+
+    const CHECKS: [Declared<'static>; 9] = [
+        check("BOOT-01", Sharing::Cold, 20),
+        check("BOOT-02", Sharing::Cold, 20),
+        check("NODE-01.a", Sharing::Shared, 4),
+        check("NODE-01.b", Sharing::Exclusive, 10),
+        check("SVC-01", Sharing::Shared, 3),
+        check("HA-03", Sharing::Joint, 10),
+        check("HA-04.crash", Sharing::Joint, 10),
+        check("HA-04.frozen", Sharing::Exclusive, 10),
+        check("OBS-10", Sharing::Standing, 0),
+    ];
+
+    fn of(count: usize) -> BTreeMap<&'static str, Option<usize>> {
+        CHECKS.iter().map(|check| check.id).zip(parts(&CHECKS, count, 1)).collect()
+    }
+
+    #[test]
+    fn each_check_has_one_part_and_rows_keep_together() {
+        for count in 1..8 {
+            let parts = of(count);
+            assert_eq!(parts["OBS-10"], None, "it judges every part");
+            assert!(parts.iter().all(|(id, part)| *id == "OBS-10" || part.is_some_and(|part| part < count)));
+            assert_eq!(parts["NODE-01.a"], parts["NODE-01.b"]);
+            let crash = ["HA-03", "HA-04.crash", "HA-04.frozen"].map(|id| parts[id]);
+            assert!(crash.iter().all(|part| *part == crash[0]), "{crash:?}");
+            assert_eq!(parts, of(count), "the same again");
+        }
+    }
+
+    #[test]
+    fn the_parts_take_alike_long() {
+        let parts = of(2);
+        assert_ne!(parts["BOOT-01"], parts["BOOT-02"]);
+        assert_ne!(parts["HA-03"], parts["NODE-01.a"]);
+    }
+}

@@ -1,0 +1,199 @@
+//! An environment that stands, what is judged in it, and how it is left.
+
+use super::conclude::say_left_behind;
+use super::planned::{Planned, arranged, plan_checks, selected};
+use super::subject::subject;
+use super::turns::Turns;
+use futures::future::join_all;
+use harness_config::{Choice, Keep, Offer, Problems, RunPlan};
+use harness_core::check::{Sharing, chain};
+use harness_core::events::{Events, Payload};
+use harness_core::ledger::{Ledger, Outcome, SkipReason};
+use harness_report::CHECKS_STAGE;
+use harness_session::Session;
+use harness_session::up::{Environment, Leave};
+use harness_testkit::Suite;
+use std::cmp::Reverse;
+use std::sync::Arc;
+use tokio::runtime::Handle;
+
+/// What whoever judges gets.
+pub struct Stand<'a> {
+    /// The environments, one for each lane, at least one.
+    pub lanes: &'a [Arc<Session>],
+    /// Every check, and whether it runs here.
+    pub planned: &'a [Planned],
+    /// The runtime that drives the checks' bodies.
+    pub handle: &'a Handle,
+}
+
+impl Stand<'_> {
+    /// The first lane.
+    pub fn session(&self) -> &Arc<Session> {
+        &self.lanes[0]
+    }
+
+    /// The checks to run, each with its step, the longest first; and their turns, of which so many are taken at
+    /// once in each lane.
+    pub(super) fn work(&self, at_once: usize) -> (Vec<(Planned, usize)>, Turns) {
+        let chosen = selected(self.planned);
+        let plan = self.session().plan();
+        let arranged = arranged(&chosen, self.lanes.len(), plan.profile.workers, plan.cluster.backend());
+        let turns = Turns::of(&arranged, self.lanes.len(), at_once);
+        let mut work: Vec<(Planned, usize)> = chosen.into_iter().zip(arranged.of).collect();
+        work.sort_by_key(|(one, step)| (*step, Reverse(one.takes_s)));
+        // Those that watch the leader crash wait for one another: only where all may work at once.
+        let watchers = work.iter().filter(|(one, _)| one.check.sharing == Sharing::Joint).count();
+        let together = if watchers < at_once { watchers } else { 1 };
+        self.lanes.iter().for_each(|lane| lane.crashes().expect_participants(together));
+        (work, turns)
+    }
+}
+
+/// Who judges the checks once the environment stands.
+pub trait Judging {
+    /// Whether a check that would run is left out, by the name of its test.
+    fn leaves_out(&self, _name: &str) -> bool {
+        false
+    }
+
+    /// Judges. Every check that is to run begins and ends with an event.
+    fn judge(&mut self, stand: &Stand<'_>);
+
+    /// Is told why nothing can be judged, when that is so.
+    fn cannot(&mut self, _why: &str) {}
+}
+
+/// The checks of a plan, those left out that the judging leaves out.
+///
+/// # Errors
+/// As [`plan_checks`].
+pub(super) fn plan_for<C>(
+    suites: &'static [Suite],
+    plan: &RunPlan<C>,
+    offer: &Offer,
+    judging: &dyn Judging,
+) -> Result<Vec<Planned>, Problems> {
+    let mut planned = plan_checks(suites, plan, offer)?;
+    for one in &mut planned {
+        if one.choice == Choice::Selected && judging.leaves_out(&one.name()) {
+            one.choice = Choice::Skip(SkipReason::Deselected, "left out by the test filter".to_owned());
+        }
+    }
+    Ok(planned)
+}
+
+/// Judges one CCM in an environment that stands: tells the stream what is tested and what is planned, lets judge, and ends
+/// the run.
+///
+/// # Errors
+/// As [`plan_checks`]; nothing has been judged then.
+pub fn judge_subject(
+    suites: &'static [Suite],
+    lanes: &[Arc<Session>],
+    reproduce: &str,
+    judging: &mut dyn Judging,
+    handle: &Handle,
+) -> Result<(), Problems> {
+    let Some(session) = lanes.first() else { return Ok(()) };
+    let (plan, events) = (session.plan(), session.events().of_run());
+    let offer = session.offer();
+    let planned = plan_for(suites, plan, &offer, judging)?;
+    events.emit(Payload::SubjectKnown(Box::new(subject(suites, plan, &planned, lanes, reproduce))));
+    events.emit(Payload::ChecksPlanned { checks: planned.iter().map(Planned::event).collect() });
+    let stage = events.stage(CHECKS_STAGE);
+    judging.judge(&Stand { lanes, planned: &planned, handle });
+    stage.end(true);
+    Ok(())
+}
+
+/// Takes the environments down, or leaves them as the plan wants it after such a result. What could not be removed is said.
+pub fn take_down(
+    environments: Vec<Environment>,
+    plan: &RunPlan,
+    ledger: &Ledger,
+    events: &Events,
+    handle: &Handle,
+) {
+    let mut leave = leave_after(plan.keep, has_trouble(ledger));
+    if leave == Leave::Everything && environments.iter().any(Environment::is_in_process) {
+        handle.block_on(keep_up(&environments, events));
+        leave = Leave::Nothing;
+    }
+    for environment in &environments {
+        if leave == Leave::Everything {
+            say_kept(environment, events);
+        }
+    }
+    // Side by side: who has interrupted the run waits for the slowest, not for the sum.
+    let down = environments.into_iter().map(|environment| environment.down(leave));
+    handle.block_on(join_all(down)).into_iter().for_each(|outcome| say_left_behind(outcome, events));
+}
+
+/// Says where an environment is that stays.
+pub(super) fn say_kept(environment: &Environment, events: &Events) {
+    let Some(dir) = environment.dir() else { return };
+    events.say(format!(
+        "kept: cluster {}, kubeconfig {}; 'ccm-conformance clean' removes it",
+        environment.run_id().name(),
+        dir.path().join("kubeconfig").display(),
+    ));
+}
+
+/// How an environment is left after a result with trouble, or without.
+pub(super) fn leave_after(keep: Keep, has_trouble: bool) -> Leave {
+    match keep {
+        Keep::Always => Leave::Everything,
+        Keep::OnFailure if has_trouble => Leave::Everything,
+        Keep::OnFailure | Keep::Never => Leave::Nothing,
+    }
+}
+
+/// Whether anything failed, the environment included.
+fn has_trouble(ledger: &Ledger) -> bool {
+    ledger.environment_error.is_some() || ledger.entries.iter().any(|entry| is_trouble(&entry.outcome))
+}
+
+/// Whether something went wrong with a check, the environment included.
+pub(super) fn is_trouble(outcome: &Outcome) -> bool {
+    matches!(outcome, Outcome::Fail { .. } | Outcome::Blocked { .. } | Outcome::Error { .. })
+}
+
+/// Keeps environments up that live in this process, for somebody to look at, as long as they want.
+async fn keep_up(environments: &[Environment], events: &Events) {
+    if !harness_core::output::err_is_terminal() {
+        return events
+            .say("not kept: an embedded cluster ends with this process, and nobody sits at it to end it");
+    }
+    for dir in environments.iter().filter_map(Environment::dir) {
+        events.say(format!("kept: export KUBECONFIG={}", dir.path().join("kubeconfig").display()));
+    }
+    events.say("Ctrl-C ends it");
+    super::Signals::heard().next().await;
+}
+
+/// Takes what the harness deployed away from a cluster that outlives the run.
+pub(super) fn leave_cluster(session: &Session, handle: &Handle) {
+    if let Err(error) = handle.block_on(session.leave()) {
+        session.events().say(format!("left in the cluster: {}", chain(&error)));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_environment_stays_after_trouble_where_that_is_wanted() {
+        let good = Ledger::default();
+        let bad = Ledger { environment_error: Some("no disk".to_owned()), ..Ledger::default() };
+        for (keep, ledger, left) in [
+            (Keep::OnFailure, &good, Leave::Nothing),
+            (Keep::OnFailure, &bad, Leave::Everything),
+            (Keep::Never, &bad, Leave::Nothing),
+            (Keep::Always, &good, Leave::Everything),
+        ] {
+            assert_eq!(leave_after(keep, has_trouble(ledger)), left, "{keep:?}");
+        }
+    }
+}

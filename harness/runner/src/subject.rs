@@ -1,0 +1,177 @@
+//! What was tested, as the report tells it.
+
+use super::planned::{Planned, framework_notes};
+use harness_clusters::{Fidelity, facts};
+use harness_config::contract::{Contract, Seen};
+use harness_config::{
+    BACKEND, BackendKind, CLUSTERS, Choice, RunPlan, SEED, SELECT, SHARD, TEST_FILTER, declared_not_judged,
+};
+use harness_core::check::{Before, Capability};
+use harness_core::ledger::{Bearing, SetBy, Setting, ShardOf, SkipReason, Subject};
+use harness_report::{Golden, GoldenCheck};
+use harness_session::ccm::{Form, fingerprint};
+use harness_session::{Session, load_manifests};
+use harness_testkit::{Check, Suite};
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+/// What was tested.
+pub(super) fn subject(
+    suites: &'static [Suite],
+    plan: &RunPlan,
+    planned: &[Planned],
+    lanes: &[Arc<Session>],
+    reproduce: &str,
+) -> Subject {
+    let manifests = load_manifests(plan).ok().flatten();
+    let mut subject = Subject {
+        profile: plan.profile.name.clone(),
+        manifests_sha256: manifests.map(|m| fingerprint(&m.documents)).unwrap_or_default(),
+        framework_version: plan.profile.framework.version(),
+        capabilities: plan.profile.declared_words(),
+        declared_not_judged: declared_not_judged(&plan.profile, &judged(suites)),
+        dialect: plan.profile.cloud.dialect().unwrap_or_default().to_owned(),
+        backend: plan.cluster.backend().to_string(),
+        simulated: facts(plan.cluster.backend()).fidelity == Fidelity::Simulated,
+        harness_version: env!("CARGO_PKG_VERSION").to_owned(),
+        check_set: golden(suites).check_set(),
+        certify: plan.certify,
+        settings: in_force(&plan.settings, planned),
+        reproduce: reproduce.to_owned(),
+        shard: plan.selection.shard.map(|share| ShardOf { share, run: plan.selection.run.clone() }),
+        declared: plan.profile.declared.iter().map(|d| (d.id.clone(), d.reason.clone())).collect(),
+        ..Subject::default()
+    };
+    effective(&mut subject.settings, BACKEND, plan.cluster.backend().to_string());
+    if let Some(session) = lanes.first() {
+        effective(&mut subject.settings, CLUSTERS, lanes.len().to_string());
+        let (state, record) = (session.state(), &session.state().cluster);
+        subject.image.clone_from(&state.ccm_image);
+        subject.image_digest.clone_from(&state.ccm_image_digest);
+        let about = record.about.clone();
+        match about.seed {
+            Some(seed) => effective(&mut subject.settings, SEED, seed.to_string()),
+            // A real cluster's moments are its own.
+            None => subject.settings.retain(|one| one.setting != SEED),
+        }
+        subject.topology = about.topology;
+        subject.kubernetes_version = about.kubernetes.unwrap_or_else(|| format!("1.{}", state.served_minor));
+        subject.kind_version = about.kind_version;
+        subject.node_image = about.node_image;
+        subject.node_image_digest = about.node_image_digest;
+        let rendered = session.ccm().rendered(Form::Replicas);
+        if plan.profile.cloud.dialect().is_none() {
+            let cloud = session.cloud();
+            let has: Vec<String> = cloud.facilities().iter().map(ToString::to_string).collect();
+            let real = if plan.profile.cloud.real().is_some() { " before a real cloud" } else { "" };
+            subject.driver = format!("{}{real}: {}", cloud.driver(), has.join(", "));
+        }
+        subject.settings.extend(rendered.map(|rendered| rendered.changes).unwrap_or_default());
+        subject.settings.extend(state.changes.iter().cloned());
+        let notes = framework_notes(suites, plan.profile.framework);
+        let told = |note: String| Setting::told("framework", note, SetBy::Profile);
+        subject.settings.extend(notes.into_iter().map(told));
+    }
+    subject
+}
+
+/// What became of a setting that left something to choose.
+fn effective(settings: &mut [Setting], name: &str, value: String) {
+    if let Some(setting) = settings.iter_mut().find(|one| one.setting == name) {
+        setting.value = value;
+    }
+}
+
+/// The settings of a plan, of which those that leave checks out ask less than the contract does.
+pub fn in_force(settings: &[Setting], planned: &[Planned]) -> Vec<Setting> {
+    let is_left_out =
+        |one: &&Planned| matches!(one.choice, Choice::Skip(SkipReason::Deselected, _)) && !one.elsewhere;
+    let left_out = planned.iter().filter(is_left_out).count();
+    let mut settings = settings.to_vec();
+    if planned.iter().any(|one| one.elsewhere) {
+        let shard = settings.iter_mut().filter(|one| one.setting == SHARD);
+        shard.for_each(|one| one.bearing = Bearing::Looser);
+    }
+    if left_out == 0 {
+        return settings;
+    }
+    let selects = |one: &&mut Setting| one.setting.starts_with(SELECT) && one.setting != SHARD;
+    let mut selecting: Vec<&mut Setting> = settings.iter_mut().filter(selects).collect();
+    selecting.iter_mut().for_each(|one| one.bearing = Bearing::Looser);
+    if selecting.is_empty() {
+        let value = format!("leaves {left_out} of {} checks out", planned.len());
+        let filter = Setting::told(TEST_FILTER, value, SetBy::Option);
+        settings.push(Setting { bearing: Bearing::Looser, ..filter });
+    }
+    settings
+}
+
+/// The capabilities that some check needs, and so judges.
+pub fn judged(suites: &[Suite]) -> BTreeSet<Capability> {
+    suites.iter().flat_map(Suite::checks).flat_map(|check| check.needs.iter().copied()).collect()
+}
+
+/// A check as the contract's coverage looks at it, on clusters of these backends whose node images and clouds have all it
+/// takes.
+pub fn seen(check: &Check, backends: &[BackendKind]) -> Seen {
+    let lacking = |backend: &BackendKind| {
+        let there = facts(*backend).facilities;
+        let lacking = check.facilities.iter().filter(|one| one.is_of_the_cluster() && !there.contains(one));
+        let lacking: Vec<String> = lacking.map(|facility| facility.to_string()).collect();
+        (!lacking.is_empty()).then(|| (backend.to_string(), lacking))
+    };
+    Seen {
+        id: check.id,
+        level: check.level,
+        framework: check.framework_only,
+        not_observable: backends.iter().filter_map(lacking).collect(),
+    }
+}
+
+/// The checks of these suites, as reports of this version hold them.
+pub fn golden(suites: &[Suite]) -> Golden {
+    let checks = suites.iter().flat_map(|suite| suite.checks().map(move |check| (suite, check)));
+    let golden = |(suite, check): (&Suite, &Check)| GoldenCheck {
+        id: check.id.to_string(),
+        suite: suite.name.to_owned(),
+        level: check.level,
+        framework: check.framework_only,
+        since: check.since.filter(|since| since.before == Before::NotJudged).map(|since| since.minor),
+        title: check.title.to_owned(),
+    };
+    let profiles = Contract::built_in().map(|contract| contract.profiles).unwrap_or_default();
+    Golden { version: env!("CARGO_PKG_VERSION").to_owned(), profiles, checks: checks.map(golden).collect() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use harness_core::check::Level;
+
+    fn check() -> &'static Check {
+        const CHECK: &Check = &Check::must("A-01", "a claim", "a source", |_| Box::pin(async { Ok(()) }));
+        CHECK
+    }
+
+    fn planned(choice: Choice) -> Planned {
+        Planned { suite: "a", check: check(), level: Level::Must, choice, elsewhere: false, takes_s: 0 }
+    }
+
+    #[test]
+    fn what_leaves_checks_out_relaxes_and_a_filter_of_tests_too() {
+        let skip = Setting::told("select.skip", "B-*", SetBy::Option);
+        let all = [planned(Choice::Selected)];
+        let out = [planned(Choice::Skip(SkipReason::Deselected, "left out".to_owned())), all[0].clone()];
+        let relaxed = |settings: &[Setting], planned: &[Planned]| -> Vec<String> {
+            let settings = in_force(settings, planned);
+            settings.iter().filter(|one| one.relaxes()).map(ToString::to_string).collect()
+        };
+        let settings = [Setting::told("jobs", 1, SetBy::Option), skip];
+        assert_eq!(relaxed(&settings, &all), [""; 0], "it names nothing that is there");
+        assert_eq!(relaxed(&settings, &out), ["select.skip B-* (option)"]);
+        assert_eq!(relaxed(&settings[..1], &out), ["test filter leaves 1 of 2 checks out (option)"]);
+        let elsewhere = Planned { elsewhere: true, ..out[0].clone() };
+        let part = [Setting::told(SHARD, "1/2", SetBy::Option), settings[1].clone()];
+        assert_eq!(relaxed(&part, &[elsewhere, all[0].clone()]), ["select.shard 1/2 (option)"]);
+    }
+}

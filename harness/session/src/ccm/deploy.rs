@@ -1,0 +1,337 @@
+//! Applying and removing manifests, and what keeps Pods from running.
+
+use super::logs::{containers_of, log_end};
+use super::manifests::{ObjectKey, key_of};
+use crate::k8s::World;
+use harness_core::check::{Blocker, chain};
+use harness_core::probe::{Observed, ReadError, poll};
+use harness_core::secrets;
+use k8s_openapi::api::core::v1::{ContainerState, ContainerStatus, Pod};
+use kube::api::{Api, ApiResource, DeleteParams, DynamicObject, Patch, PatchParams};
+use kube::core::GroupVersionKind;
+use kube::discovery::{ApiCapabilities, Scope, pinned_kind};
+use kube::{Client, ResourceExt};
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::Mutex;
+
+/// Field manager of everything the harness applies.
+pub const FIELD_MANAGER: &str = "ccm-conformance";
+
+/// The CCM could not be deployed, or does not come up.
+#[derive(Debug, thiserror::Error)]
+pub enum CcmError {
+    /// The API server refused a manifest.
+    #[error("applying {object}: {cause}")]
+    Apply {
+        /// The object.
+        object: String,
+        /// What the API server said.
+        cause: String,
+        /// Whether it was the API server that said no, rather than nobody who answered.
+        refused: bool,
+    },
+    /// An object could not be removed.
+    #[error("removing {object}: {cause}")]
+    Remove {
+        /// The object.
+        object: String,
+        /// What the API server said.
+        cause: String,
+    },
+    /// It runs into a wall that waiting does not move, and that is not of its making.
+    #[error("{0}")]
+    Broken(String),
+    /// Its process ends again and again.
+    #[error("{0}")]
+    CrashLoops(String),
+    /// Every replica runs, and none leads.
+    #[error("{0}")]
+    NeverLeads(String),
+    /// It did not come up in time.
+    #[error("{0}")]
+    NotReady(String),
+}
+
+impl CcmError {
+    /// The promise the CCM broke by it; `None` where the environment is to blame.
+    pub fn blocker(&self) -> Option<Blocker> {
+        match self {
+            CcmError::CrashLoops(_) => Some(Blocker::StaysUp),
+            CcmError::NeverLeads(_) => Some(Blocker::Elects),
+            CcmError::Apply { .. }
+            | CcmError::Remove { .. }
+            | CcmError::Broken(_)
+            | CcmError::NotReady(_) => None,
+        }
+    }
+}
+
+/// For how long, and how often, an object is applied again that the API server wants to be sent once more: on a busy machine
+/// kube-controller-manager makes the token of an account late, without which old API servers take no Pod of it.
+const AGAIN_FOR: Duration = Duration::from_secs(30);
+const AGAIN_EVERY: Duration = Duration::from_millis(200);
+
+/// Whether the API server says itself that the same request may be taken in a moment: before Kubernetes 1.24 it does so of a
+/// Pod whose service account is so new that it has no token yet (plugin/pkg/admission/serviceaccount).
+fn is_worth_another_try(error: &kube::Error) -> bool {
+    matches!(error, kube::Error::Api(status) if status.reason == "ServerTimeout")
+}
+
+/// Applies dynamic objects, remembering what the API server calls their kinds.
+pub(crate) struct Applier {
+    client: Client,
+    kinds: Mutex<BTreeMap<(String, String), (ApiResource, ApiCapabilities)>>,
+}
+
+impl std::fmt::Debug for Applier {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Applier")
+    }
+}
+
+impl Applier {
+    /// An applier that speaks through `client`.
+    pub(crate) fn new(client: Client) -> Applier {
+        Applier { client, kinds: Mutex::new(BTreeMap::new()) }
+    }
+
+    async fn api(&self, document: &Value) -> Result<Api<DynamicObject>, String> {
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        let (version, kind) = (text(&document["apiVersion"]), text(&document["kind"]));
+        let gvk = match version.split_once('/') {
+            Some((group, version)) => GroupVersionKind::gvk(group, version, &kind),
+            None => GroupVersionKind::gvk("", &version, &kind),
+        };
+        let mut kinds = self.kinds.lock().await;
+        let (resource, capabilities) = match kinds.entry((version.clone(), kind.clone())) {
+            Entry::Occupied(known) => known.into_mut(),
+            Entry::Vacant(unknown) => {
+                let found = pinned_kind(&self.client, &gvk).await.map_err(|error| {
+                    format!("the API server does not serve {version} {kind}: {}", chain(&error))
+                })?;
+                unknown.insert(found)
+            }
+        };
+        Ok(match &capabilities.scope {
+            Scope::Cluster => Api::all_with(self.client.clone(), resource),
+            Scope::Namespaced => {
+                let namespace = document["metadata"]["namespace"].as_str().unwrap_or("default");
+                Api::namespaced_with(self.client.clone(), namespace, resource)
+            }
+        })
+    }
+
+    /// Applies every document, in order.
+    ///
+    /// # Errors
+    /// At the first the API server refuses; it is named.
+    pub(crate) async fn apply(&self, documents: &[Value]) -> Result<(), CcmError> {
+        for document in documents {
+            let object = key_of(document);
+            let failed = |cause, refused| CcmError::Apply { object: object.to_string(), cause, refused };
+            let api = self.api(document).await.map_err(|cause| failed(cause, false))?;
+            let params = PatchParams::apply(FIELD_MANAGER).force();
+            let mut refusal = None;
+            let tried = async |seen: &mut String| match api
+                .patch(&object.name, &params, &Patch::Apply(document))
+                .await
+            {
+                Ok(_) => Ok(Some(())),
+                Err(error) if is_worth_another_try(&error) => {
+                    *seen = chain(&error);
+                    Ok(None)
+                }
+                Err(error) => {
+                    refusal = Some(failed(chain(&error), matches!(error, kube::Error::Api(_))));
+                    Ok(Some(()))
+                }
+            };
+            let taken = poll("the API server takes it", AGAIN_FOR, AGAIN_EVERY, tried).await;
+            taken.map_err(|error: ReadError| failed(error.text, true))?;
+            refusal.map_or(Ok(()), Err)?;
+        }
+        Ok(())
+    }
+
+    /// Removes every document, last first; what is not there is no error. A Pod is given a second: without one its object
+    /// goes at once, and its program, which holds its ports and works on, goes when its kubelet gets to it.
+    ///
+    /// # Errors
+    /// All that could not be removed, after trying everything.
+    pub(crate) async fn remove(&self, documents: &[Value]) -> Result<(), CcmError> {
+        let mut failures = Vec::new();
+        for document in documents.iter().rev() {
+            let object = key_of(document);
+            let grace_s = u32::from(object.kind == "Pod");
+            let outcome = match self.api(document).await {
+                Ok(api) => {
+                    match api.delete(&object.name, &DeleteParams::background().grace_period(grace_s)).await {
+                        Err(kube::Error::Api(status)) if status.code == 404 => Ok(()),
+                        Err(error) => Err(chain(&error)),
+                        Ok(_) => Ok(()),
+                    }
+                }
+                Err(cause) => Err(cause),
+            };
+            if let Err(cause) = outcome {
+                failures.push((object.to_string(), cause));
+            }
+        }
+        match failures.into_iter().reduce(|(a, b), (c, d)| (format!("{a}, {c}"), format!("{b}; {d}"))) {
+            None => Ok(()),
+            Some((object, cause)) => Err(CcmError::Remove { object, cause }),
+        }
+    }
+
+    /// Sets `spec.replicas` of a workload.
+    ///
+    /// # Errors
+    /// What the API server said.
+    pub(super) async fn scale(&self, workload: &ObjectKey, replicas: u32) -> Result<(), CcmError> {
+        let document = json!({
+            "apiVersion": "apps/v1", "kind": workload.kind,
+            "metadata": {"name": workload.name, "namespace": workload.namespace},
+        });
+        let failed = |cause| CcmError::Apply { object: workload.to_string(), cause, refused: false };
+        let api = self.api(&document).await.map_err(failed)?;
+        let patch = json!({"spec": {"replicas": replicas}});
+        api.patch(&workload.name, &PatchParams::default(), &Patch::Merge(&patch))
+            .await
+            .map_err(|error| failed(chain(&error)))?;
+        Ok(())
+    }
+}
+
+/// Pods of a workload: in its namespace, with its name as prefix, owned by it or its ReplicaSets.
+pub fn pods_of(world: &World, workload: &ObjectKey) -> Vec<Arc<Pod>> {
+    let owned = |pod: &Pod| {
+        let owners = pod.owner_references();
+        owners.iter().any(|owner| {
+            owner.name == workload.name
+                || (owner.kind == "ReplicaSet"
+                    && owner.name.rsplit_once('-').is_some_and(|(deployment, _)| deployment == workload.name))
+        }) || (workload.kind == "Pod" && pod.name_any() == workload.name)
+    };
+    let mut pods = world.pods.all();
+    pods.retain(|pod| pod.namespace().unwrap_or_default() == workload.namespace && owned(pod));
+    pods
+}
+
+/// Waits until no Pod of the workloads is left.
+///
+/// # Errors
+/// After `limit`, naming what is left.
+pub async fn pods_gone(world: &World, workloads: &[ObjectKey], limit: Duration) -> Result<(), ReadError> {
+    let gone = async |seen: &mut String| {
+        let left: Vec<Arc<Pod>> = workloads.iter().flat_map(|w| pods_of(world, w)).collect();
+        *seen = format!("{} left: {}", left.len(), left.observed());
+        Ok(left.is_empty().then_some(()))
+    };
+    poll("the CCM's Pods are gone", limit, Duration::from_millis(50), gone).await
+}
+
+/// Waits until no Pod of the workloads is left that a program runs in.
+///
+/// # Errors
+/// After `limit`, naming what is left.
+pub(super) async fn programs_ended(
+    world: &World,
+    workloads: &[ObjectKey],
+    limit: Duration,
+) -> Result<(), ReadError> {
+    let ended = async |seen: &mut String| {
+        let left: Vec<Arc<Pod>> = workloads.iter().flat_map(|w| pods_of(world, w)).collect();
+        *seen = format!("{} left: {}", left.len(), left.observed());
+        Ok(left.iter().all(|pod| is_at_rest(pod)).then_some(()))
+    };
+    poll("the CCM's programs have ended", limit, Duration::from_millis(50), ended).await
+}
+
+/// Whether each program of a Pod that is being removed has run and ended. One that has not begun may yet.
+fn is_at_rest(pod: &Pod) -> bool {
+    let statuses = pod.status.as_ref().and_then(|s| s.container_statuses.as_deref()).unwrap_or_default();
+    let terminated = |state: Option<&ContainerState>| state.is_some_and(|state| state.terminated.is_some());
+    let ended = |status: &ContainerStatus| {
+        let runs = status.state.as_ref().is_some_and(|state| state.running.is_some());
+        !runs && (terminated(status.state.as_ref()) || terminated(status.last_state.as_ref()))
+    };
+    pod.metadata.deletion_timestamp.is_some() && !statuses.is_empty() && statuses.iter().all(ended)
+}
+
+/// The last lines a Pod's containers wrote, of the run before a restart too.
+pub async fn last_lines(client: &Client, pod: &Pod, lines: i64) -> String {
+    let api: Api<Pod> = Api::namespaced(client.clone(), &pod.namespace().unwrap_or_default());
+    let mut text = String::new();
+    let containers = containers_of(pod);
+    for (container, previous) in containers.iter().flat_map(|name| [(*name, true), (*name, false)]) {
+        let name = pod.name_any();
+        let Ok(log) = log_end(&api, (&name, Some(container)), lines, previous, false).await else { continue };
+        if log.text.trim().is_empty() {
+            continue;
+        }
+        let when = if previous { "before its restart" } else { "now" };
+        let whose = if containers.len() > 1 { format!(", container {container},") } else { String::new() };
+        text.push_str(&format!("\n  {}{whose} {when}:", pod.name_any()));
+        text.extend(shown_lines(log.text).iter().map(|line| format!("\n    {line}")));
+    }
+    if text.is_empty() { format!("\n  {} wrote nothing", pod.name_any()) } else { text }
+}
+
+/// The lines of a log as they are shown: without secrets, and each at a bearable length.
+pub fn shown_lines(log: String) -> Vec<String> {
+    // Before anything is cut: of what is left of a secret then too little might be known.
+    secrets::redact(log).lines().map(beginning).collect()
+}
+
+/// The beginning of a line, which may be as long as its writer likes.
+fn beginning(line: &str) -> String {
+    const SHOWN: usize = 500;
+    match line.char_indices().nth(SHOWN) {
+        Some((at, _)) => format!("{}... ({} bytes)", &line[..at], line.len()),
+        None => line.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use kube::core::Status;
+
+    #[test]
+    fn a_pod_is_at_rest_when_what_began_in_it_has_ended() {
+        let at_rest = |state: Value, last: Value, removed: Option<&str>| {
+            let pod = json!({
+                "metadata": {"name": "p", "deletionTimestamp": removed},
+                "status": {"containerStatuses": [{"name": "c", "ready": false, "restartCount": 0, "image": "i",
+                    "imageID": "i", "state": state, "lastState": last}]},
+            });
+            is_at_rest(&serde_json::from_value(pod).expect("a Pod"))
+        };
+        let (ended, runs, waits) = (
+            json!({"terminated": {"exitCode": 0}}),
+            json!({"running": {}}),
+            json!({"waiting": {"reason": "ContainerCreating"}}),
+        );
+        let removed = Some("2026-01-01T00:00:00Z");
+        assert!(at_rest(ended.clone(), json!({}), removed));
+        assert!(
+            at_rest(waits.clone(), ended.clone(), removed),
+            "it waits for its next start, which does not come"
+        );
+        assert!(!at_rest(waits, json!({}), removed), "its kubelet may be about to start it");
+        assert!(!at_rest(runs, ended.clone(), removed));
+        assert!(!at_rest(ended, json!({}), None), "it may be started again");
+        assert!(!is_at_rest(&Pod::default()));
+    }
+
+    #[test]
+    fn only_what_the_api_server_wants_to_be_sent_again_is_sent_again() {
+        let said = |reason: &str| kube::Error::Api(Box::new(Status::failure("no API token found", reason)));
+        assert!(is_worth_another_try(&said("ServerTimeout")));
+        assert!(!is_worth_another_try(&said("Forbidden")) && !is_worth_another_try(&said("Timeout")));
+    }
+}

@@ -1,0 +1,442 @@
+//! The deployed CCM: bring it up in one of its forms, take it down, find its Pods and its leader.
+
+use super::arguments::{Flag, flag_of};
+use super::deploy::{CcmError, last_lines, pods_of};
+use super::hopeless::{crash_loops, has_ended, unrecoverable};
+use super::hosting::Hosting;
+use super::manifests::{Manifests, ObjectKey, key_of};
+use super::render::{Rendered, Replica, Surroundings, as_shipped, replicas};
+use super::side::Side;
+use super::trial::trial;
+use crate::k8s::webhooks_in_the_way;
+use harness_clouds::Credential;
+use harness_core::ledger::SetBy;
+use harness_core::probe::{Observed, ReadError, poll};
+use k8s_openapi::api::coordination::v1::Lease;
+use k8s_openapi::api::core::v1::Pod;
+use kube::ResourceExt;
+use kube::api::{Api, DeleteParams, Preconditions};
+use serde_json::Value;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::time::Instant;
+
+/// How the CCM is deployed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Form {
+    /// Not at all.
+    Absent,
+    /// The vendor's manifests as they are.
+    AsShipped,
+    /// One single-replica copy per replica; see [`super::render`].
+    Replicas,
+}
+
+/// Which Lease the CCM leads by.
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub struct LeaseKey {
+    /// Namespace.
+    pub namespace: String,
+    /// Name.
+    pub name: String,
+}
+
+/// The CCM under test of one cluster.
+pub struct Ccm {
+    /// The cluster that it serves.
+    served: Side,
+    /// Where its Pods are when that is another one.
+    hosting: Option<Hosting>,
+    manifests: Option<Manifests>,
+    surroundings: Surroundings,
+    replicas: Vec<Replica>,
+    newcomers: Vec<Replica>,
+    lease: Option<LeaseKey>,
+}
+
+impl std::fmt::Debug for Ccm {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Ccm").finish_non_exhaustive()
+    }
+}
+
+impl Ccm {
+    /// A handle; deploys nothing. `hosting` says where its Pods are when that is not the cluster that it serves. `newcomers` come beside the replicas when a check wants more. `manifests` is `None` for a profile that runs no CCM.
+    pub fn new(
+        served: Side,
+        hosting: Option<Hosting>,
+        manifests: Option<Manifests>,
+        surroundings: Surroundings,
+        (replicas, newcomers): (Vec<Replica>, Vec<Replica>),
+        lease: Option<LeaseKey>,
+    ) -> Ccm {
+        Ccm { served, hosting, manifests, surroundings, replicas, newcomers, lease }
+    }
+
+    /// The cluster that its Pods are on.
+    fn pods_side(&self) -> &Side {
+        self.hosting.as_ref().map_or(&self.served, |hosting| &hosting.side)
+    }
+
+    /// Whether the profile runs a CCM at all.
+    pub fn exists(&self) -> bool {
+        self.manifests.is_some()
+    }
+
+    /// The replicas of [`Form::Replicas`].
+    pub fn replicas(&self) -> &[Replica] {
+        &self.replicas
+    }
+
+    /// The replicas that come beside those when a check wants more.
+    pub fn newcomers(&self) -> &[Replica] {
+        &self.newcomers
+    }
+
+    /// What they consist of, beside [`Form::Replicas`]; `None` when there is no CCM.
+    pub fn rendered_newcomers(&self) -> Option<Rendered> {
+        let all: Vec<Replica> = self.replicas.iter().chain(&self.newcomers).cloned().collect();
+        let mut rendered = replicas(self.manifests.as_ref()?, &all, &self.surroundings);
+        let there: Vec<ObjectKey> = self.rendered(Form::Replicas)?.documents.iter().map(key_of).collect();
+        rendered.documents.retain(|document| !there.contains(&key_of(document)));
+        rendered.workloads.drain(..self.replicas.len());
+        Some(rendered)
+    }
+
+    /// Which Lease it leads by; `None` without leader election.
+    pub fn lease_key(&self) -> Option<&LeaseKey> {
+        self.lease.as_ref()
+    }
+
+    /// What a form consists of; `None` when nothing is deployed in it.
+    pub fn rendered(&self, form: Form) -> Option<Rendered> {
+        let manifests = self.manifests.as_ref()?;
+        match form {
+            Form::Absent => None,
+            Form::AsShipped => Some(as_shipped(manifests, self.replicas.first(), &self.surroundings)),
+            Form::Replicas => Some(replicas(manifests, &self.replicas, &self.surroundings)),
+        }
+    }
+
+    /// Whether the manifests as shipped ask for more than one Pod of it; where none are shipped nobody says otherwise.
+    pub fn ships_replicas(&self) -> bool {
+        self.manifests.as_ref().is_none_or(Manifests::ask_for_several)
+    }
+
+    /// What a trial of that name consists of: the CCM by itself, with these arguments set after its others. `None` when
+    /// there is no CCM.
+    pub fn trial(&self, name: &str, arguments: &[String]) -> Option<Rendered> {
+        let (manifests, like) = (self.manifests.as_ref()?, self.replicas.first()?);
+        Some(trial(manifests, name, like, &self.surroundings, arguments))
+    }
+
+    /// A replica with a credential of its own and these arguments set after its others, which its cluster starts again when it
+    /// ends; `None` where there is no CCM.
+    pub fn with_credential(&self, credential: &Credential, arguments: &[&str]) -> Option<Rendered> {
+        let (manifests, like) = (self.manifests.as_ref()?, self.replicas.first()?);
+        let Credential { name, token } = credential.clone();
+        let own = Replica { name, token, ..like.clone() };
+        let mut around = self.surroundings.clone();
+        around.flags.extend(arguments.iter().map(|argument| Flag::of(argument, SetBy::Harness)));
+        Some(replicas(manifests, std::slice::from_ref(&own), &around))
+    }
+
+    /// The Pods of what was rendered.
+    pub fn pods_of_rendered(&self, rendered: &Rendered) -> Vec<Arc<Pod>> {
+        rendered.workloads.iter().flat_map(|workload| pods_of(&self.pods_side().world, workload)).collect()
+    }
+
+    /// The value of a flag among the arguments of a replica, named without dashes; `None` when there is none.
+    pub fn flag(&self, name: &str) -> Option<String> {
+        let container = self.manifests.as_ref()?.container;
+        let rendered = self.rendered(Form::Replicas)?;
+        let first = rendered.workloads.first()?;
+        let workload = rendered.documents.iter().find(|document| key_of(document) == *first)?;
+        flag_of(&workload["spec"]["template"]["spec"]["containers"][container], name)
+    }
+
+    /// The workload of a replica in [`Form::Replicas`].
+    pub fn workload_of(&self, replica: &str) -> Option<ObjectKey> {
+        let place = |list: &[Replica]| list.iter().position(|r| r.name == replica);
+        let (rendered, place) = match place(&self.replicas) {
+            Some(place) => (self.rendered(Form::Replicas)?, place),
+            None => (self.rendered_newcomers()?, place(&self.newcomers)?),
+        };
+        rendered.workloads.get(place).cloned()
+    }
+
+    /// The Pods of a form.
+    pub fn pods(&self, form: Form) -> Vec<Arc<Pod>> {
+        self.rendered(form).map(|rendered| self.pods_of_rendered(&rendered)).unwrap_or_default()
+    }
+
+    /// The Pods of one replica in [`Form::Replicas`].
+    pub fn pods_of_replica(&self, replica: &str) -> Vec<Arc<Pod>> {
+        self.workload_of(replica)
+            .map(|workload| pods_of(&self.pods_side().world, &workload))
+            .unwrap_or_default()
+    }
+
+    /// The port that a replica serves HTTPS on in [`Form::Replicas`].
+    pub fn secure_port_of(&self, replica: &str) -> Option<u16> {
+        let own = self.replicas.iter().chain(&self.newcomers).find(|r| r.name == replica)?.secure_port;
+        Some(if self.surroundings.takes_secure_port { own } else { self.surroundings.secure_port })
+    }
+
+    /// Webhooks that stand in its way, where its Pods are and where it works; see [`webhooks_in_the_way`].
+    pub async fn in_the_way(&self) -> Vec<String> {
+        let mut all = webhooks_in_the_way(&self.served.client).await;
+        if let Some(hosting) = &self.hosting {
+            all.extend(webhooks_in_the_way(&hosting.side.client).await);
+        }
+        all
+    }
+
+    /// The Lease as it is now.
+    pub fn find_lease(&self) -> Option<Arc<Lease>> {
+        let key = self.lease.as_ref()?;
+        self.served.world.leases.find(&key.namespace, &key.name)
+    }
+
+    /// Applies a form; does not wait for it.
+    ///
+    /// # Errors
+    /// What the API server refused.
+    pub async fn apply(&self, form: Form) -> Result<(), CcmError> {
+        match self.rendered(form) {
+            Some(rendered) => self.apply_rendered(&rendered).await,
+            None => Ok(()),
+        }
+    }
+
+    /// The manifests as shipped, with `name` wherever [`Form::AsShipped`] has the cloud's `address`; `None` where nothing is
+    /// deployed or the manifests take the address from elsewhere.
+    pub fn with_cloud_named(&self, address: &str, name: &str) -> Option<Rendered> {
+        let manifests = self.manifests.as_ref()?;
+        let first = self.replicas.first().cloned()?;
+        let named = Replica { endpoint: first.endpoint.replace(address, name), ..first };
+        let rendered = as_shipped(manifests, Some(&named), &self.surroundings);
+        let differs = self.rendered(Form::AsShipped)?.documents != rendered.documents;
+        differs.then_some(rendered)
+    }
+
+    /// Applies what was rendered; does not wait for it. A hosted CCM gets a kubeconfig for the account that its Pods name.
+    ///
+    /// # Errors
+    /// What the API server refused.
+    pub async fn apply_rendered(&self, rendered: &Rendered) -> Result<(), CcmError> {
+        match (&self.hosting, &self.manifests) {
+            (Some(hosting), Some(manifests)) => {
+                let usual = &manifests.documents[manifests.workload];
+                hosting.apply(&self.served, rendered, usual).await
+            }
+            _ => self.served.applier.apply(&rendered.documents).await,
+        }
+    }
+
+    /// Removes a form with everything it consists of and waits until its Pods are gone; then its Lease goes too, so
+    /// that the next one need not wait for it to expire. No CCM runs then, so that takes the lease from nobody
+    /// (contract HA-17).
+    ///
+    /// # Errors
+    /// What could not be removed, or which Pods did not go.
+    pub async fn remove(&self, form: Form) -> Result<(), CcmError> {
+        match self.rendered(form) {
+            Some(rendered) => self.remove_rendered(rendered).await,
+            None => Ok(()),
+        }
+    }
+
+    /// As [`Ccm::remove`], of what was rendered.
+    ///
+    /// # Errors
+    /// What could not be removed, or which Pods did not go.
+    pub async fn remove_rendered(&self, rendered: Rendered) -> Result<(), CcmError> {
+        self.remove_beside(rendered).await?;
+        self.forget_lease(None).await
+    }
+
+    /// The same beside replicas that stay, and with them the Lease.
+    ///
+    /// # Errors
+    /// What could not be removed, or which Pods did not go.
+    pub async fn remove_beside(&self, rendered: Rendered) -> Result<(), CcmError> {
+        let (workloads, others): (Vec<Value>, Vec<Value>) = rendered
+            .documents
+            .into_iter()
+            .partition(|document| rendered.workloads.contains(&key_of(document)));
+        self.pods_side().applier.remove(&workloads).await?;
+        // A ReplicaSet that outlives its Deployment replaces Pods, and the garbage collector of a young cluster is not awake
+        // for ten seconds. Where the Secrets of such a Pod are gone, an older kubelet waits two minutes for them before it
+        // lets the Pod go.
+        self.pods_side().remove_replica_sets(&rendered.workloads).await?;
+        self.pods_side().evict(&rendered.workloads).await?;
+        match &self.hosting {
+            Some(hosting) => hosting.remove(&self.served, &others).await,
+            None => self.served.applier.remove(&others).await,
+        }
+    }
+
+    /// Starts every replica again; does not wait for them.
+    ///
+    /// # Errors
+    /// What the API server refused.
+    pub async fn start(&self) -> Result<(), CcmError> {
+        for workload in self.rendered(Form::Replicas).map(|r| r.workloads).unwrap_or_default() {
+            self.pods_side().applier.scale(&workload, 1).await?;
+        }
+        Ok(())
+    }
+
+    /// Keeps one replica from coming back until [`Ccm::start`].
+    ///
+    /// # Errors
+    /// What the API server refused.
+    pub async fn hold_down(&self, replica: &str) -> Result<(), CcmError> {
+        match self.workload_of(replica) {
+            Some(workload) => self.pods_side().applier.scale(&workload, 0).await,
+            None => Ok(()),
+        }
+    }
+
+    /// Removes the Lease of a leader that has ended while no replica runs: the next one need not wait for it to expire, as
+    /// after [`Ccm::remove`]. A Lease that somebody takes meanwhile stays.
+    ///
+    /// # Errors
+    /// What the API server refused.
+    pub async fn forget_ended_leader(&self) -> Result<(), CcmError> {
+        match self.find_lease().and_then(|lease| lease.resource_version()) {
+            Some(seen) if !self.pods(Form::Replicas).iter().any(|pod| is_running(pod)) => {
+                self.forget_lease(Some(seen)).await
+            }
+            Some(_) | None => Ok(()),
+        }
+    }
+
+    /// Removes the Lease, where it is still that version.
+    async fn forget_lease(&self, version: Option<String>) -> Result<(), CcmError> {
+        let Some(key) = &self.lease else { return Ok(()) };
+        let api: Api<Lease> = Api::namespaced(self.served.client.clone(), &key.namespace);
+        let preconditions = Preconditions { resource_version: version, uid: None };
+        let params = DeleteParams { preconditions: Some(preconditions), ..DeleteParams::default() };
+        match api.delete(&key.name, &params).await {
+            Ok(_) => Ok(()),
+            Err(kube::Error::Api(status)) if matches!(status.code, 404 | 409) => Ok(()),
+            Err(error) => Err(CcmError::Remove {
+                object: format!("Lease {}/{}", key.namespace, key.name),
+                cause: harness_core::check::chain(&error),
+            }),
+        }
+    }
+
+    /// Waits until the CCM leads: somebody holds the Lease and has renewed it since, or, without leader election,
+    /// every Pod runs. All Pods of the form must run then.
+    ///
+    /// # Errors
+    /// [`CcmError::Broken`] as soon as no waiting helps (image absent), [`CcmError::CrashLoops`] when its process ends again
+    /// and again; when `limit` has passed [`CcmError::NeverLeads`] where every Pod runs, else [`CcmError::NotReady`]. All
+    /// with the last log lines.
+    pub async fn leading(&self, form: Form, limit: Duration) -> Result<(), CcmError> {
+        let began = Instant::now();
+        let renewed_at_first = self.find_lease().and_then(|lease| renew_time(&lease));
+        let state = async |seen: &mut String| {
+            let pods = self.pods(form);
+            *seen = pods.observed();
+            let hopeless = |pod: &Arc<Pod>| unrecoverable(pod).or_else(|| crash_loops(pod));
+            if let Some(why) = pods.iter().find_map(hopeless) {
+                return Err(ReadError { text: why, fatal: true });
+            }
+            let running = pods.iter().filter(|pod| is_running(pod)).count();
+            if form == Form::Replicas && running < self.replicas.len() || running == 0 {
+                return Ok(None);
+            }
+            if self.lease.is_none() {
+                return Ok(Some(()));
+            }
+            let lease = self.find_lease();
+            seen.push_str(&format!("; {}", lease.as_ref().map_or("no Lease".to_owned(), |l| l.observed())));
+            let held = lease.as_ref().is_some_and(|lease| {
+                let holder = lease.spec.as_ref().and_then(|s| s.holder_identity.as_deref());
+                holder.is_some_and(|h| !h.is_empty()) && renew_time(lease) != renewed_at_first
+            });
+            Ok(held.then_some(()))
+        };
+        let outcome = poll("the CCM leads", limit, Duration::from_millis(50), state).await;
+        let Err(error) = outcome else {
+            tracing::info!(took = ?began.elapsed(), "the CCM leads");
+            return Ok(());
+        };
+        let mut text = error.text.clone();
+        let pods = self.pods(form);
+        for pod in &pods {
+            text.push_str(&last_lines(&self.pods_side().client, pod, 12).await);
+        }
+        for why in self.in_the_way().await {
+            text.push('\n');
+            text.push_str(&why);
+        }
+        let expected = if form == Form::Replicas { self.replicas.len() } else { 1 };
+        Err(not_up(&pods, expected, self.lease.is_some(), text))
+    }
+}
+
+/// Why a CCM does not lead, by what its Pods are at the end of the wait: whose fault it is follows from that.
+fn not_up(pods: &[Arc<Pod>], expected: usize, elects: bool, text: String) -> CcmError {
+    if pods.iter().any(|pod| unrecoverable(pod).is_some()) {
+        CcmError::Broken(text)
+    } else if pods.iter().any(|pod| has_ended(pod)) {
+        CcmError::CrashLoops(text)
+    } else if elects && pods.iter().filter(|pod| is_running(pod)).count() >= expected {
+        CcmError::NeverLeads(text)
+    } else {
+        CcmError::NotReady(text)
+    }
+}
+
+fn renew_time(lease: &Lease) -> Option<String> {
+    lease.spec.as_ref().and_then(|s| s.renew_time.as_ref()).map(|t| t.0.to_string())
+}
+
+fn is_running(pod: &Pod) -> bool {
+    let status = pod.status.as_ref();
+    let running = status.and_then(|s| s.phase.as_deref()) == Some("Running");
+    let up = status.and_then(|s| s.container_statuses.as_ref());
+    running
+        && up.is_some_and(|list| list.iter().all(|c| c.state.as_ref().is_some_and(|s| s.running.is_some())))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use harness_core::check::Blocker;
+    use serde_json::json;
+
+    fn pod(restarts: i32, state: Value) -> Arc<Pod> {
+        let phase = "Running";
+        let pod = json!({"metadata": {"name": "p"}, "status": {"phase": phase, "containerStatuses": [{
+            "name": "c", "image": "i", "imageID": "", "ready": false, "restartCount": restarts, "state": state,
+        }]}});
+        Arc::new(serde_json::from_value(pod).expect("a Pod"))
+    }
+
+    #[test]
+    fn who_does_not_come_up_is_blamed_for_what_it_did() {
+        let running = || json!({"running": {}});
+        let waiting = |reason: &str| json!({"waiting": {"reason": reason}});
+        let by = |pods: &[Arc<Pod>], elects| not_up(pods, 2, elects, String::new()).blocker();
+        let up = || pod(0, running());
+        assert_eq!(by(&[up(), up()], true), Some(Blocker::Elects));
+        assert_eq!(by(&[up(), up()], false), None, "it need not be elected: somebody else is in the way");
+        assert_eq!(by(&[up()], true), None, "one does not run yet");
+        for down in [
+            pod(1, waiting("CrashLoopBackOff")),
+            pod(3, running()),
+            pod(0, json!({"terminated": {"exitCode": 1}})),
+        ] {
+            assert_eq!(by(&[up(), down], true), Some(Blocker::StaysUp));
+        }
+        assert_eq!(by(&[pod(0, waiting("ErrImagePull")), pod(2, running())], true), None, "no image");
+        assert_eq!(by(&[], true), None);
+    }
+}

@@ -1,0 +1,60 @@
+//! How a CCM reaches the metadata service of its cloud. Pure.
+//!
+//! Where machines lead its address there themselves nothing is changed. Elsewhere the service is the CCM's HTTP proxy:
+//! whoever calls `169.254.169.254` by a library that honours `HTTP_PROXY`, as those of Go do, reaches it, and the user of the
+//! proxy's URL is the name of the CCM's Node, which tells it who asks. API server and cloud are reached without it.
+
+use super::manifests::{array_at, pod_spec_mut};
+use harness_clusters::METADATA_ADDRESS;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::net::SocketAddrV4;
+
+/// Placeholder of the service's URL.
+const PLACEHOLDER: &str = "METADATA";
+/// The variable that holds the name of the CCM's Node.
+const NODE: &str = "CCM_CONFORMANCE_NODE";
+
+/// How the metadata service is reached.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Metadata {
+    /// At its own address: the machines see to it.
+    AtItsAddress,
+    /// By variables of the CCM's container.
+    ByVariables {
+        /// Where it is.
+        at: SocketAddrV4,
+        /// What is not called by way of it, beside this machine: the cloud, by address and name.
+        direct: Vec<String>,
+    },
+}
+
+/// Has a workload's container reach it, and fills its placeholder in; what was changed for that, where anything was.
+pub(super) fn reach(
+    workload: &mut Value,
+    container: usize,
+    metadata: &Metadata,
+    table: &mut BTreeMap<String, String>,
+) -> Option<String> {
+    let Metadata::ByVariables { at, direct } = metadata else {
+        table.insert(PLACEHOLDER.to_owned(), format!("http://{METADATA_ADDRESS}"));
+        return None;
+    };
+    let url = format!("http://$({NODE})@{at}");
+    table.insert(PLACEHOLDER.to_owned(), url.clone());
+    let direct = ["localhost", "127.0.0.0/8"].into_iter().chain(direct.iter().map(String::as_str));
+    let direct = Vec::from_iter(direct).join(",");
+    let env = array_at(&mut pod_spec_mut(workload)["containers"][container], "env");
+    // Those of the manifests win; a variable that others mention comes before them.
+    let own = [("HTTP_PROXY", url), ("NO_PROXY", direct)];
+    let own = own.map(|(name, value)| json!({"name": name, "value": value}));
+    let own = own.into_iter().filter(|own| env.iter().all(|entry| entry["name"] != own["name"]));
+    let own = Vec::from_iter(own);
+    env.extend(own);
+    env.insert(0, json!({"name": NODE, "valueFrom": {"fieldRef": {"fieldPath": "spec.nodeName"}}}));
+    Some(format!(
+        "variables HTTP_PROXY and NO_PROXY, by which calls of {METADATA_ADDRESS} reach the run's metadata service"
+    ))
+}

@@ -1,0 +1,83 @@
+//! The CCM by itself, with flags of a check's own: one process that is not started again when it ends. Pure.
+
+use super::arguments::Flag;
+use super::manifests::{Manifests, key_of};
+use super::render::{Rendered, Replica, Surroundings, replicas};
+use harness_core::ledger::SetBy;
+use serde_json::{Value, json};
+use std::slice::from_ref;
+
+/// Label of a Pod that is a trial, with the trial's name.
+const TRIAL_LABEL: &str = "ccm-conformance.io/trial";
+
+/// What a trial consists of: what a copy of the workload does, with a bare Pod in the workload's place. `arguments` are set
+/// after those of the manifests and the profile. `like` lends its credential and port.
+pub(super) fn trial(
+    manifests: &Manifests,
+    name: &str,
+    like: &Replica,
+    around: &Surroundings,
+    arguments: &[String],
+) -> Rendered {
+    let mut around = around.clone();
+    around.flags.extend(arguments.iter().map(|argument| Flag::of(argument, SetBy::Harness)));
+    let replica = Replica { name: name.to_owned(), ..like.clone() };
+    let mut rendered = replicas(manifests, from_ref(&replica), &around);
+    for document in &mut rendered.documents {
+        if rendered.workloads.contains(&key_of(document)) {
+            *document = bare_pod(document, name);
+        }
+    }
+    let is_pod = |document: &&Value| document["metadata"]["labels"][TRIAL_LABEL] == name;
+    rendered.workloads = rendered.documents.iter().filter(is_pod).map(key_of).collect();
+    rendered
+}
+
+/// The Pod that a workload would make, which nothing starts again.
+fn bare_pod(workload: &Value, trial: &str) -> Value {
+    let mut spec = workload["spec"]["template"]["spec"].clone();
+    spec["restartPolicy"] = json!("Never");
+    let metadata = &workload["metadata"];
+    // Without the labels of the workload nobody else takes it for one of theirs.
+    json!({
+        "apiVersion": "v1", "kind": "Pod",
+        "metadata": {"name": metadata["name"], "namespace": metadata["namespace"], "labels": {TRIAL_LABEL: trial}},
+        "spec": spec,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::manifests::WorkloadHint;
+    use super::*;
+
+    #[test]
+    fn a_trial_is_a_bare_pod_with_flags_of_its_own() {
+        let documents = vec![
+            json!({"apiVersion": "apps/v1", "kind": "DaemonSet", "metadata": {"name": "ccm", "namespace": "kube-system"},
+                "spec": {"selector": {"matchLabels": {"app": "ccm"}}, "template": {
+                    "metadata": {"labels": {"app": "ccm"}},
+                    "spec": {"hostNetwork": true, "restartPolicy": "Always", "containers": [{
+                        "name": "ccm", "image": "x:1", "args": ["--leader-elect=true"],
+                        "env": [{"name": "T", "valueFrom": {"secretKeyRef": {"name": "cloud", "key": "token"}}}]}]}}}}),
+            json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "cloud"}, "stringData": {"token": "${CLOUD_TOKEN}"}}),
+        ];
+        let manifests = Manifests::new(documents, &WorkloadHint::default()).expect("a fine set");
+        let like =
+            Replica { name: "a".into(), token: "t-a".into(), secure_port: 10_258, endpoint: String::new() };
+        let flags = ["--leader-elect=false".to_owned(), "--help".to_owned()];
+        let rendered = trial(&manifests, "trial-x", &like, &Surroundings::default(), &flags);
+        let [secret, pod] = rendered.documents.as_slice() else { panic!("{:?}", rendered.documents) };
+        assert_eq!(
+            (&secret["metadata"]["name"], &secret["stringData"]["token"]),
+            (&json!("cloud-trial-x"), &json!("t-a"))
+        );
+        assert_eq!(rendered.workloads, [key_of(pod)]);
+        assert_eq!((&pod["kind"], &pod["metadata"]["name"]), (&json!("Pod"), &json!("ccm-trial-x")));
+        assert_eq!(pod["metadata"]["labels"], json!({TRIAL_LABEL: "trial-x"}));
+        assert_eq!(pod["spec"]["restartPolicy"], "Never");
+        let container = &pod["spec"]["containers"][0];
+        assert_eq!(container["args"], json!(["--leader-elect=false", "--help"]));
+        assert_eq!(container["env"][0]["valueFrom"]["secretKeyRef"]["name"], "cloud-trial-x");
+    }
+}

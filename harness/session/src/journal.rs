@@ -1,0 +1,333 @@
+//! The cloud's journal as this process has seen it: fed by a long poll, and fit to be read only while that is heard.
+//!
+//! It is bounded ([`Kept`]); what it has let go of stands in the run's events, and whoever asks for it is told.
+
+use harness_clouds::{Cloud, CloudError, Entry, Op, Outcome, Problem, READING_THE_JOURNAL};
+use harness_core::check::chain;
+use harness_core::probe::{Pulse, ReadError, pause};
+pub use kept::Reader;
+use kept::{Kept, is_over};
+use std::fmt;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+use tokio::task::JoinHandle;
+use tokio::time::{Instant, timeout};
+
+/// How long one long poll stays open.
+const LONG_POLL: Duration = Duration::from_secs(20);
+/// How long the cloud may take for an answer, beyond what a long poll asks for.
+const LIMIT: Duration = Duration::from_secs(10);
+/// How often entries under way are looked at again: their outcome is still to come.
+const UNDER_WAY: Duration = Duration::from_millis(50);
+/// How soon a broken poll is tried again.
+const AGAIN: Duration = Duration::from_millis(250);
+
+/// Is told each call to the cloud once, when it has ended.
+pub type CallObserver = Box<dyn Fn(&Entry) + Send + Sync>;
+
+/// A mirror of the journal. Clones are the same one.
+#[derive(Clone)]
+pub struct Journal {
+    mirror: Arc<Mirror>,
+    _task: Option<Arc<Follower>>,
+}
+
+/// Ends the long poll when nobody looks at the mirror any more.
+struct Follower(JoinHandle<()>);
+
+/// Where a check began to look. What comes after it is kept while this is.
+pub struct Beginning {
+    mirror: Arc<Mirror>,
+    position: u64,
+}
+
+impl Beginning {
+    /// The position in the journal.
+    pub fn position(&self) -> u64 {
+        self.position
+    }
+}
+
+impl fmt::Debug for Beginning {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Beginning").field("position", &self.position).finish_non_exhaustive()
+    }
+}
+
+impl Drop for Beginning {
+    fn drop(&mut self) {
+        self.mirror.seen().kept.end(self.position);
+    }
+}
+
+impl fmt::Debug for Journal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Journal").finish_non_exhaustive()
+    }
+}
+
+impl Drop for Follower {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+struct Mirror {
+    cloud: Cloud,
+    pulse: Pulse,
+    seen: Mutex<Seen>,
+    observers: Mutex<Vec<CallObserver>>,
+}
+
+struct Seen {
+    kept: Kept,
+    /// When the cloud last answered.
+    heard: Instant,
+    /// What the poll ended with, since the cloud last answered.
+    broken: Option<ReadError>,
+}
+
+impl Journal {
+    /// Starts mirroring with all that comes after `from`; beats `pulse` on each change. A driver without a journal gives one
+    /// that every read of fails.
+    ///
+    /// # Errors
+    /// When the cloud does not answer, or does not keep what came right after `from` any more.
+    pub async fn follow(cloud: Cloud, pulse: Pulse, from: u64) -> Result<Journal, CloudError> {
+        let seen = Seen { kept: Kept::since(from), heard: Instant::now(), broken: None };
+        let mirror = Arc::new(Mirror { cloud, pulse, seen: Mutex::new(seen), observers: Mutex::default() });
+        match mirror.ask(Duration::ZERO).await {
+            Ok(_) => {}
+            Err(error) if matches!(error.problem, Problem::Lacks(_)) => {
+                mirror.broke(&error);
+                return Ok(Journal { mirror, _task: None });
+            }
+            Err(error) => return Err(error),
+        }
+        let followed = mirror.clone();
+        let task = tokio::spawn(async move { followed.follow().await });
+        Ok(Journal { mirror, _task: Some(Arc::new(Follower(task))) })
+    }
+
+    /// Hands every call that has ended, and each that ends from now on, to `observer`, once, in the order in which they
+    /// are seen to end.
+    pub fn observe(&self, observer: CallObserver) {
+        let mut observers = self.mirror.observers.lock().expect("no holder of this lock panics");
+        self.mirror.seen().kept.iter().filter(|entry| is_over(entry)).for_each(&observer);
+        observers.push(observer);
+    }
+
+    /// The last position that was seen, however long ago.
+    pub fn position(&self) -> u64 {
+        self.mirror.seen().kept.last()
+    }
+
+    /// The same, where a check begins to look: what comes after it is kept for as long as the answer is, within the bounds of
+    /// the mirror.
+    pub fn begin(&self) -> Beginning {
+        let position = self.mirror.seen().kept.begin();
+        Beginning { mirror: self.mirror.clone(), position }
+    }
+
+    /// The journal's position now; marks a moment for those who read from there.
+    ///
+    /// # Errors
+    /// While the cloud is not heard: an old position would count what came before the moment as after it.
+    pub fn mark(&self) -> Result<u64, ReadError> {
+        self.mirror.fresh(|seen| Ok(seen.kept.last()))
+    }
+
+    /// Entries that fit after where `reader` began, in order of arrival. A reader that has read before goes on from there.
+    ///
+    /// # Errors
+    /// While the cloud is not heard: what is known is the past then, and the error says since when and why. When calls that the
+    /// reader has not read are no longer kept.
+    pub fn read(&self, reader: &mut Reader, fits: impl Fn(&Entry) -> bool) -> Result<Vec<Entry>, ReadError> {
+        self.mirror.fresh(|seen| reader.read(&seen.kept, fits))
+    }
+
+    /// The entries after `mark` that are kept, and how many are not.
+    ///
+    /// # Errors
+    /// While the cloud is not heard.
+    pub fn kept_since(&self, mark: u64) -> Result<(u64, Vec<Entry>), ReadError> {
+        let whole = |seen: &Seen| {
+            let gone = seen.kept.gone().saturating_sub(mark);
+            Ok((gone, seen.kept.after(mark.max(seen.kept.gone()))?.cloned().collect()))
+        };
+        self.mirror.fresh(whole)
+    }
+
+    /// The last `count` entries after `mark` that fit and are kept, in order of arrival.
+    ///
+    /// # Errors
+    /// While the cloud is not heard.
+    pub fn last_since(
+        &self,
+        mark: u64,
+        count: usize,
+        fits: impl Fn(&Entry) -> bool,
+    ) -> Result<Vec<Entry>, ReadError> {
+        self.mirror.fresh(|seen| {
+            let kept = seen.kept.after(mark.max(seen.kept.gone()))?;
+            let mut last: Vec<Entry> = kept.rev().filter(|entry| fits(entry)).take(count).cloned().collect();
+            last.reverse();
+            Ok(last)
+        })
+    }
+
+    /// Brings the mirror to the journal's end of now, by asking the cloud itself.
+    ///
+    /// # Errors
+    /// When the cloud does not answer, or nonsense.
+    pub async fn catch_up(&self) -> Result<(), ReadError> {
+        let mut last = 0;
+        loop {
+            let before = self.position();
+            if let Err(error) = self.mirror.ask(Duration::ZERO).await {
+                return Err(self.mirror.seen().unheard(&failure(&error)));
+            }
+            // A cloud may hand its journal out in parts, of which the last is smaller than those before. What came while it was
+            // asked is not waited for: where calls never cease that would be for ever.
+            let fresh = self.position().saturating_sub(before);
+            if fresh == 0 || fresh < last {
+                return Ok(());
+            }
+            last = fresh;
+        }
+    }
+}
+
+impl Seen {
+    /// That the cloud is not heard: since when and why.
+    fn unheard(&self, why: &ReadError) -> ReadError {
+        let silent = self.heard.elapsed().as_secs_f64();
+        let text = format!("the cloud's journal was last heard {silent:.1}s ago: {}", why.text);
+        ReadError { text, fatal: why.fatal }
+    }
+}
+
+impl Mirror {
+    fn seen(&self) -> std::sync::MutexGuard<'_, Seen> {
+        self.seen.lock().expect("no holder of this lock panics")
+    }
+
+    async fn follow(&self) {
+        loop {
+            let under_way = self.seen().kept.read_on().1;
+            let wait = if under_way { Duration::ZERO } else { LONG_POLL };
+            match self.ask(wait).await {
+                Ok(()) if under_way => pause(UNDER_WAY).await,
+                Ok(()) => {}
+                Err(error) => {
+                    self.broke(&error);
+                    pause(AGAIN).await;
+                }
+            }
+        }
+    }
+
+    /// One call to the cloud, and what it answers taken in.
+    async fn ask(&self, wait: Duration) -> Result<(), CloudError> {
+        let (after, _) = self.seen().kept.read_on();
+        let asked = timeout(wait + LIMIT, self.cloud.journal(after, wait)).await;
+        let fresh = asked.unwrap_or_else(|_| Err(self.error(Problem::NoAnswer)))?;
+        self.check_order(after, &fresh)?;
+        self.merge(fresh);
+        Ok(())
+    }
+
+    fn merge(&self, fresh: Vec<Entry>) {
+        // Held throughout, so that observers hear of the calls in the order in which they were taken in.
+        let observers = self.observers.lock().expect("no holder of this lock panics");
+        let (mut news, mut over) = (false, Vec::new());
+        {
+            let mut seen = self.seen();
+            news |= seen.broken.take().is_some();
+            seen.heard = Instant::now();
+            for entry in fresh {
+                if seen.kept.take(entry.clone()) {
+                    news = true;
+                    over.extend(is_over(&entry).then_some(entry));
+                }
+            }
+        }
+        over.iter().for_each(|entry| observers.iter().for_each(|observer| observer(entry)));
+        if news {
+            self.pulse.beat();
+        }
+    }
+
+    /// Entries are numbered without gaps, so whatever is not right after the last is nonsense.
+    fn check_order(&self, after: u64, fresh: &[Entry]) -> Result<(), CloudError> {
+        match fresh.iter().zip(after + 1..).find(|(entry, expected)| entry.seq != *expected) {
+            None => Ok(()),
+            Some((entry, expected)) => Err(self
+                .error(Problem::Nonsense)
+                .caused_by(format!("entry {} came where entry {expected} is due", entry.seq))),
+        }
+    }
+
+    fn error(&self, problem: Problem) -> CloudError {
+        CloudError::new(self.cloud.driver(), READING_THE_JOURNAL, problem)
+    }
+
+    fn broke(&self, error: &CloudError) {
+        tracing::debug!(error = chain(error), "the journal cannot be read");
+        let news = {
+            let mut seen = self.seen();
+            let new = seen.broken.is_none();
+            seen.broken = Some(failure(error));
+            new
+        };
+        if news {
+            self.pulse.beat();
+        }
+    }
+
+    /// Reads, provided that the cloud is heard.
+    fn fresh<T>(&self, read: impl FnOnce(&Seen) -> Result<T, ReadError>) -> Result<T, ReadError> {
+        let seen = self.seen();
+        match &seen.broken {
+            None => read(&seen),
+            Some(why) => Err(seen.unheard(why)),
+        }
+    }
+}
+
+fn failure(error: &CloudError) -> ReadError {
+    ReadError { text: chain(error), fatal: error.is_final() }
+}
+
+/// An entry in one line, as a failure or the evidence shows it.
+pub fn show_entry(entry: &Entry) -> String {
+    let outcome = show_outcome(&entry.outcome);
+    let by = entry.credential.as_deref().unwrap_or("unknown credential");
+    let unknown = entry.unknown.as_ref().map(|what| format!(", unknown to the cloud: {what}"));
+    let (seconds, unknown) = (entry.at_ms as f64 / 1000.0, unknown.unwrap_or_default());
+    format!("#{} {seconds:.3}s {by}: {} -> {outcome}{unknown}", entry.seq, entry.request)
+}
+
+/// What became of a call, in words.
+pub(super) fn show_outcome(outcome: &Outcome) -> String {
+    match outcome {
+        Outcome::Answered { status } => status.to_string(),
+        Outcome::Faulted { status: Some(status), .. } => format!("{status} (fault)"),
+        Outcome::Faulted { status: None, .. } => "no answer (fault)".to_owned(),
+        Outcome::UnderWay => "under way".to_owned(),
+        Outcome::Abandoned => "abandoned by the caller".to_owned(),
+    }
+}
+
+/// Whether the entry changed the load balancers or what belongs to them.
+pub fn is_lb_write(entry: &Entry) -> bool {
+    entry.write
+        && matches!(
+            entry.op,
+            Op::LbCreate | Op::LbUpdate | Op::LbDelete | Op::AuxCreate | Op::AuxUpdate | Op::AuxDelete
+        )
+}
+
+mod kept;
+#[cfg(test)]
+mod tests;

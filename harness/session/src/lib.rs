@@ -1,0 +1,445 @@
+//! A running environment: cluster, fake cloud and CCM, as one process of the run sees them.
+//!
+//! [`up`] brings it up and takes it down; a [`Session`] joins it.
+
+pub mod ccm;
+pub mod k8s;
+
+mod boot;
+mod choose;
+mod clients;
+mod crash;
+mod error;
+mod excuse;
+mod flood;
+mod folder;
+mod journal;
+mod manifests;
+mod offer;
+mod out_of_reach;
+mod record;
+mod reported;
+mod seed;
+mod server;
+mod site;
+mod standing;
+mod starting;
+mod state;
+mod suffix;
+mod told;
+mod uninitialised;
+pub mod up;
+
+pub use boot::{expectation, expected_boot, manifest_findings};
+pub use choose::settle;
+pub use crash::{Crash, Participant, SharedCrashes};
+pub use error::SessionError;
+pub use folder::{FOLDER_PREFIX, RunDir, StateError};
+pub use journal::{Beginning, CallObserver, Journal, Reader, is_lb_write, show_entry};
+pub use manifests::{POD_NETWORKS, load_manifests};
+pub(crate) use record::disturbance;
+pub use site::Site;
+pub use state::{CcmState, NodeRole, Replaced, ReplicaRecord, RunState};
+pub(crate) use suffix::suffix;
+pub use uninitialised::Network;
+
+use crate::ccm::{Ccm, CcmError, Form, Starts};
+use crate::k8s::World;
+use harness_clouds::{Cloud, Inventory};
+use harness_clusters::{Cluster, ContainerOp, Machine, Operation};
+use harness_config::{Limits, Location, RunPlan};
+use harness_core::check::{Blocker, Facility, Stop, chain};
+use harness_core::events::{Events, Payload};
+use harness_core::ledger::INTERRUPTED;
+use harness_core::probe::Pulse;
+use kube::Client;
+use manifests::surroundings;
+use server::{client_of, has_server, world_of};
+use standing::Standing;
+use std::future::Future;
+use std::hash::{BuildHasher, RandomState};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+use told::{tells, tells_of_ends};
+
+/// A process's view of the running environment.
+pub struct Session {
+    plan: Arc<RunPlan>,
+    dir: RunDir,
+    state: RunState,
+    cluster: Cluster,
+    client: Client,
+    world: Arc<World>,
+    ccm_site: Site,
+    cloud: Cloud,
+    cloud_before: Option<Inventory>,
+    journal: Journal,
+    ccm: Ccm,
+    events: Events,
+    cancel: CancellationToken,
+    standing: Standing,
+    suffix: AtomicU32,
+    crashes: SharedCrashes,
+}
+
+impl std::fmt::Debug for Session {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Session").finish_non_exhaustive()
+    }
+}
+
+impl Session {
+    /// Joins the environment that `state` describes.
+    ///
+    /// # Errors
+    /// When the API server, the cloud or the manifests cannot be read.
+    pub async fn join(
+        plan: Arc<RunPlan>,
+        dir: RunDir,
+        state: RunState,
+        events: Events,
+        cancel: CancellationToken,
+    ) -> Result<Session, SessionError> {
+        let events = events.of_lane(state.lane);
+        state.keep_secret();
+        let pulse = Pulse::default();
+        let cluster = Cluster::attach(state.cluster.clone())?;
+        let client = client_of(&state.cluster, "ccm-conformance").await?;
+        let world = Arc::new(world_of(&state.cluster, &client, pulse.clone()).await?);
+        let served = Site::new(cluster.clone(), client.clone(), world.clone());
+        let management = match &state.management {
+            None => None,
+            Some(record) => Some(Site::join(record, pulse.clone()).await?),
+        };
+        let told = events.clone();
+        let cloud = Cloud::attach(&state.cloud)?.observed_by(move |what| told.emit(disturbance(what)));
+        let journal = Journal::follow(cloud.clone(), pulse, state.journal_from).await?;
+        let mut cloud_before = None;
+        if events.is_begun_here() {
+            if cloud.facilities().contains(&Facility::Inventory) {
+                cloud_before = Some(cloud.inventory().await?);
+            }
+            world.nodes.observe(tells(&events));
+            world.services.observe(tells(&events));
+            world.pods.observe(tells_of_ends(&events, &client));
+            if let Some(site) = &management {
+                site.world().pods.observe(tells_of_ends(&events, site.client()));
+            }
+            world.leases.observe(tells(&events));
+            let (told, before) = (events.clone(), journal.position());
+            journal.observe(Box::new(move |call| {
+                // What came before belongs to whoever used this cloud before.
+                if call.seq > before {
+                    told.emit(record::cloud_call(call));
+                }
+            }));
+        }
+        let manifests = load_manifests(&plan)?;
+        let surroundings = surroundings(&plan, &state);
+        let replicas = state.replicas.iter().map(ReplicaRecord::replica).collect();
+        let newcomers = state.newcomers.iter().map(ReplicaRecord::replica).collect();
+        let hosting = management.as_ref().map(|site| site.hosting(&state.cluster)).transpose()?;
+        let ccm = Ccm::new(
+            served.side(),
+            hosting,
+            manifests,
+            surroundings,
+            (replicas, newcomers),
+            state.lease.clone(),
+        );
+        // Names stay unique between the sessions and processes of one run, too.
+        let seed = RandomState::new().hash_one(std::process::id());
+        let suffix = AtomicU32::new((seed & 0xF_FFFF) as u32);
+        let crashes = SharedCrashes::default();
+        let heard = cloud.facilities().contains(&Facility::Journal).then(|| journal.clone());
+        let server = has_server(&state.cluster).then(|| client.clone());
+        let hosting = management.as_ref().map(|site| site.client().clone());
+        let machines =
+            std::iter::once(&served).chain(&management).map(|site| site.cluster().clone()).collect();
+        let standing = Standing::watch([server, hosting], machines, cloud.clone(), heard);
+        Ok(Session {
+            plan,
+            dir,
+            state,
+            cluster,
+            client,
+            world,
+            ccm_site: management.unwrap_or(served),
+            cloud,
+            cloud_before,
+            journal,
+            ccm,
+            events,
+            cancel,
+            standing,
+            suffix,
+            crashes,
+        })
+    }
+
+    /// The plan of the run.
+    pub fn plan(&self) -> &RunPlan {
+        &self.plan
+    }
+
+    /// The run's folder.
+    pub fn dir(&self) -> &RunDir {
+        &self.dir
+    }
+
+    /// What the run's processes share.
+    pub fn state(&self) -> &RunState {
+        &self.state
+    }
+
+    /// The stream of the run's events.
+    pub fn events(&self) -> &Events {
+        &self.events
+    }
+
+    /// The cluster.
+    pub fn cluster(&self) -> &Cluster {
+        &self.cluster
+    }
+
+    /// The nodes' machines.
+    pub fn machines(&self) -> &[Machine] {
+        self.cluster.machines()
+    }
+
+    /// The harness's own client.
+    pub fn client(&self) -> &Client {
+        &self.client
+    }
+
+    /// What the cluster's watches show.
+    pub fn world(&self) -> &World {
+        &self.world
+    }
+
+    /// The cluster that the CCM's Pods are on: the one it serves, or the management cluster of a hosted one.
+    pub fn ccm_site(&self) -> &Site {
+        &self.ccm_site
+    }
+
+    /// The cloud.
+    pub fn cloud(&self) -> &Cloud {
+        &self.cloud
+    }
+
+    /// What the cloud held when this process joined; `None` where it cannot be told, or another process judges the run.
+    pub fn cloud_before(&self) -> Option<&Inventory> {
+        self.cloud_before.as_ref()
+    }
+
+    /// The cloud's journal.
+    pub fn journal(&self) -> &Journal {
+        &self.journal
+    }
+
+    /// The CCM under test.
+    pub fn ccm(&self) -> &Ccm {
+        &self.ccm
+    }
+
+    /// The wait budgets in force.
+    pub fn limits(&self) -> &Limits {
+        &self.plan.limits
+    }
+
+    /// Where the profile's machines are.
+    pub fn profile_location(&self) -> &Location {
+        &self.plan.profile.location
+    }
+
+    /// The id the profile's cloud gives the machine of that name.
+    pub fn profile_instance_id(&self, machine: &str) -> String {
+        self.cloud.ids().make(machine)
+    }
+
+    /// Whether a providerID has the profile's format.
+    pub fn profile_gives(&self, provider_id: &str) -> bool {
+        self.plan.profile.provider_id.instance(provider_id).is_some()
+    }
+
+    /// The providerID the profile's format gives an instance.
+    pub fn profile_provider_id(&self, instance_id: &str) -> String {
+        self.plan.profile.provider_id.render(instance_id)
+    }
+
+    /// The crashes of the leader that checks watch together.
+    pub fn crashes(&self) -> &SharedCrashes {
+        &self.crashes
+    }
+
+    /// A number of 20 bits that no other check of this run has.
+    pub fn next_number(&self) -> u32 {
+        self.suffix.fetch_add(1, Ordering::Relaxed) & 0xF_FFFF
+    }
+
+    /// Sends a signal to the main process of a container of the CCM, on the node `node`.
+    ///
+    /// # Errors
+    /// Why it could not be done, in words.
+    pub async fn signal_container(&self, node: &str, id: &str, op: ContainerOp) -> Result<(), String> {
+        let cluster = self.ccm_site.cluster();
+        let machine = cluster.machines().iter().find(|machine| machine.name == node);
+        let machine = machine.ok_or_else(|| format!("no machine for Node {node}"))?;
+        cluster.operate(Operation::Container { machine, id, op }).await.map_err(|error| chain(&error))
+    }
+
+    /// What is cancelled when the run is interrupted.
+    pub(crate) fn interruption(&self) -> &CancellationToken {
+        &self.cancel
+    }
+
+    /// Interrupts the run.
+    pub fn interrupt(&self) {
+        self.cancel.cancel();
+    }
+
+    /// Whether the run has been interrupted.
+    pub fn is_interrupted(&self) -> bool {
+        self.cancel.is_cancelled()
+    }
+
+    /// Why there is no environment any more, if cluster or cloud are gone.
+    pub fn gone(&self) -> Option<&str> {
+        self.standing.gone()
+    }
+
+    /// Runs a future until it ends, or the environment is gone: nothing can be read of it then, and nothing undone.
+    ///
+    /// # Errors
+    /// The future's own, or why the environment is gone.
+    pub(crate) async fn unless_gone<T>(
+        &self,
+        future: impl Future<Output = Result<T, String>>,
+    ) -> Result<T, String> {
+        self.standing.unless_gone(future).await
+    }
+
+    /// Runs a future that has the API server be away for a while, which is then nobody's excuse.
+    pub(crate) async fn through_absence<T>(&self, future: impl Future<Output = T>) -> T {
+        self.standing.through_absence(future).await
+    }
+
+    /// Runs a future until it ends, the run is interrupted, or the environment is gone.
+    ///
+    /// # Errors
+    /// The future's own, or [`Stop::Error`] on interruption and loss.
+    pub async fn unless_interrupted<T>(
+        &self,
+        future: impl Future<Output = Result<T, Stop>>,
+    ) -> Result<T, Stop> {
+        tokio::select! {
+            biased;
+            () = self.cancel.cancelled() => Err(Stop::Error(INTERRUPTED.to_owned())),
+            why = self.standing.until_gone() => Err(Stop::Error(why)),
+            outcome = future => outcome,
+        }
+    }
+
+    /// How the CCM stands, as the run's processes last left it.
+    ///
+    /// # Errors
+    /// When the file cannot be read.
+    pub fn ccm_state(&self) -> Result<CcmState, StateError> {
+        Ok(self.dir.read("ccm.json")?.unwrap_or(CcmState::Settled { form: Form::Absent }))
+    }
+
+    /// Brings the CCM into a form, unless it is in it; waits until it leads. What cannot come up is not tried twice, unless
+    /// cluster or cloud were away meanwhile.
+    ///
+    /// # Errors
+    /// Why it does not come up, with its last log lines.
+    pub async fn ensure_ccm(&self, wanted: Form) -> Result<(), Stop> {
+        let _turn = self.dir.hold_ccm()?;
+        let began = Instant::now();
+        let outcome = match self.ccm_state()? {
+            CcmState::Broken { why, by } => return Err(broken(why, by)),
+            CcmState::Settled { form } if form == wanted => return Ok(()),
+            CcmState::Returning { form } if form == wanted => self.bring_back(wanted).await,
+            CcmState::Settled { form } | CcmState::Returning { form } => self.change_ccm(form, wanted).await,
+        };
+        match outcome {
+            Ok(()) => {
+                if wanted != Form::Absent && self.ccm.exists() {
+                    self.events.emit(Payload::CcmLeads);
+                }
+                Ok(self.note_form(wanted)?)
+            }
+            Err(error) => {
+                let why = format!("the CCM under test does not come up: {}", chain(&error));
+                if let Err(away) = self.stood_since(began).await {
+                    self.forget_ccm().await.map_err(|error| Stop::Error(chain(&error)))?;
+                    return Err(Stop::Error(format!("{why}; {away}")));
+                }
+                // Without Nodes nothing runs; a hosted one has others.
+                let lost = if self.state.management.is_some() { None } else { self.lost_nodes()? };
+                let (why, by) = match (lost, self.out_of_reach(wanted)) {
+                    (Some(lost), _) => (format!("{lost}; {why}"), Some(Blocker::KeepsNodes)),
+                    (None, Some(missed)) => (format!("{missed}; {why}"), None),
+                    (None, None) => (why, error.blocker()),
+                };
+                self.dir.write("ccm.json", &CcmState::Broken { why: why.clone(), by })?;
+                Err(broken(why, by))
+            }
+        }
+    }
+
+    /// Takes the CCM away in whatever form it may be and forgets that it did not come up, so that another can be
+    /// deployed on the same cluster.
+    ///
+    /// # Errors
+    /// What could not be removed.
+    pub async fn forget_ccm(&self) -> Result<(), SessionError> {
+        for form in [Form::Replicas, Form::AsShipped] {
+            self.ccm.remove(form).await?;
+        }
+        Ok(self.note_form(Form::Absent)?)
+    }
+
+    /// Takes what the harness deployed away from a cluster that outlives the run; one of its own goes as a whole.
+    ///
+    /// # Errors
+    /// What could not be removed.
+    pub async fn leave(&self) -> Result<(), SessionError> {
+        if self.state.cluster.is_ours() { Ok(()) } else { self.forget_ccm().await }
+    }
+
+    async fn bring_back(&self, form: Form) -> Result<(), CcmError> {
+        self.ccm.forget_ended_leader().await?;
+        self.ccm.start().await?;
+        self.leading(form, Starts::beside(&self.ccm.pods(form))).await
+    }
+
+    async fn change_ccm(&self, from: Form, to: Form) -> Result<(), CcmError> {
+        self.ccm.remove(from).await?;
+        self.ccm.apply(to).await?;
+        if to == Form::Absent || !self.ccm.exists() {
+            return Ok(());
+        }
+        self.leading(to, Starts::default()).await
+    }
+
+    /// Records that a check has disturbed the CCM, and that it has not been waited for since.
+    pub(crate) fn note_returning(&self) -> Result<(), StateError> {
+        self.dir.write("ccm.json", &CcmState::Returning { form: Form::Replicas })
+    }
+
+    /// Records that a check has changed how the CCM is deployed.
+    pub(crate) fn note_form(&self, form: Form) -> Result<(), StateError> {
+        self.dir.write("ccm.json", &CcmState::Settled { form })
+    }
+}
+
+/// Who is to blame for a CCM that does not come up.
+fn broken(why: String, by: Option<Blocker>) -> Stop {
+    match by {
+        Some(by) => Stop::Blocked { by, seen: why },
+        None => Stop::Error(why),
+    }
+}

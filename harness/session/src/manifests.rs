@@ -1,0 +1,129 @@
+//! The CCM's manifests as the profile names them, and what is filled in around them.
+
+use super::RunState;
+use super::SessionError;
+use crate::ccm::{Flag, KUBECONFIG, Manifests, Surroundings, WorkloadHint, mentions};
+use harness_config::{Deployment, RunPlan, yaml};
+use harness_core::check::chain;
+use harness_core::files;
+use serde_json::Value;
+use std::collections::BTreeMap;
+
+/// The pod networks of clusters of kind and of embedded ones, unless their topology says otherwise: one of each IP
+/// family, also where Nodes get only one.
+pub const POD_NETWORKS: [&str; 2] = ["10.244.0.0/16", "fd00:10:244::/56"];
+
+/// Reads and checks the profile's manifests; `None` when the profile deploys nothing.
+///
+/// # Errors
+/// Which file cannot be read or parsed, why the set describes no CCM, or that it does not fit where the CCM runs.
+pub fn load_manifests<C>(plan: &RunPlan<C>) -> Result<Option<Manifests>, SessionError> {
+    let profile = &plan.profile;
+    if profile.deploys_nothing() {
+        return Ok(None);
+    }
+    let mut documents = Vec::new();
+    for path in &profile.manifests {
+        let broken = |cause: String| SessionError::ManifestFile { path: path.clone(), cause };
+        let text = files::read(path).map_err(|error| broken(error.to_string()))?;
+        let read: Vec<Value> = yaml::from_str_multi(&text, path).map_err(|error| broken(chain(&error)))?;
+        // By file, as long as it is known.
+        Manifests::check(&read).map_err(|error| broken(error.to_string()))?;
+        if profile.deployment == Deployment::InCluster && read.iter().any(|one| mentions(one, KUBECONFIG)) {
+            return Err(SessionError::Usage(format!(
+                "manifest {}: ${{{KUBECONFIG}}} is filled in for a CCM that runs outside its cluster only; write 'deployment: \
+                 hosted' into {}, or take it out",
+                path.display(),
+                profile.file.display()
+            )));
+        }
+        documents.extend(read);
+    }
+    let taken = documents.iter().any(|document| mentions(document, KUBECONFIG))
+        || profile.environment.values().any(|value| value.contains(&format!("${{{KUBECONFIG}}}")));
+    if profile.is_hosted() && !taken {
+        return Err(SessionError::Usage(format!(
+            "{}: deployment: 'hosted', and no manifest holds ${{{KUBECONFIG}}}: put it where the CCM takes the kubeconfig of its \
+             cluster from, e.g. into a Secret, or write 'in-cluster'",
+            profile.file.display()
+        )));
+    }
+    let hint = match &profile.workload {
+        None => WorkloadHint::default(),
+        Some(workload) => WorkloadHint {
+            namespace: Some(workload.namespace.clone()),
+            name: Some(workload.name.clone()),
+            container: workload.container.clone(),
+        },
+    };
+    Ok(Some(Manifests::new(documents, &hint)?))
+}
+
+/// What rendering needs to know of plan and cluster.
+pub(super) fn surroundings(plan: &RunPlan, state: &RunState) -> Surroundings {
+    let mut placeholders: BTreeMap<String, String> = plan.profile.placeholders.clone();
+    placeholders.entry("CLUSTER_CIDR".to_owned()).or_insert_with(|| POD_NETWORKS.join(","));
+    placeholders.extend(state.credentials.0.clone());
+    placeholders.insert("IMAGE".to_owned(), state.ccm_image.clone());
+    let pods_on = state.management.as_ref().unwrap_or(&state.cluster);
+    let flags = plan.ccm_arguments().iter().map(|(argument, from)| Flag::of(argument, *from)).collect();
+    Surroundings {
+        placeholders,
+        command: state.ccm_command.clone(),
+        api_server: pods_on.api_server_for_pods.clone(),
+        group: pods_on.replica_group,
+        environment: plan.profile.environment.clone(),
+        metadata: state.metadata.clone(),
+        flags,
+        cloud_ca: state.cloud.ca.clone(),
+        secure_port: plan.profile.secure_port,
+        takes_secure_port: plan.profile.accepts("secure-port"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use harness_config::{RunFile, Source, plan};
+
+    /// What is said of a profile with that deployment whose one Secret holds `text`; nothing where it is taken.
+    fn said(deployment: &str, text: &str) -> String {
+        let folder = tempfile::tempdir().expect("a folder");
+        let write = |name: &str, text: String| {
+            std::fs::write(folder.path().join(name), text).expect("written");
+        };
+        write(
+            "profile.yaml",
+            format!(
+                "apiVersion: ccm-conformance/v1\nkind: Profile\nname: acme\nimage: {{command: reference-ccm}}\n\
+                 manifests: [ccm.yaml]\ncapabilities: {{instances: v2}}\ndeployment: {deployment}\n"
+            ),
+        );
+        write(
+            "ccm.yaml",
+            format!(
+                "{{apiVersion: v1, kind: Secret, metadata: {{name: s}}, stringData: {{kubeconfig: '{text}'}}}}\n---\n\
+                 {{apiVersion: v1, kind: Pod, metadata: {{name: ccm}}, spec: {{containers: [{{name: a}}]}}}}\n"
+            ),
+        );
+        let profile = Some(folder.path().display().to_string());
+        let plan = plan(&Source::Defaults, RunFile { profile, ..RunFile::default() }).expect("a plan");
+        match load_manifests(&plan) {
+            Ok(_) => String::new(),
+            Err(error) => {
+                assert!(error.is_usage(), "{error}");
+                error.to_string().replace(&format!("{}/", folder.path().display()), "")
+            }
+        }
+    }
+
+    #[test]
+    fn a_kubeconfig_is_filled_in_for_a_hosted_ccm_and_for_no_other() {
+        assert_eq!(said("hosted", "${KUBECONFIG}"), "");
+        assert_eq!(said("in-cluster", "none"), "");
+        let hosted = said("hosted", "none");
+        assert!(hosted.starts_with("profile.yaml: deployment: 'hosted', and no manifest holds"), "{hosted}");
+        let inside = said("in-cluster", "${KUBECONFIG}");
+        assert!(inside.starts_with("manifest ccm.yaml: ${KUBECONFIG} is filled in for"), "{inside}");
+    }
+}

@@ -1,0 +1,142 @@
+//! Waiting for a CCM that is being started: its user hears at once when its program ends, and one that only ends is not
+//! waited for.
+
+use super::Session;
+use super::told::last_lines_of;
+use crate::ccm::{CcmError, Form, ProgramEnd, Starts, lacks_configuration};
+use harness_core::probe::{Observed, poll};
+use std::time::Duration;
+use tokio::time::Instant;
+
+/// How often the Pods are looked at.
+const EVERY: Duration = Duration::from_millis(100);
+/// How many lines of its output are shown.
+const LINES: i64 = 10;
+
+impl Session {
+    /// Waits until the CCM leads. `starts` knows the ends of its programs that are not to be told.
+    ///
+    /// # Errors
+    /// As [`Ccm::leading`](crate::ccm::Ccm::leading); [`CcmError::CrashLoops`] also as soon as one of its programs has ended
+    /// several times although the API server and the cloud answered.
+    pub(crate) async fn leading(&self, form: Form, starts: Starts) -> Result<(), CcmError> {
+        tokio::select! {
+            biased;
+            outcome = self.ccm.leading(form, self.limits().start()) => outcome,
+            why = self.only_ends(form, starts) => Err(CcmError::CrashLoops(why)),
+        }
+    }
+
+    /// That a program of the CCM only ends, in words. Tells each end as it comes. Never ends where none does.
+    async fn only_ends(&self, form: Form, mut starts: Starts) -> String {
+        let mut look = async |seen: &mut String| {
+            let pods = self.ccm.pods(form);
+            *seen = pods.observed();
+            for why in pods.iter().filter_map(|pod| lacks_configuration(pod)) {
+                self.events.say_once(&why, why.clone());
+            }
+            let mut hopeless = None;
+            for (end, times) in starts.news(&pods) {
+                let at = Instant::now();
+                let lines = self.output_of(&end, form).await;
+                let excuse = self.standing.absence_at(at).await;
+                if excuse.is_none() && starts.count(&end, times) {
+                    let why = given_up(&end, &lines);
+                    self.events.say_once("given up", format!("the CCM under test is given up: {why}"));
+                    hopeless = Some(why);
+                } else {
+                    self.tell(&end, &lines, excuse.as_deref());
+                }
+            }
+            Ok(hopeless)
+        };
+        match poll("the CCM's programs end", self.limits().start(), EVERY, &mut look).await {
+            Ok(why) => why,
+            Err(_) => std::future::pending().await,
+        }
+    }
+
+    /// The last lines that the program wrote before it ended.
+    async fn output_of(&self, end: &ProgramEnd, form: Form) -> Vec<String> {
+        let pods = self.ccm.pods(form);
+        match pods.iter().find(|pod| pod.metadata.uid.as_deref() == Some(end.uid.as_str())) {
+            Some(pod) => last_lines_of(self.ccm_site().client(), pod, &end.container, LINES).await,
+            None => Vec::new(),
+        }
+    }
+
+    /// Tells the user; once of replicas and lanes that do the same.
+    fn tell(&self, end: &ProgramEnd, lines: &[String], excuse: Option<&str>) {
+        let key = format!("{} {:?} {}", end.container, end.exit_code, end.restarts);
+        let excuse = excuse.map(|excuse| format!("\n  {excuse}")).unwrap_or_default();
+        let line = format!(
+            "the CCM under test ended with {end}, {} (container {} of Pod {}){excuse}{}",
+            end.restarted(),
+            end.container,
+            end.pod,
+            shown(end, lines)
+        );
+        self.events.say_once(&key, line);
+    }
+}
+
+/// Why a program that has ended several times is not waited for any longer.
+fn given_up(end: &ProgramEnd, lines: &[String]) -> String {
+    format!(
+        "container {} of Pod {} ended {} times, last with {end}, {}; is {} the CCM that the profile describes?{}",
+        end.container,
+        end.pod,
+        end.ends,
+        end.restarted(),
+        end.image,
+        shown(end, lines)
+    )
+}
+
+/// What is known beside the exit code.
+fn shown(end: &ProgramEnd, lines: &[String]) -> String {
+    let message =
+        end.message.as_ref().map(|message| format!("\n  {}", message.trim_end().replace('\n', "\n  ")));
+    let hint = end.hint().map(|hint| format!("\n  {hint}"));
+    let wrote = match lines {
+        [] => "\n  it wrote nothing".to_owned(),
+        lines => format!("\n  its last lines:\n    {}", lines.join("\n    ")),
+    };
+    message.into_iter().chain(hint).chain([wrote]).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn end(exit_code: i32) -> ProgramEnd {
+        let (pod, container) = ("ccm-a".to_owned(), "ccm".to_owned());
+        let image = "acme/ccm:1".to_owned();
+        ProgramEnd {
+            pod,
+            container,
+            image,
+            ends: 3,
+            restarts: 2,
+            exit_code: Some(exit_code),
+            ..ProgramEnd::default()
+        }
+    }
+
+    #[test]
+    fn who_only_ends_is_described_with_exit_code_restarts_and_output() {
+        let lines = ["flag provided but not defined: -x".to_owned(), "usage: ccm".to_owned()];
+        assert_eq!(
+            given_up(&end(2), &lines),
+            "container ccm of Pod ccm-a ended 3 times, last with exit code 2, restarted 2 times so far; is acme/ccm:1 the \
+             CCM that the profile describes?\n  its last lines:\n    flag provided but not defined: -x\n    usage: ccm"
+        );
+        let silent = given_up(&end(127), &[]);
+        assert!(
+            silent.contains("\n  127 usually means") && silent.ends_with("\n  it wrote nothing"),
+            "{silent}"
+        );
+        let refused = ProgramEnd { message: Some("exec format error\n".to_owned()), ..end(128) };
+        assert_eq!(shown(&refused, &[]), "\n  exec format error\n  it wrote nothing");
+    }
+}

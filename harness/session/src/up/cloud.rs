@@ -1,0 +1,140 @@
+//! Starting the cloud where the cluster's machines can reach it.
+
+use super::prepared::Artifacts;
+use super::stage::stage;
+use super::teardown::Teardown;
+use crate::SessionError;
+use crate::k8s::addresses;
+use futures::FutureExt;
+use harness_clouds::{CloudRecord, CloudSpec, Place, RunningCloud, Told, network_of, start};
+use harness_clusters::images::{Engine, ImageError, RunId};
+use harness_clusters::{CloudSite, cleanup};
+use harness_config::{CloudSource, RunPlan};
+use harness_core::check::chain;
+use harness_core::events::Events;
+use k8s_openapi::api::core::v1::Node;
+use std::net::IpAddr;
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+
+/// A lane's cloud, before it is started.
+#[derive(Clone, Copy)]
+pub(super) struct WantedCloud<'a> {
+    pub(super) run: &'a RunId,
+    pub(super) cloud: &'a CloudSource,
+    /// Names of the CCM's replicas.
+    pub(super) replicas: &'a [String],
+    /// The lane's folder.
+    pub(super) folder: &'a Path,
+    pub(super) events: &'a Events,
+}
+
+impl WantedCloud<'_> {
+    /// Starts it at `site`. How it goes again is on the teardown before it is begun.
+    ///
+    /// # Errors
+    /// It does not start, or no place is known that `nodes` can reach.
+    pub(super) async fn start(
+        self,
+        teardown: &mut Teardown,
+        site: &CloudSite,
+        nodes: &[Node],
+        artifacts: &Artifacts,
+    ) -> Result<CloudRecord, SessionError> {
+        let running: Arc<Mutex<Option<RunningCloud>>> = Arc::default();
+        let held = running.clone();
+        let contained = self.cloud.driver_image().map(|_| self.run.clone());
+        teardown.push("cloud", move || {
+            async move {
+                let cloud = held.lock().expect("no holder of this lock panics").take();
+                match (cloud, contained) {
+                    (Some(cloud), _) => cloud.stop().await.map_err(|error| chain(&error)),
+                    (None, Some(run)) => by_label(&run).await,
+                    // The container of one that did not come up goes with the cluster: by the lane's label.
+                    (None, None) => Ok(()),
+                }
+            }
+            .boxed_local()
+        });
+        let cloud = stage(self.events, "cloud", self.begin(site, nodes, artifacts)).await?;
+        let record = cloud.record().clone();
+        *running.lock().expect("no holder of this lock panics") = Some(cloud);
+        Ok(record)
+    }
+
+    async fn begin(
+        self,
+        site: &CloudSite,
+        nodes: &[Node],
+        artifacts: &Artifacts,
+    ) -> Result<RunningCloud, SessionError> {
+        let WantedCloud { run, cloud, replicas, folder, events } = self;
+        let events = events.clone();
+        let told: Told = Arc::new(move |what| events.say(what));
+        let here = CloudSpec { run, cloud, place: Place::LOOPBACK, replicas, folder, told: &told };
+        let network = match site {
+            CloudSite::ThisMachine { address, name } => {
+                let place = Place::ThisProcess { address: *address, name: name.as_deref() };
+                return Ok(start(CloudSpec { place, ..here }).await?);
+            }
+            // A cloud that is there already is where it is; a proxy before it has to be where the CCM reaches it.
+            _ if !cloud.is_many() && !matches!(cloud, CloudSource::Proxied { .. }) => {
+                return Ok(start(here).await?);
+            }
+            CloudSite::Network(network) => network.clone(),
+            CloudSite::BesideNodes => network_beside(nodes).await?,
+        };
+        let Some(images) = &artifacts.images else {
+            return Err(SessionError::Precondition(format!(
+                "there is no image of the fake cloud for network {network}: this backend runs programs"
+            )));
+        };
+        let engine = Engine::connect().await.map_err(ImageError::from)?;
+        let place = Place::BesideMachines { engine: &engine, network: &network, image: &images.cloud };
+        Ok(start(CloudSpec { place, ..here }).await?)
+    }
+}
+
+/// Takes away what a driver's container has left that did not come up: no cluster may do that.
+async fn by_label(run: &RunId) -> Result<(), String> {
+    let engine = match Engine::connect().await {
+        Ok(engine) => engine,
+        // It was not there then, either.
+        Err(_) => return Ok(()),
+    };
+    cleanup(&engine, run).await.map(drop).map_err(|error| chain(&error))
+}
+
+/// That the driver of the plan's cloud can be a container, where its cluster needs no engine and so nobody else asks.
+///
+/// # Errors
+/// [`SessionError::Usage`]: there is no engine, or it is not this machine's.
+pub(super) async fn check_engine(plan: &RunPlan) -> Result<(), SessionError> {
+    let Some(image) = plan.profile.cloud.driver_image() else { return Ok(()) };
+    let why = match Engine::connect().await {
+        Ok(engine) if engine.is_local() => return Ok(()),
+        Ok(engine) => format!("the Docker engine at {} is not this machine's", engine.host()),
+        Err(error) => chain(&error),
+    };
+    Err(SessionError::Usage(format!(
+        "{}: cloud.driver.image: on backend '{}' the container of {image} is on this machine's own network, and {why}; or start \
+         the driver as a program, with 'cloud.driver.command'",
+        plan.profile.file.display(),
+        plan.cluster.backend()
+    )))
+}
+
+/// Where the fake cloud has to be so that the Nodes of a cluster that was there before can reach it.
+async fn network_beside(nodes: &[Node]) -> Result<String, SessionError> {
+    let engine = Engine::connect().await.map_err(ImageError::from)?;
+    let own: Vec<IpAddr> =
+        nodes.iter().flat_map(addresses).filter_map(|(_, address)| address.parse().ok()).collect();
+    let found = network_of(&engine, &own).await.map_err(ImageError::from)?;
+    found.ok_or_else(|| {
+        SessionError::Precondition(
+            "the existing cluster's nodes are no containers of this Docker engine, so they could not reach a \
+             fake cloud that runs here; use a cluster on this engine (kind, k3d, minikube with Docker)"
+                .to_owned(),
+        )
+    })
+}

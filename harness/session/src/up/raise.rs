@@ -1,0 +1,265 @@
+//! Bringing a cluster up beside the images it needs and the cloud, so that whatever ends it half-way is undone.
+
+use super::prepared::Artifacts;
+use super::stage::stage;
+use super::teardown::Teardown;
+use crate::SessionError;
+use futures::FutureExt;
+use harness_clusters::{Backend, CloudSite, ClusterRecord};
+use harness_core::check::chain;
+use harness_core::events::Events;
+use std::sync::Arc;
+
+/// What has been brought up.
+pub(super) struct Raised<'a, C> {
+    pub(super) cluster: ClusterRecord,
+    /// The management cluster, where there is one.
+    pub(super) management: Option<ClusterRecord>,
+    pub(super) artifacts: &'a Artifacts,
+    /// What was begun beside the cluster, where that was possible.
+    pub(super) beside: Option<C>,
+}
+
+/// The backends of a lane.
+pub(super) struct Backends {
+    /// Of the cluster that is served.
+    pub(super) served: Arc<dyn Backend>,
+    /// Of the management cluster of a hosted CCM.
+    pub(super) management: Option<Arc<dyn Backend>>,
+}
+
+/// Brings the clusters up side by side while `artifacts` are made, and `beside` of these where the served cluster's place is
+/// known before it is up; then puts the artifacts into their nodes. The first failure ends all. The backends are on the
+/// teardown before anything is begun.
+///
+/// # Errors
+/// What is missing on this machine, said before anything is compiled; or what failed.
+pub(super) async fn raise<'a, C>(
+    Backends { served, management }: Backends,
+    teardown: &mut Teardown,
+    events: &Events,
+    artifacts: impl Future<Output = Result<&'a Artifacts, SessionError>>,
+    beside: impl AsyncFnOnce(&mut Teardown, CloudSite, &'a Artifacts) -> Result<C, SessionError>,
+) -> Result<Raised<'a, C>, SessionError> {
+    for (what, going) in [("management cluster", management.clone()), ("cluster", Some(served.clone()))] {
+        let Some(going) = going else { continue };
+        teardown.push(what, move || {
+            async move { going.down().await.map_err(|error| chain(&error)) }.boxed_local()
+        });
+    }
+    for warning in served.preflight().await? {
+        events.say(format!("warning: {warning}"));
+    }
+    // What both clusters are on is made by now.
+    let site = served.cloud_site().await?;
+    let up = async { Ok(stage(events, "cluster", served.up()).await?) };
+    let managed = async {
+        match &management {
+            Some(backend) => Ok(Some(stage(events, "management cluster", backend.up()).await?)),
+            None => Ok(None),
+        }
+    };
+    let rest = async {
+        let artifacts = artifacts.await?;
+        let beside = match site {
+            Some(site) => Some(beside(teardown, site, artifacts).await?),
+            None => None,
+        };
+        Ok::<_, SessionError>((artifacts, beside))
+    };
+    let (cluster, (artifacts, beside), managed) = tokio::try_join!(up, rest, managed)?;
+    let archives = artifacts.archives();
+    if !archives.is_empty() {
+        let there = async {
+            match (&management, &managed) {
+                (Some(backend), Some(managed)) => backend.load(managed, &archives).await,
+                _ => Ok(()),
+            }
+        };
+        let load = async { tokio::try_join!(served.load(&cluster, &archives), there) };
+        stage(events, "images into the nodes", load).await?;
+    }
+    Ok(Raised { cluster, management: managed, artifacts, beside })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use futures::future::LocalBoxFuture;
+    use harness_clusters::{About, ClusterError, Ownership};
+    use harness_config::BackendKind;
+    use std::sync::Mutex;
+
+    /// What a scripted backend does when it is to come up.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    enum Script {
+        Comes,
+        /// As `Comes`; where a cloud has to be shows only then.
+        ComesAnywhere,
+        LacksSomething,
+        Fails,
+        NeverComes,
+        ComesAndStays,
+    }
+
+    /// A backend that notes what is asked of it.
+    #[derive(Debug)]
+    struct Scripted {
+        script: Script,
+        asked: Mutex<Vec<&'static str>>,
+    }
+
+    impl Scripted {
+        fn of(script: Script) -> Arc<Scripted> {
+            Arc::new(Scripted { script, asked: Mutex::default() })
+        }
+
+        fn was_asked(&self) -> Vec<&'static str> {
+            self.asked.lock().expect("no holder of this lock panics").clone()
+        }
+
+        fn note(&self, what: &'static str) {
+            self.asked.lock().expect("no holder of this lock panics").push(what);
+        }
+    }
+
+    fn trouble(what: &str) -> ClusterError {
+        ClusterError::NotRemoved { what: what.to_owned() }
+    }
+
+    impl Backend for Scripted {
+        fn preflight(&self) -> LocalBoxFuture<'_, Result<Vec<String>, ClusterError>> {
+            self.note("preflight");
+            let lacks = self.script == Script::LacksSomething;
+            let found = if lacks { Err(trouble("no kind")) } else { Ok(Vec::new()) };
+            futures::future::ready(found).boxed_local()
+        }
+
+        fn cloud_site(&self) -> LocalBoxFuture<'_, Result<Option<CloudSite>, ClusterError>> {
+            let known = self.script != Script::ComesAnywhere;
+            futures::future::ready(Ok(known.then_some(CloudSite::BesideNodes))).boxed_local()
+        }
+
+        fn up(&self) -> LocalBoxFuture<'_, Result<ClusterRecord, ClusterError>> {
+            async {
+                self.note("up");
+                match self.script {
+                    Script::NeverComes => std::future::pending().await,
+                    Script::Fails => Err(trouble("no disk")),
+                    _ => Ok(record()),
+                }
+            }
+            .boxed_local()
+        }
+
+        fn down(&self) -> LocalBoxFuture<'_, Result<(), ClusterError>> {
+            self.note("down");
+            let stays = self.script == Script::ComesAndStays;
+            futures::future::ready(if stays { Err(trouble("a container stays")) } else { Ok(()) })
+                .boxed_local()
+        }
+    }
+
+    fn record() -> ClusterRecord {
+        ClusterRecord {
+            backend: BackendKind::Existing,
+            name: "scripted".to_owned(),
+            kubeconfig: "/nowhere".into(),
+            ownership: Ownership::Ours,
+            machines: Vec::new(),
+            facilities: Default::default(),
+            pod_network: None,
+            api_server_for_pods: None,
+            api_server_from_beside: None,
+            replica_group: None,
+            cloud_site: CloudSite::BesideNodes,
+            about: About::default(),
+            own: serde_json::Value::Null,
+        }
+    }
+
+    /// What was asked of the backend until it is down again, how coming up ended (`None`: given up by the caller) and how
+    /// going down did.
+    async fn through(
+        script: Script,
+        artifacts: Result<(), &str>,
+    ) -> (Vec<&'static str>, Option<Result<(), String>>, Result<(), String>) {
+        let backend = Scripted::of(script);
+        let (mut teardown, events) = (Teardown::default(), Events::unrecorded(Vec::new()));
+        let made = Artifacts::default();
+        let making = async {
+            match artifacts {
+                Ok(()) => Ok(&made),
+                Err(why) => Err(SessionError::Precondition(why.to_owned())),
+            }
+        };
+        let cloud = async |teardown: &mut Teardown, _: CloudSite, _: &Artifacts| {
+            let noted = backend.clone();
+            teardown.push("cloud", move || {
+                noted.note("cloud down");
+                futures::future::ready(Ok(())).boxed_local()
+            });
+            backend.note("cloud");
+            Ok(())
+        };
+        let backends = Backends { served: backend.clone(), management: None };
+        let raised = raise(backends, &mut teardown, &events, making, cloud);
+        let ended = tokio::select! {
+            ended = raised => Some(ended.map(drop).map_err(|error| chain(&error))),
+            () = harness_core::probe::pause(std::time::Duration::from_secs(3600)) => None,
+        };
+        let down = teardown.run().await;
+        (backend.was_asked(), ended, down)
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn whatever_ends_it_the_backend_is_taken_down_once_and_last() {
+        let all = vec!["preflight", "up", "down"];
+        let with_cloud = vec!["preflight", "up", "cloud", "cloud down", "down"];
+        let failed = |why: &str| Some(Err(why.to_owned()));
+        assert_eq!(through(Script::Comes, Ok(())).await, (with_cloud.clone(), Some(Ok(())), Ok(())));
+        assert_eq!(through(Script::Fails, Ok(())).await, (all.clone(), failed("no disk"), Ok(())));
+        // Images that are not made end a cluster that is still coming up.
+        assert_eq!(
+            through(Script::NeverComes, Err("no image")).await,
+            (all.clone(), failed("no image"), Ok(()))
+        );
+        // Given up by whoever waited: the future is dropped half-way. The cloud does not wait for the cluster.
+        assert_eq!(through(Script::NeverComes, Ok(())).await, (with_cloud.clone(), None, Ok(())));
+        assert_eq!(
+            through(Script::ComesAndStays, Ok(())).await,
+            (with_cloud, Some(Ok(())), Err("cluster: a container stays".to_owned()))
+        );
+        // Where the running cluster has to be asked, the cloud is left to whoever looks at it.
+        assert_eq!(through(Script::ComesAnywhere, Ok(())).await, (all, Some(Ok(())), Ok(())));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_is_missing_is_said_before_anything_is_made() {
+        let (asked, ended, down) = through(Script::LacksSomething, Err("never asked for")).await;
+        assert_eq!(asked, ["preflight", "down"]);
+        assert_eq!((ended, down), (Some(Err("no kind".to_owned())), Ok(())));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_management_cluster_comes_up_beside_the_other_and_whatever_ends_it_both_are_taken_down() {
+        for (served, hosting, ends) in [
+            (Script::Comes, Script::Comes, Ok(true)),
+            (Script::Comes, Script::Fails, Err("no disk".to_owned())),
+            (Script::NeverComes, Script::Fails, Err("no disk".to_owned())),
+            (Script::Fails, Script::NeverComes, Err("no disk".to_owned())),
+        ] {
+            let (served, hosting) = (Scripted::of(served), Scripted::of(hosting));
+            let (mut teardown, events, made) =
+                (Teardown::default(), Events::unrecorded(Vec::new()), Artifacts::default());
+            let backends = Backends { served: served.clone(), management: Some(hosting.clone()) };
+            let cloud = async |_: &mut Teardown, _: CloudSite, _: &Artifacts| Ok(());
+            let raised = raise(backends, &mut teardown, &events, async { Ok(&made) }, cloud).await;
+            let raised = raised.map(|raised| raised.management.is_some()).map_err(|error| chain(&error));
+            assert_eq!(raised, ends, "{served:?} {hosting:?}");
+            assert_eq!(teardown.run().await, Ok(()));
+            assert_eq!(hosting.was_asked().last(), Some(&"down"), "{hosting:?}");
+            assert_eq!(served.was_asked(), ["preflight", "up", "down"], "{served:?}");
+        }
+    }
+}

@@ -1,0 +1,139 @@
+//! Calls to the cloud that a check looks at: the journal since some moment, and what of it is meant.
+
+use super::{CheckCx, Subject};
+use harness_clouds::{Entry, Op};
+use harness_core::check::SubjectName;
+use harness_core::probe::{Matcher, Observed, Reach, ReadError, holds};
+use harness_session::{Reader, show_entry};
+use std::cell::RefCell;
+use std::collections::BTreeSet;
+use std::rc::Rc;
+
+/// How many calls about a subject a broken promise shows.
+const LAST_CALLS: usize = 6;
+
+impl Observed for Entry {
+    fn observed(&self) -> String {
+        show_entry(self)
+    }
+}
+
+/// Calls to the cloud since some moment, in the order of their arrival.
+#[derive(Clone)]
+pub struct Calls<'a> {
+    cx: &'a CheckCx,
+    about: SubjectName,
+    since: u64,
+    fits: Rc<dyn Fn(&Entry) -> bool + 'a>,
+    /// How far it has read, with this beginning and these wishes.
+    reader: Rc<RefCell<Reader>>,
+}
+
+impl<'a> Calls<'a> {
+    /// Of calls about a subject since the check began.
+    pub(super) fn about(
+        cx: &'a CheckCx,
+        about: SubjectName,
+        fits: impl Fn(&Entry) -> bool + 'a,
+    ) -> Calls<'a> {
+        let reader = Rc::new(RefCell::new(Reader::after(cx.mark)));
+        Calls { cx, about, since: cx.mark, fits: Rc::new(fits), reader }
+    }
+
+    /// Since this moment; see [`super::Cloud::mark`].
+    pub fn since(mut self, mark: u64) -> Calls<'a> {
+        self.since = mark;
+        self.reader = Rc::new(RefCell::new(Reader::after(mark)));
+        self
+    }
+
+    /// Only these operations.
+    pub fn of(self, ops: &'static [Op]) -> Calls<'a> {
+        self.that(move |call| ops.contains(&call.op))
+    }
+
+    /// Only those that change the cloud.
+    pub fn writes(self) -> Calls<'a> {
+        self.that(|call| call.write)
+    }
+
+    /// Only those that fit as well.
+    pub fn that(mut self, fits: impl Fn(&Entry) -> bool + 'a) -> Calls<'a> {
+        let before = self.fits;
+        self.fits = Rc::new(move |call| before(call) && fits(call));
+        self.reader = Rc::new(RefCell::new(Reader::after(self.since)));
+        self
+    }
+
+    /// Those that are known of by now.
+    ///
+    /// # Errors
+    /// While the cloud is not heard.
+    pub fn now(&self) -> Result<Vec<Entry>, ReadError> {
+        self.cx.heard().read(&mut self.reader.borrow_mut(), |call| (self.fits)(call))
+    }
+
+    /// Those that the cloud has recorded up to now.
+    ///
+    /// # Errors
+    /// When the cloud does not answer.
+    pub async fn list(&self) -> Result<Vec<Entry>, ReadError> {
+        self.read(Reach::Origin).await
+    }
+}
+
+impl Subject for Calls<'_> {
+    type Seen = Vec<Entry>;
+
+    fn cx(&self) -> &CheckCx {
+        self.cx
+    }
+
+    fn name(&self) -> SubjectName {
+        SubjectName {
+            kind: "the calls about",
+            name: format!("{} {}", self.about.kind, self.about.name),
+            uid: self.about.uid.clone(),
+        }
+    }
+
+    async fn read(&self, reach: Reach) -> Result<Vec<Entry>, ReadError> {
+        match reach {
+            Reach::Nearest => {}
+            // The last read of a window in which nothing may happen, and every read outside a wait.
+            Reach::Origin => self.cx.heard().catch_up().await?,
+        }
+        self.now()
+    }
+
+    fn concerns(&self, call: &Entry) -> bool {
+        (self.fits)(call)
+    }
+}
+
+/// There are calls.
+pub fn some_calls() -> Matcher<Vec<Entry>> {
+    holds("are at least one", |calls: &Vec<Entry>| !calls.is_empty())
+}
+
+/// There are no calls.
+pub fn no_calls() -> Matcher<Vec<Entry>> {
+    holds("are none", |calls: &Vec<Entry>| calls.is_empty())
+}
+
+/// The replicas that made these calls, by the names of their credentials.
+pub fn callers(calls: &[Entry]) -> BTreeSet<String> {
+    let name = |call: &Entry| call.credential.clone().unwrap_or_else(|| "unknown".to_owned());
+    calls.iter().map(name).collect()
+}
+
+impl CheckCx {
+    /// The last calls of this check's time that are about something, newest last, one line each; what is wrong with the
+    /// journal in their place, when it cannot be read.
+    pub(super) fn last_calls(&self, concerns: &dyn Fn(&Entry) -> bool) -> Vec<String> {
+        match self.session.journal().last_since(self.mark, LAST_CALLS, concerns) {
+            Ok(calls) => calls.iter().map(show_entry).collect(),
+            Err(error) => vec![error.text],
+        }
+    }
+}

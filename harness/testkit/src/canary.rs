@@ -1,0 +1,151 @@
+//! A canary: an ordinary Pod, as a user's or cluster DNS's, that shows when Nodes can be used.
+
+use super::{CheckCx, Subject};
+use harness_clouds::Entry;
+use harness_core::check::{Stop, SubjectName, Verdict};
+use harness_core::probe::{Matcher, Reach, ReadError, Seen, holds, matcher, poll};
+use k8s_openapi::api::core::v1::{Pod, ServiceAccount};
+use kube::ResourceExt;
+use kube::api::{Api, PostParams};
+use serde_json::{Value, json};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// A Pod that wants nothing special: it runs when, and only when, its node is usable.
+#[derive(Clone)]
+pub struct Canary<'a> {
+    cx: &'a CheckCx,
+    namespace: String,
+    name: String,
+    uid: Option<String>,
+}
+
+/// It has a place on a Node.
+pub fn is_placed() -> Matcher<Option<Arc<Pod>>> {
+    holds("is placed", |pod: &Option<Arc<Pod>>| place_of(pod.as_deref()).is_some()).expecting("a Node for it")
+}
+
+/// It has no place on any Node.
+pub fn is_unplaced() -> Matcher<Option<Arc<Pod>>> {
+    matcher("is not placed", |pod: &Option<Arc<Pod>>| match place_of(pod.as_deref()) {
+        None => Seen::Yes(()),
+        Some(node) => Seen::Never(format!("it is on Node {node}")),
+    })
+    .expecting("no Node for it")
+}
+
+fn place_of(pod: Option<&Pod>) -> Option<&str> {
+    pod?.spec.as_ref()?.node_name.as_deref()
+}
+
+impl Subject for Canary<'_> {
+    type Seen = Option<Arc<Pod>>;
+
+    fn cx(&self) -> &CheckCx {
+        self.cx
+    }
+
+    fn name(&self) -> SubjectName {
+        let name = format!("{}/{}", self.namespace, self.name);
+        SubjectName { kind: "Pod", name, uid: self.uid.clone() }
+    }
+
+    async fn read(&self, reach: Reach) -> Result<Self::Seen, ReadError> {
+        match reach {
+            Reach::Nearest => Ok(self.cx.session.world().pods.current()?.find(&self.namespace, &self.name)),
+            Reach::Origin => {
+                let api: Api<Pod> = Api::namespaced(self.cx.client.clone(), &self.namespace);
+                Ok(api.get_opt(&self.name).await?.map(Arc::new))
+            }
+        }
+    }
+
+    fn concerns(&self, _: &Entry) -> bool {
+        false
+    }
+}
+
+impl Canary<'_> {
+    /// Proves the instrument: before any CCM runs the canary cannot be scheduled. A cluster that has just come up may
+    /// still wait for its scheduler.
+    ///
+    /// # Errors
+    /// [`Stop::Error`] when it runs all the same: then the cluster is not cold.
+    pub async fn has_to_wait(&self) -> Verdict {
+        let unschedulable = holds("finds no node", |pod: &Option<Arc<Pod>>| {
+            let status = pod.as_ref().and_then(|p| p.status.as_ref());
+            let conditions = status.and_then(|s| s.conditions.as_ref());
+            conditions.into_iter().flatten().any(|c| c.type_ == "PodScheduled" && c.status == "False")
+        });
+        let wait = self.becomes(unschedulable).within(self.cx.limits().start()).when("without a CCM");
+        wait.await.map_err(|stop| match stop {
+            Stop::Unmet(unmet) => Stop::Error(format!("the cluster is not cold: {unmet}")),
+            other => other,
+        })
+    }
+
+    /// Waits until it runs.
+    ///
+    /// # Errors
+    /// [`Stop::Unmet`] with what keeps it from running.
+    pub async fn gets_to_run(&self) -> Verdict {
+        let running = holds("is Running", |pod: &Option<Arc<Pod>>| {
+            pod.as_ref().and_then(|p| p.status.as_ref()).and_then(|s| s.phase.as_deref()) == Some("Running")
+        });
+        self.becomes(running).within(self.cx.limits().start()).when("once the Nodes are initialised").await
+    }
+}
+
+impl CheckCx {
+    /// Creates a canary Pod: no tolerations, no host network.
+    ///
+    /// # Errors
+    /// What the API server refuses.
+    pub async fn canary(&self) -> Result<Canary<'_>, Stop> {
+        self.canary_where(json!({})).await
+    }
+
+    /// Creates a canary Pod that can run on the Node of this name alone.
+    ///
+    /// # Errors
+    /// What the API server refuses.
+    pub async fn canary_on(&self, node: &str) -> Result<Canary<'_>, Stop> {
+        self.canary_where(json!({"kubernetes.io/hostname": node})).await
+    }
+
+    async fn canary_where(&self, selector: Value) -> Result<Canary<'_>, Stop> {
+        let namespace = self.namespace().await?;
+        self.service_account_made(&namespace).await?;
+        let state = self.session.state();
+        let pod: Pod = serde_json::from_value(json!({
+            "metadata": {"name": "canary"},
+            "spec": {
+                "automountServiceAccountToken": false,
+                "terminationGracePeriodSeconds": 0,
+                "nodeSelector": selector,
+                "tolerations": [{"key": "node-role.kubernetes.io/control-plane", "operator": "Exists"},
+                                {"key": "node-role.kubernetes.io/master", "operator": "Exists"}],
+                "containers": [{"name": "idle", "image": state.idle_image, "command": state.idle_command,
+                                "args": ["idle"], "imagePullPolicy": "IfNotPresent"}],
+            },
+        }))
+        .map_err(|error| Stop::Error(format!("the canary's manifest: {error}")))?;
+        let api: Api<Pod> = Api::namespaced(self.client.clone(), &namespace);
+        let created = api.create(&PostParams::default(), &pod).await?;
+        Ok(Canary { cx: self, namespace, name: created.name_any(), uid: created.uid() })
+    }
+
+    /// Pods are refused in a namespace whose default service account the controller manager has not made yet; on a
+    /// cluster that has just come up that takes some seconds.
+    pub(super) async fn service_account_made(&self, namespace: &str) -> Verdict {
+        let api: Api<ServiceAccount> = Api::namespaced(self.client.clone(), namespace);
+        let made = async |seen: &mut String| {
+            *seen = "no service account 'default'".to_owned();
+            let found = api.get_opt("default").await;
+            found.map_err(|error| ReadError::passing(harness_core::check::chain(&error)))
+        };
+        let what = "the namespace has its default service account";
+        poll(what, self.limits().start(), Duration::from_millis(100), made).await?;
+        Ok(())
+    }
+}

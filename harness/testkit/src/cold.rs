@@ -1,0 +1,164 @@
+//! A cold cluster and the CCM as shipped, for bootstrap checks.
+
+use super::made::Undo;
+use super::{CheckCx, Subject};
+use bootstrap::Cni;
+use harness_core::check::{Stop, Verdict, chain};
+use harness_core::probe::{Reach, ReadError, poll};
+use harness_session::Network;
+use harness_session::ccm::Form;
+use k8s_openapi::api::apps::v1::Deployment;
+use k8s_openapi::api::core::v1::Pod;
+use kube::ResourceExt;
+use kube::api::{Api, DeleteParams, ListParams, Patch, PatchParams};
+use serde_json::json;
+use std::time::Duration;
+
+/// Where cluster DNS is installed, and the label by which its parts are known.
+const DNS_NAMESPACE: &str = "kube-system";
+const DNS: &str = "k8s-app=kube-dns";
+
+async fn scale(api: &Api<Deployment>, name: &str, replicas: i32) -> Result<(), kube::Error> {
+    let patch = Patch::Merge(json!({"spec": {"replicas": replicas}}));
+    api.patch(name, &PatchParams::default(), &patch).await.map(drop)
+}
+
+/// A cluster no CCM has touched: its Nodes.
+#[derive(Clone, Debug)]
+pub struct Cold {
+    pub(super) nodes: Vec<String>,
+    /// How its pod network comes up.
+    pub(super) cni: Cni,
+}
+
+impl Cold {
+    /// How many machines it has.
+    pub fn machines(&self) -> usize {
+        self.nodes.len()
+    }
+
+    /// The same, and its pod network will come once Nodes have addresses.
+    #[must_use]
+    pub fn whose_network_waits(self) -> Cold {
+        Cold { cni: Cni::WaitsForAddresses, ..self }
+    }
+}
+
+impl CheckCx {
+    /// Takes the CCM away and makes the cluster cold, with or without a pod network. Undone when the check ends.
+    ///
+    /// # Errors
+    /// When a node does not come back as its kubelet registers it.
+    pub async fn cold_cluster(&self, network: Network) -> Result<Cold, Stop> {
+        self.session.ensure_ccm(Form::Absent).await?;
+        self.on_end(Undo::Cold);
+        self.session
+            .unless_interrupted(async { Ok(self.session.make_uninitialised(network).await?) })
+            .await?;
+        let cni = if network == Network::Present { Cni::Independent } else { Cni::None };
+        Ok(Cold { nodes: self.session.real_nodes(), cni })
+    }
+
+    /// As [`CheckCx::apply_as_shipped`], and the CCM is told where its cloud is by a name, as a cloud's customers are.
+    ///
+    /// # Errors
+    /// What the API server refuses; [`Stop::NotObservable`] for manifests that are not told by the harness where it is.
+    pub async fn apply_with_cloud_named(&self) -> Verdict {
+        let ccm = self.session.ccm();
+        if !ccm.exists() {
+            return self.apply_as_shipped().await;
+        }
+        let cloud = &self.session.state().cloud;
+        let name = cloud.name.as_deref().unwrap_or_default();
+        let Some(rendered) = ccm.with_cloud_named(&cloud.ip.to_string(), name) else {
+            let why = "the manifests do not take the cloud's address from ${CLOUD_ENDPOINT}";
+            return Err(Stop::NotObservable(why.to_owned()));
+        };
+        self.session.note_form(Form::AsShipped)?;
+        Ok(ccm.apply_rendered(&rendered).await?)
+    }
+
+    /// Takes the Pods of cluster DNS away until the check ends; there may be none.
+    ///
+    /// # Errors
+    /// When the API server refuses, or they do not go.
+    pub async fn cluster_dns_is_away(&self) -> Verdict {
+        let api: Api<Deployment> = Api::namespaced(self.client.clone(), DNS_NAMESPACE);
+        for found in api.list(&ListParams::default().labels(DNS)).await?.items {
+            let replicas = found.spec.replicas.unwrap_or(1);
+            self.on_end(Undo::Scale { deployment: found.name_any(), replicas });
+            scale(&api, &found.name_any(), 0).await?;
+        }
+        let pods: Api<Pod> = Api::namespaced(self.client.clone(), DNS_NAMESPACE);
+        let away = async |seen: &mut String| {
+            let left = pods.list(&ListParams::default().labels(DNS)).await;
+            let left = left.map_err(|error| ReadError::passing(chain(&error)))?.items;
+            let names: Vec<String> = left.iter().map(ResourceExt::name_any).collect();
+            *seen = names.join(", ");
+            // Where its kubelet does not know a Node any more, nobody ends its Pods.
+            for name in &names {
+                let gone = pods.delete(name, &DeleteParams::default().grace_period(0)).await;
+                gone.map(drop).unwrap_or_default();
+            }
+            Ok(names.is_empty().then_some(()))
+        };
+        poll("no Pod of cluster DNS", self.limits().start(), Duration::from_millis(200), away).await?;
+        Ok(())
+    }
+
+    pub(super) async fn undo_scale(&self, deployment: &str, replicas: i32) -> Result<(), String> {
+        let api: Api<Deployment> = Api::namespaced(self.client.clone(), DNS_NAMESPACE);
+        scale(&api, deployment, replicas).await.map_err(|error| chain(&error))
+    }
+
+    /// Sets the pod network up, as its plugin would that has what it waited for, and sees every Node Ready.
+    ///
+    /// # Errors
+    /// When a Node does not become Ready.
+    pub async fn pod_network_comes(&self) -> Verdict {
+        self.session.unless_interrupted(async { Ok(self.session.set_network(Network::Present).await?) }).await
+    }
+
+    /// Takes the pod network away from Nodes that have one, and sees that none of them is Ready any more. Undone with
+    /// the cold cluster.
+    ///
+    /// # Errors
+    /// When a Node stays Ready.
+    pub async fn pod_network_goes(&self) -> Verdict {
+        self.session.unless_interrupted(async { Ok(self.session.set_network(Network::Absent).await?) }).await
+    }
+
+    /// Applies the vendor's manifests as they are; waits for nothing.
+    ///
+    /// # Errors
+    /// What the API server refuses.
+    pub async fn apply_as_shipped(&self) -> Verdict {
+        self.session.note_form(Form::AsShipped)?;
+        Ok(self.session.ccm().apply(Form::AsShipped).await?)
+    }
+
+    /// That no real Node is Ready: without a pod network none can be, and if one is, a boot without network shows
+    /// nothing.
+    ///
+    /// # Errors
+    /// [`Stop::Error`] naming those that are.
+    pub async fn none_is_ready(&self, cold: &Cold) -> Verdict {
+        let mut ready = Vec::new();
+        for name in &cold.nodes {
+            let node = self.real_node(name).read(Reach::Origin).await?;
+            if node.and_then(|node| harness_session::k8s::ready(&node)).as_deref() == Some("True") {
+                ready.push(name.as_str());
+            }
+        }
+        if ready.is_empty() {
+            return Ok(());
+        }
+        Err(Stop::Error(format!("Nodes are Ready although no pod network was set up: {}", ready.join(", "))))
+    }
+
+    /// Takes the CCM as shipped away again and gives the nodes their pod network back.
+    pub(super) async fn undo_cold(&self) -> Result<(), String> {
+        self.session.ensure_ccm(Form::Absent).await.map_err(Stop::in_words)?;
+        self.session.set_network(Network::Present).await.map_err(|error| chain(&error))
+    }
+}

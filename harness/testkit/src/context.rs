@@ -1,0 +1,247 @@
+//! What a check's body is given, and what every subject of it uses.
+
+use super::made::Undo;
+use super::network::Network;
+use harness_clouds::{Cloud as CloudHandle, Entry};
+use harness_clusters::images::{NAME_PREFIX, RunId};
+use harness_config::Limits;
+use harness_core::check::{Capability, CheckId, Facility, Stop, label_of};
+use harness_core::probe::{Look, Probe, Promise, poll};
+use harness_session::{Beginning, Journal, Participant, Session, disturbance, suffix};
+use kube::Client;
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+use tokio::sync::OnceCell;
+use tokio::task::AbortHandle;
+
+/// Everything one running check may touch.
+pub struct CheckCx {
+    pub(super) id: CheckId,
+    /// Start of every name this check gives: its id and a few random letters, so that a repeated run meets no leftover.
+    pub(super) prefix: String,
+    pub(super) session: Arc<Session>,
+    /// Every lane of the run, this check's among them; only for checks that judge the whole run.
+    pub(super) lanes: Vec<Arc<Session>>,
+    pub(super) client: Client,
+    /// The cloud; its faults and barriers are this check's.
+    pub(super) cloud: CloudHandle,
+    pub(super) probe: Probe,
+    /// The journal's position when the check began.
+    pub(super) mark: u64,
+    /// Keeps what came after it.
+    beginning: Option<Beginning>,
+    pub(super) namespace: OnceCell<String>,
+    pub(super) other_namespace: OnceCell<String>,
+    pub(super) undo: Mutex<Vec<Undo>>,
+    /// Addresses of its own.
+    pub(super) network: Network,
+    pub(super) machines_made: AtomicU8,
+    /// The check's hold on the cluster.
+    pub(super) turn: Mutex<Option<File>>,
+    /// Its part in the leader's crash, when it watches one.
+    pub(super) participant: tokio::sync::Mutex<Option<Participant>>,
+    pub(super) heartbeats: Mutex<BTreeMap<String, AbortHandle>>,
+    pub(super) facts: Mutex<BTreeMap<String, String>>,
+    /// Whether calls were asked for that no journal tells of.
+    pub(super) unheard: AtomicBool,
+}
+
+impl std::fmt::Debug for CheckCx {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("CheckCx").finish_non_exhaustive()
+    }
+}
+
+impl CheckCx {
+    /// A context for one run of check `id`, which holds the cluster by `turn` and takes part in a crash as `participant`.
+    ///
+    /// # Errors
+    /// When no client of its own can be made; the API server's audit log would not tell checks apart without.
+    pub async fn new(
+        id: CheckId,
+        session: Arc<Session>,
+        turn: File,
+        participant: Option<Participant>,
+    ) -> Result<CheckCx, Stop> {
+        let client = session.client_named(&format!("ccm-conformance/{id}")).await?;
+        let events = session.events().of_check(id.as_str());
+        let probe = Probe::new(session.world().pulse().clone()).observed_by(Box::new(events.clone()));
+        let cloud = session.cloud().observed_by(move |what| events.emit(disturbance(what)));
+        let beginning = session.journal().begin();
+        let number = session.next_number();
+        let prefix = format!("{}-{}", label_of(id.as_str()), suffix(number));
+        Ok(CheckCx {
+            id,
+            prefix,
+            session,
+            lanes: Vec::new(),
+            client,
+            cloud,
+            probe,
+            mark: beginning.position(),
+            beginning: Some(beginning),
+            namespace: OnceCell::new(),
+            other_namespace: OnceCell::new(),
+            undo: Mutex::default(),
+            network: Network::nth(number),
+            machines_made: AtomicU8::default(),
+            turn: Mutex::new(Some(turn)),
+            participant: tokio::sync::Mutex::new(participant),
+            heartbeats: Mutex::default(),
+            facts: Mutex::default(),
+            unheard: AtomicBool::default(),
+        })
+    }
+
+    /// For a check that judges the whole run: all of its lanes.
+    #[must_use]
+    pub fn with_lanes(self, lanes: &[Arc<Session>]) -> CheckCx {
+        CheckCx { lanes: lanes.to_vec(), ..self }
+    }
+
+    /// For a check that takes hours: calls that it has read need not be kept.
+    #[must_use]
+    pub fn soaking(self, soaks: bool) -> CheckCx {
+        let beginning = self.beginning.filter(|_| !soaks);
+        CheckCx { beginning, ..self }
+    }
+
+    /// The check's id.
+    pub fn id(&self) -> CheckId {
+        self.id
+    }
+
+    /// Start of every name this check gives.
+    pub fn prefix(&self) -> &str {
+        &self.prefix
+    }
+
+    /// Whether the CCM does what came with this minor version of the framework: it declares that version or a later one, or
+    /// is not built on the framework.
+    pub fn framework_has(&self, minor: u32) -> bool {
+        self.session.plan().profile.framework.has(minor)
+    }
+
+    /// Whether the CCM declares a capability.
+    pub fn declares(&self, capability: Capability) -> bool {
+        self.session.plan().profile.declares().contains(&capability)
+    }
+
+    /// On how many Services, and on how many Nodes, the CCM works at the same time.
+    pub fn workers(&self) -> u32 {
+        self.session.plan().profile.workers
+    }
+
+    /// The annotations by which the CCM knows a Service whose load balancer somebody else makes.
+    pub fn implemented_elsewhere(&self) -> &BTreeMap<String, String> {
+        &self.session.plan().profile.implemented_elsewhere
+    }
+
+    /// For how long a check that soaks goes on.
+    pub fn soak(&self) -> Duration {
+        self.session.plan().selection.soak.unwrap_or_default()
+    }
+
+    /// The number that decides what happens at random: that of the run's, which its report names.
+    pub fn seed(&self) -> u64 {
+        let (state, selection) = (self.session.state(), &self.session.plan().selection);
+        let run = RunId::of_name(&format!("{NAME_PREFIX}{}", state.run_id));
+        let of_the_run = || run.map_or(0, |run| run.seed());
+        u64::from(state.cluster.about.seed.or(selection.seed).unwrap_or_else(of_the_run))
+    }
+
+    /// The wait budgets in force.
+    pub fn limits(&self) -> &Limits {
+        self.session.limits()
+    }
+
+    /// A client of the cluster that the CCM's Pods are on: the check's own where that is the one it serves.
+    pub(super) fn pods_client(&self) -> Client {
+        match self.session.state().management {
+            None => self.client.clone(),
+            Some(_) => self.session.ccm_site().client().clone(),
+        }
+    }
+
+    /// Whether the cloud lets machines be put there; nobody makes any in a real one.
+    pub fn makes_machines(&self) -> bool {
+        self.session.cloud().facilities().contains(&Facility::Machines)
+    }
+
+    /// Whether nobody but the harness, the CCM and the cluster's own controllers has reason to write to its objects.
+    pub fn owns_the_cluster(&self) -> bool {
+        self.session.state().cluster.is_ours()
+    }
+
+    /// Whether the cloud can be told to answer otherwise than it would.
+    pub fn makes_faults(&self) -> bool {
+        self.session.cloud().facilities().contains(&Facility::Faults)
+    }
+
+    /// The cloud's journal, for what a check judges by.
+    pub(super) fn heard(&self) -> &Journal {
+        if !self.session.cloud().facilities().contains(&Facility::Journal) {
+            self.unheard.store(true, Ordering::Relaxed);
+        }
+        self.session.journal()
+    }
+
+    /// Why an error is the cloud's that it does not show what was looked for: it keeps no journal, and was asked for it.
+    pub(crate) fn cannot_observe(&self) -> Option<String> {
+        let unheard = self.unheard.load(Ordering::Relaxed);
+        unheard.then(|| {
+            format!("the cloud's driver {} lacks {}", self.session.cloud().driver(), Facility::Journal)
+        })
+    }
+
+    /// The running environment.
+    pub(crate) fn session(&self) -> &Session {
+        &self.session
+    }
+
+    /// Waits for a promise about something; when it is broken, with the cloud's last calls about that.
+    pub(super) async fn wait(
+        &self,
+        promise: &Promise,
+        look: &mut dyn Look,
+        concerns: &dyn Fn(&Entry) -> bool,
+    ) -> Result<(), Stop> {
+        let outcome = self.session.unless_interrupted(self.probe.wait(promise, look)).await;
+        outcome.map_err(|stop| match stop {
+            Stop::Unmet(mut unmet) => {
+                unmet.calls = self.last_calls(concerns);
+                Stop::Unmet(unmet)
+            }
+            other => other,
+        })
+    }
+
+    /// Records a fact for the report: a measured time, what an INFO row saw.
+    pub fn record(&self, name: &str, value: impl std::fmt::Display) {
+        self.facts.lock().expect("no holder of this lock panics").insert(name.to_owned(), value.to_string());
+    }
+
+    /// Facts recorded so far.
+    pub fn facts(&self) -> BTreeMap<String, String> {
+        self.facts.lock().expect("no holder of this lock panics").clone()
+    }
+
+    /// The largest share of a limit any wait has used, in percent.
+    pub fn budget_used_percent(&self) -> Option<u32> {
+        self.probe.used_percent()
+    }
+
+    /// Waits until the watches show what was just written, so that no read sees the past.
+    pub(super) async fn caught_up(&self, shown: impl Fn() -> bool) -> Result<(), Stop> {
+        let arrived = async |seen: &mut String| {
+            *seen = "an older version".to_owned();
+            Ok(shown().then_some(()))
+        };
+        let limit = Duration::from_secs(10);
+        poll("the watch shows what was written", limit, Duration::from_millis(5), arrived).await?;
+        Ok(())
+    }
+}

@@ -1,0 +1,73 @@
+//! The crash of the leader, made once for all checks that watch one.
+
+use super::lease::{holder_of, transitions_of};
+use super::made::Undo;
+use super::{CheckCx, Subject};
+use harness_core::check::Stop;
+use harness_core::probe::Reach;
+use harness_session::Crash;
+use std::time::Instant;
+
+fn no_part() -> Stop {
+    Stop::Error("this check has not said that it watches the leader crash".to_owned())
+}
+
+impl CheckCx {
+    /// Waits until the crash is near: from then on only checks that watch the same crash are at work, and each makes its
+    /// last preparations. Until then the check has run beside others. Only for checks that say so
+    /// ([`Sharing::Joint`](harness_core::check::Sharing::Joint)).
+    ///
+    /// # Errors
+    /// [`Stop::Error`] when the cluster could not be held.
+    pub async fn crash_is_near(&self) -> Result<(), Stop> {
+        let mut participant = self.participant.lock().await;
+        let participant = participant.as_mut().ok_or_else(no_part)?;
+        drop(self.turn.lock().expect("no holder of this lock panics").take());
+        let arrival = async { participant.arrive(self.session.dir()).await.map_err(Stop::Error) };
+        self.session.unless_interrupted(arrival).await
+    }
+
+    /// Waits until the crash waits for this check alone: what it begins now is under way when the leader dies, however long
+    /// the others' preparations take. Of all checks of one crash only one may.
+    ///
+    /// # Errors
+    /// As [`CheckCx::crash_is_near`].
+    pub async fn crash_waits_for_this(&self) -> Result<(), Stop> {
+        self.crash_is_near().await?;
+        let mut participant = self.participant.lock().await;
+        let participant = participant.as_mut().ok_or_else(no_part)?;
+        let last = async { participant.last(self.session.dir()).await.map_err(Stop::Error) };
+        self.session.unless_interrupted(last).await
+    }
+
+    /// Kills the leader as a crash would, and keeps it down until every check that watches has ended.
+    ///
+    /// # Errors
+    /// [`Stop::Unmet`] when no replica leads, else that it could not be killed; the same for all checks.
+    pub async fn leader_crash(&self) -> Result<Crash, Stop> {
+        self.crash_is_near().await?;
+        self.on_end(Undo::Crash);
+        let mut participant = self.participant.lock().await;
+        let participant = participant.as_mut().ok_or_else(no_part)?;
+        let crash = participant.crash(self.session.dir(), || self.make_crash());
+        self.session.unless_interrupted(crash).await
+    }
+
+    async fn make_crash(&self) -> Result<Crash, Stop> {
+        let replica = self.active_replica().await?;
+        let lease = self.lease().read(Reach::Origin).await?;
+        let (holder, transitions) =
+            lease.map_or((None, 0), |lease| (holder_of(&lease), transitions_of(&lease)));
+        let mark = self.heard().mark()?;
+        let at = Instant::now();
+        replica.kill().await?;
+        Ok(Crash { replica: replica.name().to_owned(), holder, transitions, mark, at })
+    }
+
+    /// The last check that watched brings the CCM back; `needed` by what it undoes next or not.
+    pub(super) async fn undo_crash(&self, needed: bool) -> Result<(), String> {
+        let participant = self.participant.lock().await;
+        let Some(participant) = participant.as_ref() else { return Ok(()) };
+        if participant.finish() { self.undo_ccm(participant.crashed(), needed).await } else { Ok(()) }
+    }
+}

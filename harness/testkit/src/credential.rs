@@ -1,0 +1,127 @@
+//! The CCM with a credential for the cloud that a check replaces: by itself, as its manifests run it, so that one that ends for
+//! it is started again.
+
+use super::CheckCx;
+use super::made::{Undo, gone};
+use harness_clouds::Credential;
+use harness_core::check::{Stop, Verdict, chain};
+use harness_session::ccm::Rendered;
+use k8s_openapi::api::core::v1::Pod;
+use kube::ResourceExt;
+use kube::api::{Api, DeleteParams, Patch, PatchParams};
+use serde_json::json;
+
+/// The credential's name, in the cloud's journal and in those of the replica's objects.
+const NAME: &str = "replaced";
+/// Annotation of a Pod whose kubelet is to look at it again.
+const LOOKED_AT: &str = "ccm-conformance.io/credential";
+
+/// One replica of the CCM, while no other runs, with a credential of its own.
+pub struct Replaceable<'a> {
+    cx: &'a CheckCx,
+    /// As it is with the credential that comes.
+    then: Rendered,
+}
+
+impl Replaceable<'_> {
+    /// From now on the cloud refuses the credential that it was started with, and takes another.
+    ///
+    /// # Errors
+    /// When the cloud refuses or does not answer.
+    pub async fn expires(&self) -> Verdict {
+        Ok(self.cx.cloud.admit(&self.cx.credentials()?.1).await?)
+    }
+
+    /// Puts the new credential wherever the manifests have it. Kubelets, which bring a changed Secret into a Pod's volumes once
+    /// a minute, are told to look at once.
+    ///
+    /// # Errors
+    /// What the API server refused.
+    pub async fn is_replaced(&self) -> Verdict {
+        let ccm = self.cx.session.ccm();
+        ccm.apply_rendered(&self.then).await?;
+        let look = Patch::Merge(json!({"metadata": {"annotations": {LOOKED_AT: "replaced"}}}));
+        for pod in ccm.pods_of_rendered(&self.then) {
+            let api = self.api_of(&pod);
+            match api.patch(&pod.name_any(), &PatchParams::default(), &look).await {
+                // Where its template has the credential it goes, and the next one comes with the new one.
+                Err(kube::Error::Api(status)) if status.code == 404 => {}
+                other => drop(other?),
+            }
+        }
+        Ok(())
+    }
+
+    /// Starts it anew, as `kubectl rollout restart` would.
+    ///
+    /// # Errors
+    /// What the API server refused.
+    pub async fn restarts(&self) -> Verdict {
+        for pod in self.cx.session.ccm().pods_of_rendered(&self.then) {
+            let (api, now) = (self.api_of(&pod), DeleteParams::default().grace_period(0));
+            self.cx.leaves_its_ports(&pod).await;
+            gone(async || api.delete(&pod.name_any(), &now).await).await.map_err(Stop::Error)?;
+        }
+        Ok(())
+    }
+
+    /// A failure about it, with its last log lines.
+    ///
+    /// # Errors
+    /// As it was given.
+    pub async fn explained<T>(&self, outcome: Result<T, Stop>) -> Result<T, Stop> {
+        let pods = self.cx.session.ccm().pods_of_rendered(&self.then);
+        self.cx.explained_by(&pods, outcome).await
+    }
+
+    fn api_of(&self, pod: &Pod) -> Api<Pod> {
+        Api::namespaced(self.cx.pods_client(), &pod.namespace().unwrap_or_default())
+    }
+}
+
+impl CheckCx {
+    /// Takes the CCM away and starts one replica of it with a credential of its own. It goes when the check ends. Only for
+    /// checks that say so ([`Check::cold`](harness_core::check::Check::cold)).
+    ///
+    /// # Errors
+    /// [`Stop::Unmet`] when there is no CCM, [`Stop::NotObservable`] when its manifests do not take the credential from the
+    /// harness, [`Stop::Error`] when API server or cloud refuse.
+    pub async fn ccm_with_own_credential(&self) -> Result<Replaceable<'_>, Stop> {
+        let ccm = self.session.ccm();
+        if !ccm.exists() {
+            return Err(Stop::unmet("the CCM starts", "a CCM", "the profile deploys none"));
+        }
+        let (first, then) = self.credentials()?;
+        let rendered = |credential| {
+            let rendered = ccm.with_credential(credential, &self.without_routes(&[]));
+            rendered.ok_or_else(|| Stop::Error("a CCM without manifests".to_owned()))
+        };
+        let (with_first, with_then) = (rendered(&first)?, rendered(&then)?);
+        if with_first.documents == with_then.documents {
+            let why = "the manifests do not take the credential for the cloud from ${CLOUD_TOKEN}";
+            return Err(Stop::NotObservable(why.to_owned()));
+        }
+        self.withdraw_ccm().await?;
+        self.cloud.admit(&first).await?;
+        self.on_end(Undo::Replaced);
+        ccm.apply_rendered(&with_first).await?;
+        Ok(Replaceable { cx: self, then: with_then })
+    }
+
+    /// The credential that it begins with, and the one that comes.
+    fn credentials(&self) -> Result<(Credential, Credential), Stop> {
+        let tokens = self.session.state().replaced.clone();
+        let tokens = tokens.ok_or_else(|| Stop::Error("a run without a CCM".to_owned()))?;
+        let named = |token| Credential { name: NAME.to_owned(), token };
+        Ok((named(tokens.first), named(tokens.then)))
+    }
+
+    pub(super) async fn undo_replaced(&self) -> Result<(), String> {
+        let Ok((first, _)) = self.credentials() else { return Ok(()) };
+        let ccm = self.session.ccm();
+        match ccm.with_credential(&first, &[]) {
+            Some(rendered) => ccm.remove_rendered(rendered).await.map_err(|error| chain(&error)),
+            None => Ok(()),
+        }
+    }
+}

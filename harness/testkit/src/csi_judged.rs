@@ -1,0 +1,88 @@
+//! An object as a wait looks at it: read, and judged in words.
+
+use futures::future::LocalBoxFuture;
+use harness_core::probe::{Look, Reach, ReadError, Seen};
+use serde_json::Value;
+
+/// Reads an object and judges it; `judge` says what it is in place of what it is to be.
+pub(super) struct Judged<R, J> {
+    read: R,
+    judge: J,
+    other: Option<String>,
+}
+
+impl<R, J> Judged<R, J>
+where
+    R: AsyncFnMut() -> Result<Value, ReadError>,
+    J: Fn(&Value) -> Result<(), String>,
+{
+    /// Of a read and what judges it.
+    pub(super) fn new(read: R, judge: J) -> Judged<R, J> {
+        Judged { read, judge, other: None }
+    }
+}
+
+impl<R, J> Look for Judged<R, J>
+where
+    R: AsyncFnMut() -> Result<Value, ReadError>,
+    J: Fn(&Value) -> Result<(), String>,
+{
+    fn look(&mut self, _: Reach) -> LocalBoxFuture<'_, Result<Seen<()>, ReadError>> {
+        Box::pin(async move {
+            let object = (self.read)().await?;
+            self.other = (self.judge)(&object).err();
+            Ok(Seen::when(self.other.is_none()))
+        })
+    }
+
+    fn shown(&self) -> Option<String> {
+        self.other.clone()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use harness_core::check::Stop;
+    use harness_core::probe::{Probe, Promise, Pulse, Span, pause};
+    use serde_json::json;
+    use std::time::Duration;
+
+    /// How it ends that an object is to stay 1 for so many seconds.
+    async fn kept(seconds: u64, read: impl AsyncFnMut() -> Result<Value, ReadError>) -> String {
+        let span = Span::Throughout(Duration::from_secs(seconds));
+        let promise = Promise { text: "it is 1".to_owned(), subject: None, expected: "1".to_owned(), span };
+        let judge = |object: &Value| if *object == 1 { Ok(()) } else { Err(format!("it is {object}")) };
+        match Probe::new(Pulse::default()).wait(&promise, &mut Judged::new(read, judge)).await {
+            Ok(()) => "kept".to_owned(),
+            Err(Stop::Unmet(unmet)) => unmet.seen.clone(),
+            Err(Stop::Error(_)) => "untold".to_owned(),
+            Err(other) => format!("{other:?}"),
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_could_not_be_read_was_not_kept() {
+        let fails = |fatal| move || Err(ReadError { text: "no answer".to_owned(), fatal });
+        for seconds in [0, 2] {
+            assert_eq!(kept(seconds, async || Ok(json!(1))).await, "kept");
+            assert_eq!(kept(seconds, async || Ok(json!(2))).await, "it is 2");
+            let slow = async || {
+                pause(Duration::from_secs(3)).await;
+                Ok(json!(2))
+            };
+            assert_eq!(kept(seconds, slow).await, "it is 2", "a read that takes long is waited for");
+            for fatal in [false, true] {
+                let fails = fails(fatal);
+                assert_eq!(kept(seconds, async || fails()).await, "untold", "{seconds} s, fatal: {fatal}");
+            }
+            assert_eq!(kept(seconds, async || std::future::pending().await).await, "untold");
+        }
+        let mut reads = 0;
+        let ends = async || {
+            reads += 1;
+            if reads < 3 { Ok(json!(1)) } else { fails(false)() }
+        };
+        assert_eq!(kept(2, ends).await, "untold", "the last read failed");
+    }
+}

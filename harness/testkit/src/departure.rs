@@ -1,0 +1,145 @@
+//! How a replica that is told to end goes: by itself, or killed when its time is over.
+
+use super::{CheckCx, Replica, Subject};
+use harness_clouds::Entry;
+use harness_core::check::{Stop, SubjectName};
+use harness_core::probe::{Matcher, Observed, Reach, ReadError, holds};
+use k8s_openapi::api::core::v1::{ContainerStatus, Pod};
+use kube::ResourceExt;
+use kube::api::Api;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Exit code of a process that was killed: 128 and SIGKILL.
+const KILLED: i32 = 137;
+/// What Kubernetes grants a Pod that does not say.
+const USUAL_GRACE: Duration = Duration::from_secs(30);
+
+/// The way of one Pod of a replica from its life to its end.
+#[derive(Clone)]
+pub struct Departure<'a> {
+    cx: &'a CheckCx,
+    replica: String,
+    namespace: String,
+    pod: String,
+    uid: Option<String>,
+    grace: Duration,
+}
+
+/// How far it has come. A Pod may be there for a while when its process is not: its kubelet tidies up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Departed {
+    runs: bool,
+    /// The exit code, where the kubelet has told.
+    pub code: Option<i32>,
+}
+
+impl Departed {
+    /// Whether its kubelet had to kill it.
+    pub fn was_killed(&self) -> bool {
+        self.code == Some(KILLED)
+    }
+}
+
+impl Observed for Departed {
+    fn observed(&self) -> String {
+        let code =
+            self.code.map_or_else(|| "no exit code told".to_owned(), |code| format!("exit code {code}"));
+        format!("{}, {code}", if self.runs { "its process runs" } else { "its process is gone" })
+    }
+}
+
+/// Its process is gone.
+pub fn departs() -> Matcher<Departed> {
+    holds("goes", |departed: &Departed| !departed.runs).expecting("no process of it")
+}
+
+impl<'a> Replica<'a> {
+    /// How its Pod goes from here.
+    ///
+    /// # Errors
+    /// [`Stop::Error`] when it has none.
+    pub fn departure(&self) -> Result<Departure<'a>, Stop> {
+        let name = self.name();
+        let pods = self.cx.session().ccm().pods_of_replica(name);
+        let pod = pods.into_iter().find(|pod| pod.metadata.deletion_timestamp.is_none());
+        let pod = pod.ok_or_else(|| Stop::Error(format!("replica {name} has no Pod")))?;
+        let grace = pod.spec.as_ref().and_then(|spec| spec.termination_grace_period_seconds);
+        let grace = grace.and_then(|seconds| u64::try_from(seconds).ok()).map(Duration::from_secs);
+        Ok(Departure {
+            cx: self.cx,
+            replica: name.to_owned(),
+            namespace: pod.namespace().unwrap_or_default(),
+            pod: pod.name_any(),
+            uid: pod.uid(),
+            grace: grace.unwrap_or(USUAL_GRACE),
+        })
+    }
+}
+
+impl Departure<'_> {
+    /// How long its Pod lets it take.
+    pub fn grace(&self) -> Duration {
+        self.grace
+    }
+}
+
+impl Subject for Departure<'_> {
+    type Seen = Departed;
+
+    fn cx(&self) -> &CheckCx {
+        self.cx
+    }
+
+    fn name(&self) -> SubjectName {
+        SubjectName { kind: "replica", name: self.replica.clone(), uid: None }
+    }
+
+    async fn read(&self, reach: Reach) -> Result<Departed, ReadError> {
+        let pods = self.cx.session().ccm_site().world().pods.current()?;
+        let same = |pod: &Pod| pod.uid() == self.uid;
+        let now = match reach {
+            Reach::Nearest => pods.find(&self.namespace, &self.pod),
+            Reach::Origin => {
+                let api: Api<Pod> = Api::namespaced(self.cx.pods_client(), &self.namespace);
+                api.get_opt(&self.pod).await?.map(Arc::new)
+            }
+        };
+        let runs = now.is_some_and(|pod| same(&pod) && runs(&pod));
+        let history = pods.history(&self.namespace, &self.pod);
+        let its = history.iter().map(|version| &version.object).filter(|pod| same(pod));
+        Ok(Departed { runs, code: its.filter_map(|pod| exit_code(pod)).next_back() })
+    }
+
+    fn concerns(&self, _: &Entry) -> bool {
+        false
+    }
+}
+
+fn runs(pod: &Pod) -> bool {
+    let statuses = pod.status.as_ref().and_then(|status| status.container_statuses.as_ref());
+    let running = |one: &ContainerStatus| one.state.as_ref().is_some_and(|state| state.running.is_some());
+    statuses.into_iter().flatten().any(running)
+}
+
+fn exit_code(pod: &Pod) -> Option<i32> {
+    let statuses = pod.status.as_ref()?.container_statuses.as_ref()?;
+    statuses.iter().find_map(|one| Some(one.state.as_ref()?.terminated.as_ref()?.exit_code))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use harness_core::probe::Seen;
+
+    #[test]
+    fn who_was_killed_is_known_by_its_exit_code() {
+        let gone = |code| Departed { runs: false, code };
+        assert!(gone(Some(137)).was_killed());
+        for code in [None, Some(0), Some(1), Some(143)] {
+            assert!(!gone(code).was_killed(), "{code:?}");
+        }
+        assert_eq!(departs().matches(&gone(None)), Seen::Yes(()));
+        assert_eq!(departs().matches(&Departed { runs: true, code: None }), Seen::when(false));
+    }
+}

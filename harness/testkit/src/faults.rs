@@ -1,0 +1,315 @@
+//! Faults and barriers: what calls about one thing meet in the cloud.
+
+use super::cloud::{absent_is_fine, passing};
+use super::made::Undo;
+use super::{CheckCx, Subject};
+use harness_clouds::{CloudError, Effect, Entry, Fault as FaultSpec, Match, Op, fresh_id};
+use harness_core::check::{Stop, SubjectName};
+use harness_core::probe::{Matcher, Reach, ReadError, holds};
+use std::future::{Future, IntoFuture};
+use std::pin::Pin;
+use std::sync::Mutex;
+use std::time::Duration;
+
+/// A thing as the cloud's faults and barriers know it.
+#[derive(Clone)]
+pub struct Target<'a> {
+    pub(super) cx: &'a CheckCx,
+    pub(super) about: SubjectName,
+    /// Every name that a call may have for it, the one it is known by first. None: calls about anything.
+    pub(super) names: Vec<String>,
+}
+
+impl<'a> Target<'a> {
+    /// Calls are answered with this HTTP status and nothing else happens.
+    pub fn answers(&self, status: u16) -> FaultPlan<'a> {
+        self.meets(format!("answers {status}"), &[Effect::Status { status, retry_after_s: None }])
+    }
+
+    /// Calls fail: the first with 503, which many a client repeats by itself without a word, those after it with 500, which the
+    /// CCM is told of sooner or later.
+    pub fn fails(&self) -> FaultPlan<'a> {
+        let [first, others] = [503, 500].map(|status| Effect::Status { status, retry_after_s: None });
+        self.meets("fails with 503 and 500", &[first, others])
+    }
+
+    /// Calls take effect, but their answer never arrives.
+    pub fn loses_the_answer(&self) -> FaultPlan<'a> {
+        self.meets("answers that are lost", &[Effect::LoseAnswer { ms: None }])
+    }
+
+    /// Calls take effect, but their answer never arrives, which the caller learns after so long.
+    pub fn withholds_the_answer(&self, time: Duration) -> FaultPlan<'a> {
+        let ms = u64::try_from(time.as_millis()).ok();
+        self.meets(format!("answers that are lost after {time:?}"), &[Effect::LoseAnswer { ms }])
+    }
+
+    /// What a call creates stays without an address for so long. Needs a cloud that has settings as well.
+    pub fn provisions_for(&self, time: Duration) -> FaultPlan<'a> {
+        let ms = u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
+        self.meets(format!("provisioning that takes {time:?}"), &[Effect::SlowProvisioning { ms }])
+    }
+
+    /// Calls are accepted, and what they begin fails. Needs a cloud that has settings as well, and whose API tells so.
+    pub fn fails_actions(&self) -> FaultPlan<'a> {
+        let code = "server_error".to_owned();
+        self.meets("actions that fail", &[Effect::FailAction { code }])
+    }
+
+    /// Calls meet these effects, each but the last once and the last from then on; `what` is for failures.
+    pub fn meets(&self, what: impl Into<String>, effects: &[Effect]) -> FaultPlan<'a> {
+        let (what, effects) = (what.into(), effects.to_vec());
+        FaultPlan { target: self.clone(), what, effects, ops: Vec::new(), from_page: None, times: None }
+    }
+
+    /// What a call deletes stays for so long, seen as being deleted. Needs a cloud that has settings as well.
+    pub fn deletes_for(&self, time: Duration) -> FaultPlan<'a> {
+        let ms = u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
+        self.meets(format!("deletion that takes {time:?}"), &[Effect::SlowDeletion { ms }])
+    }
+
+    /// Holds these operations before they take effect.
+    ///
+    /// # Errors
+    /// When the cloud refuses.
+    pub async fn holds(&self, ops: &[Op]) -> Result<Barrier<'a>, Stop> {
+        let (cx, matching) = (self.cx, self.matching(ops));
+        let id =
+            noted(&cx.undo, Undo::Barrier, async |id| cx.cloud.raise_barrier(id, &matching).await).await?;
+        Ok(Barrier { target: self.clone(), id })
+    }
+
+    /// One name is enough: the cloud knows the others of what is there.
+    fn matching(&self, ops: &[Op]) -> Match {
+        Match { ops: ops.to_vec(), resource: self.names.first().cloned(), ..Match::default() }
+    }
+
+    pub(super) fn concerns(&self, call: &Entry) -> bool {
+        let resource = call.resource.as_deref().map(|r| r.split_once('=').map_or(r, |(_, value)| value));
+        let is_named =
+            |name: &String| resource == Some(name.as_str()) || call.owner.as_deref() == Some(name.as_str());
+        self.names.is_empty() || self.names.iter().any(is_named)
+    }
+}
+
+/// Chooses an id and notes how what gets it is undone, and only then asks for it: the call may take effect although its answer is
+/// not heard, or because whoever waits for it goes away. The id.
+async fn noted<T>(
+    list: &Mutex<Vec<Undo>>,
+    undo: fn(u64) -> Undo,
+    ask: impl AsyncFnOnce(u64) -> Result<T, CloudError>,
+) -> Result<u64, CloudError> {
+    let id = fresh_id();
+    list.lock().expect("no holder of this lock panics").push(undo(id));
+    ask(id).await.map(|_| id)
+}
+
+/// A fault to be put in force; it is when awaited.
+#[must_use = "a fault is put in force only when awaited"]
+pub struct FaultPlan<'a> {
+    target: Target<'a>,
+    what: String,
+    effects: Vec<Effect>,
+    ops: Vec<Op>,
+    from_page: Option<u64>,
+    times: Option<u64>,
+}
+
+impl FaultPlan<'_> {
+    /// Only for these operations.
+    pub fn to(mut self, ops: &[Op]) -> Self {
+        self.ops = ops.to_vec();
+        self
+    }
+
+    /// Of lists only this page, from 1, and those after it.
+    pub fn from_page(mut self, page: u64) -> Self {
+        self.from_page = Some(page);
+        self
+    }
+
+    /// Only so many calls.
+    pub fn times(mut self, calls: u64) -> Self {
+        self.times = Some(calls);
+        self
+    }
+}
+
+impl CheckCx {
+    /// What an effect needs and the cloud's API does not have.
+    fn never_seen(&self, effect: &Effect) -> Option<&'static str> {
+        let shown = self.cloud.shown();
+        match effect {
+            Effect::SlowProvisioning { .. } if !shown.provisioning => {
+                Some("load balancer that has no address yet")
+            }
+            Effect::SlowDeletion { .. } if !shown.deletions => Some("load balancer that is being deleted"),
+            Effect::FailAction { .. } if !shown.actions => Some("call that is accepted and fails later"),
+            _ => None,
+        }
+    }
+}
+
+impl<'a> IntoFuture for FaultPlan<'a> {
+    type Output = Result<Fault<'a>, Stop>;
+    type IntoFuture = Pin<Box<dyn Future<Output = Result<Fault<'a>, Stop>> + 'a>>;
+
+    fn into_future(self) -> Self::IntoFuture {
+        Box::pin(async move {
+            let FaultPlan { target, what, effects, ops, from_page, times } = self;
+            if let Some(what) = effects.iter().find_map(|effect| target.cx.never_seen(effect)) {
+                return Err(Stop::NotObservable(format!("the cloud's API shows no {what}")));
+            }
+            let matching = Match { from_page, ..target.matching(&ops) };
+            let mut ids = Vec::new();
+            for (place, effect) in effects.iter().enumerate() {
+                let last = place + 1 == effects.len();
+                let calls = if last { times } else { Some(1) };
+                let spec =
+                    FaultSpec { matching: matching.clone(), effect: effect.clone(), calls, for_ms: None };
+                let cx = target.cx;
+                ids.push(noted(&cx.undo, Undo::Fault, async |id| cx.cloud.inject(id, &spec).await).await?);
+            }
+            Ok(Fault { target, what, ids })
+        })
+    }
+}
+
+/// A fault in force until it is used up, cleared, or the check ends. Reads as the number of calls it has hit.
+#[derive(Clone)]
+pub struct Fault<'a> {
+    target: Target<'a>,
+    what: String,
+    ids: Vec<u64>,
+}
+
+impl Fault<'_> {
+    /// At least so many calls meet it, within B-WATCH.
+    ///
+    /// # Errors
+    /// [`Stop::Unmet`] when fewer do.
+    pub async fn hits(&self, calls: u64) -> Result<(), Stop> {
+        self.becomes(met_by(calls)).await
+    }
+
+    /// Ends it.
+    ///
+    /// # Errors
+    /// When the cloud does not answer.
+    pub async fn clear(self) -> Result<(), Stop> {
+        for id in &self.ids {
+            self.target.cx.cloud.clear_fault(*id).await?;
+        }
+        Ok(())
+    }
+}
+
+/// At least so many calls have met it.
+pub fn met_by(calls: u64) -> Matcher<u64> {
+    let words = if calls == 1 { "is met by a call".to_owned() } else { format!("is met by {calls} calls") };
+    holds(words, move |hits: &u64| *hits >= calls).expecting(format!("at least {calls}"))
+}
+
+impl Subject for Fault<'_> {
+    type Seen = u64;
+
+    fn cx(&self) -> &CheckCx {
+        self.target.cx
+    }
+
+    fn name(&self) -> SubjectName {
+        let Target { about, .. } = &self.target;
+        let name = format!("'{}' for {} {}", self.what, about.kind, about.name);
+        SubjectName { kind: "the fault", name, uid: about.uid.clone() }
+    }
+
+    async fn read(&self, _: Reach) -> Result<u64, ReadError> {
+        let mut hits = 0;
+        for id in &self.ids {
+            hits += self.target.cx.cloud.fault(*id).await.map_err(passing)?.hits;
+        }
+        Ok(hits)
+    }
+
+    fn concerns(&self, call: &Entry) -> bool {
+        self.target.concerns(call)
+    }
+}
+
+/// A barrier. Calls that it holds wait until it is released, at the latest by cleanup. Reads as the number of calls that
+/// wait.
+#[derive(Clone)]
+pub struct Barrier<'a> {
+    target: Target<'a>,
+    id: u64,
+}
+
+impl Barrier<'_> {
+    /// A call waits at it, within B-WATCH.
+    ///
+    /// # Errors
+    /// [`Stop::Unmet`] when none does.
+    pub async fn is_reached(&self) -> Result<(), Stop> {
+        self.becomes(holds("holds a call", |waiting: &u64| *waiting > 0)).await
+    }
+
+    /// Lets the waiting calls take effect and takes the barrier away.
+    ///
+    /// # Errors
+    /// When the cloud does not answer.
+    pub async fn release(self) -> Result<(), Stop> {
+        self.target.cx.cloud.release_barrier(self.id).await?;
+        Ok(())
+    }
+}
+
+impl Subject for Barrier<'_> {
+    type Seen = u64;
+
+    fn cx(&self) -> &CheckCx {
+        self.target.cx
+    }
+
+    fn name(&self) -> SubjectName {
+        let Target { about, .. } = &self.target;
+        let name = format!("before {} {}", about.kind, about.name);
+        SubjectName { kind: "the barrier", name, uid: about.uid.clone() }
+    }
+
+    async fn read(&self, _: Reach) -> Result<u64, ReadError> {
+        self.target.cx.cloud.barrier(self.id).await.map(|status| status.waiting).map_err(passing)
+    }
+
+    fn concerns(&self, call: &Entry) -> bool {
+        self.target.concerns(call)
+    }
+}
+
+impl CheckCx {
+    pub(super) async fn undo_fault(&self, id: u64) -> Result<(), String> {
+        absent_is_fine(self.cloud.clear_fault(id).await)
+    }
+
+    pub(super) async fn undo_barrier(&self, id: u64) -> Result<(), String> {
+        absent_is_fine(self.cloud.release_barrier(id).await.map(|_| ()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use futures::FutureExt;
+
+    #[tokio::test]
+    async fn what_was_asked_for_is_undone_though_nobody_waited_for_the_answer() {
+        let (list, asked) = (Mutex::default(), Mutex::new(None));
+        let ask = async |id: u64| {
+            *asked.lock().expect("fine") = Some(id);
+            futures::future::pending::<Result<(), CloudError>>().await
+        };
+        let dropped = noted(&list, Undo::Barrier, ask).now_or_never();
+        assert!(dropped.is_none());
+        let id = asked.lock().expect("fine").expect("asked for");
+        assert_eq!(*list.lock().expect("fine"), [Undo::Barrier(id)]);
+    }
+}

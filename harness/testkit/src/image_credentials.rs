@@ -1,0 +1,371 @@
+//! The image credential provider under test, asked as a kubelet asks it.
+
+use super::CheckCx;
+use harness_clusters::images::own_program;
+use harness_components::image_credentials::{
+    API_VERSIONS, Answer, Behaviour, Configuration, Execution, Fault, KUBELET_LIMIT, Plugin, Provider,
+    StandIn, lint, request,
+};
+use harness_config::{ImageCredentials, PROGRAM, PluginProgram};
+use harness_core::check::{Stop, SubjectName, Unmet};
+use harness_core::files;
+use harness_core::secrets;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// A token as a service account's looks, which nobody has signed.
+const UNSIGNED: &str = "eyJhbGciOiJSUzI1NiIsImtpZCI6ImNjbS1jb25mb3JtYW5jZSJ9.eyJhdWQiOlsicmVnaXN0cnkiXSwic3ViIjoic3lzdGVtOnNlcnZpY2VhY2NvdW50OnRlYW06cHVsbGVyIn0.bm9ib2R5LWhhcy1zaWduZWQtdGhpcy10b2tlbi1vZi1hLXNlcnZpY2UtYWNjb3VudA";
+/// The placeholder for the URL of the cloud.
+const ENDPOINT: &str = "${CLOUD_ENDPOINT}";
+/// The placeholder for a credential of the cloud.
+const TOKEN: &str = "${CLOUD_TOKEN}";
+/// The last words of names of variables whose values are secrets.
+const SECRET_NAMES: &[&str] = &["TOKEN", "SECRET", "PASSWORD", "KEY"];
+/// What is shorter is no secret.
+const SHORTEST_SECRET: usize = 8;
+
+/// The plugin under test.
+#[derive(Debug)]
+pub struct ImageCredentialProvider<'a> {
+    cx: &'a CheckCx,
+    written: &'a ImageCredentials,
+    provider: Provider,
+    token: Option<String>,
+    home: PathBuf,
+}
+
+/// A request that is to be made of it.
+#[derive(Debug)]
+pub struct Ask<'a> {
+    plugin: &'a ImageCredentialProvider<'a>,
+    image: String,
+    version: String,
+    input: Option<Vec<u8>>,
+    pieces: usize,
+    home: Home,
+    cloud: Option<String>,
+}
+
+/// What an execution has for a home.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Home {
+    /// The run's, which keeps what other executions left there.
+    Shared,
+    /// An empty one of its own.
+    Fresh,
+    /// None.
+    Without,
+}
+
+impl CheckCx {
+    /// The plugin under test.
+    ///
+    /// # Errors
+    /// Its configuration cannot be read: nobody knows how to run it.
+    pub fn image_credential_provider(&self) -> Result<ImageCredentialProvider<'_>, Stop> {
+        let written = self.image_credentials()?;
+        let read = Configuration::read(&written.config);
+        let provider = read.and_then(|all| all.provider(written.provider.as_deref()).cloned());
+        let provider = provider.map_err(|why| {
+            Stop::unmet(
+                "the kubelet's configuration says how the plugin is run",
+                "a configuration that a kubelet reads",
+                why,
+            )
+        })?;
+        let token = match (&written.token_file, written.takes_tokens) {
+            (Some(file), true) => Some(files::read(file)?.trim().to_owned()),
+            (None, true) => Some(UNSIGNED.to_owned()),
+            (_, false) => None,
+        };
+        token.iter().for_each(|token| secrets::know(token));
+        let home = self.session().dir().path().join("home");
+        std::fs::create_dir_all(&home)?;
+        Ok(ImageCredentialProvider { cx: self, written, provider, token, home })
+    }
+
+    /// Why a kubelet would not start with the plugin's configuration, a line each.
+    ///
+    /// # Errors
+    /// The profile names no plugin.
+    pub fn image_credentials_lint(&self) -> Result<Vec<String>, Stop> {
+        let written = self.image_credentials()?;
+        Ok(match &written.program {
+            PluginProgram::In(folder) => lint(&written.config, |name| Some(folder.join(name))),
+            PluginProgram::Line(line) => {
+                let program = PathBuf::from(&line[0]);
+                // Others are looked for, or are this program.
+                let is_a_path = program.is_absolute();
+                lint(&written.config, |_| is_a_path.then(|| program.clone()))
+            }
+        })
+    }
+
+    fn image_credentials(&self) -> Result<&ImageCredentials, Stop> {
+        let written = self.session().plan().profile.image_credentials.as_ref();
+        written.ok_or_else(|| Stop::Error("the profile names no image credential provider".to_owned()))
+    }
+}
+
+impl<'a> ImageCredentialProvider<'a> {
+    /// Images for which it has credentials; at least one.
+    pub fn images(&self) -> &[String] {
+        &self.written.images
+    }
+
+    /// Images for which it is asked and has none.
+    pub fn without(&self) -> &[String] {
+        &self.written.without
+    }
+
+    /// The versions that it is asked in, the configuration's first.
+    pub fn versions(&self) -> Vec<String> {
+        let mut all = vec![self.provider.api_version.clone()];
+        all.extend(
+            self.written.api_versions.iter().filter(|one| **one != self.provider.api_version).cloned(),
+        );
+        // What is no version at all is the configuration's fault.
+        all.retain(|one| API_VERSIONS.contains(&one.as_str()) || *one == self.provider.api_version);
+        all
+    }
+
+    /// How long its credentials live at least, where the profile says it.
+    pub fn credential_lifetime(&self) -> Option<Duration> {
+        self.written.credential_lifetime
+    }
+
+    /// How long the configuration keeps an answer that does not say it, seconds.
+    pub fn default_cache_duration(&self) -> Option<f64> {
+        self.provider.keeps_for()
+    }
+
+    /// The token of the service account that asks, where it is given one, and whether answers are kept by token.
+    pub fn token(&self) -> Option<(&str, bool)> {
+        let attributes = self.provider.token_attributes.as_ref()?;
+        Some((self.token.as_deref()?, attributes.cache_type == "Token"))
+    }
+
+    /// To be asked for the credentials of its first image.
+    pub fn asked(&'a self) -> Ask<'a> {
+        self.asked_for(&self.written.images[0])
+    }
+
+    /// To be asked for the credentials of an image.
+    pub fn asked_for(&'a self, image: &str) -> Ask<'a> {
+        Ask {
+            plugin: self,
+            image: image.to_owned(),
+            version: self.provider.api_version.clone(),
+            input: None,
+            pieces: 1,
+            home: Home::Shared,
+            cloud: None,
+        }
+    }
+
+    /// Its part of the kubelet's configuration.
+    pub(super) fn provider(&self) -> &Provider {
+        &self.provider
+    }
+
+    /// The annotations of the service account that asks.
+    pub fn annotations(&self) -> &BTreeMap<String, String> {
+        &self.written.annotations
+    }
+
+    /// Whom the tokens are for that it is given; `None` where it is given none.
+    pub fn audience(&self) -> Option<&str> {
+        let attributes = self.provider.token_attributes.as_ref()?;
+        Some(&attributes.service_account_token_audience)
+    }
+
+    /// Whether a cloud of the run's is what it has its credentials from.
+    ///
+    /// # Errors
+    /// 'Not observable' where nothing that the plugin is told names that cloud.
+    pub(super) fn has_a_cloud_of_ours(&self) -> Result<(), Stop> {
+        if self.written.environment.values().any(|value| value.contains(ENDPOINT)) {
+            return Ok(());
+        }
+        let why = format!(
+            "no value of imageCredentials.environment holds {ENDPOINT}, so its cloud cannot be made to fail"
+        );
+        Err(Stop::NotObservable(why))
+    }
+
+    /// A cloud that fails, to stand in the place of the plugin's.
+    ///
+    /// # Errors
+    /// 'Not observable' where nothing that the plugin is told names its cloud.
+    pub async fn cloud_that(&self, behaviour: Behaviour) -> Result<StandIn, Stop> {
+        self.has_a_cloud_of_ours()?;
+        Ok(StandIn::begin(behaviour).await?)
+    }
+
+    /// What must not stand in its log: the tokens that it is given, and variables that are named as secrets are.
+    pub fn secrets(&self) -> Vec<(String, String)> {
+        let variables = self.environment(None, None);
+        let last = |name: &str| name.to_ascii_uppercase().rsplit('_').next().unwrap_or_default().to_owned();
+        let named = |name: &str| SECRET_NAMES.contains(&last(name).as_str());
+        let all = variables.into_iter().filter(|(name, value)| named(name) && value.len() >= SHORTEST_SECRET);
+        let all = all.map(|(name, value)| (format!("the value of {name}"), value));
+        let token = self.token.clone().map(|token| ("the service account's token".to_owned(), token));
+        let cloud = self.cx.session().state().plugin.as_ref();
+        let cloud = cloud.map(|plugin| ("its credential for the cloud".to_owned(), plugin.token.clone()));
+        all.chain(token).chain(cloud).collect()
+    }
+
+    /// A promise of its that is broken.
+    pub fn unmet(&self, promise: &str, expected: &str, seen: impl Into<String>) -> Stop {
+        let name = self.provider.name.clone();
+        let subject = Some(SubjectName { kind: "image credential provider", name, uid: None });
+        Stop::Unmet(Box::new(Unmet { subject, ..Unmet::new(promise, expected, seen) }))
+    }
+
+    /// Its variables beside those of the configuration, where its cloud is at that URL; without one, the run's.
+    pub(super) fn own_environment(&self, cloud: Option<&str>) -> BTreeMap<String, String> {
+        let own = self.cx.session().state().plugin.clone();
+        let (endpoint, token) = own.map_or_else(Default::default, |own| (own.endpoint, own.token));
+        let endpoint = cloud.unwrap_or(&endpoint);
+        let filled = |value: &String| value.replace(ENDPOINT, endpoint).replace(TOKEN, &token);
+        self.written.environment.iter().map(|(name, value)| (name.clone(), filled(value))).collect()
+    }
+
+    fn environment(&self, cloud: Option<&str>, home: Option<&Path>) -> BTreeMap<String, String> {
+        let mut all = BTreeMap::new();
+        all.extend(std::env::var("PATH").ok().map(|path| ("PATH".to_owned(), path)));
+        all.extend(home.map(|home| ("HOME".to_owned(), home.display().to_string())));
+        all.extend(self.provider.env.iter().map(|one| (one.name.clone(), one.value.clone())));
+        all.extend(self.own_environment(cloud));
+        all
+    }
+
+    fn line(&self) -> Result<Vec<String>, Stop> {
+        let mut line = self.program_line()?;
+        line.extend(self.provider.args.iter().cloned());
+        Ok(line)
+    }
+
+    /// The folder of its program, where it is one of its own.
+    pub(super) fn program_folder(&self) -> Option<PathBuf> {
+        match &self.written.program {
+            PluginProgram::In(programs) => Some(programs.clone()),
+            PluginProgram::Line(_) => None,
+        }
+    }
+
+    /// Its program and first arguments, without those of the configuration.
+    pub(super) fn program_line(&self) -> Result<Vec<String>, Stop> {
+        let folder = self.cx.session().plan().profile.folder();
+        let mut line = match &self.written.program {
+            PluginProgram::In(programs) => {
+                vec![std::path::absolute(programs.join(&self.provider.name))?.display().to_string()]
+            }
+            PluginProgram::Line(line) => line.clone(),
+        };
+        let own = own_program()?.display().to_string();
+        line.iter_mut().for_each(|part| *part = part.replace(PROGRAM, &own));
+        if line[0].contains('/') && Path::new(&line[0]).is_relative() {
+            line[0] = std::path::absolute(folder.join(&line[0]))?.display().to_string();
+        }
+        Ok(line)
+    }
+}
+
+impl Ask<'_> {
+    /// In this version.
+    #[must_use]
+    pub fn in_version(mut self, version: &str) -> Self {
+        self.version = version.to_owned();
+        self
+    }
+
+    /// With this on its standard input, in place of a request.
+    #[must_use]
+    pub fn with_input(mut self, input: &[u8]) -> Self {
+        self.input = Some(input.to_vec());
+        self
+    }
+
+    /// With so many pieces of its request, one after the other.
+    #[must_use]
+    pub fn in_pieces(mut self, pieces: usize) -> Self {
+        self.pieces = pieces;
+        self
+    }
+
+    /// Without a home.
+    #[must_use]
+    pub fn without_home(mut self) -> Self {
+        self.home = Home::Without;
+        self
+    }
+
+    /// While its cloud fails, and with an empty home: nothing of what it had from its cloud before is left there.
+    #[must_use]
+    pub fn before(mut self, cloud: &StandIn) -> Self {
+        self.cloud = Some(cloud.url().to_owned());
+        self.home = Home::Fresh;
+        self
+    }
+
+    /// The request that it is asked with.
+    pub fn request(&self) -> String {
+        let plugin = self.plugin;
+        request(&self.version, &self.image, plugin.token.as_deref(), &plugin.written.annotations)
+    }
+
+    /// Executes it.
+    ///
+    /// # Errors
+    /// It is not known what is to be executed, or the run is interrupted.
+    pub async fn executed(self) -> Result<Execution, Stop> {
+        let plugin = self.plugin;
+        let input = self.input.clone().unwrap_or_else(|| self.request().into_bytes());
+        let size = input.len().div_ceil(self.pieces).max(1);
+        let pieces: Vec<&[u8]> = input.chunks(size).collect();
+        let fresh = match self.home {
+            Home::Fresh => Some(tempfile::tempdir_in(plugin.cx.session().dir().path())?),
+            Home::Shared | Home::Without => None,
+        };
+        let home = match self.home {
+            Home::Without => None,
+            Home::Shared | Home::Fresh => {
+                Some(fresh.as_ref().map_or(plugin.home.as_path(), |home| home.path()))
+            }
+        };
+        let environment = plugin.environment(self.cloud.as_deref(), home);
+        let program = Plugin { line: plugin.line()?, environment };
+        let executed = async { Ok(program.execute(&pieces, KUBELET_LIMIT).await) };
+        let execution = plugin.cx.session().unless_interrupted(executed).await?;
+        // What it answers is secret wherever it may be shown.
+        drop(Answer::read(&execution.stdout, &self.version));
+        plugin.cx.record("took_ms", execution.took.as_millis());
+        Ok(execution)
+    }
+
+    /// Executes it and reads its answer, faults included.
+    ///
+    /// # Errors
+    /// It does not end by itself, in time and with exit code 0.
+    pub async fn answered(self) -> Result<Answer, Stop> {
+        let (plugin, image, version) = (self.plugin, self.image.clone(), self.version.clone());
+        let execution = self.executed().await?;
+        if !execution.succeeded() {
+            let (promise, expected) =
+                (format!("it answers a request for {image}"), "exit code 0 and an answer");
+            return Err(plugin.unmet(&promise, expected, execution.shown()));
+        }
+        let answer = Answer::read(&execution.stdout, &version);
+        // Where there is no answer there is nothing to judge.
+        match answer.faults.iter().find(|fault| matches!(fault, Fault::NotOne(_))) {
+            Some(fault) => Err(plugin.unmet(
+                "its standard output is one answer and nothing else",
+                "one CredentialProviderResponse in JSON",
+                format!("asked for {image}: {fault}; {}", execution.shown()),
+            )),
+            None => Ok(answer),
+        }
+    }
+}

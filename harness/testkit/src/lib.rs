@@ -1,0 +1,113 @@
+//! What the body of a check works with.
+//!
+//! A file of checks begins with `use harness_testkit::prelude::*;` and needs nothing else of the harness. A body receives a
+//! [`CheckCx`]; what it makes through it is undone when the check ends, in reverse order, whatever the outcome.
+
+pub mod evidence;
+pub mod prelude;
+
+mod aborted;
+mod account;
+mod boot;
+mod calls;
+mod canary;
+mod cloud;
+mod cold;
+mod context;
+mod crash;
+mod credential;
+mod csi_judged;
+mod csi_migration;
+mod csi_volumes;
+mod deadlock;
+mod departure;
+mod events;
+mod faults;
+mod foreign;
+mod heartbeat;
+mod hosts;
+mod image_credentials;
+mod lease;
+mod lists;
+mod logs;
+mod machines;
+mod made;
+mod manifests;
+pub mod matchers;
+mod namespaces;
+mod network;
+mod network_proxy;
+mod newcomers;
+mod node_plan;
+mod nodes;
+mod port;
+mod proxied_cluster;
+mod proxied_peer;
+mod pulling_kubelet;
+mod reach;
+mod reader;
+mod replicas;
+mod rights;
+mod routes;
+mod services;
+mod serving;
+mod shown;
+mod subject;
+mod taints;
+mod trial;
+mod undo;
+mod upgraded;
+mod watches;
+mod whole;
+
+pub use account::Account;
+pub use boot::{Boot, BootOf, started, still_runs, uninitialised};
+pub use calls::{Calls, callers, no_calls, some_calls};
+pub use canary::{Canary, is_placed, is_unplaced};
+pub use cloud::Cloud;
+pub use cold::Cold;
+pub use context::CheckCx;
+pub use credential::Replaceable;
+pub use csi_migration::{CsiCluster, CsiMigration, Placed};
+pub use csi_volumes::{CsiCall, StoredVolume};
+pub use departure::{Departed, Departure, departs};
+pub use events::{EventsOf, tells, tells_by, tells_of, told_by_none_but, warns};
+pub use faults::{Barrier, Fault, FaultPlan, Target, met_by};
+pub use harness_config::{RouteTrigger, Targets};
+pub use harness_session::{Crash, Network};
+pub use hosts::{Host, Loss, runs_on_two_machines};
+pub use image_credentials::{Ask, ImageCredentialProvider};
+pub use lease::{Lease, StolenLease, held, holder_of, taken_over, transitions_of};
+pub use logs::{Log, LogRead, can_be_read};
+pub use machines::{Machine, MachinePlan, address, machine};
+pub use namespaces::OwnNamespace;
+pub use network_proxy::{DIAL_LIMIT, NetworkProxy, ProxyProcesses};
+pub use node_plan::{NodePlan, Ready, taint, uninitialized};
+pub use nodes::Node;
+pub use port::{Answer, Page, SecurePort, answers, refused, serves, shows, shows_nothing};
+pub use proxied_cluster::ProxiedCluster;
+pub use proxied_peer::{Astray, Peer, Way};
+pub use pulling_kubelet::{Pull, PullingKubelet, WithoutCloud};
+pub use reach::{Frozen, Partition};
+pub use reader::Reader;
+pub use replicas::{End, Process, Replica, ends, is_back, runs, stays_up};
+pub use rights::{Grant, Right};
+pub use routes::{Destination, has_no_route, keeps_route, leads_to};
+pub use services::{Balancer, Service, ServicePlan, load_balancer};
+pub use subject::{Subject, Wait};
+pub use trial::{Trial, Tried, goes_on, has_ended, is_up, refuses, unless_it_ends};
+pub use watches::Interruption;
+pub use whole::{Ends, Left, Leftovers, OwnNodes, all_stay, as_before, none};
+
+use harness_core::check::{Check as CheckOf, Suite as SuiteOf};
+
+/// A check as suites write it.
+pub type Check = CheckOf<CheckCx>;
+/// A suite as suites write it.
+pub type Suite = SuiteOf<CheckCx>;
+
+/// The vocabulary of components that are not CCMs, for the suites that judge these.
+pub mod components {
+    pub use harness_components::{csi_migration, image_credentials, network_proxy};
+    pub use harness_config::CsiDriver;
+}

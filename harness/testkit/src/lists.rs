@@ -1,0 +1,65 @@
+//! Lists of everything, which name no object: faults that meet whoever lists, and pages.
+
+use super::made::Undo;
+use super::{CheckCx, Cloud, Subject, Target};
+use harness_clouds::{LbAddressing, Settings};
+use harness_core::check::Stop;
+use std::time::Duration;
+
+impl<'a> Cloud<'a> {
+    /// Faults and barriers for calls about anything, such as lists, which name no object. Whoever calls meets them, so a
+    /// check that uses them has to run alone.
+    pub fn anything(&self) -> Target<'a> {
+        Target { cx: self.cx, about: self.name(), names: Vec::new() }
+    }
+
+    /// On how many pages a list of so many items comes.
+    ///
+    /// # Errors
+    /// When the cloud does not answer.
+    pub async fn pages_of(&self, items: usize) -> Result<usize, Stop> {
+        let size = self.cx.cloud.settings().await?.page_size.unwrap_or(u32::MAX);
+        Ok(items.div_ceil(usize::try_from(size).unwrap_or(usize::MAX)).max(1))
+    }
+
+    /// Every list comes in pages of so many items until the check ends. Whoever lists meets that, so a check that wants
+    /// it has to run alone.
+    ///
+    /// # Errors
+    /// When the cloud does not answer.
+    pub async fn comes_in_pages_of(&self, items: u32) -> Result<(), Stop> {
+        self.is_set(Settings { page_size: Some(items), ..Settings::default() }).await
+    }
+
+    /// Every call takes so much longer until the check ends. Whoever calls meets that, so a check that wants it has to run
+    /// alone.
+    ///
+    /// # Errors
+    /// When the cloud does not answer.
+    pub async fn answers_after(&self, latency: Duration) -> Result<(), Stop> {
+        let ms = u64::try_from(latency.as_millis()).unwrap_or(u64::MAX);
+        self.is_set(Settings { latency_ms: Some(ms), ..Settings::default() }).await
+    }
+
+    /// New load balancers have an address of each IP family until the check ends, whoever makes them; so a check that wants
+    /// it has to run alone.
+    ///
+    /// # Errors
+    /// When the cloud does not answer.
+    pub async fn gives_both_families(&self) -> Result<(), Stop> {
+        self.is_set(Settings { addresses: Some(LbAddressing::DualStack), ..Settings::default() }).await
+    }
+
+    async fn is_set(&self, settings: Settings) -> Result<(), Stop> {
+        let before = self.cx.cloud.settings().await?;
+        self.cx.on_end(Undo::Settings(before));
+        self.cx.cloud.change_settings(&settings).await?;
+        Ok(())
+    }
+}
+
+impl CheckCx {
+    pub(super) async fn undo_settings(&self, before: &Settings) -> Result<(), String> {
+        self.cloud.change_settings(before).await.map(drop).map_err(|error| harness_core::check::chain(&error))
+    }
+}

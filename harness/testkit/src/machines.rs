@@ -1,0 +1,292 @@
+//! Machines: instances of the cloud, each for a Node of the check's own.
+
+use super::cloud::{absent_is_fine, passing};
+use super::made::Undo;
+use super::{CheckCx, NodePlan, Target};
+use harness_clouds::{Address, Instance, InstanceState};
+use harness_config::{AddressType, Instances};
+use harness_core::check::{Stop, SubjectName, Verdict};
+use harness_core::probe::poll;
+use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+/// How long a CCM gets at a check's end to take machines out of its load balancers whose Nodes are gone.
+const LEAVES: Duration = Duration::from_secs(1);
+/// How long until it is looked again.
+const LOOK: Duration = Duration::from_millis(20);
+
+/// An address of a machine.
+pub fn address(kind: &str, address: &str) -> Address {
+    Address { kind: kind.to_owned(), address: address.to_owned() }
+}
+
+/// A machine to be put into the cloud.
+pub struct MachinePlan {
+    suffix: String,
+    change: Box<dyn FnOnce(&mut Instance)>,
+}
+
+/// A running machine with a type, zone, region and two addresses; `suffix` ends its name.
+pub fn machine(suffix: &str) -> MachinePlan {
+    MachinePlan { suffix: suffix.to_owned(), change: Box::new(|_| ()) }
+}
+
+impl MachinePlan {
+    /// Whatever else is to be different about it.
+    pub fn with(self, change: impl FnOnce(&mut Instance) + 'static) -> MachinePlan {
+        let before = self.change;
+        let change = Box::new(move |instance: &mut Instance| {
+            before(instance);
+            change(instance);
+        });
+        MachinePlan { change, ..self }
+    }
+
+    /// With exactly these addresses.
+    pub fn addresses(self, addresses: Vec<Address>) -> MachinePlan {
+        self.with(|instance| instance.addresses = addresses)
+    }
+
+    /// With another name than its Node's.
+    pub fn named(self, name: &str) -> MachinePlan {
+        let name = name.to_owned();
+        self.with(|instance| instance.name = name)
+    }
+}
+
+/// A machine in the cloud; it goes when the check ends.
+pub struct Machine<'a> {
+    cx: &'a CheckCx,
+    instance: RefCell<Instance>,
+}
+
+impl<'a> Machine<'a> {
+    /// What the cloud was told of it.
+    pub fn instance(&self) -> Instance {
+        self.instance.borrow().clone()
+    }
+
+    /// What the CCM is to report of it: as the cloud was told, type, zone and region as far as the profile says that it
+    /// reports them.
+    pub fn as_reported(&self) -> Instance {
+        let profile = &self.cx.session.plan().profile;
+        let mut instance = self.instance();
+        if let Some(kind) = &profile.instance_type {
+            instance.instance_type.clone_from(kind);
+        }
+        if profile.location.fixed {
+            instance.zone.clone_from(&profile.location.zone);
+            instance.region.clone_from(&profile.location.region);
+        }
+        if !profile.capabilities.zones {
+            instance.zone.clear();
+        }
+        if !profile.capabilities.reports_regions() {
+            instance.region.clear();
+        }
+        instance
+    }
+
+    /// The cloud's id for it.
+    pub fn id(&self) -> String {
+        self.instance.borrow().id.clone()
+    }
+
+    /// Its name.
+    pub fn name(&self) -> String {
+        self.instance.borrow().name.clone()
+    }
+
+    /// The providerID its Node has or is to have.
+    pub fn provider_id(&self) -> String {
+        self.instance.borrow().provider_id.clone().unwrap_or_default()
+    }
+
+    /// A Node of its name, not registered yet.
+    pub fn node(&self) -> NodePlan {
+        NodePlan::of(&self.instance(), self.cx.cloud.ids())
+    }
+
+    /// Its Node as it is once a CCM has initialised it.
+    pub fn initialised_node(&self) -> NodePlan {
+        NodePlan::initialised(&self.instance(), self.cx.cloud.ids(), self.provider_id())
+    }
+
+    /// Faults and barriers for calls about it.
+    pub fn cloud(&self) -> Target<'a> {
+        let Instance { id, name, provider_id, .. } = self.instance();
+        let about = SubjectName { kind: "Machine", name: name.clone(), uid: Some(id.clone()) };
+        Target { cx: self.cx, about, names: [id, name].into_iter().chain(provider_id).collect() }
+    }
+
+    /// Puts it into the cloud.
+    ///
+    /// # Errors
+    /// As [`CheckCx::machine`].
+    pub async fn appears(&self) -> Result<(), Stop> {
+        self.cx.put_instance(&self.instance()).await
+    }
+
+    /// Changes what the cloud says of it.
+    ///
+    /// # Errors
+    /// As [`CheckCx::machine`].
+    pub async fn change(&self, change: impl FnOnce(&mut Instance)) -> Result<(), Stop> {
+        let mut changed = self.instance();
+        change(&mut changed);
+        self.cx.put_instance(&changed).await?;
+        *self.instance.borrow_mut() = changed;
+        Ok(())
+    }
+
+    /// Shuts it down: it still exists.
+    ///
+    /// # Errors
+    /// When the cloud refuses.
+    pub async fn stop(&self) -> Result<(), Stop> {
+        self.change(|instance| instance.state = InstanceState::Stopped).await
+    }
+
+    /// Starts it again.
+    ///
+    /// # Errors
+    /// When the cloud refuses.
+    pub async fn start(&self) -> Result<(), Stop> {
+        self.change(|instance| instance.state = InstanceState::Running).await
+    }
+
+    /// Takes it away, as a cloud's operator would.
+    ///
+    /// # Errors
+    /// When the cloud refuses.
+    pub async fn delete(&self) -> Result<(), Stop> {
+        Ok(self.cx.cloud.remove_instance(&self.id()).await?)
+    }
+}
+
+impl CheckCx {
+    /// Puts a machine into the cloud.
+    ///
+    /// # Errors
+    /// [`Stop::NotObservable`] when the cloud's API cannot show its addresses, or that it has no providerID; else that the cloud refuses.
+    pub async fn machine(&self, plan: MachinePlan) -> Result<Machine<'_>, Stop> {
+        let machine = self.absent_machine(plan);
+        machine.appears().await?;
+        Ok(machine)
+    }
+
+    /// A machine that the cloud does not have yet.
+    pub fn absent_machine(&self, plan: MachinePlan) -> Machine<'_> {
+        let profile = &self.session.plan().profile;
+        let name = self.name(&plan.suffix);
+        let id = self.cloud.ids().make(&name);
+        let mut instance = Instance {
+            provider_id: Some(profile.provider_id.render(&id)),
+            id,
+            name,
+            instance_type: "m1.small".to_owned(),
+            zone: profile.location.zone.clone(),
+            region: profile.location.region.clone(),
+            addresses: self.network.addresses(self.machines_made.fetch_add(1, Ordering::Relaxed)),
+            labels: BTreeMap::new(),
+            state: InstanceState::Running,
+        };
+        (plan.change)(&mut instance);
+        Machine { cx: self, instance: RefCell::new(instance) }
+    }
+
+    /// The address of this check's own that stands for one of a documentation range. The contract's vectors are written in
+    /// those and run side by side, and no two machines of a cloud have one address.
+    pub fn own_address(&self, written: &str) -> String {
+        self.network.address(written)
+    }
+
+    /// Whether the CCM takes zone and region from the machine it looks up.
+    pub fn reports_the_machines_location(&self) -> bool {
+        !self.session.plan().profile.location.fixed
+    }
+
+    /// Whether the CCM takes the type of a machine from the cloud's own word for it, so that machines of a run differ in it.
+    pub fn reports_the_machines_type(&self) -> bool {
+        self.session.plan().profile.instance_type.is_none()
+    }
+
+    /// What a check of types needs.
+    ///
+    /// # Errors
+    /// [`Stop::NotObservable`] where all machines have one type.
+    pub fn types_differ(&self) -> Verdict {
+        match self.reports_the_machines_type() {
+            true => Ok(()),
+            false => {
+                Err(Stop::NotObservable("the type that it reports is the same for every machine".to_owned()))
+            }
+        }
+    }
+
+    /// Whether the CCM may initialise a Node without a providerID: it looks machines up by interface v1, which can say that
+    /// it knows none (contract NODE-INIT-09).
+    pub fn may_do_without_provider_ids(&self) -> bool {
+        self.session.plan().profile.capabilities.instances == Instances::V1
+    }
+
+    /// Whether the CCM reports the host name of a machine among its addresses, so that what it reports is never empty.
+    pub fn reports_host_names(&self) -> bool {
+        self.session.plan().profile.address_order.contains(&AddressType::Hostname)
+    }
+
+    /// Addresses, type and value, as the CCM reports them: in its order, provided ones first, and with the host name as an
+    /// `InternalDNS` where it reports such.
+    pub fn in_reported_order(&self, addresses: &mut Vec<(String, String)>, provided: &[&str]) {
+        self.session.in_reported_order(addresses, provided);
+    }
+
+    async fn put_instance(&self, instance: &Instance) -> Result<(), Stop> {
+        let cloud = &self.cloud;
+        let nameless = instance.provider_id.is_none() && !cloud.shown().provider_ids;
+        let nameless = nameless.then(|| "a machine without a providerID".to_owned());
+        if let Some(lack) = cloud.shown().lacks(&instance.addresses).or(nameless) {
+            let whose = &self.session.plan().profile.cloud;
+            return Err(Stop::NotObservable(format!("the API of {whose} cannot show it: {lack}")));
+        }
+        // Whether or not the answer is still heard.
+        let undo = Undo::Instance(instance.id.clone());
+        if !self.is_to_be_undone(&undo) {
+            self.on_end(undo);
+        }
+        cloud.put_instance(instance).await?;
+        Ok(())
+    }
+
+    /// Waits until no load balancer sends traffic to machines whose Nodes are gone, for as long as [`LEAVES`] says. A cloud
+    /// refuses to change backends of which one has gone, a CCM then looks at the whole Service again, and a check that runs
+    /// beside this one sees an edit followed that was never noticed.
+    pub(super) async fn are_no_backends(&self, machines: &[Undo]) {
+        let id = |undo: &Undo| match undo {
+            Undo::Instance(id) => Some(id.clone()),
+            _ => None,
+        };
+        let ids: BTreeSet<String> = machines.iter().filter_map(id).collect();
+        if ids.is_empty() || !self.session.plan().profile.capabilities.load_balancer {
+            return;
+        }
+        let left = async |seen: &mut String| {
+            let held = self.cloud.inventory().await.map_err(passing)?;
+            let mut backends = held.load_balancers.iter().flat_map(|lb| &lb.backends);
+            Ok(match backends.find(|backend| ids.contains(*backend)) {
+                Some(backend) => {
+                    backend.clone_into(seen);
+                    None
+                }
+                None => Some(()),
+            })
+        };
+        let _ = poll("machines that are no backends any more", LEAVES, LOOK, left).await;
+    }
+
+    pub(super) async fn undo_instance(&self, id: &str) -> Result<(), String> {
+        absent_is_fine(self.cloud.remove_instance(id).await)
+    }
+}

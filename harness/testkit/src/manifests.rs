@@ -1,0 +1,32 @@
+//! The profile's manifests as they are written, held against the rows of the contract that are about them alone.
+
+use super::CheckCx;
+use bootstrap::Level;
+use harness_core::check::{Stop, Verdict};
+use harness_session::manifest_findings;
+
+impl CheckCx {
+    /// That the lint finds nothing in the manifests that breaks this row; what only should be otherwise counts where the
+    /// row itself is no more than that (`should`).
+    ///
+    /// # Errors
+    /// [`Stop::Unmet`] with each place and what is wrong there; [`Stop::Error`] for manifests that cannot be read.
+    pub fn manifests_follow(&self, row: &str, should: bool) -> Verdict {
+        let plan = self.session.plan();
+        let promise = format!("the manifests follow {row}");
+        let Some(said) = manifest_findings(&plan.profile, plan.cluster.desired()) else {
+            return Err(Stop::unmet(promise, "manifests of a CCM", "the profile deploys none"));
+        };
+        let findings = said.map_err(Stop::Error)?;
+        let counts = |level: Level| level == Level::Must || should && level == Level::Should;
+        let broken: Vec<String> = findings
+            .iter()
+            .filter(|finding| finding.id == row && counts(finding.level))
+            .map(|finding| format!("{}: {} ({})", finding.at(), finding.what, finding.why))
+            .collect();
+        if broken.is_empty() {
+            return Ok(());
+        }
+        Err(Stop::unmet(promise, format!("nothing that {row} is against"), broken.join("; ")))
+    }
+}

@@ -1,0 +1,80 @@
+//! What the cloud holds for one Service.
+
+use harness_clouds::{Instance, Inventory, LbState, LoadBalancer};
+use harness_core::probe::{Matcher, Seen, holds, matcher};
+
+/// Exactly one load balancer, in service and with an address; yields it.
+pub fn one_active() -> Matcher<Inventory, LoadBalancer> {
+    matcher("is one, active and with an address", |held: &Inventory| match held.load_balancers.as_slice() {
+        [lb] if lb.state == LbState::Active && !lb.addresses.is_empty() => Seen::Yes(lb.clone()),
+        [_, _, ..] => Seen::Never("more than one".to_owned()),
+        _ => Seen::NotYet(String::new()),
+    })
+    .expecting("exactly one active load balancer with an address")
+}
+
+/// Exactly one load balancer, of which `wanted` holds.
+pub fn one_balancer(
+    claim: impl Into<String>,
+    wanted: impl Fn(&LoadBalancer) -> bool + 'static,
+) -> Matcher<Inventory> {
+    holds(claim, move |held: &Inventory| matches!(held.load_balancers.as_slice(), [lb] if wanted(lb)))
+}
+
+/// A load balancer, in whatever state.
+pub fn at_least_one() -> Matcher<Inventory> {
+    holds("is there, ready or not", |held: &Inventory| !held.load_balancers.is_empty())
+        .expecting("at least one load balancer")
+}
+
+/// The same load balancer as before with the same addresses, and, once `arrived` says so, as wanted. It never becomes
+/// right when it was replaced.
+pub fn no_other_than(
+    before: &LoadBalancer,
+    claim: impl Into<String>,
+    arrived: impl Fn(&Inventory) -> bool + 'static,
+) -> Matcher<Inventory> {
+    let (id, addresses) = (before.id.clone(), before.addresses.clone());
+    let claim = claim.into();
+    let expected = format!("load balancer {id} with its addresses unchanged: {claim}");
+    matcher(claim, move |held: &Inventory| match held.load_balancers.as_slice() {
+        [lb] if lb.id != id => Seen::Never("it was replaced".to_owned()),
+        [lb] if lb.addresses != addresses => Seen::Never("its address changed".to_owned()),
+        [_] if arrived(held) => Seen::Yes(()),
+        _ => Seen::NotYet(String::new()),
+    })
+    .expecting(expected)
+}
+
+/// Whether a load balancer sends traffic to a machine by each of its ports: by its id, or by an address of it.
+pub fn targets(lb: &LoadBalancer, machine: &Instance) -> bool {
+    behind(lb).iter().all(|backends| name(backends, machine))
+}
+
+/// Whether it does so by any of them.
+pub fn reaches(lb: &LoadBalancer, machine: &Instance) -> bool {
+    name(&lb.backends, machine) || behind(lb).iter().any(|backends| name(backends, machine))
+}
+
+/// The backends of each port, or those of all.
+fn behind(lb: &LoadBalancer) -> Vec<&[String]> {
+    let of_ports = lb.frontends.iter().map(|port| port.backends.as_deref().unwrap_or(&lb.backends));
+    match of_ports.len() {
+        0 => vec![&lb.backends],
+        _ => of_ports.collect(),
+    }
+}
+
+fn name(backends: &[String], machine: &Instance) -> bool {
+    backends.iter().any(|backend| {
+        *backend == machine.id || machine.addresses.iter().any(|address| address.address == *backend)
+    })
+}
+
+/// Nothing at all.
+pub fn nothing_left() -> Matcher<Inventory> {
+    holds("is gone with everything that belongs to it", |held: &Inventory| {
+        held.load_balancers.is_empty() && held.auxiliaries.is_empty()
+    })
+    .expecting("nothing in the cloud")
+}

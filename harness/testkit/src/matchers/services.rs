@@ -1,0 +1,57 @@
+//! Services.
+
+use harness_clouds::LoadBalancer;
+use harness_core::probe::{Matcher, holds};
+use harness_session::k8s::{F_LB, has_finalizer, ingress, is_being_deleted};
+use k8s_openapi::api::core::v1::Service;
+use std::sync::Arc;
+
+type MaybeService = Option<Arc<Service>>;
+
+fn is(claim: &str, wanted: impl Fn(&Service) -> bool + 'static) -> Matcher<MaybeService> {
+    holds(claim, move |service: &MaybeService| service.as_ref().is_some_and(|s| wanted(s)))
+}
+
+/// It is there and carries the load balancer finalizer.
+pub fn keeps_finalizer() -> Matcher<MaybeService> {
+    is("carries the finalizer", |s| has_finalizer(s, F_LB))
+        .expecting(format!("the Service with finalizer {F_LB}"))
+}
+
+/// It is there without the load balancer finalizer.
+pub fn lacks_finalizer() -> Matcher<MaybeService> {
+    is("carries no finalizer", |s| !has_finalizer(s, F_LB))
+        .expecting(format!("the Service without finalizer {F_LB}"))
+}
+
+/// Its deletion has been asked for, and the load balancer finalizer holds it.
+pub fn waits_to_be_deleted() -> Matcher<MaybeService> {
+    is("stays, held by the finalizer", |s| has_finalizer(s, F_LB) && is_being_deleted(s))
+        .expecting(format!("the Service with deletionTimestamp and finalizer {F_LB}"))
+}
+
+/// Its ingress has an entry, and each names an address of the load balancer by IP, by host name or by both (contract
+/// SVC-CREATE-02), none twice. It need not have all of them, and no order is asked for: a Service of one family may have a
+/// balancer of two.
+pub fn publishes(lb: &LoadBalancer) -> Matcher<MaybeService> {
+    let had: Vec<_> =
+        lb.addresses.iter().map(|a| (a.ip.map(|ip| ip.to_string()), a.hostname.clone())).collect();
+    let expected = format!("ingress of one or more of {had:?}");
+    is("publishes the load balancer's addresses", move |s| {
+        let published = ingress(s);
+        let fits = |one: &(Option<String>, Option<String>)| {
+            let (ip, hostname) = one;
+            let names = |known: &Option<String>, said: &Option<String>| said.is_none() || said == known;
+            had.iter().any(|(i, h)| names(i, ip) && names(h, hostname))
+                && (ip.is_some() || hostname.is_some())
+        };
+        let twice = |at: usize| published[..at].contains(&published[at]);
+        !published.is_empty() && published.iter().all(fits) && !(0..published.len()).any(twice)
+    })
+    .expecting(expected)
+}
+
+/// It is there and its ingress is empty.
+pub fn publishes_nothing() -> Matcher<MaybeService> {
+    is("publishes no address", |s| ingress(s).is_empty())
+}

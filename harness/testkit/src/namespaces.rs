@@ -1,0 +1,102 @@
+//! Namespaces of a check's own.
+
+use super::made::{Undo, gone};
+use super::{CheckCx, Subject};
+use harness_clouds::Entry;
+use harness_core::check::{Stop, SubjectName};
+use harness_core::probe::{Observed, Reach, ReadError};
+use k8s_openapi::api::core::v1::Namespace;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use kube::api::{Api, DeleteParams, PostParams};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use tokio::sync::OnceCell;
+
+/// The check's namespace.
+#[derive(Clone, Copy)]
+pub struct OwnNamespace<'a> {
+    cx: &'a CheckCx,
+}
+
+impl Observed for Namespace {
+    fn observed(&self) -> String {
+        let status = self.status.as_ref();
+        let phase = status.and_then(|s| s.phase.as_deref()).unwrap_or("without a phase");
+        let conditions = status.and_then(|s| s.conditions.as_ref()).into_iter().flatten();
+        let says: Vec<&str> =
+            conditions.filter(|c| c.status == "True").filter_map(|c| c.message.as_deref()).collect();
+        format!("a Namespace that is {phase}: {}", says.join("; "))
+    }
+}
+
+impl Subject for OwnNamespace<'_> {
+    type Seen = Option<Arc<Namespace>>;
+
+    fn cx(&self) -> &CheckCx {
+        self.cx
+    }
+
+    fn name(&self) -> SubjectName {
+        SubjectName { kind: "Namespace", name: self.cx.prefix.clone(), uid: None }
+    }
+
+    async fn read(&self, _: Reach) -> Result<Self::Seen, ReadError> {
+        let api: Api<Namespace> = Api::all(self.cx.client.clone());
+        Ok(api.get_opt(&self.cx.prefix).await?.map(Arc::new))
+    }
+
+    fn concerns(&self, _: &Entry) -> bool {
+        false
+    }
+}
+
+impl CheckCx {
+    /// The namespace that this check's Services are in.
+    pub fn own_namespace(&self) -> OwnNamespace<'_> {
+        OwnNamespace { cx: self }
+    }
+
+    /// Asks for the deletion of that namespace with all that is in it; does not wait for its end.
+    ///
+    /// # Errors
+    /// When the API server refuses.
+    pub async fn delete_namespace(&self) -> Result<(), Stop> {
+        let api: Api<Namespace> = Api::all(self.client.clone());
+        api.delete(&self.prefix, &DeleteParams::background()).await?;
+        Ok(())
+    }
+
+    /// This check's namespace, created on first use; it goes when the check ends.
+    pub(super) async fn namespace(&self) -> Result<String, Stop> {
+        self.made_namespace(&self.namespace, self.prefix.clone()).await
+    }
+
+    pub(super) async fn made_namespace(&self, cell: &OnceCell<String>, name: String) -> Result<String, Stop> {
+        let made = cell.get_or_try_init(|| async {
+            let labels = BTreeMap::from([("ccm-conformance.io/check".to_owned(), self.id.to_string())]);
+            let namespace = Namespace {
+                metadata: ObjectMeta {
+                    name: Some(name.clone()),
+                    labels: Some(labels),
+                    ..ObjectMeta::default()
+                },
+                ..Namespace::default()
+            };
+            let api: Api<Namespace> = Api::all(self.client.clone());
+            self.on_end(Undo::Namespace(name.clone()));
+            api.create(&PostParams::default(), &namespace).await?;
+            Ok::<String, Stop>(name)
+        });
+        made.await.cloned()
+    }
+
+    /// A cluster that goes with the run takes its namespaces along, and those of the checks are empty by now: to delete one, the
+    /// control plane asks for every kind of object that there may be in it.
+    pub(super) async fn undo_namespace(&self, name: &str) -> Result<(), String> {
+        if self.session.state().cluster.is_ours() {
+            return Ok(());
+        }
+        let api: Api<Namespace> = Api::all(self.client.clone());
+        gone(async || api.delete(name, &DeleteParams::background()).await).await
+    }
+}

@@ -1,0 +1,236 @@
+//! The network proxy under test, and what needs no cluster to be judged of it.
+
+use super::CheckCx;
+use bootstrap::{Cluster, Cni, Source, Topology, expect};
+use harness_clusters::images::own_program;
+use harness_components::network_proxy::{Asked, Bench, Echo, Programs, Tunnel, faults};
+use harness_config::{NetworkProxy as Written, PROGRAM};
+use harness_core::check::{Stop, SubjectName, Unmet, Verdict};
+use harness_core::files;
+use harness_core::probe::{ReadError, pause, poll};
+use std::net::SocketAddr;
+use std::path::Path;
+use std::time::Duration;
+
+/// How long a dial may take that an API server ends by itself after 30 s (`k8s.io/apiserver` `pkg/server/egressselector`): its
+/// answer comes a little later.
+pub const DIAL_LIMIT: Duration = Duration::from_secs(30 + 3);
+/// How long a server may take to know an agent that has connected.
+const KNOWN: Duration = Duration::from_secs(3);
+/// Between two tries.
+const AGAIN: Duration = Duration::from_millis(200);
+/// Rows of the lint that are about whoever has to run before Nodes are initialised, and not about CCMs alone.
+const ROWS: &[&str] = &[
+    "BOOT-LINT-01",
+    "BOOT-LINT-02",
+    "BOOT-LINT-03",
+    "BOOT-LINT-05",
+    "BOOT-LINT-06",
+    "BOOT-LINT-14",
+    "BOOT-LINT-15",
+];
+
+/// The network proxy under test.
+#[derive(Debug)]
+pub struct NetworkProxy<'a> {
+    pub(super) cx: &'a CheckCx,
+    pub(super) written: &'a Written,
+}
+
+/// Its server and agents as processes, for one check.
+#[derive(Debug)]
+pub struct ProxyProcesses<'a> {
+    proxy: &'a NetworkProxy<'a>,
+    bench: Bench,
+    echo: Echo,
+}
+
+impl CheckCx {
+    /// The network proxy under test.
+    ///
+    /// # Errors
+    /// The profile names none.
+    pub fn network_proxy(&self) -> Result<NetworkProxy<'_>, Stop> {
+        let written = self.session().plan().profile.network_proxy.as_ref();
+        let written = written.ok_or_else(|| Stop::Error("the profile names no network proxy".to_owned()))?;
+        Ok(NetworkProxy { cx: self, written })
+    }
+}
+
+impl<'a> NetworkProxy<'a> {
+    /// A promise of its that is broken.
+    pub fn unmet(&self, promise: &str, expected: &str, seen: impl Into<String>) -> Stop {
+        let name = self.cx.session().plan().profile.name.clone();
+        let subject = Some(SubjectName { kind: "network proxy", name, uid: None });
+        Stop::Unmet(Box::new(Unmet { subject, ..Unmet::new(promise, expected, seen) }))
+    }
+
+    /// That nothing in the API server's configuration is against a row.
+    ///
+    /// # Errors
+    /// What is; or the file cannot be read.
+    pub fn configuration_follows(&self, row: &str) -> Verdict {
+        let file = &self.written.egress;
+        let text = files::read(file)?;
+        let faults = faults(&text, file);
+        let said: Vec<String> = faults.into_iter().filter(|one| one.row == row).map(|one| one.what).collect();
+        if said.is_empty() {
+            return Ok(());
+        }
+        let promise = format!("an API server starts with {} and can use it", file.display());
+        Err(self.unmet(
+            &promise,
+            "an EgressSelectorConfiguration of apiserver.k8s.io/v1beta1",
+            said.join("; "),
+        ))
+    }
+
+    /// That the agents' manifests keep to the rows of the lint for whoever has to run before Nodes are initialised.
+    ///
+    /// # Errors
+    /// Each place that does not; not observable without manifests.
+    pub fn agents_can_boot(&self) -> Verdict {
+        if self.written.manifests.is_empty() {
+            return Err(Stop::NotObservable("networkProxy.manifests of the profile names none".to_owned()));
+        }
+        let source =
+            |path: &std::path::PathBuf| Ok(Source::new(&path.display().to_string(), &files::read(path)?));
+        let sources: std::io::Result<Vec<Source>> = self.written.manifests.iter().map(source).collect();
+        let cluster = Cluster::new(Topology::ControlPlaneAndWorker, Cni::WaitsForAddresses);
+        let said =
+            expect(sources?, &[cluster], &[], Some(&self.written.agent_workload)).map_err(Stop::Error)?;
+        let of_us = said.findings.iter().filter(|finding| ROWS.contains(&finding.id));
+        let broken: Vec<String> =
+            of_us.map(|finding| format!("{} {}: {}", finding.at(), finding.id, finding.what)).collect();
+        if broken.is_empty() {
+            return Ok(());
+        }
+        let promise = "agents run on Nodes that are not initialised and have no pod network";
+        Err(self.unmet(promise, "manifests that keep to BOOT-LINT", broken.join("; ")))
+    }
+
+    /// A server that runs as a process, without agents.
+    ///
+    /// # Errors
+    /// Not observable where the profile names no program; a broken promise where it does not listen.
+    pub async fn as_processes(&'a self) -> Result<ProxyProcesses<'a>, Stop> {
+        let Written { program, server, agent, environment, .. } = self.written;
+        if program.is_empty() {
+            let why = "networkProxy.program of the profile names no program that runs beside the harness";
+            return Err(Stop::NotObservable(why.to_owned()));
+        }
+        let (own, folder) = (own_program()?.display().to_string(), self.cx.session().plan().profile.folder());
+        let mut first: Vec<String> = program.iter().map(|part| part.replace(PROGRAM, &own)).collect();
+        if first[0].contains('/') && Path::new(&first[0]).is_relative() {
+            first[0] = std::path::absolute(folder.join(&first[0]))?.display().to_string();
+        }
+        let line = |more: &Vec<String>| first.iter().chain(more).cloned().collect();
+        let programs =
+            Programs { server: line(server), agent: line(agent), environment: environment.clone() };
+        let folder = self.cx.session().dir().path().join(self.cx.prefix());
+        let mut bench = Bench::new(programs, &folder)?;
+        let started = async { Ok(bench.start_server().await) };
+        if let Err(error) = self.cx.session().unless_interrupted(started).await? {
+            return Err(self.unmet(
+                "its server starts",
+                "a server that takes TLS connections",
+                error.to_string(),
+            ));
+        }
+        Ok(ProxyProcesses { proxy: self, bench, echo: Echo::new().await? })
+    }
+}
+
+impl ProxyProcesses<'_> {
+    /// Starts an agent of that name.
+    ///
+    /// # Errors
+    /// It cannot be started.
+    pub fn start_agent(&mut self, name: &str) -> Verdict {
+        self.bench
+            .start_agent(name)
+            .map_err(|error| self.broken("its agents start", "a process", &error.to_string()))
+    }
+
+    /// Kills the agent of that name.
+    ///
+    /// # Errors
+    /// It cannot be killed.
+    pub async fn kill_agent(&mut self, name: &str) -> Verdict {
+        Ok(self.bench.kill(name).await?)
+    }
+
+    /// Has the agent of that name stand still.
+    ///
+    /// # Errors
+    /// It does not run any more.
+    pub fn freeze_agent(&self, name: &str) -> Verdict {
+        self.bench
+            .freeze(name)
+            .map_err(|error| self.broken("its agents run", "a process", &error.to_string()))
+    }
+
+    /// Waits until the server knows the agent of that name: a moment after it has connected, or all that time where its
+    /// connections cannot be seen. Whether they were.
+    ///
+    /// # Errors
+    /// The run is interrupted.
+    pub async fn agent_connects(&self, name: &str, limit: Duration) -> Result<bool, Stop> {
+        let connected =
+            async |_: &mut String| Ok::<_, ReadError>(self.bench.is_connected(name).then_some(()));
+        let what = format!("agent {name} is connected");
+        let waited = async {
+            let seen = poll(&what, limit, AGAIN, connected).await.is_ok();
+            pause(KNOWN).await;
+            Ok(seen)
+        };
+        self.proxy.cx.session().unless_interrupted(waited).await
+    }
+
+    /// Where a peer is that sends back whatever it gets.
+    pub fn peer(&self) -> SocketAddr {
+        self.echo.address()
+    }
+
+    /// Asks the server for a tunnel.
+    ///
+    /// # Errors
+    /// The run is interrupted.
+    pub async fn asked(&self, target: SocketAddr, limit: Duration) -> Result<Asked, Stop> {
+        let asked = async { Ok(self.bench.asked(target, limit).await) };
+        self.proxy.cx.session().unless_interrupted(asked).await
+    }
+
+    /// A tunnel to the peer, at once.
+    ///
+    /// # Errors
+    /// Another answer breaks the promise.
+    pub async fn tunnel(&self, promise: &str) -> Result<Tunnel, Stop> {
+        match self.asked(self.peer(), DIAL_LIMIT).await? {
+            Asked::Tunnel(tunnel) => Ok(tunnel),
+            other => Err(self.broken(promise, "an answer 200", &other.to_string())),
+        }
+    }
+
+    /// A tunnel to the peer within that time, however often it has to be asked for.
+    ///
+    /// # Errors
+    /// There is none in time.
+    pub async fn tunnel_within(&self, promise: &str, limit: Duration) -> Result<Tunnel, Stop> {
+        let tunnel = async |seen: &mut String| match self.bench.asked(self.peer(), DIAL_LIMIT).await {
+            Asked::Tunnel(tunnel) => Ok::<_, ReadError>(Some(tunnel)),
+            other => {
+                *seen = other.to_string();
+                Ok(None)
+            }
+        };
+        let waited = async { Ok(poll("there is a tunnel", limit, AGAIN, tunnel).await) };
+        let waited = self.proxy.cx.session().unless_interrupted(waited).await?;
+        waited.map_err(|error| self.broken(promise, "an answer 200", &error.text))
+    }
+
+    /// A promise that is broken, with what its processes said.
+    pub fn broken(&self, promise: &str, expected: &str, seen: &str) -> Stop {
+        self.proxy.unmet(promise, expected, format!("{seen}; {}", self.bench.said()))
+    }
+}

@@ -1,0 +1,268 @@
+//! Synthetic Nodes (contract ENV-07): Node objects without a kubelet.
+
+use super::made::{Undo, gone};
+use super::node_plan::{NodePlan, Ready, condition, uninitialized};
+use super::{Calls, CheckCx, Subject};
+use harness_clouds::{Entry, Op};
+use harness_config::Timing;
+use harness_core::check::{Stop, SubjectName};
+use harness_core::probe::{Reach, ReadError};
+use harness_session::k8s::{Version, provider_id};
+use k8s_openapi::api::core::v1::{self as core, NodeCondition, Taint};
+use kube::ResourceExt;
+use kube::api::{Api, DeleteParams, Patch, PatchParams, PostParams};
+use serde_json::json;
+use std::sync::Arc;
+
+/// A Node: one of the check's own, or one of the cluster's.
+#[derive(Clone)]
+pub struct Node<'a> {
+    cx: &'a CheckCx,
+    name: String,
+    /// `None` for one of the cluster's: it may be registered anew.
+    uid: Option<String>,
+    machine: Vec<String>,
+}
+
+impl<'a> Node<'a> {
+    /// Merges `patch` into it.
+    ///
+    /// # Errors
+    /// When the API server refuses.
+    pub async fn patch(&self, patch: &serde_json::Value) -> Result<(), Stop> {
+        let patched = self.api().patch(&self.name, &PatchParams::default(), &Patch::Merge(patch)).await?;
+        self.cx.caught_up_node(&patched).await
+    }
+
+    /// Sets or, with `None`, removes a label.
+    ///
+    /// # Errors
+    /// When the API server refuses.
+    pub async fn label(&self, key: &str, value: Option<&str>) -> Result<(), Stop> {
+        self.patch(&json!({"metadata": {"labels": {key: value}}})).await
+    }
+
+    /// Sets the Ready condition; `True` is kept so by a heartbeat from then on.
+    ///
+    /// # Errors
+    /// When the API server refuses.
+    pub async fn set_ready(&self, ready: Ready) -> Result<(), Stop> {
+        if ready == Ready::True {
+            self.cx.keep_heartbeat(&self.name).await?;
+        } else {
+            self.cx.stop_heartbeat(&self.name);
+        }
+        self.has_conditions(ready.condition().into_iter().collect()).await
+    }
+
+    /// Sets the condition by which a cloud's routes are told of, `NetworkUnavailable`.
+    pub(super) async fn says_network_is_unavailable(&self, status: &str) -> Result<(), Stop> {
+        self.has_conditions(vec![condition("NetworkUnavailable", status, "NoRouteCreated")]).await
+    }
+
+    /// Reports a condition as its kubelet does, with a heartbeat of now.
+    ///
+    /// # Errors
+    /// When the API server refuses.
+    pub async fn reports(&self, type_: &str, status: &str) -> Result<(), Stop> {
+        self.has_conditions(vec![condition(type_, status, "Synthetic")]).await
+    }
+
+    async fn has_conditions(&self, conditions: Vec<NodeCondition>) -> Result<(), Stop> {
+        let patch = Patch::Strategic(json!({"status": {"conditions": conditions}}));
+        let patched = self.api().patch_status(&self.name, &PatchParams::default(), &patch).await?;
+        self.cx.caught_up_node(&patched).await
+    }
+
+    /// Puts the uninitialized taint back, so that the CCM initialises it again (contract ENV-08).
+    ///
+    /// # Errors
+    /// When the API server refuses.
+    pub async fn retaint(&self) -> Result<(), Stop> {
+        self.adds_taint(uninitialized()).await
+    }
+
+    /// Adds a taint to those it has.
+    ///
+    /// # Errors
+    /// When the API server refuses.
+    pub async fn adds_taint(&self, taint: Taint) -> Result<(), Stop> {
+        let node = self.api().get(&self.name).await?;
+        let mut taints = node.spec.and_then(|s| s.taints).unwrap_or_default();
+        taints.push(taint);
+        self.patch(&json!({"spec": {"taints": taints}})).await
+    }
+
+    /// Takes the taints of that key away.
+    ///
+    /// # Errors
+    /// When the API server refuses.
+    pub(super) async fn removes_taint(&self, key: &str) -> Result<(), Stop> {
+        let node = self.api().get(&self.name).await?;
+        let mut taints = node.spec.and_then(|s| s.taints).unwrap_or_default();
+        taints.retain(|taint| taint.key != key);
+        self.patch(&json!({"spec": {"taints": taints}})).await
+    }
+
+    /// Deletes the object.
+    ///
+    /// # Errors
+    /// When the API server refuses.
+    pub async fn delete(&self) -> Result<(), Stop> {
+        self.api().delete(&self.name, &DeleteParams::default()).await?;
+        Ok(())
+    }
+
+    /// Its recent versions as a watch showed them, oldest first.
+    ///
+    /// # Errors
+    /// When the watch is broken or behind.
+    pub fn history(&self) -> Result<Vec<Version<core::Node>>, Stop> {
+        let mut versions = self.cx.session.world().nodes.current()?.history("", &self.name);
+        versions.retain(|version| self.has_uid_of(&version.object));
+        Ok(versions)
+    }
+
+    /// Calls to the cloud about its machine.
+    pub fn calls(&self) -> Calls<'a> {
+        let this = self.clone();
+        Calls::about(self.cx, self.name(), move |call| this.concerns(call))
+    }
+
+    /// Calls to the cloud that can have shown its machine: those about it, and lists of all.
+    pub fn looks(&self) -> Calls<'a> {
+        let this = self.clone();
+        let lists_all = |call: &Entry| call.op == Op::InstanceList && call.resource.is_none();
+        Calls::about(self.cx, self.name(), move |call| this.concerns(call) || lists_all(call))
+    }
+
+    /// The check that talks to it.
+    pub(super) fn check(&self) -> &'a CheckCx {
+        self.cx
+    }
+
+    fn has_uid_of(&self, node: &core::Node) -> bool {
+        self.uid.is_none() || node.metadata.uid == self.uid
+    }
+
+    fn api(&self) -> Api<core::Node> {
+        Api::all(self.cx.client.clone())
+    }
+}
+
+impl Subject for Node<'_> {
+    type Seen = Option<Arc<core::Node>>;
+
+    fn cx(&self) -> &CheckCx {
+        self.cx
+    }
+
+    fn name(&self) -> SubjectName {
+        SubjectName { kind: "Node", name: self.name.clone(), uid: self.uid.clone() }
+    }
+
+    async fn read(&self, reach: Reach) -> Result<Self::Seen, ReadError> {
+        let found = match reach {
+            Reach::Nearest => self.cx.session.world().nodes.current()?.find("", &self.name),
+            Reach::Origin => self.api().get_opt(&self.name).await?.map(Arc::new),
+        };
+        Ok(found.filter(|node| self.has_uid_of(node)))
+    }
+
+    fn concerns(&self, call: &Entry) -> bool {
+        let resource = call.resource.as_deref().map(|r| r.split_once('=').map_or(r, |(_, value)| value));
+        self.machine.iter().any(|name| resource == Some(name))
+    }
+}
+
+/// What failures call all of these as one thing of that kind.
+pub(super) fn together(kind: &'static str, nodes: &[Node<'_>]) -> SubjectName {
+    let names: Vec<&str> = nodes.iter().map(|node| node.name.as_str()).collect();
+    SubjectName { kind, name: names.join(", "), uid: None }
+}
+
+impl CheckCx {
+    /// A name no other check uses, for a Node, a machine or anything else.
+    pub fn name(&self, suffix: &str) -> String {
+        format!("{}-{suffix}", self.prefix)
+    }
+
+    /// A suffix for names that this check has not given yet.
+    pub fn fresh(&self, start: &str) -> String {
+        format!("{start}-{}", harness_session::suffix(self.session.next_number()))
+    }
+
+    /// Registers a synthetic Node; it goes when the check ends. A Ready one is kept Ready.
+    ///
+    /// # Errors
+    /// When the API server refuses.
+    pub async fn node(&self, plan: NodePlan) -> Result<Node<'_>, Stop> {
+        let (ready, machine) = (plan.ready, plan.machine.clone());
+        let node = plan.into_node();
+        let name = node.name_any();
+        self.on_end(Undo::Node(name.clone()));
+        if ready == Ready::True {
+            self.keep_heartbeat(&name).await?;
+        }
+        let api: Api<core::Node> = Api::all(self.client.clone());
+        let created = api.create(&PostParams::default(), &node).await?;
+        self.caught_up_node(&created).await?;
+        Ok(Node { cx: self, name, uid: created.uid(), machine })
+    }
+
+    /// Goes on where the CCM refreshes addresses often enough to be seen doing it.
+    ///
+    /// # Errors
+    /// [`Stop::NotObservable`] with default timing, which has it do so every five minutes.
+    pub fn addresses_are_refreshed_often(&self) -> Result<(), Stop> {
+        match self.session.plan().timing {
+            Timing::Fast => Ok(()),
+            Timing::Default => Err(Stop::NotObservable(
+                "with default timing addresses are refreshed every five minutes; 'timing: fast' shows it"
+                    .to_owned(),
+            )),
+        }
+    }
+
+    /// All Nodes of the cluster, by the watch.
+    ///
+    /// # Errors
+    /// When the watch on Nodes is broken or behind.
+    pub fn all_nodes(&self) -> Result<Vec<Arc<core::Node>>, ReadError> {
+        Ok(self.session.world().nodes.current()?.all())
+    }
+
+    /// Whether a Node has a providerID of another form than the CCM's, as those of a cluster that was there before the run
+    /// may have: a CCM can only find its machine by name, and need not.
+    pub fn is_of_another_cloud(&self, node: &core::Node) -> bool {
+        provider_id(node).is_some_and(|id| !self.session.profile_gives(&id))
+    }
+
+    /// One of the cluster's own Nodes, which may be registered anew.
+    pub(super) fn real_node(&self, name: &str) -> Node<'_> {
+        Node { cx: self, name: name.to_owned(), uid: None, machine: vec![name.to_owned()] }
+    }
+
+    /// How often since then any Node has come, gone, or changed in what `facts` says of it.
+    ///
+    /// # Errors
+    /// When the watch on Nodes is broken or behind.
+    pub fn node_changes_since<F: PartialEq>(
+        &self,
+        since: tokio::time::Instant,
+        facts: impl Fn(&core::Node) -> F,
+    ) -> Result<usize, ReadError> {
+        Ok(self.session.world().nodes.current()?.changes_since(since, facts))
+    }
+
+    async fn caught_up_node(&self, node: &core::Node) -> Result<(), Stop> {
+        let version = node.resource_version().unwrap_or_default();
+        self.caught_up(|| self.session.world().nodes.has_caught_up("", &node.name_any(), &version)).await
+    }
+
+    pub(super) async fn undo_node(&self, name: &str) -> Result<(), String> {
+        self.stop_heartbeat(name);
+        let api: Api<core::Node> = Api::all(self.client.clone());
+        gone(async || api.delete(name, &DeleteParams::default()).await).await
+    }
+}

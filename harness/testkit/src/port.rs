@@ -1,0 +1,297 @@
+//! A replica's secure port: what it serves there over HTTPS, to whom.
+
+use super::{CheckCx, Reader, Replica, Subject};
+use harness_clouds::Entry;
+use harness_core::bounded;
+use harness_core::check::{Stop, SubjectName, chain};
+use harness_core::probe::{Matcher, Observed, Reach, ReadError, Seen, holds, matcher};
+use k8s_openapi::api::core::v1::Pod;
+use kube::ResourceExt;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// How long an answer may take, connection and handshake included.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// How much of a body a message shows.
+const SHOWN: usize = 300;
+
+/// The port on which a replica serves HTTPS, and how it is reached from here.
+#[derive(Clone)]
+pub struct SecurePort<'a> {
+    cx: &'a CheckCx,
+    replica: String,
+    at: SocketAddr,
+    client: reqwest::Client,
+}
+
+/// A path on a secure port, as somebody reads it.
+#[derive(Clone)]
+pub struct Page<'a> {
+    port: SecurePort<'a>,
+    path: String,
+    reader: Option<Reader>,
+}
+
+/// What came of a request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Answer {
+    /// An answer over HTTPS.
+    Given {
+        /// Its status.
+        status: u16,
+        /// Its body.
+        body: String,
+    },
+    /// None: why not, in words.
+    None(String),
+}
+
+impl Observed for Answer {
+    fn observed(&self) -> String {
+        match self {
+            Answer::Given { status, body } => {
+                let shown: String = body.trim_end().chars().take(SHOWN).collect();
+                let more = if shown.len() < body.trim_end().len() { "..." } else { "" };
+                format!("{status} {shown:?}{more}")
+            }
+            Answer::None(why) => format!("no answer over HTTPS: {why}"),
+        }
+    }
+}
+
+/// Somebody answers there over HTTPS, whatever it is; yields status and body.
+pub fn serves() -> Matcher<Answer, (u16, String)> {
+    matcher("is answered over HTTPS", |answer: &Answer| match answer {
+        Answer::Given { status, body } => Seen::Yes((*status, body.clone())),
+        Answer::None(_) => Seen::NotYet(String::new()),
+    })
+}
+
+/// It is answered with this status; yields the body.
+pub fn answers(status: u16) -> Matcher<Answer, String> {
+    matcher(format!("is answered with {status}"), move |answer: &Answer| match answer {
+        Answer::Given { status: given, body } if *given == status => Seen::Yes(body.clone()),
+        Answer::Given { .. } | Answer::None(_) => Seen::NotYet(String::new()),
+    })
+}
+
+/// It is refused: whoever asks is not known, or may not. Where the CCM cannot find out who asks, that is an error of its
+/// own and a refusal, too.
+pub fn refused() -> Matcher<Answer> {
+    holds("is refused", |answer: &Answer| matches!(answer, Answer::Given { status: 401 | 403 | 500, .. }))
+        .expecting("status 401 or 403, or 500 where it cannot find out who asks")
+}
+
+/// The same, or there is nothing.
+pub fn shows_nothing() -> Matcher<Answer> {
+    let refused = refused();
+    holds("is refused, or not there", move |answer: &Answer| {
+        matches!(answer, Answer::Given { status: 404, .. }) || refused.matches(answer) == Seen::Yes(())
+    })
+    .expecting("status 401 or 403, 500 where it cannot find out who asks, or 404")
+}
+
+/// It is shown, and `lacks` misses nothing in it; what it misses are words.
+pub fn shows(
+    what: impl Into<String>,
+    lacks: impl Fn(&str) -> Vec<String> + 'static,
+) -> Matcher<Answer, String> {
+    matcher(format!("shows {}", what.into()), move |answer: &Answer| match answer {
+        Answer::Given { status: 200, body } => match lacks(body) {
+            missing if missing.is_empty() => Seen::Yes(body.clone()),
+            missing => Seen::NotYet(format!("without {}", missing.join(", "))),
+        },
+        Answer::Given { .. } | Answer::None(_) => Seen::NotYet(String::new()),
+    })
+}
+
+impl<'a> Replica<'a> {
+    /// Its secure port. The address is that of its node, where all interfaces are listened on or this one is.
+    ///
+    /// A CCM makes a certificate of its own when it starts (contract OBS-01), so that there is nobody who could vouch for
+    /// it: whatever is shown is taken.
+    ///
+    /// # Errors
+    /// [`Stop::NotObservable`] where its Pod is not on its node's network or the node is out of reach, [`Stop::Error`] when
+    /// it has no Pod.
+    pub fn secure_port(&self) -> Result<SecurePort<'a>, Stop> {
+        let (cx, name) = (self.cx, self.name());
+        let session = cx.session();
+        let pod = session.ccm().pods_of_replica(name).into_iter().find(|pod| {
+            pod.metadata.deletion_timestamp.is_none()
+                && pod.spec.as_ref().is_some_and(|spec| spec.node_name.is_some())
+        });
+        cx.port_of(name, pod, session.ccm().secure_port_of(name).unwrap_or_default())
+    }
+}
+
+impl CheckCx {
+    /// The secure port of a Pod of the CCM that is called `name`.
+    pub(super) fn port_of(
+        &self,
+        name: &str,
+        pod: Option<Arc<Pod>>,
+        port: u16,
+    ) -> Result<SecurePort<'_>, Stop> {
+        let session = self.session();
+        let pod = pod.ok_or_else(|| Stop::Error(format!("{name} has no Pod on a node")))?;
+        let spec = pod.spec.clone().unwrap_or_default();
+        let node = spec.node_name.unwrap_or_default();
+        if spec.host_network != Some(true) {
+            let why = format!("Pod {} is on the pod network, which the harness is not on", pod.name_any());
+            return Err(Stop::NotObservable(why));
+        }
+        let machine = session.ccm_site().cluster().machines().iter().find(|machine| machine.name == node);
+        let address = machine.and_then(|machine| machine.reached_at);
+        let address =
+            address.ok_or_else(|| Stop::NotObservable(format!("the harness does not reach node {node}")))?;
+        let bound = session.ccm().flag("bind-address");
+        if bound.as_deref().is_some_and(|bound| keeps_to_its_node(bound, address)) {
+            let bound = bound.unwrap_or_default();
+            return Err(Stop::NotObservable(format!(
+                "--bind-address={bound} keeps its port to its own node"
+            )));
+        }
+        let client = client().map_err(|error| Stop::Error(chain(&error)))?;
+        Ok(SecurePort { cx: self, replica: name.to_owned(), at: SocketAddr::new(address, port), client })
+    }
+}
+
+/// Whether nobody elsewhere reaches what listens on that address; a simulated node is reached on this computer's loopback.
+fn keeps_to_its_node(bound: &str, reached_at: IpAddr) -> bool {
+    let loopback = bound == "localhost" || bound.parse().is_ok_and(|bound: IpAddr| bound.is_loopback());
+    loopback && !reached_at.is_loopback()
+}
+
+impl<'a> SecurePort<'a> {
+    /// A path there, with its query, as nobody in particular reads it.
+    pub fn get(&self, path: &str) -> Page<'a> {
+        Page { port: self.clone(), path: path.to_owned(), reader: None }
+    }
+
+    /// The same, as a reader reads it.
+    pub fn get_as(&self, path: &str, reader: &Reader) -> Page<'a> {
+        Page { reader: Some(reader.clone()), ..self.get(path) }
+    }
+
+    /// The replica whose port it is.
+    pub fn replica(&self) -> &str {
+        &self.replica
+    }
+}
+
+impl Page<'_> {
+    async fn ask(&self) -> reqwest::Result<Answer> {
+        let request = self.port.client.get(format!("https://{}{}", self.port.at, self.path));
+        let request = match &self.reader {
+            Some(Reader(token)) => request.bearer_auth(token),
+            None => request,
+        };
+        let response = request.send().await?;
+        Ok(Answer::Given { status: response.status().as_u16(), body: bounded::body(response).await? })
+    }
+}
+
+impl Subject for Page<'_> {
+    type Seen = Answer;
+
+    fn cx(&self) -> &CheckCx {
+        self.port.cx
+    }
+
+    fn name(&self) -> SubjectName {
+        SubjectName {
+            kind: "the path",
+            name: format!("{} on port {} of replica {}", self.path, self.port.at.port(), self.port.replica),
+            uid: None,
+        }
+    }
+
+    /// Each read asks the replica itself.
+    async fn read(&self, _: Reach) -> Result<Answer, ReadError> {
+        Ok(self.ask().await.unwrap_or_else(|error| Answer::None(chain(&error))))
+    }
+
+    fn concerns(&self, _: &Entry) -> bool {
+        false
+    }
+}
+
+/// A client that takes any certificate, follows nobody elsewhere and waits no longer than [`PATIENCE`].
+fn client() -> reqwest::Result<reqwest::Client> {
+    // Without this no TLS works where more than one provider is compiled in. Whoever came first is as good.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    reqwest::Client::builder()
+        .tls_danger_accept_invalid_certs(true)
+        .redirect(reqwest::redirect::Policy::none())
+        .user_agent("ccm-conformance")
+        .timeout(PATIENCE)
+        .pool_max_idle_per_host(0)
+        .no_proxy()
+        .build()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn given(status: u16, body: &str) -> Answer {
+        Answer::Given { status, body: body.to_owned() }
+    }
+
+    #[test]
+    fn only_what_is_answered_over_https_counts() {
+        let refused = Answer::None("connection refused".to_owned());
+        assert_eq!(serves().matches(&given(403, "no")), Seen::Yes((403, "no".to_owned())));
+        assert_eq!(serves().matches(&refused), Seen::NotYet(String::new()));
+        assert_eq!(answers(200).matches(&given(200, "ok")), Seen::Yes("ok".to_owned()));
+        for other in [given(403, "ok"), refused] {
+            assert_eq!(answers(200).matches(&other), Seen::NotYet(String::new()));
+        }
+    }
+
+    #[test]
+    fn what_is_shown_has_to_be_whole() {
+        let all = |body: &str| if body.contains('b') { Vec::new() } else { vec!["b".to_owned()] };
+        assert_eq!(shows("a and b", all).matches(&given(200, "ab")), Seen::Yes("ab".to_owned()));
+        assert_eq!(shows("a and b", all).matches(&given(200, "a")), Seen::NotYet("without b".to_owned()));
+        assert_eq!(shows("a and b", all).matches(&given(403, "b")), Seen::NotYet(String::new()));
+        assert_eq!(refused().matches(&given(401, "")), Seen::Yes(()));
+        assert_eq!(refused().matches(&given(404, "")), Seen::when(false));
+        for (status, expected) in [(200, false), (403, true), (404, true)] {
+            assert_eq!(shows_nothing().matches(&given(status, "")), Seen::when(expected), "{status}");
+        }
+        assert_eq!(refused().matches(&given(200, "")), Seen::when(false));
+    }
+
+    #[test]
+    fn a_port_on_loopback_is_out_of_reach_but_of_a_simulated_node() {
+        let (real, simulated) = ([172, 18, 0, 2].into(), [127, 16, 0, 1].into());
+        for bound in ["127.0.0.1", "::1", "localhost"] {
+            assert!(keeps_to_its_node(bound, real) && !keeps_to_its_node(bound, simulated), "{bound}");
+        }
+        assert!(!keeps_to_its_node("0.0.0.0", real) && !keeps_to_its_node("::", real));
+    }
+
+    #[test]
+    fn a_message_shows_the_beginning_of_a_body() {
+        assert_eq!(given(200, "ok\n").observed(), "200 \"ok\"");
+        assert!(given(200, &"x".repeat(1000)).observed().ends_with("x\"..."));
+    }
+
+    #[tokio::test]
+    async fn who_speaks_http_only_gives_no_answer_over_https() {
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a port");
+        let at = listener.local_addr().expect("an address");
+        tokio::spawn(async move {
+            use tokio::io::{AsyncReadExt, AsyncWriteExt};
+            while let Ok((mut stream, _)) = listener.accept().await {
+                let _ = stream.read(&mut [0; 1024]).await;
+                let _ = stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok").await;
+            }
+        });
+        let error = client().expect("a client").get(format!("https://{at}/healthz")).send().await;
+        assert!(chain(&error.expect_err("no TLS")).contains("corrupt message"));
+    }
+}

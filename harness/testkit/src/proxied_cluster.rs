@@ -1,0 +1,325 @@
+//! A cluster whose API server reaches Nodes and Pods by the network proxy under test, and by nothing else.
+
+use super::CheckCx;
+use super::made::Undo;
+use super::network_proxy::NetworkProxy;
+use harness_clusters::{ContainerOp, LinkOp, Operation, Role};
+use harness_config::yaml;
+use harness_core::check::{Stop, Verdict, chain};
+use harness_core::files;
+use harness_core::probe::{Observed, ReadError, poll};
+use harness_session::ccm::{Applier, ObjectKey, key_of, pods_gone, pods_of, substitute};
+use k8s_openapi::api::core::v1::{Node, Pod};
+use kube::ResourceExt;
+use kube::api::{Api, ListParams};
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// How long server and agents may take to run.
+const UP: Duration = Duration::from_secs(90);
+/// How long they may take to go.
+const GONE: Duration = Duration::from_secs(60);
+/// Between two looks.
+const AGAIN: Duration = Duration::from_millis(100);
+
+/// The cluster, with server and agents deployed and the direct way closed until the check ends.
+pub struct ProxiedCluster<'a> {
+    pub(super) proxy: &'a NetworkProxy<'a>,
+    pub(super) applier: Applier,
+    documents: Vec<Value>,
+    server: ObjectKey,
+    agents: ObjectKey,
+    /// The Node that Pods of the check are on.
+    pub(super) node: String,
+}
+
+impl std::fmt::Debug for ProxiedCluster<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ProxiedCluster").field("server", &self.server).field("agents", &self.agents).finish()
+    }
+}
+
+impl<'a> NetworkProxy<'a> {
+    /// Deploys server and agents where they are not, and closes the direct way until the check ends.
+    ///
+    /// # Errors
+    /// Not observable where the cluster has no machine for agents or the profile no manifests; a broken promise where they do
+    /// not run.
+    pub async fn on_a_cluster(&'a self) -> Result<ProxiedCluster<'a>, Stop> {
+        let cx = self.cx;
+        let machines = cx.session.machines();
+        let workers = machines.iter().filter(|machine| machine.role == Role::Worker);
+        let names: Vec<String> = workers.map(|machine| machine.name.clone()).collect();
+        let plane = machines.iter().find(|machine| machine.role == Role::ControlPlane);
+        let (Some(node), Some(plane)) = (names.first(), plane) else {
+            let why = "the cluster has no worker, so the API server's own machine would be the agents'";
+            return Err(Stop::NotObservable(why.to_owned()));
+        };
+        let documents = self.documents(&plane.name)?;
+        let workload = |name: &str| {
+            let found =
+                documents.iter().map(key_of).find(|key| key.name == name && key.kind != "ServiceAccount");
+            found.ok_or_else(|| Stop::Error(format!("no manifest of the proxy has a workload {name}")))
+        };
+        let (server, agents) =
+            (workload(&self.written.server_workload)?, workload(&self.written.agent_workload)?);
+        let applier = Applier::new(cx.client.clone());
+        let cluster = ProxiedCluster { proxy: self, applier, documents, server, agents, node: node.clone() };
+        cluster.applies(&cluster.documents).await?;
+        cluster.runs(&cluster.server).await?;
+        cluster.runs(&cluster.agents).await?;
+        let way = cx.addresses_of(&names).await?;
+        cx.on_end(Undo::DirectWay(way.clone()));
+        cx.session.cluster().operate(Operation::DirectWay { to: &way, op: LinkOp::Cut }).await?;
+        Ok(cluster)
+    }
+
+    /// The manifests with everything filled in.
+    fn documents(&self, server: &str) -> Result<Vec<Value>, Stop> {
+        if self.written.manifests.is_empty() {
+            return Err(Stop::NotObservable("networkProxy.manifests of the profile names none".to_owned()));
+        }
+        let image = self.cx.session.state().ccm_image.clone();
+        let values = BTreeMap::from([("IMAGE".to_owned(), image), ("SERVER".to_owned(), server.to_owned())]);
+        let mut all = documents_in(&self.written.manifests)?;
+        for document in &mut all {
+            substitute(document, &values);
+            let name = document["metadata"]["name"].as_str().unwrap_or_default().to_owned();
+            if name == self.written.server_workload || name == self.written.agent_workload {
+                with_variables(document, &self.written.environment);
+            }
+        }
+        Ok(all)
+    }
+}
+
+/// What is written in these manifests.
+pub(super) fn documents_in(manifests: &[PathBuf]) -> Result<Vec<Value>, Stop> {
+    let mut all = Vec::new();
+    for file in manifests {
+        let read: Vec<Value> = yaml::from_str_multi(&files::read(file)?, file)?;
+        all.extend(read.into_iter().filter(|document| !document.is_null()));
+    }
+    Ok(all)
+}
+
+/// Gives each container of a workload further variables.
+pub(super) fn with_variables(document: &mut Value, variables: &BTreeMap<String, String>) {
+    let containers = document["spec"]["template"]["spec"]["containers"].as_array_mut();
+    for container in containers.into_iter().flatten() {
+        let own = container["env"].as_array().cloned().unwrap_or_default();
+        let more = variables.iter().map(|(name, value)| json!({"name": name, "value": value}));
+        container["env"] = own.into_iter().chain(more).collect();
+    }
+}
+
+/// The container that is running in a Pod, or ran last.
+fn container_of(pod: &Pod) -> Option<&String> {
+    pod.status.as_ref()?.container_statuses.as_ref()?.first()?.container_id.as_ref()
+}
+
+fn is_ready(pod: &Pod) -> bool {
+    let conditions = pod.status.as_ref().and_then(|status| status.conditions.as_ref());
+    let ready = conditions.into_iter().flatten().any(|one| one.type_ == "Ready" && one.status == "True");
+    ready && pod.metadata.deletion_timestamp.is_none()
+}
+
+/// Whether a Pod is ready with another container than that one.
+fn runs_anew(pod: &Pod, killed: &str) -> bool {
+    is_ready(pod) && container_of(pod).is_some_and(|id| id != killed)
+}
+
+impl ProxiedCluster<'_> {
+    fn cx(&self) -> &CheckCx {
+        self.proxy.cx
+    }
+
+    async fn applies(&self, documents: &[Value]) -> Verdict {
+        let applied = async { Ok(self.applier.apply(documents).await) };
+        self.cx().session.unless_interrupted(applied).await?.map_err(|error| Stop::Error(chain(&error)))
+    }
+
+    fn pods(&self, workload: &ObjectKey) -> Vec<Arc<Pod>> {
+        pods_of(self.cx().session.world(), workload)
+    }
+
+    /// How many Pods of a workload there are to be: as many as it says itself, or its controller.
+    async fn wanted(&self, workload: &ObjectKey) -> Result<usize, kube::Error> {
+        let ObjectKey { kind, namespace, name } = workload;
+        let path = format!("/apis/apps/v1/namespaces/{namespace}/{}s/{name}", kind.to_lowercase());
+        let request = http::Request::get(path).body(Vec::new()).map_err(kube::Error::HttpError)?;
+        let read: Value = self.cx().client.request(request).await?;
+        let count = read["status"]["desiredNumberScheduled"].as_u64().or(read["spec"]["replicas"].as_u64());
+        Ok(usize::try_from(count.unwrap_or(1)).unwrap_or_default().max(1))
+    }
+
+    /// Waits until every Pod of a workload is ready.
+    async fn runs(&self, workload: &ObjectKey) -> Verdict {
+        let up = async |seen: &mut String| {
+            let wanted = self.wanted(workload).await.map_err(|error| ReadError::passing(chain(&error)))?;
+            let pods = self.pods(workload);
+            let ready = pods.iter().filter(|pod| is_ready(pod)).count();
+            *seen = format!("{ready} of {wanted} Pods ready: {}", pods.observed());
+            Ok((ready == wanted && pods.len() == wanted).then_some(()))
+        };
+        let what = format!("{workload} runs");
+        let waited = async { Ok(poll(&what, UP, AGAIN, up).await) };
+        let waited = self.cx().session.unless_interrupted(waited).await?;
+        waited.map_err(|error| {
+            self.proxy.unmet(
+                &format!("{workload} runs on Nodes that no CCM has initialised"),
+                "ready Pods",
+                error.text,
+            )
+        })
+    }
+
+    async fn goes(&self, workload: &ObjectKey) -> Verdict {
+        let documents: Vec<Value> =
+            self.documents.iter().filter(|document| key_of(document) == *workload).cloned().collect();
+        self.cx().on_end(Undo::Proxy(documents.clone()));
+        let gone = async {
+            self.applier.remove(&documents).await.map_err(|error| Stop::Error(chain(&error)))?;
+            Ok(pods_gone(self.cx().session.world(), std::slice::from_ref(workload), GONE).await?)
+        };
+        self.cx().session.unless_interrupted(gone).await
+    }
+
+    async fn comes(&self, workload: &ObjectKey) -> Verdict {
+        let documents: Vec<Value> =
+            self.documents.iter().filter(|document| key_of(document) == *workload).cloned().collect();
+        self.applies(&documents).await?;
+        self.cx().is_undone(&Undo::Proxy(documents));
+        self.runs(workload).await
+    }
+
+    /// Takes the agents away, until they come again or the check ends.
+    ///
+    /// # Errors
+    /// They do not go.
+    pub async fn agents_go(&self) -> Verdict {
+        self.goes(&self.agents).await
+    }
+
+    /// Lets the agents come again.
+    ///
+    /// # Errors
+    /// They do not run.
+    pub async fn agents_come(&self) -> Verdict {
+        self.comes(&self.agents).await
+    }
+
+    /// Takes the server away, until the check ends.
+    ///
+    /// # Errors
+    /// It does not go.
+    pub async fn server_goes(&self) -> Verdict {
+        self.goes(&self.server).await
+    }
+
+    /// The agents' Pods.
+    ///
+    /// # Errors
+    /// Not observable with one agent alone.
+    pub fn several_agents(&self) -> Result<Vec<String>, Stop> {
+        let names: Vec<String> = self.pods(&self.agents).iter().map(|pod| pod.name_any()).collect();
+        match names.len() {
+            0 | 1 => {
+                Err(Stop::NotObservable(format!("there are {} agents, and two are needed", names.len())))
+            }
+            _ => Ok(names),
+        }
+    }
+
+    /// Kills the program of the agent in this Pod, and yields its container; its kubelet starts another.
+    ///
+    /// # Errors
+    /// It cannot be told or reached.
+    pub async fn agent_is_killed(&self, name: &str) -> Result<String, Stop> {
+        let pods = self.pods(&self.agents);
+        let pod = pods.iter().find(|pod| pod.name_any() == name);
+        let id = pod.and_then(|pod| container_of(pod).cloned());
+        let id = id.ok_or_else(|| Stop::Error(format!("Pod {name} of an agent has no container")))?;
+        let node = pod.and_then(|pod| pod.spec.as_ref()?.node_name.clone()).unwrap_or_default();
+        let session = &self.cx().session;
+        session.signal_container(&node, &id, ContainerOp::Kill).await.map_err(Stop::Error)?;
+        Ok(id)
+    }
+
+    /// Waits until this Pod of an agent is ready with another container than the one that was killed: that it is ready alone may
+    /// be said from before.
+    ///
+    /// # Errors
+    /// It is not.
+    pub async fn agent_is_back(&self, name: &str, killed: &str) -> Verdict {
+        let back = async |seen: &mut String| {
+            let pods = self.pods(&self.agents);
+            *seen = pods.observed();
+            let pod = pods.iter().find(|pod| pod.name_any() == name);
+            Ok(pod.is_some_and(|pod| runs_anew(pod, killed)).then_some(()))
+        };
+        let what = format!("agent {name} runs again");
+        let waited = async { Ok(poll(&what, UP, AGAIN, back).await) };
+        let waited = self.cx().session.unless_interrupted(waited).await?;
+        let promise = "an agent that was killed runs again";
+        waited.map_err(|error| self.proxy.unmet(promise, "a ready Pod with another container", error.text))
+    }
+}
+
+impl CheckCx {
+    /// Addresses of these Nodes and of their Pods, as a packet filter takes them.
+    async fn addresses_of(&self, names: &[String]) -> Result<Vec<String>, Stop> {
+        let machines = self.session.machines().iter().filter(|machine| names.contains(&machine.name));
+        let mut all: Vec<String> =
+            machines.filter_map(|machine| machine.ipv4).map(|ip| ip.to_string()).collect();
+        let nodes = Api::<Node>::all(self.client.clone()).list(&ListParams::default()).await?;
+        for node in nodes.items.iter().filter(|node| names.contains(&node.name_any())) {
+            let cidrs = node.spec.as_ref().and_then(|spec| spec.pod_cidr.clone());
+            all.extend(cidrs.filter(|cidr| !cidr.contains(':')));
+        }
+        Ok(all)
+    }
+
+    pub(super) async fn undo_direct_way(&self, to: &[String]) -> Result<(), String> {
+        let mend = Operation::DirectWay { to, op: LinkOp::Mend };
+        self.session.cluster().operate(mend).await.map_err(|error| chain(&error))
+    }
+
+    pub(super) async fn undo_proxy(&self, documents: &[Value]) -> Result<(), String> {
+        Applier::new(self.client.clone()).apply(documents).await.map_err(|error| chain(&error))
+    }
+
+    pub(super) async fn undo_applied(&self, documents: &[Value]) -> Result<(), String> {
+        Applier::new(self.client.clone()).remove(documents).await.map_err(|error| chain(&error))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn variables_come_behind_those_that_are_there() {
+        let mut document = json!({"spec": {"template": {"spec": {"containers": [{"name": "a", "env": [{"name": "X", "value": "1"}]}, {"name": "b"}]}}}});
+        with_variables(&mut document, &BTreeMap::from([("Y".to_owned(), "2".to_owned())]));
+        let containers = &document["spec"]["template"]["spec"]["containers"];
+        assert_eq!(containers[0]["env"][1]["name"], "Y");
+        assert_eq!(containers[1]["env"][0]["value"], "2");
+    }
+
+    #[test]
+    fn who_was_killed_runs_anew_when_another_container_is_ready() {
+        let pod = |id: &str, ready: &str| -> Pod {
+            let containers = json!([{"name": "agent", "containerID": id, "image": "i", "imageID": "i", "ready": true, "restartCount": 0}]);
+            let conditions = json!([{"type": "Ready", "status": ready}]);
+            let status = json!({"conditions": conditions, "containerStatuses": containers});
+            serde_json::from_value(json!({"status": status})).expect("a Pod")
+        };
+        assert!(!runs_anew(&pod("old", "True"), "old"), "said from before");
+        assert!(!runs_anew(&pod("new", "False"), "old"));
+        assert!(runs_anew(&pod("new", "True"), "old"));
+    }
+}

@@ -1,0 +1,384 @@
+//! A real kubelet that runs the image credential provider under test when it pulls images.
+
+use super::CheckCx;
+use super::image_credentials::ImageCredentialProvider;
+use super::made::Undo;
+use super::rights::put;
+use harness_clusters::images::own_program;
+use harness_clusters::{LinkOp, Machine, Operation, Role, SetupOp, Target};
+use harness_components::image_credentials::{
+    NodeSetup, OnNode, REGISTRY_PORT, Seen, Sighting, gives_tokens, version_for,
+};
+use harness_core::bounded;
+use harness_core::check::{Stop, Verdict, chain};
+use harness_core::probe::{ReadError, poll};
+use k8s_openapi::api::core::v1::{ContainerState, Pod, ServiceAccount};
+use k8s_openapi::api::rbac::v1::{ClusterRole, ClusterRoleBinding};
+use kube::api::{Api, DeleteParams, PostParams};
+use serde_json::json;
+use std::collections::BTreeSet;
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+/// How long a kubelet may take until it answers again.
+const START_LIMIT: Duration = Duration::from_secs(60);
+/// How long a pull may take: a plugin that is killed after a minute is part of it.
+const PULL_LIMIT: Duration = Duration::from_secs(150);
+/// Between two looks.
+const AGAIN: Duration = Duration::from_millis(200);
+/// How long the registry on a node may take to answer.
+const REGISTRY_LIMIT: Duration = Duration::from_secs(10);
+/// The service account of the Pods that pull.
+const PULLER: &str = "puller";
+/// Why a container waits whose image could not be pulled.
+const NOT_PULLED: &[&str] =
+    &["ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ImageInspectError", "RegistryUnavailable"];
+/// Why a container waits of whose image nothing is known yet.
+const NOT_YET: &[&str] = &["ContainerCreating", "PodInitializing"];
+
+/// A kubelet that runs the plugin, and the registry that it has all images of.
+#[derive(Debug)]
+pub struct PullingKubelet<'a> {
+    cx: &'a CheckCx,
+    plugin: &'a ImageCredentialProvider<'a>,
+    machine: &'a Machine,
+    namespace: String,
+    registry: String,
+    client: reqwest::Client,
+    pods: AtomicU32,
+}
+
+/// What became of a pull.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Pull {
+    /// The node has the image.
+    Pulled,
+    /// It has not; in the kubelet's words.
+    Refused(String),
+}
+
+/// A machine cannot reach the cloud, until this is mended, at the latest when the check ends.
+#[derive(Debug)]
+#[must_use = "it lasts until it is mended"]
+pub struct WithoutCloud<'a>(&'a CheckCx, String);
+
+impl WithoutCloud<'_> {
+    /// Lets it reach the cloud again.
+    ///
+    /// # Errors
+    /// When the cluster cannot do it.
+    pub async fn mend(self) -> Verdict {
+        self.0.undo_cloudless(&self.1).await.map_err(Stop::Error)
+    }
+}
+
+impl CheckCx {
+    /// A kubelet that runs the plugin from now on, until the check ends. Images of the plugin's registries and of these
+    /// others are those of a registry of ours.
+    ///
+    /// # Errors
+    /// Not observable where the cluster cannot do it, or its kubelets ask in no version that the plugin knows; a broken
+    /// promise where no kubelet starts with the configuration.
+    pub async fn kubelet_with<'a>(
+        &'a self,
+        plugin: &'a ImageCredentialProvider<'a>,
+        others: &[&str],
+    ) -> Result<PullingKubelet<'a>, Stop> {
+        let machines = self.session.machines();
+        let machine = machines.iter().find(|machine| machine.role == Role::Worker).or(machines.first());
+        let machine = machine.ok_or_else(|| Stop::Error("the cluster has no machine".to_owned()))?;
+        let address = machine.reached_at.ok_or_else(|| {
+            Stop::NotObservable(format!(
+                "machine {} is not reached from here, and so its registry",
+                machine.name
+            ))
+        })?;
+        let setup = self.plugin_on_node(plugin, others)?;
+        self.on_end(Undo::ImageCredentials { machine: machine.name.clone(), setup: setup.clone() });
+        let install = Operation::ImageCredentials { machine, setup: &setup, op: SetupOp::Install };
+        self.session.unless_interrupted(async { Ok(self.session.cluster().operate(install).await?) }).await?;
+        std::fs::remove_file(&setup.archive)?;
+        self.kubelet_answers(plugin, machine).await?;
+        let namespace = self.namespace().await?;
+        let account: ServiceAccount = serde_json::from_value(json!({
+            "metadata": {"name": PULLER, "annotations": plugin.annotations()}, "automountServiceAccountToken": false,
+        }))?;
+        let accounts: Api<ServiceAccount> = Api::namespaced(self.client.clone(), &namespace);
+        accounts.create(&PostParams::default(), &account).await?;
+        let client = reqwest::Client::builder().timeout(REGISTRY_LIMIT).no_proxy().build()?;
+        let registry = format!("http://{}", SocketAddr::new(address, REGISTRY_PORT));
+        let kubelet = PullingKubelet {
+            cx: self,
+            plugin,
+            machine,
+            namespace,
+            registry,
+            client,
+            pods: AtomicU32::new(0),
+        };
+        if let Some(audience) = plugin.audience().filter(|_| kubelet.gives_tokens()) {
+            self.lets_kubelets_ask_for(audience).await?;
+        }
+        Ok(kubelet)
+    }
+
+    fn plugin_on_node(
+        &self,
+        plugin: &ImageCredentialProvider<'_>,
+        others: &[&str],
+    ) -> Result<NodeSetup, Stop> {
+        let minor = self.session.state().served_minor;
+        let versions = plugin.versions();
+        let version = version_for(minor, &versions).ok_or_else(|| {
+            let why = format!(
+                "kubelets of 1.{minor} ask in no version that the plugin is said to know ({}; imageCredentials.apiVersions)",
+                versions.join(", ")
+            );
+            Stop::NotObservable(why)
+        })?;
+        let images =
+            plugin.images().iter().chain(plugin.without()).map(String::as_str).chain(others.iter().copied());
+        let own = own_program()?;
+        let on_node = OnNode {
+            provider: plugin.provider(),
+            minor,
+            version,
+            line: plugin.program_line()?,
+            folder: plugin.program_folder(),
+            environment: plugin.own_environment(None),
+            registries: images.map(|image| registry_of(image).to_owned()).collect::<BTreeSet<String>>(),
+            own_program: &own,
+        };
+        let archive = self.session.dir().path().join(format!("{}.tar", self.prefix));
+        self.record("asked_in", version);
+        Ok(on_node.write(archive)?)
+    }
+
+    /// Waits until a kubelet has started with the plugin.
+    async fn kubelet_answers(&self, plugin: &ImageCredentialProvider<'_>, machine: &Machine) -> Verdict {
+        let answers = async |seen: &mut String| match self.of_kubelet(&machine.name, "healthz").await {
+            Ok(said) if said.trim() == "ok" => Ok(Some(())),
+            Ok(said) => {
+                *seen = said;
+                Ok(None)
+            }
+            Err(error) => {
+                *seen = "no answer".to_owned();
+                Err(ReadError::passing(chain(&error)))
+            }
+        };
+        let what = format!("the kubelet of {} answers", machine.name);
+        let waited = async { Ok(poll(&what, START_LIMIT, AGAIN, answers).await) };
+        match self.session.unless_interrupted(waited).await? {
+            Ok(()) => Ok(()),
+            Err(error) => {
+                let promise = "a kubelet starts with the configuration";
+                Err(plugin.unmet(promise, "a kubelet that answers", error.text))
+            }
+        }
+    }
+
+    async fn of_kubelet(&self, node: &str, page: &str) -> Result<String, kube::Error> {
+        let request = http::Request::get(format!("/api/v1/nodes/{node}/proxy/{page}")).body(Vec::new());
+        self.client.request_text(request.map_err(kube::Error::HttpError)?).await
+    }
+
+    /// Nodes may ask for tokens of service accounts for that audience, as somebody who configures a plugin with it has to
+    /// allow.
+    async fn lets_kubelets_ask_for(&self, audience: &str) -> Verdict {
+        let name = self.prefix.clone();
+        self.on_end(Undo::Right(name.clone()));
+        let rules = json!([{"apiGroups": [""], "resources": [audience], "verbs": ["request-serviceaccounts-token-audience"]}]);
+        put(&Api::<ClusterRole>::all(self.client.clone()), &name, json!({"rules": rules})).await?;
+        let binding = json!({
+            "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": name},
+            "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "Group", "name": "system:nodes"}],
+        });
+        put(&Api::<ClusterRoleBinding>::all(self.client.clone()), &name, binding).await
+    }
+
+    pub(super) async fn undo_image_credentials(
+        &self,
+        machine: &str,
+        setup: &NodeSetup,
+    ) -> Result<(), String> {
+        let machine = self.machine_named(machine)?;
+        let remove = Operation::ImageCredentials { machine, setup, op: SetupOp::Remove };
+        self.session.cluster().operate(remove).await.map_err(|error| chain(&error))
+    }
+
+    pub(super) async fn undo_cloudless(&self, machine: &str) -> Result<(), String> {
+        let (machine, to) = (self.machine_named(machine)?, self.cloud_address());
+        let mend = Operation::Link { machine, to, op: LinkOp::Mend };
+        self.session.cluster().operate(mend).await.map_err(|error| chain(&error))
+    }
+
+    fn machine_named(&self, name: &str) -> Result<&Machine, String> {
+        let found = self.session.machines().iter().find(|machine| machine.name == name);
+        found.ok_or_else(|| format!("there is no machine {name}"))
+    }
+
+    fn cloud_address(&self) -> Target {
+        Target::Cloud(self.session.state().cloud.ip.into())
+    }
+}
+
+impl<'a> PullingKubelet<'a> {
+    /// Whether it gives plugins tokens of service accounts.
+    pub fn gives_tokens(&self) -> bool {
+        gives_tokens(self.cx.session.state().served_minor)
+    }
+
+    /// Pulls an image for a Pod that begins now, whether or not the node has it.
+    ///
+    /// # Errors
+    /// No Pod can be made, or nothing becomes of it.
+    pub async fn pull(&self, image: &str) -> Result<Pull, Stop> {
+        let name = format!("pull-{}", self.pods.fetch_add(1, Ordering::Relaxed));
+        let pod: Pod = serde_json::from_value(json!({
+            "metadata": {"name": name},
+            "spec": {
+                "nodeName": self.machine.name,
+                "hostNetwork": true,
+                "restartPolicy": "Never",
+                "serviceAccountName": PULLER,
+                "automountServiceAccountToken": false,
+                "terminationGracePeriodSeconds": 0,
+                "tolerations": [{"operator": "Exists"}],
+                "containers": [{"name": "pulled", "image": format!("{image}:{}", self.cx.prefix), "imagePullPolicy": "Always"}],
+            },
+        }))?;
+        let pods: Api<Pod> = Api::namespaced(self.cx.client.clone(), &self.namespace);
+        let session = &self.cx.session;
+        session.unless_interrupted(async { Ok(pods.create(&PostParams::default(), &pod).await?) }).await?;
+        let looks = async |seen: &mut String| {
+            let pod = pods.get(&name).await.map_err(|error| ReadError::passing(chain(&error)))?;
+            let state = pod.status.and_then(|status| status.container_statuses?.into_iter().next()?.state);
+            *seen = "a container of which the kubelet says nothing".to_owned();
+            Ok(state.and_then(|state| became(&state, seen)))
+        };
+        let what = format!("image {image} is pulled, or is not");
+        let pull =
+            session.unless_interrupted(async { Ok(poll(&what, PULL_LIMIT, AGAIN, looks).await?) }).await?;
+        // A kubelet tries again as long as there is a Pod.
+        let at_once = DeleteParams::default().grace_period(0);
+        session.unless_interrupted(async { Ok(pods.delete(&name, &at_once).await.map(drop)?) }).await?;
+        Ok(pull)
+    }
+
+    /// Pulls an image; what keeps it from that breaks a promise.
+    ///
+    /// # Errors
+    /// As [`PullingKubelet::pull`], and where it has not got the image.
+    pub async fn has_pulled(&self, image: &str, when: &str) -> Verdict {
+        let Pull::Refused(why) = self.pull(image).await? else { return Ok(()) };
+        let ran =
+            self.executions().await?.iter().filter(|one| one.image == image).map(shown).collect::<Vec<_>>();
+        let ran = if ran.is_empty() { "the plugin was not run for it".to_owned() } else { ran.join("; ") };
+        Err(self.plugin.unmet(
+            &format!("a kubelet pulls {image}{when}"),
+            "the image on the node",
+            format!("{why}; {ran}"),
+        ))
+    }
+
+    /// The executions of the plugin for images of this check, in their order.
+    ///
+    /// # Errors
+    /// The registry on the node does not say.
+    pub async fn executions(&self) -> Result<Vec<Seen>, Stop> {
+        let all = self.sightings().await?.into_iter();
+        Ok(all
+            .filter_map(|one| if let Sighting::Execution(seen) = one { Some(seen) } else { None })
+            .collect())
+    }
+
+    /// As whom images were looked for, each user once.
+    ///
+    /// # Errors
+    /// The registry on the node does not say.
+    pub async fn users(&self) -> Result<BTreeSet<String>, Stop> {
+        let all = self.sightings().await?.into_iter();
+        Ok(all.filter_map(|one| if let Sighting::Look(look) = one { look.user } else { None }).collect())
+    }
+
+    async fn sightings(&self) -> Result<Vec<Sighting>, Stop> {
+        let asked = async {
+            let answer = self.client.get(format!("{}/sightings", self.registry)).send().await?;
+            let text = bounded::body(answer.error_for_status()?).await?;
+            Ok::<_, Stop>(serde_json::from_str(&text)?)
+        };
+        self.cx.session.unless_interrupted(asked).await
+    }
+
+    /// What it counts of plugins: each series with its value.
+    ///
+    /// # Errors
+    /// It does not say.
+    pub async fn metrics(&self) -> Result<Vec<(String, String)>, Stop> {
+        let text = self.cx.of_kubelet(&self.machine.name, "metrics").await?;
+        let ours = text.lines().filter(|line| line.starts_with("kubelet_credential_provider_"));
+        let split = ours.filter_map(|line| line.rsplit_once(' '));
+        Ok(split.map(|(series, value)| (series.to_owned(), value.to_owned())).collect())
+    }
+
+    /// Its machine does not reach the plugin's cloud any more.
+    ///
+    /// # Errors
+    /// Not observable where the plugin is not told where its cloud is, or machines cannot be cut off.
+    pub async fn loses_the_cloud(&self) -> Result<WithoutCloud<'a>, Stop> {
+        self.plugin.has_a_cloud_of_ours()?;
+        let (name, to) = (self.machine.name.clone(), self.cx.cloud_address());
+        self.cx.on_end(Undo::Cloudless(name.clone()));
+        self.cx
+            .session
+            .cluster()
+            .operate(Operation::Link { machine: self.machine, to, op: LinkOp::Cut })
+            .await?;
+        Ok(WithoutCloud(self.cx, name))
+    }
+}
+
+/// What became of a pull, by the state of the container; `None` as long as nothing has.
+fn became(state: &ContainerState, seen: &mut String) -> Option<Pull> {
+    let Some(waiting) = &state.waiting else { return Some(Pull::Pulled) };
+    let (reason, message) =
+        (waiting.reason.as_deref().unwrap_or_default(), waiting.message.as_deref().unwrap_or_default());
+    *seen = format!("a container that waits: {reason} {message}");
+    match reason {
+        "" => None,
+        _ if NOT_YET.contains(&reason) => None,
+        _ if NOT_PULLED.contains(&reason) => Some(Pull::Refused(format!("{reason}: {message}"))),
+        // It has the image, and cannot start what is in it.
+        _ => Some(Pull::Pulled),
+    }
+}
+
+fn shown(one: &Seen) -> String {
+    let ended = one.code.map_or("did not end by itself".to_owned(), |code| format!("ended with {code}"));
+    format!("the plugin {ended} after {} ms with {} credentials", one.took_ms, one.credentials.len())
+}
+
+/// Host and port of an image's registry.
+fn registry_of(image: &str) -> &str {
+    image.split('/').next().unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::Value;
+
+    #[test]
+    fn a_container_tells_whether_its_image_was_pulled() {
+        let became =
+            |state: Value| became(&serde_json::from_value(state).expect("a state"), &mut String::new());
+        let waits = |reason: &str| became(json!({"waiting": {"reason": reason, "message": "m"}}));
+        assert_eq!(waits("ContainerCreating"), None);
+        assert_eq!(waits("ErrImagePull"), Some(Pull::Refused("ErrImagePull: m".to_owned())));
+        assert_eq!(waits("CreateContainerError"), Some(Pull::Pulled));
+        assert_eq!(became(json!({"terminated": {"exitCode": 128}})), Some(Pull::Pulled));
+        assert_eq!(registry_of("registry.acme.example:5000/team/app"), "registry.acme.example:5000");
+    }
+}

@@ -1,0 +1,159 @@
+//! Ways that are cut: replicas that do not reach the API server, and processes that stand still.
+
+use super::CheckCx;
+use super::made::Undo;
+use super::replicas::Replica;
+use harness_clusters::{ApiReach, ClusterError, ContainerOp, Operation, PodTraffic, PowerOp};
+use harness_core::check::{Stop, Verdict, chain};
+use harness_core::probe::{ReadError, poll};
+use harness_session::ccm::TOKEN_ID;
+use k8s_openapi::api::apps::v1::Deployment;
+use kube::ResourceExt;
+use kube::api::Api;
+use std::time::Duration;
+
+/// How long until an API server that is coming up is asked again.
+const AGAIN: Duration = Duration::from_millis(200);
+
+/// Somebody does not reach the API server, until this is mended, at the latest when the check ends.
+#[derive(Debug)]
+#[must_use = "it lasts until it is mended"]
+pub struct Partition<'a> {
+    cx: &'a CheckCx,
+}
+
+impl Partition<'_> {
+    /// Lets everybody reach it again.
+    ///
+    /// # Errors
+    /// When the cluster cannot do it.
+    pub async fn mend(self) -> Verdict {
+        self.cx.undo_reach().await.map_err(Stop::Error)
+    }
+}
+
+/// A process that stands still, until it is woken, at the latest when the check ends.
+#[derive(Debug)]
+#[must_use = "it lasts until it is woken"]
+pub struct Frozen<'a> {
+    cx: &'a CheckCx,
+    node: String,
+    id: String,
+}
+
+impl Frozen<'_> {
+    /// Lets it go on.
+    ///
+    /// # Errors
+    /// When the cluster cannot do it.
+    pub async fn wake(self) -> Verdict {
+        self.cx.session.signal_container(&self.node, &self.id, ContainerOp::Thaw).await.map_err(Stop::Error)
+    }
+}
+
+impl<'a> Replica<'a> {
+    /// Cuts it off from the API server: its watches tell it nothing, and what it asks is not heard before that is mended. It
+    /// reaches the cloud as ever.
+    ///
+    /// # Errors
+    /// When the cluster cannot do it.
+    pub async fn is_cut_off(&self) -> Result<Partition<'a>, Stop> {
+        let token = self.token_id().await?;
+        let traffic = |pod| PodTraffic { token: token.clone(), ..PodTraffic::of(pod) };
+        let pods: Vec<PodTraffic> = self.pods().iter().map(|pod| traffic(pod)).collect();
+        self.cx.on_end(Undo::Reach);
+        self.cx.reach(ApiReach::AllBut(&pods)).await?;
+        Ok(Partition { cx: self.cx })
+    }
+
+    /// The id of the token by which the API server knows a hosted one, whose Pods it does not; `None` of any other.
+    async fn token_id(&self) -> Result<Option<String>, Stop> {
+        let session = &self.cx.session;
+        if session.state().management.is_none() {
+            return Ok(None);
+        }
+        let workload = session.ccm().workload_of(self.name());
+        let workload =
+            workload.ok_or_else(|| Stop::Error(format!("no workload of replica {}", self.name())))?;
+        let api: Api<Deployment> = Api::namespaced(self.cx.pods_client(), &workload.namespace);
+        match api.get(&workload.name).await?.annotations().get(TOKEN_ID) {
+            Some(id) => Ok(Some(id.clone())),
+            None => Err(Stop::Error(format!("{workload} has no annotation {TOKEN_ID}"))),
+        }
+    }
+
+    /// Freezes its process, as a machine that is short of everything does.
+    ///
+    /// # Errors
+    /// When the cluster cannot do it.
+    pub async fn freezes(&self) -> Result<Frozen<'a>, Stop> {
+        let (node, id) = self.container()?;
+        self.cx.on_end(Undo::Frozen { node: node.clone(), id: id.clone() });
+        self.cx.session.signal_container(&node, &id, ContainerOp::Freeze).await.map_err(Stop::Error)?;
+        Ok(Frozen { cx: self.cx, node, id })
+    }
+}
+
+impl CheckCx {
+    /// The API server is out of reach of the CCM.
+    ///
+    /// # Errors
+    /// When the cluster cannot do it.
+    pub async fn api_server_is_away(&self) -> Result<Partition<'_>, Stop> {
+        self.on_end(Undo::Reach);
+        self.reach(ApiReach::None).await?;
+        Ok(Partition { cx: self })
+    }
+
+    /// All machines lose their power at once and get it back; ends when the API server answers.
+    ///
+    /// # Errors
+    /// When the cluster cannot do it, or its API server does not come back.
+    pub async fn power_fails(&self) -> Verdict {
+        let all = self.session.real_nodes();
+        self.on_end(Undo::Power(all.clone()));
+        self.session.through_absence(self.loses_power(&all)).await
+    }
+
+    async fn loses_power(&self, all: &[String]) -> Verdict {
+        self.power(all, PowerOp::Off).await.map_err(Stop::Error)?;
+        self.power(all, PowerOp::On).await.map_err(Stop::Error)?;
+        let answers = async |seen: &mut String| {
+            let version = self.client.apiserver_version().await;
+            version.map(Some).map_err(|error| {
+                *seen = "no answer".to_owned();
+                ReadError::passing(chain(&error))
+            })
+        };
+        let what = "the API server answers after a power failure";
+        poll(what, self.limits().start(), AGAIN, answers).await?;
+        Ok(())
+    }
+
+    /// Gives machines of these names their power or takes it from them.
+    pub(super) async fn power(&self, names: &[String], op: PowerOp) -> Result<(), String> {
+        let change = |machine| self.session.cluster().operate(Operation::Power { machine, op });
+        let named = self.session.machines().iter().filter(|machine| names.contains(&machine.name));
+        futures::future::try_join_all(named.map(change)).await.map(drop).map_err(|error| chain(&error))
+    }
+
+    /// Who reaches the API server that is served: decided where packets of a hosted CCM's Pods leave, if these are told by
+    /// their packets, else where they arrive.
+    async fn reach(&self, reach: ApiReach<'_>) -> Result<(), ClusterError> {
+        let by_packets = self.session.state().cluster.replica_group.is_some();
+        let place = if by_packets { self.session.ccm_site().cluster() } else { self.session.cluster() };
+        place.operate(Operation::ApiServer(reach)).await
+    }
+
+    pub(super) async fn undo_reach(&self) -> Result<(), String> {
+        self.reach(ApiReach::All).await.map_err(|error| chain(&error))
+    }
+
+    /// Wakes what may still stand still; what has gone meanwhile needs no waking.
+    pub(super) async fn undo_frozen(&self, node: &str, id: &str) -> Result<(), String> {
+        if let Err(error) = self.session.signal_container(node, id, ContainerOp::Thaw).await {
+            tracing::debug!(%error, node, "a frozen process was not woken");
+        }
+        Ok(())
+    }
+}

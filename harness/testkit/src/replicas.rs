@@ -1,0 +1,372 @@
+//! The CCM's replicas as a check disturbs them: who is active, kill, take away, bring back.
+
+use super::made::{Undo, gone};
+use super::{Calls, CheckCx, Subject, machine};
+use harness_clouds::Entry;
+use harness_clusters::ContainerOp;
+use harness_config::BackendKind;
+use harness_core::check::{Facility, Stop, SubjectName, Verdict};
+use harness_core::events::Payload;
+use harness_core::probe::{Matcher, Observed, Reach, ReadError, Seen, holds, matcher, poll};
+use harness_session::ccm::{Form, Starts};
+use harness_session::suffix;
+use k8s_openapi::api::core::v1::{ContainerStatus, Pod};
+use k8s_openapi::jiff::Timestamp;
+use kube::ResourceExt;
+use kube::api::{Api, DeleteParams};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// A replica of the CCM; what it says of ends counts from when the check asked for it.
+#[derive(Clone)]
+pub struct Replica<'a> {
+    pub(super) cx: &'a CheckCx,
+    name: String,
+    /// How often its containers had been restarted then.
+    restarts: i32,
+}
+
+/// A replica's Pods.
+#[derive(Clone, Debug)]
+pub struct Process {
+    pods: Vec<Arc<Pod>>,
+    restarts_before: i32,
+}
+
+/// The end of a replica's process, as its kubelet reports it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct End {
+    /// When, to the second; `None` when the kubelet does not say.
+    pub at: Option<Timestamp>,
+}
+
+impl Process {
+    fn containers(&self) -> impl Iterator<Item = &ContainerStatus> {
+        self.pods.iter().filter_map(|pod| pod.status.as_ref()?.container_statuses.as_ref()).flatten()
+    }
+
+    fn runs(&self) -> bool {
+        let phase = |pod: &Arc<Pod>| pod.status.as_ref().and_then(|s| s.phase.clone());
+        self.pods.iter().any(|pod| phase(pod).as_deref() == Some("Running"))
+    }
+
+    /// Its end, if it has ended since, come back or not.
+    fn end(&self) -> Option<End> {
+        let ended = self.containers().find(|s| {
+            s.restart_count > self.restarts_before
+                || s.state.as_ref().is_some_and(|state| state.running.is_none())
+        })?;
+        let terminated = [&ended.state, &ended.last_state].into_iter().flatten();
+        let terminated = terminated.filter_map(|state| state.terminated.as_ref()).next();
+        Some(End { at: terminated.and_then(|t| t.finished_at.as_ref()).map(|time| time.0) })
+    }
+
+    fn is_back(&self) -> bool {
+        self.containers().any(|s| {
+            s.restart_count > self.restarts_before
+                && s.state.as_ref().is_some_and(|state| state.running.is_some())
+        })
+    }
+}
+
+impl Observed for Process {
+    fn observed(&self) -> String {
+        let end = match self.end() {
+            None => String::new(),
+            Some(End { at: Some(at) }) => format!(", ended at {at}"),
+            Some(End { at: None }) => ", ended".to_owned(),
+        };
+        format!("Pods {}{end}", self.pods.observed())
+    }
+}
+
+/// Its process ended; yields the end.
+pub fn ends() -> Matcher<Process, End> {
+    matcher("ends", |process: &Process| match process.end() {
+        Some(end) => Seen::Yes(end),
+        None => Seen::NotYet(String::new()),
+    })
+    .expecting("its process ended")
+}
+
+/// Its process has not ended.
+pub fn stays_up() -> Matcher<Process> {
+    holds("stays up", |process: &Process| process.end().is_none()).expecting("its process not ended")
+}
+
+/// Its process runs again after an end.
+pub fn is_back() -> Matcher<Process> {
+    holds("is back", Process::is_back).expecting("its process restarted and running")
+}
+
+/// Its process runs.
+pub fn runs() -> Matcher<Process> {
+    holds("runs", Process::runs).expecting("a Pod that is Running")
+}
+
+impl<'a> Replica<'a> {
+    /// Its name, which is that of its credential too.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The calls it makes to the cloud.
+    pub fn calls(&self) -> Calls<'a> {
+        let name = self.name.clone();
+        let about = SubjectName { kind: "replica", name: name.clone(), uid: None };
+        Calls::about(self.cx, about, move |call| call.credential.as_deref() == Some(&name))
+    }
+
+    /// Says that the check makes it end: its Pod is replaced when the check ends. A Pod that has crashed before is
+    /// restarted later and later, and the next check must not wait for that.
+    pub fn will_end(&self) {
+        self.disturbed();
+        let undo = Undo::Ccm { ended: self.name.clone() };
+        if !self.cx.is_to_be_undone(&undo) {
+            self.cx.on_end(undo);
+        }
+    }
+
+    /// Brings it back with a fresh Pod, wherever it was left (a container that has ended before is restarted later and later),
+    /// and waits until the CCM is whole: what ends from then on ends by itself.
+    ///
+    /// # Errors
+    /// Why it does not come back.
+    pub async fn returns(&self) -> Verdict {
+        self.disturbed();
+        self.cx.undo_ccm(Some(&self.name), false).await.map_err(Stop::Error)?;
+        self.cx.deploy_ccm().await
+    }
+
+    /// Has it ended as an upgrade would: SIGTERM, and the time its Pod grants it. It stays down until the CCM is brought
+    /// back, for which see [`Replica::will_end`].
+    ///
+    /// # Errors
+    /// What the API server refused.
+    pub async fn terminate(&self) -> Result<(), Stop> {
+        Ok(self.cx.session.ccm().hold_down(&self.name).await?)
+    }
+
+    /// Its Pods.
+    pub(super) fn pods(&self) -> Vec<Arc<Pod>> {
+        self.cx.session.ccm().pods_of_replica(&self.name)
+    }
+
+    /// The node it runs on, and its container's id.
+    pub(super) fn container(&self) -> Result<(String, String), Stop> {
+        let name = &self.name;
+        let pod = self.pods().into_iter().next();
+        let pod = pod.ok_or_else(|| Stop::Error(format!("replica {name} has no Pod")))?;
+        let node = pod.spec.as_ref().and_then(|s| s.node_name.clone()).unwrap_or_default();
+        let none = || Stop::Error(format!("Pod {} has no running container", pod.name_any()));
+        Ok((node, container_id(&pod).ok_or_else(none)?))
+    }
+
+    /// Tells the run that an end of it is this check's doing.
+    fn disturbed(&self) {
+        let events = self.cx.session.events().of_check(self.cx.id().as_str());
+        events.emit(Payload::ReplicaDisturbed { replica: self.name.clone() });
+    }
+
+    /// Kills its process as a crash would: SIGKILL, no chance to say goodbye. It stays down until the CCM is brought
+    /// back: a kubelet restarts a container at once, and the same replica might win the Lease again.
+    ///
+    /// # Errors
+    /// What could not be done.
+    pub async fn kill(&self) -> Result<(), Stop> {
+        let (name, session) = (&self.name, &self.cx.session);
+        let (node, id) = self.container()?;
+        let pods = self.pods();
+        self.disturbed();
+        session.signal_container(&node, &id, ContainerOp::Kill).await.map_err(Stop::Error)?;
+        session.ccm().hold_down(name).await?;
+        // The kubelet may have been faster. What it has started then is the first process of its container, to which a
+        // request to end means nothing until it has asked to hear of one: it would live for as long as its Pod grants it.
+        for pod in &pods {
+            self.cx.removed_at_once(pod).await.map_err(Stop::Error)?;
+        }
+        Ok(())
+    }
+}
+
+impl Subject for Replica<'_> {
+    type Seen = Process;
+
+    fn cx(&self) -> &CheckCx {
+        self.cx
+    }
+
+    fn name(&self) -> SubjectName {
+        SubjectName { kind: "replica", name: self.name.clone(), uid: None }
+    }
+
+    async fn read(&self, reach: Reach) -> Result<Process, ReadError> {
+        self.cx.session.ccm_site().world().pods.current()?;
+        let mut pods = self.cx.session.ccm().pods_of_replica(&self.name);
+        if reach == Reach::Origin {
+            for pod in &mut pods {
+                let api: Api<Pod> =
+                    Api::namespaced(self.cx.pods_client(), &pod.namespace().unwrap_or_default());
+                if let Some(now) = api.get_opt(&pod.name_any()).await? {
+                    *pod = Arc::new(now);
+                }
+            }
+        }
+        Ok(Process { pods, restarts_before: self.restarts })
+    }
+
+    fn concerns(&self, call: &Entry) -> bool {
+        call.credential.as_deref() == Some(&self.name)
+    }
+}
+
+impl CheckCx {
+    /// A replica by its name.
+    pub fn replica(&self, name: &str) -> Replica<'_> {
+        let process = Process { pods: self.session.ccm().pods_of_replica(name), restarts_before: 0 };
+        let restarts = process.containers().map(|s| s.restart_count).sum();
+        Replica { cx: self, name: name.to_owned(), restarts }
+    }
+
+    /// All replicas that are deployed.
+    pub fn replicas(&self) -> Vec<Replica<'_>> {
+        self.session.ccm().replicas().iter().map(|replica| self.replica(&replica.name)).collect()
+    }
+
+    /// The replica that does the work now, found by giving it some: a fresh Node is to be initialised, and the
+    /// credential that asks the cloud about it is the active replica's.
+    ///
+    /// # Errors
+    /// [`Stop::Unmet`] when no replica asks in B-WATCH.
+    pub async fn active_replica(&self) -> Result<Replica<'_>, Stop> {
+        let machine = self.machine(machine(&format!("who-{}", suffix(self.session.next_number())))).await?;
+        let mark = self.heard().mark()?;
+        let node = self.node(machine.node()).await?;
+        let asked = matcher("name a replica", |calls: &Vec<Entry>| {
+            match calls.iter().find_map(|call| call.credential.clone()) {
+                Some(who) => Seen::Yes(who),
+                None => Seen::NotYet(String::new()),
+            }
+        });
+        let asked = asked.expecting("a replica that asks the cloud about a new Node");
+        let who = node.looks().since(mark).becomes(asked).await?;
+        Ok(self.replica(&who))
+    }
+
+    /// Takes the CCM away, if it is there.
+    ///
+    /// # Errors
+    /// What could not be removed.
+    pub async fn withdraw_ccm(&self) -> Verdict {
+        self.session.ensure_ccm(Form::Absent).await
+    }
+
+    /// Deploys every replica and waits until one leads.
+    ///
+    /// # Errors
+    /// Why the CCM does not come up.
+    pub async fn deploy_ccm(&self) -> Verdict {
+        self.session.ensure_ccm(Form::Replicas).await
+    }
+
+    /// Removes a Pod without any time for its programs to end.
+    async fn removed_at_once(&self, pod: &Pod) -> Result<(), String> {
+        let api: Api<Pod> = Api::namespaced(self.pods_client(), &pod.namespace().unwrap_or_default());
+        gone(async || api.delete(&pod.name_any(), &DeleteParams::default().grace_period(0)).await).await
+    }
+
+    /// Has the program of a Pod on its machine's network end before the Pod goes. One that is removed without any time is
+    /// gone from the API server before its program is from its machine, and the program of the Pod in its place finds its
+    /// ports taken. A process that has just begun hears nothing yet, so it is told again.
+    pub(super) async fn leaves_its_ports(&self, pod: &Pod) {
+        let Some(spec) = pod.spec.as_ref().filter(|spec| spec.host_network == Some(true)) else { return };
+        let (Some(node), Some(id)) = (&spec.node_name, container_id(pod)) else { return };
+        let is_told = self.session.facilities().contains(&Facility::ProcessControl)
+            && self.session.state().cluster.backend != BackendKind::Embedded;
+        if !is_told {
+            return;
+        }
+        let ended = async |seen: &mut String| {
+            let told = self.session.signal_container(node, &id, ContainerOp::Terminate).await;
+            "it runs".clone_into(seen);
+            Ok(told.is_err().then_some(()))
+        };
+        let limit = Duration::from_millis(1_500);
+        if poll("the end of a replica's process", limit, Duration::from_millis(300), ended).await.is_err() {
+            // It goes with its Pod, then.
+            drop(self.session.signal_container(node, &id, ContainerOp::Kill).await);
+        }
+    }
+
+    /// Starts all replicas again, with a fresh Pod for the one that was made to end. Waits until one leads where what is
+    /// undone next needs it; else the next check does, and after the last one nobody has to.
+    pub(super) async fn undo_ccm(&self, ended: Option<&str>, needed: bool) -> Result<(), String> {
+        let ccm = self.session.ccm();
+        if !ccm.exists() {
+            return Ok(());
+        }
+        let text = |error: harness_session::ccm::CcmError| harness_core::check::chain(&error);
+        self.session.note_returning().map_err(|error| harness_core::check::chain(&error))?;
+        for pod in ended.into_iter().flat_map(|replica| ccm.pods_of_replica(replica)) {
+            self.leaves_its_ports(&pod).await;
+            self.removed_at_once(&pod).await?;
+            self.caught_up(|| self.is_replaced(&pod))
+                .await
+                .map_err(|_| format!("Pod {} stays", pod.name_any()))?;
+        }
+        ccm.start().await.map_err(text)?;
+        if needed {
+            let starts = Starts::beside(&ccm.pods(Form::Replicas));
+            self.session.leading(Form::Replicas, starts).await.map_err(text)?;
+            self.session.note_form(Form::Replicas).map_err(|error| harness_core::check::chain(&error))?;
+        }
+        Ok(())
+    }
+
+    fn is_replaced(&self, pod: &Pod) -> bool {
+        let pods = &self.session.ccm_site().world().pods;
+        let now = pods.find(&pod.namespace().unwrap_or_default(), &pod.name_any());
+        now.is_none_or(|now| {
+            now.metadata.deletion_timestamp.is_some() || now.metadata.uid != pod.metadata.uid
+        })
+    }
+}
+
+/// The running container's id as the node's container runtime knows it, without the runtime's name.
+fn container_id(pod: &Pod) -> Option<String> {
+    let statuses = pod.status.as_ref()?.container_statuses.as_ref()?;
+    let running = statuses.iter().find(|s| s.state.as_ref().is_some_and(|state| state.running.is_some()))?;
+    running.container_id.as_deref()?.split_once("://").map(|(_, id)| id.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn process(restarts: i32, state: serde_json::Value, last: serde_json::Value) -> Process {
+        let pod = json!({"metadata": {"name": "p", "namespace": "n"}, "status": {"phase": "Running", "containerStatuses": [{
+            "name": "c", "image": "i", "imageID": "", "ready": true, "restartCount": restarts,
+            "state": state, "lastState": last,
+        }]}});
+        Process { pods: vec![Arc::new(serde_json::from_value(pod).expect("a Pod"))], restarts_before: 1 }
+    }
+
+    #[test]
+    fn an_end_is_seen_while_it_is_down_and_after_it_came_back() {
+        let up = json!({"running": {"startedAt": "2026-01-01T00:00:09Z"}});
+        let down = json!({"terminated": {"exitCode": 1, "finishedAt": "2026-01-01T00:00:05Z"}});
+        let at = "2026-01-01T00:00:05Z".parse().ok();
+        let (still, gone, back) =
+            (process(1, up.clone(), json!({})), process(1, down.clone(), json!({})), process(2, up, down));
+        assert_eq!(ends().matches(&still), Seen::NotYet(String::new()));
+        assert_eq!(ends().matches(&gone), Seen::Yes(End { at }));
+        assert_eq!(ends().matches(&back), Seen::Yes(End { at }));
+        assert_eq!(is_back().matches(&back), Seen::Yes(()));
+        for other in [&still, &gone] {
+            assert_eq!(is_back().matches(other), Seen::when(false));
+        }
+        assert_eq!(runs().matches(&still), Seen::Yes(()));
+        assert_eq!(runs().matches(&Process { pods: Vec::new(), restarts_before: 0 }), Seen::when(false));
+    }
+}

@@ -1,0 +1,297 @@
+//! Routes of the cloud's network, each known by the network it leads to.
+
+use super::cloud::absent_is_fine;
+use super::made::Undo;
+use super::{CheckCx, Machine, Subject, Target};
+use harness_clouds::{Entry, Instance, Op, Route};
+use harness_clusters::Operation;
+use harness_config::RouteTrigger;
+use harness_core::check::{Stop, SubjectName, chain};
+use harness_core::probe::{Matcher, Observed, Reach, ReadError, Seen, holds, matcher};
+use harness_session::POD_NETWORKS;
+use ipnet::IpNet;
+use std::net::IpAddr;
+
+/// How much longer the prefix of a check's own pod network is than that of the pod networks it is a part of.
+const PART: u8 = 12;
+/// How many of these a check has to itself beside others.
+const PARTS_OF_A_CHECK: u32 = 4;
+/// Of the 2048 parts that there are, so many are for what every check has; the rest is for one that runs alone.
+const PARTS_OF_ALL: u32 = 1536;
+
+/// A network that routes of the cloud may lead to. Reads as the routes to it.
+#[derive(Clone)]
+pub struct Destination<'a> {
+    cx: &'a CheckCx,
+    network: IpNet,
+}
+
+impl<'a> Destination<'a> {
+    /// It in CIDR notation.
+    pub fn cidr(&self) -> String {
+        self.network.to_string()
+    }
+
+    /// Faults and barriers for calls that name it.
+    pub fn cloud(&self) -> Target<'a> {
+        Target { cx: self.cx, about: self.name(), names: vec![self.cidr()] }
+    }
+
+    /// Puts a route to it into the cloud, past every CCM: to a machine, or into a black hole. It goes when the check ends.
+    ///
+    /// # Errors
+    /// When the cloud refuses.
+    pub async fn is_routed(&self, to: Option<&Machine<'_>>) -> Result<Route, Stop> {
+        let machine = to.map(Machine::instance);
+        let addresses = machine.iter().flat_map(|machine| &machine.addresses);
+        let internal = addresses.filter(|address| address.kind == "InternalIP");
+        let route = Route {
+            id: String::new(),
+            destination: self.cidr(),
+            target_addresses: internal.map(|address| address.address.clone()).collect(),
+            target_instance: machine.as_ref().map(|machine| machine.id.clone()),
+            blackhole: machine.is_none(),
+        };
+        let put = self.cx.cloud.put_route(&route).await?;
+        self.cx.on_end(Undo::Route(put.id.clone()));
+        Ok(put)
+    }
+
+    /// Whether a route leads to it.
+    fn is_of(&self, route: &Route) -> bool {
+        route.destination.parse::<IpNet>().is_ok_and(|network| network.trunc() == self.network)
+    }
+}
+
+impl Subject for Destination<'_> {
+    type Seen = Vec<Route>;
+
+    fn cx(&self) -> &CheckCx {
+        self.cx
+    }
+
+    fn name(&self) -> SubjectName {
+        SubjectName { kind: "the network", name: self.cidr(), uid: None }
+    }
+
+    async fn read(&self, _: Reach) -> Result<Vec<Route>, ReadError> {
+        let mut routes = self.cx.inventory().await?.routes;
+        routes.retain(|route| self.is_of(route));
+        Ok(routes)
+    }
+
+    fn concerns(&self, call: &Entry) -> bool {
+        matches!(call.op, Op::RouteList | Op::RouteCreate | Op::RouteDelete)
+    }
+}
+
+impl Observed for Route {
+    fn observed(&self) -> String {
+        let to = match (&self.target_instance, self.blackhole) {
+            (Some(machine), false) => format!("to {machine}"),
+            (Some(machine), true) => format!("to {machine}, a black hole"),
+            (None, _) => "into a black hole".to_owned(),
+        };
+        format!("route {} to {} leads {to}", self.id, self.destination)
+    }
+}
+
+/// One route leads to it, and to that machine; yields it.
+pub fn leads_to(machine: &Instance) -> Matcher<Vec<Route>, Route> {
+    let id = machine.id.clone();
+    let expected = format!("one route, to instance {id}");
+    matcher("leads to its Node's machine", move |routes: &Vec<Route>| match routes.as_slice() {
+        [route] if route.target_instance.as_ref() == Some(&id) && !route.blackhole => {
+            Seen::Yes(route.clone())
+        }
+        _ => Seen::NotYet(String::new()),
+    })
+    .expecting(expected)
+}
+
+/// The one route to it is this one, unchanged.
+pub fn keeps_route(route: &Route) -> Matcher<Vec<Route>> {
+    let (route, expected) = (route.clone(), route.observed());
+    holds("keeps its route", move |routes: &Vec<Route>| matches!(routes.as_slice(), [one] if *one == route))
+        .expecting(expected)
+}
+
+/// No route leads to it.
+pub fn has_no_route() -> Matcher<Vec<Route>> {
+    holds("has no route", |routes: &Vec<Route>| routes.is_empty()).expecting("none")
+}
+
+impl CheckCx {
+    /// A network, in CIDR notation, as a destination of routes.
+    ///
+    /// # Errors
+    /// When it is none.
+    pub fn destination(&self, cidr: &str) -> Result<Destination<'_>, Stop> {
+        let network: IpNet =
+            cidr.parse().map_err(|_| Stop::Error(format!("'{cidr}' is no network in CIDR notation")))?;
+        Ok(Destination { cx: self, network: network.trunc() })
+    }
+
+    /// The smallest network around the first of those that the CCM keeps routes for that neither begins nor ends in one of
+    /// them, if there is one.
+    ///
+    /// # Errors
+    /// When the CCM's arguments name none.
+    pub fn around_pod_networks(&self) -> Result<Option<Destination<'_>>, Stop> {
+        let all = self.cluster_networks()?;
+        let around = all.first().and_then(|first| around(*first, &all));
+        Ok(around.map(|network| Destination { cx: self, network }))
+    }
+
+    /// A pod network of this check's own, counted from 0 up: a part of the first of those that the CCM keeps routes for,
+    /// which the cluster gives to no Node. The first 4 are its own; one that runs alone has 512 more, apart from the first
+    /// ones of those that run after it: the CCM may still be removing their routes.
+    ///
+    /// # Errors
+    /// When the CCM's arguments name none.
+    pub fn pod_network(&self, nth: u32) -> Result<Destination<'_>, Stop> {
+        let all = self.cluster_networks()?;
+        let first =
+            all.first().ok_or_else(|| Stop::Error("--cluster-cidr of the CCM is empty".to_owned()))?;
+        self.part_of(*first, nth)
+    }
+
+    /// As [`CheckCx::pod_network`], one of each IP family.
+    ///
+    /// # Errors
+    /// [`Stop::NotObservable`] when the CCM keeps routes of one family only.
+    pub fn pod_networks_of_both_families(&self) -> Result<Vec<Destination<'_>>, Stop> {
+        let all = self.cluster_networks()?;
+        let has = |v4: bool| all.iter().any(|network| network.addr().is_ipv4() == v4);
+        if !has(true) || !has(false) {
+            let why = "--cluster-cidr of the CCM names networks of one IP family only".to_owned();
+            return Err(Stop::NotObservable(why));
+        }
+        all.into_iter().map(|network| self.part_of(network, 0)).collect()
+    }
+
+    /// Keeps the cluster from giving new Nodes pod networks until the check ends. Whoever registers one meets that, so a check
+    /// that wants it has to run alone.
+    ///
+    /// # Errors
+    /// When the cluster does not do it.
+    pub async fn pod_networks_are_withheld(&self) -> Result<(), Stop> {
+        self.on_end(Undo::PodCidrs);
+        let withheld = self.session.cluster().operate(Operation::PodCidrs { withheld: true }).await;
+        withheld.map_err(|error| Stop::Error(chain(&error)))
+    }
+
+    pub(super) async fn undo_pod_cidrs(&self) -> Result<(), String> {
+        let given = self.session.cluster().operate(Operation::PodCidrs { withheld: false }).await;
+        given.map_err(|error| chain(&error))
+    }
+
+    /// What makes the CCM reconcile routes.
+    pub fn route_trigger(&self) -> RouteTrigger {
+        self.session.plan().profile.capabilities.route_trigger
+    }
+
+    /// The pod networks that the CCM keeps routes for, as its arguments say; where no CCM is deployed, those the harness
+    /// would fill in.
+    fn cluster_networks(&self) -> Result<Vec<IpNet>, Stop> {
+        let said = self.session.ccm().flag("cluster-cidr");
+        let said = match &said {
+            Some(said) => said.split(',').collect(),
+            None => POD_NETWORKS.to_vec(),
+        };
+        let networks = said.into_iter().map(|cidr| cidr.trim().parse::<IpNet>());
+        networks
+            .collect::<Result<_, _>>()
+            .map_err(|error| Stop::Error(format!("--cluster-cidr of the CCM: {error}")))
+    }
+
+    fn part_of(&self, whole: IpNet, nth: u32) -> Result<Destination<'_>, Stop> {
+        let number = match nth.checked_sub(PARTS_OF_A_CHECK) {
+            None => self.network.number() * PARTS_OF_A_CHECK % PARTS_OF_ALL + nth,
+            Some(more) => PARTS_OF_ALL + more,
+        };
+        let network = part(whole, number)
+            .ok_or_else(|| Stop::Error(format!("--cluster-cidr of the CCM: {whole} has no room")))?;
+        Ok(Destination { cx: self, network })
+    }
+
+    pub(super) async fn undo_route(&self, id: &str) -> Result<(), String> {
+        absent_is_fine(self.cloud.remove_route(id).await)
+    }
+}
+
+/// A small part of the upper half of a network: what is given to Nodes begins with its lower half. They come round again
+/// after 2048.
+fn part(whole: IpNet, number: u32) -> Option<IpNet> {
+    let half = 1_u32 << (PART - 1);
+    let prefix = whole.prefix_len().checked_add(PART)?;
+    whole.subnets(prefix).ok()?.nth((half + number % half) as usize)
+}
+
+/// The smallest network around that one whose first and last address are in none of these.
+fn around(one: IpNet, all: &[IpNet]) -> Option<IpNet> {
+    let is_within = |end: IpAddr| all.iter().any(|network| network.contains(&end));
+    std::iter::successors(one.supernet(), IpNet::supernet)
+        .take_while(|wide| wide.prefix_len() > 0)
+        .find(|wide| !is_within(wide.network()) && !is_within(wide.broadcast()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    fn net(text: &str) -> IpNet {
+        text.parse().expect("a network")
+    }
+
+    #[test]
+    fn parts_are_of_the_upper_half_and_their_own() {
+        for whole in ["10.244.0.0/16", "fd00:10:244::/56"].map(net) {
+            let parts: BTreeSet<IpNet> =
+                (0..2048).map(|number| part(whole, number).expect("a part")).collect();
+            assert_eq!(parts.len(), 2048);
+            let lower = whole.subnets(whole.prefix_len() + 1).expect("halves").next().expect("the lower one");
+            assert!(parts.iter().all(|part| whole.contains(part) && !lower.contains(part)));
+        }
+        assert_eq!(part(net("10.244.0.0/16"), 0), Some(net("10.244.128.0/28")));
+        assert_eq!(part(net("10.244.0.0/24"), 0), None);
+    }
+
+    #[test]
+    fn what_is_around_a_network_neither_begins_nor_ends_in_it() {
+        let all = ["10.244.0.0/16", "fd00:10:244::/56"].map(net);
+        assert_eq!(around(all[0], &all), Some(net("10.240.0.0/13")));
+        assert_eq!(around(all[1], &all), Some(net("fd00:10:240::/45")));
+        assert_eq!(around(net("10.0.0.0/8"), &[net("10.0.0.0/8")]), Some(net("8.0.0.0/6")));
+        assert_eq!(around(net("0.0.0.0/8"), &[net("0.0.0.0/8")]), None);
+    }
+
+    fn route(to: Option<&str>, blackhole: bool) -> Route {
+        let target_instance = to.map(str::to_owned);
+        let (id, destination) = ("r-1".to_owned(), "10.244.0.0/24".to_owned());
+        Route { id, destination, target_instance, target_addresses: Vec::new(), blackhole }
+    }
+
+    #[test]
+    fn a_network_leads_to_a_machine_by_one_route_that_drops_nothing() {
+        let machine = |id: &str| {
+            let json = serde_json::json!({"id": id, "name": id, "instance_type": "", "addresses": [], "state": "running"});
+            serde_json::from_value::<Instance>(json).expect("an instance")
+        };
+        let right = route(Some("a"), false);
+        assert_eq!(leads_to(&machine("a")).matches(&vec![right.clone()]), Seen::Yes(right.clone()));
+        for other in [
+            vec![],
+            vec![route(Some("a"), true)],
+            vec![route(None, true)],
+            vec![right.clone(), right.clone()],
+        ] {
+            assert_eq!(leads_to(&machine("a")).matches(&other), Seen::NotYet(String::new()));
+            assert_eq!(keeps_route(&right).matches(&other), Seen::when(false));
+        }
+        assert_eq!(leads_to(&machine("b")).matches(&vec![right.clone()]), Seen::NotYet(String::new()));
+        assert_eq!(keeps_route(&right).matches(&vec![right.clone()]), Seen::Yes(()));
+        assert_eq!(has_no_route().matches(&vec![right]), Seen::when(false));
+    }
+}

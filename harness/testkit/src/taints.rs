@@ -1,0 +1,49 @@
+//! Taints on the cluster's own Nodes, which go when the check ends.
+
+use super::made::Undo;
+use super::node_plan::taint;
+use super::{CheckCx, Cold, Subject};
+use harness_core::check::{Stop, Verdict};
+use harness_core::probe::Reach;
+use harness_session::k8s::{T_CONTROL_PLANE, T_TO_BE_DELETED, has_taint};
+use kube::ResourceExt;
+
+impl CheckCx {
+    /// Keeps ordinary Pods off the Nodes, as kubeadm does with control planes of clusters that have workers: a CCM that
+    /// does not tolerate that has no place to run where there are none.
+    ///
+    /// # Errors
+    /// When the API server refuses.
+    pub async fn dedicated_control_plane(&self, cold: &Cold) -> Verdict {
+        for name in &cold.nodes {
+            self.taints_own_node(name, T_CONTROL_PLANE, "").await?;
+        }
+        Ok(())
+    }
+
+    /// Gives every Node the autoscaler's taint, so that no load balancer may use any. Every load balancer loses its Nodes,
+    /// so a check that wants it has to run alone.
+    ///
+    /// # Errors
+    /// When the API server refuses.
+    pub async fn condemn_all_nodes(&self) -> Verdict {
+        for node in self.all_nodes()? {
+            self.taints_own_node(&node.name_any(), T_TO_BE_DELETED, "1").await?;
+        }
+        Ok(())
+    }
+
+    pub(super) async fn taints_own_node(&self, name: &str, key: &str, value: &str) -> Result<(), Stop> {
+        let node = self.real_node(name);
+        // One of a check before may have gone meanwhile.
+        if node.read(Reach::Origin).await?.is_none_or(|present| has_taint(&present, key)) {
+            return Ok(());
+        }
+        self.on_end(Undo::Taint { node: name.to_owned(), key: key.to_owned() });
+        node.adds_taint(taint(key, value, "NoSchedule")).await
+    }
+
+    pub(super) async fn undo_taint(&self, node: &str, key: &str) -> Result<(), String> {
+        self.real_node(node).removes_taint(key).await.map_err(Stop::in_words)
+    }
+}

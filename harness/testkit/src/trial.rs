@@ -1,0 +1,341 @@
+//! The CCM by itself with flags of a check's own: what it refuses, what it says, what it leaves undone.
+
+use super::made::Undo;
+use super::{Account, CheckCx, Grant, Right, SecurePort, Subject};
+use harness_clouds::Entry;
+use harness_core::check::{Capability, Stop, SubjectName, chain};
+use harness_core::probe::{Matcher, Observed, Reach, ReadError, Seen, holds, matcher};
+use harness_session::ccm::{KUBECONFIG, ObjectKey, Rendered, key_of, last_lines, mentions, unrecoverable};
+use harness_session::suffix;
+use k8s_openapi::api::core::v1::{ContainerState, Pod};
+use kube::api::{Api, LogParams};
+use serde_json::{Value, json};
+use std::sync::Arc;
+
+/// How many log lines a failure shows.
+const SHOWN_LINES: i64 = 12;
+
+/// One process of the CCM, while no other runs. It is not started again when it ends.
+#[derive(Clone)]
+pub struct Trial<'a> {
+    cx: &'a CheckCx,
+    arguments: String,
+    pod: ObjectKey,
+    /// The account of its own that it runs as, if it has one.
+    account: Option<Account>,
+}
+
+/// What became of a trial.
+#[derive(Clone, Debug)]
+pub struct Tried {
+    pod: Option<Arc<Pod>>,
+    /// Who holds the CCM's Lease.
+    leader: Option<String>,
+}
+
+impl Tried {
+    /// The exit code of its process, once it has ended.
+    pub fn exit_code(&self) -> Option<i32> {
+        let status = self.pod.as_ref()?.status.as_ref()?;
+        let mut containers = status.container_statuses.iter().flatten();
+        containers.find_map(|container| Some(container.state.as_ref()?.terminated.as_ref()?.exit_code))
+    }
+}
+
+impl Observed for Tried {
+    fn observed(&self) -> String {
+        let mut text = self.pod.as_ref().map_or_else(|| "no Pod".to_owned(), |pod| pod.observed());
+        if let Some(code) = self.exit_code() {
+            text.push_str(&format!(", exit code {code}"));
+        }
+        if let Some(leader) = &self.leader {
+            text.push_str(&format!(", the Lease held by {leader}"));
+        }
+        text
+    }
+}
+
+/// Its process ended with an error, before it led.
+pub fn refuses() -> Matcher<Tried> {
+    matcher("is refused", |tried: &Tried| match (tried.exit_code(), &tried.leader) {
+        (_, Some(_)) => Seen::Never("it leads".to_owned()),
+        (Some(0), None) => Seen::Never("that is no error".to_owned()),
+        (Some(_), None) => Seen::Yes(()),
+        (None, None) => Seen::NotYet(String::new()),
+    })
+    .expecting("its process ended with an exit code that is not 0")
+}
+
+/// Its process ended, however.
+pub fn has_ended() -> Matcher<Tried> {
+    holds("ends", |tried: &Tried| tried.exit_code().is_some()).expecting("its process ended")
+}
+
+/// Its process has begun, whatever became of it.
+pub fn is_up() -> Matcher<Tried> {
+    holds("has started", |tried: &Tried| {
+        let status = tried.pod.as_ref().and_then(|pod| pod.status.as_ref());
+        let mut containers = status.iter().flat_map(|status| status.container_statuses.iter().flatten());
+        let state = |of: &ContainerState| of.running.is_some() || of.terminated.is_some();
+        containers.any(|container| container.state.as_ref().is_some_and(state))
+    })
+    .expecting("a container that runs or has ended")
+}
+
+/// What the matcher says of something beside it, as long as its process has not ended: one that has will not do it any more.
+pub fn unless_it_ends<O: 'static, T: 'static>(wanted: Matcher<O, T>) -> Matcher<(Tried, O), T> {
+    let (claim, expected) = (wanted.claim().to_owned(), wanted.expected().to_owned());
+    matcher(claim, move |(tried, other): &(Tried, O)| match (wanted.matches(other), tried.exit_code()) {
+        (Seen::NotYet(_), Some(code)) => Seen::Never(format!("the CCM ended with exit code {code}")),
+        (seen, _) => seen,
+    })
+    .expecting(expected)
+}
+
+/// Its process runs.
+pub fn goes_on() -> Matcher<Tried> {
+    holds("goes on", |tried: &Tried| tried.pod.is_some() && tried.exit_code().is_none())
+        .expecting("its process has not ended")
+}
+
+impl<'a> Trial<'a> {
+    /// Its secure port.
+    ///
+    /// # Errors
+    /// As [`Replica::secure_port`](super::Replica::secure_port).
+    pub fn secure_port(&self) -> Result<SecurePort<'a>, Stop> {
+        let session = &self.cx.session;
+        let pod = session.ccm_site().world().pods.find(&self.pod.namespace, &self.pod.name);
+        let like = session.ccm().replicas().first().map(|replica| replica.name.clone()).unwrap_or_default();
+        self.cx.port_of(&self.pod.name, pod, session.ccm().secure_port_of(&like).unwrap_or_default())
+    }
+
+    /// What it has written so far.
+    ///
+    /// # Errors
+    /// When the API server does not say.
+    pub async fn log(&self) -> Result<String, Stop> {
+        let api: Api<Pod> = Api::namespaced(self.cx.pods_client(), &self.pod.namespace);
+        Ok(api.logs(&self.pod.name, &LogParams::default()).await?)
+    }
+
+    /// Has it do this from now on, and waits until the API server lets it do `right` or no longer does.
+    /// Only for one of [`CheckCx::ccm_as`].
+    ///
+    /// # Errors
+    /// When the API server refuses, or does not notice.
+    pub async fn may(&self, grants: &[Grant], right: &Right, allowed: bool) -> Result<(), Stop> {
+        let account = self.account.as_ref();
+        let account = account.ok_or_else(|| Stop::Error("the trial has no account of its own".to_owned()))?;
+        self.cx.grant(account, grants).await?;
+        self.cx.has_right(account, right, allowed).await
+    }
+
+    /// The service account it runs as.
+    ///
+    /// # Errors
+    /// As [`CheckCx::ccm_account`].
+    pub fn account(&self) -> Result<Account, Stop> {
+        self.account.clone().map_or_else(|| self.cx.ccm_account(), Ok)
+    }
+
+    /// A failure about it, with its last log lines.
+    ///
+    /// # Errors
+    /// As it was given.
+    pub async fn explained<T>(&self, outcome: Result<T, Stop>) -> Result<T, Stop> {
+        let pod = self.cx.session.ccm_site().world().pods.find(&self.pod.namespace, &self.pod.name);
+        self.cx.explained_by(pod.as_slice(), outcome).await
+    }
+}
+
+impl Subject for Trial<'_> {
+    type Seen = Tried;
+
+    fn cx(&self) -> &CheckCx {
+        self.cx
+    }
+
+    fn name(&self) -> SubjectName {
+        let flags = if self.arguments.is_empty() { "its own flags" } else { &self.arguments };
+        SubjectName { kind: "the CCM with", name: flags.to_owned(), uid: None }
+    }
+
+    async fn read(&self, reach: Reach) -> Result<Tried, ReadError> {
+        let world = self.cx.session.ccm_site().world();
+        let pod = match reach {
+            Reach::Nearest => world.pods.current()?.find(&self.pod.namespace, &self.pod.name),
+            Reach::Origin => {
+                let api: Api<Pod> = Api::namespaced(self.cx.pods_client(), &self.pod.namespace);
+                api.get_opt(&self.pod.name).await?.map(Arc::new)
+            }
+        };
+        if let Some(why) = pod.as_ref().and_then(|pod| unrecoverable(pod)) {
+            return Err(ReadError { text: why, fatal: true });
+        }
+        let lease = self.cx.lease().read(reach).await?;
+        Ok(Tried { pod, leader: lease.and_then(|lease| super::holder_of(&lease)) })
+    }
+
+    fn concerns(&self, _: &Entry) -> bool {
+        false
+    }
+}
+
+impl CheckCx {
+    /// Takes the CCM away and starts one process of it with these arguments set after its others. It goes when the check
+    /// ends. Only for checks that say so ([`Check::cold`](harness_core::check::Check::cold)).
+    ///
+    /// # Errors
+    /// [`Stop::Unmet`] when there is no CCM, [`Stop::Error`] when the API server refuses.
+    pub async fn ccm_alone(&self, arguments: &[&str]) -> Result<Trial<'_>, Stop> {
+        let (rendered, pod) = self.trial(arguments).await?;
+        self.started(rendered, pod, arguments, None).await
+    }
+
+    /// As [`CheckCx::ccm_alone`], not elected where the CCM takes flags for that: it holds no Lease that it could lose while the
+    /// API server is out of its reach, and makes no routes.
+    ///
+    /// # Errors
+    /// As [`CheckCx::ccm_alone`].
+    pub async fn ccm_without_election(&self) -> Result<Trial<'_>, Stop> {
+        let takes = self.declares(Capability::LeaderElection) && self.declares(Capability::FrameworkFlags);
+        let unelected: &[&str] = if takes { &["--leader-elect=false"] } else { &[] };
+        self.ccm_alone(&self.without_routes(unelected)).await
+    }
+
+    /// As [`CheckCx::ccm_alone`], as a service account of its own that may do what `grants` makes of what the manifests
+    /// grant the CCM, and nothing else.
+    ///
+    /// # Errors
+    /// As [`CheckCx::ccm_alone`].
+    pub async fn ccm_as(
+        &self,
+        grants: impl FnOnce(&[Grant]) -> Vec<Grant>,
+        arguments: &[&str],
+    ) -> Result<Trial<'_>, Stop> {
+        let arguments = &self.under_one_account(self.without_routes(arguments));
+        let (mut rendered, pod) = self.trial(arguments).await?;
+        let is_pod = |document: &Value| key_of(document) == pod;
+        let (mut pods, others): (Vec<Value>, Vec<Value>) = rendered.documents.into_iter().partition(is_pod);
+        rendered.documents = others;
+        self.session.ccm().apply_rendered(&rendered).await?;
+        let granted = grants(&self.granted_to(&self.ccm_account()?).await?);
+        let account = self.account_with(&pod.namespace, &granted).await?;
+        for document in &mut pods {
+            document["spec"]["serviceAccountName"] = json!(account.name);
+        }
+        // A hosted one gets a kubeconfig for that account.
+        rendered.documents.retain(|document| mentions(document, KUBECONFIG));
+        rendered.documents.append(&mut pods);
+        self.started(rendered, pod, arguments, Some(account)).await
+    }
+
+    /// These arguments, and one that has a CCM make no routes, where it takes that: a trial ends before it has taken routes
+    /// back that it has made, and nobody else might.
+    pub fn without_routes<'a>(&self, arguments: &[&'a str]) -> Vec<&'a str> {
+        let takes = self.declares(Capability::Routes) && self.declares(Capability::FrameworkFlags);
+        let without = takes.then_some("--configure-cloud-routes=false");
+        arguments.iter().copied().chain(without).collect()
+    }
+
+    /// These arguments, and one that has all of a CCM's controllers work under the account whose rights the check chooses,
+    /// where it takes that and nothing was said of it (contract AUTH-13).
+    fn under_one_account<'a>(&self, mut arguments: Vec<&'a str>) -> Vec<&'a str> {
+        const FLAG: &str = "--use-service-account-credentials";
+        if self.declares(Capability::FrameworkFlags) && !arguments.iter().any(|one| one.starts_with(FLAG)) {
+            arguments.push("--use-service-account-credentials=false");
+        }
+        arguments
+    }
+
+    /// Takes the CCM away; what a trial consists of, and its Pod. Undone when the check ends.
+    async fn trial(&self, arguments: &[&str]) -> Result<(Rendered, ObjectKey), Stop> {
+        self.withdraw_ccm().await?;
+        let name = format!("trial-{}", suffix(self.session.next_number()));
+        let listed: Vec<String> = arguments.iter().map(|argument| (*argument).to_owned()).collect();
+        let ccm = self.session.ccm();
+        let rendered = ccm.trial(&name, &listed);
+        let promise = format!("the CCM starts with {}", arguments.join(" "));
+        let rendered = rendered.ok_or_else(|| Stop::unmet(promise, "a CCM", "the profile deploys none"))?;
+        let pod = rendered.workloads.first().cloned();
+        let pod = pod.ok_or_else(|| Stop::Error("a trial without a Pod".to_owned()))?;
+        self.on_end(Undo::Trial(name));
+        Ok((rendered, pod))
+    }
+
+    /// A failure, with the last log lines of these Pods.
+    pub(super) async fn explained_by<T>(
+        &self,
+        pods: &[Arc<Pod>],
+        outcome: Result<T, Stop>,
+    ) -> Result<T, Stop> {
+        let Err(Stop::Unmet(mut unmet)) = outcome else { return outcome };
+        let mut lines = String::new();
+        for pod in pods {
+            lines.push_str(&last_lines(&self.pods_client(), pod, SHOWN_LINES).await);
+        }
+        unmet.explained = (!pods.is_empty()).then(|| harness_core::secrets::redact(lines));
+        Err(Stop::Unmet(unmet))
+    }
+
+    async fn started(
+        &self,
+        rendered: Rendered,
+        pod: ObjectKey,
+        arguments: &[&str],
+        account: Option<Account>,
+    ) -> Result<Trial<'_>, Stop> {
+        self.session.ccm().apply_rendered(&rendered).await?;
+        self.caught_up(|| self.session.ccm_site().world().pods.find(&pod.namespace, &pod.name).is_some())
+            .await?;
+        Ok(Trial { cx: self, arguments: arguments.join(" "), pod, account })
+    }
+
+    pub(super) async fn undo_trial(&self, name: &str) -> Result<(), String> {
+        let ccm = self.session.ccm();
+        match ccm.trial(name, &[]) {
+            Some(rendered) => ccm.remove_rendered(rendered).await.map_err(|error| chain(&error)),
+            None => Ok(()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn tried(code: Option<i32>, leader: Option<&str>) -> Tried {
+        let state = match code {
+            Some(code) => json!({"terminated": {"exitCode": code}}),
+            None => json!({"running": {}}),
+        };
+        let pod = json!({"metadata": {"name": "p", "namespace": "n"}, "status": {"phase": "Running", "containerStatuses": [{
+            "name": "c", "image": "i", "imageID": "", "ready": true, "restartCount": 0, "state": state,
+        }]}});
+        Tried {
+            pod: Some(Arc::new(serde_json::from_value(pod).expect("a Pod"))),
+            leader: leader.map(str::to_owned),
+        }
+    }
+
+    #[test]
+    fn who_has_ended_is_not_waited_for() {
+        let is_there = || unless_it_ends(holds("is there", |there: &bool| *there));
+        assert_eq!(is_there().matches(&(tried(None, None), false)), Seen::NotYet(String::new()));
+        assert_eq!(is_there().matches(&(tried(Some(1), None), true)), Seen::Yes(()));
+        assert!(matches!(is_there().matches(&(tried(Some(1), None), false)), Seen::Never(_)));
+    }
+
+    #[test]
+    fn only_an_end_with_an_error_before_it_leads_is_a_refusal() {
+        assert_eq!(refuses().matches(&tried(Some(1), None)), Seen::Yes(()));
+        assert_eq!(refuses().matches(&tried(None, None)), Seen::NotYet(String::new()));
+        for other in [tried(Some(0), None), tried(None, Some("me")), tried(Some(1), Some("me"))] {
+            assert!(matches!(refuses().matches(&other), Seen::Never(_)), "{}", other.observed());
+        }
+        assert_eq!(has_ended().matches(&tried(Some(0), None)), Seen::Yes(()));
+        assert_eq!(has_ended().matches(&tried(None, None)), Seen::when(false));
+    }
+}
