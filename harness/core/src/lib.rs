@@ -9,7 +9,6 @@ pub mod ledger;
 pub mod output;
 pub mod owner;
 pub mod probe;
-pub mod processes;
 pub mod progress;
 pub mod screen;
 pub mod secrets;
