@@ -1,6 +1,8 @@
 //! Collects the files that are part of the program: profiles and manifests of CCMs, profiles of plugins, network proxies and CSI drivers, drivers and routes of their clouds,
-//! topologies, manifest variants, the checks of each version, the contract.
+//! topologies, manifest variants, the checks of each version, the contract. Makes the table of the contract's claims.
 
+use serde_json::Value;
+use std::collections::BTreeMap;
 use std::error::Error;
 use std::fmt::Write as _;
 use std::fs;
@@ -41,8 +43,57 @@ fn main() -> Result<(), Box<dyn Error>> {
         }
     }
     table.push(']');
-    fs::write(Path::new(&std::env::var("OUT_DIR")?).join("built_in.rs"), table)?;
+    let output = PathBuf::from(std::env::var("OUT_DIR")?);
+    fs::write(output.join("built_in.rs"), table)?;
+    fs::write(output.join("claims.rs"), claims(&workspace.join("docs/contract"))?)?;
     Ok(())
+}
+
+/// The claims of the contract as Rust, sorted by the ids of their checks.
+fn claims(contract: &Path) -> Result<String, Box<dyn Error>> {
+    let mut files = Vec::new();
+    collect(contract, DATA, &mut files)?;
+    let mut claims = BTreeMap::new();
+    for file in files {
+        let document = serde_saphyr::from_str(&fs::read_to_string(&file)?);
+        let document: Value = document.map_err(|error| format!("{}: {error}", file.display()))?;
+        // Files without rows say something about the rows of others.
+        for row in document["rows"].as_array().into_iter().flatten().filter(|row| row.is_object()) {
+            let id = text(row, "id", &file)?;
+            for claim in row["claims"].as_array().into_iter().flatten() {
+                let check = claim["claim"].as_str().map_or(id.to_owned(), |name| format!("{id}.{name}"));
+                let source = claim["source"].as_str().map_or_else(|| text(row, "source", &file), Ok)?;
+                let title = text(claim, "requires", &file)?;
+                let level = level_of(claim["level"].as_str().map_or_else(|| text(row, "level", &file), Ok)?)?;
+                let framework_only =
+                    if claim["level"].is_string() { &claim["framework"] } else { &row["framework"] };
+                let framework_only = framework_only.as_bool().unwrap_or(false);
+                let entry = format!(
+                    "    Claim {{ check: {check:?}, title: {title:?}, level: Level::{level}, \
+                     framework_only: {framework_only}, source: {source:?} }},\n"
+                );
+                if claims.insert(check.clone(), entry).is_some() {
+                    return Err(format!("{}: two claims are called {check}", file.display()).into());
+                }
+            }
+        }
+    }
+    Ok(format!("&[\n{}]", claims.into_values().collect::<String>()))
+}
+
+/// The text of a key that has to be there.
+fn text<'a>(of: &'a Value, key: &str, file: &Path) -> Result<&'a str, String> {
+    of[key].as_str().ok_or_else(|| format!("{}: no text for the key '{key}' in {of}", file.display()))
+}
+
+/// The level of a check, from the words of RFC 2119 that the contract uses.
+fn level_of(obligation: &str) -> Result<&'static str, String> {
+    match obligation {
+        "MUST" | "MUST NOT" => Ok("Must"),
+        "SHOULD" | "SHOULD NOT" => Ok("Should"),
+        "MAY" | "INFO" => Ok("Info"),
+        other => Err(format!("'{other}' is not a level of the contract")),
+    }
 }
 
 /// Every file below a folder that ends so, but not what is made of sources, or belongs to them where those are not taken. A folder

@@ -27,35 +27,26 @@ pub const SUITE: Suite = Suite {
 };
 
 const CHECKS: &[Check] = &[
-    Check::must(
-        "BOOT-DYN-04",
-        "without any pod network the CCM runs and initialises every Node",
-        SEED,
-        |cx| Box::pin(boots_without_network(cx)),
-    )
-    .needs(INSTANCES)
-    .of_the_cloud(MACHINES)
-    .with(COLD)
-    .cold()
-    .takes(5),
-    Check::must("BOOT-DYN-01", "a cold cluster boots without a manual step", SEED, |cx| {
-        Box::pin(boots_cold(cx))
-    })
-    .needs(INSTANCES)
-    .of_the_cloud(MACHINES)
-    .with(COLD)
-    .cold()
-    .takes(10),
-    Check::must("BOOT-DYN-02", "a cluster of one control-plane node boots", SEED, |cx| {
-        Box::pin(boots_single_node(cx))
-    })
-    .needs(INSTANCES)
-    .of_the_cloud(MACHINES)
-    .with(COLD)
-    .with(INSIDE)
-    .with(&[Facility::SingleNode])
-    .cold()
-    .takes(5),
+    Check::of("BOOT-DYN-04", |cx| Box::pin(boots_without_network(cx)))
+        .needs(INSTANCES)
+        .of_the_cloud(MACHINES)
+        .with(COLD)
+        .cold()
+        .takes(5),
+    Check::of("BOOT-DYN-01", |cx| Box::pin(boots_cold(cx)))
+        .needs(INSTANCES)
+        .of_the_cloud(MACHINES)
+        .with(COLD)
+        .cold()
+        .takes(10),
+    Check::of("BOOT-DYN-02", |cx| Box::pin(boots_single_node(cx)))
+        .needs(INSTANCES)
+        .of_the_cloud(MACHINES)
+        .with(COLD)
+        .with(INSIDE)
+        .with(&[Facility::SingleNode])
+        .cold()
+        .takes(5),
 ];
 
 async fn boots_without_network(cx: &CheckCx) -> Verdict {

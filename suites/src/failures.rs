@@ -53,15 +53,13 @@ pub(crate) const FAILURES: [Failure; 8] = [
 /// A check for each failure, all of them claims of one contract row; `run` is given the failure's place.
 pub(crate) const fn for_each_failure(
     row: &'static str,
-    title: &'static str,
-    source: &'static str,
     takes_s: u32,
     run: for<'a> fn(&'a CheckCx, usize) -> Body<'a>,
 ) -> [Check; FAILURES.len()] {
-    let first = of_failure(row, title, source, takes_s, run, 0);
+    let first = of_failure(row, takes_s, run, 0);
     let (mut checks, mut at) = ([first; FAILURES.len()], 1);
     while at < FAILURES.len() {
-        checks[at] = of_failure(row, title, source, takes_s, run, at);
+        checks[at] = of_failure(row, takes_s, run, at);
         at += 1;
     }
     checks
@@ -79,17 +77,12 @@ pub(crate) const fn holding_up_a_loop(mut checks: [Check; FAILURES.len()]) -> [C
 
 const fn of_failure(
     row: &'static str,
-    title: &'static str,
-    source: &'static str,
     takes_s: u32,
     run: for<'a> fn(&'a CheckCx, usize) -> Body<'a>,
     at: usize,
 ) -> Check {
     let id = CheckId::of_claim(row, FAILURES[at].name);
-    Check::row(id, title, source, run, at)
-        .needs(&[Capability::Instances])
-        .with(&[Facility::Faults])
-        .takes(takes_s)
+    Check::row(id, run, at).needs(&[Capability::Instances]).with(&[Facility::Faults]).takes(takes_s)
 }
 
 /// Why a fault of look-ups met nothing: the CCM looked nothing up, which is its failure, unless it lists machines. Then

@@ -26,7 +26,7 @@ async fn strips_and_is_ended(cx: &CheckCx) -> Verdict {
 }
 
 const CHECKS: [Check; 1] =
-    [Check::must("SVC-DEL-11", "is ended once", "none", |cx| Box::pin(strips_and_is_ended(cx)))];
+    [Check::own("SVC-DEL-11", "is ended once", "none", |cx| Box::pin(strips_and_is_ended(cx)))];
 
 #[test]
 fn what_an_aborted_attempt_leaves_in_the_cloud_is_not_held_against_the_ccm() {

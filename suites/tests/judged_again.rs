@@ -20,18 +20,18 @@ fn disk_full(of: &CheckCx) -> Stop {
 }
 
 const CHECKS: [Check; 3] = [
-    Check::must("CREDP-01", "is failed once", "none", |cx| {
+    Check::own("CREDP-01", "is failed once", "none", |cx| {
         Box::pin(async move { if try_of(0) == 1 { Err(disk_full(cx)) } else { Ok(()) } })
     })
     .apart(),
-    Check::must("CREDP-02", "is failed always", "none", |cx| {
+    Check::own("CREDP-02", "is failed always", "none", |cx| {
         Box::pin(async move {
             try_of(1);
             Err(disk_full(cx))
         })
     })
     .apart(),
-    Check::must("CREDP-03", "is met", "none", |_| {
+    Check::own("CREDP-03", "is met", "none", |_| {
         Box::pin(async move {
             try_of(2);
             Ok(())

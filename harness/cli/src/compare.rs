@@ -6,7 +6,7 @@ use harness_core::events::{self, Event, Fold};
 use harness_core::files;
 use harness_core::ledger::Ledger;
 use harness_core::output;
-use harness_report::{self, Difference, PageMaterial, Side, exit, parse, to_comparison};
+use harness_report::{Difference, PageMaterial, Side, exit, parse, to_comparison};
 use harness_runner::{demands, material};
 use std::path::Path;
 use std::process::ExitCode;
@@ -23,7 +23,7 @@ pub(super) fn compare(options: &CompareOptions) -> ExitCode {
             return ExitCode::from(exit::USAGE);
         }
     };
-    let mut differences = report::compare(&before, &after);
+    let mut differences = harness_report::compare(&before, &after);
     if options.judged {
         differences.retain(Difference::is_of_judged);
     }

@@ -31,7 +31,8 @@ pub(super) fn coverage(suites: &'static [Suite], output: ListOutput) -> ExitCode
             return ExitCode::from(exit::USAGE);
         }
     };
-    let binding: Vec<_> = checks.iter().map(|check| (check.id, check.level)).collect();
+    let binding: Vec<_> =
+        suites.iter().flat_map(Suite::checks).map(|check| (check.id, check.claim.level)).collect();
     let unproven = unproven(&mutants, &binding).into_iter();
     found.objections.extend(unproven.map(|id| format!("{id}: no mutant shows that this check can fail")));
     print(&match output {

@@ -130,11 +130,6 @@ fn of_row(contract: &Contract, area: &Area, row: &Row) -> String {
     if !profiles.is_empty() {
         text.push_str(&labelled("profiles:", &profiles.join(", ")));
     }
-    for claim in &row.claims {
-        let only = if claim.framework { " for CCMs of the framework profile" } else { "" };
-        let what = format!(".{} {}{only}: {}", claim.claim, claim.level, claim.requires);
-        text.push_str(&labelled("claim:", &what));
-    }
     let how = if area.promised_by == Party::Harness { "kept:" } else { "provoked:" };
     text.push_str(&labelled(how, &row.provoked));
     text.push_str(&labelled("bound:", &row.bound));
@@ -178,7 +173,7 @@ fn of_check(check: &Check, mutants: &[Mutant], all: &[CheckId]) -> String {
         Sharing::Cold => "alone, on a cluster no CCM has touched yet",
         Sharing::Standing => "when all others have ended: it judges what the whole run showed",
     };
-    let level = match (check.framework_only, check.level) {
+    let level = match (check.claim.framework_only, check.claim.level) {
         (true, level) => format!("{level} for CCMs of the framework profile, {} for others", level.softer()),
         (false, level) => level.to_string(),
     };
@@ -187,8 +182,8 @@ fn of_check(check: &Check, mutants: &[Mutant], all: &[CheckId]) -> String {
         seconds => format!("; about {seconds} s when it passes"),
     };
     let mut text = format!("\n  check {}  {level}\n", check.id);
-    text.push_str(&labelled("  claim:", check.title));
-    text.push_str(&labelled("  source:", check.source));
+    text.push_str(&labelled("  claim:", check.claim.title));
+    text.push_str(&labelled("  source:", check.claim.source));
     text.push_str(&labelled("  needs:", &needs(check).join(", ")));
     if let Some(since) = &check.since {
         text.push_str(&labelled("  since:", &since.to_string()));
@@ -243,7 +238,7 @@ mod tests {
     use super::*;
 
     fn check(id: &'static str) -> Check {
-        Check::must(id, "it holds", "somewhere", |_| Box::pin(async { Ok(()) }))
+        Check::own(id, "it holds", "somewhere", |_| Box::pin(async { Ok(()) }))
     }
 
     fn told(id: &str) -> Result<String, String> {

@@ -26,7 +26,7 @@ fn as_text(suites: &[Suite]) -> String {
     for suite in suites {
         text.push_str(&format!("{}: {}\n", suite.name, suite.proves));
         for check in suite.checks() {
-            text.push_str(&format!("  {:<25} {:<6} {}\n", check.id, check.level, check.title));
+            text.push_str(&format!("  {:<25} {:<6} {}\n", check.id, check.claim.level, check.claim.title));
         }
         text.push('\n');
     }
@@ -34,7 +34,7 @@ fn as_text(suites: &[Suite]) -> String {
     for profile in &golden(suites).profiles {
         let of_it =
             || suites.iter().flat_map(Suite::checks).filter(|check| profile.includes(check.id.as_str()));
-        let musts = of_it().filter(|check| check.level == Level::Must).count();
+        let musts = of_it().filter(|check| check.claim.level == Level::Must).count();
         let counted = format!("{} checks, {musts} MUST", of_it().count());
         text.push_str(&format!("  {:<18} {counted:<22} {}\n", profile.profile, profile.title));
     }
@@ -65,9 +65,9 @@ fn as_json(suites: &[Suite]) -> String {
         .flat_map(|suite| suite.checks().map(move |check| (suite, check)))
         .map(|(suite, check)| {
             json!({
-                "id": check.id.as_str(), "level": check.level, "title": check.title, "suite": suite.name,
-                "source": check.source, "needs": needs(check), "sharing": check.sharing,
-                "frameworkOnly": check.framework_only, "takesSeconds": check.takes_s,
+                "id": check.id.as_str(), "level": check.claim.level, "title": check.claim.title, "suite": suite.name,
+                "source": check.claim.source, "needs": needs(check), "sharing": check.sharing,
+                "frameworkOnly": check.claim.framework_only, "takesSeconds": check.takes_s,
                 "since": check.since.map(|since| since.to_string()),
                 "profiles": of(check.id.as_str()),
             })

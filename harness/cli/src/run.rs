@@ -132,7 +132,7 @@ pub(super) fn plan(suites: &'static [Suite], options: &RunOptions) -> ExitCode {
     }
     text.push_str(&format!("output     {}\n\n", plan.output.display()));
     for one in selected(&checks) {
-        text.push_str(&format!("run   {:<25} {:<6} {}\n", one.check.id, one.level, one.check.title));
+        text.push_str(&format!("run   {:<25} {:<6} {}\n", one.check.id, one.level, one.check.claim.title));
     }
     for one in &checks {
         if let Choice::Skip(_, detail) = &one.choice {

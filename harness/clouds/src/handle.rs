@@ -301,7 +301,7 @@ impl RunningCloud {
 }
 
 /// What reading the journal is called in errors.
-pub(crate) const READING_THE_JOURNAL: &str = "reading the journal";
+pub const READING_THE_JOURNAL: &str = "reading the journal";
 
 #[cfg(test)]
 mod tests;

@@ -20,7 +20,7 @@ pub use driver::{
 };
 pub use drivers::{CloudSpec, Place, RunningCloud, StartError, Told, start};
 pub use error::{CloudError, Problem};
-pub(crate) use handle::READING_THE_JOURNAL;
+pub use handle::READING_THE_JOURNAL;
 pub use handle::{Cloud, Disturbance};
 pub use network::network_of;
 pub use record::CloudRecord;

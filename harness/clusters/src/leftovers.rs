@@ -144,7 +144,7 @@ pub enum RemovalError {
 ///
 /// # Errors
 /// As [`remove_leftovers`].
-pub(crate) async fn cleanup(engine: &Engine, run: &RunId) -> Result<Vec<Leftover>, RemovalError> {
+pub async fn cleanup(engine: &Engine, run: &RunId) -> Result<Vec<Leftover>, RemovalError> {
     let of_run = |thing: &Leftover| thing.run.as_ref() == Some(run) || thing.kind == LeftoverKind::Image;
     let first = remove_leftovers(engine, of_run).await;
     // What was being made when the run was cut short shows up late, and may have kept the network. The first removal

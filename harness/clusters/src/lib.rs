@@ -32,7 +32,7 @@ pub use error::ClusterError;
 pub use existing::InsideCluster;
 pub use host::{cores, docker_disk_mib, memory_mib};
 pub use kind::at_hand as kind_at_hand;
-pub(crate) use leftovers::cleanup;
+pub use leftovers::cleanup;
 pub use leftovers::{LeftBehind, Leftover, LeftoverKind, RemovalError, list_leftovers, remove_leftovers};
 pub use operation::{
     ApiReach, ContainerOp, KubeletOp, LinkOp, Operation, PodNetwork, PodTraffic, PowerOp, SetupOp, Target,

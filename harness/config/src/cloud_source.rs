@@ -6,9 +6,9 @@ use std::fmt;
 use std::path::PathBuf;
 
 /// The placeholder for where a driver is to listen.
-pub(crate) const DRIVER_LISTEN: &str = "${DRIVER_LISTEN}";
+pub const DRIVER_LISTEN: &str = "${DRIVER_LISTEN}";
 /// The placeholder for the file that holds a driver's token.
-pub(crate) const DRIVER_TOKEN_FILE: &str = "${DRIVER_TOKEN_FILE}";
+pub const DRIVER_TOKEN_FILE: &str = "${DRIVER_TOKEN_FILE}";
 
 /// Where the cloud of a CCM comes from.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -137,6 +137,6 @@ impl fmt::Display for CloudSource {
 }
 
 /// What an image's entry point is told where a profile says nothing else.
-pub(crate) fn usual_arguments() -> Vec<String> {
+pub fn usual_arguments() -> Vec<String> {
     ["--listen", DRIVER_LISTEN, "--token-file", DRIVER_TOKEN_FILE].map(str::to_owned).to_vec()
 }

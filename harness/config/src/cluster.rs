@@ -27,7 +27,7 @@ impl WantedCluster {
     }
 
     /// None at all.
-    pub(crate) fn absent() -> WantedCluster {
+    pub fn absent() -> WantedCluster {
         WantedCluster { backend: Some(BackendKind::Absent), desired: DesiredCluster::Absent }
     }
 

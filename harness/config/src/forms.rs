@@ -175,7 +175,7 @@ fn provider_id(text: &str) -> Result<(), String> {
 }
 
 /// The placeholder for the credential of a replica, which a profile fills in where the cloud is a real one.
-pub(crate) const CLOUD_TOKEN: &str = "CLOUD_TOKEN";
+pub const CLOUD_TOKEN: &str = "CLOUD_TOKEN";
 
 fn credential_name(text: &str) -> Result<(), String> {
     if text == CLOUD_TOKEN { Ok(()) } else { placeholder(text) }

@@ -41,22 +41,22 @@ pub mod yaml;
 
 pub use capabilities::Capabilities;
 pub use cloud_source::{CloudSource, CredentialFrom, Proxying};
-pub(crate) use cloud_source::{DRIVER_LISTEN, DRIVER_TOKEN_FILE, usual_arguments};
+pub use cloud_source::{DRIVER_LISTEN, DRIVER_TOKEN_FILE, usual_arguments};
 pub use cluster::{
     DesiredCluster, ExistingCluster, Kubernetes, OwnCluster, ServingCertificates, SettledCluster, Topology,
     WantedCluster,
 };
 pub use csi_migration::CsiMigration;
 pub use duration::{BadDuration, HumanDuration};
-pub(crate) use fake_cloud::dialects::NAMES as DIALECTS;
+pub use fake_cloud::dialects::NAMES as DIALECTS;
 pub use flags::{FAST_FLAGS, LeaseTiming};
-pub(crate) use forms::CLOUD_TOKEN;
+pub use forms::CLOUD_TOKEN;
 pub use forms::OWN_PLACEHOLDERS;
 pub use image_credentials::{ImageCredentials, PROGRAM, PluginProgram};
 pub use limits::Limits;
 pub use network_proxy::NetworkProxy;
 pub use plan::{Completeness, Given, RunPlan, Source, plan};
-pub(crate) use problem::did_you_mean;
+pub use problem::did_you_mean;
 pub use problem::{Origin, Problem, Problems};
 pub use profile::{Build, Framework, Image, NULL_PROFILE, Profile, ProviderIdFormat, REFERENCE_PROFILE};
 pub use profile_file::{Deviation, Lease, Location, Workload};

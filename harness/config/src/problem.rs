@@ -114,7 +114,7 @@ impl Problems {
 }
 
 /// `; did you mean 'x'?` when one of `words` is near `word`, else nothing.
-pub(crate) fn did_you_mean(word: &str, words: impl IntoIterator<Item = impl AsRef<str>>) -> String {
+pub fn did_you_mean(word: &str, words: impl IntoIterator<Item = impl AsRef<str>>) -> String {
     match nearest(word, words) {
         Some(near) => format!("; did you mean '{near}'?"),
         None => String::new(),

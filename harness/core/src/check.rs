@@ -2,6 +2,7 @@
 //!
 //! Knows no cluster, no cloud and no clock. The body's context is a type parameter, filled in by the testkit.
 
+mod claim;
 mod facility;
 mod id;
 mod level;
@@ -12,6 +13,7 @@ mod suite;
 mod time;
 mod verdict;
 
+pub use claim::Claim;
 pub use facility::{Facilities, Facility};
 pub use id::{CheckId, label_of, row_of};
 pub use level::Level;
@@ -203,15 +205,10 @@ impl<Cx> Copy for Run<Cx> {}
 
 /// One claim of the contract, and the body that judges it.
 pub struct Check<Cx: 'static> {
-    /// The contract's id, or that of one claim of a contract row. Unique and stable for ever.
+    /// The contract's id, or that of one claim of a contract row. Unique and never changed.
     pub id: CheckId,
-    /// The claim, in the present tense.
-    pub title: &'static str,
-    /// How binding it is.
-    pub level: Level,
-    /// Exact strings or timings that bind only CCMs declaring the framework profile (the contract's dagger);
-    /// for others a MUST becomes a SHOULD, and a SHOULD is recorded only.
-    pub framework_only: bool,
+    /// What it claims.
+    pub claim: Claim,
     /// How it gets along with others.
     pub sharing: Sharing,
     /// What the environment is like that it has of its own, with [`Sharing::Own`].
@@ -233,8 +230,6 @@ pub struct Check<Cx: 'static> {
     pub holds_up: bool,
     /// The row beside whose claims it runs where it may not run beside strangers; `None`: its own.
     pub beside: Option<&'static str>,
-    /// Where the requirement comes from.
-    pub source: &'static str,
     /// The least wall time a passing run takes, seconds, where a quiet window or back-off dictates one; else 0.
     /// Long checks are started first.
     pub takes_s: u32,
@@ -258,33 +253,39 @@ impl<Cx> Clone for Check<Cx> {
 impl<Cx> Copy for Check<Cx> {}
 
 impl<Cx: 'static> Check<Cx> {
-    /// A MUST that shares the cluster and needs a cloud's machines and inventory. The other constructors change one thing each.
-    pub const fn must(
+    /// The check of the contract's claim with this id. It shares the cluster and needs a cloud's machines and inventory; the
+    /// methods change one thing each.
+    ///
+    /// # Panics
+    /// When the contract has no such claim. In a table of checks that is a compile error.
+    pub const fn of(id: &'static str, run: for<'a> fn(&'a Cx) -> Body<'a>) -> Check<Cx> {
+        let id = CheckId::new(id);
+        Check::new(id, Claim::of(&id), Run::Body(run))
+    }
+
+    /// As [`Check::of`], for one row of a table: `run` is given the row's index.
+    ///
+    /// # Panics
+    /// As [`Check::of`].
+    pub const fn row(id: CheckId, run: for<'a> fn(&'a Cx, usize) -> Body<'a>, row: usize) -> Check<Cx> {
+        Check::new(id, Claim::of(&id), Run::Row(run, row))
+    }
+
+    /// A MUST that is not of the contract, such as a check that a vendor keeps for its own CCM.
+    pub const fn own(
         id: &'static str,
         title: &'static str,
         source: &'static str,
         run: for<'a> fn(&'a Cx) -> Body<'a>,
     ) -> Check<Cx> {
-        Check::of(CheckId::new(id), title, source, Run::Body(run))
+        let claim = Claim { check: id, title, level: Level::Must, framework_only: false, source };
+        Check::new(CheckId::new(id), claim, Run::Body(run))
     }
 
-    /// As [`Check::must`], for one row of a table: `run` is given the row's place, from 0.
-    pub const fn row(
-        id: CheckId,
-        title: &'static str,
-        source: &'static str,
-        run: for<'a> fn(&'a Cx, usize) -> Body<'a>,
-        row: usize,
-    ) -> Check<Cx> {
-        Check::of(id, title, source, Run::Row(run, row))
-    }
-
-    const fn of(id: CheckId, title: &'static str, source: &'static str, run: Run<Cx>) -> Check<Cx> {
+    const fn new(id: CheckId, claim: Claim, run: Run<Cx>) -> Check<Cx> {
         Check {
             id,
-            title,
-            level: Level::Must,
-            framework_only: false,
+            claim,
             sharing: Sharing::Shared,
             environment: None,
             needs: &[],
@@ -295,7 +296,6 @@ impl<Cx: 'static> Check<Cx> {
             since: None,
             holds_up: false,
             beside: None,
-            source,
             takes_s: 0,
             takes_on_machines_s: 0,
             soaks: false,
@@ -310,27 +310,15 @@ impl<Cx: 'static> Check<Cx> {
         self
     }
 
-    /// A SHOULD: failing it is reported and does not change the verdict.
-    pub const fn should(mut self) -> Check<Cx> {
-        self.level = Level::Should;
-        self
-    }
-
     /// Applies to CCMs that declare none of these: what they do of it is too much.
     pub const fn lacks(mut self, lacks: &'static [Capability]) -> Check<Cx> {
         self.lacks = lacks;
         self
     }
 
-    /// Binds only CCMs of the framework profile (the contract's dagger).
-    pub const fn of_the_framework(mut self) -> Check<Cx> {
-        self.framework_only = true;
-        self
-    }
-
-    /// Recorded, never failed: what the contract allows (MAY), or only tells (INFO).
-    pub const fn recorded(mut self) -> Check<Cx> {
-        self.level = Level::Info;
+    /// Makes a check that is not of the contract as binding as this.
+    pub const fn binds(mut self, level: Level) -> Check<Cx> {
+        self.claim.level = level;
         self
     }
 

@@ -1,7 +1,7 @@
 //! Names with `*`, as checks are chosen by and as labels of a registry's host are matched by.
 
 /// Whether `glob`, in which `*` stands for any run of characters, fits the whole of `name`.
-pub(crate) fn fits(glob: &str, name: &str) -> bool {
+pub fn fits(glob: &str, name: &str) -> bool {
     let mut parts = glob.split('*');
     let first = parts.next().unwrap_or_default();
     let Some(mut rest) = name.strip_prefix(first) else { return false };

@@ -6,6 +6,7 @@ pub mod events;
 pub mod files;
 pub mod glob;
 pub mod ledger;
+pub mod objects;
 pub mod output;
 pub mod owner;
 pub mod probe;

@@ -13,7 +13,7 @@ use std::path::Path;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-pub(crate) use harmless::is_obeyed;
+pub use harmless::is_obeyed;
 pub use harmless::plain;
 use harmless::{is_in_a_workflow, with_colours, without_commands};
 

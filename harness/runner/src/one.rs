@@ -352,7 +352,7 @@ mod tests {
 
     #[test]
     fn who_disturbs_holds_the_cluster_alone_in_a_process_of_its_own() {
-        let check = Check::must("A-01", "claims", "source", |_| Box::pin(async { Ok(()) }));
+        let check = Check::own("A-01", "claims", "source", |_| Box::pin(async { Ok(()) }));
         let (few, many) = (1, ENOUGH_WORKERS);
         assert_eq!(Hold::in_any_order(&check, few), Hold::Shared);
         let faulty = check.with(&[Facility::Faults]);

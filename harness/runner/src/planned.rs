@@ -43,7 +43,7 @@ impl Planned {
         PlannedCheck {
             id: self.check.id.to_string(),
             suite: self.suite.to_owned(),
-            title: self.check.title.to_owned(),
+            title: self.check.claim.title.to_owned(),
             level: self.level,
             sharing: self.check.sharing,
             skipped: match &self.choice {
@@ -58,7 +58,7 @@ impl Planned {
         Entry {
             id: self.check.id.to_string(),
             suite: self.suite.to_owned(),
-            title: self.check.title.to_owned(),
+            title: self.check.claim.title.to_owned(),
             level: self.level,
             sharing: self.check.sharing,
             outcome,
@@ -88,11 +88,11 @@ pub fn plan_checks<C>(
     let choices = select(&candidates, &plan.selection, offer)?;
     let framework = plan.profile.framework;
     let planned = all.into_iter().zip(choices).map(|((suite, check), choice)| {
-        let softened = check.framework_only && framework == Framework::Other;
+        let softened = check.claim.framework_only && framework == Framework::Other;
         let level = match older_than(check, framework) {
             Some(Since { before: Before::NotJudged, .. }) => Level::Info,
-            _ if softened => check.level.softer(),
-            _ => check.level,
+            _ if softened => check.claim.level.softer(),
+            _ => check.claim.level,
         };
         Planned {
             suite,
@@ -177,9 +177,9 @@ mod tests {
     #[test]
     fn what_soaks_takes_as_long_as_the_run_says() {
         const PLAIN: Check =
-            Check::must("A-01", "a claim", "a source", |_| Box::pin(async { Ok(()) })).takes(600);
+            Check::own("A-01", "a claim", "a source", |_| Box::pin(async { Ok(()) })).takes(600);
         const SOAKS: Check =
-            Check::must("A-02", "a claim", "a source", |_| Box::pin(async { Ok(()) })).takes(600).soaks();
+            Check::own("A-02", "a claim", "a source", |_| Box::pin(async { Ok(()) })).takes(600).soaks();
         let hours = Some(Duration::from_secs(4 * 3600));
         assert_eq!((takes_s(&PLAIN, hours), takes_s(&SOAKS, hours)), (600, 4 * 3600));
         assert_eq!((takes_s(&PLAIN, None), takes_s(&SOAKS, None)), (600, 600));
@@ -190,7 +190,7 @@ mod tests {
     #[test]
     fn on_real_machines_a_check_may_take_longer_and_never_less() {
         const FIRST: Check =
-            Check::must("A-01", "a claim", "a source", |_| Box::pin(async { Ok(()) })).alone();
+            Check::own("A-01", "a claim", "a source", |_| Box::pin(async { Ok(()) })).alone();
         const SLOWER: Check = FIRST.takes(5).takes_on_machines(15);
         const FASTER: Check = FIRST.takes(20).takes_on_machines(15);
         let planned = |check: &'static Check| Planned {

@@ -122,8 +122,6 @@ pub fn seen(check: &Check, backends: &[BackendKind]) -> Seen {
     };
     Seen {
         id: check.id,
-        level: check.level,
-        framework: check.framework_only,
         not_observable: backends.iter().filter_map(lacking).collect(),
     }
 }
@@ -134,10 +132,10 @@ pub fn golden(suites: &[Suite]) -> Golden {
     let golden = |(suite, check): (&Suite, &Check)| GoldenCheck {
         id: check.id.to_string(),
         suite: suite.name.to_owned(),
-        level: check.level,
-        framework: check.framework_only,
+        level: check.claim.level,
+        framework: check.claim.framework_only,
         since: check.since.filter(|since| since.before == Before::NotJudged).map(|since| since.minor),
-        title: check.title.to_owned(),
+        title: check.claim.title.to_owned(),
     };
     let profiles = Contract::built_in().map(|contract| contract.profiles).unwrap_or_default();
     Golden { version: env!("CARGO_PKG_VERSION").to_owned(), profiles, checks: checks.map(golden).collect() }
@@ -149,7 +147,7 @@ mod tests {
     use harness_core::check::Level;
 
     fn check() -> &'static Check {
-        const CHECK: &Check = &Check::must("A-01", "a claim", "a source", |_| Box::pin(async { Ok(()) }));
+        const CHECK: &Check = &Check::own("A-01", "a claim", "a source", |_| Box::pin(async { Ok(()) }));
         CHECK
     }
 

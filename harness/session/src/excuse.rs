@@ -11,7 +11,7 @@ impl Session {
     ///
     /// # Errors
     /// Who was away, and for how long.
-    pub(crate) async fn stood_since(&self, began: Instant) -> Result<(), String> {
+    pub async fn stood_since(&self, began: Instant) -> Result<(), String> {
         match self.standing.throughout(began).await {
             Ok(()) => Ok(()),
             // Who has made everything slow does not get away with it.
@@ -25,7 +25,7 @@ impl Session {
     /// Who was silent when the CCM's process ended, or shortly before, in words: a CCM that elects ends when it cannot renew its
     /// Lease, and has no more than half of the time for it where it is not answered in the other half. A crash nobody's silence
     /// excuses.
-    pub(crate) fn excuse_of(&self, end: &End) -> Option<String> {
+    pub fn excuse_of(&self, end: &End) -> Option<String> {
         if end.is_crash() {
             return None;
         }

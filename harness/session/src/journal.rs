@@ -299,26 +299,6 @@ fn failure(error: &CloudError) -> ReadError {
     ReadError { text: chain(error), fatal: error.is_final() }
 }
 
-/// An entry in one line, as a failure or the evidence shows it.
-pub fn show_entry(entry: &Entry) -> String {
-    let outcome = show_outcome(&entry.outcome);
-    let by = entry.credential.as_deref().unwrap_or("unknown credential");
-    let unknown = entry.unknown.as_ref().map(|what| format!(", unknown to the cloud: {what}"));
-    let (seconds, unknown) = (entry.at_ms as f64 / 1000.0, unknown.unwrap_or_default());
-    format!("#{} {seconds:.3}s {by}: {} -> {outcome}{unknown}", entry.seq, entry.request)
-}
-
-/// What became of a call, in words.
-pub(super) fn show_outcome(outcome: &Outcome) -> String {
-    match outcome {
-        Outcome::Answered { status } => status.to_string(),
-        Outcome::Faulted { status: Some(status), .. } => format!("{status} (fault)"),
-        Outcome::Faulted { status: None, .. } => "no answer (fault)".to_owned(),
-        Outcome::UnderWay => "under way".to_owned(),
-        Outcome::Abandoned => "abandoned by the caller".to_owned(),
-    }
-}
-
 /// Whether the entry changed the load balancers or what belongs to them.
 pub fn is_lb_write(entry: &Entry) -> bool {
     entry.write

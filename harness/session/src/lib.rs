@@ -35,12 +35,13 @@ pub use choose::settle;
 pub use crash::{Crash, Participant, SharedCrashes};
 pub use error::SessionError;
 pub use folder::{FOLDER_PREFIX, RunDir, StateError};
-pub use journal::{Beginning, CallObserver, Journal, Reader, is_lb_write, show_entry};
+pub use journal::{Beginning, CallObserver, Journal, Reader, is_lb_write};
+pub use harness_core::objects::show_entry;
 pub use manifests::{POD_NETWORKS, load_manifests};
-pub(crate) use record::disturbance;
+pub use record::disturbance;
 pub use site::Site;
 pub use state::{CcmState, NodeRole, Replaced, ReplicaRecord, RunState};
-pub(crate) use suffix::suffix;
+pub use suffix::suffix;
 pub use uninitialised::Network;
 
 use crate::ccm::{Ccm, CcmError, Form, Starts};
@@ -291,7 +292,7 @@ impl Session {
     }
 
     /// What is cancelled when the run is interrupted.
-    pub(crate) fn interruption(&self) -> &CancellationToken {
+    pub fn interruption(&self) -> &CancellationToken {
         &self.cancel
     }
 
@@ -314,7 +315,7 @@ impl Session {
     ///
     /// # Errors
     /// The future's own, or why the environment is gone.
-    pub(crate) async fn unless_gone<T>(
+    pub async fn unless_gone<T>(
         &self,
         future: impl Future<Output = Result<T, String>>,
     ) -> Result<T, String> {
@@ -322,7 +323,7 @@ impl Session {
     }
 
     /// Runs a future that has the API server be away for a while, which is then nobody's excuse.
-    pub(crate) async fn through_absence<T>(&self, future: impl Future<Output = T>) -> T {
+    pub async fn through_absence<T>(&self, future: impl Future<Output = T>) -> T {
         self.standing.through_absence(future).await
     }
 
@@ -426,12 +427,12 @@ impl Session {
     }
 
     /// Records that a check has disturbed the CCM, and that it has not been waited for since.
-    pub(crate) fn note_returning(&self) -> Result<(), StateError> {
+    pub fn note_returning(&self) -> Result<(), StateError> {
         self.dir.write("ccm.json", &CcmState::Returning { form: Form::Replicas })
     }
 
     /// Records that a check has changed how the CCM is deployed.
-    pub(crate) fn note_form(&self, form: Form) -> Result<(), StateError> {
+    pub fn note_form(&self, form: Form) -> Result<(), StateError> {
         self.dir.write("ccm.json", &CcmState::Settled { form })
     }
 }

@@ -1,6 +1,6 @@
 //! What the session sees of cluster and cloud, as events. Pure.
 
-use super::journal::show_outcome;
+use harness_core::objects::show_outcome;
 use crate::ccm::REPLICA_LABEL;
 use crate::k8s::{
     B_REGION, B_TYPE, B_ZONE, L_EXCL, L_REGION, L_TYPE, L_ZONE, addresses, ingress, provider_id, ready,
@@ -141,7 +141,7 @@ pub(super) fn cloud_call(entry: &Entry) -> Payload {
 }
 
 /// A fault or barrier that came or went.
-pub(crate) fn disturbance(disturbance: &Disturbance) -> Payload {
+pub fn disturbance(disturbance: &Disturbance) -> Payload {
     match disturbance {
         Disturbance::FaultInjected(ActiveFault { id, fault, .. }) => {
             let times = fault.calls.map(|calls| format!(", {calls} times")).unwrap_or_default();

@@ -19,7 +19,7 @@ impl Session {
     /// # Errors
     /// As [`Ccm::leading`](crate::ccm::Ccm::leading); [`CcmError::CrashLoops`] also as soon as one of its programs has ended
     /// several times although the API server and the cloud answered.
-    pub(crate) async fn leading(&self, form: Form, starts: Starts) -> Result<(), CcmError> {
+    pub async fn leading(&self, form: Form, starts: Starts) -> Result<(), CcmError> {
         tokio::select! {
             biased;
             outcome = self.ccm.leading(form, self.limits().start()) => outcome,

@@ -1,7 +1,7 @@
 //! The end of names that a check gives.
 
 /// A number of 20 bits as four letters and digits.
-pub(crate) fn suffix(mut number: u32) -> String {
+pub fn suffix(mut number: u32) -> String {
     const DIGITS: &[u8; 32] = b"abcdefghijkmnpqrstuvwxyz23456789";
     let mut text = String::new();
     for _ in 0..4 {

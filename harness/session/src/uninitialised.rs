@@ -86,7 +86,7 @@ impl Session {
     ///
     /// # Errors
     /// As [`Session::make_uninitialised`].
-    pub(crate) async fn renew_nodes(&self) -> Result<(), SessionError> {
+    pub async fn renew_nodes(&self) -> Result<(), SessionError> {
         if !self.cluster.facilities().contains(&Facility::KubeletControl) {
             return Ok(());
         }
@@ -99,7 +99,7 @@ impl Session {
     ///
     /// # Errors
     /// When the events of the run's other processes cannot be read.
-    pub(crate) fn lost_nodes(&self) -> Result<Option<String>, StreamError> {
+    pub fn lost_nodes(&self) -> Result<Option<String>, StreamError> {
         if !self.cluster.facilities().contains(&Facility::KubeletControl) {
             // Somebody else's cluster, where others than the CCM delete Nodes.
             return Ok(None);

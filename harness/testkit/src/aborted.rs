@@ -47,7 +47,7 @@ impl CheckCx {
     ///
     /// # Errors
     /// The cloud cannot be asked, or refuses.
-    pub(crate) async fn remove_own_balancers(&self) -> Result<(), String> {
+    pub async fn remove_own_balancers(&self) -> Result<(), String> {
         let fold = self.whole_run().map_err(|error| error.text)?;
         let Ok(inventory) = self.cloud.inventory().await else {
             // A cloud that does not say what it holds; one that is away is told by who asks for something of it.

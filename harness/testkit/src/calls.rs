@@ -12,12 +12,6 @@ use std::rc::Rc;
 /// How many calls about a subject a broken promise shows.
 const LAST_CALLS: usize = 6;
 
-impl Observed for Entry {
-    fn observed(&self) -> String {
-        show_entry(self)
-    }
-}
-
 /// Calls to the cloud since some moment, in the order of their arrival.
 #[derive(Clone)]
 pub struct Calls<'a> {

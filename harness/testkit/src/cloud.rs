@@ -94,45 +94,6 @@ impl CheckCx {
     }
 }
 
-impl Observed for LoadBalancer {
-    fn observed(&self) -> String {
-        let frontends: Vec<String> = self
-            .frontends
-            .iter()
-            .map(|f| {
-                let to =
-                    f.backends.as_ref().map(|own| format!(" of [{}]", own.join(", "))).unwrap_or_default();
-                format!("{}/{} to {}{to}", f.port, f.protocol, f.node_port)
-            })
-            .collect();
-        let addresses: Vec<String> = self
-            .addresses
-            .iter()
-            .map(|a| a.ip.map(|ip| ip.to_string()).or_else(|| a.hostname.clone()).unwrap_or_default())
-            .collect();
-        let probe = self.health_check.as_ref().map(|h| format!("{} {}:{}", h.protocol, h.path, h.port));
-        format!(
-            "load balancer {} {:?}, addresses [{}], frontends [{}], backends [{}], health check {}, affinity {}, ranges {:?}",
-            self.id,
-            self.state,
-            addresses.join(", "),
-            frontends.join(", "),
-            self.backends.join(", "),
-            probe.unwrap_or_else(|| "none".to_owned()),
-            self.session_affinity,
-            self.source_ranges,
-        )
-    }
-}
-
-impl Observed for Inventory {
-    fn observed(&self) -> String {
-        let auxiliaries: Vec<String> =
-            self.auxiliaries.iter().map(|a| format!("{} {}: {}", a.kind, a.id, a.spec)).collect();
-        format!("load balancers {}; auxiliaries [{}]", self.load_balancers.observed(), auxiliaries.join("; "))
-    }
-}
-
 pub(super) fn passing(error: CloudError) -> ReadError {
     ReadError::passing(harness_core::check::chain(&error))
 }

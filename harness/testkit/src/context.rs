@@ -190,7 +190,7 @@ impl CheckCx {
     }
 
     /// Why an error is the cloud's that it does not show what was looked for: it keeps no journal, and was asked for it.
-    pub(crate) fn cannot_observe(&self) -> Option<String> {
+    pub fn cannot_observe(&self) -> Option<String> {
         let unheard = self.unheard.load(Ordering::Relaxed);
         unheard.then(|| {
             format!("the cloud's driver {} lacks {}", self.session.cloud().driver(), Facility::Journal)

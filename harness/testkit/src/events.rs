@@ -3,6 +3,7 @@
 use super::{CheckCx, Lease, Node, Service, Subject};
 use harness_clouds::Entry;
 use harness_core::check::SubjectName;
+use harness_core::objects::source_of;
 use harness_core::probe::{Matcher, Observed, Reach, ReadError, holds};
 use k8s_openapi::api::core::v1::Event;
 use kube::api::{Api, ListParams};
@@ -16,21 +17,6 @@ pub struct EventsOf<'a> {
     namespace: String,
     /// The object's name within its namespace.
     object: String,
-}
-
-impl Observed for Event {
-    fn observed(&self) -> String {
-        let text = |field: &Option<String>| field.clone().unwrap_or_default();
-        let by = source_of(self);
-        let (kind, reason) = (text(&self.type_), text(&self.reason));
-        format!("{kind} {reason} by {by}: {}", text(&self.message))
-    }
-}
-
-/// Which component recorded it, in the older field or the newer one.
-fn source_of(event: &Event) -> &str {
-    let older = event.source.as_ref().and_then(|source| source.component.as_deref());
-    older.filter(|name| !name.is_empty()).or(event.reporting_component.as_deref()).unwrap_or_default()
 }
 
 impl Subject for EventsOf<'_> {

@@ -18,17 +18,6 @@ pub struct OwnNamespace<'a> {
     cx: &'a CheckCx,
 }
 
-impl Observed for Namespace {
-    fn observed(&self) -> String {
-        let status = self.status.as_ref();
-        let phase = status.and_then(|s| s.phase.as_deref()).unwrap_or("without a phase");
-        let conditions = status.and_then(|s| s.conditions.as_ref()).into_iter().flatten();
-        let says: Vec<&str> =
-            conditions.filter(|c| c.status == "True").filter_map(|c| c.message.as_deref()).collect();
-        format!("a Namespace that is {phase}: {}", says.join("; "))
-    }
-}
-
 impl Subject for OwnNamespace<'_> {
     type Seen = Option<Arc<Namespace>>;
 

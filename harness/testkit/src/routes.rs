@@ -85,17 +85,6 @@ impl Subject for Destination<'_> {
     }
 }
 
-impl Observed for Route {
-    fn observed(&self) -> String {
-        let to = match (&self.target_instance, self.blackhole) {
-            (Some(machine), false) => format!("to {machine}"),
-            (Some(machine), true) => format!("to {machine}, a black hole"),
-            (None, _) => "into a black hole".to_owned(),
-        };
-        format!("route {} to {} leads {to}", self.id, self.destination)
-    }
-}
-
 /// One route leads to it, and to that machine; yields it.
 pub fn leads_to(machine: &Instance) -> Matcher<Vec<Route>, Route> {
     let id = machine.id.clone();

@@ -85,7 +85,7 @@ impl CheckCx {
     }
 
     /// Undoes nothing, as what the check made goes with its environment; what it does all the time ends.
-    pub(crate) fn leaves_it_to_its_environment(&self) {
+    pub fn leaves_it_to_its_environment(&self) {
         self.undo.lock().expect("no holder of this lock panics").clear();
         let heartbeats = std::mem::take(&mut *self.heartbeats.lock().expect("no holder of this lock panics"));
         heartbeats.values().for_each(AbortHandle::abort);

@@ -79,24 +79,9 @@ impl Ends<'_> {
     }
 }
 
-impl Observed for LostNode {
-    fn observed(&self) -> String {
-        self.to_string()
-    }
-}
-
 impl Observed for Left {
     fn observed(&self) -> String {
         if self.counts.is_empty() { "nothing".to_owned() } else { self.counts.join("; ") }
-    }
-}
-
-impl Observed for End {
-    fn observed(&self) -> String {
-        match self.last_lines.is_empty() {
-            true => self.to_string(),
-            false => format!("{self}, its last lines:\n  {}\n", self.last_lines.join("\n  ")),
-        }
     }
 }
 

@@ -11,38 +11,19 @@ use tokio::time::Instant;
 const BOTH: &[Capability] = &[Capability::Instances, Capability::LoadBalancer];
 
 pub(super) const CHECKS: &[Check] = &[
-    Check::must(
-        "AUTH-23",
-        "while the cloud refuses its credential no Node is initialised, none is deleted and no finalizer goes",
-        "provider: 401 is no answer about what exists",
-        |cx| Box::pin(gives_nothing_up(cx)),
-    )
-    .needs(BOTH)
-    .with(&[TRIAL[0], Facility::Faults])
-    .cold()
-    .takes(62),
-    Check::must(
-        "AUTH-24",
-        "a credential that was replaced is taken up, by reading it again or by a restart of its own, and work goes on",
-        "provider: credentials expire",
-        |cx| Box::pin(takes_the_new_one_up(cx)),
-    )
-    .should()
-    .needs(&[Capability::Instances])
-    .with(&[TRIAL[0], Facility::Credentials])
-    .by_calls()
-    .cold()
-    // One that never takes it up makes this wait for five minutes: it is to begin early.
-    .takes(30),
-    Check::must(
-        "AUTH-25",
-        "its credential for the cloud is in no log, Event, annotation or /configz",
-        "provider",
-        |cx| Box::pin(tells_nobody(cx)),
-    )
-    .of_the_cloud(&[])
-    .with(TRIAL)
-    .at_the_end(),
+    Check::of("AUTH-23", |cx| Box::pin(gives_nothing_up(cx)))
+        .needs(BOTH)
+        .with(&[TRIAL[0], Facility::Faults])
+        .cold()
+        .takes(62),
+    Check::of("AUTH-24", |cx| Box::pin(takes_the_new_one_up(cx)))
+        .needs(&[Capability::Instances])
+        .with(&[TRIAL[0], Facility::Credentials])
+        .by_calls()
+        .cold()
+        // One that never takes it up makes this wait for five minutes: it is to begin early.
+        .takes(30),
+    Check::of("AUTH-25", |cx| Box::pin(tells_nobody(cx))).of_the_cloud(&[]).with(TRIAL).at_the_end(),
 ];
 
 async fn gives_nothing_up(cx: &CheckCx) -> Verdict {

@@ -8,49 +8,26 @@ use std::collections::BTreeSet;
 const MANIFEST: &str = "the CCM's manifests; k8s.io/cloud-provider controllers";
 
 pub(super) const CHECKS: &[Check] = &[
-    Check::must("AUTH-20", "nothing is granted with a wildcard, cluster-admin included", MANIFEST, |cx| {
-        Box::pin(grants_no_wildcard(cx))
-    })
-    .should()
-    .of_the_cloud(&[])
-    .timeless()
-    .with(&[Facility::CcmControl]),
-    Check::must(
-        "AUTH-21",
-        "nothing is granted beyond what a CCM needs, where it needs it, and the extras that the contract knows",
-        MANIFEST,
-        |cx| Box::pin(grants_no_more(cx)),
-    )
-    .should()
-    .of_the_cloud(&[])
-    .timeless()
-    .with(&[Facility::CcmControl]),
-    Check::must(
-        "AUTH-21.least",
-        "with the least rights and what its provider needs beside them it works",
-        MANIFEST,
-        |cx| Box::pin(works_with_the_least(cx)),
-    )
-    .needs(&[Capability::Instances])
-    .with(&[Facility::CcmControl])
-    .of_the_framework()
-    .cold(),
-    Check::must("AUTH-21.unused", "what is granted and was not used is recorded", MANIFEST, |cx| {
-        Box::pin(tells_what_is_unused(cx))
-    })
-    .recorded()
-    .of_the_cloud(&[])
-    .with(&[Facility::CcmControl, Facility::AuditLog])
-    .at_the_end(),
-    Check::must(
-        "AUTH-22",
-        "all that the CCM asks of the API server is granted, as long as the run lasts",
-        MANIFEST,
-        |cx| Box::pin(asks_for_no_more(cx)),
-    )
-    .of_the_cloud(&[])
-    .with(&[Facility::CcmControl, Facility::AuditLog])
-    .at_the_end(),
+    Check::of("AUTH-20", |cx| Box::pin(grants_no_wildcard(cx)))
+        .of_the_cloud(&[])
+        .timeless()
+        .with(&[Facility::CcmControl]),
+    Check::of("AUTH-21", |cx| Box::pin(grants_no_more(cx)))
+        .of_the_cloud(&[])
+        .timeless()
+        .with(&[Facility::CcmControl]),
+    Check::of("AUTH-21.least", |cx| Box::pin(works_with_the_least(cx)))
+        .needs(&[Capability::Instances])
+        .with(&[Facility::CcmControl])
+        .cold(),
+    Check::of("AUTH-21.unused", |cx| Box::pin(tells_what_is_unused(cx)))
+        .of_the_cloud(&[])
+        .with(&[Facility::CcmControl, Facility::AuditLog])
+        .at_the_end(),
+    Check::of("AUTH-22", |cx| Box::pin(asks_for_no_more(cx)))
+        .of_the_cloud(&[])
+        .with(&[Facility::CcmControl, Facility::AuditLog])
+        .at_the_end(),
 ];
 
 /// The CCM's account and its grants; the CCM is deployed then.

@@ -17,81 +17,31 @@ const FLAGGED: &[Capability] = &[Capability::Instances, Capability::FrameworkFla
 pub(super) const TRIAL: &[Facility] = &[Facility::CcmControl];
 
 pub(super) const CHECKS: &[Check] = &[
-    Check::must(
-        "AUTH-02",
-        "without 'get nodes' no label is repaired, and it is when the right is back",
-        "k8s.io/cloud-provider node/helpers/labels.go",
-        |cx| Box::pin(repairs_no_label(cx, "AUTH-02")),
-    )
-    .needs(INSTANCES)
-    .with(TRIAL)
-    .of_the_framework()
-    .since(30, "label repair on every event", Before::NotJudged)
-    .cold(),
-    Check::must(
-        "AUTH-03",
-        "without 'update nodes' no Node is initialised, and it is when the right is back",
-        "k8s.io/cloud-provider node_controller.go syncNode",
-        |cx| Box::pin(initialises_none(cx)),
-    )
-    .needs(INSTANCES)
-    .with(TRIAL)
-    .of_the_framework()
-    .cold(),
-    Check::must(
-        "AUTH-04",
-        "without 'patch nodes' no label is repaired, and it is when the right is back",
-        "k8s.io/cloud-provider node/helpers/labels.go",
-        |cx| Box::pin(repairs_no_label(cx, "AUTH-04")),
-    )
-    .needs(INSTANCES)
-    .with(TRIAL)
-    .of_the_framework()
-    .since(30, "label repair on every event", Before::NotJudged)
-    .cold(),
-    Check::must(
-        "AUTH-05",
-        "without 'delete nodes' a Node stays and an Event DeletingNodeFailed says so; it goes when the right is back",
-        "k8s.io/cloud-provider node_lifecycle_controller.go",
-        |cx| Box::pin(deletes_none(cx)),
-    )
-    .needs(INSTANCES)
-    .with(TRIAL)
-    .of_the_framework()
-    .since(31, "Event DeletingNodeFailed", Before::NotJudged)
-    .cold()
-    .takes(5),
-    Check::must(
-        "AUTH-06",
-        "without 'patch nodes/status' a Node has no addresses, and it has them when the right is back",
-        "k8s.io/cloud-provider node_controller.go; k8s.io/component-helpers node/util",
-        |cx| Box::pin(writes_no_addresses(cx)),
-    )
-    .needs(FLAGGED)
-    .with(TRIAL)
-    .of_the_framework()
-    .cold(),
-    Check::must(
-        "AUTH-08",
-        "without 'patch services/status' nothing is made in the cloud and an Event says so; it is when the right is back",
-        "k8s.io/cloud-provider service/helpers PatchService: the finalizer comes first",
-        |cx| Box::pin(makes_no_balancer(cx)),
-    ).by_calls()
-    .needs(LB)
-    .with(TRIAL)
-    .of_the_framework()
-    .cold()
-    .takes(5),
-    Check::must(
-        "AUTH-09",
-        "without a right to Events all but Events is as ever",
-        "k8s.io/client-go tools/record",
-        |cx| Box::pin(works_without_events(cx)),
-    )
-    .needs(BOTH)
-    .with(TRIAL)
-    .of_the_framework()
-    .cold(),
+    Check::of("AUTH-02", |cx| Box::pin(repairs_no_label(cx, "AUTH-02")))
+        .needs(INSTANCES)
+        .with(TRIAL)
+        .since(30, "label repair on every event", Before::NotJudged)
+        .cold(),
+    Check::of("AUTH-03", |cx| Box::pin(initialises_none(cx))).needs(INSTANCES).with(TRIAL).cold(),
+    Check::of("AUTH-04", |cx| Box::pin(repairs_no_label(cx, "AUTH-04")))
+        .needs(INSTANCES)
+        .with(TRIAL)
+        .since(30, "label repair on every event", Before::NotJudged)
+        .cold(),
+    Check::of("AUTH-05", |cx| Box::pin(deletes_none(cx)))
+        .needs(INSTANCES)
+        .with(TRIAL)
+        .since(31, "Event DeletingNodeFailed", Before::NotJudged)
+        .cold()
+        .takes(5),
+    Check::of("AUTH-06", |cx| Box::pin(writes_no_addresses(cx))).needs(FLAGGED).with(TRIAL).cold(),
+    Check::of("AUTH-08", |cx| Box::pin(makes_no_balancer(cx)))
+        .by_calls()
+        .needs(LB)
+        .with(TRIAL)
+        .cold()
+        .takes(5),
+    Check::of("AUTH-09", |cx| Box::pin(works_without_events(cx))).needs(BOTH).with(TRIAL).cold(),
 ];
 
 /// A CCM at work whose rights are a check's to take and to give back.

@@ -15,61 +15,29 @@ const LB: &[Capability] = &[Capability::LoadBalancer];
 const ELECTION: &[Capability] = &[Capability::LeaderElection, Capability::Instances];
 
 pub(super) const CHECKS: &[Check] = &[
-    Check::must(
-        "AUTH-01",
-        "without 'list nodes' and 'watch nodes' nothing happens to Nodes and Services; it does when the rights are there",
-        "k8s.io/cloud-provider controllers: they wait for their caches",
-        |cx| Box::pin(waits_for_nodes(cx)),
-    ).by_calls()
-    .needs(INSTANCES)
-    .with(TRIAL)
-    .of_the_framework()
-    .cold()
-    .takes(5),
-    Check::must(
-        "AUTH-07",
-        "without 'list services' and 'watch services' no load balancer is made; it is when the rights are there",
-        "k8s.io/cloud-provider service/controller.go: it waits for its cache",
-        |cx| Box::pin(waits_for_services(cx)),
-    ).by_calls()
-    .needs(LB)
-    .with(TRIAL)
-    .of_the_framework()
-    .cold()
-    .takes(5),
-    Check::must(
-        "AUTH-10",
-        "without a right to its Lease it never leads and does nothing",
-        "k8s.io/client-go tools/leaderelection",
-        |cx| Box::pin(waits_for_its_lease(cx)),
-    )
-    .needs(ELECTION)
-    .with(TRIAL)
-    .of_the_framework()
-    .cold()
-    .takes(5),
-    Check::must(
-        "AUTH-13",
-        "told to use its controllers' service accounts, and without a right to them, it ends",
-        "k8s.io/controller-manager pkg/clientbuilder; k8s.io/cloud-provider app/controllermanager.go",
-        |cx| Box::pin(ends_without_accounts(cx)),
-    )
-    .needs(&[Capability::Instances, Capability::FrameworkFlags])
-    .with(TRIAL)
-    .of_the_framework()
-    .cold(),
-    Check::must(
-        "AUTH-14",
-        "where /healthz of the API server is refused it ends, or goes on without; it does not wait for ever",
-        "k8s.io/controller-manager app/helper.go WaitForAPIServer",
-        |cx| Box::pin(waits_not_for_ever(cx)),
-    )
-    .needs(INSTANCES)
-    // It changes roles that the whole cluster has: only of one whose machines are ours.
-    .with(&[TRIAL[0], Facility::KubeletControl])
-    .of_the_framework()
-    .cold()
-    .takes(11),
+    Check::of("AUTH-01", |cx| Box::pin(waits_for_nodes(cx)))
+        .by_calls()
+        .needs(INSTANCES)
+        .with(TRIAL)
+        .cold()
+        .takes(5),
+    Check::of("AUTH-07", |cx| Box::pin(waits_for_services(cx)))
+        .by_calls()
+        .needs(LB)
+        .with(TRIAL)
+        .cold()
+        .takes(5),
+    Check::of("AUTH-10", |cx| Box::pin(waits_for_its_lease(cx))).needs(ELECTION).with(TRIAL).cold().takes(5),
+    Check::of("AUTH-13", |cx| Box::pin(ends_without_accounts(cx)))
+        .needs(&[Capability::Instances, Capability::FrameworkFlags])
+        .with(TRIAL)
+        .cold(),
+    Check::of("AUTH-14", |cx| Box::pin(waits_not_for_ever(cx)))
+        .needs(INSTANCES)
+        // It changes roles that the whole cluster has: only of one whose machines are ours.
+        .with(&[TRIAL[0], Facility::KubeletControl])
+        .cold()
+        .takes(11),
 ];
 
 /// How long what is not done is seen not to be done: the API server refuses it for as long as it has to.

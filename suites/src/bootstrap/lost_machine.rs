@@ -5,19 +5,14 @@ use crate::joining::registered;
 use harness_testkit::prelude::*;
 use std::time::Instant;
 
-pub(super) const CHECKS: &[Check] = &[Check::must(
-    "BOOT-DYN-09",
-    "two replicas are on two machines, and whichever of these is lost, a Node that joins then is initialised",
-    SEED,
-    |cx| Box::pin(outlives_its_machine(cx)),
-)
-.needs(&[Capability::Instances, Capability::LeaderElection])
-.of_the_cloud(MACHINES)
-.with(COLD)
-.with(INSIDE)
-.with(&[Facility::NodeControl, Facility::ShippedReplicas])
-.in_its_own(Environment::TwoWorkers)
-.takes(50)];
+pub(super) const CHECKS: &[Check] = &[Check::of("BOOT-DYN-09", |cx| Box::pin(outlives_its_machine(cx)))
+    .needs(&[Capability::Instances, Capability::LeaderElection])
+    .of_the_cloud(MACHINES)
+    .with(COLD)
+    .with(INSIDE)
+    .with(&[Facility::NodeControl, Facility::ShippedReplicas])
+    .in_its_own(Environment::TwoWorkers)
+    .takes(50)];
 
 async fn outlives_its_machine(cx: &CheckCx) -> Verdict {
     let cold = cx.cold_cluster(Network::Present).await?;

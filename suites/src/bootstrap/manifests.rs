@@ -10,79 +10,48 @@ const START: &str = "k8s.io/cloud-provider cloud.go InitCloudProvider";
 const TRIAL: &[Facility] = &[Facility::CcmControl];
 
 pub(super) const CHECKS: &[Check] = &[
-    Check::must("BOOT-LINT-10", "several Pods work at once only under an election", SEED, |cx| {
-        Box::pin(ready(cx.manifests_follow("BOOT-LINT-10", false)))
+    Check::of("BOOT-LINT-10", |cx| Box::pin(ready(cx.manifests_follow("BOOT-LINT-10", false))))
+        .of_the_cloud(&[])
+        .timeless()
+        .cold(),
+    Check::of("BOOT-LINT-13", |cx| Box::pin(ready(cx.manifests_follow("BOOT-LINT-13", true))))
+        .of_the_cloud(&[])
+        .timeless()
+        .cold(),
+    Check::of("BOOT-LINT-16", |cx| Box::pin(ready(cx.manifests_follow("BOOT-LINT-16", false))))
+        .of_the_cloud(&[])
+        .timeless()
+        .cold(),
+    Check::of("BOOT-LINT-17", |cx| Box::pin(ready(cx.manifests_follow("BOOT-LINT-17", false))))
+        .of_the_cloud(&[])
+        .timeless()
+        .cold(),
+    Check::of("BOOT-LINT-18", |cx| Box::pin(ready(cx.manifests_follow("BOOT-LINT-18", true))))
+        .of_the_cloud(&[])
+        .timeless()
+        .cold(),
+    Check::of("BOOT-LINT-20", |cx| Box::pin(ready(cx.manifests_follow("BOOT-LINT-20", true))))
+        .of_the_cloud(&[])
+        .timeless()
+        .cold(),
+    Check::of("BOOT-LINT-22", |cx| Box::pin(ready(cx.manifests_follow("BOOT-LINT-22", false))))
+        .of_the_cloud(&[])
+        .timeless()
+        .cold(),
+    Check::of("BOOT-DYN-15.provider", |cx| {
+        Box::pin(names_what_it_lacks(cx, "--cloud-provider=no-such-provider", "no-such-provider"))
     })
-    .of_the_cloud(&[])
-    .timeless()
-    .cold(),
-    Check::must("BOOT-LINT-13", "the CCM has a critical priority", SEED, |cx| {
-        Box::pin(ready(cx.manifests_follow("BOOT-LINT-13", true)))
-    })
-    .should()
-    .of_the_cloud(&[])
-    .timeless()
-    .cold(),
-    Check::must("BOOT-LINT-16", "probes ask for what the CCM serves", "contract OBS-01 to -03", |cx| {
-        Box::pin(ready(cx.manifests_follow("BOOT-LINT-16", false)))
-    })
-    .of_the_cloud(&[])
-    .timeless()
-    .cold(),
-    Check::must(
-        "BOOT-LINT-17",
-        "the manifests name a provider",
-        "k8s.io/cloud-provider options Validate; cloud.go InitCloudProvider",
-        |cx| Box::pin(ready(cx.manifests_follow("BOOT-LINT-17", false))),
-    )
-    .of_the_cloud(&[])
-    .timeless()
-    .cold(),
-    Check::must("BOOT-LINT-18", "requests are set and the image is pinned", SEED, |cx| {
-        Box::pin(ready(cx.manifests_follow("BOOT-LINT-18", true)))
-    })
-    .should()
-    .of_the_cloud(&[])
-    .timeless()
-    .cold(),
-    Check::must(
-        "BOOT-LINT-20",
-        "CCMs that share a host listen on ports of their own",
-        "k8s.io/cloud-provider options/webhook.go",
-        |cx| Box::pin(ready(cx.manifests_follow("BOOT-LINT-20", true))),
-    )
-    .should()
-    .of_the_cloud(&[])
-    .timeless()
-    .cold(),
-    Check::must("BOOT-LINT-22", "roles grant what the CCM needs", "contract section 14", |cx| {
-        Box::pin(ready(cx.manifests_follow("BOOT-LINT-22", false)))
-    })
-    .of_the_cloud(&[])
-    .timeless()
-    .cold(),
-    Check::must(
-        "BOOT-DYN-15.provider",
-        "a provider that there is not ends the process, which names it, or is nothing that it asks for",
-        START,
-        |cx| Box::pin(names_what_it_lacks(cx, "--cloud-provider=no-such-provider", "no-such-provider")),
-    )
     .needs(&[Capability::FrameworkFlags])
     .of_the_cloud(&[])
     .with(TRIAL)
     .cold(),
-    Check::must(
-        "BOOT-DYN-15.config",
-        "a cloud config file that is missing ends the process, which names it, or is nothing that it reads",
-        START,
-        |cx| {
-            Box::pin(names_what_it_lacks(
-                cx,
-                "--cloud-config=/no-such-folder/cloud.conf",
-                "/no-such-folder/cloud.conf",
-            ))
-        },
-    )
+    Check::of("BOOT-DYN-15.config", |cx| {
+        Box::pin(names_what_it_lacks(
+            cx,
+            "--cloud-config=/no-such-folder/cloud.conf",
+            "/no-such-folder/cloud.conf",
+        ))
+    })
     .needs(&[Capability::FrameworkFlags])
     .of_the_cloud(&[])
     .with(TRIAL)

@@ -20,111 +20,61 @@ const NO_MACHINE: Duration = Duration::from_secs(5);
 const NOT_READY: Duration = Duration::from_secs(40);
 
 pub(super) const CHECKS: &[Check] = &[
-    Check::must(
-        "BOOT-DYN-03",
-        "a pod network that waits for the CCM's addresses gets them, and the cluster boots",
-        SEED,
-        |cx| Box::pin(boots_before_its_network(cx)),
-    )
-    .needs(INSTANCES)
-    .of_the_cloud(MACHINES)
-    .with(COLD)
-    .cold()
-    .takes(10),
-    Check::must(
-        "BOOT-DYN-05",
-        "without cluster DNS the CCM finds its cloud by name, and the cluster boots",
-        SEED,
-        |cx| Box::pin(boots_without_dns(cx)),
-    )
-    .needs(INSTANCES)
-    .of_the_cloud(MACHINES)
-    .with(COLD)
-    .with(INSIDE)
-    .with(&[Facility::CloudName])
-    .cold()
-    .takes(10),
-    Check::must(
-        "BOOT-DYN-06",
-        "after a power failure of all machines a leader is elected, and Nodes are initialised",
-        SEED,
-        |cx| Box::pin(boots_after_a_power_failure(cx)),
-    )
-    .needs(INSTANCES)
-    .of_the_cloud(MACHINES)
-    .with(COLD)
-    .with(&[Facility::NodeControl])
-    .cold()
-    .takes(30),
-    Check::must(
-        "BOOT-DYN-06.underway",
-        "a power failure while Nodes are being initialised leaves none of them behind",
-        SEED,
-        |cx| Box::pin(boots_after_a_power_failure_on_the_way(cx)),
-    )
-    .needs(INSTANCES)
-    .of_the_cloud(MACHINES)
-    .with(COLD)
-    .with(&[Facility::NodeControl, Facility::Barriers])
-    .cold()
-    .takes(30),
-    Check::must(
-        "BOOT-DYN-07",
-        "a CCM that finds no cloud at its first start boots the cluster once there is one, and calls no Node initialised before",
-        "k8s.io/cloud-provider controllers/node/node_controller.go syncNode",
-        |cx| Box::pin(boots_after_the_cloud(cx)),
-    )
-    .needs(INSTANCES)
-    .with(COLD)
-    .with(&[Facility::Faults])
-    .cold()
-    .takes(80),
-    Check::must(
-        "BOOT-DYN-08",
-        "a CCM that finds no API server at its first start boots the cluster once there is one",
-        "k8s.io/cloud-provider app/controllermanager.go CreateControllerContext",
-        |cx| Box::pin(boots_after_the_api_server(cx)),
-    )
-    .needs(INSTANCES)
-    .of_the_cloud(MACHINES)
-    .with(COLD)
-    .with(&[Facility::ApiControl])
-    .cold()
-    .takes(40),
-    Check::must(
-        "BOOT-DYN-10",
-        "a CCM whose Nodes turn not Ready is not driven away from them, and goes on initialising",
-        "k8s.io/kubernetes pkg/controller/tainteviction; DefaultTolerationSeconds",
-        |cx| Box::pin(stays_on_nodes_that_are_not_ready(cx)),
-    )
-    .should()
-    .needs(INSTANCES)
-    .of_the_cloud(MACHINES)
-    .with(COLD)
-    .with(INSIDE)
-    .cold()
-    .takes(50),
-    Check::must(
-        "BOOT-DYN-11",
-        "a CCM that is started where no Node has a route runs all the same, and makes them",
-        "kubernetes/kubernetes pkg/controller/daemon/util AddOrUpdateDaemonPodTolerations; \
-         k8s.io/cloud-provider controllers/route",
-        |cx| Box::pin(boots_without_routes(cx)),
-    )
-    .should()
-    .needs(&[Capability::Instances, Capability::Routes])
-    .of_the_cloud(MACHINES)
-    .with(COLD)
-    .cold()
-    .takes(20),
-    Check::must(
-        "BOOT-DYN-14",
-        "no Pod is placed on a Node that joins before it is initialised, and one is then",
-        "KEP-2395; kubernetes/kubernetes pkg/scheduler framework/plugins/tainttoleration",
-        |cx| Box::pin(keeps_pods_off_until_then(cx)),
-    )
-    .needs(INSTANCES)
-    .takes(8),
+    Check::of("BOOT-DYN-03", |cx| Box::pin(boots_before_its_network(cx)))
+        .needs(INSTANCES)
+        .of_the_cloud(MACHINES)
+        .with(COLD)
+        .cold()
+        .takes(10),
+    Check::of("BOOT-DYN-05", |cx| Box::pin(boots_without_dns(cx)))
+        .needs(INSTANCES)
+        .of_the_cloud(MACHINES)
+        .with(COLD)
+        .with(INSIDE)
+        .with(&[Facility::CloudName])
+        .cold()
+        .takes(10),
+    Check::of("BOOT-DYN-06", |cx| Box::pin(boots_after_a_power_failure(cx)))
+        .needs(INSTANCES)
+        .of_the_cloud(MACHINES)
+        .with(COLD)
+        .with(&[Facility::NodeControl])
+        .cold()
+        .takes(30),
+    Check::of("BOOT-DYN-06.underway", |cx| Box::pin(boots_after_a_power_failure_on_the_way(cx)))
+        .needs(INSTANCES)
+        .of_the_cloud(MACHINES)
+        .with(COLD)
+        .with(&[Facility::NodeControl, Facility::Barriers])
+        .cold()
+        .takes(30),
+    Check::of("BOOT-DYN-07", |cx| Box::pin(boots_after_the_cloud(cx)))
+        .needs(INSTANCES)
+        .with(COLD)
+        .with(&[Facility::Faults])
+        .cold()
+        .takes(80),
+    Check::of("BOOT-DYN-08", |cx| Box::pin(boots_after_the_api_server(cx)))
+        .needs(INSTANCES)
+        .of_the_cloud(MACHINES)
+        .with(COLD)
+        .with(&[Facility::ApiControl])
+        .cold()
+        .takes(40),
+    Check::of("BOOT-DYN-10", |cx| Box::pin(stays_on_nodes_that_are_not_ready(cx)))
+        .needs(INSTANCES)
+        .of_the_cloud(MACHINES)
+        .with(COLD)
+        .with(INSIDE)
+        .cold()
+        .takes(50),
+    Check::of("BOOT-DYN-11", |cx| Box::pin(boots_without_routes(cx)))
+        .needs(&[Capability::Instances, Capability::Routes])
+        .of_the_cloud(MACHINES)
+        .with(COLD)
+        .cold()
+        .takes(20),
+    Check::of("BOOT-DYN-14", |cx| Box::pin(keeps_pods_off_until_then(cx))).needs(INSTANCES).takes(8),
 ];
 
 async fn boots_before_its_network(cx: &CheckCx) -> Verdict {

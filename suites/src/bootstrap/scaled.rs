@@ -6,19 +6,13 @@ use crate::joining::joined;
 use harness_testkit::prelude::*;
 use tokio::time::Instant;
 
-pub(super) const CHECKS: &[Check] = &[Check::must(
-    "BOOT-DYN-13",
-    "three replicas more add no writer, and take the Lease from nobody",
-    SEED,
-    |cx| Box::pin(adds_no_writer(cx)),
-)
-.should()
-.by_calls()
-.needs(&[Capability::LeaderElection, Capability::Instances])
-.with(&[Facility::CcmControl, Facility::Standby])
-.alone()
-.takes(5)
-.takes_on_machines(10)];
+pub(super) const CHECKS: &[Check] = &[Check::of("BOOT-DYN-13", |cx| Box::pin(adds_no_writer(cx)))
+    .by_calls()
+    .needs(&[Capability::LeaderElection, Capability::Instances])
+    .with(&[Facility::CcmControl, Facility::Standby])
+    .alone()
+    .takes(5)
+    .takes_on_machines(10)];
 
 /// What it is given to do, each time.
 const NODES: usize = 10;

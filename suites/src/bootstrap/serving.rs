@@ -6,19 +6,14 @@ use harness_testkit::prelude::*;
 /// The first version whose kubelets leave the addresses of their Nodes to an external cloud provider altogether.
 const NO_GUESSES: u32 = 29;
 
-pub(super) const CHECKS: &[Check] = &[Check::must(
-    "BOOT-DYN-12",
-    "kubelets without an address of their own ask for serving certificates once, for what their Nodes then have",
-    "kubernetes pkg/kubelet/certificate/kubelet.go",
-    |cx| Box::pin(certificates_follow_the_addresses(cx)),
-)
-.should()
-.needs(INSTANCES)
-.of_the_cloud(MACHINES)
-.with(COLD)
-.served_since(NO_GUESSES, "kubelets that guess no address of their Nodes")
-.in_its_own(Environment::ServingCertificates)
-.takes(5)];
+pub(super) const CHECKS: &[Check] =
+    &[Check::of("BOOT-DYN-12", |cx| Box::pin(certificates_follow_the_addresses(cx)))
+        .needs(INSTANCES)
+        .of_the_cloud(MACHINES)
+        .with(COLD)
+        .served_since(NO_GUESSES, "kubelets that guess no address of their Nodes")
+        .in_its_own(Environment::ServingCertificates)
+        .takes(5)];
 
 async fn certificates_follow_the_addresses(cx: &CheckCx) -> Verdict {
     let cold = cx.cold_cluster(Network::Present).await?;

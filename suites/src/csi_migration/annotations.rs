@@ -11,35 +11,11 @@ use serde_json::{Value, json};
 use std::collections::BTreeSet;
 
 pub(super) const CHECKS: &[Check] = &[
-    Check::must("CSIM-01", "each kubelet's CSINode lists all seven in-tree plugins", KUBELET, |cx| {
-        Box::pin(lists_all_seven(cx))
-    })
-    .with_csi_drivers(),
-    Check::must(
-        "CSIM-02.claim",
-        "a claim of an in-tree class names the driver that its plugin moved to",
-        CONTROLLER,
-        |cx| Box::pin(marks_claims(cx)),
-    )
-    .with_csi_drivers(),
-    Check::must(
-        "CSIM-02.claim-of-before",
-        "a claim that names an in-tree plugin, as those of before do, names the driver it moved to",
-        CONTROLLER,
-        |cx| Box::pin(marks_claims_of_before(cx)),
-    )
-    .with_csi_drivers(),
-    Check::must(
-        "CSIM-02.provisioned",
-        "a volume that was provisioned for an in-tree class names the driver it moved to",
-        CONTROLLER,
-        |cx| Box::pin(marks_provisioned(cx)),
-    )
-    .with_csi_drivers(),
-    Check::must("CSIM-02.by-hand", "a volume that was made by hand names no driver", CONTROLLER, |cx| {
-        Box::pin(marks_none_by_hand(cx))
-    })
-    .with_csi_drivers(),
+    Check::of("CSIM-01", |cx| Box::pin(lists_all_seven(cx))).with_csi_drivers(),
+    Check::of("CSIM-02.claim", |cx| Box::pin(marks_claims(cx))).with_csi_drivers(),
+    Check::of("CSIM-02.claim-of-before", |cx| Box::pin(marks_claims_of_before(cx))).with_csi_drivers(),
+    Check::of("CSIM-02.provisioned", |cx| Box::pin(marks_provisioned(cx))).with_csi_drivers(),
+    Check::of("CSIM-02.by-hand", |cx| Box::pin(marks_none_by_hand(cx))).with_csi_drivers(),
 ];
 
 async fn lists_all_seven(cx: &CheckCx) -> Verdict {

@@ -12,25 +12,10 @@ use std::collections::BTreeSet;
 const CREATE: &str = "CreateVolume";
 
 pub(super) const CHECKS: &[Check] = &[
-    Check::must("CSIM-06.fstype", "a class's fstype is the file system that is asked for", LIBRARY, |cx| {
-        Box::pin(names_the_file_system(cx))
-    })
-    .with_csi_drivers(),
-    Check::must("CSIM-06.zones", "a class's zones are topologies by the driver's key", LIBRARY, |cx| {
-        Box::pin(names_zones(cx))
-    })
-    .with_csi_drivers(),
-    Check::must(
-        "CSIM-06.topologies",
-        "a class's allowed topologies are told by the driver's key",
-        LIBRARY,
-        |cx| Box::pin(allows_topologies(cx)),
-    )
-    .with_csi_drivers(),
-    Check::must("CSIM-06.both", "a class with zones and allowed topologies gets no volume", LIBRARY, |cx| {
-        Box::pin(refuses_both(cx))
-    })
-    .with_csi_drivers(),
+    Check::of("CSIM-06.fstype", |cx| Box::pin(names_the_file_system(cx))).with_csi_drivers(),
+    Check::of("CSIM-06.zones", |cx| Box::pin(names_zones(cx))).with_csi_drivers(),
+    Check::of("CSIM-06.topologies", |cx| Box::pin(allows_topologies(cx))).with_csi_drivers(),
+    Check::of("CSIM-06.both", |cx| Box::pin(refuses_both(cx))).with_csi_drivers(),
 ];
 
 /// The drivers to which this applies.

@@ -5,14 +5,8 @@ use harness_testkit::components::csi_migration::{Moved, Place, Vector, moved, ve
 use harness_testkit::prelude::*;
 
 pub(super) const CHECKS: &[Check] = &[
-    Check::must("CSIM-04", "kubelets stage and publish volumes by the library's handles", LIBRARY, |cx| {
-        Box::pin(kubelets_know_handles(cx))
-    })
-    .with_csi_drivers(),
-    Check::must("CSIM-04.attached", "volumes are attached by the library's handles", LIBRARY, |cx| {
-        Box::pin(controllers_know_handles(cx))
-    })
-    .with_csi_drivers(),
+    Check::of("CSIM-04", |cx| Box::pin(kubelets_know_handles(cx))).with_csi_drivers(),
+    Check::of("CSIM-04.attached", |cx| Box::pin(controllers_know_handles(cx))).with_csi_drivers(),
 ];
 
 /// A vector, and what stands for what in it.

@@ -9,21 +9,9 @@ use serde_json::{Value, json};
 const ATTACHMENTS: &str = "/apis/storage.k8s.io/v1/volumeattachments";
 
 pub(super) const CHECKS: &[Check] = &[
-    Check::must(
-        "CSIM-03",
-        "a volume stays as it was written while a Pod has it by the driver",
-        LIBRARY,
-        |cx| Box::pin(stays_as_written(cx)),
-    )
-    .with_csi_drivers(),
-    Check::must("CSIM-03.attachment", "a volume is attached by the driver's name", LIBRARY, |cx| {
-        Box::pin(is_attached_by_the_driver(cx))
-    })
-    .with_csi_drivers(),
-    Check::must("CSIM-07", "an inline volume is attached by a specification of its own", MIGRATION, |cx| {
-        Box::pin(attaches_inline(cx))
-    })
-    .with_csi_drivers(),
+    Check::of("CSIM-03", |cx| Box::pin(stays_as_written(cx))).with_csi_drivers(),
+    Check::of("CSIM-03.attachment", |cx| Box::pin(is_attached_by_the_driver(cx))).with_csi_drivers(),
+    Check::of("CSIM-07", |cx| Box::pin(attaches_inline(cx))).with_csi_drivers(),
 ];
 
 async fn stays_as_written(cx: &CheckCx) -> Verdict {

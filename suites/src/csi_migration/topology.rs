@@ -7,15 +7,8 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 
 pub(super) const CHECKS: &[Check] = &[
-    Check::must("CSIM-05", "a Pod lands in the zone of its volume", LIBRARY, |cx| Box::pin(lands(cx)))
-        .with_csi_drivers(),
-    Check::must(
-        "CSIM-05.no-driver",
-        "a Pod waits whose volume's zone no Node has by the driver's label",
-        LIBRARY,
-        |cx| Box::pin(waits(cx)),
-    )
-    .with_csi_drivers(),
+    Check::of("CSIM-05", |cx| Box::pin(lands(cx))).with_csi_drivers(),
+    Check::of("CSIM-05.no-driver", |cx| Box::pin(waits(cx))).with_csi_drivers(),
 ];
 
 /// The drivers whose volumes have zones.

@@ -7,13 +7,7 @@ use harness_testkit::prelude::*;
 use serde_json::Value;
 use std::time::Duration;
 
-pub(super) const CHECKS: &[Check] = &[Check::must(
-    "CSIM-08",
-    "without the driver a Pod waits, and an Event names the driver",
-    KUBELET,
-    |cx| Box::pin(waits(cx)),
-)
-.with_csi_drivers()];
+pub(super) const CHECKS: &[Check] = &[Check::of("CSIM-08", |cx| Box::pin(waits(cx))).with_csi_drivers()];
 
 /// How long a kube-controller-manager waits for the attacher of a driver that nobody has (kubernetes pkg/volume/csi, 2 min),
 /// with the time for its Event.

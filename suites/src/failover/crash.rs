@@ -10,26 +10,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 pub(super) const CHECKS: &[Check] = &[
-    Check::must(
-        "HA-03",
-        "when the leader crashes another replica takes over",
-        "k8s.io/client-go tools/leaderelection",
-        |cx| Box::pin(fails_over(cx)),
-    )
-    .needs(ELECTION)
-    .with(KILL)
-    .at_the_crash()
-    .takes(10),
-    Check::must(
-        "HA-04.crash",
-        "the last mutating request of a leader that crashes precedes the new leader's first",
-        "k8s.io/client-go tools/leaderelection: old stops before new starts",
-        |cx| Box::pin(never_overlaps(cx)),
-    )
-    .needs(ELECTION_AND_LB)
-    .with(KILL)
-    .at_the_crash()
-    .takes(10),
+    Check::of("HA-03", |cx| Box::pin(fails_over(cx))).needs(ELECTION).with(KILL).at_the_crash().takes(10),
+    Check::of("HA-04.crash", |cx| Box::pin(never_overlaps(cx)))
+        .needs(ELECTION_AND_LB)
+        .with(KILL)
+        .at_the_crash()
+        .takes(10),
 ];
 
 /// Somebody else holds it than before the crash, and one crash was one transition.

@@ -9,27 +9,18 @@ use std::time::Duration;
 const SOURCE: &str = "k8s.io/client-go tools/leaderelection: old stops before new starts";
 
 pub(super) const CHECKS: &[Check] = &[
-    Check::must(
-        "HA-04.partition",
-        "the last mutating request of a leader that no longer reaches the API server precedes the new leader's first",
-        SOURCE,
-        |cx| Box::pin(never_overlaps(cx)),
-    ).by_calls()
-    .needs(ELECTION_AND_LB)
-    .with(&[Facility::CcmControl, Facility::ApiControl])
-    .alone()
-    .takes(20),
-    Check::must(
-        "HA-09",
-        "for how long a leader that was frozen writes after it woke is recorded",
-        "k8s.io/client-go tools/leaderelection renew",
-        |cx| Box::pin(writes_for_a_while(cx)),
-    ).by_calls()
-    .recorded()
-    .needs(ELECTION_AND_LB)
-    .with(&[Facility::CcmControl, Facility::ProcessControl])
-    .alone()
-    .takes(25),
+    Check::of("HA-04.partition", |cx| Box::pin(never_overlaps(cx)))
+        .by_calls()
+        .needs(ELECTION_AND_LB)
+        .with(&[Facility::CcmControl, Facility::ApiControl])
+        .alone()
+        .takes(20),
+    Check::of("HA-09", |cx| Box::pin(writes_for_a_while(cx)))
+        .by_calls()
+        .needs(ELECTION_AND_LB)
+        .with(&[Facility::CcmControl, Facility::ProcessControl])
+        .alone()
+        .takes(25),
 ];
 
 async fn never_overlaps(cx: &CheckCx) -> Verdict {

@@ -10,39 +10,24 @@ use serde_json::json;
 const SOURCE: &str = "k8s.io/client-go tools/leaderelection: old stops before new starts; k8s.io/cloud-provider cloud.go: EnsureLoadBalancer is idempotent";
 
 pub(super) const CHECKS: &[Check] = &[
-    Check::must(
-        "HA-04.frozen",
-        "what a leader had begun that froze for longer than its Lease and woke again is there once, and none of it is lost",
-        SOURCE,
-        |cx| Box::pin(survives_a_frozen_leader(cx)),
-    )
-    .by_calls()
-    .needs(ELECTION_AND_LB)
-    .with(&[Facility::CcmControl, Facility::ProcessControl, Facility::Barriers])
-    .alone()
-    .takes(25),
-    Check::must(
-        "HA-08.terminated",
-        "what a leader had begun that is told to end is there once, and none of it is lost",
-        SOURCE,
-        |cx| Box::pin(survives_a_terminated_leader(cx)),
-    )
-    .by_calls()
-    .needs(ELECTION_AND_LB)
-    .with(&[Facility::CcmControl, Facility::Barriers])
-    .alone()
-    .takes(12),
-    Check::must(
-        "HA-08.partition",
-        "what a leader had begun that no longer reaches the API server is there once, and none of it is lost",
-        SOURCE,
-        |cx| Box::pin(survives_a_partition(cx)),
-    )
-    .by_calls()
-    .needs(ELECTION_AND_LB)
-    .with(&[Facility::CcmControl, Facility::ApiControl, Facility::Barriers])
-    .alone()
-    .takes(20),
+    Check::of("HA-04.frozen", |cx| Box::pin(survives_a_frozen_leader(cx)))
+        .by_calls()
+        .needs(ELECTION_AND_LB)
+        .with(&[Facility::CcmControl, Facility::ProcessControl, Facility::Barriers])
+        .alone()
+        .takes(25),
+    Check::of("HA-08.terminated", |cx| Box::pin(survives_a_terminated_leader(cx)))
+        .by_calls()
+        .needs(ELECTION_AND_LB)
+        .with(&[Facility::CcmControl, Facility::Barriers])
+        .alone()
+        .takes(12),
+    Check::of("HA-08.partition", |cx| Box::pin(survives_a_partition(cx)))
+        .by_calls()
+        .needs(ELECTION_AND_LB)
+        .with(&[Facility::CcmControl, Facility::ApiControl, Facility::Barriers])
+        .alone()
+        .takes(20),
 ];
 
 /// Three Services, and what the leader has begun for each.

@@ -12,45 +12,15 @@ const BY_FLAGS: &[Capability] = &[ELECTION[0], ELECTION[1], Capability::Framewor
 const ALONE: &[Facility] = &[Facility::CcmControl];
 
 pub(super) const CHECKS: &[Check] = &[
-    Check::must(
-        "HA-10",
-        "while it works and nobody disturbs it, the leader stays the leader",
-        "k8s.io/client-go tools/leaderelection",
-        |cx| Box::pin(stays_the_leader(cx)),
-    )
-    .needs(ELECTION_AND_LB)
-    .takes(62),
-    Check::must(
-        "HA-11",
-        "with another --leader-elect-resource-name it leads though the usual Lease is somebody else's",
-        "k8s.io/component-base config options: --leader-elect-resource-name",
-        |cx| Box::pin(leads_by_another_name(cx)),
-    )
-    .needs(BY_FLAGS)
-    .with(ALONE)
-    .cold(),
-    Check::must(
-        "HA-07",
-        "how long nobody leads after the leader is told to end is recorded",
-        "k8s.io/cloud-provider app/controllermanager.go: the Lease is not released; a provider may",
-        |cx| Box::pin(hands_over(cx)),
-    ).by_calls()
-    .recorded()
-    .needs(ELECTION)
-    .with(ALONE)
-    .alone()
-    .takes(14),
-    Check::must(
-        "HA-15",
-        "with --enable-leader-migration, whether the lifecycle controller waits for the migration Lease is recorded",
-        "k8s.io/controller-manager pkg/leadermigration; k8s.io/cloud-provider app/controllermanager.go",
-        |cx| Box::pin(migrates(cx)),
-    )
-    .recorded()
-    .needs(BY_FLAGS)
-    .with(ALONE)
-    .cold()
-    .takes(10),
+    Check::of("HA-10", |cx| Box::pin(stays_the_leader(cx))).needs(ELECTION_AND_LB).takes(62),
+    Check::of("HA-11", |cx| Box::pin(leads_by_another_name(cx))).needs(BY_FLAGS).with(ALONE).cold(),
+    Check::of("HA-07", |cx| Box::pin(hands_over(cx)))
+        .by_calls()
+        .needs(ELECTION)
+        .with(ALONE)
+        .alone()
+        .takes(14),
+    Check::of("HA-15", |cx| Box::pin(migrates(cx))).needs(BY_FLAGS).with(ALONE).cold().takes(10),
 ];
 
 /// How much it is given to do, beside what other checks give it.

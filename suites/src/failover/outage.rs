@@ -10,28 +10,18 @@ const SOURCE: &str =
 const OUTAGE: &[Facility] = &[Facility::CcmControl, Facility::ApiControl];
 
 pub(super) const CHECKS: &[Check] = &[
-    Check::must(
-        "HA-16.short",
-        "an outage of the API server that is shorter than the renew deadline ends no replica",
-        SOURCE,
-        |cx| Box::pin(outlives_a_short_one(cx)),
-    )
-    .by_calls()
-    .needs(ELECTION)
-    .with(OUTAGE)
-    .alone()
-    .takes(7),
-    Check::must(
-        "HA-16.long",
-        "an outage of the API server that is longer ends the leader, and afterwards all is as before",
-        SOURCE,
-        |cx| Box::pin(recovers_from_a_long_one(cx)),
-    )
-    .by_calls()
-    .needs(ELECTION)
-    .with(OUTAGE)
-    .alone()
-    .takes(20),
+    Check::of("HA-16.short", |cx| Box::pin(outlives_a_short_one(cx)))
+        .by_calls()
+        .needs(ELECTION)
+        .with(OUTAGE)
+        .alone()
+        .takes(7),
+    Check::of("HA-16.long", |cx| Box::pin(recovers_from_a_long_one(cx)))
+        .by_calls()
+        .needs(ELECTION)
+        .with(OUTAGE)
+        .alone()
+        .takes(20),
 ];
 
 async fn outlives_a_short_one(cx: &CheckCx) -> Verdict {

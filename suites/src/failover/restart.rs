@@ -8,26 +8,16 @@ use k8s_openapi::api::core::v1::{Node, Service};
 use std::time::Duration;
 
 pub(super) const CHECKS: &[Check] = &[
-    Check::must(
-        "SVC-CREATE-19",
-        "a restart leaves load balancers, their addresses and the Services' status as they are",
-        "k8s.io/cloud-provider service/controller.go: every Service is ensured at start",
-        |cx| Box::pin(survives_a_restart(cx)),
-    )
-    .needs(LB_ELECTION)
-    .with(KILL)
-    .at_the_crash()
-    .takes(10),
-    Check::must(
-        "NODE-LBL-13",
-        "Nodes of one zone have the same zone and region labels, before and after a restart",
-        "k8s.io/cloud-provider cloud.go Zone",
-        |cx| Box::pin(keeps_zones(cx)),
-    )
-    .needs(&[Capability::Instances, Capability::Regions, Capability::LeaderElection])
-    .with(KILL)
-    .at_the_crash()
-    .takes(10),
+    Check::of("SVC-CREATE-19", |cx| Box::pin(survives_a_restart(cx)))
+        .needs(LB_ELECTION)
+        .with(KILL)
+        .at_the_crash()
+        .takes(10),
+    Check::of("NODE-LBL-13", |cx| Box::pin(keeps_zones(cx)))
+        .needs(&[Capability::Instances, Capability::Regions, Capability::LeaderElection])
+        .with(KILL)
+        .at_the_crash()
+        .takes(10),
 ];
 
 async fn survives_a_restart(cx: &CheckCx) -> Verdict {

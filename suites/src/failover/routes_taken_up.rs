@@ -10,26 +10,16 @@ const RECONCILE: &str =
     "k8s.io/cloud-provider route_controller.go reconcile: routes are told from what the cloud lists";
 
 pub(super) const CHECKS: &[Check] = &[
-    Check::must(
-        "HA-08.route",
-        "a route that its leader made and was never told of is one route, and its Node says so by the next leader",
-        RECONCILE,
-        |cx| Box::pin(finds_what_was_never_answered(cx)),
-    )
-    .needs(ELECTION_AND_ROUTES)
-    .with(&[Facility::ProcessControl, Facility::Faults])
-    .at_the_crash()
-    .takes(10),
-    Check::must(
-        "HA-08.route-deletion",
-        "a route whose deletion its leader had begun and could not end is removed by the next one",
-        RECONCILE,
-        |cx| Box::pin(finishes_a_begun_deletion(cx)),
-    )
-    .needs(ELECTION_AND_ROUTES)
-    .with(&[Facility::ProcessControl, Facility::Faults])
-    .at_the_crash()
-    .takes(10),
+    Check::of("HA-08.route", |cx| Box::pin(finds_what_was_never_answered(cx)))
+        .needs(ELECTION_AND_ROUTES)
+        .with(&[Facility::ProcessControl, Facility::Faults])
+        .at_the_crash()
+        .takes(10),
+    Check::of("HA-08.route-deletion", |cx| Box::pin(finishes_a_begun_deletion(cx)))
+        .needs(ELECTION_AND_ROUTES)
+        .with(&[Facility::ProcessControl, Facility::Faults])
+        .at_the_crash()
+        .takes(10),
 ];
 
 /// For how long there is one route and no other.

@@ -9,41 +9,16 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 pub(super) const CHECKS: &[Check] = &[
-    Check::must(
-        Blocker::Elects.check(),
-        "a replica is elected: it holds the declared Lease and renews it",
-        "k8s.io/client-go tools/leaderelection; k8s.io/cloud-provider app/controllermanager.go Run",
-        |cx| Box::pin(elects(cx)),
-    )
-    .needs(&[Capability::LeaderElection])
-    .of_the_cloud(&[]),
-    Check::must(
-        "HA-01",
-        "leader election is on, and exactly one replica works on load balancers and Nodes",
-        "k8s.io/component-base config/v1alpha1/defaults.go; k8s.io/client-go tools/leaderelection",
-        |cx| Box::pin(has_one_writer(cx)),
-    )
-    .by_calls()
-    .needs(ELECTION_AND_LB),
-    Check::must(
-        "HA-02",
-        "the Lease names its holder as HOSTNAME_UUID and is renewed about every retry period",
-        "k8s.io/cloud-provider app/controllermanager.go Run; k8s.io/client-go tools/leaderelection",
-        |cx| Box::pin(keeps_a_proper_lease(cx)),
-    )
-    .needs(ELECTION)
-    .of_the_framework()
-    .takes(10),
-    Check::must(
-        "HA-06",
-        "standbys make no mutating request to the cloud and initialise no Node",
-        "k8s.io/cloud-provider app/controllermanager.go: the cloud is initialised after the election",
-        |cx| Box::pin(standbys_stay_quiet(cx)),
-    )
-    .by_calls()
-    .needs(ELECTION_AND_LB)
-    .with(&[Facility::Standby])
-    .takes(5),
+    Check::of(Blocker::Elects.check(), |cx| Box::pin(elects(cx)))
+        .needs(&[Capability::LeaderElection])
+        .of_the_cloud(&[]),
+    Check::of("HA-01", |cx| Box::pin(has_one_writer(cx))).by_calls().needs(ELECTION_AND_LB),
+    Check::of("HA-02", |cx| Box::pin(keeps_a_proper_lease(cx))).needs(ELECTION).takes(10),
+    Check::of("HA-06", |cx| Box::pin(standbys_stay_quiet(cx)))
+        .by_calls()
+        .needs(ELECTION_AND_LB)
+        .with(&[Facility::Standby])
+        .takes(5),
 ];
 
 async fn elects(cx: &CheckCx) -> Verdict {

@@ -6,17 +6,12 @@ use k8s_openapi::jiff::Timestamp;
 use std::time::Duration;
 use tokio::time::Instant;
 
-pub(super) const CHECKS: &[Check] = &[Check::must(
-    "HA-05",
-    "a leader that cannot renew its Lease ends itself and comes back as a standby",
-    "k8s.io/cloud-provider app/controllermanager.go OnStoppedLeading",
-    |cx| Box::pin(gives_up_when_it_cannot_renew(cx)),
-)
-.by_calls()
-.needs(ELECTION)
-.with(&[Facility::CcmControl])
-.alone()
-.takes(12)];
+pub(super) const CHECKS: &[Check] = &[Check::of("HA-05", |cx| Box::pin(gives_up_when_it_cannot_renew(cx)))
+    .by_calls()
+    .needs(ELECTION)
+    .with(&[Facility::CcmControl])
+    .alone()
+    .takes(12)];
 
 async fn gives_up_when_it_cannot_renew(cx: &CheckCx) -> Verdict {
     let leader = cx.active_replica().await?;

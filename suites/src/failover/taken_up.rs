@@ -14,86 +14,46 @@ const IDEMPOTENT: &str =
     "k8s.io/cloud-provider cloud.go: EnsureLoadBalancer and EnsureLoadBalancerDeleted are idempotent";
 
 pub(super) const CHECKS: &[Check] = &[
-    Check::must(
-        "NODE-INIT-03",
-        "Nodes that join while nobody leads are initialised by the next leader",
-        "k8s.io/cloud-provider node_controller.go: the initial list reaches the handlers",
-        |cx| Box::pin(initialises_what_joined_meanwhile(cx)),
-    )
-    .needs(ELECTION)
-    .with(KILL)
-    .at_the_crash()
-    .takes(10),
-    Check::must(
-        "SVC-ELIG-06",
-        "a Service that came while nobody led is provisioned by the next leader",
-        START,
-        |cx| Box::pin(provisions_what_came_meanwhile(cx)),
-    )
-    .needs(LB_ELECTION)
-    .with(KILL)
-    .at_the_crash()
-    .takes(10),
-    Check::must(
-        "SVC-DEL-05",
-        "a Service that was deleted while nobody led is cleaned up by the next leader",
-        START,
-        |cx| Box::pin(cleans_up_what_went_meanwhile(cx)),
-    )
-    .needs(LB_ELECTION)
-    .with(KILL)
-    .at_the_crash()
-    .takes(10),
-    Check::must(
-        "SVC-UPD-07",
-        "a Service whose type was edited while nobody led loses its load balancer by the next leader",
-        START,
-        |cx| Box::pin(follows_a_type_that_was_edited_meanwhile(cx)),
-    )
-    .needs(LB_ELECTION)
-    .with(KILL)
-    .at_the_crash()
-    .takes(10),
-    Check::must(
-        "HA-08.create",
-        "a creation that its leader did not live to see answered ends in one load balancer",
-        IDEMPOTENT,
-        |cx| Box::pin(finds_what_was_never_answered(cx)),
-    )
-    .needs(LB_ELECTION)
-    .with(&[Facility::ProcessControl, Facility::Faults])
-    .at_the_crash()
-    .takes(10),
-    Check::must(
-        "HA-08.half-made",
-        "a load balancer whose leader died before what belongs to it was made is completed, not made again",
-        IDEMPOTENT,
-        |cx| Box::pin(completes_what_was_half_made(cx)),
-    )
-    .needs(LB_ELECTION)
-    .with(&[Facility::ProcessControl, Facility::Barriers])
-    .at_the_crash()
-    .takes(10),
-    Check::must(
-        "HA-08.update",
-        "an edit that its leader had begun to follow and could not is followed by the next one",
-        IDEMPOTENT,
-        |cx| Box::pin(follows_a_begun_edit(cx)),
-    )
-    .needs(LB_ELECTION)
-    .with(&[Facility::ProcessControl, Facility::Faults])
-    .at_the_crash()
-    .takes(10),
-    Check::must(
-        "HA-08.delete",
-        "a deletion that its leader had begun and could not end is finished by the next one",
-        IDEMPOTENT,
-        |cx| Box::pin(finishes_a_begun_deletion(cx)),
-    )
-    .needs(LB_ELECTION)
-    .with(&[Facility::ProcessControl, Facility::Faults])
-    .at_the_crash()
-    .takes(10),
+    Check::of("NODE-INIT-03", |cx| Box::pin(initialises_what_joined_meanwhile(cx)))
+        .needs(ELECTION)
+        .with(KILL)
+        .at_the_crash()
+        .takes(10),
+    Check::of("SVC-ELIG-06", |cx| Box::pin(provisions_what_came_meanwhile(cx)))
+        .needs(LB_ELECTION)
+        .with(KILL)
+        .at_the_crash()
+        .takes(10),
+    Check::of("SVC-DEL-05", |cx| Box::pin(cleans_up_what_went_meanwhile(cx)))
+        .needs(LB_ELECTION)
+        .with(KILL)
+        .at_the_crash()
+        .takes(10),
+    Check::of("SVC-UPD-07", |cx| Box::pin(follows_a_type_that_was_edited_meanwhile(cx)))
+        .needs(LB_ELECTION)
+        .with(KILL)
+        .at_the_crash()
+        .takes(10),
+    Check::of("HA-08.create", |cx| Box::pin(finds_what_was_never_answered(cx)))
+        .needs(LB_ELECTION)
+        .with(&[Facility::ProcessControl, Facility::Faults])
+        .at_the_crash()
+        .takes(10),
+    Check::of("HA-08.half-made", |cx| Box::pin(completes_what_was_half_made(cx)))
+        .needs(LB_ELECTION)
+        .with(&[Facility::ProcessControl, Facility::Barriers])
+        .at_the_crash()
+        .takes(10),
+    Check::of("HA-08.update", |cx| Box::pin(follows_a_begun_edit(cx)))
+        .needs(LB_ELECTION)
+        .with(&[Facility::ProcessControl, Facility::Faults])
+        .at_the_crash()
+        .takes(10),
+    Check::of("HA-08.delete", |cx| Box::pin(finishes_a_begun_deletion(cx)))
+        .needs(LB_ELECTION)
+        .with(&[Facility::ProcessControl, Facility::Faults])
+        .at_the_crash()
+        .takes(10),
 ];
 
 /// The leader dies; what is done next is done while nobody leads, which [`nobody_led`] is to find.

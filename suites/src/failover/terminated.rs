@@ -5,17 +5,12 @@ use super::busy::{another_writes, edits, in_order};
 use super::needs::ELECTION_AND_LB;
 use harness_testkit::prelude::*;
 
-pub(super) const CHECKS: &[Check] = &[Check::must(
-    "HA-04.terminated",
-    "the last mutating request of a leader that is told to end precedes the new leader's first",
-    "k8s.io/client-go tools/leaderelection: old stops before new starts; HA-07: a provider may release",
-    |cx| Box::pin(never_overlaps(cx)),
-)
-.by_calls()
-.needs(ELECTION_AND_LB)
-.with(&[Facility::CcmControl])
-.alone()
-.takes(15)];
+pub(super) const CHECKS: &[Check] = &[Check::of("HA-04.terminated", |cx| Box::pin(never_overlaps(cx)))
+    .by_calls()
+    .needs(ELECTION_AND_LB)
+    .with(&[Facility::CcmControl])
+    .alone()
+    .takes(15)];
 
 async fn never_overlaps(cx: &CheckCx) -> Verdict {
     let web = cx.service(load_balancer("busy").port(80)).await?.provisioned().await?;

@@ -5,33 +5,12 @@ use harness_testkit::components::image_credentials::{Answer, Fault};
 use harness_testkit::prelude::*;
 
 pub(super) const CHECKS: &[Check] = &[
-    Check::must("CREDP-01", "it answers a request for each of its images", PLUGIN, |cx| {
-        Box::pin(answers_each_image(cx))
-    })
-    .apart(),
-    Check::must("CREDP-01.pieces", "it reads its request to the end, however that comes", PLUGIN, |cx| {
-        Box::pin(reads_to_the_end(cx))
-    })
-    .apart(),
-    Check::must("CREDP-02", "its standard output is one answer and nothing beside it", PLUGIN, |cx| {
-        Box::pin(writes_one_answer(cx))
-    })
-    .apart(),
-    Check::must("CREDP-03", "it answers in the version that it is asked in", PLUGIN, |cx| {
-        Box::pin(answers_in_the_version(cx))
-    })
-    .apart(),
-    Check::must(
-        "CREDP-04",
-        "its answer has no field that a kubelet does not know, and none twice",
-        PLUGIN,
-        |cx| Box::pin(has_known_fields(cx)),
-    )
-    .apart(),
-    Check::must("CREDP-11", "a kubelet starts with its configuration", CONFIG, |cx| {
-        Box::pin(starts_a_kubelet(cx))
-    })
-    .apart(),
+    Check::of("CREDP-01", |cx| Box::pin(answers_each_image(cx))).apart(),
+    Check::of("CREDP-01.pieces", |cx| Box::pin(reads_to_the_end(cx))).apart(),
+    Check::of("CREDP-02", |cx| Box::pin(writes_one_answer(cx))).apart(),
+    Check::of("CREDP-03", |cx| Box::pin(answers_in_the_version(cx))).apart(),
+    Check::of("CREDP-04", |cx| Box::pin(has_known_fields(cx))).apart(),
+    Check::of("CREDP-11", |cx| Box::pin(starts_a_kubelet(cx))).apart(),
 ];
 
 /// The first fault of an answer that `is` one of those that are looked for, as a broken promise.

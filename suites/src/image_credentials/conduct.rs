@@ -8,51 +8,16 @@ use harness_testkit::prelude::*;
 use std::time::Duration;
 
 pub(super) const CHECKS: &[Check] = &[
-    Check::must("CREDP-08", "it ends with 0 after success", PLUGIN, |cx| Box::pin(ends_well(cx))).apart(),
-    Check::must("CREDP-08.unreadable", "asked what it cannot read it fails with a reason", PLUGIN, |cx| {
-        Box::pin(refuses_nonsense(cx))
-    })
-    .apart(),
-    Check::must("CREDP-08.failing-cloud", "when its cloud fails it fails with a reason", PLUGIN, |cx| {
-        Box::pin(fails_with(cx, Behaviour::Answers(503)))
-    })
-    .apart(),
-    Check::must(
-        "CREDP-08.absent-cloud",
-        "when its cloud is not there it fails with a reason",
-        PLUGIN,
-        |cx| Box::pin(fails_with(cx, Behaviour::Refuses)),
-    )
-    .apart(),
-    Check::must("CREDP-09", "it ends within the minute after which a kubelet kills it", PLUGIN, |cx| {
-        Box::pin(ends_by_itself(cx))
-    })
-    .apart(),
-    Check::must(
-        "CREDP-09.silent-cloud",
-        "it ends within that minute when its cloud is silent",
-        PLUGIN,
-        |cx| Box::pin(fails_with(cx, Behaviour::IsSilent)),
-    )
-    .apart(),
-    Check::must(
-        "CREDP-09.prompt",
-        "it ends within ten seconds, also when its cloud is silent",
-        PLUGIN,
-        |cx| Box::pin(is_prompt(cx)),
-    )
-    .should()
-    .apart(),
-    Check::must("CREDP-10.parallel", "it works ten times at once", PLUGIN, |cx| {
-        Box::pin(works_ten_times(cx))
-    })
-    .apart(),
-    Check::must("CREDP-10.no-home", "it works without a home", PLUGIN, |cx| Box::pin(needs_no_home(cx)))
-        .apart(),
-    Check::must("CREDP-16", "no secret stands in what it writes to standard error", PLUGIN, |cx| {
-        Box::pin(keeps_its_secrets(cx))
-    })
-    .apart(),
+    Check::of("CREDP-08", |cx| Box::pin(ends_well(cx))).apart(),
+    Check::of("CREDP-08.unreadable", |cx| Box::pin(refuses_nonsense(cx))).apart(),
+    Check::of("CREDP-08.failing-cloud", |cx| Box::pin(fails_with(cx, Behaviour::Answers(503)))).apart(),
+    Check::of("CREDP-08.absent-cloud", |cx| Box::pin(fails_with(cx, Behaviour::Refuses))).apart(),
+    Check::of("CREDP-09", |cx| Box::pin(ends_by_itself(cx))).apart(),
+    Check::of("CREDP-09.silent-cloud", |cx| Box::pin(fails_with(cx, Behaviour::IsSilent))).apart(),
+    Check::of("CREDP-09.prompt", |cx| Box::pin(is_prompt(cx))).apart(),
+    Check::of("CREDP-10.parallel", |cx| Box::pin(works_ten_times(cx))).apart(),
+    Check::of("CREDP-10.no-home", |cx| Box::pin(needs_no_home(cx))).apart(),
+    Check::of("CREDP-16", |cx| Box::pin(keeps_its_secrets(cx))).apart(),
 ];
 
 /// As many as Pods that start together.

@@ -9,31 +9,15 @@ use std::collections::BTreeSet;
 use std::time::Instant;
 
 pub(super) const CHECKS: &[Check] = &[
-    Check::must("CREDP-06.pulls", "a kubelet runs it as often as its answers say", PLUGIN, |cx| {
-        Box::pin(is_run_as_often_as_it_says(cx))
-    })
-    .by_a_kubelet(),
-    Check::must(
-        "CREDP-08.pulls",
-        "while it fails a public image is pulled, and a private one when it works again",
-        PLUGIN,
-        |cx| Box::pin(costs_no_other_image(cx)),
-    )
-    .by_a_kubelet()
-    .with(&[Facility::LinkControl]),
-    Check::must("CREDP-12", "a kubelet does not run it for images of foreign registries", PLUGIN, |cx| {
-        Box::pin(is_not_run_for_others(cx))
-    })
-    .by_a_kubelet(),
-    Check::must("CREDP-13", "it is given a token of the Pod's service account", API, |cx| {
-        Box::pin(is_given_a_token(cx))
-    })
-    .needs(&[Capability::ServiceAccountTokens])
-    .recorded()
-    .by_a_kubelet(),
-    Check::must("CREDP-15", "what a kubelet counts of it", METRICS, |cx| Box::pin(is_counted(cx)))
-        .recorded()
+    Check::of("CREDP-06.pulls", |cx| Box::pin(is_run_as_often_as_it_says(cx))).by_a_kubelet(),
+    Check::of("CREDP-08.pulls", |cx| Box::pin(costs_no_other_image(cx)))
+        .by_a_kubelet()
+        .with(&[Facility::LinkControl]),
+    Check::of("CREDP-12", |cx| Box::pin(is_not_run_for_others(cx))).by_a_kubelet(),
+    Check::of("CREDP-13", |cx| Box::pin(is_given_a_token(cx)))
+        .needs(&[Capability::ServiceAccountTokens])
         .by_a_kubelet(),
+    Check::of("CREDP-15", |cx| Box::pin(is_counted(cx))).by_a_kubelet(),
 ];
 
 /// So many Pods pull the same image one after the other.

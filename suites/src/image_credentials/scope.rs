@@ -6,42 +6,16 @@ use harness_testkit::components::image_credentials::{Answer, CacheKeyType, Fault
 use harness_testkit::prelude::*;
 
 pub(super) const CHECKS: &[Check] = &[
-    Check::must("CREDP-05", "the kind of its cache key is one that there is", API, |cx| {
-        Box::pin(names_a_key_type(cx))
-    })
-    .apart(),
-    Check::must("CREDP-05.scope", "its answer serves every image that it is cached for", API, |cx| {
-        Box::pin(serves_what_it_is_cached_for(cx))
-    })
-    .apart(),
-    Check::must("CREDP-06", "for how long it is cached is left out or a Go duration", PLUGIN, |cx| {
-        Box::pin(names_a_duration(cx))
-    })
-    .apart(),
-    Check::must("CREDP-06.lifetime", "no credential is cached for longer than it lives", PLUGIN, |cx| {
-        Box::pin(outlives_its_cache(cx))
-    })
-    .apart(),
-    Check::must("CREDP-07", "it has credentials under a pattern that matches the image", KEYRING, |cx| {
-        Box::pin(has_credentials(cx))
-    })
-    .apart(),
-    Check::must(
-        "CREDP-07.patterns",
-        "its patterns are patterns, and match no foreign registry",
-        KEYRING,
-        |cx| Box::pin(keeps_to_its_registries(cx)),
-    )
-    .apart(),
-    Check::must("CREDP-07.none", "it says so where it has no credentials for an image", KEYRING, |cx| {
-        Box::pin(says_that_it_has_none(cx))
-    })
-    .apart(),
-    Check::must("CREDP-14", "it does not hand a service account's token on as a password", PLUGIN, |cx| {
-        Box::pin(keeps_the_token(cx))
-    })
-    .needs(&[Capability::ServiceAccountTokens])
-    .apart(),
+    Check::of("CREDP-05", |cx| Box::pin(names_a_key_type(cx))).apart(),
+    Check::of("CREDP-05.scope", |cx| Box::pin(serves_what_it_is_cached_for(cx))).apart(),
+    Check::of("CREDP-06", |cx| Box::pin(names_a_duration(cx))).apart(),
+    Check::of("CREDP-06.lifetime", |cx| Box::pin(outlives_its_cache(cx))).apart(),
+    Check::of("CREDP-07", |cx| Box::pin(has_credentials(cx))).apart(),
+    Check::of("CREDP-07.patterns", |cx| Box::pin(keeps_to_its_registries(cx))).apart(),
+    Check::of("CREDP-07.none", |cx| Box::pin(says_that_it_has_none(cx))).apart(),
+    Check::of("CREDP-14", |cx| Box::pin(keeps_the_token(cx)))
+        .needs(&[Capability::ServiceAccountTokens])
+        .apart(),
 ];
 
 /// Images of registries that belong to nobody, with as many labels as registries have.

@@ -6,77 +6,26 @@ use crate::failures::{PATIENCE, every_other_fails, no_answer, unless_it_lists};
 use harness_testkit::prelude::*;
 
 pub(super) const CHECKS: &[Check] = &[
-    Check::must(
-        "NODE-LIFE-08",
-        "a NotReady Node whose machine runs is neither deleted nor marked as shut down",
-        MONITOR,
-        |cx| Box::pin(leaves_running_machines(cx)),
-    )
-    .needs(INSTANCES)
-    .takes(25),
-    Check::must(
-        "NODE-LIFE-09",
-        "a Ready Node is not marked as shut down, whatever the cloud says of its machine",
-        MONITOR,
-        |cx| Box::pin(leaves_ready_nodes(cx)),
-    )
-    .needs(INSTANCES)
-    .takes(25),
-    Check::must(
-        "NODE-LIFE-10",
-        "who cannot learn whether a machine is shut down marks no Node",
-        "k8s.io/cloud-provider node_lifecycle_controller.go shutdownInCloudProvider",
-        |cx| Box::pin(marks_nothing_on_errors(cx)),
-    )
-    .needs(SHUTDOWN)
-    .with(&[Facility::Faults])
-    .holds_up_a_loop()
-    .beside_claims_of("NODE-LIFE-03")
-    .takes(25),
-    Check::must(
-        "NODE-LIFE-03.client-timeout",
-        "a look-up that is not answered for longer than a client waits says of no machine that it is gone",
-        LOOKUP,
-        |cx| Box::pin(keeps_nodes_in_silence(cx)),
-    )
-    .needs(INSTANCES)
-    .with(&[Facility::Faults])
-    .hanging()
-    .holds_up_a_loop()
-    .takes(60),
-    Check::must(
-        "NODE-LIFE-13",
-        "of several Nodes that one is deleted whose machine is gone",
-        MONITOR,
-        |cx| Box::pin(deletes_no_namesake(cx)),
-    )
-    .needs(INSTANCES)
-    .takes(20),
-    Check::must(
-        "NODE-INIT-08.fate",
-        "a NotReady Node shares the fate of the machine that its providerID names, not of one of its name",
-        LOOKUP,
-        |cx| Box::pin(shares_the_fate_of_its_machine(cx)),
-    )
-    .needs(INSTANCES)
-    .takes(30),
-    Check::must(
-        "NODE-LIFE-14",
-        "a NotReady Node without providerID stays, as its machine is known by its name",
-        "k8s.io/cloud-provider node_lifecycle_controller.go getProviderID",
-        |cx| Box::pin(keeps_nodes_without_provider_id(cx)),
-    )
-    .needs(INSTANCES)
-    .takes(25),
-    Check::must(
-        "NODE-LIFE-17",
-        "a NotReady Node of another provider's machine is not deleted",
-        LOOKUP,
-        |cx| Box::pin(keeps_nodes_of_others(cx)),
-    )
-    .should()
-    .needs(INSTANCES)
-    .takes(25),
+    Check::of("NODE-LIFE-08", |cx| Box::pin(leaves_running_machines(cx))).needs(INSTANCES).takes(25),
+    Check::of("NODE-LIFE-09", |cx| Box::pin(leaves_ready_nodes(cx))).needs(INSTANCES).takes(25),
+    Check::of("NODE-LIFE-10", |cx| Box::pin(marks_nothing_on_errors(cx)))
+        .needs(SHUTDOWN)
+        .with(&[Facility::Faults])
+        .holds_up_a_loop()
+        .beside_claims_of("NODE-LIFE-03")
+        .takes(25),
+    Check::of("NODE-LIFE-03.client-timeout", |cx| Box::pin(keeps_nodes_in_silence(cx)))
+        .needs(INSTANCES)
+        .with(&[Facility::Faults])
+        .hanging()
+        .holds_up_a_loop()
+        .takes(60),
+    Check::of("NODE-LIFE-13", |cx| Box::pin(deletes_no_namesake(cx))).needs(INSTANCES).takes(20),
+    Check::of("NODE-INIT-08.fate", |cx| Box::pin(shares_the_fate_of_its_machine(cx)))
+        .needs(INSTANCES)
+        .takes(30),
+    Check::of("NODE-LIFE-14", |cx| Box::pin(keeps_nodes_without_provider_id(cx))).needs(INSTANCES).takes(25),
+    Check::of("NODE-LIFE-17", |cx| Box::pin(keeps_nodes_of_others(cx))).needs(INSTANCES).takes(25),
 ];
 
 /// Sees the lifecycle loop delete a Node whose machine is gone, so that what it leaves it has looked at or could have.

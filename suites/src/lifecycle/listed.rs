@@ -8,7 +8,6 @@ use harness_testkit::prelude::*;
 /// What lists of machines meet, and which claim of which row says that no machine is gone by that.
 struct Trouble {
     id: CheckId,
-    title: &'static str,
     /// What calls meet from which page on, one after the other; the last stays.
     effects: &'static [Effect],
     from_page: u64,
@@ -23,56 +22,48 @@ const fn status(status: u16) -> Effect {
 static TROUBLES: [Trouble; 8] = [
     Trouble {
         id: CheckId::of_claim("NODE-LIFE-11", "pages"),
-        title: "a machine exists on whichever page of a list it is",
         effects: &[],
         from_page: 1,
         when: "while machines are listed one a page",
     },
     Trouble {
         id: CheckId::of_claim("NODE-LIFE-11", "failed-page"),
-        title: "a list of which a page fails says of no machine that it is gone",
         effects: &[status(503)],
         from_page: 2,
         when: "while lists of machines fail after their first page",
     },
     Trouble {
         id: CheckId::of_claim("NODE-LIFE-11", "empty-page"),
-        title: "a list does not end with a page without items that leads to another",
         effects: &[Effect::EmptyFirstPage],
         from_page: 1,
         when: "while the first page of every list is empty and leads to the others",
     },
     Trouble {
         id: CheckId::of_claim("NODE-LIFE-03", "list"),
-        title: "a failed list of machines is never taken for an empty one",
         effects: &[status(503), Effect::Malformed, status(404)],
         from_page: 1,
         when: "while machines cannot be listed",
     },
     Trouble {
         id: CheckId::of_claim("NODE-LIFE-03", "list-403"),
-        title: "a list of machines that the CCM may not read is never taken for an empty one",
         effects: &[status(403)],
         from_page: 1,
         when: "while the CCM may not list machines",
     },
     Trouble {
         id: CheckId::of_claim("NODE-LIFE-03", "list-429"),
-        title: "a list of machines that is asked for too often is never taken for an empty one",
         effects: &[Effect::Status { status: 429, retry_after_s: Some(1) }],
         from_page: 1,
         when: "while machines are listed too often for the cloud",
     },
     Trouble {
         id: CheckId::of_claim("NODE-LIFE-03", "list-refused"),
-        title: "a refused connection is never taken for an empty list of machines",
         effects: &[Effect::Refuse],
         from_page: 1,
         when: "while connections for lists of machines are refused",
     },
     Trouble {
         id: CheckId::of_claim("NODE-LIFE-03", "list-silence"),
-        title: "a list of machines that does not come is never taken for an empty one",
         effects: SILENCE,
         from_page: 1,
         when: "while lists of machines are not answered",
@@ -90,8 +81,8 @@ pub(super) const CHECKS: [Check; TROUBLES.len()] = {
 };
 
 const fn of_trouble(at: usize) -> Check {
-    let Trouble { id, title, .. } = &TROUBLES[at];
-    let check = Check::row(*id, title, LOOKUP, |cx, at| Box::pin(keeps_all(cx, &TROUBLES[at])), at);
+    let Trouble { id, .. } = &TROUBLES[at];
+    let check = Check::row(*id, |cx, at| Box::pin(keeps_all(cx, &TROUBLES[at])), at);
     check.needs(INSTANCES).by_calls().with(&[Facility::Faults, Facility::Settings]).alone().takes(10)
 }
 

@@ -21,76 +21,27 @@ pub const SUITE: Suite = Suite {
 };
 
 const CHECKS: &[Check] = &[
-    Check::must(
-        "NODE-LIFE-01",
-        "a Ready Node is never deleted, even when its machine is gone",
-        MONITOR,
-        |cx| Box::pin(keeps_ready_nodes(cx)),
-    )
-    .needs(INSTANCES)
-    .takes(25),
-    Check::must(
-        Blocker::KeepsNodes.check(),
-        "no Node of the cluster's own machines, which are all there, is deleted as long as the run lasts",
-        MONITOR,
-        |cx| Box::pin(keeps_the_clusters_nodes(cx)),
-    )
-    .needs(INSTANCES)
-    .of_the_cloud(&[])
-    .with(&[Facility::CcmControl, Facility::KubeletControl])
-    .at_the_end(),
-    Check::must("NODE-LIFE-02", "a NotReady Node whose machine is gone is deleted", MONITOR, |cx| {
-        Box::pin(deletes_gone_nodes(cx))
-    })
-    .needs(INSTANCES)
-    .takes(15),
-    Check::must(
-        "NODE-LIFE-12",
-        "no call of the CCM changes an instance, whatever becomes of its Node",
-        "k8s.io/cloud-provider cloud.go InstancesV2: read-only",
-        |cx| Box::pin(changes_no_instance(cx)),
-    )
-    .by_calls()
-    .needs(INSTANCES)
-    .takes(15),
-    Check::must(
-        "NODE-LIFE-04",
-        "a stopped machine still exists: its Node is not deleted",
-        "k8s.io/cloud-provider cloud.go InstanceExists",
-        |cx| Box::pin(keeps_stopped_nodes(cx)),
-    )
-    .needs(INSTANCES)
-    .takes(25),
-    Check::must(
-        "NODE-LIFE-05",
-        "a NotReady Node of a stopped machine gets the shutdown taint once, other taints are kept",
-        "k8s.io/cloud-provider node_lifecycle_controller.go; node/helpers/taints.go",
-        |cx| Box::pin(marks_stopped_nodes(cx)),
-    )
-    .needs(SHUTDOWN)
-    .takes(15),
-    Check::must(
-        "NODE-LIFE-05.meanwhile",
-        "the shutdown taint takes no taint along that others have set while its machine was looked up",
-        "k8s.io/cloud-provider node_lifecycle_controller.go; node/helpers/taints.go AddOrUpdateTaintOnNode",
-        |cx| Box::pin(marks_beside_others(cx)),
-    )
-    .needs(SHUTDOWN)
-    .with(&[Facility::Barriers])
-    .holds_up_a_loop()
-    .takes(20),
-    Check::must("NODE-LIFE-06", "the shutdown taint goes when the Node is Ready again", MONITOR, |cx| {
-        Box::pin(unmarks_ready_nodes(cx))
-    })
-    .needs(SHUTDOWN)
-    .takes(10),
+    Check::of("NODE-LIFE-01", |cx| Box::pin(keeps_ready_nodes(cx))).needs(INSTANCES).takes(25),
+    Check::of(Blocker::KeepsNodes.check(), |cx| Box::pin(keeps_the_clusters_nodes(cx)))
+        .needs(INSTANCES)
+        .of_the_cloud(&[])
+        .with(&[Facility::CcmControl, Facility::KubeletControl])
+        .at_the_end(),
+    Check::of("NODE-LIFE-02", |cx| Box::pin(deletes_gone_nodes(cx))).needs(INSTANCES).takes(15),
+    Check::of("NODE-LIFE-12", |cx| Box::pin(changes_no_instance(cx))).by_calls().needs(INSTANCES).takes(15),
+    Check::of("NODE-LIFE-04", |cx| Box::pin(keeps_stopped_nodes(cx))).needs(INSTANCES).takes(25),
+    Check::of("NODE-LIFE-05", |cx| Box::pin(marks_stopped_nodes(cx))).needs(SHUTDOWN).takes(15),
+    Check::of("NODE-LIFE-05.meanwhile", |cx| Box::pin(marks_beside_others(cx)))
+        .needs(SHUTDOWN)
+        .with(&[Facility::Barriers])
+        .holds_up_a_loop()
+        .takes(20),
+    Check::of("NODE-LIFE-06", |cx| Box::pin(unmarks_ready_nodes(cx))).needs(SHUTDOWN).takes(10),
 ];
 
 // A look-up that fails, and what a client repeats of it, keeps the lifecycle loop from all other Nodes.
 const FAILED_LOOKUPS: [Check; FAILURES.len()] = holding_up_a_loop(for_each_failure(
     "NODE-LIFE-03",
-    "a failed look-up is never taken for a machine that is gone",
-    LOOKUP,
     30,
     |cx, failure| Box::pin(keeps_nodes_on_errors(cx, failure)),
 ));

@@ -5,32 +5,9 @@ use crate::observing::whether;
 use harness_testkit::prelude::*;
 
 pub(super) const CHECKS: &[Check] = &[
-    Check::must(
-        "NODE-LIFE-07",
-        "a Node that is not Ready stays marked as shut down though its machine runs again, or does not",
-        MONITOR,
-        |cx| Box::pin(notes_what_unmarks(cx)),
-    )
-    .recorded()
-    .needs(SHUTDOWN)
-    .takes(22),
-    Check::must(
-        "NODE-LIFE-15",
-        "a NotReady Node that the cloud does not know is deleted though it is uninitialised, or is not",
-        MONITOR,
-        |cx| Box::pin(notes_what_protects(cx)),
-    )
-    .recorded()
-    .needs(INSTANCES),
-    Check::must(
-        "NODE-LIFE-18",
-        "several Nodes whose machines are gone at once are all deleted, or a guard against that holds them",
-        MONITOR,
-        |cx| Box::pin(notes_mass_deletion(cx)),
-    )
-    .recorded()
-    .needs(INSTANCES)
-    .takes(5),
+    Check::of("NODE-LIFE-07", |cx| Box::pin(notes_what_unmarks(cx))).needs(SHUTDOWN).takes(22),
+    Check::of("NODE-LIFE-15", |cx| Box::pin(notes_what_protects(cx))).needs(INSTANCES),
+    Check::of("NODE-LIFE-18", |cx| Box::pin(notes_mass_deletion(cx))).needs(INSTANCES).takes(5),
 ];
 
 async fn notes_what_unmarks(cx: &CheckCx) -> Verdict {

@@ -4,13 +4,7 @@ use super::known::{INSTANCES, MONITOR, known, sees_deletion};
 use harness_testkit::prelude::*;
 
 pub(super) const CHECKS: &[Check] =
-    &[Check::must("NODE-LIFE-16.deleting", "an Event tells that a Node is deleted", MONITOR, |cx| {
-        Box::pin(tells_of_a_deletion(cx))
-    })
-    .should()
-    .in_calm()
-    .of_the_framework()
-    .needs(INSTANCES)];
+    &[Check::of("NODE-LIFE-16.deleting", |cx| Box::pin(tells_of_a_deletion(cx))).in_calm().needs(INSTANCES)];
 
 async fn tells_of_a_deletion(cx: &CheckCx) -> Verdict {
     let (machine, node) = known(cx, "a", Ready::False).await?;

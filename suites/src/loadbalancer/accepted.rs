@@ -8,28 +8,18 @@ const IDEMPOTENT: &str =
     "k8s.io/cloud-provider cloud.go EnsureLoadBalancer; service/controller.go minRetryDelay, maxRetryDelay";
 
 pub(super) const CHECKS: &[Check] = &[
-    Check::must(
-        "SVC-ERR-01.action",
-        "a load balancer that the cloud accepts to make, and does not, is tried again and comes without a restart",
-        IDEMPOTENT,
-        |cx| Box::pin(is_made_after_all(cx)),
-    )
-    .by_calls()
-    .without_machines()
-    .needs(LB)
-    .with(&[Facility::Faults, Facility::Settings])
-    .takes(6),
-    Check::must(
-        "SVC-UPD-01.action",
-        "the load balancer follows an edit though the cloud accepts it, and does not carry it out",
-        IDEMPOTENT,
-        |cx| Box::pin(follows_after_all(cx)),
-    )
-    .by_calls()
-    .without_machines()
-    .needs(LB)
-    .with(&[Facility::Faults, Facility::Settings])
-    .takes(7),
+    Check::of("SVC-ERR-01.action", |cx| Box::pin(is_made_after_all(cx)))
+        .by_calls()
+        .without_machines()
+        .needs(LB)
+        .with(&[Facility::Faults, Facility::Settings])
+        .takes(6),
+    Check::of("SVC-UPD-01.action", |cx| Box::pin(follows_after_all(cx)))
+        .by_calls()
+        .without_machines()
+        .needs(LB)
+        .with(&[Facility::Faults, Facility::Settings])
+        .takes(7),
 ];
 
 async fn is_made_after_all(cx: &CheckCx) -> Verdict {

@@ -12,58 +12,25 @@ const ENSURE: &str = "k8s.io/cloud-provider service/controller.go ensureLoadBala
 const PROVIDER: &str = "k8s.io/cloud-provider cloud.go EnsureLoadBalancer";
 
 pub(super) const CHECKS: &[Check] = &[
-    Check::must(
-        "SVC-CREATE-01",
-        "the finalizer is persisted before the first request that creates anything",
-        "k8s.io/cloud-provider service/controller.go syncLoadBalancerIfNeeded",
-        |cx| Box::pin(persists_the_finalizer_first(cx)),
-    )
-    .without_machines().needs(LB)
-    .with(&[Facility::Barriers]),
-    Check::must(
-        "SVC-CREATE-02",
-        "the Service publishes exactly the load balancer's addresses",
-        "k8s.io/cloud-provider service/controller.go patchStatus; kubernetes test/e2e/network/loadbalancer.go",
-        |cx| Box::pin(publishes_addresses(cx)),
-    )
-    .without_machines().needs(LB),
-    Check::must(
-        "SVC-CREATE-03",
-        "no address is published before the load balancer has one, and the Service converges by itself",
-        PROVIDER,
-        |cx| Box::pin(waits_for_an_address(cx)),
-    )
-    .without_machines().needs(LB)
-    .with(&[Facility::Faults, Facility::Settings])
-    .takes(8),
-    Check::must("SVC-CREATE-05", "every Service port is a frontend with its protocol and what it targets", PROVIDER, |cx| {
-        Box::pin(has_every_port(cx))
-    })
-    .without_machines().needs(LB),
-    Check::must("SVC-CREATE-05.udp", "a UDP port is a UDP frontend on its node port", PROVIDER, |cx| {
-        Box::pin(has_udp_port(cx))
-    })
-    .without_machines().needs(LB_UDP),
-    Check::must("SVC-CREATE-05.sctp", "an SCTP port is an SCTP frontend on its node port", PROVIDER, |cx| {
-        Box::pin(has_sctp_port(cx))
-    })
-    .without_machines().needs(LB_SCTP),
-    Check::must("SVC-CREATE-06", "the backends are the eligible Nodes", ENSURE, |cx| {
-        Box::pin(has_eligible_backends(cx))
-    })
-    .needs(NODES_BEHIND_LB)
-    .since(
+    Check::of("SVC-CREATE-01", |cx| Box::pin(persists_the_finalizer_first(cx)))
+        .without_machines()
+        .needs(LB)
+        .with(&[Facility::Barriers]),
+    Check::of("SVC-CREATE-02", |cx| Box::pin(publishes_addresses(cx))).without_machines().needs(LB),
+    Check::of("SVC-CREATE-03", |cx| Box::pin(waits_for_an_address(cx)))
+        .without_machines()
+        .needs(LB)
+        .with(&[Facility::Faults, Facility::Settings])
+        .takes(8),
+    Check::of("SVC-CREATE-05", |cx| Box::pin(has_every_port(cx))).without_machines().needs(LB),
+    Check::of("SVC-CREATE-05.udp", |cx| Box::pin(has_udp_port(cx))).without_machines().needs(LB_UDP),
+    Check::of("SVC-CREATE-05.sctp", |cx| Box::pin(has_sctp_port(cx))).without_machines().needs(LB_SCTP),
+    Check::of("SVC-CREATE-06", |cx| Box::pin(has_eligible_backends(cx))).needs(NODES_BEHIND_LB).since(
         27,
         STABLE,
         Before::Otherwise("whether a NotReady Node is among them is the framework's and not looked at"),
     ),
-    Check::must(
-        "SVC-CREATE-08",
-        "externalTrafficPolicy Local is health-checked by HTTP /healthz on its healthCheckNodePort",
-        "k8s.io/cloud-provider service/helpers/helper.go GetServiceHealthCheckPathPort",
-        |cx| Box::pin(checks_local_health(cx)),
-    )
-    .without_machines().needs(LB_TO_NODES),
+    Check::of("SVC-CREATE-08", |cx| Box::pin(checks_local_health(cx))).without_machines().needs(LB_TO_NODES),
 ];
 
 async fn persists_the_finalizer_first(cx: &CheckCx) -> Verdict {

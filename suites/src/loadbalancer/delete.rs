@@ -15,93 +15,51 @@ use tokio::time::Instant;
 const SYNC: &str = "k8s.io/cloud-provider service/controller.go syncLoadBalancerIfNeeded";
 
 pub(super) const CHECKS: &[Check] = &[
-    Check::must(
-        "SVC-DEL-01.held",
-        "a Service stays until all of its load balancer is gone from the cloud",
-        SYNC,
-        |cx| Box::pin(waits_for_the_cloud(cx)),
-    )
-    .without_machines().needs(LB)
-    .with(&[Facility::Barriers]),
-    Check::must(
-        "SVC-DEL-01.client-timeout",
-        "a Service stays while no deletion of its load balancer is answered, however often it is tried",
-        SYNC,
-        |cx| Box::pin(outlasts_client_timeouts(cx)),
-    )
-    .without_machines().needs(LB)
-    .with(&[Facility::Barriers])
-    .hanging()
-    .takes(36),
-    Check::must(
-        "SVC-DEL-01.auxiliaries",
-        "a Service stays until what belongs to its load balancer is gone from the cloud",
-        SYNC,
-        |cx| Box::pin(waits_for_auxiliaries(cx)),
-    ).by_calls()
-    .without_machines().needs(LB)
-    .with(&[Facility::Barriers]),
-    Check::must(
-        "SVC-DEL-01.slow-cloud",
-        "a Service stays while the cloud is still deleting its load balancer",
-        SYNC,
-        |cx| Box::pin(waits_for_a_slow_cloud(cx)),
-    )
-    .without_machines().needs(LB)
-    .with(&[Facility::Faults, Facility::Settings])
-    .takes(7),
-    Check::must(
-        "SVC-DEL-01.expired-watch",
-        "a Service whose deletion went unseen, as the watch has expired meanwhile (410), loses its load balancer and goes",
-        "k8s.io/client-go tools/cache/reflector.go: a watch that is too old is followed by a list",
-        |cx| Box::pin(cleans_up_after_missed_deletions(cx)),
-    ).by_calls()
-    .without_machines().needs(LB)
-    .with(&[Facility::CcmControl, Facility::WatchControl])
-    .cold()
-    .takes_on_machines(12),
-    Check::must("SVC-DEL-02", "a failed deletion keeps the finalizer and is tried again, after a pause", SYNC, |cx| {
-        Box::pin(retries_deletion(cx))
-    }).by_calls()
-    .without_machines().needs(LB)
-    .with(&[Facility::Faults])
-    .takes(16),
-    Check::must(
-        "SVC-DEL-03",
-        "a load balancer that is already absent does not hold the Service",
-        SYNC,
-        |cx| Box::pin(accepts_absence(cx)),
-    ).on_objects()
-    .without_machines().needs(LB),
-    Check::must(
-        "SVC-DEL-07",
-        "somebody else's finalizers are kept",
-        "k8s.io/cloud-provider service/controller.go removeFinalizer; service/helpers/helper.go",
-        |cx| Box::pin(keeps_foreign_finalizers(cx)),
-    )
-    .without_machines().needs(LB),
-    Check::must(
-        "SVC-DEL-12",
-        "the deletion of a Service touches no other's load balancer, nor one that is nobody's",
-        "k8s.io/cloud-provider cloud.go EnsureLoadBalancerDeleted",
-        |cx| Box::pin(touches_no_other_balancer(cx)),
-    ).on_objects().by_calls()
-    .without_machines().needs(LB),
-    Check::must(
-        "SVC-DEL-09",
-        "auxiliary objects go with the load balancer",
-        "k8s.io/cloud-provider cloud.go EnsureLoadBalancerDeleted",
-        |cx| Box::pin(leaves_nothing(cx)),
-    ).by_calls()
-    .without_machines().needs(LB),
-    Check::must(
-        "SVC-DEL-09.whole-run",
-        "after the whole run the cloud holds what it held before, whatever was made for whom",
-        "k8s.io/cloud-provider cloud.go EnsureLoadBalancerDeleted",
-        |cx| Box::pin(leaves_the_cloud_as_it_was(cx)),
-    )
-    .without_machines().needs(LB)
-    .at_the_end(),
+    Check::of("SVC-DEL-01.held", |cx| Box::pin(waits_for_the_cloud(cx)))
+        .without_machines()
+        .needs(LB)
+        .with(&[Facility::Barriers]),
+    Check::of("SVC-DEL-01.client-timeout", |cx| Box::pin(outlasts_client_timeouts(cx)))
+        .without_machines()
+        .needs(LB)
+        .with(&[Facility::Barriers])
+        .hanging()
+        .takes(36),
+    Check::of("SVC-DEL-01.auxiliaries", |cx| Box::pin(waits_for_auxiliaries(cx)))
+        .by_calls()
+        .without_machines()
+        .needs(LB)
+        .with(&[Facility::Barriers]),
+    Check::of("SVC-DEL-01.slow-cloud", |cx| Box::pin(waits_for_a_slow_cloud(cx)))
+        .without_machines()
+        .needs(LB)
+        .with(&[Facility::Faults, Facility::Settings])
+        .takes(7),
+    Check::of("SVC-DEL-01.expired-watch", |cx| Box::pin(cleans_up_after_missed_deletions(cx)))
+        .by_calls()
+        .without_machines()
+        .needs(LB)
+        .with(&[Facility::CcmControl, Facility::WatchControl])
+        .cold()
+        .takes_on_machines(12),
+    Check::of("SVC-DEL-02", |cx| Box::pin(retries_deletion(cx)))
+        .by_calls()
+        .without_machines()
+        .needs(LB)
+        .with(&[Facility::Faults])
+        .takes(16),
+    Check::of("SVC-DEL-03", |cx| Box::pin(accepts_absence(cx))).on_objects().without_machines().needs(LB),
+    Check::of("SVC-DEL-07", |cx| Box::pin(keeps_foreign_finalizers(cx))).without_machines().needs(LB),
+    Check::of("SVC-DEL-12", |cx| Box::pin(touches_no_other_balancer(cx)))
+        .on_objects()
+        .by_calls()
+        .without_machines()
+        .needs(LB),
+    Check::of("SVC-DEL-09", |cx| Box::pin(leaves_nothing(cx))).by_calls().without_machines().needs(LB),
+    Check::of("SVC-DEL-09.whole-run", |cx| Box::pin(leaves_the_cloud_as_it_was(cx)))
+        .without_machines()
+        .needs(LB)
+        .at_the_end(),
 ];
 
 /// The cloud loses everything of a Service within the limit, and what the cloud takes itself; then the Service goes.

@@ -11,70 +11,26 @@ const NEEDS_UPDATE: &str = "k8s.io/cloud-provider service/controller.go needsUpd
 const SAME: &str = "kubernetes test/e2e/network/loadbalancer.go";
 
 pub(super) const CHECKS: &[Check] = &[
-    Check::must(
-        "SVC-UPD-04.cluster-ip",
-        "a Service of type ClusterIP that becomes one of type LoadBalancer is provisioned",
-        SAME,
-        |cx| Box::pin(provisions_after_an_edit_of_the_type(cx, "ClusterIP")),
-    )
-    .without_machines().needs(LB),
-    Check::must(
-        "SVC-UPD-04.node-port",
-        "a Service of type NodePort that becomes one of type LoadBalancer is provisioned and keeps its node ports",
-        SAME,
-        |cx| Box::pin(provisions_after_an_edit_of_the_type(cx, "NodePort")),
-    )
-    .without_machines().needs(LB),
-    Check::must(
-        "SVC-UPD-06",
-        "a Service that was of another type for a while gets finalizer and load balancer again",
-        NEEDS_UPDATE,
-        |cx| Box::pin(comes_back(cx)),
-    )
-    .without_machines().needs(LB),
-    Check::must(
-        "SVC-UPD-08",
-        "after many edits in a row the load balancer is as the last one says",
-        "k8s.io/cloud-provider service/controller.go: a queue of keys",
-        |cx| Box::pin(ends_with_the_last_edit(cx)),
-    )
-    .without_machines().needs(LB),
-    Check::must(
-        "SVC-UPD-09.port",
-        "ports that are removed leave the load balancer, which stays",
-        PROVIDER,
-        |cx| Box::pin(removes_ports(cx)),
-    )
-    .by_calls()
-    .without_machines()
-    .needs(LB),
-    Check::must(
-        "SVC-UPD-02.rest",
-        "an edit of the port keeps source ranges, session affinity and health check as they are",
-        PROVIDER,
-        |cx| Box::pin(keeps_the_rest(cx)),
-    )
-    .by_calls()
-    .without_machines()
-    .needs(LB),
-    Check::must(
-        "SVC-UPD-09.failed",
-        "a port that is removed leaves the load balancer though one call for that fails, the first or the second",
-        PROVIDER,
-        |cx| Box::pin(removes_a_port_at_the_second_try(cx)),
-    )
-    .by_calls()
-    .without_machines()
-    .needs(LB)
-    .with(&[Facility::Faults])
-    .takes(6),
-    Check::must(
-        "SVC-UPD-09.source-range",
-        "a source range that is removed is let in no longer",
-        PROVIDER,
-        |cx| Box::pin(removes_a_range(cx)),
-    ).by_calls()
-    .without_machines().needs(RANGES),
+    Check::of("SVC-UPD-04.cluster-ip", |cx| Box::pin(provisions_after_an_edit_of_the_type(cx, "ClusterIP")))
+        .without_machines()
+        .needs(LB),
+    Check::of("SVC-UPD-04.node-port", |cx| Box::pin(provisions_after_an_edit_of_the_type(cx, "NodePort")))
+        .without_machines()
+        .needs(LB),
+    Check::of("SVC-UPD-06", |cx| Box::pin(comes_back(cx))).without_machines().needs(LB),
+    Check::of("SVC-UPD-08", |cx| Box::pin(ends_with_the_last_edit(cx))).without_machines().needs(LB),
+    Check::of("SVC-UPD-09.port", |cx| Box::pin(removes_ports(cx))).by_calls().without_machines().needs(LB),
+    Check::of("SVC-UPD-02.rest", |cx| Box::pin(keeps_the_rest(cx))).by_calls().without_machines().needs(LB),
+    Check::of("SVC-UPD-09.failed", |cx| Box::pin(removes_a_port_at_the_second_try(cx)))
+        .by_calls()
+        .without_machines()
+        .needs(LB)
+        .with(&[Facility::Faults])
+        .takes(6),
+    Check::of("SVC-UPD-09.source-range", |cx| Box::pin(removes_a_range(cx)))
+        .by_calls()
+        .without_machines()
+        .needs(RANGES),
 ];
 
 const PROVIDER: &str =

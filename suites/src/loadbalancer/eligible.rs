@@ -10,62 +10,25 @@ use std::sync::Arc;
 const WANTS: &str = "k8s.io/cloud-provider service/controller.go wantsLoadBalancer";
 
 pub(super) const CHECKS: &[Check] = &[
-    Check::must(
-        "SVC-ELIG-01",
-        "a LoadBalancer Service without endpoints or selector is provisioned",
-        WANTS,
-        |cx| Box::pin(provisions_without_endpoints(cx)),
-    )
-    .needs(LB),
-    Check::must(
-        "SVC-ELIG-02",
-        "a Service with a loadBalancerClass gets no finalizer, status or cloud request",
-        WANTS,
-        |cx| Box::pin(leaves_classed_services_alone(cx)),
-    )
-    .by_calls()
-    .needs(LB)
-    .served_since(21, "Service spec.loadBalancerClass")
-    .since(21, "loadBalancerClass is honoured", Before::NotJudged)
-    .takes(46),
-    Check::must(
-        "SVC-ELIG-02.event",
-        "no Event is recorded about a Service with a loadBalancerClass",
-        WANTS,
-        |cx| Box::pin(tells_nothing_of_classed_services(cx)),
-    )
-    .of_the_framework()
-    .in_calm()
-    .without_machines()
-    .needs(LB)
-    .served_since(21, "Service spec.loadBalancerClass")
-    .since(21, "loadBalancerClass is honoured", Before::NotJudged),
-    Check::must(
-        "SVC-ELIG-04",
-        "Services of type ClusterIP, NodePort and ExternalName get no finalizer and no cloud request",
-        "k8s.io/cloud-provider service/controller.go",
-        |cx| Box::pin(leaves_other_types_alone(cx)),
-    )
-    .by_calls()
-    .needs(LB)
-    .takes(46),
-    Check::must(
-        "SVC-ELIG-04.event",
-        "no Event is recorded about Services of type ClusterIP, NodePort and ExternalName",
-        "k8s.io/cloud-provider service/controller.go",
-        |cx| Box::pin(tells_nothing_of_other_types(cx)),
-    )
-    .of_the_framework()
-    .in_calm()
-    .without_machines()
-    .needs(LB),
-    Check::must(
-        "SVC-ELIG-05",
-        "labels that are meant for kube-proxy exempt no Service",
-        "k8s.io/cloud-provider service/controller.go: it reads neither label",
-        |cx| Box::pin(provisions_in_spite_of_labels(cx)),
-    )
-    .needs(LB),
+    Check::of("SVC-ELIG-01", |cx| Box::pin(provisions_without_endpoints(cx))).needs(LB),
+    Check::of("SVC-ELIG-02", |cx| Box::pin(leaves_classed_services_alone(cx)))
+        .by_calls()
+        .needs(LB)
+        .served_since(21, "Service spec.loadBalancerClass")
+        .since(21, "loadBalancerClass is honoured", Before::NotJudged)
+        .takes(46),
+    Check::of("SVC-ELIG-02.event", |cx| Box::pin(tells_nothing_of_classed_services(cx)))
+        .in_calm()
+        .without_machines()
+        .needs(LB)
+        .served_since(21, "Service spec.loadBalancerClass")
+        .since(21, "loadBalancerClass is honoured", Before::NotJudged),
+    Check::of("SVC-ELIG-04", |cx| Box::pin(leaves_other_types_alone(cx))).by_calls().needs(LB).takes(46),
+    Check::of("SVC-ELIG-04.event", |cx| Box::pin(tells_nothing_of_other_types(cx)))
+        .in_calm()
+        .without_machines()
+        .needs(LB),
+    Check::of("SVC-ELIG-05", |cx| Box::pin(provisions_in_spite_of_labels(cx))).needs(LB),
 ];
 
 async fn provisions_without_endpoints(cx: &CheckCx) -> Verdict {

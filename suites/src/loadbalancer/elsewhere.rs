@@ -12,42 +12,26 @@ const DEFAULTS: &str = "kubernetes pkg/apis/core/v1/defaults.go; validation.go V
 const IP_MODE: &str = "Service status ipMode";
 
 pub(super) const CHECKS: &[Check] = &[
-    Check::must(
-        "SVC-CREATE-07.default",
-        "an address without a mode of the CCM's is of mode VIP, and a host name has none",
-        DEFAULTS,
-        |cx| Box::pin(leaves_the_mode_to_the_api_server(cx)),
-    )
-    .without_machines().needs(LB)
-    .lacks(&[Capability::IpMode])
-    .served_since(30, IP_MODE),
-    Check::must(
-        "SVC-CREATE-07.declared",
-        "the mode that the CCM gives an address outlasts an edit of its Service",
-        DEFAULTS,
-        |cx| Box::pin(keeps_the_mode(cx)),
-    )
-    .without_machines().needs(&[Capability::LoadBalancer, Capability::IpMode])
-    .served_since(30, IP_MODE),
-    Check::must(
-        "SVC-CREATE-13",
-        "a Service of both IP families gets an address of each, or it is told that it does not",
-        "k8s.io/cloud-provider cloud.go EnsureLoadBalancer",
-        |cx| Box::pin(serves_both_families_or_tells(cx)),
-    )
-    .should()
-    .without_machines().needs(LB)
-    .with(&[Facility::Settings])
-    .alone()
-    .served_since(23, "dual-stack Services"),
-    Check::must(
-        "SVC-ERR-07",
-        "a Service that somebody else implements is left alone: no address, no load balancer, no failure and no retries",
-        "k8s.io/cloud-provider service/controller.go; cloud.go ImplementedElsewhere",
-        |cx| Box::pin(leaves_to_others(cx)),
-    ).by_calls()
-    .without_machines().needs(&[Capability::LoadBalancer, Capability::ImplementedElsewhere])
-    .takes(46),
+    Check::of("SVC-CREATE-07.default", |cx| Box::pin(leaves_the_mode_to_the_api_server(cx)))
+        .without_machines()
+        .needs(LB)
+        .lacks(&[Capability::IpMode])
+        .served_since(30, IP_MODE),
+    Check::of("SVC-CREATE-07.declared", |cx| Box::pin(keeps_the_mode(cx)))
+        .without_machines()
+        .needs(&[Capability::LoadBalancer, Capability::IpMode])
+        .served_since(30, IP_MODE),
+    Check::of("SVC-CREATE-13", |cx| Box::pin(serves_both_families_or_tells(cx)))
+        .without_machines()
+        .needs(LB)
+        .with(&[Facility::Settings])
+        .alone()
+        .served_since(23, "dual-stack Services"),
+    Check::of("SVC-ERR-07", |cx| Box::pin(leaves_to_others(cx)))
+        .by_calls()
+        .without_machines()
+        .needs(&[Capability::LoadBalancer, Capability::ImplementedElsewhere])
+        .takes(46),
 ];
 
 type MaybeService = Option<Arc<core::Service>>;

@@ -5,18 +5,13 @@ use super::nodes::{has_backend, kept_out};
 use futures::future::try_join_all;
 use harness_testkit::prelude::*;
 
-pub(super) const CHECKS: &[Check] = &[Check::must(
-    "SVC-DEL-01.forgotten",
-    "nobody asks the cloud about the load balancers of Services that are gone",
-    "k8s.io/cloud-provider service/controller.go serviceCache",
-    |cx| Box::pin(forgets_what_is_gone(cx)),
-)
-.should()
-.by_calls()
-.needs(NODES_BEHIND_LB)
-.since(28, RESYNC, Before::NotJudged)
-.alone()
-.takes(6)];
+pub(super) const CHECKS: &[Check] =
+    &[Check::of("SVC-DEL-01.forgotten", |cx| Box::pin(forgets_what_is_gone(cx)))
+        .by_calls()
+        .needs(NODES_BEHIND_LB)
+        .since(28, RESYNC, Before::NotJudged)
+        .alone()
+        .takes(6)];
 
 /// Whether the path of a call leads through a load balancer: of one that is gone the cloud may say no more.
 fn leads_through(request: &str, id: &str) -> bool {

@@ -16,63 +16,37 @@ const NEEDS_UPDATE: &str = "k8s.io/cloud-provider service/controller.go needsUpd
 const SHOULD_SYNC: &str = "k8s.io/cloud-provider service/controller.go shouldSyncUpdatedNode";
 
 pub(super) const CHECKS: &[Check] = &[
-    Check::must(
-        "SVC-UPD-03",
-        "edits of a Service's labels and selector change nothing in the cloud",
-        NEEDS_UPDATE,
-        |cx| Box::pin(ignores_what_says_nothing(cx)),
-    )
-    .by_calls()
-    .in_calm()
-    .should()
-    .without_machines()
-    .needs(LB)
-    .takes(46),
-    Check::must(
-        "SVC-NODES-07.alone",
-        "the autoscaler's taint on a Node alone causes no write to load balancers",
-        SHOULD_SYNC,
-        |cx| Box::pin(leaves_condemned_nodes_for_later(cx)),
-    )
-    .by_calls()
-    .in_calm()
-    .without_machines()
-    .needs(NODES_BEHIND_LB)
-    .since(27, STABLE, Before::NotJudged)
-    .takes(62),
-    Check::must(
-        "SVC-NODES-05",
-        "a Node that is not Ready any more stays a backend, and nothing is written for it",
-        "k8s.io/cloud-provider service/controller.go stableNodeSetPredicates; KEP-3458",
-        |cx| Box::pin(keeps_unready_nodes(cx)),
-    )
-    .by_calls()
-    .in_calm()
-    .needs(NODES_BEHIND_LB)
-    .since(27, STABLE, Before::NotJudged)
-    .takes(62),
-    Check::must(
-        "SVC-NODES-06",
-        "a Node that is cordoned stays a backend, and nothing is written for it",
-        "k8s.io/cloud-provider service/controller.go stableNodeSetPredicates",
-        |cx| Box::pin(keeps_cordoned_nodes(cx)),
-    )
-    .by_calls()
-    .in_calm()
-    .needs(NODES_BEHIND_LB)
-    .since(27, STABLE, Before::NotJudged)
-    .takes(62),
-    Check::must(
-        "SCALE-03",
-        "nobody writes to a load balancer that is as it should be",
-        "k8s.io/cloud-provider service/controller.go: no periodic sync",
-        |cx| Box::pin(rests_when_all_is_done(cx)),
-    )
-    .by_calls()
-    .in_calm()
-    .without_machines()
-    .needs(LB)
-    .takes(46),
+    Check::of("SVC-UPD-03", |cx| Box::pin(ignores_what_says_nothing(cx)))
+        .by_calls()
+        .in_calm()
+        .without_machines()
+        .needs(LB)
+        .takes(46),
+    Check::of("SVC-NODES-07.alone", |cx| Box::pin(leaves_condemned_nodes_for_later(cx)))
+        .by_calls()
+        .in_calm()
+        .without_machines()
+        .needs(NODES_BEHIND_LB)
+        .since(27, STABLE, Before::NotJudged)
+        .takes(62),
+    Check::of("SVC-NODES-05", |cx| Box::pin(keeps_unready_nodes(cx)))
+        .by_calls()
+        .in_calm()
+        .needs(NODES_BEHIND_LB)
+        .since(27, STABLE, Before::NotJudged)
+        .takes(62),
+    Check::of("SVC-NODES-06", |cx| Box::pin(keeps_cordoned_nodes(cx)))
+        .by_calls()
+        .in_calm()
+        .needs(NODES_BEHIND_LB)
+        .since(27, STABLE, Before::NotJudged)
+        .takes(62),
+    Check::of("SCALE-03", |cx| Box::pin(rests_when_all_is_done(cx)))
+        .by_calls()
+        .in_calm()
+        .without_machines()
+        .needs(LB)
+        .takes(46),
 ];
 
 /// For how long after a change of the Nodes that load balancers may use a write may still come from it.

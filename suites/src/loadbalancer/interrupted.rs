@@ -11,59 +11,32 @@ use std::time::Duration;
 const SYNC: &str = "k8s.io/cloud-provider service/controller.go syncLoadBalancerIfNeeded";
 
 pub(super) const CHECKS: &[Check] = &[
-    Check::must(
-        "SVC-DEL-04",
-        "while nobody can tell whether a load balancer exists, neither it nor the finalizer goes",
-        SYNC,
-        |cx| Box::pin(deletes_nothing_unseen(cx)),
-    )
-    .by_calls()
-    .without_machines()
-    .needs(LB)
-    .with(&[Facility::Faults])
-    // Lists name no Service: whoever asks is not answered.
-    .alone()
-    .takes(9),
-    Check::must(
-        "SVC-DEL-04.unrecorded",
-        "the same of a load balancer of which the CCM has heard nothing, as the answer to its creation was lost",
-        SYNC,
-        |cx| Box::pin(deletes_nothing_unrecorded(cx)),
-    )
-    .by_calls()
-    .without_machines()
-    .needs(LB)
-    .with(&[Facility::Faults, Facility::Barriers])
-    .alone()
-    .takes(25),
-    Check::must(
-        "SVC-DEL-06",
-        "a Service that is deleted while its load balancer is being made leaves nothing",
-        "k8s.io/cloud-provider cloud.go EnsureLoadBalancerDeleted",
-        |cx| Box::pin(leaves_nothing_half_made(cx)),
-    )
-    .without_machines()
-    .needs(LB)
-    .with(&[Facility::Barriers]),
-    Check::must(
-        "SVC-DEL-08",
-        "a namespace with three Services goes, and their load balancers with it",
-        SYNC,
-        |cx| Box::pin(goes_with_the_namespace(cx)),
-    )
-    .without_machines()
-    .needs(LB),
-    Check::must(
-        "SVC-ERR-09",
-        "a Service that vanishes while its load balancer is being made disturbs no other",
-        SYNC,
-        |cx| Box::pin(survives_a_vanished_service(cx)),
-    )
-    .on_objects()
-    .by_calls()
-    .without_machines()
-    .needs(LB)
-    .with(&[Facility::Barriers]),
+    Check::of("SVC-DEL-04", |cx| Box::pin(deletes_nothing_unseen(cx)))
+        .by_calls()
+        .without_machines()
+        .needs(LB)
+        .with(&[Facility::Faults])
+        // Lists name no Service: whoever asks is not answered.
+        .alone()
+        .takes(9),
+    Check::of("SVC-DEL-04.unrecorded", |cx| Box::pin(deletes_nothing_unrecorded(cx)))
+        .by_calls()
+        .without_machines()
+        .needs(LB)
+        .with(&[Facility::Faults, Facility::Barriers])
+        .alone()
+        .takes(25),
+    Check::of("SVC-DEL-06", |cx| Box::pin(leaves_nothing_half_made(cx)))
+        .without_machines()
+        .needs(LB)
+        .with(&[Facility::Barriers]),
+    Check::of("SVC-DEL-08", |cx| Box::pin(goes_with_the_namespace(cx))).without_machines().needs(LB),
+    Check::of("SVC-ERR-09", |cx| Box::pin(survives_a_vanished_service(cx)))
+        .on_objects()
+        .by_calls()
+        .without_machines()
+        .needs(LB)
+        .with(&[Facility::Barriers]),
 ];
 
 /// For how long nobody can tell of a load balancer that the CCM has not heard of: longer than the controller's first back-off,

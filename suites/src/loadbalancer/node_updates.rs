@@ -11,86 +11,45 @@ use std::time::Instant;
 
 const UPDATES: &str = "k8s.io/cloud-provider service/controller.go nodeSyncService, updateLoadBalancerHosts";
 pub(super) const CHECKS: &[Check] = &[
-    Check::must(
-        "SVC-NODES-07.next-sync",
-        "a Node with the autoscaler's taint is left out at the next sync of a load balancer",
-        "k8s.io/cloud-provider service/controller.go stableNodeSetPredicates",
-        |cx| Box::pin(leaves_condemned_nodes_out(cx)),
-    )
-    .by_calls()
-    .needs(NODES_BEHIND_LB),
-    Check::must(
-        "SVC-NODES-08",
-        "a Node whose providerID appears late becomes a backend",
-        "k8s.io/cloud-provider service/controller.go shouldSyncUpdatedNode",
-        |cx| Box::pin(follows_a_late_provider_id(cx)),
-    )
-    .by_calls()
-    .needs(NODES_BEHIND_LB)
-    .since(28, RESYNC, Before::NotJudged)
-    // Any other Node that came would be a reason to look.
-    .alone(),
-    Check::must(
-        "SVC-NODES-09",
-        "a Node that the cloud does not know, and one whose machine is gone, keep no other from becoming a backend",
-        "k8s.io/cloud-provider cloud.go UpdateLoadBalancer",
-        |cx| Box::pin(follows_beside_an_unknown_node(cx)),
-    )
-    .needs(NODES_BEHIND_LB)
-    .since(28, RESYNC, Before::NotJudged)
-    // A CCM that stumbles over it stumbles in every other check.
-    .alone(),
-    Check::must(
-        "SVC-NODES-11",
-        "an update of backends that fails is repeated until they are right",
-        UPDATES,
-        |cx| Box::pin(repeats_a_failed_update(cx, |web| web.cloud().fails())),
-    )
-    .by_calls()
-    .needs(NODES_BEHIND_LB)
-    .since(28, RESYNC, Before::NotJudged)
-    .with(&[Facility::Faults])
-    // Another Node would have it repeated for that one's sake.
-    .alone()
-    .takes(17),
-    Check::must(
-        "SVC-NODES-11.action",
-        "an update of backends that the cloud accepts, and does not carry out, is repeated until they are right",
-        UPDATES,
-        |cx| Box::pin(repeats_a_failed_update(cx, |web| web.cloud().fails_actions())),
-    )
+    Check::of("SVC-NODES-07.next-sync", |cx| Box::pin(leaves_condemned_nodes_out(cx)))
+        .by_calls()
+        .needs(NODES_BEHIND_LB),
+    Check::of("SVC-NODES-08", |cx| Box::pin(follows_a_late_provider_id(cx)))
+        .by_calls()
+        .needs(NODES_BEHIND_LB)
+        .since(28, RESYNC, Before::NotJudged)
+        // Any other Node that came would be a reason to look.
+        .alone(),
+    Check::of("SVC-NODES-09", |cx| Box::pin(follows_beside_an_unknown_node(cx)))
+        .needs(NODES_BEHIND_LB)
+        .since(28, RESYNC, Before::NotJudged)
+        // A CCM that stumbles over it stumbles in every other check.
+        .alone(),
+    Check::of("SVC-NODES-11", |cx| Box::pin(repeats_a_failed_update(cx, |web| web.cloud().fails())))
+        .by_calls()
+        .needs(NODES_BEHIND_LB)
+        .since(28, RESYNC, Before::NotJudged)
+        .with(&[Facility::Faults])
+        // Another Node would have it repeated for that one's sake.
+        .alone()
+        .takes(17),
+    Check::of("SVC-NODES-11.action", |cx| {
+        Box::pin(repeats_a_failed_update(cx, |web| web.cloud().fails_actions()))
+    })
     .by_calls()
     .needs(NODES_BEHIND_LB)
     .since(28, RESYNC, Before::NotJudged)
     .with(&[Facility::Faults, Facility::Settings])
     .alone()
     .takes(17),
-    Check::must(
-        "SVC-NODES-13",
-        "Services whose load balancers cannot be updated, one for each worker, keep no other from following the Nodes",
-        UPDATES,
-        |cx| Box::pin(one_failure_stops_no_other(cx)),
-    )
-    .by_calls()
-    .needs(NODES_BEHIND_LB)
-    .since(28, RESYNC, Before::NotJudged)
-    .with(&[Facility::Faults])
-    .alone(),
-    Check::must(
-        "SVC-NODES-15",
-        "a control-plane Node with the exclusion label is no backend",
-        "k8s.io/cloud-provider service/controller.go nodeIncludedPredicate; kubeadm",
-        |cx| Box::pin(leaves_control_planes_out(cx)),
-    )
-    .needs(NODES_BEHIND_LB),
-    Check::must(
-        "SVC-CREATE-15",
-        "a load balancer is made though there is no Node that it may use, and serves by the first that comes",
-        "k8s.io/cloud-provider service/controller.go ensureLoadBalancer",
-        |cx| Box::pin(provisions_without_nodes(cx)),
-    )
-    .needs(LB_TO_NODES)
-    .alone(),
+    Check::of("SVC-NODES-13", |cx| Box::pin(one_failure_stops_no_other(cx)))
+        .by_calls()
+        .needs(NODES_BEHIND_LB)
+        .since(28, RESYNC, Before::NotJudged)
+        .with(&[Facility::Faults])
+        .alone(),
+    Check::of("SVC-NODES-15", |cx| Box::pin(leaves_control_planes_out(cx))).needs(NODES_BEHIND_LB),
+    Check::of("SVC-CREATE-15", |cx| Box::pin(provisions_without_nodes(cx))).needs(LB_TO_NODES).alone(),
 ];
 
 async fn leaves_condemned_nodes_out(cx: &CheckCx) -> Verdict {

@@ -7,51 +7,29 @@ use harness_testkit::prelude::*;
 const HANDLERS: &str = "k8s.io/cloud-provider service/controller.go node handlers";
 
 pub(super) const CHECKS: &[Check] = &[
-    Check::must(
-        "SVC-NODES-01",
-        "new Nodes become backends of every load balancer, each by itself and several at once",
-        HANDLERS,
-        |cx| Box::pin(adds_new_nodes(cx)),
-    )
-    .needs(NODES_BEHIND_LB)
-    .since(28, RESYNC, BEFORE)
-    // Any other Node that came would be a reason to look once more; so in what follows.
-    .alone(),
-    Check::must("SVC-NODES-02", "a deleted Node leaves every load balancer", HANDLERS, |cx| {
-        Box::pin(removes_deleted_nodes(cx))
-    })
-    .needs(NODES_BEHIND_LB)
-    .since(28, RESYNC, BEFORE)
-    .alone(),
-    Check::must(
-        "SVC-NODES-03",
-        "the exclusion label takes a Node out, and its removal brings it back",
-        "k8s.io/cloud-provider service/controller.go nodeIncludedPredicate",
-        |cx| Box::pin(honours_the_exclusion_label(cx)),
-    )
-    .needs(NODES_BEHIND_LB)
-    .since(28, RESYNC, BEFORE)
-    .alone(),
-    Check::must(
-        "SVC-NODES-03.pages",
-        "a Node that is excluded leaves every load balancer, by every port, though lists come in pages of one",
-        "k8s.io/cloud-provider cloud.go UpdateLoadBalancer",
-        |cx| Box::pin(leaves_them_on_any_page(cx)),
-    )
-    .by_calls()
-    .needs(NODES_BEHIND_LB)
-    .since(28, RESYNC, BEFORE)
-    .with(&[Facility::Settings])
-    .alone(),
-    Check::must(
-        "SVC-NODES-04",
-        "an exclusion label that reads as false does not exclude",
-        "k8s.io/cloud-provider service/controller.go nodeIncludedPredicate (since v1.34)",
-        |cx| Box::pin(includes_what_is_not_excluded(cx)),
-    )
-    .needs(NODES_BEHIND_LB)
-    .since(34, "an exclusion label that reads as false includes", Before::NotJudged)
-    .alone(),
+    Check::of("SVC-NODES-01", |cx| Box::pin(adds_new_nodes(cx)))
+        .needs(NODES_BEHIND_LB)
+        .since(28, RESYNC, BEFORE)
+        // Any other Node that came would be a reason to look once more; so in what follows.
+        .alone(),
+    Check::of("SVC-NODES-02", |cx| Box::pin(removes_deleted_nodes(cx)))
+        .needs(NODES_BEHIND_LB)
+        .since(28, RESYNC, BEFORE)
+        .alone(),
+    Check::of("SVC-NODES-03", |cx| Box::pin(honours_the_exclusion_label(cx)))
+        .needs(NODES_BEHIND_LB)
+        .since(28, RESYNC, BEFORE)
+        .alone(),
+    Check::of("SVC-NODES-03.pages", |cx| Box::pin(leaves_them_on_any_page(cx)))
+        .by_calls()
+        .needs(NODES_BEHIND_LB)
+        .since(28, RESYNC, BEFORE)
+        .with(&[Facility::Settings])
+        .alone(),
+    Check::of("SVC-NODES-04", |cx| Box::pin(includes_what_is_not_excluded(cx)))
+        .needs(NODES_BEHIND_LB)
+        .since(34, "an exclusion label that reads as false includes", Before::NotJudged)
+        .alone(),
 ];
 
 const BEFORE: Before = Before::Otherwise("a Node is excluded by its label until it is initialised");

@@ -7,19 +7,14 @@ use serde_json::json;
 use std::time::Duration;
 use tokio::time::Instant;
 
-pub(super) const CHECKS: &[Check] = &[Check::must(
-    "SVC-NODES-10",
-    "changes of a Node that say nothing about load balancers cause no call about any",
-    "k8s.io/cloud-provider service/controller.go shouldSyncUpdatedNode",
-    |cx| Box::pin(ignores_the_noise_of_nodes(cx)),
-)
-.by_calls()
-.in_calm()
-.should()
-.without_machines()
-.needs(NODES_BEHIND_LB)
-.since(27, STABLE, Before::NotJudged)
-.takes(62)];
+pub(super) const CHECKS: &[Check] =
+    &[Check::of("SVC-NODES-10", |cx| Box::pin(ignores_the_noise_of_nodes(cx)))
+        .by_calls()
+        .in_calm()
+        .without_machines()
+        .needs(NODES_BEHIND_LB)
+        .since(27, STABLE, Before::NotJudged)
+        .takes(62)];
 
 /// How often a Node changes, and how soon the calls have come that a change brings about.
 const ROUNDS: u32 = 3;

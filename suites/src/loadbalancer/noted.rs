@@ -11,52 +11,33 @@ use std::time::Duration;
 const SC: &str = "k8s.io/cloud-provider service/controller.go";
 
 pub(super) const CHECKS: &[Check] = &[
-    Check::must(
-        "SVC-ELIG-03",
-        "a Service of another class that carries the finalizer is cleaned up when it is deleted, or is not",
-        SC,
-        |cx| Box::pin(notes_cleanup_of_other_classes(cx)),
-    )
-    .recorded()
-    .without_machines().needs(LB)
-    .served_since(21, "Service spec.loadBalancerClass"),
-    Check::must(
-        "SVC-UPD-10",
-        "a load balancer that was deleted in the cloud is made again by itself, at the next edit, or not at all",
-        SC,
-        |cx| Box::pin(notes_repair(cx)),
-    ).on_objects().by_calls()
-    .recorded()
-    .without_machines().needs(LB)
-    .takes(46),
-    Check::must(
-        "SVC-NODES-14",
-        "how many updates of load balancers it takes until ten Nodes that join are behind three of them",
-        SC,
-        |cx| Box::pin(notes_updates(cx)),
-    ).by_calls()
-    .recorded()
-    .without_machines().needs(NODES_BEHIND_LB)
-    .takes(8),
-    Check::must(
-        "SVC-DEL-11",
-        "the load balancer of a Service that vanished without its finalizer stays in the cloud, or goes",
-        SC,
-        |cx| Box::pin(notes_a_leak(cx)),
-    ).on_objects().by_calls()
-    .recorded()
-    .without_machines().needs(LB)
-    .takes(10),
-    Check::must(
-        "SVC-ERR-02",
-        "how often the cloud is asked for a load balancer that it has not brought into service yet",
-        "k8s.io/cloud-provider api/retry_error.go; service/controller.go processNextServiceItem",
-        |cx| Box::pin(notes_polls(cx)),
-    ).by_calls()
-    .recorded()
-    .without_machines().needs(LB)
-    .with(&[Facility::Faults, Facility::Settings])
-    .takes(12),
+    Check::of("SVC-ELIG-03", |cx| Box::pin(notes_cleanup_of_other_classes(cx)))
+        .without_machines()
+        .needs(LB)
+        .served_since(21, "Service spec.loadBalancerClass"),
+    Check::of("SVC-UPD-10", |cx| Box::pin(notes_repair(cx)))
+        .on_objects()
+        .by_calls()
+        .without_machines()
+        .needs(LB)
+        .takes(46),
+    Check::of("SVC-NODES-14", |cx| Box::pin(notes_updates(cx)))
+        .by_calls()
+        .without_machines()
+        .needs(NODES_BEHIND_LB)
+        .takes(8),
+    Check::of("SVC-DEL-11", |cx| Box::pin(notes_a_leak(cx)))
+        .on_objects()
+        .by_calls()
+        .without_machines()
+        .needs(LB)
+        .takes(10),
+    Check::of("SVC-ERR-02", |cx| Box::pin(notes_polls(cx)))
+        .by_calls()
+        .without_machines()
+        .needs(LB)
+        .with(&[Facility::Faults, Facility::Settings])
+        .takes(12),
 ];
 
 async fn notes_cleanup_of_other_classes(cx: &CheckCx) -> Verdict {

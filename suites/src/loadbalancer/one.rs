@@ -16,81 +16,44 @@ const IDEMPOTENT: &str = "k8s.io/cloud-provider cloud.go EnsureLoadBalancer: mus
 const EDITS: &[Op] = &[Op::LbUpdate, Op::LbCreate, Op::LbDelete];
 
 pub(super) const CHECKS: &[Check] = &[
-    Check::must(
-        "SVC-CREATE-04.lost-answer",
-        "at most one load balancer exists per Service when the answer to its creation is lost",
-        IDEMPOTENT,
-        |cx| Box::pin(creates_only_one_when_an_answer_is_lost(cx)),
-    )
-    .without_machines()
-    .needs(LB)
-    .with(&[Facility::Faults])
-    .takes(5),
-    Check::must(
-        "SVC-CREATE-04.leader-dies",
-        "at most one load balancer exists per Service when the leader dies while it is being provisioned",
-        IDEMPOTENT,
-        |cx| Box::pin(creates_only_one_when_the_leader_dies(cx)),
-    )
-    .without_machines()
-    .needs(&[Capability::LoadBalancer, Capability::LeaderElection])
-    .with(&[Facility::Faults, Facility::Settings, Facility::ProcessControl])
-    .at_the_crash()
-    .takes(15),
-    Check::must(
-        "SVC-CREATE-04.look-up",
-        "a Service that is edited while its load balancer cannot be looked up gets no second one",
-        IDEMPOTENT,
-        |cx| Box::pin(makes_no_second_one_unseen(cx)),
-    )
-    .by_calls()
-    .without_machines()
-    .needs(LB)
-    .with(&[Facility::Faults])
-    // Lists name no Service: whoever asks is not answered.
-    .alone()
-    .takes(7),
-    Check::must(
-        "SVC-CREATE-04.edited",
-        "Services that are edited while their load balancers are being made get one each, as the edit says",
-        IDEMPOTENT,
-        |cx| Box::pin(makes_no_second_one_for_an_edit(cx)),
-    )
-    .without_machines()
-    .needs(LB)
-    .with(&[Facility::Barriers])
-    .takes(6),
-    Check::must(
-        "SVC-CREATE-04.pages",
-        "Services keep their load balancers over edits, and take them along when they go, though lists come in pages of one",
-        IDEMPOTENT,
-        |cx| Box::pin(finds_them_on_any_page(cx)),
-    )
-    .by_calls()
-    .without_machines()
-    .needs(LB)
-    .with(&[Facility::Settings])
-    // Every list is so.
-    .alone()
-    .takes(6),
-    Check::must(
-        "SVC-CREATE-14",
-        "Services of one name share no load balancer and inherit none",
-        "k8s.io/cloud-provider cloud.go DefaultLoadBalancerName",
-        |cx| Box::pin(shares_no_balancer(cx)),
-    )
-    .without_machines()
-    .needs(LB),
-    Check::must(
-        "SVC-CREATE-14.stripped",
-        "a Service gets a load balancer though one of its name lost its finalizer and went before",
-        "k8s.io/cloud-provider service/controller.go processServiceCreateOrUpdate",
-        |cx| Box::pin(follows_a_stripped_namesake(cx)),
-    )
-    .on_objects()
-    .without_machines()
-    .needs(LB)
-    .with(&[Facility::Barriers]),
+    Check::of("SVC-CREATE-04.lost-answer", |cx| Box::pin(creates_only_one_when_an_answer_is_lost(cx)))
+        .without_machines()
+        .needs(LB)
+        .with(&[Facility::Faults])
+        .takes(5),
+    Check::of("SVC-CREATE-04.leader-dies", |cx| Box::pin(creates_only_one_when_the_leader_dies(cx)))
+        .without_machines()
+        .needs(&[Capability::LoadBalancer, Capability::LeaderElection])
+        .with(&[Facility::Faults, Facility::Settings, Facility::ProcessControl])
+        .at_the_crash()
+        .takes(15),
+    Check::of("SVC-CREATE-04.look-up", |cx| Box::pin(makes_no_second_one_unseen(cx)))
+        .by_calls()
+        .without_machines()
+        .needs(LB)
+        .with(&[Facility::Faults])
+        // Lists name no Service: whoever asks is not answered.
+        .alone()
+        .takes(7),
+    Check::of("SVC-CREATE-04.edited", |cx| Box::pin(makes_no_second_one_for_an_edit(cx)))
+        .without_machines()
+        .needs(LB)
+        .with(&[Facility::Barriers])
+        .takes(6),
+    Check::of("SVC-CREATE-04.pages", |cx| Box::pin(finds_them_on_any_page(cx)))
+        .by_calls()
+        .without_machines()
+        .needs(LB)
+        .with(&[Facility::Settings])
+        // Every list is so.
+        .alone()
+        .takes(6),
+    Check::of("SVC-CREATE-14", |cx| Box::pin(shares_no_balancer(cx))).without_machines().needs(LB),
+    Check::of("SVC-CREATE-14.stripped", |cx| Box::pin(follows_a_stripped_namesake(cx)))
+        .on_objects()
+        .without_machines()
+        .needs(LB)
+        .with(&[Facility::Barriers]),
 ];
 
 async fn creates_only_one_when_an_answer_is_lost(cx: &CheckCx) -> Verdict {

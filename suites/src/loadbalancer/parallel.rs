@@ -9,28 +9,16 @@ use tokio::time::Instant;
 const SC: &str = "k8s.io/cloud-provider service/controller.go Run";
 
 pub(super) const CHECKS: &[Check] = &[
-    Check::must(
-        "SVC-ERR-08.workers",
-        "Services are provisioned side by side, as many as there are workers",
-        SC,
-        |cx| Box::pin(works_side_by_side(cx)),
-    )
-    .should()
-    .without_machines()
-    .needs(LB)
-    .with(&[Facility::Barriers])
-    .alone(),
-    Check::must(
-        "SVC-ERR-08.one-at-a-time",
-        "a Service is never worked on twice at the same time",
-        SC,
-        |cx| Box::pin(works_once_on_each(cx)),
-    )
-    .should()
-    .without_machines()
-    .needs(LB)
-    .with(&[Facility::Barriers])
-    .takes(3),
+    Check::of("SVC-ERR-08.workers", |cx| Box::pin(works_side_by_side(cx)))
+        .without_machines()
+        .needs(LB)
+        .with(&[Facility::Barriers])
+        .alone(),
+    Check::of("SVC-ERR-08.one-at-a-time", |cx| Box::pin(works_once_on_each(cx)))
+        .without_machines()
+        .needs(LB)
+        .with(&[Facility::Barriers])
+        .takes(3),
 ];
 
 /// How many Services come at once.

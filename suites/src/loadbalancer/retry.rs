@@ -15,82 +15,52 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 pub(super) const CHECKS: &[Check] = &[
-    Check::must(
-        "SVC-ERR-05",
-        "a load balancer that was made in part is completed: no second one, nothing that belongs to none",
-        "k8s.io/cloud-provider cloud.go EnsureLoadBalancer: must be idempotent",
-        |cx| Box::pin(completes_what_was_begun(cx)),
-    )
-    .by_calls()
-    .without_machines()
-    .needs(LB)
-    .with(&[Facility::Faults])
-    .takes(6),
+    Check::of("SVC-ERR-05", |cx| Box::pin(completes_what_was_begun(cx)))
+        .by_calls()
+        .without_machines()
+        .needs(LB)
+        .with(&[Facility::Faults])
+        .takes(6),
     BACK_OFF,
-    Check::must(
-        "SVC-ERR-03",
-        "a success ends the back-off: a failure after it is tried again as soon as a first one",
-        CONTROLLER,
-        |cx| Box::pin(forgets_old_failures(cx)),
-    )
-    .by_calls()
-    .without_machines()
-    .needs(LB)
-    .with(&[Facility::Faults])
-    .takes(31),
-    Check::must(
-        "SVC-ERR-04",
-        "Services whose load balancers can never be made, one for each worker, keep no other waiting",
-        CONTROLLER,
-        |cx| Box::pin(one_failure_starves_no_other(cx)),
-    )
-    .without_machines()
-    .needs(LB)
-    .with(&[Facility::Faults])
-    // All workers meet what fails.
-    .alone()
-    .takes(3),
-    Check::must(
-        "SVC-ERR-06.announced",
-        "after 429 with Retry-After nobody comes back before that time",
-        "k8s.io/cloud-provider service/controller.go; RFC 9110 section 10.2.3",
-        |cx| Box::pin(honours_retry_after(cx)),
-    )
-    .by_calls()
-    .without_machines()
-    .needs(LB)
-    .with(&[Facility::Faults])
-    .in_calm()
-    .takes(5),
-    Check::must(
-        "SVC-ERR-06.unannounced",
-        "after 429 without Retry-After a Service is tried at most five times in 30 s",
-        "k8s.io/cloud-provider service/controller.go minRetryDelay, maxRetryDelay",
-        |cx| Box::pin(spares_who_throttles(cx)),
-    )
-    .by_calls()
-    .without_machines()
-    .needs(LB)
-    .with(&[Facility::Faults])
-    .in_calm()
-    .takes(36),
+    Check::of("SVC-ERR-03", |cx| Box::pin(forgets_old_failures(cx)))
+        .by_calls()
+        .without_machines()
+        .needs(LB)
+        .with(&[Facility::Faults])
+        .takes(31),
+    Check::of("SVC-ERR-04", |cx| Box::pin(one_failure_starves_no_other(cx)))
+        .without_machines()
+        .needs(LB)
+        .with(&[Facility::Faults])
+        // All workers meet what fails.
+        .alone()
+        .takes(3),
+    Check::of("SVC-ERR-06.announced", |cx| Box::pin(honours_retry_after(cx)))
+        .by_calls()
+        .without_machines()
+        .needs(LB)
+        .with(&[Facility::Faults])
+        .in_calm()
+        .takes(5),
+    Check::of("SVC-ERR-06.unannounced", |cx| Box::pin(spares_who_throttles(cx)))
+        .by_calls()
+        .without_machines()
+        .needs(LB)
+        .with(&[Facility::Faults])
+        .in_calm()
+        .takes(36),
 ];
 
 const CONTROLLER: &str = "k8s.io/cloud-provider service/controller.go minRetryDelay, maxRetryDelay";
 
-const BACK_OFF: Check = Check::must(
-    "SVC-ERR-01",
-    "a failed creation is retried with back-off and recovers without a restart",
-    CONTROLLER,
-    |cx| Box::pin(retries_with_backoff(cx)),
-)
-.by_calls()
-.without_machines()
-.needs(LB)
-.with(&[Facility::Faults])
-// Nodes of other checks would each allow an attempt more.
-.in_calm()
-.takes(36);
+const BACK_OFF: Check = Check::of("SVC-ERR-01", |cx| Box::pin(retries_with_backoff(cx)))
+    .by_calls()
+    .without_machines()
+    .needs(LB)
+    .with(&[Facility::Faults])
+    // Nodes of other checks would each allow an attempt more.
+    .in_calm()
+    .takes(36);
 
 /// For how long no Node has changed when creations begin to fail.
 const STILL: Duration = Duration::from_secs(5);

@@ -13,42 +13,22 @@ const NEEDS_UPDATE: &str =
     "k8s.io/cloud-provider service/controller.go needsUpdate; kubernetes test/e2e/network/loadbalancer.go";
 
 pub(super) const CHECKS: &[Check] = &[
-    Check::must(
-        "SVC-UPD-01.port-added",
-        "a port that is added comes to the load balancer",
-        NEEDS_UPDATE,
-        |cx| Box::pin(adds_a_port(cx)),
-    )
-    .by_calls()
-    .without_machines()
-    .needs(LB),
-    Check::must(
-        "SVC-UPD-01.source-ranges-lifted",
-        "once source ranges are lifted the load balancer admits everybody",
-        NEEDS_UPDATE,
-        |cx| Box::pin(lifts_the_ranges(cx)),
-    )
-    .by_calls()
-    .without_machines()
-    .needs(RANGES),
-    Check::must(
-        "SVC-UPD-01.affinity-off",
-        "once session affinity is None the load balancer keeps no clients",
-        NEEDS_UPDATE,
-        |cx| Box::pin(ends_the_affinity(cx)),
-    )
-    .by_calls()
-    .without_machines()
-    .needs(&[Capability::LoadBalancer, Capability::Affinity]),
-    Check::must(
-        "SVC-UPD-01.traffic-policy-back",
-        "back at traffic policy Cluster the load balancer asks no healthCheckNodePort",
-        NEEDS_UPDATE,
-        |cx| Box::pin(comes_back_to_policy_cluster(cx)),
-    )
-    .by_calls()
-    .without_machines()
-    .needs(LB_TO_NODES),
+    Check::of("SVC-UPD-01.port-added", |cx| Box::pin(adds_a_port(cx)))
+        .by_calls()
+        .without_machines()
+        .needs(LB),
+    Check::of("SVC-UPD-01.source-ranges-lifted", |cx| Box::pin(lifts_the_ranges(cx)))
+        .by_calls()
+        .without_machines()
+        .needs(RANGES),
+    Check::of("SVC-UPD-01.affinity-off", |cx| Box::pin(ends_the_affinity(cx)))
+        .by_calls()
+        .without_machines()
+        .needs(&[Capability::LoadBalancer, Capability::Affinity]),
+    Check::of("SVC-UPD-01.traffic-policy-back", |cx| Box::pin(comes_back_to_policy_cluster(cx)))
+        .by_calls()
+        .without_machines()
+        .needs(LB_TO_NODES),
 ];
 
 async fn adds_a_port(cx: &CheckCx) -> Verdict {

@@ -12,54 +12,34 @@ use std::time::Duration;
 const SYNC: &str = "k8s.io/cloud-provider service/controller.go syncLoadBalancerIfNeeded";
 
 pub(super) const CHECKS: &[Check] = &[
-    Check::must(
-        "SVC-DEL-02.auxiliaries",
-        "a failed deletion of what belongs to a load balancer keeps the finalizer and is tried again",
-        SYNC,
-        |cx| Box::pin(waits_for_auxiliaries_that_stay(cx)),
-    )
-    .by_calls()
-    .without_machines()
-    .needs(LB)
-    .with(&[Facility::Faults])
-    .takes(6),
-    Check::must(
-        "SVC-DEL-04.half",
-        "a Service stays until all of its load balancer is gone though every other look-up of that fails",
-        SYNC,
-        |cx| Box::pin(waits_though_half_is_unseen(cx)),
-    )
-    .by_calls()
-    .without_machines()
-    .needs(LB)
-    .with(&[Facility::Faults])
-    // Lists name no Service: whoever asks is not answered.
-    .alone()
-    .takes(13),
-    Check::must(
-        "SVC-DEL-01.unseen",
-        "a Service stays while its load balancer is being deleted and cannot be looked up",
-        SYNC,
-        |cx| Box::pin(waits_for_an_end_unseen(cx)),
-    )
-    .by_calls()
-    .without_machines()
-    .needs(LB)
-    .with(&[Facility::Faults, Facility::Settings])
-    .alone()
-    .takes(9),
-    Check::must(
-        "SVC-NODES-11.look-up",
-        "a Node becomes a backend though the load balancer could not be looked up for a while",
-        "k8s.io/cloud-provider service/controller.go nodeSyncService, updateLoadBalancerHosts",
-        |cx| Box::pin(follows_a_node_after_all(cx)),
-    )
-    .by_calls()
-    .needs(NODES_BEHIND_LB)
-    .since(28, RESYNC, Before::NotJudged)
-    .with(&[Facility::Faults])
-    .alone()
-    .takes(8),
+    Check::of("SVC-DEL-02.auxiliaries", |cx| Box::pin(waits_for_auxiliaries_that_stay(cx)))
+        .by_calls()
+        .without_machines()
+        .needs(LB)
+        .with(&[Facility::Faults])
+        .takes(6),
+    Check::of("SVC-DEL-04.half", |cx| Box::pin(waits_though_half_is_unseen(cx)))
+        .by_calls()
+        .without_machines()
+        .needs(LB)
+        .with(&[Facility::Faults])
+        // Lists name no Service: whoever asks is not answered.
+        .alone()
+        .takes(13),
+    Check::of("SVC-DEL-01.unseen", |cx| Box::pin(waits_for_an_end_unseen(cx)))
+        .by_calls()
+        .without_machines()
+        .needs(LB)
+        .with(&[Facility::Faults, Facility::Settings])
+        .alone()
+        .takes(9),
+    Check::of("SVC-NODES-11.look-up", |cx| Box::pin(follows_a_node_after_all(cx)))
+        .by_calls()
+        .needs(NODES_BEHIND_LB)
+        .since(28, RESYNC, Before::NotJudged)
+        .with(&[Facility::Faults])
+        .alone()
+        .takes(8),
 ];
 
 type MaybeService = Option<Arc<core::Service>>;

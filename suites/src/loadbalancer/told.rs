@@ -8,68 +8,27 @@ use harness_testkit::prelude::*;
 const SC: &str = "k8s.io/cloud-provider service/controller.go";
 
 pub(super) const CHECKS: &[Check] = &[
-    Check::must(
-        "SVC-CREATE-17",
-        "Events tell that a load balancer is being ensured and that it is",
-        SC,
-        |cx| Box::pin(tells_of_a_creation(cx)),
-    )
-    .should()
-    .in_calm()
-    .of_the_framework()
-    .without_machines()
-    .needs(LB),
-    Check::must("SVC-NODES-12.updated", "an Event tells that a load balancer has new backends", SC, |cx| {
-        Box::pin(tells_of_an_update(cx))
-    })
-    .by_calls()
-    .should()
-    .in_calm()
-    .of_the_framework()
-    .without_machines()
-    .needs(NODES_BEHIND_LB)
-    .since(28, RESYNC, Before::NotJudged),
-    Check::must("SVC-NODES-12.failed", "a warning tells that an update of backends failed", SC, |cx| {
-        Box::pin(warns_of_a_failed_update(cx))
-    })
-    .by_calls()
-    .should()
-    .in_calm()
-    .of_the_framework()
-    .without_machines()
-    .needs(NODES_BEHIND_LB)
-    .since(28, RESYNC, Before::NotJudged)
-    .with(&[Facility::Faults]),
-    Check::must(
-        "SVC-NODES-12.none",
-        "a warning tells that there is no Node for a load balancer to use",
-        SC,
-        |cx| Box::pin(warns_of_no_nodes(cx)),
-    )
-    .should()
-    .of_the_framework()
-    .needs(LB_TO_NODES)
-    .alone(),
-    Check::must(
-        "SVC-DEL-10",
-        "Events tell that a load balancer is being deleted and that it is gone",
-        SC,
-        |cx| Box::pin(tells_of_a_deletion(cx)),
-    )
-    .should()
-    .in_calm()
-    .of_the_framework()
-    .without_machines()
-    .needs(LB),
-    Check::must("SVC-ERR-01.event", "a warning tells that a load balancer could not be made", SC, |cx| {
-        Box::pin(warns_of_a_failed_creation(cx))
-    })
-    .should()
-    .in_calm()
-    .of_the_framework()
-    .without_machines()
-    .needs(LB)
-    .with(&[Facility::Faults]),
+    Check::of("SVC-CREATE-17", |cx| Box::pin(tells_of_a_creation(cx))).in_calm().without_machines().needs(LB),
+    Check::of("SVC-NODES-12.updated", |cx| Box::pin(tells_of_an_update(cx)))
+        .by_calls()
+        .in_calm()
+        .without_machines()
+        .needs(NODES_BEHIND_LB)
+        .since(28, RESYNC, Before::NotJudged),
+    Check::of("SVC-NODES-12.failed", |cx| Box::pin(warns_of_a_failed_update(cx)))
+        .by_calls()
+        .in_calm()
+        .without_machines()
+        .needs(NODES_BEHIND_LB)
+        .since(28, RESYNC, Before::NotJudged)
+        .with(&[Facility::Faults]),
+    Check::of("SVC-NODES-12.none", |cx| Box::pin(warns_of_no_nodes(cx))).needs(LB_TO_NODES).alone(),
+    Check::of("SVC-DEL-10", |cx| Box::pin(tells_of_a_deletion(cx))).in_calm().without_machines().needs(LB),
+    Check::of("SVC-ERR-01.event", |cx| Box::pin(warns_of_a_failed_creation(cx)))
+        .in_calm()
+        .without_machines()
+        .needs(LB)
+        .with(&[Facility::Faults]),
 ];
 
 async fn tells_of_a_creation(cx: &CheckCx) -> Verdict {

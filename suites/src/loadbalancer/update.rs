@@ -14,10 +14,6 @@ const SAME: &str = "kubernetes test/e2e/network/loadbalancer.go";
 struct Edit {
     name: &'static str,
     needs: &'static [Capability],
-    /// The title of the check that the edit arrives.
-    arrives: &'static str,
-    /// The title of the check that the edit keeps the load balancer.
-    keeps: &'static str,
     patch: fn() -> Value,
     /// Given what the cloud holds and the spec as the API server has it after the edit.
     shows: fn(&Inventory, &ServiceSpec) -> bool,
@@ -29,8 +25,6 @@ static EDITS: [Edit; 4] = [
     Edit {
         name: "port",
         needs: LB,
-        arrives: "the load balancer follows an edit of the ports",
-        keeps: "an edit of the ports keeps the load balancer and its address",
         patch: || json!({"spec": {"ports": [{"name": "alt", "port": 8080, "protocol": "TCP"}]}}),
         shows: |held, _| {
             only(held).is_some_and(|lb| matches!(lb.frontends.as_slice(), [f] if f.port == 8080))
@@ -40,8 +34,6 @@ static EDITS: [Edit; 4] = [
     Edit {
         name: "source-ranges",
         needs: RANGES,
-        arrives: "the load balancer follows an edit of the source ranges",
-        keeps: "an edit of the source ranges keeps the load balancer and its address",
         patch: || json!({"spec": {"loadBalancerSourceRanges": [RANGE]}}),
         shows: restricted,
         expected: "source ranges [192.0.2.0/24] on the balancer or its firewall",
@@ -49,8 +41,6 @@ static EDITS: [Edit; 4] = [
     Edit {
         name: "affinity",
         needs: &[Capability::LoadBalancer, Capability::Affinity],
-        arrives: "the load balancer follows an edit of the session affinity",
-        keeps: "an edit of the session affinity keeps the load balancer and its address",
         patch: || json!({"spec": {"sessionAffinity": "ClientIP"}}),
         shows: |held, _| only(held).is_some_and(|lb| lb.session_affinity == "ClientIP"),
         expected: "session affinity ClientIP",
@@ -58,8 +48,6 @@ static EDITS: [Edit; 4] = [
     Edit {
         name: "traffic-policy",
         needs: LB_TO_NODES,
-        arrives: "the load balancer follows an edit of the traffic policy",
-        keeps: "an edit of the traffic policy keeps the load balancer and its address",
         patch: || json!({"spec": {"externalTrafficPolicy": "Local"}}),
         shows: |held, spec| {
             let check = only(held).and_then(|lb| lb.health_check.as_ref());
@@ -100,7 +88,7 @@ pub(super) const FOLLOWS: [Check; EDITS.len()] = {
 const fn follows(at: usize) -> Check {
     let id = CheckId::of_claim("SVC-UPD-01", EDITS[at].name);
     let check =
-        Check::row(id, EDITS[at].arrives, NEEDS_UPDATE, |cx, at| Box::pin(follows_edit(cx, &EDITS[at])), at);
+        Check::row(id, |cx, at| Box::pin(follows_edit(cx, &EDITS[at])), at);
     check.without_machines().needs(EDITS[at].needs).by_calls()
 }
 
@@ -116,61 +104,37 @@ pub(super) const KEEPS: [Check; EDITS.len()] = {
 
 const fn keeps(at: usize) -> Check {
     let id = CheckId::of_claim("SVC-UPD-02", EDITS[at].name);
-    let check = Check::row(id, EDITS[at].keeps, SAME, |cx, at| Box::pin(keeps_identity(cx, &EDITS[at])), at);
+    let check = Check::row(id, |cx, at| Box::pin(keeps_identity(cx, &EDITS[at])), at);
     check.without_machines().needs(EDITS[at].needs).by_calls().takes(7)
 }
 
 pub(super) const CHECKS: &[Check] = &[
-    Check::must(
-        "SVC-UPD-01.node-port",
-        "the load balancer follows an edit of a node port alone",
-        NEEDS_UPDATE,
-        |cx| Box::pin(follows_node_port(cx)),
-    )
-    .by_calls()
-    .without_machines()
-    .needs(LB),
-    Check::must(
-        "SVC-UPD-01.protocol",
-        "the load balancer follows an edit of a protocol",
-        NEEDS_UPDATE,
-        |cx| Box::pin(follows_protocol(cx)),
-    )
-    .by_calls()
-    .without_machines()
-    .needs(LB_UDP),
-    Check::must(
-        "SVC-UPD-01.annotation",
-        "an edit of an annotation has the load balancer made anew that is gone from the cloud",
-        NEEDS_UPDATE,
-        |cx| Box::pin(mends_on_an_annotation(cx)),
-    )
-    .on_objects()
-    .by_calls()
-    .without_machines()
-    .needs(LB),
-    Check::must("SVC-UPD-05.cluster-ip", TO_CLUSTER_IP, TYPE, |cx| {
-        Box::pin(cleans_up_on_type_change(cx, "ClusterIP"))
-    })
-    .without_machines()
-    .needs(LB)
-    .with(&[Facility::Barriers]),
-    Check::must("SVC-UPD-05.node-port", TO_NODE_PORT, TYPE, |cx| {
-        Box::pin(cleans_up_on_type_change(cx, "NodePort"))
-    })
-    .without_machines()
-    .needs(LB)
-    .with(&[Facility::Barriers]),
-    Check::must(
-        "SVC-UPD-05.auxiliaries",
-        "a Service of another type keeps its finalizer until what belongs to its load balancer is gone from the cloud",
-        TYPE,
-        |cx| Box::pin(keeps_the_finalizer_for_auxiliaries(cx)),
-    )
-    .by_calls()
-    .without_machines()
-    .needs(LB)
-    .with(&[Facility::Barriers]),
+    Check::of("SVC-UPD-01.node-port", |cx| Box::pin(follows_node_port(cx)))
+        .by_calls()
+        .without_machines()
+        .needs(LB),
+    Check::of("SVC-UPD-01.protocol", |cx| Box::pin(follows_protocol(cx)))
+        .by_calls()
+        .without_machines()
+        .needs(LB_UDP),
+    Check::of("SVC-UPD-01.annotation", |cx| Box::pin(mends_on_an_annotation(cx)))
+        .on_objects()
+        .by_calls()
+        .without_machines()
+        .needs(LB),
+    Check::of("SVC-UPD-05.cluster-ip", |cx| Box::pin(cleans_up_on_type_change(cx, "ClusterIP")))
+        .without_machines()
+        .needs(LB)
+        .with(&[Facility::Barriers]),
+    Check::of("SVC-UPD-05.node-port", |cx| Box::pin(cleans_up_on_type_change(cx, "NodePort")))
+        .without_machines()
+        .needs(LB)
+        .with(&[Facility::Barriers]),
+    Check::of("SVC-UPD-05.auxiliaries", |cx| Box::pin(keeps_the_finalizer_for_auxiliaries(cx)))
+        .by_calls()
+        .without_machines()
+        .needs(LB)
+        .with(&[Facility::Barriers]),
 ];
 
 const TO_CLUSTER_IP: &str =

@@ -13,78 +13,30 @@ const HELPERS: &str = "k8s.io/cloud-provider service/helpers/helper.go GetLoadBa
 const LOAD_BALANCER_TESTS: &str = "kubernetes test/e2e/network/loadbalancer.go";
 
 pub(super) const CHECKS: &[Check] = &[
-    Check::must(
-        "SVC-CREATE-09",
-        "the Nodes behind a load balancer are health-checked",
-        "kubernetes pkg/proxy/healthcheck; KEP-3836",
-        |cx| Box::pin(checks_health(cx)),
-    )
-    .should()
-    .without_machines()
-    .needs(LB_TO_NODES),
-    Check::must(
-        "SVC-CREATE-10.annotation",
-        "source ranges of the annotation restrict the load balancer where the spec has none",
-        HELPERS,
-        |cx| Box::pin(restricts_by_annotation(cx)),
-    )
-    .without_machines()
-    .needs(RANGES),
-    Check::must(
-        "SVC-CREATE-10.spec",
-        "source ranges of the spec restrict the load balancer, whatever the annotation says",
-        HELPERS,
-        |cx| Box::pin(restricts_by_spec(cx)),
-    )
-    .by_calls()
-    .without_machines()
-    .needs(RANGES),
-    Check::must(
-        "SVC-CREATE-10.none",
-        "without source ranges the load balancer admits everybody",
-        HELPERS,
-        |cx| Box::pin(admits_everybody(cx)),
-    )
-    .without_machines()
-    .needs(RANGES),
-    Check::must(
-        "SVC-CREATE-11",
-        "session affinity is configured, or a warning says that it is not",
-        LOAD_BALANCER_TESTS,
-        |cx| Box::pin(honours_affinity_or_warns(cx)),
-    )
-    .in_calm()
-    .without_machines()
-    .needs(LB),
-    Check::must(
-        "SVC-CREATE-12",
-        "a Service without node ports works or is visibly refused, and gets its load balancer with them",
-        LOAD_BALANCER_TESTS,
-        |cx| Box::pin(does_without_node_ports(cx)),
-    )
-    .in_calm()
-    .without_machines()
-    .needs(LB)
-    .served_since(22, "Service spec.allocateLoadBalancerNodePorts"),
-    Check::must(
-        "SVC-CREATE-16",
-        "spec, labels, annotations and foreign finalizers of a Service stay the user's",
-        "k8s.io/cloud-provider cloud.go: the Service is read only; service/helpers/helper.go PatchService",
-        |cx| Box::pin(leaves_the_users_fields_alone(cx)),
-    )
-    .without_machines()
-    .needs(LB),
-    Check::must(
-        "SVC-CREATE-18",
-        "ports of two protocols are all carried, or it is told that they are not",
-        "k8s.io/api core/v1 LoadBalancerPortsError",
-        |cx| Box::pin(carries_both_protocols_or_tells(cx)),
-    )
-    .should()
-    .in_calm()
-    .without_machines()
-    .needs(LB)
-    .served_since(26, "load balancer Services of two protocols"),
+    Check::of("SVC-CREATE-09", |cx| Box::pin(checks_health(cx))).without_machines().needs(LB_TO_NODES),
+    Check::of("SVC-CREATE-10.annotation", |cx| Box::pin(restricts_by_annotation(cx)))
+        .without_machines()
+        .needs(RANGES),
+    Check::of("SVC-CREATE-10.spec", |cx| Box::pin(restricts_by_spec(cx)))
+        .by_calls()
+        .without_machines()
+        .needs(RANGES),
+    Check::of("SVC-CREATE-10.none", |cx| Box::pin(admits_everybody(cx))).without_machines().needs(RANGES),
+    Check::of("SVC-CREATE-11", |cx| Box::pin(honours_affinity_or_warns(cx)))
+        .in_calm()
+        .without_machines()
+        .needs(LB),
+    Check::of("SVC-CREATE-12", |cx| Box::pin(does_without_node_ports(cx)))
+        .in_calm()
+        .without_machines()
+        .needs(LB)
+        .served_since(22, "Service spec.allocateLoadBalancerNodePorts"),
+    Check::of("SVC-CREATE-16", |cx| Box::pin(leaves_the_users_fields_alone(cx))).without_machines().needs(LB),
+    Check::of("SVC-CREATE-18", |cx| Box::pin(carries_both_protocols_or_tells(cx)))
+        .in_calm()
+        .without_machines()
+        .needs(LB)
+        .served_since(26, "load balancer Services of two protocols"),
 ];
 
 async fn checks_health(cx: &CheckCx) -> Verdict {

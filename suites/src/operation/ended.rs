@@ -3,16 +3,11 @@
 use harness_testkit::prelude::*;
 use tokio::time::Instant;
 
-pub(super) const CHECKS: &[Check] = &[Check::must(
-    "OBS-09",
-    "SIGTERM ends the process within the time that its Pod grants it, of the leader and of a standby",
-    "k8s.io/cloud-provider app/controllermanager.go; k8s.io/apiserver pkg/server/signal.go",
-    |cx| Box::pin(ends_when_told(cx)),
-)
-.of_the_cloud(&[])
-.with(&[Facility::CcmControl])
-.alone()
-.takes(5)];
+pub(super) const CHECKS: &[Check] = &[Check::of("OBS-09", |cx| Box::pin(ends_when_told(cx)))
+    .of_the_cloud(&[])
+    .with(&[Facility::CcmControl])
+    .alone()
+    .takes(5)];
 
 async fn ends_when_told(cx: &CheckCx) -> Verdict {
     for replica in cx.replicas() {

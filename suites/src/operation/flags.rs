@@ -12,49 +12,29 @@ const OPTIONS: &str = "k8s.io/cloud-provider options/options.go; app/controllerm
 const SELECTION: &str = "k8s.io/controller-manager options/generic.go; k8s.io/cloud-provider names";
 
 pub(super) const CHECKS: &[Check] = &[
-    Check::must("FLAG-01", "--help lists the framework's flags", OPTIONS, |cx| Box::pin(lists_its_flags(cx)))
-        .should()
+    Check::of("FLAG-01", |cx| Box::pin(lists_its_flags(cx)))
         .needs(&[Capability::FrameworkFlags])
         .of_the_cloud(&[])
         .with(TRIAL)
-        .of_the_framework()
         .cold(),
-    Check::must("FLAG-02", "a flag that it does not know is refused", OPTIONS, |cx| {
-        Box::pin(refuses_unknown_flags(cx))
-    })
-    .of_the_cloud(&[])
-    .with(TRIAL)
-    .of_the_framework()
-    .cold(),
-    Check::must("CAP-07.unknown", "--controllers with a name that is none is refused", SELECTION, |cx| {
-        Box::pin(refuses_unknown_controllers(cx))
-    })
-    .needs(&[Capability::FrameworkFlags])
-    .of_the_cloud(&[])
-    .with(TRIAL)
-    .cold(),
-    Check::must(
-        "CAP-07.disabled",
-        "a controller that --controllers leaves out has no effect, and the others work",
-        SELECTION,
-        |cx| Box::pin(leaves_out_controllers(cx)),
-    )
-    .by_calls()
-    .needs(&[Capability::FrameworkFlags, Capability::Instances, Capability::LoadBalancer])
-    .with(TRIAL)
-    .cold()
-    .takes(46),
-    Check::must(
-        "CAP-07.alias",
-        "--controllers also knows a controller by the name that it had before framework 1.28",
-        SELECTION,
-        |cx| Box::pin(knows_old_names(cx)),
-    )
-    .needs(&[Capability::FrameworkFlags, Capability::Instances, Capability::LoadBalancer])
-    .since(28, "new names of controllers", Before::NotJudged)
-    .with(TRIAL)
-    .cold()
-    .takes(12),
+    Check::of("FLAG-02", |cx| Box::pin(refuses_unknown_flags(cx))).of_the_cloud(&[]).with(TRIAL).cold(),
+    Check::of("CAP-07.unknown", |cx| Box::pin(refuses_unknown_controllers(cx)))
+        .needs(&[Capability::FrameworkFlags])
+        .of_the_cloud(&[])
+        .with(TRIAL)
+        .cold(),
+    Check::of("CAP-07.disabled", |cx| Box::pin(leaves_out_controllers(cx)))
+        .by_calls()
+        .needs(&[Capability::FrameworkFlags, Capability::Instances, Capability::LoadBalancer])
+        .with(TRIAL)
+        .cold()
+        .takes(46),
+    Check::of("CAP-07.alias", |cx| Box::pin(knows_old_names(cx)))
+        .needs(&[Capability::FrameworkFlags, Capability::Instances, Capability::LoadBalancer])
+        .since(28, "new names of controllers", Before::NotJudged)
+        .with(TRIAL)
+        .cold()
+        .takes(12),
 ];
 
 /// A flag that no CCM has.

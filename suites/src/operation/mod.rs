@@ -29,15 +29,10 @@ pub const SUITE: Suite = Suite {
     ],
 };
 
-const CHECKS: &[Check] = &[Check::must(
-    Blocker::StaysUp.check(),
-    "no replica ends by itself as long as the run lasts",
-    "k8s.io/cloud-provider app/controllermanager.go: it ends when told to, or when it loses its Lease",
-    |cx| Box::pin(stays_up(cx)),
-)
-.of_the_cloud(&[])
-.with(&[Facility::CcmControl])
-.at_the_end()];
+const CHECKS: &[Check] = &[Check::of(Blocker::StaysUp.check(), |cx| Box::pin(stays_up(cx)))
+    .of_the_cloud(&[])
+    .with(&[Facility::CcmControl])
+    .at_the_end()];
 
 async fn stays_up(cx: &CheckCx) -> Verdict {
     cx.ccm_runs().await?;

@@ -9,20 +9,8 @@ const INSTANCES: &[Capability] = &[Capability::Instances];
 const OPTIONS: &str = "k8s.io/cloud-provider options/options.go: a client is named after its program";
 
 pub(super) const CHECKS: &[Check] = &[
-    Check::must("OBS-11.cloud", "every call to the cloud names the CCM as its caller", OPTIONS, |cx| {
-        Box::pin(is_named_to_the_cloud(cx))
-    })
-    .by_calls()
-    .should()
-    .needs(INSTANCES),
-    Check::must(
-        "OBS-11.kubernetes",
-        "what is written to a Node names the CCM as its writer",
-        OPTIONS,
-        |cx| Box::pin(is_named_to_kubernetes(cx)),
-    )
-    .should()
-    .needs(INSTANCES),
+    Check::of("OBS-11.cloud", |cx| Box::pin(is_named_to_the_cloud(cx))).by_calls().needs(INSTANCES),
+    Check::of("OBS-11.kubernetes", |cx| Box::pin(is_named_to_kubernetes(cx))).needs(INSTANCES),
 ];
 
 fn named() -> Matcher<Vec<Entry>> {

@@ -9,67 +9,28 @@ const METRICS: &str = "k8s.io/cloud-provider controllers, metrics.go; k8s.io/com
 pub(super) const ELECTED_PORT: &[Capability] = &[Capability::LeaderElection, Capability::SecurePort];
 
 pub(super) const CHECKS: &[Check] = &[
-    Check::must(
-        "AUTH-26",
-        "/metrics, /configz and /debug/pprof/ are refused to whom nobody knows, or not there",
-        "k8s.io/apiserver pkg/server/options/authorization.go",
-        |cx| Box::pin(refuses_strangers(cx)),
-    )
-    .needs(PORT)
-    .of_the_cloud(&[])
-    .with(REACHED),
-    Check::must(
-        "OBS-05",
-        "/metrics shows the framework's metrics to whom the API server allows it, and they count",
-        METRICS,
-        |cx| Box::pin(shows_metrics(cx)),
-    )
-    .should()
-    .needs(PORT)
-    .with(REACHED)
-    .of_the_framework()
-    .since(28, "metrics of initialisation", Before::NotJudged),
-    Check::must("OBS-07", "/metrics/slis shows how each health check stands", METRICS, |cx| {
-        Box::pin(shows_slis(cx))
-    })
-    .should()
-    .needs(PORT)
-    .of_the_cloud(&[])
-    .with(REACHED)
-    .of_the_framework()
-    .since(28, "/metrics/slis", Before::NotJudged),
-    Check::must(
-        "OBS-08",
-        "/configz shows the configuration under the framework's key",
-        "k8s.io/cloud-provider app/controllermanager.go Run",
-        |cx| Box::pin(shows_its_configuration(cx)),
-    )
-    .should()
-    .needs(PORT)
-    .of_the_cloud(&[])
-    .with(REACHED)
-    .of_the_framework(),
-    Check::must(
-        "HA-12.metric",
-        "the metric leader_election_master_status is 1 of exactly one replica",
-        "k8s.io/component-base metrics/prometheus/clientgo/leaderelection",
-        |cx| Box::pin(one_says_that_it_leads(cx)),
-    )
-    .should()
-    .needs(ELECTED_PORT)
-    .of_the_cloud(&[])
-    .with(REACHED)
-    .of_the_framework(),
-    Check::must(
-        "HA-12.event",
-        "an Event about the Lease says who became leader",
-        "k8s.io/client-go tools/leaderelection",
-        |cx| Box::pin(tells_who_leads(cx)),
-    )
-    .should()
-    .needs(&[Capability::LeaderElection])
-    .of_the_cloud(&[])
-    .of_the_framework(),
+    Check::of("AUTH-26", |cx| Box::pin(refuses_strangers(cx))).needs(PORT).of_the_cloud(&[]).with(REACHED),
+    Check::of("OBS-05", |cx| Box::pin(shows_metrics(cx))).needs(PORT).with(REACHED).since(
+        28,
+        "metrics of initialisation",
+        Before::NotJudged,
+    ),
+    Check::of("OBS-07", |cx| Box::pin(shows_slis(cx))).needs(PORT).of_the_cloud(&[]).with(REACHED).since(
+        28,
+        "/metrics/slis",
+        Before::NotJudged,
+    ),
+    Check::of("OBS-08", |cx| Box::pin(shows_its_configuration(cx)))
+        .needs(PORT)
+        .of_the_cloud(&[])
+        .with(REACHED),
+    Check::of("HA-12.metric", |cx| Box::pin(one_says_that_it_leads(cx)))
+        .needs(ELECTED_PORT)
+        .of_the_cloud(&[])
+        .with(REACHED),
+    Check::of("HA-12.event", |cx| Box::pin(tells_who_leads(cx)))
+        .needs(&[Capability::LeaderElection])
+        .of_the_cloud(&[]),
 ];
 
 async fn refuses_strangers(cx: &CheckCx) -> Verdict {

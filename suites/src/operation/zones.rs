@@ -4,23 +4,8 @@ use crate::joining::joined;
 use harness_testkit::prelude::*;
 
 pub(super) const CHECKS: &[Check] = &[
-    Check::must(
-        "CAP-05",
-        "with InstancesV2 no zone is looked up by a call of its own",
-        "k8s.io/cloud-provider cloud.go Interface; node_controller.go getInstanceMetadata",
-        |cx| Box::pin(asks_for_no_zone(cx)),
-    )
-    .by_calls()
-    .needs(&[Capability::InstancesV2]),
-    Check::must(
-        "CAP-06",
-        "how often clusters are looked up is recorded; no controller of the framework does",
-        "k8s.io/cloud-provider cloud.go Clusters",
-        |cx| Box::pin(tells_of_clusters(cx)),
-    )
-    .by_calls()
-    .recorded()
-    .needs(&[Capability::Instances]),
+    Check::of("CAP-05", |cx| Box::pin(asks_for_no_zone(cx))).by_calls().needs(&[Capability::InstancesV2]),
+    Check::of("CAP-06", |cx| Box::pin(tells_of_clusters(cx))).by_calls().needs(&[Capability::Instances]),
 ];
 
 /// What clouds call a zone or a region in their paths.

@@ -14,51 +14,22 @@ const MODIFIERS: &str = "k8s.io/cloud-provider node_controller.go getNodeModifie
 const RECONCILE: &str = "k8s.io/cloud-provider node_controller.go reconcileNodeLabels";
 
 pub(super) const CHECKS: &[Check] = &[
-    Check::must("NODE-LBL-01", "a zone appears under both zone labels", MODIFIERS, |cx| {
-        Box::pin(writes_labels(cx, &[L_ZONE, B_ZONE]))
-    })
-    .needs(ZONES),
-    Check::must("NODE-LBL-02", "a region appears under both region labels", MODIFIERS, |cx| {
-        Box::pin(writes_labels(cx, &[L_REGION, B_REGION]))
-    })
-    .needs(REGIONS),
-    Check::must("NODE-LBL-03", "an instance type appears under both type labels", MODIFIERS, |cx| {
-        Box::pin(writes_labels(cx, &[L_TYPE, B_TYPE]))
-    })
-    .needs(INSTANCES),
-    Check::must("NODE-LBL-04", "what the cloud leaves empty produces no label", MODIFIERS, |cx| {
-        Box::pin(omits_empty_values(cx))
-    })
-    .needs(INSTANCES),
-    Check::must("NODE-LBL-05", "initialisation overwrites labels the kubelet had set", MODIFIERS, |cx| {
-        Box::pin(overwrites_at_initialisation(cx))
-    })
-    .needs(INSTANCES),
-    Check::must(
-        "NODE-LBL-06",
-        "further labels of the cloud are added, and overwrite none that the Node has",
-        MODIFIERS,
-        |cx| Box::pin(adds_the_clouds_labels(cx)),
-    )
-    .needs(ADDITIONAL)
-    .since(30, "further labels of the cloud", Before::NotJudged),
-    Check::must(
-        "NODE-LBL-07",
-        "further labels of the cloud in namespaces of Kubernetes are discarded",
-        MODIFIERS,
-        |cx| Box::pin(discards_reserved_labels(cx)),
-    )
-    .needs(ADDITIONAL)
-    .since(30, "further labels of the cloud", Before::NotJudged),
-    Check::must(
-        "NODE-LBL-08",
-        "a GA label that differs from its beta twin is reset to it",
-        RECONCILE,
-        |cx| Box::pin(repairs_drift(cx)),
-    )
-    .needs(INSTANCES)
-    .takes(6)
-    .since(
+    Check::of("NODE-LBL-01", |cx| Box::pin(writes_labels(cx, &[L_ZONE, B_ZONE]))).needs(ZONES),
+    Check::of("NODE-LBL-02", |cx| Box::pin(writes_labels(cx, &[L_REGION, B_REGION]))).needs(REGIONS),
+    Check::of("NODE-LBL-03", |cx| Box::pin(writes_labels(cx, &[L_TYPE, B_TYPE]))).needs(INSTANCES),
+    Check::of("NODE-LBL-04", |cx| Box::pin(omits_empty_values(cx))).needs(INSTANCES),
+    Check::of("NODE-LBL-05", |cx| Box::pin(overwrites_at_initialisation(cx))).needs(INSTANCES),
+    Check::of("NODE-LBL-06", |cx| Box::pin(adds_the_clouds_labels(cx))).needs(ADDITIONAL).since(
+        30,
+        "further labels of the cloud",
+        Before::NotJudged,
+    ),
+    Check::of("NODE-LBL-07", |cx| Box::pin(discards_reserved_labels(cx))).needs(ADDITIONAL).since(
+        30,
+        "further labels of the cloud",
+        Before::NotJudged,
+    ),
+    Check::of("NODE-LBL-08", |cx| Box::pin(repairs_drift(cx))).needs(INSTANCES).takes(6).since(
         30,
         "label repair on every event",
         Before::Otherwise("it is reset by the next periodic refresh"),

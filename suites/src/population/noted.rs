@@ -10,33 +10,9 @@ const INSTANCES: &[Capability] = &[Capability::Instances];
 const NC: &str = "k8s.io/cloud-provider node_controller.go";
 
 pub(super) const CHECKS: &[Check] = &[
-    Check::must(
-        "NODE-ADDR-13",
-        "another order of a machine's addresses reaches its Node, or does not",
-        NC,
-        |cx| Box::pin(notes_whether_order_is_followed(cx)),
-    )
-    .recorded()
-    .needs(INSTANCES)
-    .takes(25),
-    Check::must(
-        "NODE-LBL-09",
-        "an edited beta label changes its GA twin, and without one the GA label is left alone, or not",
-        NC,
-        |cx| Box::pin(notes_which_label_counts(cx)),
-    )
-    .recorded()
-    .needs(INSTANCES)
-    .takes(20),
-    Check::must(
-        "NODE-LBL-12",
-        "what changes of a machine's type reaches an initialised Node, or does not",
-        NC,
-        |cx| Box::pin(notes_whether_types_are_followed(cx)),
-    )
-    .recorded()
-    .needs(INSTANCES)
-    .takes(25),
+    Check::of("NODE-ADDR-13", |cx| Box::pin(notes_whether_order_is_followed(cx))).needs(INSTANCES).takes(25),
+    Check::of("NODE-LBL-09", |cx| Box::pin(notes_which_label_counts(cx))).needs(INSTANCES).takes(20),
+    Check::of("NODE-LBL-12", |cx| Box::pin(notes_whether_types_are_followed(cx))).needs(INSTANCES).takes(25),
 ];
 
 async fn notes_whether_order_is_followed(cx: &CheckCx) -> Verdict {

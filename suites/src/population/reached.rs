@@ -3,15 +3,9 @@
 use crate::joining::ccm_initialises_others;
 use harness_testkit::prelude::*;
 
-pub(super) const CHECKS: &[Check] = &[Check::must(
-    "NODE-ADDR-12",
-    "the API server reads the log of a Pod on a Node that the CCM has initialised",
-    "kube-apiserver --kubelet-preferred-address-types",
-    |cx| Box::pin(logs_are_read(cx)),
-)
-.should()
-.needs(&[Capability::Instances])
-.with(&[Facility::CcmControl, Facility::KubeletAddresses])];
+pub(super) const CHECKS: &[Check] = &[Check::of("NODE-ADDR-12", |cx| Box::pin(logs_are_read(cx)))
+    .needs(&[Capability::Instances])
+    .with(&[Facility::CcmControl, Facility::KubeletAddresses])];
 
 /// The CCM's own Pods are on such Nodes.
 async fn logs_are_read(cx: &CheckCx) -> Verdict {

@@ -15,65 +15,24 @@ const OTHER_INTERNAL: &str = "192.0.2.177";
 const REFRESH: &str = "k8s.io/cloud-provider node_controller.go UpdateNodeStatus, updateNodeAddress";
 
 pub(super) const CHECKS: &[Check] = &[
-    Check::must(
-        "NODE-ADDR-06",
-        "an address that changes in the cloud changes on its Node, Ready or not",
-        REFRESH,
-        |cx| Box::pin(follows_changes(cx)),
-    )
-    .needs(INSTANCES)
-    .takes(10),
-    Check::must("NODE-ADDR-07", "an address that is gone from the cloud goes from its Node", REFRESH, |cx| {
-        Box::pin(follows_removals(cx))
-    })
-    .needs(INSTANCES)
-    .takes(10),
-    Check::must(
-        "NODE-ADDR-08.empty",
-        "a machine without addresses takes none from its Node",
-        REFRESH,
-        |cx| Box::pin(keeps_addresses_when_there_are_none(cx)),
-    )
-    .needs(INSTANCES)
-    .takes(31),
-    Check::must("NODE-ADDR-08.error", "a failed refresh leaves the addresses as they are", REFRESH, |cx| {
-        Box::pin(keeps_addresses_on_errors(cx))
-    })
-    .needs(INSTANCES)
-    .with(&[Facility::Faults])
-    .takes(31),
-    Check::must(
-        "NODE-ADDR-09",
-        "without a change in the cloud the Node's addresses are not written",
-        "k8s.io/cloud-provider node_controller.go nodeAddressesChangeDetected",
-        |cx| Box::pin(writes_nothing_unchanged(cx)),
-    )
-    .needs(INSTANCES)
-    .takes(31),
-    Check::must(
-        "NODE-ADDR-10",
-        "an address that the cloud lists twice is on the Node once",
-        "kubernetes validation.go ValidateNodeUpdate rejects duplicates",
-        |cx| Box::pin(lists_addresses_once(cx)),
-    )
-    .needs(INSTANCES),
-    Check::must(
-        "NODE-ADDR-11",
-        "a provided node IP that the cloud no longer reports leaves the Node as it is",
-        REFRESH,
-        |cx| Box::pin(keeps_addresses_when_the_provided_ip_goes(cx)),
-    )
-    .needs(INSTANCES)
-    .takes(31),
-    Check::must(
-        "NODE-ADDR-14",
-        "a refresh of addresses only reads, and asks for a machine no more than an initialisation does",
-        "k8s.io/cloud-provider node_controller.go getInstanceNodeAddresses",
-        |cx| Box::pin(costs_no_more_than_a_look(cx)),
-    )
-    .by_calls()
-    .needs(INSTANCES)
-    .takes(41),
+    Check::of("NODE-ADDR-06", |cx| Box::pin(follows_changes(cx))).needs(INSTANCES).takes(10),
+    Check::of("NODE-ADDR-07", |cx| Box::pin(follows_removals(cx))).needs(INSTANCES).takes(10),
+    Check::of("NODE-ADDR-08.empty", |cx| Box::pin(keeps_addresses_when_there_are_none(cx)))
+        .needs(INSTANCES)
+        .takes(31),
+    Check::of("NODE-ADDR-08.error", |cx| Box::pin(keeps_addresses_on_errors(cx)))
+        .needs(INSTANCES)
+        .with(&[Facility::Faults])
+        .takes(31),
+    Check::of("NODE-ADDR-09", |cx| Box::pin(writes_nothing_unchanged(cx))).needs(INSTANCES).takes(31),
+    Check::of("NODE-ADDR-10", |cx| Box::pin(lists_addresses_once(cx))).needs(INSTANCES),
+    Check::of("NODE-ADDR-11", |cx| Box::pin(keeps_addresses_when_the_provided_ip_goes(cx)))
+        .needs(INSTANCES)
+        .takes(31),
+    Check::of("NODE-ADDR-14", |cx| Box::pin(costs_no_more_than_a_look(cx)))
+        .by_calls()
+        .needs(INSTANCES)
+        .takes(41),
 ];
 
 /// What a Node without a provided IP shows of its machine.

@@ -12,25 +12,15 @@ const INSTANCES: &[Capability] = &[Capability::Instances];
 const EVENTS: &str = "label repair on every event";
 
 pub(super) const CHECKS: &[Check] = &[
-    Check::must(
-        "NODE-LBL-10",
-        "the repair of a label changes no other and asks the cloud nothing",
-        "k8s.io/cloud-provider node_controller.go reconcileNodeLabels",
-        |cx| Box::pin(repairs_nothing_else(cx)),
-    )
-    .by_calls()
-    .needs(INSTANCES)
-    .takes(13)
-    .since(30, EVENTS, Before::NotJudged),
-    Check::must(
-        "NODE-LBL-11",
-        "labels of a tainted Node are left to its initialisation",
-        "k8s.io/cloud-provider node_controller.go syncNode",
-        |cx| Box::pin(repairs_no_tainted_node(cx)),
-    )
-    .needs(INSTANCES)
-    .since(30, EVENTS, Before::NotJudged)
-    .takes(11),
+    Check::of("NODE-LBL-10", |cx| Box::pin(repairs_nothing_else(cx)))
+        .by_calls()
+        .needs(INSTANCES)
+        .takes(13)
+        .since(30, EVENTS, Before::NotJudged),
+    Check::of("NODE-LBL-11", |cx| Box::pin(repairs_no_tainted_node(cx)))
+        .needs(INSTANCES)
+        .since(30, EVENTS, Before::NotJudged)
+        .takes(11),
 ];
 
 /// A label and an annotation of somebody else's.

@@ -9,22 +9,18 @@ use std::time::Duration;
 const SOURCE: &str = "k8s.io/cloud-provider route_controller.go maxConcurrentRouteOperations";
 
 pub(super) const CHECKS: &[Check] = &[
-    Check::must("ROUTE-14", "at most 200 routes are being made at once", SOURCE, |cx| {
-        Box::pin(makes_few_at_once(cx))
-    })
-    .needs(ROUTES)
-    .with(&[Facility::Faults, Facility::Barriers])
-    .alone()
-    .takes(14)
-    .takes_on_machines(22),
-    Check::must("ROUTE-14.deletions", "at most 200 routes are being deleted at once", SOURCE, |cx| {
-        Box::pin(deletes_few_at_once(cx))
-    })
-    .on_objects()
-    .needs(ROUTES)
-    .with(&[Facility::Faults, Facility::Barriers])
-    .alone()
-    .takes(10),
+    Check::of("ROUTE-14", |cx| Box::pin(makes_few_at_once(cx)))
+        .needs(ROUTES)
+        .with(&[Facility::Faults, Facility::Barriers])
+        .alone()
+        .takes(14)
+        .takes_on_machines(22),
+    Check::of("ROUTE-14.deletions", |cx| Box::pin(deletes_few_at_once(cx)))
+        .on_objects()
+        .needs(ROUTES)
+        .with(&[Facility::Faults, Facility::Barriers])
+        .alone()
+        .takes(10),
 ];
 
 /// More than there may be routes in the making.

@@ -9,19 +9,12 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-pub(super) const CHECKS: &[Check] = &[
-    Check::must(
-        "ROUTE-15",
-        "while no Node changes, routes are listed once a period, none is made or deleted, and no machine is looked up for it",
-        RECONCILE,
-        |cx| Box::pin(lists_once_a_period(cx)),
-    )
+pub(super) const CHECKS: &[Check] = &[Check::of("ROUTE-15", |cx| Box::pin(lists_once_a_period(cx)))
     .by_calls()
     .needs(ROUTES)
     .with(&[Facility::Settings])
     .alone()
-    .takes(15),
-];
+    .takes(15)];
 
 /// Routes that lead to no pod network of a Node, and such networks without a route. Whether a Node of another cloud has one
 /// is left to the CCM.

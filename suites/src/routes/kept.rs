@@ -10,49 +10,25 @@ use harness_testkit::prelude::*;
 use std::future::IntoFuture;
 
 pub(super) const CHECKS: &[Check] = &[
-    Check::must(
-        "ROUTE-06",
-        "a route that is right is kept: it is neither made again nor deleted",
-        "k8s.io/cloud-provider route_controller.go getRouteAction",
-        |cx| Box::pin(keeps_right_routes(cx)),
-    )
-    .by_calls()
-    .needs(ROUTES)
-    .takes(6),
+    Check::of("ROUTE-06", |cx| Box::pin(keeps_right_routes(cx))).by_calls().needs(ROUTES).takes(6),
     of_trouble(0),
     of_trouble(1),
-    Check::must(
-        "ROUTE-07.machines",
-        "a failed list of machines takes no route away from the Nodes that have one",
-        RECONCILE,
-        |cx| Box::pin(keeps_routes_to_machines_unseen(cx)),
-    )
-    .by_calls()
-    .needs(ROUTES)
-    .with(&[Facility::Faults])
-    .alone()
-    .takes(12),
-    Check::must(
-        "ROUTE-08",
-        "a Node without pod network gets no route, and says nothing of its network",
-        RECONCILE,
-        |cx| Box::pin(leaves_nodes_without_network_alone(cx)),
-    )
-    .needs(ROUTES)
-    .with(&[Facility::PodCidrControl])
-    .alone()
-    .takes(6),
-    Check::must(
-        "ROUTE-08.targeted",
-        "a Node without pod network to whose machine a route leads says that its network is not there",
-        RECONCILE,
-        |cx| Box::pin(tells_targeted_nodes(cx)),
-    )
-    .on_objects()
-    .needs(NODES_AND_ROUTES)
-    .of_the_framework()
-    .with(&[Facility::PodCidrControl])
-    .alone(),
+    Check::of("ROUTE-07.machines", |cx| Box::pin(keeps_routes_to_machines_unseen(cx)))
+        .by_calls()
+        .needs(ROUTES)
+        .with(&[Facility::Faults])
+        .alone()
+        .takes(12),
+    Check::of("ROUTE-08", |cx| Box::pin(leaves_nodes_without_network_alone(cx)))
+        .needs(ROUTES)
+        .with(&[Facility::PodCidrControl])
+        .alone()
+        .takes(6),
+    Check::of("ROUTE-08.targeted", |cx| Box::pin(tells_targeted_nodes(cx)))
+        .on_objects()
+        .needs(NODES_AND_ROUTES)
+        .with(&[Facility::PodCidrControl])
+        .alone(),
 ];
 
 /// No route leads to that machine.
@@ -123,7 +99,6 @@ async fn keeps_right_routes(cx: &CheckCx) -> Verdict {
 /// What lists of routes meet, and which claim says that nothing is changed by that.
 struct Trouble {
     id: CheckId,
-    title: &'static str,
     /// What calls meet from which page on, one after the other; the last stays.
     effects: &'static [Effect],
     from_page: u64,
@@ -134,14 +109,12 @@ struct Trouble {
 static TROUBLES: [Trouble; 2] = [
     Trouble {
         id: CheckId::new("ROUTE-07"),
-        title: "a failed list of routes is never taken for an empty one: no route is made or deleted, no Node told",
         effects: &[Effect::Malformed, Effect::Status { status: 503, retry_after_s: None }],
         from_page: 1,
         when: "while routes cannot be listed",
     },
     Trouble {
         id: CheckId::of_claim("ROUTE-07", "failed-page"),
-        title: "a list of routes of which a page fails changes nothing",
         effects: &[Effect::Status { status: 503, retry_after_s: None }],
         from_page: 2,
         when: "while lists of routes fail after their first page",
@@ -149,8 +122,8 @@ static TROUBLES: [Trouble; 2] = [
 ];
 
 const fn of_trouble(at: usize) -> Check {
-    let Trouble { id, title, .. } = &TROUBLES[at];
-    let check = Check::row(*id, title, RECONCILE, |cx, at| Box::pin(changes_nothing(cx, &TROUBLES[at])), at);
+    let Trouble { id, .. } = &TROUBLES[at];
+    let check = Check::row(*id, |cx, at| Box::pin(changes_nothing(cx, &TROUBLES[at])), at);
     check.needs(ROUTES).by_calls().with(&[Facility::Faults, Facility::Settings]).alone().takes(12)
 }
 

@@ -14,66 +14,27 @@ use std::time::Duration;
 const CONDITION: &str = "k8s.io/cloud-provider route_controller.go updateNetworkingCondition";
 
 pub(super) const CHECKS: &[Check] = &[
-    Check::must(
-        "ROUTE-01",
-        "a route leads to every pod network that the cluster gives a Node",
-        RECONCILE,
-        |cx| Box::pin(routes_to_nodes(cx)),
-    )
-    .needs(NODES_AND_ROUTES),
-    Check::must(
-        "ROUTE-01.late",
-        "a Node that gets its pod network long after it joined gets its route, though no other Node changes",
-        RECONCILE,
-        |cx| Box::pin(routes_to_late_networks(cx)),
-    )
-    .needs(ROUTES)
-    .with(&[Facility::PodCidrControl])
-    .alone()
-    .takes(6),
-    Check::must("ROUTE-01.not-ready", "Nodes that are not Ready get their route, too", RECONCILE, |cx| {
-        Box::pin(routes_to_nodes_that_are_not_ready(cx))
-    })
-    .needs(ROUTES),
-    Check::must(
-        "ROUTE-02",
-        "a Node to which all its routes lead says so: condition NetworkUnavailable is False",
-        CONDITION,
-        |cx| Box::pin(says_that_routes_are_there(cx)),
-    )
-    .needs(ROUTES),
-    Check::must(
-        "ROUTE-02.reason",
-        "the condition of a Node to which all its routes lead has the reason RouteCreated, whoever wrote it before",
-        CONDITION,
-        |cx| Box::pin(takes_the_condition_over(cx)),
-    )
-    .needs(ROUTES)
-    .of_the_framework()
-    .since(36, "another writer's reason is replaced", Before::NotJudged),
-    Check::must("ROUTE-09", "a Node with pod networks of both IP families has a route to each", RECONCILE, |cx| {
-        Box::pin(routes_to_both_families(cx))
-    })
-    .needs(ROUTES_OF_BOTH_FAMILIES)
-    .served_since(21, "Nodes with pod networks of both IP families"),
-    Check::must(
-        "ROUTE-09.half",
-        "a Node one of whose two routes cannot be made says that its network is not there until both are",
-        CONDITION,
-        |cx| Box::pin(says_that_one_route_is_missing(cx)),
-    )
-    .needs(ROUTES_OF_BOTH_FAMILIES)
-    .with(&[Facility::Faults])
-    .served_since(21, "Nodes with pod networks of both IP families"),
-    Check::must(
-        "ROUTE-10",
-        "a route survives a change of its machine's addresses, or is replaced",
-        "k8s.io/cloud-provider cloud.go Route.EnableNodeAddresses",
-        |cx| Box::pin(follows_addresses(cx)),
-    )
-    .needs(ROUTES)
-    .recorded()
-    .takes(18),
+    Check::of("ROUTE-01", |cx| Box::pin(routes_to_nodes(cx))).needs(NODES_AND_ROUTES),
+    Check::of("ROUTE-01.late", |cx| Box::pin(routes_to_late_networks(cx)))
+        .needs(ROUTES)
+        .with(&[Facility::PodCidrControl])
+        .alone()
+        .takes(6),
+    Check::of("ROUTE-01.not-ready", |cx| Box::pin(routes_to_nodes_that_are_not_ready(cx))).needs(ROUTES),
+    Check::of("ROUTE-02", |cx| Box::pin(says_that_routes_are_there(cx))).needs(ROUTES),
+    Check::of("ROUTE-02.reason", |cx| Box::pin(takes_the_condition_over(cx))).needs(ROUTES).since(
+        36,
+        "another writer's reason is replaced",
+        Before::NotJudged,
+    ),
+    Check::of("ROUTE-09", |cx| Box::pin(routes_to_both_families(cx)))
+        .needs(ROUTES_OF_BOTH_FAMILIES)
+        .served_since(21, "Nodes with pod networks of both IP families"),
+    Check::of("ROUTE-09.half", |cx| Box::pin(says_that_one_route_is_missing(cx)))
+        .needs(ROUTES_OF_BOTH_FAMILIES)
+        .with(&[Facility::Faults])
+        .served_since(21, "Nodes with pod networks of both IP families"),
+    Check::of("ROUTE-10", |cx| Box::pin(follows_addresses(cx))).needs(ROUTES).takes(18),
 ];
 
 /// The cluster has given it pod networks; yields them.

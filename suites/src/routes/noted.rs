@@ -6,17 +6,11 @@ use harness_testkit::prelude::*;
 use std::time::Duration;
 use tokio::time::Instant;
 
-pub(super) const CHECKS: &[Check] = &[Check::must(
-    "ROUTE-13",
-    "how soon a new Node has its route, and how often routes are listed when nothing changes",
-    RECONCILE,
-    |cx| Box::pin(notes_what_prompts(cx)),
-)
-.by_calls()
-.recorded()
-.needs(ROUTES)
-.alone()
-.takes(20)];
+pub(super) const CHECKS: &[Check] = &[Check::of("ROUTE-13", |cx| Box::pin(notes_what_prompts(cx)))
+    .by_calls()
+    .needs(ROUTES)
+    .alone()
+    .takes(20)];
 
 /// For how long nothing changes: longer than the least pause of a CCM that Nodes prompt.
 const REST: Duration = Duration::from_secs(12);

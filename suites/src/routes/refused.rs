@@ -8,73 +8,27 @@ use super::routed::{
 use harness_testkit::prelude::*;
 
 pub(super) const CHECKS: &[Check] = &[
-    Check::must(
-        "ROUTE-03.refused",
-        "a Node to which no route can be made says so: condition NetworkUnavailable is True",
-        RECONCILE,
-        |cx| Box::pin(says_that_there_is_no_route(cx)),
-    )
-    .needs(ROUTES)
-    .with(&[Facility::Faults]),
-    Check::must(
-        "ROUTE-03.reason",
-        "the condition of a Node to which no route can be made has the reason NoRouteCreated",
-        RECONCILE,
-        |cx| Box::pin(says_why(cx)),
-    )
-    .needs(ROUTES)
-    .of_the_framework()
-    .with(&[Facility::Faults]),
-    Check::must(
-        "ROUTE-03.event",
-        "a route that cannot be made is told in an Event about its Node: Warning, FailedToCreateRoute",
-        RECONCILE,
-        |cx| Box::pin(tells_users(cx)),
-    )
-    .should()
-    .needs(ROUTES)
-    .of_the_framework()
-    .with(&[Facility::Faults]),
-    Check::must(
-        "ROUTE-03.retried",
-        "a route that could not be made is tried again, and the Node is told once it is there",
-        RECONCILE,
-        |cx| Box::pin(tries_again(cx)),
-    )
-    .needs(ROUTES)
-    .with(&[Facility::Faults]),
-    Check::must(
-        "ROUTE-03.unprompted",
-        "a route that could not be made once is tried again though no Node changes",
-        RECONCILE,
-        |cx| Box::pin(tries_again_by_itself(cx, 503)),
-    )
-    .should()
-    .needs(ROUTES)
-    .with(&[Facility::Faults])
-    .alone()
-    .takes(8),
-    Check::must(
-        "ROUTE-03.locked",
-        "a route that could not be made as the cloud was at work on another (423) is tried again though no Node changes",
-        "k8s.io/cloud-provider route_controller.go reconcile, RetryOnConflict",
-        |cx| Box::pin(tries_again_by_itself(cx, 423)),
-    )
-    .should()
-    .needs(ROUTES)
-    .with(&[Facility::Faults])
-    .alone()
-    .takes(7),
-    Check::must(
-        "ROUTE-03.held",
-        "a Node does not say that its network is there before its route is",
-        RECONCILE,
-        |cx| Box::pin(says_nothing_before(cx)),
-    )
-    .needs(ROUTES)
-    .with(&[Facility::Barriers])
-    .holds_up_a_loop()
-    .takes(5),
+    Check::of("ROUTE-03.refused", |cx| Box::pin(says_that_there_is_no_route(cx)))
+        .needs(ROUTES)
+        .with(&[Facility::Faults]),
+    Check::of("ROUTE-03.reason", |cx| Box::pin(says_why(cx))).needs(ROUTES).with(&[Facility::Faults]),
+    Check::of("ROUTE-03.event", |cx| Box::pin(tells_users(cx))).needs(ROUTES).with(&[Facility::Faults]),
+    Check::of("ROUTE-03.retried", |cx| Box::pin(tries_again(cx))).needs(ROUTES).with(&[Facility::Faults]),
+    Check::of("ROUTE-03.unprompted", |cx| Box::pin(tries_again_by_itself(cx, 503)))
+        .needs(ROUTES)
+        .with(&[Facility::Faults])
+        .alone()
+        .takes(8),
+    Check::of("ROUTE-03.locked", |cx| Box::pin(tries_again_by_itself(cx, 423)))
+        .needs(ROUTES)
+        .with(&[Facility::Faults])
+        .alone()
+        .takes(7),
+    Check::of("ROUTE-03.held", |cx| Box::pin(says_nothing_before(cx)))
+        .needs(ROUTES)
+        .with(&[Facility::Barriers])
+        .holds_up_a_loop()
+        .takes(5),
 ];
 
 /// A Node to whose network no route can be made, once that was tried.

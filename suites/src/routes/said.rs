@@ -10,54 +10,29 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 pub(super) const CHECKS: &[Check] = &[
-    Check::must(
-        "ROUTE-02.look-up",
-        "a Node whose machine cannot be looked up says that its network is there only where a route leads to it",
-        RECONCILE,
-        |cx| Box::pin(says_so_though_its_machine_is_unknown(cx)),
-    )
-    .needs(ROUTES)
-    .with(&[Facility::Faults])
-    .takes(6),
-    Check::must(
-        "ROUTE-02.new",
-        "a Node that cannot be initialised says that its network is there only where a route leads to it",
-        RECONCILE,
-        |cx| Box::pin(says_so_though_it_is_not_initialised(cx)),
-    )
-    .needs(ROUTES)
-    .with(&[Facility::Faults, Facility::Settings])
-    .takes(6),
-    Check::must(
-        "ROUTE-02.action",
-        "a Node whose route the cloud accepts to make, and does not, says that its network is there only once it is made",
-        RECONCILE,
-        |cx| Box::pin(says_so_though_it_is_accepted_alone(cx)),
-    )
-    .needs(ROUTES)
-    .with(&[Facility::Faults, Facility::Settings])
-    .takes(6),
-    Check::must(
-        "ROUTE-02.taken",
-        "a Node to whose network the route of another machine leads says that it is there only once its own does",
-        RECONCILE,
-        |cx| Box::pin(says_so_though_it_is_taken(cx)),
-    )
-    .on_objects()
-    .needs(ROUTES)
-    .with(&[Facility::Faults, Facility::Barriers])
-    .alone()
-    .takes(6),
-    Check::must(
-        "ROUTE-02.read",
-        "a Node says that its network is there only where a route leads to it, though reading it fails as it would be made",
-        RECONCILE,
-        |cx| Box::pin(says_so_though_routes_are_unknown(cx)),
-    )
-    .needs(ROUTES)
-    .with(&[Facility::Faults, Facility::Barriers])
-    .alone()
-    .takes(6),
+    Check::of("ROUTE-02.look-up", |cx| Box::pin(says_so_though_its_machine_is_unknown(cx)))
+        .needs(ROUTES)
+        .with(&[Facility::Faults])
+        .takes(6),
+    Check::of("ROUTE-02.new", |cx| Box::pin(says_so_though_it_is_not_initialised(cx)))
+        .needs(ROUTES)
+        .with(&[Facility::Faults, Facility::Settings])
+        .takes(6),
+    Check::of("ROUTE-02.action", |cx| Box::pin(says_so_though_it_is_accepted_alone(cx)))
+        .needs(ROUTES)
+        .with(&[Facility::Faults, Facility::Settings])
+        .takes(6),
+    Check::of("ROUTE-02.taken", |cx| Box::pin(says_so_though_it_is_taken(cx)))
+        .on_objects()
+        .needs(ROUTES)
+        .with(&[Facility::Faults, Facility::Barriers])
+        .alone()
+        .takes(6),
+    Check::of("ROUTE-02.read", |cx| Box::pin(says_so_though_routes_are_unknown(cx)))
+        .needs(ROUTES)
+        .with(&[Facility::Faults, Facility::Barriers])
+        .alone()
+        .takes(6),
 ];
 
 type MaybeNode = Option<Arc<core::Node>>;

@@ -8,40 +8,11 @@ use harness_testkit::prelude::*;
 const DELETES: &str = "k8s.io/cloud-provider route_controller.go shouldDeleteRoute";
 
 pub(super) const CHECKS: &[Check] = &[
-    Check::must("ROUTE-04.deleted-node", "the route to a Node that is gone goes", DELETES, |cx| {
-        Box::pin(removes_routes_of_deleted_nodes(cx))
-    })
-    .needs(ROUTES),
-    Check::must("ROUTE-04.stray", "a route to a machine that is no Node's goes", DELETES, |cx| {
-        Box::pin(removes_strays(cx))
-    })
-    .on_objects()
-    .needs(ROUTES),
-    Check::must(
-        "ROUTE-04.stale",
-        "a route to a pod network that its Node does not have goes",
-        DELETES,
-        |cx| Box::pin(removes_stale_routes(cx)),
-    )
-    .on_objects()
-    .needs(ROUTES),
-    Check::must(
-        "ROUTE-04.black-hole",
-        "a route to a pod network that leads nowhere is replaced where the network is a Node's, and goes where it is nobody's",
-        DELETES,
-        |cx| Box::pin(replaces_black_holes(cx)),
-    )
-    .on_objects()
-    .needs(ROUTES),
-    Check::must(
-        "ROUTE-05",
-        "routes outside the cluster's pod networks are left as they are",
-        "k8s.io/cloud-provider route_controller.go isResponsibleForRoute",
-        |cx| Box::pin(keeps_foreign_routes(cx)),
-    )
-    .on_objects()
-    .needs(ROUTES)
-    .takes(6),
+    Check::of("ROUTE-04.deleted-node", |cx| Box::pin(removes_routes_of_deleted_nodes(cx))).needs(ROUTES),
+    Check::of("ROUTE-04.stray", |cx| Box::pin(removes_strays(cx))).on_objects().needs(ROUTES),
+    Check::of("ROUTE-04.stale", |cx| Box::pin(removes_stale_routes(cx))).on_objects().needs(ROUTES),
+    Check::of("ROUTE-04.black-hole", |cx| Box::pin(replaces_black_holes(cx))).on_objects().needs(ROUTES),
+    Check::of("ROUTE-05", |cx| Box::pin(keeps_foreign_routes(cx))).on_objects().needs(ROUTES).takes(6),
 ];
 
 async fn removes_routes_of_deleted_nodes(cx: &CheckCx) -> Verdict {

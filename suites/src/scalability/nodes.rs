@@ -11,45 +11,25 @@ const ALONE: &[Facility] = &[Facility::CcmControl];
 const TABLE: &str = "contract section 15; k8s.io/cloud-provider node_controller.go";
 
 pub(super) const CHECKS: &[Check] = &[
-    Check::must("SCALE-01", "a Node more costs at most four calls to the cloud at its initialisation", TABLE, |cx| {
-        Box::pin(initialises_at_a_fair_price(cx))
-    }).by_calls()
-    .should()
-    .needs(INSTANCES)
-    .with(ALONE)
-    .cold()
-    .takes(6)
-    .takes_on_machines(9),
-    Check::must(
-        "SCALE-02",
-        "a refresh of all Nodes costs at most a call for each, and does not list all machines for each",
-        TABLE,
-        |cx| Box::pin(refreshes_at_a_fair_price(cx)),
-    ).by_calls()
-    .should()
-    .needs(FLAGGED)
-    .with(&[Facility::CcmControl, Facility::Settings])
-    .cold()
-    .takes(10),
-    Check::must(
-        "SCALE-05",
-        "ten NotReady Nodes whose machines are slow to look up delay the others by no more than their look-ups take",
-        "k8s.io/cloud-provider node_lifecycle_controller.go MonitorNodes",
-        |cx| Box::pin(waits_for_slow_ones_once(cx)),
-    )
-    .should()
-    .needs(INSTANCES)
-    .with(&[ALONE[0], Facility::Faults])
-    .cold()
-    .takes(10),
-    Check::must(
-        "SCALE-08",
-        "how many replicas share the work on Nodes, and how long it takes, is recorded",
-        "k8s.io/cloud-provider app/controllermanager.go: one leader",
-        |cx| Box::pin(shares_its_work(cx)),
-    ).by_calls()
-    .recorded()
-    .needs(INSTANCES),
+    Check::of("SCALE-01", |cx| Box::pin(initialises_at_a_fair_price(cx)))
+        .by_calls()
+        .needs(INSTANCES)
+        .with(ALONE)
+        .cold()
+        .takes(6)
+        .takes_on_machines(9),
+    Check::of("SCALE-02", |cx| Box::pin(refreshes_at_a_fair_price(cx)))
+        .by_calls()
+        .needs(FLAGGED)
+        .with(&[Facility::CcmControl, Facility::Settings])
+        .cold()
+        .takes(10),
+    Check::of("SCALE-05", |cx| Box::pin(waits_for_slow_ones_once(cx)))
+        .needs(INSTANCES)
+        .with(&[ALONE[0], Facility::Faults])
+        .cold()
+        .takes(10),
+    Check::of("SCALE-08", |cx| Box::pin(shares_its_work(cx))).by_calls().needs(INSTANCES),
 ];
 
 /// Nodes at the two points that make the slope.

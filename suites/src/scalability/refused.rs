@@ -4,17 +4,12 @@ use super::nodes::begin;
 use harness_testkit::prelude::*;
 use std::time::Duration;
 
-pub(super) const CHECKS: &[Check] = &[Check::must(
-    "SCALE-04",
-    "where the cloud answers 429 and when to come back, it is asked less and less",
-    "contract section 15; k8s.io/client-go util/workqueue: the pauses of a failing Node double",
-    |cx| Box::pin(asks_less(cx)),
-)
-.by_calls()
-.needs(&[Capability::Instances])
-.with(&[Facility::CcmControl, Facility::Faults])
-.cold()
-.takes(22)];
+pub(super) const CHECKS: &[Check] = &[Check::of("SCALE-04", |cx| Box::pin(asks_less(cx)))
+    .by_calls()
+    .needs(&[Capability::Instances])
+    .with(&[Facility::CcmControl, Facility::Faults])
+    .cold()
+    .takes(22)];
 
 /// Nodes that wait for their initialisation meanwhile.
 const NODES: usize = 20;

@@ -3,17 +3,11 @@
 use harness_testkit::prelude::*;
 use serde_json::json;
 
-pub(super) const CHECKS: &[Check] = &[Check::must(
-    "SCALE-06",
-    "a new leader looks at each load balancer once or twice, however many Nodes there are",
-    "contract section 15; k8s.io/cloud-provider service/controller.go",
-    |cx| Box::pin(looks_once(cx)),
-)
-.should()
-.needs(&[Capability::LoadBalancer, Capability::LeaderElection, Capability::NodeTargets])
-.with(&[Facility::ProcessControl])
-.at_the_crash()
-.takes(10)];
+pub(super) const CHECKS: &[Check] = &[Check::of("SCALE-06", |cx| Box::pin(looks_once(cx)))
+    .needs(&[Capability::LoadBalancer, Capability::LeaderElection, Capability::NodeTargets])
+    .with(&[Facility::ProcessControl])
+    .at_the_crash()
+    .takes(10)];
 
 const SERVICES: usize = 10;
 const NODES: usize = 20;

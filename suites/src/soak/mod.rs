@@ -26,46 +26,31 @@ const SOURCE: &str = "contract HA-08, HA-10, SCALE-03; k8s.io/client-go tools/le
 const USUAL_S: u32 = 600;
 
 const CHECKS: &[Check] = &[
-    Check::must(
-        "HA-08.soak",
-        "Nodes and Services come, change and go, the cloud fails and leaders end at random, and each comes to what it has to",
-        SOURCE,
-        |cx| Box::pin(follows_whoever_leads(cx)),
-    )
-    .by_calls()
-    .needs(ALL)
-    .with(&[
-        Facility::CcmControl,
-        Facility::ProcessControl,
-        Facility::ApiControl,
-        Facility::Faults,
-        Facility::Standby,
-    ])
-    .alone()
-    .takes(USUAL_S)
-    .soaks(),
-    Check::must(
-        "HA-10.soak",
-        "Nodes and Services come, change and go and the cloud fails at random, and the leader stays the leader",
-        SOURCE,
-        |cx| Box::pin(leads_throughout(cx)),
-    )
-    .needs(ALL)
-    .with(&[Facility::Faults])
-    .alone()
-    .takes(USUAL_S)
-    .soaks(),
-    Check::must(
-        "SCALE-03.soak",
-        "when nothing happens nobody changes anything in the cloud",
-        SOURCE,
-        |cx| Box::pin(rests(cx)),
-    )
-    .by_calls()
-    .needs(&[Capability::Instances, Capability::LoadBalancer])
-    .alone()
-    .takes(USUAL_S)
-    .soaks(),
+    Check::of("HA-08.soak", |cx| Box::pin(follows_whoever_leads(cx)))
+        .by_calls()
+        .needs(ALL)
+        .with(&[
+            Facility::CcmControl,
+            Facility::ProcessControl,
+            Facility::ApiControl,
+            Facility::Faults,
+            Facility::Standby,
+        ])
+        .alone()
+        .takes(USUAL_S)
+        .soaks(),
+    Check::of("HA-10.soak", |cx| Box::pin(leads_throughout(cx)))
+        .needs(ALL)
+        .with(&[Facility::Faults])
+        .alone()
+        .takes(USUAL_S)
+        .soaks(),
+    Check::of("SCALE-03.soak", |cx| Box::pin(rests(cx)))
+        .by_calls()
+        .needs(&[Capability::Instances, Capability::LoadBalancer])
+        .alone()
+        .takes(USUAL_S)
+        .soaks(),
 ];
 
 /// What nobody touches, as it was at the beginning.

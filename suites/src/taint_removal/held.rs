@@ -12,93 +12,48 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
 
-pub(super) const CHECKS: &[Check] = &[Check::must(
-    "NODE-INIT-13",
-    "a provided node IP that the cloud does not report keeps the Node tainted until it is corrected",
-    "k8s.io/cloud-provider node_controller.go getNodeModifiersFromCloudProvider; node/helpers/address.go",
-    |cx| Box::pin(insists_on_the_provided_ip(cx)),
-)
-.needs(&[Capability::Instances])
-.takes(31),
-Check::must(
-    "NODE-INIT-12",
-    "a Ready Node whose machine the cloud does not know stays untouched, and is initialised once it does",
-    "k8s.io/cloud-provider node_controller.go syncNode; node_lifecycle_controller.go MonitorNodes",
-    |cx| Box::pin(waits_for_its_machine(cx)),
-)
-.needs(&[Capability::Instances])
-.takes(31),
-Check::must(
-    "NODE-INIT-09",
-    "a Node of which neither it nor the cloud has a providerID stays tainted, and is initialised once there is one",
-    "k8s.io/cloud-provider node_controller.go getInstanceMetadata",
-    |cx| Box::pin(waits_for_a_provider_id(cx)),
-)
-.needs(&[Capability::Instances])
-.since(30, "no taint goes without a providerID", Before::NotJudged)
-.takes(35),
-Check::must(
-    "NODE-INIT-14",
-    "a provided node IP that cannot be read keeps the Node tainted until it is corrected",
-    "k8s.io/component-helpers node/util ParseNodeIPAnnotation",
-    |cx| Box::pin(insists_on_a_readable_ip(cx)),
-)
-.needs(&[Capability::Instances])
-.takes(31),
-Check::must(
-    "NODE-INIT-25",
-    "the periodic refresh leaves the addresses of a tainted Node alone",
-    "k8s.io/cloud-provider node_controller.go UpdateNodeStatus",
-    |cx| Box::pin(refreshes_no_tainted_node(cx)),
-)
-.needs(&[Capability::Instances])
-.takes(25),
-Check::must(
-    "NODE-INIT-24",
-    "a Node of which the CCM knows nothing keeps its taint, and what it knew of a machine that is gone ends nothing",
-    "k8s.io/cloud-provider node_controller.go syncNode, UpdateNodeStatus",
-    |cx| Box::pin(goes_on_beside_the_unknown(cx)),
-)
-.should()
-.needs(&[Capability::Instances])
-.takes(25),
-Check::must(
-    "NODE-INIT-10.client-timeout",
-    "a look-up that is not answered for longer than a client waits leaves the Node untouched, and it is initialised after",
-    "k8s.io/cloud-provider node_controller.go syncNode, processNextWorkItem",
-    |cx| Box::pin(waits_out_silence(cx)),
-)
-.needs(&[Capability::Instances])
-.with(&[Facility::Faults])
-.hanging()
-// A round of routes waits for this look-up.
-.holds_up_a_loop()
-.takes(40),
-Check::must(
-    "NODE-INIT-10.half",
-    "of a Node that half of the look-ups tell of nothing is written until all is known, and then all of it",
-    "k8s.io/cloud-provider node_controller.go getInstanceMetadata, getNodeModifiersFromCloudProvider",
-    |cx| Box::pin(waits_for_the_other_half(cx)),
-)
-.needs(&[Capability::Instances])
-.with(&[Facility::Faults])
-.holds_up_a_loop()
-.takes(12),
-Check::must(
-    "NODE-INIT-10.list",
-    "a failed list of machines leaves the Node untouched but for a CCM that finds its machine otherwise, and it is initialised",
-    "k8s.io/cloud-provider node_controller.go syncNode, processNextWorkItem",
-    |cx| Box::pin(waits_out_failed_lists(cx)),
-).by_calls()
-.needs(&[Capability::Instances])
-.with(&[Facility::Faults])
-.alone()];
+pub(super) const CHECKS: &[Check] = &[
+    Check::of("NODE-INIT-13", |cx| Box::pin(insists_on_the_provided_ip(cx)))
+        .needs(&[Capability::Instances])
+        .takes(31),
+    Check::of("NODE-INIT-12", |cx| Box::pin(waits_for_its_machine(cx)))
+        .needs(&[Capability::Instances])
+        .takes(31),
+    Check::of("NODE-INIT-09", |cx| Box::pin(waits_for_a_provider_id(cx)))
+        .needs(&[Capability::Instances])
+        .since(30, "no taint goes without a providerID", Before::NotJudged)
+        .takes(35),
+    Check::of("NODE-INIT-14", |cx| Box::pin(insists_on_a_readable_ip(cx)))
+        .needs(&[Capability::Instances])
+        .takes(31),
+    Check::of("NODE-INIT-25", |cx| Box::pin(refreshes_no_tainted_node(cx)))
+        .needs(&[Capability::Instances])
+        .takes(25),
+    Check::of("NODE-INIT-24", |cx| Box::pin(goes_on_beside_the_unknown(cx)))
+        .needs(&[Capability::Instances])
+        .takes(25),
+    Check::of("NODE-INIT-10.client-timeout", |cx| Box::pin(waits_out_silence(cx)))
+        .needs(&[Capability::Instances])
+        .with(&[Facility::Faults])
+        .hanging()
+        // A round of routes waits for this look-up.
+        .holds_up_a_loop()
+        .takes(40),
+    Check::of("NODE-INIT-10.half", |cx| Box::pin(waits_for_the_other_half(cx)))
+        .needs(&[Capability::Instances])
+        .with(&[Facility::Faults])
+        .holds_up_a_loop()
+        .takes(12),
+    Check::of("NODE-INIT-10.list", |cx| Box::pin(waits_out_failed_lists(cx)))
+        .by_calls()
+        .needs(&[Capability::Instances])
+        .with(&[Facility::Faults])
+        .alone(),
+];
 
 // A round of routes waits for the look-up of each machine, and for what a client repeats of it.
 pub(super) const FAILED_LOOKUPS: [Check; FAILURES.len()] = holding_up_a_loop(for_each_failure(
     "NODE-INIT-10",
-    "a cloud error leaves the Node untouched, and it is initialised once the cloud answers again",
-    "k8s.io/cloud-provider node_controller.go syncNode, processNextWorkItem",
     35,
     |cx, failure| Box::pin(waits_out_a_cloud_error(cx, failure)),
 ));

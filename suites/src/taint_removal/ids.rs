@@ -9,35 +9,10 @@ use std::sync::Arc;
 const INSTANCES: &[Capability] = &[Capability::Instances];
 
 pub(super) const CHECKS: &[Check] = &[
-    Check::must(
-        "NODE-INIT-06",
-        "an empty providerID is set from the cloud and stays the same over re-initialisation",
-        "k8s.io/cloud-provider node_controller.go getNodeModifiersFromCloudProvider; cloud.go InstanceMetadata",
-        |cx| Box::pin(sets_provider_id(cx)),
-    )
-    .needs(INSTANCES),
-    Check::must(
-        "NODE-INIT-06.alike",
-        "a Node gets providerID and addresses of the machine of its name, a dot in it or not, and of none whose name is alike",
-        "k8s.io/cloud-provider cloud.go InstanceMetadata; node_controller.go getNodeModifiersFromCloudProvider",
-        |cx| Box::pin(knows_names_that_are_alike(cx)),
-    )
-    .needs(INSTANCES),
-    Check::must(
-        "NODE-INIT-07",
-        "a providerID already on the Node is kept, and initialisation succeeds",
-        "k8s.io/cloud-provider node_controller.go; kubernetes validation.go ValidateNodeUpdate",
-        |cx| Box::pin(keeps_provider_id(cx)),
-    )
-    .needs(INSTANCES),
-    Check::must(
-        "NODE-INIT-06.again",
-        "a Node that registers anew gets the addresses of its machine, and the providerID of the one that has its name by then",
-        "k8s.io/cloud-provider node_controller.go syncNode, updateNodeAddress; cloud.go InstanceMetadata",
-        |cx| Box::pin(knows_no_earlier_node(cx)),
-    )
-    .needs(INSTANCES)
-    .takes(12),
+    Check::of("NODE-INIT-06", |cx| Box::pin(sets_provider_id(cx))).needs(INSTANCES),
+    Check::of("NODE-INIT-06.alike", |cx| Box::pin(knows_names_that_are_alike(cx))).needs(INSTANCES),
+    Check::of("NODE-INIT-07", |cx| Box::pin(keeps_provider_id(cx))).needs(INSTANCES),
+    Check::of("NODE-INIT-06.again", |cx| Box::pin(knows_no_earlier_node(cx))).needs(INSTANCES).takes(12),
 ];
 
 /// Its providerID is this one.

@@ -5,17 +5,13 @@ use crate::joining::registered;
 use harness_testkit::prelude::*;
 use std::time::Duration;
 
-pub(super) const CHECKS: &[Check] = &[Check::must(
-    "NODE-INIT-02.expired-watch",
-    "a Node that joins unseen, as the watch has expired meanwhile (410), is initialised",
-    "k8s.io/client-go tools/cache/reflector.go: a watch that is too old is followed by a list",
-    |cx| Box::pin(initialises_missed_nodes(cx)),
-)
-.needs(&[Capability::Instances])
-.with(&[Facility::CcmControl, Facility::WatchControl])
-.cold()
-.takes(5)
-.takes_on_machines(16)];
+pub(super) const CHECKS: &[Check] =
+    &[Check::of("NODE-INIT-02.expired-watch", |cx| Box::pin(initialises_missed_nodes(cx)))
+        .needs(&[Capability::Instances])
+        .with(&[Facility::CcmControl, Facility::WatchControl])
+        .cold()
+        .takes(5)
+        .takes_on_machines(16)];
 
 /// How long the cluster itself writes to a Node that has just joined.
 const SETTLES: Duration = Duration::from_secs(2);

@@ -42,81 +42,21 @@ pub const SUITE: Suite = Suite {
 const INSTANCES: &[Capability] = &[Capability::Instances];
 
 const CHECKS: &[Check] = &[
-    Check::must(
-        "NODE-INIT-01",
-        "the uninitialized taint goes, every other taint keeps content and order",
-        "k8s.io/cloud-provider node_controller.go syncNode, excludeCloudTaint",
-        |cx| Box::pin(removes_only_its_taint(cx)),
-    )
-    .needs(INSTANCES),
-    Check::must(
-        "NODE-INIT-02",
-        "Nodes that existed before the CCM started are initialised",
-        "k8s.io/cloud-provider node_controller.go: the initial list reaches the handlers",
-        |cx| Box::pin(initialises_earlier_nodes(cx)),
-    )
-    .needs(INSTANCES)
-    .with(&[Facility::CcmControl])
-    .cold(),
-    Check::must(
-        "NODE-INIT-04",
-        "no observer sees the Node without the taint while providerID or labels are missing",
-        "k8s.io/cloud-provider node_controller.go syncNode: one update",
-        |cx| Box::pin(initialises_atomically(cx)),
-    )
-    .needs(INSTANCES),
-    Check::must(
-        "NODE-INIT-05",
-        "the cloud's addresses are on the Node within 5 s after the taint went",
-        "k8s.io/cloud-provider node_controller.go syncNode, updateNodeAddress",
-        |cx| Box::pin(addresses_follow_the_taint(cx)),
-    )
-    .needs(INSTANCES)
-    .takes(8),
-    Check::must(
-        "NODE-INIT-08",
-        "the machine is looked up by providerID before name",
-        "k8s.io/cloud-provider cloud.go InstancesV2",
-        |cx| Box::pin(prefers_provider_id(cx)),
-    )
-    .needs(INSTANCES)
-    .takes(13),
-    Check::must(
-        "NODE-INIT-15",
-        "re-initialising an unchanged Node changes no label, address or providerID",
-        "k8s.io/cloud-provider node_controller.go",
-        |cx| Box::pin(reinitialises_idempotently(cx)),
-    )
-    .needs(INSTANCES),
-    Check::must(
-        "NODE-INIT-17",
-        "an initialisation overwrites nothing that others write meanwhile",
-        "k8s.io/cloud-provider node_controller.go UpdateNodeSpecBackoff",
-        |cx| Box::pin(overwrites_nobody(cx)),
-    )
-    .needs(INSTANCES)
-    .with(&[Facility::Barriers]),
-    Check::must(
-        "NODE-INIT-19",
-        "the uninitialized taint counts with any effect and value",
-        "k8s.io/cloud-provider node_controller.go getCloudTaint",
-        |cx| Box::pin(takes_the_taint_in_any_form(cx)),
-    )
-    .needs(INSTANCES),
-    Check::must(
-        "NODE-INIT-22",
-        "what the cloud says and a label cannot hold is made valid or left out, and the Node is initialised",
-        "k8s.io/cloud-provider node_controller.go; k8s.io/apimachinery label validation",
-        |cx| Box::pin(makes_label_values_valid(cx)),
-    )
-    .needs(INSTANCES),
-    Check::must(
-        "NODE-INIT-18",
-        "a NotReady, cordoned Node with other taints is initialised all the same",
-        "k8s.io/cloud-provider node_controller.go",
-        |cx| Box::pin(does_not_wait_for_ready(cx)),
-    )
-    .needs(INSTANCES),
+    Check::of("NODE-INIT-01", |cx| Box::pin(removes_only_its_taint(cx))).needs(INSTANCES),
+    Check::of("NODE-INIT-02", |cx| Box::pin(initialises_earlier_nodes(cx)))
+        .needs(INSTANCES)
+        .with(&[Facility::CcmControl])
+        .cold(),
+    Check::of("NODE-INIT-04", |cx| Box::pin(initialises_atomically(cx))).needs(INSTANCES),
+    Check::of("NODE-INIT-05", |cx| Box::pin(addresses_follow_the_taint(cx))).needs(INSTANCES).takes(8),
+    Check::of("NODE-INIT-08", |cx| Box::pin(prefers_provider_id(cx))).needs(INSTANCES).takes(13),
+    Check::of("NODE-INIT-15", |cx| Box::pin(reinitialises_idempotently(cx))).needs(INSTANCES),
+    Check::of("NODE-INIT-17", |cx| Box::pin(overwrites_nobody(cx)))
+        .needs(INSTANCES)
+        .with(&[Facility::Barriers]),
+    Check::of("NODE-INIT-19", |cx| Box::pin(takes_the_taint_in_any_form(cx))).needs(INSTANCES),
+    Check::of("NODE-INIT-22", |cx| Box::pin(makes_label_values_valid(cx))).needs(INSTANCES),
+    Check::of("NODE-INIT-18", |cx| Box::pin(does_not_wait_for_ready(cx))).needs(INSTANCES),
 ];
 
 /// Its taints under `example.com/` are exactly these, in this order. The controller manager adds taints of its own to

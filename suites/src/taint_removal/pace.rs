@@ -8,28 +8,17 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 pub(super) const CHECKS: &[Check] = &[
-    Check::must(
-        "NODE-INIT-11",
-        "a Node that cannot be initialised is tried less and less often",
-        "k8s.io/client-go util/workqueue DefaultTypedControllerRateLimiter",
-        |cx| Box::pin(backs_off(cx)),
-    )
-    .by_calls()
-    .needs(&[Capability::Instances])
-    .with(&[Facility::Faults])
-    .takes(46),
-    Check::must(
-        "NODE-INIT-23",
-        "Nodes that join at once are initialised as fast as workers, cloud and client let them",
-        "k8s.io/cloud-provider node_controller.go Run",
-        |cx| Box::pin(keeps_up_with_many(cx)),
-    )
-    .by_calls()
-    .should()
-    .needs(&[Capability::Instances])
-    .with(&[Facility::Settings])
-    .alone()
-    .takes(2),
+    Check::of("NODE-INIT-11", |cx| Box::pin(backs_off(cx)))
+        .by_calls()
+        .needs(&[Capability::Instances])
+        .with(&[Facility::Faults])
+        .takes(46),
+    Check::of("NODE-INIT-23", |cx| Box::pin(keeps_up_with_many(cx)))
+        .by_calls()
+        .needs(&[Capability::Instances])
+        .with(&[Facility::Settings])
+        .alone()
+        .takes(2),
 ];
 
 /// How long no look-up of the machine succeeds.

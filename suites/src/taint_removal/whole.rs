@@ -11,29 +11,9 @@ use tokio::time::Instant;
 const INSTANCES: &[Capability] = &[Capability::Instances];
 
 pub(super) const CHECKS: &[Check] = &[
-    Check::must(
-        "NODE-INIT-16",
-        "a Node that is initialised again gets the zone, region and instance type that its machine has by then",
-        "k8s.io/cloud-provider node_controller.go getNodeModifiersFromCloudProvider",
-        |cx| Box::pin(picks_up_what_has_changed(cx)),
-    )
-    .needs(INSTANCES),
-    Check::must(
-        "NODE-INIT-20",
-        "no Node is tainted anew, cordoned or uncordoned, and none loses its own labels and annotations",
-        "k8s.io/cloud-provider node_controller.go, node_lifecycle_controller.go",
-        |cx| Box::pin(leaves_the_rest_alone(cx)),
-    )
-    .needs(INSTANCES)
-    .takes(30),
-    Check::must(
-        "NODE-INIT-26",
-        "an initialisation changes nothing in the cloud",
-        "k8s.io/cloud-provider cloud.go InstancesV2: read-only",
-        |cx| Box::pin(only_reads_the_cloud(cx)),
-    ).by_calls()
-    .needs(INSTANCES)
-    .takes(2),
+    Check::of("NODE-INIT-16", |cx| Box::pin(picks_up_what_has_changed(cx))).needs(INSTANCES),
+    Check::of("NODE-INIT-20", |cx| Box::pin(leaves_the_rest_alone(cx))).needs(INSTANCES).takes(30),
+    Check::of("NODE-INIT-26", |cx| Box::pin(only_reads_the_cloud(cx))).by_calls().needs(INSTANCES).takes(2),
 ];
 
 /// Until a CCM that keeps what it knows of machines is made to look once more.

@@ -319,8 +319,8 @@ pub(super) mod tests {
     use harness_config::{BackendKind, RunFile, Source};
     use harness_testkit::Check;
 
-    const SHARED: Check = Check::must("A-01", "t", "s", |_| Box::pin(async { Ok(()) }));
-    const ALONE: Check = Check::must("A-02", "t", "s", |_| Box::pin(async { Ok(()) })).alone();
+    const SHARED: Check = Check::own("A-01", "t", "s", |_| Box::pin(async { Ok(()) }));
+    const ALONE: Check = Check::own("A-02", "t", "s", |_| Box::pin(async { Ok(()) })).alone();
 
     fn planned(check: &'static Check, takes_s: u32) -> Planned {
         let (level, choice) = (Level::Must, Choice::Selected);

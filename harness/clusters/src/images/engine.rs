@@ -210,13 +210,13 @@ impl Engine {
         self.host.starts_with("unix://")
     }
 
-    pub(crate) fn docker(&self) -> &Docker {
+    pub fn docker(&self) -> &Docker {
         &self.docker
     }
 
     /// As [`Engine::call`], for a call that makes something: it goes on to its end even when the caller is gone, and
     /// [`super::settled`] waits for it.
-    pub(crate) async fn make<T, F>(
+    pub async fn make<T, F>(
         &self,
         operation: &'static str,
         subject: &str,
@@ -232,7 +232,7 @@ impl Engine {
     }
 
     /// Makes one call and says, when it fails, what was asked of whom.
-    pub(crate) async fn call<T>(
+    pub async fn call<T>(
         &self,
         operation: &'static str,
         subject: &str,

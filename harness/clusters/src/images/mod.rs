@@ -28,4 +28,4 @@ pub(crate) use build::last_lines;
 pub(crate) use fake_engine::FakeEngine;
 pub(crate) use names::is_named;
 pub(crate) use pending::{begin, settled};
-pub(crate) use prepare::{find_digest, pull};
+pub use prepare::{find_digest, pull};

@@ -91,7 +91,7 @@ impl RunId {
     }
 
     /// The labels of a thing this run creates.
-    pub(crate) fn labels(&self, component: &str) -> HashMap<String, String> {
+    pub fn labels(&self, component: &str) -> HashMap<String, String> {
         HashMap::from([
             (RUN_LABEL.to_owned(), self.0.clone()),
             (COMPONENT_LABEL.to_owned(), component.to_owned()),

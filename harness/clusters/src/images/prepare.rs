@@ -238,7 +238,7 @@ async fn fetch(engine: &Engine, reference: &str, scratch: &Path) -> Result<Prepa
 }
 
 /// The digest of an image in the local engine.
-pub(crate) async fn find_digest(engine: &Engine, reference: &str) -> Result<Option<String>, EngineError> {
+pub async fn find_digest(engine: &Engine, reference: &str) -> Result<Option<String>, EngineError> {
     match engine.call("inspect image", reference, LOOK_LIMIT, engine.docker().inspect_image(reference)).await
     {
         Ok(image) => {
@@ -252,7 +252,7 @@ pub(crate) async fn find_digest(engine: &Engine, reference: &str) -> Result<Opti
 }
 
 /// Lets the engine pull an image.
-pub(crate) async fn pull(engine: &Engine, reference: &str) -> Result<(), ImageError> {
+pub async fn pull(engine: &Engine, reference: &str) -> Result<(), ImageError> {
     tracing::info!(image = reference, "pulling");
     let mut options = CreateImageOptionsBuilder::new().from_image(reference);
     // Without a tag the engine would pull every tag there is.

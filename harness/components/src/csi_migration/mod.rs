@@ -3,6 +3,6 @@
 mod moved;
 mod vectors;
 
-pub(crate) use moved::AZURE_SECRET;
+pub use moved::AZURE_SECRET;
 pub use moved::{MIGRATED_PLUGINS, MIGRATED_TO, Moved, PROVISIONED_BY, STORAGE_PROVISIONER, ZONE, moved};
 pub use vectors::{Place, Vector, vectors};

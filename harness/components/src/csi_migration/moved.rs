@@ -83,4 +83,4 @@ impl Moved {
 }
 
 /// The Secret of every volume of Azure's files: its name holds that of the account.
-pub(crate) const AZURE_SECRET: &str = "azure-storage-account-account-secret";
+pub const AZURE_SECRET: &str = "azure-storage-account-account-secret";

@@ -5,24 +5,13 @@ use harness_core::check::{CheckId, Level};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-/// What of a check is held against the contract.
+/// A check, as coverage counts it.
 #[derive(Clone, Debug)]
 pub struct Seen {
     /// Its id.
     pub id: CheckId,
-    /// How binding it is.
-    pub level: Level,
-    /// Whether it binds CCMs of the framework profile only.
-    pub framework: bool,
     /// Backends on which it is 'not observable', each with what it lacks there.
     pub not_observable: BTreeMap<String, Vec<String>>,
-}
-
-impl Seen {
-    /// What stands after the dot in its id.
-    fn claim(&self) -> &str {
-        self.id.as_str().split_once('.').map_or("", |(_, claim)| claim)
-    }
 }
 
 /// An area in figures.
@@ -81,7 +70,6 @@ pub struct Coverage {
 pub fn coverage(contract: &Contract, checks: &[Seen], backends: &[String]) -> Coverage {
     let mut found = Coverage::default();
     for check in checks {
-        objections_to(contract, check, &mut found.objections);
         if !check.not_observable.is_empty() {
             found.not_observable.insert(check.id.to_string(), check.not_observable.clone());
         }
@@ -99,20 +87,6 @@ pub fn coverage(contract: &Contract, checks: &[Seen], backends: &[String]) -> Co
         );
     }
     found
-}
-
-fn objections_to(contract: &Contract, check: &Seen, objections: &mut Vec<String>) {
-    let Some((_, row)) = contract.row(check.id.row()) else {
-        return objections.push(format!("{}: no row of the contract has that id", check.id));
-    };
-    let (level, framework) = row.binds(check.claim());
-    if (level, framework) != (check.level, check.framework) {
-        let shown = |level: Level, framework: bool| {
-            if framework { format!("{level} of the framework profile") } else { level.to_string() }
-        };
-        let (table, is) = (shown(level, framework), shown(check.level, check.framework));
-        objections.push(format!("{}: {table} by the contract, {is} by the check", check.id));
-    }
 }
 
 /// The checks that judge a row: its own, and those of the rows that it names.
@@ -152,12 +126,9 @@ fn look(contract: &Contract, area: &Area, row: &Row, checks: &[Seen], found: &mu
     let judged = of_row(row, checks).next().is_some();
     let unknown = row.judged_by.iter().filter(|other| contract.row(other).is_none());
     found.objections.extend(unknown.map(|other| format!("{}: judged by {other}, which is no row", row.id)));
-    for claim in &row.claims {
-        let made = of_row(row, checks).any(|check| check.id.row() == row.id && check.claim() == claim.claim);
-        if judged && !made {
-            found
-                .objections
-                .push(format!("{}.{}: the contract names a claim that no check makes", row.id, claim.claim));
+    for claim in row.claims.iter().map(|claim| claim.check(row)) {
+        if !checks.iter().any(|check| check.id == claim) {
+            found.objections.push(format!("{claim}: the contract has a claim that no check judges"));
         }
     }
     let mut reasons = contract.reasons(&row.id).peekable();

@@ -31,9 +31,13 @@ fn section(contract: &Contract, area: &Area, row: &Row) -> String {
         text.push_str(", unless it runs outside of the cluster that it manages");
     }
     let _ = write!(text, "\n\n{} {}\n", row.requires, row.why);
+    if !row.claims.is_empty() {
+        text.push_str("\n| check | what it claims |\n|---|---|\n");
+    }
     for claim in &row.claims {
         let only = if claim.framework { " for CCMs of the framework profile" } else { "" };
-        let _ = write!(text, "\n`{}.{}`, {}{only}: {}\n", row.id, claim.claim, claim.level, claim.requires);
+        let level = claim.level.map(|level| format!(" ({level}{only})")).unwrap_or_default();
+        let _ = writeln!(text, "| `{}`{level} | {} |", claim.check(row), claim.requires.replace('|', "\\|"));
     }
     let _ = write!(text, "\n*{}:* {}\n", provoked(area.promised_by), row.provoked);
     if let Some(steps) = &row.by_hand {

@@ -149,7 +149,7 @@ pub struct Row {
     pub bound: String,
     /// Where the requirement comes from.
     pub source: String,
-    /// Claims of it that bind otherwise than the row.
+    /// What its checks claim.
     #[serde(default)]
     pub claims: Vec<Claim>,
     /// Other rows whose checks judge it.
@@ -157,19 +157,31 @@ pub struct Row {
     pub judged_by: Vec<String>,
 }
 
-/// A claim of a row that binds otherwise than the row.
+/// What one check of a row claims.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Claim {
-    /// Its name: what stands after the dot in a check's id.
-    pub claim: String,
-    /// How binding it is.
-    pub level: Obligation,
-    /// Whether it binds CCMs of the framework profile only.
+    /// Its name: what follows the dot in the check's id. Absent for the check that has the row's own id.
+    #[serde(default)]
+    pub claim: Option<String>,
+    /// How binding it is; absent where it binds as the row does.
+    #[serde(default)]
+    pub level: Option<Obligation>,
+    /// Whether it binds CCMs of the framework profile only, where it has a level of its own.
     #[serde(default)]
     pub framework: bool,
-    /// What it requires.
+    /// What it requires, in the present tense: the check's title in lists and reports.
     pub requires: String,
+    /// Where the requirement comes from; absent where it is the row's source.
+    #[serde(default)]
+    pub source: Option<String>,
+}
+
+impl Claim {
+    /// The id of its check.
+    pub fn check(&self, row: &Row) -> String {
+        self.claim.as_ref().map_or_else(|| row.id.clone(), |name| format!("{}.{name}", row.id))
+    }
 }
 
 impl Row {
@@ -181,15 +193,6 @@ impl Row {
     /// What a CCM has to declare for it to apply.
     pub fn gates<'a>(&'a self, area: &'a Area) -> &'a [Capability] {
         self.gate.as_deref().unwrap_or(&area.gate)
-    }
-
-    /// How binding its check of that name is, and whether for CCMs of the framework profile only. `claim` is empty for the
-    /// check that has the row's own id.
-    pub fn binds(&self, claim: &str) -> (Level, bool) {
-        match self.claims.iter().find(|one| one.claim == claim) {
-            Some(one) => (one.level.level(), one.framework),
-            None => (self.level.level(), self.framework),
-        }
     }
 
     /// How binding it is, in words.

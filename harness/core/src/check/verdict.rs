@@ -32,7 +32,7 @@ impl Stop {
     }
 
     /// What there is to say of it where nobody is judged.
-    pub(crate) fn in_words(self) -> String {
+    pub fn in_words(self) -> String {
         match self {
             Stop::Unmet(unmet) => unmet.to_string(),
             Stop::Blocked { by, seen } => by.broken(seen).to_string(),

@@ -1,6 +1,7 @@
 //! How the CCM behaved over a whole run: from events to the ends of its process that nobody made, and to Nodes that nobody
 //! has taken away.
 
+use crate::probe::Observed;
 use super::event::{Event, ObjectChanged, Payload};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -237,6 +238,21 @@ impl Conduct {
 /// The name the framework gives a Service's load balancer (k8s.io/cloud-provider cloud.go, DefaultLoadBalancerName).
 fn default_name(uid: &str) -> String {
     format!("a{}", uid.replace('-', "")).chars().take(32).collect()
+}
+
+impl Observed for LostNode {
+    fn observed(&self) -> String {
+        self.to_string()
+    }
+}
+
+impl Observed for End {
+    fn observed(&self) -> String {
+        match self.last_lines.is_empty() {
+            true => self.to_string(),
+            false => format!("{self}, its last lines:\n  {}\n", self.last_lines.join("\n  ")),
+        }
+    }
 }
 
 #[cfg(test)]

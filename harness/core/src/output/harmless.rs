@@ -16,7 +16,7 @@ pub(super) fn is_in_a_workflow() -> bool {
 
 /// Whether a terminal obeys a sign, or shows those beside it in another order: control signs but for line breaks and tabs, line and
 /// paragraph separators, and the controls of bidirectional text.
-pub(crate) fn is_obeyed(sign: char) -> bool {
+pub fn is_obeyed(sign: char) -> bool {
     match sign {
         '\n' | '\t' => false,
         '\u{061c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => true,

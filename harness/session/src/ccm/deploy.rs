@@ -82,7 +82,7 @@ fn is_worth_another_try(error: &kube::Error) -> bool {
 }
 
 /// Applies dynamic objects, remembering what the API server calls their kinds.
-pub(crate) struct Applier {
+pub struct Applier {
     client: Client,
     kinds: Mutex<BTreeMap<(String, String), (ApiResource, ApiCapabilities)>>,
 }
@@ -95,7 +95,7 @@ impl std::fmt::Debug for Applier {
 
 impl Applier {
     /// An applier that speaks through `client`.
-    pub(crate) fn new(client: Client) -> Applier {
+    pub fn new(client: Client) -> Applier {
         Applier { client, kinds: Mutex::new(BTreeMap::new()) }
     }
 
@@ -129,7 +129,7 @@ impl Applier {
     ///
     /// # Errors
     /// At the first the API server refuses; it is named.
-    pub(crate) async fn apply(&self, documents: &[Value]) -> Result<(), CcmError> {
+    pub async fn apply(&self, documents: &[Value]) -> Result<(), CcmError> {
         for document in documents {
             let object = key_of(document);
             let failed = |cause, refused| CcmError::Apply { object: object.to_string(), cause, refused };
@@ -162,7 +162,7 @@ impl Applier {
     ///
     /// # Errors
     /// All that could not be removed, after trying everything.
-    pub(crate) async fn remove(&self, documents: &[Value]) -> Result<(), CcmError> {
+    pub async fn remove(&self, documents: &[Value]) -> Result<(), CcmError> {
         let mut failures = Vec::new();
         for document in documents.iter().rev() {
             let object = key_of(document);

@@ -249,7 +249,7 @@ pub(super) fn array_at<'a>(value: &'a mut Value, field: &str) -> &'a mut Vec<Val
 }
 
 /// Replaces `${NAME}` in every string scalar. Names not in the table are left alone: they may be a script's own.
-pub(crate) fn substitute(value: &mut Value, table: &BTreeMap<String, String>) {
+pub fn substitute(value: &mut Value, table: &BTreeMap<String, String>) {
     match value {
         Value::String(text) => {
             for (name, replacement) in table {
@@ -266,7 +266,7 @@ pub(crate) fn substitute(value: &mut Value, table: &BTreeMap<String, String>) {
 }
 
 /// Whether any string scalar contains `${NAME}`.
-pub(crate) fn mentions(value: &Value, name: &str) -> bool {
+pub fn mentions(value: &Value, name: &str) -> bool {
     match value {
         Value::String(text) => text.contains(&format!("${{{name}}}")),
         Value::Array(list) => list.iter().any(|item| mentions(item, name)),

@@ -221,7 +221,7 @@ pub fn replicas(manifests: &Manifests, replicas: &[Replica], around: &Surroundin
 }
 
 /// Order of application: what others refer to comes first.
-pub(crate) fn rank(kind: &str) -> u8 {
+pub fn rank(kind: &str) -> u8 {
     match kind {
         "Namespace" => 0,
         "CustomResourceDefinition" | "PriorityClass" => 1,

@@ -2,9 +2,9 @@
 
 use super::literals::{B_REGION, B_TYPE, B_ZONE, C_NET, L_REGION, L_TYPE, L_ZONE};
 use super::read::{addresses, condition, ingress, provider_id, ready, taints};
-use harness_core::probe::Observed;
+use crate::probe::Observed;
 use k8s_openapi::api::coordination::v1::Lease;
-use k8s_openapi::api::core::v1::{Node, Pod, Service};
+use k8s_openapi::api::core::v1::{Event, Namespace, Node, Pod, Service};
 use kube::ResourceExt;
 
 /// Addresses as `Type address`, joined by commas.
@@ -111,5 +111,31 @@ impl Observed for Pod {
             }
         }
         text
+    }
+}
+
+impl Observed for Event {
+    fn observed(&self) -> String {
+        let text = |field: &Option<String>| field.clone().unwrap_or_default();
+        let by = source_of(self);
+        let (kind, reason) = (text(&self.type_), text(&self.reason));
+        format!("{kind} {reason} by {by}: {}", text(&self.message))
+    }
+}
+
+/// Which component recorded it, in the older field or the newer one.
+pub fn source_of(event: &Event) -> &str {
+    let older = event.source.as_ref().and_then(|source| source.component.as_deref());
+    older.filter(|name| !name.is_empty()).or(event.reporting_component.as_deref()).unwrap_or_default()
+}
+
+impl Observed for Namespace {
+    fn observed(&self) -> String {
+        let status = self.status.as_ref();
+        let phase = status.and_then(|s| s.phase.as_deref()).unwrap_or("without a phase");
+        let conditions = status.and_then(|s| s.conditions.as_ref()).into_iter().flatten();
+        let says: Vec<&str> =
+            conditions.filter(|c| c.status == "True").filter_map(|c| c.message.as_deref()).collect();
+        format!("a Namespace that is {phase}: {}", says.join("; "))
     }
 }
