@@ -9,7 +9,7 @@ mod scaled;
 mod serving;
 
 use harness_testkit::prelude::*;
-use needs::{COLD, INSIDE, INSTANCES, MACHINES, SEED};
+use needs::{COLD, INSIDE, INSTANCES, MACHINES};
 
 /// The suite.
 pub const SUITE: Suite = Suite {

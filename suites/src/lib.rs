@@ -42,4 +42,4 @@ pub const ALL: &[Suite] = &[
     csi_migration::SUITE,
 ];
 
-const _: () = harness_testkit::prelude::assert_unique_ids(ALL);
+const _: () = assert_unique_ids(ALL);

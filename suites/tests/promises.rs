@@ -20,8 +20,10 @@ fn every_promise_of_a_profile_has_a_check_that_reads_it_or_is_told_as_unjudged()
         match promise {
             Promise::Nothing => {}
             Promise::Framework => {
-                let bound =
-                    suites::ALL.iter().flat_map(|suite| suite.checks()).any(|check| check.claim.framework_only);
+                let bound = suites::ALL
+                    .iter()
+                    .flat_map(|suite| suite.checks())
+                    .any(|check| check.claim.framework_only);
                 assert!(bound, "{key}: no check is of the framework");
             }
             Promise::Of(_) | Promise::OfEach(_) => {

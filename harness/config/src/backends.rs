@@ -3,6 +3,7 @@
 //! It is a macro because two modules make something of a line: `config` the word that a run file writes, and `cluster`
 //! the way from that word to the folder. `$then!` receives the lines.
 
+/// Hands the lines of the table to the macro that is named.
 #[macro_export]
 macro_rules! backends {
     ($then:ident) => {

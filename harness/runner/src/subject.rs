@@ -120,10 +120,7 @@ pub fn seen(check: &Check, backends: &[BackendKind]) -> Seen {
         let lacking: Vec<String> = lacking.map(|facility| facility.to_string()).collect();
         (!lacking.is_empty()).then(|| (backend.to_string(), lacking))
     };
-    Seen {
-        id: check.id,
-        not_observable: backends.iter().filter_map(lacking).collect(),
-    }
+    Seen { id: check.id, not_observable: backends.iter().filter_map(lacking).collect() }
 }
 
 /// The checks of these suites, as reports of this version hold them.

@@ -2,7 +2,7 @@
 //!
 //! It is bounded ([`Kept`]); what it has let go of stands in the run's events, and whoever asks for it is told.
 
-use harness_clouds::{Cloud, CloudError, Entry, Op, Outcome, Problem, READING_THE_JOURNAL};
+use harness_clouds::{Cloud, CloudError, Entry, Op, Problem, READING_THE_JOURNAL};
 use harness_core::check::chain;
 use harness_core::probe::{Pulse, ReadError, pause};
 pub use kept::Reader;

@@ -35,8 +35,8 @@ pub use choose::settle;
 pub use crash::{Crash, Participant, SharedCrashes};
 pub use error::SessionError;
 pub use folder::{FOLDER_PREFIX, RunDir, StateError};
-pub use journal::{Beginning, CallObserver, Journal, Reader, is_lb_write};
 pub use harness_core::objects::show_entry;
+pub use journal::{Beginning, CallObserver, Journal, Reader, is_lb_write};
 pub use manifests::{POD_NETWORKS, load_manifests};
 pub use record::disturbance;
 pub use site::Site;
@@ -315,10 +315,7 @@ impl Session {
     ///
     /// # Errors
     /// The future's own, or why the environment is gone.
-    pub async fn unless_gone<T>(
-        &self,
-        future: impl Future<Output = Result<T, String>>,
-    ) -> Result<T, String> {
+    pub async fn unless_gone<T>(&self, future: impl Future<Output = Result<T, String>>) -> Result<T, String> {
         self.standing.unless_gone(future).await
     }
 

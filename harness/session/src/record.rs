@@ -1,6 +1,5 @@
 //! What the session sees of cluster and cloud, as events. Pure.
 
-use harness_core::objects::show_outcome;
 use crate::ccm::REPLICA_LABEL;
 use crate::k8s::{
     B_REGION, B_TYPE, B_ZONE, L_EXCL, L_REGION, L_TYPE, L_ZONE, addresses, ingress, provider_id, ready,
@@ -8,6 +7,7 @@ use crate::k8s::{
 };
 use harness_clouds::{ActiveFault, BarrierStatus, Disturbance, Effect, Entry, Match, Op};
 use harness_core::events::{CloudCall, LAST_EXIT_CODE, ObjectChanged, Payload, REPLICA};
+use harness_core::objects::show_outcome;
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::{Node, Pod, Service};
 use kube::{Resource, ResourceExt};

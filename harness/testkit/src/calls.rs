@@ -3,7 +3,7 @@
 use super::{CheckCx, Subject};
 use harness_clouds::{Entry, Op};
 use harness_core::check::SubjectName;
-use harness_core::probe::{Matcher, Observed, Reach, ReadError, holds};
+use harness_core::probe::{Matcher, Reach, ReadError, holds};
 use harness_session::{Reader, show_entry};
 use std::cell::RefCell;
 use std::collections::BTreeSet;

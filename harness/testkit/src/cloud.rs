@@ -1,9 +1,9 @@
 //! The cloud as a check sees it: its inventory and its journal.
 
 use super::{Calls, CheckCx, Subject};
-use harness_clouds::{CloudError, Entry, Inventory, LoadBalancer};
+use harness_clouds::{CloudError, Entry, Inventory};
 use harness_core::check::SubjectName;
-use harness_core::probe::{Observed, Reach, ReadError};
+use harness_core::probe::{Reach, ReadError};
 
 /// The cloud as a whole.
 #[derive(Clone, Copy)]

@@ -4,7 +4,7 @@ use super::{CheckCx, Lease, Node, Service, Subject};
 use harness_clouds::Entry;
 use harness_core::check::SubjectName;
 use harness_core::objects::source_of;
-use harness_core::probe::{Matcher, Observed, Reach, ReadError, holds};
+use harness_core::probe::{Matcher, Reach, ReadError, holds};
 use k8s_openapi::api::core::v1::Event;
 use kube::api::{Api, ListParams};
 

@@ -4,7 +4,7 @@ use super::made::{Undo, gone};
 use super::{CheckCx, Subject};
 use harness_clouds::Entry;
 use harness_core::check::{Stop, SubjectName};
-use harness_core::probe::{Observed, Reach, ReadError};
+use harness_core::probe::{Reach, ReadError};
 use k8s_openapi::api::core::v1::Namespace;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::api::{Api, DeleteParams, PostParams};

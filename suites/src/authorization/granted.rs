@@ -5,8 +5,6 @@ use crate::joining::registered;
 use harness_testkit::prelude::*;
 use std::collections::BTreeSet;
 
-const MANIFEST: &str = "the CCM's manifests; k8s.io/cloud-provider controllers";
-
 pub(super) const CHECKS: &[Check] = &[
     Check::of("AUTH-20", |cx| Box::pin(grants_no_wildcard(cx)))
         .of_the_cloud(&[])

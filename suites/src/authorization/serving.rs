@@ -7,7 +7,6 @@ use harness_testkit::prelude::*;
 
 const SERVED: &[Capability] = &[Capability::SecurePort, Capability::Instances];
 const REACHED: &[Facility] = &[TRIAL[0], Facility::HostPorts];
-const DELEGATED: &str = "k8s.io/apiserver pkg/server/options/authentication.go, authorization.go";
 
 pub(super) const CHECKS: &[Check] = &[
     Check::of("AUTH-11", |cx| Box::pin(ends_or_lets_nobody_in(cx))).needs(SERVED).with(REACHED).cold(),

@@ -1,6 +1,6 @@
 //! The machine of the leader is lost: its replicas are on two, and the other one goes on (contract BOOT-DYN-09).
 
-use super::needs::{COLD, INSIDE, MACHINES, SEED};
+use super::needs::{COLD, INSIDE, MACHINES};
 use crate::joining::registered;
 use harness_testkit::prelude::*;
 use std::time::Instant;

@@ -5,8 +5,6 @@ use crate::joining::{ends_or_works, registered};
 use harness_testkit::prelude::*;
 use std::future::ready;
 
-const SEED: &str = "the project's seed articles";
-const START: &str = "k8s.io/cloud-provider cloud.go InitCloudProvider";
 const TRIAL: &[Facility] = &[Facility::CcmControl];
 
 pub(super) const CHECKS: &[Check] = &[

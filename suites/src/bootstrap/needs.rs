@@ -11,5 +11,3 @@ pub(super) const COLD: &[Facility] =
     &[Facility::CcmControl, Facility::KubeletControl, Facility::PodNetworkControl];
 /// What boots of a CCM show that has no place but the cluster that waits for it.
 pub(super) const INSIDE: &[Facility] = &[Facility::BootsInside];
-/// Where the rows come from that no code of Kubernetes decides.
-pub(super) const SEED: &str = "the project's seed articles";

@@ -2,7 +2,7 @@
 //! an API server that is not there yet, routes that are missing, power that fails, Nodes that are no longer Ready; and the
 //! Pods that wait on a Node that joins (contract BOOT-DYN).
 
-use super::needs::{COLD, INSIDE, INSTANCES, MACHINES, SEED};
+use super::needs::{COLD, INSIDE, INSTANCES, MACHINES};
 use crate::joining::joined;
 use harness_testkit::prelude::*;
 use std::time::{Duration, Instant};

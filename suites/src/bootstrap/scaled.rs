@@ -1,6 +1,5 @@
 //! More replicas than two: they are there for failures, and change nothing while there is none (BOOT-DYN-13).
 
-use super::needs::SEED;
 use crate::failover::unchanged;
 use crate::joining::joined;
 use harness_testkit::prelude::*;

@@ -1,6 +1,5 @@
 //! What a cluster notes on CSINodes, claims and volumes (contract CSIM-01, -02).
 
-use super::sources::{CONTROLLER, KUBELET};
 use futures::future::try_join_all;
 use harness_testkit::components::CsiDriver;
 use harness_testkit::components::csi_migration::{

@@ -1,7 +1,6 @@
 //! What classes ask of drivers (contract CSIM-06).
 
 use super::annotations::{claim, class, names_driver, short};
-use super::sources::LIBRARY;
 use futures::future::try_join_all;
 use harness_testkit::components::csi_migration::{Moved, ZONE};
 use harness_testkit::prelude::*;

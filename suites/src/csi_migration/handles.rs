@@ -1,6 +1,5 @@
 //! The handles by which drivers know volumes (contract CSIM-04).
 
-use super::sources::LIBRARY;
 use harness_testkit::components::csi_migration::{Moved, Place, Vector, moved, vectors};
 use harness_testkit::prelude::*;
 

@@ -4,7 +4,6 @@
 mod annotations;
 mod classes;
 mod handles;
-mod sources;
 mod stored;
 mod topology;
 mod without;

@@ -1,7 +1,6 @@
 //! What is stored and what shows of the translation: attachments and calls (contract CSIM-03, -07).
 
 use super::annotations::short;
-use super::sources::{LIBRARY, MIGRATION};
 use harness_testkit::components::csi_migration::Moved;
 use harness_testkit::prelude::*;
 use serde_json::{Value, json};

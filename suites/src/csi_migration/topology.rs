@@ -1,6 +1,5 @@
 //! Zones of volumes, and where Pods land (contract CSIM-05).
 
-use super::sources::LIBRARY;
 use harness_testkit::components::csi_migration::{Moved, ZONE};
 use harness_testkit::prelude::*;
 use serde_json::Value;

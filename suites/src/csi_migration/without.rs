@@ -1,6 +1,5 @@
 //! What becomes of Pods where the driver is not (contract CSIM-08).
 
-use super::sources::KUBELET;
 use harness_testkit::components::CsiDriver;
 use harness_testkit::components::csi_migration::{Moved, moved};
 use harness_testkit::prelude::*;

@@ -6,8 +6,6 @@ use super::needs::ELECTION_AND_LB;
 use harness_testkit::prelude::*;
 use std::time::Duration;
 
-const SOURCE: &str = "k8s.io/client-go tools/leaderelection: old stops before new starts";
-
 pub(super) const CHECKS: &[Check] = &[
     Check::of("HA-04.partition", |cx| Box::pin(never_overlaps(cx)))
         .by_calls()

@@ -7,8 +7,6 @@ use crate::joining::registered;
 use harness_testkit::prelude::*;
 use serde_json::json;
 
-const SOURCE: &str = "k8s.io/client-go tools/leaderelection: old stops before new starts; k8s.io/cloud-provider cloud.go: EnsureLoadBalancer is idempotent";
-
 pub(super) const CHECKS: &[Check] = &[
     Check::of("HA-04.frozen", |cx| Box::pin(survives_a_frozen_leader(cx)))
         .by_calls()

@@ -5,8 +5,6 @@ use crate::joining::registered;
 use harness_testkit::prelude::*;
 use std::time::Instant;
 
-const SOURCE: &str =
-    "k8s.io/client-go tools/leaderelection; k8s.io/cloud-provider app/controllermanager.go OnStoppedLeading";
 const OUTAGE: &[Facility] = &[Facility::CcmControl, Facility::ApiControl];
 
 pub(super) const CHECKS: &[Check] = &[

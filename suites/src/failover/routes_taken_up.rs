@@ -6,9 +6,6 @@ use crate::routes::{is_reachable, routed, with_networks};
 use harness_testkit::prelude::*;
 use std::time::Duration;
 
-const RECONCILE: &str =
-    "k8s.io/cloud-provider route_controller.go reconcile: routes are told from what the cloud lists";
-
 pub(super) const CHECKS: &[Check] = &[
     Check::of("HA-08.route", |cx| Box::pin(finds_what_was_never_answered(cx)))
         .needs(ELECTION_AND_ROUTES)

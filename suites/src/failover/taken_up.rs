@@ -9,10 +9,6 @@ use harness_testkit::prelude::*;
 use serde_json::json;
 use std::time::Duration;
 
-const START: &str = "k8s.io/cloud-provider service/controller.go add handler, needsCleanup: all Services are looked at at the start";
-const IDEMPOTENT: &str =
-    "k8s.io/cloud-provider cloud.go: EnsureLoadBalancer and EnsureLoadBalancerDeleted are idempotent";
-
 pub(super) const CHECKS: &[Check] = &[
     Check::of("NODE-INIT-03", |cx| Box::pin(initialises_what_joined_meanwhile(cx)))
         .needs(ELECTION)

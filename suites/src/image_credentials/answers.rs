@@ -1,6 +1,5 @@
 //! What a plugin reads and what it answers (contract CREDP-01 to -04, -11).
 
-use super::sources::{CONFIG, PLUGIN};
 use harness_testkit::components::image_credentials::{Answer, Fault};
 use harness_testkit::prelude::*;
 

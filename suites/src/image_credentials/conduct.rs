@@ -2,7 +2,6 @@
 
 use super::answers::shown;
 use super::scope::matching;
-use super::sources::PLUGIN;
 use harness_testkit::components::image_credentials::{Answer, Behaviour, Ended, Execution, StandIn};
 use harness_testkit::prelude::*;
 use std::time::Duration;

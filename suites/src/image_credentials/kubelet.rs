@@ -2,7 +2,6 @@
 //! one: kind.
 
 use super::scope::foreign;
-use super::sources::{API, METRICS, PLUGIN};
 use harness_testkit::components::image_credentials::{PUBLIC, Seen, go_duration};
 use harness_testkit::prelude::*;
 use std::collections::BTreeSet;

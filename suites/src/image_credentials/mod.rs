@@ -4,7 +4,6 @@ mod answers;
 mod conduct;
 mod kubelet;
 mod scope;
-mod sources;
 
 use harness_testkit::prelude::*;
 

@@ -1,7 +1,6 @@
 //! For which images and how long an answer is good (contract CREDP-05, -06, -07, -14).
 
 use super::answers::{shown, without};
-use super::sources::{API, KEYRING, PLUGIN};
 use harness_testkit::components::image_credentials::{Answer, CacheKeyType, Fault, Pattern, foreign_to};
 use harness_testkit::prelude::*;
 

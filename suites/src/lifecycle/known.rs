@@ -7,9 +7,6 @@ use std::sync::Arc;
 
 pub(super) const INSTANCES: &[Capability] = &[Capability::Instances];
 pub(super) const SHUTDOWN: &[Capability] = &[Capability::Instances, Capability::Shutdown];
-pub(super) const MONITOR: &str = "k8s.io/cloud-provider node_lifecycle_controller.go MonitorNodes";
-pub(super) const LOOKUP: &str =
-    "k8s.io/cloud-provider node_lifecycle_controller.go ensureNodeExistsByProviderID; provider error mapping";
 
 /// A taint of the check's own, which has to stay.
 pub(super) const KEPT: &str = "example.com/kept=1:NoSchedule";

@@ -9,7 +9,7 @@ mod told;
 use crate::failures::{FAILURES, for_each_failure, holding_up_a_loop, unless_it_lists};
 use harness_testkit::prelude::*;
 use k8s_openapi::api::core::v1 as core;
-use known::{INSTANCES, LOOKUP, MONITOR, SHUTDOWN, known, marked, register, sees_deletion, unmarked};
+use known::{INSTANCES, SHUTDOWN, known, marked, register, sees_deletion, unmarked};
 use std::time::Duration;
 
 /// The suite.
@@ -40,11 +40,10 @@ const CHECKS: &[Check] = &[
 ];
 
 // A look-up that fails, and what a client repeats of it, keeps the lifecycle loop from all other Nodes.
-const FAILED_LOOKUPS: [Check; FAILURES.len()] = holding_up_a_loop(for_each_failure(
-    "NODE-LIFE-03",
-    30,
-    |cx, failure| Box::pin(keeps_nodes_on_errors(cx, failure)),
-));
+const FAILED_LOOKUPS: [Check; FAILURES.len()] =
+    holding_up_a_loop(for_each_failure("NODE-LIFE-03", 30, |cx, failure| {
+        Box::pin(keeps_nodes_on_errors(cx, failure))
+    }));
 
 async fn keeps_ready_nodes(cx: &CheckCx) -> Verdict {
     let (ready, node) = known(cx, "ready", Ready::True).await?;

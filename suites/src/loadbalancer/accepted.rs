@@ -4,9 +4,6 @@ use super::needs::LB;
 use super::retry::follows_an_edit_in;
 use harness_testkit::prelude::*;
 
-const IDEMPOTENT: &str =
-    "k8s.io/cloud-provider cloud.go EnsureLoadBalancer; service/controller.go minRetryDelay, maxRetryDelay";
-
 pub(super) const CHECKS: &[Check] = &[
     Check::of("SVC-ERR-01.action", |cx| Box::pin(is_made_after_all(cx)))
         .by_calls()

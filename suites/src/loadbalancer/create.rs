@@ -8,9 +8,6 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-const ENSURE: &str = "k8s.io/cloud-provider service/controller.go ensureLoadBalancer";
-const PROVIDER: &str = "k8s.io/cloud-provider cloud.go EnsureLoadBalancer";
-
 pub(super) const CHECKS: &[Check] = &[
     Check::of("SVC-CREATE-01", |cx| Box::pin(persists_the_finalizer_first(cx)))
         .without_machines()

@@ -12,8 +12,6 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
 
-const SYNC: &str = "k8s.io/cloud-provider service/controller.go syncLoadBalancerIfNeeded";
-
 pub(super) const CHECKS: &[Check] = &[
     Check::of("SVC-DEL-01.held", |cx| Box::pin(waits_for_the_cloud(cx)))
         .without_machines()

@@ -7,9 +7,6 @@ use harness_testkit::prelude::*;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 
-const NEEDS_UPDATE: &str = "k8s.io/cloud-provider service/controller.go needsUpdate";
-const SAME: &str = "kubernetes test/e2e/network/loadbalancer.go";
-
 pub(super) const CHECKS: &[Check] = &[
     Check::of("SVC-UPD-04.cluster-ip", |cx| Box::pin(provisions_after_an_edit_of_the_type(cx, "ClusterIP")))
         .without_machines()
@@ -32,9 +29,6 @@ pub(super) const CHECKS: &[Check] = &[
         .without_machines()
         .needs(RANGES),
 ];
-
-const PROVIDER: &str =
-    "k8s.io/cloud-provider cloud.go EnsureLoadBalancer: what is there is replaced, not added to";
 
 async fn provisions_after_an_edit_of_the_type(cx: &CheckCx, before: &str) -> Verdict {
     let plan = load_balancer("web").port(80).with(|spec| spec.type_ = Some(before.to_owned()));

@@ -7,8 +7,6 @@ use k8s_openapi::api::core::v1 as core;
 use serde_json::json;
 use std::sync::Arc;
 
-const WANTS: &str = "k8s.io/cloud-provider service/controller.go wantsLoadBalancer";
-
 pub(super) const CHECKS: &[Check] = &[
     Check::of("SVC-ELIG-01", |cx| Box::pin(provisions_without_endpoints(cx))).needs(LB),
     Check::of("SVC-ELIG-02", |cx| Box::pin(leaves_classed_services_alone(cx)))

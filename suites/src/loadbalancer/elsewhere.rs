@@ -8,7 +8,6 @@ use serde_json::json;
 use std::net::IpAddr;
 use std::sync::Arc;
 
-const DEFAULTS: &str = "kubernetes pkg/apis/core/v1/defaults.go; validation.go ValidateLoadBalancerStatus";
 const IP_MODE: &str = "Service status ipMode";
 
 pub(super) const CHECKS: &[Check] = &[

@@ -12,9 +12,6 @@ use std::cell::RefCell;
 use std::time::Duration;
 use tokio::time::Instant;
 
-const NEEDS_UPDATE: &str = "k8s.io/cloud-provider service/controller.go needsUpdate";
-const SHOULD_SYNC: &str = "k8s.io/cloud-provider service/controller.go shouldSyncUpdatedNode";
-
 pub(super) const CHECKS: &[Check] = &[
     Check::of("SVC-UPD-03", |cx| Box::pin(ignores_what_says_nothing(cx)))
         .by_calls()

@@ -8,8 +8,6 @@ use k8s_openapi::api::core::v1 as core;
 use std::sync::Arc;
 use std::time::Duration;
 
-const SYNC: &str = "k8s.io/cloud-provider service/controller.go syncLoadBalancerIfNeeded";
-
 pub(super) const CHECKS: &[Check] = &[
     Check::of("SVC-DEL-04", |cx| Box::pin(deletes_nothing_unseen(cx)))
         .by_calls()

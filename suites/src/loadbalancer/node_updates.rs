@@ -9,7 +9,6 @@ use harness_testkit::prelude::*;
 use serde_json::json;
 use std::time::Instant;
 
-const UPDATES: &str = "k8s.io/cloud-provider service/controller.go nodeSyncService, updateLoadBalancerHosts";
 pub(super) const CHECKS: &[Check] = &[
     Check::of("SVC-NODES-07.next-sync", |cx| Box::pin(leaves_condemned_nodes_out(cx)))
         .by_calls()

@@ -4,8 +4,6 @@ use super::needs::{NODES_BEHIND_LB, RESYNC};
 use futures::future::try_join_all;
 use harness_testkit::prelude::*;
 
-const HANDLERS: &str = "k8s.io/cloud-provider service/controller.go node handlers";
-
 pub(super) const CHECKS: &[Check] = &[
     Check::of("SVC-NODES-01", |cx| Box::pin(adds_new_nodes(cx)))
         .needs(NODES_BEHIND_LB)

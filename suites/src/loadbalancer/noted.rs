@@ -8,8 +8,6 @@ use harness_testkit::prelude::*;
 use serde_json::json;
 use std::time::Duration;
 
-const SC: &str = "k8s.io/cloud-provider service/controller.go";
-
 pub(super) const CHECKS: &[Check] = &[
     Check::of("SVC-ELIG-03", |cx| Box::pin(notes_cleanup_of_other_classes(cx)))
         .without_machines()

@@ -10,8 +10,6 @@ use serde_json::json;
 use std::sync::Arc;
 use std::time::Duration;
 
-const IDEMPOTENT: &str = "k8s.io/cloud-provider cloud.go EnsureLoadBalancer: must be idempotent";
-
 /// The calls by which a load balancer may get another port.
 const EDITS: &[Op] = &[Op::LbUpdate, Op::LbCreate, Op::LbDelete];
 

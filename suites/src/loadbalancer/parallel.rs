@@ -6,8 +6,6 @@ use harness_testkit::prelude::*;
 use serde_json::json;
 use tokio::time::Instant;
 
-const SC: &str = "k8s.io/cloud-provider service/controller.go Run";
-
 pub(super) const CHECKS: &[Check] = &[
     Check::of("SVC-ERR-08.workers", |cx| Box::pin(works_side_by_side(cx)))
         .without_machines()

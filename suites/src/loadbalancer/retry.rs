@@ -51,8 +51,6 @@ pub(super) const CHECKS: &[Check] = &[
         .takes(36),
 ];
 
-const CONTROLLER: &str = "k8s.io/cloud-provider service/controller.go minRetryDelay, maxRetryDelay";
-
 const BACK_OFF: Check = Check::of("SVC-ERR-01", |cx| Box::pin(retries_with_backoff(cx)))
     .by_calls()
     .without_machines()

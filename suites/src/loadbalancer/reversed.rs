@@ -9,9 +9,6 @@ use k8s_openapi::api::core::v1::{ServicePort, ServiceSpec};
 use serde_json::json;
 use std::collections::BTreeSet;
 
-const NEEDS_UPDATE: &str =
-    "k8s.io/cloud-provider service/controller.go needsUpdate; kubernetes test/e2e/network/loadbalancer.go";
-
 pub(super) const CHECKS: &[Check] = &[
     Check::of("SVC-UPD-01.port-added", |cx| Box::pin(adds_a_port(cx)))
         .by_calls()

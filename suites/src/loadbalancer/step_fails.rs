@@ -9,8 +9,6 @@ use k8s_openapi::api::core::v1 as core;
 use std::sync::Arc;
 use std::time::Duration;
 
-const SYNC: &str = "k8s.io/cloud-provider service/controller.go syncLoadBalancerIfNeeded";
-
 pub(super) const CHECKS: &[Check] = &[
     Check::of("SVC-DEL-02.auxiliaries", |cx| Box::pin(waits_for_auxiliaries_that_stay(cx)))
         .by_calls()

@@ -5,8 +5,6 @@ use super::needs::{LB, LB_TO_NODES, NODES_BEHIND_LB, RESYNC};
 use super::nodes::{has_backend, kept_out};
 use harness_testkit::prelude::*;
 
-const SC: &str = "k8s.io/cloud-provider service/controller.go";
-
 pub(super) const CHECKS: &[Check] = &[
     Check::of("SVC-CREATE-17", |cx| Box::pin(tells_of_a_creation(cx))).in_calm().without_machines().needs(LB),
     Check::of("SVC-NODES-12.updated", |cx| Box::pin(tells_of_an_update(cx)))

@@ -6,10 +6,6 @@ use harness_testkit::prelude::*;
 use k8s_openapi::api::core::v1::ServiceSpec;
 use serde_json::{Value, json};
 
-const NEEDS_UPDATE: &str =
-    "k8s.io/cloud-provider service/controller.go needsUpdate; kubernetes test/e2e/network/loadbalancer.go";
-const SAME: &str = "kubernetes test/e2e/network/loadbalancer.go";
-
 /// An edit of a Service, and how what the cloud holds for it shows that it arrived.
 struct Edit {
     name: &'static str,
@@ -87,8 +83,7 @@ pub(super) const FOLLOWS: [Check; EDITS.len()] = {
 
 const fn follows(at: usize) -> Check {
     let id = CheckId::of_claim("SVC-UPD-01", EDITS[at].name);
-    let check =
-        Check::row(id, |cx, at| Box::pin(follows_edit(cx, &EDITS[at])), at);
+    let check = Check::row(id, |cx, at| Box::pin(follows_edit(cx, &EDITS[at])), at);
     check.without_machines().needs(EDITS[at].needs).by_calls()
 }
 
@@ -136,13 +131,6 @@ pub(super) const CHECKS: &[Check] = &[
         .needs(LB)
         .with(&[Facility::Barriers]),
 ];
-
-const TO_CLUSTER_IP: &str =
-    "a Service that becomes one of type ClusterIP loses balancer and auxiliaries, then its finalizer";
-const TO_NODE_PORT: &str =
-    "a Service that becomes one of type NodePort loses balancer and auxiliaries, then its finalizer";
-const TYPE: &str =
-    "k8s.io/cloud-provider service/controller.go; kubernetes service/strategy.go dropTypeDependentFields";
 
 async fn follows_edit(cx: &CheckCx, edit: &'static Edit) -> Verdict {
     let web = cx.service(load_balancer("web").port(80)).await?.provisioned().await?;

@@ -9,9 +9,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-const HELPERS: &str = "k8s.io/cloud-provider service/helpers/helper.go GetLoadBalancerSourceRanges";
-const LOAD_BALANCER_TESTS: &str = "kubernetes test/e2e/network/loadbalancer.go";
-
 pub(super) const CHECKS: &[Check] = &[
     Check::of("SVC-CREATE-09", |cx| Box::pin(checks_health(cx))).without_machines().needs(LB_TO_NODES),
     Check::of("SVC-CREATE-10.annotation", |cx| Box::pin(restricts_by_annotation(cx)))

@@ -1,7 +1,6 @@
 //! What an API server makes of a proxy, with the direct way closed (contract ANP-03 to -06, -08, -10). Needs a cluster whose
 //! API server has an egress selector: kind.
 
-use super::sources::{KEP, METRICS, SELECTOR};
 use harness_testkit::prelude::*;
 use std::time::Duration;
 

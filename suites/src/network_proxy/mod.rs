@@ -3,7 +3,6 @@
 
 mod cluster;
 mod processes;
-mod sources;
 mod written;
 
 use harness_testkit::prelude::*;

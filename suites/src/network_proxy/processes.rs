@@ -1,7 +1,6 @@
 //! Server and agents as processes beside the harness, asked by HTTP CONNECT as an API server asks (contract ANP-05, -07, -08,
 //! -10).
 
-use super::sources::{KEP, SELECTOR};
 use harness_testkit::components::network_proxy::Asked;
 use harness_testkit::prelude::*;
 use std::net::{Ipv4Addr, SocketAddr};

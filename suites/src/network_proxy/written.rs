@@ -1,6 +1,5 @@
 //! What is written: the API server's configuration, and the agents' manifests (contract ANP-01, -02, -09).
 
-use super::sources::{API, MODEL, SELECTOR};
 use harness_testkit::prelude::*;
 
 pub(super) const CHECKS: &[Check] = &[

@@ -10,8 +10,6 @@ use k8s_openapi::api::core::v1::{Event, Node};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-const CONSTRUCTORS: &str = "k8s.io/cloud-provider app/core.go; controllers' constructors";
-
 pub(super) const CHECKS: &[Check] = &[
     Check::of("CAP-01", |cx| Box::pin(starts_what_it_declares(cx)))
         .needs(ELECTED_PORT)
@@ -36,8 +34,6 @@ pub(super) const CHECKS: &[Check] = &[
 const PROTOCOLS: [(&str, &str, &[Capability]); 2] =
     [("udp", "UDP", &[Capability::Udp]), ("sctp", "SCTP", &[Capability::Sctp])];
 const LB: &[Capability] = &[Capability::LoadBalancer];
-const PROVIDER: &str =
-    "provider; k8s.io/cloud-provider service/controller.go: errors are SyncLoadBalancerFailed";
 
 const fn misreads(at: usize) -> Check {
     let run: for<'a> fn(&'a CheckCx, usize) -> Body<'a> = |cx, at| Box::pin(does_not_misread(cx, at));

@@ -8,8 +8,6 @@ use std::time::Duration;
 
 /// The CCM can be run by itself.
 pub(super) const TRIAL: &[Facility] = &[Facility::CcmControl];
-const OPTIONS: &str = "k8s.io/cloud-provider options/options.go; app/controllermanager.go";
-const SELECTION: &str = "k8s.io/controller-manager options/generic.go; k8s.io/cloud-provider names";
 
 pub(super) const CHECKS: &[Check] = &[
     Check::of("FLAG-01", |cx| Box::pin(lists_its_flags(cx)))

@@ -6,7 +6,6 @@ use k8s_openapi::api::core::v1::Node;
 use std::sync::Arc;
 
 const INSTANCES: &[Capability] = &[Capability::Instances];
-const OPTIONS: &str = "k8s.io/cloud-provider options/options.go: a client is named after its program";
 
 pub(super) const CHECKS: &[Check] = &[
     Check::of("OBS-11.cloud", |cx| Box::pin(is_named_to_the_cloud(cx))).by_calls().needs(INSTANCES),

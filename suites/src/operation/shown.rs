@@ -4,7 +4,6 @@ use super::serving::{PORT, REACHED, ports};
 use harness_testkit::prelude::*;
 use serde_json::Value;
 
-const METRICS: &str = "k8s.io/cloud-provider controllers, metrics.go; k8s.io/component-base";
 /// It elects a leader, and serves on a port.
 pub(super) const ELECTED_PORT: &[Capability] = &[Capability::LeaderElection, Capability::SecurePort];
 

@@ -9,10 +9,6 @@ const ONE_MORE: Duration = Duration::from_secs(2);
 /// How often a Node is looked at that may be initialised or not.
 const LOOK_EVERY: Duration = Duration::from_millis(250);
 
-const NODE_ADDRESS: &str = "k8s.io/cloud-provider node_controller.go updateNodeAddress";
-const ANNOTATION: &str = "k8s.io/component-helpers node/util ParseNodeIPAnnotation";
-const HELPERS: &str = "k8s.io/cloud-provider node/helpers/address.go GetNodeAddressesFromNodeIP";
-
 /// One vector: what the kubelet was told, what the cloud reports, what the Node must show. Written in the contract's
 /// addresses; each check has its own in their place.
 struct Vector {
@@ -59,12 +55,7 @@ static VECTORS: [Vector; 21] = [
         cloud: &[(I, "192.0.2.10"), (E, "198.51.100.11"), (E, "198.51.100.10")],
         expected: Some(&[(E, "198.51.100.10"), (I, "192.0.2.10"), (H, KUBELET)]),
     },
-    Vector {
-        id: "NODE-ADDR-V05",
-        provided: Some("192.0.2.99"),
-        cloud: &[(I, "192.0.2.10")],
-        expected: None,
-    },
+    Vector { id: "NODE-ADDR-V05", provided: Some("192.0.2.99"), cloud: &[(I, "192.0.2.10")], expected: None },
     Vector {
         id: "NODE-ADDR-V06",
         provided: Some("198.51.100.10"),
@@ -138,18 +129,8 @@ static VECTORS: [Vector; 21] = [
         cloud: &[(I, "192.0.2.10"), (E, "198.51.100.10")],
         expected: None,
     },
-    Vector {
-        id: "NODE-ADDR-V16",
-        provided: Some("192.0.2.10"),
-        cloud: &[],
-        expected: None,
-    },
-    Vector {
-        id: "NODE-ADDR-V17",
-        provided: None,
-        cloud: &[],
-        expected: Some(&[(H, KUBELET)]),
-    },
+    Vector { id: "NODE-ADDR-V16", provided: Some("192.0.2.10"), cloud: &[], expected: None },
+    Vector { id: "NODE-ADDR-V17", provided: None, cloud: &[], expected: Some(&[(H, KUBELET)]) },
     Vector {
         id: "NODE-ADDR-V18",
         provided: None,
@@ -193,8 +174,7 @@ pub(super) const CHECKS: [Check; VECTORS.len()] = {
 
 const fn of_vector(at: usize) -> Check {
     let Vector { id, expected, .. } = &VECTORS[at];
-    let check =
-        Check::row(CheckId::new(id), |cx, at| Box::pin(holds_vector(cx, &VECTORS[at])), at);
+    let check = Check::row(CheckId::new(id), |cx, at| Box::pin(holds_vector(cx, &VECTORS[at])), at);
     // A Node that has to stay tainted is watched for the quiet time, and one with provided IPs until it was refreshed.
     let takes = match (expected.is_none(), VECTORS[at].provided.is_some()) {
         (true, _) => 31,

@@ -10,8 +10,6 @@ const INSTANCES: &[Capability] = &[Capability::Instances];
 const ZONES: &[Capability] = &[Capability::Instances, Capability::Zones];
 const REGIONS: &[Capability] = &[Capability::Instances, Capability::Regions];
 const ADDITIONAL: &[Capability] = &[Capability::Instances, Capability::AdditionalLabels];
-const MODIFIERS: &str = "k8s.io/cloud-provider node_controller.go getNodeModifiersFromCloudProvider";
-const RECONCILE: &str = "k8s.io/cloud-provider node_controller.go reconcileNodeLabels";
 
 pub(super) const CHECKS: &[Check] = &[
     Check::of("NODE-LBL-01", |cx| Box::pin(writes_labels(cx, &[L_ZONE, B_ZONE]))).needs(ZONES),

@@ -7,7 +7,6 @@ use harness_testkit::prelude::*;
 use std::time::Duration;
 
 const INSTANCES: &[Capability] = &[Capability::Instances];
-const NC: &str = "k8s.io/cloud-provider node_controller.go";
 
 pub(super) const CHECKS: &[Check] = &[
     Check::of("NODE-ADDR-13", |cx| Box::pin(notes_whether_order_is_followed(cx))).needs(INSTANCES).takes(25),

@@ -12,7 +12,6 @@ const INSTANCES: &[Capability] = &[Capability::Instances];
 /// Addresses that no machine has from the start.
 const OTHER_EXTERNAL: &str = "198.51.100.177";
 const OTHER_INTERNAL: &str = "192.0.2.177";
-const REFRESH: &str = "k8s.io/cloud-provider node_controller.go UpdateNodeStatus, updateNodeAddress";
 
 pub(super) const CHECKS: &[Check] = &[
     Check::of("NODE-ADDR-06", |cx| Box::pin(follows_changes(cx))).needs(INSTANCES).takes(10),

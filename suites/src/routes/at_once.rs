@@ -6,8 +6,6 @@ use futures::{StreamExt, TryStreamExt, stream};
 use harness_testkit::prelude::*;
 use std::time::Duration;
 
-const SOURCE: &str = "k8s.io/cloud-provider route_controller.go maxConcurrentRouteOperations";
-
 pub(super) const CHECKS: &[Check] = &[
     Check::of("ROUTE-14", |cx| Box::pin(makes_few_at_once(cx)))
         .needs(ROUTES)

@@ -1,6 +1,6 @@
 //! What routes cost (contract ROUTE-15).
 
-use super::needs::{RECONCILE, ROUTES};
+use super::needs::ROUTES;
 use super::routed::routed;
 use futures::future::try_join_all;
 use harness_testkit::prelude::*;

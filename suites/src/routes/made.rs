@@ -1,6 +1,6 @@
 //! Every pod network of a Node gets its route, and the Node says so (contract ROUTE-01, -02, -09, -10).
 
-use super::needs::{NODES_AND_ROUTES, RECONCILE, ROUTES, ROUTES_OF_BOTH_FAMILIES};
+use super::needs::{NODES_AND_ROUTES, ROUTES, ROUTES_OF_BOTH_FAMILIES};
 use super::routed::{
     is_reachable, is_reachable_by_the_framework, is_unreachable, prompt, routed, with_networks,
 };
@@ -10,8 +10,6 @@ use k8s_openapi::api::core::v1 as core;
 use serde_json::json;
 use std::sync::Arc;
 use std::time::Duration;
-
-const CONDITION: &str = "k8s.io/cloud-provider route_controller.go updateNetworkingCondition";
 
 pub(super) const CHECKS: &[Check] = &[
     Check::of("ROUTE-01", |cx| Box::pin(routes_to_nodes(cx))).needs(NODES_AND_ROUTES),

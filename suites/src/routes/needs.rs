@@ -8,5 +8,3 @@ pub(super) const ROUTES: &[Capability] = &[Capability::Routes];
 pub(super) const NODES_AND_ROUTES: &[Capability] = &[Capability::Routes, Capability::Instances];
 /// It does so for both IP families.
 pub(super) const ROUTES_OF_BOTH_FAMILIES: &[Capability] = &[Capability::Routes, Capability::DualStack];
-/// Where most of it comes from.
-pub(super) const RECONCILE: &str = "k8s.io/cloud-provider route_controller.go reconcile";

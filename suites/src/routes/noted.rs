@@ -1,6 +1,6 @@
 //! What makes a CCM reconcile routes: recorded, never failed (contract ROUTE-13).
 
-use super::needs::{RECONCILE, ROUTES};
+use super::needs::ROUTES;
 use super::routed::routed;
 use harness_testkit::prelude::*;
 use std::time::Duration;

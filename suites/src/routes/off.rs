@@ -3,7 +3,6 @@
 use super::routed::says_nothing_of_its_network;
 use harness_testkit::prelude::*;
 
-const START: &str = "k8s.io/cloud-provider app/core.go startRouteController";
 const NEEDS: &[Capability] = &[Capability::Routes, Capability::Instances, Capability::FrameworkFlags];
 
 pub(super) const CHECKS: &[Check] = &[

@@ -5,8 +5,6 @@ use super::routed::{ccm_routes_others, prompt, routed, with_networks};
 use futures::future::try_join_all;
 use harness_testkit::prelude::*;
 
-const DELETES: &str = "k8s.io/cloud-provider route_controller.go shouldDeleteRoute";
-
 pub(super) const CHECKS: &[Check] = &[
     Check::of("ROUTE-04.deleted-node", |cx| Box::pin(removes_routes_of_deleted_nodes(cx))).needs(ROUTES),
     Check::of("ROUTE-04.stray", |cx| Box::pin(removes_strays(cx))).on_objects().needs(ROUTES),

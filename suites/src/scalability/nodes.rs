@@ -8,7 +8,6 @@ use tokio::time::Instant;
 const INSTANCES: &[Capability] = &[Capability::Instances];
 const FLAGGED: &[Capability] = &[Capability::Instances, Capability::FrameworkFlags];
 const ALONE: &[Facility] = &[Facility::CcmControl];
-const TABLE: &str = "contract section 15; k8s.io/cloud-provider node_controller.go";
 
 pub(super) const CHECKS: &[Check] = &[
     Check::of("SCALE-01", |cx| Box::pin(initialises_at_a_fair_price(cx)))

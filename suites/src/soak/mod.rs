@@ -21,7 +21,6 @@ pub const SUITE: Suite = Suite {
 };
 
 const ALL: &[Capability] = &[Capability::LeaderElection, Capability::Instances, Capability::LoadBalancer];
-const SOURCE: &str = "contract HA-08, HA-10, SCALE-03; k8s.io/client-go tools/leaderelection; k8s.io/cloud-provider controllers";
 /// The contract's ten minutes: what takes that long is started first.
 const USUAL_S: u32 = 600;
 

@@ -52,11 +52,10 @@ pub(super) const CHECKS: &[Check] = &[
 ];
 
 // A round of routes waits for the look-up of each machine, and for what a client repeats of it.
-pub(super) const FAILED_LOOKUPS: [Check; FAILURES.len()] = holding_up_a_loop(for_each_failure(
-    "NODE-INIT-10",
-    35,
-    |cx, failure| Box::pin(waits_out_a_cloud_error(cx, failure)),
-));
+pub(super) const FAILED_LOOKUPS: [Check; FAILURES.len()] =
+    holding_up_a_loop(for_each_failure("NODE-INIT-10", 35, |cx, failure| {
+        Box::pin(waits_out_a_cloud_error(cx, failure))
+    }));
 
 async fn waits_out_a_cloud_error(cx: &CheckCx, failure: usize) -> Verdict {
     let failure = &FAILURES[failure];

@@ -210,6 +210,7 @@ impl Engine {
         self.host.starts_with("unix://")
     }
 
+    /// The client by which the engine is called.
     pub fn docker(&self) -> &Docker {
         &self.docker
     }

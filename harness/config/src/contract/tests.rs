@@ -111,7 +111,11 @@ fn small() -> Contract {
     };
     let text = format!(
         "area: A\ntitle: t\norder: 1\npromisedBy: ccm\nowner: [framework]\nabout: a\nrows:\n{}{}{}",
-        row("A-1", "MUST", ", claims: [{claim: held, requires: r.}, {claim: event, level: SHOULD, framework: true, requires: r.}]"),
+        row(
+            "A-1",
+            "MUST",
+            ", claims: [{claim: held, requires: r.}, {claim: event, level: SHOULD, framework: true, requires: r.}]"
+        ),
         row("A-2", "SHOULD NOT", ", framework: true, claims: [{requires: r.}]"),
         row("A-3", "MUST NOT", "")
     );
@@ -149,11 +153,7 @@ fn checks_that_keep_to_the_contract_are_counted_and_nothing_is_said_against_them
 
 #[test]
 fn what_must_not_be_is_named() {
-    let checks = [
-        seen("A-1.held"),
-        seen("A-2"),
-        seen("A-3.part"),
-    ];
+    let checks = [seen("A-1.held"), seen("A-2"), seen("A-3.part")];
     let mut contract = small();
     contract.unchecked.push(Unchecked {
         reason: "w".to_owned(),
@@ -169,13 +169,14 @@ fn what_must_not_be_is_named() {
     );
     assert_eq!(
         coverage(&contract, &checks, &[]).outdated,
-        [
-            "A-3: it has a check, its reason in unchecked.yaml says otherwise",
-        ]
+        ["A-3: it has a check, its reason in unchecked.yaml says otherwise",]
     );
     let missing: Vec<String> = coverage(&small(), &[], &[]).missing.into_iter().map(|one| one.row).collect();
     assert_eq!(missing, ["A-1", "A-2", "A-3"]);
     let objections = coverage(&small(), &[], &[]).objections;
-    assert_eq!(objections.last().map(String::as_str), Some("A-2: the contract has a claim that no check judges"));
+    assert_eq!(
+        objections.last().map(String::as_str),
+        Some("A-2: the contract has a claim that no check judges")
+    );
     assert!(objections.contains(&"A-1: MUST without check and without reason".to_owned()), "{objections:?}");
 }

@@ -1,8 +1,8 @@
 //! How the CCM behaved over a whole run: from events to the ends of its process that nobody made, and to Nodes that nobody
 //! has taken away.
 
-use crate::probe::Observed;
 use super::event::{Event, ObjectChanged, Payload};
+use crate::probe::Observed;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
