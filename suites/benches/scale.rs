@@ -8,9 +8,7 @@
 use anyhow::{Context, Result, bail};
 use embedded_cluster::{Cluster, ClusterSpec, NodeIp};
 use futures::TryStreamExt;
-use harness_clouds::{
-    self, Address, Cloud, CloudRecord, CloudSpec, Credential, Instance, InstanceState, Place,
-};
+use harness_clouds::{Address, Cloud, CloudRecord, CloudSpec, Credential, Instance, InstanceState, Place};
 use harness_clusters::images::RunId;
 use harness_config::CloudSource;
 use k8s_openapi::api::core::v1::{NodeAddress, NodeSpec};
@@ -74,9 +72,10 @@ struct Took {
 /// Brings up a cluster of so many nodes and its CCM, and waits until all Nodes are initialised and ready.
 async fn measure(count: u32) -> Result<Took> {
     let folder = tempfile::tempdir()?;
-    let (native, told): (_, cloud::Told) = (CloudSource::Dialect("native".to_owned()), Arc::new(|_| ()));
+    let (native, told): (_, harness_clouds::Told) =
+        (CloudSource::Dialect("native".to_owned()), Arc::new(|_| ()));
     let (run, place) = (&RunId::fresh(), Place::LOOPBACK);
-    let cloud = cloud::start(CloudSpec {
+    let cloud = harness_clouds::start(CloudSpec {
         run,
         cloud: &native,
         place,

@@ -15,7 +15,6 @@ pub(crate) fn whether<T>(outcome: Result<T, Stop>) -> Result<bool, Stop> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use harness_testkit::prelude::*;
 
     #[test]
     fn a_broken_promise_is_a_fact_and_an_error_stays_one() {

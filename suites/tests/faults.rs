@@ -11,8 +11,8 @@ use anyhow::{Context, Result, bail};
 use embedded_cluster::{Cluster, ClusterSpec};
 use futures::{StreamExt, stream};
 use harness_clouds::{
-    self, Address, Cloud, CloudRecord, CloudSpec, Credential, Effect, Fault, Instance, InstanceState, Match,
-    Op, Place, fresh_id,
+    Address, Cloud, CloudRecord, CloudSpec, Credential, Effect, Fault, Instance, InstanceState, Match, Op,
+    Place, fresh_id,
 };
 use harness_clusters::images::RunId;
 use harness_config::CloudSource;
@@ -180,10 +180,11 @@ struct World {
 /// The life of a machine and a Service in a world of their own.
 async fn live(cell: &Cell, hits: &mut u64, left: &mut Option<String>) -> Result<()> {
     let folder = tempfile::tempdir()?;
-    let (native, told): (_, cloud::Told) = (CloudSource::Dialect("native".to_owned()), Arc::new(|_| ()));
+    let (native, told): (_, harness_clouds::Told) =
+        (CloudSource::Dialect("native".to_owned()), Arc::new(|_| ()));
     let (run, place) = (&RunId::fresh(), Place::LOOPBACK);
     let spec = CloudSpec { run, cloud: &native, place, replicas: &[], folder: folder.path(), told: &told };
-    let running = cloud::start(spec).await?;
+    let running = harness_clouds::start(spec).await?;
     let cluster = Cluster::start(ClusterSpec::api_server()).await?;
     let kubeconfig = folder.path().join("kubeconfig");
     cluster.write_kubeconfig(&kubeconfig)?;

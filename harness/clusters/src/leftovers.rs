@@ -45,10 +45,12 @@ pub struct Leftover {
     names: Vec<String>,
 }
 
-#[cfg(test)]
 impl Leftover {
-    /// A container of that run, made by that process.
-    pub(crate) fn of_run(run: &str, owner: Option<Owner>) -> Leftover {
+    /// A container of that run, made by that process: for tests, of other crates too.
+    ///
+    /// # Panics
+    /// When `run` is not a run's id.
+    pub fn of_run(run: &str, owner: Option<Owner>) -> Leftover {
         let run = run.parse::<RunId>().expect("a run's id");
         let (name, id) = (run.name_of("cloud"), run.to_string());
         let (kind, names) = (LeftoverKind::Container, Vec::new());
@@ -56,7 +58,7 @@ impl Leftover {
     }
 
     /// The same, made by no run in particular.
-    pub(crate) fn of_no_run(self) -> Leftover {
+    pub fn of_no_run(self) -> Leftover {
         Leftover { run: None, owner: None, ..self }
     }
 }

@@ -93,10 +93,9 @@ pub struct Entry {
     pub facts: BTreeMap<String, String>,
 }
 
-#[cfg(test)]
 impl Entry {
-    /// An entry for tests, of which only this matters.
-    pub(crate) fn sample(id: &str, level: Level, outcome: Outcome) -> Entry {
+    /// An entry of which only this matters: for tests, of other crates too.
+    pub fn sample(id: &str, level: Level, outcome: Outcome) -> Entry {
         Entry {
             id: id.to_owned(),
             suite: "suite".to_owned(),

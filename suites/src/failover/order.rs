@@ -32,7 +32,6 @@ pub(super) fn overlap(writes: &[Entry], leader: &str) -> Option<Overlap> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use harness_testkit::prelude::*;
 
     /// Writes by the replicas that the letters name, one after the other.
     fn writes(by: &str) -> Vec<Entry> {

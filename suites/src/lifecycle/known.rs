@@ -62,7 +62,7 @@ pub(super) fn unmarked() -> Matcher<Option<Arc<api::Node>>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use harness_testkit::prelude::*;
+
     use serde_json::json;
 
     fn node(taints: &[(&str, &str)]) -> Option<Arc<api::Node>> {

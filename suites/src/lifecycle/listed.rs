@@ -153,7 +153,6 @@ async fn keeps_all(cx: &CheckCx, trouble: &Trouble) -> Verdict {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use harness_testkit::prelude::*;
 
     fn call(op: Op, resource: &str) -> Entry {
         Entry {

@@ -288,7 +288,6 @@ async fn leaves_the_cloud_as_it_was(cx: &CheckCx) -> Verdict {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use harness_testkit::prelude::*;
 
     #[test]
     fn a_bystander_keeps_what_lets_clients_in_whatever_nodes_do() {

@@ -136,7 +136,6 @@ async fn provisions_in_spite_of_labels(cx: &CheckCx) -> Verdict {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use harness_testkit::prelude::*;
 
     #[test]
     fn a_finalizer_or_an_address_is_a_touch() {

@@ -91,7 +91,7 @@ fn asks_elsewhere(old: i32) -> Matcher<Inventory> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use harness_testkit::prelude::*;
+
     use serde_json::Value;
 
     fn held(fields: &Value) -> Inventory {

@@ -150,7 +150,6 @@ async fn lists_once_a_period(cx: &CheckCx) -> Verdict {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use harness_testkit::prelude::*;
 
     /// So many lists within 12 s.
     fn lists(count: u64) -> Vec<Entry> {

@@ -171,7 +171,7 @@ async fn says_so_though_routes_are_unknown(cx: &CheckCx) -> Verdict {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use harness_testkit::prelude::*;
+
     use serde_json::json;
 
     #[test]

@@ -90,7 +90,7 @@ async fn knows_no_earlier_node(cx: &CheckCx) -> Verdict {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use harness_testkit::prelude::*;
+
     use serde_json::json;
 
     #[test]

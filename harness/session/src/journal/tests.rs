@@ -2,6 +2,7 @@
 
 use super::*;
 use futures::FutureExt;
+use harness_clouds::Outcome;
 use harness_clouds::{Answer, Driver, Journalled, Shown};
 use harness_core::check::Facility;
 use std::collections::VecDeque;
