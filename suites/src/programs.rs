@@ -1,8 +1,8 @@
 //! The commands of `ccm-conformance` that are programs of their own.
 
 use harness_cli::SubProgram;
-use harness_components::image_credentials::{RECORDER, REGISTRY, recorder_main, registry_main};
-use harness_components::network_proxy::tunnel;
+use harness_testkit::components::image_credentials::{RECORDER, REGISTRY, recorder_main, registry_main};
+use harness_testkit::components::network_proxy::tunnel;
 
 /// All of them, whether help lists them or not.
 pub(crate) const PROGRAMS: &[SubProgram] = &[

@@ -1,5 +1,6 @@
 //! Rules of the project that no other tool knows. Each finding names file, line and the way out.
 
+mod architecture;
 mod circles;
 pub(crate) mod documents;
 mod lines;
@@ -32,7 +33,9 @@ pub(crate) fn check(root: &Path, accepts: impl Fn(&[&str]) -> Result<(), String>
         }
     }
     let mut rings = Vec::new();
-    for crate_root in roots(root)? {
+    let metadata = metadata(root)?;
+    architecture::check(root, &metadata, &mut findings)?;
+    for crate_root in roots(&metadata) {
         rings.extend(circles::rings(&resolve::uses(&modules::read(root, &crate_root)?)));
     }
     circles::check(rings, &mut findings);
@@ -73,16 +76,19 @@ pub(crate) fn shell_scripts(root: &Path) -> Result<Vec<String>> {
     Ok(tracked(root, "")?.into_iter().filter(is_shell).collect())
 }
 
-/// The root files of all targets of the workspace.
-fn roots(workspace: &Path) -> Result<Vec<PathBuf>> {
+/// What `cargo metadata` says of the workspace.
+fn metadata(workspace: &Path) -> Result<serde_json::Value> {
     let listed = Command::new("cargo")
         .args(["metadata", "--no-deps", "--format-version=1", "--offline"])
         .current_dir(workspace)
         .output()
         .context("starting cargo")?;
-    let metadata: serde_json::Value =
-        serde_json::from_slice(&listed.stdout).context("reading what 'cargo metadata' says")?;
+    serde_json::from_slice(&listed.stdout).context("reading what 'cargo metadata' says")
+}
+
+/// The root files of all targets of the workspace.
+fn roots(metadata: &serde_json::Value) -> Vec<PathBuf> {
     let packages = metadata["packages"].as_array().into_iter().flatten();
     let targets = packages.flat_map(|package| package["targets"].as_array().into_iter().flatten());
-    Ok(targets.filter_map(|target| target["src_path"].as_str()).map(PathBuf::from).collect())
+    targets.filter_map(|target| target["src_path"].as_str()).map(PathBuf::from).collect()
 }

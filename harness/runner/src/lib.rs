@@ -10,6 +10,7 @@ mod conclude;
 mod execute;
 mod github;
 mod interrupt;
+mod judge;
 mod last_word;
 mod libtest;
 mod limits;

@@ -2,21 +2,15 @@
 
 use super::Planned;
 use super::arrange::ENOUGH_WORKERS;
-use super::own::{events_of, judge_apart, leave_after_check};
-use futures::FutureExt;
-use futures::future::join_all;
-use harness_config::contract::bugs_of;
-use harness_core::check::{Blocker, CheckId, Facility, Sharing, Stop, Verdict};
-use harness_core::events::{CheckEvents, Payload, REPLICA, StreamError};
-use harness_core::ledger::{Entry, FIRST_TRY, INTERRUPTED, Outcome, SkipReason};
+use super::judge::judge;
+use super::own::{events_of, judge_apart};
+use harness_core::check::Sharing;
+use harness_core::events::{CheckEvents, Payload};
+use harness_core::ledger::{Entry, FIRST_TRY, INTERRUPTED, Outcome};
 use harness_core::secrets;
-use harness_session::ccm::Form;
-use harness_session::up::Leave;
-use harness_session::{Participant, Session};
-use harness_testkit::evidence;
-use harness_testkit::{Check, CheckCx};
+use harness_session::Session;
+use harness_testkit::Check;
 use std::fs::File;
-use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -136,217 +130,9 @@ async fn attempt(
     entry
 }
 
-async fn judge(
-    lanes: &[Arc<Session>],
-    session: Arc<Session>,
-    planned: &Planned,
-    entry: &mut Entry,
-    turn: File,
-    participant: Option<Participant>,
-    events: &CheckEvents,
-) {
-    let id = planned.check.id;
-    let began_ms = session.events().now_ms();
-    match planned.check.sharing {
-        Sharing::Cold | Sharing::Apart | Sharing::Own => {}
-        // A lane whose last step was a trial has nobody who tidies up what that left. A CCM that does not come up is judged by
-        // others.
-        Sharing::Standing => {
-            let all = lanes.iter().map(|lane| session.unless_interrupted(lane.ensure_ccm(Form::Replicas)));
-            join_all(all).await;
-        }
-        Sharing::Shared | Sharing::Joint | Sharing::Calm | Sharing::Exclusive => {
-            if let Err(stop) = session.unless_interrupted(session.ensure_ccm(Form::Replicas)).await {
-                entry.outcome = outcome_of(id, Err(stop));
-                return;
-            }
-        }
-    }
-    let cx = match CheckCx::new(id, session.clone(), turn, participant).await {
-        Ok(cx) => cx.with_lanes(lanes).soaking(planned.check.soaks),
-        Err(stop) => {
-            entry.outcome = outcome_of(id, Err(stop));
-            return;
-        }
-    };
-    let looked_from = tokio::time::Instant::now();
-    let body = AssertUnwindSafe(planned.check.body(&cx)).catch_unwind().await;
-    let verdict = body
-        .unwrap_or_else(|panic| Err(Stop::Error(format!("the check itself panicked: {}", words(&panic)))));
-    // Where the cloud keeps no journal, a look into it is no error of anybody's.
-    let verdict = match (verdict, cx.cannot_observe()) {
-        (Err(Stop::Error(_)), Some(why)) => Err(Stop::NotObservable(why)),
-        (verdict, _) => verdict,
-    };
-    let about_an_end = matches!(&verdict, Err(Stop::Unmet(unmet)) if unmet.subject.as_ref().is_some_and(|s| s.kind == REPLICA));
-    let is_read =
-        planned.check.timeless && matches!(&verdict, Err(Stop::Unmet(unmet)) if unmet.waited.is_none());
-    entry.outcome = outcome_of(id, verdict);
-    // Who needs neither cluster nor CCM is not hindered by them, nor who has read what is written.
-    let hindered = planned.check.sharing != Sharing::Apart && !is_read;
-    // What another check is about, and this one could not do without, may have failed for the same reason.
-    if matches!(entry.outcome, Outcome::Fail { .. } | Outcome::Blocked { .. })
-        && hindered
-        && let Err(message) = session.stood_since(looked_from).await
-    {
-        entry.outcome = Outcome::Error { message };
-    }
-    entry.budget_used_percent = cx.budget_used_percent();
-    entry.facts = cx.facts();
-    if session.gone().is_some() {
-        // There is nothing to take evidence of, and nothing to undo.
-        return;
-    }
-    if let Outcome::Fail { message } | Outcome::Error { message } = &entry.outcome {
-        let relative = format!("evidence/{id}");
-        let folder = session.plan().output.join(&relative);
-        let connects = planned.check.facilities.contains(Facility::HostPorts);
-        let of_it = (entry.started.as_str(), connects);
-        let taken = session.unless_gone(evidence::take(&cx, message, of_it, &folder)).await;
-        if let Outcome::Fail { message } = &mut entry.outcome {
-            message.push_str(&hints(taken.as_deref().unwrap_or_default(), id.row()));
-        }
-        match taken {
-            Ok(_) => {
-                events.emit(Payload::EvidenceTaken { folder: relative.clone() });
-                entry.evidence = Some(relative);
-            }
-            Err(why) => tracing::warn!(check = %id, why, "no evidence could be taken"),
-        }
-    }
-    if matches!(entry.outcome, Outcome::Fail { .. })
-        && planned.check.sharing != Sharing::Standing
-        && hindered
-        && !about_an_end
-    {
-        // Who restarts keeps no promise meanwhile: that is told once, by the check that is about it.
-        match restarted(&session, began_ms) {
-            Ok(Some(Restarted::ByItself(seen))) => {
-                entry.outcome = outcome_of(id, Err(Stop::Blocked { by: Blocker::StaysUp, seen }))
-            }
-            Ok(Some(Restarted::Cut(message))) => entry.outcome = Outcome::Error { message },
-            Ok(None) => {}
-            Err(error) => tracing::warn!(check = %id, %error, "restarts of the CCM cannot be told"),
-        }
-    }
-    if planned.check.sharing == Sharing::Own
-        && leave_after_check(session.plan(), &entry.outcome) == Leave::Nothing
-    {
-        cx.leaves_it_to_its_environment();
-    }
-    clean_up(&session, &cx, entry).await;
-    if matches!(entry.outcome, Outcome::Error { .. })
-        && planned.check.sharing != Sharing::Standing
-        && hindered
-    {
-        // Machinery that lacks its Nodes cannot work: that is the fault of who has deleted them.
-        match session.lost_nodes() {
-            Ok(Some(seen)) => {
-                entry.outcome = outcome_of(id, Err(Stop::Blocked { by: Blocker::KeepsNodes, seen }));
-            }
-            Ok(None) => {}
-            Err(error) => tracing::warn!(check = %id, %error, "what became of the Nodes cannot be told"),
-        }
-    }
-}
-
-/// Undoes what the check has made. What could not be undone because cluster or cloud were away is undone once they are back, and
-/// what an aborted attempt has made in the cloud goes as well.
-async fn clean_up(session: &Session, cx: &CheckCx, entry: &mut Entry) {
-    let began = tokio::time::Instant::now();
-    let mut cleaned = session.unless_gone(cx.clean_up()).await;
-    if cleaned.is_err() && session.stood_since(began).await.is_err() {
-        cleaned = session.unless_gone(cx.clean_up()).await;
-    }
-    match cleaned {
-        Ok(()) => {}
-        Err(why) if entry.outcome == Outcome::Pass => {
-            let message = format!("the check passed, but its cleanup failed: {why}");
-            entry.outcome = Outcome::Error { message };
-        }
-        Err(why) => tracing::warn!(check = %cx.id(), why, "cleanup after a failed check"),
-    }
-    if matches!(entry.outcome, Outcome::Error { .. })
-        && let Err(why) = session.unless_gone(cx.remove_own_balancers()).await
-    {
-        tracing::warn!(check = %cx.id(), why, "what an aborted attempt left in the cloud stays there");
-    }
-}
-
-/// What ends the text of a failure: its likely causes, and the bug of a real CCM that it is like.
-fn hints(causes: &[String], row: &str) -> String {
-    let lead = |at: usize| if at == 0 { "likely:   " } else { "          " };
-    let causes = causes.iter().enumerate().map(|(at, cause)| format!("\n{} {cause}", lead(at)));
-    let like = bugs_of(row).next().map(|bug| format!("\nresembles: {}: {}", bug.issue, bug.what));
-    causes.chain(like).collect()
-}
-
-/// Why the CCM's processes ended, in words.
-enum Restarted {
-    /// By their own fault.
-    ByItself(String),
-    /// For the silence of somebody without whom nobody keeps a Lease.
-    Cut(String),
-}
-
-/// Ends of the CCM's processes in the check's lane since it began or shortly before; `None` when there were none.
-fn restarted(session: &Session, began_ms: u64) -> Result<Option<Restarted>, StreamError> {
-    let events = session.events();
-    if !events.is_begun_here() {
-        // Another process watches the cluster.
-        events.take_others_in()?;
-    }
-    // Until a leader works again after an end takes about so long.
-    let before = u64::try_from(session.limits().watch().as_millis()).unwrap_or_default();
-    let fold = events.fold();
-    let lane = events.lane().unwrap_or_default();
-    let (mut own, mut cut) = (Vec::new(), None);
-    for end in fold.conduct().ends_since(lane, began_ms.saturating_sub(before)) {
-        match session.excuse_of(end) {
-            Some(excuse) => cut = Some(format!("{end} ended; {excuse}")),
-            None => own.push(end.to_string()),
-        }
-    }
-    Ok(match own.is_empty() {
-        false => Some(Restarted::ByItself(own.join(", "))),
-        true => cut.map(Restarted::Cut),
-    })
-}
-
-fn outcome_of(id: CheckId, verdict: Verdict) -> Outcome {
-    match verdict {
-        Ok(()) => Outcome::Pass,
-        Err(Stop::Unmet(unmet)) => Outcome::Fail { message: unmet.to_string() },
-        Err(Stop::Blocked { by, seen }) if by.check() == id.as_str() => {
-            Outcome::Fail { message: by.broken(seen).to_string() }
-        }
-        Err(Stop::Blocked { by, seen }) => {
-            Outcome::Blocked { by: by.check().to_owned(), message: by.broken(seen).to_string() }
-        }
-        Err(Stop::Error(message)) => Outcome::Error { message },
-        Err(Stop::NotObservable(detail)) => Outcome::Skip { reason: SkipReason::NotObservable, detail },
-    }
-}
-
-/// A panic's message.
-fn words(panic: &(dyn std::any::Any + Send)) -> String {
-    let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
-    text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_else(|| "no message".to_owned())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_failure_ends_with_its_likely_causes_and_the_bug_that_it_is_like() {
-        let text =
-            hints(&["a right is missing".to_owned(), "a call never returned".to_owned()], "NODE-LIFE-03");
-        let lines: Vec<&str> = text.lines().collect();
-        assert_eq!(lines[..3], ["", "likely:    a right is missing", "           a call never returned"]);
-        assert!(lines[3].starts_with("resembles: oci-cloud-controller-manager#57: "), "{text}");
-        assert_eq!(hints(&[], "NODE-ADDR-09"), "");
-    }
 
     use harness_core::check::Facility;
 

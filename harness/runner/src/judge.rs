@@ -1,0 +1,318 @@
+//! Judges one check: runs its body, then decides the outcome by a short list of rules.
+
+use super::Planned;
+use super::own::leave_after_check;
+use futures::FutureExt;
+use futures::future::join_all;
+use harness_config::contract::bugs_of;
+use harness_core::check::{Blocker, CheckId, Facility, Sharing, Stop, Verdict};
+use harness_core::events::{CheckEvents, Payload, REPLICA, StreamError};
+use harness_core::ledger::{Entry, Outcome, SkipReason};
+use harness_session::ccm::Form;
+use harness_session::up::Leave;
+use harness_session::{Participant, Session};
+use harness_testkit::{CheckCx, evidence};
+use std::fs::File;
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use tokio::time::Instant;
+
+/// Judges a check on a cluster that it holds (`turn`), and writes the outcome into its entry. `lanes` are all environments of
+/// the run, for a check that judges the whole run.
+pub(super) async fn judge(
+    lanes: &[Arc<Session>],
+    session: Arc<Session>,
+    planned: &Planned,
+    entry: &mut Entry,
+    turn: File,
+    participant: Option<Participant>,
+    events: &CheckEvents,
+) {
+    let began_ms = session.events().now_ms();
+    let ready = async {
+        ready(lanes, &session, planned.check.sharing).await?;
+        CheckCx::new(planned.check.id, session.clone(), turn, participant).await
+    };
+    let cx = match ready.await {
+        Ok(cx) => cx.with_lanes(lanes).soaking(planned.check.soaks),
+        Err(stop) => {
+            entry.outcome = outcome_of(planned.check.id, Err(stop));
+            return;
+        }
+    };
+    let looked_from = Instant::now();
+    let verdict = run_body(planned, &cx).await;
+    let attempt = Attempt::of(&session, planned, &verdict, began_ms, looked_from);
+    entry.outcome = outcome_of(planned.check.id, verdict);
+    attempt.decide(Rule::EnvironmentFailed, entry).await;
+    entry.budget_used_percent = cx.budget_used_percent();
+    entry.facts = cx.facts();
+    if session.gone().is_some() {
+        // Nothing is left to take evidence from, or to undo.
+        return;
+    }
+    take_evidence(&session, planned, &cx, entry, events).await;
+    attempt.decide(Rule::CcmRestarted, entry).await;
+    if planned.check.sharing == Sharing::Own
+        && leave_after_check(session.plan(), &entry.outcome) == Leave::Nothing
+    {
+        cx.leaves_it_to_its_environment();
+    }
+    clean_up(&session, &cx, entry).await;
+    attempt.decide(Rule::NodesLost, entry).await;
+}
+
+/// Brings the CCM into the form that the check needs.
+async fn ready(lanes: &[Arc<Session>], session: &Session, sharing: Sharing) -> Result<(), Stop> {
+    match sharing {
+        Sharing::Cold | Sharing::Apart | Sharing::Own => Ok(()),
+        // After a trial, no CCM runs in its lane that would tidy up. One that does not come up is judged by other checks.
+        Sharing::Standing => {
+            let all = lanes.iter().map(|lane| session.unless_interrupted(lane.ensure_ccm(Form::Replicas)));
+            join_all(all).await;
+            Ok(())
+        }
+        Sharing::Shared | Sharing::Joint | Sharing::Calm | Sharing::Exclusive => {
+            session.unless_interrupted(session.ensure_ccm(Form::Replicas)).await
+        }
+    }
+}
+
+/// The verdict of the check's body. A panic is an error of the check.
+async fn run_body(planned: &Planned, cx: &CheckCx) -> Verdict {
+    let body = AssertUnwindSafe(planned.check.body(cx)).catch_unwind().await;
+    let verdict = body
+        .unwrap_or_else(|panic| Err(Stop::Error(format!("the check itself panicked: {}", words(&panic)))));
+    match (verdict, cx.cannot_observe()) {
+        // Without a request log in the cloud, a look into it fails, and that is not an error.
+        (Err(Stop::Error(_)), Some(why)) => Err(Stop::NotObservable(why)),
+        (verdict, _) => verdict,
+    }
+}
+
+/// A reason why the outcome is another than the one that the body's verdict has. Each is asked at its time, in this order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Rule {
+    /// Cluster or cloud did not answer while the body waited: what it saw or missed is the environment's error.
+    EnvironmentFailed,
+    /// A CCM that ends by itself keeps no promise meanwhile. The check about that fails, and the others are blocked by it; where
+    /// the CCM ended because the environment failed it, the environment is the error.
+    CcmRestarted,
+    /// Machinery cannot work without its Nodes. Where the CCM deleted them, the check about that fails, and this one is blocked.
+    NodesLost,
+}
+
+/// What the rules know about one attempt at a check.
+struct Attempt<'a> {
+    session: &'a Session,
+    id: CheckId,
+    /// When the check began, by the clock of the run's events.
+    began_ms: u64,
+    /// When its body began.
+    looked_from: Instant,
+    /// Whether a failing cluster or CCM can have hindered it: not where it needs neither, nor where it read what is written.
+    is_hindered: bool,
+    /// Whether it judges the whole run.
+    is_of_the_run: bool,
+    /// Whether its failure is about the end of a replica.
+    is_about_an_end: bool,
+}
+
+impl<'a> Attempt<'a> {
+    fn of(
+        session: &'a Session,
+        planned: &Planned,
+        verdict: &Verdict,
+        began_ms: u64,
+        looked_from: Instant,
+    ) -> Attempt<'a> {
+        let unmet = match verdict {
+            Err(Stop::Unmet(unmet)) => Some(unmet),
+            _ => None,
+        };
+        let is_read = planned.check.timeless && unmet.is_some_and(|unmet| unmet.waited.is_none());
+        Attempt {
+            session,
+            id: planned.check.id,
+            began_ms,
+            looked_from,
+            is_hindered: planned.check.sharing != Sharing::Apart && !is_read,
+            is_of_the_run: planned.check.sharing == Sharing::Standing,
+            is_about_an_end: unmet
+                .is_some_and(|unmet| unmet.subject.as_ref().is_some_and(|s| s.kind == REPLICA)),
+        }
+    }
+
+    /// Replaces the outcome where the rule has a reason to.
+    async fn decide(&self, rule: Rule, entry: &mut Entry) {
+        if !self.is_hindered {
+            return;
+        }
+        let decided = match (rule, &entry.outcome) {
+            (Rule::EnvironmentFailed, Outcome::Fail { .. } | Outcome::Blocked { .. }) => {
+                let stood = self.session.stood_since(self.looked_from).await;
+                stood.err().map(|message| Outcome::Error { message })
+            }
+            (Rule::CcmRestarted, Outcome::Fail { .. }) if !self.is_of_the_run && !self.is_about_an_end => {
+                self.restarted()
+            }
+            (Rule::NodesLost, Outcome::Error { .. }) if !self.is_of_the_run => self.lost_nodes(),
+            _ => None,
+        };
+        if let Some(outcome) = decided {
+            entry.outcome = outcome;
+        }
+    }
+
+    fn restarted(&self) -> Option<Outcome> {
+        match restarted(self.session, self.began_ms) {
+            Ok(Some(Restarted::ByItself(seen))) => Some(self.blocked(Blocker::StaysUp, seen)),
+            Ok(Some(Restarted::Cut(message))) => Some(Outcome::Error { message }),
+            Ok(None) => None,
+            Err(error) => {
+                tracing::warn!(check = %self.id, %error, "restarts of the CCM cannot be read");
+                None
+            }
+        }
+    }
+
+    fn lost_nodes(&self) -> Option<Outcome> {
+        match self.session.lost_nodes() {
+            Ok(seen) => seen.map(|seen| self.blocked(Blocker::KeepsNodes, seen)),
+            Err(error) => {
+                tracing::warn!(check = %self.id, %error, "lost Nodes cannot be read");
+                None
+            }
+        }
+    }
+
+    fn blocked(&self, by: Blocker, seen: String) -> Outcome {
+        outcome_of(self.id, Err(Stop::Blocked { by, seen }))
+    }
+}
+
+/// Takes the evidence of a failure or an error, and ends the text of a failure with its likely causes.
+async fn take_evidence(
+    session: &Session,
+    planned: &Planned,
+    cx: &CheckCx,
+    entry: &mut Entry,
+    events: &CheckEvents,
+) {
+    let (Outcome::Fail { message } | Outcome::Error { message }) = &entry.outcome else { return };
+    let id = planned.check.id;
+    let relative = format!("evidence/{id}");
+    let folder = session.plan().output.join(&relative);
+    let connects = planned.check.facilities.contains(Facility::HostPorts);
+    let of_it = (entry.started.as_str(), connects);
+    let taken = session.unless_gone(evidence::take(cx, message, of_it, &folder)).await;
+    if let Outcome::Fail { message } = &mut entry.outcome {
+        message.push_str(&hints(taken.as_deref().unwrap_or_default(), id.row()));
+    }
+    match taken {
+        Ok(_) => {
+            events.emit(Payload::EvidenceTaken { folder: relative.clone() });
+            entry.evidence = Some(relative);
+        }
+        Err(why) => tracing::warn!(check = %id, why, "no evidence could be taken"),
+    }
+}
+
+/// Undoes what the check has made. What could not be undone because cluster or cloud were away is undone once they are back, and
+/// what an aborted attempt has made in the cloud goes as well.
+async fn clean_up(session: &Session, cx: &CheckCx, entry: &mut Entry) {
+    let began = Instant::now();
+    let mut cleaned = session.unless_gone(cx.clean_up()).await;
+    if cleaned.is_err() && session.stood_since(began).await.is_err() {
+        cleaned = session.unless_gone(cx.clean_up()).await;
+    }
+    match cleaned {
+        Ok(()) => {}
+        Err(why) if entry.outcome == Outcome::Pass => {
+            let message = format!("the check passed, but its cleanup failed: {why}");
+            entry.outcome = Outcome::Error { message };
+        }
+        Err(why) => tracing::warn!(check = %cx.id(), why, "cleanup after a failed check"),
+    }
+    if matches!(entry.outcome, Outcome::Error { .. })
+        && let Err(why) = session.unless_gone(cx.remove_own_balancers()).await
+    {
+        tracing::warn!(check = %cx.id(), why, "what an aborted attempt left in the cloud stays there");
+    }
+}
+
+/// What ends the text of a failure: its likely causes, and the bug of a real CCM that it is like.
+fn hints(causes: &[String], row: &str) -> String {
+    let lead = |at: usize| if at == 0 { "likely:   " } else { "          " };
+    let causes = causes.iter().enumerate().map(|(at, cause)| format!("\n{} {cause}", lead(at)));
+    let like = bugs_of(row).next().map(|bug| format!("\nresembles: {}: {}", bug.issue, bug.what));
+    causes.chain(like).collect()
+}
+
+/// Why the CCM's processes ended, in words.
+enum Restarted {
+    /// By their own fault.
+    ByItself(String),
+    /// For the silence of somebody without whom nobody keeps a Lease.
+    Cut(String),
+}
+
+/// Ends of the CCM's processes in the check's lane since it began or shortly before; `None` when there were none.
+fn restarted(session: &Session, began_ms: u64) -> Result<Option<Restarted>, StreamError> {
+    let events = session.events();
+    if !events.is_begun_here() {
+        // Another process watches the cluster.
+        events.take_others_in()?;
+    }
+    // Until a leader works again after an end takes about so long.
+    let before = u64::try_from(session.limits().watch().as_millis()).unwrap_or_default();
+    let fold = events.fold();
+    let lane = events.lane().unwrap_or_default();
+    let (mut own, mut cut) = (Vec::new(), None);
+    for end in fold.conduct().ends_since(lane, began_ms.saturating_sub(before)) {
+        match session.excuse_of(end) {
+            Some(excuse) => cut = Some(format!("{end} ended; {excuse}")),
+            None => own.push(end.to_string()),
+        }
+    }
+    Ok(match own.is_empty() {
+        false => Some(Restarted::ByItself(own.join(", "))),
+        true => cut.map(Restarted::Cut),
+    })
+}
+
+fn outcome_of(id: CheckId, verdict: Verdict) -> Outcome {
+    match verdict {
+        Ok(()) => Outcome::Pass,
+        Err(Stop::Unmet(unmet)) => Outcome::Fail { message: unmet.to_string() },
+        Err(Stop::Blocked { by, seen }) if by.check() == id.as_str() => {
+            Outcome::Fail { message: by.broken(seen).to_string() }
+        }
+        Err(Stop::Blocked { by, seen }) => {
+            Outcome::Blocked { by: by.check().to_owned(), message: by.broken(seen).to_string() }
+        }
+        Err(Stop::Error(message)) => Outcome::Error { message },
+        Err(Stop::NotObservable(detail)) => Outcome::Skip { reason: SkipReason::NotObservable, detail },
+    }
+}
+
+/// A panic's message.
+fn words(panic: &(dyn std::any::Any + Send)) -> String {
+    let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
+    text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_else(|| "no message".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_failure_ends_with_its_likely_causes_and_the_bug_that_it_is_like() {
+        let text =
+            hints(&["a right is missing".to_owned(), "a call never returned".to_owned()], "NODE-LIFE-03");
+        let lines: Vec<&str> = text.lines().collect();
+        assert_eq!(lines[..3], ["", "likely:    a right is missing", "           a call never returned"]);
+        assert!(lines[3].starts_with("resembles: oci-cloud-controller-manager#57: "), "{text}");
+        assert_eq!(hints(&[], "NODE-ADDR-09"), "");
+    }
+}
