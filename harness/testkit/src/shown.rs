@@ -5,8 +5,8 @@ use super::{CheckCx, Subject};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use harness_clusters::{Asked, AuditQuery};
-use harness_core::check::{Capability, Stop, chain};
-use harness_core::probe::Reach;
+use harness_core::check::{Capability, CheckError, chain};
+use harness_core::probe::ReadSource;
 use harness_session::Session;
 use harness_session::ccm::{containers_of, log_beginning, log_end};
 use k8s_openapi::api::core::v1::{Event, Node, Pod, Service};
@@ -27,8 +27,8 @@ impl CheckCx {
     /// `refused`: what authorization refused.
     ///
     /// # Errors
-    /// [`Stop::NotObservable`] where no cluster keeps a log of it.
-    pub async fn asked_by(&self, account: &Account, refused: bool) -> Result<Vec<Asked>, Stop> {
+    /// [`CheckError::NotObservable`] where no cluster keeps a log of it.
+    pub async fn asked_by(&self, account: &Account, refused: bool) -> Result<Vec<Asked>, CheckError> {
         let query = AuditQuery { user: account.user(), since_ms: 0, refused, distinct: true };
         let mut asked = Vec::new();
         for lane in self.all_lanes() {
@@ -41,8 +41,8 @@ impl CheckCx {
     /// What was asked of this lane's API server since then by any service account whose name begins so.
     ///
     /// # Errors
-    /// [`Stop::NotObservable`] where the cluster keeps no log of it.
-    pub async fn asked_since(&self, account: &Account, since_ms: i64) -> Result<Vec<Asked>, Stop> {
+    /// [`CheckError::NotObservable`] where the cluster keeps no log of it.
+    pub async fn asked_since(&self, account: &Account, since_ms: i64) -> Result<Vec<Asked>, CheckError> {
         let query = AuditQuery { user: account.user(), since_ms, refused: false, distinct: false };
         Ok(self.session.cluster().asked(&query).await?)
     }
@@ -59,7 +59,7 @@ impl CheckCx {
     ///
     /// # Errors
     /// When an API server does not answer.
-    pub async fn disclosures(&self) -> Result<Vec<String>, Stop> {
+    pub async fn disclosures(&self) -> Result<Vec<String>, CheckError> {
         let mut told = Vec::new();
         for lane in self.all_lanes() {
             disclosed_in(lane, &mut told).await?;
@@ -69,7 +69,7 @@ impl CheckCx {
             for replica in self.replicas() {
                 // A port that is out of reach shows nothing.
                 let Ok(port) = replica.secure_port() else { continue };
-                let page = port.get_as("/configz", &reader).read(Reach::Origin).await?;
+                let page = port.get_as("/configz", &reader).read(ReadSource::Origin).await?;
                 if tokens.shown_in(&format!("{page:?}")).is_some() {
                     told.push(format!("/configz of replica {}", replica.name()));
                 }
@@ -94,7 +94,7 @@ impl Tokens {
     }
 }
 
-async fn disclosed_in(lane: &Session, told: &mut Vec<String>) -> Result<(), Stop> {
+async fn disclosed_in(lane: &Session, told: &mut Vec<String>) -> Result<(), CheckError> {
     let (tokens, all) = (Tokens::of(lane), ListParams::default());
     let (client, pods_client) = (lane.client(), lane.ccm_site().client());
     let mut search = |what: String, text: &str| {
@@ -123,7 +123,7 @@ async fn disclosed_in(lane: &Session, told: &mut Vec<String>) -> Result<(), Stop
                     // Most have no run before.
                     Err(_) if previous => {}
                     Err(error) => {
-                        return Err(Stop::Error(format!("the log of {name}: {}", chain(&error))));
+                        return Err(CheckError::Error(format!("the log of {name}: {}", chain(&error))));
                     }
                 }
             }

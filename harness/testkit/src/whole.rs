@@ -4,9 +4,9 @@ use super::aborted::{Origin, origin, owner_in};
 use super::{CheckCx, Subject};
 use harness_clouds::{Entry, Instance, Inventory};
 use harness_config::BackendKind;
-use harness_core::check::{Stop, SubjectName, chain};
+use harness_core::check::{CheckError, SubjectName, chain};
 use harness_core::events::{End, Fold, LostNode};
-use harness_core::probe::{Matcher, Observed, Reach, ReadError, holds};
+use harness_core::probe::{Matcher, Observed, ReadError, ReadSource, holds};
 use harness_session::Session;
 use std::sync::Arc;
 use std::time::Duration;
@@ -45,15 +45,15 @@ impl Leftovers<'_> {
     /// not counted for that.
     ///
     /// # Errors
-    /// [`Stop::Error`] when there is something of which nobody can say who left it.
-    pub async fn are_told_apart(&self) -> Result<(), Stop> {
-        let left = self.read(Reach::Origin).await.map_err(|error| Stop::Error(error.text))?;
+    /// [`CheckError::Error`] when there is something of which nobody can say who left it.
+    pub async fn are_told_apart(&self) -> Result<(), CheckError> {
+        let left = self.read(ReadSource::Origin).await.map_err(|error| CheckError::Error(error.text))?;
         if !left.of_aborted.is_empty() {
             self.cx.record("not-counted", left.of_aborted.join("; "));
         }
         match left.doubtful.is_empty() {
             true => Ok(()),
-            false => Err(Stop::Error(format!(
+            false => Err(CheckError::Error(format!(
                 "the clouds hold what was not there before the run: {}; an error of the environment has ended attempts at checks, \
                  and this may be theirs: run again",
                 left.doubtful.join("; ")
@@ -107,7 +107,7 @@ impl Subject for Leftovers<'_> {
         SubjectName { kind: "the clouds", name: "of the run".to_owned(), uid: None }
     }
 
-    async fn read(&self, _: Reach) -> Result<Left, ReadError> {
+    async fn read(&self, _: ReadSource) -> Result<Left, ReadError> {
         let fold = self.cx.whole_run()?;
         let mut left = Left::default();
         for lane in &self.cx.lanes {
@@ -137,7 +137,7 @@ impl Subject for OwnNodes<'_> {
         SubjectName { kind: "Nodes", name: "of the cluster's own machines".to_owned(), uid: None }
     }
 
-    async fn read(&self, _: Reach) -> Result<Vec<LostNode>, ReadError> {
+    async fn read(&self, _: ReadSource) -> Result<Vec<LostNode>, ReadError> {
         let fold = self.cx.whole_run()?;
         let is_real = |lost: &&LostNode| {
             let of = |lane: &&Arc<Session>| lane.events().lane().unwrap_or_default() == lost.lane;
@@ -162,7 +162,7 @@ impl Subject for Ends<'_> {
         SubjectName { kind: "ends", name: "of the CCM's processes".to_owned(), uid: None }
     }
 
-    async fn read(&self, _: Reach) -> Result<Vec<End>, ReadError> {
+    async fn read(&self, _: ReadSource) -> Result<Vec<End>, ReadError> {
         let fold = self.cx.whole_run()?;
         let excused = |end: &&End| {
             let of = |lane: &&Arc<Session>| lane.events().lane().unwrap_or_default() == end.lane;
@@ -259,8 +259,8 @@ impl CheckCx {
     /// For checks that have nothing to judge before the CCM has done something.
     ///
     /// # Errors
-    /// As [`CheckCx::deploy_ccm`]; [`Stop::Unmet`] when a replica does not run.
-    pub async fn ccm_runs(&self) -> Result<(), Stop> {
+    /// As [`CheckCx::deploy_ccm`]; [`CheckError::Violation`] when a replica does not run.
+    pub async fn ccm_runs(&self) -> Result<(), CheckError> {
         self.deploy_ccm().await?;
         for replica in self.replicas() {
             replica.becomes(super::runs()).await?;

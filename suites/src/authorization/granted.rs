@@ -17,19 +17,19 @@ pub(super) const CHECKS: &[Check] = &[
     Check::of("AUTH-21.least", |cx| Box::pin(works_with_the_least(cx)))
         .needs(&[Capability::Instances])
         .with(&[Facility::CcmControl])
-        .cold(),
+        .on_a_fresh_cluster(),
     Check::of("AUTH-21.unused", |cx| Box::pin(tells_what_is_unused(cx)))
         .of_the_cloud(&[])
         .with(&[Facility::CcmControl, Facility::AuditLog])
-        .at_the_end(),
+        .after_the_run(),
     Check::of("AUTH-22", |cx| Box::pin(asks_for_no_more(cx)))
         .of_the_cloud(&[])
         .with(&[Facility::CcmControl, Facility::AuditLog])
-        .at_the_end(),
+        .after_the_run(),
 ];
 
 /// The CCM's account and its grants; the CCM is deployed then.
-async fn granted(cx: &CheckCx) -> Result<(Account, Vec<Grant>), Stop> {
+async fn granted(cx: &CheckCx) -> Result<(Account, Vec<Grant>), CheckError> {
     cx.ccm_runs().await?;
     let account = cx.ccm_account()?;
     let grants = cx.granted_to(&account).await?;
@@ -43,7 +43,7 @@ async fn grants_no_wildcard(cx: &CheckCx) -> Verdict {
         true => Ok(()),
         false => {
             let promise = format!("{} is granted nothing with a wildcard", account.user());
-            Err(Stop::unmet(promise, "groups, resources and verbs by name", wild.join("; ")))
+            Err(CheckError::violation(promise, "groups, resources and verbs by name", wild.join("; ")))
         }
     }
 }
@@ -55,7 +55,7 @@ async fn grants_no_more(cx: &CheckCx) -> Verdict {
         true => Ok(()),
         false => {
             let promise = format!("{} is granted no more than a CCM needs", account.user());
-            Err(Stop::unmet(
+            Err(CheckError::violation(
                 promise,
                 "the rights of AUTH-01 to -14 and the extras of AUTH-21",
                 more.join("; "),
@@ -105,7 +105,7 @@ async fn asks_for_no_more(cx: &CheckCx) -> Verdict {
         false => {
             let promise = format!("the API server refuses {} nothing", account.user());
             let refused: Vec<String> = refused.into_iter().collect();
-            Err(Stop::unmet(promise, "every request authorised", refused.join("; ")))
+            Err(CheckError::violation(promise, "every request authorised", refused.join("; ")))
         }
     }
 }

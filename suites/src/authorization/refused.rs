@@ -21,27 +21,36 @@ pub(super) const CHECKS: &[Check] = &[
         .needs(INSTANCES)
         .with(TRIAL)
         .since(30, "label repair on every event", Before::NotJudged)
-        .cold(),
-    Check::of("AUTH-03", |cx| Box::pin(initialises_none(cx))).needs(INSTANCES).with(TRIAL).cold(),
+        .on_a_fresh_cluster(),
+    Check::of("AUTH-03", |cx| Box::pin(initialises_none(cx)))
+        .needs(INSTANCES)
+        .with(TRIAL)
+        .on_a_fresh_cluster(),
     Check::of("AUTH-04", |cx| Box::pin(repairs_no_label(cx, "AUTH-04")))
         .needs(INSTANCES)
         .with(TRIAL)
         .since(30, "label repair on every event", Before::NotJudged)
-        .cold(),
+        .on_a_fresh_cluster(),
     Check::of("AUTH-05", |cx| Box::pin(deletes_none(cx)))
         .needs(INSTANCES)
         .with(TRIAL)
         .since(31, "Event DeletingNodeFailed", Before::NotJudged)
-        .cold()
+        .on_a_fresh_cluster()
         .takes(5),
-    Check::of("AUTH-06", |cx| Box::pin(writes_no_addresses(cx))).needs(FLAGGED).with(TRIAL).cold(),
+    Check::of("AUTH-06", |cx| Box::pin(writes_no_addresses(cx)))
+        .needs(FLAGGED)
+        .with(TRIAL)
+        .on_a_fresh_cluster(),
     Check::of("AUTH-08", |cx| Box::pin(makes_no_balancer(cx)))
         .by_calls()
         .needs(LB)
         .with(TRIAL)
-        .cold()
+        .on_a_fresh_cluster()
         .takes(5),
-    Check::of("AUTH-09", |cx| Box::pin(works_without_events(cx))).needs(BOTH).with(TRIAL).cold(),
+    Check::of("AUTH-09", |cx| Box::pin(works_without_events(cx)))
+        .needs(BOTH)
+        .with(TRIAL)
+        .on_a_fresh_cluster(),
 ];
 
 /// A CCM at work whose rights are a check's to take and to give back.
@@ -60,7 +69,7 @@ impl<'a> Worker<'a> {
         row: &'static str,
         lacking: bool,
         arguments: &[&str],
-    ) -> Result<Worker<'a>, Stop> {
+    ) -> Result<Worker<'a>, CheckError> {
         let namespace = cx.lease_namespace();
         let rights = RefCell::new((Vec::new(), Vec::new()));
         let choose = |granted: &[Grant]| {
@@ -75,13 +84,13 @@ impl<'a> Worker<'a> {
     }
 
     /// Takes the row's rights away; they are gone when this returns.
-    pub(super) async fn loses_it(&self) -> Result<(), Stop> {
+    pub(super) async fn loses_it(&self) -> Result<(), CheckError> {
         let right = right_of(self.row, &self.cx.lease_namespace());
         self.trial.may(&self.less, &right, false).await
     }
 
     /// Gives them back.
-    pub(super) async fn has_it_again(&self) -> Result<(), Stop> {
+    pub(super) async fn has_it_again(&self) -> Result<(), CheckError> {
         let right = right_of(self.row, &self.cx.lease_namespace());
         self.trial.may(&self.whole, &right, true).await
     }
@@ -99,7 +108,7 @@ impl<'a> Worker<'a> {
         wanted: Matcher<S::Seen, T>,
         limit: Duration,
         when: &str,
-    ) -> Result<T, Stop>
+    ) -> Result<T, CheckError>
     where
         S::Seen: 'static,
     {
@@ -118,7 +127,7 @@ impl<'a> Worker<'a> {
 /// Notes whether a CCM did all the same what it lacked the right for, as one that goes another way does.
 fn unless_another_way(cx: &CheckCx, left_undone: Verdict) -> Verdict {
     match left_undone {
-        Err(Stop::Unmet(_)) => {
+        Err(CheckError::Violation(_)) => {
             cx.record("another-way", "it did it without this right");
             Ok(())
         }
@@ -143,11 +152,11 @@ async fn repairs_no_label(cx: &CheckCx, row: &'static str) -> Verdict {
 }
 
 /// The value that its beta twin has, which is the truth (contract fact 4).
-fn node_type(cx: &CheckCx, node: &Node<'_>) -> Result<String, Stop> {
+fn node_type(cx: &CheckCx, node: &Node<'_>) -> Result<String, CheckError> {
     let name = Subject::name(node).name;
     let found = cx.all_nodes()?.into_iter().find(|node| node.name_any() == name);
     let twin = found.and_then(|node| node.labels().get(B_TYPE).cloned());
-    twin.ok_or_else(|| Stop::Error(format!("Node {name} has lost {}", B_TYPE)))
+    twin.ok_or_else(|| CheckError::Error(format!("Node {name} has lost {}", B_TYPE)))
 }
 
 fn labelled(value: impl Into<String>) -> Matcher<Option<Arc<core::Node>>> {

@@ -9,8 +9,11 @@ const SERVED: &[Capability] = &[Capability::SecurePort, Capability::Instances];
 const REACHED: &[Facility] = &[TRIAL[0], Facility::HostPorts];
 
 pub(super) const CHECKS: &[Check] = &[
-    Check::of("AUTH-11", |cx| Box::pin(ends_or_lets_nobody_in(cx))).needs(SERVED).with(REACHED).cold(),
-    Check::of("AUTH-12", |cx| Box::pin(lets_nobody_in(cx))).needs(SERVED).with(REACHED).cold(),
+    Check::of("AUTH-11", |cx| Box::pin(ends_or_lets_nobody_in(cx)))
+        .needs(SERVED)
+        .with(REACHED)
+        .on_a_fresh_cluster(),
+    Check::of("AUTH-12", |cx| Box::pin(lets_nobody_in(cx))).needs(SERVED).with(REACHED).on_a_fresh_cluster(),
 ];
 
 async fn ends_or_lets_nobody_in(cx: &CheckCx) -> Verdict {

@@ -45,7 +45,7 @@ async fn adds_no_writer(cx: &CheckCx) -> Verdict {
 }
 
 /// Nodes and, where it looks after them, Services, all there at once; how long it took them to be as wanted, in milliseconds.
-async fn work<'a>(cx: &'a CheckCx, group: &str) -> Result<(Vec<Node<'a>>, u128), Stop> {
+async fn work<'a>(cx: &'a CheckCx, group: &str) -> Result<(Vec<Node<'a>>, u128), CheckError> {
     let since = Instant::now();
     let names: Vec<String> = (0..NODES).map(|number| format!("{group}-{number}")).collect();
     let nodes = futures::future::try_join_all(names.iter().map(|name| joined(cx, machine(name))));
@@ -55,7 +55,7 @@ async fn work<'a>(cx: &'a CheckCx, group: &str) -> Result<(Vec<Node<'a>>, u128),
             let name = format!("{group}-{number}");
             cx.service(load_balancer(&name).port(80)).await?.provisioned().await?;
         }
-        Ok::<_, Stop>(())
+        Ok::<_, CheckError>(())
     };
     let (nodes, ()) = futures::future::try_join(nodes, services).await?;
     Ok((nodes.into_iter().map(|(_, node)| node).collect(), since.elapsed().as_millis()))

@@ -51,7 +51,7 @@ async fn attachment(
     about: (&str, &str),
     fits: impl Fn(&Value) -> bool,
     judge: impl Fn(&Value) -> Result<(), String>,
-) -> Result<Value, Stop> {
+) -> Result<Value, CheckError> {
     let found = |list: &Value| {
         let items = list["items"].as_array().cloned().unwrap_or_default();
         match items.into_iter().find(|item| fits(&item["spec"]["source"])) {

@@ -18,7 +18,7 @@ async fn lacking(
     cx: &CheckCx,
     cluster: &CsiCluster<'_>,
     drivers: &[Moved],
-) -> Result<(Moved, String, Duration), Stop> {
+) -> Result<(Moved, String, Duration), CheckError> {
     let there = cluster.drivers_of(&cluster.plane.node).await?;
     if let Some(absent) = drivers.iter().find(|moved| !there.iter().any(|name| name == moved.driver.as_str()))
     {
@@ -26,7 +26,7 @@ async fn lacking(
     }
     let nobodys = CsiDriver::ALL.iter().find(|driver| drivers.iter().all(|moved| moved.driver != **driver));
     let driver = nobodys.ok_or_else(|| {
-        Stop::NotObservable(
+        CheckError::NotObservable(
             "all seven drivers are on every machine, so nothing is without its driver".to_owned(),
         )
     })?;
@@ -68,7 +68,7 @@ async fn waits(cx: &CheckCx) -> Verdict {
     let now = cluster.processes(&node).await?;
     if now != since {
         let promise = "kubelet and kube-controller-manager run on";
-        return Err(csi.unmet(promise, &format!("{since:?}"), format!("{now:?}")));
+        return Err(csi.violation(promise, &format!("{since:?}"), format!("{now:?}")));
     }
     Ok(())
 }

@@ -33,7 +33,7 @@ async fn outlives_a_short_one(cx: &CheckCx) -> Verdict {
     outage.mend().await?;
     let lasted = began.elapsed();
     if lasted + retry > deadline {
-        return Err(Stop::Error(format!(
+        return Err(CheckError::Error(format!(
             "this machine took {lasted:.1?} for an outage of {lasts:.1?}, and leaders end after {deadline:.1?}; run with \
              nothing beside it"
         )));

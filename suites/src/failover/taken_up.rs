@@ -53,14 +53,14 @@ pub(super) const CHECKS: &[Check] = &[
 ];
 
 /// The leader dies; what is done next is done while nobody leads, which [`nobody_led`] is to find.
-pub(super) async fn nobody_leads(cx: &CheckCx) -> Result<i32, Stop> {
+pub(super) async fn nobody_leads(cx: &CheckCx) -> Result<i32, CheckError> {
     Ok(cx.leader_crash().await?.transitions)
 }
 
 /// The Lease has not changed hands yet: what was done since the crash was done while nobody led.
 async fn nobody_led(cx: &CheckCx, before: i32) -> Verdict {
-    match taken_over(before).matches(&cx.lease().read(Reach::Origin).await?) {
-        Seen::Yes(_) => Err(Stop::Error(
+    match taken_over(before).matches(&cx.lease().read(ReadSource::Origin).await?) {
+        Seen::Yes(_) => Err(CheckError::Error(
             "the next leader was there before this machine had done what it was to find; run with nothing beside it"
                 .to_owned(),
         )),

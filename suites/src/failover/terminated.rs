@@ -25,7 +25,7 @@ async fn never_overlaps(cx: &CheckCx) -> Verdict {
 }
 
 /// The leader writes, is told to end, and another replica writes for a while.
-async fn change_of_leader(cx: &CheckCx, leader: &Replica<'_>, mark: u64) -> Result<(), Stop> {
+async fn change_of_leader(cx: &CheckCx, leader: &Replica<'_>, mark: u64) -> Result<(), CheckError> {
     let lease = cx.lease();
     let led = lease.becomes(held()).await?;
     let before = transitions_of(&led);

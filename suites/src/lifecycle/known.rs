@@ -17,7 +17,7 @@ pub(super) async fn known<'a>(
     cx: &'a CheckCx,
     suffix: &str,
     ready: Ready,
-) -> Result<(Machine<'a>, Node<'a>), Stop> {
+) -> Result<(Machine<'a>, Node<'a>), CheckError> {
     let machine = cx.machine(machine(suffix)).await?;
     let node = register(cx, &machine, ready).await?;
     Ok((machine, node))
@@ -27,7 +27,7 @@ pub(super) async fn register<'a>(
     cx: &'a CheckCx,
     machine: &Machine<'a>,
     ready: Ready,
-) -> Result<Node<'a>, Stop> {
+) -> Result<Node<'a>, CheckError> {
     let plan = machine.node().provider_id(&machine.provider_id()).ready(ready);
     cx.node(plan.taints(vec![taint("example.com/kept", "1", "NoSchedule")])).await
 }

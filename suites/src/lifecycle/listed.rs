@@ -142,10 +142,10 @@ async fn keeps_all(cx: &CheckCx, trouble: &Trouble) -> Verdict {
         return nodes.keeps(all).when("as no list decides what becomes of them").await;
     }
     nodes.keeps(all).within(cx.limits().quiet_life()).when(trouble.when).await?;
-    let met = fault.read(Reach::Origin).await?;
+    let met = fault.read(ReadSource::Origin).await?;
     if met == 0 && !trouble.effects.is_empty() {
         let why = format!("it lists machines, but met no failure {}", trouble.when);
-        return Err(Stop::NotObservable(why));
+        return Err(CheckError::NotObservable(why));
     }
     Ok(())
 }

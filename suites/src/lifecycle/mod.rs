@@ -26,7 +26,7 @@ const CHECKS: &[Check] = &[
         .needs(INSTANCES)
         .of_the_cloud(&[])
         .with(&[Facility::CcmControl, Facility::KubeletControl])
-        .at_the_end(),
+        .after_the_run(),
     Check::of("NODE-LIFE-02", |cx| Box::pin(deletes_gone_nodes(cx))).needs(INSTANCES).takes(15),
     Check::of("NODE-LIFE-12", |cx| Box::pin(changes_no_instance(cx))).by_calls().needs(INSTANCES).takes(15),
     Check::of("NODE-LIFE-04", |cx| Box::pin(keeps_stopped_nodes(cx))).needs(INSTANCES).takes(25),
@@ -140,7 +140,7 @@ async fn marks_beside_others(cx: &CheckCx) -> Verdict {
     node.becomes(marked()).within(limit).when("though others tainted it meanwhile").await?;
     let history = node.history()?;
     let Some((before, after)) = marking(&history) else {
-        return Err(Stop::Error("the watch's history lost the write that marked the Node".to_owned()));
+        return Err(CheckError::Error("the watch's history lost the write that marked the Node".to_owned()));
     };
     match (before.iter().any(|taint| taint == OTHERS), after.iter().any(|taint| taint == OTHERS)) {
         (true, true) => Ok(()),
@@ -148,7 +148,7 @@ async fn marks_beside_others(cx: &CheckCx) -> Verdict {
             let promise = "the write that marks it as shut down leaves all other taints as they are";
             Err(node.breaks(promise, &before.join(", "), &after.join(", ")))
         }
-        (false, _) => Err(Stop::Error(format!("{OTHERS} was gone before the Node was marked"))),
+        (false, _) => Err(CheckError::Error(format!("{OTHERS} was gone before the Node was marked"))),
     }
 }
 

@@ -4,7 +4,7 @@ use super::known::{INSTANCES, known, sees_deletion};
 use harness_testkit::prelude::*;
 
 pub(super) const CHECKS: &[Check] =
-    &[Check::of("NODE-LIFE-16.deleting", |cx| Box::pin(tells_of_a_deletion(cx))).in_calm().needs(INSTANCES)];
+    &[Check::of("NODE-LIFE-16.deleting", |cx| Box::pin(tells_of_a_deletion(cx))).in_quiet().needs(INSTANCES)];
 
 async fn tells_of_a_deletion(cx: &CheckCx) -> Verdict {
     let (machine, node) = known(cx, "a", Ready::False).await?;

@@ -16,14 +16,14 @@ pub(super) const CHECKS: &[Check] = &[
         .since(21, "loadBalancerClass is honoured", Before::NotJudged)
         .takes(46),
     Check::of("SVC-ELIG-02.event", |cx| Box::pin(tells_nothing_of_classed_services(cx)))
-        .in_calm()
+        .in_quiet()
         .without_machines()
         .needs(LB)
         .served_since(21, "Service spec.loadBalancerClass")
         .since(21, "loadBalancerClass is honoured", Before::NotJudged),
     Check::of("SVC-ELIG-04", |cx| Box::pin(leaves_other_types_alone(cx))).by_calls().needs(LB).takes(46),
     Check::of("SVC-ELIG-04.event", |cx| Box::pin(tells_nothing_of_other_types(cx)))
-        .in_calm()
+        .in_quiet()
         .without_machines()
         .needs(LB),
     Check::of("SVC-ELIG-05", |cx| Box::pin(provisions_in_spite_of_labels(cx))).needs(LB),
@@ -66,7 +66,7 @@ async fn leaves_classed_services_alone(cx: &CheckCx) -> Verdict {
 }
 
 /// One Service of each other type.
-async fn of_other_types(cx: &CheckCx) -> Result<Vec<Service<'_>>, Stop> {
+async fn of_other_types(cx: &CheckCx) -> Result<Vec<Service<'_>>, CheckError> {
     let mut others = Vec::new();
     for (name, type_) in [("inside", "ClusterIP"), ("on-nodes", "NodePort"), ("elsewhere", "ExternalName")] {
         let plan = load_balancer(name).port(80).with(|spec| {
@@ -105,7 +105,7 @@ async fn tells_nothing_of(cx: &CheckCx, others: &[Service<'_>]) -> Verdict {
     let told = events.becomes(tells("Normal", "EnsuredLoadBalancer")).within(cx.limits().event());
     if !whether(told.when("beside Services that are not for the CCM").await)? {
         let why = "the CCM records no Events about its own Services: see SVC-CREATE-17";
-        return Err(Stop::NotObservable(why.to_owned()));
+        return Err(CheckError::NotObservable(why.to_owned()));
     }
     for other in others {
         other.events().is(told_by_none_but(OTHERS)).await?;

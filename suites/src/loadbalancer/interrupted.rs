@@ -73,7 +73,7 @@ async fn deletes_nothing_unrecorded(cx: &CheckCx) -> Verdict {
     keeps_what_it_cannot_see(cx, &web, blind, UNKNOWN).await
 }
 
-async fn nobody_sees(cx: &CheckCx) -> Result<Fault<'_>, Stop> {
+async fn nobody_sees(cx: &CheckCx) -> Result<Fault<'_>, CheckError> {
     cx.cloud().anything().fails().to(&[Op::LbGet, Op::LbList]).await
 }
 
@@ -93,7 +93,7 @@ async fn keeps_what_it_cannot_see(
         cx.record("asked", "nothing");
     }
     // Each failure has doubled the pause, and a change of the Service or of Nodes may have brought one forward.
-    let failures = u32::try_from(blind.read(Reach::Origin).await?).unwrap_or(u32::MAX).min(4);
+    let failures = u32::try_from(blind.read(ReadSource::Origin).await?).unwrap_or(u32::MAX).min(4);
     blind.clear().await?;
     goes(web, cx.limits().services_after(unknown).max(cx.limits().service_after(failures))).await
 }

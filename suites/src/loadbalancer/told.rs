@@ -6,24 +6,27 @@ use super::nodes::{has_backend, kept_out};
 use harness_testkit::prelude::*;
 
 pub(super) const CHECKS: &[Check] = &[
-    Check::of("SVC-CREATE-17", |cx| Box::pin(tells_of_a_creation(cx))).in_calm().without_machines().needs(LB),
+    Check::of("SVC-CREATE-17", |cx| Box::pin(tells_of_a_creation(cx)))
+        .in_quiet()
+        .without_machines()
+        .needs(LB),
     Check::of("SVC-NODES-12.updated", |cx| Box::pin(tells_of_an_update(cx)))
         .by_calls()
-        .in_calm()
+        .in_quiet()
         .without_machines()
         .needs(NODES_BEHIND_LB)
         .since(28, RESYNC, Before::NotJudged),
     Check::of("SVC-NODES-12.failed", |cx| Box::pin(warns_of_a_failed_update(cx)))
         .by_calls()
-        .in_calm()
+        .in_quiet()
         .without_machines()
         .needs(NODES_BEHIND_LB)
         .since(28, RESYNC, Before::NotJudged)
         .with(&[Facility::Faults]),
     Check::of("SVC-NODES-12.none", |cx| Box::pin(warns_of_no_nodes(cx))).needs(LB_TO_NODES).alone(),
-    Check::of("SVC-DEL-10", |cx| Box::pin(tells_of_a_deletion(cx))).in_calm().without_machines().needs(LB),
+    Check::of("SVC-DEL-10", |cx| Box::pin(tells_of_a_deletion(cx))).in_quiet().without_machines().needs(LB),
     Check::of("SVC-ERR-01.event", |cx| Box::pin(warns_of_a_failed_creation(cx)))
-        .in_calm()
+        .in_quiet()
         .without_machines()
         .needs(LB)
         .with(&[Facility::Faults]),

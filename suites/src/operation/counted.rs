@@ -60,7 +60,7 @@ fn grown(before: &BTreeMap<String, f64>, after: &BTreeMap<String, f64>) -> BTree
 }
 
 /// The provider's own series of all replicas.
-async fn scraped(cx: &CheckCx, reader: &Reader) -> Result<BTreeMap<String, f64>, Stop> {
+async fn scraped(cx: &CheckCx, reader: &Reader) -> Result<BTreeMap<String, f64>, CheckError> {
     let mut all = BTreeMap::new();
     for port in ports(cx).await? {
         let text = port.get_as("/metrics", reader).becomes(answers(200)).when("by one who may").await?;
@@ -95,7 +95,7 @@ async fn counts_calls(cx: &CheckCx) -> Verdict {
     // What is asked for the first time is new, and may hide what tells two things apart.
     joined(cx, machine("first")).await?;
     let mut before = scraped(cx, &reader).await?;
-    let mut done = async |what: &'static str| -> Result<Work, Stop> {
+    let mut done = async |what: &'static str| -> Result<Work, CheckError> {
         let after = scraped(cx, &reader).await?;
         let counted = grown(&before, &after);
         before = after;

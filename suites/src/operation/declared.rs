@@ -22,7 +22,7 @@ pub(super) const CHECKS: &[Check] = &[
         .needs(&[Capability::FrameworkFlags, Capability::Instances])
         .lacks(&[Capability::Routes])
         .with(TRIAL)
-        .cold()
+        .on_a_fresh_cluster()
         .takes(30),
     misreads(0),
     misreads(1),
@@ -146,7 +146,7 @@ async fn goes_on_without_routes(cx: &CheckCx) -> Verdict {
 /// A port that every protocol has.
 const PORT: u16 = 53;
 
-async fn asking_for<'a>(cx: &'a CheckCx, at: usize) -> Result<Service<'a>, Stop> {
+async fn asking_for<'a>(cx: &'a CheckCx, at: usize) -> Result<Service<'a>, CheckError> {
     let (name, protocol, _) = PROTOCOLS[at];
     cx.service(load_balancer(name).named_port("odd", PORT, protocol)).await
 }

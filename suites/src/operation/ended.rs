@@ -25,7 +25,7 @@ async fn ends_in_time(cx: &CheckCx, replica: &Replica<'_>) -> Verdict {
     // Its kubelet tells in its own time.
     let limit = departure.grace() + cx.limits().watch() + cx.limits().kubelet_report();
     departure.becomes(departs()).within(limit).await?;
-    let (took, departed) = (told.elapsed(), departure.read(Reach::Nearest).await?);
+    let (took, departed) = (told.elapsed(), departure.read(ReadSource::Cache).await?);
     // Where the kubelet does not tell the exit code, only the time is known.
     if departed.was_killed() || (departed.code.is_none() && took >= departure.grace()) {
         let grace = departure.grace();

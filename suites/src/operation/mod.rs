@@ -32,7 +32,7 @@ pub const SUITE: Suite = Suite {
 const CHECKS: &[Check] = &[Check::of(Blocker::StaysUp.check(), |cx| Box::pin(stays_up(cx)))
     .of_the_cloud(&[])
     .with(&[Facility::CcmControl])
-    .at_the_end()];
+    .after_the_run()];
 
 async fn stays_up(cx: &CheckCx) -> Verdict {
     cx.ccm_runs().await?;

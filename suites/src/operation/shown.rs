@@ -74,7 +74,7 @@ fn without(text: &str, wanted: &[&str]) -> Vec<String> {
 }
 
 /// The ports of the replicas, the leader's first. Only it has started its controllers and counts what they do.
-async fn leader_s_port<'a>(cx: &'a CheckCx, reader: &Reader) -> Result<SecurePort<'a>, Stop> {
+async fn leader_s_port<'a>(cx: &'a CheckCx, reader: &Reader) -> Result<SecurePort<'a>, CheckError> {
     let ports = ports(cx).await?;
     for port in &ports {
         let text = port.get_as("/metrics", reader).becomes(answers(200)).when("by one who may").await?;
@@ -82,7 +82,7 @@ async fn leader_s_port<'a>(cx: &'a CheckCx, reader: &Reader) -> Result<SecurePor
             return Ok(port.clone());
         }
     }
-    let first = ports.into_iter().next().ok_or_else(|| Stop::Error("no replica".to_owned()))?;
+    let first = ports.into_iter().next().ok_or_else(|| CheckError::Error("no replica".to_owned()))?;
     let promise = "a replica shows running_managed_controllers";
     Err(first.get("/metrics").breaks(promise, "a sample of it that is 1", "no replica with one"))
 }

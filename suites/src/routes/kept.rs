@@ -148,7 +148,7 @@ async fn changes_nothing(cx: &CheckCx, trouble: &Trouble) -> Verdict {
     try_join(kept.into_future(), silent.into_future()).await?;
     later.is(has_no_route()).await?;
     cloud.calls().of(&[Op::RouteCreate, Op::RouteDelete]).since(mark).is(no_calls()).await?;
-    cx.record("failed_lists", fault.read(Reach::Origin).await?);
+    cx.record("failed_lists", fault.read(ReadSource::Origin).await?);
     fault.clear().await?;
     prompt(cx).await?;
     let leads = later.becomes(leads_to(&newcomer.instance())).within(cx.limits().route());
@@ -189,7 +189,7 @@ async fn keeps_routes_to_machines_unseen(cx: &CheckCx) -> Verdict {
     let ids = [route.id.clone(), younger.id.clone()];
     let theirs = move |call: &Entry| call.resource.as_ref().is_some_and(|name| ids.contains(name));
     cloud.calls().of(&[Op::RouteDelete]).since(mark).that(theirs).is(no_calls()).await?;
-    cx.record("failed_lists", fault.read(Reach::Origin).await?);
+    cx.record("failed_lists", fault.read(ReadSource::Origin).await?);
     fault.clear().await?;
     prompt(cx).await?;
     let leads = later.becomes(leads_to(&newcomer.instance())).within(limits.route());
@@ -197,10 +197,10 @@ async fn keeps_routes_to_machines_unseen(cx: &CheckCx) -> Verdict {
 }
 
 /// Why a fault of later pages met nothing: the cloud shows all routes at once.
-fn one_page(trouble: &Trouble, stop: Stop) -> Stop {
+fn one_page(trouble: &Trouble, stop: CheckError) -> CheckError {
     match (trouble.from_page, stop) {
-        (2.., Stop::Unmet(_)) => {
-            Stop::NotObservable("the cloud's API shows all routes on one page".to_owned())
+        (2.., CheckError::Violation(_)) => {
+            CheckError::NotObservable("the cloud's API shows all routes on one page".to_owned())
         }
         (_, stop) => stop,
     }

@@ -109,7 +109,9 @@ async fn routes_to_both_families(cx: &CheckCx) -> Verdict {
 async fn says_that_one_route_is_missing(cx: &CheckCx) -> Verdict {
     let (networks, machine) = (cx.pod_networks_of_both_families()?, cx.machine(machine("a")).await?);
     let [made, refused] = networks.as_slice() else {
-        return Err(Stop::NotObservable("--cluster-cidr of the CCM names more than two networks".to_owned()));
+        return Err(CheckError::NotObservable(
+            "--cluster-cidr of the CCM names more than two networks".to_owned(),
+        ));
     };
     let fault = refused.cloud().answers(503).to(&[Op::RouteCreate]).await?;
     let node = cx.node(with_networks(&machine, &[made, refused])).await?;

@@ -10,13 +10,13 @@ pub(super) const CHECKS: &[Check] = &[
         .by_calls()
         .needs(NEEDS)
         .with(&[Facility::CcmControl])
-        .cold()
+        .on_a_fresh_cluster()
         .takes(8),
     Check::of("ROUTE-12", |cx| Box::pin(ends_without_networks(cx)))
         .needs(NEEDS)
         .of_the_cloud(&[])
         .with(&[Facility::CcmControl])
-        .cold(),
+        .on_a_fresh_cluster(),
 ];
 
 async fn leaves_routes_alone(cx: &CheckCx) -> Verdict {

@@ -39,7 +39,7 @@ struct Refused<'a> {
     fault: Fault<'a>,
 }
 
-async fn refused(cx: &CheckCx) -> Result<Refused<'_>, Stop> {
+async fn refused(cx: &CheckCx) -> Result<Refused<'_>, CheckError> {
     let (network, machine) = (cx.pod_network(0)?, cx.machine(machine("a")).await?);
     let fault = network.cloud().answers(503).to(&[Op::RouteCreate]).await?;
     let node = cx.node(with_networks(&machine, &[&network])).await?;

@@ -17,7 +17,7 @@ pub(crate) async fn routed<'a>(
     cx: &'a CheckCx,
     suffix: &str,
     network: &Destination<'a>,
-) -> Result<(Machine<'a>, Node<'a>, Route), Stop> {
+) -> Result<(Machine<'a>, Node<'a>, Route), CheckError> {
     let machine = cx.machine(machine(suffix)).await?;
     let node = cx.node(with_networks(&machine, &[network])).await?;
     let route = network.becomes(leads_to(&machine.instance())).within(cx.limits().route()).await?;

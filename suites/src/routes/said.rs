@@ -55,7 +55,7 @@ fn says_only_what_is(machine: &Instance) -> Matcher<(MaybeNode, Vec<Route>)> {
 const TOLD: Duration = Duration::from_secs(1);
 
 /// Holds a reconciliation that has begun, before it knows which routes there are. What a CCM reads as it starts is over by then.
-async fn begun(cx: &CheckCx) -> Result<Barrier<'_>, Stop> {
+async fn begun(cx: &CheckCx) -> Result<Barrier<'_>, CheckError> {
     is_settled(cx).await?;
     let list = cx.cloud().anything().holds(&[Op::RouteList]).await?;
     prompt(cx).await?;
@@ -66,7 +66,11 @@ async fn begun(cx: &CheckCx) -> Result<Barrier<'_>, Stop> {
 /// A Node whose network it is.
 type Joined<'a> = (Machine<'a>, Destination<'a>, Node<'a>);
 
-async fn joins<'a>(cx: &'a CheckCx, suffix: &str, network: Destination<'a>) -> Result<Joined<'a>, Stop> {
+async fn joins<'a>(
+    cx: &'a CheckCx,
+    suffix: &str,
+    network: Destination<'a>,
+) -> Result<Joined<'a>, CheckError> {
     let machine = cx.machine(machine(suffix)).await?;
     let node = cx.node(with_networks(&machine, &[&network])).await?;
     Ok((machine, network, node))
@@ -85,7 +89,7 @@ async fn gets_its_route((machine, network, node): &Joined<'_>, when: &str) -> Ve
     prompt(cx).await?;
     let leads = || network.becomes(leads_to(&machine.instance())).within(limit).when(when);
     match leads().await {
-        Err(Stop::Unmet(_)) if cx.route_trigger() == RouteTrigger::NodeChanges => {
+        Err(CheckError::Violation(_)) if cx.route_trigger() == RouteTrigger::NodeChanges => {
             prompt(cx).await?;
             leads().await?
         }

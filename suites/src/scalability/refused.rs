@@ -8,7 +8,7 @@ pub(super) const CHECKS: &[Check] = &[Check::of("SCALE-04", |cx| Box::pin(asks_l
     .by_calls()
     .needs(&[Capability::Instances])
     .with(&[Facility::CcmControl, Facility::Faults])
-    .cold()
+    .on_a_fresh_cluster()
     .takes(22)];
 
 /// Nodes that wait for their initialisation meanwhile.

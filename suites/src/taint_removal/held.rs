@@ -150,7 +150,7 @@ async fn waits_out_failed_lists(cx: &CheckCx) -> Verdict {
 }
 
 /// Edits a Node for ever, so that whoever waits with a back-off looks at it again. Ends only when an edit fails.
-async fn touches(node: &Node<'_>) -> Stop {
+async fn touches(node: &Node<'_>) -> CheckError {
     let mut round = 0;
     loop {
         round += 1;
@@ -195,7 +195,7 @@ async fn insists_on_the_provided_ip(cx: &CheckCx) -> Verdict {
         held.patch(&json!({"metadata": {"annotations": {"example.com/touched": touch.to_string()}}})).await?;
         let fresh = changed.elapsed() >= cx.limits().instance_cache();
         match held.becomes(initialised()).when("once the cloud reports the IP").await {
-            Err(Stop::Unmet(_)) if !fresh => {}
+            Err(CheckError::Violation(_)) if !fresh => {}
             outcome => return outcome.map(drop),
         }
     }
@@ -211,7 +211,7 @@ fn stays_tainted() -> Matcher<Option<Arc<core::Node>>> {
 }
 
 /// A machine of which the cloud says no providerID, and the one that it is to have.
-async fn nameless(cx: &CheckCx) -> Result<(Machine<'_>, String), Stop> {
+async fn nameless(cx: &CheckCx) -> Result<(Machine<'_>, String), CheckError> {
     let machine = cx.absent_machine(machine("nameless"));
     let id = machine.provider_id();
     machine.change(|instance| instance.provider_id = None).await?;
@@ -226,7 +226,7 @@ async fn waits_for_a_provider_id(cx: &CheckCx) -> Verdict {
     let kept = node.keeps(stays_tainted()).within(outage).when("while its machine has no providerID").await;
     if kept.is_err() && cx.may_do_without_provider_ids() {
         let why = "interface v1 may say that it knows no ids, and then none is waited for";
-        return Err(Stop::NotObservable(why.to_owned()));
+        return Err(CheckError::NotObservable(why.to_owned()));
     }
     kept?;
     machine.change(|instance| instance.provider_id = Some(id)).await?;

@@ -11,6 +11,6 @@ pub(crate) fn looked_at() -> Matcher<Option<Arc<Node>>> {
     })
 }
 
-pub(crate) fn nobody_looks(_: Stop) -> Stop {
-    Stop::Error(format!("nobody takes {T_NOT_READY} off a Ready Node"))
+pub(crate) fn nobody_looks(_: CheckError) -> CheckError {
+    CheckError::Error(format!("nobody takes {T_NOT_READY} off a Ready Node"))
 }

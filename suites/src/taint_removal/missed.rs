@@ -9,7 +9,7 @@ pub(super) const CHECKS: &[Check] =
     &[Check::of("NODE-INIT-02.expired-watch", |cx| Box::pin(initialises_missed_nodes(cx)))
         .needs(&[Capability::Instances])
         .with(&[Facility::CcmControl, Facility::WatchControl])
-        .cold()
+        .on_a_fresh_cluster()
         .takes(5)
         .takes_on_machines(16)];
 

@@ -46,7 +46,7 @@ const CHECKS: &[Check] = &[
     Check::of("NODE-INIT-02", |cx| Box::pin(initialises_earlier_nodes(cx)))
         .needs(INSTANCES)
         .with(&[Facility::CcmControl])
-        .cold(),
+        .on_a_fresh_cluster(),
     Check::of("NODE-INIT-04", |cx| Box::pin(initialises_atomically(cx))).needs(INSTANCES),
     Check::of("NODE-INIT-05", |cx| Box::pin(addresses_follow_the_taint(cx))).needs(INSTANCES).takes(8),
     Check::of("NODE-INIT-08", |cx| Box::pin(prefers_provider_id(cx))).needs(INSTANCES).takes(13),
@@ -103,7 +103,7 @@ async fn removes_only_its_taint(cx: &CheckCx) -> Verdict {
     // Controllers change taints too, but not in the write that takes this one.
     let history = node.history()?;
     let Some((before, after)) = untainting(&history) else {
-        return Err(Stop::Error("the watch's history lost the write that took the taint".to_owned()));
+        return Err(CheckError::Error("the watch's history lost the write that took the taint".to_owned()));
     };
     if others(before) == others(after) {
         return Ok(());

@@ -5,7 +5,7 @@ use harness_testkit::prelude::*;
 
 pub(super) const CHECKS: &[Check] =
     &[Check::of("NODE-INIT-21", |cx| Box::pin(tells_of_an_initialisation(cx)))
-        .in_calm()
+        .in_quiet()
         .needs(&[Capability::Instances])];
 
 async fn tells_of_an_initialisation(cx: &CheckCx) -> Verdict {

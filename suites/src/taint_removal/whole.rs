@@ -160,7 +160,7 @@ async fn only_reads_the_cloud(cx: &CheckCx) -> Verdict {
     let why = format!(
         "{tags} calls changed something about the machines that may be tags, which a provider that documents them may set"
     );
-    Err(Stop::NotObservable(why))
+    Err(CheckError::NotObservable(why))
 }
 
 /// What belongs to a machine and is no tag of it. Its routes and its place behind load balancers are other rows' affair.

@@ -55,7 +55,7 @@ pub(super) struct Served {
 }
 
 /// The page's one address.
-pub(super) struct Door {
+pub(super) struct LiveServer {
     /// What a browser that was led there says of where it is.
     hosts: [String; 2],
     token: [u8; 32],
@@ -69,9 +69,9 @@ pub(super) struct Door {
     reading: AtomicI64,
 }
 
-impl Door {
-    pub(super) fn new(port: u16, token: &str, live: Live, over: watch::Receiver<bool>) -> Arc<Door> {
-        Arc::new(Door {
+impl LiveServer {
+    pub(super) fn new(port: u16, token: &str, live: Live, over: watch::Receiver<bool>) -> Arc<LiveServer> {
+        Arc::new(LiveServer {
             hosts: [format!("127.0.0.1:{port}"), format!("localhost:{port}")],
             token: Sha256::digest(token).into(),
             live,
@@ -87,7 +87,7 @@ impl Door {
     ///
     /// # Errors
     /// The listener cannot be used.
-    pub(super) async fn serve(self: Arc<Door>, listener: TcpListener) -> std::io::Result<Served> {
+    pub(super) async fn serve(self: Arc<LiveServer>, listener: TcpListener) -> std::io::Result<Served> {
         let listener = tokio::net::TcpListener::from_std(listener)?;
         let (mut connections, close) = (JoinSet::new(), CancellationToken::new());
         {
@@ -255,12 +255,12 @@ async fn until(over: &mut watch::Receiver<bool>, period: Duration) {
     }
 }
 
-async fn connection(stream: TcpStream, door: Arc<Door>, close: CancellationToken) {
+async fn connection(stream: TcpStream, server: Arc<LiveServer>, close: CancellationToken) {
     // Without it small answers wait for acknowledgements; that it cannot be set is no reason not to serve.
     let _ = stream.set_nodelay(true);
     let service = service_fn(move |request| {
-        let door = door.clone();
-        async move { Ok::<_, Infallible>(door.answer(request).await) }
+        let server = server.clone();
+        async move { Ok::<_, Infallible>(server.answer(request).await) }
     });
     let mut builder = http1::Builder::new();
     builder.timer(TokioTimer::new()).header_read_timeout(HEAD_LIMIT).max_buf_size(HEAD_AT_MOST);

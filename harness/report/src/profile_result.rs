@@ -19,7 +19,7 @@ const NOT_DECLARED: &str = "not-declared";
 /// How a CCM stands to a profile of conformance.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub(super) struct Standing {
+pub(super) struct ProfileResult {
     /// The profile.
     pub(super) profile: String,
     /// `conformant`, `partial`, `not-conformant` or `not-judged`, or `not-declared` where nothing that it is about is declared.
@@ -41,7 +41,7 @@ fn is_zero(count: &usize) -> bool {
 }
 
 /// How it stands to each profile of the version of the harness that judged it; none for a version that is not known.
-pub(super) fn standings(ledger: &Ledger) -> Vec<Standing> {
+pub(super) fn profile_results(ledger: &Ledger) -> Vec<ProfileResult> {
     match Golden::of(&ledger.subject.harness_version) {
         Ok(Some(golden)) => {
             golden.profiles.iter().map(|profile| standing(profile, ledger, &golden)).collect()
@@ -50,7 +50,7 @@ pub(super) fn standings(ledger: &Ledger) -> Vec<Standing> {
     }
 }
 
-fn standing(profile: &ConformanceProfile, ledger: &Ledger, golden: &Golden) -> Standing {
+fn standing(profile: &ConformanceProfile, ledger: &Ledger, golden: &Golden) -> ProfileResult {
     let applies =
         |entry: &&Entry| !matches!(entry.outcome, Outcome::Skip { reason: SkipReason::NotDeclared, .. });
     let of_it: Vec<&Entry> =
@@ -88,7 +88,7 @@ fn standing(profile: &ConformanceProfile, ledger: &Ledger, golden: &Golden) -> S
     } else {
         (verdict_word(Conformance::Conformant), Vec::new())
     };
-    Standing {
+    ProfileResult {
         profile: profile.profile.clone(),
         standing: word.to_owned(),
         musts: musts.len() + absent.len(),
@@ -106,10 +106,10 @@ fn has_softer_limits(ledger: &Ledger) -> bool {
 
 /// The profiles, each in a line, for the terminal.
 pub(super) fn lines(ledger: &Ledger) -> Vec<String> {
-    let standings = standings(ledger);
-    let width = standings.iter().map(|one| one.profile.len()).max().unwrap_or(0);
-    let line = |one: &Standing| {
-        let Standing { profile, standing, musts, passed, left_out, because } = one;
+    let profile_results = profile_results(ledger);
+    let width = profile_results.iter().map(|one| one.profile.len()).max().unwrap_or(0);
+    let line = |one: &ProfileResult| {
+        let ProfileResult { profile, standing, musts, passed, left_out, because } = one;
         let mut line = format!("{profile:<width$}  {standing:<14}");
         if standing != NOT_DECLARED {
             line.push_str(&format!("  {passed} of {musts} MUSTs passed"));
@@ -127,7 +127,7 @@ pub(super) fn lines(ledger: &Ledger) -> Vec<String> {
         }
         line.trim_end().to_owned()
     };
-    standings.iter().map(line).collect()
+    profile_results.iter().map(line).collect()
 }
 
 /// How many checks a line names.
@@ -165,7 +165,7 @@ mod tests {
         };
         let checks = checks.iter().map(check).collect();
         let golden = Golden { version: "1".to_owned(), profiles: vec![profile.clone()], checks };
-        let Standing { standing, musts, passed, because, .. } = standing(&profile, ledger, &golden);
+        let ProfileResult { standing, musts, passed, because, .. } = standing(&profile, ledger, &golden);
         (standing, musts, passed, because)
     }
 

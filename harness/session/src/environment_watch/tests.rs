@@ -25,8 +25,8 @@ async fn who_is_silent_for_long_is_gone_and_who_comes_back_is_not() {
     assert_eq!(part.away_since(began + Duration::from_secs(28)), None, "it was back then");
 }
 
-/// A standing that is looked at by `answers`.
-fn standing<F>(answers: impl Fn() -> F + Send + Sync + 'static) -> Standing
+/// A watch whose parts answer by `answers`.
+fn watched<F>(answers: impl Fn() -> F + Send + Sync + 'static) -> EnvironmentWatch
 where
     F: Future<Output = Result<(), String>> + Send,
 {
@@ -37,16 +37,16 @@ where
         let _ = reason.set(looked.lost(answers).await);
         told.cancel();
     });
-    Standing { gone, why, parts: vec![part], task }
+    EnvironmentWatch { gone, why, parts: vec![part], task }
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_failure_stands_only_where_all_were_there() {
-    let there = standing(|| ready(Ok(())));
+    let there = watched(|| ready(Ok(())));
     let began = Instant::now();
     assert_eq!(there.throughout(began).await, Ok(()));
     assert_eq!(began.elapsed(), Duration::ZERO, "it is asked at once");
-    let gone = standing(|| ready(Err("refused".to_owned())));
+    let gone = watched(|| ready(Err("refused".to_owned())));
     let why = "the cloud has not answered for 30 s: refused".to_owned();
     assert_eq!(gone.throughout(began).await, Err(Excuse::Away(why.clone())), "nobody answers");
     // What needs it is given up, however long it would take.
@@ -55,7 +55,7 @@ async fn a_failure_stands_only_where_all_were_there() {
     assert_eq!(there.unless_gone(ready(Err::<(), _>("own".to_owned()))).await, Err("own".to_owned()));
     // Away from the fourth second on, and back after a while.
     let began = Instant::now();
-    let came_back = standing(move || {
+    let came_back = watched(move || {
         let away = (4..20).contains(&began.elapsed().as_secs());
         ready(if away { Err("frozen".to_owned()) } else { Ok(()) })
     });
@@ -77,21 +77,21 @@ async fn a_failure_stands_only_where_all_were_there() {
 #[tokio::test(start_paused = true)]
 async fn what_ends_while_one_is_away_is_excused_before_it_has_come_back() {
     let began = Instant::now();
-    let standing = standing(move || {
+    let watch = watched(move || {
         let away = (3..9).contains(&began.elapsed().as_secs());
         ready(if away { Err("refused".to_owned()) } else { Ok(()) })
     });
     pause(Duration::from_secs(1)).await;
-    assert_eq!(standing.absence_at(Instant::now()).await, None);
+    assert_eq!(watch.absence_at(Instant::now()).await, None);
     pause(Duration::from_secs(4)).await;
     let at = Instant::now();
-    let away = standing.absence_at(at).await.expect("it is away then");
+    let away = watch.absence_at(at).await.expect("it is away then");
     assert!(away.starts_with("the cloud did not answer for"), "{away}");
     assert!(began.elapsed() >= Duration::from_secs(9), "nobody knows before it answers again");
     pause(Duration::from_secs(5)).await;
-    assert!(standing.absence_at(Instant::now()).await.is_some(), "who starts then may still end for it");
+    assert!(watch.absence_at(Instant::now()).await.is_some(), "who starts then may still end for it");
     pause(Duration::from_secs(30)).await;
-    assert_eq!(standing.absence_at(Instant::now()).await, None);
+    assert_eq!(watch.absence_at(Instant::now()).await, None);
 }
 
 #[tokio::test(start_paused = true)]
@@ -127,16 +127,16 @@ async fn who_fails_while_every_answer_is_slow_is_not_judged() {
 #[tokio::test(start_paused = true)]
 async fn an_absence_that_is_meant_is_neither_the_end_nor_an_excuse() {
     let began = Instant::now();
-    let standing = standing(move || {
+    let watch = watched(move || {
         let away = (2..50).contains(&began.elapsed().as_secs());
         ready(if away { Err("refused".to_owned()) } else { Ok(()) })
     });
-    let restarted = standing.through_absence(pause(Duration::from_secs(50)));
+    let restarted = watch.through_absence(pause(Duration::from_secs(50)));
     restarted.await;
-    assert_eq!(standing.gone(), None, "longer than who is gone");
-    assert_eq!(standing.throughout(began).await, Ok(()), "whoever fails then fails");
+    assert_eq!(watch.gone(), None, "longer than who is gone");
+    assert_eq!(watch.throughout(began).await, Ok(()), "whoever fails then fails");
     let began = Instant::now();
-    let lost = self::standing(move || {
+    let lost = watched(move || {
         ready(if began.elapsed() < Duration::from_secs(2) { Ok(()) } else { Err("refused".to_owned()) })
     });
     lost.through_absence(pause(Duration::from_secs(50))).await;
@@ -145,23 +145,23 @@ async fn an_absence_that_is_meant_is_neither_the_end_nor_an_excuse() {
         "who does not come back is gone"
     );
     // One that is given up in the middle is over, too.
-    let given_up = timeout(Duration::from_secs(1), standing.through_absence(std::future::pending::<()>()));
+    let given_up = timeout(Duration::from_secs(1), watch.through_absence(std::future::pending::<()>()));
     given_up.await.expect_err("it never ends");
-    assert!(standing.parts.iter().all(|part| !part.is_meant_to_be_away()));
+    assert!(watch.parts.iter().all(|part| !part.is_meant_to_be_away()));
 }
 
 #[tokio::test(start_paused = true)]
 async fn what_was_silent_before_an_absence_that_is_meant_stays_an_excuse() {
     let began = Instant::now();
-    let standing = standing(move || {
+    let watch = watched(move || {
         let away = [3..9, 62..80].iter().any(|silent| silent.contains(&began.elapsed().as_secs()));
         ready(if away { Err("refused".to_owned()) } else { Ok(()) })
     });
     pause(Duration::from_secs(60)).await;
     let excuse =
-        |after_s| standing.silent_about(began + Duration::from_secs(after_s), Duration::from_secs(2));
+        |after_s| watch.silent_about(began + Duration::from_secs(after_s), Duration::from_secs(2));
     assert!(excuse(8).is_some(), "its end of then is judged at the end of the run");
-    standing.through_absence(pause(Duration::from_secs(25))).await;
+    watch.through_absence(pause(Duration::from_secs(25))).await;
     assert!(excuse(8).is_some());
     assert_eq!(excuse(70), None, "that silence was made");
 }

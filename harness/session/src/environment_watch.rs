@@ -46,20 +46,20 @@ const REMEMBERED: usize = 1 << 12;
 
 /// Looks at API server and cloud as long as it lives.
 #[derive(Debug)]
-pub(super) struct Standing {
+pub(super) struct EnvironmentWatch {
     gone: CancellationToken,
     why: Arc<OnceLock<String>>,
     parts: Vec<Arc<Part>>,
     task: JoinHandle<()>,
 }
 
-impl Drop for Standing {
+impl Drop for EnvironmentWatch {
     fn drop(&mut self) {
         self.task.abort();
     }
 }
 
-impl Standing {
+impl EnvironmentWatch {
     /// Begins to look at the cluster that is served, the management cluster where there is one, and the cloud. All answer at
     /// this moment. `journal` is absent where the cloud keeps none: it is asked what it holds then. `machines` are those whose end
     /// is that of the environment.
@@ -68,7 +68,7 @@ impl Standing {
         machines: Vec<Cluster>,
         cloud: Cloud,
         journal: Option<Journal>,
-    ) -> Standing {
+    ) -> EnvironmentWatch {
         let (gone, why) = (CancellationToken::new(), Arc::new(OnceLock::new()));
         let (told, reason) = (gone.clone(), why.clone());
         let server = Part::new("the API server", Some(SLOW_FROM));
@@ -106,7 +106,7 @@ impl Standing {
             let _ = reason.set(lost);
             told.cancel();
         });
-        Standing { gone, why, parts, task }
+        EnvironmentWatch { gone, why, parts, task }
     }
 
     /// Why the environment is gone, if it is.
