@@ -3,9 +3,9 @@
 
 mod lost_machine;
 mod manifests;
+mod more_replicas;
 mod needs;
 mod obstacles;
-mod scaled;
 mod serving;
 
 use harness_testkit::prelude::*;
@@ -21,7 +21,7 @@ pub const SUITE: Suite = Suite {
         obstacles::CHECKS,
         lost_machine::CHECKS,
         serving::CHECKS,
-        scaled::CHECKS,
+        more_replicas::CHECKS,
         manifests::CHECKS,
     ],
 };

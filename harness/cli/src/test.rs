@@ -3,8 +3,8 @@
 //! The first is one process: the same run as `ccm-conformance run`, with libtest's arguments. Nextest starts a process
 //! per check: they share one environment, which a keeper brings up and takes down (see [`super::keeper`]).
 
-use super::given::{CONFIG_VARIABLE, planned};
 use super::keeper::{self, Shared};
+use super::planning::{CONFIG_VARIABLE, planned};
 use harness_config::{Choice, Offer, RunFile, RunPlan, Source, WantedCluster};
 use harness_core::check::{Isolation, chain};
 use harness_core::events::Events;

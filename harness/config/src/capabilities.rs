@@ -1,7 +1,7 @@
 //! What a CCM says it can do, and which checks' needs that meets.
 
+use super::enums::{Instances, Protocol, RouteTrigger, Targets};
 use super::schema::ordered;
-use super::words::{Instances, Protocol, RouteTrigger, Targets};
 use harness_core::check::Capability;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -1,8 +1,8 @@
 //! `csiMigration` of a profile: the driver that a cluster's in-tree volumes moved to, as it is written and as it is meant.
 
-use super::forms::{Name, Variable};
+use super::enums::CsiDriver;
+use super::formats::{Name, Variable};
 use super::schema::{Keyed, ordered};
-use super::words::CsiDriver;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;

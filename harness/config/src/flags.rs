@@ -1,7 +1,7 @@
 //! The flags of a framework CCM that set its pace, and the lease timing that follows from them.
 
 use super::duration::in_words;
-use super::forms::Span;
+use super::formats::Span;
 use super::schema::ordered;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

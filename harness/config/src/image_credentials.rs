@@ -1,7 +1,7 @@
 //! `imageCredentials` of a profile: a vendor's image credential provider, as it is written and as it is meant.
 
 use super::duration::HumanDuration;
-use super::forms::{AnnotationKey, Name, RegistryImage, Span, Variable};
+use super::formats::{AnnotationKey, Name, RegistryImage, Span, Variable};
 use super::schema::{Keyed, ordered};
 use super::yaml;
 use harness_core::files;

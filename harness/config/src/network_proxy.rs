@@ -1,6 +1,6 @@
 //! `networkProxy` of a profile: the API server's network proxy and its agents, as they are written and as they are meant.
 
-use super::forms::{Name, Variable};
+use super::formats::{Name, Variable};
 use super::schema::{Keyed, ordered};
 use harness_core::files;
 use schemars::JsonSchema;

@@ -5,8 +5,9 @@
 use super::capabilities::Capabilities;
 use super::csi_migration::CsiMigrationKeys;
 use super::duration::{HumanDuration, in_words};
+use super::enums::{API_VERSION, AddressType, Budget, CcmCommand, Deployment, Ownership, ProfileKind};
 use super::flags::LeaseTiming;
-use super::forms::{
+use super::formats::{
     AnnotationKey, Argument, CheckId, CredentialName, FlagName, FrameworkVersion, ImageReference, Name,
     Placeholder, ProviderIdText, Span, Variable, Zone,
 };
@@ -14,7 +15,6 @@ use super::image_credentials::ImageCredentialKeys;
 use super::limits::Limits;
 use super::network_proxy::NetworkProxyKeys;
 use super::schema::{Keyed, ordered};
-use super::words::{API_VERSION, AddressType, Budget, CcmCommand, Deployment, Ownership, ProfileKind};
 use fake_cloud::dialects::NAMES as DIALECTS;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -1,13 +1,13 @@
 //! The run file: what was written, every key optional. [`super::plan()`] says what it means.
 
 use super::duration::HumanDuration;
-use super::forms::{ImageReference, KubernetesText, Name, ShareText, Span};
+use super::enums::{API_VERSION, BackendChoice, Budget, Keep, NodeIp, ProviderId, Timing};
+use super::formats::{ImageReference, KubernetesText, Name, ShareText, Span};
 use super::paths::looks_like_path;
 use super::problem::Problems;
 use super::profile::REFERENCE_PROFILE;
 use super::schema::{self, Keyed, ordered};
-use super::walk::{Places, walk};
-use super::words::{API_VERSION, BackendChoice, Budget, Keep, NodeIp, ProviderId, Timing};
+use super::schema_check::{Places, walk};
 use super::yaml;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -30,6 +30,7 @@ impl Session {
             return None;
         }
         let ago = Duration::from_millis(self.events.now_ms().saturating_sub(end.at_ms));
-        self.environment_watch.silent_about(Instant::now().checked_sub(ago)?, self.limits().lease().renew_deadline / 2)
+        self.environment_watch
+            .silent_about(Instant::now().checked_sub(ago)?, self.limits().lease().renew_deadline / 2)
     }
 }

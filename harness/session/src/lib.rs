@@ -5,6 +5,7 @@
 pub mod ccm;
 pub mod k8s;
 
+mod addresses;
 mod boot;
 mod choose;
 mod clients;
@@ -16,17 +17,16 @@ mod flood;
 mod folder;
 mod journal;
 mod manifests;
+mod object_events;
 mod offer;
 mod out_of_reach;
 mod record;
-mod reported;
 mod seed;
 mod server;
 mod site;
 mod starting;
 mod state;
 mod suffix;
-mod told;
 mod uninitialised;
 pub mod up;
 
@@ -56,6 +56,7 @@ use harness_core::ledger::INTERRUPTED;
 use harness_core::probe::Pulse;
 use kube::Client;
 use manifests::surroundings;
+use object_events::{tells, tells_of_ends};
 use server::{client_of, has_server, world_of};
 use std::future::Future;
 use std::hash::{BuildHasher, RandomState};
@@ -63,7 +64,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
-use told::{tells, tells_of_ends};
 
 /// A process's view of the running environment.
 pub struct Session {

@@ -2,7 +2,7 @@
 //! waited for.
 
 use super::Session;
-use super::told::last_lines_of;
+use super::object_events::last_lines_of;
 use crate::ccm::{CcmError, Form, ProgramEnd, Starts, lacks_configuration};
 use harness_core::probe::{Observed, poll};
 use std::time::Duration;

@@ -1,7 +1,7 @@
 //! How far a cold cluster has come in its boot, and what hinders it.
 
 use super::deadlock::Deadlock;
-use super::made::Undo;
+use super::undo_steps::Undo;
 use super::{CheckCx, Cold, Subject};
 use bootstrap::{Expectation, ObservedNode, ObservedPod};
 use harness_clouds::Entry;

@@ -52,7 +52,9 @@ impl Subject for Canary<'_> {
 
     async fn read(&self, reach: ReadSource) -> Result<Self::Seen, ReadError> {
         match reach {
-            ReadSource::Cache => Ok(self.cx.session.world().pods.current()?.find(&self.namespace, &self.name)),
+            ReadSource::Cache => {
+                Ok(self.cx.session.world().pods.current()?.find(&self.namespace, &self.name))
+            }
             ReadSource::Origin => {
                 let api: Api<Pod> = Api::namespaced(self.cx.client.clone(), &self.namespace);
                 Ok(api.get_opt(&self.name).await?.map(Arc::new))

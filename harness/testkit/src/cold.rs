@@ -1,6 +1,6 @@
 //! A cold cluster and the CCM as shipped, for bootstrap checks.
 
-use super::made::Undo;
+use super::undo_steps::Undo;
 use super::{CheckCx, Subject};
 use bootstrap::Cni;
 use harness_core::check::{CheckError, Verdict, chain};

@@ -1,7 +1,7 @@
 //! What a check's body is given, and what every subject of it uses.
 
-use super::made::Undo;
 use super::network::Network;
+use super::undo_steps::Undo;
 use harness_clouds::{Cloud as CloudHandle, Entry};
 use harness_clusters::images::{NAME_PREFIX, RunId};
 use harness_config::Limits;

@@ -1,7 +1,7 @@
 //! The crash of the leader, made once for all checks that watch one.
 
 use super::lease::{holder_of, transitions_of};
-use super::made::Undo;
+use super::undo_steps::Undo;
 use super::{CheckCx, Subject};
 use harness_core::check::CheckError;
 use harness_core::probe::ReadSource;

@@ -2,7 +2,7 @@
 //! it is started again.
 
 use super::CheckCx;
-use super::made::{Undo, gone};
+use super::undo_steps::{Undo, gone};
 use harness_clouds::Credential;
 use harness_core::check::{CheckError, Verdict, chain};
 use harness_session::ccm::Rendered;

@@ -1,7 +1,7 @@
 //! Volumes, claims and Pods on a cluster whose volumes moved to CSI, and the calls that drivers get for them.
 
 use super::csi_migration::{CsiCluster, Placed, shown};
-use super::made::Undo;
+use super::undo_steps::Undo;
 use harness_components::csi_migration::{AZURE_SECRET, Moved};
 use harness_config::CsiDriver;
 use harness_core::check::{CheckError, chain};

@@ -1,7 +1,7 @@
 //! Faults and barriers: what calls about one thing meet in the cloud.
 
 use super::cloud::{absent_is_fine, passing};
-use super::made::Undo;
+use super::undo_steps::Undo;
 use super::{CheckCx, Subject};
 use harness_clouds::{CloudError, Effect, Entry, Fault as FaultSpec, Match, Op, fresh_id};
 use harness_core::check::{CheckError, SubjectName};

@@ -2,7 +2,7 @@
 
 use super::CheckCx;
 use super::cloud::absent_is_fine;
-use super::made::Undo;
+use super::undo_steps::Undo;
 use harness_clouds::{Frontend, LbAddress, LbState, LoadBalancer};
 use harness_core::check::CheckError;
 use serde_json::Value;

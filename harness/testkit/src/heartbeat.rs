@@ -1,7 +1,7 @@
 //! Heartbeats of synthetic Nodes: without them the controller manager finds a Node gone silent.
 
 use super::CheckCx;
-use super::made::{Undo, gone};
+use super::undo_steps::{Undo, gone};
 use harness_core::check::CheckError;
 use harness_core::probe::pause;
 use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};

@@ -1,7 +1,7 @@
 //! Machines that the CCM's Pods are placed on: which these are, what runs there, and how one of them is lost.
 
 use super::boot::{Boot, is_running};
-use super::made::Undo;
+use super::undo_steps::Undo;
 use super::{CheckCx, Cold, Subject};
 use harness_clusters::{PowerOp, Role};
 use harness_core::check::{CheckError, Verdict};

@@ -1,6 +1,6 @@
 //! The Lease that the CCM's replicas elect their leader by.
 
-use super::made::{Undo, gone};
+use super::undo_steps::{Undo, gone};
 use super::{CheckCx, Subject};
 use harness_clouds::Entry;
 use harness_core::check::{CheckError, SubjectName};
@@ -146,7 +146,9 @@ impl Subject for Lease<'_> {
     async fn read(&self, reach: ReadSource) -> Result<Self::Seen, ReadError> {
         let Some(key) = &self.key else { return Ok(None) };
         match reach {
-            ReadSource::Cache => Ok(self.cx.session.world().leases.current()?.find(&key.namespace, &key.name)),
+            ReadSource::Cache => {
+                Ok(self.cx.session.world().leases.current()?.find(&key.namespace, &key.name))
+            }
             ReadSource::Origin => Ok(self.api(key).get_opt(&key.name).await?.map(Arc::new)),
         }
     }

@@ -1,6 +1,6 @@
 //! Lists of everything, which name no object: faults that meet whoever lists, and pages.
 
-use super::made::Undo;
+use super::undo_steps::Undo;
 use super::{CheckCx, Cloud, Subject, Target};
 use harness_clouds::{LbAddressing, Settings};
 use harness_core::check::CheckError;

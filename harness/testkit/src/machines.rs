@@ -1,7 +1,7 @@
 //! Machines: instances of the cloud, each for a Node of the check's own.
 
 use super::cloud::{absent_is_fine, passing};
-use super::made::Undo;
+use super::undo_steps::Undo;
 use super::{CheckCx, NodePlan, Target};
 use harness_clouds::{Address, Instance, InstanceState};
 use harness_config::{AddressType, Instances};

@@ -1,6 +1,6 @@
 //! Namespaces of a check's own.
 
-use super::made::{Undo, gone};
+use super::undo_steps::{Undo, gone};
 use super::{CheckCx, Subject};
 use harness_clouds::Entry;
 use harness_core::check::{CheckError, SubjectName};

@@ -1,7 +1,7 @@
 //! More replicas of the CCM than it is deployed with.
 
-use super::made::Undo;
 use super::replicas::{Replica, runs};
+use super::undo_steps::Undo;
 use super::{CheckCx, Subject};
 use harness_core::check::{CheckError, chain};
 

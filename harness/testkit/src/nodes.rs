@@ -1,7 +1,7 @@
 //! Synthetic Nodes (contract ENV-07): Node objects without a kubelet.
 
-use super::made::{Undo, gone};
 use super::node_plan::{NodePlan, Ready, condition, uninitialized};
+use super::undo_steps::{Undo, gone};
 use super::{Calls, CheckCx, Subject};
 use harness_clouds::{Entry, Op};
 use harness_config::Timing;

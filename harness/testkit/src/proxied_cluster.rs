@@ -1,8 +1,8 @@
 //! A cluster whose API server reaches Nodes and Pods by the network proxy under test, and by nothing else.
 
 use super::CheckCx;
-use super::made::Undo;
 use super::network_proxy::NetworkProxy;
+use super::undo_steps::Undo;
 use harness_clusters::{ContainerOp, LinkOp, Operation, Role};
 use harness_config::yaml;
 use harness_core::check::{CheckError, Verdict, chain};

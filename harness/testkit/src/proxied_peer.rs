@@ -1,8 +1,8 @@
 //! A Pod behind the network proxy, and the ways on which an API server reaches it and its Node.
 
 use super::CheckCx;
-use super::made::Undo;
 use super::proxied_cluster::ProxiedCluster;
+use super::undo_steps::Undo;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use harness_clusters::images::own_program;

@@ -2,8 +2,8 @@
 
 use super::CheckCx;
 use super::image_credentials::ImageCredentialProvider;
-use super::made::Undo;
 use super::rights::put;
+use super::undo_steps::Undo;
 use harness_clusters::images::own_program;
 use harness_clusters::{LinkOp, Machine, Operation, Role, SetupOp, Target};
 use harness_components::image_credentials::{

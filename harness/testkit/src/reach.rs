@@ -1,8 +1,8 @@
 //! Ways that are cut: replicas that do not reach the API server, and processes that stand still.
 
 use super::CheckCx;
-use super::made::Undo;
 use super::replicas::Replica;
+use super::undo_steps::Undo;
 use harness_clusters::{ApiReach, ClusterError, ContainerOp, Operation, PodTraffic, PowerOp};
 use harness_core::check::{CheckError, Verdict, chain};
 use harness_core::probe::{ReadError, poll};

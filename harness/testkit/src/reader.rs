@@ -1,7 +1,7 @@
 //! Somebody who may read what a CCM shows of itself, and nothing else.
 
 use super::CheckCx;
-use super::made::{Undo, gone};
+use super::undo_steps::{Undo, gone};
 use harness_core::check::CheckError;
 use k8s_openapi::api::authentication::v1::{TokenRequest, TokenRequestSpec};
 use k8s_openapi::api::core::v1::ServiceAccount;

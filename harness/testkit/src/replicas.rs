@@ -1,6 +1,6 @@
 //! The CCM's replicas as a check disturbs them: who is active, kill, take away, bring back.
 
-use super::made::{Undo, gone};
+use super::undo_steps::{Undo, gone};
 use super::{Calls, CheckCx, Subject, machine};
 use harness_clouds::Entry;
 use harness_clusters::ContainerOp;

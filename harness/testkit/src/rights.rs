@@ -2,7 +2,7 @@
 
 use super::CheckCx;
 use super::account::Account;
-use super::made::{Undo, gone};
+use super::undo_steps::{Undo, gone};
 use harness_core::check::{CheckError, chain};
 use harness_core::probe::{ReadError, poll};
 use harness_session::ccm::{Form, key_of, pod_spec};

@@ -1,7 +1,7 @@
 //! Routes of the cloud's network, each known by the network it leads to.
 
 use super::cloud::absent_is_fine;
-use super::made::Undo;
+use super::undo_steps::Undo;
 use super::{CheckCx, Machine, Subject, Target};
 use harness_clouds::{Entry, Instance, Op, Route};
 use harness_clusters::Operation;

@@ -1,7 +1,7 @@
 //! Services of a check, in a namespace of its own, and what the cloud holds for them.
 
-use super::made::{ServiceKey, Undo, delete_as_it_is, gone};
 use super::matchers::{keeps_finalizer, one_active, publishes};
+use super::undo_steps::{ServiceKey, Undo, delete_as_it_is, gone};
 use super::{Calls, CheckCx, Subject, Target};
 use harness_clouds::{Entry, Inventory, LoadBalancer, Op};
 use harness_config::Targets;

@@ -1,7 +1,7 @@
 //! Taints on the cluster's own Nodes, which go when the check ends.
 
-use super::made::Undo;
 use super::node_plan::taint;
+use super::undo_steps::Undo;
 use super::{CheckCx, Cold, Subject};
 use harness_core::check::{CheckError, Verdict};
 use harness_core::probe::ReadSource;

@@ -1,6 +1,6 @@
 //! The CCM by itself with flags of a check's own: what it refuses, what it says, what it leaves undone.
 
-use super::made::Undo;
+use super::undo_steps::Undo;
 use super::{Account, CheckCx, Grant, Right, SecurePort, Subject};
 use harness_clouds::Entry;
 use harness_core::check::{Capability, CheckError, SubjectName, chain};

@@ -1,7 +1,7 @@
 //! Watches of the CCM that end and are too old when they come again.
 
 use super::CheckCx;
-use super::made::Undo;
+use super::undo_steps::Undo;
 use harness_clusters::{Operation, WatchOp};
 use harness_core::check::{CheckError, chain};
 use std::time::Duration;

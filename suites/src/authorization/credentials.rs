@@ -1,7 +1,7 @@
 //! The CCM's credential for the cloud: that it is refused is no reason to give anything up, one that was replaced is taken up,
 //! and it is shown to nobody (AUTH-23 to -25).
 
-use super::refused::TRIAL;
+use super::missing_rights::TRIAL;
 use crate::joining::{ccm_initialises_others, registered};
 use harness_testkit::prelude::*;
 use k8s_openapi::api::core::v1 as core;

@@ -1,6 +1,6 @@
 //! Rights by which a CCM finds out who asks for its metrics: without them nobody is let in (AUTH-11, -12).
 
-use super::refused::{TRIAL, Worker};
+use super::missing_rights::{TRIAL, Worker};
 use crate::joining::ends_or_works;
 use crate::joining::registered;
 use harness_testkit::prelude::*;

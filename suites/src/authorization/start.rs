@@ -1,8 +1,8 @@
 //! A right that is missing when the CCM starts: what needs it does not begin, and begins when it is there (AUTH-01, -07, -10), or
 //! the process ends (AUTH-14). A watch that has begun goes on without the right, so these have to be missing from the start.
 
-use super::least::least_rights;
-use super::refused::{TRIAL, Worker};
+use super::least_rights::least_rights;
+use super::missing_rights::{TRIAL, Worker};
 use crate::joining::{ends_or_works, registered};
 use crate::loadbalancer::left_alone;
 use harness_testkit::prelude::*;

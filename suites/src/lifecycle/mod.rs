@@ -1,15 +1,15 @@
 //! Node lifecycle: Nodes of machines that are gone are deleted, all others are not (contract NODE-LIFE).
 
-mod known;
+mod events;
+mod info;
+mod known_node;
 mod left_alone;
-mod listed;
-mod noted;
-mod told;
+mod lists;
 
 use crate::failures::{FAILURES, for_each_failure, holding_up_a_loop, unless_it_lists};
 use harness_testkit::prelude::*;
 use k8s_openapi::api::core::v1 as core;
-use known::{INSTANCES, SHUTDOWN, known, marked, register, sees_deletion, unmarked};
+use known_node::{INSTANCES, SHUTDOWN, known, marked, register, sees_deletion, unmarked};
 use std::time::Duration;
 
 /// The suite.
@@ -17,7 +17,7 @@ pub const SUITE: Suite = Suite {
     name: "node-lifecycle",
     proves: "a Node goes when its machine is gone for certain and never otherwise; a shut-down machine is marked",
     judges: Party::Ccm,
-    tables: &[CHECKS, left_alone::CHECKS, told::CHECKS, noted::CHECKS, &FAILED_LOOKUPS, &listed::CHECKS],
+    tables: &[CHECKS, left_alone::CHECKS, events::CHECKS, info::CHECKS, &FAILED_LOOKUPS, &lists::CHECKS],
 };
 
 const CHECKS: &[Check] = &[

@@ -1,7 +1,7 @@
 //! How many routes are being made or deleted at once (contract ROUTE-14).
 
 use super::needs::ROUTES;
-use super::routed::{ccm_routes_others, prompt, with_networks};
+use super::routed_node::{ccm_routes_others, prompt, with_networks};
 use futures::{StreamExt, TryStreamExt, stream};
 use harness_testkit::prelude::*;
 use std::time::Duration;

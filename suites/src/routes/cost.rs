@@ -1,7 +1,7 @@
 //! What routes cost (contract ROUTE-15).
 
 use super::needs::ROUTES;
-use super::routed::routed;
+use super::routed_node::routed;
 use futures::future::try_join_all;
 use harness_testkit::prelude::*;
 use k8s_openapi::api::core::v1::Node;

@@ -158,8 +158,7 @@ async fn what_was_silent_before_an_absence_that_is_meant_stays_an_excuse() {
         ready(if away { Err("refused".to_owned()) } else { Ok(()) })
     });
     pause(Duration::from_secs(60)).await;
-    let excuse =
-        |after_s| watch.silent_about(began + Duration::from_secs(after_s), Duration::from_secs(2));
+    let excuse = |after_s| watch.silent_about(began + Duration::from_secs(after_s), Duration::from_secs(2));
     assert!(excuse(8).is_some(), "its end of then is judged at the end of the run");
     watch.through_absence(pause(Duration::from_secs(25))).await;
     assert!(excuse(8).is_some());

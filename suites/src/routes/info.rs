@@ -1,7 +1,7 @@
 //! What makes a CCM reconcile routes: recorded, never failed (contract ROUTE-13).
 
 use super::needs::ROUTES;
-use super::routed::routed;
+use super::routed_node::routed;
 use harness_testkit::prelude::*;
 use std::time::Duration;
 use tokio::time::Instant;

@@ -1,6 +1,6 @@
 //! The Events by which the framework's lifecycle controller tells what it does (contract NODE-LIFE-16).
 
-use super::known::{INSTANCES, known, sees_deletion};
+use super::known_node::{INSTANCES, known, sees_deletion};
 use harness_testkit::prelude::*;
 
 pub(super) const CHECKS: &[Check] =

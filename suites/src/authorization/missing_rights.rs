@@ -1,7 +1,7 @@
 //! A right that is taken away from a CCM at work: what it is for does not happen, all else does, and it is made good when the
 //! right is back, with no restart (AUTH-02 to -06, -08, -09). RBAC is asked at every request, so the CCM runs on.
 
-use super::least::{emptied, least, right_of};
+use super::least_rights::{emptied, least, right_of};
 use crate::joining::{joined, registered};
 use harness_testkit::prelude::*;
 use k8s_openapi::api::core::v1 as core;

@@ -1,6 +1,6 @@
 //! Machines looked up in lists that come in pages, and of which a part is lost (contract NODE-LIFE-11, NODE-LIFE-03).
 
-use super::known::{INSTANCES, known};
+use super::known_node::{INSTANCES, known};
 use crate::failures::SILENCE;
 use crate::joining::ccm_initialises_others;
 use harness_testkit::prelude::*;

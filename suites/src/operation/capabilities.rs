@@ -2,7 +2,7 @@
 
 use super::flags::TRIAL;
 use super::serving::{REACHED, ports};
-use super::shown::ELECTED_PORT;
+use super::status_pages::ELECTED_PORT;
 use crate::joining::registered;
 use crate::loadbalancer::left_alone;
 use harness_testkit::prelude::*;

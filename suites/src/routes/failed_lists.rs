@@ -1,7 +1,7 @@
 //! What is right stays, and what cannot be seen changes nothing (contract ROUTE-06, -07).
 
 use super::needs::{NODES_AND_ROUTES, ROUTES};
-use super::routed::{
+use super::routed_node::{
     ccm_routes_others, is_reachable, is_unreachable, prompt, routed, says_nothing_of_its_network,
     with_networks,
 };

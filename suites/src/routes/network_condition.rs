@@ -1,7 +1,7 @@
 //! What a Node says of its network is so, whatever went wrong before a route was there (contract ROUTE-02).
 
 use super::needs::ROUTES;
-use super::routed::{is_reachable, is_settled, prompt, with_networks};
+use super::routed_node::{is_reachable, is_settled, prompt, with_networks};
 use futures::future::try_join;
 use harness_testkit::prelude::*;
 use k8s_openapi::api::core::v1 as core;

@@ -1,6 +1,6 @@
 //! A Node that the CCM is not told of, as its watch was away and has expired meanwhile (NODE-INIT-02).
 
-use super::looked_at::{looked_at, nobody_looks};
+use super::checked_node::{looked_at, nobody_looks};
 use crate::joining::registered;
 use harness_testkit::prelude::*;
 use std::time::Duration;

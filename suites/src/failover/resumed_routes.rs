@@ -1,7 +1,7 @@
 //! What a new leader takes up of the routes that the old one had begun to make or to remove (contract HA-08).
 
 use super::needs::ELECTION_AND_ROUTES;
-use super::taken_up::{nobody_leads, somebody_leads};
+use super::resumed_work::{nobody_leads, somebody_leads};
 use crate::routes::{is_reachable, routed, with_networks};
 use harness_testkit::prelude::*;
 use std::time::Duration;

@@ -1,6 +1,6 @@
 //! Routes switched off, or without networks to keep them for (contract ROUTE-11, -12).
 
-use super::routed::says_nothing_of_its_network;
+use super::routed_node::says_nothing_of_its_network;
 use harness_testkit::prelude::*;
 
 const NEEDS: &[Capability] = &[Capability::Routes, Capability::Instances, Capability::FrameworkFlags];

@@ -1,6 +1,6 @@
 //! What the lifecycle loop may do, as this CCM does it: recorded, never failed (contract NODE-LIFE-07, -15, -18).
 
-use super::known::{INSTANCES, SHUTDOWN, known, marked, unmarked};
+use super::known_node::{INSTANCES, SHUTDOWN, known, marked, unmarked};
 use crate::observing::whether;
 use harness_testkit::prelude::*;
 

@@ -1,7 +1,7 @@
 //! Routes that are no Node's, and those that are none of the CCM's business (contract ROUTE-04, -05).
 
 use super::needs::ROUTES;
-use super::routed::{ccm_routes_others, prompt, routed, with_networks};
+use super::routed_node::{ccm_routes_others, prompt, routed, with_networks};
 use futures::future::try_join_all;
 use harness_testkit::prelude::*;
 

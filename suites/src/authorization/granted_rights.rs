@@ -1,6 +1,6 @@
 //! What the CCM's manifests grant it, as the cluster has it, and what it asks for that is not granted (AUTH-20 to -22).
 
-use super::least::{beyond, least_rights, unused, wildcards};
+use super::least_rights::{beyond, least_rights, unused, wildcards};
 use crate::joining::registered;
 use harness_testkit::prelude::*;
 use std::collections::BTreeSet;

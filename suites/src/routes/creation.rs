@@ -1,7 +1,7 @@
 //! Every pod network of a Node gets its route, and the Node says so (contract ROUTE-01, -02, -09, -10).
 
 use super::needs::{NODES_AND_ROUTES, ROUTES, ROUTES_OF_BOTH_FAMILIES};
-use super::routed::{
+use super::routed_node::{
     is_reachable, is_reachable_by_the_framework, is_unreachable, prompt, routed, with_networks,
 };
 use crate::joining::joined;

@@ -3,7 +3,7 @@
 //! It finds every fault of form at once, with line and key path, and hands on what is sound. Typed deserialisation comes
 //! after it and therefore has nothing left to refuse.
 
-use super::forms;
+use super::formats;
 use super::problem::{Origin, Problem, Problems, did_you_mean, nearest};
 use super::schema::{join, keys, paths, required, words};
 use super::yaml::{Node, Tree};
@@ -190,7 +190,7 @@ impl Walk<'_> {
 fn key_of_free_table(name: &str, schema: &Value) -> Result<(), String> {
     let known = words(schema);
     if known.is_empty() {
-        return forms::check(schema["format"].as_str().unwrap_or_default(), name);
+        return formats::check(schema["format"].as_str().unwrap_or_default(), name);
     }
     if known.contains(&name) {
         return Ok(());
@@ -237,7 +237,7 @@ fn scalar(tree: &Tree, schema: &Value) -> Result<Value, String> {
             if schema.get("minLength").is_some() && text.trim().is_empty() {
                 return Err(format!("'{text}' is empty"));
             }
-            forms::check(schema["format"].as_str().unwrap_or_default(), text)
+            formats::check(schema["format"].as_str().unwrap_or_default(), text)
                 .map_err(|why| format!("'{text}': {why}"))?;
             Ok(Value::from(text.clone()))
         }

@@ -1,7 +1,7 @@
 //! Routes that cannot be made (contract ROUTE-03).
 
 use super::needs::ROUTES;
-use super::routed::{
+use super::routed_node::{
     is_not_said_to_be_reachable, is_reachable, is_settled, is_unreachable, is_unreachable_by_the_framework,
     prompt, with_networks,
 };
