@@ -117,6 +117,12 @@ impl<'a> Replica<'a> {
         Calls::about(self.cx, about, move |call| call.credential.as_deref() == Some(&name))
     }
 
+    /// Says that the check puts it at risk: whether it ends until shortly after the check is for this check to judge, and for no
+    /// other.
+    pub fn is_at_risk(&self) {
+        self.disturbed();
+    }
+
     /// Says that the check makes it end: its Pod is replaced when the check ends. A Pod that has crashed before is
     /// restarted later and later, and the next check must not wait for that.
     pub fn will_end(&self) {
