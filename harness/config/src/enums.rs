@@ -53,7 +53,8 @@ macro_rules! backend_words {
         words! {
             /// Where the cluster comes from, as it is asked for.
             BackendChoice, "backend" {
-                /// What fits CCM and machine: embedded for a program of this machine, kind for an image, else kind where this machine has all it takes and embedded where not.
+                /// What fits CCM and machine: embedded for a program on this machine, kind for an image, and otherwise
+                /// kind if this machine has everything that it needs, or embedded.
                 Auto = "auto",
                 $($(#[$doc])* $item = $word,)+
             }
@@ -83,13 +84,16 @@ backends!(backend_words);
 words! {
     /// What a profile describes.
     ProfileKind, "kind of profile" {
-        /// A CCM, and perhaps what its vendor ships beside it.
+        /// A CCM, optionally with other components of its vendor.
         Profile = "Profile",
-        /// An image credential provider and no CCM: no cluster is made unless `cluster.backend` is `kind`, and keys of a CCM have no meaning.
+        /// An image credential provider without a CCM. No cluster is created unless `cluster.backend` is `kind`, and
+        /// keys of a CCM are ignored.
         ImageCredentials = "image-credentials",
-        /// A network proxy of the API server and no CCM: no cluster is made unless `cluster.backend` is `kind`, and keys of a CCM have no meaning.
+        /// A network proxy of the API server without a CCM. No cluster is created unless `cluster.backend` is `kind`,
+        /// and keys of a CCM are ignored.
         NetworkProxy = "network-proxy",
-        /// Drivers that in-tree volumes moved to, and no CCM: their cluster is of kind, and keys of a CCM have no meaning.
+        /// Drivers that in-tree volumes moved to, without a CCM. The cluster is a kind cluster, and keys of a CCM are
+        /// ignored.
         CsiMigration = "csi-migration",
     }
 }
@@ -119,15 +123,15 @@ words! {
     CcmCommand, "command" {
         /// The reference CCM.
         ReferenceCcm = "reference-ccm",
-        /// The reference CCM, able to be broken on purpose; for `controls`.
+        /// The reference CCM that can be broken on purpose; for `controls`.
         ReferenceCcmMutant = "reference-ccm-mutant",
         /// The reference network proxy, server and agents.
         ReferenceNetworkProxy = "reference-network-proxy",
-        /// The same, able to be broken on purpose; for `controls`.
+        /// The same, but can be broken on purpose; for `controls`.
         ReferenceNetworkProxyMutant = "reference-network-proxy-mutant",
         /// The reference CSI driver, with provisioner and attacher.
         ReferenceCsiDriver = "reference-csi-driver",
-        /// The same, able to be broken on purpose; for `controls`.
+        /// The same, but can be broken on purpose; for `controls`.
         ReferenceCsiDriverMutant = "reference-csi-driver-mutant",
     }
 }
@@ -137,9 +141,9 @@ words! {
     Keep, "keep mode" {
         /// Everything is removed.
         Never = "never",
-        /// Kept when a check failed or the environment did not come up.
+        /// The environment is kept if a check failed or the environment did not come up.
         OnFailure = "on-failure",
-        /// Everything is left.
+        /// Everything is kept.
         Always = "always",
     }
 }
@@ -148,7 +152,7 @@ words! {
     /// Which timing flags the CCM gets.
     Timing, "timing" {
         /// `--leader-elect-lease-duration=6s`, `--leader-elect-renew-deadline=4s`, `--leader-elect-retry-period=1s` and
-        /// `--node-status-update-frequency=10s`, and `--route-reconciliation-period=2s` where that flag is accepted.
+        /// `--node-status-update-frequency=10s`, and `--route-reconciliation-period=2s` if the CCM accepts that flag.
         Fast = "fast",
         /// The CCM's own defaults, as in production.
         Default = "default",
@@ -156,13 +160,13 @@ words! {
 }
 
 words! {
-    /// What of a load balancer says which Service it is for.
+    /// What identifies the Service of a load balancer.
     Ownership, "ownership" {
-        /// The Service's uid, in a label or a tag.
+        /// The uid of the Service, in a label or a tag.
         Uid = "uid",
-        /// Its own name, which the framework makes of the uid.
+        /// The name of the load balancer, which the framework derives from the uid.
         Name = "name",
-        /// The Service's namespace and name with a slash between them, in a description or a tag.
+        /// Namespace and name of the Service, separated by a slash, in a description or a tag.
         Service = "service",
     }
 }
@@ -194,7 +198,7 @@ words! {
     NodeIp, "node IP mode" {
         /// `--node-ip` as kind sets it.
         Kept = "kept",
-        /// No `--node-ip`, so that the node's addresses come from the cloud alone.
+        /// No `--node-ip`, so that the addresses of the node come only from the cloud.
         Dropped = "dropped",
     }
 }
@@ -202,11 +206,11 @@ words! {
 words! {
     /// Which interface a CCM looks instances up with.
     Instances, "instances interface" {
-        /// `Instances` (and `Zones`, when declared).
+        /// `Instances` (and `Zones`, if declared).
         V1 = "v1",
         /// `InstancesV2`.
         V2 = "v2",
-        /// It initialises no node.
+        /// The CCM does not initialise Nodes.
         None = "none",
     }
 }
@@ -214,11 +218,11 @@ words! {
 words! {
     /// What load balancers send traffic to.
     Targets, "target" {
-        /// The Service's node ports on Nodes.
+        /// The node ports of the Service on Nodes.
         NodePorts = "node-ports",
-        /// Nodes at the Service's own ports: a balancer that leaves the port of a connection as it is.
+        /// Nodes at the ports of the Service, for a balancer that does not change the port of a connection.
         ServicePorts = "service-ports",
-        /// Pods, past every Node.
+        /// Pods, directly.
         Pods = "pods",
     }
 }
@@ -228,7 +232,8 @@ words! {
     RouteTrigger, "route trigger" {
         /// Time: every `--route-reconciliation-period`.
         Period = "period",
-        /// Nodes that come, go or change, at most every 10 s (gate `CloudControllerManagerWatchBasedRoutesReconciliation`).
+        /// Nodes that are added, removed or changed, at most every 10 s (gate
+        /// `CloudControllerManagerWatchBasedRoutesReconciliation`).
         NodeChanges = "node-changes",
     }
 }
@@ -250,7 +255,7 @@ words! {
     Deployment, "deployment style" {
         /// In the cluster it serves.
         InCluster = "in-cluster",
-        /// On another cluster, with a kubeconfig for the one it serves: beside a hosted control plane.
+        /// On another cluster, with a kubeconfig for the one it serves, as next to a hosted control plane.
         Hosted = "hosted",
     }
 }
@@ -274,27 +279,27 @@ words! {
 words! {
     /// A named budget of [`Limits`](super::Limits), for overriding it.
     Budget, "budget" {
-        /// A watch event is acted upon.
+        /// The CCM reacts to a watch event.
         Watch = "watch",
-        /// A CCM Pod that was started has its caches synced and leads.
+        /// A CCM Pod that was started has synced its caches and leads.
         Start = "start",
-        /// The leader is gone; another replica is active.
+        /// After the loss of the leader, another replica is active.
         Failover = "failover",
-        /// A leader that cannot renew has exited.
+        /// A leader that cannot renew its Lease has exited.
         StepDown = "step-down",
-        /// The lifecycle loop has looked at every node.
+        /// The lifecycle loop has checked every Node.
         Life = "life",
-        /// Every route is as wanted: two reconciliations, and 5 s.
+        /// Every route is correct: two reconciliations, plus 5 s.
         Route = "route",
-        /// A Service is as wanted; the pauses of a controller whose tries failed come on top.
+        /// A Service is correct. Back-off after failed attempts is added.
         Service = "service",
-        /// What the cloud itself takes to bring a load balancer into service, or to take one away; nothing by default.
+        /// The time that the cloud itself needs to provision or remove a load balancer; none by default.
         LoadBalancer = "load-balancer",
-        /// The CCM's manifests are applied to a cold cluster; every node is initialised.
+        /// From applying the manifests of the CCM to a cold cluster until every Node is initialised.
         Boot = "boot",
-        /// A credential for the cloud that was replaced is in use.
+        /// A replaced credential for the cloud is in use.
         Credential = "credential",
-        /// Nothing happens to a node.
+        /// Nothing happens to a Node.
         QuietNodes = "quiet-nodes",
         /// The lifecycle loop does nothing.
         QuietLife = "quiet-life",
