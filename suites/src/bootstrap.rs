@@ -3,9 +3,9 @@
 
 mod lost_machine;
 mod manifests;
+mod more_replicas;
 mod needs;
 mod obstacles;
-mod scaled;
 mod serving;
 
 use harness_testkit::prelude::*;
@@ -21,7 +21,7 @@ pub const SUITE: Suite = Suite {
         obstacles::CHECKS,
         lost_machine::CHECKS,
         serving::CHECKS,
-        scaled::CHECKS,
+        more_replicas::CHECKS,
         manifests::CHECKS,
     ],
 };
@@ -31,13 +31,13 @@ const CHECKS: &[Check] = &[
         .needs(INSTANCES)
         .of_the_cloud(MACHINES)
         .with(COLD)
-        .cold()
+        .on_a_fresh_cluster()
         .takes(5),
     Check::of("BOOT-DYN-01", |cx| Box::pin(boots_cold(cx)))
         .needs(INSTANCES)
         .of_the_cloud(MACHINES)
         .with(COLD)
-        .cold()
+        .on_a_fresh_cluster()
         .takes(10),
     Check::of("BOOT-DYN-02", |cx| Box::pin(boots_single_node(cx)))
         .needs(INSTANCES)
@@ -45,7 +45,7 @@ const CHECKS: &[Check] = &[
         .with(COLD)
         .with(INSIDE)
         .with(&[Facility::SingleNode])
-        .cold()
+        .on_a_fresh_cluster()
         .takes(5),
 ];
 

@@ -87,9 +87,9 @@ const fn of_failure(
 
 /// Why a fault of look-ups met nothing: the CCM looked nothing up, which is its failure, unless it lists machines. Then
 /// what is to be seen here is to be seen where lists fail.
-pub(crate) fn unless_it_lists(cx: &CheckCx, stop: Stop) -> Stop {
+pub(crate) fn unless_it_lists(cx: &CheckCx, stop: CheckError) -> CheckError {
     match cx.cloud().calls().of(&[Op::InstanceList]).now() {
-        Ok(lists) if !lists.is_empty() => Stop::NotObservable(
+        Ok(lists) if !lists.is_empty() => CheckError::NotObservable(
             "the CCM lists instances instead of looking one up; NODE-INIT-10.list, the lists of NODE-LIFE-03 and NODE-LIFE-11 are for it"
                 .to_owned(),
         ),

@@ -10,21 +10,24 @@ use std::time::Duration;
 pub(crate) async fn registered<'a>(
     cx: &'a CheckCx,
     plan: MachinePlan,
-) -> Result<(Machine<'a>, Node<'a>), Stop> {
+) -> Result<(Machine<'a>, Node<'a>), CheckError> {
     let machine = cx.machine(plan).await?;
     let node = cx.node(machine.node()).await?;
     Ok((machine, node))
 }
 
 /// A machine in the cloud and its Node, registered and initialised.
-pub(crate) async fn joined<'a>(cx: &'a CheckCx, plan: MachinePlan) -> Result<(Machine<'a>, Node<'a>), Stop> {
+pub(crate) async fn joined<'a>(
+    cx: &'a CheckCx,
+    plan: MachinePlan,
+) -> Result<(Machine<'a>, Node<'a>), CheckError> {
     let (machine, node) = registered(cx, plan).await?;
     node.becomes(initialised()).await?;
     Ok((machine, node))
 }
 
 /// Sees a Node of another machine initialised: the CCM is at work, and what it does not do it leaves undone.
-pub(crate) async fn ccm_initialises_others(cx: &CheckCx) -> Result<(), Stop> {
+pub(crate) async fn ccm_initialises_others(cx: &CheckCx) -> Result<(), CheckError> {
     let (_, witness) = registered(cx, machine("witness")).await?;
     witness.becomes(initialised()).when("with nothing in its way").await?;
     Ok(())

@@ -4,10 +4,10 @@
 use harness_testkit::prelude::*;
 
 /// Whether it came to be as was waited for. Whatever kept from finding out stays an error.
-pub(crate) fn whether<T>(outcome: Result<T, Stop>) -> Result<bool, Stop> {
+pub(crate) fn whether<T>(outcome: Result<T, CheckError>) -> Result<bool, CheckError> {
     match outcome {
         Ok(_) => Ok(true),
-        Err(Stop::Unmet(_)) => Ok(false),
+        Err(CheckError::Violation(_)) => Ok(false),
         Err(other) => Err(other),
     }
 }
@@ -18,8 +18,8 @@ mod tests {
 
     #[test]
     fn a_broken_promise_is_a_fact_and_an_error_stays_one() {
-        let unmet = Stop::Unmet(Box::new(Unmet::new("it comes", "it", "nothing")));
-        assert_eq!((whether(Ok(7)).ok(), whether::<()>(Err(unmet)).ok()), (Some(true), Some(false)));
-        assert!(whether::<()>(Err(Stop::Error("no answer".to_owned()))).is_err());
+        let violation = CheckError::Violation(Box::new(Violation::new("it comes", "it", "nothing")));
+        assert_eq!((whether(Ok(7)).ok(), whether::<()>(Err(violation)).ok()), (Some(true), Some(false)));
+        assert!(whether::<()>(Err(CheckError::Error("no answer".to_owned()))).is_err());
     }
 }

@@ -1,7 +1,7 @@
 //! What an attempt leaves in the cloud that an error of the environment ended: it is taken away, and not held against the CCM.
 
 use harness_config::{BackendChoice, RunFile, Source, plan};
-use harness_core::check::{Party, Stop, Verdict};
+use harness_core::check::{CheckError, Party, Verdict};
 use harness_core::ledger::{Ledger, Outcome};
 use harness_runner::{Quiet, Run, exit_code_of};
 use harness_testkit::{Check, CheckCx, Suite, load_balancer};
@@ -22,7 +22,7 @@ async fn strips_and_is_ended(cx: &CheckCx) -> Verdict {
     web.rests().await?;
     web.patch(&json!({"metadata": {"finalizers": null}})).await?;
     web.delete().await?;
-    Err(Stop::Error("etcd has stopped".to_owned()))
+    Err(CheckError::Error("etcd has stopped".to_owned()))
 }
 
 const CHECKS: [Check; 1] =

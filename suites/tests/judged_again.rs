@@ -1,7 +1,7 @@
 //! What becomes of a check that the environment failed: it is judged once more.
 
 use harness_config::{RunFile, Source, plan};
-use harness_core::check::{Party, Stop};
+use harness_core::check::{CheckError, Party};
 use harness_core::ledger::{Ledger, Outcome};
 use harness_runner::{Quiet, Run, exit_code_of};
 use harness_testkit::{Check, CheckCx, Suite};
@@ -15,29 +15,29 @@ fn try_of(check: usize) -> u32 {
     TRIES[check].fetch_add(1, Ordering::SeqCst) + 1
 }
 
-fn disk_full(of: &CheckCx) -> Stop {
-    Stop::Error(format!("{}: no space left on device", of.id()))
+fn disk_full(of: &CheckCx) -> CheckError {
+    CheckError::Error(format!("{}: no space left on device", of.id()))
 }
 
 const CHECKS: [Check; 3] = [
     Check::own("CREDP-01", "is failed once", "none", |cx| {
         Box::pin(async move { if try_of(0) == 1 { Err(disk_full(cx)) } else { Ok(()) } })
     })
-    .apart(),
+    .without_a_cluster(),
     Check::own("CREDP-02", "is failed always", "none", |cx| {
         Box::pin(async move {
             try_of(1);
             Err(disk_full(cx))
         })
     })
-    .apart(),
+    .without_a_cluster(),
     Check::own("CREDP-03", "is met", "none", |_| {
         Box::pin(async move {
             try_of(2);
             Ok(())
         })
     })
-    .apart(),
+    .without_a_cluster(),
 ];
 
 static SUITES: [Suite; 1] = [Suite {

@@ -6,6 +6,7 @@ pub(crate) mod documents;
 mod lines;
 pub(crate) mod markdown;
 mod modules;
+mod prose;
 mod resolve;
 mod workflows;
 
@@ -21,6 +22,7 @@ pub(crate) fn check(root: &Path, accepts: impl Fn(&[&str]) -> Result<(), String>
     let mut findings = Vec::new();
     let texts = texts(root, ".md")?;
     documents::length(&texts, &mut findings);
+    prose::check(&texts, &mut findings);
     let files = tracked(root, "")?;
     let documents = Documents::read(&texts, &files);
     documents.check(accepts, &mut findings);

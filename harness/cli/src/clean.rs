@@ -5,7 +5,7 @@ use super::arguments::CleanOptions;
 use harness_clusters::images::{Engine, EngineError};
 use harness_clusters::{Leftover, list_leftovers, remove_leftovers};
 use harness_core::output;
-use harness_core::owner::Standing;
+use harness_core::owner::Liveness;
 use harness_report::exit;
 use harness_session::RunDir;
 use std::collections::{BTreeMap, BTreeSet};
@@ -129,7 +129,7 @@ struct Kept {
 }
 
 impl Found {
-    fn of(folders: Vec<(PathBuf, String, Standing)>, things: Vec<Leftover>) -> Found {
+    fn of(folders: Vec<(PathBuf, String, Liveness)>, things: Vec<Leftover>) -> Found {
         let runs: BTreeSet<String> =
             things.iter().filter_map(run).chain(folders.iter().map(|f| f.1.clone())).collect();
         let whys: BTreeMap<String, String> = runs
@@ -188,22 +188,22 @@ fn run(thing: &Leftover) -> Option<String> {
 
 /// Why a run is left alone; `None` when its owner is gone. The lock of its folder tells, and so does the owner that is noted
 /// on what it made: the folder of a run may be where this process does not look.
-fn stays(name: &str, folders: &[(PathBuf, String, Standing)], things: &[Leftover]) -> Option<String> {
+fn stays(name: &str, folders: &[(PathBuf, String, Liveness)], things: &[Leftover]) -> Option<String> {
     let own = folders.iter().filter(|(_, run, _)| run == name).map(|(_, _, standing)| standing.clone());
     let mine: Vec<&Leftover> = things.iter().filter(|thing| run(thing).as_deref() == Some(name)).collect();
     let noted = mine.iter().filter_map(|thing| thing.owner.as_ref()).collect::<BTreeSet<_>>();
-    let all: Vec<Standing> = own.chain(noted.into_iter().map(|owner| owner.standing())).collect();
+    let all: Vec<Liveness> = own.chain(noted.into_iter().map(|owner| owner.liveness())).collect();
     let lives = all.iter().find_map(|standing| match standing {
-        Standing::Lives(who) => Some(format!("it goes on: {who}")),
+        Liveness::Lives(who) => Some(format!("it goes on: {who}")),
         _ => None,
     });
     let unknown = || {
         all.iter().find_map(|standing| match standing {
-            Standing::Unknown(why) => Some(format!("whether it goes on cannot be told from here: {why}")),
+            Liveness::Unknown(why) => Some(format!("whether it goes on cannot be told from here: {why}")),
             _ => None,
         })
     };
-    match (lives, all.contains(&Standing::Gone)) {
+    match (lives, all.contains(&Liveness::Gone)) {
         (Some(lives), _) => Some(lives),
         (None, true) => None,
         (None, false) => {
@@ -217,7 +217,7 @@ mod tests {
     use super::*;
     use harness_core::owner::Owner;
 
-    fn of(machine: &Leftover, folder: Option<Standing>) -> Option<String> {
+    fn of(machine: &Leftover, folder: Option<Liveness>) -> Option<String> {
         let folders = folder.map(|standing| (PathBuf::from("/tmp/f"), "abcdefgh".to_owned(), standing));
         stays("abcdefgh", &folders.into_iter().collect::<Vec<_>>(), std::slice::from_ref(machine))
     }
@@ -233,8 +233,8 @@ mod tests {
         assert_eq!(of(&machine(Some(dead.clone())), None), None);
         assert!(of(&machine(Some(far)), None).is_some_and(|why| why.contains("on elsewhere")));
         assert!(of(&machine(None), None).is_some_and(|why| why.contains("no owner")));
-        assert_eq!(of(&machine(None), Some(Standing::Gone)), None);
-        let lives = Standing::Lives("process 1".to_owned());
+        assert_eq!(of(&machine(None), Some(Liveness::Gone)), None);
+        let lives = Liveness::Lives("process 1".to_owned());
         assert!(of(&machine(Some(dead)), Some(lives)).is_some_and(|why| why.contains("process 1")));
     }
 
@@ -242,7 +242,7 @@ mod tests {
     fn what_is_left_alone_is_named_and_nothing_of_it_goes() {
         let mine = Leftover::of_run("abcdefgh", Some(Owner::here()));
         let image = mine.clone().of_no_run();
-        let folders = vec![(PathBuf::from("/tmp/f"), "abcdefgh".to_owned(), Standing::Gone)];
+        let folders = vec![(PathBuf::from("/tmp/f"), "abcdefgh".to_owned(), Liveness::Gone)];
         let mut found = Found::of(folders, vec![mine.clone(), image.clone()]);
         assert_eq!((found.folders.len(), found.things.len()), (0, 1));
         let alone = found.alone();

@@ -5,7 +5,7 @@ use super::list::{needs, print};
 use harness_clusters::facts;
 use harness_config::contract::{Area, Contract, Party, Row, bugs_of};
 use harness_config::{BackendKind, did_you_mean};
-use harness_core::check::{CheckId, Facility, Sharing};
+use harness_core::check::{CheckId, Facility, Isolation};
 use harness_core::ledger::Share;
 use harness_report::exit;
 use harness_runner::seen;
@@ -151,27 +151,31 @@ fn of_row(contract: &Contract, area: &Area, row: &Row) -> String {
 }
 
 fn of_check(check: &Check, mutants: &[Mutant], all: &[CheckId]) -> String {
-    let sharing = match check.sharing {
-        Sharing::Shared if check.holds_up && check.hangs => {
+    let isolation = match check.isolation {
+        Isolation::Shared if check.holds_up && check.hangs => {
             "alone, or beside others that hang where the CCM has workers for all: it holds up a loop of the CCM"
         }
-        Sharing::Shared if check.holds_up => {
+        Isolation::Shared if check.holds_up => {
             "with the claims of its row, or of one like it, alone: it holds up a loop of the CCM"
         }
-        Sharing::Shared if check.disturbs() => {
+        Isolation::Shared if check.disturbs() => {
             "beside others where the CCM has workers for all, else with the claims of its row alone"
         }
-        Sharing::Apart if check.facilities.contains(Facility::CsiDrivers) => "beside others, without a CCM",
-        Sharing::Apart => "beside everything: it needs neither cluster nor CCM",
-        Sharing::Own => {
+        Isolation::NoCluster if check.facilities.contains(Facility::CsiDrivers) => {
+            "beside others, without a CCM"
+        }
+        Isolation::NoCluster => "beside everything: it needs neither cluster nor CCM",
+        Isolation::DedicatedCluster => {
             "in an environment that is made for it: beside everything, with real kubelets when all others have ended"
         }
-        Sharing::Shared => "beside others, on objects of its own",
-        Sharing::Joint => "beside others until the leader crashes, then with those that watch the same crash",
-        Sharing::Calm => "beside others that wait for what a busy CCM puts off, and nobody else",
-        Sharing::Exclusive => "alone: it disturbs the CCM or the whole cloud",
-        Sharing::Cold => "alone, on a cluster no CCM has touched yet",
-        Sharing::Standing => "when all others have ended: it judges what the whole run showed",
+        Isolation::Shared => "beside others, on objects of its own",
+        Isolation::SharedCrash => {
+            "beside others until the leader crashes, then with those that watch the same crash"
+        }
+        Isolation::Quiet => "beside others that wait for what a busy CCM puts off, and nobody else",
+        Isolation::Alone => "alone: it disturbs the CCM or the whole cloud",
+        Isolation::FreshCluster => "alone, on a cluster no CCM has touched yet",
+        Isolation::AfterTheRun => "when all others have ended: it judges what the whole run showed",
     };
     let level = match (check.claim.framework_only, check.claim.level) {
         (true, level) => format!("{level} for CCMs of the framework profile, {} for others", level.softer()),
@@ -188,7 +192,7 @@ fn of_check(check: &Check, mutants: &[Mutant], all: &[CheckId]) -> String {
     if let Some(since) = &check.since {
         text.push_str(&labelled("  since:", &since.to_string()));
     }
-    text.push_str(&labelled("  runs:", &format!("{sharing}{takes}")));
+    text.push_str(&labelled("  runs:", &format!("{isolation}{takes}")));
     let of_it: Vec<&str> =
         mutants.iter().filter(|one| one.is_for(check.id, all)).map(|one| one.mutant.as_str()).collect();
     if !of_it.is_empty() {
@@ -201,8 +205,8 @@ fn of_check(check: &Check, mutants: &[Mutant], all: &[CheckId]) -> String {
             format!("{backend} no ({} not possible: {})", lacking.join(", "), facts(*backend).lacks_because)
         }
     };
-    let shown = match check.sharing {
-        Sharing::Apart if !check.facilities.contains(Facility::CsiDrivers) => {
+    let shown = match check.isolation {
+        Isolation::NoCluster if !check.facilities.contains(Facility::CsiDrivers) => {
             "anywhere, without a cluster".to_owned()
         }
         _ => OURS.iter().map(shown).collect::<Vec<_>>().join("; "),

@@ -4,11 +4,11 @@
 //! watches nextest itself and takes everything down when that is gone, however it went.
 
 use harness_config::{RunPlan, WantedCluster};
-use harness_core::check::{Sharing, chain};
+use harness_core::check::{Isolation, chain};
 use harness_core::events::Payload;
 use harness_core::ledger::{Outcome, SkipReason};
 use harness_core::output;
-use harness_core::owner::Standing;
+use harness_core::owner::Liveness;
 use harness_core::probe::{ReadError, pause, poll};
 use harness_report::exit;
 use harness_runner::{Hold, Judging, Run, Stand, execute, run_one};
@@ -96,10 +96,10 @@ impl Shared {
         let meeting = match RunDir::create(run) {
             Ok(meeting) => meeting,
             Err(error) if error.cause.kind() == ErrorKind::AlreadyExists => {
-                return match RunDir::standing(&self.place) {
+                return match RunDir::liveness(&self.place) {
                     // What stands there is believed.
-                    Standing::Unknown(why) => Err(format!("{}: {why}", self.place.display())),
-                    Standing::Lives(_) | Standing::Gone => Ok(()),
+                    Liveness::Unknown(why) => Err(format!("{}: {why}", self.place.display())),
+                    Liveness::Lives(_) | Liveness::Gone => Ok(()),
                 };
             }
             Err(error) => return Err(chain(&error)),
@@ -176,9 +176,9 @@ impl Judging for Keeper {
         }
         // Nobody else could tell when all others had ended.
         let unended = events.fold().unended();
-        for one in stand.planned.iter().filter(|one| one.check.sharing == Sharing::Standing) {
+        for one in stand.planned.iter().filter(|one| one.check.isolation == Isolation::AfterTheRun) {
             if unended.contains(&one.check.id.to_string()) && !self.cancel.is_cancelled() {
-                let (session, hold) = (stand.session().clone(), Hold::in_order(one.check.sharing));
+                let (session, hold) = (stand.session().clone(), Hold::in_order(one.check.isolation));
                 stand.handle.block_on(run_one(stand.lanes, session, one, hold));
             }
         }

@@ -12,12 +12,12 @@ mod doctor;
 mod documents;
 mod driver;
 mod explain;
-mod given;
 mod image;
 mod init;
 mod keeper;
 mod list;
 mod merge;
+mod planning;
 mod prove;
 mod proxy;
 mod reap;
@@ -32,7 +32,7 @@ mod test;
 mod verify;
 mod version;
 
-pub use given::{CLUSTER_VARIABLE, CONFIG_VARIABLE};
+pub use planning::{CLUSTER_VARIABLE, CONFIG_VARIABLE};
 
 use arguments::{BootstrapCommand, Cli, ClusterCommand, Command};
 use clap::{CommandFactory, FromArgMatches};

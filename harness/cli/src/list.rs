@@ -66,7 +66,7 @@ fn as_json(suites: &[Suite]) -> String {
         .map(|(suite, check)| {
             json!({
                 "id": check.id.as_str(), "level": check.claim.level, "title": check.claim.title, "suite": suite.name,
-                "source": check.claim.source, "needs": needs(check), "sharing": check.sharing,
+                "source": check.claim.source, "needs": needs(check), "sharing": check.isolation,
                 "frameworkOnly": check.claim.framework_only, "takesSeconds": check.takes_s,
                 "since": check.since.map(|since| since.to_string()),
                 "profiles": of(check.id.as_str()),

@@ -2,7 +2,7 @@
 
 use super::arguments::RunOptions;
 use super::compare::read;
-use super::given::planned;
+use super::planning::planned;
 use super::repeat::repeat;
 use super::sonobuoy;
 use harness_clusters::InsideCluster;

@@ -3,10 +3,10 @@
 //! The first is one process: the same run as `ccm-conformance run`, with libtest's arguments. Nextest starts a process
 //! per check: they share one environment, which a keeper brings up and takes down (see [`super::keeper`]).
 
-use super::given::{CONFIG_VARIABLE, planned};
 use super::keeper::{self, Shared};
+use super::planning::{CONFIG_VARIABLE, planned};
 use harness_config::{Choice, Offer, RunFile, RunPlan, Source, WantedCluster};
-use harness_core::check::{Sharing, chain};
+use harness_core::check::{Isolation, chain};
 use harness_core::events::Events;
 use harness_core::ledger::Outcome;
 use harness_core::output;
@@ -145,7 +145,7 @@ async fn join_and_run(
     let lanes = arranged.fixed_lanes(kept.lanes.len());
     let step =
         chosen.iter().zip(&arranged.of).find(|(p, _)| p.check.id == now.check.id).map(|(_, step)| *step);
-    if now.check.sharing == Sharing::Standing {
+    if now.check.isolation == Isolation::AfterTheRun {
         return Ok(Completion::ignored_with("judged when every other check has ended; the report has it"));
     }
     let session = match step.map(|step| lanes[step]) {

@@ -10,11 +10,11 @@ macro_rules! backends {
         $then! {
             /// The harness creates a kind cluster and removes it.
             Kind = "kind" in kind,
-            /// The harness runs a control plane in its own process, and the CCM as a program of this machine.
+            /// The harness runs a control plane in its own process, and the CCM as a program on this machine.
             Embedded = "embedded" in embedded,
-            /// A cluster that is there already.
+            /// A cluster that you already have.
             Existing = "existing" in existing,
-            /// No cluster: for a profile of an image credential provider alone, which has this one unasked.
+            /// No cluster, for a profile of an image credential provider without a CCM, for which it is the default.
             Absent = "none" in absent,
         }
     };

@@ -1,7 +1,7 @@
 //! What a CCM says it can do, and which checks' needs that meets.
 
+use super::enums::{Instances, Protocol, RouteTrigger, Targets};
 use super::schema::ordered;
-use super::words::{Instances, Protocol, RouteTrigger, Targets};
 use harness_core::check::Capability;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -12,32 +12,32 @@ use std::collections::BTreeSet;
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 #[schemars(transform = ordered::<Self>)]
 pub struct Capabilities {
-    /// The interface it looks instances up with.
+    /// The interface that the CCM uses to look up instances.
     pub instances: Instances,
-    /// It tells a machine that is shut down from one that runs. Interface `v1` may leave that out.
+    /// The CCM distinguishes a machine that is shut down from a running one. Interface `v1` may omit this.
     pub shutdown: bool,
-    /// It reports zone and region. Needs `instances`.
+    /// The CCM reports zone and region. Needs `instances`.
     pub zones: bool,
-    /// It reports the region, of a cloud without zones too. Needs `instances`.
+    /// The CCM reports the region, also for a cloud without zones. Needs `instances`.
     #[schemars(extend("x-default" = "as `zones`"))]
     pub regions: Option<bool>,
-    /// It provisions load balancers.
+    /// The CCM provisions load balancers.
     pub load_balancer: bool,
-    /// What its load balancers send traffic to.
+    /// Where load balancers send traffic.
     pub targets: Targets,
-    /// It programs routes.
+    /// The CCM manages routes.
     pub routes: bool,
-    /// What makes it reconcile them. Needs `routes`.
+    /// What triggers the reconciliation of routes. Needs `routes`.
     pub route_trigger: RouteTrigger,
-    /// It implements `Clusters`, which no shared controller calls.
+    /// The CCM implements `Clusters`, which no shared controller calls.
     pub clusters: bool,
-    /// Nodes get labels of the cloud's own (framework 1.30 and later). Needs `instances`.
+    /// Nodes get additional labels from the cloud (framework 1.30 and later). Needs `instances`.
     pub additional_labels: bool,
-    /// Load balancer status says `ipMode`. Needs `loadBalancer`.
+    /// The load balancer status contains `ipMode`. Needs `loadBalancer`.
     pub ip_mode: bool,
-    /// Nodes and Services with both IP families.
+    /// Nodes and Services can have both IP families.
     pub dual_stack: bool,
-    /// Protocols its load balancers carry. Needs `loadBalancer`.
+    /// Protocols that load balancers support. Needs `loadBalancer`.
     pub protocols: BTreeSet<Protocol>,
     /// Session affinity by client IP. Needs `loadBalancer`.
     pub affinity: bool,
@@ -46,7 +46,7 @@ pub struct Capabilities {
     /// Several Services on one load balancer. Needs `loadBalancer`.
     #[serde(rename = "sharedLB")]
     pub shared_lb: bool,
-    /// Two or more replicas elect a leader by Lease, as in every CCM of the framework.
+    /// Two or more replicas elect a leader with a Lease, as in every CCM of the framework.
     pub leader_election: bool,
 }
 

@@ -1,8 +1,8 @@
 //! The cluster a run uses, as it was asked for.
 
+use super::enums::{BackendKind, NodeIp, ProviderId};
 use super::paths::looks_like_path;
 use super::problem::did_you_mean;
-use super::words::{BackendKind, NodeIp, ProviderId};
 use harness_core::files;
 use std::fmt;
 use std::path::PathBuf;

@@ -1,8 +1,8 @@
 //! `csiMigration` of a profile: the driver that a cluster's in-tree volumes moved to, as it is written and as it is meant.
 
-use super::forms::{Name, Variable};
+use super::enums::CsiDriver;
+use super::formats::{Name, Variable};
 use super::schema::{Keyed, ordered};
-use super::words::CsiDriver;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -14,25 +14,25 @@ use std::path::PathBuf;
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 #[schemars(transform = ordered::<Self>, extend("required" = ["drivers", "manifests"]))]
 pub(crate) struct CsiMigrationKeys {
-    /// The drivers that the manifests bring.
+    /// The drivers in the manifests.
     #[schemars(example = [CsiDriver::Ebs])]
     #[schemars(extend("x-missing" = "name the drivers that the manifests bring"))]
     pub(crate) drivers: Vec<CsiDriver>,
-    /// Manifests of the drivers, of their provisioner and attacher, and of all that belongs to them: files or folders. `${IMAGE}`
-    /// is the profile's image.
+    /// Manifests of the drivers, of their provisioner and attacher, and of everything that belongs to them: files or
+    /// folders. `${IMAGE}` is the image of the profile.
     #[schemars(example = ["manifests"])]
     #[schemars(extend("x-missing" = "list the manifests of the drivers"))]
     pub(crate) manifests: Vec<String>,
-    /// The name of the DaemonSet that is beside kubelets. Its Pods' logs, and those of the other workload, are searched for
-    /// the calls that the drivers got: lines of JSON with the key `csiCall`.
+    /// The name of the DaemonSet next to the kubelets. The logs of its Pods, and those of the other workload, are
+    /// searched for the calls that the drivers received: lines of JSON with the key `csiCall`.
     #[schemars(with = "Name", example = &"ebs-csi-node", extend("x-default" = "`csi-driver-node`"))]
     pub(crate) node_workload: Option<String>,
     /// The name of the Deployment or DaemonSet with provisioner and attacher.
     #[schemars(with = "Name", example = &"ebs-csi-controller", extend("x-default" = "`csi-driver-controller`"))]
     pub(crate) controller_workload: Option<String>,
-    /// Whether the manifests bring a provisioner.
+    /// Whether the manifests contain a provisioner.
     pub(crate) provisioner: bool,
-    /// Variables of all containers of both workloads.
+    /// Environment variables of all containers of both workloads.
     #[schemars(with = "Keyed<Variable, String>")]
     #[schemars(example = BTreeMap::from([("ACME_LOG", "debug")]))]
     pub(crate) environment: BTreeMap<String, String>,

@@ -1,7 +1,7 @@
 //! The flags of a framework CCM that set its pace, and the lease timing that follows from them.
 
 use super::duration::in_words;
-use super::forms::Span;
+use super::formats::Span;
 use super::schema::ordered;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -13,15 +13,15 @@ use std::time::Duration;
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 #[schemars(transform = ordered::<Self>)]
 pub struct LeaseTiming {
-    /// How long others leave a lease alone after they saw it renewed.
+    /// How long other replicas do not take over a Lease after it was renewed.
     #[serde(with = "in_words")]
     #[schemars(with = "Span")]
     pub duration: Duration,
-    /// How long a leader tries to renew before it gives up and exits.
+    /// How long a leader tries to renew its Lease before it exits.
     #[serde(with = "in_words")]
     #[schemars(with = "Span")]
     pub renew_deadline: Duration,
-    /// The pause between two tries, stretched by a random factor of up to 2.2 when waiting as a standby.
+    /// The pause between two attempts. A standby multiplies it by a random factor of up to 2.2.
     #[serde(with = "in_words")]
     #[schemars(with = "Span")]
     pub retry_period: Duration,

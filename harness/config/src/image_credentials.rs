@@ -1,7 +1,7 @@
 //! `imageCredentials` of a profile: a vendor's image credential provider, as it is written and as it is meant.
 
 use super::duration::HumanDuration;
-use super::forms::{AnnotationKey, Name, RegistryImage, Span, Variable};
+use super::formats::{AnnotationKey, Name, RegistryImage, Span, Variable};
 use super::schema::{Keyed, ordered};
 use super::yaml;
 use harness_core::files;
@@ -18,39 +18,41 @@ use std::time::Duration;
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 #[schemars(transform = ordered::<Self>, extend("required" = ["config", "images"]))]
 pub(crate) struct ImageCredentialKeys {
-    /// The kubelet's configuration of it, a file or a folder (`--image-credential-provider-config`): arguments, variables,
-    /// versions and durations are those.
+    /// The kubelet configuration of the provider, a file or a folder (`--image-credential-provider-config`). Arguments,
+    /// variables, versions and durations are taken from it.
     #[schemars(example = &"credential-provider-config.yaml")]
     #[schemars(extend("x-missing" = "name the kubelet's CredentialProviderConfig"))]
     pub(crate) config: String,
-    /// The folder of its program, which has the provider's name (`--image-credential-provider-bin-dir`).
-    #[schemars(example = &"bin", extend("x-default" = "there has to be this or `command`"))]
+    /// The folder of the program, which has the name of the provider (`--image-credential-provider-bin-dir`).
+    #[schemars(example = &"bin", extend("x-default" = "this or `command` is required"))]
     pub(crate) bin_dir: Option<String>,
-    /// Its program and first arguments, where that is not a file of the provider's name. `${PROGRAM}` is this program.
+    /// The program and its first arguments, if it is not a file with the name of the provider. `${PROGRAM}` is this
+    /// program.
     #[schemars(example = ["./acme-credentials", "get"])]
     pub(crate) command: Option<Vec<String>>,
-    /// Which of the configuration's providers it is.
+    /// Which provider of the configuration is tested.
     #[schemars(with = "Name", example = &"acme-credential-provider", extend("x-default" = "the only one"))]
     pub(crate) provider: Option<String>,
-    /// Images for which it has credentials, without tag and digest; two or more show for which images an answer is cached.
+    /// Images for which the provider has credentials, without tag and digest. Two or more show for which images an
+    /// answer is cached.
     #[schemars(with = "Vec<RegistryImage>", example = ["registry.acme.example/team/app"])]
     #[schemars(extend("x-missing" = "list images for which it has credentials"))]
     pub(crate) images: Option<Vec<String>>,
-    /// Images that its `matchImages` match, and for which it has none.
+    /// Images that match its `matchImages`, but for which it has no credentials.
     #[schemars(with = "Vec<RegistryImage>", example = ["registry.acme.example/unknown/app"])]
     pub(crate) without: Vec<String>,
-    /// Further versions that it answers in.
+    /// Further API versions that it supports.
     #[schemars(example = ["credentialprovider.kubelet.k8s.io/v1beta1"])]
     pub(crate) api_versions: Vec<String>,
-    /// Variables beside those of the configuration. `${CLOUD_ENDPOINT}` is the URL of the run's cloud, or of one that fails in
-    /// its place, `${CLOUD_TOKEN}` a credential for it.
+    /// Environment variables in addition to those of the configuration. `${CLOUD_ENDPOINT}` is the URL of the cloud of
+    /// the run, or of a failing one in its place, and `${CLOUD_TOKEN}` a credential for it.
     #[schemars(with = "Keyed<Variable, String>")]
     #[schemars(example = BTreeMap::from([("ACME_URL", "${CLOUD_ENDPOINT}/v2")]))]
     pub(crate) environment: BTreeMap<String, String>,
-    /// How long a credential lives at least; none may be cached for longer.
+    /// The minimum lifetime of a credential; no credential may be cached for longer.
     #[schemars(with = "Span", example = &"12h")]
     pub(crate) credential_lifetime: Option<HumanDuration>,
-    /// The service account that asks, where the configuration has `tokenAttributes`.
+    /// The service account of the requests, if the configuration has `tokenAttributes`.
     pub(crate) service_account: ServiceAccountKeys,
 }
 
@@ -59,8 +61,8 @@ pub(crate) struct ImageCredentialKeys {
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 #[schemars(transform = ordered::<Self>)]
 pub(crate) struct ServiceAccountKeys {
-    /// The file that holds its token.
-    #[schemars(example = &"token", extend("x-default" = "a token that nobody has signed"))]
+    /// The file with its token.
+    #[schemars(example = &"token", extend("x-default" = "an unsigned token"))]
     pub(crate) token_file: Option<String>,
     /// Its annotations.
     #[schemars(with = "Keyed<AnnotationKey, String>")]

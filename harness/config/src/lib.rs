@@ -14,9 +14,10 @@ mod cloud_source;
 mod cluster;
 mod csi_migration;
 mod duration;
+mod enums;
 mod executable;
 mod flags;
-mod forms;
+mod formats;
 mod image_credentials;
 mod limits;
 mod network_proxy;
@@ -31,12 +32,11 @@ mod promises;
 mod route_file;
 mod run_file;
 pub mod schema;
+mod schema_check;
 mod select;
 mod settings;
 #[cfg(test)]
 mod tests;
-mod walk;
-mod words;
 pub mod yaml;
 
 pub use capabilities::Capabilities;
@@ -48,10 +48,14 @@ pub use cluster::{
 };
 pub use csi_migration::CsiMigration;
 pub use duration::{BadDuration, HumanDuration};
+pub use enums::{
+    API_VERSION, AddressType, BackendChoice, BackendKind, Budget, CcmCommand, CsiDriver, Deployment,
+    Instances, Keep, NodeIp, Ownership, ProfileKind, Protocol, ProviderId, RouteTrigger, Targets, Timing,
+};
 pub use fake_cloud::dialects::NAMES as DIALECTS;
 pub use flags::{FAST_FLAGS, LeaseTiming};
-pub use forms::CLOUD_TOKEN;
-pub use forms::OWN_PLACEHOLDERS;
+pub use formats::CLOUD_TOKEN;
+pub use formats::OWN_PLACEHOLDERS;
 pub use image_credentials::{ImageCredentials, PROGRAM, PluginProgram};
 pub use limits::Limits;
 pub use network_proxy::NetworkProxy;
@@ -65,10 +69,6 @@ pub use route_file::Routes;
 pub use run_file::{ClusterKeys, LimitKeys, OutputKeys, RunFile, SelectKeys};
 pub use select::{Candidate, Choice, LONG_S, Offer, Selection, select, unknown_deviations};
 pub use settings::{BACKEND, CLUSTERS, SEED, SELECT, SHARD, TEST_FILTER, untrue_limits};
-pub use words::{
-    API_VERSION, AddressType, BackendChoice, BackendKind, Budget, CcmCommand, CsiDriver, Deployment,
-    Instances, Keep, NodeIp, Ownership, ProfileKind, Protocol, ProviderId, RouteTrigger, Targets, Timing,
-};
 
 /// The JSON Schema of a profile.
 pub fn profile_schema() -> serde_json::Value {

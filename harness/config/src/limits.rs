@@ -4,8 +4,8 @@
 //! for slow machines. A factor below 1 shortens budgets only, because a shorter quiet window would prove less; to
 //! shorten a window, override it by name. An override is taken as it is, without the factor.
 
+use super::enums::Budget;
 use super::flags::LeaseTiming;
-use super::words::Budget;
 use std::collections::BTreeMap;
 use std::time::Duration;
 

@@ -1,6 +1,6 @@
 //! `networkProxy` of a profile: the API server's network proxy and its agents, as they are written and as they are meant.
 
-use super::forms::{Name, Variable};
+use super::formats::{Name, Variable};
 use super::schema::{Keyed, ordered};
 use harness_core::files;
 use schemars::JsonSchema;
@@ -14,14 +14,14 @@ use std::path::{Path, PathBuf};
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 #[schemars(transform = ordered::<Self>, extend("required" = ["egress"]))]
 pub(crate) struct NetworkProxyKeys {
-    /// The API server's configuration of it (`--egress-selector-config-file`). Its files are in
-    /// `/etc/kubernetes/network-proxy` of the machine: `ca.crt`, `client.crt`, `client.key`.
+    /// The API server configuration of the proxy (`--egress-selector-config-file`). The files that it uses are in
+    /// `/etc/kubernetes/network-proxy` on the machine: `ca.crt`, `client.crt`, `client.key`.
     #[schemars(example = &"egress-selector-configuration.yaml")]
     #[schemars(extend("x-missing" = "name the API server's EgressSelectorConfiguration"))]
     pub(crate) egress: String,
-    /// Manifests of server and agents, files or folders. `${IMAGE}` is the profile's image, `${SERVER}` the name of the
-    /// server's machine; a machine of the control plane has `ca.crt`, `server.crt` and `server.key` in
-    /// `/etc/kubernetes/network-proxy`, any other `ca.crt`, `agent.crt` and `agent.key`.
+    /// Manifests of server and agents, files or folders. `${IMAGE}` is the image of the profile, and `${SERVER}` the
+    /// name of the server's machine. A control-plane machine has `ca.crt`, `server.crt` and `server.key` in
+    /// `/etc/kubernetes/network-proxy`, any other machine `ca.crt`, `agent.crt` and `agent.key`.
     #[schemars(example = ["manifests"])]
     pub(crate) manifests: Vec<String>,
     /// The name of the server's workload in the manifests.
@@ -30,17 +30,18 @@ pub(crate) struct NetworkProxyKeys {
     /// The name of the agents' workload in the manifests.
     #[schemars(with = "Name", example = &"acme-proxy-agent", extend("x-default" = "`network-proxy-agent`"))]
     pub(crate) agent_workload: Option<String>,
-    /// Program and first arguments of both, to be run as processes beside the harness. `${PROGRAM}` is this program.
+    /// Program and first arguments of both, to run them as processes on this machine. `${PROGRAM}` is this program.
     #[schemars(example = ["./acme-proxy"])]
     pub(crate) program: Vec<String>,
-    /// Further arguments of the server. `${CALLERS}` is the address and port where it takes connections of API servers,
-    /// `${AGENTS}` those of agents, `${CERTIFICATES}` a folder with all files named above, for the name `localhost`.
+    /// Further arguments of the server. `${CALLERS}` is the address and port for connections of API servers,
+    /// `${AGENTS}` that for agents, and `${CERTIFICATES}` a folder with all files listed above, for the name
+    /// `localhost`.
     #[schemars(example = ["server", "--listen=${CALLERS}"])]
     pub(crate) server: Vec<String>,
-    /// Further arguments of an agent. `${NAME}` is a name of its own.
+    /// Further arguments of an agent. `${NAME}` is a unique name.
     #[schemars(example = ["agent", "--server=${AGENTS}", "--name=${NAME}"])]
     pub(crate) agent: Vec<String>,
-    /// Variables of both, in containers as well.
+    /// Environment variables of both, also in containers.
     #[schemars(with = "Keyed<Variable, String>")]
     #[schemars(example = BTreeMap::from([("ACME_LOG", "debug")]))]
     pub(crate) environment: BTreeMap<String, String>,

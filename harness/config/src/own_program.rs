@@ -1,10 +1,10 @@
 //! What the user names in the place of the profile's image or program.
 
 use super::cluster::WantedCluster;
+use super::enums::BackendKind;
 use super::executable::not_executable_here;
 use super::plan::Planning;
 use super::profile::{Image, Profile};
-use super::words::BackendKind;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 

@@ -4,6 +4,7 @@ use super::cluster::{
     ExistingCluster, Kubernetes, OwnCluster, ServingCertificates, SettledCluster, Topology, WantedCluster,
 };
 use super::duration::HumanDuration;
+use super::enums::{BackendKind, Keep, Timing};
 use super::flags::{FAST_FLAGS, FAST_ROUTE_PERIOD, FAST_ROUTES, FAST_STATUS_PERIOD, LeaseTiming};
 use super::limits::Limits;
 use super::problem::{Origin, Problem, Problems};
@@ -13,10 +14,9 @@ use super::run_file::{
     ClusterKeys, DEFAULT_BACKEND, DEFAULT_KEEP, DEFAULT_NODE_IP, DEFAULT_OUTPUT, DEFAULT_PROFILE,
     DEFAULT_PROVIDER_ID, DEFAULT_TOPOLOGY, RunFile, SCHEMA, usual_jobs,
 };
+use super::schema_check::{Places, walk};
 use super::select::Selection;
 use super::settings::Making;
-use super::walk::{Places, walk};
-use super::words::{BackendKind, Keep, Timing};
 use super::yaml::{Node, Tree};
 use harness_core::files;
 use harness_core::ledger::{SetBy, Setting};

@@ -5,13 +5,13 @@
 use super::capabilities::Capabilities;
 use super::cloud_source::CloudSource;
 use super::csi_migration::CsiMigration;
+use super::enums::{AddressType, Budget, CcmCommand, Deployment, Ownership, ProfileKind, RouteTrigger};
 use super::flags::{FAST_FLAGS, FAST_ROUTES, FRAMEWORK_FLAGS, LeaseTiming};
 use super::image_credentials::ImageCredentials;
 use super::network_proxy::NetworkProxy;
 use super::paths::looks_like_path;
 use super::problem::did_you_mean;
 use super::profile_file::{Deviation, Lease, Location, Workload};
-use super::words::{AddressType, Budget, CcmCommand, Deployment, Ownership, ProfileKind, RouteTrigger};
 use fake_cloud::dialects;
 use fake_cloud::driver::InstanceIds;
 use harness_core::check::{Capability, Party};

@@ -5,8 +5,9 @@
 use super::capabilities::Capabilities;
 use super::csi_migration::CsiMigrationKeys;
 use super::duration::{HumanDuration, in_words};
+use super::enums::{API_VERSION, AddressType, Budget, CcmCommand, Deployment, Ownership, ProfileKind};
 use super::flags::LeaseTiming;
-use super::forms::{
+use super::formats::{
     AnnotationKey, Argument, CheckId, CredentialName, FlagName, FrameworkVersion, ImageReference, Name,
     Placeholder, ProviderIdText, Span, Variable, Zone,
 };
@@ -14,7 +15,6 @@ use super::image_credentials::ImageCredentialKeys;
 use super::limits::Limits;
 use super::network_proxy::NetworkProxyKeys;
 use super::schema::{Keyed, ordered};
-use super::words::{API_VERSION, AddressType, Budget, CcmCommand, Deployment, Ownership, ProfileKind};
 use fake_cloud::dialects::NAMES as DIALECTS;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -23,7 +23,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::time::Duration;
 
-/// A profile: a CCM as it is described to the harness. Paths are relative to the profile, durations have a unit (`30s`).
+/// A profile: the description of a CCM for the harness. Paths are relative to the profile. Durations have a unit
+/// (`30s`).
 #[derive(Clone, Debug, PartialEq, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 #[schemars(rename = "Profile", transform = ordered::<Self>)]
@@ -38,101 +39,101 @@ pub(crate) struct ProfileFile {
     /// What this file describes.
     #[schemars(extend("x-missing" = "write 'kind: Profile'"))]
     pub(crate) kind: ProfileKind,
-    /// Its name in reports.
+    /// The name in reports.
     #[schemars(with = "Name", example = &"acme", extend("x-missing" = "write the CCM's name"))]
     pub(crate) name: String,
-    /// One sentence about it.
+    /// One sentence about the CCM.
     #[schemars(example = &"The CCM of Acme.")]
     pub(crate) description: String,
-    /// What it declares about the shared framework `k8s.io/cloud-provider`.
+    /// Declarations about the shared framework `k8s.io/cloud-provider`.
     #[schemars(extend("x-default" = "not built on it"))]
     pub(crate) framework: FrameworkKeys,
-    /// Its image, for `${IMAGE}` in the manifests: one of the next three. Without it the manifests name the image
-    /// themselves.
+    /// The image of the CCM, for `${IMAGE}` in the manifests: one of the next three. Not needed if the manifests name
+    /// the image themselves.
     pub(crate) image: Option<ImageKeys>,
-    /// Manifest files and folders, applied in this order; of a folder every `.yaml`, `.yml` and `.json` file, by name.
-    /// `[]` deploys nothing: for a CCM that runs already.
+    /// Manifest files and folders, applied in this order. In a folder, every `.yaml`, `.yml` and `.json` file is
+    /// applied, sorted by name. `[]` deploys nothing, for a CCM that is already running.
     #[schemars(example = ["manifests"])]
     #[schemars(extend("x-default" = "required of a CCM"))]
     pub(crate) manifests: Vec<String>,
-    /// The CCM's Deployment or DaemonSet among the manifests.
-    #[schemars(extend("x-default" = "the only one there"))]
+    /// The Deployment or DaemonSet of the CCM in the manifests.
+    #[schemars(extend("x-default" = "the only one in the manifests"))]
     pub(crate) workload: Option<Workload>,
-    /// The cloud it is run against: one of the next three, and perhaps a proxy before it.
+    /// The cloud for the run: one of the next three, optionally with a proxy in front of it.
     #[schemars(extend("x-default" = "`{dialect: native}`"))]
     pub(crate) cloud: CloudKeys,
-    /// What it can do. Checks of what is not declared do not apply.
+    /// What the CCM can do. Checks of undeclared capabilities do not apply.
     #[schemars(extend("x-default" = "required of a CCM"))]
     pub(crate) capabilities: Capabilities,
-    /// Its leader election lease.
+    /// The leader election Lease.
     pub(crate) lease: Lease,
-    /// The pace of its leader election when no flag says otherwise; limits for failover follow from it. The lease must
-    /// outlast the renew deadline, and that 1.2 retry periods.
+    /// The timing of leader election if no flag sets it. Limits for failover follow from it. The duration must be
+    /// longer than the renew deadline, and the renew deadline longer than 1.2 retry periods.
     pub(crate) lease_timing: LeaseTiming,
-    /// Port of `/healthz` and `/metrics` (HTTPS); `0` when it serves none. Where `--bind-address` keeps it to its own node,
-    /// checks of it are 'not observable'.
+    /// Port of `/healthz` and `/metrics` (HTTPS); `0` if the CCM serves none. If `--bind-address` restricts the port to
+    /// its own node, checks of it are 'not observable'.
     pub(crate) secure_port: u16,
-    /// On how many Services, and on how many Nodes, it works at the same time: the lower of the framework's
-    /// `--concurrent-service-syncs` and `--concurrent-node-syncs`, both 1 unless set. With less than 8, checks that keep a
-    /// worker busy do not run beside others, and a run takes longer.
+    /// The number of Services, and of Nodes, that the CCM handles at the same time: the lower of
+    /// `--concurrent-service-syncs` and `--concurrent-node-syncs`, both 1 by default. With less than 8, checks that
+    /// keep a worker busy do not run together with others, and a run takes longer.
     #[schemars(range(min = 1, max = 1000), example = 16)]
     pub(crate) workers: u32,
-    /// Its command line flags.
+    /// The command line flags of the CCM.
     pub(crate) flags: FlagKeys,
-    /// Its provider ids.
+    /// The provider ids of the CCM.
     pub(crate) provider_id: ProviderIdKeys,
-    /// Where its machines are, in the cloud's words: real Nodes, and those of checks that do not care.
+    /// The location of machines, in the terms of the cloud: for real Nodes, and for checks to which it does not matter.
     pub(crate) location: Location,
-    /// The type that it reports of every machine, where it makes that of something else than the cloud's own word for it: of
-    /// processors and memory, say, which are the same for all machines of a run.
-    #[schemars(with = "Option<Name>", example = &"acme.cpu-1.mem-1gb", extend("x-default" = "what the cloud says"))]
+    /// The instance type that the CCM reports for every machine, if it does not use the type of the cloud. For example,
+    /// it may derive the type from processors and memory, which are the same for all machines of a run.
+    #[schemars(with = "Option<Name>", example = &"acme.cpu-1.mem-1gb", extend("x-default" = "the type of the cloud"))]
     pub(crate) instance_type: Option<String>,
-    /// How old what it knows of a machine may be: it keeps what it has looked up for so long. Limits of checks that change a
-    /// machine are longer by this.
+    /// How long the CCM caches what it knows about a machine. Limits of checks that change a machine are longer by
+    /// this.
     #[serde(with = "in_words")]
     #[schemars(with = "Span", example = &"60s")]
     pub(crate) instance_cache: Duration,
-    /// The types of addresses in the order in which it reports them, where that is not the cloud's. With `InternalDNS` it
-    /// reports a machine's name as an address of that type, too.
+    /// The order in which the CCM reports address types, if it differs from the order of the cloud. With `InternalDNS`,
+    /// it also reports the name of a machine as an address of that type.
     #[schemars(example = ["Hostname", "ExternalIP", "InternalIP"], extend("x-default" = "the cloud's"))]
     pub(crate) address_order: Vec<AddressType>,
-    /// What of its load balancers says which Service they are for.
+    /// What identifies the Service of a load balancer.
     pub(crate) load_balancer_owner: Ownership,
-    /// Annotations that every Service of a check carries: what users have to write to it, or by which a load balancer says
-    /// which Service it is for. `${SERVICE}` is the Service's namespace and name with a slash between them.
+    /// Annotations for every Service of a check: those that users have to set, or that identify the Service of a load
+    /// balancer. `${SERVICE}` is replaced by namespace and name of the Service, separated by a slash.
     #[schemars(with = "Keyed<AnnotationKey, String>")]
     #[schemars(example = BTreeMap::from([("acme.example/tags", "${SERVICE}")]))]
     pub(crate) service_annotations: BTreeMap<String, String>,
-    /// Annotations by which it knows a Service whose load balancer somebody else makes ("implemented elsewhere"), where
-    /// there are such. Without `loadBalancer` they say nothing.
+    /// Annotations that mark a Service whose load balancer another controller creates ("implemented elsewhere").
+    /// Ignored without `loadBalancer`.
     #[schemars(with = "Keyed<AnnotationKey, String>")]
     #[schemars(example = BTreeMap::from([("acme.example/handled-by", "ingress")]))]
     pub(crate) implemented_elsewhere: BTreeMap<String, String>,
-    /// Replicas that run.
+    /// The number of replicas.
     #[schemars(range(min = 1, max = 9), example = 3)]
-    #[schemars(extend("x-default" = "`2` with leader election, else `1`"))]
+    #[schemars(extend("x-default" = "`2` with leader election, otherwise `1`"))]
     pub(crate) replicas: Option<u32>,
-    /// Values for further `${NAME}` in the manifests, besides those the harness fills in (see below).
+    /// Values for further `${NAME}` in the manifests, in addition to those that the harness sets (see below).
     #[schemars(with = "Keyed<Placeholder, String>", example = BTreeMap::from([("CLUSTER_ID", "demo")]))]
     pub(crate) placeholders: BTreeMap<String, String>,
-    /// Variables for the CCM's container; values may hold `${NAME}`.
+    /// Environment variables for the container of the CCM. Values may contain `${NAME}`.
     #[schemars(with = "Keyed<Variable, String>")]
     #[schemars(example = BTreeMap::from([("ACME_URL", "${CLOUD_ENDPOINT}/v2")]))]
     pub(crate) environment: BTreeMap<String, String>,
-    /// Its image credential provider, which the suite `image-credentials` judges.
+    /// The image credential provider of the vendor, tested by the suite `image-credentials`.
     pub(crate) image_credentials: Option<ImageCredentialKeys>,
-    /// Its network proxy for API servers, which the suite `network-proxy` judges.
+    /// The API server network proxy of the vendor, tested by the suite `network-proxy`.
     pub(crate) network_proxy: Option<NetworkProxyKeys>,
-    /// Drivers that in-tree volumes moved to, by which the suite `csi-migration` judges a cluster; of `kind: csi-migration` alone.
+    /// Drivers that in-tree volumes moved to, for the suite `csi-migration`. Only with `kind: csi-migration`.
     pub(crate) csi_migration: Option<CsiMigrationKeys>,
-    /// Wait budgets of its own by name: how long it may take for what others do faster. A run file wins over it. One
-    /// that is looser than the contract makes the result at most partial.
+    /// Wait budgets for this CCM, by name, if it is slower than others. A run file overrides them. A budget that is
+    /// looser than the contract makes the result at most partial.
     #[schemars(with = "Keyed<Budget, Span>", example = BTreeMap::from([("life", "60s")]))]
     pub(crate) budgets: BTreeMap<Budget, HumanDuration>,
-    /// Deviations you document. The report shows them beside the outcome; a failed MUST stays a failed MUST.
+    /// Documented deviations. The report shows them next to the outcome. A failed MUST stays a failed MUST.
     pub(crate) declared: Vec<Deviation>,
-    /// Where its Pods run. `hosted`: on a management cluster, which the harness makes beside the cluster under test, with the
-    /// kubeconfig that the manifests take from `${KUBECONFIG}` (see below).
+    /// Where the Pods of the CCM run. With `hosted`, they run on a management cluster that the harness creates next to
+    /// the cluster under test, with the kubeconfig from `${KUBECONFIG}` (see below).
     pub(crate) deployment: Deployment,
 }
 
@@ -180,11 +181,12 @@ impl Default for ProfileFile {
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 #[schemars(transform = ordered::<Self>)]
 pub(crate) struct FrameworkKeys {
-    /// Whether it is built on the framework. Then the framework's exact strings and timings bind it; for others these
-    /// rows are SHOULD.
-    #[schemars(extend("x-default" = "`true` with a version, else `false`"))]
+    /// Whether the CCM is built on the framework. If so, the exact strings and timings of the framework are MUST; for
+    /// others these rows are SHOULD.
+    #[schemars(extend("x-default" = "`true` with a version, otherwise `false`"))]
     pub(crate) profile: Option<bool>,
-    /// The framework's version. It is judged by the behaviour of this version, whatever the cluster's is.
+    /// The version of the framework. The CCM is judged by the behaviour of this version, whatever the version of the
+    /// cluster.
     #[schemars(with = "FrameworkVersion", example = &"1.36")]
     #[schemars(extend("x-default" = "required with `framework.profile: true`"))]
     pub(crate) version: Option<String>,
@@ -195,12 +197,12 @@ pub(crate) struct FrameworkKeys {
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 #[schemars(transform = ordered::<Self>)]
 pub(crate) struct ImageKeys {
-    /// An image that Docker has or can pull; `--image` and the run file's `image` put another in its place.
+    /// An image that Docker has or can pull. `--image` and `image` in the run file override it.
     #[schemars(with = "ImageReference", example = &"registry.example/acme-ccm:v1.2.3")]
     pub(crate) reference: Option<String>,
-    /// This program itself under a command that is a CCM; for the project's own.
+    /// This program itself, with a command that is a CCM. For profiles of this project.
     pub(crate) command: Option<CcmCommand>,
-    /// An image built from a package of the Cargo workspace that the profile is in.
+    /// An image that is built from a package of the Cargo workspace that contains the profile.
     pub(crate) build: Option<BuildKeys>,
 }
 
@@ -212,10 +214,10 @@ pub(crate) struct BuildKeys {
     /// The package.
     #[schemars(with = "Name", example = &"acme-ccm", extend("x-missing" = "name the package to build"))]
     pub(crate) package: String,
-    /// Its binary.
+    /// The binary of the package.
     #[schemars(with = "Name", extend("x-default" = "the package's name"))]
     pub(crate) binary: Option<String>,
-    /// Its features.
+    /// The features of the package.
     #[schemars(with = "BTreeSet<Name>", example = ["metrics"])]
     pub(crate) features: BTreeSet<String>,
 }
@@ -225,17 +227,17 @@ pub(crate) struct BuildKeys {
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 #[schemars(transform = ordered::<Self>)]
 pub(crate) struct CloudKeys {
-    /// The fake cloud, which answers in this dialect.
+    /// The fake cloud, with this dialect.
     #[schemars(extend("enum" = DIALECTS))]
     pub(crate) dialect: Option<String>,
-    /// A cloud or simulator of your own behind a driver, which speaks the driver protocol (`docs/driver/openapi.json`): `url`
-    /// with `tokenFile`, `command`, or `image`.
+    /// A cloud or simulator of your own, through a driver that speaks the driver protocol (`docs/driver/openapi.json`):
+    /// `url` with `tokenFile`, `command`, or `image`.
     pub(crate) driver: Option<DriverKeys>,
-    /// A real cloud, on whose machines the cluster already runs (`--cluster existing`). It is looked at and nothing is put into it
-    /// but what the CCM makes; checks that need more are 'not observable'.
+    /// A real cloud whose machines the cluster runs on (`--cluster existing`). The harness only reads it, and only the
+    /// CCM changes it. Checks that need more are 'not observable'.
     pub(crate) real: Option<RealKeys>,
-    /// A recording proxy between the CCM and this cloud, of which journal, faults and barriers then are. Each replica of the
-    /// CCM has a port of its own, so that its calls are known without its credential.
+    /// A recording proxy between the CCM and this cloud, which provides request log (journal), faults and barriers.
+    /// Each replica of the CCM has its own port, so that its calls are known without its credential.
     pub(crate) proxy: Option<ProxyKeys>,
 }
 
@@ -244,11 +246,12 @@ pub(crate) struct CloudKeys {
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 #[schemars(transform = ordered::<Self>, extend("required" = ["driver"]))]
 pub(crate) struct RealKeys {
-    /// By whose eyes it is seen: a driver as above, of which the inventory is asked.
+    /// A driver as above that reads the inventory of the cloud.
     #[schemars(extend("x-missing" = "name the driver that reads the cloud's inventory"))]
     pub(crate) driver: Option<DriverKeys>,
-    /// What the CCM needs to be let in, for `${NAME}` in the manifests and in `environment`; `CLOUD_TOKEN` is every replica's. Each is
-    /// taken from a variable of the harness's (`env`) or from a file (`file`), and stands in no output.
+    /// Credentials for the CCM, for `${NAME}` in the manifests and in `environment`. All replicas share `CLOUD_TOKEN`.
+    /// Each value is read from an environment variable of the harness (`env`) or from a file (`file`), and appears in
+    /// no output.
     #[schemars(with = "Keyed<CredentialName, CredentialKeys>")]
     #[schemars(example = BTreeMap::from([("ACME_TOKEN", BTreeMap::from([("env", "ACME_TOKEN")]))]))]
     pub(crate) credentials: BTreeMap<String, CredentialKeys>,
@@ -259,9 +262,9 @@ pub(crate) struct RealKeys {
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 #[schemars(transform = ordered::<Self>)]
 pub(crate) struct CredentialKeys {
-    /// The variable of the harness's environment that holds it.
+    /// The environment variable of the harness that contains it.
     pub(crate) env: Option<String>,
-    /// The file that holds it.
+    /// The file that contains it.
     pub(crate) file: Option<String>,
 }
 
@@ -270,17 +273,18 @@ pub(crate) struct CredentialKeys {
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 #[schemars(transform = ordered::<Self>, extend("required" = ["routes"]))]
 pub(crate) struct ProxyKeys {
-    /// The file that says what the calls of the cloud's API mean (`ccm-conformance schema routes`).
+    /// The file that describes the calls of the cloud API (`ccm-conformance schema routes`).
     #[schemars(example = &"routes.yaml", extend("x-missing" = "name the file that says what the API's calls mean"))]
     pub(crate) routes: String,
-    /// URL of the cloud's API, as this machine reaches it.
+    /// URL of the cloud API, as seen from this machine.
     #[schemars(example = &"https://127.0.0.1:5000", extend("x-default" = "the driver's `endpoint`"))]
     pub(crate) upstream: Option<String>,
-    /// Certificates in PEM by which the cloud is known, beside those that this machine trusts.
+    /// PEM certificates to verify the cloud, in addition to those that this machine trusts.
     #[schemars(example = &"ca.pem")]
     pub(crate) upstream_ca: Option<String>,
-    /// The CCM speaks TLS to it: `${CLOUD_ENDPOINT}` is an `https` URL then, `${CLOUD_CA}` a file in the CCM's container with
-    /// the CA of the run, `${CLOUD_CA_BUNDLE}` one with this machine's as well.
+    /// Whether the CCM connects to the proxy with TLS. `${CLOUD_ENDPOINT}` is then an `https` URL, `${CLOUD_CA}` a file
+    /// in the container of the CCM with the CA of the run, and `${CLOUD_CA_BUNDLE}` a file that also has the
+    /// certificates of this machine.
     pub(crate) tls: bool,
 }
 
@@ -289,23 +293,23 @@ pub(crate) struct ProxyKeys {
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 #[schemars(transform = ordered::<Self>)]
 pub(crate) struct DriverKeys {
-    /// Where a driver listens that runs already. It holds one cloud, so the run has one cluster.
+    /// The URL of a driver that is already running. It has only one cloud, so the run has only one cluster.
     #[schemars(example = &"http://127.0.0.1:8081")]
     pub(crate) url: Option<String>,
-    /// The file that holds its token.
+    /// The file with its token.
     #[schemars(example = &"driver.token")]
     pub(crate) token_file: Option<String>,
-    /// A driver that is started and ended with each cloud of the run, in the profile's folder. `${DRIVER_LISTEN}` is the
-    /// address and port where it is to listen (port 0: any free one), `${DRIVER_TOKEN_FILE}` the file that holds its token.
-    /// Once it answers it prints one line, `{"ready": true, "driver": "ADDRESS:PORT"}`.
+    /// A driver that is started and ended with each cloud of the run, in the folder of the profile. `${DRIVER_LISTEN}`
+    /// is the address and port to listen at (port 0: any free port), and `${DRIVER_TOKEN_FILE}` the file with its
+    /// token. When it is ready, it prints one line, `{"ready": true, "driver": "ADDRESS:PORT"}`.
     #[schemars(example = ["python3", "driver.py", "--listen", "${DRIVER_LISTEN}", "--token-file", "${DRIVER_TOKEN_FILE}"])]
     pub(crate) command: Option<Vec<String>>,
-    /// An image whose container is the driver, started and removed with each cloud of the run: on the network of the cluster's
-    /// machines, or on this machine's own where the cluster is embedded, which then needs Docker, too. It says that it
-    /// answers as a `command` does.
+    /// An image whose container is the driver, started and removed with each cloud of the run. It uses the network of
+    /// the cluster's machines, or that of this machine if the cluster is embedded, which then needs Docker as well. It
+    /// prints the same line as a `command` when it is ready.
     #[schemars(with = "ImageReference", example = &"registry.example/acme-driver:v1")]
     pub(crate) image: Option<String>,
-    /// What the image's entry point is told.
+    /// Arguments for the entry point of the image.
     #[schemars(extend("x-default" = "`[--listen, ${DRIVER_LISTEN}, --token-file, ${DRIVER_TOKEN_FILE}]`"))]
     pub(crate) arguments: Option<Vec<String>>,
 }
@@ -321,7 +325,7 @@ pub struct Workload {
     /// Its name.
     #[schemars(with = "Name", example = &"acme-ccm", extend("x-missing" = "name the Deployment or DaemonSet"))]
     pub name: String,
-    /// The CCM's container in it.
+    /// The container of the CCM in the workload.
     #[schemars(with = "Name", example = &"manager", extend("x-default" = "the first"))]
     pub container: Option<String>,
 }
@@ -362,11 +366,11 @@ impl fmt::Display for Lease {
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 #[schemars(transform = ordered::<Self>)]
 pub(crate) struct FlagKeys {
-    /// Flags it accepts, without values; dashes may be left out. `framework` stands for all flags of the framework. With
-    /// the four flags of `timing: fast` among them, runs use that.
+    /// Flags that the CCM accepts, without values; the dashes are optional. `framework` stands for all flags of the
+    /// framework. If the four flags of `timing: fast` are included, runs use fast timing.
     #[schemars(with = "Vec<FlagName>", example = ["framework", "acme-region"])]
     pub(crate) accepted: Vec<String>,
-    /// Arguments it always gets beyond those in its manifests.
+    /// Arguments that are always added to those in the manifests.
     #[schemars(with = "Vec<Argument>", example = ["--cluster-cidr=10.244.0.0/16"])]
     pub(crate) extra: Vec<String>,
 }
@@ -376,8 +380,8 @@ pub(crate) struct FlagKeys {
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 #[schemars(transform = ordered::<Self>)]
 pub(crate) struct ProviderIdKeys {
-    /// Their form; `{id}` is the instance's id in the cloud.
-    #[schemars(with = "ProviderIdText", example = &"acme:///{id}", extend("x-default" = "`<dialect>://{id}`; with a driver it has to be given"))]
+    /// The format of provider ids; `{id}` is the id of the instance in the cloud.
+    #[schemars(with = "ProviderIdText", example = &"acme:///{id}", extend("x-default" = "`<dialect>://{id}`; required with a driver"))]
     pub(crate) format: Option<String>,
 }
 
@@ -389,11 +393,11 @@ pub struct Location {
     /// The region.
     #[schemars(with = "Name", example = &"fsn1")]
     pub region: String,
-    /// The zone; `""` when the CCM reports none.
+    /// The zone; `""` if the CCM reports none.
     #[schemars(with = "Zone", example = &"fsn1-dc14")]
     pub zone: String,
-    /// It takes zone and region from a table or its configuration and not from the machine: they are these for every
-    /// machine.
+    /// Whether the CCM takes zone and region from a table or its configuration, and not from the machine, so that they
+    /// are the same for every machine.
     pub fixed: bool,
 }
 

@@ -1,9 +1,9 @@
 //! The file of routes: what the calls of a cloud's API mean, for a recording proxy before it.
 
+use super::enums::API_VERSION;
 use super::problem::{Origin, Problem, Problems};
 use super::schema::{self, ordered};
-use super::walk::{Places, walk};
-use super::words::API_VERSION;
+use super::schema_check::{Places, walk};
 use super::yaml;
 use fake_cloud::driver::Op;
 use harness_core::files;

@@ -1,13 +1,13 @@
 //! The run file: what was written, every key optional. [`super::plan()`] says what it means.
 
 use super::duration::HumanDuration;
-use super::forms::{ImageReference, KubernetesText, Name, ShareText, Span};
+use super::enums::{API_VERSION, BackendChoice, Budget, Keep, NodeIp, ProviderId, Timing};
+use super::formats::{ImageReference, KubernetesText, Name, ShareText, Span};
 use super::paths::looks_like_path;
 use super::problem::Problems;
 use super::profile::REFERENCE_PROFILE;
 use super::schema::{self, Keyed, ordered};
-use super::walk::{Places, walk};
-use super::words::{API_VERSION, BackendChoice, Budget, Keep, NodeIp, ProviderId, Timing};
+use super::schema_check::{Places, walk};
 use super::yaml;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -19,8 +19,8 @@ use std::sync::LazyLock;
 /// The schema of a run file.
 pub(crate) static SCHEMA: LazyLock<Value> = LazyLock::new(schema::of_file::<RunFile>);
 
-/// A run of the conformance checks: what is tested, where, and with which limits. The same keys can be given on the
-/// command line, which wins. Paths are relative to the file.
+/// A run of the conformance checks: what is tested, where, and with which limits. Options on the command line override
+/// these keys. Paths are relative to the file.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 #[schemars(transform = ordered::<Self>, extend("required" = ["apiVersion", "kind"]))]
@@ -31,51 +31,51 @@ pub struct RunFile {
     /// What this file is.
     #[schemars(extend("const" = "Conformance"))]
     pub kind: Option<String>,
-    /// The CCM under test: the name of a built-in profile, or the path of a profile's folder or file.
+    /// The CCM under test: the name of a built-in profile, or the path of a profile folder or file.
     #[schemars(extend("default" = DEFAULT_PROFILE), example = &"./my-ccm")]
     pub profile: Option<String>,
-    /// The CCM's image, instead of the profile's.
+    /// The image of the CCM, instead of the one in the profile.
     #[schemars(with = "Option<ImageReference>", extend("x-default" = "the profile's"))]
     #[schemars(example = &"registry.example/acme-ccm:v1.2.4")]
     pub image: Option<String>,
-    /// A program of this machine that is the CCM, in place of the profile's image; only the embedded cluster runs it. Of a
-    /// profile of `kind: image-credentials` it is the plugin.
+    /// A program on this machine that is the CCM, instead of the image in the profile; only the embedded cluster runs
+    /// it. For a profile of `kind: image-credentials`, it is the plugin.
     #[schemars(example = &"./ccm")]
     pub binary: Option<String>,
     /// The cluster.
     pub cluster: ClusterKeys,
     /// Which checks run.
     pub select: SelectKeys,
-    /// Where results go.
+    /// Where results are written.
     pub output: OutputKeys,
-    /// When the environment is left standing.
+    /// When the environment is kept after the run.
     #[schemars(extend("default" = DEFAULT_KEEP))]
     pub keep: Option<Keep>,
-    /// Checks that run beside each other on one cluster; most of them only wait. With 1, one after another, on one cluster
-    /// unless more are asked for. Unless given, fewer where the profile's CCM has few
-    /// workers: 8 for each.
+    /// The number of checks that run side by side on one cluster; most of them only wait. With 1 they run one after
+    /// another, on one cluster unless `clusters` is set. By default fewer if the CCM has few workers: 8 for each.
     #[schemars(range(min = 1, max = 256), extend("default" = DEFAULT_JOBS))]
     pub jobs: Option<u32>,
-    /// Clusters side by side, each with a cloud and a CCM of its own, among which the checks are spread; never more than
-    /// the checks can make use of.
+    /// The number of clusters side by side, each with its own cloud and CCM. The checks are spread among them. There
+    /// are never more than the checks can use.
     #[schemars(range(min = 1, max = 16))]
     #[schemars(extend("x-default" = "`12` embedded ones, as many of kind as cores, memory and disk allow, `1` existing one"))]
     pub clusters: Option<u32>,
-    /// For how long Nodes, Services, the cloud and leaders are disturbed at random, and an idle CCM is watched, beside the
-    /// other checks: `HA-08.soak`, `HA-10.soak` and `SCALE-03.soak`, each for so long. `cluster.seed` decides what happens.
+    /// The duration of the soak checks `HA-08.soak`, `HA-10.soak` and `SCALE-03.soak`, which disturb Nodes, Services,
+    /// the cloud and leaders at random, and watch an idle CCM, next to the other checks. `cluster.seed` determines what
+    /// happens.
     #[schemars(with = "Option<Span>", example = &"30m", extend("x-default" = "not at all"))]
     pub soak: Option<HumanDuration>,
     /// How long checks wait.
     pub limits: LimitKeys,
-    /// Whether a partial result is a failed run.
-    #[schemars(extend("x-default" = "`true` with `certify`, else `false`"))]
+    /// Whether a partial result fails the run (exit code 1).
+    #[schemars(extend("x-default" = "`true` with `certify`, otherwise `false`"))]
     pub require_complete: Option<bool>,
-    /// Whether the run is to certify: limits looser than the contract, checks left out, a simulated cluster and declared
-    /// capabilities that no check judges are refused before anything is started.
+    /// Whether the run certifies. It refuses limits looser than the contract, omitted checks, a simulated cluster and
+    /// declared capabilities that no check judges, before anything is started.
     #[schemars(extend("default" = false))]
     pub certify: Option<bool>,
     /// Which timing flags the CCM gets.
-    #[schemars(extend("x-default" = "`fast` for a CCM that accepts the flags, else `default`"))]
+    #[schemars(extend("x-default" = "`fast` for a CCM that accepts the flags, otherwise `default`"))]
     pub timing: Option<Timing>,
 }
 
@@ -91,13 +91,13 @@ pub struct ClusterKeys {
     /// configuration.
     #[schemars(extend("default" = DEFAULT_TOPOLOGY))]
     pub topology: Option<String>,
-    /// A version (`1.36`, `1.36.1`) or a node image.
-    #[schemars(with = "Option<KubernetesText>", example = &"1.36", extend("x-default" = "the newest at hand"))]
+    /// A Kubernetes version (`1.36`, `1.36.1`) or a node image.
+    #[schemars(with = "Option<KubernetesText>", example = &"1.36", extend("x-default" = "the newest available"))]
     pub kubernetes: Option<String>,
     /// Path of the kubeconfig of an existing cluster.
     #[schemars(extend("x-default" = "the one kubectl would use"))]
     pub kubeconfig: Option<String>,
-    /// Whether an existing cluster is taken that looks as if somebody needs it: one with Services of type LoadBalancer, or with
+    /// Whether to accept an existing cluster that appears to be in use: one with Services of type LoadBalancer, or with
     /// Nodes of another provider.
     #[schemars(extend("default" = false))]
     pub allow_foreign: Option<bool>,
@@ -107,9 +107,9 @@ pub struct ClusterKeys {
     /// Whether kubelets announce a node IP.
     #[schemars(extend("default" = DEFAULT_NODE_IP))]
     pub node_ip: Option<NodeIp>,
-    /// What decides the moments at which the controllers of an embedded cluster look round, and what happens in a soak: the
-    /// seed of a report, those of its run.
-    #[schemars(example = &7, extend("x-default" = "another one each time"))]
+    /// Determines when the controllers of an embedded cluster act, and what happens in a soak. The seed in a report
+    /// repeats those of its run.
+    #[schemars(example = &7, extend("x-default" = "random"))]
     pub seed: Option<u32>,
 }
 
@@ -130,11 +130,12 @@ pub struct SelectKeys {
     /// Whether to leave out checks that take five seconds or more.
     #[schemars(extend("default" = false))]
     pub quick: Option<bool>,
-    /// Only this part of the checks, so that machines can share a run; claims of a row and checks that watch one event keep
-    /// together. `merge` makes one report of all parts.
+    /// Only this part of the checks, so that machines can share a run. Claims of one row, and checks that watch the
+    /// same event, stay together. `merge` combines the parts into one report.
     #[schemars(with = "Option<ShareText>", example = &"1/3", extend("x-default" = "all"))]
     pub shard: Option<String>,
-    /// The name of the run that the part is of, such as the number that a CI gives it; `merge` refuses parts of another.
+    /// The name of the run that the part belongs to, such as the number of a CI run. `merge` refuses parts of another
+    /// run.
     #[schemars(with = "Option<Name>", extend("x-default" = "none"))]
     pub run: Option<String>,
 }
@@ -154,7 +155,7 @@ pub struct OutputKeys {
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 #[schemars(transform = ordered::<Self>)]
 pub struct LimitKeys {
-    /// Factor on every budget.
+    /// Factor for every budget.
     #[schemars(range(min = 0.1, max = 20), extend("default" = 1))]
     pub scale: Option<f64>,
     /// Exact values of single budgets, by name.

@@ -2,9 +2,9 @@
 //!
 //! Pure: the same inputs give the same choice, in every process of a run.
 
+use super::enums::Deployment;
 use super::problem::{Origin, Problem, Problems, near};
 use super::profile::Profile;
-use super::words::Deployment;
 use harness_core::check::{Capability, Check, Facilities, Facility, Party, Served, Suite, row_of};
 use harness_core::glob::fits;
 use harness_core::ledger::{Share, SkipReason};

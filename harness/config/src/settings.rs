@@ -2,11 +2,11 @@
 //! contract (section 21).
 
 use super::duration::HumanDuration;
+use super::enums::{Budget, Timing};
 use super::flags::LeaseTiming;
 use super::limits::Limits;
 use super::profile::Profile;
 use super::run_file::{DEFAULT_BACKEND, RunFile, usual_jobs};
-use super::words::{Budget, Timing};
 use harness_core::ledger::{Bearing, SetBy, Setting};
 use std::cmp::Ordering;
 use std::time::Duration;

@@ -20,7 +20,7 @@ pub use level::Level;
 pub use party::Party;
 pub use since::{Before, Since};
 pub use suite::{Suite, assert_unique_ids};
-pub use verdict::{Blocker, Stop, SubjectName, Unmet, Verdict, chain};
+pub use verdict::{Blocker, CheckError, SubjectName, Verdict, Violation, chain};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -138,27 +138,35 @@ impl fmt::Display for Capability {
 /// What a check needs of the cloud that makes machines and looks at what the CCM leaves there.
 const SEEN: &[Facility] = &[Facility::Machines, Facility::Inventory];
 
-/// What a check does to others that run beside it (contract TEST-05).
+/// How far a check is kept apart from others (contract TEST-05). Reports and run streams call it `sharing`, and have the words
+/// given here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum Sharing {
-    /// Touches only objects of its own; runs beside any number of others.
+pub enum Isolation {
+    /// Touches only objects of its own, and runs at the same time as any number of others.
+    #[serde(rename = "shared")]
     Shared,
-    /// Watches the leader crash: prepares beside others, then is alone with those that watch the same crash.
-    Joint,
-    /// Waits for what a busy CCM puts off, such as Events; runs beside others that do, and nobody else.
-    Calm,
-    /// Disturbs the CCM or the whole cluster; runs alone.
-    Exclusive,
-    /// Needs a cluster that no CCM has touched yet, or on which none works but its own; runs alone and first.
-    Cold,
-    /// Judges what the whole run showed, in every lane; runs when all others have ended.
-    Standing,
-    /// Needs neither cluster nor CCM: runs beside everything, whatever became of them.
-    Apart,
-    /// Has an environment of its own, made for it and gone with it: runs beside everything, and where its kubelets are real
-    /// when all others have ended.
-    Own,
+    /// Watches the leader crash: prepares while others run, then waits for the crash with all others that watch it.
+    #[serde(rename = "joint")]
+    SharedCrash,
+    /// Waits for what a busy CCM does late, such as Events. Runs only at the same time as others like it.
+    #[serde(rename = "calm")]
+    Quiet,
+    /// Disturbs the CCM or the whole cluster, and runs alone.
+    #[serde(rename = "exclusive")]
+    Alone,
+    /// Needs a cluster that no CCM has touched yet, or on which only its own works. Runs alone and first.
+    #[serde(rename = "cold")]
+    FreshCluster,
+    /// Judges what the whole run showed, in every environment. Runs when all others have ended.
+    #[serde(rename = "standing")]
+    AfterTheRun,
+    /// Needs neither cluster nor CCM, and runs at any time.
+    #[serde(rename = "apart")]
+    NoCluster,
+    /// Has a cluster and a cloud made for it and removed with it. Runs at any time; where kubelets are real, when all others have
+    /// ended.
+    #[serde(rename = "own")]
+    DedicatedCluster,
 }
 
 /// What an environment of a check's own is like beside the run's.
@@ -210,8 +218,8 @@ pub struct Check<Cx: 'static> {
     /// What it claims.
     pub claim: Claim,
     /// How it gets along with others.
-    pub sharing: Sharing,
-    /// What the environment is like that it has of its own, with [`Sharing::Own`].
+    pub isolation: Isolation,
+    /// What the environment is like that it has of its own, with [`Isolation::DedicatedCluster`].
     pub environment: Option<Environment>,
     /// What the CCM must declare.
     pub needs: &'static [Capability],
@@ -286,7 +294,7 @@ impl<Cx: 'static> Check<Cx> {
         Check {
             id,
             claim,
-            sharing: Sharing::Shared,
+            isolation: Isolation::Shared,
             environment: None,
             needs: &[],
             lacks: &[],
@@ -329,49 +337,49 @@ impl<Cx: 'static> Check<Cx> {
     }
 
     /// Needs neither cluster nor CCM.
-    pub const fn apart(mut self) -> Check<Cx> {
-        self.sharing = Sharing::Apart;
+    pub const fn without_a_cluster(mut self) -> Check<Cx> {
+        self.isolation = Isolation::NoCluster;
         self.facilities = Facilities::of(&[]);
         self
     }
 
     /// Needs a kubelet that runs the image credential provider under test, and no CCM; runs alone.
     pub const fn by_a_kubelet(mut self) -> Check<Cx> {
-        self.sharing = Sharing::Cold;
+        self.isolation = Isolation::FreshCluster;
         self.facilities = Facilities::of(&[Facility::ImageCredentials]);
         self
     }
 
     /// Needs an API server that reaches its Nodes by the network proxy under test, and no CCM; runs alone.
     pub const fn through_the_proxy(mut self) -> Check<Cx> {
-        self.sharing = Sharing::Cold;
+        self.isolation = Isolation::FreshCluster;
         self.facilities = Facilities::of(&[Facility::NetworkProxy]);
         self
     }
 
     /// Needs kubelets that have the CSI drivers under test, and no CCM; runs beside others that do.
     pub const fn with_csi_drivers(mut self) -> Check<Cx> {
-        self.sharing = Sharing::Apart;
+        self.isolation = Isolation::NoCluster;
         self.facilities = Facilities::of(&[Facility::CsiDrivers]);
         self.served_since(33, "the migration of all seven in-tree plugins")
     }
 
     /// Runs in an environment that is made for it: such a cluster, which no CCM has touched, and a cloud.
-    pub const fn in_its_own(mut self, environment: Environment) -> Check<Cx> {
-        self.sharing = Sharing::Own;
+    pub const fn in_a_dedicated_cluster(mut self, environment: Environment) -> Check<Cx> {
+        self.isolation = Isolation::DedicatedCluster;
         self.environment = Some(environment);
         self.with(&[Facility::OwnEnvironment])
     }
 
     /// Runs alone.
     pub const fn alone(mut self) -> Check<Cx> {
-        self.sharing = Sharing::Exclusive;
+        self.isolation = Isolation::Alone;
         self
     }
 
     /// Waits for what a busy CCM puts off: runs beside others that do, and nobody else.
-    pub const fn in_calm(mut self) -> Check<Cx> {
-        self.sharing = Sharing::Calm;
+    pub const fn in_quiet(mut self) -> Check<Cx> {
+        self.isolation = Isolation::Quiet;
         self
     }
 
@@ -402,19 +410,19 @@ impl<Cx: 'static> Check<Cx> {
 
     /// Watches the leader crash, together with others that do; who leads is told by its calls.
     pub const fn at_the_crash(mut self) -> Check<Cx> {
-        self.sharing = Sharing::Joint;
+        self.isolation = Isolation::SharedCrash;
         self.by_calls()
     }
 
     /// Runs alone, on a cluster on which no CCM works when it begins.
-    pub const fn cold(mut self) -> Check<Cx> {
-        self.sharing = Sharing::Cold;
+    pub const fn on_a_fresh_cluster(mut self) -> Check<Cx> {
+        self.isolation = Isolation::FreshCluster;
         self
     }
 
     /// Judges what the whole run showed, when every other check of every lane has ended.
-    pub const fn at_the_end(mut self) -> Check<Cx> {
-        self.sharing = Sharing::Standing;
+    pub const fn after_the_run(mut self) -> Check<Cx> {
+        self.isolation = Isolation::AfterTheRun;
         self
     }
 

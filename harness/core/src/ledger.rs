@@ -8,7 +8,7 @@ mod share;
 pub use setting::{Bearing, SetBy, Setting};
 pub use share::Share;
 
-use crate::check::{Level, Sharing, row_of};
+use crate::check::{Isolation, Level, row_of};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -75,7 +75,7 @@ pub struct Entry {
     /// Level as it binds this CCM (after the framework profile was taken into account).
     pub level: Level,
     /// How it ran beside others.
-    pub sharing: Sharing,
+    pub sharing: Isolation,
     /// How it ended.
     #[serde(flatten)]
     pub outcome: Outcome,
@@ -101,7 +101,7 @@ impl Entry {
             suite: "suite".to_owned(),
             title: "claim".to_owned(),
             level,
-            sharing: Sharing::Shared,
+            sharing: Isolation::Shared,
             outcome,
             duration_ms: 1,
             budget_used_percent: None,

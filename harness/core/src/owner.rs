@@ -25,7 +25,7 @@ pub struct Owner {
 
 /// Whether the owner of something lives.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Standing {
+pub enum Liveness {
     /// It does; who it is.
     Lives(String),
     /// It does not.
@@ -56,7 +56,7 @@ impl Owner {
     }
 
     /// Whether this process lives, as far as can be told from here.
-    pub fn standing(&self) -> Standing {
+    pub fn liveness(&self) -> Liveness {
         self.seen_from(&Owner::here(), |pid| match started(pid) {
             Some(start) => Seen::Started(start),
             // Where /proc hides the processes of others they still can be asked for.
@@ -67,19 +67,19 @@ impl Owner {
         })
     }
 
-    fn seen_from(&self, here: &Owner, look: impl FnOnce(i32) -> Seen) -> Standing {
+    fn seen_from(&self, here: &Owner, look: impl FnOnce(i32) -> Seen) -> Liveness {
         if self.boot == here.boot && self.namespace == here.namespace {
             return match look(self.pid) {
-                Seen::Started(start) if start == self.start => Standing::Lives(self.told()),
-                Seen::Hidden => Standing::Lives(self.told()),
-                Seen::Started(_) | Seen::Nothing => Standing::Gone,
+                Seen::Started(start) if start == self.start => Liveness::Lives(self.told()),
+                Seen::Hidden => Liveness::Lives(self.told()),
+                Seen::Started(_) | Seen::Nothing => Liveness::Gone,
             };
         }
         if self.boot == here.boot {
-            return Standing::Unknown(format!("{}, in another container than this one", self.told()));
+            return Liveness::Unknown(format!("{}, in another container than this one", self.told()));
         }
         // The machine was started anew since; another of the same name has another id.
-        if self.host == here.host { Standing::Gone } else { Standing::Unknown(self.told()) }
+        if self.host == here.host { Liveness::Gone } else { Liveness::Unknown(self.told()) }
     }
 
     /// In words.
@@ -135,18 +135,18 @@ mod tests {
     fn this_process_lives_and_is_read_back() {
         let here = Owner::here();
         assert_eq!(here.to_string().parse(), Ok(here.clone()));
-        assert!(matches!(here.standing(), Standing::Lives(_)));
+        assert!(matches!(here.liveness(), Liveness::Lives(_)));
         assert!("pid=1".parse::<Owner>().is_err());
     }
 
     #[test]
     fn a_process_that_ended_is_gone_though_its_number_was_given_again() {
         let other = Owner { start: Owner::here().start + 1, ..Owner::here() };
-        assert_eq!(other.standing(), Standing::Gone);
+        assert_eq!(other.liveness(), Liveness::Gone);
         let mut child = std::process::Command::new("true").spawn().expect("a child");
         let pid = i32::try_from(child.id()).expect("a number of a process");
         child.wait().expect("it ends");
-        assert_eq!(Owner { pid, ..Owner::here() }.standing(), Standing::Gone);
+        assert_eq!(Owner { pid, ..Owner::here() }.liveness(), Liveness::Gone);
     }
 
     #[test]
@@ -154,12 +154,12 @@ mod tests {
         let here = Owner::here();
         let unseen = |owner: Owner| owner.seen_from(&here, |_| Seen::Nothing);
         let elsewhere = Owner { host: "other.0".to_owned(), boot: "b".to_owned(), ..here.clone() };
-        assert!(matches!(unseen(elsewhere), Standing::Unknown(_)));
+        assert!(matches!(unseen(elsewhere), Liveness::Unknown(_)));
         let beside = Owner { namespace: "pid:[1]".to_owned(), ..here.clone() };
-        assert!(matches!(unseen(beside), Standing::Unknown(_)));
+        assert!(matches!(unseen(beside), Liveness::Unknown(_)));
         let hidden = here.seen_from(&here, |_| Seen::Hidden);
-        assert!(matches!(hidden, Standing::Lives(_)));
+        assert!(matches!(hidden, Liveness::Lives(_)));
         // The machine was started anew.
-        assert_eq!(unseen(Owner { boot: "b".to_owned(), ..here.clone() }), Standing::Gone);
+        assert_eq!(unseen(Owner { boot: "b".to_owned(), ..here.clone() }), Liveness::Gone);
     }
 }

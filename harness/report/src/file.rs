@@ -1,11 +1,11 @@
 //! `report.yaml`: the run in a form that people and programs read, and back.
 
-use super::standing::{Standing, standings};
+use super::profile_result::{ProfileResult, profile_results};
 use super::wording::{because, one_line, outcome_text, outcome_word, verdict_word};
 use harness_config::schema::of_output;
 use harness_config::yaml::{self, YamlError};
 use harness_config::{API_VERSION, HumanDuration};
-use harness_core::check::{Level, Sharing};
+use harness_core::check::{Isolation, Level};
 use harness_core::ledger::{Entry, Ledger, Outcome, Setting, SkipReason, StageTime, Stream, Subject};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -71,7 +71,7 @@ struct ReportFile {
     counts: Counts,
     /// How the CCM stands to each profile of conformance. Derived from the checks; ignored when read.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    profiles: Vec<Standing>,
+    profiles: Vec<ProfileResult>,
     /// What explains more than one failure, the weightiest first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     explanations: Vec<String>,
@@ -156,7 +156,7 @@ struct CheckFile {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     declared: Option<String>,
     /// What it does to others that run beside it.
-    sharing: Sharing,
+    sharing: Isolation,
     /// When it began, RFC 3339; absent when it did not run.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     started: String,
@@ -200,7 +200,7 @@ fn file_of(ledger: &Ledger) -> ReportFile {
         because: because(ledger).into_iter().map(|(id, why)| Because { id, why }).collect(),
         relaxed: ledger.subject.relaxed().cloned().collect(),
         counts: counts(ledger),
-        profiles: standings(ledger),
+        profiles: profile_results(ledger),
         explanations: ledger.explanations.clone(),
         environment_error: ledger.environment_error.clone(),
         stream: ledger.stream.clone(),

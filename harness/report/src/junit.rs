@@ -5,7 +5,7 @@
 //! environment is an `error`, and a check that was not judged is `skipped` with its reason. A failed check below MUST is a failure
 //! too; its type says that it binds less.
 
-use super::standing::{Standing, standings};
+use super::profile_result::{ProfileResult, profile_results};
 use super::wording::{one_line, outcome_word, printable as text};
 use harness_core::check::Level;
 use harness_core::ledger::{Entry, Ledger, Outcome, Setting, StageTime, Subject};
@@ -29,8 +29,8 @@ pub fn to_junit(ledger: &Ledger) -> Result<String, SerializeError> {
     if let Some(error) = &ledger.environment_error {
         report.add_test_suite(environment(ledger, error));
     }
-    let standing = |one: Standing| Property::new(format!("profile.{}", one.profile), one.standing);
-    let profiles: Vec<Property> = standings(ledger).into_iter().map(standing).collect();
+    let standing = |one: ProfileResult| Property::new(format!("profile.{}", one.profile), one.standing);
+    let profiles: Vec<Property> = profile_results(ledger).into_iter().map(standing).collect();
     for name in order {
         let entries: Vec<&Entry> = ledger.entries.iter().filter(|entry| entry.suite == name).collect();
         let mut suite = TestSuite::new(text(name));

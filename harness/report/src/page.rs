@@ -6,7 +6,7 @@
 //! run, which is named by its digest.
 
 use super::compare::Difference;
-use super::standing;
+use super::profile_result;
 use super::wording::{because, verdict_word};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -111,7 +111,7 @@ impl<'a> RunHead<'a> {
             verdict: verdict_word(side.ledger.conformance()),
             because: because(side.ledger),
             relaxed: side.ledger.subject.relaxed().collect(),
-            profiles: standing::lines(side.ledger),
+            profiles: profile_result::lines(side.ledger),
             evidence: &side.material.evidence,
             lines: 0,
             left_out: 0,

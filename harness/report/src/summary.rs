@@ -1,6 +1,6 @@
 //! The summary on the terminal at the end of a run.
 
-use super::standing;
+use super::profile_result;
 use super::wording::{
     self, is_blocked, one_line, outcome_text, outcome_word, printable, seconds, verdict_word,
 };
@@ -103,7 +103,7 @@ fn counts(ledger: &Ledger, text: &mut String) {
 
 /// How the CCM stands to the profiles of conformance.
 fn profiles(ledger: &Ledger, text: &mut String) {
-    let lines = standing::lines(ledger);
+    let lines = profile_result::lines(ledger);
     if !lines.is_empty() && !ledger.entries.is_empty() {
         put!(text, "\nProfiles of conformance");
         for line in lines {

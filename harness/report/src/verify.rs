@@ -6,10 +6,10 @@
 
 mod differ;
 mod finding;
-mod told;
+mod stream_facts;
 
 pub use finding::Finding;
-pub use told::Told;
+pub use stream_facts::Told;
 
 use super::file::{DERIVED, Written, document};
 use super::golden::{Golden, GoldenCheck};

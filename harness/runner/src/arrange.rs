@@ -4,7 +4,7 @@
 //! takes a step, and the next when every check of that one has ended. A check that keeps the CCM or the cloud busy for more
 //! than itself never runs beside strangers: it has a step with the other claims of its contract row, or none.
 
-use harness_core::check::{Sharing, row_of};
+use harness_core::check::{Isolation, row_of};
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
@@ -17,7 +17,7 @@ pub struct Declared<'a> {
     /// Its id.
     pub id: &'a str,
     /// How it runs beside others.
-    pub sharing: Sharing,
+    pub isolation: Isolation,
     /// Whether it keeps the CCM busy for more than itself.
     pub disturbs: bool,
     /// Whether it does so however many workers the CCM has.
@@ -151,23 +151,23 @@ pub(super) enum Group<'a> {
 
 impl<'a> Group<'a> {
     pub(super) fn of(check: &Declared<'a>, lanes: usize, workers: u32) -> Group<'a> {
-        match check.sharing {
-            Sharing::Cold => Group::Cold(check.id),
-            Sharing::Calm => Group::Calm,
-            Sharing::Exclusive => Group::Exclusive(check.id),
+        match check.isolation {
+            Isolation::FreshCluster => Group::Cold(check.id),
+            Isolation::Quiet => Group::Calm,
+            Isolation::Alone => Group::Exclusive(check.id),
             // They prepare beside those that share, where there is no lane for them.
-            Sharing::Joint if lanes <= 1 => Group::Shared,
-            Sharing::Joint => Group::Joint,
-            Sharing::Standing => Group::Standing,
-            Sharing::Shared if check.holds_up || (check.disturbs && workers < ENOUGH_WORKERS) => {
+            Isolation::SharedCrash if lanes <= 1 => Group::Shared,
+            Isolation::SharedCrash => Group::Joint,
+            Isolation::AfterTheRun => Group::Standing,
+            Isolation::Shared if check.holds_up || (check.disturbs && workers < ENOUGH_WORKERS) => {
                 match check.hangs {
                     true if workers < ENOUGH_WORKERS => Group::Disturbing(check.id),
                     true => Group::Hanging,
                     false => Group::Disturbing(check.beside.unwrap_or_else(|| row_of(check.id))),
                 }
             }
-            Sharing::Own if check.crowds => Group::Crowding(check.id),
-            Sharing::Shared | Sharing::Apart | Sharing::Own => Group::Shared,
+            Isolation::DedicatedCluster if check.crowds => Group::Crowding(check.id),
+            Isolation::Shared | Isolation::NoCluster | Isolation::DedicatedCluster => Group::Shared,
         }
     }
 
@@ -208,10 +208,15 @@ mod tests {
     use super::*;
     use std::collections::BTreeSet;
 
-    const fn check(id: &'static str, sharing: Sharing, disturbs: bool, takes_s: u32) -> Declared<'static> {
+    const fn check(
+        id: &'static str,
+        isolation: Isolation,
+        disturbs: bool,
+        takes_s: u32,
+    ) -> Declared<'static> {
         Declared {
             id,
-            sharing,
+            isolation,
             disturbs,
             holds_up: false,
             hangs: false,
@@ -222,15 +227,15 @@ mod tests {
     }
 
     const CHECKS: [Declared<'static>; 9] = [
-        check("BOOT-02", Sharing::Cold, false, 5),
-        check("BOOT-01", Sharing::Cold, false, 10),
-        check("NODE-01", Sharing::Shared, false, 0),
-        check("NODE-10.hang", Sharing::Shared, true, 35),
-        check("NODE-10.500", Sharing::Shared, true, 35),
-        check("SVC-01", Sharing::Shared, true, 3),
-        check("HA-03", Sharing::Joint, false, 10),
-        check("HA-05", Sharing::Exclusive, false, 12),
-        check("OBS-10", Sharing::Standing, false, 0),
+        check("BOOT-02", Isolation::FreshCluster, false, 5),
+        check("BOOT-01", Isolation::FreshCluster, false, 10),
+        check("NODE-01", Isolation::Shared, false, 0),
+        check("NODE-10.hang", Isolation::Shared, true, 35),
+        check("NODE-10.500", Isolation::Shared, true, 35),
+        check("SVC-01", Isolation::Shared, true, 3),
+        check("HA-03", Isolation::SharedCrash, false, 10),
+        check("HA-05", Isolation::Alone, false, 12),
+        check("OBS-10", Isolation::AfterTheRun, false, 0),
     ];
 
     /// The step of each check, by its number in the order.
@@ -250,11 +255,11 @@ mod tests {
 
     #[test]
     fn what_hangs_has_a_step_of_its_own_where_workers_are_few() {
-        let row = ["SVC-01.a", "SVC-01.b", "SVC-01.c"].map(|id| check(id, Sharing::Shared, true, 0));
+        let row = ["SVC-01.a", "SVC-01.b", "SVC-01.c"].map(|id| check(id, Isolation::Shared, true, 0));
         let row = [row[0], row[1], Declared { hangs: true, ..row[2] }];
         let steps = |workers| arrange(&row, 1, workers).steps.len();
         assert_eq!((steps(1), steps(ENOUGH_WORKERS)), (2, 1));
-        let loops = ["NODE-10.hang", "LIFE-03.hang"].map(|id| check(id, Sharing::Shared, true, 40));
+        let loops = ["NODE-10.hang", "LIFE-03.hang"].map(|id| check(id, Isolation::Shared, true, 40));
         let loops = loops.map(|one| Declared { holds_up: true, hangs: true, ..one });
         let steps = |workers| arrange(&loops, 1, workers).steps.len();
         assert_eq!((steps(1), steps(ENOUGH_WORKERS)), (2, 1), "each holds up a loop of its own");
@@ -271,12 +276,12 @@ mod tests {
     fn who_holds_up_a_loop_never_runs_beside_strangers() {
         let checks = [
             CHECKS[2],
-            Declared { holds_up: true, ..check("LIFE-03.401", Sharing::Shared, true, 30) },
-            Declared { holds_up: true, ..check("LIFE-03.500", Sharing::Shared, true, 30) },
+            Declared { holds_up: true, ..check("LIFE-03.401", Isolation::Shared, true, 30) },
+            Declared { holds_up: true, ..check("LIFE-03.500", Isolation::Shared, true, 30) },
         ];
         let of = arrange(&checks, 1, ENOUGH_WORKERS).of;
         assert_eq!(of, [0, 1, 1], "claims of a row are no strangers");
-        let guest = check("LIFE-10", Sharing::Shared, true, 30);
+        let guest = check("LIFE-10", Isolation::Shared, true, 30);
         let guest = Declared { holds_up: true, beside: Some("LIFE-03"), ..guest };
         let of = arrange(&[checks[0], checks[1], guest], 1, 1).of;
         assert_eq!(of, [0, 1, 1], "nor is who says so");
@@ -286,8 +291,8 @@ mod tests {
     fn who_wants_calm_shares_it_and_has_no_other_beside() {
         let checks = [
             CHECKS[2],
-            check("SVC-17", Sharing::Calm, false, 0),
-            check("SVC-18", Sharing::Calm, true, 5),
+            check("SVC-17", Isolation::Quiet, false, 0),
+            check("SVC-18", Isolation::Quiet, true, 5),
             CHECKS[7],
         ];
         for workers in [1, ENOUGH_WORKERS] {
@@ -326,7 +331,7 @@ mod tests {
     #[test]
     fn an_environment_of_its_own_has_a_step_where_it_crowds_the_machine() {
         let of = |crowds| {
-            let own = Declared { crowds, ..check("BOOT-09", Sharing::Own, false, 50) };
+            let own = Declared { crowds, ..check("BOOT-09", Isolation::DedicatedCluster, false, 50) };
             let arranged = arrange(&[own, CHECKS[2], CHECKS[8]], 2, ENOUGH_WORKERS);
             arranged.of.iter().map(|step| arranged.steps[*step].kind).collect::<Vec<_>>()
         };

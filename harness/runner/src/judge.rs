@@ -5,7 +5,7 @@ use super::own::leave_after_check;
 use futures::FutureExt;
 use futures::future::join_all;
 use harness_config::contract::bugs_of;
-use harness_core::check::{Blocker, CheckId, Facility, Sharing, Stop, Verdict};
+use harness_core::check::{Blocker, CheckError, CheckId, Facility, Isolation, Verdict};
 use harness_core::events::{CheckEvents, Payload, REPLICA, StreamError};
 use harness_core::ledger::{Entry, Outcome, SkipReason};
 use harness_session::ccm::Form;
@@ -30,7 +30,7 @@ pub(super) async fn judge(
 ) {
     let began_ms = session.events().now_ms();
     let ready = async {
-        ready(lanes, &session, planned.check.sharing).await?;
+        ready(lanes, &session, planned.check.isolation).await?;
         CheckCx::new(planned.check.id, session.clone(), turn, participant).await
     };
     let cx = match ready.await {
@@ -53,7 +53,7 @@ pub(super) async fn judge(
     }
     take_evidence(&session, planned, &cx, entry, events).await;
     attempt.decide(Rule::CcmRestarted, entry).await;
-    if planned.check.sharing == Sharing::Own
+    if planned.check.isolation == Isolation::DedicatedCluster
         && leave_after_check(session.plan(), &entry.outcome) == Leave::Nothing
     {
         cx.leaves_it_to_its_environment();
@@ -63,16 +63,16 @@ pub(super) async fn judge(
 }
 
 /// Brings the CCM into the form that the check needs.
-async fn ready(lanes: &[Arc<Session>], session: &Session, sharing: Sharing) -> Result<(), Stop> {
-    match sharing {
-        Sharing::Cold | Sharing::Apart | Sharing::Own => Ok(()),
+async fn ready(lanes: &[Arc<Session>], session: &Session, isolation: Isolation) -> Result<(), CheckError> {
+    match isolation {
+        Isolation::FreshCluster | Isolation::NoCluster | Isolation::DedicatedCluster => Ok(()),
         // After a trial, no CCM runs in its lane that would tidy up. One that does not come up is judged by other checks.
-        Sharing::Standing => {
+        Isolation::AfterTheRun => {
             let all = lanes.iter().map(|lane| session.unless_interrupted(lane.ensure_ccm(Form::Replicas)));
             join_all(all).await;
             Ok(())
         }
-        Sharing::Shared | Sharing::Joint | Sharing::Calm | Sharing::Exclusive => {
+        Isolation::Shared | Isolation::SharedCrash | Isolation::Quiet | Isolation::Alone => {
             session.unless_interrupted(session.ensure_ccm(Form::Replicas)).await
         }
     }
@@ -81,11 +81,12 @@ async fn ready(lanes: &[Arc<Session>], session: &Session, sharing: Sharing) -> R
 /// The verdict of the check's body. A panic is an error of the check.
 async fn run_body(planned: &Planned, cx: &CheckCx) -> Verdict {
     let body = AssertUnwindSafe(planned.check.body(cx)).catch_unwind().await;
-    let verdict = body
-        .unwrap_or_else(|panic| Err(Stop::Error(format!("the check itself panicked: {}", words(&panic)))));
+    let verdict = body.unwrap_or_else(|panic| {
+        Err(CheckError::Error(format!("the check itself panicked: {}", words(&panic))))
+    });
     match (verdict, cx.cannot_observe()) {
         // Without a request log in the cloud, a look into it fails, and that is not an error.
-        (Err(Stop::Error(_)), Some(why)) => Err(Stop::NotObservable(why)),
+        (Err(CheckError::Error(_)), Some(why)) => Err(CheckError::NotObservable(why)),
         (verdict, _) => verdict,
     }
 }
@@ -126,20 +127,20 @@ impl<'a> Attempt<'a> {
         began_ms: u64,
         looked_from: Instant,
     ) -> Attempt<'a> {
-        let unmet = match verdict {
-            Err(Stop::Unmet(unmet)) => Some(unmet),
+        let violation = match verdict {
+            Err(CheckError::Violation(violation)) => Some(violation),
             _ => None,
         };
-        let is_read = planned.check.timeless && unmet.is_some_and(|unmet| unmet.waited.is_none());
+        let is_read = planned.check.timeless && violation.is_some_and(|violation| violation.waited.is_none());
         Attempt {
             session,
             id: planned.check.id,
             began_ms,
             looked_from,
-            is_hindered: planned.check.sharing != Sharing::Apart && !is_read,
-            is_of_the_run: planned.check.sharing == Sharing::Standing,
-            is_about_an_end: unmet
-                .is_some_and(|unmet| unmet.subject.as_ref().is_some_and(|s| s.kind == REPLICA)),
+            is_hindered: planned.check.isolation != Isolation::NoCluster && !is_read,
+            is_of_the_run: planned.check.isolation == Isolation::AfterTheRun,
+            is_about_an_end: violation
+                .is_some_and(|violation| violation.subject.as_ref().is_some_and(|s| s.kind == REPLICA)),
         }
     }
 
@@ -187,7 +188,7 @@ impl<'a> Attempt<'a> {
     }
 
     fn blocked(&self, by: Blocker, seen: String) -> Outcome {
-        outcome_of(self.id, Err(Stop::Blocked { by, seen }))
+        outcome_of(self.id, Err(CheckError::Blocked { by, seen }))
     }
 }
 
@@ -284,15 +285,15 @@ fn restarted(session: &Session, began_ms: u64) -> Result<Option<Restarted>, Stre
 fn outcome_of(id: CheckId, verdict: Verdict) -> Outcome {
     match verdict {
         Ok(()) => Outcome::Pass,
-        Err(Stop::Unmet(unmet)) => Outcome::Fail { message: unmet.to_string() },
-        Err(Stop::Blocked { by, seen }) if by.check() == id.as_str() => {
+        Err(CheckError::Violation(violation)) => Outcome::Fail { message: violation.to_string() },
+        Err(CheckError::Blocked { by, seen }) if by.check() == id.as_str() => {
             Outcome::Fail { message: by.broken(seen).to_string() }
         }
-        Err(Stop::Blocked { by, seen }) => {
+        Err(CheckError::Blocked { by, seen }) => {
             Outcome::Blocked { by: by.check().to_owned(), message: by.broken(seen).to_string() }
         }
-        Err(Stop::Error(message)) => Outcome::Error { message },
-        Err(Stop::NotObservable(detail)) => Outcome::Skip { reason: SkipReason::NotObservable, detail },
+        Err(CheckError::Error(message)) => Outcome::Error { message },
+        Err(CheckError::NotObservable(detail)) => Outcome::Skip { reason: SkipReason::NotObservable, detail },
     }
 }
 

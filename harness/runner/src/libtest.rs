@@ -42,7 +42,7 @@ impl Judging for Libtest {
                 Trial::ignorable_test(one.name(), move || {
                     let turn = turns.wait_for(step);
                     let session = lanes[turn.lane()].clone();
-                    let hold = Hold::in_order(one.check.sharing);
+                    let hold = Hold::in_order(one.check.isolation);
                     let entry = handle.block_on(run_one(&lanes, session.clone(), &one, hold));
                     if turn.ends_the_work_of_its_lane() {
                         // What judges the whole run finds its CCM there. One that does not come up is told of then.

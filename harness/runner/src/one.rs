@@ -4,7 +4,7 @@ use super::Planned;
 use super::arrange::ENOUGH_WORKERS;
 use super::judge::judge;
 use super::own::{events_of, judge_apart};
-use harness_core::check::Sharing;
+use harness_core::check::Isolation;
 use harness_core::events::{CheckEvents, Payload};
 use harness_core::ledger::{Entry, FIRST_TRY, INTERRUPTED, Outcome};
 use harness_core::secrets;
@@ -25,26 +25,26 @@ pub enum Hold {
 
 impl Hold {
     /// For a check whose steps are kept apart from others by its process.
-    pub fn in_order(sharing: Sharing) -> Hold {
-        match sharing {
-            Sharing::Cold | Sharing::Exclusive => Hold::Alone,
-            Sharing::Apart
-            | Sharing::Own
-            | Sharing::Shared
-            | Sharing::Calm
-            | Sharing::Joint
-            | Sharing::Standing => Hold::Shared,
+    pub fn in_order(isolation: Isolation) -> Hold {
+        match isolation {
+            Isolation::FreshCluster | Isolation::Alone => Hold::Alone,
+            Isolation::NoCluster
+            | Isolation::DedicatedCluster
+            | Isolation::Shared
+            | Isolation::Quiet
+            | Isolation::SharedCrash
+            | Isolation::AfterTheRun => Hold::Shared,
         }
     }
 
     /// For a check in a process of its own, where nothing else keeps it apart from strangers.
     pub fn in_any_order(check: &Check, workers: u32) -> Hold {
         let keeps_workers = check.disturbs() && workers < ENOUGH_WORKERS;
-        let wants_calm = check.sharing == Sharing::Calm;
+        let wants_calm = check.isolation == Isolation::Quiet;
         if keeps_workers || wants_calm || check.holds_up {
             Hold::Alone
         } else {
-            Hold::in_order(check.sharing)
+            Hold::in_order(check.isolation)
         }
     }
 }
@@ -55,7 +55,7 @@ impl Hold {
 ///
 /// Blocks the thread while others hold the cluster.
 pub async fn run_one(lanes: &[Arc<Session>], session: Arc<Session>, planned: &Planned, hold: Hold) -> Entry {
-    let is_own = planned.check.sharing == Sharing::Own;
+    let is_own = planned.check.isolation == Isolation::DedicatedCluster;
     let stream = if is_own { events_of(&session) } else { session.events().clone() };
     let events = stream.of_check(planned.check.id.as_str());
     let started = jiff::Timestamp::now().to_string();
@@ -92,7 +92,7 @@ pub async fn run_one(lanes: &[Arc<Session>], session: Arc<Session>, planned: &Pl
 /// Whether a check that met an error of the environment is judged once more: what hindered it may have been a moment. Not where
 /// the error stays, nor where others take part in what it does, or what it judges is over.
 fn may_be_judged_again(session: &Session, planned: &Planned) -> bool {
-    let alone = !matches!(planned.check.sharing, Sharing::Joint | Sharing::Standing);
+    let alone = !matches!(planned.check.isolation, Isolation::SharedCrash | Isolation::AfterTheRun);
     alone && !planned.check.soaks && !session.is_interrupted() && session.gone().is_none()
 }
 
@@ -104,9 +104,10 @@ async fn attempt(
     hold: Hold,
     events: &CheckEvents,
 ) -> Entry {
-    let participant = (planned.check.sharing == Sharing::Joint).then(|| session.crashes().participant());
+    let participant =
+        (planned.check.isolation == Isolation::SharedCrash).then(|| session.crashes().participant());
     // Who has an environment of its own keeps nobody off the lane's.
-    let is_own = planned.check.sharing == Sharing::Own;
+    let is_own = planned.check.isolation == Isolation::DedicatedCluster;
     let held = (!is_own).then(|| session.dir().hold_cluster(hold == Hold::Alone)).transpose();
     let mut entry = planned.entry(Outcome::Pass);
     entry.started = jiff::Timestamp::now().to_string();

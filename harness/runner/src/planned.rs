@@ -6,7 +6,7 @@ use harness_clusters::{Lifetime, facts};
 use harness_config::{
     BackendKind, Candidate, Choice, Framework, Offer, Problems, RunPlan, select, unknown_deviations,
 };
-use harness_core::check::{Before, Level, Sharing, Since};
+use harness_core::check::{Before, Isolation, Level, Since};
 use harness_core::events::{PlannedCheck, Skipped};
 use harness_core::ledger::{Entry, Outcome, SkipReason};
 use harness_testkit::{Check, Suite};
@@ -45,7 +45,7 @@ impl Planned {
             suite: self.suite.to_owned(),
             title: self.check.claim.title.to_owned(),
             level: self.level,
-            sharing: self.check.sharing,
+            sharing: self.check.isolation,
             skipped: match &self.choice {
                 Choice::Selected => None,
                 Choice::Skip(reason, detail) => Some(Skipped { reason: *reason, detail: detail.clone() }),
@@ -60,7 +60,7 @@ impl Planned {
             suite: self.suite.to_owned(),
             title: self.check.claim.title.to_owned(),
             level: self.level,
-            sharing: self.check.sharing,
+            sharing: self.check.isolation,
             outcome,
             duration_ms: 0,
             budget_used_percent: None,
@@ -149,7 +149,7 @@ pub fn arranged(checks: &[Planned], lanes: usize, workers: u32, backend: Backend
     let real = facts(backend).lifetime == Lifetime::UntilRemoved;
     let mut declared = declared(checks);
     for (one, of) in declared.iter_mut().zip(checks).filter(|_| real) {
-        one.crowds = one.sharing == Sharing::Own;
+        one.crowds = one.isolation == Isolation::DedicatedCluster;
         one.takes_s = one.takes_s.max(of.check.takes_on_machines_s);
     }
     arrange(&declared, lanes, workers)
@@ -159,7 +159,7 @@ pub fn arranged(checks: &[Planned], lanes: usize, workers: u32, backend: Backend
 pub(super) fn declared(checks: &[Planned]) -> Vec<Declared<'_>> {
     let declared = |one: &Planned| Declared {
         id: one.check.id.as_str(),
-        sharing: one.check.sharing,
+        isolation: one.check.isolation,
         disturbs: one.check.disturbs(),
         holds_up: one.check.holds_up,
         hangs: one.check.hangs,

@@ -25,7 +25,7 @@ impl<Wanted: Fn(&str) -> bool> Judging for Quiet<Wanted> {
                 scope.spawn(move || {
                     let turn = turns.wait_for(*step);
                     let session = stand.lanes[turn.lane()].clone();
-                    let hold = Hold::in_order(one.check.sharing);
+                    let hold = Hold::in_order(one.check.isolation);
                     stand.handle.block_on(run_one(stand.lanes, session, one, hold));
                 });
             }

@@ -66,12 +66,12 @@ fn cost((group, (longest, sum)): (&Group<'_>, &(u32, u32))) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use harness_core::check::Sharing;
+    use harness_core::check::Isolation;
 
-    const fn check(id: &'static str, sharing: Sharing, takes_s: u32) -> Declared<'static> {
+    const fn check(id: &'static str, isolation: Isolation, takes_s: u32) -> Declared<'static> {
         Declared {
             id,
-            sharing,
+            isolation,
             disturbs: false,
             holds_up: false,
             hangs: false,
@@ -82,15 +82,15 @@ mod tests {
     }
 
     const CHECKS: [Declared<'static>; 9] = [
-        check("BOOT-01", Sharing::Cold, 20),
-        check("BOOT-02", Sharing::Cold, 20),
-        check("NODE-01.a", Sharing::Shared, 4),
-        check("NODE-01.b", Sharing::Exclusive, 10),
-        check("SVC-01", Sharing::Shared, 3),
-        check("HA-03", Sharing::Joint, 10),
-        check("HA-04.crash", Sharing::Joint, 10),
-        check("HA-04.frozen", Sharing::Exclusive, 10),
-        check("OBS-10", Sharing::Standing, 0),
+        check("BOOT-01", Isolation::FreshCluster, 20),
+        check("BOOT-02", Isolation::FreshCluster, 20),
+        check("NODE-01.a", Isolation::Shared, 4),
+        check("NODE-01.b", Isolation::Alone, 10),
+        check("SVC-01", Isolation::Shared, 3),
+        check("HA-03", Isolation::SharedCrash, 10),
+        check("HA-04.crash", Isolation::SharedCrash, 10),
+        check("HA-04.frozen", Isolation::Alone, 10),
+        check("OBS-10", Isolation::AfterTheRun, 0),
     ];
 
     fn of(count: usize) -> BTreeMap<&'static str, Option<usize>> {

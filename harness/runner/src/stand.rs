@@ -6,7 +6,7 @@ use super::subject::subject;
 use super::turns::Turns;
 use futures::future::join_all;
 use harness_config::{Choice, Keep, Offer, Problems, RunPlan};
-use harness_core::check::{Sharing, chain};
+use harness_core::check::{Isolation, chain};
 use harness_core::events::{Events, Payload};
 use harness_core::ledger::{Ledger, Outcome, SkipReason};
 use harness_report::CHECKS_STAGE;
@@ -43,7 +43,7 @@ impl Stand<'_> {
         let mut work: Vec<(Planned, usize)> = chosen.into_iter().zip(arranged.of).collect();
         work.sort_by_key(|(one, step)| (*step, Reverse(one.takes_s)));
         // Those that watch the leader crash wait for one another: only where all may work at once.
-        let watchers = work.iter().filter(|(one, _)| one.check.sharing == Sharing::Joint).count();
+        let watchers = work.iter().filter(|(one, _)| one.check.isolation == Isolation::SharedCrash).count();
         let together = if watchers < at_once { watchers } else { 1 };
         self.lanes.iter().for_each(|lane| lane.crashes().expect_participants(together));
         (work, turns)

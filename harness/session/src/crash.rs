@@ -11,7 +11,7 @@
 //! is not so (few threads, a process per check), one is expected, and every check has its own crash.
 
 use super::folder::{RunDir, StateError};
-use harness_core::check::Stop;
+use harness_core::check::CheckError;
 use std::fs::File;
 use std::future::Future;
 use std::sync::{Arc, Mutex};
@@ -53,7 +53,7 @@ struct Round {
     count: Mutex<Count>,
     changed: Notify,
     cluster: OnceCell<Result<File, String>>,
-    crash: OnceCell<Result<Crash, Stop>>,
+    crash: OnceCell<Result<Crash, CheckError>>,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -157,12 +157,12 @@ impl Participant {
     ///
     /// # Errors
     /// Why it could not be made, the same for everybody.
-    pub async fn crash<F: Future<Output = Result<Crash, Stop>>>(
+    pub async fn crash<F: Future<Output = Result<Crash, CheckError>>>(
         &mut self,
         dir: &RunDir,
         make: impl FnOnce() -> F,
-    ) -> Result<Crash, Stop> {
-        self.arrive(dir).await.map_err(Stop::Error)?;
+    ) -> Result<Crash, CheckError> {
+        self.arrive(dir).await.map_err(CheckError::Error)?;
         if !self.asked {
             self.asked = true;
             self.round.with(|count| count.asked += 1);

@@ -1,6 +1,6 @@
 //! What the CCM cannot be blamed for: that others were away, silent, or too slow.
 
-use super::standing::Excuse;
+use super::environment_watch::Excuse;
 use super::{Session, flood};
 use harness_core::events::End;
 use std::time::Duration;
@@ -12,7 +12,7 @@ impl Session {
     /// # Errors
     /// Who was away, and for how long.
     pub async fn stood_since(&self, began: Instant) -> Result<(), String> {
-        match self.standing.throughout(began).await {
+        match self.environment_watch.throughout(began).await {
             Ok(()) => Ok(()),
             // Who has made everything slow does not get away with it.
             Err(Excuse::Slow(_) | Excuse::Away(_)) if flood::has_come_since(began, self.cluster()).await => {
@@ -30,6 +30,7 @@ impl Session {
             return None;
         }
         let ago = Duration::from_millis(self.events.now_ms().saturating_sub(end.at_ms));
-        self.standing.silent_about(Instant::now().checked_sub(ago)?, self.limits().lease().renew_deadline / 2)
+        self.environment_watch
+            .silent_about(Instant::now().checked_sub(ago)?, self.limits().lease().renew_deadline / 2)
     }
 }

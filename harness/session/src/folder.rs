@@ -1,7 +1,7 @@
 //! What one run's processes share: a folder of its own, the files in it, and the locks.
 
 use harness_clusters::reaper;
-use harness_core::owner::{Owner, Standing};
+use harness_core::owner::{Liveness, Owner};
 use rustix::fs::{CWD, Mode, OFlags, RenameFlags, fstat, openat, renameat_with};
 use rustix::io::Errno;
 use rustix::process::geteuid;
@@ -115,14 +115,14 @@ impl RunDir {
     }
 
     /// Every folder among the system's temporary files that a run has made, with the run's id and whether its owner lives.
-    pub fn all() -> Vec<(PathBuf, String, Standing)> {
+    pub fn all() -> Vec<(PathBuf, String, Liveness)> {
         let entries = std::fs::read_dir(std::env::temp_dir()).into_iter().flatten().flatten();
-        let mut all: Vec<(PathBuf, String, Standing)> = entries
+        let mut all: Vec<(PathBuf, String, Liveness)> = entries
             .filter_map(|entry| {
                 let name = entry.file_name().to_string_lossy().into_owned();
                 let run = name.strip_prefix(DRAFT_PREFIX).or_else(|| name.strip_prefix(FOLDER_PREFIX))?;
                 let folder = entry.file_type().is_ok_and(|kind| kind.is_dir());
-                folder.then(|| (entry.path(), run.to_owned(), RunDir::standing(&entry.path())))
+                folder.then(|| (entry.path(), run.to_owned(), RunDir::liveness(&entry.path())))
             })
             .collect();
         all.sort_by(|one, other| one.0.cmp(&other.0));
@@ -131,21 +131,21 @@ impl RunDir {
 
     /// Whether a living process owns the run in `path`. Follows no link and makes nothing: whoever may write to the system's
     /// folder for temporary files may have put anything there.
-    pub fn standing(path: &Path) -> Standing {
-        let unknown = |why: &str| Standing::Unknown(why.to_owned());
+    pub fn liveness(path: &Path) -> Liveness {
+        let unknown = |why: &str| Liveness::Unknown(why.to_owned());
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;
         let folder = match openat(CWD, path, flags | OFlags::DIRECTORY, Mode::empty()) {
             Ok(folder) => folder,
-            Err(Errno::NOENT) => return Standing::Gone,
+            Err(Errno::NOENT) => return Liveness::Gone,
             Err(Errno::ACCESS) => return unknown("its folder is another user's"),
-            Err(error) => return Standing::Unknown(format!("its folder cannot be opened: {error}")),
+            Err(error) => return Liveness::Unknown(format!("its folder cannot be opened: {error}")),
         };
         let user = match fstat(&folder) {
             Ok(facts) => facts.st_uid,
-            Err(error) => return Standing::Unknown(format!("its folder cannot be looked at: {error}")),
+            Err(error) => return Liveness::Unknown(format!("its folder cannot be looked at: {error}")),
         };
         if user != geteuid().as_raw() {
-            return Standing::Unknown(format!("its folder is that of user {user}"));
+            return Liveness::Unknown(format!("its folder is that of user {user}"));
         }
         let folder = File::from(folder);
         let lock = match openat(&folder, OWNER_LOCK, flags, Mode::empty()) {
@@ -154,24 +154,24 @@ impl RunDir {
                 let made = folder.metadata().and_then(|facts| facts.modified());
                 let age = made.ok().and_then(|made| SystemTime::now().duration_since(made).ok());
                 let young = age.is_none_or(|age| age < YOUNG);
-                return if young { unknown("it may be just being made") } else { Standing::Gone };
+                return if young { unknown("it may be just being made") } else { Liveness::Gone };
             }
             Err(Errno::LOOP) => return unknown("its owner.lock is a symbolic link, which no run makes"),
-            Err(error) => return Standing::Unknown(format!("its owner.lock cannot be opened: {error}")),
+            Err(error) => return Liveness::Unknown(format!("its owner.lock cannot be opened: {error}")),
         };
         if !lock.metadata().is_ok_and(|facts| facts.is_file()) {
             return unknown("its owner.lock is no file, which no run makes");
         }
         match lock.try_lock() {
-            Ok(()) => Standing::Gone,
+            Ok(()) => Liveness::Gone,
             Err(TryLockError::Error(error)) => {
-                Standing::Unknown(format!("its owner.lock cannot be tried: {error}"))
+                Liveness::Unknown(format!("its owner.lock cannot be tried: {error}"))
             }
             Err(TryLockError::WouldBlock) => {
                 let mut text = String::new();
                 let read = lock.take(4096).read_to_string(&mut text);
                 let owner = read.ok().and_then(|_| text.parse::<Owner>().ok());
-                Standing::Lives(match owner {
+                Liveness::Lives(match owner {
                     Some(owner) => format!("process {} of user {} on {}", owner.pid, owner.user, owner.host),
                     None => "a process holds its owner.lock".to_owned(),
                 })
@@ -309,10 +309,10 @@ mod tests {
         assert_eq!(mode & 0o777, 0o700);
         let moved = parent.path().join("moved");
         std::fs::rename(dir.path(), &moved).expect("renamed");
-        assert!(matches!(RunDir::standing(&moved), Standing::Lives(who) if who.contains("process ")));
-        assert!(matches!(RunDir::standing(dir.path()), Standing::Gone));
+        assert!(matches!(RunDir::liveness(&moved), Liveness::Lives(who) if who.contains("process ")));
+        assert!(matches!(RunDir::liveness(dir.path()), Liveness::Gone));
         drop(dir);
-        assert_eq!(RunDir::standing(&moved), Standing::Gone);
+        assert_eq!(RunDir::liveness(&moved), Liveness::Gone);
         assert_eq!(RunDir::clear(&moved).expect("it can go"), std::slice::from_ref(&moved));
         assert!(!moved.exists());
     }
@@ -333,16 +333,16 @@ mod tests {
         DirBuilder::new().mode(0o700).create(&folder).expect("a folder");
         symlink(&target, folder.join(OWNER_LOCK)).expect("a link");
         age(&folder);
-        assert!(matches!(RunDir::standing(&folder), Standing::Unknown(why) if why.contains("symbolic link")));
+        assert!(matches!(RunDir::liveness(&folder), Liveness::Unknown(why) if why.contains("symbolic link")));
         assert!(!target.exists(), "a link chose what was made");
         let link = parent.path().join("ccm-conformance-y");
         symlink(&folder, &link).expect("a link");
-        assert!(matches!(RunDir::standing(&link), Standing::Unknown(_)));
+        assert!(matches!(RunDir::liveness(&link), Liveness::Unknown(_)));
         let bare = parent.path().join("ccm-conformance-z");
         std::fs::create_dir(&bare).expect("a folder");
-        assert!(matches!(RunDir::standing(&bare), Standing::Unknown(why) if why.contains("being made")));
+        assert!(matches!(RunDir::liveness(&bare), Liveness::Unknown(why) if why.contains("being made")));
         age(&bare);
-        assert_eq!(RunDir::standing(&bare), Standing::Gone);
+        assert_eq!(RunDir::liveness(&bare), Liveness::Gone);
         assert!(!bare.join(OWNER_LOCK).exists());
     }
 

@@ -5,28 +5,28 @@
 pub mod ccm;
 pub mod k8s;
 
+mod addresses;
 mod boot;
 mod choose;
 mod clients;
 mod crash;
+mod environment_watch;
 mod error;
 mod excuse;
 mod flood;
 mod folder;
 mod journal;
 mod manifests;
+mod object_events;
 mod offer;
 mod out_of_reach;
 mod record;
-mod reported;
 mod seed;
 mod server;
 mod site;
-mod standing;
 mod starting;
 mod state;
 mod suffix;
-mod told;
 mod uninitialised;
 pub mod up;
 
@@ -46,24 +46,24 @@ pub use uninitialised::Network;
 
 use crate::ccm::{Ccm, CcmError, Form, Starts};
 use crate::k8s::World;
+use environment_watch::EnvironmentWatch;
 use harness_clouds::{Cloud, Inventory};
 use harness_clusters::{Cluster, ContainerOp, Machine, Operation};
 use harness_config::{Limits, Location, RunPlan};
-use harness_core::check::{Blocker, Facility, Stop, chain};
+use harness_core::check::{Blocker, CheckError, Facility, chain};
 use harness_core::events::{Events, Payload};
 use harness_core::ledger::INTERRUPTED;
 use harness_core::probe::Pulse;
 use kube::Client;
 use manifests::surroundings;
+use object_events::{tells, tells_of_ends};
 use server::{client_of, has_server, world_of};
-use standing::Standing;
 use std::future::Future;
 use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
-use told::{tells, tells_of_ends};
 
 /// A process's view of the running environment.
 pub struct Session {
@@ -80,7 +80,7 @@ pub struct Session {
     ccm: Ccm,
     events: Events,
     cancel: CancellationToken,
-    standing: Standing,
+    environment_watch: EnvironmentWatch,
     suffix: AtomicU32,
     crashes: SharedCrashes,
 }
@@ -159,7 +159,7 @@ impl Session {
         let hosting = management.as_ref().map(|site| site.client().clone());
         let machines =
             std::iter::once(&served).chain(&management).map(|site| site.cluster().clone()).collect();
-        let standing = Standing::watch([server, hosting], machines, cloud.clone(), heard);
+        let environment_watch = EnvironmentWatch::watch([server, hosting], machines, cloud.clone(), heard);
         Ok(Session {
             plan,
             dir,
@@ -174,7 +174,7 @@ impl Session {
             ccm,
             events,
             cancel,
-            standing,
+            environment_watch,
             suffix,
             crashes,
         })
@@ -308,7 +308,7 @@ impl Session {
 
     /// Why there is no environment any more, if cluster or cloud are gone.
     pub fn gone(&self) -> Option<&str> {
-        self.standing.gone()
+        self.environment_watch.gone()
     }
 
     /// Runs a future until it ends, or the environment is gone: nothing can be read of it then, and nothing undone.
@@ -316,26 +316,26 @@ impl Session {
     /// # Errors
     /// The future's own, or why the environment is gone.
     pub async fn unless_gone<T>(&self, future: impl Future<Output = Result<T, String>>) -> Result<T, String> {
-        self.standing.unless_gone(future).await
+        self.environment_watch.unless_gone(future).await
     }
 
     /// Runs a future that has the API server be away for a while, which is then nobody's excuse.
     pub async fn through_absence<T>(&self, future: impl Future<Output = T>) -> T {
-        self.standing.through_absence(future).await
+        self.environment_watch.through_absence(future).await
     }
 
     /// Runs a future until it ends, the run is interrupted, or the environment is gone.
     ///
     /// # Errors
-    /// The future's own, or [`Stop::Error`] on interruption and loss.
+    /// The future's own, or [`CheckError::Error`] on interruption and loss.
     pub async fn unless_interrupted<T>(
         &self,
-        future: impl Future<Output = Result<T, Stop>>,
-    ) -> Result<T, Stop> {
+        future: impl Future<Output = Result<T, CheckError>>,
+    ) -> Result<T, CheckError> {
         tokio::select! {
             biased;
-            () = self.cancel.cancelled() => Err(Stop::Error(INTERRUPTED.to_owned())),
-            why = self.standing.until_gone() => Err(Stop::Error(why)),
+            () = self.cancel.cancelled() => Err(CheckError::Error(INTERRUPTED.to_owned())),
+            why = self.environment_watch.until_gone() => Err(CheckError::Error(why)),
             outcome = future => outcome,
         }
     }
@@ -353,7 +353,7 @@ impl Session {
     ///
     /// # Errors
     /// Why it does not come up, with its last log lines.
-    pub async fn ensure_ccm(&self, wanted: Form) -> Result<(), Stop> {
+    pub async fn ensure_ccm(&self, wanted: Form) -> Result<(), CheckError> {
         let _turn = self.dir.hold_ccm()?;
         let began = Instant::now();
         let outcome = match self.ccm_state()? {
@@ -372,8 +372,8 @@ impl Session {
             Err(error) => {
                 let why = format!("the CCM under test does not come up: {}", chain(&error));
                 if let Err(away) = self.stood_since(began).await {
-                    self.forget_ccm().await.map_err(|error| Stop::Error(chain(&error)))?;
-                    return Err(Stop::Error(format!("{why}; {away}")));
+                    self.forget_ccm().await.map_err(|error| CheckError::Error(chain(&error)))?;
+                    return Err(CheckError::Error(format!("{why}; {away}")));
                 }
                 // Without Nodes nothing runs; a hosted one has others.
                 let lost = if self.state.management.is_some() { None } else { self.lost_nodes()? };
@@ -435,9 +435,9 @@ impl Session {
 }
 
 /// Who is to blame for a CCM that does not come up.
-fn broken(why: String, by: Option<Blocker>) -> Stop {
+fn broken(why: String, by: Option<Blocker>) -> CheckError {
     match by {
-        Some(by) => Stop::Blocked { by, seen: why },
-        None => Stop::Error(why),
+        Some(by) => CheckError::Blocked { by, seen: why },
+        None => CheckError::Error(why),
     }
 }

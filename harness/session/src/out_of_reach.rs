@@ -4,7 +4,7 @@ use super::{Session, SessionError};
 use crate::ccm::{Form, last_lines, untold_mounts};
 use embedded_cluster::{Confinement, Obstacle, confinement};
 use harness_config::BackendKind;
-use harness_core::check::{Facility, Stop};
+use harness_core::check::{CheckError, Facility};
 use harness_core::probe::{Observed, poll};
 use k8s_openapi::api::core::v1::Pod;
 use std::collections::BTreeSet;
@@ -65,7 +65,7 @@ impl Session {
     pub(super) async fn comes_up_without_mounts(&self) -> Result<(), SessionError> {
         let came_up = tokio::select! {
             came_up = self.ensure_ccm(Form::Replicas) => came_up,
-            why = self.ends_again(Form::Replicas) => Err(Stop::Error(why)),
+            why = self.ends_again(Form::Replicas) => Err(CheckError::Error(why)),
         };
         match came_up {
             Err(stop) if self.out_of_reach(Form::Replicas).is_some() => {

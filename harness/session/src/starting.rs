@@ -2,7 +2,7 @@
 //! waited for.
 
 use super::Session;
-use super::told::last_lines_of;
+use super::object_events::last_lines_of;
 use crate::ccm::{CcmError, Form, ProgramEnd, Starts, lacks_configuration};
 use harness_core::probe::{Observed, poll};
 use std::time::Duration;
@@ -39,7 +39,7 @@ impl Session {
             for (end, times) in starts.news(&pods) {
                 let at = Instant::now();
                 let lines = self.output_of(&end, form).await;
-                let excuse = self.standing.absence_at(at).await;
+                let excuse = self.environment_watch.absence_at(at).await;
                 if excuse.is_none() && starts.count(&end, times) {
                     let why = given_up(&end, &lines);
                     self.events.say_once("given up", format!("the CCM under test is given up: {why}"));

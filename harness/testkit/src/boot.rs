@@ -1,12 +1,12 @@
 //! How far a cold cluster has come in its boot, and what hinders it.
 
 use super::deadlock::Deadlock;
-use super::made::Undo;
+use super::undo_steps::Undo;
 use super::{CheckCx, Cold, Subject};
 use bootstrap::{Expectation, ObservedNode, ObservedPod};
 use harness_clouds::Entry;
-use harness_core::check::{Stop, SubjectName, Verdict};
-use harness_core::probe::{Matcher, Observed, Reach, ReadError, Seen, matcher};
+use harness_core::check::{CheckError, SubjectName, Verdict};
+use harness_core::probe::{Matcher, Observed, ReadError, ReadSource, Seen, matcher};
 use harness_session::ccm::{Form, crash_loops, unrecoverable};
 use harness_session::expectation;
 use harness_session::k8s::{T_UNINIT, addresses, has_taint, provider_id, taints};
@@ -60,7 +60,7 @@ impl Subject for BootOf<'_> {
         super::nodes::together("the cluster of", &self.nodes)
     }
 
-    async fn read(&self, reach: Reach) -> Result<Boot, ReadError> {
+    async fn read(&self, reach: ReadSource) -> Result<Boot, ReadError> {
         let nodes = futures::future::try_join_all(self.nodes.iter().map(|node| node.read(reach))).await?;
         let pods = self.cx.session.ccm().pods(Form::AsShipped);
         let seen_nodes = nodes.iter().flatten().map(|node| seen_node(node)).collect();
@@ -210,7 +210,7 @@ impl CheckCx {
     /// Waits until every real Node is initialised: no taint, a providerID, and an address besides its host name.
     ///
     /// # Errors
-    /// [`Stop::Unmet`] after B-BOOT, with the Nodes and what the scheduler says of the CCM's Pods; sooner when nothing
+    /// [`CheckError::Violation`] after B-BOOT, with the Nodes and what the scheduler says of the CCM's Pods; sooner when nothing
     /// moves any more and the boot model says that nothing can.
     pub async fn all_initialised(&self, cold: &Cold) -> Verdict {
         let all = all_initialised(Pods::Run);
@@ -223,7 +223,7 @@ impl CheckCx {
     /// that as often as it liked.
     ///
     /// # Errors
-    /// [`Stop::Unmet`] after the longest pause that a kubelet makes between two starts, and B-BOOT.
+    /// [`CheckError::Violation`] after the longest pause that a kubelet makes between two starts, and B-BOOT.
     pub async fn all_initialised_after(&self, cold: &Cold, away: Duration, what: &str) -> Verdict {
         let all = all_initialised(Pods::MayCrash);
         let boot = self.boot(cold);
@@ -240,9 +240,9 @@ impl CheckCx {
 
     fn explained(&self, cold: &Cold, outcome: Verdict) -> Verdict {
         outcome.map_err(|stop| match stop {
-            Stop::Unmet(mut unmet) => {
-                unmet.explained = self.boot_explained(cold);
-                Stop::Unmet(unmet)
+            CheckError::Violation(mut violation) => {
+                violation.explained = self.boot_explained(cold);
+                CheckError::Violation(violation)
             }
             other => other,
         })
@@ -274,7 +274,7 @@ impl CheckCx {
 
     pub(super) async fn undo_unavailable(&self, node: &str) -> Result<(), String> {
         let mended = self.real_node(node).says_network_is_unavailable("False").await;
-        mended.map_err(Stop::in_words)
+        mended.map_err(CheckError::in_words)
     }
 
     /// What the boot model says of the manifests on this cluster.

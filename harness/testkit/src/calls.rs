@@ -3,7 +3,7 @@
 use super::{CheckCx, Subject};
 use harness_clouds::{Entry, Op};
 use harness_core::check::SubjectName;
-use harness_core::probe::{Matcher, Reach, ReadError, holds};
+use harness_core::probe::{Matcher, ReadError, ReadSource, holds};
 use harness_session::{Reader, show_entry};
 use std::cell::RefCell;
 use std::collections::BTreeSet;
@@ -72,7 +72,7 @@ impl<'a> Calls<'a> {
     /// # Errors
     /// When the cloud does not answer.
     pub async fn list(&self) -> Result<Vec<Entry>, ReadError> {
-        self.read(Reach::Origin).await
+        self.read(ReadSource::Origin).await
     }
 }
 
@@ -91,11 +91,11 @@ impl Subject for Calls<'_> {
         }
     }
 
-    async fn read(&self, reach: Reach) -> Result<Vec<Entry>, ReadError> {
+    async fn read(&self, reach: ReadSource) -> Result<Vec<Entry>, ReadError> {
         match reach {
-            Reach::Nearest => {}
+            ReadSource::Cache => {}
             // The last read of a window in which nothing may happen, and every read outside a wait.
-            Reach::Origin => self.cx.heard().catch_up().await?,
+            ReadSource::Origin => self.cx.heard().catch_up().await?,
         }
         self.now()
     }

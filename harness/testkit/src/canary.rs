@@ -2,8 +2,8 @@
 
 use super::{CheckCx, Subject};
 use harness_clouds::Entry;
-use harness_core::check::{Stop, SubjectName, Verdict};
-use harness_core::probe::{Matcher, Reach, ReadError, Seen, holds, matcher, poll};
+use harness_core::check::{CheckError, SubjectName, Verdict};
+use harness_core::probe::{Matcher, ReadError, ReadSource, Seen, holds, matcher, poll};
 use k8s_openapi::api::core::v1::{Pod, ServiceAccount};
 use kube::ResourceExt;
 use kube::api::{Api, PostParams};
@@ -50,10 +50,12 @@ impl Subject for Canary<'_> {
         SubjectName { kind: "Pod", name, uid: self.uid.clone() }
     }
 
-    async fn read(&self, reach: Reach) -> Result<Self::Seen, ReadError> {
+    async fn read(&self, reach: ReadSource) -> Result<Self::Seen, ReadError> {
         match reach {
-            Reach::Nearest => Ok(self.cx.session.world().pods.current()?.find(&self.namespace, &self.name)),
-            Reach::Origin => {
+            ReadSource::Cache => {
+                Ok(self.cx.session.world().pods.current()?.find(&self.namespace, &self.name))
+            }
+            ReadSource::Origin => {
                 let api: Api<Pod> = Api::namespaced(self.cx.client.clone(), &self.namespace);
                 Ok(api.get_opt(&self.name).await?.map(Arc::new))
             }
@@ -70,7 +72,7 @@ impl Canary<'_> {
     /// still wait for its scheduler.
     ///
     /// # Errors
-    /// [`Stop::Error`] when it runs all the same: then the cluster is not cold.
+    /// [`CheckError::Error`] when it runs all the same: then the cluster is not cold.
     pub async fn has_to_wait(&self) -> Verdict {
         let unschedulable = holds("finds no node", |pod: &Option<Arc<Pod>>| {
             let status = pod.as_ref().and_then(|p| p.status.as_ref());
@@ -79,7 +81,9 @@ impl Canary<'_> {
         });
         let wait = self.becomes(unschedulable).within(self.cx.limits().start()).when("without a CCM");
         wait.await.map_err(|stop| match stop {
-            Stop::Unmet(unmet) => Stop::Error(format!("the cluster is not cold: {unmet}")),
+            CheckError::Violation(violation) => {
+                CheckError::Error(format!("the cluster is not cold: {violation}"))
+            }
             other => other,
         })
     }
@@ -87,7 +91,7 @@ impl Canary<'_> {
     /// Waits until it runs.
     ///
     /// # Errors
-    /// [`Stop::Unmet`] with what keeps it from running.
+    /// [`CheckError::Violation`] with what keeps it from running.
     pub async fn gets_to_run(&self) -> Verdict {
         let running = holds("is Running", |pod: &Option<Arc<Pod>>| {
             pod.as_ref().and_then(|p| p.status.as_ref()).and_then(|s| s.phase.as_deref()) == Some("Running")
@@ -101,7 +105,7 @@ impl CheckCx {
     ///
     /// # Errors
     /// What the API server refuses.
-    pub async fn canary(&self) -> Result<Canary<'_>, Stop> {
+    pub async fn canary(&self) -> Result<Canary<'_>, CheckError> {
         self.canary_where(json!({})).await
     }
 
@@ -109,11 +113,11 @@ impl CheckCx {
     ///
     /// # Errors
     /// What the API server refuses.
-    pub async fn canary_on(&self, node: &str) -> Result<Canary<'_>, Stop> {
+    pub async fn canary_on(&self, node: &str) -> Result<Canary<'_>, CheckError> {
         self.canary_where(json!({"kubernetes.io/hostname": node})).await
     }
 
-    async fn canary_where(&self, selector: Value) -> Result<Canary<'_>, Stop> {
+    async fn canary_where(&self, selector: Value) -> Result<Canary<'_>, CheckError> {
         let namespace = self.namespace().await?;
         self.service_account_made(&namespace).await?;
         let state = self.session.state();
@@ -129,7 +133,7 @@ impl CheckCx {
                                 "args": ["idle"], "imagePullPolicy": "IfNotPresent"}],
             },
         }))
-        .map_err(|error| Stop::Error(format!("the canary's manifest: {error}")))?;
+        .map_err(|error| CheckError::Error(format!("the canary's manifest: {error}")))?;
         let api: Api<Pod> = Api::namespaced(self.client.clone(), &namespace);
         let created = api.create(&PostParams::default(), &pod).await?;
         Ok(Canary { cx: self, namespace, name: created.name_any(), uid: created.uid() })

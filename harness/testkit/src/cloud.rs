@@ -3,7 +3,7 @@
 use super::{Calls, CheckCx, Subject};
 use harness_clouds::{CloudError, Entry, Inventory};
 use harness_core::check::SubjectName;
-use harness_core::probe::{Reach, ReadError};
+use harness_core::probe::{ReadError, ReadSource};
 
 /// The cloud as a whole.
 #[derive(Clone, Copy)]
@@ -62,7 +62,7 @@ impl Subject for Cloud<'_> {
         SubjectName { kind: "the cloud", name: "under test".to_owned(), uid: None }
     }
 
-    async fn read(&self, _: Reach) -> Result<Inventory, ReadError> {
+    async fn read(&self, _: ReadSource) -> Result<Inventory, ReadError> {
         self.cx.inventory().await
     }
 

@@ -1,10 +1,10 @@
 //! A cold cluster and the CCM as shipped, for bootstrap checks.
 
-use super::made::Undo;
+use super::undo_steps::Undo;
 use super::{CheckCx, Subject};
 use bootstrap::Cni;
-use harness_core::check::{Stop, Verdict, chain};
-use harness_core::probe::{Reach, ReadError, poll};
+use harness_core::check::{CheckError, Verdict, chain};
+use harness_core::probe::{ReadError, ReadSource, poll};
 use harness_session::Network;
 use harness_session::ccm::Form;
 use k8s_openapi::api::apps::v1::Deployment;
@@ -49,7 +49,7 @@ impl CheckCx {
     ///
     /// # Errors
     /// When a node does not come back as its kubelet registers it.
-    pub async fn cold_cluster(&self, network: Network) -> Result<Cold, Stop> {
+    pub async fn cold_cluster(&self, network: Network) -> Result<Cold, CheckError> {
         self.session.ensure_ccm(Form::Absent).await?;
         self.on_end(Undo::Cold);
         self.session
@@ -62,7 +62,7 @@ impl CheckCx {
     /// As [`CheckCx::apply_as_shipped`], and the CCM is told where its cloud is by a name, as a cloud's customers are.
     ///
     /// # Errors
-    /// What the API server refuses; [`Stop::NotObservable`] for manifests that are not told by the harness where it is.
+    /// What the API server refuses; [`CheckError::NotObservable`] for manifests that are not told by the harness where it is.
     pub async fn apply_with_cloud_named(&self) -> Verdict {
         let ccm = self.session.ccm();
         if !ccm.exists() {
@@ -72,7 +72,7 @@ impl CheckCx {
         let name = cloud.name.as_deref().unwrap_or_default();
         let Some(rendered) = ccm.with_cloud_named(&cloud.ip.to_string(), name) else {
             let why = "the manifests do not take the cloud's address from ${CLOUD_ENDPOINT}";
-            return Err(Stop::NotObservable(why.to_owned()));
+            return Err(CheckError::NotObservable(why.to_owned()));
         };
         self.session.note_form(Form::AsShipped)?;
         Ok(ccm.apply_rendered(&rendered).await?)
@@ -141,11 +141,11 @@ impl CheckCx {
     /// nothing.
     ///
     /// # Errors
-    /// [`Stop::Error`] naming those that are.
+    /// [`CheckError::Error`] naming those that are.
     pub async fn none_is_ready(&self, cold: &Cold) -> Verdict {
         let mut ready = Vec::new();
         for name in &cold.nodes {
-            let node = self.real_node(name).read(Reach::Origin).await?;
+            let node = self.real_node(name).read(ReadSource::Origin).await?;
             if node.and_then(|node| harness_session::k8s::ready(&node)).as_deref() == Some("True") {
                 ready.push(name.as_str());
             }
@@ -153,12 +153,15 @@ impl CheckCx {
         if ready.is_empty() {
             return Ok(());
         }
-        Err(Stop::Error(format!("Nodes are Ready although no pod network was set up: {}", ready.join(", "))))
+        Err(CheckError::Error(format!(
+            "Nodes are Ready although no pod network was set up: {}",
+            ready.join(", ")
+        )))
     }
 
     /// Takes the CCM as shipped away again and gives the nodes their pod network back.
     pub(super) async fn undo_cold(&self) -> Result<(), String> {
-        self.session.ensure_ccm(Form::Absent).await.map_err(Stop::in_words)?;
+        self.session.ensure_ccm(Form::Absent).await.map_err(CheckError::in_words)?;
         self.session.set_network(Network::Present).await.map_err(|error| chain(&error))
     }
 }

@@ -1,11 +1,11 @@
 //! What a check's body is given, and what every subject of it uses.
 
-use super::made::Undo;
 use super::network::Network;
+use super::undo_steps::Undo;
 use harness_clouds::{Cloud as CloudHandle, Entry};
 use harness_clusters::images::{NAME_PREFIX, RunId};
 use harness_config::Limits;
-use harness_core::check::{Capability, CheckId, Facility, Stop, label_of};
+use harness_core::check::{Capability, CheckError, CheckId, Facility, label_of};
 use harness_core::probe::{Look, Probe, Promise, poll};
 use harness_session::{Beginning, Journal, Participant, Session, disturbance, suffix};
 use kube::Client;
@@ -65,7 +65,7 @@ impl CheckCx {
         session: Arc<Session>,
         turn: File,
         participant: Option<Participant>,
-    ) -> Result<CheckCx, Stop> {
+    ) -> Result<CheckCx, CheckError> {
         let client = session.client_named(&format!("ccm-conformance/{id}")).await?;
         let events = session.events().of_check(id.as_str());
         let probe = Probe::new(session.world().pulse().clone()).observed_by(Box::new(events.clone()));
@@ -208,12 +208,12 @@ impl CheckCx {
         promise: &Promise,
         look: &mut dyn Look,
         concerns: &dyn Fn(&Entry) -> bool,
-    ) -> Result<(), Stop> {
+    ) -> Result<(), CheckError> {
         let outcome = self.session.unless_interrupted(self.probe.wait(promise, look)).await;
         outcome.map_err(|stop| match stop {
-            Stop::Unmet(mut unmet) => {
-                unmet.calls = self.last_calls(concerns);
-                Stop::Unmet(unmet)
+            CheckError::Violation(mut violation) => {
+                violation.calls = self.last_calls(concerns);
+                CheckError::Violation(violation)
             }
             other => other,
         })
@@ -235,7 +235,7 @@ impl CheckCx {
     }
 
     /// Waits until the watches show what was just written, so that no read sees the past.
-    pub(super) async fn caught_up(&self, shown: impl Fn() -> bool) -> Result<(), Stop> {
+    pub(super) async fn caught_up(&self, shown: impl Fn() -> bool) -> Result<(), CheckError> {
         let arrived = async |seen: &mut String| {
             *seen = "an older version".to_owned();
             Ok(shown().then_some(()))

@@ -1,29 +1,29 @@
 //! The crash of the leader, made once for all checks that watch one.
 
 use super::lease::{holder_of, transitions_of};
-use super::made::Undo;
+use super::undo_steps::Undo;
 use super::{CheckCx, Subject};
-use harness_core::check::Stop;
-use harness_core::probe::Reach;
+use harness_core::check::CheckError;
+use harness_core::probe::ReadSource;
 use harness_session::Crash;
 use std::time::Instant;
 
-fn no_part() -> Stop {
-    Stop::Error("this check has not said that it watches the leader crash".to_owned())
+fn no_part() -> CheckError {
+    CheckError::Error("this check has not said that it watches the leader crash".to_owned())
 }
 
 impl CheckCx {
     /// Waits until the crash is near: from then on only checks that watch the same crash are at work, and each makes its
     /// last preparations. Until then the check has run beside others. Only for checks that say so
-    /// ([`Sharing::Joint`](harness_core::check::Sharing::Joint)).
+    /// ([`Isolation::SharedCrash`](harness_core::check::Isolation::SharedCrash)).
     ///
     /// # Errors
-    /// [`Stop::Error`] when the cluster could not be held.
-    pub async fn crash_is_near(&self) -> Result<(), Stop> {
+    /// [`CheckError::Error`] when the cluster could not be held.
+    pub async fn crash_is_near(&self) -> Result<(), CheckError> {
         let mut participant = self.participant.lock().await;
         let participant = participant.as_mut().ok_or_else(no_part)?;
         drop(self.turn.lock().expect("no holder of this lock panics").take());
-        let arrival = async { participant.arrive(self.session.dir()).await.map_err(Stop::Error) };
+        let arrival = async { participant.arrive(self.session.dir()).await.map_err(CheckError::Error) };
         self.session.unless_interrupted(arrival).await
     }
 
@@ -32,19 +32,19 @@ impl CheckCx {
     ///
     /// # Errors
     /// As [`CheckCx::crash_is_near`].
-    pub async fn crash_waits_for_this(&self) -> Result<(), Stop> {
+    pub async fn crash_waits_for_this(&self) -> Result<(), CheckError> {
         self.crash_is_near().await?;
         let mut participant = self.participant.lock().await;
         let participant = participant.as_mut().ok_or_else(no_part)?;
-        let last = async { participant.last(self.session.dir()).await.map_err(Stop::Error) };
+        let last = async { participant.last(self.session.dir()).await.map_err(CheckError::Error) };
         self.session.unless_interrupted(last).await
     }
 
     /// Kills the leader as a crash would, and keeps it down until every check that watches has ended.
     ///
     /// # Errors
-    /// [`Stop::Unmet`] when no replica leads, else that it could not be killed; the same for all checks.
-    pub async fn leader_crash(&self) -> Result<Crash, Stop> {
+    /// [`CheckError::Violation`] when no replica leads, else that it could not be killed; the same for all checks.
+    pub async fn leader_crash(&self) -> Result<Crash, CheckError> {
         self.crash_is_near().await?;
         self.on_end(Undo::Crash);
         let mut participant = self.participant.lock().await;
@@ -53,9 +53,9 @@ impl CheckCx {
         self.session.unless_interrupted(crash).await
     }
 
-    async fn make_crash(&self) -> Result<Crash, Stop> {
+    async fn make_crash(&self) -> Result<Crash, CheckError> {
         let replica = self.active_replica().await?;
-        let lease = self.lease().read(Reach::Origin).await?;
+        let lease = self.lease().read(ReadSource::Origin).await?;
         let (holder, transitions) =
             lease.map_or((None, 0), |lease| (holder_of(&lease), transitions_of(&lease)));
         let mark = self.heard().mark()?;

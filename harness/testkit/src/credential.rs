@@ -2,9 +2,9 @@
 //! it is started again.
 
 use super::CheckCx;
-use super::made::{Undo, gone};
+use super::undo_steps::{Undo, gone};
 use harness_clouds::Credential;
-use harness_core::check::{Stop, Verdict, chain};
+use harness_core::check::{CheckError, Verdict, chain};
 use harness_session::ccm::Rendered;
 use k8s_openapi::api::core::v1::Pod;
 use kube::ResourceExt;
@@ -60,7 +60,7 @@ impl Replaceable<'_> {
         for pod in self.cx.session.ccm().pods_of_rendered(&self.then) {
             let (api, now) = (self.api_of(&pod), DeleteParams::default().grace_period(0));
             self.cx.leaves_its_ports(&pod).await;
-            gone(async || api.delete(&pod.name_any(), &now).await).await.map_err(Stop::Error)?;
+            gone(async || api.delete(&pod.name_any(), &now).await).await.map_err(CheckError::Error)?;
         }
         Ok(())
     }
@@ -69,7 +69,7 @@ impl Replaceable<'_> {
     ///
     /// # Errors
     /// As it was given.
-    pub async fn explained<T>(&self, outcome: Result<T, Stop>) -> Result<T, Stop> {
+    pub async fn explained<T>(&self, outcome: Result<T, CheckError>) -> Result<T, CheckError> {
         let pods = self.cx.session.ccm().pods_of_rendered(&self.then);
         self.cx.explained_by(&pods, outcome).await
     }
@@ -84,22 +84,22 @@ impl CheckCx {
     /// checks that say so ([`Check::cold`](harness_core::check::Check::cold)).
     ///
     /// # Errors
-    /// [`Stop::Unmet`] when there is no CCM, [`Stop::NotObservable`] when its manifests do not take the credential from the
-    /// harness, [`Stop::Error`] when API server or cloud refuse.
-    pub async fn ccm_with_own_credential(&self) -> Result<Replaceable<'_>, Stop> {
+    /// [`CheckError::Violation`] when there is no CCM, [`CheckError::NotObservable`] when its manifests do not take the credential from the
+    /// harness, [`CheckError::Error`] when API server or cloud refuse.
+    pub async fn ccm_with_own_credential(&self) -> Result<Replaceable<'_>, CheckError> {
         let ccm = self.session.ccm();
         if !ccm.exists() {
-            return Err(Stop::unmet("the CCM starts", "a CCM", "the profile deploys none"));
+            return Err(CheckError::violation("the CCM starts", "a CCM", "the profile deploys none"));
         }
         let (first, then) = self.credentials()?;
         let rendered = |credential| {
             let rendered = ccm.with_credential(credential, &self.without_routes(&[]));
-            rendered.ok_or_else(|| Stop::Error("a CCM without manifests".to_owned()))
+            rendered.ok_or_else(|| CheckError::Error("a CCM without manifests".to_owned()))
         };
         let (with_first, with_then) = (rendered(&first)?, rendered(&then)?);
         if with_first.documents == with_then.documents {
             let why = "the manifests do not take the credential for the cloud from ${CLOUD_TOKEN}";
-            return Err(Stop::NotObservable(why.to_owned()));
+            return Err(CheckError::NotObservable(why.to_owned()));
         }
         self.withdraw_ccm().await?;
         self.cloud.admit(&first).await?;
@@ -109,9 +109,9 @@ impl CheckCx {
     }
 
     /// The credential that it begins with, and the one that comes.
-    fn credentials(&self) -> Result<(Credential, Credential), Stop> {
+    fn credentials(&self) -> Result<(Credential, Credential), CheckError> {
         let tokens = self.session.state().replaced.clone();
-        let tokens = tokens.ok_or_else(|| Stop::Error("a run without a CCM".to_owned()))?;
+        let tokens = tokens.ok_or_else(|| CheckError::Error("a run without a CCM".to_owned()))?;
         let named = |token| Credential { name: NAME.to_owned(), token };
         Ok((named(tokens.first), named(tokens.then)))
     }

@@ -1,7 +1,7 @@
 //! An object as a wait looks at it: read, and judged in words.
 
 use futures::future::LocalBoxFuture;
-use harness_core::probe::{Look, Reach, ReadError, Seen};
+use harness_core::probe::{Look, ReadError, ReadSource, Seen};
 use serde_json::Value;
 
 /// Reads an object and judges it; `judge` says what it is in place of what it is to be.
@@ -27,7 +27,7 @@ where
     R: AsyncFnMut() -> Result<Value, ReadError>,
     J: Fn(&Value) -> Result<(), String>,
 {
-    fn look(&mut self, _: Reach) -> LocalBoxFuture<'_, Result<Seen<()>, ReadError>> {
+    fn look(&mut self, _: ReadSource) -> LocalBoxFuture<'_, Result<Seen<()>, ReadError>> {
         Box::pin(async move {
             let object = (self.read)().await?;
             self.other = (self.judge)(&object).err();
@@ -43,7 +43,7 @@ where
 #[cfg(test)]
 mod tests {
     use super::*;
-    use harness_core::check::Stop;
+    use harness_core::check::CheckError;
     use harness_core::probe::{Probe, Promise, Pulse, Span, pause};
     use serde_json::json;
     use std::time::Duration;
@@ -55,8 +55,8 @@ mod tests {
         let judge = |object: &Value| if *object == 1 { Ok(()) } else { Err(format!("it is {object}")) };
         match Probe::new(Pulse::default()).wait(&promise, &mut Judged::new(read, judge)).await {
             Ok(()) => "kept".to_owned(),
-            Err(Stop::Unmet(unmet)) => unmet.seen.clone(),
-            Err(Stop::Error(_)) => "untold".to_owned(),
+            Err(CheckError::Violation(violation)) => violation.seen.clone(),
+            Err(CheckError::Error(_)) => "untold".to_owned(),
             Err(other) => format!("{other:?}"),
         }
     }

@@ -6,7 +6,7 @@ use super::proxied_cluster::{documents_in, with_variables};
 use harness_clusters::Role;
 use harness_components::csi_migration::{Moved, ZONE, moved};
 use harness_config::{CsiDriver, CsiMigration as Written};
-use harness_core::check::{Stop, SubjectName, Unmet, chain};
+use harness_core::check::{CheckError, SubjectName, Violation, chain};
 use harness_core::probe::{Observed, Promise, ReadError, Span, poll};
 use harness_session::ccm::{Applier, key_of, substitute};
 use serde_json::{Value, json};
@@ -59,9 +59,10 @@ impl CheckCx {
     ///
     /// # Errors
     /// The profile names none.
-    pub fn csi_migration(&self) -> Result<CsiMigration<'_>, Stop> {
+    pub fn csi_migration(&self) -> Result<CsiMigration<'_>, CheckError> {
         let written = self.session().plan().profile.csi_migration.as_ref();
-        let written = written.ok_or_else(|| Stop::Error("the profile names no CSI driver".to_owned()))?;
+        let written =
+            written.ok_or_else(|| CheckError::Error("the profile names no CSI driver".to_owned()))?;
         Ok(CsiMigration { cx: self, written })
     }
 
@@ -78,8 +79,11 @@ impl CheckCx {
 
 impl<'a> CsiMigration<'a> {
     /// A promise that is broken.
-    pub fn unmet(&self, promise: &str, expected: &str, seen: impl Into<String>) -> Stop {
-        Stop::Unmet(Box::new(Unmet { subject: Some(self.subject()), ..Unmet::new(promise, expected, seen) }))
+    pub fn violation(&self, promise: &str, expected: &str, seen: impl Into<String>) -> CheckError {
+        CheckError::Violation(Box::new(Violation {
+            subject: Some(self.subject()),
+            ..Violation::new(promise, expected, seen)
+        }))
     }
 
     /// What promises are about.
@@ -96,10 +100,12 @@ impl<'a> CsiMigration<'a> {
     ///
     /// # Errors
     /// Not observable where there is none.
-    pub fn has_provisioner(&self) -> Result<(), Stop> {
+    pub fn has_provisioner(&self) -> Result<(), CheckError> {
         match self.written.provisioner {
             true => Ok(()),
-            false => Err(Stop::NotObservable("csiMigration.provisioner of the profile is false".to_owned())),
+            false => {
+                Err(CheckError::NotObservable("csiMigration.provisioner of the profile is false".to_owned()))
+            }
         }
     }
 
@@ -107,7 +113,7 @@ impl<'a> CsiMigration<'a> {
     ///
     /// # Errors
     /// Not observable where the cluster has no two workers; a broken promise where the drivers do not come up.
-    pub async fn on_a_cluster(&'a self) -> Result<CsiCluster<'a>, Stop> {
+    pub async fn on_a_cluster(&'a self) -> Result<CsiCluster<'a>, CheckError> {
         let cx = self.cx;
         let machines = cx.session.machines();
         let of = |role: Role| machines.iter().filter(move |machine| machine.role == role);
@@ -117,7 +123,7 @@ impl<'a> CsiMigration<'a> {
         let Some(plane) = of(Role::ControlPlane).next().filter(|_| workers.len() == ZONES.len()) else {
             let why =
                 "the cluster has no two workers, so there are no two zones with the drivers and one without";
-            return Err(Stop::NotObservable(why.to_owned()));
+            return Err(CheckError::NotObservable(why.to_owned()));
         };
         let plane = placed(&plane.name, ZONE_OF_PLANE);
         let documents = self.documents()?;
@@ -135,7 +141,7 @@ impl<'a> CsiMigration<'a> {
     }
 
     /// The manifests with everything filled in.
-    fn documents(&self) -> Result<Vec<Value>, Stop> {
+    fn documents(&self) -> Result<Vec<Value>, CheckError> {
         let state = self.cx.session.state();
         let values = BTreeMap::from([("IMAGE".to_owned(), state.ccm_image.clone())]);
         let mut variables = self.written.environment.clone();
@@ -172,7 +178,7 @@ impl CsiCluster<'_> {
         self.csi.cx
     }
 
-    async fn labels(&self, place: &Placed) -> Result<(), Stop> {
+    async fn labels(&self, place: &Placed) -> Result<(), CheckError> {
         let patch = json!({"metadata": {"labels": {ZONE: place.zone}}}).to_string().into_bytes();
         let request = http::Request::patch(format!("/api/v1/nodes/{}", place.node))
             .header(http::header::CONTENT_TYPE, "application/merge-patch+json")
@@ -182,13 +188,13 @@ impl CsiCluster<'_> {
         self.cx().session.unless_interrupted(labelled).await.map(drop)
     }
 
-    pub(super) async fn applies(&self, documents: &[Value]) -> Result<(), Stop> {
+    pub(super) async fn applies(&self, documents: &[Value]) -> Result<(), CheckError> {
         let applied = async { Ok(self.applier.apply(documents).await) };
-        self.cx().session.unless_interrupted(applied).await?.map_err(|error| Stop::Error(chain(&error)))
+        self.cx().session.unless_interrupted(applied).await?.map_err(|error| CheckError::Error(chain(&error)))
     }
 
     /// Waits until the kubelet of each worker has each driver, and the other half of them runs.
-    async fn drivers_are_up(&self) -> Result<(), Stop> {
+    async fn drivers_are_up(&self) -> Result<(), CheckError> {
         let Written { controller_workload, .. } = self.csi.written;
         let up = async |seen: &mut String| {
             for worker in &self.workers {
@@ -215,7 +221,7 @@ impl CsiCluster<'_> {
         let waited = self.cx().session.unless_interrupted(waited).await?;
         waited.map_err(|error| {
             let promise = "drivers run beside kubelets and register with them";
-            self.csi.unmet(promise, "every driver in the CSINode of every worker", error.text)
+            self.csi.violation(promise, "every driver in the CSINode of every worker", error.text)
         })
     }
 
@@ -228,7 +234,7 @@ impl CsiCluster<'_> {
     ///
     /// # Errors
     /// Not observable where there is none; or the API server does not say.
-    pub async fn attached(&self) -> Result<Vec<Moved>, Stop> {
+    pub async fn attached(&self) -> Result<Vec<Moved>, CheckError> {
         let mut all = Vec::new();
         for moved in self.csi.moved() {
             let driver =
@@ -238,7 +244,7 @@ impl CsiCluster<'_> {
             }
         }
         match all.is_empty() {
-            true => Err(Stop::NotObservable("none of the drivers attaches volumes".to_owned())),
+            true => Err(CheckError::NotObservable("none of the drivers attaches volumes".to_owned())),
             false => Ok(all),
         }
     }
@@ -247,7 +253,7 @@ impl CsiCluster<'_> {
     ///
     /// # Errors
     /// The API server does not say.
-    pub async fn labels_of(&self, node: &str) -> Result<BTreeMap<String, String>, Stop> {
+    pub async fn labels_of(&self, node: &str) -> Result<BTreeMap<String, String>, CheckError> {
         let node = self.cx().read(&format!("/api/v1/nodes/{node}")).await?;
         let labels = node["metadata"]["labels"].as_object().into_iter().flatten();
         Ok(labels.map(|(key, value)| (key.clone(), value.as_str().unwrap_or_default().to_owned())).collect())
@@ -257,7 +263,7 @@ impl CsiCluster<'_> {
     ///
     /// # Errors
     /// The API server does not say.
-    pub async fn drivers_of(&self, node: &str) -> Result<Vec<String>, Stop> {
+    pub async fn drivers_of(&self, node: &str) -> Result<Vec<String>, CheckError> {
         let node = self.cx().read(&format!("/apis/storage.k8s.io/v1/csinodes/{node}")).await?;
         let drivers = node["spec"]["drivers"].as_array().into_iter().flatten();
         Ok(drivers.filter_map(|driver| driver["name"].as_str().map(str::to_owned)).collect())
@@ -267,14 +273,15 @@ impl CsiCluster<'_> {
     ///
     /// # Errors
     /// The API server, or the kubelet, does not say.
-    pub async fn processes(&self, node: &str) -> Result<BTreeMap<String, String>, Stop> {
+    pub async fn processes(&self, node: &str) -> Result<BTreeMap<String, String>, CheckError> {
         let path = format!("/api/v1/nodes/{node}/proxy/metrics");
         let request = http::Request::get(path).body(Vec::new()).map_err(kube::Error::HttpError)?;
         let text = async { Ok(self.cx().client.request_text(request).await?) };
         let text = self.cx().session.unless_interrupted(text).await?;
         let started = text.lines().find_map(|line| line.strip_prefix("process_start_time_seconds "));
-        let started = started
-            .ok_or_else(|| Stop::Error(format!("the kubelet of {node} does not say since when it runs")))?;
+        let started = started.ok_or_else(|| {
+            CheckError::Error(format!("the kubelet of {node} does not say since when it runs"))
+        })?;
         let mut all = BTreeMap::from([(format!("kubelet of {node}"), started.to_owned())]);
         for pod in self.cx().session.world().pods.all() {
             let name = pod.metadata.name.as_deref().unwrap_or_default();
@@ -299,7 +306,7 @@ impl CsiCluster<'_> {
         limit: Duration,
         path: &str,
         judge: impl Fn(&Value) -> Result<T, String>,
-    ) -> Result<T, Stop> {
+    ) -> Result<T, CheckError> {
         let mut is_read = true;
         let look = async |seen: &mut String| {
             let read = self.cx().read(path).await;
@@ -316,8 +323,8 @@ impl CsiCluster<'_> {
         let waited = self.cx().session.unless_interrupted(waited).await?;
         match waited {
             Ok(found) => Ok(found),
-            Err(error) if !is_read => Err(Stop::Error(error.text)),
-            Err(error) => Err(self.csi.unmet(promise, expected, self.explained(error.text).await)),
+            Err(error) if !is_read => Err(CheckError::Error(error.text)),
+            Err(error) => Err(self.csi.violation(promise, expected, self.explained(error.text).await)),
         }
     }
 
@@ -331,7 +338,7 @@ impl CsiCluster<'_> {
         window: Duration,
         path: &str,
         judge: impl Fn(&Value) -> Result<(), String>,
-    ) -> Result<(), Stop> {
+    ) -> Result<(), CheckError> {
         let promise = Promise {
             text: promise.to_owned(),
             subject: Some(self.csi.subject()),

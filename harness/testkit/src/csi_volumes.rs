@@ -1,10 +1,10 @@
 //! Volumes, claims and Pods on a cluster whose volumes moved to CSI, and the calls that drivers get for them.
 
 use super::csi_migration::{CsiCluster, Placed, shown};
-use super::made::Undo;
+use super::undo_steps::Undo;
 use harness_components::csi_migration::{AZURE_SECRET, Moved};
 use harness_config::CsiDriver;
-use harness_core::check::{Stop, chain};
+use harness_core::check::{CheckError, chain};
 use harness_core::probe::{ReadError, poll};
 use harness_session::ccm::log_end;
 use k8s_openapi::api::core::v1::Pod;
@@ -127,7 +127,7 @@ impl CsiCluster<'_> {
     ///
     /// # Errors
     /// The API server refuses one.
-    pub async fn makes(&self, documents: Vec<Value>) -> Result<(), Stop> {
+    pub async fn makes(&self, documents: Vec<Value>) -> Result<(), CheckError> {
         self.cx().on_end(Undo::Applied(documents.clone()));
         self.applies(&documents).await
     }
@@ -136,7 +136,7 @@ impl CsiCluster<'_> {
     ///
     /// # Errors
     /// The API server refuses one.
-    pub async fn makes_inside(&self, mut documents: Vec<Value>) -> Result<(), Stop> {
+    pub async fn makes_inside(&self, mut documents: Vec<Value>) -> Result<(), CheckError> {
         for document in &mut documents {
             document["metadata"]["namespace"] = json!(self.namespace);
         }
@@ -148,7 +148,7 @@ impl CsiCluster<'_> {
     ///
     /// # Errors
     /// The API server refuses one, or a claim does not get its volume.
-    pub async fn makes_with_pods(&self, wanted: &[StoredVolume]) -> Result<(), Stop> {
+    pub async fn makes_with_pods(&self, wanted: &[StoredVolume]) -> Result<(), CheckError> {
         self.makes(wanted.iter().map(|one| self.volume(one)).collect()).await?;
         let mut inside = vec![json!({
             "apiVersion": "v1", "kind": "Secret", "metadata": {"name": AZURE_SECRET},
@@ -210,7 +210,7 @@ impl CsiCluster<'_> {
     ///
     /// # Errors
     /// One does not; an error where Pods cannot be watched.
-    pub async fn pods_run(&self, names: &[&str], promise: &str) -> Result<Vec<String>, Stop> {
+    pub async fn pods_run(&self, names: &[&str], promise: &str) -> Result<Vec<String>, CheckError> {
         let mut is_read = true;
         let running = async |seen: &mut String| {
             let mut nodes = Vec::new();
@@ -231,8 +231,8 @@ impl CsiCluster<'_> {
         let waited = async { Ok(poll(promise, RUNS, AGAIN, running).await) };
         match self.cx().session.unless_interrupted(waited).await? {
             Ok(nodes) => Ok(nodes),
-            Err(error) if !is_read => Err(Stop::Error(error.text)),
-            Err(error) => Err(self.csi.unmet(promise, "running Pods", self.explained(error.text).await)),
+            Err(error) if !is_read => Err(CheckError::Error(error.text)),
+            Err(error) => Err(self.csi.violation(promise, "running Pods", self.explained(error.text).await)),
         }
     }
 
@@ -240,7 +240,7 @@ impl CsiCluster<'_> {
     ///
     /// # Errors
     /// Not observable where they tell of none at all.
-    pub async fn calls(&self) -> Result<Vec<CsiCall>, Stop> {
+    pub async fn calls(&self) -> Result<Vec<CsiCall>, CheckError> {
         let (node, controller) = (&self.csi.written.node_workload, &self.csi.written.controller_workload);
         let pods = self.cx().session.world().pods.all();
         let ours = pods.iter().filter(|pod| {
@@ -254,12 +254,13 @@ impl CsiCluster<'_> {
             let name = pod.metadata.name.as_deref().unwrap_or_default();
             let log = async { Ok(log_end(&api, (name, None), LINES, false, false).await) };
             let log = self.cx().session.unless_interrupted(log).await?;
-            let log = log.map_err(|error| Stop::Error(format!("the log of {name}: {}", chain(&error))))?;
+            let log =
+                log.map_err(|error| CheckError::Error(format!("the log of {name}: {}", chain(&error))))?;
             calls.extend(log.text.lines().filter_map(call));
         }
         if calls.is_empty() {
             let why = format!("no line in the logs of {node} and {controller} has the key '{CALL}'");
-            return Err(Stop::NotObservable(why));
+            return Err(CheckError::NotObservable(why));
         }
         Ok(calls)
     }
@@ -274,7 +275,7 @@ impl CsiCluster<'_> {
         method: &str,
         fits: impl Fn(&CsiCall) -> bool,
         about: impl Fn(&CsiCall) -> bool,
-    ) -> Result<CsiCall, Stop> {
+    ) -> Result<CsiCall, CheckError> {
         let mut not_observable = None;
         let told = async |seen: &mut String| match self.calls().await {
             Ok(calls) => {
@@ -294,7 +295,7 @@ impl CsiCluster<'_> {
         match (told, not_observable) {
             (Ok(call), _) => Ok(call),
             (Err(_), Some(stop)) => Err(stop),
-            (Err(error), None) => Err(self.csi.unmet(promise, expected, error.text)),
+            (Err(error), None) => Err(self.csi.violation(promise, expected, error.text)),
         }
     }
 }

@@ -2,8 +2,8 @@
 
 use super::{CheckCx, Replica, Subject};
 use harness_clouds::Entry;
-use harness_core::check::{Stop, SubjectName};
-use harness_core::probe::{Matcher, Observed, Reach, ReadError, holds};
+use harness_core::check::{CheckError, SubjectName};
+use harness_core::probe::{Matcher, Observed, ReadError, ReadSource, holds};
 use k8s_openapi::api::core::v1::{ContainerStatus, Pod};
 use kube::ResourceExt;
 use kube::api::Api;
@@ -58,12 +58,12 @@ impl<'a> Replica<'a> {
     /// How its Pod goes from here.
     ///
     /// # Errors
-    /// [`Stop::Error`] when it has none.
-    pub fn departure(&self) -> Result<Departure<'a>, Stop> {
+    /// [`CheckError::Error`] when it has none.
+    pub fn departure(&self) -> Result<Departure<'a>, CheckError> {
         let name = self.name();
         let pods = self.cx.session().ccm().pods_of_replica(name);
         let pod = pods.into_iter().find(|pod| pod.metadata.deletion_timestamp.is_none());
-        let pod = pod.ok_or_else(|| Stop::Error(format!("replica {name} has no Pod")))?;
+        let pod = pod.ok_or_else(|| CheckError::Error(format!("replica {name} has no Pod")))?;
         let grace = pod.spec.as_ref().and_then(|spec| spec.termination_grace_period_seconds);
         let grace = grace.and_then(|seconds| u64::try_from(seconds).ok()).map(Duration::from_secs);
         Ok(Departure {
@@ -95,12 +95,12 @@ impl Subject for Departure<'_> {
         SubjectName { kind: "replica", name: self.replica.clone(), uid: None }
     }
 
-    async fn read(&self, reach: Reach) -> Result<Departed, ReadError> {
+    async fn read(&self, reach: ReadSource) -> Result<Departed, ReadError> {
         let pods = self.cx.session().ccm_site().world().pods.current()?;
         let same = |pod: &Pod| pod.uid() == self.uid;
         let now = match reach {
-            Reach::Nearest => pods.find(&self.namespace, &self.pod),
-            Reach::Origin => {
+            ReadSource::Cache => pods.find(&self.namespace, &self.pod),
+            ReadSource::Origin => {
                 let api: Api<Pod> = Api::namespaced(self.cx.pods_client(), &self.namespace);
                 api.get_opt(&self.pod).await?.map(Arc::new)
             }

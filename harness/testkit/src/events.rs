@@ -4,7 +4,7 @@ use super::{CheckCx, Lease, Node, Service, Subject};
 use harness_clouds::Entry;
 use harness_core::check::SubjectName;
 use harness_core::objects::source_of;
-use harness_core::probe::{Matcher, Reach, ReadError, holds};
+use harness_core::probe::{Matcher, ReadError, ReadSource, holds};
 use k8s_openapi::api::core::v1::Event;
 use kube::api::{Api, ListParams};
 
@@ -34,7 +34,7 @@ impl Subject for EventsOf<'_> {
         }
     }
 
-    async fn read(&self, _: Reach) -> Result<Vec<Event>, ReadError> {
+    async fn read(&self, _: ReadSource) -> Result<Vec<Event>, ReadError> {
         let api: Api<Event> = Api::namespaced(self.cx.client.clone(), &self.namespace);
         let fields = format!("involvedObject.kind={},involvedObject.name={}", self.about.kind, self.object);
         let mut events = api.list(&ListParams::default().fields(&fields)).await?.items;

@@ -1,11 +1,11 @@
 //! Faults and barriers: what calls about one thing meet in the cloud.
 
 use super::cloud::{absent_is_fine, passing};
-use super::made::Undo;
+use super::undo_steps::Undo;
 use super::{CheckCx, Subject};
 use harness_clouds::{CloudError, Effect, Entry, Fault as FaultSpec, Match, Op, fresh_id};
-use harness_core::check::{Stop, SubjectName};
-use harness_core::probe::{Matcher, Reach, ReadError, holds};
+use harness_core::check::{CheckError, SubjectName};
+use harness_core::probe::{Matcher, ReadError, ReadSource, holds};
 use std::future::{Future, IntoFuture};
 use std::pin::Pin;
 use std::sync::Mutex;
@@ -72,7 +72,7 @@ impl<'a> Target<'a> {
     ///
     /// # Errors
     /// When the cloud refuses.
-    pub async fn holds(&self, ops: &[Op]) -> Result<Barrier<'a>, Stop> {
+    pub async fn holds(&self, ops: &[Op]) -> Result<Barrier<'a>, CheckError> {
         let (cx, matching) = (self.cx, self.matching(ops));
         let id =
             noted(&cx.undo, Undo::Barrier, async |id| cx.cloud.raise_barrier(id, &matching).await).await?;
@@ -151,14 +151,14 @@ impl CheckCx {
 }
 
 impl<'a> IntoFuture for FaultPlan<'a> {
-    type Output = Result<Fault<'a>, Stop>;
-    type IntoFuture = Pin<Box<dyn Future<Output = Result<Fault<'a>, Stop>> + 'a>>;
+    type Output = Result<Fault<'a>, CheckError>;
+    type IntoFuture = Pin<Box<dyn Future<Output = Result<Fault<'a>, CheckError>> + 'a>>;
 
     fn into_future(self) -> Self::IntoFuture {
         Box::pin(async move {
             let FaultPlan { target, what, effects, ops, from_page, times } = self;
             if let Some(what) = effects.iter().find_map(|effect| target.cx.never_seen(effect)) {
-                return Err(Stop::NotObservable(format!("the cloud's API shows no {what}")));
+                return Err(CheckError::NotObservable(format!("the cloud's API shows no {what}")));
             }
             let matching = Match { from_page, ..target.matching(&ops) };
             let mut ids = Vec::new();
@@ -187,8 +187,8 @@ impl Fault<'_> {
     /// At least so many calls meet it, within B-WATCH.
     ///
     /// # Errors
-    /// [`Stop::Unmet`] when fewer do.
-    pub async fn hits(&self, calls: u64) -> Result<(), Stop> {
+    /// [`CheckError::Violation`] when fewer do.
+    pub async fn hits(&self, calls: u64) -> Result<(), CheckError> {
         self.becomes(met_by(calls)).await
     }
 
@@ -196,7 +196,7 @@ impl Fault<'_> {
     ///
     /// # Errors
     /// When the cloud does not answer.
-    pub async fn clear(self) -> Result<(), Stop> {
+    pub async fn clear(self) -> Result<(), CheckError> {
         for id in &self.ids {
             self.target.cx.cloud.clear_fault(*id).await?;
         }
@@ -223,7 +223,7 @@ impl Subject for Fault<'_> {
         SubjectName { kind: "the fault", name, uid: about.uid.clone() }
     }
 
-    async fn read(&self, _: Reach) -> Result<u64, ReadError> {
+    async fn read(&self, _: ReadSource) -> Result<u64, ReadError> {
         let mut hits = 0;
         for id in &self.ids {
             hits += self.target.cx.cloud.fault(*id).await.map_err(passing)?.hits;
@@ -248,8 +248,8 @@ impl Barrier<'_> {
     /// A call waits at it, within B-WATCH.
     ///
     /// # Errors
-    /// [`Stop::Unmet`] when none does.
-    pub async fn is_reached(&self) -> Result<(), Stop> {
+    /// [`CheckError::Violation`] when none does.
+    pub async fn is_reached(&self) -> Result<(), CheckError> {
         self.becomes(holds("holds a call", |waiting: &u64| *waiting > 0)).await
     }
 
@@ -257,7 +257,7 @@ impl Barrier<'_> {
     ///
     /// # Errors
     /// When the cloud does not answer.
-    pub async fn release(self) -> Result<(), Stop> {
+    pub async fn release(self) -> Result<(), CheckError> {
         self.target.cx.cloud.release_barrier(self.id).await?;
         Ok(())
     }
@@ -276,7 +276,7 @@ impl Subject for Barrier<'_> {
         SubjectName { kind: "the barrier", name, uid: about.uid.clone() }
     }
 
-    async fn read(&self, _: Reach) -> Result<u64, ReadError> {
+    async fn read(&self, _: ReadSource) -> Result<u64, ReadError> {
         self.target.cx.cloud.barrier(self.id).await.map(|status| status.waiting).map_err(passing)
     }
 

@@ -2,9 +2,9 @@
 
 use super::CheckCx;
 use super::cloud::absent_is_fine;
-use super::made::Undo;
+use super::undo_steps::Undo;
 use harness_clouds::{Frontend, LbAddress, LbState, LoadBalancer};
-use harness_core::check::Stop;
+use harness_core::check::CheckError;
 use serde_json::Value;
 use std::net::{IpAddr, Ipv4Addr};
 
@@ -16,7 +16,7 @@ impl CheckCx {
     ///
     /// # Errors
     /// When the cloud refuses.
-    pub async fn foreign_balancer(&self, suffix: &str) -> Result<LoadBalancer, Stop> {
+    pub async fn foreign_balancer(&self, suffix: &str) -> Result<LoadBalancer, CheckError> {
         let name = self.name(suffix);
         let lb = LoadBalancer {
             id: self.cloud.ids().make(&name),

@@ -1,8 +1,8 @@
 //! Heartbeats of synthetic Nodes: without them the controller manager finds a Node gone silent.
 
 use super::CheckCx;
-use super::made::{Undo, gone};
-use harness_core::check::Stop;
+use super::undo_steps::{Undo, gone};
+use harness_core::check::CheckError;
 use harness_core::probe::pause;
 use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{MicroTime, ObjectMeta};
@@ -18,7 +18,7 @@ const PERIOD: Duration = Duration::from_secs(8);
 
 impl CheckCx {
     /// Renews the Node's heartbeat Lease until stopped or the check ends.
-    pub(super) async fn keep_heartbeat(&self, name: &str) -> Result<(), Stop> {
+    pub(super) async fn keep_heartbeat(&self, name: &str) -> Result<(), CheckError> {
         let api: Api<Lease> = Api::namespaced(self.client.clone(), HEARTBEATS);
         let lease = Lease {
             metadata: ObjectMeta { name: Some(name.to_owned()), ..ObjectMeta::default() },

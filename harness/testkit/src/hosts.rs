@@ -1,10 +1,10 @@
 //! Machines that the CCM's Pods are placed on: which these are, what runs there, and how one of them is lost.
 
 use super::boot::{Boot, is_running};
-use super::made::Undo;
+use super::undo_steps::Undo;
 use super::{CheckCx, Cold, Subject};
 use harness_clusters::{PowerOp, Role};
-use harness_core::check::{Stop, Verdict};
+use harness_core::check::{CheckError, Verdict};
 use harness_core::probe::{Matcher, Seen, matcher};
 use harness_session::Network;
 use harness_session::ccm::Form;
@@ -87,12 +87,12 @@ impl<'a> Host<'a> {
     ///
     /// # Errors
     /// When the cluster cannot do it.
-    pub async fn loses_power(&self) -> Result<Loss<'a>, Stop> {
+    pub async fn loses_power(&self) -> Result<Loss<'a>, CheckError> {
         let there = self.cx.pods_as_shipped().into_iter().filter(|pod| place_of(pod) == Some(&self.name));
         let ran = there.flat_map(|pod| running_containers(&pod)).collect();
         let machine = vec![self.name.clone()];
         self.cx.on_end(Undo::Power(machine.clone()));
-        self.cx.power(&machine, PowerOp::Off).await.map_err(Stop::Error)?;
+        self.cx.power(&machine, PowerOp::Off).await.map_err(CheckError::Error)?;
         Ok(Loss { host: self.clone(), ran })
     }
 }
@@ -101,11 +101,11 @@ impl Loss<'_> {
     /// Gives the machine its power again; ends when its Node is Ready and the CCM runs there.
     ///
     /// # Errors
-    /// [`Stop::Unmet`] when the CCM does not come back; else that the cluster could not do it.
+    /// [`CheckError::Violation`] when the CCM does not come back; else that the cluster could not do it.
     pub async fn returns(self, cold: &Cold) -> Verdict {
         let Loss { host: Host { cx, name }, ran } = self;
         let machine = vec![name.clone()];
-        cx.power(&machine, PowerOp::On).await.map_err(Stop::Error)?;
+        cx.power(&machine, PowerOp::On).await.map_err(CheckError::Error)?;
         cx.is_undone(&Undo::Power(machine));
         // The routes of its pod network went with it.
         cx.session.unless_interrupted(async { Ok(cx.session.set_network(Network::Present).await?) }).await?;
@@ -120,14 +120,14 @@ impl CheckCx {
     /// server's machine is none of them.
     ///
     /// # Errors
-    /// [`Stop::Error`] on a cluster without two workers, or when the API server refuses.
-    pub async fn two_hosts(&self, cold: &Cold) -> Result<[Host<'_>; HOSTS], Stop> {
+    /// [`CheckError::Error`] on a cluster without two workers, or when the API server refuses.
+    pub async fn two_hosts(&self, cold: &Cold) -> Result<[Host<'_>; HOSTS], CheckError> {
         let machines = self.session.machines();
         let workers = machines.iter().filter(|machine| machine.role == Role::Worker);
         let hosts: Vec<Host<'_>> =
             workers.take(HOSTS).map(|machine| Host { cx: self, name: machine.name.clone() }).collect();
         let hosts = <[Host<'_>; HOSTS]>::try_from(hosts).map_err(|_| {
-            Stop::Error("the cluster has no two machines beside those of its control plane".to_owned())
+            CheckError::Error("the cluster has no two machines beside those of its control plane".to_owned())
         })?;
         let planes = machines.iter().filter(|machine| machine.role == Role::ControlPlane);
         let planes: Vec<&str> = planes.map(|machine| machine.name.as_str()).collect();
@@ -153,12 +153,12 @@ impl CheckCx {
     /// That every Pod of the CCM that runs is on one of these machines: who leads on another is lost with none of them.
     ///
     /// # Errors
-    /// [`Stop::NotObservable`] naming one that is not.
-    pub fn runs_nowhere_but_on(&self, hosts: &[Host<'_>]) -> Result<(), Stop> {
+    /// [`CheckError::NotObservable`] naming one that is not.
+    pub fn runs_nowhere_but_on(&self, hosts: &[Host<'_>]) -> Result<(), CheckError> {
         for pod in self.pods_as_shipped().iter().filter(|pod| is_running(pod)) {
             let place = place_of(pod).unwrap_or_default();
             if !hosts.iter().any(|host| host.name == place) {
-                return Err(Stop::NotObservable(format!(
+                return Err(CheckError::NotObservable(format!(
                     "Pod {} of the CCM runs on {place}, the API server's machine, although its Node is cordoned and \
                      has no label of a control plane; that machine has to stay, and who leads there is not lost",
                     pod.name_any()
@@ -182,7 +182,7 @@ impl CheckCx {
         &self,
         name: &str,
         labels: BTreeMap<String, Option<String>>,
-    ) -> Result<(), Stop> {
+    ) -> Result<(), CheckError> {
         let node = self.session.world().nodes.find("", name);
         let had = |key: &String| node.as_ref().and_then(|node| node.labels().get(key).cloned());
         let before = labels.keys().map(|key| (key.clone(), had(key))).collect();
@@ -196,11 +196,14 @@ impl CheckCx {
         before: &BTreeMap<String, Option<String>>,
     ) -> Result<(), String> {
         let labels = json!({"metadata": {"labels": before}});
-        self.real_node(node).patch(&labels).await.map_err(Stop::in_words)
+        self.real_node(node).patch(&labels).await.map_err(CheckError::in_words)
     }
 
     pub(super) async fn undo_cordon(&self, node: &str) -> Result<(), String> {
-        self.real_node(node).patch(&json!({"spec": {"unschedulable": null}})).await.map_err(Stop::in_words)
+        self.real_node(node)
+            .patch(&json!({"spec": {"unschedulable": null}}))
+            .await
+            .map_err(CheckError::in_words)
     }
 }
 

@@ -7,7 +7,7 @@ use harness_components::image_credentials::{
     StandIn, lint, request,
 };
 use harness_config::{ImageCredentials, PROGRAM, PluginProgram};
-use harness_core::check::{Stop, SubjectName, Unmet};
+use harness_core::check::{CheckError, SubjectName, Violation};
 use harness_core::files;
 use harness_core::secrets;
 use std::collections::BTreeMap;
@@ -63,12 +63,12 @@ impl CheckCx {
     ///
     /// # Errors
     /// Its configuration cannot be read: nobody knows how to run it.
-    pub fn image_credential_provider(&self) -> Result<ImageCredentialProvider<'_>, Stop> {
+    pub fn image_credential_provider(&self) -> Result<ImageCredentialProvider<'_>, CheckError> {
         let written = self.image_credentials()?;
         let read = Configuration::read(&written.config);
         let provider = read.and_then(|all| all.provider(written.provider.as_deref()).cloned());
         let provider = provider.map_err(|why| {
-            Stop::unmet(
+            CheckError::violation(
                 "the kubelet's configuration says how the plugin is run",
                 "a configuration that a kubelet reads",
                 why,
@@ -89,7 +89,7 @@ impl CheckCx {
     ///
     /// # Errors
     /// The profile names no plugin.
-    pub fn image_credentials_lint(&self) -> Result<Vec<String>, Stop> {
+    pub fn image_credentials_lint(&self) -> Result<Vec<String>, CheckError> {
         let written = self.image_credentials()?;
         Ok(match &written.program {
             PluginProgram::In(folder) => lint(&written.config, |name| Some(folder.join(name))),
@@ -102,9 +102,9 @@ impl CheckCx {
         })
     }
 
-    fn image_credentials(&self) -> Result<&ImageCredentials, Stop> {
+    fn image_credentials(&self) -> Result<&ImageCredentials, CheckError> {
         let written = self.session().plan().profile.image_credentials.as_ref();
-        written.ok_or_else(|| Stop::Error("the profile names no image credential provider".to_owned()))
+        written.ok_or_else(|| CheckError::Error("the profile names no image credential provider".to_owned()))
     }
 }
 
@@ -184,21 +184,21 @@ impl<'a> ImageCredentialProvider<'a> {
     ///
     /// # Errors
     /// 'Not observable' where nothing that the plugin is told names that cloud.
-    pub(super) fn has_a_cloud_of_ours(&self) -> Result<(), Stop> {
+    pub(super) fn has_a_cloud_of_ours(&self) -> Result<(), CheckError> {
         if self.written.environment.values().any(|value| value.contains(ENDPOINT)) {
             return Ok(());
         }
         let why = format!(
             "no value of imageCredentials.environment holds {ENDPOINT}, so its cloud cannot be made to fail"
         );
-        Err(Stop::NotObservable(why))
+        Err(CheckError::NotObservable(why))
     }
 
     /// A cloud that fails, to stand in the place of the plugin's.
     ///
     /// # Errors
     /// 'Not observable' where nothing that the plugin is told names its cloud.
-    pub async fn cloud_that(&self, behaviour: Behaviour) -> Result<StandIn, Stop> {
+    pub async fn cloud_that(&self, behaviour: Behaviour) -> Result<StandIn, CheckError> {
         self.has_a_cloud_of_ours()?;
         Ok(StandIn::begin(behaviour).await?)
     }
@@ -217,10 +217,10 @@ impl<'a> ImageCredentialProvider<'a> {
     }
 
     /// A promise of its that is broken.
-    pub fn unmet(&self, promise: &str, expected: &str, seen: impl Into<String>) -> Stop {
+    pub fn violation(&self, promise: &str, expected: &str, seen: impl Into<String>) -> CheckError {
         let name = self.provider.name.clone();
         let subject = Some(SubjectName { kind: "image credential provider", name, uid: None });
-        Stop::Unmet(Box::new(Unmet { subject, ..Unmet::new(promise, expected, seen) }))
+        CheckError::Violation(Box::new(Violation { subject, ..Violation::new(promise, expected, seen) }))
     }
 
     /// Its variables beside those of the configuration, where its cloud is at that URL; without one, the run's.
@@ -241,7 +241,7 @@ impl<'a> ImageCredentialProvider<'a> {
         all
     }
 
-    fn line(&self) -> Result<Vec<String>, Stop> {
+    fn line(&self) -> Result<Vec<String>, CheckError> {
         let mut line = self.program_line()?;
         line.extend(self.provider.args.iter().cloned());
         Ok(line)
@@ -256,7 +256,7 @@ impl<'a> ImageCredentialProvider<'a> {
     }
 
     /// Its program and first arguments, without those of the configuration.
-    pub(super) fn program_line(&self) -> Result<Vec<String>, Stop> {
+    pub(super) fn program_line(&self) -> Result<Vec<String>, CheckError> {
         let folder = self.cx.session().plan().profile.folder();
         let mut line = match &self.written.program {
             PluginProgram::In(programs) => {
@@ -320,7 +320,7 @@ impl Ask<'_> {
     ///
     /// # Errors
     /// It is not known what is to be executed, or the run is interrupted.
-    pub async fn executed(self) -> Result<Execution, Stop> {
+    pub async fn executed(self) -> Result<Execution, CheckError> {
         let plugin = self.plugin;
         let input = self.input.clone().unwrap_or_else(|| self.request().into_bytes());
         let size = input.len().div_ceil(self.pieces).max(1);
@@ -349,18 +349,18 @@ impl Ask<'_> {
     ///
     /// # Errors
     /// It does not end by itself, in time and with exit code 0.
-    pub async fn answered(self) -> Result<Answer, Stop> {
+    pub async fn answered(self) -> Result<Answer, CheckError> {
         let (plugin, image, version) = (self.plugin, self.image.clone(), self.version.clone());
         let execution = self.executed().await?;
         if !execution.succeeded() {
             let (promise, expected) =
                 (format!("it answers a request for {image}"), "exit code 0 and an answer");
-            return Err(plugin.unmet(&promise, expected, execution.shown()));
+            return Err(plugin.violation(&promise, expected, execution.shown()));
         }
         let answer = Answer::read(&execution.stdout, &version);
         // Where there is no answer there is nothing to judge.
         match answer.faults.iter().find(|fault| matches!(fault, Fault::NotOne(_))) {
-            Some(fault) => Err(plugin.unmet(
+            Some(fault) => Err(plugin.violation(
                 "its standard output is one answer and nothing else",
                 "one CredentialProviderResponse in JSON",
                 format!("asked for {image}: {fault}; {}", execution.shown()),

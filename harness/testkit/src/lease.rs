@@ -1,10 +1,10 @@
 //! The Lease that the CCM's replicas elect their leader by.
 
-use super::made::{Undo, gone};
+use super::undo_steps::{Undo, gone};
 use super::{CheckCx, Subject};
 use harness_clouds::Entry;
-use harness_core::check::{Stop, SubjectName};
-use harness_core::probe::{Matcher, Reach, ReadError, Seen, matcher, pause};
+use harness_core::check::{CheckError, SubjectName};
+use harness_core::probe::{Matcher, ReadError, ReadSource, Seen, matcher, pause};
 use harness_session::ccm::LeaseKey;
 use k8s_openapi::api::coordination::v1 as core;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
@@ -97,8 +97,9 @@ impl<'a> Lease<'a> {
     ///
     /// # Errors
     /// When the profile names no Lease, or the API server refuses.
-    pub async fn steal(&self) -> Result<StolenLease, Stop> {
-        let key = self.key.as_ref().ok_or_else(|| Stop::Error("the profile names no Lease".to_owned()))?;
+    pub async fn steal(&self) -> Result<StolenLease, CheckError> {
+        let key =
+            self.key.as_ref().ok_or_else(|| CheckError::Error("the profile names no Lease".to_owned()))?;
         let (api, name) = (self.api(key), key.name.clone());
         api.patch(&name, &PatchParams::default(), &Patch::Merge(&stolen())).await?;
         Ok(StolenLease::renewed(api, name))
@@ -109,8 +110,9 @@ impl<'a> Lease<'a> {
     ///
     /// # Errors
     /// When the profile names no Lease, or the API server refuses.
-    pub async fn is_taken(&self) -> Result<StolenLease, Stop> {
-        let key = self.key.as_ref().ok_or_else(|| Stop::Error("the profile names no Lease".to_owned()))?;
+    pub async fn is_taken(&self) -> Result<StolenLease, CheckError> {
+        let key =
+            self.key.as_ref().ok_or_else(|| CheckError::Error("the profile names no Lease".to_owned()))?;
         self.cx.on_end(Undo::Lease { namespace: key.namespace.clone(), name: key.name.clone() });
         let (api, name) = (self.api(key), key.name.clone());
         let mut written = stolen();
@@ -141,11 +143,13 @@ impl Subject for Lease<'_> {
         SubjectName { kind: "Lease", name, uid: None }
     }
 
-    async fn read(&self, reach: Reach) -> Result<Self::Seen, ReadError> {
+    async fn read(&self, reach: ReadSource) -> Result<Self::Seen, ReadError> {
         let Some(key) = &self.key else { return Ok(None) };
         match reach {
-            Reach::Nearest => Ok(self.cx.session.world().leases.current()?.find(&key.namespace, &key.name)),
-            Reach::Origin => Ok(self.api(key).get_opt(&key.name).await?.map(Arc::new)),
+            ReadSource::Cache => {
+                Ok(self.cx.session.world().leases.current()?.find(&key.namespace, &key.name))
+            }
+            ReadSource::Origin => Ok(self.api(key).get_opt(&key.name).await?.map(Arc::new)),
         }
     }
 
@@ -192,7 +196,7 @@ impl StolenLease {
     ///
     /// # Errors
     /// When the API server refuses.
-    pub async fn let_go(self) -> Result<(), Stop> {
+    pub async fn let_go(self) -> Result<(), CheckError> {
         self.renewal.abort();
         let released = json!({"spec": {"holderIdentity": "", "leaseDurationSeconds": 1}});
         self.api.patch(&self.name, &PatchParams::default(), &Patch::Merge(&released)).await?;

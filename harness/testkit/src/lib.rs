@@ -8,6 +8,7 @@ pub mod prelude;
 
 mod aborted;
 mod account;
+mod api_requests;
 mod boot;
 mod calls;
 mod canary;
@@ -31,7 +32,6 @@ mod lease;
 mod lists;
 mod logs;
 mod machines;
-mod made;
 mod manifests;
 pub mod matchers;
 mod namespaces;
@@ -51,14 +51,14 @@ mod rights;
 mod routes;
 mod services;
 mod serving;
-mod shown;
+mod streams;
 mod subject;
 mod taints;
 mod trial;
 mod undo;
-mod upgraded;
+mod undo_steps;
 mod watches;
-mod whole;
+mod whole_run;
 
 pub use account::Account;
 pub use boot::{Boot, BootOf, started, still_runs, uninitialised};
@@ -97,7 +97,7 @@ pub use services::{Balancer, Service, ServicePlan, load_balancer};
 pub use subject::{Subject, Wait};
 pub use trial::{Trial, Tried, goes_on, has_ended, is_up, refuses, unless_it_ends};
 pub use watches::Interruption;
-pub use whole::{Ends, Left, Leftovers, OwnNodes, all_stay, as_before, none};
+pub use whole_run::{Ends, Left, Leftovers, OwnNodes, all_stay, as_before, none};
 
 use harness_core::check::{Check as CheckOf, Suite as SuiteOf};
 

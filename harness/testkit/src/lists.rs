@@ -1,9 +1,9 @@
 //! Lists of everything, which name no object: faults that meet whoever lists, and pages.
 
-use super::made::Undo;
+use super::undo_steps::Undo;
 use super::{CheckCx, Cloud, Subject, Target};
 use harness_clouds::{LbAddressing, Settings};
-use harness_core::check::Stop;
+use harness_core::check::CheckError;
 use std::time::Duration;
 
 impl<'a> Cloud<'a> {
@@ -17,7 +17,7 @@ impl<'a> Cloud<'a> {
     ///
     /// # Errors
     /// When the cloud does not answer.
-    pub async fn pages_of(&self, items: usize) -> Result<usize, Stop> {
+    pub async fn pages_of(&self, items: usize) -> Result<usize, CheckError> {
         let size = self.cx.cloud.settings().await?.page_size.unwrap_or(u32::MAX);
         Ok(items.div_ceil(usize::try_from(size).unwrap_or(usize::MAX)).max(1))
     }
@@ -27,7 +27,7 @@ impl<'a> Cloud<'a> {
     ///
     /// # Errors
     /// When the cloud does not answer.
-    pub async fn comes_in_pages_of(&self, items: u32) -> Result<(), Stop> {
+    pub async fn comes_in_pages_of(&self, items: u32) -> Result<(), CheckError> {
         self.is_set(Settings { page_size: Some(items), ..Settings::default() }).await
     }
 
@@ -36,7 +36,7 @@ impl<'a> Cloud<'a> {
     ///
     /// # Errors
     /// When the cloud does not answer.
-    pub async fn answers_after(&self, latency: Duration) -> Result<(), Stop> {
+    pub async fn answers_after(&self, latency: Duration) -> Result<(), CheckError> {
         let ms = u64::try_from(latency.as_millis()).unwrap_or(u64::MAX);
         self.is_set(Settings { latency_ms: Some(ms), ..Settings::default() }).await
     }
@@ -46,11 +46,11 @@ impl<'a> Cloud<'a> {
     ///
     /// # Errors
     /// When the cloud does not answer.
-    pub async fn gives_both_families(&self) -> Result<(), Stop> {
+    pub async fn gives_both_families(&self) -> Result<(), CheckError> {
         self.is_set(Settings { addresses: Some(LbAddressing::DualStack), ..Settings::default() }).await
     }
 
-    async fn is_set(&self, settings: Settings) -> Result<(), Stop> {
+    async fn is_set(&self, settings: Settings) -> Result<(), CheckError> {
         let before = self.cx.cloud.settings().await?;
         self.cx.on_end(Undo::Settings(before));
         self.cx.cloud.change_settings(&settings).await?;

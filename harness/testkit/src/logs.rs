@@ -2,8 +2,8 @@
 
 use super::{CheckCx, Replica, Subject};
 use harness_clouds::Entry;
-use harness_core::check::{Stop, SubjectName, chain};
-use harness_core::probe::{Matcher, Observed, Reach, ReadError, Seen, matcher};
+use harness_core::check::{CheckError, SubjectName, chain};
+use harness_core::probe::{Matcher, Observed, ReadError, ReadSource, Seen, matcher};
 use k8s_openapi::api::core::v1::Pod;
 use kube::ResourceExt;
 use kube::api::{Api, LogParams};
@@ -42,11 +42,11 @@ impl<'a> Replica<'a> {
     /// Its Pod's log.
     ///
     /// # Errors
-    /// [`Stop::Error`] when it has no Pod.
-    pub fn log(&self) -> Result<Log<'a>, Stop> {
+    /// [`CheckError::Error`] when it has no Pod.
+    pub fn log(&self) -> Result<Log<'a>, CheckError> {
         let pods = self.cx.session.ccm().pods_of_replica(self.name());
         let pod = pods.into_iter().find(|pod| pod.metadata.deletion_timestamp.is_none());
-        let pod = pod.ok_or_else(|| Stop::Error(format!("replica {} has no Pod", self.name())))?;
+        let pod = pod.ok_or_else(|| CheckError::Error(format!("replica {} has no Pod", self.name())))?;
         Ok(Log { cx: self.cx, namespace: pod.namespace().unwrap_or_default(), pod: pod.name_any() })
     }
 }
@@ -62,7 +62,7 @@ impl Subject for Log<'_> {
         SubjectName { kind: "the log of Pod", name: format!("{}/{}", self.namespace, self.pod), uid: None }
     }
 
-    async fn read(&self, _: Reach) -> Result<LogRead, ReadError> {
+    async fn read(&self, _: ReadSource) -> Result<LogRead, ReadError> {
         let api: Api<Pod> = Api::namespaced(self.cx.pods_client(), &self.namespace);
         let last = LogParams { tail_lines: Some(1), ..LogParams::default() };
         Ok(LogRead(api.logs(&self.pod, &last).await.map(drop).map_err(|error| chain(&error))))

@@ -1,11 +1,11 @@
 //! Machines: instances of the cloud, each for a Node of the check's own.
 
 use super::cloud::{absent_is_fine, passing};
-use super::made::Undo;
+use super::undo_steps::Undo;
 use super::{CheckCx, NodePlan, Target};
 use harness_clouds::{Address, Instance, InstanceState};
 use harness_config::{AddressType, Instances};
-use harness_core::check::{Stop, SubjectName, Verdict};
+use harness_core::check::{CheckError, SubjectName, Verdict};
 use harness_core::probe::poll;
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -125,7 +125,7 @@ impl<'a> Machine<'a> {
     ///
     /// # Errors
     /// As [`CheckCx::machine`].
-    pub async fn appears(&self) -> Result<(), Stop> {
+    pub async fn appears(&self) -> Result<(), CheckError> {
         self.cx.put_instance(&self.instance()).await
     }
 
@@ -133,7 +133,7 @@ impl<'a> Machine<'a> {
     ///
     /// # Errors
     /// As [`CheckCx::machine`].
-    pub async fn change(&self, change: impl FnOnce(&mut Instance)) -> Result<(), Stop> {
+    pub async fn change(&self, change: impl FnOnce(&mut Instance)) -> Result<(), CheckError> {
         let mut changed = self.instance();
         change(&mut changed);
         self.cx.put_instance(&changed).await?;
@@ -145,7 +145,7 @@ impl<'a> Machine<'a> {
     ///
     /// # Errors
     /// When the cloud refuses.
-    pub async fn stop(&self) -> Result<(), Stop> {
+    pub async fn stop(&self) -> Result<(), CheckError> {
         self.change(|instance| instance.state = InstanceState::Stopped).await
     }
 
@@ -153,7 +153,7 @@ impl<'a> Machine<'a> {
     ///
     /// # Errors
     /// When the cloud refuses.
-    pub async fn start(&self) -> Result<(), Stop> {
+    pub async fn start(&self) -> Result<(), CheckError> {
         self.change(|instance| instance.state = InstanceState::Running).await
     }
 
@@ -161,7 +161,7 @@ impl<'a> Machine<'a> {
     ///
     /// # Errors
     /// When the cloud refuses.
-    pub async fn delete(&self) -> Result<(), Stop> {
+    pub async fn delete(&self) -> Result<(), CheckError> {
         Ok(self.cx.cloud.remove_instance(&self.id()).await?)
     }
 }
@@ -170,8 +170,8 @@ impl CheckCx {
     /// Puts a machine into the cloud.
     ///
     /// # Errors
-    /// [`Stop::NotObservable`] when the cloud's API cannot show its addresses, or that it has no providerID; else that the cloud refuses.
-    pub async fn machine(&self, plan: MachinePlan) -> Result<Machine<'_>, Stop> {
+    /// [`CheckError::NotObservable`] when the cloud's API cannot show its addresses, or that it has no providerID; else that the cloud refuses.
+    pub async fn machine(&self, plan: MachinePlan) -> Result<Machine<'_>, CheckError> {
         let machine = self.absent_machine(plan);
         machine.appears().await?;
         Ok(machine)
@@ -216,13 +216,13 @@ impl CheckCx {
     /// What a check of types needs.
     ///
     /// # Errors
-    /// [`Stop::NotObservable`] where all machines have one type.
+    /// [`CheckError::NotObservable`] where all machines have one type.
     pub fn types_differ(&self) -> Verdict {
         match self.reports_the_machines_type() {
             true => Ok(()),
-            false => {
-                Err(Stop::NotObservable("the type that it reports is the same for every machine".to_owned()))
-            }
+            false => Err(CheckError::NotObservable(
+                "the type that it reports is the same for every machine".to_owned(),
+            )),
         }
     }
 
@@ -243,13 +243,13 @@ impl CheckCx {
         self.session.in_reported_order(addresses, provided);
     }
 
-    async fn put_instance(&self, instance: &Instance) -> Result<(), Stop> {
+    async fn put_instance(&self, instance: &Instance) -> Result<(), CheckError> {
         let cloud = &self.cloud;
         let nameless = instance.provider_id.is_none() && !cloud.shown().provider_ids;
         let nameless = nameless.then(|| "a machine without a providerID".to_owned());
         if let Some(lack) = cloud.shown().lacks(&instance.addresses).or(nameless) {
             let whose = &self.session.plan().profile.cloud;
-            return Err(Stop::NotObservable(format!("the API of {whose} cannot show it: {lack}")));
+            return Err(CheckError::NotObservable(format!("the API of {whose} cannot show it: {lack}")));
         }
         // Whether or not the answer is still heard.
         let undo = Undo::Instance(instance.id.clone());

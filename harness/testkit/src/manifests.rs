@@ -2,7 +2,7 @@
 
 use super::CheckCx;
 use bootstrap::Level;
-use harness_core::check::{Stop, Verdict};
+use harness_core::check::{CheckError, Verdict};
 use harness_session::manifest_findings;
 
 impl CheckCx {
@@ -10,14 +10,14 @@ impl CheckCx {
     /// row itself is no more than that (`should`).
     ///
     /// # Errors
-    /// [`Stop::Unmet`] with each place and what is wrong there; [`Stop::Error`] for manifests that cannot be read.
+    /// [`CheckError::Violation`] with each place and what is wrong there; [`CheckError::Error`] for manifests that cannot be read.
     pub fn manifests_follow(&self, row: &str, should: bool) -> Verdict {
         let plan = self.session.plan();
         let promise = format!("the manifests follow {row}");
         let Some(said) = manifest_findings(&plan.profile, plan.cluster.desired()) else {
-            return Err(Stop::unmet(promise, "manifests of a CCM", "the profile deploys none"));
+            return Err(CheckError::violation(promise, "manifests of a CCM", "the profile deploys none"));
         };
-        let findings = said.map_err(Stop::Error)?;
+        let findings = said.map_err(CheckError::Error)?;
         let counts = |level: Level| level == Level::Must || should && level == Level::Should;
         let broken: Vec<String> = findings
             .iter()
@@ -27,6 +27,6 @@ impl CheckCx {
         if broken.is_empty() {
             return Ok(());
         }
-        Err(Stop::unmet(promise, format!("nothing that {row} is against"), broken.join("; ")))
+        Err(CheckError::violation(promise, format!("nothing that {row} is against"), broken.join("; ")))
     }
 }

@@ -1,10 +1,10 @@
 //! Namespaces of a check's own.
 
-use super::made::{Undo, gone};
+use super::undo_steps::{Undo, gone};
 use super::{CheckCx, Subject};
 use harness_clouds::Entry;
-use harness_core::check::{Stop, SubjectName};
-use harness_core::probe::{Reach, ReadError};
+use harness_core::check::{CheckError, SubjectName};
+use harness_core::probe::{ReadError, ReadSource};
 use k8s_openapi::api::core::v1::Namespace;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::api::{Api, DeleteParams, PostParams};
@@ -29,7 +29,7 @@ impl Subject for OwnNamespace<'_> {
         SubjectName { kind: "Namespace", name: self.cx.prefix.clone(), uid: None }
     }
 
-    async fn read(&self, _: Reach) -> Result<Self::Seen, ReadError> {
+    async fn read(&self, _: ReadSource) -> Result<Self::Seen, ReadError> {
         let api: Api<Namespace> = Api::all(self.cx.client.clone());
         Ok(api.get_opt(&self.cx.prefix).await?.map(Arc::new))
     }
@@ -49,18 +49,22 @@ impl CheckCx {
     ///
     /// # Errors
     /// When the API server refuses.
-    pub async fn delete_namespace(&self) -> Result<(), Stop> {
+    pub async fn delete_namespace(&self) -> Result<(), CheckError> {
         let api: Api<Namespace> = Api::all(self.client.clone());
         api.delete(&self.prefix, &DeleteParams::background()).await?;
         Ok(())
     }
 
     /// This check's namespace, created on first use; it goes when the check ends.
-    pub(super) async fn namespace(&self) -> Result<String, Stop> {
+    pub(super) async fn namespace(&self) -> Result<String, CheckError> {
         self.made_namespace(&self.namespace, self.prefix.clone()).await
     }
 
-    pub(super) async fn made_namespace(&self, cell: &OnceCell<String>, name: String) -> Result<String, Stop> {
+    pub(super) async fn made_namespace(
+        &self,
+        cell: &OnceCell<String>,
+        name: String,
+    ) -> Result<String, CheckError> {
         let made = cell.get_or_try_init(|| async {
             let labels = BTreeMap::from([("ccm-conformance.io/check".to_owned(), self.id.to_string())]);
             let namespace = Namespace {
@@ -74,7 +78,7 @@ impl CheckCx {
             let api: Api<Namespace> = Api::all(self.client.clone());
             self.on_end(Undo::Namespace(name.clone()));
             api.create(&PostParams::default(), &namespace).await?;
-            Ok::<String, Stop>(name)
+            Ok::<String, CheckError>(name)
         });
         made.await.cloned()
     }

@@ -5,7 +5,7 @@ use bootstrap::{Cluster, Cni, Source, Topology, expect};
 use harness_clusters::images::own_program;
 use harness_components::network_proxy::{Asked, Bench, Echo, Programs, Tunnel, faults};
 use harness_config::{NetworkProxy as Written, PROGRAM};
-use harness_core::check::{Stop, SubjectName, Unmet, Verdict};
+use harness_core::check::{CheckError, SubjectName, Verdict, Violation};
 use harness_core::files;
 use harness_core::probe::{ReadError, pause, poll};
 use std::net::SocketAddr;
@@ -50,19 +50,20 @@ impl CheckCx {
     ///
     /// # Errors
     /// The profile names none.
-    pub fn network_proxy(&self) -> Result<NetworkProxy<'_>, Stop> {
+    pub fn network_proxy(&self) -> Result<NetworkProxy<'_>, CheckError> {
         let written = self.session().plan().profile.network_proxy.as_ref();
-        let written = written.ok_or_else(|| Stop::Error("the profile names no network proxy".to_owned()))?;
+        let written =
+            written.ok_or_else(|| CheckError::Error("the profile names no network proxy".to_owned()))?;
         Ok(NetworkProxy { cx: self, written })
     }
 }
 
 impl<'a> NetworkProxy<'a> {
     /// A promise of its that is broken.
-    pub fn unmet(&self, promise: &str, expected: &str, seen: impl Into<String>) -> Stop {
+    pub fn violation(&self, promise: &str, expected: &str, seen: impl Into<String>) -> CheckError {
         let name = self.cx.session().plan().profile.name.clone();
         let subject = Some(SubjectName { kind: "network proxy", name, uid: None });
-        Stop::Unmet(Box::new(Unmet { subject, ..Unmet::new(promise, expected, seen) }))
+        CheckError::Violation(Box::new(Violation { subject, ..Violation::new(promise, expected, seen) }))
     }
 
     /// That nothing in the API server's configuration is against a row.
@@ -78,7 +79,7 @@ impl<'a> NetworkProxy<'a> {
             return Ok(());
         }
         let promise = format!("an API server starts with {} and can use it", file.display());
-        Err(self.unmet(
+        Err(self.violation(
             &promise,
             "an EgressSelectorConfiguration of apiserver.k8s.io/v1beta1",
             said.join("; "),
@@ -91,14 +92,16 @@ impl<'a> NetworkProxy<'a> {
     /// Each place that does not; not observable without manifests.
     pub fn agents_can_boot(&self) -> Verdict {
         if self.written.manifests.is_empty() {
-            return Err(Stop::NotObservable("networkProxy.manifests of the profile names none".to_owned()));
+            return Err(CheckError::NotObservable(
+                "networkProxy.manifests of the profile names none".to_owned(),
+            ));
         }
         let source =
             |path: &std::path::PathBuf| Ok(Source::new(&path.display().to_string(), &files::read(path)?));
         let sources: std::io::Result<Vec<Source>> = self.written.manifests.iter().map(source).collect();
         let cluster = Cluster::new(Topology::ControlPlaneAndWorker, Cni::WaitsForAddresses);
-        let said =
-            expect(sources?, &[cluster], &[], Some(&self.written.agent_workload)).map_err(Stop::Error)?;
+        let said = expect(sources?, &[cluster], &[], Some(&self.written.agent_workload))
+            .map_err(CheckError::Error)?;
         let of_us = said.findings.iter().filter(|finding| ROWS.contains(&finding.id));
         let broken: Vec<String> =
             of_us.map(|finding| format!("{} {}: {}", finding.at(), finding.id, finding.what)).collect();
@@ -106,18 +109,18 @@ impl<'a> NetworkProxy<'a> {
             return Ok(());
         }
         let promise = "agents run on Nodes that are not initialised and have no pod network";
-        Err(self.unmet(promise, "manifests that keep to BOOT-LINT", broken.join("; ")))
+        Err(self.violation(promise, "manifests that keep to BOOT-LINT", broken.join("; ")))
     }
 
     /// A server that runs as a process, without agents.
     ///
     /// # Errors
     /// Not observable where the profile names no program; a broken promise where it does not listen.
-    pub async fn as_processes(&'a self) -> Result<ProxyProcesses<'a>, Stop> {
+    pub async fn as_processes(&'a self) -> Result<ProxyProcesses<'a>, CheckError> {
         let Written { program, server, agent, environment, .. } = self.written;
         if program.is_empty() {
             let why = "networkProxy.program of the profile names no program that runs beside the harness";
-            return Err(Stop::NotObservable(why.to_owned()));
+            return Err(CheckError::NotObservable(why.to_owned()));
         }
         let (own, folder) = (own_program()?.display().to_string(), self.cx.session().plan().profile.folder());
         let mut first: Vec<String> = program.iter().map(|part| part.replace(PROGRAM, &own)).collect();
@@ -131,7 +134,7 @@ impl<'a> NetworkProxy<'a> {
         let mut bench = Bench::new(programs, &folder)?;
         let started = async { Ok(bench.start_server().await) };
         if let Err(error) = self.cx.session().unless_interrupted(started).await? {
-            return Err(self.unmet(
+            return Err(self.violation(
                 "its server starts",
                 "a server that takes TLS connections",
                 error.to_string(),
@@ -175,7 +178,7 @@ impl ProxyProcesses<'_> {
     ///
     /// # Errors
     /// The run is interrupted.
-    pub async fn agent_connects(&self, name: &str, limit: Duration) -> Result<bool, Stop> {
+    pub async fn agent_connects(&self, name: &str, limit: Duration) -> Result<bool, CheckError> {
         let connected =
             async |_: &mut String| Ok::<_, ReadError>(self.bench.is_connected(name).then_some(()));
         let what = format!("agent {name} is connected");
@@ -196,7 +199,7 @@ impl ProxyProcesses<'_> {
     ///
     /// # Errors
     /// The run is interrupted.
-    pub async fn asked(&self, target: SocketAddr, limit: Duration) -> Result<Asked, Stop> {
+    pub async fn asked(&self, target: SocketAddr, limit: Duration) -> Result<Asked, CheckError> {
         let asked = async { Ok(self.bench.asked(target, limit).await) };
         self.proxy.cx.session().unless_interrupted(asked).await
     }
@@ -205,7 +208,7 @@ impl ProxyProcesses<'_> {
     ///
     /// # Errors
     /// Another answer breaks the promise.
-    pub async fn tunnel(&self, promise: &str) -> Result<Tunnel, Stop> {
+    pub async fn tunnel(&self, promise: &str) -> Result<Tunnel, CheckError> {
         match self.asked(self.peer(), DIAL_LIMIT).await? {
             Asked::Tunnel(tunnel) => Ok(tunnel),
             other => Err(self.broken(promise, "an answer 200", &other.to_string())),
@@ -216,7 +219,7 @@ impl ProxyProcesses<'_> {
     ///
     /// # Errors
     /// There is none in time.
-    pub async fn tunnel_within(&self, promise: &str, limit: Duration) -> Result<Tunnel, Stop> {
+    pub async fn tunnel_within(&self, promise: &str, limit: Duration) -> Result<Tunnel, CheckError> {
         let tunnel = async |seen: &mut String| match self.bench.asked(self.peer(), DIAL_LIMIT).await {
             Asked::Tunnel(tunnel) => Ok::<_, ReadError>(Some(tunnel)),
             other => {
@@ -230,7 +233,7 @@ impl ProxyProcesses<'_> {
     }
 
     /// A promise that is broken, with what its processes said.
-    pub fn broken(&self, promise: &str, expected: &str, seen: &str) -> Stop {
-        self.proxy.unmet(promise, expected, format!("{seen}; {}", self.bench.said()))
+    pub fn broken(&self, promise: &str, expected: &str, seen: &str) -> CheckError {
+        self.proxy.violation(promise, expected, format!("{seen}; {}", self.bench.said()))
     }
 }

@@ -1,20 +1,21 @@
 //! More replicas of the CCM than it is deployed with.
 
-use super::made::Undo;
 use super::replicas::{Replica, runs};
+use super::undo_steps::Undo;
 use super::{CheckCx, Subject};
-use harness_core::check::{Stop, chain};
+use harness_core::check::{CheckError, chain};
 
 impl CheckCx {
     /// Three more replicas, each with a credential of its own, beside those that are deployed; all run when this returns. They go
     /// when the check ends. Only for checks that run alone.
     ///
     /// # Errors
-    /// [`Stop::Unmet`] when there is no CCM or one of them does not run in B-START, [`Stop::Error`] when the API server refuses.
-    pub async fn newcomers(&self) -> Result<Vec<Replica<'_>>, Stop> {
+    /// [`CheckError::Violation`] when there is no CCM or one of them does not run in B-START, [`CheckError::Error`] when the API server refuses.
+    pub async fn newcomers(&self) -> Result<Vec<Replica<'_>>, CheckError> {
         let ccm = self.session.ccm();
         let rendered = ccm.rendered_newcomers();
-        let none = || Stop::unmet("more replicas of the CCM start", "a CCM", "the profile deploys none");
+        let none =
+            || CheckError::violation("more replicas of the CCM start", "a CCM", "the profile deploys none");
         self.on_end(Undo::Newcomers);
         ccm.apply_rendered(&rendered.ok_or_else(none)?).await?;
         let newcomers: Vec<Replica<'_>> =

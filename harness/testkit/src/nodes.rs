@@ -1,12 +1,12 @@
 //! Synthetic Nodes (contract ENV-07): Node objects without a kubelet.
 
-use super::made::{Undo, gone};
 use super::node_plan::{NodePlan, Ready, condition, uninitialized};
+use super::undo_steps::{Undo, gone};
 use super::{Calls, CheckCx, Subject};
 use harness_clouds::{Entry, Op};
 use harness_config::Timing;
-use harness_core::check::{Stop, SubjectName};
-use harness_core::probe::{Reach, ReadError};
+use harness_core::check::{CheckError, SubjectName};
+use harness_core::probe::{ReadError, ReadSource};
 use harness_session::k8s::{Version, provider_id};
 use k8s_openapi::api::core::v1::{self as core, NodeCondition, Taint};
 use kube::ResourceExt;
@@ -29,7 +29,7 @@ impl<'a> Node<'a> {
     ///
     /// # Errors
     /// When the API server refuses.
-    pub async fn patch(&self, patch: &serde_json::Value) -> Result<(), Stop> {
+    pub async fn patch(&self, patch: &serde_json::Value) -> Result<(), CheckError> {
         let patched = self.api().patch(&self.name, &PatchParams::default(), &Patch::Merge(patch)).await?;
         self.cx.caught_up_node(&patched).await
     }
@@ -38,7 +38,7 @@ impl<'a> Node<'a> {
     ///
     /// # Errors
     /// When the API server refuses.
-    pub async fn label(&self, key: &str, value: Option<&str>) -> Result<(), Stop> {
+    pub async fn label(&self, key: &str, value: Option<&str>) -> Result<(), CheckError> {
         self.patch(&json!({"metadata": {"labels": {key: value}}})).await
     }
 
@@ -46,7 +46,7 @@ impl<'a> Node<'a> {
     ///
     /// # Errors
     /// When the API server refuses.
-    pub async fn set_ready(&self, ready: Ready) -> Result<(), Stop> {
+    pub async fn set_ready(&self, ready: Ready) -> Result<(), CheckError> {
         if ready == Ready::True {
             self.cx.keep_heartbeat(&self.name).await?;
         } else {
@@ -56,7 +56,7 @@ impl<'a> Node<'a> {
     }
 
     /// Sets the condition by which a cloud's routes are told of, `NetworkUnavailable`.
-    pub(super) async fn says_network_is_unavailable(&self, status: &str) -> Result<(), Stop> {
+    pub(super) async fn says_network_is_unavailable(&self, status: &str) -> Result<(), CheckError> {
         self.has_conditions(vec![condition("NetworkUnavailable", status, "NoRouteCreated")]).await
     }
 
@@ -64,11 +64,11 @@ impl<'a> Node<'a> {
     ///
     /// # Errors
     /// When the API server refuses.
-    pub async fn reports(&self, type_: &str, status: &str) -> Result<(), Stop> {
+    pub async fn reports(&self, type_: &str, status: &str) -> Result<(), CheckError> {
         self.has_conditions(vec![condition(type_, status, "Synthetic")]).await
     }
 
-    async fn has_conditions(&self, conditions: Vec<NodeCondition>) -> Result<(), Stop> {
+    async fn has_conditions(&self, conditions: Vec<NodeCondition>) -> Result<(), CheckError> {
         let patch = Patch::Strategic(json!({"status": {"conditions": conditions}}));
         let patched = self.api().patch_status(&self.name, &PatchParams::default(), &patch).await?;
         self.cx.caught_up_node(&patched).await
@@ -78,7 +78,7 @@ impl<'a> Node<'a> {
     ///
     /// # Errors
     /// When the API server refuses.
-    pub async fn retaint(&self) -> Result<(), Stop> {
+    pub async fn retaint(&self) -> Result<(), CheckError> {
         self.adds_taint(uninitialized()).await
     }
 
@@ -86,7 +86,7 @@ impl<'a> Node<'a> {
     ///
     /// # Errors
     /// When the API server refuses.
-    pub async fn adds_taint(&self, taint: Taint) -> Result<(), Stop> {
+    pub async fn adds_taint(&self, taint: Taint) -> Result<(), CheckError> {
         let node = self.api().get(&self.name).await?;
         let mut taints = node.spec.and_then(|s| s.taints).unwrap_or_default();
         taints.push(taint);
@@ -97,7 +97,7 @@ impl<'a> Node<'a> {
     ///
     /// # Errors
     /// When the API server refuses.
-    pub(super) async fn removes_taint(&self, key: &str) -> Result<(), Stop> {
+    pub(super) async fn removes_taint(&self, key: &str) -> Result<(), CheckError> {
         let node = self.api().get(&self.name).await?;
         let mut taints = node.spec.and_then(|s| s.taints).unwrap_or_default();
         taints.retain(|taint| taint.key != key);
@@ -108,7 +108,7 @@ impl<'a> Node<'a> {
     ///
     /// # Errors
     /// When the API server refuses.
-    pub async fn delete(&self) -> Result<(), Stop> {
+    pub async fn delete(&self) -> Result<(), CheckError> {
         self.api().delete(&self.name, &DeleteParams::default()).await?;
         Ok(())
     }
@@ -117,7 +117,7 @@ impl<'a> Node<'a> {
     ///
     /// # Errors
     /// When the watch is broken or behind.
-    pub fn history(&self) -> Result<Vec<Version<core::Node>>, Stop> {
+    pub fn history(&self) -> Result<Vec<Version<core::Node>>, CheckError> {
         let mut versions = self.cx.session.world().nodes.current()?.history("", &self.name);
         versions.retain(|version| self.has_uid_of(&version.object));
         Ok(versions)
@@ -161,10 +161,10 @@ impl Subject for Node<'_> {
         SubjectName { kind: "Node", name: self.name.clone(), uid: self.uid.clone() }
     }
 
-    async fn read(&self, reach: Reach) -> Result<Self::Seen, ReadError> {
+    async fn read(&self, reach: ReadSource) -> Result<Self::Seen, ReadError> {
         let found = match reach {
-            Reach::Nearest => self.cx.session.world().nodes.current()?.find("", &self.name),
-            Reach::Origin => self.api().get_opt(&self.name).await?.map(Arc::new),
+            ReadSource::Cache => self.cx.session.world().nodes.current()?.find("", &self.name),
+            ReadSource::Origin => self.api().get_opt(&self.name).await?.map(Arc::new),
         };
         Ok(found.filter(|node| self.has_uid_of(node)))
     }
@@ -196,7 +196,7 @@ impl CheckCx {
     ///
     /// # Errors
     /// When the API server refuses.
-    pub async fn node(&self, plan: NodePlan) -> Result<Node<'_>, Stop> {
+    pub async fn node(&self, plan: NodePlan) -> Result<Node<'_>, CheckError> {
         let (ready, machine) = (plan.ready, plan.machine.clone());
         let node = plan.into_node();
         let name = node.name_any();
@@ -213,11 +213,11 @@ impl CheckCx {
     /// Goes on where the CCM refreshes addresses often enough to be seen doing it.
     ///
     /// # Errors
-    /// [`Stop::NotObservable`] with default timing, which has it do so every five minutes.
-    pub fn addresses_are_refreshed_often(&self) -> Result<(), Stop> {
+    /// [`CheckError::NotObservable`] with default timing, which has it do so every five minutes.
+    pub fn addresses_are_refreshed_often(&self) -> Result<(), CheckError> {
         match self.session.plan().timing {
             Timing::Fast => Ok(()),
-            Timing::Default => Err(Stop::NotObservable(
+            Timing::Default => Err(CheckError::NotObservable(
                 "with default timing addresses are refreshed every five minutes; 'timing: fast' shows it"
                     .to_owned(),
             )),
@@ -255,7 +255,7 @@ impl CheckCx {
         Ok(self.session.world().nodes.current()?.changes_since(since, facts))
     }
 
-    async fn caught_up_node(&self, node: &core::Node) -> Result<(), Stop> {
+    async fn caught_up_node(&self, node: &core::Node) -> Result<(), CheckError> {
         let version = node.resource_version().unwrap_or_default();
         self.caught_up(|| self.session.world().nodes.has_caught_up("", &node.name_any(), &version)).await
     }

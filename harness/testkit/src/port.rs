@@ -3,8 +3,8 @@
 use super::{CheckCx, Reader, Replica, Subject};
 use harness_clouds::Entry;
 use harness_core::bounded;
-use harness_core::check::{Stop, SubjectName, chain};
-use harness_core::probe::{Matcher, Observed, Reach, ReadError, Seen, holds, matcher};
+use harness_core::check::{CheckError, SubjectName, chain};
+use harness_core::probe::{Matcher, Observed, ReadError, ReadSource, Seen, holds, matcher};
 use k8s_openapi::api::core::v1::Pod;
 use kube::ResourceExt;
 use std::net::{IpAddr, SocketAddr};
@@ -113,9 +113,9 @@ impl<'a> Replica<'a> {
     /// it: whatever is shown is taken.
     ///
     /// # Errors
-    /// [`Stop::NotObservable`] where its Pod is not on its node's network or the node is out of reach, [`Stop::Error`] when
+    /// [`CheckError::NotObservable`] where its Pod is not on its node's network or the node is out of reach, [`CheckError::Error`] when
     /// it has no Pod.
-    pub fn secure_port(&self) -> Result<SecurePort<'a>, Stop> {
+    pub fn secure_port(&self) -> Result<SecurePort<'a>, CheckError> {
         let (cx, name) = (self.cx, self.name());
         let session = cx.session();
         let pod = session.ccm().pods_of_replica(name).into_iter().find(|pod| {
@@ -133,27 +133,27 @@ impl CheckCx {
         name: &str,
         pod: Option<Arc<Pod>>,
         port: u16,
-    ) -> Result<SecurePort<'_>, Stop> {
+    ) -> Result<SecurePort<'_>, CheckError> {
         let session = self.session();
-        let pod = pod.ok_or_else(|| Stop::Error(format!("{name} has no Pod on a node")))?;
+        let pod = pod.ok_or_else(|| CheckError::Error(format!("{name} has no Pod on a node")))?;
         let spec = pod.spec.clone().unwrap_or_default();
         let node = spec.node_name.unwrap_or_default();
         if spec.host_network != Some(true) {
             let why = format!("Pod {} is on the pod network, which the harness is not on", pod.name_any());
-            return Err(Stop::NotObservable(why));
+            return Err(CheckError::NotObservable(why));
         }
         let machine = session.ccm_site().cluster().machines().iter().find(|machine| machine.name == node);
         let address = machine.and_then(|machine| machine.reached_at);
-        let address =
-            address.ok_or_else(|| Stop::NotObservable(format!("the harness does not reach node {node}")))?;
+        let address = address
+            .ok_or_else(|| CheckError::NotObservable(format!("the harness does not reach node {node}")))?;
         let bound = session.ccm().flag("bind-address");
         if bound.as_deref().is_some_and(|bound| keeps_to_its_node(bound, address)) {
             let bound = bound.unwrap_or_default();
-            return Err(Stop::NotObservable(format!(
+            return Err(CheckError::NotObservable(format!(
                 "--bind-address={bound} keeps its port to its own node"
             )));
         }
-        let client = client().map_err(|error| Stop::Error(chain(&error)))?;
+        let client = client().map_err(|error| CheckError::Error(chain(&error)))?;
         Ok(SecurePort { cx: self, replica: name.to_owned(), at: SocketAddr::new(address, port), client })
     }
 }
@@ -209,7 +209,7 @@ impl Subject for Page<'_> {
     }
 
     /// Each read asks the replica itself.
-    async fn read(&self, _: Reach) -> Result<Answer, ReadError> {
+    async fn read(&self, _: ReadSource) -> Result<Answer, ReadError> {
         Ok(self.ask().await.unwrap_or_else(|error| Answer::None(chain(&error))))
     }
 

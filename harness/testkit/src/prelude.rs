@@ -26,11 +26,11 @@ pub use harness_clouds::{
 pub use harness_clusters::Asked;
 pub use harness_config::Limits;
 pub use harness_core::check::{
-    Before, Blocker, Body, Capability, CheckId, Environment, Facility, Party, Stop, SubjectName, Unmet,
-    Verdict, assert_unique_ids,
+    Before, Blocker, Body, Capability, CheckError, CheckId, Environment, Facility, Party, SubjectName,
+    Verdict, Violation, assert_unique_ids,
 };
 pub use harness_core::probe::{
-    Matcher, Observed, Reach, ReadError, Seen, both, gone, holds, matcher, pause, poll, present,
+    Matcher, Observed, ReadError, ReadSource, Seen, both, gone, holds, matcher, pause, poll, present,
 };
 pub use harness_core::secrets;
 pub use harness_session::k8s::{

@@ -1,11 +1,11 @@
 //! A cluster whose API server reaches Nodes and Pods by the network proxy under test, and by nothing else.
 
 use super::CheckCx;
-use super::made::Undo;
 use super::network_proxy::NetworkProxy;
+use super::undo_steps::Undo;
 use harness_clusters::{ContainerOp, LinkOp, Operation, Role};
 use harness_config::yaml;
-use harness_core::check::{Stop, Verdict, chain};
+use harness_core::check::{CheckError, Verdict, chain};
 use harness_core::files;
 use harness_core::probe::{Observed, ReadError, poll};
 use harness_session::ccm::{Applier, ObjectKey, key_of, pods_gone, pods_of, substitute};
@@ -48,7 +48,7 @@ impl<'a> NetworkProxy<'a> {
     /// # Errors
     /// Not observable where the cluster has no machine for agents or the profile no manifests; a broken promise where they do
     /// not run.
-    pub async fn on_a_cluster(&'a self) -> Result<ProxiedCluster<'a>, Stop> {
+    pub async fn on_a_cluster(&'a self) -> Result<ProxiedCluster<'a>, CheckError> {
         let cx = self.cx;
         let machines = cx.session.machines();
         let workers = machines.iter().filter(|machine| machine.role == Role::Worker);
@@ -56,13 +56,13 @@ impl<'a> NetworkProxy<'a> {
         let plane = machines.iter().find(|machine| machine.role == Role::ControlPlane);
         let (Some(node), Some(plane)) = (names.first(), plane) else {
             let why = "the cluster has no worker, so the API server's own machine would be the agents'";
-            return Err(Stop::NotObservable(why.to_owned()));
+            return Err(CheckError::NotObservable(why.to_owned()));
         };
         let documents = self.documents(&plane.name)?;
         let workload = |name: &str| {
             let found =
                 documents.iter().map(key_of).find(|key| key.name == name && key.kind != "ServiceAccount");
-            found.ok_or_else(|| Stop::Error(format!("no manifest of the proxy has a workload {name}")))
+            found.ok_or_else(|| CheckError::Error(format!("no manifest of the proxy has a workload {name}")))
         };
         let (server, agents) =
             (workload(&self.written.server_workload)?, workload(&self.written.agent_workload)?);
@@ -78,9 +78,11 @@ impl<'a> NetworkProxy<'a> {
     }
 
     /// The manifests with everything filled in.
-    fn documents(&self, server: &str) -> Result<Vec<Value>, Stop> {
+    fn documents(&self, server: &str) -> Result<Vec<Value>, CheckError> {
         if self.written.manifests.is_empty() {
-            return Err(Stop::NotObservable("networkProxy.manifests of the profile names none".to_owned()));
+            return Err(CheckError::NotObservable(
+                "networkProxy.manifests of the profile names none".to_owned(),
+            ));
         }
         let image = self.cx.session.state().ccm_image.clone();
         let values = BTreeMap::from([("IMAGE".to_owned(), image), ("SERVER".to_owned(), server.to_owned())]);
@@ -97,7 +99,7 @@ impl<'a> NetworkProxy<'a> {
 }
 
 /// What is written in these manifests.
-pub(super) fn documents_in(manifests: &[PathBuf]) -> Result<Vec<Value>, Stop> {
+pub(super) fn documents_in(manifests: &[PathBuf]) -> Result<Vec<Value>, CheckError> {
     let mut all = Vec::new();
     for file in manifests {
         let read: Vec<Value> = yaml::from_str_multi(&files::read(file)?, file)?;
@@ -139,7 +141,7 @@ impl ProxiedCluster<'_> {
 
     async fn applies(&self, documents: &[Value]) -> Verdict {
         let applied = async { Ok(self.applier.apply(documents).await) };
-        self.cx().session.unless_interrupted(applied).await?.map_err(|error| Stop::Error(chain(&error)))
+        self.cx().session.unless_interrupted(applied).await?.map_err(|error| CheckError::Error(chain(&error)))
     }
 
     fn pods(&self, workload: &ObjectKey) -> Vec<Arc<Pod>> {
@@ -169,7 +171,7 @@ impl ProxiedCluster<'_> {
         let waited = async { Ok(poll(&what, UP, AGAIN, up).await) };
         let waited = self.cx().session.unless_interrupted(waited).await?;
         waited.map_err(|error| {
-            self.proxy.unmet(
+            self.proxy.violation(
                 &format!("{workload} runs on Nodes that no CCM has initialised"),
                 "ready Pods",
                 error.text,
@@ -182,7 +184,7 @@ impl ProxiedCluster<'_> {
             self.documents.iter().filter(|document| key_of(document) == *workload).cloned().collect();
         self.cx().on_end(Undo::Proxy(documents.clone()));
         let gone = async {
-            self.applier.remove(&documents).await.map_err(|error| Stop::Error(chain(&error)))?;
+            self.applier.remove(&documents).await.map_err(|error| CheckError::Error(chain(&error)))?;
             Ok(pods_gone(self.cx().session.world(), std::slice::from_ref(workload), GONE).await?)
         };
         self.cx().session.unless_interrupted(gone).await
@@ -224,12 +226,13 @@ impl ProxiedCluster<'_> {
     ///
     /// # Errors
     /// Not observable with one agent alone.
-    pub fn several_agents(&self) -> Result<Vec<String>, Stop> {
+    pub fn several_agents(&self) -> Result<Vec<String>, CheckError> {
         let names: Vec<String> = self.pods(&self.agents).iter().map(|pod| pod.name_any()).collect();
         match names.len() {
-            0 | 1 => {
-                Err(Stop::NotObservable(format!("there are {} agents, and two are needed", names.len())))
-            }
+            0 | 1 => Err(CheckError::NotObservable(format!(
+                "there are {} agents, and two are needed",
+                names.len()
+            ))),
             _ => Ok(names),
         }
     }
@@ -238,14 +241,14 @@ impl ProxiedCluster<'_> {
     ///
     /// # Errors
     /// It cannot be told or reached.
-    pub async fn agent_is_killed(&self, name: &str) -> Result<String, Stop> {
+    pub async fn agent_is_killed(&self, name: &str) -> Result<String, CheckError> {
         let pods = self.pods(&self.agents);
         let pod = pods.iter().find(|pod| pod.name_any() == name);
         let id = pod.and_then(|pod| container_of(pod).cloned());
-        let id = id.ok_or_else(|| Stop::Error(format!("Pod {name} of an agent has no container")))?;
+        let id = id.ok_or_else(|| CheckError::Error(format!("Pod {name} of an agent has no container")))?;
         let node = pod.and_then(|pod| pod.spec.as_ref()?.node_name.clone()).unwrap_or_default();
         let session = &self.cx().session;
-        session.signal_container(&node, &id, ContainerOp::Kill).await.map_err(Stop::Error)?;
+        session.signal_container(&node, &id, ContainerOp::Kill).await.map_err(CheckError::Error)?;
         Ok(id)
     }
 
@@ -265,13 +268,14 @@ impl ProxiedCluster<'_> {
         let waited = async { Ok(poll(&what, UP, AGAIN, back).await) };
         let waited = self.cx().session.unless_interrupted(waited).await?;
         let promise = "an agent that was killed runs again";
-        waited.map_err(|error| self.proxy.unmet(promise, "a ready Pod with another container", error.text))
+        waited
+            .map_err(|error| self.proxy.violation(promise, "a ready Pod with another container", error.text))
     }
 }
 
 impl CheckCx {
     /// Addresses of these Nodes and of their Pods, as a packet filter takes them.
-    async fn addresses_of(&self, names: &[String]) -> Result<Vec<String>, Stop> {
+    async fn addresses_of(&self, names: &[String]) -> Result<Vec<String>, CheckError> {
         let machines = self.session.machines().iter().filter(|machine| names.contains(&machine.name));
         let mut all: Vec<String> =
             machines.filter_map(|machine| machine.ipv4).map(|ip| ip.to_string()).collect();

@@ -1,13 +1,13 @@
 //! A Pod behind the network proxy, and the ways on which an API server reaches it and its Node.
 
 use super::CheckCx;
-use super::made::Undo;
 use super::proxied_cluster::ProxiedCluster;
+use super::undo_steps::Undo;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use harness_clusters::images::own_program;
 use harness_components::network_proxy::tunnel::{GREETING, GROUP, PEER, SERVER_FILES, write_certificates};
-use harness_core::check::{Stop, Verdict, chain};
+use harness_core::check::{CheckError, Verdict, chain};
 use harness_core::probe::{ReadError, poll};
 use k8s_openapi::api::core::v1::{ConfigMap, Node};
 use kube::api::{Api, DeleteParams, ListParams, PostParams};
@@ -97,7 +97,7 @@ impl<'a> ProxiedCluster<'a> {
     ///
     /// # Errors
     /// It does not run.
-    pub async fn peer(&'a self) -> Result<Peer<'a>, Stop> {
+    pub async fn peer(&'a self) -> Result<Peer<'a>, CheckError> {
         let cx = self.proxy.cx;
         let namespace = cx.namespace().await?;
         let host = format!("{PEER}.{namespace}.svc");
@@ -155,7 +155,7 @@ impl<'a> ProxiedCluster<'a> {
             json!({"apiVersion": "v1", "kind": "Secret", "metadata": meta(PEER), "stringData": secret});
         cx.on_end(Undo::Applied(vec![pod.clone(), webhook.clone(), api.clone()]));
         let applied = async { Ok(self.applier.apply(&[secret, service, pod, webhook]).await) };
-        cx.session().unless_interrupted(applied).await?.map_err(|error| Stop::Error(chain(&error)))?;
+        cx.session().unless_interrupted(applied).await?.map_err(|error| CheckError::Error(chain(&error)))?;
         // API servers of 1.20 panic when one of these is applied.
         let made = http::Request::post("/apis/apiregistration.k8s.io/v1/apiservices")
             .header(http::header::CONTENT_TYPE, "application/json")
@@ -211,8 +211,8 @@ impl CheckCx {
     ///
     /// # Errors
     /// It does not say.
-    pub async fn api_server_counts(&self, prefix: &str) -> Result<BTreeMap<String, f64>, Stop> {
-        let text = self.get_text("/metrics").await.map_err(|(_, why)| Stop::Error(why))?;
+    pub async fn api_server_counts(&self, prefix: &str) -> Result<BTreeMap<String, f64>, CheckError> {
+        let text = self.get_text("/metrics").await.map_err(|(_, why)| CheckError::Error(why))?;
         let ours = text.lines().filter(|line| line.starts_with(prefix));
         let split = ours.filter_map(|line| line.rsplit_once(' '));
         Ok(split.filter_map(|(series, value)| Some((series.to_owned(), value.parse().ok()?))).collect())
@@ -290,7 +290,7 @@ impl Peer<'_> {
     ///
     /// # Errors
     /// The run is interrupted.
-    pub async fn tried(&self, way: Way) -> Result<Result<Duration, Astray>, Stop> {
+    pub async fn tried(&self, way: Way) -> Result<Result<Duration, Astray>, CheckError> {
         let began = Instant::now();
         let tried = async { Ok(timeout(TRY, self.goes(way)).await) };
         let outcome = self.cx().session().unless_interrupted(tried).await?;
@@ -319,7 +319,7 @@ impl Peer<'_> {
         let waited = async { Ok(poll(&what, limit, AGAIN, reached).await) };
         let waited = self.cx().session().unless_interrupted(waited).await?;
         waited.map_err(|error| {
-            self.cluster.proxy.unmet(promise, &format!("{way} through the proxy"), error.text)
+            self.cluster.proxy.violation(promise, &format!("{way} through the proxy"), error.text)
         })
     }
 }

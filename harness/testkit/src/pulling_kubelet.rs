@@ -2,15 +2,15 @@
 
 use super::CheckCx;
 use super::image_credentials::ImageCredentialProvider;
-use super::made::Undo;
 use super::rights::put;
+use super::undo_steps::Undo;
 use harness_clusters::images::own_program;
 use harness_clusters::{LinkOp, Machine, Operation, Role, SetupOp, Target};
 use harness_components::image_credentials::{
     NodeSetup, OnNode, REGISTRY_PORT, Seen, Sighting, gives_tokens, version_for,
 };
 use harness_core::bounded;
-use harness_core::check::{Stop, Verdict, chain};
+use harness_core::check::{CheckError, Verdict, chain};
 use harness_core::probe::{ReadError, poll};
 use k8s_openapi::api::core::v1::{ContainerState, Pod, ServiceAccount};
 use k8s_openapi::api::rbac::v1::{ClusterRole, ClusterRoleBinding};
@@ -69,7 +69,7 @@ impl WithoutCloud<'_> {
     /// # Errors
     /// When the cluster cannot do it.
     pub async fn mend(self) -> Verdict {
-        self.0.undo_cloudless(&self.1).await.map_err(Stop::Error)
+        self.0.undo_cloudless(&self.1).await.map_err(CheckError::Error)
     }
 }
 
@@ -84,12 +84,12 @@ impl CheckCx {
         &'a self,
         plugin: &'a ImageCredentialProvider<'a>,
         others: &[&str],
-    ) -> Result<PullingKubelet<'a>, Stop> {
+    ) -> Result<PullingKubelet<'a>, CheckError> {
         let machines = self.session.machines();
         let machine = machines.iter().find(|machine| machine.role == Role::Worker).or(machines.first());
-        let machine = machine.ok_or_else(|| Stop::Error("the cluster has no machine".to_owned()))?;
+        let machine = machine.ok_or_else(|| CheckError::Error("the cluster has no machine".to_owned()))?;
         let address = machine.reached_at.ok_or_else(|| {
-            Stop::NotObservable(format!(
+            CheckError::NotObservable(format!(
                 "machine {} is not reached from here, and so its registry",
                 machine.name
             ))
@@ -127,7 +127,7 @@ impl CheckCx {
         &self,
         plugin: &ImageCredentialProvider<'_>,
         others: &[&str],
-    ) -> Result<NodeSetup, Stop> {
+    ) -> Result<NodeSetup, CheckError> {
         let minor = self.session.state().served_minor;
         let versions = plugin.versions();
         let version = version_for(minor, &versions).ok_or_else(|| {
@@ -135,7 +135,7 @@ impl CheckCx {
                 "kubelets of 1.{minor} ask in no version that the plugin is said to know ({}; imageCredentials.apiVersions)",
                 versions.join(", ")
             );
-            Stop::NotObservable(why)
+            CheckError::NotObservable(why)
         })?;
         let images =
             plugin.images().iter().chain(plugin.without()).map(String::as_str).chain(others.iter().copied());
@@ -174,7 +174,7 @@ impl CheckCx {
             Ok(()) => Ok(()),
             Err(error) => {
                 let promise = "a kubelet starts with the configuration";
-                Err(plugin.unmet(promise, "a kubelet that answers", error.text))
+                Err(plugin.violation(promise, "a kubelet that answers", error.text))
             }
         }
     }
@@ -234,7 +234,7 @@ impl<'a> PullingKubelet<'a> {
     ///
     /// # Errors
     /// No Pod can be made, or nothing becomes of it.
-    pub async fn pull(&self, image: &str) -> Result<Pull, Stop> {
+    pub async fn pull(&self, image: &str) -> Result<Pull, CheckError> {
         let name = format!("pull-{}", self.pods.fetch_add(1, Ordering::Relaxed));
         let pod: Pod = serde_json::from_value(json!({
             "metadata": {"name": name},
@@ -276,7 +276,7 @@ impl<'a> PullingKubelet<'a> {
         let ran =
             self.executions().await?.iter().filter(|one| one.image == image).map(shown).collect::<Vec<_>>();
         let ran = if ran.is_empty() { "the plugin was not run for it".to_owned() } else { ran.join("; ") };
-        Err(self.plugin.unmet(
+        Err(self.plugin.violation(
             &format!("a kubelet pulls {image}{when}"),
             "the image on the node",
             format!("{why}; {ran}"),
@@ -287,7 +287,7 @@ impl<'a> PullingKubelet<'a> {
     ///
     /// # Errors
     /// The registry on the node does not say.
-    pub async fn executions(&self) -> Result<Vec<Seen>, Stop> {
+    pub async fn executions(&self) -> Result<Vec<Seen>, CheckError> {
         let all = self.sightings().await?.into_iter();
         Ok(all
             .filter_map(|one| if let Sighting::Execution(seen) = one { Some(seen) } else { None })
@@ -298,16 +298,16 @@ impl<'a> PullingKubelet<'a> {
     ///
     /// # Errors
     /// The registry on the node does not say.
-    pub async fn users(&self) -> Result<BTreeSet<String>, Stop> {
+    pub async fn users(&self) -> Result<BTreeSet<String>, CheckError> {
         let all = self.sightings().await?.into_iter();
         Ok(all.filter_map(|one| if let Sighting::Look(look) = one { look.user } else { None }).collect())
     }
 
-    async fn sightings(&self) -> Result<Vec<Sighting>, Stop> {
+    async fn sightings(&self) -> Result<Vec<Sighting>, CheckError> {
         let asked = async {
             let answer = self.client.get(format!("{}/sightings", self.registry)).send().await?;
             let text = bounded::body(answer.error_for_status()?).await?;
-            Ok::<_, Stop>(serde_json::from_str(&text)?)
+            Ok::<_, CheckError>(serde_json::from_str(&text)?)
         };
         self.cx.session.unless_interrupted(asked).await
     }
@@ -316,7 +316,7 @@ impl<'a> PullingKubelet<'a> {
     ///
     /// # Errors
     /// It does not say.
-    pub async fn metrics(&self) -> Result<Vec<(String, String)>, Stop> {
+    pub async fn metrics(&self) -> Result<Vec<(String, String)>, CheckError> {
         let text = self.cx.of_kubelet(&self.machine.name, "metrics").await?;
         let ours = text.lines().filter(|line| line.starts_with("kubelet_credential_provider_"));
         let split = ours.filter_map(|line| line.rsplit_once(' '));
@@ -327,7 +327,7 @@ impl<'a> PullingKubelet<'a> {
     ///
     /// # Errors
     /// Not observable where the plugin is not told where its cloud is, or machines cannot be cut off.
-    pub async fn loses_the_cloud(&self) -> Result<WithoutCloud<'a>, Stop> {
+    pub async fn loses_the_cloud(&self) -> Result<WithoutCloud<'a>, CheckError> {
         self.plugin.has_a_cloud_of_ours()?;
         let (name, to) = (self.machine.name.clone(), self.cx.cloud_address());
         self.cx.on_end(Undo::Cloudless(name.clone()));

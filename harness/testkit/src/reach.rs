@@ -1,10 +1,10 @@
 //! Ways that are cut: replicas that do not reach the API server, and processes that stand still.
 
 use super::CheckCx;
-use super::made::Undo;
 use super::replicas::Replica;
+use super::undo_steps::Undo;
 use harness_clusters::{ApiReach, ClusterError, ContainerOp, Operation, PodTraffic, PowerOp};
-use harness_core::check::{Stop, Verdict, chain};
+use harness_core::check::{CheckError, Verdict, chain};
 use harness_core::probe::{ReadError, poll};
 use harness_session::ccm::TOKEN_ID;
 use k8s_openapi::api::apps::v1::Deployment;
@@ -28,7 +28,7 @@ impl Partition<'_> {
     /// # Errors
     /// When the cluster cannot do it.
     pub async fn mend(self) -> Verdict {
-        self.cx.undo_reach().await.map_err(Stop::Error)
+        self.cx.undo_reach().await.map_err(CheckError::Error)
     }
 }
 
@@ -47,7 +47,11 @@ impl Frozen<'_> {
     /// # Errors
     /// When the cluster cannot do it.
     pub async fn wake(self) -> Verdict {
-        self.cx.session.signal_container(&self.node, &self.id, ContainerOp::Thaw).await.map_err(Stop::Error)
+        self.cx
+            .session
+            .signal_container(&self.node, &self.id, ContainerOp::Thaw)
+            .await
+            .map_err(CheckError::Error)
     }
 }
 
@@ -57,7 +61,7 @@ impl<'a> Replica<'a> {
     ///
     /// # Errors
     /// When the cluster cannot do it.
-    pub async fn is_cut_off(&self) -> Result<Partition<'a>, Stop> {
+    pub async fn is_cut_off(&self) -> Result<Partition<'a>, CheckError> {
         let token = self.token_id().await?;
         let traffic = |pod| PodTraffic { token: token.clone(), ..PodTraffic::of(pod) };
         let pods: Vec<PodTraffic> = self.pods().iter().map(|pod| traffic(pod)).collect();
@@ -67,18 +71,18 @@ impl<'a> Replica<'a> {
     }
 
     /// The id of the token by which the API server knows a hosted one, whose Pods it does not; `None` of any other.
-    async fn token_id(&self) -> Result<Option<String>, Stop> {
+    async fn token_id(&self) -> Result<Option<String>, CheckError> {
         let session = &self.cx.session;
         if session.state().management.is_none() {
             return Ok(None);
         }
         let workload = session.ccm().workload_of(self.name());
         let workload =
-            workload.ok_or_else(|| Stop::Error(format!("no workload of replica {}", self.name())))?;
+            workload.ok_or_else(|| CheckError::Error(format!("no workload of replica {}", self.name())))?;
         let api: Api<Deployment> = Api::namespaced(self.cx.pods_client(), &workload.namespace);
         match api.get(&workload.name).await?.annotations().get(TOKEN_ID) {
             Some(id) => Ok(Some(id.clone())),
-            None => Err(Stop::Error(format!("{workload} has no annotation {TOKEN_ID}"))),
+            None => Err(CheckError::Error(format!("{workload} has no annotation {TOKEN_ID}"))),
         }
     }
 
@@ -86,10 +90,10 @@ impl<'a> Replica<'a> {
     ///
     /// # Errors
     /// When the cluster cannot do it.
-    pub async fn freezes(&self) -> Result<Frozen<'a>, Stop> {
+    pub async fn freezes(&self) -> Result<Frozen<'a>, CheckError> {
         let (node, id) = self.container()?;
         self.cx.on_end(Undo::Frozen { node: node.clone(), id: id.clone() });
-        self.cx.session.signal_container(&node, &id, ContainerOp::Freeze).await.map_err(Stop::Error)?;
+        self.cx.session.signal_container(&node, &id, ContainerOp::Freeze).await.map_err(CheckError::Error)?;
         Ok(Frozen { cx: self.cx, node, id })
     }
 }
@@ -99,7 +103,7 @@ impl CheckCx {
     ///
     /// # Errors
     /// When the cluster cannot do it.
-    pub async fn api_server_is_away(&self) -> Result<Partition<'_>, Stop> {
+    pub async fn api_server_is_away(&self) -> Result<Partition<'_>, CheckError> {
         self.on_end(Undo::Reach);
         self.reach(ApiReach::None).await?;
         Ok(Partition { cx: self })
@@ -116,8 +120,8 @@ impl CheckCx {
     }
 
     async fn loses_power(&self, all: &[String]) -> Verdict {
-        self.power(all, PowerOp::Off).await.map_err(Stop::Error)?;
-        self.power(all, PowerOp::On).await.map_err(Stop::Error)?;
+        self.power(all, PowerOp::Off).await.map_err(CheckError::Error)?;
+        self.power(all, PowerOp::On).await.map_err(CheckError::Error)?;
         let answers = async |seen: &mut String| {
             let version = self.client.apiserver_version().await;
             version.map(Some).map_err(|error| {

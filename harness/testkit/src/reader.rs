@@ -1,8 +1,8 @@
 //! Somebody who may read what a CCM shows of itself, and nothing else.
 
 use super::CheckCx;
-use super::made::{Undo, gone};
-use harness_core::check::Stop;
+use super::undo_steps::{Undo, gone};
+use harness_core::check::CheckError;
 use k8s_openapi::api::authentication::v1::{TokenRequest, TokenRequestSpec};
 use k8s_openapi::api::core::v1::ServiceAccount;
 use k8s_openapi::api::rbac::v1::{ClusterRole, ClusterRoleBinding};
@@ -29,7 +29,7 @@ impl CheckCx {
     ///
     /// # Errors
     /// When the API server refuses.
-    pub async fn reader(&self) -> Result<Reader, Stop> {
+    pub async fn reader(&self) -> Result<Reader, CheckError> {
         let namespace = self.namespace().await?;
         let name = self.prefix.clone();
         let account: ServiceAccount = as_object(json!({"metadata": {"name": "reader"}}))?;
@@ -55,7 +55,7 @@ impl CheckCx {
         };
         let granted = accounts.create_token_request("reader", &PostParams::default(), &request).await?;
         let token = granted.status.and_then(|status| status.token);
-        token.map(Reader).ok_or_else(|| Stop::Error("the API server granted no token".to_owned()))
+        token.map(Reader).ok_or_else(|| CheckError::Error("the API server granted no token".to_owned()))
     }
 
     pub(super) async fn undo_right(&self, name: &str) -> Result<(), String> {
@@ -66,6 +66,6 @@ impl CheckCx {
     }
 }
 
-fn as_object<K: serde::de::DeserializeOwned>(written: serde_json::Value) -> Result<K, Stop> {
-    serde_json::from_value(written).map_err(|error| Stop::Error(format!("an object of ours: {error}")))
+fn as_object<K: serde::de::DeserializeOwned>(written: serde_json::Value) -> Result<K, CheckError> {
+    serde_json::from_value(written).map_err(|error| CheckError::Error(format!("an object of ours: {error}")))
 }

@@ -1,13 +1,13 @@
 //! The CCM's replicas as a check disturbs them: who is active, kill, take away, bring back.
 
-use super::made::{Undo, gone};
+use super::undo_steps::{Undo, gone};
 use super::{Calls, CheckCx, Subject, machine};
 use harness_clouds::Entry;
 use harness_clusters::ContainerOp;
 use harness_config::BackendKind;
-use harness_core::check::{Facility, Stop, SubjectName, Verdict};
+use harness_core::check::{CheckError, Facility, SubjectName, Verdict};
 use harness_core::events::Payload;
-use harness_core::probe::{Matcher, Observed, Reach, ReadError, Seen, holds, matcher, poll};
+use harness_core::probe::{Matcher, Observed, ReadError, ReadSource, Seen, holds, matcher, poll};
 use harness_session::ccm::{Form, Starts};
 use harness_session::suffix;
 use k8s_openapi::api::core::v1::{ContainerStatus, Pod};
@@ -117,6 +117,12 @@ impl<'a> Replica<'a> {
         Calls::about(self.cx, about, move |call| call.credential.as_deref() == Some(&name))
     }
 
+    /// Says that the check puts it at risk: whether it ends until shortly after the check is for this check to judge, and for no
+    /// other.
+    pub fn is_at_risk(&self) {
+        self.disturbed();
+    }
+
     /// Says that the check makes it end: its Pod is replaced when the check ends. A Pod that has crashed before is
     /// restarted later and later, and the next check must not wait for that.
     pub fn will_end(&self) {
@@ -134,7 +140,7 @@ impl<'a> Replica<'a> {
     /// Why it does not come back.
     pub async fn returns(&self) -> Verdict {
         self.disturbed();
-        self.cx.undo_ccm(Some(&self.name), false).await.map_err(Stop::Error)?;
+        self.cx.undo_ccm(Some(&self.name), false).await.map_err(CheckError::Error)?;
         self.cx.deploy_ccm().await
     }
 
@@ -143,7 +149,7 @@ impl<'a> Replica<'a> {
     ///
     /// # Errors
     /// What the API server refused.
-    pub async fn terminate(&self) -> Result<(), Stop> {
+    pub async fn terminate(&self) -> Result<(), CheckError> {
         Ok(self.cx.session.ccm().hold_down(&self.name).await?)
     }
 
@@ -153,12 +159,12 @@ impl<'a> Replica<'a> {
     }
 
     /// The node it runs on, and its container's id.
-    pub(super) fn container(&self) -> Result<(String, String), Stop> {
+    pub(super) fn container(&self) -> Result<(String, String), CheckError> {
         let name = &self.name;
         let pod = self.pods().into_iter().next();
-        let pod = pod.ok_or_else(|| Stop::Error(format!("replica {name} has no Pod")))?;
+        let pod = pod.ok_or_else(|| CheckError::Error(format!("replica {name} has no Pod")))?;
         let node = pod.spec.as_ref().and_then(|s| s.node_name.clone()).unwrap_or_default();
-        let none = || Stop::Error(format!("Pod {} has no running container", pod.name_any()));
+        let none = || CheckError::Error(format!("Pod {} has no running container", pod.name_any()));
         Ok((node, container_id(&pod).ok_or_else(none)?))
     }
 
@@ -173,17 +179,17 @@ impl<'a> Replica<'a> {
     ///
     /// # Errors
     /// What could not be done.
-    pub async fn kill(&self) -> Result<(), Stop> {
+    pub async fn kill(&self) -> Result<(), CheckError> {
         let (name, session) = (&self.name, &self.cx.session);
         let (node, id) = self.container()?;
         let pods = self.pods();
         self.disturbed();
-        session.signal_container(&node, &id, ContainerOp::Kill).await.map_err(Stop::Error)?;
+        session.signal_container(&node, &id, ContainerOp::Kill).await.map_err(CheckError::Error)?;
         session.ccm().hold_down(name).await?;
         // The kubelet may have been faster. What it has started then is the first process of its container, to which a
         // request to end means nothing until it has asked to hear of one: it would live for as long as its Pod grants it.
         for pod in &pods {
-            self.cx.removed_at_once(pod).await.map_err(Stop::Error)?;
+            self.cx.removed_at_once(pod).await.map_err(CheckError::Error)?;
         }
         Ok(())
     }
@@ -200,10 +206,10 @@ impl Subject for Replica<'_> {
         SubjectName { kind: "replica", name: self.name.clone(), uid: None }
     }
 
-    async fn read(&self, reach: Reach) -> Result<Process, ReadError> {
+    async fn read(&self, reach: ReadSource) -> Result<Process, ReadError> {
         self.cx.session.ccm_site().world().pods.current()?;
         let mut pods = self.cx.session.ccm().pods_of_replica(&self.name);
-        if reach == Reach::Origin {
+        if reach == ReadSource::Origin {
             for pod in &mut pods {
                 let api: Api<Pod> =
                     Api::namespaced(self.cx.pods_client(), &pod.namespace().unwrap_or_default());
@@ -237,8 +243,8 @@ impl CheckCx {
     /// credential that asks the cloud about it is the active replica's.
     ///
     /// # Errors
-    /// [`Stop::Unmet`] when no replica asks in B-WATCH.
-    pub async fn active_replica(&self) -> Result<Replica<'_>, Stop> {
+    /// [`CheckError::Violation`] when no replica asks in B-WATCH.
+    pub async fn active_replica(&self) -> Result<Replica<'_>, CheckError> {
         let machine = self.machine(machine(&format!("who-{}", suffix(self.session.next_number())))).await?;
         let mark = self.heard().mark()?;
         let node = self.node(machine.node()).await?;

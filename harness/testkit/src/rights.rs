@@ -2,8 +2,8 @@
 
 use super::CheckCx;
 use super::account::Account;
-use super::made::{Undo, gone};
-use harness_core::check::{Stop, chain};
+use super::undo_steps::{Undo, gone};
+use harness_core::check::{CheckError, chain};
 use harness_core::probe::{ReadError, poll};
 use harness_session::ccm::{Form, key_of, pod_spec};
 use k8s_openapi::api::authorization::v1::{
@@ -70,15 +70,16 @@ impl CheckCx {
     /// The service account that the CCM runs as.
     ///
     /// # Errors
-    /// [`Stop::Unmet`] when the profile deploys none.
-    pub fn ccm_account(&self) -> Result<Account, Stop> {
+    /// [`CheckError::Violation`] when the profile deploys none.
+    pub fn ccm_account(&self) -> Result<Account, CheckError> {
         let rendered = self.session.ccm().rendered(Form::Replicas);
         let workload = rendered.as_ref().and_then(|rendered| {
             let first = rendered.workloads.first()?;
             rendered.documents.iter().find(|document| key_of(document) == *first)
         });
         let promise = "the CCM runs as a service account";
-        let workload = workload.ok_or_else(|| Stop::unmet(promise, "a CCM", "the profile deploys none"))?;
+        let workload =
+            workload.ok_or_else(|| CheckError::violation(promise, "a CCM", "the profile deploys none"))?;
         let name = pod_spec(workload)["serviceAccountName"].as_str().unwrap_or("default");
         Ok(Account { namespace: key_of(workload).namespace, name: name.to_owned() })
     }
@@ -87,7 +88,7 @@ impl CheckCx {
     ///
     /// # Errors
     /// When the API server does not answer.
-    pub async fn granted_to(&self, account: &Account) -> Result<Vec<Grant>, Stop> {
+    pub async fn granted_to(&self, account: &Account) -> Result<Vec<Grant>, CheckError> {
         let mut grants = Vec::new();
         for binding in self.bindings().await? {
             if binding.is_default || !binding.subjects.iter().any(|subject| account.is(subject)) {
@@ -101,7 +102,7 @@ impl CheckCx {
         Ok(grants)
     }
 
-    async fn bindings(&self) -> Result<Vec<Binding>, Stop> {
+    async fn bindings(&self) -> Result<Vec<Binding>, CheckError> {
         let everywhere: Api<ClusterRoleBinding> = Api::all(self.client.clone());
         let within: Api<RoleBinding> = Api::all(self.client.clone());
         let mut bindings = Vec::new();
@@ -119,7 +120,7 @@ impl CheckCx {
     }
 
     /// The rules of a role; none of one that is not there.
-    async fn rules_of(&self, role: &RoleRef, within: Option<&str>) -> Result<Vec<PolicyRule>, Stop> {
+    async fn rules_of(&self, role: &RoleRef, within: Option<&str>) -> Result<Vec<PolicyRule>, CheckError> {
         let rules = match within.filter(|_| role.kind == "Role") {
             Some(namespace) => {
                 let api: Api<Role> = Api::namespaced(self.client.clone(), namespace);
@@ -134,7 +135,11 @@ impl CheckCx {
     }
 
     /// A new service account in that namespace, which may do this and what everybody may. Gone with the check.
-    pub(super) async fn account_with(&self, namespace: &str, grants: &[Grant]) -> Result<Account, Stop> {
+    pub(super) async fn account_with(
+        &self,
+        namespace: &str,
+        grants: &[Grant],
+    ) -> Result<Account, CheckError> {
         let account = Account { namespace: namespace.to_owned(), name: self.fresh("account") };
         self.on_end(Undo::Account(account.clone()));
         let made = ServiceAccount { metadata: named(&account.name), ..ServiceAccount::default() };
@@ -146,7 +151,7 @@ impl CheckCx {
 
     /// Has an account of [`CheckCx::account_with`] do this from now on; in namespaces of which nothing is said it may do what it
     /// could before.
-    pub(super) async fn grant(&self, account: &Account, grants: &[Grant]) -> Result<(), Stop> {
+    pub(super) async fn grant(&self, account: &Account, grants: &[Grant]) -> Result<(), CheckError> {
         let mut places: BTreeMap<Option<&str>, Vec<&PolicyRule>> = BTreeMap::from([(None, Vec::new())]);
         for grant in grants {
             places.entry(grant.within.as_deref()).or_default().push(&grant.rule);
@@ -183,13 +188,13 @@ impl CheckCx {
     /// Waits until the API server lets an account do something, or no longer does: the proof that a role has come into force.
     ///
     /// # Errors
-    /// [`Stop::Error`] when it does not come to that.
+    /// [`CheckError::Error`] when it does not come to that.
     pub(super) async fn has_right(
         &self,
         account: &Account,
         right: &Right,
         allowed: bool,
-    ) -> Result<(), Stop> {
+    ) -> Result<(), CheckError> {
         let api: Api<SubjectAccessReview> = Api::all(self.client.clone());
         let review =
             SubjectAccessReview { spec: review_of(account, right), ..SubjectAccessReview::default() };
@@ -211,7 +216,7 @@ impl CheckCx {
     ///
     /// # Errors
     /// When the API server refuses.
-    pub async fn withholds_healthz(&self) -> Result<(), Stop> {
+    pub async fn withholds_healthz(&self) -> Result<(), CheckError> {
         let api: Api<ClusterRole> = Api::all(self.client.clone());
         let defaults = ListParams::default().labels(BOOTSTRAP);
         for role in api.list(&defaults).await? {
@@ -267,7 +272,7 @@ fn named(name: &str) -> kube::api::ObjectMeta {
 }
 
 /// Makes an object, or makes it over.
-pub(super) async fn put<K>(api: &Api<K>, name: &str, mut written: serde_json::Value) -> Result<(), Stop>
+pub(super) async fn put<K>(api: &Api<K>, name: &str, mut written: serde_json::Value) -> Result<(), CheckError>
 where
     K: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned + Serialize,
 {

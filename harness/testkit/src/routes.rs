@@ -1,13 +1,13 @@
 //! Routes of the cloud's network, each known by the network it leads to.
 
 use super::cloud::absent_is_fine;
-use super::made::Undo;
+use super::undo_steps::Undo;
 use super::{CheckCx, Machine, Subject, Target};
 use harness_clouds::{Entry, Instance, Op, Route};
 use harness_clusters::Operation;
 use harness_config::RouteTrigger;
-use harness_core::check::{Stop, SubjectName, chain};
-use harness_core::probe::{Matcher, Observed, Reach, ReadError, Seen, holds, matcher};
+use harness_core::check::{CheckError, SubjectName, chain};
+use harness_core::probe::{Matcher, Observed, ReadError, ReadSource, Seen, holds, matcher};
 use harness_session::POD_NETWORKS;
 use ipnet::IpNet;
 use std::net::IpAddr;
@@ -41,7 +41,7 @@ impl<'a> Destination<'a> {
     ///
     /// # Errors
     /// When the cloud refuses.
-    pub async fn is_routed(&self, to: Option<&Machine<'_>>) -> Result<Route, Stop> {
+    pub async fn is_routed(&self, to: Option<&Machine<'_>>) -> Result<Route, CheckError> {
         let machine = to.map(Machine::instance);
         let addresses = machine.iter().flat_map(|machine| &machine.addresses);
         let internal = addresses.filter(|address| address.kind == "InternalIP");
@@ -74,7 +74,7 @@ impl Subject for Destination<'_> {
         SubjectName { kind: "the network", name: self.cidr(), uid: None }
     }
 
-    async fn read(&self, _: Reach) -> Result<Vec<Route>, ReadError> {
+    async fn read(&self, _: ReadSource) -> Result<Vec<Route>, ReadError> {
         let mut routes = self.cx.inventory().await?.routes;
         routes.retain(|route| self.is_of(route));
         Ok(routes)
@@ -115,9 +115,10 @@ impl CheckCx {
     ///
     /// # Errors
     /// When it is none.
-    pub fn destination(&self, cidr: &str) -> Result<Destination<'_>, Stop> {
-        let network: IpNet =
-            cidr.parse().map_err(|_| Stop::Error(format!("'{cidr}' is no network in CIDR notation")))?;
+    pub fn destination(&self, cidr: &str) -> Result<Destination<'_>, CheckError> {
+        let network: IpNet = cidr
+            .parse()
+            .map_err(|_| CheckError::Error(format!("'{cidr}' is no network in CIDR notation")))?;
         Ok(Destination { cx: self, network: network.trunc() })
     }
 
@@ -126,7 +127,7 @@ impl CheckCx {
     ///
     /// # Errors
     /// When the CCM's arguments name none.
-    pub fn around_pod_networks(&self) -> Result<Option<Destination<'_>>, Stop> {
+    pub fn around_pod_networks(&self) -> Result<Option<Destination<'_>>, CheckError> {
         let all = self.cluster_networks()?;
         let around = all.first().and_then(|first| around(*first, &all));
         Ok(around.map(|network| Destination { cx: self, network }))
@@ -138,23 +139,23 @@ impl CheckCx {
     ///
     /// # Errors
     /// When the CCM's arguments name none.
-    pub fn pod_network(&self, nth: u32) -> Result<Destination<'_>, Stop> {
+    pub fn pod_network(&self, nth: u32) -> Result<Destination<'_>, CheckError> {
         let all = self.cluster_networks()?;
         let first =
-            all.first().ok_or_else(|| Stop::Error("--cluster-cidr of the CCM is empty".to_owned()))?;
+            all.first().ok_or_else(|| CheckError::Error("--cluster-cidr of the CCM is empty".to_owned()))?;
         self.part_of(*first, nth)
     }
 
     /// As [`CheckCx::pod_network`], one of each IP family.
     ///
     /// # Errors
-    /// [`Stop::NotObservable`] when the CCM keeps routes of one family only.
-    pub fn pod_networks_of_both_families(&self) -> Result<Vec<Destination<'_>>, Stop> {
+    /// [`CheckError::NotObservable`] when the CCM keeps routes of one family only.
+    pub fn pod_networks_of_both_families(&self) -> Result<Vec<Destination<'_>>, CheckError> {
         let all = self.cluster_networks()?;
         let has = |v4: bool| all.iter().any(|network| network.addr().is_ipv4() == v4);
         if !has(true) || !has(false) {
             let why = "--cluster-cidr of the CCM names networks of one IP family only".to_owned();
-            return Err(Stop::NotObservable(why));
+            return Err(CheckError::NotObservable(why));
         }
         all.into_iter().map(|network| self.part_of(network, 0)).collect()
     }
@@ -164,10 +165,10 @@ impl CheckCx {
     ///
     /// # Errors
     /// When the cluster does not do it.
-    pub async fn pod_networks_are_withheld(&self) -> Result<(), Stop> {
+    pub async fn pod_networks_are_withheld(&self) -> Result<(), CheckError> {
         self.on_end(Undo::PodCidrs);
         let withheld = self.session.cluster().operate(Operation::PodCidrs { withheld: true }).await;
-        withheld.map_err(|error| Stop::Error(chain(&error)))
+        withheld.map_err(|error| CheckError::Error(chain(&error)))
     }
 
     pub(super) async fn undo_pod_cidrs(&self) -> Result<(), String> {
@@ -182,7 +183,7 @@ impl CheckCx {
 
     /// The pod networks that the CCM keeps routes for, as its arguments say; where no CCM is deployed, those the harness
     /// would fill in.
-    fn cluster_networks(&self) -> Result<Vec<IpNet>, Stop> {
+    fn cluster_networks(&self) -> Result<Vec<IpNet>, CheckError> {
         let said = self.session.ccm().flag("cluster-cidr");
         let said = match &said {
             Some(said) => said.split(',').collect(),
@@ -191,16 +192,16 @@ impl CheckCx {
         let networks = said.into_iter().map(|cidr| cidr.trim().parse::<IpNet>());
         networks
             .collect::<Result<_, _>>()
-            .map_err(|error| Stop::Error(format!("--cluster-cidr of the CCM: {error}")))
+            .map_err(|error| CheckError::Error(format!("--cluster-cidr of the CCM: {error}")))
     }
 
-    fn part_of(&self, whole: IpNet, nth: u32) -> Result<Destination<'_>, Stop> {
+    fn part_of(&self, whole: IpNet, nth: u32) -> Result<Destination<'_>, CheckError> {
         let number = match nth.checked_sub(PARTS_OF_A_CHECK) {
             None => self.network.number() * PARTS_OF_A_CHECK % PARTS_OF_ALL + nth,
             Some(more) => PARTS_OF_ALL + more,
         };
         let network = part(whole, number)
-            .ok_or_else(|| Stop::Error(format!("--cluster-cidr of the CCM: {whole} has no room")))?;
+            .ok_or_else(|| CheckError::Error(format!("--cluster-cidr of the CCM: {whole} has no room")))?;
         Ok(Destination { cx: self, network })
     }
 

@@ -1,12 +1,12 @@
 //! Services of a check, in a namespace of its own, and what the cloud holds for them.
 
-use super::made::{ServiceKey, Undo, delete_as_it_is, gone};
 use super::matchers::{keeps_finalizer, one_active, publishes};
+use super::undo_steps::{ServiceKey, Undo, delete_as_it_is, gone};
 use super::{Calls, CheckCx, Subject, Target};
 use harness_clouds::{Entry, Inventory, LoadBalancer, Op};
 use harness_config::Targets;
-use harness_core::check::{Stop, SubjectName};
-use harness_core::probe::{Reach, ReadError, poll};
+use harness_core::check::{CheckError, SubjectName};
+use harness_core::probe::{ReadError, ReadSource, poll};
 use harness_session::k8s::Version;
 use k8s_openapi::api::core::v1::{self as core, ServicePort, ServiceSpec};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
@@ -112,7 +112,7 @@ impl<'a> Service<'a> {
     ///
     /// # Errors
     /// When the API server refuses.
-    pub async fn patch(&self, patch: &Value) -> Result<(), Stop> {
+    pub async fn patch(&self, patch: &Value) -> Result<(), CheckError> {
         self.patched(patch).await.map(drop)
     }
 
@@ -120,7 +120,7 @@ impl<'a> Service<'a> {
     ///
     /// # Errors
     /// When the API server refuses.
-    pub async fn patched(&self, patch: &Value) -> Result<core::Service, Stop> {
+    pub async fn patched(&self, patch: &Value) -> Result<core::Service, CheckError> {
         let api = self.cx.services_api(&self.key);
         let patched = api.patch(&self.key.name, &PatchParams::default(), &Patch::Merge(patch)).await?;
         self.cx.caught_up_service(&self.key, &patched).await?;
@@ -131,7 +131,7 @@ impl<'a> Service<'a> {
     ///
     /// # Errors
     /// When the API server refuses.
-    pub async fn wants_a_balancer(&self) -> Result<(), Stop> {
+    pub async fn wants_a_balancer(&self) -> Result<(), CheckError> {
         self.patch(&json!({"spec": {"type": "LoadBalancer"}})).await
     }
 
@@ -139,7 +139,7 @@ impl<'a> Service<'a> {
     ///
     /// # Errors
     /// When the API server refuses.
-    pub async fn delete(&self) -> Result<(), Stop> {
+    pub async fn delete(&self) -> Result<(), CheckError> {
         delete_as_it_is(&self.cx.services_api(&self.key), &self.key.name).await?;
         Ok(())
     }
@@ -148,7 +148,7 @@ impl<'a> Service<'a> {
     ///
     /// # Errors
     /// When the API server refuses.
-    pub async fn vanishes(&self) -> Result<(), Stop> {
+    pub async fn vanishes(&self) -> Result<(), CheckError> {
         self.delete().await?;
         self.patch(&json!({"metadata": {"finalizers": null}})).await
     }
@@ -157,7 +157,7 @@ impl<'a> Service<'a> {
     ///
     /// # Errors
     /// When the API server does not answer, or the Service is not there.
-    pub async fn spec(&self) -> Result<ServiceSpec, Stop> {
+    pub async fn spec(&self) -> Result<ServiceSpec, CheckError> {
         let stored = self.cx.services_api(&self.key).get(&self.key.name).await?;
         Ok(stored.spec.unwrap_or_default())
     }
@@ -166,7 +166,7 @@ impl<'a> Service<'a> {
     ///
     /// # Errors
     /// When the watch is broken or behind.
-    pub fn history(&self) -> Result<Vec<Version<core::Service>>, Stop> {
+    pub fn history(&self) -> Result<Vec<Version<core::Service>>, CheckError> {
         let mut versions =
             self.cx.session.world().services.current()?.history(&self.key.namespace, &self.key.name);
         versions.retain(|version| version.object.metadata.uid.as_ref() == Some(&self.key.uid));
@@ -212,7 +212,7 @@ impl<'a> Service<'a> {
     ///
     /// # Errors
     /// While the cloud is not heard.
-    pub async fn rests(&self) -> Result<(), Stop> {
+    pub async fn rests(&self) -> Result<(), CheckError> {
         let began = Instant::now();
         let mut seen = (usize::MAX, began);
         let at_rest = async |said: &mut String| {
@@ -231,8 +231,8 @@ impl<'a> Service<'a> {
     /// Waits until its load balancer is active and published, and it carries the finalizer.
     ///
     /// # Errors
-    /// [`Stop::Unmet`] when that takes longer than B-WATCH and what the cloud takes itself.
-    pub async fn provisioned(self) -> Result<Service<'a>, Stop> {
+    /// [`CheckError::Violation`] when that takes longer than B-WATCH and what the cloud takes itself.
+    pub async fn provisioned(self) -> Result<Service<'a>, CheckError> {
         self.gets_published().await?;
         Ok(self)
     }
@@ -241,7 +241,7 @@ impl<'a> Service<'a> {
     ///
     /// # Errors
     /// As there.
-    pub async fn gets_published(&self) -> Result<LoadBalancer, Stop> {
+    pub async fn gets_published(&self) -> Result<LoadBalancer, CheckError> {
         let limit = self.cx.limits().load_balancer();
         let lb = self.balancer().becomes(one_active()).within(limit).await?;
         self.becomes(publishes(&lb)).within(limit).await?;
@@ -262,13 +262,13 @@ impl Subject for Service<'_> {
         SubjectName { kind: "Service", name: format!("{namespace}/{name}"), uid: Some(uid.clone()) }
     }
 
-    async fn read(&self, reach: Reach) -> Result<Self::Seen, ReadError> {
+    async fn read(&self, reach: ReadSource) -> Result<Self::Seen, ReadError> {
         match reach {
-            Reach::Nearest => {
+            ReadSource::Cache => {
                 self.cx.session.world().services.current()?;
                 Ok(self.cx.find_service(&self.key))
             }
-            Reach::Origin => {
+            ReadSource::Origin => {
                 let found = self.cx.services_api(&self.key).get_opt(&self.key.name).await?;
                 Ok(found.filter(|s| s.metadata.uid.as_deref() == Some(&self.key.uid)).map(Arc::new))
             }
@@ -294,8 +294,8 @@ impl Balancer<'_> {
     ///
     /// # Errors
     /// When there is none, or the cloud refuses.
-    pub async fn vanishes(&self) -> Result<(), Stop> {
-        for lb in self.read(Reach::Origin).await?.load_balancers {
+    pub async fn vanishes(&self) -> Result<(), CheckError> {
+        for lb in self.read(ReadSource::Origin).await?.load_balancers {
             self.service.cx.remove_load_balancer(&lb).await?;
         }
         Ok(())
@@ -313,7 +313,7 @@ impl Subject for Balancer<'_> {
         SubjectName { kind: "the load balancer of Service", ..self.service.name() }
     }
 
-    async fn read(&self, _: Reach) -> Result<Inventory, ReadError> {
+    async fn read(&self, _: ReadSource) -> Result<Inventory, ReadError> {
         Ok(self.service.cx.inventory().await?.owned_by(&self.service.key.owner))
     }
 
@@ -327,7 +327,7 @@ impl CheckCx {
     ///
     /// # Errors
     /// When the API server refuses.
-    pub async fn service(&self, plan: ServicePlan) -> Result<Service<'_>, Stop> {
+    pub async fn service(&self, plan: ServicePlan) -> Result<Service<'_>, CheckError> {
         let namespace = match plan.elsewhere {
             false => self.namespace().await?,
             true => self.made_namespace(&self.other_namespace, format!("{}-2", self.prefix)).await?,
@@ -373,12 +373,12 @@ impl CheckCx {
         Api::namespaced(self.client.clone(), &key.namespace)
     }
 
-    async fn remove_load_balancer(&self, lb: &LoadBalancer) -> Result<(), Stop> {
+    async fn remove_load_balancer(&self, lb: &LoadBalancer) -> Result<(), CheckError> {
         self.cloud.remove_load_balancer(&lb.id).await?;
         Ok(())
     }
 
-    async fn caught_up_service(&self, key: &ServiceKey, now: &core::Service) -> Result<(), Stop> {
+    async fn caught_up_service(&self, key: &ServiceKey, now: &core::Service) -> Result<(), CheckError> {
         let version = now.resource_version().unwrap_or_default();
         let world = self.session.world();
         self.caught_up(|| world.services.has_caught_up(&key.namespace, &key.name, &version)).await

@@ -2,8 +2,8 @@
 
 use super::{CheckCx, Cold, Subject};
 use harness_clouds::Entry;
-use harness_core::check::{Stop, SubjectName, Verdict, chain};
-use harness_core::probe::{Matcher, Observed, Reach, ReadError, Seen, matcher};
+use harness_core::check::{CheckError, SubjectName, Verdict, chain};
+use harness_core::probe::{Matcher, Observed, ReadError, ReadSource, Seen, matcher};
 use harness_session::k8s::addresses;
 use k8s_openapi::api::certificates::v1::CertificateSigningRequest;
 use kube::api::{Api, ListParams};
@@ -64,7 +64,7 @@ impl Subject for ServingCertificates<'_> {
         super::nodes::together("the kubelets of", &self.nodes)
     }
 
-    async fn read(&self, reach: Reach) -> Result<Certificates, ReadError> {
+    async fn read(&self, reach: ReadSource) -> Result<Certificates, ReadError> {
         let api: Api<CertificateSigningRequest> = Api::all(self.cx.client.clone());
         let mut requests = requested(&api).await?;
         let mut seen = Vec::new();
@@ -150,21 +150,23 @@ impl CheckCx {
     /// That no kubelet has asked for a serving certificate: their Nodes have no addresses.
     ///
     /// # Errors
-    /// [`Stop::Error`] naming what was asked for: the kubelets do not wait for the CCM (contract KBL-10).
+    /// [`CheckError::Error`] naming what was asked for: the kubelets do not wait for the CCM (contract KBL-10).
     pub async fn nobody_asked_for_a_certificate(&self, cold: &Cold) -> Verdict {
-        let seen = self.certificates(cold).read(Reach::Origin).await?;
+        let seen = self.certificates(cold).read(ReadSource::Origin).await?;
         if seen.0.iter().all(|asked| asked.requests.is_empty()) {
             return Ok(());
         }
         let seen = seen.observed();
-        Err(Stop::Error(format!("kubelets asked for serving certificates before there was a CCM: {seen}")))
+        Err(CheckError::Error(format!(
+            "kubelets asked for serving certificates before there was a CCM: {seen}"
+        )))
     }
 
     /// Waits until every kubelet has asked for a serving certificate, each time for the addresses that its Node has, and sees
     /// that it stays so: addresses that come later make a kubelet ask again.
     ///
     /// # Errors
-    /// [`Stop::Unmet`] after B-WATCH and the kubelet's retry, or when it does not stay so.
+    /// [`CheckError::Violation`] after B-WATCH and the kubelet's retry, or when it does not stay so.
     pub async fn kubelets_ask_for_their_addresses(&self, cold: &Cold) -> Verdict {
         let (certificates, limit) = (self.certificates(cold), self.limits().watch() + RETRY);
         certificates.becomes(ask_for_their_addresses()).within(limit).await?;

@@ -2,8 +2,8 @@
 
 use super::CheckCx;
 use harness_clouds::Entry;
-use harness_core::check::{Stop, SubjectName, Unmet};
-use harness_core::probe::{Matcher, Observed, Promise, Reach, ReadError, Reading, Seen, Span};
+use harness_core::check::{CheckError, SubjectName, Violation};
+use harness_core::probe::{Matcher, Observed, Promise, ReadError, ReadSource, Reading, Seen, Span};
 use std::future::{Future, IntoFuture};
 use std::pin::Pin;
 use std::time::Duration;
@@ -24,7 +24,7 @@ pub trait Subject {
     ///
     /// # Errors
     /// When whoever is asked does not answer, or the copy cannot be trusted.
-    fn read(&self, reach: Reach) -> impl Future<Output = Result<Self::Seen, ReadError>>;
+    fn read(&self, reach: ReadSource) -> impl Future<Output = Result<Self::Seen, ReadError>>;
 
     /// Whether a call to the cloud is about it.
     fn concerns(&self, call: &Entry) -> bool;
@@ -49,10 +49,10 @@ pub trait Subject {
     /// It is as `matcher` says, by one read of the origin; yields what the matcher does.
     ///
     /// # Errors
-    /// [`Stop::Unmet`] when it is not, [`Stop::Error`] when it cannot be read.
-    fn is<T: 'static>(&self, matcher: Matcher<Self::Seen, T>) -> impl Future<Output = Result<T, Stop>> {
+    /// [`CheckError::Violation`] when it is not, [`CheckError::Error`] when it cannot be read.
+    fn is<T: 'static>(&self, matcher: Matcher<Self::Seen, T>) -> impl Future<Output = Result<T, CheckError>> {
         async move {
-            let seen = self.read(Reach::Origin).await?;
+            let seen = self.read(ReadSource::Origin).await?;
             self.has_shown(&seen, matcher)
         }
     }
@@ -60,8 +60,12 @@ pub trait Subject {
     /// What was read of it before is as `matcher` says; yields what the matcher does.
     ///
     /// # Errors
-    /// [`Stop::Unmet`] when it is not.
-    fn has_shown<T: 'static>(&self, seen: &Self::Seen, matcher: Matcher<Self::Seen, T>) -> Result<T, Stop> {
+    /// [`CheckError::Violation`] when it is not.
+    fn has_shown<T: 'static>(
+        &self,
+        seen: &Self::Seen,
+        matcher: Matcher<Self::Seen, T>,
+    ) -> Result<T, CheckError> {
         match matcher.matches(seen) {
             Seen::Yes(value) => Ok(value),
             Seen::NotYet(why) | Seen::Never(why) => {
@@ -73,11 +77,11 @@ pub trait Subject {
     }
 
     /// A promise about it that was broken, judged from what has happened already.
-    fn breaks(&self, promise: &str, expected: &str, seen: &str) -> Stop {
-        Stop::Unmet(Box::new(Unmet {
+    fn breaks(&self, promise: &str, expected: &str, seen: &str) -> CheckError {
+        CheckError::Violation(Box::new(Violation {
             subject: Some(self.name()),
             calls: self.cx().last_calls(&|call| self.concerns(call)),
-            ..Unmet::new(promise, expected, seen)
+            ..Violation::new(promise, expected, seen)
         }))
     }
 }
@@ -115,8 +119,8 @@ impl<S: Subject + ?Sized, T> Wait<'_, S, T> {
 }
 
 impl<'a, S: Subject + ?Sized, T: 'static> IntoFuture for Wait<'a, S, T> {
-    type Output = Result<T, Stop>;
-    type IntoFuture = Pin<Box<dyn Future<Output = Result<T, Stop>> + 'a>>;
+    type Output = Result<T, CheckError>;
+    type IntoFuture = Pin<Box<dyn Future<Output = Result<T, CheckError>> + 'a>>;
 
     fn into_future(self) -> Self::IntoFuture {
         Box::pin(async move {
@@ -130,7 +134,7 @@ impl<'a, S: Subject + ?Sized, T: 'static> IntoFuture for Wait<'a, S, T> {
             };
             let mut reading = Reading::new(async |reach| subject.read(reach).await, &matcher);
             subject.cx().wait(&promise, &mut reading, &|call| subject.concerns(call)).await?;
-            reading.value.ok_or_else(|| Stop::Error(format!("'{}' was kept unseen", promise.text)))
+            reading.value.ok_or_else(|| CheckError::Error(format!("'{}' was kept unseen", promise.text)))
         })
     }
 }
@@ -147,7 +151,7 @@ impl<A: Subject, B: Subject> Subject for (&A, &B) {
         self.0.name()
     }
 
-    async fn read(&self, reach: Reach) -> Result<Self::Seen, ReadError> {
+    async fn read(&self, reach: ReadSource) -> Result<Self::Seen, ReadError> {
         Ok((self.0.read(reach).await?, self.1.read(reach).await?))
     }
 

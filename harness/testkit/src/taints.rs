@@ -1,10 +1,10 @@
 //! Taints on the cluster's own Nodes, which go when the check ends.
 
-use super::made::Undo;
 use super::node_plan::taint;
+use super::undo_steps::Undo;
 use super::{CheckCx, Cold, Subject};
-use harness_core::check::{Stop, Verdict};
-use harness_core::probe::Reach;
+use harness_core::check::{CheckError, Verdict};
+use harness_core::probe::ReadSource;
 use harness_session::k8s::{T_CONTROL_PLANE, T_TO_BE_DELETED, has_taint};
 use kube::ResourceExt;
 
@@ -33,10 +33,10 @@ impl CheckCx {
         Ok(())
     }
 
-    pub(super) async fn taints_own_node(&self, name: &str, key: &str, value: &str) -> Result<(), Stop> {
+    pub(super) async fn taints_own_node(&self, name: &str, key: &str, value: &str) -> Result<(), CheckError> {
         let node = self.real_node(name);
         // One of a check before may have gone meanwhile.
-        if node.read(Reach::Origin).await?.is_none_or(|present| has_taint(&present, key)) {
+        if node.read(ReadSource::Origin).await?.is_none_or(|present| has_taint(&present, key)) {
             return Ok(());
         }
         self.on_end(Undo::Taint { node: name.to_owned(), key: key.to_owned() });
@@ -44,6 +44,6 @@ impl CheckCx {
     }
 
     pub(super) async fn undo_taint(&self, node: &str, key: &str) -> Result<(), String> {
-        self.real_node(node).removes_taint(key).await.map_err(Stop::in_words)
+        self.real_node(node).removes_taint(key).await.map_err(CheckError::in_words)
     }
 }

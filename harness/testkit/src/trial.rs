@@ -1,10 +1,10 @@
 //! The CCM by itself with flags of a check's own: what it refuses, what it says, what it leaves undone.
 
-use super::made::Undo;
+use super::undo_steps::Undo;
 use super::{Account, CheckCx, Grant, Right, SecurePort, Subject};
 use harness_clouds::Entry;
-use harness_core::check::{Capability, Stop, SubjectName, chain};
-use harness_core::probe::{Matcher, Observed, Reach, ReadError, Seen, holds, matcher};
+use harness_core::check::{Capability, CheckError, SubjectName, chain};
+use harness_core::probe::{Matcher, Observed, ReadError, ReadSource, Seen, holds, matcher};
 use harness_session::ccm::{KUBECONFIG, ObjectKey, Rendered, key_of, last_lines, mentions, unrecoverable};
 use harness_session::suffix;
 use k8s_openapi::api::core::v1::{ContainerState, Pod};
@@ -103,7 +103,7 @@ impl<'a> Trial<'a> {
     ///
     /// # Errors
     /// As [`Replica::secure_port`](super::Replica::secure_port).
-    pub fn secure_port(&self) -> Result<SecurePort<'a>, Stop> {
+    pub fn secure_port(&self) -> Result<SecurePort<'a>, CheckError> {
         let session = &self.cx.session;
         let pod = session.ccm_site().world().pods.find(&self.pod.namespace, &self.pod.name);
         let like = session.ccm().replicas().first().map(|replica| replica.name.clone()).unwrap_or_default();
@@ -114,7 +114,7 @@ impl<'a> Trial<'a> {
     ///
     /// # Errors
     /// When the API server does not say.
-    pub async fn log(&self) -> Result<String, Stop> {
+    pub async fn log(&self) -> Result<String, CheckError> {
         let api: Api<Pod> = Api::namespaced(self.cx.pods_client(), &self.pod.namespace);
         Ok(api.logs(&self.pod.name, &LogParams::default()).await?)
     }
@@ -124,9 +124,10 @@ impl<'a> Trial<'a> {
     ///
     /// # Errors
     /// When the API server refuses, or does not notice.
-    pub async fn may(&self, grants: &[Grant], right: &Right, allowed: bool) -> Result<(), Stop> {
+    pub async fn may(&self, grants: &[Grant], right: &Right, allowed: bool) -> Result<(), CheckError> {
         let account = self.account.as_ref();
-        let account = account.ok_or_else(|| Stop::Error("the trial has no account of its own".to_owned()))?;
+        let account =
+            account.ok_or_else(|| CheckError::Error("the trial has no account of its own".to_owned()))?;
         self.cx.grant(account, grants).await?;
         self.cx.has_right(account, right, allowed).await
     }
@@ -135,7 +136,7 @@ impl<'a> Trial<'a> {
     ///
     /// # Errors
     /// As [`CheckCx::ccm_account`].
-    pub fn account(&self) -> Result<Account, Stop> {
+    pub fn account(&self) -> Result<Account, CheckError> {
         self.account.clone().map_or_else(|| self.cx.ccm_account(), Ok)
     }
 
@@ -143,7 +144,7 @@ impl<'a> Trial<'a> {
     ///
     /// # Errors
     /// As it was given.
-    pub async fn explained<T>(&self, outcome: Result<T, Stop>) -> Result<T, Stop> {
+    pub async fn explained<T>(&self, outcome: Result<T, CheckError>) -> Result<T, CheckError> {
         let pod = self.cx.session.ccm_site().world().pods.find(&self.pod.namespace, &self.pod.name);
         self.cx.explained_by(pod.as_slice(), outcome).await
     }
@@ -161,11 +162,11 @@ impl Subject for Trial<'_> {
         SubjectName { kind: "the CCM with", name: flags.to_owned(), uid: None }
     }
 
-    async fn read(&self, reach: Reach) -> Result<Tried, ReadError> {
+    async fn read(&self, reach: ReadSource) -> Result<Tried, ReadError> {
         let world = self.cx.session.ccm_site().world();
         let pod = match reach {
-            Reach::Nearest => world.pods.current()?.find(&self.pod.namespace, &self.pod.name),
-            Reach::Origin => {
+            ReadSource::Cache => world.pods.current()?.find(&self.pod.namespace, &self.pod.name),
+            ReadSource::Origin => {
                 let api: Api<Pod> = Api::namespaced(self.cx.pods_client(), &self.pod.namespace);
                 api.get_opt(&self.pod.name).await?.map(Arc::new)
             }
@@ -187,8 +188,8 @@ impl CheckCx {
     /// ends. Only for checks that say so ([`Check::cold`](harness_core::check::Check::cold)).
     ///
     /// # Errors
-    /// [`Stop::Unmet`] when there is no CCM, [`Stop::Error`] when the API server refuses.
-    pub async fn ccm_alone(&self, arguments: &[&str]) -> Result<Trial<'_>, Stop> {
+    /// [`CheckError::Violation`] when there is no CCM, [`CheckError::Error`] when the API server refuses.
+    pub async fn ccm_alone(&self, arguments: &[&str]) -> Result<Trial<'_>, CheckError> {
         let (rendered, pod) = self.trial(arguments).await?;
         self.started(rendered, pod, arguments, None).await
     }
@@ -198,7 +199,7 @@ impl CheckCx {
     ///
     /// # Errors
     /// As [`CheckCx::ccm_alone`].
-    pub async fn ccm_without_election(&self) -> Result<Trial<'_>, Stop> {
+    pub async fn ccm_without_election(&self) -> Result<Trial<'_>, CheckError> {
         let takes = self.declares(Capability::LeaderElection) && self.declares(Capability::FrameworkFlags);
         let unelected: &[&str] = if takes { &["--leader-elect=false"] } else { &[] };
         self.ccm_alone(&self.without_routes(unelected)).await
@@ -213,7 +214,7 @@ impl CheckCx {
         &self,
         grants: impl FnOnce(&[Grant]) -> Vec<Grant>,
         arguments: &[&str],
-    ) -> Result<Trial<'_>, Stop> {
+    ) -> Result<Trial<'_>, CheckError> {
         let arguments = &self.under_one_account(self.without_routes(arguments));
         let (mut rendered, pod) = self.trial(arguments).await?;
         let is_pod = |document: &Value| key_of(document) == pod;
@@ -250,16 +251,17 @@ impl CheckCx {
     }
 
     /// Takes the CCM away; what a trial consists of, and its Pod. Undone when the check ends.
-    async fn trial(&self, arguments: &[&str]) -> Result<(Rendered, ObjectKey), Stop> {
+    async fn trial(&self, arguments: &[&str]) -> Result<(Rendered, ObjectKey), CheckError> {
         self.withdraw_ccm().await?;
         let name = format!("trial-{}", suffix(self.session.next_number()));
         let listed: Vec<String> = arguments.iter().map(|argument| (*argument).to_owned()).collect();
         let ccm = self.session.ccm();
         let rendered = ccm.trial(&name, &listed);
         let promise = format!("the CCM starts with {}", arguments.join(" "));
-        let rendered = rendered.ok_or_else(|| Stop::unmet(promise, "a CCM", "the profile deploys none"))?;
+        let rendered =
+            rendered.ok_or_else(|| CheckError::violation(promise, "a CCM", "the profile deploys none"))?;
         let pod = rendered.workloads.first().cloned();
-        let pod = pod.ok_or_else(|| Stop::Error("a trial without a Pod".to_owned()))?;
+        let pod = pod.ok_or_else(|| CheckError::Error("a trial without a Pod".to_owned()))?;
         self.on_end(Undo::Trial(name));
         Ok((rendered, pod))
     }
@@ -268,15 +270,15 @@ impl CheckCx {
     pub(super) async fn explained_by<T>(
         &self,
         pods: &[Arc<Pod>],
-        outcome: Result<T, Stop>,
-    ) -> Result<T, Stop> {
-        let Err(Stop::Unmet(mut unmet)) = outcome else { return outcome };
+        outcome: Result<T, CheckError>,
+    ) -> Result<T, CheckError> {
+        let Err(CheckError::Violation(mut violation)) = outcome else { return outcome };
         let mut lines = String::new();
         for pod in pods {
             lines.push_str(&last_lines(&self.pods_client(), pod, SHOWN_LINES).await);
         }
-        unmet.explained = (!pods.is_empty()).then(|| harness_core::secrets::redact(lines));
-        Err(Stop::Unmet(unmet))
+        violation.explained = (!pods.is_empty()).then(|| harness_core::secrets::redact(lines));
+        Err(CheckError::Violation(violation))
     }
 
     async fn started(
@@ -285,7 +287,7 @@ impl CheckCx {
         pod: ObjectKey,
         arguments: &[&str],
         account: Option<Account>,
-    ) -> Result<Trial<'_>, Stop> {
+    ) -> Result<Trial<'_>, CheckError> {
         self.session.ccm().apply_rendered(&rendered).await?;
         self.caught_up(|| self.session.ccm_site().world().pods.find(&pod.namespace, &pod.name).is_some())
             .await?;

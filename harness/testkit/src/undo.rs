@@ -1,7 +1,7 @@
 //! What a check leaves to be undone, last first.
 
 use super::CheckCx;
-use super::made::Undo;
+use super::undo_steps::Undo;
 use harness_clusters::PowerOp;
 use std::future::Future;
 use tokio::task::AbortHandle;
@@ -134,7 +134,7 @@ impl CheckCx {
 
 #[cfg(test)]
 mod tests {
-    use super::super::made::ServiceKey;
+    use super::super::undo_steps::ServiceKey;
     use super::*;
     use std::cell::RefCell;
 

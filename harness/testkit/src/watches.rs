@@ -1,9 +1,9 @@
 //! Watches of the CCM that end and are too old when they come again.
 
 use super::CheckCx;
-use super::made::Undo;
+use super::undo_steps::Undo;
 use harness_clusters::{Operation, WatchOp};
-use harness_core::check::{Stop, chain};
+use harness_core::check::{CheckError, chain};
 use std::time::Duration;
 use tokio::time::Instant;
 
@@ -20,7 +20,7 @@ impl CheckCx {
     ///
     /// # Errors
     /// When the cluster cannot do it.
-    pub async fn interrupt_watches(&self) -> Result<Interruption<'_>, Stop> {
+    pub async fn interrupt_watches(&self) -> Result<Interruption<'_>, CheckError> {
         self.on_end(Undo::Watches);
         let began = Instant::now();
         let interrupt = Operation::Watches(WatchOp::Interrupt);
@@ -41,8 +41,8 @@ impl Interruption<'_> {
     ///
     /// # Errors
     /// When the cluster cannot do it.
-    pub async fn expire(self) -> Result<Duration, Stop> {
-        self.cx.undo_watches().await.map_err(Stop::Error)?;
+    pub async fn expire(self) -> Result<Duration, CheckError> {
+        self.cx.undo_watches().await.map_err(CheckError::Error)?;
         self.cx.is_undone(&Undo::Watches);
         Ok(self.began.elapsed() * 2)
     }

@@ -1,7 +1,7 @@
 //! The CCM's credential for the cloud: that it is refused is no reason to give anything up, one that was replaced is taken up,
 //! and it is shown to nobody (AUTH-23 to -25).
 
-use super::refused::TRIAL;
+use super::missing_rights::TRIAL;
 use crate::joining::{ccm_initialises_others, registered};
 use harness_testkit::prelude::*;
 use k8s_openapi::api::core::v1 as core;
@@ -14,16 +14,16 @@ pub(super) const CHECKS: &[Check] = &[
     Check::of("AUTH-23", |cx| Box::pin(gives_nothing_up(cx)))
         .needs(BOTH)
         .with(&[TRIAL[0], Facility::Faults])
-        .cold()
+        .on_a_fresh_cluster()
         .takes(62),
     Check::of("AUTH-24", |cx| Box::pin(takes_the_new_one_up(cx)))
         .needs(&[Capability::Instances])
         .with(&[TRIAL[0], Facility::Credentials])
         .by_calls()
-        .cold()
+        .on_a_fresh_cluster()
         // One that never takes it up makes this wait for five minutes: it is to begin early.
         .takes(30),
-    Check::of("AUTH-25", |cx| Box::pin(tells_nobody(cx))).of_the_cloud(&[]).with(TRIAL).at_the_end(),
+    Check::of("AUTH-25", |cx| Box::pin(tells_nobody(cx))).of_the_cloud(&[]).with(TRIAL).after_the_run(),
 ];
 
 async fn gives_nothing_up(cx: &CheckCx) -> Verdict {
@@ -84,7 +84,7 @@ async fn takes_the_new_one_up(cx: &CheckCx) -> Verdict {
     let since = Instant::now();
     let taken_up = new.becomes(initialised()).within(cx.limits().credential());
     let taken_up = ccm.explained(taken_up.when("once its credential is replaced").await).await;
-    let Err(Stop::Unmet(mut unmet)) = taken_up else {
+    let Err(CheckError::Violation(mut violation)) = taken_up else {
         taken_up?;
         cx.record("taken_up_after_ms", since.elapsed().as_millis());
         return Ok(());
@@ -96,9 +96,9 @@ async fn takes_the_new_one_up(cx: &CheckCx) -> Verdict {
         Ok(_) => "started anew from outside it works with the new credential",
         Err(_) => "started anew from outside it does not work with the new credential either",
     };
-    unmet.explained =
-        Some(format!("{explained}; before that it said:\n{}", unmet.explained.unwrap_or_default()));
-    Err(Stop::Unmet(unmet))
+    violation.explained =
+        Some(format!("{explained}; before that it said:\n{}", violation.explained.unwrap_or_default()));
+    Err(CheckError::Violation(violation))
 }
 
 async fn tells_nobody(cx: &CheckCx) -> Verdict {
@@ -106,13 +106,13 @@ async fn tells_nobody(cx: &CheckCx) -> Verdict {
     // It has something to disclose once it has called its cloud, whatever came of that.
     if cx.declares(Capability::Instances) {
         match ccm_initialises_others(cx).await {
-            Ok(()) | Err(Stop::Unmet(_)) => {}
+            Ok(()) | Err(CheckError::Violation(_)) => {}
             Err(other) => return Err(other),
         }
     }
     let told = cx.disclosures().await?;
     match told.is_empty() {
         true => Ok(()),
-        false => Err(Stop::unmet("no credential is shown", "it nowhere", told.join("; "))),
+        false => Err(CheckError::violation("no credential is shown", "it nowhere", told.join("; "))),
     }
 }

@@ -2,14 +2,14 @@
 //! that nothing needs (contract AUTH).
 
 mod credentials;
-mod granted;
-mod least;
-mod refused;
+mod granted_rights;
+mod least_rights;
+mod missing_rights;
 mod serving;
 mod start;
 mod volumes;
 
-pub(crate) use least::least_rights;
+pub(crate) use least_rights::least_rights;
 
 use harness_testkit::prelude::*;
 
@@ -19,8 +19,8 @@ pub const SUITE: Suite = Suite {
     proves: "it works with the least rights, a right that is missing does no more harm than it must, and none is granted that it does not need",
     judges: Party::Ccm,
     tables: &[
-        granted::CHECKS,
-        refused::CHECKS,
+        granted_rights::CHECKS,
+        missing_rights::CHECKS,
         start::CHECKS,
         serving::CHECKS,
         credentials::CHECKS,

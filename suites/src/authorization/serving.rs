@@ -1,6 +1,6 @@
 //! Rights by which a CCM finds out who asks for its metrics: without them nobody is let in (AUTH-11, -12).
 
-use super::refused::{TRIAL, Worker};
+use super::missing_rights::{TRIAL, Worker};
 use crate::joining::ends_or_works;
 use crate::joining::registered;
 use harness_testkit::prelude::*;
@@ -9,8 +9,11 @@ const SERVED: &[Capability] = &[Capability::SecurePort, Capability::Instances];
 const REACHED: &[Facility] = &[TRIAL[0], Facility::HostPorts];
 
 pub(super) const CHECKS: &[Check] = &[
-    Check::of("AUTH-11", |cx| Box::pin(ends_or_lets_nobody_in(cx))).needs(SERVED).with(REACHED).cold(),
-    Check::of("AUTH-12", |cx| Box::pin(lets_nobody_in(cx))).needs(SERVED).with(REACHED).cold(),
+    Check::of("AUTH-11", |cx| Box::pin(ends_or_lets_nobody_in(cx)))
+        .needs(SERVED)
+        .with(REACHED)
+        .on_a_fresh_cluster(),
+    Check::of("AUTH-12", |cx| Box::pin(lets_nobody_in(cx))).needs(SERVED).with(REACHED).on_a_fresh_cluster(),
 ];
 
 async fn ends_or_lets_nobody_in(cx: &CheckCx) -> Verdict {

@@ -1,8 +1,8 @@
 //! A right that is missing when the CCM starts: what needs it does not begin, and begins when it is there (AUTH-01, -07, -10), or
 //! the process ends (AUTH-14). A watch that has begun goes on without the right, so these have to be missing from the start.
 
-use super::least::least_rights;
-use super::refused::{TRIAL, Worker};
+use super::least_rights::least_rights;
+use super::missing_rights::{TRIAL, Worker};
 use crate::joining::{ends_or_works, registered};
 use crate::loadbalancer::left_alone;
 use harness_testkit::prelude::*;
@@ -19,24 +19,28 @@ pub(super) const CHECKS: &[Check] = &[
         .by_calls()
         .needs(INSTANCES)
         .with(TRIAL)
-        .cold()
+        .on_a_fresh_cluster()
         .takes(5),
     Check::of("AUTH-07", |cx| Box::pin(waits_for_services(cx)))
         .by_calls()
         .needs(LB)
         .with(TRIAL)
-        .cold()
+        .on_a_fresh_cluster()
         .takes(5),
-    Check::of("AUTH-10", |cx| Box::pin(waits_for_its_lease(cx))).needs(ELECTION).with(TRIAL).cold().takes(5),
+    Check::of("AUTH-10", |cx| Box::pin(waits_for_its_lease(cx)))
+        .needs(ELECTION)
+        .with(TRIAL)
+        .on_a_fresh_cluster()
+        .takes(5),
     Check::of("AUTH-13", |cx| Box::pin(ends_without_accounts(cx)))
         .needs(&[Capability::Instances, Capability::FrameworkFlags])
         .with(TRIAL)
-        .cold(),
+        .on_a_fresh_cluster(),
     Check::of("AUTH-14", |cx| Box::pin(waits_not_for_ever(cx)))
         .needs(INSTANCES)
         // It changes roles that the whole cluster has: only of one whose machines are ours.
         .with(&[TRIAL[0], Facility::KubeletControl])
-        .cold()
+        .on_a_fresh_cluster()
         .takes(11),
 ];
 
@@ -128,7 +132,7 @@ async fn waits_not_for_ever(cx: &CheckCx) -> Verdict {
     let outcome = (&trial, &node).becomes(ends_or_works()).within(cx.limits().start()).await;
     let ended = trial.explained(outcome).await?;
     if ended {
-        let code = trial.read(Reach::Origin).await.map_err(Stop::from)?.exit_code();
+        let code = trial.read(ReadSource::Origin).await.map_err(CheckError::from)?.exit_code();
         cx.record("exit-code", code.unwrap_or_default());
     } else {
         cx.record("another-way", "it works without");

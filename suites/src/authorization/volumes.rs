@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 pub(super) const CHECKS: &[Check] = &[Check::of("CSIM-09", |cx| Box::pin(keeps_off_volumes(cx)))
     .of_the_cloud(&[])
     .with(&[Facility::CcmControl, Facility::AuditLog])
-    .at_the_end()];
+    .after_the_run()];
 
 /// What volumes, claims and attachments are called, and where they are.
 const RESOURCES: &[(&str, &str)] =
@@ -28,7 +28,7 @@ async fn keeps_off_volumes(cx: &CheckCx) -> Verdict {
         // However short the run is, it has worked. Whether it can is judged by others.
         let (_, node) = registered(cx, machine("volumes")).await?;
         match node.becomes(initialised()).within(cx.limits().start()).when("by a CCM that works").await {
-            Ok(_) | Err(Stop::Unmet(_)) => {}
+            Ok(_) | Err(CheckError::Violation(_)) => {}
             Err(stop) => return Err(stop),
         }
     }
@@ -39,5 +39,5 @@ async fn keeps_off_volumes(cx: &CheckCx) -> Verdict {
     }
     let promise = format!("{} writes no volume, claim or attachment", account.user());
     let written: Vec<String> = written.into_iter().collect();
-    Err(Stop::unmet(promise, "reads alone", written.join("; ")))
+    Err(CheckError::violation(promise, "reads alone", written.join("; ")))
 }

@@ -11,7 +11,7 @@ pub(super) const CHECKS: &[Check] = &[Check::of("BOOT-DYN-09", |cx| Box::pin(out
     .with(COLD)
     .with(INSIDE)
     .with(&[Facility::NodeControl, Facility::ShippedReplicas])
-    .in_its_own(Environment::TwoWorkers)
+    .in_a_dedicated_cluster(Environment::TwoWorkers)
     .takes(50)];
 
 async fn outlives_its_machine(cx: &CheckCx) -> Verdict {

@@ -11,38 +11,38 @@ pub(super) const CHECKS: &[Check] = &[
     Check::of("BOOT-LINT-10", |cx| Box::pin(ready(cx.manifests_follow("BOOT-LINT-10", false))))
         .of_the_cloud(&[])
         .timeless()
-        .cold(),
+        .on_a_fresh_cluster(),
     Check::of("BOOT-LINT-13", |cx| Box::pin(ready(cx.manifests_follow("BOOT-LINT-13", true))))
         .of_the_cloud(&[])
         .timeless()
-        .cold(),
+        .on_a_fresh_cluster(),
     Check::of("BOOT-LINT-16", |cx| Box::pin(ready(cx.manifests_follow("BOOT-LINT-16", false))))
         .of_the_cloud(&[])
         .timeless()
-        .cold(),
+        .on_a_fresh_cluster(),
     Check::of("BOOT-LINT-17", |cx| Box::pin(ready(cx.manifests_follow("BOOT-LINT-17", false))))
         .of_the_cloud(&[])
         .timeless()
-        .cold(),
+        .on_a_fresh_cluster(),
     Check::of("BOOT-LINT-18", |cx| Box::pin(ready(cx.manifests_follow("BOOT-LINT-18", true))))
         .of_the_cloud(&[])
         .timeless()
-        .cold(),
+        .on_a_fresh_cluster(),
     Check::of("BOOT-LINT-20", |cx| Box::pin(ready(cx.manifests_follow("BOOT-LINT-20", true))))
         .of_the_cloud(&[])
         .timeless()
-        .cold(),
+        .on_a_fresh_cluster(),
     Check::of("BOOT-LINT-22", |cx| Box::pin(ready(cx.manifests_follow("BOOT-LINT-22", false))))
         .of_the_cloud(&[])
         .timeless()
-        .cold(),
+        .on_a_fresh_cluster(),
     Check::of("BOOT-DYN-15.provider", |cx| {
         Box::pin(names_what_it_lacks(cx, "--cloud-provider=no-such-provider", "no-such-provider"))
     })
     .needs(&[Capability::FrameworkFlags])
     .of_the_cloud(&[])
     .with(TRIAL)
-    .cold(),
+    .on_a_fresh_cluster(),
     Check::of("BOOT-DYN-15.config", |cx| {
         Box::pin(names_what_it_lacks(
             cx,
@@ -53,7 +53,7 @@ pub(super) const CHECKS: &[Check] = &[
     .needs(&[Capability::FrameworkFlags])
     .of_the_cloud(&[])
     .with(TRIAL)
-    .cold(),
+    .on_a_fresh_cluster(),
 ];
 
 /// The row itself asks for the line in the log: who reads it looks at the setting, be it named by what was given or by its

@@ -24,7 +24,7 @@ pub(super) const CHECKS: &[Check] = &[
         .needs(INSTANCES)
         .of_the_cloud(MACHINES)
         .with(COLD)
-        .cold()
+        .on_a_fresh_cluster()
         .takes(10),
     Check::of("BOOT-DYN-05", |cx| Box::pin(boots_without_dns(cx)))
         .needs(INSTANCES)
@@ -32,47 +32,47 @@ pub(super) const CHECKS: &[Check] = &[
         .with(COLD)
         .with(INSIDE)
         .with(&[Facility::CloudName])
-        .cold()
+        .on_a_fresh_cluster()
         .takes(10),
     Check::of("BOOT-DYN-06", |cx| Box::pin(boots_after_a_power_failure(cx)))
         .needs(INSTANCES)
         .of_the_cloud(MACHINES)
         .with(COLD)
         .with(&[Facility::NodeControl])
-        .cold()
+        .on_a_fresh_cluster()
         .takes(30),
     Check::of("BOOT-DYN-06.underway", |cx| Box::pin(boots_after_a_power_failure_on_the_way(cx)))
         .needs(INSTANCES)
         .of_the_cloud(MACHINES)
         .with(COLD)
         .with(&[Facility::NodeControl, Facility::Barriers])
-        .cold()
+        .on_a_fresh_cluster()
         .takes(30),
     Check::of("BOOT-DYN-07", |cx| Box::pin(boots_after_the_cloud(cx)))
         .needs(INSTANCES)
         .with(COLD)
         .with(&[Facility::Faults])
-        .cold()
+        .on_a_fresh_cluster()
         .takes(80),
     Check::of("BOOT-DYN-08", |cx| Box::pin(boots_after_the_api_server(cx)))
         .needs(INSTANCES)
         .of_the_cloud(MACHINES)
         .with(COLD)
         .with(&[Facility::ApiControl])
-        .cold()
+        .on_a_fresh_cluster()
         .takes(40),
     Check::of("BOOT-DYN-10", |cx| Box::pin(stays_on_nodes_that_are_not_ready(cx)))
         .needs(INSTANCES)
         .of_the_cloud(MACHINES)
         .with(COLD)
         .with(INSIDE)
-        .cold()
+        .on_a_fresh_cluster()
         .takes(50),
     Check::of("BOOT-DYN-11", |cx| Box::pin(boots_without_routes(cx)))
         .needs(&[Capability::Instances, Capability::Routes])
         .of_the_cloud(MACHINES)
         .with(COLD)
-        .cold()
+        .on_a_fresh_cluster()
         .takes(20),
     Check::of("BOOT-DYN-14", |cx| Box::pin(keeps_pods_off_until_then(cx))).needs(INSTANCES).takes(8),
 ];

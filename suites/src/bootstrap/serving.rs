@@ -12,7 +12,7 @@ pub(super) const CHECKS: &[Check] =
         .of_the_cloud(MACHINES)
         .with(COLD)
         .served_since(NO_GUESSES, "kubelets that guess no address of their Nodes")
-        .in_its_own(Environment::ServingCertificates)
+        .in_a_dedicated_cluster(Environment::ServingCertificates)
         .takes(5)];
 
 async fn certificates_follow_the_addresses(cx: &CheckCx) -> Verdict {

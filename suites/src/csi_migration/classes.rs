@@ -18,11 +18,13 @@ pub(super) const CHECKS: &[Check] = &[
 ];
 
 /// The drivers to which this applies.
-fn drivers(csi: &CsiMigration<'_>, applies: impl Fn(&Moved) -> bool) -> Result<Vec<Moved>, Stop> {
+fn drivers(csi: &CsiMigration<'_>, applies: impl Fn(&Moved) -> bool) -> Result<Vec<Moved>, CheckError> {
     csi.has_provisioner()?;
     let found: Vec<Moved> = csi.moved().into_iter().filter(applies).collect();
     match found.is_empty() {
-        true => Err(Stop::NotObservable("classes of none of the drivers have such parameters".to_owned())),
+        true => {
+            Err(CheckError::NotObservable("classes of none of the drivers have such parameters".to_owned()))
+        }
         false => Ok(found),
     }
 }
@@ -41,7 +43,7 @@ impl Claimed {
     const OF_UID: usize = 8;
 
     /// The claim of that name for that driver.
-    async fn of(cluster: &CsiCluster<'_>, moved: &Moved, name: &str) -> Result<Claimed, Stop> {
+    async fn of(cluster: &CsiCluster<'_>, moved: &Moved, name: &str) -> Result<Claimed, CheckError> {
         let uid =
             |claim: &Value| claim["metadata"]["uid"].as_str().map(str::to_owned).ok_or("no claim".to_owned());
         let path = cluster.path("persistentvolumeclaims", name);
@@ -68,7 +70,7 @@ async fn claimed(
     drivers: &[Moved],
     name: impl Fn(&Moved) -> String,
     more: impl Fn(&Moved) -> Value,
-) -> Result<Vec<Claimed>, Stop> {
+) -> Result<Vec<Claimed>, CheckError> {
     let classes = drivers.iter().map(|moved| class(cluster, moved, &name(moved), more(moved)));
     cluster.makes(classes.collect()).await?;
     cluster.makes_inside(drivers.iter().map(|moved| claim(cluster, &name(moved))).collect()).await?;
@@ -84,7 +86,7 @@ async fn asked(
     cluster: &CsiCluster<'_>,
     claims: &[Claimed],
     about: (&str, &str),
-) -> Result<Vec<CsiCall>, Stop> {
+) -> Result<Vec<CsiCall>, CheckError> {
     let mut calls = Vec::new();
     for claim in claims {
         let ours = |call: &CsiCall| claim.is_asked_by(call);
@@ -100,7 +102,7 @@ async fn created(
     drivers: &[Moved],
     about: (&str, &str),
     more: impl Fn(&Moved) -> Value,
-) -> Result<Vec<CsiCall>, Stop> {
+) -> Result<Vec<CsiCall>, CheckError> {
     let claims = claimed(cluster, drivers, |moved| short(moved).to_owned(), more).await?;
     asked(cluster, &claims, about).await
 }
@@ -120,7 +122,7 @@ async fn names_the_file_system(cx: &CheckCx) -> Verdict {
         if asked != "xfs" || left || parameters["type"] != "fast" {
             let promise = format!("fstype of a class is the file system that {} is asked for", call.driver);
             let expected = "fs_type xfs, and of the parameters type alone";
-            return Err(csi.unmet(&promise, expected, request.to_string()));
+            return Err(csi.violation(&promise, expected, request.to_string()));
         }
     }
     Ok(())
@@ -150,7 +152,7 @@ async fn asks_for(cx: &CheckCx, expected: &[&str], more: impl Fn(&Moved) -> Valu
         if asked != wanted || !others.is_empty() || left {
             let promise = format!("zones of a class are topologies that {} is asked for", call.driver);
             let expected = format!("{key} one of {wanted:?}, and no parameter of zones");
-            return Err(csi.unmet(&promise, &expected, call.request.to_string()));
+            return Err(csi.violation(&promise, &expected, call.request.to_string()));
         }
     }
     Ok(())
@@ -204,7 +206,7 @@ async fn refuses_both(cx: &CheckCx) -> Verdict {
     let calls = cluster.calls().await?;
     for (promise, claim) in promises.iter().zip(&refused) {
         if let Some(call) = calls.iter().find(|call| claim.is_asked_by(call)) {
-            return Err(csi.unmet(promise, "no CreateVolume", call.request.to_string()));
+            return Err(csi.violation(promise, "no CreateVolume", call.request.to_string()));
         }
     }
     Ok(())

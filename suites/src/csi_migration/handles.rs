@@ -54,7 +54,7 @@ async fn are_called(
     cluster: &CsiCluster<'_>,
     cases: &[Case],
     methods: &[&str],
-) -> Result<(), Stop> {
+) -> Result<(), CheckError> {
     for Case { vector, place, .. } in cases {
         let handle = place.fill(vector.handle);
         for method in methods {

@@ -4,9 +4,9 @@
 mod annotations;
 mod classes;
 mod handles;
-mod stored;
+mod missing_driver;
+mod stored_volumes;
 mod topology;
-mod without;
 
 use harness_testkit::prelude::*;
 
@@ -17,10 +17,10 @@ pub const SUITE: Suite = Suite {
     judges: Party::CsiMigration,
     tables: &[
         annotations::CHECKS,
-        stored::CHECKS,
+        stored_volumes::CHECKS,
         handles::CHECKS,
         topology::CHECKS,
         classes::CHECKS,
-        without::CHECKS,
+        missing_driver::CHECKS,
     ],
 };

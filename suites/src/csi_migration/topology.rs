@@ -11,10 +11,10 @@ pub(super) const CHECKS: &[Check] = &[
 ];
 
 /// The drivers whose volumes have zones.
-fn zoned(csi: &CsiMigration<'_>) -> Result<Vec<Moved>, Stop> {
+fn zoned(csi: &CsiMigration<'_>) -> Result<Vec<Moved>, CheckError> {
     let found: Vec<Moved> = csi.moved().into_iter().filter(|moved| moved.zone.is_some()).collect();
     match found.is_empty() {
-        true => Err(Stop::NotObservable("none of the drivers has zones".to_owned())),
+        true => Err(CheckError::NotObservable("none of the drivers has zones".to_owned())),
         false => Ok(found),
     }
 }
@@ -59,7 +59,7 @@ async fn lands(cx: &CheckCx) -> Verdict {
         if node != place.node {
             let (name, plugin, zone) = (&volume.name, volume.moved.in_tree, &place.zone);
             let promise = format!("a Pod with volume {name} of {plugin}, which is in {zone}, lands there");
-            return Err(csi.unmet(&promise, &format!("Node {}", place.node), format!("Node {node}")));
+            return Err(csi.violation(&promise, &format!("Node {}", place.node), format!("Node {node}")));
         }
     }
     Ok(())
@@ -75,7 +75,7 @@ async fn waits(cx: &CheckCx) -> Verdict {
     let labels = cluster.labels_of(&plane.node).await?;
     if labels.contains_key(key) {
         let why = format!("Node {} has the label {key}, so no zone is without the driver", plane.node);
-        return Err(Stop::NotObservable(why));
+        return Err(CheckError::NotObservable(why));
     }
     cluster.makes_with_pods(&[volume(cx, moved, "v", &plane.zone, By::Affinity)]).await?;
     let placed = |pod: &Value| pod["spec"]["nodeName"].as_str().map(str::to_owned);

@@ -9,7 +9,7 @@ use std::time::Duration;
 const EDIT_EVERY: Duration = Duration::from_millis(250);
 
 /// Edits a Service for ever: every edit is a mutating request of whoever leads. Ends only when an edit fails.
-pub(super) async fn edits(web: &Service<'_>) -> Stop {
+pub(super) async fn edits(web: &Service<'_>) -> CheckError {
     let mut round = 0;
     loop {
         round += 1;

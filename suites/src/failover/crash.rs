@@ -76,7 +76,7 @@ fn as_many_as(count: usize) -> Matcher<Vec<Entry>> {
 }
 
 /// The leader writes, crashes, and another replica writes; yields who led.
-async fn change_of_leader(cx: &CheckCx, mark: u64) -> Result<String, Stop> {
+async fn change_of_leader(cx: &CheckCx, mark: u64) -> Result<String, CheckError> {
     let writes = cx.cloud().calls().writes().since(mark);
     writes.becomes(as_many_as(WRITES)).within(time_to_take_up(cx)).when("by the leader").await?;
     let Crash { replica, transitions, .. } = cx.leader_crash().await?;

@@ -50,7 +50,7 @@ async fn cut_off(cx: &CheckCx, leader: &Replica<'_>, mark: u64) -> Verdict {
     lease.becomes(taken_over(before)).within(cx.limits().failover()).await?;
     another_writes(cx, leader.name(), mark).await?;
     partition.mend().await?;
-    let ended = matches!(ends().matches(&leader.read(Reach::Nearest).await?), Seen::Yes(_));
+    let ended = matches!(ends().matches(&leader.read(ReadSource::Cache).await?), Seen::Yes(_));
     pause(if ended { cx.limits().settle() } else { BACK }).await;
     Ok(())
 }
@@ -67,7 +67,7 @@ async fn stands_once(cx: &CheckCx, web: &Service<'_>) -> Verdict {
 }
 
 /// Freezes the leader, and yields when another one has taken over.
-async fn freeze<'a>(cx: &'a CheckCx, leader: &Replica<'a>, before: i32) -> Result<Frozen<'a>, Stop> {
+async fn freeze<'a>(cx: &'a CheckCx, leader: &Replica<'a>, before: i32) -> Result<Frozen<'a>, CheckError> {
     leader.will_end();
     let frozen = leader.freezes().await?;
     cx.lease().becomes(taken_over(before)).within(cx.limits().failover()).await?;
@@ -94,7 +94,7 @@ async fn writes_for_a_while(cx: &CheckCx) -> Verdict {
 }
 
 /// The leader freezes while it works, another takes over, and it wakes; yields the place in the journal.
-async fn woken(cx: &CheckCx, leader: &Replica<'_>, mark: u64) -> Result<u64, Stop> {
+async fn woken(cx: &CheckCx, leader: &Replica<'_>, mark: u64) -> Result<u64, CheckError> {
     let led = cx.lease().becomes(held()).await?;
     let before = transitions_of(&led);
     let frozen = freeze(cx, leader, before).await?;

@@ -34,7 +34,11 @@ const NONSENSE: [(&str, &[&str]); 3] = [
 const fn of_nonsense(at: usize) -> Check {
     let id = CheckId::of_claim("HA-13", NONSENSE[at].0);
     let run: for<'a> fn(&'a CheckCx, usize) -> Body<'a> = |cx, at| Box::pin(refuses_nonsense(cx, at));
-    Check::row(id, run, at).needs(BY_FLAGS).of_the_cloud(&[]).with(&[Facility::CcmControl]).cold()
+    Check::row(id, run, at)
+        .needs(BY_FLAGS)
+        .of_the_cloud(&[])
+        .with(&[Facility::CcmControl])
+        .on_a_fresh_cluster()
 }
 
 pub(super) const CHECKS: &[Check] = &[
@@ -44,7 +48,7 @@ pub(super) const CHECKS: &[Check] = &[
     Check::of("HA-14", |cx| Box::pin(works_without_election(cx)))
         .needs(WITHOUT)
         .with(&[Facility::CcmControl])
-        .cold(),
+        .on_a_fresh_cluster(),
 ];
 
 async fn refuses_nonsense(cx: &CheckCx, at: usize) -> Verdict {

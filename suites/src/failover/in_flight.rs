@@ -54,7 +54,7 @@ const PORT: u16 = 8080;
 
 impl<'a> InFlight<'a> {
     /// The leader has asked for all three; of a CCM with fewer workers it has for as many, and the others wait for one.
-    async fn begun(cx: &'a CheckCx) -> Result<InFlight<'a>, Stop> {
+    async fn begun(cx: &'a CheckCx) -> Result<InFlight<'a>, CheckError> {
         let made = cx.service(load_balancer("made").port(80).not_yet()).await?;
         let edited = cx.service(load_balancer("edited").port(80)).await?.provisioned().await?;
         let removed = cx.service(load_balancer("removed").port(80)).await?.provisioned().await?;
@@ -83,8 +83,8 @@ impl<'a> InFlight<'a> {
     /// be there any more to hear the answer. Yields what the departure does.
     async fn handed_over<T>(
         &mut self,
-        departs: impl AsyncFnOnce(&Replica<'a>) -> Result<T, Stop>,
-    ) -> Result<T, Stop> {
+        departs: impl AsyncFnOnce(&Replica<'a>) -> Result<T, CheckError>,
+    ) -> Result<T, CheckError> {
         let barriers = std::mem::take(&mut self.barriers);
         self.leader.will_end();
         let limits = self.cx.limits();
@@ -92,7 +92,7 @@ impl<'a> InFlight<'a> {
             async {
                 let departed = departs(&self.leader).await?;
                 self.cx.lease().becomes(taken_over(self.transitions)).within(limits.failover()).await?;
-                Ok::<T, Stop>(departed)
+                Ok::<T, CheckError>(departed)
             },
             async {
                 pause(limits.settle()).await;

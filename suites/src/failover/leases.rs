@@ -13,14 +13,21 @@ const ALONE: &[Facility] = &[Facility::CcmControl];
 
 pub(super) const CHECKS: &[Check] = &[
     Check::of("HA-10", |cx| Box::pin(stays_the_leader(cx))).needs(ELECTION_AND_LB).takes(62),
-    Check::of("HA-11", |cx| Box::pin(leads_by_another_name(cx))).needs(BY_FLAGS).with(ALONE).cold(),
+    Check::of("HA-11", |cx| Box::pin(leads_by_another_name(cx)))
+        .needs(BY_FLAGS)
+        .with(ALONE)
+        .on_a_fresh_cluster(),
     Check::of("HA-07", |cx| Box::pin(hands_over(cx)))
         .by_calls()
         .needs(ELECTION)
         .with(ALONE)
         .alone()
         .takes(14),
-    Check::of("HA-15", |cx| Box::pin(migrates(cx))).needs(BY_FLAGS).with(ALONE).cold().takes(10),
+    Check::of("HA-15", |cx| Box::pin(migrates(cx)))
+        .needs(BY_FLAGS)
+        .with(ALONE)
+        .on_a_fresh_cluster()
+        .takes(10),
 ];
 
 /// How much it is given to do, beside what other checks give it.

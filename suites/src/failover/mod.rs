@@ -11,11 +11,11 @@ mod needs;
 mod order;
 mod outage;
 mod restart;
-mod routes_taken_up;
+mod resumed_routes;
+mod resumed_work;
 mod steady;
 mod step_down;
-mod taken_up;
-mod terminated;
+mod termination;
 
 pub(crate) use leases::unchanged;
 
@@ -29,15 +29,15 @@ pub const SUITE: Suite = Suite {
     tables: &[
         steady::CHECKS,
         crash::CHECKS,
-        terminated::CHECKS,
+        termination::CHECKS,
         cut_off::CHECKS,
         in_flight::CHECKS,
         outage::CHECKS,
         leases::CHECKS,
         step_down::CHECKS,
         restart::CHECKS,
-        taken_up::CHECKS,
-        routes_taken_up::CHECKS,
+        resumed_work::CHECKS,
+        resumed_routes::CHECKS,
         flags::CHECKS,
     ],
 };

@@ -50,7 +50,7 @@ async fn has_one_writer(cx: &CheckCx) -> Verdict {
 
 /// Nodes that were initialised a moment ago. Who has asked the cloud for their machines has worked on them: writes to
 /// Nodes do not tell replicas apart.
-async fn initialised_nodes(cx: &CheckCx) -> Result<Vec<Node<'_>>, Stop> {
+async fn initialised_nodes(cx: &CheckCx) -> Result<Vec<Node<'_>>, CheckError> {
     let mut nodes = Vec::new();
     for suffix in ["one", "two", "three"] {
         nodes.push(joined(cx, machine(suffix)).await?.1);
@@ -99,7 +99,7 @@ impl Subject for Renewals<'_> {
         self.lease.name()
     }
 
-    async fn read(&self, _: Reach) -> Result<usize, ReadError> {
+    async fn read(&self, _: ReadSource) -> Result<usize, ReadError> {
         Ok(self.lease.renewals()?.difference(&self.before).count())
     }
 

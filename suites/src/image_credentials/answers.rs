@@ -4,12 +4,12 @@ use harness_testkit::components::image_credentials::{Answer, Fault};
 use harness_testkit::prelude::*;
 
 pub(super) const CHECKS: &[Check] = &[
-    Check::of("CREDP-01", |cx| Box::pin(answers_each_image(cx))).apart(),
-    Check::of("CREDP-01.pieces", |cx| Box::pin(reads_to_the_end(cx))).apart(),
-    Check::of("CREDP-02", |cx| Box::pin(writes_one_answer(cx))).apart(),
-    Check::of("CREDP-03", |cx| Box::pin(answers_in_the_version(cx))).apart(),
-    Check::of("CREDP-04", |cx| Box::pin(has_known_fields(cx))).apart(),
-    Check::of("CREDP-11", |cx| Box::pin(starts_a_kubelet(cx))).apart(),
+    Check::of("CREDP-01", |cx| Box::pin(answers_each_image(cx))).without_a_cluster(),
+    Check::of("CREDP-01.pieces", |cx| Box::pin(reads_to_the_end(cx))).without_a_cluster(),
+    Check::of("CREDP-02", |cx| Box::pin(writes_one_answer(cx))).without_a_cluster(),
+    Check::of("CREDP-03", |cx| Box::pin(answers_in_the_version(cx))).without_a_cluster(),
+    Check::of("CREDP-04", |cx| Box::pin(has_known_fields(cx))).without_a_cluster(),
+    Check::of("CREDP-11", |cx| Box::pin(starts_a_kubelet(cx))).without_a_cluster(),
 ];
 
 /// The first fault of an answer that `is` one of those that are looked for, as a broken promise.
@@ -22,7 +22,7 @@ pub(super) fn without(
 ) -> Verdict {
     let found: Vec<String> =
         answer.faults.iter().filter(|fault| is(fault)).map(ToString::to_string).collect();
-    if found.is_empty() { Ok(()) } else { Err(plugin.unmet(promise, expected, found.join("; "))) }
+    if found.is_empty() { Ok(()) } else { Err(plugin.violation(promise, expected, found.join("; "))) }
 }
 
 /// For which images it has credentials, in words.
@@ -46,11 +46,11 @@ async fn reads_to_the_end(cx: &CheckCx) -> Verdict {
     let plugin = cx.image_credential_provider()?;
     let whole = plugin.asked().answered().await?;
     let seen = match plugin.asked().in_pieces(PIECES).answered().await {
-        Err(Stop::Unmet(unmet)) => unmet.seen,
+        Err(CheckError::Violation(violation)) => violation.seen,
         Ok(answer) if !answer.auth.keys().eq(whole.auth.keys()) => shown(&answer),
         other => return other.map(drop),
     };
-    Err(plugin.unmet(
+    Err(plugin.violation(
         "it reads its request to the end",
         &format!("the answer that it gives to the request in one piece: {}", shown(&whole)),
         format!("the same request in {PIECES} pieces: {seen}"),
@@ -97,5 +97,5 @@ async fn starts_a_kubelet(cx: &CheckCx) -> Verdict {
         return Ok(());
     }
     let promise = "a kubelet starts with the configuration";
-    Err(Stop::unmet(promise, "a configuration that it validates", wrong.join("\n           ")))
+    Err(CheckError::violation(promise, "a configuration that it validates", wrong.join("\n           ")))
 }

@@ -7,16 +7,18 @@ use harness_testkit::prelude::*;
 use std::time::Duration;
 
 pub(super) const CHECKS: &[Check] = &[
-    Check::of("CREDP-08", |cx| Box::pin(ends_well(cx))).apart(),
-    Check::of("CREDP-08.unreadable", |cx| Box::pin(refuses_nonsense(cx))).apart(),
-    Check::of("CREDP-08.failing-cloud", |cx| Box::pin(fails_with(cx, Behaviour::Answers(503)))).apart(),
-    Check::of("CREDP-08.absent-cloud", |cx| Box::pin(fails_with(cx, Behaviour::Refuses))).apart(),
-    Check::of("CREDP-09", |cx| Box::pin(ends_by_itself(cx))).apart(),
-    Check::of("CREDP-09.silent-cloud", |cx| Box::pin(fails_with(cx, Behaviour::IsSilent))).apart(),
-    Check::of("CREDP-09.prompt", |cx| Box::pin(is_prompt(cx))).apart(),
-    Check::of("CREDP-10.parallel", |cx| Box::pin(works_ten_times(cx))).apart(),
-    Check::of("CREDP-10.no-home", |cx| Box::pin(needs_no_home(cx))).apart(),
-    Check::of("CREDP-16", |cx| Box::pin(keeps_its_secrets(cx))).apart(),
+    Check::of("CREDP-08", |cx| Box::pin(ends_well(cx))).without_a_cluster(),
+    Check::of("CREDP-08.unreadable", |cx| Box::pin(refuses_nonsense(cx))).without_a_cluster(),
+    Check::of("CREDP-08.failing-cloud", |cx| Box::pin(fails_with(cx, Behaviour::Answers(503))))
+        .without_a_cluster(),
+    Check::of("CREDP-08.absent-cloud", |cx| Box::pin(fails_with(cx, Behaviour::Refuses))).without_a_cluster(),
+    Check::of("CREDP-09", |cx| Box::pin(ends_by_itself(cx))).without_a_cluster(),
+    Check::of("CREDP-09.silent-cloud", |cx| Box::pin(fails_with(cx, Behaviour::IsSilent)))
+        .without_a_cluster(),
+    Check::of("CREDP-09.prompt", |cx| Box::pin(is_prompt(cx))).without_a_cluster(),
+    Check::of("CREDP-10.parallel", |cx| Box::pin(works_ten_times(cx))).without_a_cluster(),
+    Check::of("CREDP-10.no-home", |cx| Box::pin(needs_no_home(cx))).without_a_cluster(),
+    Check::of("CREDP-16", |cx| Box::pin(keeps_its_secrets(cx))).without_a_cluster(),
 ];
 
 /// As many as Pods that start together.
@@ -32,7 +34,7 @@ async fn ends_well(cx: &CheckCx) -> Verdict {
         let execution = plugin.asked_for(image).executed().await?;
         if !execution.succeeded() {
             let promise = format!("asked for {image} it ends with exit code 0");
-            return Err(plugin.unmet(
+            return Err(plugin.violation(
                 &promise,
                 "exit code 0, with or without credentials",
                 execution.shown(),
@@ -55,7 +57,7 @@ async fn refuses_nonsense(cx: &CheckCx) -> Verdict {
         if !fails_well(&execution) {
             let promise = format!("with {what} on its standard input it fails with a reason");
             let expected = "another exit code than 0, and a reason on standard error";
-            return Err(plugin.unmet(&promise, expected, execution.shown()));
+            return Err(plugin.violation(&promise, expected, execution.shown()));
         }
     }
     Ok(())
@@ -80,14 +82,14 @@ async fn fails_with(cx: &CheckCx, behaviour: Behaviour) -> Verdict {
     };
     let promise = format!("when its cloud {how} it fails with a reason");
     let expected = "another exit code than 0 and a reason on standard error within 60 s, or the credentials all the same";
-    Err(plugin.unmet(&promise, expected, execution.shown()))
+    Err(plugin.violation(&promise, expected, execution.shown()))
 }
 
 /// Whether an execution shows what a plugin does while that cloud fails: one that succeeds without a call to it does not.
 fn shows(cloud: &StandIn, execution: &Execution) -> Verdict {
     if execution.succeeded() && cloud.was_asked() == Some(false) {
         let why = "it succeeds and asks nobody, so nothing shows what it does when its cloud fails";
-        return Err(Stop::NotObservable(why.to_owned()));
+        return Err(CheckError::NotObservable(why.to_owned()));
     }
     Ok(())
 }
@@ -103,7 +105,7 @@ async fn ends_by_itself(cx: &CheckCx) -> Verdict {
     let execution = plugin.asked().executed().await?;
     match execution.ended {
         Ended::Code(_) => Ok(()),
-        _ => Err(plugin.unmet("it ends by itself within 60 s", "an exit code", execution.shown())),
+        _ => Err(plugin.violation("it ends by itself within 60 s", "an exit code", execution.shown())),
     }
 }
 
@@ -118,14 +120,14 @@ async fn is_prompt(cx: &CheckCx) -> Verdict {
             observed = shows(&cloud, &silent);
             executions.push(("with a silent cloud", silent));
         }
-        Err(Stop::NotObservable(_)) => {}
+        Err(CheckError::NotObservable(_)) => {}
         Err(other) => return Err(other),
     }
     for (when, execution) in executions {
         let ended = matches!(execution.ended, Ended::Code(_));
         if !ended || execution.took > PROMPT {
             let promise = format!("{when} it ends within {} s", PROMPT.as_secs());
-            return Err(plugin.unmet(&promise, "an end by itself in that time", execution.shown()));
+            return Err(plugin.violation(&promise, "an end by itself in that time", execution.shown()));
         }
     }
     observed
@@ -136,12 +138,12 @@ async fn works_ten_times(cx: &CheckCx) -> Verdict {
     let images: Vec<&String> = plugin.images().iter().cycle().take(AT_ONCE).collect();
     let all = images.iter().map(|image| plugin.asked_for(image).answered());
     let answers = futures::future::join_all(all).await;
-    let failed: Vec<&Stop> = answers.iter().filter_map(|answer| answer.as_ref().err()).collect();
+    let failed: Vec<&CheckError> = answers.iter().filter_map(|answer| answer.as_ref().err()).collect();
     let promise = "executed ten times at once it answers each";
     match failed.first() {
-        Some(Stop::Unmet(unmet)) => {
-            let seen = format!("{} of {AT_ONCE} did not; the first: {}", failed.len(), unmet.seen);
-            return Err(plugin.unmet(promise, "ten answers", seen));
+        Some(CheckError::Violation(violation)) => {
+            let seen = format!("{} of {AT_ONCE} did not; the first: {}", failed.len(), violation.seen);
+            return Err(plugin.violation(promise, "ten answers", seen));
         }
         Some(other) => return Err((*other).clone()),
         None => {}
@@ -150,7 +152,7 @@ async fn works_ten_times(cx: &CheckCx) -> Verdict {
     match asked.find(|(image, answer)| matching(answer, image).is_none()) {
         Some((image, answer)) => {
             let seen = format!("asked for {image} it has {}", shown(answer));
-            Err(plugin.unmet(promise, "a password for the image that each is asked for", seen))
+            Err(plugin.violation(promise, "a password for the image that each is asked for", seen))
         }
         None => Ok(()),
     }
@@ -162,7 +164,7 @@ async fn needs_no_home(cx: &CheckCx) -> Verdict {
     let image = &plugin.images()[0];
     if matching(&answer, image).is_none() {
         let promise = format!("without HOME it has credentials for {image}");
-        return Err(plugin.unmet(&promise, "a password under a pattern that matches it", shown(&answer)));
+        return Err(plugin.violation(&promise, "a password under a pattern that matches it", shown(&answer)));
     }
     Ok(())
 }
@@ -197,7 +199,7 @@ async fn keeps_its_secrets(cx: &CheckCx) -> Verdict {
                 observed = observed.and(shows(&cloud, &execution));
                 executions.push((when, execution));
             }
-            Err(Stop::NotObservable(_)) => {}
+            Err(CheckError::NotObservable(_)) => {}
             Err(other) => return Err(other),
         }
     }
@@ -209,7 +211,7 @@ async fn keeps_its_secrets(cx: &CheckCx) -> Verdict {
         for (what, secret) in own.chain(known.iter().cloned()) {
             if secrets::stands_in(&secret, &log) {
                 let promise = format!("{when} no secret stands in its log");
-                return Err(plugin.unmet(
+                return Err(plugin.violation(
                     &promise,
                     "no part of any secret on standard error",
                     format!("{what} does"),

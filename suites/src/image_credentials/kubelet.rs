@@ -54,13 +54,13 @@ async fn is_run_as_often_as_it_says(cx: &CheckCx) -> Verdict {
             let expected = format!("one execution for {} in {seconds} s, as its answer says", run.image);
             let seen =
                 format!("it was run for {} again; {} executions for {pulls} pulls", again.image, runs.len());
-            return Err(plugin.unmet(promise, &expected, seen));
+            return Err(plugin.violation(promise, &expected, seen));
         }
     }
     let unkept = kept.iter().filter(|(_, seconds)| *seconds <= 0.0).count();
     if unkept == runs.len() && runs.len() < pulls {
         let promise = "a kubelet runs it for each pull where its answers are not kept";
-        return Err(plugin.unmet(promise, &format!("{pulls} executions"), runs.len().to_string()));
+        return Err(plugin.violation(promise, &format!("{pulls} executions"), runs.len().to_string()));
     }
     Ok(())
 }
@@ -104,7 +104,7 @@ async fn is_not_run_for_others(cx: &CheckCx) -> Verdict {
         Some(run) => {
             let promise = "a kubelet does not run it for images of foreign registries";
             let seen = format!("it was run for {}, which delayed that by {} ms", run.image, run.took_ms);
-            Err(plugin.unmet(promise, "matchImages that match no foreign registry", seen))
+            Err(plugin.violation(promise, "matchImages that match no foreign registry", seen))
         }
         None => Ok(()),
     }
@@ -114,13 +114,13 @@ async fn is_given_a_token(cx: &CheckCx) -> Verdict {
     let plugin = cx.image_credential_provider()?;
     let kubelet = cx.kubelet_with(&plugin, &[]).await?;
     if !kubelet.gives_tokens() {
-        return Err(Stop::NotObservable("kubelets give plugins tokens since 1.34".to_owned()));
+        return Err(CheckError::NotObservable("kubelets give plugins tokens since 1.34".to_owned()));
     }
     kubelet.has_pulled(&plugin.images()[0], " with its credentials").await?;
     let runs = kubelet.executions().await?;
     let Some((run, token)) = runs.iter().find_map(|run| Some((run, run.token.as_ref()?))) else {
         let promise = "a kubelet gives it a token of the Pod's service account";
-        return Err(plugin.unmet(promise, "a request with a token", "none in any request"));
+        return Err(plugin.violation(promise, "a request with a token", "none in any request"));
     };
     cx.record("audiences", token.audiences.join(", "));
     cx.record("service_account", &token.service_account);
@@ -129,7 +129,7 @@ async fn is_given_a_token(cx: &CheckCx) -> Verdict {
     let audience = plugin.audience().unwrap_or_default();
     if token.audiences != [audience] || token.pod.is_empty() {
         let promise = "its token is for the configured audience and bound to the Pod";
-        return Err(plugin.unmet(promise, audience, format!("{token:?}")));
+        return Err(plugin.violation(promise, audience, format!("{token:?}")));
     }
     Ok(())
 }

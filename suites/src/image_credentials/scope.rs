@@ -5,16 +5,16 @@ use harness_testkit::components::image_credentials::{Answer, CacheKeyType, Fault
 use harness_testkit::prelude::*;
 
 pub(super) const CHECKS: &[Check] = &[
-    Check::of("CREDP-05", |cx| Box::pin(names_a_key_type(cx))).apart(),
-    Check::of("CREDP-05.scope", |cx| Box::pin(serves_what_it_is_cached_for(cx))).apart(),
-    Check::of("CREDP-06", |cx| Box::pin(names_a_duration(cx))).apart(),
-    Check::of("CREDP-06.lifetime", |cx| Box::pin(outlives_its_cache(cx))).apart(),
-    Check::of("CREDP-07", |cx| Box::pin(has_credentials(cx))).apart(),
-    Check::of("CREDP-07.patterns", |cx| Box::pin(keeps_to_its_registries(cx))).apart(),
-    Check::of("CREDP-07.none", |cx| Box::pin(says_that_it_has_none(cx))).apart(),
+    Check::of("CREDP-05", |cx| Box::pin(names_a_key_type(cx))).without_a_cluster(),
+    Check::of("CREDP-05.scope", |cx| Box::pin(serves_what_it_is_cached_for(cx))).without_a_cluster(),
+    Check::of("CREDP-06", |cx| Box::pin(names_a_duration(cx))).without_a_cluster(),
+    Check::of("CREDP-06.lifetime", |cx| Box::pin(outlives_its_cache(cx))).without_a_cluster(),
+    Check::of("CREDP-07", |cx| Box::pin(has_credentials(cx))).without_a_cluster(),
+    Check::of("CREDP-07.patterns", |cx| Box::pin(keeps_to_its_registries(cx))).without_a_cluster(),
+    Check::of("CREDP-07.none", |cx| Box::pin(says_that_it_has_none(cx))).without_a_cluster(),
     Check::of("CREDP-14", |cx| Box::pin(keeps_the_token(cx)))
         .needs(&[Capability::ServiceAccountTokens])
-        .apart(),
+        .without_a_cluster(),
 ];
 
 /// Images of registries that belong to nobody, with as many labels as registries have.
@@ -73,17 +73,17 @@ async fn serves_what_it_is_cached_for(cx: &CheckCx) -> Verdict {
             shared = true;
             if matching(&answer, other).is_none() {
                 let promise = format!("its answer for {image}, cached by {kind:?}, serves {other}");
-                return Err(plugin.unmet(&promise, "a pattern that matches it", shown(&answer)));
+                return Err(plugin.violation(&promise, "a pattern that matches it", shown(&answer)));
             }
         }
     }
     // An answer that is cached for its image alone serves that, whichever images there are.
     match (shared, widest, all.len()) {
-        (false, None, 1) => Err(Stop::NotObservable(
+        (false, None, 1) => Err(CheckError::NotObservable(
             "imageCredentials.images has one image, so no other can show for what its answer is cached"
                 .to_owned(),
         )),
-        (false, Some(kind), _) => Err(Stop::NotObservable(format!(
+        (false, Some(kind), _) => Err(CheckError::NotObservable(format!(
             "answers are cached by {kind:?}, and imageCredentials.images has no other image that one would serve"
         ))),
         _ => Ok(()),
@@ -106,7 +106,7 @@ async fn outlives_its_cache(cx: &CheckCx) -> Verdict {
     let Some(lives) = plugin.credential_lifetime() else {
         let why =
             "the profile does not say how long a credential lives (imageCredentials.credentialLifetime)";
-        return Err(Stop::NotObservable(why.to_owned()));
+        return Err(CheckError::NotObservable(why.to_owned()));
     };
     for image in plugin.images() {
         let answer = plugin.asked_for(image).answered().await?;
@@ -115,14 +115,14 @@ async fn outlives_its_cache(cx: &CheckCx) -> Verdict {
             (None, Some(seconds)) => (seconds, "the configuration's defaultCacheDuration"),
             (None, None) => {
                 let seen = "neither its answer nor the configuration says for how long it is cached";
-                return Err(plugin.unmet("a credential outlives its cache", "a duration", seen));
+                return Err(plugin.violation("a credential outlives its cache", "a duration", seen));
             }
         };
         cx.record("cached_s", cached);
         if cached > lives.as_secs_f64() {
             let promise = format!("a credential for {image} outlives its cache");
             let seen = format!("{by} is {cached} s");
-            return Err(plugin.unmet(&promise, &format!("at most {} s", lives.as_secs()), seen));
+            return Err(plugin.violation(&promise, &format!("at most {} s", lives.as_secs()), seen));
         }
     }
     Ok(())
@@ -141,7 +141,11 @@ async fn has_credentials(cx: &CheckCx) -> Verdict {
         let answer = plugin.asked_for(image).answered().await?;
         if matching(&answer, image).is_none() {
             let promise = format!("it has credentials for {image}");
-            return Err(plugin.unmet(&promise, "a password under a pattern that matches it", shown(&answer)));
+            return Err(plugin.violation(
+                &promise,
+                "a password under a pattern that matches it",
+                shown(&answer),
+            ));
         }
     }
     Ok(())
@@ -164,19 +168,19 @@ fn sound(plugin: &ImageCredentialProvider<'_>, image: &str, key: &str) -> Verdic
     let pattern = match Pattern::of_auth(key) {
         Ok(pattern) => pattern,
         Err(bad) => {
-            return Err(plugin.unmet(&promise, "patterns of a host with port and path", bad.to_string()));
+            return Err(plugin.violation(&promise, "patterns of a host with port and path", bad.to_string()));
         }
     };
     if let Some(path) = pattern.idle_glob() {
         let seen = format!(
             "the pattern '{key}' has a glob in its path '{path}', where a kubelet takes it literally"
         );
-        return Err(plugin.unmet(&promise, "globs in labels of the host alone", seen));
+        return Err(plugin.violation(&promise, "globs in labels of the host alone", seen));
     }
     match foreign(plugin).iter().find(|foreign| pattern.matches(foreign)) {
         Some(foreign) => {
             let seen = format!("the pattern '{key}' matches {foreign}, too");
-            Err(plugin.unmet(&promise, "patterns that match no foreign registry", seen))
+            Err(plugin.violation(&promise, "patterns that match no foreign registry", seen))
         }
         None => Ok(()),
     }
@@ -186,7 +190,7 @@ async fn says_that_it_has_none(cx: &CheckCx) -> Verdict {
     let plugin = cx.image_credential_provider()?;
     if plugin.without().is_empty() {
         let why = "the profile names no image that it is asked for in vain (imageCredentials.without)";
-        return Err(Stop::NotObservable(why.to_owned()));
+        return Err(CheckError::NotObservable(why.to_owned()));
     }
     // Who knows no image has none for this one either.
     plugin.asked().answered().await?;
@@ -194,7 +198,7 @@ async fn says_that_it_has_none(cx: &CheckCx) -> Verdict {
         let answer = plugin.asked_for(image).answered().await?;
         if let Some(key) = matching(&answer, image) {
             let promise = format!("it has no credentials for {image}");
-            return Err(plugin.unmet(
+            return Err(plugin.violation(
                 &promise,
                 "no password under a pattern that matches it",
                 format!("one under {key}"),
@@ -207,11 +211,11 @@ async fn says_that_it_has_none(cx: &CheckCx) -> Verdict {
 async fn keeps_the_token(cx: &CheckCx) -> Verdict {
     let plugin = cx.image_credential_provider()?;
     let Some((token, by_token)) = plugin.token() else {
-        return Err(Stop::NotObservable("the configuration has it given no token".to_owned()));
+        return Err(CheckError::NotObservable("the configuration has it given no token".to_owned()));
     };
     let execution = plugin.asked().executed().await?;
     if let harness_testkit::components::image_credentials::Ended::NotStarted(_) = &execution.ended {
-        return Err(plugin.unmet(
+        return Err(plugin.violation(
             "it answers a request with a token",
             "an answer, or a reason why not",
             execution.shown(),
@@ -227,7 +231,7 @@ async fn keeps_the_token(cx: &CheckCx) -> Verdict {
             let seen = format!(
                 "the token itself is the credential for {key}, and answers are kept by service account"
             );
-            Err(plugin.unmet(promise, "another password, or cacheType Token in the configuration", seen))
+            Err(plugin.violation(promise, "another password, or cacheType Token in the configuration", seen))
         }
         _ => Ok(()),
     }

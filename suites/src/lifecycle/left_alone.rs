@@ -1,7 +1,7 @@
 //! Nodes that are neither deleted nor marked as shut down, and what else is about one Node is about no other (contract
 //! NODE-LIFE-03, -08, -09, -10, -13, -14, -17, NODE-INIT-08).
 
-use super::known::{INSTANCES, SHUTDOWN, known, marked, register, sees_deletion, unmarked};
+use super::known_node::{INSTANCES, SHUTDOWN, known, marked, register, sees_deletion, unmarked};
 use crate::failures::{PATIENCE, every_other_fails, no_answer, unless_it_lists};
 use harness_testkit::prelude::*;
 

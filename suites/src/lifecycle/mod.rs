@@ -1,15 +1,15 @@
 //! Node lifecycle: Nodes of machines that are gone are deleted, all others are not (contract NODE-LIFE).
 
-mod known;
+mod events;
+mod info;
+mod known_node;
 mod left_alone;
-mod listed;
-mod noted;
-mod told;
+mod lists;
 
 use crate::failures::{FAILURES, for_each_failure, holding_up_a_loop, unless_it_lists};
 use harness_testkit::prelude::*;
 use k8s_openapi::api::core::v1 as core;
-use known::{INSTANCES, SHUTDOWN, known, marked, register, sees_deletion, unmarked};
+use known_node::{INSTANCES, SHUTDOWN, known, marked, register, sees_deletion, unmarked};
 use std::time::Duration;
 
 /// The suite.
@@ -17,7 +17,7 @@ pub const SUITE: Suite = Suite {
     name: "node-lifecycle",
     proves: "a Node goes when its machine is gone for certain and never otherwise; a shut-down machine is marked",
     judges: Party::Ccm,
-    tables: &[CHECKS, left_alone::CHECKS, told::CHECKS, noted::CHECKS, &FAILED_LOOKUPS, &listed::CHECKS],
+    tables: &[CHECKS, left_alone::CHECKS, events::CHECKS, info::CHECKS, &FAILED_LOOKUPS, &lists::CHECKS],
 };
 
 const CHECKS: &[Check] = &[
@@ -26,7 +26,7 @@ const CHECKS: &[Check] = &[
         .needs(INSTANCES)
         .of_the_cloud(&[])
         .with(&[Facility::CcmControl, Facility::KubeletControl])
-        .at_the_end(),
+        .after_the_run(),
     Check::of("NODE-LIFE-02", |cx| Box::pin(deletes_gone_nodes(cx))).needs(INSTANCES).takes(15),
     Check::of("NODE-LIFE-12", |cx| Box::pin(changes_no_instance(cx))).by_calls().needs(INSTANCES).takes(15),
     Check::of("NODE-LIFE-04", |cx| Box::pin(keeps_stopped_nodes(cx))).needs(INSTANCES).takes(25),
@@ -140,7 +140,7 @@ async fn marks_beside_others(cx: &CheckCx) -> Verdict {
     node.becomes(marked()).within(limit).when("though others tainted it meanwhile").await?;
     let history = node.history()?;
     let Some((before, after)) = marking(&history) else {
-        return Err(Stop::Error("the watch's history lost the write that marked the Node".to_owned()));
+        return Err(CheckError::Error("the watch's history lost the write that marked the Node".to_owned()));
     };
     match (before.iter().any(|taint| taint == OTHERS), after.iter().any(|taint| taint == OTHERS)) {
         (true, true) => Ok(()),
@@ -148,7 +148,7 @@ async fn marks_beside_others(cx: &CheckCx) -> Verdict {
             let promise = "the write that marks it as shut down leaves all other taints as they are";
             Err(node.breaks(promise, &before.join(", "), &after.join(", ")))
         }
-        (false, _) => Err(Stop::Error(format!("{OTHERS} was gone before the Node was marked"))),
+        (false, _) => Err(CheckError::Error(format!("{OTHERS} was gone before the Node was marked"))),
     }
 }
 

@@ -172,7 +172,7 @@ impl Subject for Strays<'_> {
         self.balancer.name()
     }
 
-    async fn read(&self, reach: Reach) -> Result<Vec<String>, ReadError> {
+    async fn read(&self, reach: ReadSource) -> Result<Vec<String>, ReadError> {
         let machines = self.cx().cloud().read(reach).await?.instances;
         let held = self.balancer.read(reach).await?;
         let eligible = eligible_machines(&self.cx().all_nodes()?, &machines);

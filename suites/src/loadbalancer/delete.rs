@@ -38,7 +38,7 @@ pub(super) const CHECKS: &[Check] = &[
         .without_machines()
         .needs(LB)
         .with(&[Facility::CcmControl, Facility::WatchControl])
-        .cold()
+        .on_a_fresh_cluster()
         .takes_on_machines(12),
     Check::of("SVC-DEL-02", |cx| Box::pin(retries_deletion(cx)))
         .by_calls()
@@ -57,7 +57,7 @@ pub(super) const CHECKS: &[Check] = &[
     Check::of("SVC-DEL-09.whole-run", |cx| Box::pin(leaves_the_cloud_as_it_was(cx)))
         .without_machines()
         .needs(LB)
-        .at_the_end(),
+        .after_the_run(),
 ];
 
 /// The cloud loses everything of a Service within the limit, and what the cloud takes itself; then the Service goes.
@@ -94,7 +94,7 @@ async fn outlasts_client_timeouts(cx: &CheckCx) -> Verdict {
 async fn waits_for_auxiliaries(cx: &CheckCx) -> Verdict {
     let web = cx.service(load_balancer("web").port(80)).await?.provisioned().await?;
     web.rests().await?;
-    let made = web.balancer().read(Reach::Origin).await?.auxiliaries.len();
+    let made = web.balancer().read(ReadSource::Origin).await?.auxiliaries.len();
     cx.record("auxiliaries", made);
     let deletion = web.cloud().holds(&[Op::AuxDelete]).await?;
     web.delete().await?;
@@ -164,7 +164,7 @@ async fn touches_no_other_balancer(cx: &CheckCx) -> Verdict {
     let bystander = cx.service(restricted(cx, load_balancer("web-2").port(80))).await?.provisioned().await?;
     let web = cx.service(restricted(cx, load_balancer("web").port(80))).await?.provisioned().await?;
     bystander.rests().await?;
-    let held = bystander.balancer().read(Reach::Origin).await?;
+    let held = bystander.balancer().read(ReadSource::Origin).await?;
     let before = bystander.balancer().has_shown(&held, one_active())?;
     web.delete().await?;
     goes(cx, &web, cx.limits().watch()).await?;
@@ -254,7 +254,7 @@ async fn retries_deletion(cx: &CheckCx) -> Verdict {
         .await?;
     web.is(keeps_finalizer()).await?;
     // Each failure has doubled the pause, and a change of the Service or of Nodes may have brought one forward.
-    let failures = u32::try_from(refusals.read(Reach::Origin).await?).unwrap_or(u32::MAX).min(4);
+    let failures = u32::try_from(refusals.read(ReadSource::Origin).await?).unwrap_or(u32::MAX).min(4);
     refusals.clear().await?;
     goes(cx, &web, cx.limits().services_after(began.elapsed()).max(cx.limits().service_after(failures))).await
 }
@@ -270,7 +270,7 @@ async fn leaves_nothing(cx: &CheckCx) -> Verdict {
     let web =
         cx.service(restricted(cx, load_balancer("web").port(80).port(443))).await?.provisioned().await?;
     web.rests().await?;
-    cx.record("auxiliaries", web.balancer().read(Reach::Origin).await?.auxiliaries.len());
+    cx.record("auxiliaries", web.balancer().read(ReadSource::Origin).await?.auxiliaries.len());
     web.delete().await?;
     goes(cx, &web, cx.limits().watch()).await
 }

@@ -134,7 +134,7 @@ async fn keeps_the_rest(cx: &CheckCx) -> Verdict {
     let web = cx.service(plan).await?;
     let before = web.gets_published().await?;
     web.rests().await?;
-    let held = web.balancer().read(Reach::Origin).await?;
+    let held = web.balancer().read(ReadSource::Origin).await?;
     let (had, rest) = (rest_of(&held), held.load_balancers.first().map(Observed::observed));
     let node_port = web.spec().await?.ports.unwrap_or_default().into_iter().find_map(|port| port.node_port);
     let ports = json!([{"name": "alt", "port": 8080, "protocol": "TCP", "nodePort": node_port}]);

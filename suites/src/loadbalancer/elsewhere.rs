@@ -95,7 +95,7 @@ async fn serves_both_families_or_tells(cx: &CheckCx) -> Verdict {
     let web: Service<'_> = cx.service(plan).await?;
     if web.spec().await?.ip_families.is_none_or(|families| families.len() < 2) {
         let why = "the cluster gives Services one IP family; topology dual-stack has both";
-        return Err(Stop::NotObservable(why.to_owned()));
+        return Err(CheckError::NotObservable(why.to_owned()));
     }
     let limit = cx.limits().load_balancer() + cx.limits().event();
     if cx.declares(Capability::DualStack) {

@@ -15,32 +15,32 @@ use tokio::time::Instant;
 pub(super) const CHECKS: &[Check] = &[
     Check::of("SVC-UPD-03", |cx| Box::pin(ignores_what_says_nothing(cx)))
         .by_calls()
-        .in_calm()
+        .in_quiet()
         .without_machines()
         .needs(LB)
         .takes(46),
     Check::of("SVC-NODES-07.alone", |cx| Box::pin(leaves_condemned_nodes_for_later(cx)))
         .by_calls()
-        .in_calm()
+        .in_quiet()
         .without_machines()
         .needs(NODES_BEHIND_LB)
         .since(27, STABLE, Before::NotJudged)
         .takes(62),
     Check::of("SVC-NODES-05", |cx| Box::pin(keeps_unready_nodes(cx)))
         .by_calls()
-        .in_calm()
+        .in_quiet()
         .needs(NODES_BEHIND_LB)
         .since(27, STABLE, Before::NotJudged)
         .takes(62),
     Check::of("SVC-NODES-06", |cx| Box::pin(keeps_cordoned_nodes(cx)))
         .by_calls()
-        .in_calm()
+        .in_quiet()
         .needs(NODES_BEHIND_LB)
         .since(27, STABLE, Before::NotJudged)
         .takes(62),
     Check::of("SCALE-03", |cx| Box::pin(rests_when_all_is_done(cx)))
         .by_calls()
-        .in_calm()
+        .in_quiet()
         .without_machines()
         .needs(LB)
         .takes(46),
@@ -129,7 +129,7 @@ impl Subject for Unexplained<'_> {
         self.writes.name()
     }
 
-    async fn read(&self, reach: Reach) -> Result<Vec<Entry>, ReadError> {
+    async fn read(&self, reach: ReadSource) -> Result<Vec<Entry>, ReadError> {
         let writes = self.writes.read(reach).await?;
         let changed = |since| Ok(self.cx().node_changes_since(since, reasons)? > 0);
         let mut seen = self.seen.borrow_mut();
@@ -184,7 +184,7 @@ pub(super) async fn nothing_is_written(
             "Nodes came and went all the while, each a reason to write: {judged:.1?} are left of {:.1?}",
             web.cx().limits().quiet_services()
         );
-        return Err(Stop::NotObservable(why));
+        return Err(CheckError::NotObservable(why));
     }
     Ok(())
 }
@@ -208,7 +208,7 @@ async fn ignores_what_says_nothing(cx: &CheckCx) -> Verdict {
 pub(super) async fn with_a_backend<'a>(
     cx: &'a CheckCx,
     suffix: &str,
-) -> Result<(Service<'a>, Node<'a>), Stop> {
+) -> Result<(Service<'a>, Node<'a>), CheckError> {
     let (machine, node) = eligible(cx, suffix).await?;
     behind_a_balancer(cx, &machine, node).await
 }
@@ -217,7 +217,7 @@ async fn behind_a_balancer<'a>(
     cx: &'a CheckCx,
     machine: &Machine<'a>,
     node: Node<'a>,
-) -> Result<(Service<'a>, Node<'a>), Stop> {
+) -> Result<(Service<'a>, Node<'a>), CheckError> {
     let web = cx.service(load_balancer("web").port(80)).await?.provisioned().await?;
     web.balancer().becomes(has_backend(machine)).await?;
     web.rests().await?;

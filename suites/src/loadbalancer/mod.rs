@@ -1,31 +1,31 @@
 //! LoadBalancer provisioning: Services of type LoadBalancer get a balancer in the cloud, it follows them, and nothing
 //! of it is left when they go (contract SVC).
 
-mod accepted;
 mod create;
 mod delete;
+mod deleted_services;
 mod edits;
-mod eligible;
+mod eligibility;
 mod elsewhere;
-mod forgotten;
+mod events;
+mod failed_actions;
 mod idle;
-mod interrupted;
+mod info;
+mod interrupted_deletion;
 mod needs;
 mod node_updates;
 mod nodes;
 mod noise;
-mod noted;
 mod one;
 mod pacing;
 mod parallel;
 mod retry;
 mod reversed;
 mod step_fails;
-mod told;
 mod update;
 mod variants;
 
-pub(crate) use eligible::left_alone;
+pub(crate) use eligibility::left_alone;
 
 use harness_testkit::prelude::*;
 
@@ -35,12 +35,12 @@ pub const SUITE: Suite = Suite {
     proves: "Services of type LoadBalancer get exactly one balancer, it follows them, and it goes with them",
     judges: Party::Ccm,
     tables: &[
-        eligible::CHECKS,
+        eligibility::CHECKS,
         create::CHECKS,
         variants::CHECKS,
         one::CHECKS,
         retry::CHECKS,
-        accepted::CHECKS,
+        failed_actions::CHECKS,
         &update::FOLLOWS,
         &update::KEEPS,
         update::CHECKS,
@@ -49,14 +49,14 @@ pub const SUITE: Suite = Suite {
         nodes::CHECKS,
         node_updates::CHECKS,
         idle::CHECKS,
-        forgotten::CHECKS,
+        deleted_services::CHECKS,
         noise::CHECKS,
         delete::CHECKS,
-        interrupted::CHECKS,
+        interrupted_deletion::CHECKS,
         step_fails::CHECKS,
         elsewhere::CHECKS,
         parallel::CHECKS,
-        noted::CHECKS,
-        told::CHECKS,
+        info::CHECKS,
+        events::CHECKS,
     ],
 };

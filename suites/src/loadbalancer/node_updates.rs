@@ -158,9 +158,9 @@ async fn provisions_without_nodes(cx: &CheckCx) -> Verdict {
     let limit = cx.limits().load_balancer();
     let lb = balancer.becomes(one_active()).within(limit).when("with no Node behind it").await?;
     web.becomes(publishes(&lb)).await?;
-    if balancer.read(Reach::Origin).await?.load_balancers.iter().any(|lb| !lb.backends.is_empty()) {
+    if balancer.read(ReadSource::Origin).await?.load_balancers.iter().any(|lb| !lb.backends.is_empty()) {
         let why = "the CCM has a use for Nodes that the autoscaler has condemned: see SVC-NODES-07";
-        return Err(Stop::NotObservable(why.to_owned()));
+        return Err(CheckError::NotObservable(why.to_owned()));
     }
     let machine = cx.machine(machine("first")).await?;
     cx.node(machine.initialised_node().backend()).await?;

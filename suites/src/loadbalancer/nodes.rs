@@ -35,7 +35,10 @@ const BEFORE: Before = Before::Otherwise("a Node is excluded by its label until 
 /// A Node that load balancers may use, with its machine. It is initialised and has its addresses, which the framework
 /// writes last: whether one that gets ready while a load balancer is being made is found is a claim of its own
 /// (SVC-NODES-08).
-pub(super) async fn eligible<'a>(cx: &'a CheckCx, suffix: &str) -> Result<(Machine<'a>, Node<'a>), Stop> {
+pub(super) async fn eligible<'a>(
+    cx: &'a CheckCx,
+    suffix: &str,
+) -> Result<(Machine<'a>, Node<'a>), CheckError> {
     let machine = cx.machine(machine(suffix)).await?;
     if cx.framework_has(28) {
         let node = cx.node(machine.node().backend()).await?;
@@ -49,7 +52,7 @@ pub(super) async fn eligible<'a>(cx: &'a CheckCx, suffix: &str) -> Result<(Machi
 }
 
 /// As many, all of which join at the same moment.
-async fn eligible_at_once<'a>(cx: &'a CheckCx, suffixes: &[&str]) -> Result<Vec<Machine<'a>>, Stop> {
+async fn eligible_at_once<'a>(cx: &'a CheckCx, suffixes: &[&str]) -> Result<Vec<Machine<'a>>, CheckError> {
     let mut machines = Vec::new();
     for suffix in suffixes {
         machines.push(cx.machine(machine(suffix)).await?);
@@ -68,11 +71,14 @@ async fn eligible_at_once<'a>(cx: &'a CheckCx, suffixes: &[&str]) -> Result<Vec<
 }
 
 /// A Node that load balancers may use once its exclusion label is removed, for claims that are not about Nodes that join.
-pub(super) async fn kept_out<'a>(cx: &'a CheckCx, suffix: &str) -> Result<(Machine<'a>, Node<'a>), Stop> {
+pub(super) async fn kept_out<'a>(
+    cx: &'a CheckCx,
+    suffix: &str,
+) -> Result<(Machine<'a>, Node<'a>), CheckError> {
     excluded(cx, cx.machine(machine(suffix)).await?).await
 }
 
-async fn excluded<'a>(cx: &'a CheckCx, machine: Machine<'a>) -> Result<(Machine<'a>, Node<'a>), Stop> {
+async fn excluded<'a>(cx: &'a CheckCx, machine: Machine<'a>) -> Result<(Machine<'a>, Node<'a>), CheckError> {
     let node = cx.node(machine.node()).await?;
     node.becomes(initialised()).await?;
     node.becomes(addressed()).await?;

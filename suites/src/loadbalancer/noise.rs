@@ -10,7 +10,7 @@ use tokio::time::Instant;
 pub(super) const CHECKS: &[Check] =
     &[Check::of("SVC-NODES-10", |cx| Box::pin(ignores_the_noise_of_nodes(cx)))
         .by_calls()
-        .in_calm()
+        .in_quiet()
         .without_machines()
         .needs(NODES_BEHIND_LB)
         .since(27, STABLE, Before::NotJudged)
@@ -41,7 +41,7 @@ async fn calls_within(
     web: &Service<'_>,
     window: Duration,
     doing: impl Future<Output = Verdict>,
-) -> Result<usize, Stop> {
+) -> Result<usize, CheckError> {
     let calls = web.calls().since(web.cx().cloud().mark()?);
     doing.await?;
     calls.keeps(counted()).within(window).await

@@ -72,9 +72,9 @@ async fn creates_only_one_when_the_leader_dies(cx: &CheckCx) -> Verdict {
     web.wants_a_balancer().await?;
     web.balancer().becomes(at_least_one()).await?;
     let crash = cx.leader_crash().await?;
-    let held = web.balancer().read(Reach::Origin).await?;
+    let held = web.balancer().read(ReadSource::Origin).await?;
     if held.load_balancers.iter().any(|lb| lb.state == LbState::Active) {
-        return Err(Stop::Error("the load balancer was ready before the leader had died".to_owned()));
+        return Err(CheckError::Error("the load balancer was ready before the leader had died".to_owned()));
     }
     let by_others = web.calls().since(crash.mark);
     let by_others = by_others.that(move |call| call.credential.as_deref() != Some(&crash.replica));
@@ -101,7 +101,7 @@ async fn makes_no_second_one_unseen(cx: &CheckCx) -> Verdict {
     moves_to_8080(&web).await?;
     let only = one_balancer("is the only one", |_| true).expecting("exactly one load balancer");
     web.balancer().keeps(only).within(FAILING).when("while nobody can tell what the cloud has").await?;
-    cx.record("failed_look_ups", blind.read(Reach::Origin).await?);
+    cx.record("failed_look_ups", blind.read(ReadSource::Origin).await?);
     blind.clear().await?;
     let limit = cx.limits().service_after(3) + cx.limits().load_balancer_work();
     let balancer = web.balancer();
@@ -225,9 +225,15 @@ async fn follows_a_stripped_namesake(cx: &CheckCx) -> Verdict {
     let served =
         (&own, &web).becomes(is_served()).within(limit).when("though one of its name vanished").await;
     // What that has left is nobody's to clean up (contract SVC-DEL-11), and so this check's.
-    let mine = own.read(Reach::Origin).await?.load_balancers;
+    let mine = own.read(ReadSource::Origin).await?.load_balancers;
     let left = stripped.balancer();
-    if left.read(Reach::Origin).await?.load_balancers.iter().all(|lb| mine.iter().all(|my| my.id != lb.id)) {
+    if left
+        .read(ReadSource::Origin)
+        .await?
+        .load_balancers
+        .iter()
+        .all(|lb| mine.iter().all(|my| my.id != lb.id))
+    {
         left.vanishes().await?;
     }
     served

@@ -40,7 +40,7 @@ impl Subject for Held<'_> {
         SubjectName { kind: "the barriers", name, uid: None }
     }
 
-    async fn read(&self, reach: Reach) -> Result<u64, ReadError> {
+    async fn read(&self, reach: ReadSource) -> Result<u64, ReadError> {
         let waiting = try_join_all(self.barriers.iter().map(|barrier| barrier.read(reach))).await?;
         Ok(waiting.into_iter().sum())
     }

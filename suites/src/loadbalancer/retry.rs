@@ -40,14 +40,14 @@ pub(super) const CHECKS: &[Check] = &[
         .without_machines()
         .needs(LB)
         .with(&[Facility::Faults])
-        .in_calm()
+        .in_quiet()
         .takes(5),
     Check::of("SVC-ERR-06.unannounced", |cx| Box::pin(spares_who_throttles(cx)))
         .by_calls()
         .without_machines()
         .needs(LB)
         .with(&[Facility::Faults])
-        .in_calm()
+        .in_quiet()
         .takes(36),
 ];
 
@@ -57,7 +57,7 @@ const BACK_OFF: Check = Check::of("SVC-ERR-01", |cx| Box::pin(retries_with_backo
     .needs(LB)
     .with(&[Facility::Faults])
     // Nodes of other checks would each allow an attempt more.
-    .in_calm()
+    .in_quiet()
     .takes(36);
 
 /// For how long no Node has changed when creations begin to fail.
@@ -92,7 +92,7 @@ impl Subject for Attempts<'_> {
 
     /// What counts as a change of a Node is that it came or went, and all that decides whether it is eligible
     /// (k8s.io/cloud-provider service/controller.go, predicates).
-    async fn read(&self, reach: Reach) -> Result<Vec<Call>, ReadError> {
+    async fn read(&self, reach: ReadSource) -> Result<Vec<Call>, ReadError> {
         let made = self.calls.read(reach).await?;
         let changes = self.cx().node_changes_since(self.since, |node: &Node| {
             let held_back = [has_taint(node, T_UNINIT), has_taint(node, T_TO_BE_DELETED)];
@@ -175,7 +175,7 @@ pub(super) async fn fails_for(
 
 /// Within which time what has failed is tried again and succeeds: by as many tries as there were calls, since a change of
 /// Nodes may have added some, and no fewer than three.
-async fn limit_after(web: &Service<'_>, ops: &'static [Op]) -> Result<Duration, Stop> {
+async fn limit_after(web: &Service<'_>, ops: &'static [Op]) -> Result<Duration, CheckError> {
     let tries = web.calls().of(ops).list().await?.len();
     let limits = web.cx().limits();
     let tries = u32::try_from(tries).unwrap_or(u32::MAX).clamp(FAILURES, MOST);
@@ -264,7 +264,7 @@ fn waited_as_told() -> Matcher<Vec<Call>> {
 async fn honours_retry_after(cx: &CheckCx) -> Verdict {
     if !cx.cloud().tells_when_to_come_back() {
         let why = "the cloud's API tells nobody when to come back".to_owned();
-        return Err(Stop::NotObservable(why));
+        return Err(CheckError::NotObservable(why));
     }
     let web = cx.service(load_balancer("web").port(80).not_yet()).await?;
     let limited = Effect::Status { status: 429, retry_after_s: Some(RETRY_AFTER_S) };
@@ -309,7 +309,7 @@ async fn spares_who_throttles(cx: &CheckCx) -> Verdict {
         .within(THROTTLED)
         .when("while the cloud answers 429 and does not say for how long")
         .await?;
-    cx.record("attempts", attempts(&paced.read(Reach::Origin).await?));
+    cx.record("attempts", attempts(&paced.read(ReadSource::Origin).await?));
     refusals.clear().await?;
     let limit = cx.limits().services_after(began.elapsed()) + cx.limits().load_balancer_work();
     let limit = limit.max(limit_after(&web, &[Op::LbCreate]).await?);
@@ -337,7 +337,7 @@ async fn completes_what_was_begun(cx: &CheckCx) -> Verdict {
     if (&fault, &web).becomes(met_or_published()).within(cx.limits().load_balancer()).await? {
         fails_for(&web, &fault, PARTS, 2, HELD).await?;
     }
-    cx.record("failures", fault.read(Reach::Origin).await?);
+    cx.record("failures", fault.read(ReadSource::Origin).await?);
     fault.clear().await?;
     let limit = limit_after(&web, PARTS).await?;
     let lb = web.balancer().becomes(one_active()).within(limit).await?;

@@ -61,7 +61,7 @@ pub(super) const FAILING: Duration = Duration::from_secs(4);
 
 /// Ends the trouble: then all of it goes.
 async fn goes_after(cx: &CheckCx, web: &Service<'_>, fault: Fault<'_>) -> Verdict {
-    let failures = u32::try_from(fault.read(Reach::Origin).await?).unwrap_or(u32::MAX).clamp(1, 4);
+    let failures = u32::try_from(fault.read(ReadSource::Origin).await?).unwrap_or(u32::MAX).clamp(1, 4);
     cx.record("failures", failures);
     fault.clear().await?;
     goes(cx, web, cx.limits().services_after(FAILING).max(cx.limits().service_after(failures))).await
@@ -79,7 +79,7 @@ async fn is_deleted(web: &Service<'_>) -> Verdict {
 async fn waits_for_auxiliaries_that_stay(cx: &CheckCx) -> Verdict {
     let web = cx.service(restricted(cx, load_balancer("web").port(80))).await?.provisioned().await?;
     web.rests().await?;
-    cx.record("auxiliaries", web.balancer().read(Reach::Origin).await?.auxiliaries.len());
+    cx.record("auxiliaries", web.balancer().read(ReadSource::Origin).await?.auxiliaries.len());
     let fault = web.cloud().fails().to(&[Op::AuxDelete]).await?;
     is_deleted(&web).await?;
     let balancer = web.balancer();
@@ -131,7 +131,7 @@ async fn follows_a_node_after_all(cx: &CheckCx) -> Verdict {
     let fault = cx.cloud().anything().fails().to(LOOK_UPS).await?;
     node.label(L_EXCL, None).await?;
     web.keeps(keeps_finalizer()).within(FAILING).when("while its load balancer cannot be looked up").await?;
-    cx.record("failed_look_ups", fault.read(Reach::Origin).await?);
+    cx.record("failed_look_ups", fault.read(ReadSource::Origin).await?);
     fault.clear().await?;
     let follows = web.balancer();
     let follows = follows.becomes(has_backend(&machine)).within(cx.limits().service_after(2));

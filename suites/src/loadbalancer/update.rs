@@ -140,7 +140,7 @@ async fn follows_edit(cx: &CheckCx, edit: &'static Edit) -> Verdict {
 
 /// Makes an edit once the CCM is done with the Service, so that it is the edit that is followed and nothing before; how
 /// what the cloud holds shows that it arrived.
-async fn make(web: &Service<'_>, edit: &'static Edit) -> Result<Matcher<Inventory>, Stop> {
+async fn make(web: &Service<'_>, edit: &'static Edit) -> Result<Matcher<Inventory>, CheckError> {
     web.rests().await?;
     web.patch(&(edit.patch)()).await?;
     let spec = web.spec().await?;
@@ -187,7 +187,7 @@ const fn other_node_port(old: i32, step: i32) -> i32 {
 
 async fn follows_node_port(cx: &CheckCx) -> Verdict {
     if cx.balancers_target() != Targets::NodePorts {
-        return Err(Stop::NotObservable("its load balancers send no traffic to node ports".to_owned()));
+        return Err(CheckError::NotObservable("its load balancers send no traffic to node ports".to_owned()));
     }
     let web = cx.service(load_balancer("web").port(80)).await?.provisioned().await?;
     web.rests().await?;
@@ -209,7 +209,7 @@ async fn follows_node_port(cx: &CheckCx) -> Verdict {
             Err(stop) => refused = Some(stop),
         }
     }
-    Err(refused.unwrap_or_else(|| Stop::Error("no node port was tried".to_owned())))
+    Err(refused.unwrap_or_else(|| CheckError::Error("no node port was tried".to_owned())))
 }
 
 async fn follows_protocol(cx: &CheckCx) -> Verdict {
@@ -246,7 +246,7 @@ async fn cleans_up_on_type_change(cx: &CheckCx, to: &str) -> Verdict {
 async fn keeps_the_finalizer_for_auxiliaries(cx: &CheckCx) -> Verdict {
     let web = cx.service(load_balancer("web").port(80)).await?.provisioned().await?;
     web.rests().await?;
-    let made = web.balancer().read(Reach::Origin).await?.auxiliaries.len();
+    let made = web.balancer().read(ReadSource::Origin).await?.auxiliaries.len();
     cx.record("auxiliaries", made);
     let deletion = web.cloud().holds(&[Op::AuxDelete]).await?;
     web.patch(&json!({"spec": {"type": "ClusterIP"}})).await?;

@@ -20,17 +20,17 @@ pub(super) const CHECKS: &[Check] = &[
         .needs(RANGES),
     Check::of("SVC-CREATE-10.none", |cx| Box::pin(admits_everybody(cx))).without_machines().needs(RANGES),
     Check::of("SVC-CREATE-11", |cx| Box::pin(honours_affinity_or_warns(cx)))
-        .in_calm()
+        .in_quiet()
         .without_machines()
         .needs(LB),
     Check::of("SVC-CREATE-12", |cx| Box::pin(does_without_node_ports(cx)))
-        .in_calm()
+        .in_quiet()
         .without_machines()
         .needs(LB)
         .served_since(22, "Service spec.allocateLoadBalancerNodePorts"),
     Check::of("SVC-CREATE-16", |cx| Box::pin(leaves_the_users_fields_alone(cx))).without_machines().needs(LB),
     Check::of("SVC-CREATE-18", |cx| Box::pin(carries_both_protocols_or_tells(cx)))
-        .in_calm()
+        .in_quiet()
         .without_machines()
         .needs(LB)
         .served_since(26, "load balancer Services of two protocols"),
@@ -161,7 +161,7 @@ async fn does_without_node_ports(cx: &CheckCx) -> Verdict {
         });
         balancer.keeps(nowhere).await?;
     }
-    let before = balancer.read(Reach::Origin).await?.load_balancers.into_iter().next();
+    let before = balancer.read(ReadSource::Origin).await?.load_balancers.into_iter().next();
     web.patch(&json!({"spec": {"allocateLoadBalancerNodePorts": true}})).await?;
     // What was refused is tried again after a back-off, or at once as the node port has come.
     let limit = cx.limits().service_after(2) + cx.limits().load_balancer_work();
@@ -171,8 +171,10 @@ async fn does_without_node_ports(cx: &CheckCx) -> Verdict {
         balancer.becomes(carries.expecting("one frontend")).within(limit).when("with node ports").await?;
     }
     match before.filter(|before| !before.addresses.is_empty()) {
-        Some(before) => balancer
-            .has_shown(&balancer.read(Reach::Origin).await?, no_other_than(&before, "is the same", |_| true)),
+        Some(before) => balancer.has_shown(
+            &balancer.read(ReadSource::Origin).await?,
+            no_other_than(&before, "is the same", |_| true),
+        ),
         None => Ok(()),
     }
 }

@@ -54,7 +54,7 @@ async fn has_no_logs(cx: &CheckCx, peer: &Peer<'_>, without: &str) -> Verdict {
         }
         Ok(_) => {
             let promise = format!("{without} nothing reaches a Node");
-            Err(cx.network_proxy()?.unmet(
+            Err(cx.network_proxy()?.violation(
                 &promise,
                 "no logs",
                 "logs, so there is another way than the proxy",
@@ -72,7 +72,7 @@ async fn does_without_agents(cx: &CheckCx) -> Verdict {
     has_no_logs(cx, &peer, "without agents").await?;
     let took = cx.reads_and_writes().await;
     let took = took.map_err(|why| {
-        proxy.unmet("without agents objects are read and written", "Nodes listed, a ConfigMap made", why)
+        proxy.violation("without agents objects are read and written", "Nodes listed, a ConfigMap made", why)
     })?;
     cx.record("read_and_written_ms", took.as_millis());
     cluster.agents_come().await
@@ -93,7 +93,7 @@ async fn takes_agents_back(cx: &CheckCx) -> Verdict {
     let now = cx.api_server_counts(STARTED).await?;
     if now != since {
         let promise = "the API server need not be started again";
-        return Err(proxy.unmet(promise, &format!("{since:?}"), format!("{now:?}")));
+        return Err(proxy.violation(promise, &format!("{since:?}"), format!("{now:?}")));
     }
     Ok(())
 }
@@ -120,7 +120,7 @@ async fn is_counted(cx: &CheckCx) -> Verdict {
     );
     if ours(&taken) < 1.0 {
         let seen = format!("{taken:?}");
-        return Err(proxy.unmet(
+        return Err(proxy.violation(
             "dials are counted by protocol and transport",
             &format!("{TAKEN} above 0"),
             seen,
@@ -134,7 +134,7 @@ async fn is_counted(cx: &CheckCx) -> Verdict {
     cx.record("failures", format!("{} before, {} after", ours(&before), ours(&after)));
     if ours(&after) <= ours(&before) || !staged {
         let seen = format!("{before:?}, then {after:?}");
-        return Err(proxy.unmet(
+        return Err(proxy.violation(
             "failed dials are counted by their stage",
             &format!("{FAILURES} rises"),
             seen,
@@ -157,7 +157,7 @@ async fn does_with_one_of_two(cx: &CheckCx) -> Verdict {
             if let Err(astray) = peer.tried(Way::Exec).await? {
                 let promise = format!("with the agent {agent} killed every execution succeeds");
                 let seen = format!("execution {time} of {TIMES}: {astray}");
-                return Err(proxy.unmet(&promise, "an answer", seen));
+                return Err(proxy.violation(&promise, "an answer", seen));
             }
         }
         cluster.agent_is_back(&agent, &killed).await?;
@@ -173,14 +173,14 @@ async fn fails_without_server(cx: &CheckCx) -> Verdict {
     cluster.server_goes().await?;
     let promise = "without a server a request for logs fails within 30 s with a status of 5xx";
     match peer.tried(Way::Logs).await? {
-        Ok(_) => Err(proxy.unmet(promise, "a failure", "logs, so there is another way than the proxy")),
+        Ok(_) => Err(proxy.violation(promise, "a failure", "logs, so there is another way than the proxy")),
         Err(astray) => {
             cx.record("said", &astray);
             let in_time = astray.took <= DIAL_LIMIT && astray.status.is_some_and(|status| status >= 500);
             if in_time {
                 Ok(())
             } else {
-                Err(proxy.unmet(promise, "a status of 5xx in time", astray.to_string()))
+                Err(proxy.violation(promise, "a status of 5xx in time", astray.to_string()))
             }
         }
     }

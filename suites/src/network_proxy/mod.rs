@@ -2,8 +2,8 @@
 //! ANP).
 
 mod cluster;
+mod manifests;
 mod processes;
-mod written;
 
 use harness_testkit::prelude::*;
 
@@ -12,5 +12,5 @@ pub const SUITE: Suite = Suite {
     name: "network-proxy",
     proves: "an API server reaches Nodes and Pods through a network proxy, and through nothing else",
     judges: Party::NetworkProxy,
-    tables: &[written::CHECKS, processes::CHECKS, cluster::CHECKS],
+    tables: &[manifests::CHECKS, processes::CHECKS, cluster::CHECKS],
 };

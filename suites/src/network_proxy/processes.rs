@@ -8,13 +8,13 @@ use std::time::Duration;
 use tokio::net::TcpSocket;
 
 pub(super) const CHECKS: &[Check] = &[
-    Check::of("ANP-07", |cx| Box::pin(says_nothing_of_its_own(cx))).apart(),
-    Check::of("ANP-07.refused", |cx| Box::pin(refuses(cx))).apart(),
-    Check::of("ANP-07.carried", |cx| Box::pin(carries(cx))).apart(),
-    Check::of("ANP-05.agent", |cx| Box::pin(takes_an_agent_back(cx))).apart(),
-    Check::of("ANP-08.agent", |cx| Box::pin(does_with_one_of_two(cx))).apart(),
-    Check::of("ANP-10.no-agent", |cx| Box::pin(fails_without_agents(cx))).apart(),
-    Check::of("ANP-10.silent-agent", |cx| Box::pin(fails_with_silent_agents(cx))).apart(),
+    Check::of("ANP-07", |cx| Box::pin(says_nothing_of_its_own(cx))).without_a_cluster(),
+    Check::of("ANP-07.refused", |cx| Box::pin(refuses(cx))).without_a_cluster(),
+    Check::of("ANP-07.carried", |cx| Box::pin(carries(cx))).without_a_cluster(),
+    Check::of("ANP-05.agent", |cx| Box::pin(takes_an_agent_back(cx))).without_a_cluster(),
+    Check::of("ANP-08.agent", |cx| Box::pin(does_with_one_of_two(cx))).without_a_cluster(),
+    Check::of("ANP-10.no-agent", |cx| Box::pin(fails_without_agents(cx))).without_a_cluster(),
+    Check::of("ANP-10.silent-agent", |cx| Box::pin(fails_with_silent_agents(cx))).without_a_cluster(),
 ];
 
 /// How long agents may take to reach a server that listens.

@@ -14,24 +14,27 @@ pub(super) const CHECKS: &[Check] = &[
         .needs(&[Capability::FrameworkFlags])
         .of_the_cloud(&[])
         .with(TRIAL)
-        .cold(),
-    Check::of("FLAG-02", |cx| Box::pin(refuses_unknown_flags(cx))).of_the_cloud(&[]).with(TRIAL).cold(),
+        .on_a_fresh_cluster(),
+    Check::of("FLAG-02", |cx| Box::pin(refuses_unknown_flags(cx)))
+        .of_the_cloud(&[])
+        .with(TRIAL)
+        .on_a_fresh_cluster(),
     Check::of("CAP-07.unknown", |cx| Box::pin(refuses_unknown_controllers(cx)))
         .needs(&[Capability::FrameworkFlags])
         .of_the_cloud(&[])
         .with(TRIAL)
-        .cold(),
+        .on_a_fresh_cluster(),
     Check::of("CAP-07.disabled", |cx| Box::pin(leaves_out_controllers(cx)))
         .by_calls()
         .needs(&[Capability::FrameworkFlags, Capability::Instances, Capability::LoadBalancer])
         .with(TRIAL)
-        .cold()
+        .on_a_fresh_cluster()
         .takes(46),
     Check::of("CAP-07.alias", |cx| Box::pin(knows_old_names(cx)))
         .needs(&[Capability::FrameworkFlags, Capability::Instances, Capability::LoadBalancer])
         .since(28, "new names of controllers", Before::NotJudged)
         .with(TRIAL)
-        .cold()
+        .on_a_fresh_cluster()
         .takes(12),
 ];
 

@@ -1,12 +1,12 @@
 //! The CCM as a program that somebody operates: it stays up and says how it is (contract OBS).
 
-mod counted;
-mod declared;
-mod ended;
+mod capabilities;
 mod flags;
-mod named;
+mod metrics;
 mod serving;
-mod shown;
+mod status_pages;
+mod termination;
+mod user_agent;
 mod zones;
 
 use harness_testkit::prelude::*;
@@ -17,13 +17,13 @@ pub const SUITE: Suite = Suite {
     proves: "the CCM stays up whatever it is given to do, and says how it is to whom it should",
     judges: Party::Ccm,
     tables: &[
-        declared::CHECKS,
+        capabilities::CHECKS,
         flags::CHECKS,
         serving::CHECKS,
-        shown::CHECKS,
-        counted::CHECKS,
-        ended::CHECKS,
-        named::CHECKS,
+        status_pages::CHECKS,
+        metrics::CHECKS,
+        termination::CHECKS,
+        user_agent::CHECKS,
         zones::CHECKS,
         CHECKS,
     ],
@@ -32,7 +32,7 @@ pub const SUITE: Suite = Suite {
 const CHECKS: &[Check] = &[Check::of(Blocker::StaysUp.check(), |cx| Box::pin(stays_up(cx)))
     .of_the_cloud(&[])
     .with(&[Facility::CcmControl])
-    .at_the_end()];
+    .after_the_run()];
 
 async fn stays_up(cx: &CheckCx) -> Verdict {
     cx.ccm_runs().await?;

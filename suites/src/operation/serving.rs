@@ -14,7 +14,7 @@ pub(super) const CHECKS: &[Check] = &[
 ];
 
 /// The secure port of every replica; they run.
-pub(super) async fn ports(cx: &CheckCx) -> Result<Vec<SecurePort<'_>>, Stop> {
+pub(super) async fn ports(cx: &CheckCx) -> Result<Vec<SecurePort<'_>>, CheckError> {
     let mut ports = Vec::new();
     for replica in cx.replicas() {
         replica.becomes(runs()).await?;

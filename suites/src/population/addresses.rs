@@ -265,7 +265,7 @@ async fn holds_vector(cx: &CheckCx, vector: &Vector) -> Verdict {
         // Which addresses are reported a provider may choose.
         let v4 = wanted.iter().filter(|(_, address)| !address.contains(':')).cloned().collect();
         node.is(has_addresses(v4)).await?;
-        return Err(Stop::NotObservable(
+        return Err(CheckError::NotObservable(
             "it reports IPv4 addresses alone, and declares no dualStack".to_owned(),
         ));
     }

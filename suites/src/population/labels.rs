@@ -89,7 +89,7 @@ async fn omits_empty_values(cx: &CheckCx) -> Verdict {
     }
     if !cx.reports_the_machines_location() {
         let why = "its zone and region are the same for every machine, so there is none without";
-        return Err(Stop::NotObservable(why.to_owned()));
+        return Err(CheckError::NotObservable(why.to_owned()));
     }
     let nowhere = machine("a").with(|instance| {
         instance.zone.clear();
@@ -168,7 +168,7 @@ async fn discards_reserved_labels(cx: &CheckCx) -> Verdict {
 }
 
 /// A Node with a label of its own, initialised from a machine for which the cloud offers some.
-async fn offered(cx: &CheckCx) -> Result<(Machine<'_>, Arc<Node>, NodeOf<'_>), Stop> {
+async fn offered(cx: &CheckCx) -> Result<(Machine<'_>, Arc<Node>, NodeOf<'_>), CheckError> {
     let keys = ["example.com/own", "example.com/new", "mykubernetes.io/z"].into_iter().chain(RESERVED);
     let labelled = machine("a").with(move |instance| {
         instance.labels.extend(keys.map(|key| (key.to_owned(), "cloud".to_owned())));

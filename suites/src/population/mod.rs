@@ -1,9 +1,9 @@
 //! Address and label population: what the cloud knows of a machine appears on its Node (contract NODE-ADDR, NODE-LBL).
 
 mod addresses;
+mod info;
 mod labels;
-mod noted;
-mod reached;
+mod reachability;
 mod refresh;
 mod repair;
 
@@ -19,7 +19,7 @@ pub const SUITE: Suite = Suite {
         refresh::CHECKS,
         labels::CHECKS,
         repair::CHECKS,
-        reached::CHECKS,
-        noted::CHECKS,
+        reachability::CHECKS,
+        info::CHECKS,
     ],
 };

@@ -43,7 +43,7 @@ fn shown(cx: &CheckCx, machine: &Machine<'_>) -> Vec<(String, String)> {
 }
 
 /// A machine and its initialised Node, which shows all of its addresses.
-async fn addressed<'a>(cx: &'a CheckCx, suffix: &str) -> Result<(Machine<'a>, Node<'a>), Stop> {
+async fn addressed<'a>(cx: &'a CheckCx, suffix: &str) -> Result<(Machine<'a>, Node<'a>), CheckError> {
     cx.addresses_are_refreshed_often()?;
     let (machine, node) = joined(cx, machine(suffix)).await?;
     node.becomes(has_addresses(shown(cx, &machine))).within(cx.limits().addresses_after_taint()).await?;
@@ -87,7 +87,7 @@ async fn keeps_addresses_when_there_are_none(cx: &CheckCx) -> Verdict {
     let host_name = shown(cx, &machine);
     if kept.is_err() && cx.reports_host_names() && node.is(has_addresses(host_name)).await.is_ok() {
         let why = "it reports each machine's host name as an address, so it never reports none";
-        return Err(Stop::NotObservable(why.to_owned()));
+        return Err(CheckError::NotObservable(why.to_owned()));
     }
     kept
 }
@@ -106,11 +106,11 @@ async fn keeps_addresses_on_errors(cx: &CheckCx) -> Verdict {
 
 /// A Node that shows two addresses of one type, in whatever order; yields it and what it shows. `None` where the cloud's
 /// machines have no two.
-async fn of_two_alike(cx: &CheckCx) -> Result<Option<(Node<'_>, Vec<(String, String)>)>, Stop> {
+async fn of_two_alike(cx: &CheckCx) -> Result<Option<(Node<'_>, Vec<(String, String)>)>, CheckError> {
     let [one, two, public] = ["192.0.2.21", "192.0.2.22", "198.51.100.21"].map(|ip| cx.own_address(ip));
     let all = vec![address("InternalIP", &one), address("InternalIP", &two), address("ExternalIP", &public)];
     let (machine, node) = match joined(cx, machine("two").addresses(all)).await {
-        Err(Stop::NotObservable(_)) => return Ok(None),
+        Err(CheckError::NotObservable(_)) => return Ok(None),
         joined => joined?,
     };
     let sorted = |mut addresses: Vec<(String, String)>| {
@@ -134,7 +134,7 @@ async fn writes_nothing_unchanged(cx: &CheckCx) -> Verdict {
     nodes.extend(of_two_alike(cx).await?);
     cx.record("two_of_a_type", nodes.len() > 1);
     let versions =
-        nodes.iter().map(|(node, _)| Ok(node.history()?.len())).collect::<Result<Vec<_>, Stop>>()?;
+        nodes.iter().map(|(node, _)| Ok(node.history()?.len())).collect::<Result<Vec<_>, CheckError>>()?;
     try_join_all(nodes.iter().map(async |(node, before)| {
         node.keeps(has_addresses(before.clone())).within(cx.limits().quiet_addresses()).await
     }))

@@ -38,7 +38,7 @@ fn others(node: &Node) -> (BTreeMap<String, String>, Option<String>) {
 async fn repairs_nothing_else(cx: &CheckCx) -> Verdict {
     if !cx.framework_has(30) {
         let why = "labels are repaired when addresses are refreshed, which asks the cloud";
-        return Err(Stop::NotObservable(why.to_owned()));
+        return Err(CheckError::NotObservable(why.to_owned()));
     }
     let machine = cx.machine(machine("a")).await?;
     let node = cx.node(machine.node().label(OWN, "kept").annotation(OWN, "kept")).await?;

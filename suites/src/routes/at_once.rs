@@ -1,7 +1,7 @@
 //! How many routes are being made or deleted at once (contract ROUTE-14).
 
 use super::needs::ROUTES;
-use super::routed::{ccm_routes_others, prompt, with_networks};
+use super::routed_node::{ccm_routes_others, prompt, with_networks};
 use futures::{StreamExt, TryStreamExt, stream};
 use harness_testkit::prelude::*;
 use std::time::Duration;
@@ -36,7 +36,7 @@ const LOOKS: u32 = 10;
 const AGAIN: Duration = Duration::from_millis(200);
 
 /// Routes cannot be listed until that fault is cleared: what is prepared meanwhile the CCM sees at once.
-async fn lists_nothing(cx: &CheckCx) -> Result<Fault<'_>, Stop> {
+async fn lists_nothing(cx: &CheckCx) -> Result<Fault<'_>, CheckError> {
     // One that has only just begun may do without routes for good where its first look fails.
     ccm_routes_others(cx).await?;
     let lists = cx.cloud().anything().answers(503).to(&[Op::RouteList]).await?;
@@ -53,7 +53,7 @@ async fn holds_few(cx: &CheckCx, held: &Barrier<'_>) -> Verdict {
     for _ in 0..LOOKS {
         let few = holds("holds few calls", |waiting: &u64| *waiting <= MOST_AT_ONCE);
         held.keeps(few.expecting(format!("at most {MOST_AT_ONCE} of {ROUTES_AT_ALL} at once"))).await?;
-        match held.read(Reach::Origin).await? {
+        match held.read(ReadSource::Origin).await? {
             no_more if no_more <= most => break,
             more => most = more,
         }
@@ -64,7 +64,7 @@ async fn holds_few(cx: &CheckCx, held: &Barrier<'_>) -> Verdict {
 
 /// How many routes there are.
 async fn routes(cx: &CheckCx) -> Result<usize, ReadError> {
-    Ok(cx.cloud().read(Reach::Origin).await?.routes.len())
+    Ok(cx.cloud().read(ReadSource::Origin).await?.routes.len())
 }
 
 /// Waits until there are no more routes than before, for as long as a CCM may take for them: whoever is judged next would have

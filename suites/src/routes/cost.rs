@@ -1,7 +1,7 @@
 //! What routes cost (contract ROUTE-15).
 
 use super::needs::ROUTES;
-use super::routed::routed;
+use super::routed_node::routed;
 use futures::future::try_join_all;
 use harness_testkit::prelude::*;
 use k8s_openapi::api::core::v1::Node;
@@ -33,7 +33,7 @@ impl Subject for Unsettled<'_> {
         SubjectName { kind: "the routes", name: "of the cluster".to_owned(), uid: None }
     }
 
-    async fn read(&self, reach: Reach) -> Result<Vec<String>, ReadError> {
+    async fn read(&self, reach: ReadSource) -> Result<Vec<String>, ReadError> {
         let routes = self.cx.cloud().read(reach).await?.routes;
         let routes: BTreeSet<String> = routes.into_iter().map(|route| route.destination).collect();
         let (others, own): (Vec<_>, Vec<_>) =
@@ -116,7 +116,8 @@ fn are_looked_up_each_time(lists: &[Entry], look_ups: &[Entry], most: usize, ref
 
 async fn lists_once_a_period(cx: &CheckCx) -> Verdict {
     const PERIODS: u32 = 6;
-    let networks = (0..ROUTED).map(|number| cx.pod_network(number)).collect::<Result<Vec<_>, Stop>>()?;
+    let networks =
+        (0..ROUTED).map(|number| cx.pod_network(number)).collect::<Result<Vec<_>, CheckError>>()?;
     let suffixes: Vec<String> = (0..ROUTED).map(|number| format!("n{number}")).collect();
     try_join_all(suffixes.iter().zip(&networks).map(|(suffix, network)| routed(cx, suffix, network))).await?;
     let settled =
@@ -127,14 +128,14 @@ async fn lists_once_a_period(cx: &CheckCx) -> Verdict {
     let changes = cloud.calls().of(&[Op::RouteCreate, Op::RouteDelete]).since(mark);
     let period = cx.limits().route_period();
     changes.keeps(no_calls()).within(PERIODS * period).when("while no Node changes").await?;
-    let pages = cloud.pages_of(cloud.read(Reach::Origin).await?.routes.len()).await?;
+    let pages = cloud.pages_of(cloud.read(ReadSource::Origin).await?.routes.len()).await?;
     let lists = cloud.calls().of(&[Op::RouteList]).since(mark);
     lists.is(once_a_period(period, pages, cx.route_trigger())).await?;
     let one = |call: &Entry| matches!(call.op, Op::InstanceGet | Op::InstanceList | Op::Other);
     let (lists, look_ups) = (lists.list().await?, cloud.calls().since(mark).that(one).list().await?);
     cx.record("look_ups", look_ups.len());
     // One list of all machines is fewer calls than one for each of them.
-    let pages = cloud.pages_of(cloud.read(Reach::Origin).await?.instances.len()).await?;
+    let pages = cloud.pages_of(cloud.read(ReadSource::Origin).await?.instances.len()).await?;
     let most = networks.len() - 2 + pages;
     let refresh = Refresh { pause: cx.limits().status_period(), nodes: cx.all_nodes()?.len() };
     match are_looked_up_each_time(&lists, &look_ups, most, refresh) {

@@ -2,17 +2,17 @@
 
 mod at_once;
 mod cost;
-mod kept;
-mod made;
+mod creation;
+mod deletion;
+mod failed_lists;
+mod info;
 mod needs;
-mod noted;
-mod off;
-mod refused;
-mod routed;
-mod said;
-mod stale;
+mod network_condition;
+mod refused_creation;
+mod routed_node;
+mod switched_off;
 
-pub(crate) use routed::{is_reachable, routed, with_networks};
+pub(crate) use routed_node::{is_reachable, routed, with_networks};
 
 use harness_testkit::prelude::*;
 
@@ -22,14 +22,14 @@ pub const SUITE: Suite = Suite {
     proves: "each pod network of a Node has one route, Nodes say so, and nobody else's routes are touched",
     judges: Party::Ccm,
     tables: &[
-        made::CHECKS,
-        refused::CHECKS,
-        said::CHECKS,
-        stale::CHECKS,
-        kept::CHECKS,
+        creation::CHECKS,
+        refused_creation::CHECKS,
+        network_condition::CHECKS,
+        deletion::CHECKS,
+        failed_lists::CHECKS,
         at_once::CHECKS,
         cost::CHECKS,
-        off::CHECKS,
-        noted::CHECKS,
+        switched_off::CHECKS,
+        info::CHECKS,
     ],
 };

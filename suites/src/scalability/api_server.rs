@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 pub(super) const CHECKS: &[Check] = &[Check::of("SCALE-07", |cx| Box::pin(keeps_within_its_rate(cx)))
     .needs(&[Capability::Instances, Capability::LoadBalancer, Capability::FrameworkFlags])
     .with(&[Facility::CcmControl, Facility::AuditLog])
-    .cold()
+    .on_a_fresh_cluster()
     .takes(5)];
 
 const NODES: usize = 40;

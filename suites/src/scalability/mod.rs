@@ -2,7 +2,7 @@
 
 mod api_server;
 mod nodes;
-mod refused;
+mod rate_limited;
 mod start;
 
 use harness_testkit::prelude::*;
@@ -12,5 +12,5 @@ pub const SUITE: Suite = Suite {
     name: "scalability",
     proves: "calls to the cloud grow with Nodes and Services and no faster, and the API server is not flooded",
     judges: Party::Ccm,
-    tables: &[nodes::CHECKS, refused::CHECKS, start::CHECKS, api_server::CHECKS],
+    tables: &[nodes::CHECKS, rate_limited::CHECKS, start::CHECKS, api_server::CHECKS],
 };

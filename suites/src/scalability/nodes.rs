@@ -14,19 +14,19 @@ pub(super) const CHECKS: &[Check] = &[
         .by_calls()
         .needs(INSTANCES)
         .with(ALONE)
-        .cold()
+        .on_a_fresh_cluster()
         .takes(6)
         .takes_on_machines(9),
     Check::of("SCALE-02", |cx| Box::pin(refreshes_at_a_fair_price(cx)))
         .by_calls()
         .needs(FLAGGED)
         .with(&[Facility::CcmControl, Facility::Settings])
-        .cold()
+        .on_a_fresh_cluster()
         .takes(10),
     Check::of("SCALE-05", |cx| Box::pin(waits_for_slow_ones_once(cx)))
         .needs(INSTANCES)
         .with(&[ALONE[0], Facility::Faults])
-        .cold()
+        .on_a_fresh_cluster()
         .takes(10),
     Check::of("SCALE-08", |cx| Box::pin(shares_its_work(cx))).by_calls().needs(INSTANCES),
 ];
@@ -38,7 +38,11 @@ const MANY: usize = 40;
 const FOR_ONE: usize = 4;
 
 /// Machines and Ready Nodes, so many, all there at once; they are initialised when this returns.
-pub(super) async fn join<'a>(cx: &'a CheckCx, group: &str, count: usize) -> Result<Vec<Node<'a>>, Stop> {
+pub(super) async fn join<'a>(
+    cx: &'a CheckCx,
+    group: &str,
+    count: usize,
+) -> Result<Vec<Node<'a>>, CheckError> {
     let mut machines = Vec::new();
     for number in 0..count {
         machines.push(cx.machine(machine(&format!("{group}-{number}"))).await?);
@@ -55,7 +59,7 @@ pub(super) async fn join<'a>(cx: &'a CheckCx, group: &str, count: usize) -> Resu
 }
 
 /// A CCM at work, by itself.
-pub(super) async fn begin<'a>(cx: &'a CheckCx, arguments: &[&str]) -> Result<Trial<'a>, Stop> {
+pub(super) async fn begin<'a>(cx: &'a CheckCx, arguments: &[&str]) -> Result<Trial<'a>, CheckError> {
     let alone = cx.ccm_alone(&cx.without_routes(arguments)).await?;
     let first = cx.machine(machine("first")).await?;
     let node = cx.node(first.node().ready(Ready::True)).await?;
@@ -70,7 +74,7 @@ fn is_look_up(call: &Entry) -> bool {
 }
 
 /// Calls that look machines up while so many Nodes join.
-async fn cost_of(cx: &CheckCx, group: &str, count: usize) -> Result<usize, Stop> {
+async fn cost_of(cx: &CheckCx, group: &str, count: usize) -> Result<usize, CheckError> {
     let mark = cx.cloud().mark_now().await?;
     join(cx, group, count).await?;
     Ok(cx.cloud().calls().since(mark).that(is_look_up).list().await?.len())

@@ -15,7 +15,7 @@ const NODES: usize = 20;
 const TIMES: usize = 3;
 
 /// Calls that one look at a load balancer costs that is as it should be.
-async fn price_of_a_look(cx: &CheckCx, web: &Service<'_>) -> Result<usize, Stop> {
+async fn price_of_a_look(cx: &CheckCx, web: &Service<'_>) -> Result<usize, CheckError> {
     web.rests().await?;
     let mark = cx.cloud().mark_now().await?;
     web.patch(&json!({"metadata": {"annotations": {"example.com/poked": "once"}}})).await?;

@@ -60,7 +60,7 @@ struct Untouched<'a> {
 }
 
 impl<'a> Untouched<'a> {
-    async fn made(cx: &'a CheckCx) -> Result<Untouched<'a>, Stop> {
+    async fn made(cx: &'a CheckCx) -> Result<Untouched<'a>, CheckError> {
         let machine = cx.machine(machine("untouched")).await?;
         let node = cx.node(machine.node()).await?;
         node.becomes(initialised()).await?;
@@ -188,13 +188,13 @@ async fn goes_by_without(cx: &CheckCx, population: &mut Population<'_>, round: &
 }
 
 /// Who leads: it has made the last change in the cloud, for work that it was just given.
-async fn leader<'a>(cx: &'a CheckCx, population: &mut Population<'_>) -> Result<Replica<'a>, Stop> {
+async fn leader<'a>(cx: &'a CheckCx, population: &mut Population<'_>) -> Result<Replica<'a>, CheckError> {
     let mark = cx.cloud().mark_now().await?;
     population.gives_work(WORK + u16::try_from(mark % 1000).unwrap_or_default()).await?;
     population.settles(patience(cx)).await?;
     let calls = cx.cloud().calls().writes().since(mark).list().await?;
     let who = calls.iter().rev().find_map(|call| call.credential.clone());
-    let who = who.ok_or_else(|| Stop::Error("no call of the leader has a credential".to_owned()))?;
+    let who = who.ok_or_else(|| CheckError::Error("no call of the leader has a credential".to_owned()))?;
     Ok(cx.replica(&who))
 }
 

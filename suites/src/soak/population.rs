@@ -47,7 +47,7 @@ impl<'a> Population<'a> {
     }
 
     /// Has something happen; what it has to come to is waited for later.
-    pub(super) async fn meets(&mut self, change: Change) -> Result<(), Stop> {
+    pub(super) async fn meets(&mut self, change: Change) -> Result<(), CheckError> {
         let expected = match change {
             Change::Node(at) => self.seats[at].turns(self.cx).await?,
             Change::Service(at) => self.stalls[at].turns(self.cx).await?,
@@ -61,7 +61,7 @@ impl<'a> Population<'a> {
     }
 
     /// A Service serves another port, one that is there or a new one: whoever leads has to write.
-    pub(super) async fn gives_work(&mut self, port: u16) -> Result<(), Stop> {
+    pub(super) async fn gives_work(&mut self, port: u16) -> Result<(), CheckError> {
         let at = self.stalls.iter().position(|stall| stall.service.is_some());
         let change = at.map_or(Change::Service(0), |at| {
             let served = self.stalls[at].port == port;
@@ -118,7 +118,7 @@ impl<'a> Population<'a> {
 }
 
 impl<'a> Seat<'a> {
-    async fn turns(&mut self, cx: &'a CheckCx) -> Result<Expected<'a>, Stop> {
+    async fn turns(&mut self, cx: &'a CheckCx) -> Result<Expected<'a>, CheckError> {
         match self.node.take() {
             None => {
                 self.machine.appears().await?;
@@ -137,7 +137,7 @@ impl<'a> Seat<'a> {
 }
 
 impl<'a> Stall<'a> {
-    async fn turns(&mut self, cx: &'a CheckCx) -> Result<Expected<'a>, Stop> {
+    async fn turns(&mut self, cx: &'a CheckCx) -> Result<Expected<'a>, CheckError> {
         match self.service.take() {
             None => {
                 let service = cx.service(load_balancer(&self.name).port(self.port)).await?;
@@ -151,7 +151,7 @@ impl<'a> Stall<'a> {
         }
     }
 
-    async fn moves_to(&mut self, port: u16) -> Result<Option<Expected<'a>>, Stop> {
+    async fn moves_to(&mut self, port: u16) -> Result<Option<Expected<'a>>, CheckError> {
         let Some(service) = &self.service else { return Ok(None) };
         let ports = json!([{"name": "web", "port": port, "protocol": "TCP"}]);
         service.patch(&json!({"spec": {"ports": ports}})).await?;
@@ -195,7 +195,7 @@ async fn serves(service: &Service<'_>, port: u16, limit: Duration) -> Verdict {
     let expected = format!("one load balancer with an address and one frontend, on port {port}");
     let balancer = service.balancer();
     balancer.becomes(follows.expecting(expected)).within(limit).await?;
-    let inventory = balancer.read(Reach::Origin).await?;
+    let inventory = balancer.read(ReadSource::Origin).await?;
     match inventory.load_balancers.first() {
         Some(lb) => service.becomes(publishes(lb)).within(limit).await,
         None => balancer.is(one_active()).await.map(drop),

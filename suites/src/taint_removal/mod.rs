@@ -1,21 +1,21 @@
 //! Taint removal: a Node starts with the uninitialized taint, and the CCM takes it off when, and only when, it knows
 //! the machine (contract NODE-INIT).
 
-mod held;
+mod checked_node;
+mod events;
+mod failed_lookups;
 mod ids;
-mod looked_at;
-mod missed;
+mod missed_events;
 mod pace;
-mod told;
+mod untouched_parts;
 mod versions;
-mod whole;
 
 use crate::failures::unless_it_lists;
 use crate::joining::{joined, node_with, registered};
+pub(crate) use checked_node::{looked_at, nobody_looks};
 use harness_testkit::prelude::*;
 use k8s_openapi::api::core::v1::Node;
 use kube::ResourceExt;
-pub(crate) use looked_at::{looked_at, nobody_looks};
 use serde_json::json;
 use std::sync::Arc;
 use std::time::Duration;
@@ -30,12 +30,12 @@ pub const SUITE: Suite = Suite {
     tables: &[
         CHECKS,
         ids::CHECKS,
-        missed::CHECKS,
-        held::CHECKS,
+        missed_events::CHECKS,
+        failed_lookups::CHECKS,
         pace::CHECKS,
-        whole::CHECKS,
-        told::CHECKS,
-        &held::FAILED_LOOKUPS,
+        untouched_parts::CHECKS,
+        events::CHECKS,
+        &failed_lookups::FAILED_LOOKUPS,
     ],
 };
 
@@ -46,7 +46,7 @@ const CHECKS: &[Check] = &[
     Check::of("NODE-INIT-02", |cx| Box::pin(initialises_earlier_nodes(cx)))
         .needs(INSTANCES)
         .with(&[Facility::CcmControl])
-        .cold(),
+        .on_a_fresh_cluster(),
     Check::of("NODE-INIT-04", |cx| Box::pin(initialises_atomically(cx))).needs(INSTANCES),
     Check::of("NODE-INIT-05", |cx| Box::pin(addresses_follow_the_taint(cx))).needs(INSTANCES).takes(8),
     Check::of("NODE-INIT-08", |cx| Box::pin(prefers_provider_id(cx))).needs(INSTANCES).takes(13),
@@ -103,7 +103,7 @@ async fn removes_only_its_taint(cx: &CheckCx) -> Verdict {
     // Controllers change taints too, but not in the write that takes this one.
     let history = node.history()?;
     let Some((before, after)) = untainting(&history) else {
-        return Err(Stop::Error("the watch's history lost the write that took the taint".to_owned()));
+        return Err(CheckError::Error("the watch's history lost the write that took the taint".to_owned()));
     };
     if others(before) == others(after) {
         return Ok(());

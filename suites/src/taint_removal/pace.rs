@@ -114,7 +114,7 @@ async fn keeps_up_with_many(cx: &CheckCx) -> Verdict {
     let nodes = try_join_all((0..MANY).map(|n| registered(cx, machine(&format!("n-{n}"))))).await?;
     // Of Nodes that come one by one the last is all there is to keep up with.
     if joining.elapsed() > AT_ONCE {
-        return Err(Stop::Error(format!(
+        return Err(CheckError::Error(format!(
             "this machine took {:.1} s to register {MANY} Nodes, and {AT_ONCE:?} would still be at once; run with nothing beside it",
             joining.elapsed().as_secs_f64()
         )));

@@ -15,7 +15,7 @@ pub(super) fn first_version(
 pub(super) fn has_had_everything(machine: &Machine<'_>, node: &Node<'_>) -> Verdict {
     let history = node.history()?;
     let Some(version) = first_version(&history, |node| !has_taint(node, T_UNINIT)) else {
-        return Err(Stop::Error("the watch's history lost the version without the taint".to_owned()));
+        return Err(CheckError::Error("the watch's history lost the version without the taint".to_owned()));
     };
     let claim = "has everything the cloud supplies in the first version without the taint";
     node.has_shown(&Some(version.object.clone()), initialised_as(claim, &machine.as_reported()))

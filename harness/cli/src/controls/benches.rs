@@ -1,6 +1,6 @@
 //! The environments that subjects are judged in, side by side.
 
-use super::judged::Judged;
+use super::outcome::Judged;
 use super::work::{Expected, Work};
 use harness_clouds::Settings;
 use harness_config::{Keep, RunPlan};

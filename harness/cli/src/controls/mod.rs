@@ -4,13 +4,13 @@
 
 mod benches;
 mod csi;
-mod judged;
 pub(super) mod list;
+mod outcome;
 mod results;
 mod work;
 
 use super::arguments::ControlOptions;
-use super::given::planned;
+use super::planning::planned;
 use benches::Benches;
 use harness_clusters::facts;
 use harness_config::{
@@ -24,7 +24,7 @@ use harness_runner::{INTERRUPTED, LastWord, ORDERLY, Planned, guard, open, plan_
 use harness_session::settle;
 use harness_session::up::Prepared;
 use harness_testkit::Suite;
-use judged::Judged;
+use outcome::Judged;
 use results::Results;
 use serde_json::{Map, Value, json};
 use std::cmp::Reverse;

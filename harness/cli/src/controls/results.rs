@@ -1,6 +1,6 @@
 //! What `controls` found, in a line and as `controls.yaml`.
 
-use super::judged::{Became, Judged};
+use super::outcome::{Became, Judged};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::fmt;

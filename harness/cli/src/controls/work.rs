@@ -3,7 +3,7 @@
 use super::list::{Adversary, Mutant, Stranger};
 use harness_clouds::Settings;
 use harness_config::{Choice, RunPlan};
-use harness_core::check::{CheckId, Level, Sharing};
+use harness_core::check::{CheckId, Isolation, Level};
 use harness_core::ledger::{Entry, Outcome, SkipReason};
 use harness_runner::Planned;
 use std::cmp::Reverse;
@@ -70,9 +70,13 @@ impl fmt::Display for Part {
 
 /// Whether a check shares its cluster with others at the same time.
 fn beside_others(one: &Planned) -> bool {
-    match one.check.sharing {
-        Sharing::Apart | Sharing::Own | Sharing::Shared | Sharing::Joint | Sharing::Calm => true,
-        Sharing::Exclusive | Sharing::Cold | Sharing::Standing => false,
+    match one.check.isolation {
+        Isolation::NoCluster
+        | Isolation::DedicatedCluster
+        | Isolation::Shared
+        | Isolation::SharedCrash
+        | Isolation::Quiet => true,
+        Isolation::Alone | Isolation::FreshCluster | Isolation::AfterTheRun => false,
     }
 }
 

@@ -2,7 +2,7 @@
 
 mod examination;
 mod mend;
-mod shown;
+mod report;
 
 use super::arguments::{DoctorOptions, ListOutput};
 use examination::Examination;
@@ -10,7 +10,7 @@ use harness_config::BackendKind;
 use harness_core::output;
 use harness_report::exit;
 use mend::mend;
-use shown::{as_json, as_text};
+use report::{as_json, as_text};
 use std::path::Path;
 use std::process::ExitCode;
 

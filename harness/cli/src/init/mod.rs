@@ -6,7 +6,7 @@ mod folder;
 mod write;
 
 use super::arguments::{InitCommand, InitOptions};
-use super::given::planned;
+use super::planning::planned;
 use draft::Draft;
 use folder::put;
 use harness_config::{Profile, RunFile, Source, profile_schema, yaml};

@@ -10,12 +10,12 @@ const ROUNDS: usize = 200;
 
 /// Ends, when dropped, the group of a program and every process with its mark.
 #[derive(Debug)]
-pub(crate) struct Leash {
+pub(crate) struct ProcessGroupGuard {
     pub(crate) group: Option<Pid>,
     pub(crate) mark: String,
 }
 
-impl Leash {
+impl ProcessGroupGuard {
     /// The processes with its mark.
     pub(crate) fn processes(&self) -> Vec<Pid> {
         marked(&self.mark)
@@ -29,7 +29,7 @@ impl Leash {
     }
 }
 
-impl Drop for Leash {
+impl Drop for ProcessGroupGuard {
     fn drop(&mut self) {
         if let Some(group) = self.group {
             // That it has ended already is fine.
@@ -84,7 +84,7 @@ mod tests {
         };
         let (limit, every) = (Duration::from_secs(10), Duration::from_millis(10));
         poll("the shell has started another", limit, every, count(|found| found == 2)).await.expect("two");
-        drop(Leash { group, mark: mark.clone() });
+        drop(ProcessGroupGuard { group, mark: mark.clone() });
         poll("both are gone", limit, every, count(|found| found == 0)).await.expect("none");
     }
 }

@@ -20,7 +20,7 @@ mod stand_in;
 pub use answer::{Answer, CacheKeyType, Credential, Fault, request};
 pub use configuration::{API_VERSIONS, Configuration, NEWEST, Provider, lint};
 pub use go_duration::go_duration;
-pub(crate) use leftovers::{Leash, MARK};
+pub(crate) use leftovers::{MARK, ProcessGroupGuard};
 pub use on_node::{NODE_FOLDER, NodeSetup, OnNode, REGISTRY_PORT, gives_tokens, version_for};
 pub use patterns::{BadPattern, Pattern, foreign_to};
 pub use plugin::{Ended, Execution, KUBELET_LIMIT, Plugin};

@@ -1,6 +1,6 @@
 //! One execution of a plugin: as a kubelet executes it, but bounded in what it may write, and with nothing left of it.
 
-use super::leftovers::{Leash, MARK};
+use super::leftovers::{MARK, ProcessGroupGuard};
 use harness_core::probe::{pause, poll};
 use rustix::io::ioctl_fionread;
 use rustix::process::Pid;
@@ -151,7 +151,7 @@ impl Plugin {
             Err(error) => return Ended::NotStarted(format!("{program}: {error}")),
         };
         let group = child.id().and_then(|id| Pid::from_raw(i32::try_from(id).ok()?));
-        let _leash = Leash { group, mark };
+        let _guard = ProcessGroupGuard { group, mark };
         let (stdin, out, err) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
         let mut code = None;
         let all = async {

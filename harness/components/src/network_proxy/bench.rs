@@ -2,7 +2,7 @@
 
 use super::probe::{Asked, ask};
 use super::sockets::is_connected_to;
-use crate::image_credentials::{Leash, MARK};
+use crate::image_credentials::{MARK, ProcessGroupGuard};
 use harness_core::probe::{ReadError, poll};
 use recording_proxy::tunnel::{CLIENT_FILES, TunnelTls, connect, write_certificates};
 use rustix::process::Pid;
@@ -58,7 +58,7 @@ pub struct Bench {
 #[derive(Debug)]
 struct Running {
     child: Child,
-    leash: Leash,
+    guard: ProcessGroupGuard,
 }
 
 /// A number that no other of this process's has.
@@ -141,7 +141,7 @@ impl Bench {
         command.stdin(Stdio::null()).stdout(log.try_clone()?).stderr(log);
         let child = command.spawn().map_err(|error| io::Error::other(format!("{program}: {error}")))?;
         let group = child.id().and_then(|id| Pid::from_raw(i32::try_from(id).ok()?));
-        self.running.insert(name.to_owned(), Running { child, leash: Leash { group, mark } });
+        self.running.insert(name.to_owned(), Running { child, guard: ProcessGroupGuard { group, mark } });
         Ok(())
     }
 
@@ -155,8 +155,8 @@ impl Bench {
     /// It cannot be killed.
     pub async fn kill(&mut self, name: &str) -> io::Result<()> {
         match self.running.remove(name) {
-            Some(Running { mut child, leash }) => {
-                drop(leash);
+            Some(Running { mut child, guard }) => {
+                drop(guard);
                 child.wait().await.map(drop)
             }
             None => Ok(()),
@@ -168,7 +168,7 @@ impl Bench {
     /// # Errors
     /// It does not run any more.
     pub fn freeze(&self, name: &str) -> io::Result<()> {
-        match self.running.get(name).is_some_and(|one| one.leash.freeze()) {
+        match self.running.get(name).is_some_and(|one| one.guard.freeze()) {
             true => Ok(()),
             false => Err(io::Error::other(format!("{name} does not run"))),
         }
@@ -181,7 +181,7 @@ impl Bench {
 
     /// Whether an agent has a connection to the server; `false`, too, where this machine does not say.
     pub fn is_connected(&self, agent: &str) -> bool {
-        let processes = self.running.get(agent).map(|one| one.leash.processes()).unwrap_or_default();
+        let processes = self.running.get(agent).map(|one| one.guard.processes()).unwrap_or_default();
         processes.into_iter().any(|process| is_connected_to(self.agents.port(), process))
     }
 
@@ -208,7 +208,7 @@ mod tests {
 
     /// The states of the processes of an agent.
     fn states(bench: &Bench, name: &str) -> Vec<char> {
-        let processes = bench.running[name].leash.processes();
+        let processes = bench.running[name].guard.processes();
         let stat = |one: Pid| std::fs::read_to_string(format!("/proc/{}/stat", one.as_raw_nonzero())).ok();
         let state = |stat: String| stat.rsplit_once(") ")?.1.chars().next();
         processes.into_iter().filter_map(stat).filter_map(state).collect()
@@ -230,9 +230,9 @@ mod tests {
         assert!(!bench.is_connected("a"));
         bench.freeze("a").expect("it runs");
         become_so("both stand still", || states(&bench, "a") == ['T', 'T']).await;
-        let mark = bench.running["a"].leash.mark.clone();
+        let mark = bench.running["a"].guard.mark.clone();
         bench.kill("a").await.expect("it ends");
-        let left = Leash { group: None, mark };
+        let left = ProcessGroupGuard { group: None, mark };
         become_so("both are gone", || left.processes().is_empty()).await;
         assert!(bench.freeze("a").is_err());
     }

@@ -4,13 +4,13 @@ use super::{Area, Contract, Obligation, Party, Row, bugs_of};
 use std::fmt::Write as _;
 
 /// The first line of every page.
-const HEAD: &str = "<!-- generated from the table beside it: REWRITE_DOCUMENTS=1 cargo test -p harness-config --lib documents -->\n";
+const HEAD: &str = "<!-- generated from the table of the same name: REWRITE_DOCUMENTS=1 cargo test -p harness-config --lib documents -->\n";
 
 /// The page of an area.
 pub(super) fn page(contract: &Contract, area: &Area) -> String {
     let mut text = format!("{HEAD}# {}: {}\n\n{}\n", area.area, area.title, area.about.trim_end());
     if let Some(setup) = &area.setup {
-        let _ = write!(text, "\nThe steps by hand begin with:\n\n```sh\n{}\n```\n", setup.trim_end());
+        let _ = write!(text, "\nThe steps by hand start with:\n\n```sh\n{}\n```\n", setup.trim_end());
     }
     for row in &area.rows {
         text.push('\n');
@@ -25,10 +25,10 @@ fn section(contract: &Contract, area: &Area, row: &Row) -> String {
     let _ = write!(text, ", decided by {}", owners.join(" and "));
     let gates: Vec<String> = row.gates(area).iter().map(|gate| format!("`{gate}`")).collect();
     if !gates.is_empty() {
-        let _ = write!(text, ", where the CCM declares {}", gates.join(" and "));
+        let _ = write!(text, ", if the CCM declares {}", gates.join(" and "));
     }
     if row.except_hosted {
-        text.push_str(", unless it runs outside of the cluster that it manages");
+        text.push_str(", unless the CCM runs outside the cluster that it manages");
     }
     let _ = write!(text, "\n\n{} {}\n", row.requires, row.why);
     if !row.claims.is_empty() {
@@ -70,7 +70,7 @@ pub(super) fn provoked(subject: Party) -> &'static str {
 /// The index of the pages.
 pub(super) fn index(contract: &Contract) -> String {
     let mut text = format!("{HEAD}# The contract\n\n{}\n", contract.terms.about.trim_end());
-    text.push_str("\n## Areas\n\n| area | about | whose promise | rows | MUST | SHOULD | other |\n|---|---|---|---|---|---|---|\n");
+    text.push_str("\n## Areas\n\n| area | topic | applies to | rows | MUST | SHOULD | other |\n|---|---|---|---|---|---|---|\n");
     for area in &contract.areas {
         let count =
             |wanted: &[Obligation]| area.rows.iter().filter(|row| wanted.contains(&row.level)).count();
@@ -87,7 +87,7 @@ pub(super) fn index(contract: &Contract) -> String {
             count(&[Obligation::May, Obligation::Info]),
         );
     }
-    text.push_str("\n## Profiles of conformance\n\nA profile counts only if each of its MUSTs that apply passed: none failed, was blocked, left out or not observable, and none met an error of the environment.\n\n| profile | its rows | beside them | what it says of a CCM |\n|---|---|---|---|\n");
+    text.push_str("\n## Profiles of conformance\n\nA profile counts only if each of its applicable MUST checks passed: none failed, was blocked, left out or not observable, and none met an error of the environment.\n\n| profile | rows | further rows | meaning |\n|---|---|---|---|\n");
     for one in &contract.profiles {
         let names = |names: &[String]| {
             names.iter().map(|name| name.replace('*', "all")).collect::<Vec<_>>().join(", ")
@@ -101,7 +101,7 @@ pub(super) fn index(contract: &Contract) -> String {
             one.title
         );
     }
-    text.push_str("\n## Bounds\n\n| name | what it is |\n|---|---|\n");
+    text.push_str("\n## Bounds\n\n| name | meaning |\n|---|---|\n");
     for (name, what) in &contract.terms.bounds {
         let _ = writeln!(text, "| {name} | {what} |");
     }

@@ -5,13 +5,13 @@ use serde::{Deserialize, Serialize};
 use std::fmt;
 
 /// What a body returns: `Ok` when the claim holds.
-pub type Verdict = Result<(), Stop>;
+pub type Verdict = Result<(), CheckError>;
 
 /// Why a body stopped before its end.
 #[derive(Clone, Debug)]
-pub enum Stop {
+pub enum CheckError {
     /// The CCM broke the promise: a failure.
-    Unmet(Box<Unmet>),
+    Violation(Box<Violation>),
     /// The CCM broke another promise, without which this one cannot be judged.
     Blocked {
         /// Which.
@@ -25,18 +25,22 @@ pub enum Stop {
     NotObservable(String),
 }
 
-impl Stop {
+impl CheckError {
     /// A failure found outside a wait, in the same form as one found inside.
-    pub fn unmet(promise: impl Into<String>, expected: impl Into<String>, seen: impl Into<String>) -> Stop {
-        Stop::Unmet(Box::new(Unmet::new(promise, expected, seen)))
+    pub fn violation(
+        promise: impl Into<String>,
+        expected: impl Into<String>,
+        seen: impl Into<String>,
+    ) -> CheckError {
+        CheckError::Violation(Box::new(Violation::new(promise, expected, seen)))
     }
 
     /// What there is to say of it where nobody is judged.
     pub fn in_words(self) -> String {
         match self {
-            Stop::Unmet(unmet) => unmet.to_string(),
-            Stop::Blocked { by, seen } => by.broken(seen).to_string(),
-            Stop::Error(text) | Stop::NotObservable(text) => text,
+            CheckError::Violation(violation) => violation.to_string(),
+            CheckError::Blocked { by, seen } => by.broken(seen).to_string(),
+            CheckError::Error(text) | CheckError::NotObservable(text) => text,
         }
     }
 }
@@ -64,17 +68,17 @@ impl Blocker {
     }
 
     /// The promise as one that was broken.
-    pub fn broken(self, seen: impl Into<String>) -> Unmet {
+    pub fn broken(self, seen: impl Into<String>) -> Violation {
         match self {
             Blocker::StaysUp => {
-                Unmet::new("the CCM stays up", "no end of its process that no check made", seen)
+                Violation::new("the CCM stays up", "no end of its process that no check made", seen)
             }
-            Blocker::KeepsNodes => Unmet::new(
+            Blocker::KeepsNodes => Violation::new(
                 "the Nodes of the cluster's own machines stay",
                 "no deletion of such a Node that the harness did not make",
                 seen,
             ),
-            Blocker::Elects => Unmet::new(
+            Blocker::Elects => Violation::new(
                 "a replica is elected",
                 "the Lease that the profile declares, held and renewed, while every replica runs",
                 seen,
@@ -83,10 +87,10 @@ impl Blocker {
     }
 }
 
-impl<E: std::error::Error + 'static> From<E> for Stop {
+impl<E: std::error::Error + 'static> From<E> for CheckError {
     /// Outside a wait an error is the machinery's, with its whole chain of causes.
-    fn from(error: E) -> Stop {
-        Stop::Error(chain(&error))
+    fn from(error: E) -> CheckError {
+        CheckError::Error(chain(&error))
     }
 }
 
@@ -137,7 +141,7 @@ impl fmt::Display for SubjectName {
 
 /// A broken promise: what was promised of what, expected and seen, and for how long it was waited for.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Unmet {
+pub struct Violation {
     /// The promise, a sentence.
     pub promise: String,
     /// What it is about, where that is one thing.
@@ -154,14 +158,23 @@ pub struct Unmet {
     pub explained: Option<String>,
 }
 
-impl Unmet {
+impl Violation {
     /// With nothing but the words.
-    pub fn new(promise: impl Into<String>, expected: impl Into<String>, seen: impl Into<String>) -> Unmet {
-        Unmet { promise: promise.into(), expected: expected.into(), seen: seen.into(), ..Unmet::default() }
+    pub fn new(
+        promise: impl Into<String>,
+        expected: impl Into<String>,
+        seen: impl Into<String>,
+    ) -> Violation {
+        Violation {
+            promise: promise.into(),
+            expected: expected.into(),
+            seen: seen.into(),
+            ..Violation::default()
+        }
     }
 }
 
-impl fmt::Display for Unmet {
+impl fmt::Display for Violation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "promise:   {}", self.promise)?;
         if let Some(subject) = &self.subject {
@@ -189,7 +202,7 @@ mod tests {
     #[test]
     fn a_broken_promise_says_of_what_and_what_the_cloud_was_asked() {
         let subject = SubjectName { kind: "Service", name: "ns/web".into(), uid: Some("4be1".into()) };
-        let unmet = Unmet {
+        let violation = Violation {
             subject: Some(subject),
             waited: Some("10.0s, 21 reads".into()),
             calls: vec![
@@ -197,9 +210,9 @@ mod tests {
                 "#9 6.300s ccm-a: GET /lb/1 -> 200".into(),
             ],
             explained: Some("it is so\n".into()),
-            ..Unmet::new("the Service goes", "no Service", "Service ns/web")
+            ..Violation::new("the Service goes", "no Service", "Service ns/web")
         };
-        insta::assert_snapshot!(unmet, @r"
+        insta::assert_snapshot!(violation, @r"
         promise:   the Service goes
         subject:   Service ns/web (uid 4be1)
         expected:  no Service
@@ -210,7 +223,7 @@ mod tests {
         explained:
         it is so
         ");
-        insta::assert_snapshot!(Unmet::new("p", "e", "s"), @r"
+        insta::assert_snapshot!(Violation::new("p", "e", "s"), @r"
         promise:   p
         expected:  e
         last seen: s

@@ -1,6 +1,6 @@
 //! What can happen in a run. Pure data; the form is versioned by [`SCHEMA`].
 
-use crate::check::{Level, Sharing};
+use crate::check::{Isolation, Level};
 use crate::ledger::{Outcome, SkipReason, Subject};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -203,7 +203,7 @@ pub struct PlannedCheck {
     /// How it binds this CCM.
     pub level: Level,
     /// How it runs beside others.
-    pub sharing: Sharing,
+    pub sharing: Isolation,
     /// Why it does not run, where it does not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub skipped: Option<Skipped>,

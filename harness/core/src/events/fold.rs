@@ -211,7 +211,7 @@ impl Fold {
 mod tests {
     use super::super::event::{RunBegan, SCHEMA, Skipped};
     use super::*;
-    use crate::check::{Level, Sharing};
+    use crate::check::{Isolation, Level};
     use crate::ledger::{Conformance, SkipReason};
 
     #[test]
@@ -249,7 +249,7 @@ mod tests {
             suite: text("s"),
             title: text("t"),
             level: Level::Must,
-            sharing: Sharing::Shared,
+            sharing: Isolation::Shared,
             skipped,
         }
     }

@@ -2,7 +2,7 @@
 
 use super::event::{Event, Payload, PlannedCheck, RunBegan, SCHEMA, after_end};
 use super::fold::Fold;
-use crate::check::Sharing;
+use crate::check::Isolation;
 use crate::ledger::{Ledger, MergedShard, Outcome, Setting, Share, SkipReason, Subject};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -196,7 +196,7 @@ fn owners<'a>(read: &[Read<'a>], wrong: &mut Vec<String>) -> BTreeMap<&'a str, u
     for id in ids {
         let whole_run = read
             .iter()
-            .any(|one| one.planned.get(id).is_some_and(|check| check.sharing == Sharing::Standing));
+            .any(|one| one.planned.get(id).is_some_and(|check| check.sharing == Isolation::AfterTheRun));
         let outcome = |at: usize| {
             read[at].ledger.entries.iter().find(|entry| entry.id == id).map(|entry| &entry.outcome)
         };

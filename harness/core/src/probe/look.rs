@@ -5,9 +5,9 @@ use futures::future::LocalBoxFuture;
 
 /// Whom a read asks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Reach {
+pub enum ReadSource {
     /// Whatever is at hand: a watch's copy, a mirror.
-    Nearest,
+    Cache,
     /// The API server or the cloud itself.
     Origin,
 }
@@ -40,7 +40,7 @@ impl From<kube::Error> for ReadError {
 /// Looks at something once.
 pub trait Look {
     /// Reads, keeps what was read, and matches it.
-    fn look(&mut self, reach: Reach) -> LocalBoxFuture<'_, Result<Seen<()>, ReadError>>;
+    fn look(&mut self, reach: ReadSource) -> LocalBoxFuture<'_, Result<Seen<()>, ReadError>>;
 
     /// What was read last, in words; `None` when nothing has been.
     fn shown(&self) -> Option<String>;
@@ -57,7 +57,7 @@ pub struct Reading<'m, R, O, T> {
 
 impl<'m, R, O, T> Reading<'m, R, O, T>
 where
-    R: AsyncFnMut(Reach) -> Result<O, ReadError>,
+    R: AsyncFnMut(ReadSource) -> Result<O, ReadError>,
     O: Observed + 'static,
     T: 'static,
 {
@@ -69,11 +69,11 @@ where
 
 impl<R, O, T> Look for Reading<'_, R, O, T>
 where
-    R: AsyncFnMut(Reach) -> Result<O, ReadError>,
+    R: AsyncFnMut(ReadSource) -> Result<O, ReadError>,
     O: Observed + 'static,
     T: 'static,
 {
-    fn look(&mut self, reach: Reach) -> LocalBoxFuture<'_, Result<Seen<()>, ReadError>> {
+    fn look(&mut self, reach: ReadSource) -> LocalBoxFuture<'_, Result<Seen<()>, ReadError>> {
         Box::pin(async move {
             let observation = (self.read)(reach).await?;
             let seen = match self.matcher.matches(&observation) {

@@ -17,7 +17,7 @@ mod tally;
 mod tests;
 mod wait;
 
-pub use look::{Look, Reach, ReadError, Reading};
+pub use look::{Look, ReadError, ReadSource, Reading};
 pub use matcher::{Matcher, Seen, both, gone, holds, matcher, present};
 pub use observed::Observed;
 pub use poll::poll;

@@ -1,7 +1,7 @@
 //! Waits under a clock of their own.
 
 use super::*;
-use crate::check::{Stop, SubjectName};
+use crate::check::{CheckError, SubjectName};
 use std::cell::Cell;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -22,18 +22,18 @@ fn is(wanted: u64) -> Matcher<u64> {
 async fn wait(
     span: Span,
     wanted: u64,
-    read: impl AsyncFnMut(Reach) -> Result<u64, ReadError>,
-) -> Result<(), Stop> {
+    read: impl AsyncFnMut(ReadSource) -> Result<u64, ReadError>,
+) -> Result<(), CheckError> {
     Probe::new(Pulse::default()).wait(&promise(span), &mut Reading::new(read, &is(wanted))).await
 }
 
-fn text(outcome: Result<(), Stop>) -> String {
+fn text(outcome: Result<(), CheckError>) -> String {
     match outcome {
         Ok(()) => "kept".to_owned(),
-        Err(Stop::Unmet(unmet)) => format!("broken\n{unmet}"),
-        Err(Stop::Blocked { by, seen }) => format!("blocked by {}\n{seen}", by.check()),
-        Err(Stop::Error(text)) => format!("untold\n{text}"),
-        Err(Stop::NotObservable(text)) => format!("not observable\n{text}"),
+        Err(CheckError::Violation(violation)) => format!("broken\n{violation}"),
+        Err(CheckError::Blocked { by, seen }) => format!("blocked by {}\n{seen}", by.check()),
+        Err(CheckError::Error(text)) => format!("untold\n{text}"),
+        Err(CheckError::NotObservable(text)) => format!("not observable\n{text}"),
     }
 }
 
@@ -90,7 +90,7 @@ async fn what_has_to_hold_is_watched_for_the_whole_window() {
 #[tokio::test(start_paused = true)]
 async fn the_last_read_asks_the_origin() {
     // The copy stands still; the origin has moved on, and that is what counts.
-    let read = async |reach| Ok(if reach == Reach::Origin { 2 } else { 1 });
+    let read = async |reach| Ok(if reach == ReadSource::Origin { 2 } else { 1 });
     assert_eq!(text(wait(Span::Within(S(10)), 2, read).await), "kept");
     assert!(text(wait(Span::Throughout(S(10)), 1, read).await).contains("last seen: 2"));
     let asked = Cell::new(Vec::new());
@@ -103,8 +103,8 @@ async fn the_last_read_asks_the_origin() {
     assert_eq!(text(wait(Span::Throughout(S(2)), 1, read).await), "kept");
     let asked = asked.take();
     let (last, before) = asked.split_last().expect("something was read");
-    assert_eq!(*last, Reach::Origin);
-    assert!(before.iter().all(|reach| *reach == Reach::Nearest));
+    assert_eq!(*last, ReadSource::Origin);
+    assert!(before.iter().all(|reach| *reach == ReadSource::Cache));
 }
 
 #[tokio::test(start_paused = true)]
@@ -119,7 +119,7 @@ async fn what_cannot_be_read_at_the_end_cannot_be_told() {
         );
     }
     // A broken copy is made good by the origin, and the text says so.
-    let read = async |reach| if reach == Reach::Origin { Ok(1) } else { Err(broken_watch()) };
+    let read = async |reach| if reach == ReadSource::Origin { Ok(1) } else { Err(broken_watch()) };
     let said = text(wait(Span::Within(S(3)), 2, read).await);
     assert!(said.starts_with("untold"), "nothing was read for most of the time: {said}");
 }

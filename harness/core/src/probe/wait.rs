@@ -1,8 +1,8 @@
 //! The loop behind every promise.
 
 use super::tally::Tally;
-use super::{Ended, Ending, Look, Pulse, Reach, ReadError, Seen};
-use crate::check::{Stop, SubjectName, Unmet};
+use super::{Ended, Ending, Look, Pulse, ReadError, ReadSource, Seen};
+use crate::check::{CheckError, SubjectName, Violation};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
@@ -86,10 +86,10 @@ impl Probe {
     /// The first read happens at once and each is bounded; the last one, at the deadline, asks the origin.
     ///
     /// # Errors
-    /// [`Stop::Unmet`] with the last observation when a promise did not come true within its limit or never can, or at
-    /// the first moment one is broken that had to hold. [`Stop::Error`] when a read failed for good, when the last one
+    /// [`CheckError::Violation`] with the last observation when a promise did not come true within its limit or never can, or at
+    /// the first moment one is broken that had to hold. [`CheckError::Error`] when a read failed for good, when the last one
     /// failed, or when for more than half of the span nothing could be read: then nobody knows what the CCM did.
-    pub async fn wait(&self, promise: &Promise, look: &mut dyn Look) -> Result<(), Stop> {
+    pub async fn wait(&self, promise: &Promise, look: &mut dyn Look) -> Result<(), CheckError> {
         let wait = self.waits.fetch_add(1, Ordering::Relaxed) + 1;
         if let Some(observer) = &self.observer {
             observer.begins(wait, promise);
@@ -112,8 +112,8 @@ impl Probe {
             observer.ends(wait, promise, &ended);
         }
         outcome.map_err(|why| match why {
-            Why::Broken(_) => Stop::Unmet(Box::new(unmet(promise, &ended))),
-            Why::Untold(why) => Stop::Error(untold(promise, &why, &ended)),
+            Why::Broken(_) => CheckError::Violation(Box::new(violation(promise, &ended))),
+            Why::Untold(why) => CheckError::Error(untold(promise, &why, &ended)),
         })
     }
 
@@ -124,7 +124,7 @@ impl Probe {
         loop {
             beats.mark_unchanged();
             let last = Instant::now() >= deadline;
-            let reach = if last { Reach::Origin } else { Reach::Nearest };
+            let reach = if last { ReadSource::Origin } else { ReadSource::Cache };
             match read(look, reach, deadline).await {
                 Ok(seen) => {
                     tally.succeeded();
@@ -180,7 +180,7 @@ enum Why {
     Untold(String),
 }
 
-async fn read(look: &mut dyn Look, reach: Reach, deadline: Instant) -> Result<Seen<()>, ReadError> {
+async fn read(look: &mut dyn Look, reach: ReadSource, deadline: Instant) -> Result<Seen<()>, ReadError> {
     let left = deadline.saturating_duration_since(Instant::now()).max(LAST_READ);
     match timeout(left.min(READ_AT_MOST), look.look(reach)).await {
         Ok(outcome) => outcome,
@@ -193,15 +193,15 @@ fn with_reason(shown: Option<String>, why: &str) -> String {
     if why.is_empty() { shown } else { format!("{shown} ({why})") }
 }
 
-fn unmet(promise: &Promise, ended: &Ended) -> Unmet {
+fn violation(promise: &Promise, ended: &Ended) -> Violation {
     let expected = match promise.span {
         Span::Within(_) => promise.expected.clone(),
         Span::Throughout(window) => format!("for {}s: {}", window.as_secs(), promise.expected),
     };
-    Unmet {
+    Violation {
         subject: promise.subject.clone(),
         waited: Some(ended.to_string()),
-        ..Unmet::new(&promise.text, expected, ended.seen.clone().unwrap_or_default())
+        ..Violation::new(&promise.text, expected, ended.seen.clone().unwrap_or_default())
     }
 }
 

@@ -26,7 +26,7 @@ const CLIENTS: usize = 500;
 /// An answer is this many objects of this many bytes: 5 MiB.
 const OBJECTS: usize = 100;
 const OBJECT: usize = 52_429;
-/// The most that clients who do not read may cost, MiB: what docs/reliability.md promises of one user, and their own ends of the
+/// The most that clients who do not read may cost, MiB: what docs/limits.md promises of one user, and their own ends of the
 /// connections, which are in this process, too.
 const MOST_OF_WATCHES: u64 = 160;
 const MOST_OF_LISTS: u64 = 420;

@@ -3,7 +3,7 @@
 use super::{Material, Told, sha256_digest, verify};
 use crate::{Golden, GoldenCheck, read, to_yaml};
 use harness_config::{RunFile, Source, plan};
-use harness_core::check::{Level, Sharing};
+use harness_core::check::{Isolation, Level};
 use harness_core::events::{Event, Fold, Payload, PlannedCheck, PromiseBroken, RunBegan, SCHEMA, Skipped};
 use harness_core::ledger::{Bearing, Outcome, SetBy, SkipReason, Subject};
 use std::collections::BTreeMap;
@@ -54,7 +54,7 @@ fn stream_of(subject: Subject) -> Vec<Event> {
         suite: check.suite.clone(),
         title: check.title.clone(),
         level: check.level,
-        sharing: Sharing::Shared,
+        sharing: Isolation::Shared,
         skipped: (check.id == "C-01")
             .then(|| Skipped { reason: SkipReason::NotDeclared, detail: "no routes".to_owned() }),
     };

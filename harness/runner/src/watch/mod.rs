@@ -4,15 +4,15 @@
 //! The page is the one of `report.html`; it asks once a second what is new, and where nobody looks it costs nothing. It
 //! ends with the run.
 
-mod door;
 mod live;
+mod live_server;
 #[cfg(test)]
 mod tests;
 
-use door::{Door, Served};
 use harness_clouds::fresh_token;
 use harness_core::events::Events;
 use live::Live;
+use live_server::{LiveServer, Served};
 use rustix::time::{ClockId, clock_gettime};
 use std::fmt;
 use std::net::{Ipv4Addr, TcpListener};
@@ -68,10 +68,10 @@ impl Watched {
         let runtime = runtime.map_err(|error| format!("no runtime: {error}"))?;
         let url = format!("http://{address}/{token}/");
         let (over, is_over) = watch::channel(false);
-        let door = Door::new(address.port(), &token, Live::of(events, output), is_over);
+        let server = LiveServer::new(address.port(), &token, Live::of(events, output), is_over);
         let serve = move || {
             let began = Instant::now();
-            let served = runtime.block_on(door.serve(listener)).map_err(|error| error.to_string())?;
+            let served = runtime.block_on(server.serve(listener)).map_err(|error| error.to_string())?;
             let spent = Duration::try_from(clock_gettime(ClockId::ThreadCPUTime)).unwrap_or_default();
             Ok(Cost { served, spent, lasted: began.elapsed() })
         };

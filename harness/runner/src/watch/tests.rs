@@ -1,7 +1,7 @@
 //! Who may read the page of a run, and what they are told.
 
 use super::Watched;
-use harness_core::check::{Level, Sharing};
+use harness_core::check::{Isolation, Level};
 use harness_core::events::{Events, Payload, PlannedCheck};
 use harness_core::ledger::Outcome;
 use serde_json::Value;
@@ -19,7 +19,7 @@ fn begun(folder: &Path) -> Events {
         suite: "taint-removal".to_owned(),
         title: "a claim".to_owned(),
         level: Level::Must,
-        sharing: Sharing::Shared,
+        sharing: Isolation::Shared,
         skipped: None,
     };
     events.emit(Payload::ChecksPlanned { checks: vec![check("NODE-INIT-01"), check("NODE-INIT-02")] });

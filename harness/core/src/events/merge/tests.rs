@@ -13,16 +13,16 @@ const MERGING: Merging<'static> = Merging {
 };
 
 /// What a check of the tests does, and in which part.
-type Does = (&'static str, Sharing, usize, fn() -> Outcome);
+type Does = (&'static str, Isolation, usize, fn() -> Outcome);
 
 fn fail() -> Outcome {
     Outcome::Fail { message: "no".to_owned() }
 }
 
 const PASSING: &[Does] = &[
-    ("A-01", Sharing::Shared, 1, || Outcome::Pass),
-    ("B-01", Sharing::Shared, 2, || Outcome::Pass),
-    ("W-01", Sharing::Standing, 0, || Outcome::Pass),
+    ("A-01", Isolation::Shared, 1, || Outcome::Pass),
+    ("B-01", Isolation::Shared, 2, || Outcome::Pass),
+    ("W-01", Isolation::AfterTheRun, 0, || Outcome::Pass),
 ];
 
 fn subject(share: Share) -> Subject {
@@ -129,7 +129,7 @@ fn lanes_of_parts_are_lanes_of_their_own() {
 #[test]
 fn what_judges_the_whole_run_is_as_bad_as_its_worst_part() {
     let mut parts = two(PASSING);
-    let bad: Vec<Does> = vec![PASSING[0], PASSING[1], ("W-01", Sharing::Standing, 0, fail)];
+    let bad: Vec<Does> = vec![PASSING[0], PASSING[1], ("W-01", Isolation::AfterTheRun, 0, fail)];
     parts[1] = part(subject(share("2/2")), &bad);
     let whole = ledger(&parts);
     assert_eq!(whole.conformance(), Conformance::NotConformant);
@@ -167,7 +167,7 @@ fn what_is_no_one_run_is_refused_by_name() {
     let mut cut = of("2/2");
     cut.events.pop();
     assert!(refused(&[of("1/2"), cut]).contains("dir-2: the stream of events was cut"));
-    let twice: Vec<Does> = vec![("A-01", Sharing::Shared, 2, fail), PASSING[1], PASSING[2]];
+    let twice: Vec<Does> = vec![("A-01", Isolation::Shared, 2, fail), PASSING[1], PASSING[2]];
     let doubled = refused(&[of("1/2"), part(subject(share("2/2")), &twice)]);
     assert_eq!(doubled, "check A-01 was judged in dir-1 (part 1/2) and in dir-2 (part 2/2)");
 }

@@ -1,0 +1,197 @@
+//! Who is gone, who was away, and whom nobody blames.
+
+use super::*;
+use std::future::ready;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+#[tokio::test(start_paused = true)]
+async fn who_is_silent_for_long_is_gone_and_who_comes_back_is_not() {
+    let asked = AtomicU32::new(0);
+    let began = Instant::now();
+    // Silent for 27 s, then there once, then silent for good.
+    let answers = || match asked.fetch_add(1, Ordering::Relaxed) {
+        27 => ready(Ok(())),
+        _ => ready(Err("connection refused".to_owned())),
+    };
+    let part = Part::new("the API server", None);
+    let why = part.lost(answers).await;
+    assert_eq!(why, "the API server has not answered for 30 s: connection refused");
+    assert_eq!(began.elapsed(), Duration::from_secs(57));
+    let away = part.away_since(began).expect("it was away");
+    assert!(
+        away.starts_with("the API server did not answer for 27 s meanwhile (connection refused)"),
+        "{away}"
+    );
+    assert_eq!(part.away_since(began + Duration::from_secs(28)), None, "it was back then");
+}
+
+/// A watch whose parts answer by `answers`.
+fn watched<F>(answers: impl Fn() -> F + Send + Sync + 'static) -> EnvironmentWatch
+where
+    F: Future<Output = Result<(), String>> + Send,
+{
+    let (gone, why, part) =
+        (CancellationToken::new(), Arc::new(OnceLock::new()), Part::new("the cloud", None));
+    let (told, reason, looked) = (gone.clone(), why.clone(), part.clone());
+    let task = tokio::spawn(async move {
+        let _ = reason.set(looked.lost(answers).await);
+        told.cancel();
+    });
+    EnvironmentWatch { gone, why, parts: vec![part], task }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_failure_stands_only_where_all_were_there() {
+    let there = watched(|| ready(Ok(())));
+    let began = Instant::now();
+    assert_eq!(there.throughout(began).await, Ok(()));
+    assert_eq!(began.elapsed(), Duration::ZERO, "it is asked at once");
+    let gone = watched(|| ready(Err("refused".to_owned())));
+    let why = "the cloud has not answered for 30 s: refused".to_owned();
+    assert_eq!(gone.throughout(began).await, Err(Excuse::Away(why.clone())), "nobody answers");
+    // What needs it is given up, however long it would take.
+    let endless = std::future::pending::<Result<(), String>>();
+    assert_eq!(gone.unless_gone(endless).await, Err(why));
+    assert_eq!(there.unless_gone(ready(Err::<(), _>("own".to_owned()))).await, Err("own".to_owned()));
+    // Away from the fourth second on, and back after a while.
+    let began = Instant::now();
+    let came_back = watched(move || {
+        let away = (4..20).contains(&began.elapsed().as_secs());
+        ready(if away { Err("frozen".to_owned()) } else { Ok(()) })
+    });
+    pause(Duration::from_secs(5)).await;
+    let away = came_back.throughout(began).await;
+    assert!(
+        matches!(&away, Err(Excuse::Away(why)) if why.starts_with("the cloud did not answer for")),
+        "{away:?}"
+    );
+    assert_eq!(came_back.throughout(Instant::now()).await, Ok(()), "what began later is not concerned");
+    let after =
+        |seconds| came_back.silent_about(began + Duration::from_secs(seconds), Duration::from_secs(10));
+    assert!(after(10).is_some() && after(30).is_some(), "whoever lost its Lease then may end a moment later");
+    assert_eq!((after(1), after(60)), (None, None));
+    let longer = came_back.silent_about(began + Duration::from_secs(10), Duration::from_secs(17));
+    assert_eq!(longer, None, "it was asked after a second, and silent from then on");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_ends_while_one_is_away_is_excused_before_it_has_come_back() {
+    let began = Instant::now();
+    let watch = watched(move || {
+        let away = (3..9).contains(&began.elapsed().as_secs());
+        ready(if away { Err("refused".to_owned()) } else { Ok(()) })
+    });
+    pause(Duration::from_secs(1)).await;
+    assert_eq!(watch.absence_at(Instant::now()).await, None);
+    pause(Duration::from_secs(4)).await;
+    let at = Instant::now();
+    let away = watch.absence_at(at).await.expect("it is away then");
+    assert!(away.starts_with("the cloud did not answer for"), "{away}");
+    assert!(began.elapsed() >= Duration::from_secs(9), "nobody knows before it answers again");
+    pause(Duration::from_secs(5)).await;
+    assert!(watch.absence_at(Instant::now()).await.is_some(), "who starts then may still end for it");
+    pause(Duration::from_secs(30)).await;
+    assert_eq!(watch.absence_at(Instant::now()).await, None);
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_fails_while_every_answer_is_slow_is_not_judged() {
+    let part = Part::new("the API server", Some(SLOW_FROM));
+    let (waits, looked) = (AtomicU32::new(20), part.clone());
+    // Fast for a minute, then for a minute as slow as a machine with ten times the work it can do.
+    let looking = async {
+        let answers = || async {
+            pause(Duration::from_millis(waits.load(Ordering::Relaxed).into())).await;
+            Ok(())
+        };
+        looked.lost(answers).await
+    };
+    let check = async {
+        let began = Instant::now();
+        pause(Duration::from_secs(60)).await;
+        assert_eq!(part.slow_since(began), None);
+        waits.store(700, Ordering::Relaxed);
+        let began = Instant::now();
+        pause(Duration::from_secs(2)).await;
+        assert_eq!(part.slow_since(began), None, "one slow answer is none");
+        pause(Duration::from_secs(58)).await;
+        let why = part.slow_since(began).expect("it was slow");
+        assert!(why.contains("the API server took 0.7 s for an answer meanwhile, 0.7 s at worst"), "{why}");
+    };
+    tokio::select! {
+        why = looking => panic!("{why}"),
+        () = check => {}
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_absence_that_is_meant_is_neither_the_end_nor_an_excuse() {
+    let began = Instant::now();
+    let watch = watched(move || {
+        let away = (2..50).contains(&began.elapsed().as_secs());
+        ready(if away { Err("refused".to_owned()) } else { Ok(()) })
+    });
+    let restarted = watch.through_absence(pause(Duration::from_secs(50)));
+    restarted.await;
+    assert_eq!(watch.gone(), None, "longer than who is gone");
+    assert_eq!(watch.throughout(began).await, Ok(()), "whoever fails then fails");
+    let began = Instant::now();
+    let lost = watched(move || {
+        ready(if began.elapsed() < Duration::from_secs(2) { Ok(()) } else { Err("refused".to_owned()) })
+    });
+    lost.through_absence(pause(Duration::from_secs(50))).await;
+    assert!(
+        lost.gone().is_some() && began.elapsed() < Duration::from_secs(90),
+        "who does not come back is gone"
+    );
+    // One that is given up in the middle is over, too.
+    let given_up = timeout(Duration::from_secs(1), watch.through_absence(std::future::pending::<()>()));
+    given_up.await.expect_err("it never ends");
+    assert!(watch.parts.iter().all(|part| !part.is_meant_to_be_away()));
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_was_silent_before_an_absence_that_is_meant_stays_an_excuse() {
+    let began = Instant::now();
+    let watch = watched(move || {
+        let away = [3..9, 62..80].iter().any(|silent| silent.contains(&began.elapsed().as_secs()));
+        ready(if away { Err("refused".to_owned()) } else { Ok(()) })
+    });
+    pause(Duration::from_secs(60)).await;
+    let excuse = |after_s| watch.silent_about(began + Duration::from_secs(after_s), Duration::from_secs(2));
+    assert!(excuse(8).is_some(), "its end of then is judged at the end of the run");
+    watch.through_absence(pause(Duration::from_secs(25))).await;
+    assert!(excuse(8).is_some());
+    assert_eq!(excuse(70), None, "that silence was made");
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_refuses_once_was_away_and_who_is_a_little_late_was_not() {
+    let began = Instant::now();
+    let asked = AtomicU32::new(0);
+    let part = Part::new("the API server", None);
+    let looking = part.lost(|| async {
+        match asked.fetch_add(1, Ordering::Relaxed) {
+            3 => return Err("etcd has stopped".to_owned()),
+            10 => pause(Duration::from_millis(1200)).await,
+            20 => pause(Duration::from_secs(2)).await,
+            _ => {}
+        }
+        Ok(())
+    });
+    let check = async {
+        pause(Duration::from_secs(8)).await;
+        let why = part.away_since(began).expect("it has refused");
+        assert!(why.ends_with("(etcd has stopped): what failed cannot be told from that"), "{why}");
+        let began = Instant::now();
+        pause(Duration::from_secs(8)).await;
+        assert_eq!(part.away_since(began), None, "1.2 s are less than any bound of the contract");
+        pause(Duration::from_secs(8)).await;
+        let why = part.away_since(began).expect("it took 2 s");
+        assert!(why.contains("did not answer for 3 s meanwhile (it was slow)"), "{why}");
+    };
+    tokio::select! {
+        why = looking => panic!("{why}"),
+        () = check => {}
+    }
+}

@@ -1,0 +1,305 @@
+//! The whole run, as a check at its end sees it: every lane's cloud, and every process of the CCM.
+
+use super::aborted::{Origin, origin, owner_in};
+use super::{CheckCx, Subject};
+use harness_clouds::{Entry, Instance, Inventory};
+use harness_config::BackendKind;
+use harness_core::check::{CheckError, SubjectName, chain};
+use harness_core::events::{End, Fold, LostNode};
+use harness_core::probe::{Matcher, Observed, ReadError, ReadSource, holds};
+use harness_session::Session;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// What the clouds hold that was not there before the run, or no longer is as it was.
+#[derive(Clone, Copy)]
+pub struct Leftovers<'a> {
+    cx: &'a CheckCx,
+}
+
+/// What is left: one object each, in words, what it is and which Service it was made for.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Left {
+    /// What the CCM is judged by.
+    counts: Vec<String>,
+    /// What attempts left that an error of the environment ended: nobody can say what the CCM would have made of it.
+    of_aborted: Vec<String>,
+    /// What cannot be told from that.
+    doubtful: Vec<String>,
+}
+
+/// The ends of the CCM's processes that no check made, and no silence of API server or cloud.
+#[derive(Clone, Copy)]
+pub struct Ends<'a> {
+    cx: &'a CheckCx,
+}
+
+/// The Nodes of the cluster's own machines that went and that the harness did not take away.
+#[derive(Clone, Copy)]
+pub struct OwnNodes<'a> {
+    cx: &'a CheckCx,
+}
+
+impl Leftovers<'_> {
+    /// Whether what is left can be told from what attempts left that an error of the environment ended; the report says what was
+    /// not counted for that.
+    ///
+    /// # Errors
+    /// [`CheckError::Error`] when there is something of which nobody can say who left it.
+    pub async fn are_told_apart(&self) -> Result<(), CheckError> {
+        let left = self.read(ReadSource::Origin).await.map_err(|error| CheckError::Error(error.text))?;
+        if !left.of_aborted.is_empty() {
+            self.cx.record("not-counted", left.of_aborted.join("; "));
+        }
+        match left.doubtful.is_empty() {
+            true => Ok(()),
+            false => Err(CheckError::Error(format!(
+                "the clouds hold what was not there before the run: {}; an error of the environment has ended attempts at checks, \
+                 and this may be theirs: run again",
+                left.doubtful.join("; ")
+            ))),
+        }
+    }
+}
+
+impl Ends<'_> {
+    /// For how long to look for ends: as long as [`Limits::kubelet_report`], by when kubelets have told of one. Where the CCM's
+    /// processes are the harness's own a fifth of it does, once the run has lasted twice as long.
+    ///
+    /// [`Limits::kubelet_report`]: harness_config::Limits::kubelet_report
+    pub fn told_within(&self) -> Duration {
+        let report = self.cx.limits().kubelet_report();
+        match self.cx.session.state().cluster.backend {
+            BackendKind::Embedded => {
+                let lasted = Duration::from_millis(self.cx.session.events().now_ms());
+                (2 * report).saturating_sub(lasted).clamp(report / 5, report)
+            }
+            BackendKind::Kind | BackendKind::Existing | BackendKind::Absent => report,
+        }
+    }
+}
+
+impl Observed for Left {
+    fn observed(&self) -> String {
+        if self.counts.is_empty() { "nothing".to_owned() } else { self.counts.join("; ") }
+    }
+}
+
+/// Nothing is left.
+pub fn as_before() -> Matcher<Left> {
+    holds("hold what they held before the run", |left: &Left| left.counts.is_empty())
+        .expecting("no object more, none less and none changed, machines aside")
+}
+
+/// There was none.
+pub fn none() -> Matcher<Vec<End>> {
+    holds("do not happen", Vec::is_empty).expecting("no end of its process that no check made")
+}
+
+impl Subject for Leftovers<'_> {
+    type Seen = Left;
+
+    fn cx(&self) -> &CheckCx {
+        self.cx
+    }
+
+    fn name(&self) -> SubjectName {
+        SubjectName { kind: "the clouds", name: "of the run".to_owned(), uid: None }
+    }
+
+    async fn read(&self, _: ReadSource) -> Result<Left, ReadError> {
+        let fold = self.cx.whole_run()?;
+        let mut left = Left::default();
+        for lane in &self.cx.lanes {
+            left_in(lane, &fold, &mut left).await?;
+        }
+        Ok(left)
+    }
+
+    fn concerns(&self, call: &Entry) -> bool {
+        call.write
+    }
+}
+
+/// None of them went.
+pub fn all_stay() -> Matcher<Vec<LostNode>> {
+    holds("stay", Vec::is_empty).expecting("no deletion of such a Node that the harness did not make")
+}
+
+impl Subject for OwnNodes<'_> {
+    type Seen = Vec<LostNode>;
+
+    fn cx(&self) -> &CheckCx {
+        self.cx
+    }
+
+    fn name(&self) -> SubjectName {
+        SubjectName { kind: "Nodes", name: "of the cluster's own machines".to_owned(), uid: None }
+    }
+
+    async fn read(&self, _: ReadSource) -> Result<Vec<LostNode>, ReadError> {
+        let fold = self.cx.whole_run()?;
+        let is_real = |lost: &&LostNode| {
+            let of = |lane: &&Arc<Session>| lane.events().lane().unwrap_or_default() == lost.lane;
+            self.cx.lanes.iter().find(of).is_some_and(|lane| lane.real_nodes().contains(&lost.node))
+        };
+        Ok(fold.conduct().lost_nodes().iter().filter(is_real).cloned().collect())
+    }
+
+    fn concerns(&self, _: &Entry) -> bool {
+        false
+    }
+}
+
+impl Subject for Ends<'_> {
+    type Seen = Vec<End>;
+
+    fn cx(&self) -> &CheckCx {
+        self.cx
+    }
+
+    fn name(&self) -> SubjectName {
+        SubjectName { kind: "ends", name: "of the CCM's processes".to_owned(), uid: None }
+    }
+
+    async fn read(&self, _: ReadSource) -> Result<Vec<End>, ReadError> {
+        let fold = self.cx.whole_run()?;
+        let excused = |end: &&End| {
+            let of = |lane: &&Arc<Session>| lane.events().lane().unwrap_or_default() == end.lane;
+            self.cx.lanes.iter().find(of).is_some_and(|lane| lane.excuse_of(end).is_some())
+        };
+        Ok(fold.conduct().ends().iter().filter(|end| !excused(end)).cloned().collect())
+    }
+
+    fn concerns(&self, _: &Entry) -> bool {
+        false
+    }
+}
+
+/// What a cloud holds but for machines, and for routes to those that are `there`: at the end of a run these are the Nodes'
+/// own, and their routes stay as long as they do.
+fn for_services(inventory: &Inventory, there: &[Instance]) -> Inventory {
+    let mut inventory = inventory.clone();
+    inventory.instances.clear();
+    inventory.routes.retain(|route| {
+        let target = route.target_instance.as_ref();
+        !target.is_some_and(|target| there.iter().any(|machine| machine.id == *target))
+    });
+    inventory
+}
+
+/// Whether it is a route whose machine was gone before the run, as an earlier CCM of the cluster may leave one: whoever comes
+/// next has to remove it.
+fn led_to_nobody(before: &Inventory, id: &str) -> bool {
+    let target =
+        before.routes.iter().find(|route| route.id == id).and_then(|route| route.target_instance.as_ref());
+    target.is_some_and(|target| before.instances.iter().all(|machine| machine.id != *target))
+}
+
+/// Adds what one lane's cloud holds beyond what it held before, or lacks.
+async fn left_in(lane: &Session, fold: &Fold, left: &mut Left) -> Result<(), ReadError> {
+    let Some(before) = lane.cloud_before() else {
+        return Err(ReadError {
+            text: "what the cloud held before the run is not known".to_owned(),
+            fatal: true,
+        });
+    };
+    let now = lane.cloud().inventory().await.map_err(|error| ReadError::passing(chain(&error)))?;
+    let diff = for_services(before, &now.instances).diff(&for_services(&now, &now.instances));
+    let number = lane.events().lane().unwrap_or_default();
+    let service_of = |inventory: &Inventory, id: &str| {
+        owner_in(inventory, id).and_then(|owner| fold.conduct().service_of(&owner).map(str::to_owned))
+    };
+    let mut sort = |what: String, service: Option<String>| match origin(fold, number, service.as_deref()) {
+        Origin::Judged => left.counts.push(what),
+        Origin::Aborted(check) => left
+            .of_aborted
+            .push(format!("{what} (of an attempt at {check} that an error of the environment ended)")),
+        Origin::Unknown => left.doubtful.push(what),
+    };
+    for item in &diff.added {
+        let service = service_of(&now, &item.id);
+        let of = service.as_deref().map(|service| format!(" of Service {service}")).unwrap_or_default();
+        sort(format!("{item}{of}"), service);
+    }
+    for item in diff.removed.iter().filter(|item| !led_to_nobody(before, &item.id)) {
+        sort(format!("{item} is gone"), service_of(before, &item.id));
+    }
+    for change in &diff.changed {
+        sort(format!("{change} has changed"), service_of(&now, &change.id));
+    }
+    Ok(())
+}
+
+impl CheckCx {
+    /// What the clouds of all lanes hold that was not there before.
+    pub fn leftovers(&self) -> Leftovers<'_> {
+        Leftovers { cx: self }
+    }
+
+    /// The ends of the CCM's processes that no check made, in all lanes.
+    pub fn ends(&self) -> Ends<'_> {
+        Ends { cx: self }
+    }
+
+    /// The Nodes of the cluster's own machines, in all lanes.
+    pub fn own_nodes(&self) -> OwnNodes<'_> {
+        OwnNodes { cx: self }
+    }
+
+    /// What the run's events add up to so far.
+    pub(super) fn whole_run(&self) -> Result<Fold, ReadError> {
+        let events = self.session.events();
+        if !events.is_begun_here() {
+            events.take_others_in().map_err(|error| ReadError { text: chain(&error), fatal: true })?;
+        }
+        Ok(events.fold())
+    }
+
+    /// For checks that have nothing to judge before the CCM has done something.
+    ///
+    /// # Errors
+    /// As [`CheckCx::deploy_ccm`]; [`CheckError::Violation`] when a replica does not run.
+    pub async fn ccm_runs(&self) -> Result<(), CheckError> {
+        self.deploy_ccm().await?;
+        for replica in self.replicas() {
+            replica.becomes(super::runs()).await?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::{Value, json};
+
+    fn cloud(instances: Value, routes: Value) -> Inventory {
+        let all = json!({"instances": instances, "load_balancers": [], "auxiliaries": [], "routes": routes});
+        serde_json::from_value(all).expect("an inventory")
+    }
+
+    #[test]
+    fn a_route_to_a_machine_of_the_run_may_stay_and_one_to_a_machine_of_a_check_may_not() {
+        let machine =
+            json!({"id": "real", "name": "real", "instance_type": "t", "addresses": [], "state": "running"});
+        // The Nodes' machines are made known to the cloud after the first look.
+        let before = cloud(json!([]), json!([]));
+        let route =
+            |id: &str, to: &str| json!({"id": id, "destination": "10.0.0.0/24", "target_instance": to});
+        let now = cloud(json!([machine]), json!([route("r-1", "real"), route("r-2", "of-a-check")]));
+        let diff = for_services(&before, &now.instances).diff(&for_services(&now, &now.instances));
+        let added: Vec<&str> = diff.added.iter().map(|item| item.id.as_str()).collect();
+        assert_eq!(added, ["r-2"]);
+        assert!(diff.removed.is_empty() && diff.changed.is_empty());
+    }
+    #[test]
+    fn a_route_whose_machine_was_gone_before_may_go() {
+        let machine =
+            json!({"id": "real", "name": "real", "instance_type": "t", "addresses": [], "state": "running"});
+        let route = |id: &str, to: Option<&str>| json!({"id": id, "destination": "10.0.0.0/24", "target_instance": to});
+        let routes = [route("r-1", Some("real")), route("r-2", Some("gone")), route("r-3", None)];
+        let before = cloud(json!([machine]), json!(routes));
+        assert_eq!(["r-1", "r-2", "r-3"].map(|id| led_to_nobody(&before, id)), [false, true, false]);
+    }
+}

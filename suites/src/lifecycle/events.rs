@@ -1,0 +1,15 @@
+//! The Events by which the framework's lifecycle controller tells what it does (contract NODE-LIFE-16).
+
+use super::known_node::{INSTANCES, known, sees_deletion};
+use harness_testkit::prelude::*;
+
+pub(super) const CHECKS: &[Check] =
+    &[Check::of("NODE-LIFE-16.deleting", |cx| Box::pin(tells_of_a_deletion(cx))).in_quiet().needs(INSTANCES)];
+
+async fn tells_of_a_deletion(cx: &CheckCx) -> Verdict {
+    let (machine, node) = known(cx, "a", Ready::False).await?;
+    let events = node.events();
+    sees_deletion(cx, &machine, &node).await?;
+    let told = tells_by("Normal", "DeletingNode", "cloud-node-lifecycle-controller");
+    events.becomes(told).within(cx.limits().event()).await
+}

@@ -1,0 +1,165 @@
+//! Services that go while something is in the way: the cloud cannot be asked, a creation is under way, the namespace goes
+//! with them (contract SVC-DEL, SVC-ERR-09).
+
+use super::needs::LB;
+use super::step_fails::FAILING;
+use harness_testkit::prelude::*;
+use k8s_openapi::api::core::v1 as core;
+use std::sync::Arc;
+use std::time::Duration;
+
+pub(super) const CHECKS: &[Check] = &[
+    Check::of("SVC-DEL-04", |cx| Box::pin(deletes_nothing_unseen(cx)))
+        .by_calls()
+        .without_machines()
+        .needs(LB)
+        .with(&[Facility::Faults])
+        // Lists name no Service: whoever asks is not answered.
+        .alone()
+        .takes(9),
+    Check::of("SVC-DEL-04.unrecorded", |cx| Box::pin(deletes_nothing_unrecorded(cx)))
+        .by_calls()
+        .without_machines()
+        .needs(LB)
+        .with(&[Facility::Faults, Facility::Barriers])
+        .alone()
+        .takes(25),
+    Check::of("SVC-DEL-06", |cx| Box::pin(leaves_nothing_half_made(cx)))
+        .without_machines()
+        .needs(LB)
+        .with(&[Facility::Barriers]),
+    Check::of("SVC-DEL-08", |cx| Box::pin(goes_with_the_namespace(cx))).without_machines().needs(LB),
+    Check::of("SVC-ERR-09", |cx| Box::pin(survives_a_vanished_service(cx)))
+        .on_objects()
+        .by_calls()
+        .without_machines()
+        .needs(LB)
+        .with(&[Facility::Barriers]),
+];
+
+/// For how long nobody can tell of a load balancer that the CCM has not heard of: longer than the controller's first back-off,
+/// so that a second attempt fails as well.
+const UNKNOWN: Duration = Duration::from_secs(7);
+
+/// Somebody has asked and was not answered, or the Service went without a question.
+fn asked_or_gone() -> Matcher<(u64, Option<Arc<core::Service>>), bool> {
+    matcher("is asked about, or needs no question", |(asked, service): &(u64, Option<Arc<core::Service>>)| {
+        match (asked, service) {
+            (_, None) => Seen::Yes(false),
+            (1.., Some(_)) => Seen::Yes(true),
+            (0, Some(_)) => Seen::NotYet(String::new()),
+        }
+    })
+    .expecting("a call to the cloud about it, or its end")
+}
+
+async fn deletes_nothing_unseen(cx: &CheckCx) -> Verdict {
+    let web = cx.service(load_balancer("web").port(80)).await?.provisioned().await?;
+    web.rests().await?;
+    let blind = nobody_sees(cx).await?;
+    keeps_what_it_cannot_see(cx, &web, blind, FAILING).await
+}
+
+async fn deletes_nothing_unrecorded(cx: &CheckCx) -> Verdict {
+    let web = cx.service(load_balancer("web").port(80).not_yet()).await?;
+    let lost = web.cloud().loses_the_answer().to(&[Op::LbCreate]).times(1).await?;
+    // A CCM may look at once for what it was not told of.
+    let creation = web.cloud().holds(&[Op::LbCreate]).await?;
+    web.wants_a_balancer().await?;
+    creation.is_reached().await?;
+    let blind = nobody_sees(cx).await?;
+    creation.release().await?;
+    lost.becomes(met_by(1)).await?;
+    keeps_what_it_cannot_see(cx, &web, blind, UNKNOWN).await
+}
+
+async fn nobody_sees(cx: &CheckCx) -> Result<Fault<'_>, CheckError> {
+    cx.cloud().anything().fails().to(&[Op::LbGet, Op::LbList]).await
+}
+
+/// Deletes the Service while nobody is told what the cloud has for it, for so long.
+async fn keeps_what_it_cannot_see(
+    cx: &CheckCx,
+    web: &Service<'_>,
+    blind: Fault<'_>,
+    unknown: Duration,
+) -> Verdict {
+    web.delete().await?;
+    if (&blind, web).becomes(asked_or_gone()).await? {
+        web.keeps(keeps_finalizer()).within(unknown).when("while nobody can tell what the cloud has").await?;
+        web.balancer().is(at_least_one()).await?;
+    } else {
+        // It knew without asking; whether it was right shows below.
+        cx.record("asked", "nothing");
+    }
+    // Each failure has doubled the pause, and a change of the Service or of Nodes may have brought one forward.
+    let failures = u32::try_from(blind.read(ReadSource::Origin).await?).unwrap_or(u32::MAX).min(4);
+    blind.clear().await?;
+    goes(web, cx.limits().services_after(unknown).max(cx.limits().service_after(failures))).await
+}
+
+async fn goes(web: &Service<'_>, limit: Duration) -> Verdict {
+    let limit = limit + web.cx().limits().load_balancer_work();
+    web.balancer().becomes(nothing_left()).within(limit).await?;
+    web.becomes(gone()).within(limit).await
+}
+
+async fn leaves_nothing_half_made(cx: &CheckCx) -> Verdict {
+    let web = cx.service(load_balancer("web").port(80).not_yet()).await?;
+    let creation = web.cloud().holds(&[Op::LbCreate]).await?;
+    web.wants_a_balancer().await?;
+    creation.is_reached().await?;
+    web.delete().await?;
+    web.keeps(keeps_finalizer()).when("while its load balancer is being made").await?;
+    creation.release().await?;
+    goes(&web, cx.limits().service_after(2)).await?;
+    web.balancer().keeps(nothing_left()).when("after its Service has gone").await
+}
+
+async fn goes_with_the_namespace(cx: &CheckCx) -> Verdict {
+    let mut all = Vec::new();
+    for name in ["one", "two", "three"] {
+        all.push(cx.service(load_balancer(name).port(80)).await?);
+    }
+    for web in &all {
+        web.gets_published().await?;
+    }
+    cx.delete_namespace().await?;
+    let services = u32::try_from(all.len()).unwrap_or(u32::MAX);
+    let limit = services * (cx.limits().watch() + cx.limits().load_balancer_work());
+    for web in &all {
+        goes(web, limit).await?;
+    }
+    cx.own_namespace().becomes(gone()).within(limit).when("with all that was in it").await
+}
+
+async fn survives_a_vanished_service(cx: &CheckCx) -> Verdict {
+    let web = cx.service(load_balancer("web").port(80).not_yet()).await?;
+    let creation = web.cloud().holds(&[Op::LbCreate]).await?;
+    web.wants_a_balancer().await?;
+    creation.is_reached().await?;
+    // Somebody takes the finalizer off: then nobody has to clean up (contract SVC-DEL-11), and this check does.
+    web.vanishes().await?;
+    web.becomes(gone()).await?;
+    creation.release().await?;
+    // What the CCM wants to write about it finds nobody. The cloud may even have refused to make one: a machine among the
+    // backends may have gone meanwhile.
+    web.rests().await?;
+    let after = cx.service(load_balancer("after").port(80)).await?;
+    let served = after.gets_published().await.map(drop);
+    web.balancer().vanishes().await?;
+    served
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_needs_no_question_is_not_waited_for() {
+        let there = || Some(Arc::new(core::Service::default()));
+        assert_eq!(asked_or_gone().matches(&(0, there())), Seen::NotYet(String::new()));
+        assert_eq!(asked_or_gone().matches(&(2, there())), Seen::Yes(true));
+        assert_eq!(asked_or_gone().matches(&(0, None)), Seen::Yes(false));
+    }
+}

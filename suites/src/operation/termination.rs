@@ -1,0 +1,40 @@
+//! A CCM that is told to end (OBS-09).
+
+use harness_testkit::prelude::*;
+use tokio::time::Instant;
+
+pub(super) const CHECKS: &[Check] = &[Check::of("OBS-09", |cx| Box::pin(ends_when_told(cx)))
+    .of_the_cloud(&[])
+    .with(&[Facility::CcmControl])
+    .alone()
+    .takes(5)];
+
+async fn ends_when_told(cx: &CheckCx) -> Verdict {
+    for replica in cx.replicas() {
+        replica.becomes(runs()).await?;
+        ends_in_time(cx, &replica).await?;
+    }
+    Ok(())
+}
+
+async fn ends_in_time(cx: &CheckCx, replica: &Replica<'_>) -> Verdict {
+    let departure = replica.departure()?;
+    replica.will_end();
+    let told = Instant::now();
+    replica.terminate().await?;
+    // Its kubelet tells in its own time.
+    let limit = departure.grace() + cx.limits().watch() + cx.limits().kubelet_report();
+    departure.becomes(departs()).within(limit).await?;
+    let (took, departed) = (told.elapsed(), departure.read(ReadSource::Cache).await?);
+    // Where the kubelet does not tell the exit code, only the time is known.
+    if departed.was_killed() || (departed.code.is_none() && took >= departure.grace()) {
+        let grace = departure.grace();
+        let expected = format!("its process ended by itself within {grace:?}");
+        let seen = match departed.was_killed() {
+            true => format!("it was killed after {grace:?}"),
+            false => format!("it was gone after {took:.1?}"),
+        };
+        return Err(departure.breaks("a replica ends when it is told to", &expected, &seen));
+    }
+    Ok(())
+}
