@@ -14,7 +14,7 @@ const SPENT_LIMIT: usize = 1000;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FaultError {
     /// The status is no error.
-    #[error("status {0} is no error: 400 to 599 are")]
+    #[error("status {0} is not an error: 400 to 599 are")]
     Status(u16),
     /// It would be over before it began.
     #[error("{0} must be at least 1, or absent for no limit")]

@@ -62,7 +62,7 @@ pub(crate) fn ends_or_works() -> Matcher<(Tried, Option<Arc<core::Node>>), bool>
     let works = initialised();
     matcher("ends with an error, or works", move |(tried, node): &(Tried, Option<Arc<core::Node>>)| {
         match (tried.exit_code(), works.matches(node)) {
-            (Some(0), _) => Seen::Never("that is no error".to_owned()),
+            (Some(0), _) => Seen::Never("that is not an error".to_owned()),
             (Some(_), _) => Seen::Yes(true),
             (None, Seen::Yes(_)) => Seen::Yes(false),
             (None, _) => Seen::NotYet(String::new()),

@@ -192,7 +192,7 @@ fn replays(folder: &Path) {
     for part in [3, 2] {
         std::fs::write(&file, &whole[..whole.len() / part]).expect("written");
         let (code, report) = replayed(&file, &cut);
-        assert_eq!(code, Some(3), "a stream that was cut is no result");
+        assert_eq!(code, Some(3), "a stream that was cut is not a result");
         assert!(report.contains("the stream of events was cut"), "{report}");
         assert!(report.contains("verdict: not-judged"), "{report}");
     }

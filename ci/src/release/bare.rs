@@ -57,7 +57,7 @@ pub(super) fn try_out(program: &Path) -> Result<()> {
         fs::read(folder.join("work").join(name)).with_context(|| format!("{name} was not written"))
     };
     if !read("results/report.html")?.starts_with(b"<!") {
-        bail!("report.html is no page");
+        bail!("report.html is not a page");
     }
     if read("results/report.yaml")? != read("again/report.yaml")? {
         bail!("replay made another report.yaml than the run");

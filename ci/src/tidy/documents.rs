@@ -50,7 +50,7 @@ impl Documents {
         let ours = self.pages.keys().filter(|path| path.starts_with("docs/") && *path != SUMMARY);
         findings.extend(
             ours.filter(|path| !listed.contains(*path))
-                .map(|path| format!("{path}: is no page of the book; name it in {SUMMARY}")),
+                .map(|path| format!("{path}: is not a page of the book; name it in {SUMMARY}")),
         );
     }
 
@@ -185,7 +185,7 @@ mod tests {
         let files: Vec<String> = FILES.iter().map(|&path| path.to_owned()).collect();
         let mut findings = Vec::new();
         Documents::read(&texts, &files).check(|_| Ok(()), &mut findings);
-        assert_eq!(findings, ["docs/a.md: is no page of the book; name it in docs/SUMMARY.md"]);
+        assert_eq!(findings, ["docs/a.md: is not a page of the book; name it in docs/SUMMARY.md"]);
     }
 
     #[test]

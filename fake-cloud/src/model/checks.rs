@@ -57,7 +57,7 @@ pub(crate) fn check_protocol(protocol: &str) -> Result<(), Refusal> {
 pub(crate) fn check_source_ranges(ranges: &[String]) -> Result<(), Refusal> {
     match ranges.iter().find(|range| parse_cidr(range).is_none()) {
         None => Ok(()),
-        Some(range) => Err(Refusal::Invalid(format!("source range {} is no CIDR", shown(range)))),
+        Some(range) => Err(Refusal::Invalid(format!("source range {} is not a CIDR", shown(range)))),
     }
 }
 

@@ -353,7 +353,7 @@ impl Cloud {
         let is_none = |id: &&String| self.instances.get(id).is_none() && id.parse::<IpAddr>().is_err();
         match ids.iter().find(is_none) {
             None => Ok(()),
-            Some(id) => Err(Refusal::Invalid(format!("backend {} is no instance", checks::shown(id)))),
+            Some(id) => Err(Refusal::Invalid(format!("backend {} is not an instance", checks::shown(id)))),
         }
     }
 }

@@ -49,7 +49,7 @@ impl Routes {
         ids: &mut Ids,
     ) -> Result<Route, Refusal> {
         let Some(network) = parse_cidr(destination) else {
-            return Err(Refusal::Invalid(format!("destination {} is no CIDR", shown(destination))));
+            return Err(Refusal::Invalid(format!("destination {} is not a CIDR", shown(destination))));
         };
         if !is_network(network) {
             return Err(Refusal::Invalid(format!(
@@ -89,7 +89,7 @@ fn resolve(target: RouteTarget<'_>, instances: &Instances) -> Result<(Option<Str
     match target {
         RouteTarget::Instance(id) => match instances.get(id) {
             Some(instance) => Ok((Some(id.to_owned()), internal(instance))),
-            None => Err(Refusal::Invalid(format!("target {} is no instance", shown(id)))),
+            None => Err(Refusal::Invalid(format!("target {} is not an instance", shown(id)))),
         },
         RouteTarget::Address(ip) => {
             let has = |address: &String| address.parse() == Ok(ip);

@@ -165,13 +165,13 @@ fn load_balancers_make_sense_or_are_refused() {
         ),
         (
             LbSpec { source_ranges: vec!["0.0.0.0".to_owned()], ..spec("a") },
-            "source range 0.0.0.0 is no CIDR",
+            "source range 0.0.0.0 is not a CIDR",
         ),
         (
             LbSpec { session_affinity: "x".to_owned(), ..spec("a") },
             "session affinity x is neither None nor ClientIP",
         ),
-        (LbSpec { backends: vec!["i-9".to_owned()], ..spec("a") }, "backend i-9 is no instance"),
+        (LbSpec { backends: vec!["i-9".to_owned()], ..spec("a") }, "backend i-9 is not an instance"),
     ];
     for (bad, words) in cases {
         assert_eq!(
@@ -246,7 +246,7 @@ fn a_backend_stays_when_its_instance_goes() {
     cloud.delete_instance("i-1").expect("deleted");
     assert_eq!(cloud.load_balancer("lb-1", T0).expect("there").backends, ["i-1"]);
     let kept = cloud.update_load_balancer("lb-1", T0, |old| old).map(drop);
-    assert_eq!(kept, Err(Refusal::Invalid("backend i-1 is no instance".to_owned())));
+    assert_eq!(kept, Err(Refusal::Invalid("backend i-1 is not an instance".to_owned())));
 }
 
 #[test]
@@ -283,7 +283,7 @@ fn routes_lead_to_instances() {
             Refusal::Invalid("destination 10.244.1.1/24 has bits set beyond its prefix".to_owned()),
         ),
         ("everywhere", "i-1", Refusal::Invalid("destination everywhere is no CIDR".to_owned())),
-        ("10.244.2.0/24", "i-9", Refusal::Invalid("target i-9 is no instance".to_owned())),
+        ("10.244.2.0/24", "i-9", Refusal::Invalid("target i-9 is not an instance".to_owned())),
     ];
     for (destination, target, refusal) in refusals {
         assert_eq!(cloud.create_route(destination, RouteTarget::Instance(target)), Err(refusal));

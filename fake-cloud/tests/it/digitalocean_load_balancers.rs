@@ -214,7 +214,7 @@ async fn nonsense_is_refused() {
         ("health_check", json!({"healthy_threshold": 1}), "healthy_threshold must be between 2 and 10"),
         ("sticky_sessions", json!({"type": "cookies"}), "cookie_name and cookie_ttl_seconds are required"),
         ("firewall", json!({"allow": ["192.0.2.1"]}), "is neither ip:ADDRESS nor cidr:CIDR"),
-        ("firewall", json!({"allow": ["cidr:x/33"]}), "source range x/33 is no CIDR"),
+        ("firewall", json!({"allow": ["cidr:x/33"]}), "source range x/33 is not a CIDR"),
         ("http_idle_timeout_seconds", json!(5), "http_idle_timeout_seconds must be between 30 and 600"),
         ("tags", json!(["no spaces"]), "tag name must have 1 to 255 characters"),
     ];

@@ -148,7 +148,7 @@ impl std::str::FromStr for Version {
         let mut parts = text.trim_start_matches('v').split('.').map(str::parse::<u32>);
         match (parts.next(), parts.next()) {
             (Some(Ok(1)), Some(Ok(minor))) if minor >= 20 => Ok(Version { major: 1, minor }),
-            _ => Err(format!("'{text}' is no Kubernetes version from 1.20 on; write e.g. 1.36")),
+            _ => Err(format!("'{text}' is not a Kubernetes version from 1.20 on; write e.g. 1.36")),
         }
     }
 }

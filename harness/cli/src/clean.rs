@@ -95,7 +95,7 @@ async fn try_to(options: &CleanOptions) -> Result<bool, Refused> {
 fn agreed(question: &str) -> Result<(), Refused> {
     if !std::io::stdin().is_terminal() {
         return Err(Refused(format!(
-            "'--all' asks, and standard input is no terminal to answer at ({question}); '--all --yes' does not ask"
+            "'--all' asks, and standard input is not a terminal to answer at ({question}); '--all --yes' does not ask"
         )));
     }
     output::err(&format!("{question} [y/N]"));

@@ -81,7 +81,7 @@ fn check_kubeconfig(file: &Path) -> Result<(), String> {
         let known: Vec<&str> = config.contexts.iter().map(|context| context.name.as_str()).collect();
         let known =
             if known.is_empty() { "it has none".to_owned() } else { format!("it has {}", known.join(", ")) };
-        return Err(wrong(format!("current-context '{name}' is no context of it; {known}")));
+        return Err(wrong(format!("current-context '{name}' is not a context of it; {known}")));
     };
     let cluster = config.clusters.iter().find(|cluster| cluster.name == context.cluster);
     let server =
@@ -90,7 +90,7 @@ fn check_kubeconfig(file: &Path) -> Result<(), String> {
         return Err(wrong(format!("its cluster '{}' names no server", context.cluster)));
     };
     let sound = server.parse::<http::Uri>().is_ok_and(|uri| uri.host().is_some() && uri.scheme().is_some());
-    if sound { Ok(()) } else { Err(wrong(format!("its server '{server}' is no URL"))) }
+    if sound { Ok(()) } else { Err(wrong(format!("its server '{server}' is not a URL"))) }
 }
 
 #[cfg(test)]
@@ -113,8 +113,8 @@ mod tests {
         };
         assert_eq!(of(&config("a", "https://127.0.0.1:6443")), Ok(()));
         for (text, why) in [
-            (config("b", "https://h"), "current-context 'b' is no context of it; it has a"),
-            (config("a", "not a url"), "its server 'not a url' is no URL"),
+            (config("b", "https://h"), "current-context 'b' is not a context of it; it has a"),
+            (config("a", "not a url"), "its server 'not a url' is not a URL"),
             ("[1, 2]".to_owned(), "kubeconfig "),
             (String::new(), "it has none"),
         ] {

@@ -43,7 +43,7 @@ fn pack(options: &PackOptions) -> Result<u8, String> {
     };
     let minor = minor_folder(run.report()).ok_or_else(|| {
         let said = &run.report().subject.kubernetes_version;
-        format!("{}: kubernetesVersion: '{said}' is no version of Kubernetes", options.report.display())
+        format!("{}: kubernetesVersion: '{said}' is not a version of Kubernetes", options.report.display())
     })?;
     let mut broken = broken_rules(&about, run.report(), (&minor, &about.vendor));
     broken.extend(run.findings(None).iter().map(ToString::to_string));
@@ -161,7 +161,7 @@ fn submissions_in(folders: &[PathBuf]) -> Result<Vec<PathBuf>, String> {
         let is_home = folder.join("README.md").is_file();
         if found.len() == before && !is_home {
             return Err(format!(
-                "{} holds no {ABOUT_FILE}: it is no submission, nor a folder of them",
+                "{} holds no {ABOUT_FILE}: it is not a submission, nor a folder of them",
                 folder.display()
             ));
         }

@@ -100,9 +100,9 @@ struct Reading {
 
 impl Reading {
     fn merge(&mut self, patch: &Value) -> Result<(), String> {
-        let text = patch.as_str().ok_or("an entry of its kubeadmConfigPatches is no text")?;
+        let text = patch.as_str().ok_or("an entry of its kubeadmConfigPatches is not text")?;
         let documents: Vec<Value> = yaml::from_str_multi(text, Path::new("kubeadmConfigPatches"))
-            .map_err(|error| format!("an entry of its kubeadmConfigPatches is no YAML: {}", error.what))?;
+            .map_err(|error| format!("an entry of its kubeadmConfigPatches is not YAML: {}", error.what))?;
         for document in documents {
             let registration = document.get("nodeRegistration");
             let (Some(Value::Object(registration)), true) =
@@ -162,7 +162,7 @@ impl Reading {
 }
 
 fn taints(list: &Value) -> Result<Vec<PlannedTaint>, String> {
-    let list = list.as_array().ok_or("nodeRegistration.taints in its kubeadmConfigPatches is no list")?;
+    let list = list.as_array().ok_or("nodeRegistration.taints in its kubeadmConfigPatches is not a list")?;
     list.iter()
         .map(|taint| {
             let text = |key: &str| taint.get(key).and_then(Value::as_str).unwrap_or_default();

@@ -131,7 +131,7 @@ pub(super) fn temporary_files(least_mib: u64, needed_for: &'static str) -> Requi
     let folder = std::env::temp_dir();
     let asked = |found: String| Requirement::fine("temporary files", needed_for, found);
     if !folder.is_dir() {
-        let found = asked(format!("{} is no folder", folder.display()));
+        let found = asked(format!("{} is not a folder", folder.display()));
         let mended = found.but(State::Missing, "make it, or set TMPDIR to a folder that is there");
         return Requirement { remedy: Some(Remedy::Folder(folder)), ..mended };
     }

@@ -132,7 +132,7 @@ fn registry_image(text: &str) -> Result<(), String> {
         return wrong("has a tag or digest, which a plugin is never told");
     }
     if text.contains(char::is_whitespace) || text.contains("://") || text.contains('*') {
-        return wrong("is no image");
+        return wrong("is not an image");
     }
     if path.is_empty() || !(host.contains(['.', ':']) || host == "localhost") {
         return wrong(

@@ -26,7 +26,7 @@ impl Planning {
     pub(super) fn check_binary(&mut self, binary: &Path, cluster: &WantedCluster, profile: Option<&Profile>) {
         match std::fs::metadata(binary) {
             Ok(file) if !file.is_file() => {
-                self.problem("binary", format!("{} is no file", binary.display()));
+                self.problem("binary", format!("{} is not a file", binary.display()));
             }
             Ok(file) if file.permissions().mode() & 0o111 == 0 => {
                 self.problem("binary", format!("{} is not executable", binary.display()));

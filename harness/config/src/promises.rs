@@ -125,7 +125,7 @@ mod tests {
             assert!(named(key) || above, "{key}: what does it promise? (config/promises.rs)");
         }
         for (key, _) in PROMISES {
-            assert!(keys.iter().any(|known| known == key), "{key} is no key of a profile");
+            assert!(keys.iter().any(|known| known == key), "{key} is not a key of a profile");
         }
     }
 

@@ -66,7 +66,7 @@ pub fn untrue_limits(settings: &[Setting]) -> Vec<String> {
             return wrong.push(format!("{name} is not told"));
         };
         match judge(&one.value) {
-            None => wrong.push(format!("{name}: '{}' is no value of it", one.value)),
+            None => wrong.push(format!("{name}: '{}' is not a value of it", one.value)),
             Some(_) if one.contract.as_ref() != Some(&contract) => {
                 let said = one.contract.as_deref().unwrap_or("nothing");
                 wrong.push(format!("{name}: the contract says {contract}, not {said}"));

@@ -115,7 +115,7 @@ impl FromStr for Owner {
             let found = text.split_whitespace().find_map(|part| part.strip_prefix(key)?.strip_prefix('='));
             found.map(str::to_owned).ok_or_else(|| format!("'{text}' names no {key}"))
         };
-        let wrong = |key: &str| format!("'{text}': {key} is no number");
+        let wrong = |key: &str| format!("'{text}': {key} is not a number");
         Ok(Owner {
             user: value("user")?.parse().map_err(|_| wrong("user"))?,
             host: value("host")?,

@@ -61,7 +61,7 @@ impl Default for Config {
 pub enum StartError {
     /// The address is not this machine's own.
     #[error(
-        "{0} is no loopback address: the embedded API server listens on loopback only, use 127.0.0.1 or ::1"
+        "{0} is not a loopback address: the embedded API server listens on loopback only, use 127.0.0.1 or ::1"
     )]
     NotLoopback(SocketAddr),
     /// The address is taken, or cannot be had.

@@ -142,7 +142,7 @@ impl Allocator {
         let ranges: Vec<Range> = networks
             .iter()
             .map(|cidr| {
-                Range::parse(cidr).ok_or_else(|| format!("{cidr:?} is no network such as 10.96.0.0/16"))
+                Range::parse(cidr).ok_or_else(|| format!("{cidr:?} is not a network such as 10.96.0.0/16"))
             })
             .collect::<Result<_, _>>()?;
         match ranges.as_slice() {

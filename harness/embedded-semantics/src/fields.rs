@@ -251,7 +251,7 @@ mod tests {
         let read = |text: &str| read_options("DeleteOptions", text, Mode::Strict);
         assert!(read(r#"{"kind":"DeleteOptions","apiVersion":"apps/v1","gracePeriodSeconds":0}"#).is_ok());
         assert!(read("{}").is_ok());
-        let wrong = read(r#"{"kind":"Pod","apiVersion":"v1"}"#).expect_err("a Pod is no option");
+        let wrong = read(r#"{"kind":"Pod","apiVersion":"v1"}"#).expect_err("a Pod is not an option");
         assert!(wrong.message.starts_with("Pod in version \"v1\" cannot be handled as a DeleteOptions"));
     }
 

@@ -76,7 +76,7 @@ impl Answered {
 impl Behind {
     async fn ask(&self, method: Method, path: &str, body: Bytes) -> Result<Answered, UpstreamError> {
         let nonsense = |why: String| UpstreamError::Nonsense { url: self.api.url(), why };
-        let target: Uri = path.parse().map_err(|_| nonsense(format!("{path} is no path")))?;
+        let target: Uri = path.parse().map_err(|_| nonsense(format!("{path} is not a path")))?;
         let uri = self.api.uri(&target).map_err(|error| nonsense(error.to_string()))?;
         let mut request = http::Request::builder().method(method).uri(uri);
         if let Ok(token) = HeaderValue::from_str(&format!("Bearer {}", self.token.reveal())) {

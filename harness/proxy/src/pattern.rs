@@ -22,12 +22,12 @@ pub enum RuleError {
     Source,
     /// No JSON pointer.
     #[error(
-        "'{0}' is no JSON pointer; it begins with '/', e.g. '/server/name', and '*' stands for every item of a list"
+        "'{0}' is not a JSON pointer; it begins with '/', e.g. '/server/name', and '*' stands for every item of a list"
     )]
     Pointer(String),
     /// An XPath beyond what is understood.
     #[error(
-        "'{0}' is no XPath that is understood here: '/a/b', '//b' or '//b/@c', of names without prefixes"
+        "'{0}' is not an XPath that is understood here: '/a/b', '//b' or '//b/@c', of names without prefixes"
     )]
     Xpath(String),
     /// A pattern without its hole.

@@ -74,7 +74,7 @@ pub enum UpstreamError {
         why: String,
     },
     /// It speaks something else.
-    #[error("what the cloud at {url} answers is no HTTP: {why}")]
+    #[error("what the cloud at {url} answers is not HTTP: {why}")]
     Nonsense {
         /// The cloud.
         url: String,

@@ -49,13 +49,13 @@ pub enum EnvelopeError {
     #[error("not a DSSE envelope: JSON with payloadType, payload in base64 and signatures")]
     Form,
     /// Another kind of payload.
-    #[error("the envelope's payload is no in-toto statement ({PAYLOAD_TYPE})")]
+    #[error("the envelope's payload is not an in-toto statement ({PAYLOAD_TYPE})")]
     PayloadType,
     /// No signature is of that key.
     #[error("no signature of the envelope is of that key over what it holds")]
     Signature,
     /// It is signed, and no statement of a test result.
-    #[error("the envelope is signed, and what it holds is no in-toto statement of a test result")]
+    #[error("the envelope is signed, and what it holds is not an in-toto statement of a test result")]
     Statement,
 }
 

@@ -38,7 +38,7 @@ pub enum ParseError {
         kind: String,
     },
     /// An outcome or a level that is none.
-    #[error("{file}: check {id}: '{word}' is no outcome")]
+    #[error("{file}: check {id}: '{word}' is not an outcome")]
     Outcome {
         /// The file, as it was named.
         file: String,

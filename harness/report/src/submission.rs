@@ -60,7 +60,7 @@ pub fn broken_rules(about: &About, report: &Ledger, folder: (&str, &str)) -> Vec
         format!("{ABOUT_FILE}: vendor: '{}' is not of lower-case letters, digits and hyphens", about.vendor),
     );
     if let Some(url) = &about.url {
-        rule(is_url(url), format!("{ABOUT_FILE}: url: '{url}' is no https:// address without blanks"));
+        rule(is_url(url), format!("{ABOUT_FILE}: url: '{url}' is not an https:// address without blanks"));
     }
     let (minor, vendor) = folder;
     rule(

@@ -332,7 +332,7 @@ fn parse_says_what_is_wrong() {
         ),
         (
             good.replace("outcome: deselected", "outcome: forgotten"),
-            "r.yaml: check HA-03: 'forgotten' is no outcome",
+            "r.yaml: check HA-03: 'forgotten' is not an outcome",
         ),
         (String::from("[1, 2"), "r.yaml:1:1: unclosed bracket '['"),
         (String::from("a: 1"), "r.yaml: not a report of this version: apiVersion '', kind ''"),

@@ -280,7 +280,7 @@ mod tests {
             Declared { holds_up: true, ..check("LIFE-03.500", Isolation::Shared, true, 30) },
         ];
         let of = arrange(&checks, 1, ENOUGH_WORKERS).of;
-        assert_eq!(of, [0, 1, 1], "claims of a row are no strangers");
+        assert_eq!(of, [0, 1, 1], "claims of a row are not strangers");
         let guest = check("LIFE-10", Isolation::Shared, true, 30);
         let guest = Declared { holds_up: true, beside: Some("LIFE-03"), ..guest };
         let of = arrange(&[checks[0], checks[1], guest], 1, 1).of;

@@ -160,7 +160,7 @@ impl RunDir {
             Err(error) => return Liveness::Unknown(format!("its owner.lock cannot be opened: {error}")),
         };
         if !lock.metadata().is_ok_and(|facts| facts.is_file()) {
-            return unknown("its owner.lock is no file, which no run makes");
+            return unknown("its owner.lock is not a file, which no run makes");
         }
         match lock.try_lock() {
             Ok(()) => Liveness::Gone,

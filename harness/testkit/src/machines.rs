@@ -283,7 +283,7 @@ impl CheckCx {
                 None => Some(()),
             })
         };
-        let _ = poll("machines that are no backends any more", LEAVES, LOOK, left).await;
+        let _ = poll("machines that are not backends any more", LEAVES, LOOK, left).await;
     }
 
     pub(super) async fn undo_instance(&self, id: &str) -> Result<(), String> {

@@ -118,7 +118,7 @@ impl CheckCx {
     pub fn destination(&self, cidr: &str) -> Result<Destination<'_>, CheckError> {
         let network: IpNet = cidr
             .parse()
-            .map_err(|_| CheckError::Error(format!("'{cidr}' is no network in CIDR notation")))?;
+            .map_err(|_| CheckError::Error(format!("'{cidr}' is not a network in CIDR notation")))?;
         Ok(Destination { cx: self, network: network.trunc() })
     }
 

@@ -59,7 +59,7 @@ impl Observed for Tried {
 pub fn refuses() -> Matcher<Tried> {
     matcher("is refused", |tried: &Tried| match (tried.exit_code(), &tried.leader) {
         (_, Some(_)) => Seen::Never("it leads".to_owned()),
-        (Some(0), None) => Seen::Never("that is no error".to_owned()),
+        (Some(0), None) => Seen::Never("that is not an error".to_owned()),
         (Some(_), None) => Seen::Yes(()),
         (None, None) => Seen::NotYet(String::new()),
     })

@@ -217,7 +217,7 @@ fn has_some() -> Matcher<Option<Arc<core::Node>>> {
             !has_taint(node, T_UNINIT) && addresses(node).iter().any(|(kind, _)| kind != "Hostname")
         })
     })
-    .expecting(format!("no {T_UNINIT}, and an address that is no Hostname"))
+    .expecting(format!("no {T_UNINIT}, and an address that is not a Hostname"))
 }
 
 /// The pace of the refresh that a trial is given, so that it need not be waited for long.

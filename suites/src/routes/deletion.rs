@@ -72,7 +72,7 @@ async fn keeps_foreign_routes(cx: &CheckCx) -> Verdict {
     prompt(cx).await?;
     let untouched = put.iter().map(|(network, route)| async move {
         let kept = network.keeps(keeps_route(route)).within(cx.limits().quiet_routes());
-        kept.when("as it is no pod network").await
+        kept.when("as it is not a pod network").await
     });
     try_join_all(untouched).await?;
     ccm_routes_others(cx).await?;

@@ -159,7 +159,7 @@ fn check_rule(protocol: &str, ports: Option<&str>, ends: &Ends) -> Result<(), Er
     };
     match ends.addresses.iter().find(|text| !address(text)) {
         None => Ok(()),
-        Some(text) => Err(errors::invalid(format!("{text:.80} is no address or CIDR"))),
+        Some(text) => Err(errors::invalid(format!("{text:.80} is not an address or CIDR"))),
     }
 }
 

@@ -99,7 +99,7 @@ pub(super) fn check_name(name: &str) -> Result<(), Error> {
 pub(super) fn check_labels(labels: &BTreeMap<String, String>) -> Result<(), Error> {
     match labels.iter().find(|(key, value)| !is_label_key(key) || !is_label_value(value)) {
         None => Ok(()),
-        Some((key, _)) => Err(errors::field(&format!("labels.{key:.80}"), "is no valid label")),
+        Some((key, _)) => Err(errors::field(&format!("labels.{key:.80}"), "is not a valid label")),
     }
 }
 

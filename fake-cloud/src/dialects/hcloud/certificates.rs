@@ -212,10 +212,10 @@ impl New {
             "managed" if self.domain_names.is_empty() => Err(errors::missing("domain_names")),
             "managed" => Ok(true),
             "uploaded" if !is_pem(&self.certificate) => {
-                Err(errors::field("certificate", "is no certificate in PEM form"))
+                Err(errors::field("certificate", "is not a certificate in PEM form"))
             }
             "uploaded" if !is_pem(&self.private_key) => {
-                Err(errors::field("private_key", "is no key in PEM form"))
+                Err(errors::field("private_key", "is not a key in PEM form"))
             }
             "uploaded" => Ok(false),
             _ => Err(errors::field("type", "must be one of managed, uploaded")),

@@ -50,7 +50,7 @@ pub(super) fn shown(error: Error) -> Answer {
             let details = fields(field_in(&text), &text);
             ("invalid_input", format!("invalid input: {text}"), Some(details))
         }
-        Error::Body(error) => ("json_error", format!("the body is no JSON: {error}"), None),
+        Error::Body(error) => ("json_error", format!("the body is not JSON: {error}"), None),
         Error::Denied(Denial::Unauthenticated) => ("unauthorized", "unable to authenticate".to_owned(), None),
         Error::Denied(Denial::Unknown { what }) => ("unsupported_error", what, None),
         Error::Refused(_) | Error::Denied(_) => (code(status), error.text().into_owned(), None),

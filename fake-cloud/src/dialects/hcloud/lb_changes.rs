@@ -106,12 +106,12 @@ fn attach(new: Attach, draft: &mut Draft, cloud: &mut Cloud, now: Now) -> Result
         return Err(Error::said(409, "load_balancer_already_attached", message));
     }
     if new.ip_range.as_deref().is_some_and(|range| crate::model::parse_cidr(range).is_none()) {
-        return Err(errors::field("ip_range", "is no IP range"));
+        return Err(errors::field("ip_range", "is not an IP range"));
     }
     let wanted = match new.ip.as_deref().map(str::parse::<Ipv4Addr>) {
         None => None,
         Some(Ok(ip)) => Some(ip),
-        Some(Err(_)) => return Err(errors::field("ip", "is no IPv4 address")),
+        Some(Err(_)) => return Err(errors::field("ip", "is not an IPv4 address")),
     };
     draft.details.private_ip = Some(free_address(cloud, wanted, now)?);
     Ok(())
@@ -156,7 +156,7 @@ struct DnsPtr {
 }
 
 fn change_dns_ptr(new: DnsPtr, draft: &mut Draft, cloud: &mut Cloud, now: Now) -> Result<(), Error> {
-    let wanted: IpAddr = new.ip.parse().map_err(|_| errors::field("ip", "is no IP address"))?;
+    let wanted: IpAddr = new.ip.parse().map_err(|_| errors::field("ip", "is not an IP address"))?;
     let own = cloud.load_balancers(now.time).find(|lb| lb.name == draft.spec.name);
     if !own.is_some_and(|lb| lb.addresses.iter().any(|address| address.ip == Some(wanted))) {
         return Err(errors::not_found("ip", wanted));

@@ -48,7 +48,7 @@ fn meant(kind: &str, server: Option<ServerKeys>, ip: Option<IpKeys>) -> Result<M
         "server" => Ok(Meant::Server(server.ok_or_else(|| errors::missing("server"))?.id.to_string())),
         "ip" => {
             let given = ip.ok_or_else(|| errors::missing("ip"))?;
-            let ip: IpAddr = given.ip.parse().map_err(|_| errors::field("ip.ip", "is no IP address"))?;
+            let ip: IpAddr = given.ip.parse().map_err(|_| errors::field("ip.ip", "is not an IP address"))?;
             Ok(Meant::Ip(ip.to_string()))
         }
         _ => Err(errors::field("type", "must be one of server, ip")),

@@ -145,9 +145,9 @@ impl RouteKeys {
     fn read(&self) -> Result<(Ipv4Net, Ipv4Addr), Error> {
         let destination = match parse_cidr(&self.destination) {
             Some(IpNet::V4(range)) => range,
-            _ => return Err(errors::field("destination", "is no IPv4 range")),
+            _ => return Err(errors::field("destination", "is not an IPv4 range")),
         };
-        let gateway = self.gateway.parse().map_err(|_| errors::field("gateway", "is no IPv4 address"))?;
+        let gateway = self.gateway.parse().map_err(|_| errors::field("gateway", "is not an IPv4 address"))?;
         Ok((destination, gateway))
     }
 }

@@ -33,13 +33,13 @@ pub(super) fn list(request: &Request, filters: &[&str], sorts: &[&str]) -> Query
     for value in query.take("sort") {
         match order(&value, sorts) {
             Some(order) => query.besides.sort.push(order),
-            None => query.refuse(errors::field("sort", "is no field this list can be sorted by")),
+            None => query.refuse(errors::field("sort", "is not a field this list can be sorted by")),
         }
     }
     if let Some(text) = query.filter(SELECTOR) {
         match Selector::parse(text) {
             Some(selector) => query.besides.selector = Some(selector),
-            None => query.refuse(errors::field(SELECTOR, "is no label selector")),
+            None => query.refuse(errors::field(SELECTOR, "is not a label selector")),
         }
     }
     query

@@ -182,7 +182,7 @@ impl ClusterArgs {
         let mut labels = BTreeMap::new();
         for label in &self.node_label {
             let (key, value) =
-                label.split_once('=').ok_or_else(|| format!("'{label}' is no label; write KEY=VALUE"))?;
+                label.split_once('=').ok_or_else(|| format!("'{label}' is not a label; write KEY=VALUE"))?;
             labels.insert(key.to_owned(), value.to_owned());
         }
         let mut cnis = if self.cni.is_empty() { Cni::DEFAULT.to_vec() } else { self.cni.clone() };

@@ -133,11 +133,11 @@ impl Objects {
             self.problems.push(Problem { place: place.clone(), severity, what, hint: hint.to_owned() });
         };
         if !matches!(node.value, Value::Map(_)) {
-            let what = format!("is no Kubernetes object but {}", node.kind());
+            let what = format!("is not a Kubernetes object but {}", node.kind());
             return say(Severity::Ignored, what, "leave it out of the set");
         }
         let (Some(api_version), Some(kind)) = (node.text_at("apiVersion"), node.text_at("kind")) else {
-            let what = String::from("is no Kubernetes object: apiVersion or kind is missing");
+            let what = String::from("is not a Kubernetes object: apiVersion or kind is missing");
             return say(Severity::Ignored, what, "leave it out of the set");
         };
         let (api_version, kind) = (api_version.to_owned(), kind.to_owned());

@@ -193,7 +193,7 @@ pub(crate) fn image_fault(image: &str) -> Option<String> {
             _ => !algorithm.is_empty() && sum.len() >= 32 && hex(sum),
         });
         if !good {
-            return Some(format!("'@{digest}' is no digest (ALGORITHM:HEX); a tag is written ':{digest}'"));
+            return Some(format!("'@{digest}' is not a digest (ALGORITHM:HEX); a tag is written ':{digest}'"));
         }
     }
     let (path, tag) = match rest.rsplit_once(':') {
@@ -204,7 +204,7 @@ pub(crate) fn image_fault(image: &str) -> Option<String> {
     if let Some(tag) = tag
         && (tag.is_empty() || tag.len() > 128 || !tag.chars().all(word) || tag.starts_with(['.', '-']))
     {
-        return Some(format!("'{tag}' is no tag"));
+        return Some(format!("'{tag}' is not a tag"));
     }
     let (host, name) = match path.split_once('/') {
         Some((host, name)) if host.contains(['.', ':']) || host == "localhost" => (Some(host), name),
@@ -219,7 +219,7 @@ pub(crate) fn image_fault(image: &str) -> Option<String> {
         host.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | ':' | '[' | ']'))
     });
     (!host_good || !name.split('/').all(component))
-        .then(|| format!("'{path}' is no image name; they are lower case, without spaces"))
+        .then(|| format!("'{path}' is not an image name; they are lower case, without spaces"))
 }
 
 /// What was meant by `name@tag`.

@@ -68,7 +68,7 @@ impl std::str::FromStr for Taint {
     /// Reads `KEY[=VALUE]:EFFECT`, as `kubectl taint` writes it.
     fn from_str(text: &str) -> Result<Taint, String> {
         let form =
-            || format!("'{text}' is no taint; write KEY[=VALUE]:EFFECT, e.g. dedicated=true:NoSchedule");
+            || format!("'{text}' is not a taint; write KEY[=VALUE]:EFFECT, e.g. dedicated=true:NoSchedule");
         let (left, effect) = text.rsplit_once(':').ok_or_else(form)?;
         let effect = Effect::parse(effect).ok_or_else(form)?;
         let (key, value) = left.split_once('=').unwrap_or((left, ""));

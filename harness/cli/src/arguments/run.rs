@@ -21,7 +21,7 @@ fn shard(text: &str) -> Result<Share, String> {
 fn part(text: &str, index: Option<&str>) -> Result<Share, String> {
     let Some(count) = text.strip_prefix("job/") else { return Share::from_str(text) };
     let index =
-        index.ok_or_else(|| format!("{INDEX} is not set: this is no Pod of an Indexed Job; write K/N"))?;
+        index.ok_or_else(|| format!("{INDEX} is not set: this is not a Pod of an Indexed Job; write K/N"))?;
     let index: usize = index.parse().map_err(|_| format!("{INDEX} is '{index}', and no number"))?;
     let share = Share::from_str(&format!("{}/{count}", index.saturating_add(1)));
     share.map_err(|why| format!("completion index {index}: {why}; N is the Job's number of completions"))

@@ -177,7 +177,7 @@ fn objects(documents: Vec<Value>) -> Result<Vec<Value>, String> {
                 flat.extend(items);
             }
             Value::Object(_) => flat.push(document),
-            other => return Err(format!("a document is no object of Kubernetes: {}", short(&other))),
+            other => return Err(format!("a document is not an object of Kubernetes: {}", short(&other))),
         }
     }
     // Where a namespace is left to whoever applies them, a CCM's is this one.

@@ -166,7 +166,7 @@ fn text_of(path: &Path) -> Result<String, String> {
     } else {
         let file = std::fs::File::open(path).map_err(failed)?;
         if !file.metadata().map_err(failed)?.is_file() {
-            return Err(format!("{} is no regular file", path.display()));
+            return Err(format!("{} is not a regular file", path.display()));
         }
         Box::new(file)
     };

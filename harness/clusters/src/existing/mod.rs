@@ -131,7 +131,7 @@ fn record(kubeconfig: Option<&Path>) -> Result<ClusterRecord, ClusterError> {
     let missing = || {
         ClusterError::Usage {
         what: "the existing cluster".to_owned(),
-        why: "no kubeconfig is given, neither KUBECONFIG nor ~/.kube/config names one, and this is no Pod of it".to_owned(),
+        why: "no kubeconfig is given, neither KUBECONFIG nor ~/.kube/config names one, and this is not a Pod of it".to_owned(),
         way_out: "give its path".to_owned(),
     }
     };

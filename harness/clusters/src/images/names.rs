@@ -112,12 +112,12 @@ impl FromStr for RunId {
     fn from_str(text: &str) -> Result<Self, String> {
         let (text, lane) = text.split_once('-').unwrap_or((text, "0"));
         let lane =
-            lane.parse::<u32>().map_err(|_| format!("'{text}-{lane}' is no lane of a run: a number"))?;
+            lane.parse::<u32>().map_err(|_| format!("'{text}-{lane}' is not a lane of a run: a number"))?;
         let lower = text.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit());
         if lower && text.len() == LENGTH && text.as_bytes()[0].is_ascii_lowercase() {
             Ok(RunId(text.to_owned()).lane(lane))
         } else {
-            Err(format!("'{text}' is no run id: {LENGTH} lower-case letters and digits, the first a letter"))
+            Err(format!("'{text}' is not a run id: {LENGTH} lower-case letters and digits, the first a letter"))
         }
     }
 }

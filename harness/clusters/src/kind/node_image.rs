@@ -135,7 +135,7 @@ async fn named(engine: &Engine, reference: &str) -> Result<NodeImage, ClusterErr
     let Some(version) = version else {
         return Err(ClusterError::Usage {
             what: format!("node image {reference}"),
-            why: "it has no file /kind/version, so it is no node image".to_owned(),
+            why: "it has no file /kind/version, so it is not a node image".to_owned(),
             way_out: "images of kindest/node and those of ci/node-image/build are".to_owned(),
         });
     };

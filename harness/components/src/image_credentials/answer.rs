@@ -127,7 +127,7 @@ impl Answer {
                 answer.fields(fields, version);
             }
             Ok(other) => {
-                answer.faults.push(Fault::NotOne(format!("it is no object but {}", type_of(&other.value))))
+                answer.faults.push(Fault::NotOne(format!("it is not an object but {}", type_of(&other.value))))
             }
         }
         answer
@@ -290,7 +290,7 @@ mod tests {
             ),
             (format!("{image}, \"auth\": []"), "'auth' is a list, not a map"),
             (format!("{image}, \"cacheDuration\": 0"), "cacheDuration is a number, no text such as \"10m\""),
-            (format!("{image}, \"cacheDuration\": \"1d\""), "'1d' is no Go duration: 'd' is no unit"),
+            (format!("{image}, \"cacheDuration\": \"1d\""), "'1d' is not a Go duration: 'd' is not a unit"),
             (format!("{image}, \"cacheDuration\": \"-1s\""), "cacheDuration is \"-1s\", less than nothing"),
         ] {
             assert_eq!(faults(&fields), [fault], "{fields}");
@@ -301,7 +301,7 @@ mod tests {
     fn what_is_not_one_answer_shows_nothing_of_itself() {
         let text = |stdout: &str| Answer::read(stdout.as_bytes(), V1).faults[0].to_string();
         assert_eq!(text(" \n"), "it wrote nothing to standard output");
-        assert_eq!(text("[]"), "it is no object but a list");
+        assert_eq!(text("[]"), "it is not an object but a list");
         assert_eq!(
             text("fetching hunter2\n{}"),
             "its standard output (19 bytes, 2 lines) is not one JSON object: wrong at 1:2"

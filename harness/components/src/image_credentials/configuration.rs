@@ -174,7 +174,7 @@ fn of_program(program: &Path) -> Option<String> {
     match std::fs::metadata(program) {
         Err(error) => Some(format!("{}: {error}", program.display())),
         Ok(file) if !file.is_file() || file.permissions().mode() & 0o111 == 0 => {
-            Some(format!("{} is no executable file", program.display()))
+            Some(format!("{} is not an executable file", program.display()))
         }
         Ok(_) => None,
     }
@@ -233,7 +233,7 @@ fn of_tokens(provider: &Provider, attributes: &TokenAttributes) -> Vec<String> {
     );
     let mut seen = BTreeSet::new();
     for key in required.iter().chain(optional) {
-        unless(is_qualified_name(key), &format!("'{key}' is no key of an annotation"));
+        unless(is_qualified_name(key), &format!("'{key}' is not a key of an annotation"));
         unless(seen.insert(key), &format!("the annotation '{key}' is named twice"));
     }
     wrong
@@ -284,9 +284,9 @@ mod tests {
             (GOOD.replace("acme\n", "../acme\n"), "provider '../acme': name: has to be"),
             (GOOD.replace("name: acme\n", "name: 'acme x'\n"), "name: has to be"),
             (GOOD.replace("['*.acme.example']", "[]"), "matchImages: there has to be one"),
-            (GOOD.replace("*.acme.example", "acme:port"), "'port' is no port"),
+            (GOOD.replace("*.acme.example", "acme:port"), "'port' is not a port"),
             (GOOD.replace("  defaultCacheDuration: 10m\n", ""), "defaultCacheDuration: is missing"),
-            (GOOD.replace("10m", "1d"), "'1d' is no Go duration"),
+            (GOOD.replace("10m", "1d"), "'1d' is not a Go duration"),
             (GOOD.replace("10m", "-1s"), "less than nothing"),
             (GOOD.replace("k8s.io/v1\n", "k8s.io/v2\n"), "none of"),
             (
@@ -318,6 +318,6 @@ mod tests {
         let said = || lint(&file, |name| Some(folder.path().join(name))).join("; ");
         assert!(said().contains("No such file"), "{}", said());
         std::fs::write(folder.path().join("acme"), "").expect("written");
-        assert!(said().contains("is no executable file"), "{}", said());
+        assert!(said().contains("is not an executable file"), "{}", said());
     }
 }

@@ -18,7 +18,7 @@ const MOST: f64 = i64::MAX as f64;
 /// # Errors
 /// Why it is none.
 pub fn go_duration(text: &str) -> Result<f64, String> {
-    let wrong = |why: &str| format!("'{text}' is no Go duration: {why}");
+    let wrong = |why: &str| format!("'{text}' is not a Go duration: {why}");
     let (sign, mut rest) = match text.strip_prefix(['-', '+']) {
         Some(rest) => (if text.starts_with('-') { -1.0 } else { 1.0 }, rest),
         None => (1.0, text),
@@ -41,7 +41,7 @@ pub fn go_duration(text: &str) -> Result<f64, String> {
             return Err(wrong("a unit is missing, e.g. '30s'"));
         }
         let known = UNITS.iter().find(|(name, _)| *name == unit);
-        nanoseconds += value * known.ok_or_else(|| wrong(&format!("'{unit}' is no unit")))?.1;
+        nanoseconds += value * known.ok_or_else(|| wrong(&format!("'{unit}' is not a unit")))?.1;
         rest = &tail[unit.len()..];
     }
     if nanoseconds > MOST { Err(wrong("it is too long")) } else { Ok(sign * nanoseconds / 1e9) }

@@ -20,7 +20,7 @@ pub struct Pattern {
 
 /// Why a text is no pattern.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("'{text}' is no pattern: {why}")]
+#[error("'{text}' is not a pattern: {why}")]
 pub struct BadPattern {
     text: String,
     why: String,
@@ -45,7 +45,7 @@ impl Pattern {
         }
         let (name, port) = match host.rsplit_once(':') {
             Some((name, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => (name, port),
-            Some((_, port)) => return Err(bad(&format!("'{port}' is no port"))),
+            Some((_, port)) => return Err(bad(&format!("'{port}' is not a port"))),
             None => (host, ""),
         };
         let path = unescaped(path).ok_or_else(|| bad("its path has an escape that is none"))?;
@@ -198,7 +198,7 @@ mod tests {
                 assert!(malformed, "{pattern} is refused");
                 continue;
             };
-            assert!(!malformed, "{pattern} is no pattern");
+            assert!(!malformed, "{pattern} is not a pattern");
             assert!(!matches.is_empty() || !misses.is_empty(), "{pattern} shows nothing");
             for image in matches {
                 assert!(parsed.matches(&image), "{pattern} does not match {image}");

@@ -117,7 +117,7 @@ mod tests {
     #[test]
     fn bindings_name_a_node() {
         assert!(asked("bindings", json!({"kind": "Node", "name": "n"})).is_ok());
-        let wrong = asked("bindings", json!({"kind": "Pod"})).expect_err("a Pod is no target");
+        let wrong = asked("bindings", json!({"kind": "Pod"})).expect_err("a Pod is not a target");
         assert_eq!(
             wrong.message,
             "[target.kind: Unsupported value: \"Pod\": supported values: \"Node\", \"<empty>\", target.name: Required value]"

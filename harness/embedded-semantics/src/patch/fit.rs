@@ -194,7 +194,7 @@ mod tests {
             Ok(vec!["duplicate field \"spec.podCIDR\"".to_owned(), "unknown field \"spec.a\"".to_owned()])
         );
         let new = merge(&json!({}), r#"{"spec":7}"#).expect("it is JSON");
-        let refused = fit(kind, Form::Merge, "{}", &new, Mode::Warn).expect_err("a number is no spec");
+        let refused = fit(kind, Form::Merge, "{}", &new, Mode::Warn).expect_err("a number is not a spec");
         assert_eq!(
             refused.message,
             " \"\" is invalid: patch: Invalid value: \"{\\\"spec\\\":7}\": json: cannot unmarshal number into Go struct field Node.spec of type v1.NodeSpec"

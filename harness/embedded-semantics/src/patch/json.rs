@@ -298,7 +298,7 @@ mod tests {
     #[test]
     fn what_is_no_list_of_operations_is_told_in_the_words_of_go() {
         let told = |text: &str| {
-            let status = json(&json!({}), text).expect_err("it is no patch");
+            let status = json(&json!({}), text).expect_err("it is not a patch");
             (status.code, status.message)
         };
         let decoding = |why: &str| (400, format!("error decoding patch: {why}"));

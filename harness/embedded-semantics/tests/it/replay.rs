@@ -57,7 +57,7 @@ fn check(name: &str, not_ours: &[usize]) {
             Value::String(text) => text.clone(),
             other => expand(&other.to_string(), &saved),
         };
-        let target = Target::parse(path).unwrap_or_else(|| panic!("{name} {at}: {path} is no resource"));
+        let target = Target::parse(path).unwrap_or_else(|| panic!("{name} {at}: {path} is not a resource"));
         let content = request["headers"]["Content-Type"].as_str().unwrap_or_default();
         let answer = match request["method"].as_str().expect("a method") {
             "POST" => server.create(&target, &body).map(|object| (201, object)),

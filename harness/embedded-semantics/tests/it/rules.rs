@@ -99,7 +99,7 @@ fn a_refused_or_dry_write_allocates_nothing() {
         json!({"type": "NodePort", "ports": [{"port": 80, "nodePort": 30080}], "sessionAffinity": "x"}),
     );
     wrong["metadata"]["namespace"] = "default".into();
-    lifecycle::create(kind, wrong.clone(), &mut context(&mut allocator)).expect_err("x is no affinity");
+    lifecycle::create(kind, wrong.clone(), &mut context(&mut allocator)).expect_err("x is not an affinity");
     wrong["spec"]["sessionAffinity"] = "None".into();
     let cx = &mut lifecycle::Context { dry_run: true, ..context(&mut allocator) };
     lifecycle::create(kind, wrong, cx).expect("it is right now");

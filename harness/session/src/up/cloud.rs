@@ -132,7 +132,7 @@ async fn network_beside(nodes: &[Node]) -> Result<String, SessionError> {
     let found = network_of(&engine, &own).await.map_err(ImageError::from)?;
     found.ok_or_else(|| {
         SessionError::Precondition(
-            "the existing cluster's nodes are no containers of this Docker engine, so they could not reach a \
+            "the existing cluster's nodes are not containers of this Docker engine, so they could not reach a \
              fake cloud that runs here; use a cluster on this engine (kind, k3d, minikube with Docker)"
                 .to_owned(),
         )
