@@ -8,13 +8,13 @@ use harness_testkit::components::network_proxy::tunnel;
 pub(crate) const PROGRAMS: &[SubProgram] = &[
     SubProgram {
         name: "fake-cloud",
-        about: "A cloud made of memory, behind vendors' APIs; the harness starts it by itself",
+        about: "Internal: the fake cloud, in memory, with vendors' APIs",
         shown: true,
         main: |arguments| fake_cloud::main(arguments.into_iter()),
     },
     SubProgram {
         name: "reference-ccm",
-        about: "The CCM that passes every check; the harness starts it by itself",
+        about: "Internal: the reference CCM, which passes every check",
         shown: true,
         main: |arguments| reference_ccm::program::reference(arguments.into_iter()),
     },
@@ -26,7 +26,7 @@ pub(crate) const PROGRAMS: &[SubProgram] = &[
     },
     SubProgram {
         name: "reference-credential-provider",
-        about: "The image credential provider that passes every check; the harness starts it by itself",
+        about: "Internal: the reference image credential provider",
         shown: true,
         main: |arguments| reference_credential_provider::reference(arguments.into_iter()),
     },
@@ -38,7 +38,7 @@ pub(crate) const PROGRAMS: &[SubProgram] = &[
     },
     SubProgram {
         name: "reference-network-proxy",
-        about: "The network proxy that passes every check, server and agents; the harness starts it by itself",
+        about: "Internal: the reference network proxy, server and agents",
         shown: true,
         main: |arguments| tunnel::reference_main(arguments.into_iter()),
     },
@@ -50,7 +50,7 @@ pub(crate) const PROGRAMS: &[SubProgram] = &[
     },
     SubProgram {
         name: "reference-csi-driver",
-        about: "A CSI driver that stores nothing, under the names of clouds' drivers; the harness starts it by itself",
+        about: "Internal: a CSI driver that stores nothing, under the names of clouds' drivers",
         shown: true,
         main: |arguments| reference_csi_driver::reference(arguments.into_iter()),
     },
@@ -62,19 +62,19 @@ pub(crate) const PROGRAMS: &[SubProgram] = &[
     },
     SubProgram {
         name: tunnel::PEER,
-        about: "A Pod that an API server reaches through a proxy; the harness starts it on a node",
+        about: "Internal: a Pod that an API server reaches through a proxy",
         shown: false,
         main: |arguments| tunnel::peer_main(arguments.into_iter()),
     },
     SubProgram {
         name: REGISTRY,
-        about: "A registry whose images are made when they are asked for; the harness starts it on a node",
+        about: "Internal: a registry that makes images on request",
         shown: false,
         main: registry_main,
     },
     SubProgram {
         name: RECORDER,
-        about: "Runs an image credential provider for a kubelet, and tells of it; the harness puts it on a node",
+        about: "Internal: runs an image credential provider for a kubelet and records its calls",
         shown: false,
         main: recorder_main,
     },

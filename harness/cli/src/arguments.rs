@@ -1,4 +1,4 @@
-//! What was typed.
+//! The arguments of every command.
 
 mod driver;
 mod proxy;
@@ -19,7 +19,7 @@ use harness_report::sha256_digest;
 use std::path::PathBuf;
 use std::str::FromStr;
 
-/// Judges a Kubernetes cloud controller manager on a cluster made for the purpose.
+/// Conformance tests for Kubernetes cloud controller managers
 #[derive(Debug, Parser)]
 #[command(name = "ccm-conformance", version, after_help = EXIT_CODES)]
 pub(super) struct Cli {
@@ -32,48 +32,76 @@ Exit codes:
   0    conformant, or partial (with --require-complete: conformant only)
   1    a MUST check failed
   2    wrong usage or configuration; nothing was started
-  3    the environment (Docker, cluster, cloud, CCM) did not come up or failed a check, and no MUST check failed;
+  3    the environment (Docker, cluster, cloud, CCM) failed and no MUST check failed,
        or the report could not be written
-  4    nothing was selected
-  130  interrupted";
+  4    no check was selected
+  130  interrupted
+
+Example:
+  ccm-conformance run --cluster embedded --only NODE-INIT-01";
+
+const RUN_EXAMPLES: &str = "\
+Examples:
+  ccm-conformance run                                             the reference CCM
+  ccm-conformance run --profile ./acme --binary ./acme-ccm --cluster embedded
+  ccm-conformance run --profile ./acme --image acme-ccm:v1 --cluster kind --only 'SVC-*'";
+
+const INIT_EXAMPLES: &str = "\
+Example:
+  ccm-conformance init --manifests deploy/ --name acme            writes ./acme";
+
+const VERIFY_EXAMPLES: &str = "\
+Example:
+  ccm-conformance verify conformance-results/report.yaml";
+
+const COMPARE_EXAMPLES: &str = "\
+Example:
+  ccm-conformance compare old/report.yaml new/report.yaml";
+
+const CONTROLS_EXAMPLES: &str = "\
+Example:
+  ccm-conformance controls --cluster embedded --mutant M-NI-01";
 
 #[derive(Debug, Subcommand)]
 pub(super) enum Command {
-    /// Bring up a cluster, a fake cloud and the CCM, run the checks, write the report, take everything down.
+    /// Test a CCM: create a cluster and a fake cloud, run the checks, write a report, clean up
+    #[command(after_help = RUN_EXAMPLES)]
     Run(RunOptions),
-    /// Say what `run` would do; starts nothing and needs no Docker.
+    /// Show what `run` would do, without starting anything
     Plan(RunOptions),
-    /// Describe a CCM from its manifests: a profile with a comment for each guess, and a list of what they do not say.
+    /// Write a profile for a CCM from its manifests, with a list of what is left to fill in
+    #[command(after_help = INIT_EXAMPLES)]
     Init(InitOptions),
-    /// Say what this machine can run, what it lacks, and how to mend that; exit code 3 where it can run nothing.
+    /// Check whether this machine can run the tests, and how to fix what is missing (exit code 3 if not)
     Doctor(DoctorOptions),
-    /// List every check: id, level, title, suite, source, what it needs.
+    /// List all checks
     List(ListOptions),
-    /// Explain a row of the contract, or a check: what is required and why, and how to see it by hand.
+    /// Explain a check or a row of the contract: what is required, why, and how to see it by hand
     Explain(ExplainOptions),
-    /// Which rows of the contract the checks judge; exit code 1 where a MUST has neither check nor reason, or where no
-    /// mutant is to fail a check that binds.
+    /// Show which rows of the contract have checks, and which checks no mutant proves (exit code 1 for gaps)
     Coverage(ListOptions),
-    /// Which checks ended otherwise in one report than in another: two releases of a CCM, or two clusters.
+    /// Compare two reports: which checks have another outcome
+    #[command(after_help = COMPARE_EXAMPLES)]
     Compare(CompareOptions),
-    /// Make one report of the parts of a run that machines have shared with --shard: one stream, one verdict, one page.
+    /// Merge the parts of a run that was shared with --shard into one report
     Merge(MergeOptions),
-    /// Write the reports of a run again, from its events.jsonl.
+    /// Write the reports of a run again from its events.jsonl
     Replay(ReplayOptions),
-    /// Is a report what it says? Holds it against its events, the checks of its version, and an image.
+    /// Verify that a report matches its event stream, the checks of its version, and an image
+    #[command(after_help = VERIFY_EXAMPLES)]
     Verify(VerifyOptions),
-    /// Print an in-toto statement of a report, in a signed envelope where there is a key.
+    /// Print an in-toto attestation of a report, signed if a key is given
     Attest(AttestOptions),
-    /// Reports for others to see: pack one, check what was submitted, list it.
+    /// Pack, check and list submitted reports
     #[command(subcommand)]
     Submission(SubmissionCommand),
-    /// Print the JSON Schema of a file: for editors, and for programs that read or write one.
+    /// Print the JSON Schema of a file format
     Schema {
         /// Which file.
         #[arg(value_parser = PossibleValuesParser::new(super::schema::names()))]
         file: String,
     },
-    /// Remove what earlier runs left behind.
+    /// Remove what earlier runs left behind
     Clean(CleanOptions),
     /// Takes away what a run has made when the run is killed; started by the run.
     #[command(hide = true)]
@@ -81,24 +109,25 @@ pub(super) enum Command {
         /// The process of the run.
         run: u32,
     },
-    /// Will a cluster boot with these manifests? Needs no cluster and no Docker.
+    /// Find bootstrap deadlocks in manifests, without a cluster
     #[command(subcommand)]
     Bootstrap(BootstrapCommand),
-    /// Start a cluster by hand.
+    /// Start a cluster for manual use
     #[command(subcommand)]
     Cluster(ClusterCommand),
-    /// The driver protocol, by which a cloud or simulator of your own takes the fake cloud's place.
+    /// Work with drivers: programs that take the place of the fake cloud
     #[command(subcommand)]
     Driver(DriverCommand),
-    /// Stand before any HTTP cloud and write down what is asked of it: each call as a line of JSON, by what it means.
+    /// Record the calls to a cloud API as JSON lines, as a proxy in front of it
     Proxy(ProxyOptions),
-    /// Write a container image of this program, with nothing else in it, for 'docker load' and any tool of the OCI's.
+    /// Write a container image that contains only this program
     Image(ImageOptions),
-    /// Print a shell's completions of this program.
+    /// Print shell completions
     Completions(CompletionOptions),
-    /// Write manual pages of this program and its commands.
+    /// Write manual pages
     Man(ManOptions),
-    /// Prove the checks: with no CCM and with mutants of the reference CCM they must fail, with strangers they must not.
+    /// Prove the checks: broken CCMs must fail, correct but unusual ones must pass
+    #[command(after_help = CONTROLS_EXAMPLES)]
     Controls(ControlOptions),
 }
 
@@ -106,7 +135,7 @@ pub(super) enum Command {
 pub(super) enum BootstrapCommand {
     #[command(flatten)]
     Model(::bootstrap::BootstrapCommand),
-    /// Hold the model against reality: apply every variant of the table to a cluster of every cell and see what happens.
+    /// Compare the boot model with real clusters: apply every manifest variant and observe the boot
     #[command(after_help = PROVE_EXIT_CODES)]
     Prove(ProveOptions),
 }
@@ -128,16 +157,16 @@ pub(super) enum ProofCluster {
 
 #[derive(Clone, Debug, Args)]
 pub(super) struct ProveOptions {
-    /// What the variants are applied to: clusters in this process, or kind clusters (real kubelets; takes Docker).
+    /// Kind of cluster that the variants are applied to
     #[arg(long, value_enum, default_value_t = ProofCluster::Embedded)]
     pub(super) cluster: ProofCluster,
-    /// Kubernetes of kind clusters by its version, or by the node image's name; without it the newest at hand.
+    /// Kubernetes version of kind clusters, or the name of a node image [default: the newest available]
     #[arg(long, value_name = "VERSION|IMAGE")]
     pub(super) kubernetes: Option<String>,
-    /// Of each variant only the first cell for each verdict of the model.
+    /// Only the first cluster setup of each variant for each predicted outcome
     #[arg(long)]
     pub(super) sample: bool,
-    /// Only these variants; may be repeated.
+    /// Only these variants; may be repeated
     #[arg(long, value_name = "NAME")]
     pub(super) case: Vec<String>,
     /// Only these topologies; may be repeated.
@@ -146,60 +175,59 @@ pub(super) struct ProveOptions {
     /// Only these CNIs; may be repeated.
     #[arg(long, value_enum, value_delimiter = ',')]
     pub(super) cni: Vec<::bootstrap::Cni>,
-    /// How many cells are measured side by side on embedded clusters, each on one of its own.
+    /// Number of embedded clusters at the same time
     #[arg(long, value_name = "N", default_value_t = 24, value_parser = clap::value_parser!(u16).range(1..=64))]
     pub(super) jobs: u16,
 }
 
 #[derive(Debug, Subcommand)]
 pub(super) enum ClusterCommand {
-    /// A control plane in this process, without Docker: for kubectl, a CCM under a debugger or any other client.
+    /// Run an embedded cluster until interrupted: for kubectl, or a CCM under a debugger
     Embedded(EmbeddedOptions),
 }
 
 #[derive(Debug, Args)]
 pub(super) struct EmbeddedOptions {
-    /// Where an administrator's kubeconfig is written; removed at the end. It must not exist yet.
+    /// File for the administrator's kubeconfig; must not exist, and is removed at the end
     #[arg(long, value_name = "FILE")]
     pub(super) kubeconfig: PathBuf,
-    /// Nodes, each waiting for a cloud controller manager.
+    /// Number of Nodes, each waiting for a cloud controller manager
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(0..=10_000))]
     pub(super) nodes: u32,
-    /// Version of Kubernetes.
+    /// Kubernetes version
     #[arg(long, value_name = "VERSION", default_value_t)]
     pub(super) kubernetes: KubernetesVersion,
 }
 
 #[derive(Clone, Debug, Default, Args)]
 pub(super) struct ControlOptions {
-    /// Only these mutants; may be repeated, and 'all' are all of them and no CCM at all. Without this, --stranger and
-    /// --adversary all of all three are judged.
+    /// Only these mutants, separated by commas; 'all' also includes no CCM at all [default: everything, if
+    /// --stranger and --adversary are absent too]
     #[arg(long, value_name = "ID", value_delimiter = ',')]
     pub(super) mutant: Vec<String>,
-    /// Only these strangers, CCMs that are right in an unusual way; may be repeated, and 'all' are all of them.
+    /// Only these conforming variants (correct but unusual CCMs), separated by commas, or 'all'
     #[arg(long, value_name = "ID", value_delimiter = ',')]
     pub(super) stranger: Vec<String>,
-    /// Only these adversaries, CCMs that are hostile; may be repeated, and 'all' are all of them.
+    /// Only these adversaries (hostile CCMs), separated by commas, or 'all'
     #[arg(long, value_name = "ID", value_delimiter = ',')]
     pub(super) adversary: Vec<String>,
-    /// Of what 'all' stands for only the Kth of N shares, so that machines can share the work, or a short run takes a sample.
+    /// Only part K of N of 'all', to share the work among machines or to take a sample
     #[arg(long, value_name = "K/N", value_parser = Share::from_str)]
     pub(super) share: Option<Share>,
-    /// Where the controls run; 'auto', the default, takes kind where Docker, kind and a node image are there. Without it
-    /// the environment's CCM_CONFORMANCE_CLUSTER is asked.
-    #[arg(long, value_name = "auto|kind|embedded", value_parser = BackendChoice::from_str)]
+    /// Kind of cluster: auto, kind or embedded [default: auto] [env: CCM_CONFORMANCE_CLUSTER]
+    #[arg(long, value_name = "KIND", value_parser = BackendChoice::from_str)]
     cluster: Option<BackendChoice>,
-    /// Kubernetes by its version, or by the node image's name; without it the newest at hand.
+    /// Kubernetes version, or the name of a node image [default: the newest available]
     #[arg(long, value_name = "VERSION|IMAGE")]
     kubernetes: Option<String>,
-    /// How many clusters judge side by side. Default: 1 with kind, 16 embedded.
+    /// Number of clusters at the same time [default: 1 with kind, 16 embedded]
     #[arg(long, value_name = "N")]
     pub(super) side_by_side: Option<usize>,
-    /// Folder for evidence, one below it for each CCM.
+    /// Folder for evidence, with a subfolder for each CCM
     #[arg(long, value_name = "DIR", default_value = "conformance-results/controls")]
     out: String,
-    /// Whether the environment stays after the run.
-    #[arg(long, value_name = "never|on-failure|always", value_parser = Keep::from_str)]
+    /// Whether to keep the cluster after the run: never, on-failure or always [default: never]
+    #[arg(long, value_name = "WHEN", value_parser = Keep::from_str)]
     keep: Option<Keep>,
 }
 
@@ -221,109 +249,107 @@ impl ControlOptions {
 
 #[derive(Clone, Debug, Default, Args)]
 pub(super) struct DoctorOptions {
-    /// Only what this cluster needs; exit code 3 where it cannot be had. Without it the embedded one has to work.
-    #[arg(long, value_name = "kind|embedded|existing", value_parser = BackendKind::from_str)]
+    /// Check only what this kind of cluster needs: kind, embedded or existing [default: embedded must work]
+    #[arg(long, value_name = "KIND", value_parser = BackendKind::from_str)]
     pub(super) cluster: Option<BackendKind>,
-    /// Mend what can be mended with the rights at hand: limits of the kernel (as root, until the next boot) and a folder
-    /// for temporary files. Installs nothing.
+    /// Fix what can be fixed without installing anything: kernel limits (as root) and the temporary folder
     #[arg(long)]
     pub(super) fix: bool,
-    /// How it is written.
+    /// Output format
     #[arg(long, value_enum, default_value_t)]
     pub(super) output: ListOutput,
 }
 
 #[derive(Debug, Args)]
 pub(super) struct CompareOptions {
-    /// Only checks that both runs judged: not those that one skipped.
+    /// Only checks that both runs judged
     #[arg(long)]
     pub(super) judged: bool,
-    /// Write a page of both runs, too, in the form of report.html. Of a report whose events.jsonl lies beside it the page tells
-    /// what happened.
+    /// Also write an HTML page that compares both runs, with details if events.jsonl is next to each report
     #[arg(long, value_name = "FILE")]
     pub(super) html: Option<PathBuf>,
-    /// A report.yaml.
+    /// The earlier report.yaml
     #[arg(value_name = "REPORT")]
     pub(super) before: PathBuf,
-    /// Another one.
+    /// The later report.yaml
     #[arg(value_name = "REPORT")]
     pub(super) after: PathBuf,
 }
 
 #[derive(Debug, Args)]
 pub(super) struct MergeOptions {
-    /// The output folder of each part, in any order; all of one run.
+    /// Output folder of each part, in any order
     #[arg(value_name = "DIR", required = true)]
     pub(super) shards: Vec<PathBuf>,
-    /// Folder for the merged results.
+    /// Folder for the merged results
     #[arg(long, value_name = "DIR", default_value = "conformance-results")]
     pub(super) out: PathBuf,
-    /// A partial result is exit code 1; so it is without this where the parts were to certify.
+    /// Exit with 1 if the result is partial; implied if the parts were run with --certify
     #[arg(long)]
     pub(super) require_complete: bool,
 }
 
 #[derive(Debug, Args)]
 pub(super) struct ReplayOptions {
-    /// The stream of the run's events: events.jsonl in its output folder, or packed as events.jsonl.gz
+    /// Event stream of the run: events.jsonl or events.jsonl.gz
     #[arg(value_name = "FILE")]
     pub(super) events: PathBuf,
-    /// Folder for report.yaml, junit.xml and report.html; without it that of the stream.
+    /// Folder for report.yaml, junit.xml and report.html [default: that of the stream]
     #[arg(long, value_name = "DIR")]
     pub(super) out: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]
 pub(super) struct VerifyOptions {
-    /// A report.yaml.
+    /// A report.yaml
     #[arg(value_name = "REPORT", required_unless_present = "attestation")]
     pub(super) report: Option<PathBuf>,
-    /// The stream of its run's events [default: events.jsonl or events.jsonl.gz beside it]
+    /// Event stream of its run [default: events.jsonl or events.jsonl.gz next to the report]
     #[arg(long, value_name = "FILE", requires = "report")]
     pub(super) events: Option<PathBuf>,
-    /// The digest of the image or program that it has to be about: sha256:HEX or IMAGE@sha256:HEX.
+    /// Digest that the tested image or program must have: sha256:HEX or IMAGE@sha256:HEX
     #[arg(long, value_name = "DIGEST", value_parser = sha256_digest)]
     pub(super) image: Option<String>,
-    /// A signed envelope of `attest`; with a report it has to be of that report.
+    /// A signed attestation; with a report, it must be about that report
     #[arg(long, value_name = "FILE", requires = "key")]
     pub(super) attestation: Option<PathBuf>,
-    /// The public key that signed it, in PEM.
+    /// Public key of the attestation, in PEM
     #[arg(long, value_name = "PUBLIC", requires = "attestation")]
     pub(super) key: Option<PathBuf>,
-    /// A partial result is exit code 1.
+    /// Exit with 1 if the result is partial
     #[arg(long)]
     pub(super) require_complete: bool,
 }
 
 #[derive(Debug, Args)]
 pub(super) struct AttestOptions {
-    /// A report.yaml.
+    /// A report.yaml
     #[arg(value_name = "REPORT")]
     pub(super) report: PathBuf,
-    /// The stream of its run's events [default: events.jsonl or events.jsonl.gz beside it]
+    /// Event stream of its run [default: events.jsonl or events.jsonl.gz next to the report]
     #[arg(long, value_name = "FILE")]
     pub(super) events: Option<PathBuf>,
-    /// A private key in PEM and PKCS#8, of ECDSA on P-256 or of Ed25519; without it the bare statement is printed.
+    /// Private key: PEM, PKCS#8, ECDSA P-256 or Ed25519 [default: print the unsigned statement]
     #[arg(long, value_name = "FILE")]
     pub(super) key: Option<PathBuf>,
-    /// Where the run can be looked at.
+    /// URL of the run, such as a CI job
     #[arg(long, value_name = "URL")]
     pub(super) url: Option<String>,
 }
 
 #[derive(Debug, Args)]
 pub(super) struct CleanOptions {
-    /// What belongs to runs that go on, or may go on, too; asks before.
+    /// Also remove what belongs to runs that are, or may be, still running; asks first
     #[arg(long)]
     pub(super) all: bool,
-    /// Do not ask.
+    /// Do not ask
     #[arg(long, requires = "all")]
     pub(super) yes: bool,
 }
 
 #[derive(Debug, Args)]
 pub(super) struct ListOptions {
-    /// How the list is written.
+    /// Output format
     #[arg(long, value_enum, default_value_t = ListOutput::Text)]
     pub(super) output: ListOutput,
 }
@@ -341,57 +367,57 @@ pub(super) enum ListOutput {
 pub(super) struct InitOptions {
     #[command(subcommand)]
     pub(super) what: Option<InitCommand>,
-    /// A manifest file, a folder of them, or '-' for standard input; may be repeated.
+    /// Manifest file or folder, or '-' for standard input; may be repeated
     #[arg(long, value_name = "DIR|FILE|-")]
     pub(super) manifests: Vec<PathBuf>,
-    /// A Helm chart, rendered by the program helm.
+    /// Helm chart, rendered with helm
     #[arg(long, value_name = "CHART")]
     pub(super) helm: Option<PathBuf>,
-    /// Values for the chart; may be repeated.
+    /// Values file for the chart; may be repeated
     #[arg(long, value_name = "FILE", requires = "helm")]
     pub(super) values: Vec<PathBuf>,
-    /// A folder with a kustomization, built by the program kubectl.
+    /// Folder with a kustomization, built with kubectl
     #[arg(long, value_name = "DIR")]
     pub(super) kustomize: Option<PathBuf>,
-    /// The CCM's workload among the manifests, where several are like one.
+    /// Workload of the CCM, if several look like one
     #[arg(long, value_name = "NAMESPACE/NAME")]
     pub(super) workload: Option<String>,
-    /// Its container, where the first is another.
+    /// Container of the CCM in that workload [default: the first]
     #[arg(long, value_name = "NAME", requires = "workload")]
     pub(super) container: Option<String>,
-    /// The CCM's name in reports; without it that of its provider.
+    /// Name of the CCM in reports [default: that of its provider]
     #[arg(long)]
     pub(super) name: Option<String>,
-    /// The folder to write, which is not there yet; without it the CCM's name.
+    /// Folder to write, which must not exist [default: the name of the CCM]
     #[arg(long, value_name = "DIR")]
     pub(super) out: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]
 pub(super) struct CompletionOptions {
-    /// The shell.
+    /// Shell
     pub(super) shell: clap_complete::Shell,
 }
 
 #[derive(Debug, Args)]
 pub(super) struct ManOptions {
-    /// Folder for the pages; made where it is not there.
+    /// Folder for the pages, created if it does not exist
     #[arg(long, value_name = "DIR", default_value = "man")]
     pub(super) out: PathBuf,
 }
 
 #[derive(Debug, Args)]
 pub(super) struct ImageOptions {
-    /// The archive to write.
+    /// Archive to write
     #[arg(long, value_name = "FILE")]
     pub(super) out: PathBuf,
-    /// The image's name and tag.
+    /// Name and tag of the image
     #[arg(long, value_name = "NAME:TAG", default_value = "ccm-conformance:latest")]
     pub(super) reference: String,
 }
 
 #[derive(Debug, Args)]
 pub(super) struct ExplainOptions {
-    /// A row of the contract (NODE-INIT-10), or one of its checks (NODE-INIT-10.list).
+    /// Row of the contract (NODE-INIT-10) or check (NODE-INIT-10.list)
     pub(super) id: String,
 }

@@ -193,7 +193,9 @@ pub(crate) fn image_fault(image: &str) -> Option<String> {
             _ => !algorithm.is_empty() && sum.len() >= 32 && hex(sum),
         });
         if !good {
-            return Some(format!("'@{digest}' is not a digest (ALGORITHM:HEX); a tag is written ':{digest}'"));
+            return Some(format!(
+                "'@{digest}' is not a digest (ALGORITHM:HEX); a tag is written ':{digest}'"
+            ));
         }
     }
     let (path, tag) = match rest.rsplit_once(':') {

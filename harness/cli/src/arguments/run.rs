@@ -1,4 +1,4 @@
-//! What was typed after `run` and `plan`.
+//! The options of `run` and `plan`.
 
 use clap::Args;
 use harness_config::{
@@ -22,112 +22,109 @@ fn part(text: &str, index: Option<&str>) -> Result<Share, String> {
     let Some(count) = text.strip_prefix("job/") else { return Share::from_str(text) };
     let index =
         index.ok_or_else(|| format!("{INDEX} is not set: this is not a Pod of an Indexed Job; write K/N"))?;
-    let index: usize = index.parse().map_err(|_| format!("{INDEX} is '{index}', and no number"))?;
+    let index: usize = index.parse().map_err(|_| format!("{INDEX} is '{index}', which is not a number"))?;
     let share = Share::from_str(&format!("{}/{count}", index.saturating_add(1)));
     share.map_err(|why| format!("completion index {index}: {why}; N is the Job's number of completions"))
 }
 
+/// Headings of the options' help.
+const CCM: &str = "What is tested";
+const CLUSTER: &str = "Cluster";
+const CHECKS: &str = "Checks";
+const RESULT: &str = "Results";
+const PACE: &str = "Speed and repetition";
+
 #[derive(Clone, Debug, Default, Args)]
 pub(crate) struct RunOptions {
-    /// Run file; options given here win over it.
-    #[arg(long, value_name = "FILE")]
+    /// Read options from a run file; options on the command line override it
+    #[arg(long, value_name = "FILE", help_heading = CCM)]
     pub(crate) config: Option<PathBuf>,
-    /// Profile of the CCM: a built-in name or a path.
-    #[arg(long, value_name = "NAME|PATH")]
+    /// Profile of the CCM: a built-in name or a path [default: reference]
+    #[arg(long, value_name = "NAME|PATH", help_heading = CCM)]
     profile: Option<String>,
-    /// The CCM's image, instead of the profile's.
-    #[arg(long, value_name = "REFERENCE")]
+    /// Image of the CCM [default: the profile's]
+    #[arg(long, value_name = "IMAGE", help_heading = CCM)]
     image: Option<String>,
-    /// The CCM as a program of this machine, instead of an image; only the embedded cluster runs it. Or the plugin of a profile of
-    /// image credentials
-    #[arg(long, value_name = "PATH", conflicts_with = "image")]
+    /// Run this program instead of an image (embedded cluster), or this credential provider plugin
+    #[arg(long, value_name = "PATH", conflicts_with = "image", help_heading = CCM)]
     binary: Option<String>,
-    /// Where the checks run: on a kind cluster (real kubelets), in this process without Docker, or on an existing
-    /// cluster; 'auto', the default, takes kind where Docker, kind and a node image are there, else embedded. Without it
-    /// the environment's CCM_CONFORMANCE_CLUSTER is asked.
-    #[arg(long, value_name = "auto|kind|embedded|existing", value_parser = BackendChoice::from_str)]
+    /// Kind of cluster: auto, kind, embedded or existing [default: auto] [env: CCM_CONFORMANCE_CLUSTER]
+    #[arg(long, value_name = "KIND", value_parser = BackendChoice::from_str, help_heading = CLUSTER)]
     cluster: Option<BackendChoice>,
-    /// Topology of the cluster: single, three-node, no-cni, dual-stack or a kind configuration file.
-    #[arg(long, value_name = "NAME|PATH")]
+    /// Machines: single, three-node, no-cni, dual-stack or a kind configuration file [default: single]
+    #[arg(long, value_name = "NAME|PATH", help_heading = CLUSTER)]
     topology: Option<String>,
-    /// Kubernetes by its version, or by the node image's name; without it the newest at hand.
-    #[arg(long, value_name = "VERSION|IMAGE")]
+    /// Kubernetes version, or the name of a node image [default: the newest available]
+    #[arg(long, value_name = "VERSION|IMAGE", help_heading = CLUSTER)]
     kubernetes: Option<String>,
-    /// The existing cluster's kubeconfig.
-    #[arg(long, value_name = "FILE")]
+    /// Kubeconfig of the existing cluster
+    #[arg(long, value_name = "FILE", help_heading = CLUSTER)]
     kubeconfig: Option<String>,
-    /// Take an existing cluster that looks as if somebody needs it, with Services of type LoadBalancer or Nodes of another
-    /// provider: all of it may be lost.
-    #[arg(long)]
+    /// Use an existing cluster even if it seems to be in use; its Services and Nodes may be lost
+    #[arg(long, help_heading = CLUSTER)]
     allow_foreign_cluster: bool,
-    /// Whether kubelets register with an empty providerID or with one chosen in the profile's format.
-    #[arg(long, value_name = "empty|chosen", value_parser = ProviderId::from_str)]
+    /// providerID with which kubelets register: empty or chosen [default: empty]
+    #[arg(long, value_name = "WHICH", value_parser = ProviderId::from_str, help_heading = CLUSTER)]
     provider_id: Option<ProviderId>,
-    /// Whether kubelets keep the --node-ip that kind gives them.
-    #[arg(long, value_name = "kept|dropped", value_parser = NodeIp::from_str)]
+    /// Whether kubelets keep the --node-ip of kind: kept or dropped [default: kept]
+    #[arg(long, value_name = "WHICH", value_parser = NodeIp::from_str, help_heading = CLUSTER)]
     node_ip: Option<NodeIp>,
-    /// What decides at which moments the controllers of an embedded cluster look round, and what happens in a soak; a report
-    /// names that of its run.
-    #[arg(long, value_name = "NUMBER")]
+    /// Random seed of the embedded cluster's timing and of a soak; the report names the one that was used
+    #[arg(long, value_name = "NUMBER", help_heading = CLUSTER)]
     seed: Option<u32>,
-    /// Only these suites; several with commas, or repeated.
-    #[arg(long, value_name = "SUITE", value_delimiter = ',')]
+    /// Run only these suites, separated by commas
+    #[arg(long, value_name = "SUITE", value_delimiter = ',', help_heading = CHECKS)]
     suite: Vec<String>,
-    /// Only these checks, by id or pattern with *; several with commas, or repeated.
-    #[arg(long, value_name = "ID", value_delimiter = ',')]
+    /// Run only these checks: ids or patterns with *, separated by commas
+    #[arg(long, value_name = "ID", value_delimiter = ',', help_heading = CHECKS)]
     only: Vec<String>,
-    /// Without these checks, by id or pattern with *; several with commas, or repeated.
-    #[arg(long, value_name = "ID", value_delimiter = ',')]
+    /// Skip these checks: ids or patterns with *, separated by commas
+    #[arg(long, value_name = "ID", value_delimiter = ',', help_heading = CHECKS)]
     skip: Vec<String>,
-    /// Only the checks that failed, were blocked or met an environment error in this report.
-    #[arg(long, value_name = "REPORT", conflicts_with = "only")]
+    /// Run only the checks that failed, were blocked or met an environment error in this report
+    #[arg(long, value_name = "REPORT", conflicts_with = "only", help_heading = CHECKS)]
     pub(crate) failed_from: Option<PathBuf>,
-    /// Without checks that take five seconds or more when they pass: an answer while you work, not a verdict.
-    #[arg(long)]
+    /// Skip checks that take five seconds or more: for quick feedback, not for a verdict
+    #[arg(long, help_heading = CHECKS)]
     quick: bool,
-    /// Only the Kth of N parts of the checks, so that machines can share a run; 'merge' makes one report of all parts. In a Pod
-    /// of an Indexed Job 'job/N' is the part that its completion index stands for.
-    #[arg(long, value_name = "K/N", value_parser = shard)]
+    /// Run part K of N, to share a run among machines (see 'merge'); job/N in a Pod of an Indexed Job
+    #[arg(long, value_name = "K/N", value_parser = shard, help_heading = CHECKS)]
     shard: Option<Share>,
-    /// For how long Nodes, Services, the cloud and leaders are disturbed at random, and an idle CCM is watched, beside the
-    /// other checks; --seed decides what happens.
-    #[arg(long, value_name = "DURATION", value_parser = HumanDuration::from_str)]
-    soak: Option<HumanDuration>,
-    /// The name of the run that the part is of, such as the number that a CI gives it; 'merge' refuses parts of another.
-    #[arg(long, value_name = "NAME", requires = "shard")]
+    /// Name of the shared run, such as a CI build number; 'merge' refuses parts of different runs
+    #[arg(long, value_name = "NAME", requires = "shard", help_heading = CHECKS)]
     shard_of: Option<String>,
-    /// Whether the environment stays after the run.
-    #[arg(long, value_name = "never|on-failure|always", value_parser = Keep::from_str)]
-    keep: Option<Keep>,
-    /// Folder for report.html, report.yaml, junit.xml and evidence.
-    #[arg(long, value_name = "DIR")]
+    /// Also disturb Nodes, Services, cloud and leaders at random for this long, for example 10m
+    #[arg(long, value_name = "DURATION", value_parser = HumanDuration::from_str, help_heading = CHECKS)]
+    soak: Option<HumanDuration>,
+    /// Folder for report.html, report.yaml, junit.xml and evidence [default: conformance-results]
+    #[arg(long, value_name = "DIR", help_heading = RESULT)]
     out: Option<String>,
-    /// Run as a plugin of Sonobuoy, which shares this folder with it: the results are written there, then their archive and
-    /// the file 'done' that names it, however the run ends.
-    #[arg(long, value_name = "DIR", conflicts_with_all = ["out", "repeat", "watch"])]
-    pub(crate) sonobuoy_results: Option<PathBuf>,
-    /// How many checks run side by side on each cluster.
-    #[arg(long, value_name = "N")]
-    jobs: Option<u32>,
-    /// How many clusters the checks are spread among, each with a cloud and a CCM of its own.
-    #[arg(long, value_name = "N")]
-    clusters: Option<u32>,
-    /// Pace of leader election: the speed-up flags, or the CCM's own defaults.
-    #[arg(long, value_name = "fast|default", value_parser = Timing::from_str)]
-    timing: Option<Timing>,
-    /// A partial result is exit code 1.
-    #[arg(long)]
+    /// Exit with 1 if the result is partial
+    #[arg(long, help_heading = RESULT)]
     require_complete: bool,
-    /// Certify: what would make the result partial is refused from the start, and a partial result is exit code 1.
-    #[arg(long)]
+    /// As --require-complete, and refuse at once what would make the result partial
+    #[arg(long, help_heading = RESULT)]
     certify: bool,
-    /// Show the run's page in a browser of this machine while it goes: prints the page's address, which nobody else can
-    /// guess, and ends with the run.
-    #[arg(long, conflicts_with = "repeat")]
+    /// Show the page of the run in a browser on this machine while it runs
+    #[arg(long, conflicts_with = "repeat", help_heading = RESULT)]
     pub(crate) watch: bool,
-    /// Run so many times, each on a fresh environment and with its results in run-1, run-2, ... of the output folder; then
-    /// say which checks did not end the same. The exit code is the worst.
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
+    /// Run as a Sonobuoy plugin that shares this folder with Sonobuoy
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["out", "repeat", "watch"], help_heading = RESULT)]
+    pub(crate) sonobuoy_results: Option<PathBuf>,
+    /// Whether to keep the cluster after the run: never, on-failure or always [default: never]
+    #[arg(long, value_name = "WHEN", value_parser = Keep::from_str, help_heading = RESULT)]
+    keep: Option<Keep>,
+    /// Number of checks that run at the same time on each cluster
+    #[arg(long, value_name = "N", help_heading = PACE)]
+    jobs: Option<u32>,
+    /// Number of clusters to divide the checks among, each with its own cloud and CCM
+    #[arg(long, value_name = "N", help_heading = PACE)]
+    clusters: Option<u32>,
+    /// Timing of leader election: fast, or default for the CCM's own [default: fast]
+    #[arg(long, value_name = "WHICH", value_parser = Timing::from_str, help_heading = PACE)]
+    timing: Option<Timing>,
+    /// Run N times, each in a fresh environment, and report checks whose outcomes differ
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000), help_heading = PACE)]
     pub(crate) repeat: Option<u32>,
 }
 
@@ -186,8 +183,8 @@ mod tests {
         let all: Vec<_> = ["0", "1", "2"].into_iter().map(|index| of("job/3", Some(index))).collect();
         assert_eq!(all, ["1/3", "2/3", "3/3"].map(|part| Ok(part.to_owned())));
         for (text, index, why) in [
-            ("job/3", None, "no Pod of an Indexed Job"),
-            ("job/3", Some("three"), "no number"),
+            ("job/3", None, "not a Pod of an Indexed Job"),
+            ("job/3", Some("three"), "not a number"),
             ("job/3", Some("3"), "number of completions"),
             ("job/x", Some("0"), "number of completions"),
         ] {

@@ -117,7 +117,9 @@ impl FromStr for RunId {
         if lower && text.len() == LENGTH && text.as_bytes()[0].is_ascii_lowercase() {
             Ok(RunId(text.to_owned()).lane(lane))
         } else {
-            Err(format!("'{text}' is not a run id: {LENGTH} lower-case letters and digits, the first a letter"))
+            Err(format!(
+                "'{text}' is not a run id: {LENGTH} lower-case letters and digits, the first a letter"
+            ))
         }
     }
 }

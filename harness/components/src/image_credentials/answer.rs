@@ -126,9 +126,9 @@ impl Answer {
                 answer.faults.extend(said);
                 answer.fields(fields, version);
             }
-            Ok(other) => {
-                answer.faults.push(Fault::NotOne(format!("it is not an object but {}", type_of(&other.value))))
-            }
+            Ok(other) => answer
+                .faults
+                .push(Fault::NotOne(format!("it is not an object but {}", type_of(&other.value)))),
         }
         answer
     }

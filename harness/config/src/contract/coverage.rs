@@ -125,7 +125,9 @@ fn count(area: &Area, checks: &[Seen], backends: &[String]) -> AreaCount {
 fn look(contract: &Contract, area: &Area, row: &Row, checks: &[Seen], found: &mut Coverage) {
     let judged = of_row(row, checks).next().is_some();
     let unknown = row.judged_by.iter().filter(|other| contract.row(other).is_none());
-    found.objections.extend(unknown.map(|other| format!("{}: judged by {other}, which is not a row", row.id)));
+    found
+        .objections
+        .extend(unknown.map(|other| format!("{}: judged by {other}, which is not a row", row.id)));
     for claim in row.claims.iter().map(|claim| claim.check(row)) {
         if !checks.iter().any(|check| check.id == claim) {
             found.objections.push(format!("{claim}: the contract has a claim that no check judges"));
