@@ -176,12 +176,12 @@ impl Violation {
 
 impl fmt::Display for Violation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "promise:   {}", self.promise)?;
-        if let Some(subject) = &self.subject {
-            writeln!(f, "subject:   {subject}")?;
-        }
         writeln!(f, "expected:  {}", self.expected)?;
-        write!(f, "last seen: {}", self.seen)?;
+        writeln!(f, "last seen: {}", self.seen)?;
+        write!(f, "promise:   {}", self.promise)?;
+        if let Some(subject) = &self.subject {
+            write!(f, "\nsubject:   {subject}")?;
+        }
         if let Some(waited) = &self.waited {
             write!(f, "\nwaited:    {waited}")?;
         }
@@ -213,10 +213,10 @@ mod tests {
             ..Violation::new("the Service goes", "no Service", "Service ns/web")
         };
         insta::assert_snapshot!(violation, @r"
-        promise:   the Service goes
-        subject:   Service ns/web (uid 4be1)
         expected:  no Service
         last seen: Service ns/web
+        promise:   the Service goes
+        subject:   Service ns/web (uid 4be1)
         waited:    10.0s, 21 reads
         cloud:     #7 1.200s ccm-a: DELETE /lb/1 -> 503 (fault)
                    #9 6.300s ccm-a: GET /lb/1 -> 200
@@ -224,9 +224,9 @@ mod tests {
         it is so
         ");
         insta::assert_snapshot!(Violation::new("p", "e", "s"), @r"
-        promise:   p
         expected:  e
         last seen: s
+        promise:   p
         ");
     }
 }

@@ -83,8 +83,9 @@ function figures(run) {
   return table(["", ...shown], rows, "n");
 }
 
-// A reason in one line: of a broken promise the promise.
-const brief = (why) => why.replace(/^(fail|blocked|error): promise: /, "").split(/; (?:subject|expected|last seen): /)[0];
+// A reason in one line: the promise, if one was broken.
+const brief = (why) => (/(?:^|: |; )promise: (.*)$/.exec(why)?.[1] ?? why.replace(/^(fail|blocked|error): /, ""))
+  .split(/; (?:subject|expected|last seen|waited|cloud): /)[0];
 
 // Reasons that several checks share are told once.
 function reasons(run) {
