@@ -5,6 +5,7 @@
 mod boot;
 mod choose;
 mod clients;
+mod continuity;
 mod crash;
 mod error;
 mod excuse;
@@ -29,6 +30,7 @@ pub mod up;
 
 pub use boot::{expectation, expected_boot, manifest_findings};
 pub use choose::settle;
+pub use continuity::{Break, Continuity, Rule, Window};
 pub use crash::{Crash, Participant, SharedCrashes};
 pub use error::SessionError;
 pub use folder::{FOLDER_PREFIX, RunDir, StateError};
@@ -73,6 +75,7 @@ pub struct Session {
     cloud: Cloud,
     cloud_before: Option<Inventory>,
     journal: Journal,
+    continuity: Continuity,
     ccm: Ccm,
     events: Events,
     cancel: CancellationToken,
@@ -113,6 +116,11 @@ impl Session {
         let told = events.clone();
         let cloud = Cloud::attach(&state.cloud)?.observed_by(move |what| told.emit(disturbance(what)));
         let journal = Journal::follow(cloud.clone(), pulse, state.journal_from).await?;
+        let continuity = Continuity::new(plan.clone(), cloud.clone());
+        world.nodes.observe(continuity.of_nodes());
+        world.services.observe(continuity.of_services());
+        let observer = continuity.clone();
+        journal.observe(Box::new(move |call| observer.take(call)));
         let mut cloud_before = None;
         if events.is_begun_here() {
             if cloud.facilities().contains(&Facility::Inventory) {
@@ -167,6 +175,7 @@ impl Session {
             cloud,
             cloud_before,
             journal,
+            continuity,
             ccm,
             events,
             cancel,
@@ -234,6 +243,11 @@ impl Session {
     /// The cloud's journal.
     pub fn journal(&self) -> &Journal {
         &self.journal
+    }
+
+    /// What load balancers lost on the way.
+    pub fn continuity(&self) -> &Continuity {
+        &self.continuity
     }
 
     /// The CCM under test.

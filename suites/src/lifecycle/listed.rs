@@ -182,6 +182,7 @@ mod tests {
             outcome: Outcome::Answered { status: 200 },
             user_agent: None,
             unknown: None,
+            change: None,
         }
     }
 

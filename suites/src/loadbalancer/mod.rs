@@ -2,6 +2,7 @@
 //! of it is left when they go (contract SVC).
 
 mod accepted;
+mod continuity;
 mod create;
 mod delete;
 mod edits;
@@ -18,6 +19,7 @@ mod noted;
 mod one;
 mod pacing;
 mod parallel;
+mod port_parts;
 mod retry;
 mod reversed;
 mod step_fails;
@@ -47,6 +49,8 @@ pub const SUITE: Suite = Suite {
         update::CHECKS,
         reversed::CHECKS,
         edits::CHECKS,
+        continuity::CHECKS,
+        &port_parts::CHECKS,
         nodes::CHECKS,
         node_updates::CHECKS,
         idle::CHECKS,
