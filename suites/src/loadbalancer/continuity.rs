@@ -23,7 +23,7 @@ struct Claim {
     rule: Rule,
 }
 
-const CLAIMS: [Claim; 3] = [
+static CLAIMS: [Claim; 3] = [
     Claim {
         name: "backends",
         title: "a Node that leaves and comes back takes no other Node from the load balancer, not even for a moment",

@@ -10,7 +10,9 @@ mod eligible;
 mod elsewhere;
 mod forgotten;
 mod idle;
+mod impossible;
 mod interrupted;
+mod matrix_nodes;
 mod needs;
 mod node_updates;
 mod nodes;
@@ -58,6 +60,9 @@ pub const SUITE: Suite = Suite {
         noise::CHECKS,
         delete::CHECKS,
         interrupted::CHECKS,
+        impossible::CHECKS,
+        &matrix_nodes::CELLS,
+        matrix_nodes::CHECKS,
         step_fails::CHECKS,
         elsewhere::CHECKS,
         parallel::CHECKS,

@@ -118,15 +118,15 @@ async fn follows(cx: &CheckCx, cell: &'static Cell) -> Verdict {
                 (false, true) => new.node_ports(),
                 (false, false) => new.ports(),
             };
-            let expected = format!("a firewall that opens {wanted:?} and nothing else, where one lists ports");
+            let expected = format!("a firewall that opens {} and nothing else, where one lists ports", listed(&wanted));
             no_other_than(&before, "opens the ports of its Service", move |held| openings(held) == wanted)
                 .expecting(expected)
         }
         Look::HealthCheck => {
             let expected = format!(
-                "health checks at none of the node ports of before {:?}, and each port's own at its own node port {:?}",
-                old.gone(&new),
-                new.0
+                "frontends {}, no health check at {}, and a port's own health check at no other port's node port",
+                listed(&new.ports()),
+                listed(&old.gone(&new)),
             );
             no_other_than(&before, "checks what its Service has", move |held| {
                 listens(held) == new.ports() && misdirected(held, &old, &new).is_empty()
@@ -164,6 +164,12 @@ impl Ports {
     fn node_port_of(&self, port: u16) -> Option<u16> {
         self.0.iter().find(|(own, _)| *own == port).map(|(_, node_port)| *node_port)
     }
+}
+
+/// Ports, for a reader.
+fn listed(ports: &BTreeSet<u16>) -> String {
+    let texts: Vec<String> = ports.iter().map(u16::to_string).collect();
+    if texts.is_empty() { "no port".to_owned() } else { texts.join(", ") }
 }
 
 /// The ports that the firewalls of a load balancer open.

@@ -1,6 +1,7 @@
 //! Taint removal: a Node starts with the uninitialized taint, and the CCM takes it off when, and only when, it knows
 //! the machine (contract NODE-INIT).
 
+mod beside;
 mod held;
 mod ids;
 mod looked_at;
@@ -38,6 +39,7 @@ pub const SUITE: Suite = Suite {
     tables: &[
         CHECKS,
         ids::CHECKS,
+        beside::CHECKS,
         missed::CHECKS,
         held::CHECKS,
         pace::CHECKS,

@@ -23,7 +23,6 @@ use self::look::Looks;
 use self::timeline::Timeline;
 use crate::cloud::{Cloud, Entry};
 use crate::config::RunPlan;
-use crate::events::Payload;
 use crate::k8s::ChangeObserver;
 use crate::session::record::object_changed;
 use k8s_openapi::api::core::v1::{Node, Service};
@@ -57,7 +56,7 @@ impl Continuity {
         let this = self.clone();
         Box::new(move |old, new| {
             let Some(node) = new.or(old) else { return };
-            if let Some(Payload::ObjectChanged(_)) = object_changed(old, new) {
+            if object_changed(old, new).is_some() {
                 let names = spec::backend_names(node, &this.plan.profile.provider_id);
                 this.timeline().node(&node.name_any(), names, Instant::now());
             }

@@ -160,7 +160,7 @@ impl Timeline {
             let rewrites: Vec<Rewrite> = old
                 .settings
                 .iter()
-                .filter(|(key, value)| new.settings.get(key) != Some(value))
+                .filter(|&(key, value)| new.settings.get(key) != Some(value))
                 // Only what a write of the CCM itself has set: anything else may be put right at any time.
                 .filter_map(|(key, value)| {
                     let known = known.filter(|known| known.facts.settings.get(key) == Some(value))?;
