@@ -116,11 +116,7 @@ impl Session {
         let told = events.clone();
         let cloud = Cloud::attach(&state.cloud)?.observed_by(move |what| told.emit(disturbance(what)));
         let journal = Journal::follow(cloud.clone(), pulse, state.journal_from).await?;
-        let continuity = Continuity::new(plan.clone(), cloud.clone());
-        world.nodes.observe(continuity.of_nodes());
-        world.services.observe(continuity.of_services());
-        let observer = continuity.clone();
-        journal.observe(Box::new(move |call| observer.take(call)));
+        let continuity = Continuity::watch(plan.clone(), cloud.clone(), &world, &journal);
         let mut cloud_before = None;
         if events.is_begun_here() {
             if cloud.facilities().contains(&Facility::Inventory) {
@@ -243,11 +239,6 @@ impl Session {
     /// The cloud's journal.
     pub fn journal(&self) -> &Journal {
         &self.journal
-    }
-
-    /// What load balancers lost on the way.
-    pub fn continuity(&self) -> &Continuity {
-        &self.continuity
     }
 
     /// The CCM under test.

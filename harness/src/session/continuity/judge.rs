@@ -121,12 +121,10 @@ impl Judge<'_> {
         if !write.in_use || !self.window.covers(Rule::Backends, &write.owner, write.at) {
             return Vec::new();
         }
-        let later = || {
-            self.timeline.writes[position + 1..].iter().filter(|later| later.balancer == write.balancer)
-        };
         let broken = |backend: &(String, String)| {
             // A backend that never comes back was taken out for good: whether that is right is what the end state shows.
-            let back = later().find(|later| later.gained.contains(backend))?;
+            let mut later = self.timeline.writes[position + 1..].iter();
+            let back = later.find(|one| one.balancer == write.balancer && one.gained.contains(backend))?;
             let from = self.window.steady_from(write.at);
             let until = self.window.steady_until(back.at);
             let denied = self.timeline.denials.iter().any(|at| *at >= from && *at <= until);

@@ -23,8 +23,9 @@ use self::look::Looks;
 use self::timeline::Timeline;
 use crate::cloud::{Cloud, Entry};
 use crate::config::RunPlan;
-use crate::k8s::ChangeObserver;
+use crate::k8s::{ChangeObserver, World};
 use crate::session::record::object_changed;
+use crate::session::{Journal, Session};
 use k8s_openapi::api::core::v1::{Node, Service};
 use kube::ResourceExt;
 use std::sync::{Arc, Mutex};
@@ -44,11 +45,23 @@ impl std::fmt::Debug for Continuity {
     }
 }
 
+impl Session {
+    /// What load balancers lost on the way.
+    pub fn continuity(&self) -> &Continuity {
+        &self.continuity
+    }
+}
+
 impl Continuity {
-    /// An observer that has seen nothing yet.
-    pub(super) fn new(plan: Arc<RunPlan>, cloud: Cloud) -> Continuity {
+    /// Observes a lane from now on.
+    pub(super) fn watch(plan: Arc<RunPlan>, cloud: Cloud, world: &World, journal: &Journal) -> Continuity {
         let timeline = Arc::<Mutex<Timeline>>::default();
-        Continuity { looks: Looks::new(cloud, timeline.clone()), timeline, plan }
+        let this = Continuity { looks: Looks::new(cloud, timeline.clone()), timeline, plan };
+        world.nodes.observe(this.of_nodes());
+        world.services.observe(this.of_services());
+        let observer = this.clone();
+        journal.observe(Box::new(move |call| observer.take(call)));
+        this
     }
 
     /// Takes in each change of a Node that load balancers may depend on.
