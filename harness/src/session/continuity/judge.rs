@@ -11,7 +11,7 @@ use tokio::time::Instant;
 /// on what it read before, and calls can be slow.
 const STEADY: Duration = Duration::from_secs(20);
 /// How much later than the CCM the harness may hear of a change.
-const HEARD: Duration = Duration::from_secs(3);
+const HEARD: Duration = Duration::from_millis(1_500);
 
 /// Which losses are looked for.
 #[derive(Clone, Debug)]

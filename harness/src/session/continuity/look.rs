@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 /// How long after the first look the second one comes.
-const AGAIN: Duration = Duration::from_secs(1);
+const AGAIN: Duration = Duration::from_secs(2);
 
 /// Looks at the cloud, and notes in the timeline what they find.
 #[derive(Clone)]
