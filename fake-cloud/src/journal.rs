@@ -1,6 +1,6 @@
 //! The journal: every call in order of arrival, with what became of it.
 
-use crate::driver::{Entry, Outcome};
+use crate::driver::{Entry, LbChange, LbParts, Outcome};
 use std::collections::VecDeque;
 use std::time::Duration;
 
@@ -92,6 +92,13 @@ impl Journal {
         }
     }
 
+    /// Records what a call made of the load balancers that it is about, where it changed them.
+    pub fn changed(&mut self, seq: u64, before: LbParts, after: LbParts) {
+        if let Some(entry) = self.entry(seq).filter(|_| before != after) {
+            entry.change = Some(Box::new(LbChange { before, after }));
+        }
+    }
+
     /// Number of the youngest entry; 0 when there is none.
     pub fn last(&self) -> u64 {
         self.dropped + self.entries.len() as u64
@@ -129,6 +136,7 @@ mod tests {
             user_agent: None,
             outcome: Outcome::UnderWay,
             unknown: None,
+            change: None,
         }
     }
 

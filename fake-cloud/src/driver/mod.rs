@@ -27,5 +27,5 @@ pub use replies::{JournalPage, Problem};
 pub use shown::Shown;
 pub use types::{
     Address, Auxiliary, Credential, Entry, Frontend, HealthCheck, Instance, InstanceState, Inventory,
-    LbAddress, LbAddressing, LbState, LoadBalancer, Op, Outcome, Route, Settings,
+    LbAddress, LbAddressing, LbChange, LbParts, LbState, LoadBalancer, Op, Outcome, Route, Settings,
 };

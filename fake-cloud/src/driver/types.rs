@@ -76,7 +76,7 @@ pub struct LoadBalancer {
     pub frontends: Vec<Frontend>,
     /// Instance ids traffic goes to, or IP addresses where a balancer targets those; sorted.
     pub backends: Vec<String>,
-    /// How backends are probed.
+    /// How backends are probed. Where each port has a health check of its own, that of the first.
     #[serde(default)]
     pub health_check: Option<HealthCheck>,
     /// Client address ranges let in; empty means nobody has restricted them on the balancer itself.
@@ -108,17 +108,21 @@ pub struct Frontend {
     /// load balancer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub backends: Option<Vec<String>>,
+    /// How the backends of this port are probed, where a cloud has a health check for each port; where it has not, all ports have
+    /// that of the load balancer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub health_check: Option<HealthCheck>,
 }
 
 impl Frontend {
     /// One with the load balancer's backends.
     pub fn new(port: u16, protocol: impl Into<String>, node_port: u16) -> Frontend {
-        Frontend { port, protocol: protocol.into(), node_port, backends: None }
+        Frontend { port, protocol: protocol.into(), node_port, backends: None, health_check: None }
     }
 }
 
 /// How a load balancer probes its backends.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct HealthCheck {
     /// `HTTP` or `TCP`.
@@ -318,6 +322,32 @@ pub struct Entry {
     /// What of the call the dialect does not know: the call itself, a field, a parameter. `None`: it knows all of it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unknown: Option<String>,
+    /// What a call that wrote to a load balancer, or to what belongs to one, made of them. `None` for any other call, where
+    /// nothing changed, and where the driver does not record it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub change: Option<Box<LbChange>>,
+}
+
+/// A load balancer with what belongs to it, before and after one call.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct LbChange {
+    /// Before the call took effect.
+    pub before: LbParts,
+    /// After it.
+    pub after: LbParts,
+}
+
+/// The load balancers that a call is about, and what belongs to them. Usually one load balancer.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct LbParts {
+    /// The load balancers, sorted by id.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub load_balancers: Vec<LoadBalancer>,
+    /// What belongs to them, sorted by id.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub auxiliaries: Vec<Auxiliary>,
 }
 
 /// What became of a call.

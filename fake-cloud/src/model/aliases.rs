@@ -2,7 +2,7 @@
 
 use super::Cloud;
 use super::names::{is_at, names_of_auxiliary, names_of_instance, names_of_load_balancer, names_of_route};
-use crate::driver::{ObjectKind, Op};
+use crate::driver::{LbParts, ObjectKind, Op};
 use std::collections::BTreeSet;
 
 impl Cloud {
@@ -62,5 +62,33 @@ impl Cloud {
             ObjectKind::Instance | ObjectKind::Route => None,
         };
         owner.filter(|owner| !owner.is_empty()).cloned()
+    }
+
+    /// The load balancers that a write is about, with what belongs to them; `None` for any other call.
+    pub(crate) fn parts_of(&self, op: Op, named: &[String]) -> Option<LbParts> {
+        if !op.is_write() {
+            return None;
+        }
+        let is_named = |id: &str, name: &str| named.iter().any(|n| n == id || n == name);
+        let kind = op.object_kind()?;
+        let served: Vec<&str> = match kind {
+            ObjectKind::LoadBalancer | ObjectKind::Auxiliary => {
+                let of_named = self.auxiliaries.iter().filter(|aux| is_named(&aux.id, &aux.name));
+                of_named.filter_map(|aux| aux.load_balancer.as_deref()).collect()
+            }
+            ObjectKind::Instance | ObjectKind::Route => return None,
+        };
+        let meant = self
+            .load_balancers
+            .iter()
+            .filter(|lb| is_named(&lb.id, &lb.name) || served.contains(&lb.id.as_str()));
+        let load_balancers: Vec<_> = meant.cloned().collect();
+        let belongs = |serves: Option<&str>| load_balancers.iter().any(|lb| Some(lb.id.as_str()) == serves);
+        let auxiliaries = self
+            .auxiliaries
+            .iter()
+            .filter(|aux| belongs(aux.load_balancer.as_deref()) || is_named(&aux.id, &aux.name));
+        let auxiliaries = auxiliaries.cloned().collect();
+        Some(LbParts { load_balancers, auxiliaries })
     }
 }

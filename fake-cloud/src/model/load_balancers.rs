@@ -69,6 +69,7 @@ impl LbSpec {
             check_port("port", frontend.port)?;
             check_port("node_port", frontend.node_port)?;
             check_protocol(&frontend.protocol)?;
+            frontend.health_check.as_ref().map_or(Ok(()), check_health_check)?;
             if !taken.insert((frontend.port, &frontend.protocol)) {
                 let text = format!("two frontends for {}/{}", frontend.port, frontend.protocol);
                 return Err(Refusal::Invalid(text));

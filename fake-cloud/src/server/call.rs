@@ -10,7 +10,7 @@ use super::twist::Twist;
 use super::unknown::Unknown;
 use crate::barriers::Place;
 use crate::dialects::kit::{Answer, Asker, Call, Denial, Identity, Plan, Request, Run};
-use crate::driver::{Effect, Entry, Match, Outcome};
+use crate::driver::{Effect, Entry, LbParts, Match, Outcome};
 use crate::faults::pause;
 use crate::journal::millis;
 use crate::model::Cloud;
@@ -170,6 +170,7 @@ impl InFlight {
             user_agent: request.user_agent().map(|name| state.credentials.redact(name.to_owned())),
             outcome: Outcome::UnderWay,
             unknown: unknown.clone().map(|what| state.credentials.redact(what)),
+            change: None,
         };
         if let (Some(what), request) = (&entry.unknown, &entry.request) {
             tracing::warn!(request, "unknown to this dialect: {what}");
@@ -267,6 +268,7 @@ impl InFlight {
             return self.deny(state, now, Denial::Unknown { what: what.clone() });
         }
         let Some(run) = run.take() else { return Step::Close };
+        let before = state.cloud.parts_of(self.call.op, &self.call.named);
         let (answer, fault) = match self.twist.take() {
             None => (run(&mut state.cloud, now), None),
             Some((fault, twist)) => {
@@ -274,6 +276,7 @@ impl InFlight {
                 let (answer, seen) = twist.carry_out(run, &mut state.cloud, now);
                 if let Some(after) = lost {
                     self.created(state, &answer);
+                    self.changed(state, before, &answer);
                     state.journal.mark(self.seq, Outcome::Faulted { status: None, fault });
                     return after.map_or(Step::Close, |time| Step::Hang(Some(time)));
                 }
@@ -281,6 +284,7 @@ impl InFlight {
             }
         };
         self.created(state, &answer);
+        self.changed(state, before, &answer);
         let status = answer.status.as_u16();
         let outcome = match fault {
             Some(fault) => Outcome::Faulted { status: Some(status), fault },
@@ -293,6 +297,17 @@ impl InFlight {
     fn created(&self, state: &mut State, answer: &Answer) {
         if let Some(id) = &answer.created {
             state.journal.created(self.seq, id.clone());
+        }
+    }
+
+    /// Records what a write made of the load balancers that it is about; `before` is what they were.
+    fn changed(&self, state: &mut State, before: Option<LbParts>, answer: &Answer) {
+        let Some(before) = before else { return };
+        let mut named = self.call.named.clone();
+        named.extend(answer.created.clone());
+        named.extend(before.load_balancers.iter().map(|lb| lb.id.clone()));
+        if let Some(after) = state.cloud.parts_of(self.call.op, &named) {
+            state.journal.changed(self.seq, before, after);
         }
     }
 

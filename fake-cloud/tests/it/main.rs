@@ -5,6 +5,7 @@ mod answers;
 mod bad_input;
 mod barriers;
 mod binary;
+mod changes;
 mod digitalocean;
 mod digitalocean_cloud;
 mod digitalocean_load_balancers;

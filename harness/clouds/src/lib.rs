@@ -29,7 +29,7 @@ pub use token::fresh_token;
 // The words in which a cloud is spoken of, whoever drives it.
 pub use fake_cloud::driver::{
     ActiveFault, Address, Auxiliary, BarrierStatus, Credential, Effect, Entry, Fault, Frontend, HealthCheck,
-    Instance, InstanceState, Inventory, LbAddress, LbAddressing, LbState, LoadBalancer, Match, Op, Outcome,
-    Route, Settings, fresh_id,
+    Instance, InstanceState, Inventory, LbAddress, LbAddressing, LbChange, LbParts, LbState, LoadBalancer,
+    Match, Op, Outcome, Route, Settings, fresh_id,
 };
 pub use fake_cloud::driver::{InstanceIds, Shown};

@@ -140,6 +140,7 @@ impl Flight {
             user_agent: agent.map(str::to_owned).map(clean),
             outcome: Outcome::UnderWay,
             unknown,
+            change: None,
         };
         if entry.unknown.is_some() {
             tracing::warn!(call = entry.request, "no rule of the routes knows this call");

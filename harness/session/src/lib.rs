@@ -9,6 +9,7 @@ mod addresses;
 mod boot;
 mod choose;
 mod clients;
+mod continuity;
 mod crash;
 mod environment_watch;
 mod error;
@@ -32,6 +33,7 @@ pub mod up;
 
 pub use boot::{expectation, expected_boot, manifest_findings};
 pub use choose::settle;
+pub use continuity::{Break, Continuity, Rule, Window};
 pub use crash::{Crash, Participant, SharedCrashes};
 pub use error::SessionError;
 pub use folder::{FOLDER_PREFIX, RunDir, StateError};
@@ -77,6 +79,7 @@ pub struct Session {
     cloud: Cloud,
     cloud_before: Option<Inventory>,
     journal: Journal,
+    continuity: Continuity,
     ccm: Ccm,
     events: Events,
     cancel: CancellationToken,
@@ -117,6 +120,7 @@ impl Session {
         let told = events.clone();
         let cloud = Cloud::attach(&state.cloud)?.observed_by(move |what| told.emit(disturbance(what)));
         let journal = Journal::follow(cloud.clone(), pulse, state.journal_from).await?;
+        let continuity = Continuity::watch(plan.clone(), cloud.clone(), &world, &journal);
         let mut cloud_before = None;
         if events.is_begun_here() {
             if cloud.facilities().contains(&Facility::Inventory) {
@@ -171,6 +175,7 @@ impl Session {
             cloud,
             cloud_before,
             journal,
+            continuity,
             ccm,
             events,
             cancel,

@@ -173,6 +173,11 @@ impl<'a> Service<'a> {
         Ok(versions)
     }
 
+    /// The owner that its load balancer names in the cloud.
+    pub(super) fn cloud_owner(&self) -> &str {
+        &self.key.owner
+    }
+
     /// The check that made it.
     pub(super) fn check(&self) -> &'a CheckCx {
         self.cx

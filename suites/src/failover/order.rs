@@ -49,6 +49,7 @@ mod tests {
             outcome: Outcome::Answered { status: 200 },
             user_agent: None,
             unknown: None,
+            change: None,
         };
         by.chars().enumerate().map(write).collect()
     }

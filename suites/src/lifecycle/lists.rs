@@ -169,6 +169,7 @@ mod tests {
             outcome: Outcome::Answered { status: 200 },
             user_agent: None,
             unknown: None,
+            change: None,
         }
     }
 

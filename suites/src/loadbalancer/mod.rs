@@ -1,6 +1,7 @@
 //! LoadBalancer provisioning: Services of type LoadBalancer get a balancer in the cloud, it follows them, and nothing
 //! of it is left when they go (contract SVC).
 
+mod continuity;
 mod create;
 mod delete;
 mod deleted_services;
@@ -10,8 +11,10 @@ mod elsewhere;
 mod events;
 mod failed_actions;
 mod idle;
+mod impossible;
 mod info;
 mod interrupted_deletion;
+mod matrix_nodes;
 mod needs;
 mod node_updates;
 mod nodes;
@@ -19,6 +22,7 @@ mod noise;
 mod one;
 mod pacing;
 mod parallel;
+mod port_parts;
 mod retry;
 mod reversed;
 mod step_fails;
@@ -46,6 +50,8 @@ pub const SUITE: Suite = Suite {
         update::CHECKS,
         reversed::CHECKS,
         edits::CHECKS,
+        continuity::CHECKS,
+        &port_parts::CHECKS,
         nodes::CHECKS,
         node_updates::CHECKS,
         idle::CHECKS,
@@ -53,6 +59,9 @@ pub const SUITE: Suite = Suite {
         noise::CHECKS,
         delete::CHECKS,
         interrupted_deletion::CHECKS,
+        impossible::CHECKS,
+        &matrix_nodes::CELLS,
+        matrix_nodes::CHECKS,
         step_fails::CHECKS,
         elsewhere::CHECKS,
         parallel::CHECKS,

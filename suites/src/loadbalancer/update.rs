@@ -174,14 +174,14 @@ async fn looks_again(cx: &CheckCx, web: &Service<'_>) -> Verdict {
 }
 
 /// How many node ports are tried: another Service may have one.
-const TRIES: i32 = 8;
+pub(super) const TRIES: i32 = 8;
 /// The node ports there are by default, and a stride through them: those next to each other may all be given out.
 const FIRST_PORT: i32 = 30_000;
 const PORTS: i32 = 2_768;
 const STRIDE: i32 = 331;
 
 /// Another node port than `old`, a different one at each step.
-const fn other_node_port(old: i32, step: i32) -> i32 {
+pub(super) const fn other_node_port(old: i32, step: i32) -> i32 {
     FIRST_PORT + (old - FIRST_PORT + step * STRIDE).rem_euclid(PORTS)
 }
 

@@ -168,6 +168,7 @@ mod tests {
             outcome: Outcome::Answered { status: 200 },
             user_agent: None,
             unknown: None,
+            change: None,
         };
         (1..=count).map(call).collect()
     }

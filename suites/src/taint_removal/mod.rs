@@ -1,6 +1,7 @@
 //! Taint removal: a Node starts with the uninitialized taint, and the CCM takes it off when, and only when, it knows
 //! the machine (contract NODE-INIT).
 
+mod beside;
 mod checked_node;
 mod events;
 mod failed_lookups;
@@ -30,6 +31,7 @@ pub const SUITE: Suite = Suite {
     tables: &[
         CHECKS,
         ids::CHECKS,
+        beside::CHECKS,
         missed_events::CHECKS,
         failed_lookups::CHECKS,
         pace::CHECKS,

@@ -111,7 +111,12 @@ impl Config {
     fn frontend(&self) -> Option<Frontend> {
         let node_port = self.node_port()?;
         let backends = Some(self.backends().into_iter().collect());
-        Some(Frontend { backends, ..Frontend::new(self.settings.port, self.protocol(), node_port) })
+        let health_check = self.health_check();
+        Some(Frontend {
+            backends,
+            health_check,
+            ..Frontend::new(self.settings.port, self.protocol(), node_port)
+        })
     }
 
     /// The addresses that new connections go to.

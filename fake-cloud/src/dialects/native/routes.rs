@@ -46,7 +46,7 @@ fn list_instances(request: &Request) -> Plan {
     planned(&Native, call(&query, op), query, move |_, query, cloud, now| {
         let (name, provider_id) = (query.filter("name"), query.filter("provider_id"));
         let fits = |instance: &&crate::driver::Instance| {
-            name.is_none_or(|name| instance.name == name)
+            name.is_none_or(|name| instance.name.eq_ignore_ascii_case(name))
                 && provider_id.is_none_or(|id| instance.provider_id.as_deref() == Some(id))
         };
         // A look-up is always fresh, only lists may be stale.

@@ -240,11 +240,17 @@ impl Tree {
     }
 
     fn frontend(&self, listener: &Fields) -> Option<Frontend> {
-        let members = &self.pool_behind(listener)?.members;
+        let pool = self.pool_behind(listener)?;
+        let members = &pool.members;
         let node_port = port(members.first()?, "protocol_port").ok()?;
         let backends = Some(addresses(members).into_iter().collect());
         let port = port(listener, "protocol_port").ok()?;
-        Some(Frontend { backends, ..Frontend::new(port, protocol_of(listener).ok()?, node_port) })
+        let health_check = health_check(pool);
+        Some(Frontend {
+            backends,
+            health_check,
+            ..Frontend::new(port, protocol_of(listener).ok()?, node_port)
+        })
     }
 
     /// What the model is told. Its one health check is that of the first pool with a member.

@@ -48,7 +48,12 @@ impl Observed for LoadBalancer {
             .map(|f| {
                 let to =
                     f.backends.as_ref().map(|own| format!(" of [{}]", own.join(", "))).unwrap_or_default();
-                format!("{}/{} to {}{to}", f.port, f.protocol, f.node_port)
+                let probe = f
+                    .health_check
+                    .as_ref()
+                    .map(|h| format!(" checked by {} {}:{}", h.protocol, h.path, h.port));
+                let probe = probe.unwrap_or_default();
+                format!("{}/{} to {}{to}{probe}", f.port, f.protocol, f.node_port)
             })
             .collect();
         let addresses: Vec<String> = self

@@ -108,6 +108,33 @@ async fn the_last_read_asks_the_origin() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_copy_that_is_older_than_the_wait_decides_nothing() {
+    // The copy shows the past for a while; the origin has been right all the time.
+    let late = |reads: u32| {
+        let mut looked = 0;
+        async move |reach| {
+            looked += u32::from(reach == ReadSource::Cache);
+            Ok(if reach == ReadSource::Origin || looked > reads { 1 } else { 0 })
+        }
+    };
+    assert_eq!(text(wait(Span::Throughout(S(10)), 1, late(3)).await), "kept");
+    // Once it has caught up, what it shows counts.
+    let mut looked = 0;
+    let breaks = async |reach| {
+        looked += u32::from(reach == ReadSource::Cache);
+        Ok(if reach == ReadSource::Cache && looked == 5 { 0 } else { 1 })
+    };
+    assert!(text(wait(Span::Throughout(S(10)), 1, breaks).await).contains("last seen: 0"));
+    let never = matcher::<u64, ()>("is one", |n| match n {
+        0 => Seen::Never("it is none".into()),
+        _ => Seen::Yes(()),
+    });
+    let probe = Probe::new(Pulse::default());
+    let mut reading = Reading::new(late(2), &never);
+    assert_eq!(text(probe.wait(&promise(Span::Within(S(60))), &mut reading).await), "kept");
+}
+
+#[tokio::test(start_paused = true)]
 async fn what_cannot_be_read_at_the_end_cannot_be_told() {
     let broken_watch = || ReadError::passing("the watch on Nodes is broken");
     for span in [Span::Within(S(4)), Span::Throughout(S(4))] {

@@ -83,7 +83,9 @@ impl Probe {
 
     /// Waits for what is promised.
     ///
-    /// The first read happens at once and each is bounded; the last one, at the deadline, asks the origin.
+    /// The first read happens at once and each is bounded; the last one, at the deadline, asks the origin. Nothing is decided by one
+    /// read of a copy that may be older than the wait: until the copy has once shown what is promised, a copy that shows it broken
+    /// is checked against the origin.
     ///
     /// # Errors
     /// [`CheckError::Violation`] with the last observation when a promise did not come true within its limit or never can, or at
@@ -121,11 +123,24 @@ impl Probe {
         let (Span::Within(span) | Span::Throughout(span)) = promise.span;
         let deadline = tally.began() + span;
         let mut beats = self.pulse.listen();
+        let mut copy_is_current = false;
         loop {
             beats.mark_unchanged();
             let last = Instant::now() >= deadline;
             let reach = if last { ReadSource::Origin } else { ReadSource::Cache };
-            match read(look, reach, deadline).await {
+            let mut looked = read(look, reach, deadline).await;
+            if reach == ReadSource::Cache {
+                match (&looked, promise.span) {
+                    (Ok(Seen::Yes(())), _) => copy_is_current = true,
+                    (Ok(Seen::Never(_)), _) | (Ok(Seen::NotYet(_)), Span::Throughout(_))
+                        if !copy_is_current =>
+                    {
+                        looked = confirmed(read(look, ReadSource::Origin, deadline).await, promise.span);
+                    }
+                    (Ok(Seen::Never(_) | Seen::NotYet(_)) | Err(_), _) => {}
+                }
+            }
+            match looked {
                 Ok(seen) => {
                     tally.succeeded();
                     match (seen, promise.span) {
@@ -185,6 +200,17 @@ async fn read(look: &mut dyn Look, reach: ReadSource, deadline: Instant) -> Resu
     match timeout(left.min(READ_AT_MOST), look.look(reach)).await {
         Ok(outcome) => outcome,
         Err(_) => Err(ReadError::passing("the read was not answered in time")),
+    }
+}
+
+/// What the origin says after the copy at hand has shown a promise broken. If the origin shows it kept, the copy is behind, and
+/// that read says nothing.
+fn confirmed(origin: Result<Seen<()>, ReadError>, span: Span) -> Result<Seen<()>, ReadError> {
+    match (origin, span) {
+        (Ok(Seen::Yes(())), Span::Throughout(_)) => {
+            Err(ReadError::passing("the copy at hand is behind what the origin shows"))
+        }
+        (origin, _) => origin,
     }
 }
 

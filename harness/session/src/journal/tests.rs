@@ -79,6 +79,7 @@ fn entry(seq: u64, outcome: Outcome) -> Entry {
         user_agent: None,
         outcome,
         unknown: None,
+        change: None,
     }
 }
 

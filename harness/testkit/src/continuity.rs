@@ -1,0 +1,95 @@
+//! What load balancers lost on the way from one right state to the next, as a subject of checks.
+
+use super::aborted::{Origin, origin};
+use super::{CheckCx, Service, Subject};
+use harness_clouds::Entry;
+use harness_core::check::{CheckError, SubjectName};
+use harness_core::probe::{Matcher, ReadError, ReadSource, holds};
+use harness_session::{Break, Rule, Session, Window};
+use std::sync::Arc;
+use tokio::time::Instant;
+
+/// What load balancers lost on the way: those of one Service since some moment, or all of them throughout the run.
+#[derive(Clone)]
+pub struct Losses<'a> {
+    cx: &'a CheckCx,
+    lanes: Vec<Arc<Session>>,
+    window: Window,
+    name: SubjectName,
+}
+
+impl Losses<'_> {
+    /// Whether the cloud records what each write changed; without that nothing can be said of the states in between.
+    ///
+    /// # Errors
+    /// [`CheckError::NotObservable`] if no write so far has said it.
+    pub async fn can_be_seen(&self) -> Result<(), CheckError> {
+        for lane in &self.lanes {
+            lane.journal().catch_up().await?;
+        }
+        match self.lanes.iter().any(|lane| lane.continuity().sees_changes()) {
+            true => Ok(()),
+            false => Err(CheckError::NotObservable(
+                "the driver's journal does not record what each call changed (field `change`)".to_owned(),
+            )),
+        }
+    }
+}
+
+impl Subject for Losses<'_> {
+    type Seen = Vec<Break>;
+
+    fn cx(&self) -> &CheckCx {
+        self.cx
+    }
+
+    fn name(&self) -> SubjectName {
+        self.name.clone()
+    }
+
+    async fn read(&self, reach: ReadSource) -> Result<Vec<Break>, ReadError> {
+        let mut all = Vec::new();
+        for lane in &self.lanes {
+            if reach == ReadSource::Origin {
+                lane.journal().catch_up().await?;
+            }
+            let mut breaks = lane.continuity().breaks(&self.window);
+            if self.window.owner.is_none() {
+                // A Service of an attempt that an error of the environment ended says nothing about the CCM.
+                let fold = self.cx.whole_run()?;
+                let number = lane.events().lane().unwrap_or_default();
+                breaks.retain(|broken| origin(&fold, number, broken.service.as_deref()) == Origin::Judged);
+            }
+            all.append(&mut breaks);
+        }
+        Ok(all)
+    }
+
+    fn concerns(&self, call: &Entry) -> bool {
+        call.write && self.window.owner.as_ref().is_none_or(|owner| call.owner.as_ref() == Some(owner))
+    }
+}
+
+/// Nothing was lost on the way.
+pub fn nothing_lost() -> Matcher<Vec<Break>> {
+    holds("lose nothing on the way", Vec::is_empty)
+        .expecting("no backend, address, setting or firewall lost on the way, not even for a moment")
+}
+
+impl Service<'_> {
+    /// What its load balancer lost since a moment at which the CCM had finished all work for it.
+    pub fn losses_since(&self, since: Instant, rules: &[Rule]) -> Losses<'_> {
+        let owner = Some(self.cloud_owner().to_owned());
+        let name = SubjectName { kind: "the load balancers of Service", ..self.name() };
+        let window = Window { rules: rules.to_vec(), owner, since: Some(since) };
+        Losses { cx: self.cx(), lanes: vec![self.cx().session.clone()], window, name }
+    }
+}
+
+impl CheckCx {
+    /// What the load balancers of all checks lost, in all lanes.
+    pub fn losses_of_all(&self) -> Losses<'_> {
+        let name = SubjectName { kind: "the load balancers", name: "of the run".to_owned(), uid: None };
+        Losses { cx: self, lanes: self.lanes.clone(), window: Window::whole(), name }
+    }
+}

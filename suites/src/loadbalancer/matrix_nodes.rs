@@ -1,0 +1,122 @@
+//! Load balancers follow their Nodes whatever the traffic policy, though machines cannot be looked up, and though another machine
+//! comes under a Node's name (contract SVC-NODES).
+
+use super::needs::{NODES_BEHIND_LB, RESYNC};
+use super::nodes::{eligible, has_backend, lacks_backend};
+use super::step_fails::FAILING;
+use harness_testkit::prelude::*;
+
+/// What happens to a Node.
+#[derive(Clone, Copy)]
+enum Happens {
+    Joins,
+    IsDeleted,
+    IsExcluded,
+    IsReplaced,
+}
+
+struct Cell {
+    row: &'static str,
+    claim: &'static str,
+    happens: Happens,
+    /// The policy of the Service; the default is `Cluster`.
+    policy: &'static str,
+}
+
+static MATRIX: [Cell; 5] = [
+    Cell { row: "SVC-NODES-01", claim: "local", happens: Happens::Joins, policy: "Local" },
+    Cell { row: "SVC-NODES-02", claim: "local", happens: Happens::IsDeleted, policy: "Local" },
+    Cell { row: "SVC-NODES-03", claim: "local", happens: Happens::IsExcluded, policy: "Local" },
+    Cell { row: "SVC-NODES-16", claim: "cluster", happens: Happens::IsReplaced, policy: "Cluster" },
+    Cell { row: "SVC-NODES-16", claim: "local", happens: Happens::IsReplaced, policy: "Local" },
+];
+
+pub(super) const CELLS: [Check; MATRIX.len()] = {
+    let (mut checks, mut at) = ([of_cell(0); MATRIX.len()], 1);
+    while at < MATRIX.len() {
+        checks[at] = of_cell(at);
+        at += 1;
+    }
+    checks
+};
+
+const fn of_cell(at: usize) -> Check {
+    let id = CheckId::of_claim(MATRIX[at].row, MATRIX[at].claim);
+    let check = Check::row(id, |cx, at| Box::pin(follows(cx, &MATRIX[at])), at);
+    check.needs(NODES_BEHIND_LB).since(28, RESYNC, Before::NotJudged)
+}
+
+pub(super) const CHECKS: &[Check] =
+    &[Check::of("SVC-NODES-11.machines", |cx| Box::pin(keeps_what_it_cannot_look_up(cx)))
+        .by_calls()
+        .needs(NODES_BEHIND_LB)
+        .since(28, RESYNC, Before::NotJudged)
+        .with(&[Facility::Faults])
+        // Machines are looked up for all Services at once.
+        .alone()
+        .takes(8)];
+
+fn service(policy: &'static str) -> ServicePlan {
+    load_balancer("web").port(80).with(move |spec| spec.external_traffic_policy = Some(policy.to_owned()))
+}
+
+async fn follows(cx: &CheckCx, cell: &'static Cell) -> Verdict {
+    if matches!(cell.happens, Happens::Joins) {
+        let web = cx.service(service(cell.policy)).await?.provisioned().await?;
+        web.rests().await?;
+        let (machine, _) = eligible(cx, "new").await?;
+        return web.balancer().becomes(has_backend(&machine)).when("after its Node joined").await;
+    }
+    let (old, node) = eligible(cx, "a").await?;
+    let web = cx.service(service(cell.policy)).await?.provisioned().await?;
+    let balancer = web.balancer();
+    balancer.becomes(has_backend(&old)).when("before anything happens to its Node").await?;
+    web.rests().await?;
+    match cell.happens {
+        Happens::Joins => Ok(()),
+        Happens::IsDeleted => {
+            node.delete().await?;
+            balancer.becomes(lacks_backend(&old)).when("after its Node's deletion").await
+        }
+        Happens::IsExcluded => {
+            node.label(L_EXCL, Some("true")).await?;
+            balancer.becomes(lacks_backend(&old)).when("once its Node is excluded").await?;
+            node.label(L_EXCL, None).await?;
+            balancer.becomes(has_backend(&old)).when("once its Node is no longer excluded").await
+        }
+        Happens::IsReplaced => {
+            node.delete().await?;
+            node.becomes(gone()).when("as it was deleted").await?;
+            old.delete().await?;
+            let new = cx.machine(machine("a-2").named(&old.name())).await?;
+            // What the CCM knows of the old machine may be as old.
+            pause(cx.limits().instance_cache()).await;
+            let node = cx.node(new.node().backend()).await?;
+            node.becomes(initialised()).when("with another machine").await?;
+            node.becomes(addressed()).when("with another machine").await?;
+            balancer.becomes(has_backend(&new)).when("once its Node has come back").await?;
+            balancer.becomes(lacks_backend(&old)).when("once its Node has another machine").await
+        }
+    }
+}
+
+async fn keeps_what_it_cannot_look_up(cx: &CheckCx) -> Verdict {
+    let (stays, _) = eligible(cx, "stays").await?;
+    let (goes, node) = eligible(cx, "goes").await?;
+    let web = cx.service(load_balancer("web").port(80)).await?.provisioned().await?;
+    let balancer = web.balancer();
+    for machine in [&stays, &goes] {
+        balancer.becomes(has_backend(machine)).when("while machines can be looked up").await?;
+    }
+    web.rests().await?;
+    let fault = cx.cloud().anything().fails().to(&[Op::InstanceGet, Op::InstanceList]).await?;
+    node.label(L_EXCL, Some("true")).await?;
+    balancer.keeps(has_backend(&stays)).within(FAILING).when("while no machine can be looked up").await?;
+    let failures = fault.read(ReadSource::Origin).await?;
+    cx.record("failed_look_ups", failures);
+    fault.clear().await?;
+    let failures = u32::try_from(failures).unwrap_or(u32::MAX).min(3);
+    let left = balancer.becomes(lacks_backend(&goes)).within(cx.limits().service_after(failures));
+    left.when("once machines can be looked up again").await?;
+    balancer.is(has_backend(&stays)).await
+}
