@@ -3,8 +3,9 @@
 use crate::check::{Cell, Checked};
 use crate::cluster::{CloudEndpoint, Cluster, Cni, KubeProxy, Topology};
 use crate::explain::Observed;
+use crate::finding::Finding;
 use crate::known::Assumed;
-use crate::lint::{Claims, Finding, lint};
+use crate::lint::{Claims, lint};
 use crate::manifest::Source;
 use crate::model::Outcome;
 use std::path::PathBuf;

@@ -14,6 +14,7 @@ mod cluster;
 mod dns;
 mod expect;
 mod explain;
+mod finding;
 mod fix;
 mod known;
 mod lint;
@@ -30,8 +31,8 @@ pub use cluster::{CloudEndpoint, Cluster, Cni, KubeProxy, PlannedMachine, Topolo
 pub use embedded_semantics::billionths;
 pub use expect::{Expectation, expect, read_paths};
 pub use explain::{Explanation, Graph, GraphEdge, GraphNode, Observed, ObservedNode, ObservedPod, Step};
+pub use finding::{Finding, Level};
 pub use known::Assumed;
-pub use lint::{Finding, Level};
 pub use manifest::Source;
 pub use model::{Eviction, Outcome};
 pub use workload::{Effect, Taint};

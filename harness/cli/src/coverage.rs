@@ -7,7 +7,7 @@ use super::list::print;
 use harness_config::contract::{Contract, Coverage, Missing, Party, coverage as held};
 use harness_core::ledger::Share;
 use harness_report::exit;
-use harness_runner::seen;
+use harness_runner::{of_contract, seen};
 use harness_testkit::Suite;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -21,7 +21,7 @@ pub(super) fn coverage(suites: &'static [Suite], output: ListOutput) -> ExitCode
             return ExitCode::from(exit::USAGE);
         }
     };
-    let checks: Vec<_> = suites.iter().flat_map(Suite::checks).map(|check| seen(check, OURS)).collect();
+    let checks: Vec<_> = of_contract(suites).map(|check| seen(check, OURS)).collect();
     let backends: Vec<String> = OURS.iter().map(ToString::to_string).collect();
     let mut found = held(&contract, &checks, &backends);
     let mutants = match mutants(&[], Share::WHOLE) {
@@ -31,8 +31,7 @@ pub(super) fn coverage(suites: &'static [Suite], output: ListOutput) -> ExitCode
             return ExitCode::from(exit::USAGE);
         }
     };
-    let binding: Vec<_> =
-        suites.iter().flat_map(Suite::checks).map(|check| (check.id, check.claim.level)).collect();
+    let binding: Vec<_> = of_contract(suites).map(|check| (check.id, check.claim.level)).collect();
     let unproven = unproven(&mutants, &binding).into_iter();
     found.objections.extend(unproven.map(|id| format!("{id}: no mutant shows that this check can fail")));
     print(&match output {

@@ -3,6 +3,7 @@
 use super::controls::list::{Mutant, mutants};
 use super::list::{needs, print};
 use harness_clusters::facts;
+use harness_components::component::{Component, of_party};
 use harness_config::contract::{Area, Contract, Party, Row, bugs_of};
 use harness_config::{BackendKind, did_you_mean};
 use harness_core::check::{CheckId, Facility, Isolation};
@@ -40,7 +41,11 @@ fn explanation(contract: &Contract, all: &[&Check], mutants: &[Mutant], id: &str
     let named = all.iter().find(|check| check.id.as_str().eq_ignore_ascii_case(id));
     // A claim has to be one of the row's checks; the row alone means them all.
     let row = contract.row(id).or_else(|| named.and_then(|check| contract.row(check.id.row())));
+    let ids: Vec<CheckId> = all.iter().map(|check| check.id).collect();
     let Some((area, row)) = row else {
+        if let Some(check) = named {
+            return Ok(of_private(check, mutants, &ids));
+        }
         let rows = contract.rows().map(|(_, row)| row.id.as_str());
         let near = did_you_mean(id, rows.chain(all.iter().map(|check| check.id.as_str())));
         return Err(format!(
@@ -52,7 +57,6 @@ fn explanation(contract: &Contract, all: &[&Check], mutants: &[Mutant], id: &str
         Some(check) if !whole => vec![check],
         _ => all.iter().filter(|check| check.id.row() == row.id).copied().collect(),
     };
-    let ids: Vec<CheckId> = all.iter().map(|check| check.id).collect();
     let mut text = of_row(contract, area, row);
     for check in &checks {
         text.push_str(&of_check(check, mutants, &ids));
@@ -83,25 +87,9 @@ fn labelled(label: &str, text: &str) -> String {
     out
 }
 
-/// The profile by which a check of such a row can be seen at once, as an option.
-fn profile_for(party: Party) -> &'static str {
-    match party {
-        Party::ImageCredentials => "--profile reference-credential-provider ",
-        Party::NetworkProxy => "--profile reference-network-proxy ",
-        Party::CsiMigration => "--profile reference-csi-driver ",
-        Party::Ccm | Party::Harness => "",
-    }
-}
-
-/// Whom a row is about, after a preposition.
+/// The component that a row is about, after a preposition.
 fn whose(party: Party) -> &'static str {
-    match party {
-        Party::Ccm => "a CCM",
-        Party::ImageCredentials => "an image credential provider",
-        Party::NetworkProxy => "a network proxy",
-        Party::CsiMigration => "a cluster",
-        Party::Harness => "one",
-    }
+    of_party(party).map_or("one", Component::noun)
 }
 
 fn of_row(contract: &Contract, area: &Area, row: &Row) -> String {
@@ -130,7 +118,7 @@ fn of_row(contract: &Contract, area: &Area, row: &Row) -> String {
     if !profiles.is_empty() {
         text.push_str(&labelled("profiles:", &profiles.join(", ")));
     }
-    let how = if area.promised_by == Party::Harness { "kept:" } else { "provoked:" };
+    let how = if of_party(area.promised_by).is_some() { "provoked:" } else { "kept:" };
     text.push_str(&labelled(how, &row.provoked));
     text.push_str(&labelled("bound:", &row.bound));
     for (name, what) in contract.terms.bounds(&row.bound) {
@@ -215,6 +203,12 @@ fn of_check(check: &Check, mutants: &[Mutant], all: &[CheckId]) -> String {
     text
 }
 
+/// A check that is not of the contract.
+fn of_private(check: &Check, mutants: &[Mutant], all: &[CheckId]) -> String {
+    let head = format!("{}  a private check: not of the contract, no effect on the verdict\n", check.id);
+    head + &of_check(check, mutants, all)
+}
+
 /// What comes last; `name` is what to run, where there is a check.
 fn ending(contract: &Contract, area: &Area, row: &Row, name: Option<&str>) -> String {
     let mut text = String::from("\n");
@@ -226,12 +220,11 @@ fn ending(contract: &Contract, area: &Area, row: &Row, name: Option<&str>) -> St
         let label = if one.in_part { "in part:" } else { "no check:" };
         text.push_str(&labelled(label, &one.reason));
     }
+    let component = of_party(area.promised_by);
     if let Some(name) = name {
-        text.push_str(&labelled(
-            "run it:",
-            &format!("ccm-conformance run {}--only {name}", profile_for(area.promised_by)),
-        ));
-    } else if area.promised_by == Party::Harness {
+        let profile = component.map(Component::option).unwrap_or_default();
+        text.push_str(&labelled("run it:", &format!("ccm-conformance run {profile}--only {name}")));
+    } else if component.is_none() {
         text.push_str(&labelled("no check:", "the harness keeps it in every run"));
     }
     text

@@ -18,6 +18,7 @@ mod keeper;
 mod list;
 mod merge;
 mod planning;
+mod private;
 mod prove;
 mod proxy;
 mod reap;
@@ -96,6 +97,18 @@ pub fn main(suites: &'static [Suite], programs: &[SubProgram]) -> ExitCode {
             ExitCode::from(exit::ENVIRONMENT)
         }
         None => code,
+    }
+}
+
+/// [`main`] with a vendor's own suites after those of the contract. Their checks run with the others, are reported apart from
+/// them, and have no effect on the verdict.
+pub fn main_with(suites: &'static [Suite], private: &'static [Suite], programs: &[SubProgram]) -> ExitCode {
+    match private::joined(suites, private) {
+        Ok(all) => main(all, programs),
+        Err(why) => {
+            output::err(&format!("error: {why}"));
+            ExitCode::from(exit::USAGE)
+        }
     }
 }
 

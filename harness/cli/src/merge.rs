@@ -81,7 +81,7 @@ fn stream_of(part: &Path) -> PathBuf {
 /// Takes the evidence of what failed along, from the part that the merged report has it of.
 fn copy_evidence(ledger: &Ledger, parts: &[Part], folders: &[PathBuf], out: &Path) -> Result<(), String> {
     let parts: Vec<Ledger> = parts.iter().map(|part| Fold::of(&part.events).ledger()).collect();
-    for entry in &ledger.entries {
+    for entry in ledger.all() {
         let Some(evidence) = &entry.evidence else { continue };
         // A part may come from somebody else, whose stream can name any folder.
         if !Path::new(evidence).components().all(|part| matches!(part, Component::Normal(_))) {
@@ -91,7 +91,7 @@ fn copy_evidence(ledger: &Ledger, parts: &[Part], folders: &[PathBuf], out: &Pat
             ));
         }
         let same = |other: &Entry| other.id == entry.id && other.outcome == entry.outcome;
-        let Some(at) = parts.iter().position(|part| part.entries.iter().any(same)) else { continue };
+        let Some(at) = parts.iter().position(|part| part.all().any(same)) else { continue };
         let from = folders[at].join(evidence);
         if from.is_dir() {
             copy(&from, &out.join(evidence))

@@ -76,7 +76,7 @@ pub(super) fn repeat(
         asked: times,
         runs: ledgers.len(),
         verdicts,
-        checks: ledgers.iter().map(|ledger| ledger.entries.len()).max().unwrap_or(0),
+        checks: ledgers.iter().map(|ledger| ledger.all().count()).max().unwrap_or(0),
         flakes: flakes(&ledgers),
     };
     show(&repeated);

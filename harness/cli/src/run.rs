@@ -6,7 +6,8 @@ use super::planning::planned;
 use super::repeat::repeat;
 use super::sonobuoy;
 use harness_clusters::InsideCluster;
-use harness_config::{BackendKind, Choice, DesiredCluster, Image, Offer, RunFile, declared_not_judged};
+use harness_components::component::COMPONENTS;
+use harness_config::{BackendKind, Choice, DesiredCluster, Offer, RunFile, declared_not_judged};
 use harness_core::ledger::Outcome;
 use harness_core::output;
 use harness_report::exit;
@@ -46,8 +47,7 @@ fn typed(options: &RunOptions) -> Result<RunFile, ExitCode> {
         say(&format!("error: {why}"));
         ExitCode::from(exit::USAGE)
     })?;
-    let wanted =
-        ledger.entries.iter().filter(|entry| !matches!(entry.outcome, Outcome::Pass | Outcome::Skip { .. }));
+    let wanted = ledger.all().filter(|entry| !matches!(entry.outcome, Outcome::Pass | Outcome::Skip { .. }));
     let ids: Vec<String> = wanted.map(|entry| entry.id.clone()).collect();
     if ids.is_empty() {
         say(&format!("{}: nothing in it failed, was blocked or met an error", report.display()));
@@ -75,23 +75,8 @@ pub(super) fn plan(suites: &'static [Suite], options: &RunOptions) -> ExitCode {
         Ok(manifests) => manifests,
     };
     let mut text = format!("profile    {} ({})\n", plan.profile.name, plan.profile.file.display());
-    let image = match &plan.profile.image {
-        None => "none: nothing is deployed".to_owned(),
-        Some(Image::Reference(reference)) => reference.clone(),
-        Some(Image::Command(command)) => format!("this program as '{command}'"),
-        Some(Image::Build(build)) => format!("built from package {}", build.package),
-    };
-    if plan.profile.has_ccm() {
-        text.push_str(&format!("image      {image}\n"));
-    }
-    if let Some(plugin) = &plan.profile.image_credentials {
-        text.push_str(&format!("plugin     {plugin}\n"));
-    }
-    if let Some(proxy) = &plan.profile.network_proxy {
-        text.push_str(&format!("proxy      {proxy}\n"));
-    }
-    if let Some(drivers) = &plan.profile.csi_migration {
-        text.push_str(&format!("drivers    {drivers}\n"));
+    for (label, what) in COMPONENTS.iter().filter_map(|component| component.shown(&plan.profile)) {
+        text.push_str(&format!("{label:<11}{what}\n"));
     }
     if let Some(manifests) = &manifests {
         text.push_str(&format!(

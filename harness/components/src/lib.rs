@@ -1,5 +1,7 @@
-//! What is tested besides CCMs: image credential providers, network proxies and CSI migration.
+//! What is tested: CCMs, image credential providers, network proxies and CSI migration, as one trait; and what the checks of
+//! those besides CCMs need.
 
+pub mod component;
 pub mod csi_migration;
 pub mod image_credentials;
 pub mod network_proxy;

@@ -33,6 +33,7 @@ mod route_file;
 mod run_file;
 pub mod schema;
 mod schema_check;
+mod sections;
 mod select;
 mod settings;
 #[cfg(test)]
@@ -67,6 +68,7 @@ pub use profile_file::{Deviation, Lease, Location, Workload};
 pub use promises::{PROMISES, Promise, declared_not_judged};
 pub use route_file::Routes;
 pub use run_file::{ClusterKeys, LimitKeys, OutputKeys, RunFile, SelectKeys};
+pub use sections::{SECTIONS, Section};
 pub use select::{Candidate, Choice, LONG_S, Offer, Selection, select, unknown_deviations};
 pub use settings::{BACKEND, CLUSTERS, SEED, SELECT, SHARD, TEST_FILTER, untrue_limits};
 

@@ -12,9 +12,10 @@ use super::profile::{self, Profile};
 use super::profile_reading;
 use super::run_file::{
     ClusterKeys, DEFAULT_BACKEND, DEFAULT_KEEP, DEFAULT_NODE_IP, DEFAULT_OUTPUT, DEFAULT_PROFILE,
-    DEFAULT_PROVIDER_ID, DEFAULT_TOPOLOGY, RunFile, SCHEMA, usual_jobs,
+    DEFAULT_PROVIDER_ID, DEFAULT_TOPOLOGY, LimitKeys, RunFile, SCHEMA, SelectKeys, usual_jobs,
 };
 use super::schema_check::{Places, walk};
+use super::sections::Section;
 use super::select::Selection;
 use super::settings::Making;
 use super::yaml::{Node, Tree};
@@ -172,6 +173,22 @@ pub fn plan(source: &Source, given: impl Into<Given>) -> Result<RunPlan<WantedCl
         .plan(written.merge(environment).merge(typed))
 }
 
+/// How long a CCM of this profile may take, as the run file says and at this pace.
+fn limits(written: LimitKeys, profile: &Profile, timing: Timing) -> Limits {
+    let (lease, period) = match timing {
+        Timing::Fast => (LeaseTiming::FAST, FAST_STATUS_PERIOD),
+        Timing::Default => (profile.lease_timing, Limits::USUAL_STATUS_PERIOD),
+    };
+    let budgets = written.budgets.into_iter().map(|(budget, HumanDuration(value))| (budget, value));
+    let overrides = profile.budgets.clone().into_iter().chain(budgets);
+    let limits = Limits::new(lease).scaled(written.scale.unwrap_or(1.0)).with(overrides.collect());
+    let limits = match timing {
+        Timing::Fast if profile.takes_route_period() => limits.with_route_period(FAST_ROUTE_PERIOD),
+        Timing::Fast | Timing::Default => limits,
+    };
+    limits.with_instance_cache(profile.instance_cache).with_status_period(period)
+}
+
 pub(super) struct Planning {
     file: Option<PathBuf>,
     places: Places,
@@ -240,55 +257,14 @@ impl Planning {
             profile.as_ref().map_or(Some(cluster.clone()), |profile| self.cluster_for(profile, &cluster));
         let cluster = cluster.unwrap_or_else(WantedCluster::absent);
         let refused = profile.as_ref().map(Profile::refused_fast_flags).unwrap_or_default();
-        let timing = match (run.timing, refused.as_slice()) {
-            (Some(Timing::Fast), []) | (None, []) => Timing::Fast,
-            (Some(Timing::Fast), flags) => {
-                let flags: Vec<String> = flags.iter().map(|flag| format!("--{flag}")).collect();
-                self.problem(
-                    "timing",
-                    format!(
-                        "'fast' needs flags that the profile does not list as accepted: {}",
-                        flags.join(", ")
-                    ),
-                );
-                Timing::Fast
-            }
-            (Some(Timing::Default), _) | (None, _) => Timing::Default,
-        };
-        let select = run.select;
-        let selection = Selection {
-            suites: select.suites.unwrap_or_default(),
-            only: select.only.unwrap_or_default(),
-            skip: select.skip.unwrap_or_default(),
-            quick: select.quick.unwrap_or(false),
-            // Another text was refused as no share.
-            shard: select.shard.and_then(|text| text.parse().ok()),
-            soak: self.soak(run.soak),
-            seed: asked.cluster.seed,
-            run: select.run,
-            origins: Selection::KEYS.into_iter().map(|key| (key, self.origin(key))).collect(),
-        };
+        let timing = self.timing(run.timing, &refused);
+        let selection = self.selection(run.select, run.soak, asked.cluster.seed);
         let output = PathBuf::from(run.output.dir.unwrap_or_else(|| String::from(DEFAULT_OUTPUT)));
         if output.exists() && !output.is_dir() {
             self.problem("output.dir", format!("{} is not a folder", output.display()));
         }
         let Some(profile) = profile else { return Err(self.problems.sorted()) };
-        let lease = match timing {
-            Timing::Fast => LeaseTiming::FAST,
-            Timing::Default => profile.lease_timing,
-        };
-        let written = run.limits.budgets.into_iter().map(|(budget, HumanDuration(value))| (budget, value));
-        let overrides = profile.budgets.clone().into_iter().chain(written);
-        let limits = Limits::new(lease).scaled(run.limits.scale.unwrap_or(1.0)).with(overrides.collect());
-        let period = match timing {
-            Timing::Fast => FAST_STATUS_PERIOD,
-            Timing::Default => Limits::USUAL_STATUS_PERIOD,
-        };
-        let limits = match timing {
-            Timing::Fast if profile.takes_route_period() => limits.with_route_period(FAST_ROUTE_PERIOD),
-            Timing::Fast | Timing::Default => limits,
-        };
-        let limits = limits.with_instance_cache(profile.instance_cache).with_status_period(period);
+        let limits = limits(run.limits, &profile, timing);
         let set_by = |key: &str| self.set_by(key);
         let making = Making { run: &asked, profile: &profile, limits: &limits, timing, set_by: &set_by };
         let settings = making.settings();
@@ -313,6 +289,38 @@ impl Planning {
         })
     }
 
+    /// The pace of the run; `refused` are the flags of the fast one that the CCM does not accept.
+    fn timing(&mut self, asked: Option<Timing>, refused: &[&str]) -> Timing {
+        match (asked, refused) {
+            (Some(Timing::Fast), []) | (None, []) => Timing::Fast,
+            (Some(Timing::Fast), flags) => {
+                let flags: Vec<String> = flags.iter().map(|flag| format!("--{flag}")).collect();
+                let flags = flags.join(", ");
+                self.problem(
+                    "timing",
+                    format!("'fast' needs flags that the profile does not list as accepted: {flags}"),
+                );
+                Timing::Fast
+            }
+            (Some(Timing::Default), _) | (None, _) => Timing::Default,
+        }
+    }
+
+    fn selection(&mut self, select: SelectKeys, soak: Option<HumanDuration>, seed: Option<u32>) -> Selection {
+        Selection {
+            suites: select.suites.unwrap_or_default(),
+            only: select.only.unwrap_or_default(),
+            skip: select.skip.unwrap_or_default(),
+            quick: select.quick.unwrap_or(false),
+            // Another text was refused as no share.
+            shard: select.shard.and_then(|text| text.parse().ok()),
+            soak: self.soak(soak),
+            seed,
+            run: select.run,
+            origins: Selection::KEYS.into_iter().map(|key| (key, self.origin(key))).collect(),
+        }
+    }
+
     /// The cluster that a profile is judged on; `None` for none. Who describes no CCM needs none, and whoever does needs one.
     fn cluster_for(&mut self, profile: &Profile, wanted: &WantedCluster) -> Option<WantedCluster> {
         const BACKEND: &str = "cluster.backend";
@@ -328,13 +336,14 @@ impl Planning {
         }
         let asked = matches!(self.set_by(BACKEND), SetBy::Option | SetBy::RunFile);
         // Agents and drivers are on other machines than the API server.
-        let others = profile.network_proxy.is_some() || profile.csi_migration.is_some();
+        let others = Section::all_in(profile).any(|section| section.on_workers);
         let others = others && self.set_by("cluster.topology") == SetBy::Default;
+        let wants_cluster = Section::all_in(profile).any(|section| section.wants_cluster);
         let with_kubelets = || Some(wanted.clone().of_kind(others.then_some(Topology::ThreeNode)));
         match wanted.backend() {
             // For what a real kubelet makes of a plugin.
             Some(BackendKind::Kind) if asked => return with_kubelets(),
-            _ if !asked && profile.csi_migration.is_some() => return with_kubelets(),
+            _ if !asked && wants_cluster => return with_kubelets(),
             Some(_) if asked && !absent => {
                 let what = format!(
                     "profile '{}' describes no CCM, and only on 'kind' a kubelet can run what it describes; write \

@@ -12,6 +12,7 @@ use super::network_proxy::NetworkProxy;
 use super::paths::looks_like_path;
 use super::problem::did_you_mean;
 use super::profile_file::{Deviation, Lease, Location, Workload};
+use super::sections::Section;
 use fake_cloud::dialects;
 use fake_cloud::driver::InstanceIds;
 use harness_core::check::{Capability, Party};
@@ -220,19 +221,14 @@ impl Profile {
 
     /// Whose promises are judged.
     pub fn subjects(&self) -> BTreeSet<Party> {
-        let ccm = self.has_ccm().then_some(Party::Ccm);
-        let plugin = self.image_credentials.as_ref().map(|_| Party::ImageCredentials);
-        let proxy = self.network_proxy.as_ref().map(|_| Party::NetworkProxy);
-        let drivers = self.csi_migration.as_ref().map(|_| Party::CsiMigration);
-        ccm.into_iter().chain(plugin).chain(proxy).chain(drivers).collect()
+        Section::all_in(self).map(|section| section.party).collect()
     }
 
     /// Everything it declares, in words, for the report.
     pub fn declared_words(&self) -> Vec<String> {
         let mut words = if self.has_ccm() { self.capabilities.declared() } else { Vec::new() };
-        words.extend(self.image_credentials.as_ref().map(|_| "imageCredentials".to_owned()));
-        words.extend(self.network_proxy.as_ref().map(|_| "networkProxy".to_owned()));
-        words.extend(self.csi_migration.as_ref().map(|_| "csiMigration".to_owned()));
+        let sections = Section::all_in(self).filter(|section| section.party != Party::Ccm);
+        words.extend(sections.map(|section| section.key.to_owned()));
         words
     }
 

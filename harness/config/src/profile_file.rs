@@ -15,6 +15,7 @@ use super::image_credentials::ImageCredentialKeys;
 use super::limits::Limits;
 use super::network_proxy::NetworkProxyKeys;
 use super::schema::{Keyed, ordered};
+use super::sections::required_without_ccm;
 use fake_cloud::dialects::NAMES as DIALECTS;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -31,7 +32,7 @@ use std::time::Duration;
 #[schemars(extend("required" = ["apiVersion", "kind", "name"]))]
 #[schemars(extend("if" = json!({"properties": {"kind": {"const": "Profile"}}})))]
 #[schemars(extend("then" = json!({"required": ["manifests", "capabilities"]})))]
-#[schemars(extend("else" = json!({"if": {"properties": {"kind": {"const": "network-proxy"}}}, "then": {"required": ["networkProxy"]}, "else": {"if": {"properties": {"kind": {"const": "csi-migration"}}}, "then": {"required": ["csiMigration"]}, "else": {"required": ["imageCredentials"]}}})))]
+#[schemars(extend("else" = required_without_ccm()))]
 pub(crate) struct ProfileFile {
     /// Version of this format.
     #[schemars(extend("const" = API_VERSION))]

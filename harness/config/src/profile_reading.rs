@@ -1,6 +1,7 @@
 //! From a profile's text to its meaning: defaults, files, and what only shows when keys are seen together.
 
 use super::capabilities::Capabilities;
+use super::cloud_source::CloudSource;
 use super::csi_migration;
 use super::duration::HumanDuration;
 use super::enums::{Instances, ProfileKind, RouteTrigger, Targets};
@@ -13,7 +14,9 @@ use super::profile::{Build, Framework, Image, Profile, ProviderIdFormat, find};
 use super::profile_file::{Deviation, ImageKeys, ProfileFile};
 use super::schema::{self, keys};
 use super::schema_check::{Places, walk};
+use super::sections::{SECTIONS, Section};
 use super::yaml::{self, Tree};
+use harness_core::check::Party;
 use harness_core::files;
 use serde_json::{Map, Value};
 use std::collections::BTreeSet;
@@ -89,7 +92,7 @@ impl Reading<'_> {
     }
 
     fn profile(mut self, written: ProfileFile) -> Profile {
-        let has_ccm = self.kind(&written);
+        let has_ccm = self.kind(written.kind);
         let image_credentials = written.image_credentials.and_then(|keys| {
             let folder = self.folder();
             image_credentials::read(keys, &folder, |key, what| self.problem(key, what))
@@ -116,14 +119,7 @@ impl Reading<'_> {
         }
         self.arguments(&written.flags.extra);
         let cloud = self.cloud(written.cloud);
-        let usual = cloud.dialect().map(|dialect| format!("{dialect}://{{id}}"));
-        if has_ccm && usual.is_none() && written.provider_id.format.is_none() {
-            self.problem(
-                "providerId.format",
-                "is missing; with a driver no dialect says it: write e.g. 'acme://{id}'",
-            );
-        }
-        let format = written.provider_id.format.or(usual).unwrap_or_else(|| "{id}".to_owned());
+        let provider_id = self.provider_id(has_ccm, written.provider_id.format, &cloud);
         let replicas = written.replicas.unwrap_or(if capabilities.leader_election { 2 } else { 1 });
         if capabilities.leader_election && replicas < 2 {
             self.problem("replicas", "leader election shows with at least 2 replicas");
@@ -137,7 +133,7 @@ impl Reading<'_> {
             image,
             manifests,
             workload: written.workload,
-            provider_id: ProviderIdFormat::new(&format).expect("the schema and the default hold '{id}'"),
+            provider_id,
             cloud,
             capabilities,
             lease: written.lease,
@@ -171,52 +167,55 @@ impl Reading<'_> {
     }
 
     /// Whether it describes a CCM; keys that are missing then, or have no meaning.
-    fn kind(&mut self, written: &ProfileFile) -> bool {
-        match written.kind {
-            ProfileKind::Profile => {
-                for (key, say) in [
-                    ("manifests", "list the CCM's manifests ('[]' deploys nothing)"),
-                    ("capabilities", "say what the CCM can do, e.g. 'instances: v2'"),
-                ] {
-                    if !self.given.contains(key) {
-                        self.problem(key, format!("is missing; {say}"));
-                    }
-                }
-                if written.csi_migration.is_some() {
-                    self.problem("csiMigration", "has a meaning only with 'kind: csi-migration'");
-                }
-                true
+    fn kind(&mut self, kind: ProfileKind) -> bool {
+        let own = Section::of(kind);
+        for (key, say) in own.required {
+            if !self.given.contains(*key) {
+                self.problem(key, format!("is missing; {say}"));
             }
-            ProfileKind::ImageCredentials => {
-                if written.image_credentials.is_none() {
-                    self.problem("imageCredentials", "is missing; describe the plugin");
-                }
-                self.of_no_ccm(written.kind, "imageCredentials", &[])
-            }
-            ProfileKind::NetworkProxy => {
-                if written.network_proxy.is_none() {
-                    self.problem("networkProxy", "is missing; describe server and agents");
-                }
-                self.of_no_ccm(written.kind, "networkProxy", &["image"])
-            }
-            ProfileKind::CsiMigration => {
-                if written.csi_migration.is_none() {
-                    self.problem("csiMigration", "is missing; name drivers and their manifests");
-                }
-                self.of_no_ccm(written.kind, "csiMigration", &["image"])
+        }
+        let has_ccm = own.party == Party::Ccm;
+        match has_ccm {
+            true => self.without_lone_sections(),
+            false => self.without_keys_of_a_ccm(own),
+        }
+        has_ccm
+    }
+
+    /// Sections that have no meaning in the profile of a CCM.
+    fn without_lone_sections(&mut self) {
+        for section in SECTIONS.iter().filter(|section| section.alone) {
+            if self.given.contains(section.key) {
+                self.problem(section.key, format!("has a meaning only with 'kind: {}'", section.kind));
             }
         }
     }
 
-    /// Keys that have no meaning without a CCM; false.
-    fn of_no_ccm(&mut self, kind: ProfileKind, own: &str, more: &[&str]) -> bool {
-        let of_others = |key: &&str| !OF_ALL.contains(key) && *key != own && !more.contains(key);
-        for key in keys(&SCHEMA).map(|(key, _)| key).filter(of_others) {
+    /// Keys that have no meaning without a CCM.
+    fn without_keys_of_a_ccm(&mut self, own: &Section) {
+        let of_ccm = |key: &&str| !OF_ALL.contains(key) && *key != own.key && !own.shares.contains(key);
+        for key in keys(&SCHEMA).map(|(key, _)| key).filter(of_ccm) {
             if self.places.has(key) {
-                self.problem(key, format!("has no meaning with 'kind: {kind}'; it is of a CCM"));
+                self.problem(key, format!("has no meaning with 'kind: {}'; it is of a CCM", own.kind));
             }
         }
-        false
+    }
+
+    fn provider_id(
+        &mut self,
+        has_ccm: bool,
+        written: Option<String>,
+        cloud: &CloudSource,
+    ) -> ProviderIdFormat {
+        let usual = cloud.dialect().map(|dialect| format!("{dialect}://{{id}}"));
+        if has_ccm && usual.is_none() && written.is_none() {
+            self.problem(
+                "providerId.format",
+                "is missing; with a driver no dialect says it: write e.g. 'acme://{id}'",
+            );
+        }
+        let format = written.or(usual).unwrap_or_else(|| "{id}".to_owned());
+        ProviderIdFormat::new(&format).expect("the schema and the default hold '{id}'")
     }
 
     fn framework(&mut self, profile: Option<bool>, version: Option<&str>) -> Framework {

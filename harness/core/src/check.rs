@@ -279,7 +279,8 @@ impl<Cx: 'static> Check<Cx> {
         Check::new(id, Claim::of(&id), Run::Row(run, row))
     }
 
-    /// A MUST that is not of the contract, such as a check that a vendor keeps for its own CCM.
+    /// A MUST that is not of the contract, such as a check that a vendor keeps for its own CCM. Begin its id with the vendor's
+    /// name, which no row of the contract has: `ACME-LABEL-01`.
     pub const fn own(
         id: &'static str,
         title: &'static str,
@@ -424,6 +425,12 @@ impl<Cx: 'static> Check<Cx> {
     pub const fn after_the_run(mut self) -> Check<Cx> {
         self.isolation = Isolation::AfterTheRun;
         self
+    }
+
+    /// Whether it is not of the contract: its result is reported apart from those of the contract, and has no effect on the
+    /// verdict.
+    pub fn is_private(&self) -> bool {
+        Claim::find(&self.id).is_none()
     }
 
     /// Runs the body.

@@ -257,8 +257,12 @@ pub struct Ledger {
     pub duration_ms: u64,
     /// Stages in order.
     pub stages: Vec<StageTime>,
-    /// One entry per check known, sorted by suite order and id.
+    /// One entry per check of the contract that is known, sorted by suite order and id.
     pub entries: Vec<Entry>,
+    /// One entry per private check: a vendor's own, which the contract does not have. They have no effect on the verdict, on the
+    /// counts, or on whether a report can be verified.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub private: Vec<Entry>,
     /// What explains more than one failure, one sentence each, the weightiest first.
     #[serde(default)]
     pub explanations: Vec<String>,
@@ -283,7 +287,12 @@ pub enum Conformance {
 }
 
 impl Ledger {
-    /// The verdict: a failed MUST decides, and so does a MUST that was blocked, since then the CCM broke the promise that
+    /// The entries of all checks, those of the contract first.
+    pub fn all(&self) -> impl Iterator<Item = &Entry> {
+        self.entries.iter().chain(&self.private)
+    }
+
+    /// The verdict over the checks of the contract: a failed MUST decides, and so does a MUST that was blocked, since then the CCM broke the promise that
     /// blocked it; else anything of level MUST not judged makes it partial, and so does a check of any level that was left
     /// out, a declaration that no check judges, a setting looser than the contract, and a simulated cluster;
     /// an environment with no judged MUST at all is not judged.

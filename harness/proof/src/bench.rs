@@ -57,6 +57,47 @@ pub(super) struct Bench<'a> {
     _folder: tempfile::TempDir,
 }
 
+/// The cluster of a CCM that runs elsewhere, made of `base`; its kubeconfig of the cluster under test goes to the folder.
+async fn management(
+    means: &Means,
+    question: &Question,
+    (cluster, variant): (&Cluster, &Variant),
+    folder: &Path,
+    (base, more): (ClusterSpec, Vec<String>),
+) -> Result<Cluster, String> {
+    let kubeconfig = folder.join("kubeconfig");
+    let text = account_kubeconfig(cluster, variant)?;
+    std::fs::write(&kubeconfig, text).map_err(|error| format!("{}: {error}", kubeconfig.display()))?;
+    let elsewhere = vec![format!("--kubeconfig={}", kubeconfig.display())];
+    let arguments = [elsewhere, more].concat();
+    let machine = MachineSpec {
+        labels: variant.labels_asked_for(),
+        cloud: CloudProvider::None,
+        ..MachineSpec::awaiting_cloud("management", Role::Worker)
+    };
+    let spec = ClusterSpec {
+        machines: vec![machine],
+        programs: programs(variant, means, question, arguments, Some(&kubeconfig)),
+        dns: Dns::Simulated,
+        ..base
+    };
+    Cluster::start(spec).await.map_err(|error| chain(&error))
+}
+
+/// What the cloud knows of the machines at first: where the CCM is to be evicted, the control plane has an address that no
+/// CCM can use yet, so that it is initialised and not Ready.
+fn known_at_first(question: &Question, machines: &[MachineSpec], instances: &[Instance]) -> Vec<Instance> {
+    let mut known = instances.to_vec();
+    if question.case.evicted {
+        let late = known.iter_mut().zip(machines).filter(|(_, machine)| machine.role == Role::ControlPlane);
+        late.for_each(|(instance, machine)| {
+            let kind = "InternalDNS".to_owned();
+            instance.addresses = vec![Address { kind, address: format!("{}.internal", machine.name) }];
+        });
+    }
+    known
+}
+
 impl<'a> Bench<'a> {
     pub(super) async fn start(means: &Means, question: &'a Question) -> Result<Bench<'a>, String> {
         let cell = &question.cell.cluster;
@@ -113,41 +154,18 @@ impl<'a> Bench<'a> {
         let address = cluster.address();
         around.api_server = (address.ip().to_string(), address.port());
         let variant = Variant::read(&question.case.name, &around)?;
-        let hosting = if hosted {
-            let kubeconfig = folder.path().join("kubeconfig");
-            let text = account_kubeconfig(&cluster, &variant)?;
-            std::fs::write(&kubeconfig, text)
-                .map_err(|error| format!("{}: {error}", kubeconfig.display()))?;
-            let elsewhere = vec![format!("--kubeconfig={}", kubeconfig.display())];
-            let arguments = [elsewhere, more].concat();
-            let machine = MachineSpec {
-                labels: variant.labels_asked_for(),
-                cloud: CloudProvider::None,
-                ..MachineSpec::awaiting_cloud("management", Role::Worker)
-            };
-            let spec = ClusterSpec {
-                programs: programs(&variant, means, question, arguments, Some(&kubeconfig)),
-                dns: Dns::Simulated,
-                ..base(vec![machine])
-            };
-            Some(Cluster::start(spec).await.map_err(|error| chain(&error))?)
-        } else {
-            None
+        let hosting = match hosted {
+            true => Some(
+                management(means, question, (&cluster, &variant), folder.path(), (base(Vec::new()), more))
+                    .await?,
+            ),
+            false => None,
         };
         let admin = cloud.attach().map_err(|error| chain(&error))?;
         let credential = Credential { name: "proof".to_owned(), token };
         admin.admit(&credential).await.map_err(|error| chain(&error))?;
         let instances: Vec<Instance> = machines.iter().zip(1_u8..).map(|m| means.instance(m)).collect();
-        let mut known = instances.clone();
-        if question.case.evicted {
-            // A control plane whose address is no usable one yet: initialised, and not Ready.
-            let late =
-                known.iter_mut().zip(&machines).filter(|(_, machine)| machine.role == Role::ControlPlane);
-            late.for_each(|(instance, machine)| {
-                let kind = "InternalDNS".to_owned();
-                instance.addresses = vec![Address { kind, address: format!("{}.internal", machine.name) }];
-            });
-        }
+        let known = known_at_first(question, &machines, &instances);
         admin.put_instances(&known).await.map_err(|error| chain(&error))?;
         Ok(Bench { question, cluster, hosting, cloud, variant, machines, instances, _folder: folder })
     }

@@ -51,7 +51,7 @@ impl fmt::Display for Flake {
 /// The checks that did not end the same in all of these runs of one and the same, by id.
 pub fn flakes(runs: &[Ledger]) -> Vec<Flake> {
     let mut all: BTreeMap<&str, BTreeMap<&'static str, usize>> = BTreeMap::new();
-    for entry in runs.iter().flat_map(|run| &run.entries) {
+    for entry in runs.iter().flat_map(Ledger::all) {
         *all.entry(&entry.id).or_default().entry(outcome_word(&entry.outcome)).or_default() += 1;
     }
     let missing = |outcomes: &BTreeMap<&'static str, usize>| runs.len() - outcomes.values().sum::<usize>();
@@ -68,7 +68,7 @@ pub fn flakes(runs: &[Ledger]) -> Vec<Flake> {
 pub fn compare(before: &Ledger, after: &Ledger) -> Vec<Difference> {
     let words = |ledger: &Ledger| -> BTreeMap<String, &'static str> {
         let word = |entry: &Entry| (entry.id.clone(), outcome_word(&entry.outcome));
-        ledger.entries.iter().map(word).collect()
+        ledger.all().map(word).collect()
     };
     let (before, after) = (words(before), words(after));
     let ids: BTreeSet<&String> = before.keys().chain(after.keys()).collect();

@@ -1,7 +1,8 @@
 //! What each exit code of the program means.
 
 use harness_config::Completeness;
-use harness_core::ledger::{Conformance, Ledger, Outcome, SkipReason};
+use harness_core::check::Level;
+use harness_core::ledger::{Conformance, Entry, Ledger, Outcome, SkipReason};
 
 /// Every MUST check that was judged passed. With [`Completeness::Required`] also: none was left unjudged.
 pub const CONFORMANT: u8 = 0;
@@ -14,9 +15,23 @@ pub const USAGE: u8 = 2;
 pub const ENVIRONMENT: u8 = 3;
 /// There was nothing to run: every check is deselected, undeclared or not observable.
 pub const NOTHING_SELECTED: u8 = 4;
+/// A private check of level MUST did not pass, and by the contract the code would be [`CONFORMANT`]. Any other code wins.
+pub const PRIVATE_FAILED: u8 = 5;
 
 /// The exit code of a run that came as far as having a ledger. [`USAGE`] is never among them.
 pub fn exit_code(ledger: &Ledger, completeness: Completeness) -> u8 {
+    match by_contract(ledger, completeness) {
+        CONFORMANT if ledger.private.iter().any(is_trouble) => PRIVATE_FAILED,
+        code => code,
+    }
+}
+
+/// Whether a private check binds and did not pass.
+fn is_trouble(entry: &Entry) -> bool {
+    entry.level == Level::Must && !matches!(entry.outcome, Outcome::Pass | Outcome::Skip { .. })
+}
+
+fn by_contract(ledger: &Ledger, completeness: Completeness) -> u8 {
     let partial = match completeness {
         Completeness::Optional => CONFORMANT,
         Completeness::Required => NOT_CONFORMANT,
@@ -28,9 +43,7 @@ pub fn exit_code(ledger: &Ledger, completeness: Completeness) -> u8 {
         Conformance::Partial => partial,
         Conformance::NotConformant => NOT_CONFORMANT,
         Conformance::NotJudged if ledger.environment_error.is_some() => ENVIRONMENT,
-        Conformance::NotJudged if ledger.entries.iter().all(|entry| left_out(&entry.outcome)) => {
-            NOTHING_SELECTED
-        }
+        Conformance::NotJudged if ledger.all().all(|entry| left_out(&entry.outcome)) => NOTHING_SELECTED,
         Conformance::NotJudged if met_trouble(ledger) => ENVIRONMENT,
         // Checks below MUST were judged and no MUST check was run: what was asked for was done.
         Conformance::NotJudged => partial,

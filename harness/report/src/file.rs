@@ -90,6 +90,9 @@ struct ReportFile {
     stages: Vec<StageFile>,
     /// Every check, in the order of the suites.
     checks: Vec<CheckFile>,
+    /// Checks of a vendor's own, which are not of the contract. They have no effect on the verdict.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    private_checks: Vec<CheckFile>,
 }
 
 /// How many checks of each level ended how.
@@ -212,30 +215,32 @@ fn file_of(ledger: &Ledger) -> ReportFile {
             .iter()
             .map(|s| StageFile { stage: s.stage.clone(), took: millis(s.took_ms) })
             .collect(),
-        checks: ledger
-            .entries
-            .iter()
-            .map(|e| CheckFile {
-                id: e.id.clone(),
-                suite: e.suite.clone(),
-                level: e.level,
-                title: e.title.clone(),
-                outcome: outcome_word(&e.outcome).to_owned(),
-                blocked_by: match &e.outcome {
-                    Outcome::Blocked { by, .. } => Some(by.clone()),
-                    _ => None,
-                },
-                reason: outcome_text(&e.outcome).map(str::to_owned),
-                declared: ledger.subject.deviation(&e.id).map(str::to_owned),
-                sharing: e.sharing,
-                started: e.started.clone(),
-                duration: millis(e.duration_ms),
-                budget_used_percent: e.budget_used_percent,
-                evidence: e.evidence.clone(),
-                facts: e.facts.clone(),
-            })
-            .collect(),
+        checks: checks_of(&ledger.entries, &ledger.subject),
+        private_checks: checks_of(&ledger.private, &ledger.subject),
     }
+}
+
+fn checks_of(entries: &[Entry], subject: &Subject) -> Vec<CheckFile> {
+    let check = |entry: &Entry| CheckFile {
+        id: entry.id.clone(),
+        suite: entry.suite.clone(),
+        level: entry.level,
+        title: entry.title.clone(),
+        outcome: outcome_word(&entry.outcome).to_owned(),
+        blocked_by: match &entry.outcome {
+            Outcome::Blocked { by, .. } => Some(by.clone()),
+            _ => None,
+        },
+        reason: outcome_text(&entry.outcome).map(str::to_owned),
+        declared: subject.deviation(&entry.id).map(str::to_owned),
+        sharing: entry.sharing,
+        started: entry.started.clone(),
+        duration: HumanDuration(Duration::from_millis(entry.duration_ms)),
+        budget_used_percent: entry.budget_used_percent,
+        evidence: entry.evidence.clone(),
+        facts: entry.facts.clone(),
+    };
+    entries.iter().map(check).collect()
 }
 
 /// A `report.yaml` that was read.
@@ -289,7 +294,26 @@ pub fn read(text: &str, file: &Path) -> Result<Written, ParseError> {
 
 fn ledger_of(report: ReportFile, label: impl Fn() -> String) -> Result<Ledger, ParseError> {
     let millis = |d: HumanDuration| u64::try_from(d.0.as_millis()).unwrap_or(u64::MAX);
-    let entries = report.checks.into_iter().map(|check| {
+    Ok(Ledger {
+        subject: report.subject,
+        started: report.started,
+        duration_ms: millis(report.duration),
+        stages: report
+            .stages
+            .into_iter()
+            .map(|s| StageTime { stage: s.stage, took_ms: millis(s.took) })
+            .collect(),
+        entries: entries_of(report.checks, &label)?,
+        private: entries_of(report.private_checks, &label)?,
+        explanations: report.explanations,
+        environment_error: report.environment_error,
+        stream: report.stream,
+    })
+}
+
+fn entries_of(checks: Vec<CheckFile>, label: &impl Fn() -> String) -> Result<Vec<Entry>, ParseError> {
+    let millis = |d: HumanDuration| u64::try_from(d.0.as_millis()).unwrap_or(u64::MAX);
+    let entry = |check: CheckFile| {
         let reason = check.reason.unwrap_or_default();
         let skip = |kind, detail| Outcome::Skip { reason: kind, detail };
         let outcome = match check.outcome.as_str() {
@@ -315,21 +339,8 @@ fn ledger_of(report: ReportFile, label: impl Fn() -> String) -> Result<Ledger, P
             started: check.started,
             facts: check.facts,
         })
-    });
-    Ok(Ledger {
-        subject: report.subject,
-        started: report.started,
-        duration_ms: millis(report.duration),
-        stages: report
-            .stages
-            .into_iter()
-            .map(|s| StageTime { stage: s.stage, took_ms: millis(s.took) })
-            .collect(),
-        entries: entries.collect::<Result<_, _>>()?,
-        explanations: report.explanations,
-        environment_error: report.environment_error,
-        stream: report.stream,
-    })
+    };
+    checks.into_iter().map(entry).collect()
 }
 
 fn counts(ledger: &Ledger) -> Counts {

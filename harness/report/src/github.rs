@@ -23,6 +23,11 @@ pub fn annotations(ledger: &Ledger) -> String {
                 writeln!(text, "::{command} title={title}::{}", message(&format!("{}\n{why}", entry.title)));
         }
     }
+    for entry in ledger.private.iter().filter(|entry| is_trouble(entry)).take(ANNOTATIONS) {
+        let title = property(&format!("private check {} {}", entry.id, outcome_word(&entry.outcome)));
+        let why = outcome_text(&entry.outcome).unwrap_or_default();
+        let _ = writeln!(text, "::warning title={title}::{}", message(&format!("{}\n{why}", entry.title)));
+    }
     if let Some(error) = &ledger.environment_error {
         let _ = writeln!(text, "::error title=environment::{}", message(error));
     }
@@ -78,8 +83,11 @@ pub fn step_summary(ledger: &Ledger) -> String {
 }
 
 fn troubled(ledger: &Ledger) -> impl Iterator<Item = &Entry> {
-    let is = |outcome: &Outcome| !matches!(outcome, Outcome::Pass | Outcome::Skip { .. });
-    ledger.entries.iter().filter(move |entry| is(&entry.outcome))
+    ledger.entries.iter().filter(|entry| is_trouble(entry))
+}
+
+fn is_trouble(entry: &Entry) -> bool {
+    !matches!(entry.outcome, Outcome::Pass | Outcome::Skip { .. })
 }
 
 /// A text within a workflow command.

@@ -1,8 +1,8 @@
 //! The checks that each version of the harness has: a report is held against the list of the version that made it.
 //!
-//! The lists are files of the program, `golden/VERSION.yaml`. That of the version in work is written by a test
-//! (`REWRITE_DOCUMENTS=1 cargo test -p suites --test golden`) and compared by the same test without the variable; those of
-//! released versions never change.
+//! The lists are files of the program in `golden`, each for one version or for several with the same checks. That of the
+//! version in work, `golden/VERSION.yaml`, is written by a test (`REWRITE_DOCUMENTS=1 cargo test -p suites --test golden`) and
+//! compared by the same test without the variable; those of released versions never change.
 
 use harness_config::contract::ConformanceProfile;
 use harness_config::yaml;
@@ -51,16 +51,25 @@ impl GoldenCheck {
 }
 
 /// The checks of one version.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Golden {
     /// The harness's version.
     pub version: String,
     /// Its profiles of conformance.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub profiles: Vec<ConformanceProfile>,
     /// Its checks, in the order of its reports.
     pub checks: Vec<GoldenCheck>,
+}
+
+/// A file of `golden`.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct GoldenFile {
+    /// The versions that have these checks.
+    versions: Vec<String>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    profiles: Vec<ConformanceProfile>,
+    checks: Vec<GoldenCheck>,
 }
 
 impl Golden {
@@ -70,21 +79,39 @@ impl Golden {
     /// The list is broken.
     pub fn of(version: &str) -> Result<Option<Golden>, yaml::YamlError> {
         let mut read = READ.lock().expect("no holder of this lock panics");
-        if let Some(golden) = read.get(version) {
-            return Ok(Some(golden.clone()));
+        if read.is_empty() {
+            for path in files::list(&files::built_in("golden")).unwrap_or_default() {
+                let Ok(text) = files::read(&path) else { continue };
+                let GoldenFile { versions, profiles, checks } = yaml::from_str(&text, &path)?;
+                read.extend(versions.into_iter().map(|version| {
+                    let golden = Golden {
+                        version: version.clone(),
+                        profiles: profiles.clone(),
+                        checks: checks.clone(),
+                    };
+                    (version, golden)
+                }));
+            }
         }
-        let path = files::built_in(&format!("golden/{version}.yaml"));
-        let Ok(text) = files::read(&path) else { return Ok(None) };
-        let golden: Golden = yaml::from_str(&text, &path)?;
-        read.insert(version.to_owned(), golden.clone());
-        Ok(Some(golden))
+        Ok(read.get(version).cloned())
     }
 
     /// The versions that this program knows.
-    pub fn versions() -> Vec<String> {
-        let listed = files::list(&files::built_in("golden")).unwrap_or_default();
-        let name = |file: &std::path::PathBuf| Some(file.file_stem()?.to_string_lossy().into_owned());
-        listed.iter().filter_map(name).collect()
+    ///
+    /// # Errors
+    /// As [`Golden::of`].
+    pub fn versions() -> Result<Vec<String>, yaml::YamlError> {
+        Golden::of("")?;
+        Ok(READ.lock().expect("no holder of this lock panics").keys().cloned().collect())
+    }
+
+    /// The text of a file with this list, for this version alone.
+    ///
+    /// # Errors
+    /// Only if a text holds what YAML cannot carry.
+    pub fn to_yaml(&self) -> Result<String, yaml::YamlError> {
+        let Golden { version, profiles, checks } = self.clone();
+        yaml::to_string(&GoldenFile { versions: vec![version], profiles, checks })
     }
 
     /// Identifies the set of checks: SHA-256 over ids, levels and titles, first 12 digits.
@@ -94,5 +121,23 @@ impl Golden {
             hash.update(format!("{} {} {}\n", check.id, check.level, check.title));
         }
         hash.finalize().iter().take(6).map(|byte| format!("{byte:02x}")).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_of_one_file_have_the_same_checks() {
+        assert_eq!(Golden::versions().expect("sound lists")[..2], ["0.1.0", "0.2.0"]);
+        let of = |version: &str| Golden::of(version).expect("a sound list").expect("a known version");
+        let (first, second) = (of("0.1.0"), of("0.2.0"));
+        assert_eq!((first.version.as_str(), second.version.as_str()), ("0.1.0", "0.2.0"));
+        assert_eq!(first.check_set(), second.check_set());
+        assert!(Golden::of("0.0.0").expect("sound lists").is_none());
+        let read: GoldenFile =
+            yaml::from_str(&first.to_yaml().expect("plain data"), "golden".as_ref()).expect("as written");
+        assert_eq!((read.versions, read.checks), (vec!["0.1.0".to_owned()], first.checks));
     }
 }

@@ -20,28 +20,43 @@ pub fn to_junit(ledger: &Ledger) -> Result<String, SerializeError> {
     let mut report = Report::new("ccm-conformance");
     report.timestamp = ledger.started.parse().ok();
     report.set_time(Duration::from_millis(ledger.duration_ms));
-    let mut order: Vec<&str> = Vec::new();
-    for entry in &ledger.entries {
-        if !order.contains(&entry.suite.as_str()) {
-            order.push(&entry.suite);
-        }
-    }
     if let Some(error) = &ledger.environment_error {
         report.add_test_suite(environment(ledger, error));
     }
     let standing = |one: ProfileResult| Property::new(format!("profile.{}", one.profile), one.standing);
     let profiles: Vec<Property> = profile_results(ledger).into_iter().map(standing).collect();
-    for name in order {
-        let entries: Vec<&Entry> = ledger.entries.iter().filter(|entry| entry.suite == name).collect();
-        let mut suite = TestSuite::new(text(name));
-        suite.timestamp = entries.iter().filter_map(|entry| entry.started.parse().ok()).min();
-        suite.set_time(Duration::from_millis(entries.iter().map(|entry| entry.duration_ms).sum()));
-        suite.add_properties(facts(&ledger.subject));
+    for (name, entries) in by_suite(&ledger.entries) {
+        let mut suite = suite(name, &entries, ledger);
         suite.add_properties(profiles.iter().cloned());
-        suite.add_test_cases(entries.into_iter().map(|entry| case(entry, &ledger.subject)));
+        report.add_test_suite(suite);
+    }
+    for (name, entries) in by_suite(&ledger.private) {
+        let mut suite = suite(name, &entries, ledger);
+        suite.add_property(Property::new("private", "true"));
         report.add_test_suite(suite);
     }
     report.to_string()
+}
+
+/// The entries of each suite, in the order of the ledger.
+fn by_suite(entries: &[Entry]) -> Vec<(&str, Vec<&Entry>)> {
+    let mut suites: Vec<(&str, Vec<&Entry>)> = Vec::new();
+    for entry in entries {
+        match suites.iter_mut().find(|(name, _)| *name == entry.suite) {
+            Some((_, of_suite)) => of_suite.push(entry),
+            None => suites.push((&entry.suite, vec![entry])),
+        }
+    }
+    suites
+}
+
+fn suite(name: &str, entries: &[&Entry], ledger: &Ledger) -> TestSuite {
+    let mut suite = TestSuite::new(text(name));
+    suite.timestamp = entries.iter().filter_map(|entry| entry.started.parse().ok()).min();
+    suite.set_time(Duration::from_millis(entries.iter().map(|entry| entry.duration_ms).sum()));
+    suite.add_properties(facts(&ledger.subject));
+    suite.add_test_cases(entries.iter().map(|entry| case(entry, &ledger.subject)));
+    suite
 }
 
 fn environment(ledger: &Ledger, error: &str) -> TestSuite {

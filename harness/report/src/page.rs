@@ -221,8 +221,7 @@ struct Line<'a> {
 
 fn lines<'a>(ledger: &Ledger, events: &'a str) -> Vec<Line<'a>> {
     let failed: Vec<&str> = ledger
-        .entries
-        .iter()
+        .all()
         .filter(|entry| !matches!(entry.outcome, Outcome::Pass | Outcome::Skip { .. }))
         .map(|entry| entry.id.as_str())
         .collect();

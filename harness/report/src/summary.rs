@@ -27,6 +27,7 @@ pub fn summary(ledger: &Ledger) -> String {
         trouble(ledger, &mut text, "Environment errors", |e| matches!(e.outcome, Outcome::Error { .. }));
         unjudged(ledger, &mut text);
     }
+    private(ledger, &mut text);
     noted(ledger, &mut text);
     declared(ledger, &mut text);
     speed(ledger, &mut text);
@@ -98,6 +99,31 @@ fn counts(ledger: &Ledger, text: &mut String) {
             let _ = write!(text, "  {count:>width$}", width = column.len());
         }
         put!(text);
+    }
+}
+
+/// The checks of a vendor's own, each that did not pass in a line.
+fn private(ledger: &Ledger, text: &mut String) {
+    if ledger.private.is_empty() {
+        return;
+    }
+    let mut counts: Vec<(&str, usize)> = Vec::new();
+    for entry in &ledger.private {
+        let word = outcome_word(&entry.outcome);
+        match counts.iter_mut().find(|(known, _)| *known == word) {
+            Some((_, count)) => *count += 1,
+            None => counts.push((word, 1)),
+        }
+    }
+    let counts: Vec<String> = counts.iter().map(|(word, count)| format!("{count} {word}")).collect();
+    put!(text, "\nPrivate checks (not of the contract, no effect on the verdict): {}", counts.join(", "));
+    let width = ledger.private.iter().map(|entry| entry.id.len()).max().unwrap_or(0);
+    for entry in ledger.private.iter().filter(|entry| entry.outcome != Outcome::Pass) {
+        let (word, why) = (outcome_word(&entry.outcome), outcome_text(&entry.outcome).map(one_line));
+        put!(text, "  {:<width$}  {:<6}  {word}: {}", entry.id, entry.level, why.unwrap_or_default());
+        if let Some(evidence) = &entry.evidence {
+            put!(text, "  {:<width$}          evidence: {evidence}", "");
+        }
     }
 }
 
@@ -233,7 +259,7 @@ fn declared(ledger: &Ledger, text: &mut String) {
     put!(text, "\nDeclared deviations");
     let width = ledger.subject.declared.keys().map(String::len).max().unwrap_or(0);
     for (id, reason) in &ledger.subject.declared {
-        let of_it = ledger.entries.iter().filter(|e| e.id == *id || row_of(&e.id) == id);
+        let of_it = ledger.all().filter(|e| e.id == *id || row_of(&e.id) == id);
         let mut words: Vec<&str> = of_it.map(|e| outcome_word(&e.outcome)).collect();
         words.dedup();
         let words = if words.is_empty() { "unknown".to_owned() } else { words.join(", ") };
@@ -246,7 +272,7 @@ fn speed(ledger: &Ledger, text: &mut String) {
     let at = ledger.stages.iter().position(|s| s.stage == CHECKS_STAGE).unwrap_or(ledger.stages.len());
     let (up, rest) = ledger.stages.split_at(at);
     let (checks, down) = rest.split_at(rest.len().min(1));
-    let ran: Vec<&Entry> = ledger.entries.iter().filter(|e| e.duration_ms > 0).collect();
+    let ran: Vec<&Entry> = ledger.all().filter(|e| e.duration_ms > 0).collect();
     let one_by_one: u64 = ran.iter().map(|e| e.duration_ms).sum();
     let sum = |stages: &[StageTime]| stages.iter().map(|s| s.took_ms).sum::<u64>();
     // Stages overlap.

@@ -132,6 +132,7 @@ fn every_outcome() -> Ledger {
             stage("clean-up", 3_600),
         ],
         entries,
+        private: Vec::new(),
         explanations: vec![String::from("replica a ended 7 times by itself (lane 0)")],
         environment_error: None,
         stream: Some(Stream { events: 12, sha256: "4444".to_owned() }),
@@ -209,6 +210,41 @@ fn a_statement_has_every_check_in_the_list_that_its_outcome_asks_for() {
     let mut unnamed = good;
     unnamed.subject.image_digest.clear();
     assert!(statement(&unnamed, &digests, None).expect_err("no subject").contains("no subject to attest"));
+}
+
+#[test]
+fn a_private_check_is_reported_and_never_counts() {
+    let optional = Completeness::Optional;
+    let mut ledger = only(|id| id == "NODE-INIT-01");
+    let (verdict, yaml) = (ledger.conformance(), to_yaml(&ledger).expect("YAML"));
+    ledger.private = vec![entry("acme", "ACME-LABEL-01", Level::Must, Outcome::Pass, 5)];
+    assert_eq!((ledger.conformance(), exit_code(&ledger, optional)), (verdict, exit::CONFORMANT));
+    ledger.private.push(entry("acme", "ACME-LABEL-02", Level::Should, fail("promise:   a zone"), 5));
+    assert_eq!(exit_code(&ledger, optional), exit::CONFORMANT, "a SHOULD has no exit code");
+    ledger.private.push(entry("acme", "ACME-LABEL-03", Level::Must, fail("promise:   a rack"), 5));
+    assert_eq!((ledger.conformance(), exit_code(&ledger, optional)), (verdict, exit::PRIVATE_FAILED));
+
+    let text = summary(&ledger);
+    assert!(text.contains("no effect on the verdict): 1 pass, 2 fail\n"), "{text}");
+    assert!(text.contains("  ACME-LABEL-03  MUST    fail: promise: a rack\n"), "{text}");
+    let with_private = to_yaml(&ledger).expect("YAML");
+    assert!(
+        with_private.starts_with(yaml.trim_end()),
+        "what was there before stays as it was: {with_private}"
+    );
+    assert_eq!(parse(&with_private, Path::new("report.yaml")).expect("a report"), ledger);
+    let junit = to_junit(&ledger).expect("XML");
+    assert!(junit.contains("name=\"acme::ACME-LABEL-03\""), "{junit}");
+    assert_eq!(junit.matches("<property name=\"private\" value=\"true\"").count(), 1, "{junit}");
+
+    ledger.entries[0].outcome = fail("promise:   the taint goes");
+    assert_eq!(exit_code(&ledger, optional), exit::NOT_CONFORMANT, "the contract comes first");
+    ledger.entries[0].outcome = skip(SkipReason::Deselected, "left out");
+    assert_eq!(exit_code(&ledger, optional), exit::PRIVATE_FAILED, "only private checks were selected");
+    ledger.private.truncate(1);
+    assert_eq!(exit_code(&ledger, optional), exit::CONFORMANT);
+    ledger.private.clear();
+    assert_eq!(exit_code(&ledger, optional), exit::NOTHING_SELECTED);
 }
 
 #[test]

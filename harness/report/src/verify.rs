@@ -71,7 +71,7 @@ pub fn sha256_digest(text: &str) -> Result<String, String> {
 fn against_version(report: &Ledger, golden: Option<&Golden>, findings: &mut Vec<Finding>) {
     let subject = &report.subject;
     let Some(golden) = golden else {
-        let (version, known) = (subject.harness_version.clone(), Golden::versions());
+        let (version, known) = (subject.harness_version.clone(), Golden::versions().unwrap_or_default());
         return findings.push(Finding::UnknownVersion { version, known });
     };
     let version = || golden.version.clone();

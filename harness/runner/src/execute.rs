@@ -22,6 +22,7 @@ use harness_session::{Session, SessionError, expected_boot, settle};
 use harness_testkit::Suite;
 use std::process::ExitCode;
 use std::sync::Arc;
+use tokio::runtime::Runtime;
 use tokio_util::sync::CancellationToken;
 
 /// A run.
@@ -49,122 +50,162 @@ pub fn execute(run: Run, judging: &mut dyn Judging) -> ExitCode {
 
 /// As [`execute`]: the exit code as a number, for whoever runs several.
 pub fn exit_code_of(run: Run, judging: &mut dyn Judging) -> u8 {
-    let Run { suites, plan, reproduce, watch, cancel } = run;
-    let offer = Offer::declared(&plan.profile);
-    let planned = match plan_for(suites, &plan, &offer, judging) {
-        Ok(planned) => planned,
-        Err(problems) => {
-            judging.cannot(&problems.to_string());
-            return fail(exit::USAGE, &format!("error: {problems}"));
+    match begin(run, judging) {
+        Ok(begun) => begun.to_its_end(judging),
+        Err(refusal) => {
+            judging.cannot(&refusal.why);
+            fail(refusal.code, &refusal.shown)
         }
-    };
+    }
+}
+
+/// Why a run does not begin.
+struct Refusal {
+    code: u8,
+    /// For the one who judges.
+    why: String,
+    /// For the terminal.
+    shown: String,
+}
+
+impl Refusal {
+    fn new(code: u8, why: impl ToString) -> Refusal {
+        let why = why.to_string();
+        Refusal { code, shown: format!("error: {why}"), why }
+    }
+}
+
+/// A run whose stream of events has begun.
+struct Begun {
+    suites: &'static [Suite],
+    plan: Arc<RunPlan>,
+    planned: Vec<Planned>,
+    reproduce: String,
+    /// Which cluster was chosen, and why, where the user left that open.
+    chosen: Option<String>,
+    runtime: Runtime,
+    last: LastWord,
+    events: Events,
+    watched: Option<Watched>,
+    cancel: CancellationToken,
+}
+
+/// What became of bringing the lanes up.
+type Up = Result<Vec<Arc<Session>>, SessionError>;
+
+/// Everything that can be refused before anything is started.
+fn begin(run: Run, judging: &dyn Judging) -> Result<Begun, Refusal> {
+    let Run { suites, plan, reproduce, watch, cancel } = run;
+    let planned = plan_for(suites, &plan, &Offer::declared(&plan.profile), judging)
+        .map_err(|problems| Refusal::new(exit::USAGE, problems))?;
     if !planned.iter().any(|one| one.choice == Choice::Selected) {
         let why =
             "nothing is selected: every check is deselected, or needs what the profile does not declare";
-        judging.cannot(why);
-        return fail(exit::NOTHING_SELECTED, why);
+        return Err(Refusal { code: exit::NOTHING_SELECTED, why: why.to_owned(), shown: why.to_owned() });
     }
-    if let Err(why) = enough_files() {
-        judging.cannot(&why);
-        return fail(exit::ENVIRONMENT, &format!("error: {why}"));
-    }
-    let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
-        Ok(runtime) => runtime,
-        Err(error) => {
-            judging.cannot(&format!("no runtime: {error}"));
-            return fail(exit::ENVIRONMENT, &format!("error: no runtime: {error}"));
-        }
-    };
+    enough_files().map_err(|why| Refusal::new(exit::ENVIRONMENT, why))?;
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
+    let runtime = runtime.map_err(|error| Refusal::new(exit::ENVIRONMENT, format!("no runtime: {error}")))?;
     let last = LastWord::default();
     guard(runtime.handle(), cancel.clone(), orderly(plan.cluster.desired()), last.clone());
     let (plan, chosen) = runtime.block_on(settle(plan));
-    if let Err(problems) = certifies(suites, &plan, &planned) {
-        judging.cannot(&problems.to_string());
-        return fail(exit::USAGE, &format!("error: {problems}"));
-    }
-    let events = match open(&plan) {
-        Ok(events) => events,
-        Err(error) => {
-            let why = format!("error: output folder {}: {error}", plan.output.display());
-            judging.cannot(&why);
-            return fail(exit::USAGE, &why);
-        }
-    };
-    let watched = match watch.then(|| Watched::begin(&events, &plan.output)).transpose() {
-        Ok(watched) => watched,
-        Err(why) => {
-            judging.cannot(&why);
-            return fail(exit::ENVIRONMENT, &format!("error: the run cannot be watched: {why}"));
-        }
-    };
+    certifies(suites, &plan, &planned).map_err(|problems| Refusal::new(exit::USAGE, problems))?;
+    let events = open(&plan).map_err(|error| {
+        Refusal::new(exit::USAGE, format!("output folder {}: {error}", plan.output.display()))
+    })?;
+    let watched = watch.then(|| Watched::begin(&events, &plan.output)).transpose().map_err(|why| {
+        let shown = format!("error: the run cannot be watched: {why}");
+        Refusal { code: exit::ENVIRONMENT, why, shown }
+    })?;
     // Not into the stream: it is given to others, and who knows the address may read.
     watched.iter().for_each(|watched| Terminal::alone().say(format!("watch it at {}", watched.url())));
     let plan = Arc::new(plan);
-    let lanes = lane_count(&plan, &planned);
-    let prepared = Prepared::new(plan.clone());
-    let mut environments: Vec<Environment> =
-        (0..lanes).map(|lane| Environment::new(prepared.clone(), lane)).collect();
-    introduce(&environments, &plan, chosen, &events);
-    events.emit(Payload::SubjectKnown(Box::new(subject(suites, &plan, &planned, &[], &reproduce))));
-    events.emit(Payload::ChecksPlanned { checks: planned.iter().map(Planned::event).collect() });
+    Ok(Begun { suites, plan, planned, reproduce, chosen, runtime, last, events, watched, cancel })
+}
 
-    last.set({
-        let (plan, events) = (plan.clone(), events.clone());
-        move || {
-            events.interrupt();
-            conclude(&plan, &events);
-        }
-    });
-
-    let up = runtime.block_on(all_up(&mut environments, &events, &cancel));
-    match &up {
-        Err(error) if error.is_usage() => {
+impl Begun {
+    /// Brings the environment up, lets judge, writes the reports, takes the environment down.
+    fn to_its_end(self, judging: &mut dyn Judging) -> u8 {
+        let Begun { plan, planned, events, runtime, .. } = &self;
+        let prepared = Prepared::new(plan.clone());
+        let mut environments: Vec<Environment> =
+            (0..lane_count(plan, planned)).map(|lane| Environment::new(prepared.clone(), lane)).collect();
+        introduce(&environments, plan, self.chosen.clone(), events);
+        let subject = subject(self.suites, plan, planned, &[], &self.reproduce);
+        events.emit(Payload::SubjectKnown(Box::new(subject)));
+        events.emit(Payload::ChecksPlanned { checks: planned.iter().map(Planned::event).collect() });
+        self.last.set({
+            let (plan, events) = (plan.clone(), events.clone());
+            move || {
+                events.interrupt();
+                conclude(&plan, &events);
+            }
+        });
+        let up = runtime.block_on(all_up(&mut environments, events, &self.cancel));
+        if let Err(error) = &up
+            && error.is_usage()
+        {
             let why = chain(error);
             judging.cannot(&why);
             events.say(format!("error: {why}"));
             drop(up);
             let down = environments.into_iter().map(|environment| environment.down(Leave::Nothing));
             let outcomes = runtime.block_on(join_all(down));
-            outcomes.into_iter().for_each(|outcome| say_left_behind(outcome, &events));
+            outcomes.into_iter().for_each(|outcome| say_left_behind(outcome, events));
             return exit::USAGE;
         }
-        Err(error) => {
-            let message = chain(error);
-            judging.cannot(&message);
-            events.say(format!("error: the environment did not come up: {message}"));
-            events.emit(Payload::EnvironmentFailed { message });
-        }
-        Ok(sessions) => {
-            if let Err(problems) = judge_subject(suites, sessions, &reproduce, judging, runtime.handle()) {
-                // The same selection was sound before the cluster was there.
-                let message = format!("the checks could not be planned: {problems}");
+        self.judge(up, judging);
+        self.end(environments)
+    }
+
+    /// Lets judge in the environments that are up, and tells of those that are not.
+    fn judge(&self, up: Up, judging: &mut dyn Judging) {
+        let Begun { events, runtime, .. } = self;
+        match up {
+            Err(error) => {
+                let message = chain(&error);
+                judging.cannot(&message);
+                events.say(format!("error: the environment did not come up: {message}"));
                 events.emit(Payload::EnvironmentFailed { message });
             }
-            sessions.iter().for_each(|session| leave_cluster(session, runtime.handle()));
+            Ok(sessions) => {
+                let handle = runtime.handle();
+                if let Err(problems) = judge_subject(self.suites, &sessions, &self.reproduce, judging, handle)
+                {
+                    // The same selection was sound before the cluster was there.
+                    let message = format!("the checks could not be planned: {problems}");
+                    events.emit(Payload::EnvironmentFailed { message });
+                }
+                sessions.iter().for_each(|session| leave_cluster(session, handle));
+            }
         }
     }
-    drop(up);
-    if !last.take() {
-        // Somebody who was told to end the process writes the reports, and ends it then.
-        loop {
-            std::thread::park();
+
+    /// Writes the reports and takes the environments down.
+    fn end(self, environments: Vec<Environment>) -> u8 {
+        let Begun { plan, events, runtime, last, watched, cancel, .. } = self;
+        if !last.take() {
+            // Somebody who was told to end the process writes the reports, and ends it then.
+            loop {
+                std::thread::park();
+            }
         }
-    }
-    let (ledger, code) = conclude(&plan, &events);
-    last.written();
-    watched.iter().for_each(Watched::run_ended);
-    take_down(environments, &plan, &ledger, &events, runtime.handle());
-    // Who has interrupted the run does not wait for pages: they were told before the taking down.
-    match watched.filter(|_| !cancel.is_cancelled()).map(Watched::end) {
-        None => {}
-        Some(Ok(cost)) => events.say(format!("  {cost}")),
-        Some(Err(why)) => events.say(format!("warning: the run could not be watched: {why}")),
-    }
-    match output::broken() {
-        // Whoever reads the output cannot know how it ended.
-        Some(_) => exit::ENVIRONMENT,
-        None if cancel.is_cancelled() => INTERRUPTED,
-        None => code,
+        let (ledger, code) = conclude(&plan, &events);
+        last.written();
+        watched.iter().for_each(Watched::run_ended);
+        take_down(environments, &plan, &ledger, &events, runtime.handle());
+        // Who has interrupted the run does not wait for pages: they were told before the taking down.
+        match watched.filter(|_| !cancel.is_cancelled()).map(Watched::end) {
+            None => {}
+            Some(Ok(cost)) => events.say(format!("  {cost}")),
+            Some(Err(why)) => events.say(format!("warning: the run could not be watched: {why}")),
+        }
+        match output::broken() {
+            // Whoever reads the output cannot know how it ended.
+            Some(_) => exit::ENVIRONMENT,
+            None if cancel.is_cancelled() => INTERRUPTED,
+            None => code,
+        }
     }
 }
 

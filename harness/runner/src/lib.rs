@@ -36,7 +36,7 @@ pub use libtest::{Libtest, completion, shown, skipped_trials};
 pub use limits::{enough_files, use_limits};
 pub use one::{Hold, run_one};
 pub use page::{demands, material};
-pub use planned::{Planned, arranged, plan_checks, selected};
+pub use planned::{Planned, arranged, of_contract, plan_checks, selected};
 pub use quiet::Quiet;
 pub use results::make_ready;
 pub use stand::{Judging, Stand, judge_subject, take_down};

@@ -33,7 +33,7 @@ pub fn material(ledger: &Ledger, stream: &Path) -> std::io::Result<PageMaterial>
     open_stream(stream)?.read_to_end(&mut events)?;
     Ok(PageMaterial {
         events: String::from_utf8_lossy(&events).into_owned(),
-        evidence: evidence(&ledger.entries, stream.parent().unwrap_or(stream)),
+        evidence: evidence(ledger.all(), stream.parent().unwrap_or(stream)),
     })
 }
 
@@ -55,7 +55,7 @@ pub fn demands(ledgers: &[&Ledger]) -> Result<Demands, String> {
 }
 
 /// The files of evidence of these checks below a folder. One that cannot be read says so in place of it.
-pub(super) fn evidence(entries: &[Entry], folder: &Path) -> Evidence {
+pub(super) fn evidence<'a>(entries: impl IntoIterator<Item = &'a Entry>, folder: &Path) -> Evidence {
     let mut all = Evidence::new();
     let mut room = OF_ALL;
     for entry in entries {

@@ -46,6 +46,7 @@ impl Planned {
             title: self.check.claim.title.to_owned(),
             level: self.level,
             sharing: self.check.isolation,
+            private: self.check.is_private(),
             skipped: match &self.choice {
                 Choice::Selected => None,
                 Choice::Skip(reason, detail) => Some(Skipped { reason: *reason, detail: detail.clone() }),
@@ -127,6 +128,11 @@ fn takes_s(check: &Check, soak: Option<Duration>) -> u32 {
     soaks.map_or(check.takes_s, |time| u32::try_from(time.as_secs()).unwrap_or(u32::MAX)).min(LONGEST_S)
 }
 
+/// The checks of the contract, without those that a vendor has of its own.
+pub fn of_contract(suites: &[Suite]) -> impl Iterator<Item = &'static Check> {
+    suites.iter().flat_map(Suite::checks).filter(|check| !check.is_private())
+}
+
 /// The change that a check's claim rests on, when the declared framework is older.
 fn older_than(check: &Check, framework: Framework) -> Option<Since> {
     check.since.filter(|since| !framework.has(since.minor))
@@ -134,8 +140,7 @@ fn older_than(check: &Check, framework: Framework) -> Option<Since> {
 
 /// What is expected of a CCM of this framework otherwise than of the newest, one sentence a check.
 pub(super) fn framework_notes(suites: &[Suite], framework: Framework) -> Vec<String> {
-    let checks = suites.iter().flat_map(Suite::checks);
-    let older = checks.filter_map(|check| Some((check.id, older_than(check, framework)?)));
+    let older = of_contract(suites).filter_map(|check| Some((check.id, older_than(check, framework)?)));
     older.map(|(id, since)| format!("{id} holds since {since}")).collect()
 }
 

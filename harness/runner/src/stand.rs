@@ -151,7 +151,7 @@ pub(super) fn leave_after(keep: Keep, has_trouble: bool) -> Leave {
 
 /// Whether anything failed, the environment included.
 fn has_trouble(ledger: &Ledger) -> bool {
-    ledger.environment_error.is_some() || ledger.entries.iter().any(|entry| is_trouble(&entry.outcome))
+    ledger.environment_error.is_some() || ledger.all().any(|entry| is_trouble(&entry.outcome))
 }
 
 /// Whether something went wrong with a check, the environment included.

@@ -1,6 +1,6 @@
 //! What was tested, as the report tells it.
 
-use super::planned::{Planned, framework_notes};
+use super::planned::{Planned, framework_notes, of_contract};
 use harness_clusters::{Fidelity, facts};
 use harness_config::contract::{Contract, Seen};
 use harness_config::{
@@ -82,13 +82,14 @@ fn effective(settings: &mut [Setting], name: &str, value: String) {
     }
 }
 
-/// The settings of a plan, of which those that leave checks out ask less than the contract does.
+/// The settings of a plan, of which those that leave checks of the contract out ask less than it does.
 pub fn in_force(settings: &[Setting], planned: &[Planned]) -> Vec<Setting> {
+    let of_contract = || planned.iter().filter(|one| !one.check.is_private());
     let is_left_out =
         |one: &&Planned| matches!(one.choice, Choice::Skip(SkipReason::Deselected, _)) && !one.elsewhere;
-    let left_out = planned.iter().filter(is_left_out).count();
+    let left_out = of_contract().filter(is_left_out).count();
     let mut settings = settings.to_vec();
-    if planned.iter().any(|one| one.elsewhere) {
+    if of_contract().any(|one| one.elsewhere) {
         let shard = settings.iter_mut().filter(|one| one.setting == SHARD);
         shard.for_each(|one| one.bearing = Bearing::Looser);
     }
@@ -99,16 +100,16 @@ pub fn in_force(settings: &[Setting], planned: &[Planned]) -> Vec<Setting> {
     let mut selecting: Vec<&mut Setting> = settings.iter_mut().filter(selects).collect();
     selecting.iter_mut().for_each(|one| one.bearing = Bearing::Looser);
     if selecting.is_empty() {
-        let value = format!("leaves {left_out} of {} checks out", planned.len());
+        let value = format!("leaves {left_out} of {} checks out", of_contract().count());
         let filter = Setting::told(TEST_FILTER, value, SetBy::Option);
         settings.push(Setting { bearing: Bearing::Looser, ..filter });
     }
     settings
 }
 
-/// The capabilities that some check needs, and so judges.
+/// The capabilities that some check of the contract needs, and so judges.
 pub fn judged(suites: &[Suite]) -> BTreeSet<Capability> {
-    suites.iter().flat_map(Suite::checks).flat_map(|check| check.needs.iter().copied()).collect()
+    of_contract(suites).flat_map(|check| check.needs.iter().copied()).collect()
 }
 
 /// A check as the contract's coverage looks at it, on clusters of these backends whose node images and clouds have all it
@@ -123,9 +124,10 @@ pub fn seen(check: &Check, backends: &[BackendKind]) -> Seen {
     Seen { id: check.id, not_observable: backends.iter().filter_map(lacking).collect() }
 }
 
-/// The checks of these suites, as reports of this version hold them.
+/// The checks of these suites that are of the contract, as reports of this version hold them.
 pub fn golden(suites: &[Suite]) -> Golden {
     let checks = suites.iter().flat_map(|suite| suite.checks().map(move |check| (suite, check)));
+    let checks = checks.filter(|(_, check)| !check.is_private());
     let golden = |(suite, check): (&Suite, &Check)| GoldenCheck {
         id: check.id.to_string(),
         suite: suite.name.to_owned(),
@@ -144,7 +146,8 @@ mod tests {
     use harness_core::check::Level;
 
     fn check() -> &'static Check {
-        const CHECK: &Check = &Check::own("A-01", "a claim", "a source", |_| Box::pin(async { Ok(()) }));
+        const CHECK: &Check =
+            &Check::own("NODE-INIT-01", "a claim", "a source", |_| Box::pin(async { Ok(()) }));
         CHECK
     }
 

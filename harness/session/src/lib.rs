@@ -94,6 +94,29 @@ impl std::fmt::Debug for Session {
     }
 }
 
+/// Has the stream told of what changes in the cluster, of Pods of the CCM that end, and of every call to the cloud.
+fn tell_of_all(
+    events: &Events,
+    world: &World,
+    (client, management): (&Client, Option<&Site>),
+    journal: &Journal,
+) {
+    world.nodes.observe(tells(events));
+    world.services.observe(tells(events));
+    world.pods.observe(tells_of_ends(events, client));
+    if let Some(site) = management {
+        site.world().pods.observe(tells_of_ends(events, site.client()));
+    }
+    world.leases.observe(tells(events));
+    let (told, before) = (events.clone(), journal.position());
+    journal.observe(Box::new(move |call| {
+        // What came before belongs to whoever used this cloud before.
+        if call.seq > before {
+            told.emit(record::cloud_call(call));
+        }
+    }));
+}
+
 impl Session {
     /// Joins the environment that `state` describes.
     ///
@@ -126,20 +149,7 @@ impl Session {
             if cloud.facilities().contains(&Facility::Inventory) {
                 cloud_before = Some(cloud.inventory().await?);
             }
-            world.nodes.observe(tells(&events));
-            world.services.observe(tells(&events));
-            world.pods.observe(tells_of_ends(&events, &client));
-            if let Some(site) = &management {
-                site.world().pods.observe(tells_of_ends(&events, site.client()));
-            }
-            world.leases.observe(tells(&events));
-            let (told, before) = (events.clone(), journal.position());
-            journal.observe(Box::new(move |call| {
-                // What came before belongs to whoever used this cloud before.
-                if call.seq > before {
-                    told.emit(record::cloud_call(call));
-                }
-            }));
+            tell_of_all(&events, &world, (&client, management.as_ref()), &journal);
         }
         let manifests = load_manifests(&plan)?;
         let surroundings = surroundings(&plan, &state);

@@ -6,8 +6,9 @@ pub use args::BootstrapCommand;
 
 use crate::check::Checked;
 use crate::cluster::Cluster;
+use crate::finding::Level;
 use crate::fix::{diff, fix};
-use crate::lint::{Level, lint};
+use crate::lint::lint;
 use crate::output::{Checkup, json, sarif, text};
 use args::{CheckArgs, FixArgs, Format};
 use std::io::{Read, Write};

@@ -102,111 +102,163 @@ pub(crate) fn name(model: &Model, fact: usize) -> String {
 
 /// One fact waits for another, as a sentence.
 pub(crate) fn sentence(model: &Model, state: &State, from: usize, to: usize) -> String {
-    let node = |n: u32| model.machines[n as usize].name.as_str();
-    let title = |w: u32| model.set.workloads[w as usize].title_with_place();
-    let target = model.facts[to];
-    let never = matches!(target, Fact::Never(_));
     let what = name(model, to);
+    let wait = Waiting { model, state, to, target: model.facts[to], what };
     match model.facts[from] {
-        Fact::Made(w) if never => format!("no Pod of {} is made: {what}", title(w)),
-        Fact::Made(w) => format!("no Pod of {} is made before {what} can be reached", title(w)),
-        Fact::Schedulable(w, n) | Fact::Bound(w, n) => {
-            let head = format!("{} is Pending, not scheduled to Node {}", title(w), node(n));
-            match target {
-                Fact::Untainted(_, t) => {
-                    format!("{head}: it does not tolerate the taint {}", model.taints[t as usize])
-                }
-                Fact::Initialised(_) => format!("{head}: it requires a label that the CCM sets"),
-                Fact::Never(_) => format!("{head}: {what}"),
-                _ => format!("{head}: it waits for {what}"),
-            }
-        }
-        Fact::Runs(w, n) => {
-            let head = format!("{} does not start on Node {}", title(w), node(n));
-            match target {
-                Fact::Networked(_) => format!("{head}: without hostNetwork it waits for {what}"),
-                Fact::Addressed(_) => format!("{head}: it reads status.hostIP and waits for {what}"),
-                Fact::Never(_) => format!("{head}: {what}"),
-                _ => format!("{head}: it waits for {what}"),
-            }
-        }
-        Fact::Works(w, n) => {
-            let head = format!("{} does nothing on Node {}", title(w), node(n));
-            match target {
-                Fact::ServicesAnswer(_) => {
-                    format!("{head}: it reaches the API server by its Service address and waits for {what}")
-                }
-                Fact::DnsAnswers(_) => format!("{head}: it looks up its cloud by name and waits for {what}"),
-                Fact::Never(_) => format!("{head}: {what}"),
-                _ => format!("{head}: it waits for {what}"),
-            }
-        }
-        Fact::Serves(w) => format!("{} does nothing: {what}", title(w)),
-        Fact::Untainted(n, t) => {
-            let taint = &model.taints[t as usize];
-            match target {
-                Fact::Never(_) => what,
-                Fact::Networked(_) => {
-                    format!(
-                        "the taint {taint} of Node {} is removed by the CNI, once it has set up {what}",
-                        node(n)
-                    )
-                }
-                Fact::Initialised(_) => {
-                    format!("the taint {taint} of Node {} goes with its initialisation", node(n))
-                }
-                _ => format!("the taint {taint} of Node {} goes once the Node is Ready", node(n)),
-            }
-        }
-        Fact::Ready(n) => format!("Node {} is not Ready: it waits for {what}", node(n)),
-        Fact::Networked(n) => {
-            let own = model.set.workloads.iter().find(|workload| workload.role == Role::Cni);
-            let who = match (&target, model.cluster.cni, own) {
-                (Fact::Works(..), ..) => String::from("it is set up by"),
-                (_, _, Some(own)) => format!("{} waits for", own.title_with_place()),
-                (_, Cni::Kindnet, None) => String::from("kindnet reads status.hostIP there and waits for"),
-                _ => String::from("the CNI waits for"),
-            };
-            if never {
-                format!("the pod network of Node {} is not set up: {what}", node(n))
-            } else {
-                format!("the pod network of Node {} is not set up: {who} {what}", node(n))
-            }
-        }
-        Fact::Addressed(n) => match target {
-            Fact::Never(_) => format!("Node {} gets no addresses: {what}", node(n)),
-            Fact::Initialised(_) => format!("Node {} has no addresses before its initialisation", node(n)),
-            _ => format!("the addresses of Node {} are set by {}", node(n), who(model, state, to)),
-        },
-        Fact::Initialised(n) => match target {
-            Fact::Never(_) => format!("Node {} is not initialised: {what}", node(n)),
-            Fact::WebhookAnswers(_) => {
-                format!("Node {} cannot be updated while {what} is out of reach", node(n))
-            }
-            _ => format!("Node {} is initialised by {}", node(n), who(model, state, to)),
-        },
-        Fact::ServicesAnswer(n) => match (target, model.cluster.kube_proxy) {
-            (Fact::Never(_), _) => format!("Service addresses do not answer on Node {}: {what}", node(n)),
-            (_, KubeProxy::Cni) => {
-                format!("Service addresses on Node {} are served by the CNI: {what}", node(n))
-            }
-            _ => format!("Service addresses on Node {} wait for {what}", node(n)),
-        },
+        Fact::Made(w) => wait.made(w),
+        Fact::Schedulable(w, n) | Fact::Bound(w, n) => wait.scheduled(w, n),
+        Fact::Runs(w, n) => wait.started(w, n),
+        Fact::Works(w, n) => wait.working(w, n),
+        Fact::Serves(w) => format!("{} does nothing: {}", wait.title(w), wait.what),
+        Fact::Untainted(n, t) => wait.untainted(n, t),
+        Fact::Ready(n) => format!("Node {} is not Ready: it waits for {}", wait.node(n), wait.what),
+        Fact::Networked(n) => wait.networked(n),
+        Fact::Addressed(n) => wait.addressed(n),
+        Fact::Initialised(n) => wait.initialised(n),
+        Fact::ServicesAnswer(n) => wait.services_answer(n),
         Fact::DnsAnswers(n) => {
-            format!("cluster DNS does not answer on Node {}: it waits for {what}", node(n))
+            format!("cluster DNS does not answer on Node {}: it waits for {}", wait.node(n), wait.what)
         }
-        Fact::DnsRuns => format!("cluster DNS is {what}"),
-        Fact::Accepted => format!("the manifests are not installed: {what}"),
-        Fact::StorageWorks => format!("the storage system runs as Pods and waits for {what}"),
-        Fact::WebhookAnswers(k) => {
-            let title = &model.set.webhooks[k as usize].title;
-            if never {
-                format!("{title} cannot be reached: {what}")
-            } else {
-                format!("{title} is answered by {what}")
+        Fact::DnsRuns => format!("cluster DNS is {}", wait.what),
+        Fact::Accepted => format!("the manifests are not installed: {}", wait.what),
+        Fact::StorageWorks => format!("the storage system runs as Pods and waits for {}", wait.what),
+        Fact::WebhookAnswers(k) => wait.webhook(k),
+        Fact::Never(_) => wait.what,
+    }
+}
+
+/// What a fact waits for.
+struct Waiting<'a> {
+    model: &'a Model<'a>,
+    state: &'a State,
+    to: usize,
+    target: Fact,
+    /// The target in words.
+    what: String,
+}
+
+/// The sentences about workloads.
+impl Waiting<'_> {
+    fn title(&self, w: u32) -> String {
+        self.model.set.workloads[w as usize].title_with_place()
+    }
+
+    fn node(&self, n: u32) -> &str {
+        self.model.machines[n as usize].name.as_str()
+    }
+
+    fn is_never(&self) -> bool {
+        matches!(self.target, Fact::Never(_))
+    }
+
+    fn made(&self, w: u32) -> String {
+        let (title, what) = (self.title(w), &self.what);
+        match self.is_never() {
+            true => format!("no Pod of {title} is made: {what}"),
+            false => format!("no Pod of {title} is made before {what} can be reached"),
+        }
+    }
+
+    fn scheduled(&self, w: u32, n: u32) -> String {
+        let head = format!("{} is Pending, not scheduled to Node {}", self.title(w), self.node(n));
+        match self.target {
+            Fact::Untainted(_, t) => {
+                format!("{head}: it does not tolerate the taint {}", self.model.taints[t as usize])
             }
+            Fact::Initialised(_) => format!("{head}: it requires a label that the CCM sets"),
+            _ => self.waits(&head),
         }
-        Fact::Never(_) => what,
+    }
+
+    fn started(&self, w: u32, n: u32) -> String {
+        let head = format!("{} does not start on Node {}", self.title(w), self.node(n));
+        let what = &self.what;
+        match self.target {
+            Fact::Networked(_) => format!("{head}: without hostNetwork it waits for {what}"),
+            Fact::Addressed(_) => format!("{head}: it reads status.hostIP and waits for {what}"),
+            _ => self.waits(&head),
+        }
+    }
+
+    fn working(&self, w: u32, n: u32) -> String {
+        let head = format!("{} does nothing on Node {}", self.title(w), self.node(n));
+        let what = &self.what;
+        match self.target {
+            Fact::ServicesAnswer(_) => {
+                format!("{head}: it reaches the API server by its Service address and waits for {what}")
+            }
+            Fact::DnsAnswers(_) => format!("{head}: it looks up its cloud by name and waits for {what}"),
+            _ => self.waits(&head),
+        }
+    }
+
+    fn waits(&self, head: &str) -> String {
+        match self.is_never() {
+            true => format!("{head}: {}", self.what),
+            false => format!("{head}: it waits for {}", self.what),
+        }
+    }
+
+    fn webhook(&self, k: u32) -> String {
+        let title = &self.model.set.webhooks[k as usize].title;
+        match self.is_never() {
+            true => format!("{title} cannot be reached: {}", self.what),
+            false => format!("{title} is answered by {}", self.what),
+        }
+    }
+}
+
+/// The sentences about Nodes.
+impl Waiting<'_> {
+    fn untainted(&self, n: u32, t: u32) -> String {
+        let (taint, node, what) = (&self.model.taints[t as usize], self.node(n), &self.what);
+        match self.target {
+            Fact::Never(_) => what.clone(),
+            Fact::Networked(_) => {
+                format!("the taint {taint} of Node {node} is removed by the CNI, once it has set up {what}")
+            }
+            Fact::Initialised(_) => format!("the taint {taint} of Node {node} goes with its initialisation"),
+            _ => format!("the taint {taint} of Node {node} goes once the Node is Ready"),
+        }
+    }
+
+    fn networked(&self, n: u32) -> String {
+        let own = self.model.set.workloads.iter().find(|workload| workload.role == Role::Cni);
+        let who = match (&self.target, self.model.cluster.cni, own) {
+            (Fact::Never(_), ..) => String::new(),
+            (Fact::Works(..), ..) => String::from("it is set up by "),
+            (_, _, Some(own)) => format!("{} waits for ", own.title_with_place()),
+            (_, Cni::Kindnet, None) => String::from("kindnet reads status.hostIP there and waits for "),
+            _ => String::from("the CNI waits for "),
+        };
+        format!("the pod network of Node {} is not set up: {who}{}", self.node(n), self.what)
+    }
+
+    fn addressed(&self, n: u32) -> String {
+        let node = self.node(n);
+        match self.target {
+            Fact::Never(_) => format!("Node {node} gets no addresses: {}", self.what),
+            Fact::Initialised(_) => format!("Node {node} has no addresses before its initialisation"),
+            _ => format!("the addresses of Node {node} are set by {}", who(self.model, self.state, self.to)),
+        }
+    }
+
+    fn initialised(&self, n: u32) -> String {
+        let (node, what) = (self.node(n), &self.what);
+        match self.target {
+            Fact::Never(_) => format!("Node {node} is not initialised: {what}"),
+            Fact::WebhookAnswers(_) => format!("Node {node} cannot be updated while {what} is out of reach"),
+            _ => format!("Node {node} is initialised by {}", who(self.model, self.state, self.to)),
+        }
+    }
+
+    fn services_answer(&self, n: u32) -> String {
+        let (node, what) = (self.node(n), &self.what);
+        match (self.target, self.model.cluster.kube_proxy) {
+            (Fact::Never(_), _) => format!("Service addresses do not answer on Node {node}: {what}"),
+            (_, KubeProxy::Cni) => format!("Service addresses on Node {node} are served by the CNI: {what}"),
+            _ => format!("Service addresses on Node {node} wait for {what}"),
+        }
     }
 }
 

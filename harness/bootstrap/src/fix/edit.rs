@@ -2,50 +2,11 @@
 
 use super::rbac::account;
 use super::text::{Patch, append, apply, remove_lines, set};
+use crate::finding::Edit;
 use crate::manifest::{Node, Objects};
 use crate::workload::{Effect, mended_image, workloads};
 
-/// A change of a text. Objects are numbered as in the set; paths lead to the Pod's specification.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Edit {
-    /// Give a key a scalar.
-    Set { object: usize, path: Vec<String>, key: String, value: String },
-    /// Tolerate a taint.
-    Tolerate { object: usize, path: Vec<String>, key: String, effect: Effect },
-    /// Take environment that reads the host's address out.
-    DropHostIp { object: usize, path: Vec<String> },
-    /// Do not select Nodes by a label.
-    DropNodeRequirement { object: usize, path: Vec<String>, label: String },
-    /// Write an image so that it parses.
-    Image { object: usize, path: Vec<String>, container: usize },
-    /// Give a flag another value.
-    Argument { object: usize, path: Vec<String>, flag: String, value: String },
-    /// Probe `/healthz`.
-    ProbePath { object: usize, path: Vec<String>, kind: String },
-    /// Let a webhook fail open.
-    FailOpen { object: usize, webhook: usize },
-    /// Append a document.
-    Add { object: usize, text: String },
-    /// Append an account and its rights, and use that account.
-    Grant { object: usize, path: Vec<String>, text: String },
-}
-
 impl Edit {
-    fn object(&self) -> usize {
-        match self {
-            Edit::Set { object, .. }
-            | Edit::Tolerate { object, .. }
-            | Edit::DropHostIp { object, .. }
-            | Edit::DropNodeRequirement { object, .. }
-            | Edit::Image { object, .. }
-            | Edit::Argument { object, .. }
-            | Edit::ProbePath { object, .. }
-            | Edit::FailOpen { object, .. }
-            | Edit::Add { object, .. }
-            | Edit::Grant { object, .. } => *object,
-        }
-    }
-
     /// The changed texts by source; empty when nothing is left to do, `None` when it cannot be done in place.
     pub(crate) fn apply(&self, objects: &Objects) -> Option<Vec<(usize, String)>> {
         let object = objects.all.get(self.object())?;

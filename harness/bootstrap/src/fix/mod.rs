@@ -5,13 +5,12 @@ mod edit;
 mod rbac;
 mod text;
 
-pub(crate) use edit::Edit;
 pub(crate) use rbac::rbac;
 
 use crate::changes::{smallest, words};
 use crate::check::Checked;
 use crate::cluster::Cluster;
-use crate::lint::{Finding, Level};
+use crate::finding::{Edit, Finding, Level};
 use crate::manifest::{Objects, Source};
 use crate::model::{Change, Set, judge};
 use similar::TextDiff;

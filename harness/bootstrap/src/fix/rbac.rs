@@ -2,14 +2,8 @@
 
 use crate::workload::Workload;
 
-/// Service account, roles and bindings for a workload. The account is named after the workload when it has none of
-/// its own.
-pub(crate) fn rbac(workload: &Workload) -> String {
-    let namespace = &workload.namespace;
-    let account = account(workload);
-    let name = format!("system:{account}");
-    format!(
-        "apiVersion: v1
+/// The manifests; the names in braces are filled in.
+const MANIFESTS: &str = "apiVersion: v1
 kind: ServiceAccount
 metadata:
   name: {account}
@@ -99,8 +93,15 @@ subjects:
   - kind: ServiceAccount
     name: {account}
     namespace: {namespace}
-"
-    )
+";
+
+/// Service account, roles and bindings for a workload. The account is named after the workload when it has none of
+/// its own.
+pub(crate) fn rbac(workload: &Workload) -> String {
+    let namespace = &workload.namespace;
+    let account = account(workload);
+    let name = format!("system:{account}");
+    MANIFESTS.replace("{name}", &name).replace("{account}", account).replace("{namespace}", namespace)
 }
 
 /// The account the rights go to: never the one that every Pod of the namespace shares.

@@ -1,7 +1,7 @@
 //! What the rows look at.
 
 use crate::check::Checked;
-use crate::fix::Edit;
+use crate::finding::Edit;
 use crate::manifest::{Object, Place};
 use crate::workload::{Role, Workload};
 

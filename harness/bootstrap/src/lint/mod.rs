@@ -8,9 +8,9 @@ mod report;
 mod tolerations;
 
 pub(crate) use linted::Claims;
-pub use report::{Finding, Level};
 
 use crate::check::Checked;
+use crate::finding::Finding;
 use crate::workload::Role;
 use linted::Linted;
 use report::Report;

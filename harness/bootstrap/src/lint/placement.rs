@@ -1,9 +1,10 @@
 //! Rows 01, 02, 08 to 15 and 20: where the CCM runs and how many of it.
 
 use super::linted::{Claims, Linted};
-use super::report::{Level, Report};
+use super::report::Report;
 use super::tolerations::targets_control_plane;
 use crate::check::Checked;
+use crate::finding::{Edit, Level};
 use crate::workload::{DnsPolicy, PodTerm, Role, Workload, WorkloadKind};
 
 pub(super) fn lint(linted: &Linted, report: &mut Report) {
@@ -115,8 +116,7 @@ fn addresses_and_storage(linted: &Linted, report: &mut Report) {
                (pkg/kubelet/kubelet_pods.go, contract KBL-09)";
     for place in &linted.workload.host_ip {
         let what = format!("{} reads status.hostIP into its environment", linted.title());
-        let edit =
-            linted.workload.object.map(|object| crate::fix::Edit::DropHostIp { object, path: linted.spec() });
+        let edit = linted.workload.object.map(|object| Edit::DropHostIp { object, path: linted.spec() });
         let mend = String::from("# leave the variable out, or name the Node: fieldPath: spec.nodeName\n");
         report.add(("BOOT-LINT-14", Level::Must), place.clone(), what, why, Some((mend, edit)));
     }

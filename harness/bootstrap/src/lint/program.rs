@@ -2,8 +2,8 @@
 
 use super::linted::Linted;
 use super::placement::port;
-use super::report::{Level, Report};
-use crate::fix::Edit;
+use super::report::Report;
+use crate::finding::{Edit, Level};
 use crate::workload::{Container, WorkloadKind, image_fault, mended_image};
 
 pub(super) fn lint(linted: &Linted, report: &mut Report) {

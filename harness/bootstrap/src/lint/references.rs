@@ -2,9 +2,9 @@
 //! that exist.
 
 use super::linted::Linted;
-use super::report::{Level, Report};
+use super::report::Report;
 use crate::check::Checked;
-use crate::fix::Edit;
+use crate::finding::{Edit, Level};
 use crate::known::Need;
 use crate::manifest::Severity;
 use crate::workload::{CcmDoubt, Role, Stage, cloud_controllers};

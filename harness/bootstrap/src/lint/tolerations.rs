@@ -1,8 +1,8 @@
 //! Rows 03 to 07: tolerations.
 
 use super::linted::Linted;
-use super::report::{Level, Report};
-use crate::fix::Edit;
+use super::report::Report;
+use crate::finding::{Edit, Level};
 use crate::workload::{
     CONTROL_PLANE, Effect, MASTER, NETWORK_UNAVAILABLE, NOT_READY, Taint, UNINITIALIZED, UNREACHABLE, borne,
 };

@@ -9,7 +9,7 @@ pub(crate) use sarif::sarif;
 pub(crate) use text::text;
 
 use crate::check::Cell;
-use crate::lint::Finding;
+use crate::finding::Finding;
 
 /// What a check found.
 #[derive(Debug)]

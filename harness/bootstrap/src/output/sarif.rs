@@ -1,7 +1,7 @@
 //! The result as SARIF 2.1.0, so that code review shows findings in place.
 
 use super::Checkup;
-use crate::lint::{Finding, Level};
+use crate::finding::{Finding, Level};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 

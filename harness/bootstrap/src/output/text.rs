@@ -3,7 +3,7 @@
 use super::Checkup;
 use crate::check::Cell;
 use crate::cluster::{Cni, Topology};
-use crate::lint::{Finding, Level};
+use crate::finding::{Finding, Level};
 use crate::model::Outcome;
 
 /// Everything, for people.

@@ -41,28 +41,9 @@ fn workload(index: usize, object: &Object) -> Option<Workload> {
         Some((name, place)) => (name.to_owned(), place),
         None => (String::from("default"), object.place(spec)),
     };
-    let own = |kind, name: &str, place: &Place| Ref {
-        kind,
-        namespace: object.namespace.clone(),
-        name: name.to_owned(),
-        key: None,
-        stage: Stage::Creation,
-        place: place.clone(),
-    };
-    refs.push(own("ServiceAccount", &service_account, &service_account_place));
-    let namespace_place = object.place_of(root.get("metadata").unwrap_or(root), "namespace");
-    refs.push(Ref { namespace: String::new(), ..own("Namespace", &object.namespace, &namespace_place) });
-    let priority_class = spec
-        .text_at("priorityClassName")
-        .filter(|name| !name.is_empty())
-        .map(|name| (name.to_owned(), object.place_of(spec, "priorityClassName")));
-    if let Some((name, place)) = &priority_class {
-        refs.push(Ref { namespace: String::new(), ..own("PriorityClass", name, place) });
-    }
-    if let Some(class) = spec.text_at("runtimeClassName").filter(|name| !name.is_empty()) {
-        let place = object.place_of(spec, "runtimeClassName");
-        refs.push(Ref { namespace: String::new(), ..own("RuntimeClass", class, &place) });
-    }
+    let priority_class = named(object, spec, "priorityClassName");
+    let account = (service_account.as_str(), &service_account_place);
+    refs.extend(needs_at_creation(object, spec, account, priority_class.as_ref()));
     let mut workload = Workload {
         kind,
         namespace: object.namespace.clone(),
@@ -85,12 +66,7 @@ fn workload(index: usize, object: &Object) -> Option<Workload> {
         rather_apart: preferred_terms(object, spec),
         host_network: spec.get("hostNetwork").and_then(Node::bool) == Some(true),
         host_network_place: object.place_of(spec, "hostNetwork"),
-        dns: match spec.text_at("dnsPolicy") {
-            Some("ClusterFirstWithHostNet") => DnsPolicy::ClusterFirstWithHostNet,
-            Some("Default") => DnsPolicy::Default,
-            Some("None") => DnsPolicy::None,
-            _ => DnsPolicy::ClusterFirst,
-        },
+        dns: dns_policy(spec),
         dns_place: object.place_of(spec, "dnsPolicy"),
         service_account,
         service_account_place,
@@ -103,15 +79,9 @@ fn workload(index: usize, object: &Object) -> Option<Workload> {
         pod_ip: Vec::new(),
         storage: Vec::new(),
         mounts_cni: false,
-        node_name: spec
-            .text_at("nodeName")
-            .filter(|name| !name.is_empty())
-            .map(|name| (name.to_owned(), object.place_of(spec, "nodeName"))),
+        node_name: named(object, spec, "nodeName"),
         spread: spread(object, spec),
-        scheduler: spec
-            .text_at("schedulerName")
-            .filter(|name| !["", "default-scheduler"].contains(name))
-            .map(|name| (name.to_owned(), object.place_of(spec, "schedulerName"))),
+        scheduler: named(object, spec, "schedulerName").filter(|(name, _)| name != "default-scheduler"),
         preempts: spec.text_at("preemptionPolicy") != Some("Never"),
         hindrances: hindrance::read(object, kind, spec),
         conditions: outside::read(object, kind, spec),
@@ -122,6 +92,50 @@ fn workload(index: usize, object: &Object) -> Option<Workload> {
     field_refs(object, spec, &mut workload);
     volumes(object, spec, &mut workload);
     Some(workload)
+}
+
+fn dns_policy(spec: &Node) -> DnsPolicy {
+    match spec.text_at("dnsPolicy") {
+        Some("ClusterFirstWithHostNet") => DnsPolicy::ClusterFirstWithHostNet,
+        Some("Default") => DnsPolicy::Default,
+        Some("None") => DnsPolicy::None,
+        _ => DnsPolicy::ClusterFirst,
+    }
+}
+
+/// A name in the Pods' spec, where one is written, and its place.
+fn named(object: &Object, spec: &Node, key: &str) -> Option<(String, Place)> {
+    let name = spec.text_at(key).filter(|name| !name.is_empty())?;
+    Some((name.to_owned(), object.place_of(spec, key)))
+}
+
+/// What has to be there before the API server makes a Pod: its account, its namespace, and the classes that it names.
+fn needs_at_creation(
+    object: &Object,
+    spec: &Node,
+    (account, account_place): (&str, &Place),
+    priority_class: Option<&(String, Place)>,
+) -> Vec<Ref> {
+    let root = &object.node;
+    let own = |kind, name: &str, place: &Place| Ref {
+        kind,
+        namespace: object.namespace.clone(),
+        name: name.to_owned(),
+        key: None,
+        stage: Stage::Creation,
+        place: place.clone(),
+    };
+    let of_cluster =
+        |kind, name: &str, place: &Place| Ref { namespace: String::new(), ..own(kind, name, place) };
+    let namespace_place = object.place_of(root.get("metadata").unwrap_or(root), "namespace");
+    let mut refs = vec![
+        own("ServiceAccount", account, account_place),
+        of_cluster("Namespace", &object.namespace, &namespace_place),
+    ];
+    refs.extend(priority_class.map(|(name, place)| of_cluster("PriorityClass", name, place)));
+    let runtime_class = named(object, spec, "runtimeClassName");
+    refs.extend(runtime_class.map(|(name, place)| of_cluster("RuntimeClass", &name, &place)));
+    refs
 }
 
 fn containers(object: &Object, spec: &Node, refs: &mut Vec<Ref>) -> Vec<Container> {

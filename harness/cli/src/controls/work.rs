@@ -2,6 +2,7 @@
 
 use super::list::{Adversary, Mutant, Stranger};
 use harness_clouds::Settings;
+use harness_components::component::Component;
 use harness_config::{Choice, RunPlan};
 use harness_core::check::{CheckId, Isolation, Level};
 use harness_core::ledger::{Entry, Outcome, SkipReason};
@@ -245,6 +246,7 @@ impl Work {
     /// When it meets none.
     pub(super) fn of_stranger(
         one: &Stranger,
+        component: &dyn Component,
         plan: &RunPlan,
         everything: &[Planned],
     ) -> Result<Vec<Work>, String> {
@@ -258,10 +260,7 @@ impl Work {
         let jobs = Some(one.jobs.unwrap_or(plan.jobs));
         let subject = format!("{} ({})", one.stranger, one.what);
         let whole = Work::by(&[], plan, subject, Expected::NoFailure);
-        // A plugin is asked once, and may give the cloud a few seconds: what it says of a busy machine is chance.
-        let profile = &whole.plan.profile;
-        let alone = !profile.has_ccm() && profile.image_credentials.is_some();
-        let whole = Work { jobs, alone, cloud: one.cloud.clone(), ..whole };
+        let whole = Work { jobs, alone: component.is_timed(), cloud: one.cloud.clone(), ..whole };
         Ok(Work::on_clusters(&met, one.clusters.unwrap_or(1), &whole))
     }
 }

@@ -204,6 +204,9 @@ pub struct PlannedCheck {
     pub level: Level,
     /// How it runs beside others.
     pub sharing: Isolation,
+    /// Whether it is a vendor's own, and not of the contract.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub private: bool,
     /// Why it does not run, where it does not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub skipped: Option<Skipped>,

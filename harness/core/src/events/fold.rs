@@ -177,7 +177,11 @@ impl Fold {
             }
         };
         ledger.explanations = self.conduct.explanations();
-        ledger.entries = self.planned.iter().map(|check| self.entry(check, &lost)).collect();
+        let entries = |private: bool| {
+            let of_kind = self.planned.iter().filter(move |check| check.private == private);
+            of_kind.map(|check| self.entry(check, &lost)).collect()
+        };
+        (ledger.entries, ledger.private) = (entries(false), entries(true));
         ledger
     }
 
@@ -250,6 +254,7 @@ mod tests {
             title: text("t"),
             level: Level::Must,
             sharing: Isolation::Shared,
+            private: false,
             skipped,
         }
     }
@@ -290,6 +295,24 @@ mod tests {
         assert_eq!(ids, ["B-01", "A-01", "C-01"]);
         assert_eq!(ledger.conformance(), Conformance::Conformant);
         assert_eq!((ledger.duration_ms, ledger.stages.len(), ledger.environment_error), (90, 1, None));
+    }
+
+    #[test]
+    fn a_private_check_that_fails_leaves_the_verdict_as_it_is() {
+        let mut events = stream();
+        let Payload::ChecksPlanned { checks } = &mut events[2].event else { panic!("{:?}", events[2]) };
+        checks[0].private = true;
+        let Payload::CheckEnded { ended, .. } = &mut events[6].event else { panic!("{:?}", events[6]) };
+        *ended = Outcome::Fail { message: "no label".to_owned() };
+        let ledger = Fold::of(&events).ledger();
+        let ids = |entries: &[Entry]| entries.iter().map(|entry| entry.id.clone()).collect::<Vec<_>>();
+        assert_eq!(
+            (ids(&ledger.entries), ids(&ledger.private)),
+            (ids(&ledger.entries), vec!["B-01".to_owned()])
+        );
+        assert!(matches!(ledger.private[0].outcome, Outcome::Fail { .. }));
+        assert_eq!(ledger.conformance(), Conformance::Conformant);
+        assert_eq!(ledger.all().count(), 3);
     }
 
     #[test]

@@ -197,9 +197,8 @@ fn owners<'a>(read: &[Read<'a>], wrong: &mut Vec<String>) -> BTreeMap<&'a str, u
         let whole_run = read
             .iter()
             .any(|one| one.planned.get(id).is_some_and(|check| check.sharing == Isolation::AfterTheRun));
-        let outcome = |at: usize| {
-            read[at].ledger.entries.iter().find(|entry| entry.id == id).map(|entry| &entry.outcome)
-        };
+        let outcome =
+            |at: usize| read[at].ledger.all().find(|entry| entry.id == id).map(|entry| &entry.outcome);
         let all = || 0..read.len();
         if whole_run {
             owners.extend(
@@ -351,10 +350,9 @@ fn subject(read: &[Read<'_>], merging: Merging<'_>) -> Subject {
 
 /// Every check as its own part has planned it.
 fn planned(read: &[Read<'_>], owners: &BTreeMap<&str, usize>) -> Vec<PlannedCheck> {
-    let order = &base(read).ledger.entries;
     let of =
         |id: &str| read[owners.get(id).copied().unwrap_or(0)].planned.get(id).map(|check| (*check).clone());
-    order.iter().filter_map(|entry| of(&entry.id)).collect()
+    base(read).ledger.all().filter_map(|entry| of(&entry.id)).collect()
 }
 
 #[cfg(test)]

@@ -5,7 +5,9 @@ use std::sync::Arc;
 
 use embedded_semantics::kinds::Kind;
 use embedded_semantics::status::{self, Status};
+use http::request::Parts;
 use http::{HeaderValue, Request, Response, header};
+use jiff::Timestamp;
 
 use super::accept::{self, Form};
 use super::call::{self, Call};
@@ -31,22 +33,9 @@ where
     let (parts, body) = request.into_parts();
     let query = Query::parse(parts.uri.query().unwrap_or_default());
     let target = Target::parse(&parts.method, parts.uri.path(), &query);
-    let accept = parts.headers.get(header::ACCEPT).and_then(|value| value.to_str().ok());
-    let agent = call::text_header(&parts.headers, &header::USER_AGENT);
-    let codings = call::text_header(&parts.headers, &header::ACCEPT_ENCODING);
-    let form = accept::negotiate(accept, || has_protobuf(&api, &target))
-        .map(|form| form.refined(&query, agent, codings));
+    let form = form_of(&api, &parts, &target, &query);
     let audit = |user: &User, by: Option<&User>, code: u16, authorized: bool| {
-        api.audit.write(Entry {
-            at: clock.at,
-            user: user.name.clone(),
-            impersonated_by: by.map(|user| user.name.clone()),
-            request: target.attributes.clone(),
-            query: parts.uri.query().unwrap_or_default().to_owned(),
-            code,
-            authorized,
-            user_agent: agent.to_owned(),
-        });
+        api.audit.write(Entry { code, authorized, ..entry(&parts, &target, clock.at, user, by) });
     };
     // What is refused before a verb looks at it is told in the form asked for, or else as JSON.
     let plain = form.unwrap_or(Form::PLAIN);
@@ -110,6 +99,29 @@ where
     };
     audit(&user, real.as_ref(), response.status().as_u16(), true);
     finish(response)
+}
+
+/// The form in which the answer is wanted; nothing where it is none of ours.
+fn form_of(api: &Api, parts: &Parts, target: &Target, query: &Query) -> Option<Form> {
+    let accept = parts.headers.get(header::ACCEPT).and_then(|value| value.to_str().ok());
+    let agent = call::text_header(&parts.headers, &header::USER_AGENT);
+    let codings = call::text_header(&parts.headers, &header::ACCEPT_ENCODING);
+    let form = accept::negotiate(accept, || has_protobuf(api, target));
+    form.map(|form| form.refined(query, agent, codings))
+}
+
+/// What the audit log has of a request that was not answered yet.
+fn entry(parts: &Parts, target: &Target, at: Timestamp, user: &User, by: Option<&User>) -> Entry {
+    Entry {
+        at,
+        user: user.name.clone(),
+        impersonated_by: by.map(|user| user.name.clone()),
+        request: target.attributes.clone(),
+        query: parts.uri.query().unwrap_or_default().to_owned(),
+        code: 0,
+        authorized: false,
+        user_agent: call::text_header(&parts.headers, &header::USER_AGENT).to_owned(),
+    }
 }
 
 /// Whether the answer goes on until somebody ends it.

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::process::Stdio;
 use std::time::Duration;
 
-use k8s_openapi::api::core::v1::{Container, Probe};
+use k8s_openapi::api::core::v1::{Container, ExecAction, HTTPGetAction, Probe, TCPSocketAction};
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use tokio::time::Instant;
 
@@ -116,80 +116,102 @@ pub(crate) async fn ask(
     timeout: Duration,
 ) -> Result<(), String> {
     if let Some(http) = &probe.http_get {
-        let port = port(&http.port, container)?;
-        let host = host(http.host.as_deref(), around, port).await;
-        let scheme = http.scheme.as_deref().unwrap_or("HTTP").to_lowercase();
-        let path = http.path.as_deref().unwrap_or("/");
-        let slash = if path.starts_with('/') { "" } else { "/" };
-        let host = if host.contains(':') { format!("[{host}]") } else { host };
-        let mut request =
-            around.client.get(format!("{scheme}://{host}:{port}{slash}{path}")).timeout(timeout);
-        for header in http.http_headers.iter().flatten() {
-            request = request.header(&header.name, &header.value);
-        }
-        let response = request.send().await.map_err(|error| {
-            let mut text = error.to_string();
-            let mut cause: Option<&dyn std::error::Error> = std::error::Error::source(&error);
-            while let Some(inner) = cause {
-                text.push_str(&format!(": {inner}"));
-                cause = inner.source();
-            }
-            text
-        })?;
-        let code = response.status().as_u16();
-        return if (200..400).contains(&code) {
-            Ok(())
-        } else {
-            Err(format!("HTTP probe failed with statuscode: {code}"))
-        };
+        return get(http, container, around, timeout).await;
     }
     if let Some(tcp) = &probe.tcp_socket {
-        let port = port(&tcp.port, container)?;
-        let host = host(tcp.host.as_deref(), around, port).await;
-        return match tokio::time::timeout(timeout, tokio::net::TcpStream::connect((host.as_str(), port)))
-            .await
-        {
-            Ok(Ok(_)) => Ok(()),
-            Ok(Err(error)) => Err(format!("dial tcp {host}:{port}: {error}")),
-            Err(_) => Err(format!("dial tcp {host}:{port}: i/o timeout")),
-        };
+        return connect(tcp, container, around, timeout).await;
     }
     if let Some(exec) = &probe.exec {
-        let line = exec.command.clone().unwrap_or_default();
-        let run = async {
-            let wanted = Wanted {
-                scratch: &around.scratch,
-                shown: &around.shown,
-                mounts: &around.mounts,
-                line,
-                environment: around.environment.clone(),
-                folder: "/".as_ref(),
-            };
-            let prepared = sandbox::prepare(around.isolation, wanted)?;
-            let Some((program, arguments)) = prepared.line.split_first() else {
-                return Err(std::io::Error::other("no command"));
-            };
-            tokio::process::Command::new(program)
-                .args(arguments)
-                .env_clear()
-                .envs(&prepared.environment)
-                .stdin(Stdio::null())
-                .kill_on_drop(true)
-                .output()
-                .await
-        };
-        return match tokio::time::timeout(timeout, run).await {
-            Ok(Ok(output)) if output.status.success() => Ok(()),
-            Ok(Ok(output)) => {
-                let mut text = String::from_utf8_lossy(&output.stdout).into_owned();
-                text.push_str(&String::from_utf8_lossy(&output.stderr));
-                Err(text.chars().take(1024).collect())
-            }
-            Ok(Err(error)) => Err(error.to_string()),
-            Err(_) => Err(format!("command timed out after {timeout:?}")),
-        };
+        return execute(exec, around, timeout).await;
     }
     Err("this kind of probe is not modelled by the embedded cluster".to_owned())
+}
+
+/// Asks by HTTP.
+async fn get(
+    http: &HTTPGetAction,
+    container: &Container,
+    around: &Surroundings,
+    timeout: Duration,
+) -> Result<(), String> {
+    let port = port(&http.port, container)?;
+    let host = host(http.host.as_deref(), around, port).await;
+    let scheme = http.scheme.as_deref().unwrap_or("HTTP").to_lowercase();
+    let path = http.path.as_deref().unwrap_or("/");
+    let slash = if path.starts_with('/') { "" } else { "/" };
+    let host = if host.contains(':') { format!("[{host}]") } else { host };
+    let mut request = around.client.get(format!("{scheme}://{host}:{port}{slash}{path}")).timeout(timeout);
+    for header in http.http_headers.iter().flatten() {
+        request = request.header(&header.name, &header.value);
+    }
+    let response = request.send().await.map_err(|error| {
+        let mut text = error.to_string();
+        let mut cause: Option<&dyn std::error::Error> = std::error::Error::source(&error);
+        while let Some(inner) = cause {
+            text.push_str(&format!(": {inner}"));
+            cause = inner.source();
+        }
+        text
+    })?;
+    let code = response.status().as_u16();
+    if (200..400).contains(&code) {
+        Ok(())
+    } else {
+        Err(format!("HTTP probe failed with statuscode: {code}"))
+    }
+}
+
+/// Asks by a connection.
+async fn connect(
+    tcp: &TCPSocketAction,
+    container: &Container,
+    around: &Surroundings,
+    timeout: Duration,
+) -> Result<(), String> {
+    let port = port(&tcp.port, container)?;
+    let host = host(tcp.host.as_deref(), around, port).await;
+    match tokio::time::timeout(timeout, tokio::net::TcpStream::connect((host.as_str(), port))).await {
+        Ok(Ok(_)) => Ok(()),
+        Ok(Err(error)) => Err(format!("dial tcp {host}:{port}: {error}")),
+        Err(_) => Err(format!("dial tcp {host}:{port}: i/o timeout")),
+    }
+}
+
+/// Asks by a command.
+async fn execute(exec: &ExecAction, around: &Surroundings, timeout: Duration) -> Result<(), String> {
+    let line = exec.command.clone().unwrap_or_default();
+    let run = async {
+        let wanted = Wanted {
+            scratch: &around.scratch,
+            shown: &around.shown,
+            mounts: &around.mounts,
+            line,
+            environment: around.environment.clone(),
+            folder: "/".as_ref(),
+        };
+        let prepared = sandbox::prepare(around.isolation, wanted)?;
+        let Some((program, arguments)) = prepared.line.split_first() else {
+            return Err(std::io::Error::other("no command"));
+        };
+        tokio::process::Command::new(program)
+            .args(arguments)
+            .env_clear()
+            .envs(&prepared.environment)
+            .stdin(Stdio::null())
+            .kill_on_drop(true)
+            .output()
+            .await
+    };
+    match tokio::time::timeout(timeout, run).await {
+        Ok(Ok(output)) if output.status.success() => Ok(()),
+        Ok(Ok(output)) => {
+            let mut text = String::from_utf8_lossy(&output.stdout).into_owned();
+            text.push_str(&String::from_utf8_lossy(&output.stderr));
+            Err(text.chars().take(1024).collect())
+        }
+        Ok(Err(error)) => Err(error.to_string()),
+        Err(_) => Err(format!("command timed out after {timeout:?}")),
+    }
 }
 
 fn port(port: &IntOrString, container: &Container) -> Result<u16, String> {

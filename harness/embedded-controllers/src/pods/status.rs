@@ -1,7 +1,7 @@
 //! A Pod's status as its kubelet posts it. Pure.
 
 use jiff::Timestamp;
-use k8s_openapi::api::core::v1::Pod;
+use k8s_openapi::api::core::v1::{Pod, PodCondition};
 use serde_json::{Value, json};
 use std::net::IpAddr;
 
@@ -104,96 +104,13 @@ pub(crate) fn phase(snapshot: &Snapshot) -> &'static str {
 
 /// The status to post over the one that is known; conditions keep their transition times.
 pub(crate) fn status(pod: &Pod, snapshot: &Snapshot, minor: u32, now: Timestamp) -> Value {
-    let known = pod.status.as_ref().and_then(|status| status.conditions.as_deref()).unwrap_or_default();
-    let phase = phase(snapshot);
-    let all_ready = !snapshot.containers.is_empty() && snapshot.containers.iter().all(|one| one.ready);
-    let names = |wanted: &dyn Fn(&Shown) -> bool| -> String {
-        snapshot
-            .containers
-            .iter()
-            .filter(|one| wanted(one))
-            .map(|one| one.name.as_str())
-            .collect::<Vec<_>>()
-            .join(" ")
-    };
-    let gates_open = pod
-        .spec
-        .as_ref()
-        .and_then(|spec| spec.readiness_gates.as_deref())
-        .unwrap_or_default()
-        .iter()
-        .all(|gate| known.iter().any(|one| one.type_ == gate.condition_type && one.status == "True"));
-    let done = phase == "Succeeded";
-    let unready = |what: &str| {
-        if done {
-            ("PodCompleted", String::new())
-        } else {
-            ("ContainersNotReady", format!("{what}: [{}]", names(&|one| !one.ready)))
-        }
-    };
     let generation = pod.metadata.generation.filter(|_| minor >= 34);
-    let mut conditions = Vec::new();
-    let mut add = |type_: &str, holds: bool, reason: Option<(&str, String)>| {
-        let status = if holds { "True" } else { "False" };
-        let since = known
-            .iter()
-            .find(|one| one.type_ == type_ && one.status == status)
-            .and_then(|one| one.last_transition_time.as_ref())
-            .map_or(now, |time| time.0);
-        let (reason, message) = match reason.filter(|_| !holds || done) {
-            Some((reason, message)) => {
-                (Some(reason.to_owned()), Some(message).filter(|text| !text.is_empty()))
-            }
-            None => (None, None),
-        };
-        conditions.push(json!({
-            "type": type_, "status": status, "reason": reason, "message": message,
-            "lastProbeTime": null, "lastTransitionTime": text(since), "observedGeneration": generation,
-        }));
-    };
-    if minor >= 29 {
-        let sandbox = snapshot
-            .containers
-            .iter()
-            .chain(&snapshot.init)
-            .any(|one| !matches!(&one.phase, Phase::Waiting { .. }) || one.last.is_some());
-        add("PodReadyToStartContainers", sandbox && phase != "Succeeded" && phase != "Failed", None);
-    }
-    let incomplete: Vec<_> = snapshot
-        .init
-        .iter()
-        .filter(|one| !initialized(std::slice::from_ref(one)))
-        .map(|one| one.name.as_str())
-        .collect();
-    add(
-        "Initialized",
-        incomplete.is_empty(),
-        if done {
-            Some(("PodCompleted", String::new()))
-        } else {
-            Some((
-                "ContainersNotInitialized",
-                format!("containers with incomplete status: [{}]", incomplete.join(" ")),
-            ))
-        },
-    );
-    let ready = unready("containers with unready status");
-    if all_ready && !gates_open {
-        add(
-            "Ready",
-            false,
-            Some(("ReadinessGatesNotReady", "the status of a readiness gate is not \"True\"".to_owned())),
-        );
-    } else {
-        add("Ready", all_ready, Some(ready.clone()));
-    }
-    add("ContainersReady", all_ready, Some(ready));
-    add("PodScheduled", true, None);
+    let phase = phase(snapshot);
     let mut status = json!({
         "observedGeneration": generation,
         "phase": phase,
         "startTime": text(snapshot.start),
-        "conditions": conditions,
+        "conditions": conditions(pod, snapshot, phase, minor, now),
         "containerStatuses": snapshot.containers.iter().map(container).collect::<Vec<_>>(),
     });
     if !snapshot.init.is_empty() {
@@ -207,6 +124,86 @@ pub(crate) fn status(pod: &Pod, snapshot: &Snapshot, minor: u32, now: Timestamp)
         }
     }
     status
+}
+
+fn conditions(pod: &Pod, snapshot: &Snapshot, phase: &str, minor: u32, now: Timestamp) -> Vec<Value> {
+    let known = pod.status.as_ref().and_then(|status| status.conditions.as_deref()).unwrap_or_default();
+    let done = phase == "Succeeded";
+    let generation = pod.metadata.generation.filter(|_| minor >= 34);
+    let mut conditions = Conditions { known, done, now, generation, list: Vec::new() };
+    if minor >= 29 {
+        let mut all = snapshot.containers.iter().chain(&snapshot.init);
+        let sandbox = all.any(|one| !matches!(&one.phase, Phase::Waiting { .. }) || one.last.is_some());
+        conditions.add("PodReadyToStartContainers", sandbox && !done && phase != "Failed", None);
+    }
+    let incomplete = |one: &Shown| !initialized(std::slice::from_ref(one));
+    let reason = || match done {
+        true => ("PodCompleted", String::new()),
+        false => (
+            "ContainersNotInitialized",
+            format!("containers with incomplete status: [{}]", names(&snapshot.init, incomplete)),
+        ),
+    };
+    conditions.add("Initialized", !snapshot.init.iter().any(incomplete), Some(reason()));
+    let all_ready = !snapshot.containers.is_empty() && snapshot.containers.iter().all(|one| one.ready);
+    let unready = match done {
+        true => ("PodCompleted", String::new()),
+        false => (
+            "ContainersNotReady",
+            format!("containers with unready status: [{}]", names(&snapshot.containers, |one| !one.ready)),
+        ),
+    };
+    if all_ready && !gates_open(pod, known) {
+        let text = "the status of a readiness gate is not \"True\"".to_owned();
+        conditions.add("Ready", false, Some(("ReadinessGatesNotReady", text)));
+    } else {
+        conditions.add("Ready", all_ready, Some(unready.clone()));
+    }
+    conditions.add("ContainersReady", all_ready, Some(unready));
+    conditions.add("PodScheduled", true, None);
+    conditions.list
+}
+
+/// The names of those containers that are so.
+fn names(of: &[Shown], wanted: impl Fn(&Shown) -> bool) -> String {
+    let names: Vec<&str> = of.iter().filter(|one| wanted(one)).map(|one| one.name.as_str()).collect();
+    names.join(" ")
+}
+
+/// Whether every condition that the Pod names as a gate of its readiness holds.
+fn gates_open(pod: &Pod, known: &[PodCondition]) -> bool {
+    let gates = pod.spec.as_ref().and_then(|spec| spec.readiness_gates.as_deref()).unwrap_or_default();
+    gates.iter().all(|gate| known.iter().any(|one| one.type_ == gate.condition_type && one.status == "True"))
+}
+
+/// The conditions of a Pod while they are put together.
+struct Conditions<'a> {
+    /// Those that it has.
+    known: &'a [PodCondition],
+    /// Whether it has succeeded.
+    done: bool,
+    now: Timestamp,
+    generation: Option<i64>,
+    list: Vec<Value>,
+}
+
+impl Conditions<'_> {
+    /// Adds one; its reason is told where it does not hold, or the Pod is done.
+    fn add(&mut self, type_: &str, holds: bool, reason: Option<(&str, String)>) {
+        let status = if holds { "True" } else { "False" };
+        let same = self.known.iter().find(|one| one.type_ == type_ && one.status == status);
+        let since = same.and_then(|one| one.last_transition_time.as_ref()).map_or(self.now, |time| time.0);
+        let (reason, message) = match reason.filter(|_| !holds || self.done) {
+            Some((reason, message)) => {
+                (Some(reason.to_owned()), Some(message).filter(|text| !text.is_empty()))
+            }
+            None => (None, None),
+        };
+        self.list.push(json!({
+            "type": type_, "status": status, "reason": reason, "message": message,
+            "lastProbeTime": null, "lastTransitionTime": text(since), "observedGeneration": self.generation,
+        }));
+    }
 }
 
 fn container(one: &Shown) -> Value {

@@ -33,24 +33,7 @@ pub fn apply(kind: &Kind, live: Option<&Value>, applied: &Value, by: Applier<'_>
     let Some(ty) = kind.type_id() else {
         return Err(status::unexplained(format!("no type for {}", kind.resource())));
     };
-    let (version, name) = (applied.text("apiVersion"), applied.text("kind"));
-    if version != kind.api_version() || name != kind.kind {
-        let (group, version) = version.rsplit_once('/').unwrap_or(("", version));
-        return Err(status::bad_request(format!("invalid object type: {group}/{version}, Kind={name}")));
-    }
-    if applied.has("metadata.managedFields") {
-        return Err(status::bad_request("metadata.managedFields must be nil"));
-    }
-    let mut faults = Vec::new();
-    check(&Shape::Struct(ty), None, applied, &mut String::new(), &mut faults);
-    if !faults.is_empty() {
-        let (namespace, name) = (applied.text("metadata.namespace"), applied.text("metadata.name"));
-        let kind_text = format!("{}, Kind={}", gv_text(kind), kind.kind);
-        let why = if faults.len() == 1 { faults.concat() } else { format!("errors:\n{}", indented(&faults)) };
-        return Err(status::unexplained(format!(
-            "failed to create typed patch object ({namespace}/{name}; {kind_text}): {why}"
-        )));
-    }
+    fits(kind, ty, applied)?;
     let sub = by.sub.unwrap_or_default();
     let mut set: Set = owned::leaves(ty, applied).into_keys().collect();
     managed::strip(kind, sub, &mut set);
@@ -110,6 +93,29 @@ pub fn apply(kind: &Kind, live: Option<&Value>, applied: &Value, by: Applier<'_>
     }
     managed::write(&mut merged, entries);
     Ok(merged)
+}
+
+/// Refuses an object that cannot be applied to this kind.
+fn fits(kind: &Kind, ty: TypeId, applied: &Value) -> Result<(), Status> {
+    let (version, name) = (applied.text("apiVersion"), applied.text("kind"));
+    if version != kind.api_version() || name != kind.kind {
+        let (group, version) = version.rsplit_once('/').unwrap_or(("", version));
+        return Err(status::bad_request(format!("invalid object type: {group}/{version}, Kind={name}")));
+    }
+    if applied.has("metadata.managedFields") {
+        return Err(status::bad_request("metadata.managedFields must be nil"));
+    }
+    let mut faults = Vec::new();
+    check(&Shape::Struct(ty), None, applied, &mut String::new(), &mut faults);
+    if !faults.is_empty() {
+        let (namespace, name) = (applied.text("metadata.namespace"), applied.text("metadata.name"));
+        let kind_text = format!("{}, Kind={}", gv_text(kind), kind.kind);
+        let why = if faults.len() == 1 { faults.concat() } else { format!("errors:\n{}", indented(&faults)) };
+        return Err(status::unexplained(format!(
+            "failed to create typed patch object ({namespace}/{name}; {kind_text}): {why}"
+        )));
+    }
+    Ok(())
 }
 
 /// Everything that was there before anybody applied belongs to one manager of this name.

@@ -115,6 +115,24 @@ fn unescape(value: &str) -> Result<String, String> {
     Ok(out)
 }
 
+/// The fields of Pods that can be selected by.
+const OF_PODS: &[&str] = &[
+    "metadata.name",
+    "metadata.namespace",
+    "spec.nodeName",
+    "spec.restartPolicy",
+    "spec.schedulerName",
+    "spec.serviceAccountName",
+    "spec.hostNetwork",
+    "status.phase",
+    "status.podIP",
+    "status.podIPs",
+    "status.nominatedNodeName",
+];
+/// The fields of the object that an Event is about that can be selected by.
+const OF_REFERENCES: &[&str] =
+    &["kind", "namespace", "name", "uid", "apiVersion", "resourceVersion", "fieldPath"];
+
 /// The field under the name by which objects are compared.
 fn known(kind: &Kind, field: &str) -> Result<String, String> {
     let plain = |names: &[&str]| names.contains(&field).then(|| field.to_owned());
@@ -124,33 +142,11 @@ fn known(kind: &Kind, field: &str) -> Result<String, String> {
         return by_all.or_else(by_own).ok_or_else(|| format!("field label not supported: {field}"));
     }
     let found = match (kind.group, kind.kind) {
-        ("", "Pod") => match field {
-            "spec.host" => Some("spec.nodeName".to_owned()),
-            _ => plain(&[
-                "metadata.name",
-                "metadata.namespace",
-                "spec.nodeName",
-                "spec.restartPolicy",
-                "spec.schedulerName",
-                "spec.serviceAccountName",
-                "spec.hostNetwork",
-                "status.phase",
-                "status.podIP",
-                "status.podIPs",
-                "status.nominatedNodeName",
-            ]),
-        },
+        ("", "Pod") if field == "spec.host" => Some("spec.nodeName".to_owned()),
+        ("", "Pod") => plain(OF_PODS),
         ("", "Node") => plain(&["metadata.name", "spec.unschedulable"]),
         ("", "Event") => match field.strip_prefix("involvedObject.") {
-            Some(_) => plain(&[
-                "involvedObject.kind",
-                "involvedObject.namespace",
-                "involvedObject.name",
-                "involvedObject.uid",
-                "involvedObject.apiVersion",
-                "involvedObject.resourceVersion",
-                "involvedObject.fieldPath",
-            ]),
+            Some(rest) => OF_REFERENCES.contains(&rest).then(|| field.to_owned()),
             None => plain(&[
                 "reason",
                 "reportingComponent",
@@ -160,16 +156,10 @@ fn known(kind: &Kind, field: &str) -> Result<String, String> {
                 "metadata.name",
             ]),
         },
-        ("events.k8s.io", "Event") => match field {
-            "reportingController" => Some("reportingComponent".to_owned()),
-            _ => match field.strip_prefix("regarding.") {
-                Some(rest) => {
-                    ["kind", "namespace", "name", "uid", "apiVersion", "resourceVersion", "fieldPath"]
-                        .contains(&rest)
-                        .then(|| format!("involvedObject.{rest}"))
-                }
-                None => plain(&["reason", "type", "metadata.namespace", "metadata.name"]),
-            },
+        ("events.k8s.io", "Event") => match (field, field.strip_prefix("regarding.")) {
+            ("reportingController", _) => Some("reportingComponent".to_owned()),
+            (_, Some(rest)) => OF_REFERENCES.contains(&rest).then(|| format!("involvedObject.{rest}")),
+            (_, None) => plain(&["reason", "type", "metadata.namespace", "metadata.name"]),
         },
         ("", "Namespace") => plain(&["status.phase", "metadata.name"]),
         ("", "Secret") => plain(&["type", "metadata.namespace", "metadata.name"]),

@@ -66,9 +66,9 @@ function times(runs, ids) {
 
 class ComparePage {
   constructor(runs, differences) {
-    for (const run of runs) run.listed = new Set(run.report.entries.map((entry) => entry.id));
+    for (const run of runs) run.listed = new Set(allOf(run.report).map((entry) => entry.id));
     // In the order of the later report; what it does not know comes last.
-    const ids = [...new Set([...runs].reverse().flatMap((run) => run.report.entries.map((entry) => entry.id)))];
+    const ids = [...new Set([...runs].reverse().flatMap((run) => allOf(run.report).map((entry) => entry.id)))];
     const differs = new Set(differences.map(({ id }) => id));
     const changes = new Map(ids.map((id) => [id, changeOf(pairOf(runs, id), differs.has(id))]));
     const profiles = [...new Set(runs.map((run) => run.report.subject.profile))];

@@ -43,7 +43,7 @@ class Live {
 
   // What was taken of checks that have failed since.
   async takeEvidence() {
-    const taken = this.run.report.entries.filter((entry) => entry.evidence && !UNENDED.includes(entry.outcome) && !this.asked.has(entry.id));
+    const taken = allOf(this.run.report).filter((entry) => entry.evidence && !UNENDED.includes(entry.outcome) && !this.asked.has(entry.id));
     for (const { id } of taken) {
       this.asked.add(id);
       const answer = await fetch(`evidence?check=${encodeURIComponent(id)}`);

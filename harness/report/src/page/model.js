@@ -9,6 +9,8 @@ const LEVELS = ["MUST", "SHOULD", "INFO"];
 const ROWS = ["Node", "Service", "Lease", "Pod", "leader"];
 
 const outcomeOf = (entry) => (entry.outcome === "skip" ? entry.reason : entry.outcome);
+// Checks of the contract, then those of a vendor's own.
+const allOf = (report) => [...report.entries, ...(report.private ?? [])];
 const textOf = (entry) => entry.message ?? entry.detail ?? "";
 
 // What the page was made with; null where it is told what it shows while the run goes on.
@@ -43,7 +45,8 @@ class Run {
     Object.assign(this, { name, report, verdict, because, relaxed, profiles, leftOut: left_out, goesOn: Boolean(unended) });
     Object.assign(this.evidence, evidence);
     const open = new Set(unended);
-    for (const entry of report.entries) {
+    for (const entry of report.private ?? []) entry.private = true;
+    for (const entry of allOf(report)) {
       if (open.has(entry.id)) Object.assign(entry, { outcome: entry.started ? "running" : "waiting", message: "" });
       this.check(entry.id).entry = entry;
     }

@@ -1,15 +1,18 @@
 // The page of one run.
 
+// In place of a level, for the checks of a vendor's own.
+const PRIVATE = "private";
+
 function reportRow(run, id) {
   const check = run.check(id);
   const tell = () => {
     const { entry } = check;
     const outcome = outcomeOf(entry);
     const used = entry.budget_used_percent === null || entry.budget_used_percent === undefined ? "" : ` · ${entry.budget_used_percent} %`;
-    const took = `${entry.level}${entry.duration_ms ? ` · ${seconds(entry.duration_ms)}${used}` : ""}`;
+    const took = `${entry.private ? "private · " : ""}${entry.level}${entry.duration_ms ? ` · ${seconds(entry.duration_ms)}${used}` : ""}`;
     return {
       cells: cells({ entry, outcomes: [outcome], took }), words: `${id} ${entry.title} ${textOf(entry)}`.toLowerCase(),
-      suite: entry.suite, kinds: { level: entry.level, outcome }, took, isRead: run.isRead, evidence: (run.evidence[id] ?? []).length,
+      suite: entry.suite, kinds: { level: entry.private ? PRIVATE : entry.level, outcome }, took, isRead: run.isRead, evidence: (run.evidence[id] ?? []).length,
     };
   };
   return new Row(id, tell, () => detail(run, check));
@@ -18,7 +21,7 @@ function reportRow(run, id) {
 class ReportPage {
   constructor(run) {
     const section = (title, ...inside) => make("section", {}, make("h2", {}, title), ...inside);
-    const ids = () => run.report.entries.map((entry) => entry.id);
+    const ids = () => allOf(run.report).map((entry) => entry.id);
     const list = (items) => make("ul", { className: "why" }, ...items.map((text) => make("li", {}, text)));
     this.header = new Part(() => [run.report.subject, run.report.duration_ms, run.verdict, [...run.stages], figures(run).textContent], () => top(run));
     this.list = null;
@@ -33,7 +36,7 @@ class ReportPage {
       this.line,
       new Part(ids, () => {
         shownChecks.clear();
-        this.list = new List(ids().map((id) => reportRow(run, id)), { level: LEVELS, outcome: [...OUTCOMES, ...UNENDED] });
+        this.list = new List(ids().map((id) => reportRow(run, id)), { level: [...LEVELS, PRIVATE], outcome: [...OUTCOMES, ...UNENDED] });
         return this.list.node;
       }),
       new Part(() => [run.report.subject, run.report.stages], () => settings(run)),

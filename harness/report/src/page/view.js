@@ -179,6 +179,7 @@ function detail(run, check) {
     const until = `${promise.promise}\nexpected: ${promise.expected}\nsince ${seconds(run.at - promise.from)}, at most ${seconds(promise.limit_ms)}`;
     inside.append(make("pre", { className: "running" }, `waits: ${until}`));
   }
+  if (entry.private) inside.append(make("p", { className: "about" }, "A check of the vendor's own. It is not of the contract and has no effect on the verdict."));
   const demand = run.demands[entry.id.split(".")[0]];
   if (demand) {
     inside.append(make("p", { className: "demand" }, demand.requires, " ", make("span", { className: "about" }, demand.why)));

@@ -55,6 +55,7 @@ fn stream_of(subject: Subject) -> Vec<Event> {
         title: check.title.clone(),
         level: check.level,
         sharing: Isolation::Shared,
+        private: false,
         skipped: (check.id == "C-01")
             .then(|| Skipped { reason: SkipReason::NotDeclared, detail: "no routes".to_owned() }),
     };
@@ -101,6 +102,45 @@ fn stream_of(subject: Subject) -> Vec<Event> {
 
 fn stream() -> Vec<Event> {
     stream_of(subject())
+}
+
+/// The same run with a vendor's own check, which failed.
+fn stream_with_a_private_check() -> Vec<Event> {
+    let mut events = stream();
+    let Payload::ChecksPlanned { checks } = &mut events[2].event else { panic!("{:?}", events[2]) };
+    checks.push(PlannedCheck {
+        id: "ACME-LABEL-01".to_owned(),
+        suite: "acme".to_owned(),
+        private: true,
+        ..checks[0].clone()
+    });
+    let of_check = |event: &Event, payload: Payload| Event {
+        check: Some("ACME-LABEL-01".to_owned()),
+        event: payload,
+        ..event.clone()
+    };
+    let began = of_check(&events[8], Payload::CheckBegan { started: "2026-03-01T12:00:01Z".to_owned() });
+    let ended = Payload::CheckEnded {
+        ended: Outcome::Fail { message: "promise:   a rack".to_owned() },
+        duration_ms: 1,
+        budget_used_percent: None,
+        facts: BTreeMap::new(),
+    };
+    let ended = of_check(&events[8], ended);
+    events.splice(8..8, [began, ended]);
+    events
+}
+
+#[test]
+fn private_checks_are_compared_with_the_stream_and_not_with_the_version() {
+    let plain = said(&report_of(&stream()), &stream(), None);
+    let events = stream_with_a_private_check();
+    let text = report_of(&events);
+    assert!(text.contains("privateChecks:"), "{text}");
+    assert_eq!(said(&text, &events, None), plain);
+    let forged = text.replace("promise:   a rack", "promise:   no rack");
+    assert_ne!(forged, text);
+    assert!(said(&forged, &events, None).len() > plain.len(), "{forged}");
 }
 
 fn report_of(events: &[Event]) -> String {

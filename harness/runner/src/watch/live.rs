@@ -87,9 +87,9 @@ impl Live {
 
     /// What was taken of a check that failed, as JSON; `None` where nothing was.
     pub(super) fn evidence(&self, id: &str) -> Option<String> {
-        let mut entries = self.events.fold().ledger_so_far().entries;
-        entries.retain(|entry| entry.id == id);
-        let files = evidence(&entries, &self.folder).remove(id)?;
+        let ledger = self.events.fold().ledger_so_far();
+        let of_check = ledger.all().filter(|entry| entry.id == id);
+        let files = evidence(of_check, &self.folder).remove(id)?;
         serde_json::to_string(&files).ok().map(secrets::redact)
     }
 

@@ -20,6 +20,7 @@ fn begun(folder: &Path) -> Events {
         title: "a claim".to_owned(),
         level: Level::Must,
         sharing: Isolation::Shared,
+        private: false,
         skipped: None,
     };
     events.emit(Payload::ChecksPlanned { checks: vec![check("NODE-INIT-01"), check("NODE-INIT-02")] });

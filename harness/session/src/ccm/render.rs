@@ -4,12 +4,15 @@
 //! single-replica copy of the workload per replica, each with its own cloud credential and secure port, so that the
 //! cloud's journal tells the replicas apart even on one node (contract CLOUD-09) and each can be stopped alone.
 
+mod edits;
+
 use super::arguments::{Flag, set_flag};
 use super::bounds;
 use super::kubeconfig::KUBECONFIG;
-use super::manifests::{Manifests, ObjectKey, array_at, key_of, mentions, pod_spec_mut, substitute};
+use super::manifests::{Manifests, ObjectKey, key_of, mentions, pod_spec_mut, substitute};
 use super::metadata::{self, Metadata};
 use super::trust;
+use edits::{join_group, move_port, refer_to, set_apart, set_variable};
 use harness_core::ledger::{SetBy, Setting};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -103,121 +106,294 @@ pub struct Surroundings {
 
 /// The manifests as shipped, with the credential and the endpoint of `first`.
 pub fn as_shipped(manifests: &Manifests, first: Option<&Replica>, around: &Surroundings) -> Rendered {
-    let mut changes = Vec::new();
-    let mut documents = manifests.documents.clone();
-    reach_api_server(&mut documents[manifests.workload], around, &mut changes);
-    use_local_image(&mut documents[manifests.workload], manifests.container, &mut changes);
-    set_command(&mut documents[manifests.workload], manifests.container, around, &mut changes);
+    let mut renderer = Renderer::of(manifests, around);
+    renderer.reach_api_server();
+    renderer.use_local_image();
+    renderer.set_command();
     if let Some(group) = around.group {
-        join_group(&mut documents[manifests.workload], group);
-        changes
-            .push(by_us(format!("supplementary group {group}, by which it is cut off from the API server")));
+        join_group(&mut renderer.workload, group);
+        let what = format!("supplementary group {group}, by which it is cut off from the API server");
+        renderer.changes.push(by_us(what));
     }
-    let mut table = around.placeholders.clone();
-    reach_metadata(&mut documents[manifests.workload], manifests.container, around, &mut table, &mut changes);
-    set_environment(&mut documents[manifests.workload], manifests.container, around, &mut changes);
-    first.iter().for_each(|replica| replica.fill_in(&mut table));
-    let certificates = trust_the_cloud(
-        &mut documents[manifests.workload],
-        manifests.container,
-        around,
-        &mut table,
-        &mut changes,
-    );
+    renderer.reach_metadata();
+    renderer.set_environment();
+    first.iter().for_each(|replica| replica.fill_in(&mut renderer.table));
+    let certificates = renderer.trust_the_cloud();
+    let Renderer { workload, table, changes, .. } = renderer;
+    let mut documents = manifests.documents.clone();
+    documents[manifests.workload] = workload;
     documents.extend(certificates);
     documents.iter_mut().for_each(|document| substitute(document, &table));
-    documents.sort_by_key(|document| rank(document["kind"].as_str().unwrap_or_default()));
-    Rendered { documents, workloads: vec![manifests.workload_key()], changes }
+    in_order(documents, vec![manifests.workload_key()], changes)
 }
 
 /// One copy of the workload per replica.
 pub fn replicas(manifests: &Manifests, replicas: &[Replica], around: &Surroundings) -> Rendered {
-    let mut changes = Vec::new();
-    let mut template = manifests.documents[manifests.workload].clone();
-    reach_api_server(&mut template, around, &mut changes);
-    use_local_image(&mut template, manifests.container, &mut changes);
-    set_command(&mut template, manifests.container, around, &mut changes);
-    let mut common = around.placeholders.clone();
-    reach_metadata(&mut template, manifests.container, around, &mut common, &mut changes);
-    set_environment(&mut template, manifests.container, around, &mut changes);
-    to_deployment(&mut template, &mut changes);
-    drop_anti_affinity(&mut template, &mut changes);
-    let certificates = trust_the_cloud(&mut template, manifests.container, around, &mut common, &mut changes);
-    drop_other_ports(&mut template, around.secure_port, &mut changes);
-    changes.extend(bounds::set(&mut template, manifests.container).map(by_us));
-    for flag in &around.flags {
-        set_flag(&mut template, manifests.container, flag);
-        let by = if flag.from == SetBy::Profile { "profile" } else { "timing" };
-        changes.push(Setting::of_manifests(format!("{flag}, as the {by} asks for"), flag.from));
-    }
-    let is_apart = replicas.iter().any(|replica| replica.endpoint != replicas[0].endpoint);
-    let is_own = |document: &Value| {
-        mentions(document, TOKEN)
-            || mentions(document, KUBECONFIG)
-            || is_apart && [ENDPOINT, HOST, PORT].iter().any(|part| mentions(document, part))
-    };
-    let is_hosted = manifests.documents.iter().any(|document| mentions(document, KUBECONFIG));
-    changes.push(by_us(format!(
-        "{} single-replica copies of the workload, each with its own cloud credential{}{}{}",
-        replicas.len(),
-        if is_apart { " and endpoint" } else { "" },
-        if is_hosted { " and kubeconfig" } else { "" },
-        if around.takes_secure_port { " and secure port" } else { "" },
-    )));
-    if let Some(group) = around.group {
-        changes.push(by_us(format!(
-            "a supplementary group for each copy, from {group} on, by which it is cut off from the API server"
-        )));
-    }
-
-    let per_replica: Vec<&Value> = manifests
-        .documents
-        .iter()
-        .enumerate()
-        .filter(|(index, document)| *index != manifests.workload && is_own(document))
-        .map(|(_, document)| document)
-        .collect();
-    if let Some(first) = replicas.first().filter(|_| !is_apart) {
-        first.fill_in(&mut common);
+    let mut renderer = Renderer::of(manifests, around);
+    renderer.reach_api_server();
+    renderer.use_local_image();
+    renderer.set_command();
+    renderer.reach_metadata();
+    renderer.set_environment();
+    renderer.to_deployment();
+    renderer.drop_anti_affinity();
+    let certificates = renderer.trust_the_cloud();
+    renderer.drop_other_ports();
+    renderer.set_bounds();
+    renderer.set_flags();
+    let copies = Copies::of(manifests, replicas);
+    renderer.tell_of(&copies);
+    if let Some(first) = replicas.first().filter(|_| !copies.are_apart) {
+        first.fill_in(&mut renderer.table);
     }
     let mut documents: Vec<Value> = certificates.into_iter().collect();
-    for (index, document) in manifests.documents.iter().enumerate() {
-        if index != manifests.workload && !is_own(document) {
-            let mut document = document.clone();
-            substitute(&mut document, &common);
-            documents.push(document);
-        }
-    }
+    documents.extend(copies.common.iter().map(|document| filled_in(document, &renderer.table)));
     let mut workloads = Vec::new();
     for (index, replica) in (0_u32..).zip(replicas) {
-        let mut table = common.clone();
+        let copy = renderer.copy((index, replica), &copies.per_replica, &mut documents);
+        workloads.push(key_of(&copy));
+        documents.push(copy);
+    }
+    in_order(documents, workloads, renderer.changes)
+}
+
+/// What is applied, in the order in which that is done.
+fn in_order(mut documents: Vec<Value>, workloads: Vec<ObjectKey>, changes: Vec<Setting>) -> Rendered {
+    documents.sort_by_key(|document| rank(document["kind"].as_str().unwrap_or_default()));
+    Rendered { documents, workloads, changes }
+}
+
+fn filled_in(document: &Value, table: &BTreeMap<String, String>) -> Value {
+    let mut document = document.clone();
+    substitute(&mut document, table);
+    document
+}
+
+/// Which objects beside the workload the copies share, and of which each has its own.
+struct Copies<'a> {
+    count: usize,
+    /// Whether each reaches the cloud by an endpoint of its own.
+    are_apart: bool,
+    /// Whether they serve another cluster than the one they run on.
+    are_hosted: bool,
+    common: Vec<&'a Value>,
+    per_replica: Vec<&'a Value>,
+}
+
+impl<'a> Copies<'a> {
+    fn of(manifests: &'a Manifests, replicas: &[Replica]) -> Copies<'a> {
+        let are_apart = replicas.iter().any(|replica| replica.endpoint != replicas[0].endpoint);
+        let is_own = |document: &&Value| {
+            mentions(document, TOKEN)
+                || mentions(document, KUBECONFIG)
+                || are_apart && [ENDPOINT, HOST, PORT].iter().any(|part| mentions(document, part))
+        };
+        let numbered = manifests.documents.iter().enumerate();
+        let others = numbered.filter(|(index, _)| *index != manifests.workload).map(|(_, document)| document);
+        let (per_replica, common) = others.partition(is_own);
+        let are_hosted = manifests.documents.iter().any(|document| mentions(document, KUBECONFIG));
+        Copies { count: replicas.len(), are_apart, are_hosted, common, per_replica }
+    }
+}
+
+/// A workload on its way from the vendor's manifests to what is applied.
+struct Renderer<'a> {
+    around: &'a Surroundings,
+    /// Which of its containers is the CCM's.
+    container: usize,
+    workload: Value,
+    /// The placeholders, so far.
+    table: BTreeMap<String, String>,
+    changes: Vec<Setting>,
+}
+
+impl<'a> Renderer<'a> {
+    fn of(manifests: &Manifests, around: &'a Surroundings) -> Renderer<'a> {
+        Renderer {
+            around,
+            container: manifests.container,
+            workload: manifests.documents[manifests.workload].clone(),
+            table: around.placeholders.clone(),
+            changes: Vec::new(),
+        }
+    }
+
+    /// The CCM's container.
+    fn container(&mut self) -> &mut Value {
+        &mut pod_spec_mut(&mut self.workload)["containers"][self.container]
+    }
+
+    fn reach_api_server(&mut self) {
+        let Some((host, port)) = &self.around.api_server else { return };
+        let Some(containers) = pod_spec_mut(&mut self.workload)["containers"].as_array_mut() else { return };
+        for container in containers {
+            set_variable(container, "KUBERNETES_SERVICE_HOST", host);
+            set_variable(container, "KUBERNETES_SERVICE_PORT", &port.to_string());
+        }
+        self.changes.push(by_us(
+            "KUBERNETES_SERVICE_HOST and _PORT name the API server, as the cluster has no kube-proxy",
+        ));
+    }
+
+    fn use_local_image(&mut self) {
+        let container = self.container();
+        if container["imagePullPolicy"] != "IfNotPresent" && container["imagePullPolicy"] != "Never" {
+            container["imagePullPolicy"] = json!("IfNotPresent");
+            self.changes.push(by_us("imagePullPolicy IfNotPresent, as the image is loaded into the nodes"));
+        }
+    }
+
+    /// Says which program of its image the CCM is, where the manifests leave it to the image.
+    fn set_command(&mut self) {
+        let command = &self.around.command;
+        let container = self.container();
+        if !command.is_empty() && container.get("command").is_none() {
+            container["command"] = json!(command);
+            let what = format!("command {}, as the image is the harness's own", command.join(" "));
+            self.changes.push(by_us(what));
+        }
+    }
+
+    /// The profile's variables; one of the same name in the manifests gives way.
+    fn set_environment(&mut self) {
+        for (name, value) in &self.around.environment {
+            set_variable(self.container(), name, value);
+            let what = format!("variable {name}, as the profile asks for");
+            self.changes.push(Setting::of_manifests(what, SetBy::Profile));
+        }
+    }
+
+    /// Has the CCM's container reach the cloud's metadata service, where there is one.
+    fn reach_metadata(&mut self) {
+        let Renderer { around, container, workload, table, changes } = self;
+        let metadata = around.metadata.as_ref();
+        let changed = metadata.and_then(|metadata| metadata::reach(workload, *container, metadata, table));
+        changes.extend(changed.map(by_us));
+    }
+
+    /// Puts the CA of the cloud into the CCM's container, and says where it is; what it is in there.
+    fn trust_the_cloud(&mut self) -> Option<Value> {
+        let ca = self.around.cloud_ca.as_ref()?;
+        let certificates = trust::mount(&mut self.workload, self.container, ca);
+        self.table.extend(trust::placeholders());
+        self.changes.push(by_us("a volume with the CA of the run's proxy, by which the cloud is known"));
+        Some(certificates)
+    }
+
+    fn to_deployment(&mut self) {
+        let workload = &mut self.workload;
+        let kind = workload["kind"].as_str().unwrap_or_default().to_owned();
+        match kind.as_str() {
+            "Deployment" => {}
+            "Pod" => {
+                let (metadata, spec) = (workload["metadata"].clone(), workload["spec"].clone());
+                *workload = json!({
+                    "apiVersion": "apps/v1", "kind": "Deployment", "metadata": metadata,
+                    "spec": {"selector": {"matchLabels": {}}, "template": {"metadata": {"labels": {}}, "spec": spec}},
+                });
+                self.changes.push(by_us("the Pod is run as a Deployment"));
+            }
+            _ => {
+                workload["apiVersion"] = json!("apps/v1");
+                workload["kind"] = json!("Deployment");
+                if let Some(spec) = workload["spec"].as_object_mut() {
+                    let others =
+                        ["updateStrategy", "serviceName", "podManagementPolicy", "volumeClaimTemplates"];
+                    spec.retain(|field, _| !others.contains(&field.as_str()));
+                }
+                self.changes.push(by_us(format!("the {kind} is run as Deployments")));
+            }
+        }
+        workload["spec"]["replicas"] = json!(1);
+        workload["spec"]["strategy"] = json!({"type": "Recreate"});
+    }
+
+    fn drop_anti_affinity(&mut self) {
+        let affinity = &mut self.workload["spec"]["template"]["spec"]["affinity"];
+        if affinity.as_object_mut().is_some_and(|map| map.remove("podAntiAffinity").is_some()) {
+            self.changes.push(by_us("pod anti-affinity left out, so that copies can share a node"));
+        }
+        if affinity.is_null() {
+            // Looking a field up by index creates it; null is what the API server takes for absent.
+            *affinity = json!({});
+        }
+    }
+
+    /// On the hosts' network a declared port is one of the node's: two copies with the same one would not share it.
+    fn drop_other_ports(&mut self) {
+        let secure_port = self.around.secure_port;
+        let spec = pod_spec_mut(&mut self.workload);
+        if spec["hostNetwork"] != true {
+            return;
+        }
+        let mut dropped = false;
+        for container in spec["containers"].as_array_mut().into_iter().flatten() {
+            if let Some(ports) = container.get_mut("ports").and_then(Value::as_array_mut) {
+                let before = ports.len();
+                ports.retain(|port| port["containerPort"] == secure_port);
+                dropped |= ports.len() < before;
+            }
+        }
+        if dropped {
+            let what = "declared ports but the secure one left out, so that copies can share a node";
+            self.changes.push(by_us(what));
+        }
+    }
+
+    fn set_bounds(&mut self) {
+        self.changes.extend(bounds::set(&mut self.workload, self.container).map(by_us));
+    }
+
+    fn set_flags(&mut self) {
+        for flag in &self.around.flags {
+            set_flag(&mut self.workload, self.container, flag);
+            let by = if flag.from == SetBy::Profile { "profile" } else { "timing" };
+            self.changes.push(Setting::of_manifests(format!("{flag}, as the {by} asks for"), flag.from));
+        }
+    }
+
+    fn tell_of(&mut self, copies: &Copies<'_>) {
+        self.changes.push(by_us(format!(
+            "{} single-replica copies of the workload, each with its own cloud credential{}{}{}",
+            copies.count,
+            if copies.are_apart { " and endpoint" } else { "" },
+            if copies.are_hosted { " and kubeconfig" } else { "" },
+            if self.around.takes_secure_port { " and secure port" } else { "" },
+        )));
+        if let Some(group) = self.around.group {
+            self.changes.push(by_us(format!(
+                "a supplementary group for each copy, from {group} on, by which it is cut off from the API server"
+            )));
+        }
+    }
+
+    /// The workload of one replica; the objects that are its own go to `documents`.
+    fn copy(&self, (index, replica): (u32, &Replica), own: &[&Value], documents: &mut Vec<Value>) -> Value {
+        let around = self.around;
+        let mut table = self.table.clone();
         replica.fill_in(&mut table);
-        let mut copy = template.clone();
+        let mut copy = self.workload.clone();
         if let Some(group) = around.group {
             join_group(&mut copy, group + index);
         }
-        for document in &per_replica {
+        for document in own {
             let key = key_of(document);
             let renamed = format!("{}-{}", key.name, replica.name);
             let mut document = (*document).clone();
             document["metadata"]["name"] = json!(renamed);
             document["metadata"]["labels"][REPLICA_LABEL] = json!(replica.name);
-            substitute(&mut document, &table);
-            documents.push(document);
+            documents.push(filled_in(&document, &table));
             refer_to(&mut copy["spec"]["template"]["spec"], &key.kind, &key.name, &renamed);
         }
         set_apart(&mut copy, &replica.name);
         if around.takes_secure_port {
             let port = Flag::of(&format!("secure-port={}", replica.secure_port), SetBy::Harness);
-            set_flag(&mut copy, manifests.container, &port);
-            move_port(&mut copy, manifests.container, around.secure_port, replica.secure_port);
+            set_flag(&mut copy, self.container, &port);
+            move_port(&mut copy, self.container, around.secure_port, replica.secure_port);
         }
         substitute(&mut copy, &table);
-        workloads.push(key_of(&copy));
-        documents.push(copy);
+        copy
     }
-    documents.sort_by_key(|document| rank(document["kind"].as_str().unwrap_or_default()));
-    Rendered { documents, workloads, changes }
 }
 
 /// Order of application: what others refer to comes first.
@@ -237,204 +413,6 @@ pub fn rank(kind: &str) -> u8 {
 /// A change that the machinery needs.
 fn by_us(what: impl fmt::Display) -> Setting {
     Setting::of_manifests(what, SetBy::Harness)
-}
-
-fn reach_api_server(workload: &mut Value, around: &Surroundings, changes: &mut Vec<Setting>) {
-    let Some((host, port)) = &around.api_server else { return };
-    let Some(containers) = pod_spec_mut(workload)["containers"].as_array_mut() else { return };
-    for container in containers {
-        for (name, value) in
-            [("KUBERNETES_SERVICE_HOST", host.clone()), ("KUBERNETES_SERVICE_PORT", port.to_string())]
-        {
-            let env = array_at(container, "env");
-            env.retain(|entry| entry["name"] != name);
-            env.push(json!({"name": name, "value": value}));
-        }
-    }
-    changes.push(by_us(
-        "KUBERNETES_SERVICE_HOST and _PORT name the API server, as the cluster has no kube-proxy",
-    ));
-}
-
-fn use_local_image(workload: &mut Value, container: usize, changes: &mut Vec<Setting>) {
-    let container = &mut pod_spec_mut(workload)["containers"][container];
-    if container["imagePullPolicy"] != "IfNotPresent" && container["imagePullPolicy"] != "Never" {
-        container["imagePullPolicy"] = json!("IfNotPresent");
-        changes.push(by_us("imagePullPolicy IfNotPresent, as the image is loaded into the nodes"));
-    }
-}
-
-/// Has the Pods' processes be of a group that nobody else is of.
-fn join_group(workload: &mut Value, group: u32) {
-    let spec = pod_spec_mut(workload);
-    if !spec["securityContext"].is_object() {
-        spec["securityContext"] = json!({});
-    }
-    array_at(&mut spec["securityContext"], "supplementalGroups").push(json!(group));
-}
-
-/// Says which program of its image the CCM is, where the manifests leave it to the image.
-fn set_command(workload: &mut Value, container: usize, around: &Surroundings, changes: &mut Vec<Setting>) {
-    let container = &mut pod_spec_mut(workload)["containers"][container];
-    if !around.command.is_empty() && container.get("command").is_none() {
-        container["command"] = json!(around.command);
-        changes
-            .push(by_us(format!("command {}, as the image is the harness's own", around.command.join(" "))));
-    }
-}
-
-/// The profile's variables; one of the same name in the manifests gives way.
-fn set_environment(
-    workload: &mut Value,
-    container: usize,
-    around: &Surroundings,
-    changes: &mut Vec<Setting>,
-) {
-    let container = &mut pod_spec_mut(workload)["containers"][container];
-    for (name, value) in &around.environment {
-        let env = array_at(container, "env");
-        env.retain(|entry| entry["name"] != *name);
-        env.push(json!({"name": name, "value": value}));
-        let what = format!("variable {name}, as the profile asks for");
-        changes.push(Setting::of_manifests(what, SetBy::Profile));
-    }
-}
-
-/// Has the CCM's container reach the cloud's metadata service, where there is one.
-fn reach_metadata(
-    workload: &mut Value,
-    container: usize,
-    around: &Surroundings,
-    table: &mut BTreeMap<String, String>,
-    changes: &mut Vec<Setting>,
-) {
-    let metadata = around.metadata.as_ref();
-    let changed = metadata.and_then(|metadata| metadata::reach(workload, container, metadata, table));
-    changes.extend(changed.map(by_us));
-}
-
-/// Puts the CA of the cloud into the CCM's container, and says where it is; what it is in there.
-fn trust_the_cloud(
-    workload: &mut Value,
-    container: usize,
-    around: &Surroundings,
-    table: &mut BTreeMap<String, String>,
-    changes: &mut Vec<Setting>,
-) -> Option<Value> {
-    let certificates = trust::mount(workload, container, around.cloud_ca.as_ref()?);
-    table.extend(trust::placeholders());
-    changes.push(by_us("a volume with the CA of the run's proxy, by which the cloud is known"));
-    Some(certificates)
-}
-
-fn to_deployment(workload: &mut Value, changes: &mut Vec<Setting>) {
-    let kind = workload["kind"].as_str().unwrap_or_default().to_owned();
-    match kind.as_str() {
-        "Deployment" => {}
-        "Pod" => {
-            let (metadata, spec) = (workload["metadata"].clone(), workload["spec"].clone());
-            *workload = json!({
-                "apiVersion": "apps/v1", "kind": "Deployment", "metadata": metadata,
-                "spec": {"selector": {"matchLabels": {}}, "template": {"metadata": {"labels": {}}, "spec": spec}},
-            });
-            changes.push(by_us("the Pod is run as a Deployment"));
-        }
-        _ => {
-            workload["apiVersion"] = json!("apps/v1");
-            workload["kind"] = json!("Deployment");
-            if let Some(spec) = workload["spec"].as_object_mut() {
-                for field in ["updateStrategy", "serviceName", "podManagementPolicy", "volumeClaimTemplates"]
-                {
-                    spec.remove(field);
-                }
-            }
-            changes.push(by_us(format!("the {kind} is run as Deployments")));
-        }
-    }
-    workload["spec"]["replicas"] = json!(1);
-    workload["spec"]["strategy"] = json!({"type": "Recreate"});
-}
-
-fn drop_anti_affinity(workload: &mut Value, changes: &mut Vec<Setting>) {
-    let affinity = &mut workload["spec"]["template"]["spec"]["affinity"];
-    if affinity.as_object_mut().is_some_and(|map| map.remove("podAntiAffinity").is_some()) {
-        changes.push(by_us("pod anti-affinity left out, so that copies can share a node"));
-    }
-    if affinity.is_null() {
-        // Looking a field up by index creates it; null is what the API server takes for absent.
-        *affinity = json!({});
-    }
-}
-
-/// On the hosts' network a declared port is one of the node's: two copies with the same one would not share it.
-fn drop_other_ports(workload: &mut Value, secure_port: u16, changes: &mut Vec<Setting>) {
-    let spec = pod_spec_mut(workload);
-    if spec["hostNetwork"] != true {
-        return;
-    }
-    let mut dropped = false;
-    for container in spec["containers"].as_array_mut().into_iter().flatten() {
-        if let Some(ports) = container.get_mut("ports").and_then(Value::as_array_mut) {
-            let before = ports.len();
-            ports.retain(|port| port["containerPort"] == secure_port);
-            dropped |= ports.len() < before;
-        }
-    }
-    if dropped {
-        changes.push(by_us("declared ports but the secure one left out, so that copies can share a node"));
-    }
-}
-
-fn move_port(workload: &mut Value, container: usize, from: u16, to: u16) {
-    let container = &mut pod_spec_mut(workload)["containers"][container];
-    for port in container["ports"].as_array_mut().into_iter().flatten() {
-        for field in ["containerPort", "hostPort"] {
-            if port[field] == from {
-                port[field] = json!(to);
-            }
-        }
-    }
-    for probe in ["livenessProbe", "readinessProbe", "startupProbe"] {
-        for kind in ["httpGet", "tcpSocket"] {
-            if container.get(probe).and_then(|p| p.get(kind)).is_some_and(|p| p["port"] == from) {
-                container[probe][kind]["port"] = json!(to);
-            }
-        }
-    }
-}
-
-/// Gives a copy its own name and labels.
-fn set_apart(workload: &mut Value, replica: &str) {
-    let name = workload["metadata"]["name"].as_str().unwrap_or("ccm").to_owned();
-    workload["metadata"]["name"] = json!(format!("{name}-{replica}"));
-    workload["metadata"]["labels"][REPLICA_LABEL] = json!(replica);
-    workload["spec"]["selector"]["matchLabels"][REPLICA_LABEL] = json!(replica);
-    workload["spec"]["template"]["metadata"]["labels"][REPLICA_LABEL] = json!(replica);
-}
-
-/// Points references to a Secret or ConfigMap at its copy.
-fn refer_to(value: &mut Value, kind: &str, name: &str, renamed: &str) {
-    let fields: &[&str] = match kind {
-        "Secret" => &["secret", "secretKeyRef", "secretRef"],
-        "ConfigMap" => &["configMap", "configMapKeyRef", "configMapRef"],
-        _ => &[],
-    };
-    match value {
-        Value::Object(map) => {
-            for (field, inner) in map.iter_mut() {
-                if fields.contains(&field.as_str()) {
-                    for key in ["name", "secretName"] {
-                        if inner.get(key).is_some_and(|n| n == name) {
-                            inner[key] = json!(renamed);
-                        }
-                    }
-                }
-                refer_to(inner, kind, name, renamed);
-            }
-        }
-        Value::Array(list) => list.iter_mut().for_each(|item| refer_to(item, kind, name, renamed)),
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
-    }
 }
 
 #[cfg(test)]

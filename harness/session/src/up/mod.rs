@@ -32,7 +32,9 @@ use harness_clusters::{
     CloudSite, ClusterRecord, ClusterSpec, Fidelity, Lifetime, ProgramImage, ProviderIds, Purpose, Runs,
     begin, facts,
 };
-use harness_config::{NodeIp, ProviderId, RunPlan, ServingCertificates, Topology};
+use harness_config::{
+    BackendKind, Lease, NodeIp, Profile, ProviderId, RunPlan, ServingCertificates, Topology,
+};
 use harness_core::check::chain;
 use harness_core::events::Events;
 use harness_core::files;
@@ -68,6 +70,32 @@ pub enum Leave {
     Nothing,
     /// Everything stays, for somebody to look at; `clean` removes it.
     Everything,
+}
+
+/// The events of bringing a cluster up: where there is none, nothing is told of it.
+fn stages_of(backend: BackendKind, events: &Events) -> Events {
+    match facts(backend).fidelity {
+        Fidelity::Absent => events.without_stages(),
+        Fidelity::Real | Fidelity::Simulated => events.clone(),
+    }
+}
+
+/// How a hosted CCM differs from what its manifests say.
+fn hosted_on(there: &ClusterRecord) -> Setting {
+    let (backend, of) = (there.backend, &there.about);
+    let version = of.kubernetes.as_deref().unwrap_or("unknown");
+    let what = format!(
+        "the workload runs on a management cluster (backend {backend}, topology {}, Kubernetes {version}), and serves \
+         this one by a kubeconfig",
+        of.topology
+    );
+    Setting::of_manifests(what, SetBy::Profile)
+}
+
+/// The Lease of a CCM that elects a leader.
+fn lease_of(profile: &Profile) -> Option<LeaseKey> {
+    let Lease { namespace, name } = profile.lease.clone();
+    profile.capabilities.leader_election.then_some(LeaseKey { namespace, name })
 }
 
 impl Environment {
@@ -163,11 +191,7 @@ impl Environment {
         if prepared.uses_engine() || self.plan().profile.cloud.driver_image().is_some() {
             reaper::uses_engine();
         }
-        // Where there is no cluster nothing is to be told of it.
-        let events = match facts(kind).fidelity {
-            Fidelity::Absent => &events.without_stages(),
-            Fidelity::Real | Fidelity::Simulated => events,
-        };
+        let events = &stages_of(kind, events);
         let early = match facts(kind).runs {
             Runs::Programs => Some(prepared.artifacts(events).await?),
             Runs::Images => None,
@@ -208,16 +232,7 @@ impl Environment {
             let own = cloud.endpoints.get(&replica.name);
             replica.endpoint = own.unwrap_or(&cloud.endpoint).clone();
         }
-        let hosted = management.as_ref().map(|there| {
-            let (backend, of) = (there.backend, &there.about);
-            let version = of.kubernetes.as_deref().unwrap_or("unknown");
-            let what = format!(
-                "the workload runs on a management cluster (backend {backend}, topology {}, Kubernetes {version}), and serves \
-                 this one by a kubeconfig",
-                of.topology
-            );
-            Setting::of_manifests(what, SetBy::Profile)
-        });
+        let hosted = management.as_ref().map(hosted_on);
         let profile = &self.plan().profile;
         Ok(RunState {
             run_id: self.id.as_str().to_owned(),
@@ -237,10 +252,7 @@ impl Environment {
             newcomers,
             plugin,
             replaced: self.replaced()?,
-            lease: profile.capabilities.leader_election.then(|| LeaseKey {
-                namespace: profile.lease.namespace.clone(),
-                name: profile.lease.name.clone(),
-            }),
+            lease: lease_of(profile),
             served_minor,
             credentials,
             changes: artifacts.changes.iter().cloned().chain(hosted).collect(),

@@ -47,6 +47,7 @@ fn part(subject: Subject, checks: &[Does]) -> Part {
         title: "t".to_owned(),
         level: Level::Must,
         sharing: *sharing,
+        private: false,
         skipped: (!mine(*of))
             .then(|| Skipped { reason: SkipReason::Deselected, detail: format!("in part {of}") }),
     });

@@ -1,0 +1,204 @@
+//! Everything that `controls` was asked to judge, each with the plan of its run.
+
+use super::super::arguments::ControlOptions;
+use super::list::{self, Mutant, Stranger};
+use super::work::Work;
+use harness_clusters::facts;
+use harness_components::component::{COMPONENTS, Change, Component, Keys, of_kind};
+use harness_config::{
+    BackendKind, ClusterKeys, Given, HumanDuration, Offer, Problems, ProfileKind, RunFile, RunPlan, Source,
+    Topology, WantedCluster, plan,
+};
+use harness_core::check::Facility;
+use harness_core::ledger::Share;
+use harness_runner::{Planned, plan_checks};
+use harness_testkit::Suite;
+use std::cmp::Reverse;
+use std::time::Duration;
+
+/// On how many clusters at once no CCM at all is judged: it fails each check only when its time is up.
+const NOBODY_ON: usize = 4;
+
+/// For how long no CCM at all is watched in a soak: it does not come to its first round.
+pub(super) const SOAK: HumanDuration = HumanDuration(Duration::from_secs(30));
+
+/// A plan, and every check with its choice.
+type Chosen = (RunPlan, Vec<Planned>);
+
+/// What there is to choose from.
+pub(super) struct Choosing<'a> {
+    pub(super) suites: &'static [Suite],
+    pub(super) options: &'a ControlOptions,
+    /// The run of the mutants' profile, whose cluster the others use where they can.
+    pub(super) with_mutants: &'a RunPlan,
+    /// The run of no CCM at all.
+    pub(super) with_nothing: &'a RunPlan,
+    /// Every check, as it applies to the mutants' profile.
+    pub(super) everything: &'a [Planned],
+}
+
+impl Choosing<'_> {
+    /// Everything to be judged: what takes longest first, what is judged alone last.
+    pub(super) fn work(&self) -> Result<Vec<Work>, String> {
+        let ControlOptions { mutant, stranger, adversary, .. } = self.options;
+        let all = mutant.is_empty() && stranger.is_empty() && adversary.is_empty();
+        let mut work = Vec::new();
+        if all || !stranger.is_empty() {
+            work.extend(self.strangers()?);
+        }
+        if all || !adversary.is_empty() {
+            work.extend(self.adversaries()?);
+        }
+        if all || *mutant == [list::ALL] {
+            work.extend(self.nothing()?);
+        }
+        if all || !mutant.is_empty() {
+            work.extend(self.mutants()?);
+        }
+        // One that is judged alone has the others wait until it is done.
+        work.sort_by_key(|one| (one.alone, Reverse(one.takes_s)));
+        Ok(work)
+    }
+
+    fn strangers(&self) -> Result<Vec<Work>, String> {
+        let mut work = Vec::new();
+        for one in list::strangers(&self.options.stranger, self.share())? {
+            let Stranger { stranger, of, profile, as_is, soak, .. } = &one;
+            let component = of_kind(*of);
+            let keys = changed(component, *as_is, (Change::Variant, stranger), profile.clone());
+            let chosen = self.chosen(component, keys, *soak, true);
+            let (plan, planned) = chosen.map_err(|problems| format!("stranger {stranger}: {problems}"))?;
+            work.extend(Work::of_stranger(&one, component, &plan, &planned)?);
+        }
+        Ok(work)
+    }
+
+    fn adversaries(&self) -> Result<Vec<Work>, String> {
+        let listed = list::adversaries(&self.options.adversary, self.share())?;
+        listed.iter().map(|one| Work::of_adversary(one, self.with_mutants, self.everything)).collect()
+    }
+
+    fn mutants(&self) -> Result<Vec<Work>, String> {
+        let mut work = Vec::new();
+        for control in list::mutants(&self.options.mutant, self.share())? {
+            let Mutant { mutant, of, profile, as_is, soak, checks } = &control;
+            let component = of_kind(*of);
+            let keys = changed(component, *as_is, (Change::Mutant, mutant), profile.clone());
+            let on_a_cluster = component.feature().is_some_and(|feature| self.need(checks, feature));
+            let chosen = self.chosen(component, keys, *soak, on_a_cluster);
+            let (plan, planned) = chosen.map_err(|problems| format!("mutant {mutant}: {problems}"))?;
+            work.push(Work::of_mutant(&control, plan, &planned)?);
+        }
+        Ok(work)
+    }
+
+    /// No program at all, of each component.
+    fn nothing(&self) -> Result<Vec<Work>, String> {
+        let text = |problems: Problems| problems.to_string();
+        let output = |name: &str| self.with_mutants.output.join(name.to_lowercase().replace(' ', "-"));
+        let plan = RunPlan { output: output("no CCM"), ..self.with_nothing.clone() };
+        let ccm = of_kind(ProfileKind::Profile);
+        let (_, soaking) = self.chosen(ccm, Keys::new(), Some(SOAK), true).map_err(text)?;
+        let mut work = Work::of_nothing("no CCM", plan, &soaking, NOBODY_ON);
+        for component in COMPONENTS {
+            let Some((name, keys)) = component.absent() else { continue };
+            let (plan, planned) = self.chosen(*component, keys, None, true).map_err(text)?;
+            let plan = RunPlan { output: output(name), ..plan };
+            work.extend(Work::of_nothing(name, plan, &planned, 1));
+        }
+        Ok(work)
+    }
+
+    /// The plan and the checks of a component's reference with these keys in its profile; on a cluster, where the others have
+    /// one that the component can run on.
+    fn chosen(
+        &self,
+        component: &dyn Component,
+        keys: Keys,
+        soak: Option<HumanDuration>,
+        on_a_cluster: bool,
+    ) -> Result<Chosen, Problems> {
+        match component.feature() {
+            None => self.with_shared_cluster(component, keys, soak),
+            Some(feature) => self.with_own_cluster(component, keys, on_a_cluster.then_some(feature)),
+        }
+    }
+
+    /// A CCM, on the cluster that all of them share.
+    fn with_shared_cluster(
+        &self,
+        component: &dyn Component,
+        keys: Keys,
+        soak: Option<HumanDuration>,
+    ) -> Result<Chosen, Problems> {
+        let typed = soaking(overrides(self.options, component.changeable()), soak);
+        let (mut plan, mut cluster) = (given(typed.clone(), &keys)?, self.with_mutants.cluster.clone());
+        if plan.profile.is_hosted() && !facts(cluster.backend()).manages {
+            // The cluster of the others cannot have a management cluster beside it: this one gets its own.
+            plan = given(RunFile { cluster: ClusterKeys::default(), ..typed }, &keys)?;
+            cluster = plan.cluster.clone().settled(BackendKind::Embedded);
+        }
+        self.planned(plan.on(cluster))
+    }
+
+    /// A component that needs no CCM, on a cluster that offers `feature`, or on none.
+    fn with_own_cluster(
+        &self,
+        component: &dyn Component,
+        keys: Keys,
+        feature: Option<Facility>,
+    ) -> Result<Chosen, Problems> {
+        let typed =
+            RunFile { cluster: ClusterKeys::default(), ..overrides(self.options, component.changeable()) };
+        let plan = given(typed, &keys)?;
+        let offered = &facts(self.with_mutants.cluster.backend()).facilities;
+        let cluster = match feature.is_some_and(|feature| offered.contains(&feature)) {
+            true => self.with_mutants.cluster.clone().with(|own| {
+                if component.section().on_workers && own.topology == Topology::Single {
+                    own.topology = Topology::ThreeNode;
+                }
+            }),
+            false => WantedCluster::absent().settled(BackendKind::Absent),
+        };
+        self.planned(plan.on(cluster))
+    }
+
+    fn planned(&self, plan: RunPlan) -> Result<Chosen, Problems> {
+        let planned = plan_checks(self.suites, &plan, &Offer::declared(&plan.profile))?;
+        Ok((plan, planned))
+    }
+
+    /// Whether one of these checks needs a cluster with that feature.
+    fn need(&self, checks: &[String], feature: Facility) -> bool {
+        let needs = |id: &String| {
+            self.everything.iter().any(|one| one.check.id == *id && one.check.facilities.contains(feature))
+        };
+        checks.iter().any(needs)
+    }
+
+    fn share(&self) -> Share {
+        self.options.share.unwrap_or(Share::WHOLE)
+    }
+}
+
+/// The keys of a subject: those of its own, and those that make the program what it is to be, unless it is as it is.
+fn changed(component: &dyn Component, as_is: bool, (change, id): (Change, &str), mut keys: Keys) -> Keys {
+    if !as_is {
+        component.change(change, id, &mut keys);
+    }
+    keys
+}
+
+fn given(typed: RunFile, keys: &Keys) -> Result<RunPlan<WantedCluster>, Problems> {
+    plan(&Source::Defaults, Given { typed, over_profile: keys.clone(), ..Given::default() })
+}
+
+/// The same, soaking for so long.
+pub(super) fn soaking(run: RunFile, soak: Option<HumanDuration>) -> RunFile {
+    RunFile { soak, ..run }
+}
+
+/// What was typed, for the profile of that name.
+pub(super) fn overrides(options: &ControlOptions, profile: &str) -> RunFile {
+    RunFile { profile: Some(profile.to_owned()), ..options.overrides() }
+}

@@ -1,0 +1,117 @@
+//! What a profile can describe: a CCM, and components that are judged with it or without one. Each has a section.
+
+use super::enums::ProfileKind;
+use super::profile::Profile;
+use harness_core::check::Party;
+use serde_json::{Value, json};
+
+/// The part of a profile that describes one component.
+#[derive(Debug)]
+pub struct Section {
+    /// The `kind` of a profile that describes this component and no other.
+    pub kind: ProfileKind,
+    /// Whose promises the checks of this component judge.
+    pub party: Party,
+    /// The key of the section; empty for the CCM, whose keys are at the top of the profile.
+    pub key: &'static str,
+    /// Keys that a profile of this kind must have, each with a hint for the one who left it out.
+    pub(crate) required: &'static [(&'static str, &'static str)],
+    /// Keys of a CCM that have a meaning for this component, too.
+    pub(crate) shares: &'static [&'static str],
+    /// Whether the section may not be in the profile of a CCM.
+    pub(crate) alone: bool,
+    /// Whether it runs on other machines than the API server, so that a cluster needs more than one.
+    pub on_workers: bool,
+    /// Whether its checks get a cluster when the user names none.
+    pub(crate) wants_cluster: bool,
+    /// Whether a profile describes this component.
+    pub(crate) is_in: fn(&Profile) -> bool,
+}
+
+/// Every section, the CCM's first.
+pub static SECTIONS: &[Section] = &[
+    Section {
+        kind: ProfileKind::Profile,
+        party: Party::Ccm,
+        key: "",
+        required: &[
+            ("manifests", "list the CCM's manifests ('[]' deploys nothing)"),
+            ("capabilities", "say what the CCM can do, e.g. 'instances: v2'"),
+        ],
+        shares: &[],
+        alone: false,
+        on_workers: false,
+        wants_cluster: true,
+        is_in: Profile::has_ccm,
+    },
+    Section {
+        kind: ProfileKind::ImageCredentials,
+        party: Party::ImageCredentials,
+        key: "imageCredentials",
+        required: &[("imageCredentials", "describe the plugin")],
+        shares: &[],
+        alone: false,
+        on_workers: false,
+        wants_cluster: false,
+        is_in: |profile| profile.image_credentials.is_some(),
+    },
+    Section {
+        kind: ProfileKind::NetworkProxy,
+        party: Party::NetworkProxy,
+        key: "networkProxy",
+        required: &[("networkProxy", "describe server and agents")],
+        shares: &["image"],
+        alone: false,
+        on_workers: true,
+        wants_cluster: false,
+        is_in: |profile| profile.network_proxy.is_some(),
+    },
+    Section {
+        kind: ProfileKind::CsiMigration,
+        party: Party::CsiMigration,
+        key: "csiMigration",
+        required: &[("csiMigration", "name drivers and their manifests")],
+        shares: &["image"],
+        alone: true,
+        on_workers: true,
+        wants_cluster: true,
+        is_in: |profile| profile.csi_migration.is_some(),
+    },
+];
+
+impl Section {
+    /// The section of a profile of this kind.
+    pub fn of(kind: ProfileKind) -> &'static Section {
+        SECTIONS.iter().find(|section| section.kind == kind).expect("each kind of profile has a section")
+    }
+
+    /// The sections that describe something in this profile.
+    pub(crate) fn all_in(profile: &Profile) -> impl Iterator<Item = &'static Section> {
+        SECTIONS.iter().filter(move |section| (section.is_in)(profile))
+    }
+}
+
+/// Which section a profile must have, by its kind, as a schema for profiles that describe no CCM.
+pub(crate) fn required_without_ccm() -> Value {
+    let required = |section: &Section| json!({"required": [section.key]});
+    let [_, first, others @ ..] = SECTIONS else { return json!({}) };
+    others.iter().rev().fold(required(first), |otherwise, section| {
+        let of_kind = json!({"properties": {"kind": {"const": section.kind.as_str()}}});
+        json!({"if": of_kind, "then": required(section), "else": otherwise})
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_schema_demands_the_section_of_each_kind() {
+        let network_proxy = json!({"properties": {"kind": {"const": "network-proxy"}}});
+        let made = required_without_ccm();
+        assert_eq!(made["if"], network_proxy);
+        assert_eq!(made["then"], json!({"required": ["networkProxy"]}));
+        assert_eq!(made["else"]["then"], json!({"required": ["csiMigration"]}));
+        assert_eq!(made["else"]["else"], json!({"required": ["imageCredentials"]}));
+    }
+}
