@@ -81,7 +81,7 @@ impl Replaceable<'_> {
 
 impl CheckCx {
     /// Takes the CCM away and starts one replica of it with a credential of its own. It goes when the check ends. Only for
-    /// checks that say so ([`Check::cold`](harness_core::check::Check::cold)).
+    /// checks that say so ([`Check::on_a_fresh_cluster`](harness_core::check::Check::on_a_fresh_cluster)).
     ///
     /// # Errors
     /// [`CheckError::Violation`] when there is no CCM, [`CheckError::NotObservable`] when its manifests do not take the credential from the

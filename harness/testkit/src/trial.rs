@@ -185,7 +185,7 @@ impl Subject for Trial<'_> {
 
 impl CheckCx {
     /// Takes the CCM away and starts one process of it with these arguments set after its others. It goes when the check
-    /// ends. Only for checks that say so ([`Check::cold`](harness_core::check::Check::cold)).
+    /// ends. Only for checks that say so ([`Check::on_a_fresh_cluster`](harness_core::check::Check::on_a_fresh_cluster)).
     ///
     /// # Errors
     /// [`CheckError::Violation`] when there is no CCM, [`CheckError::Error`] when the API server refuses.
