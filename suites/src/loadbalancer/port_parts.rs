@@ -235,11 +235,9 @@ mod tests {
         let (old, new) = (Ports(vec![(80, 30080), (443, 30443)]), Ports(vec![(80, 30090), (443, 30443)]));
         let wrong =
             |frontends: Value, check: Value| misdirected(&held(frontends, check, json!([])), &old, &new);
-        assert_eq!(
-            wrong(json!([port(80, 30090, Some(30090)), port(443, 30443, Some(30443))]), json!(null)),
-            []
-        );
-        assert_eq!(wrong(json!([port(80, 30090, None)]), check(10256)), []);
+        let each = json!([port(80, 30090, Some(30090)), port(443, 30443, Some(30443))]);
+        assert!(wrong(each, json!(null)).is_empty());
+        assert!(wrong(json!([port(80, 30090, None)]), check(10256)).is_empty());
         assert_eq!(wrong(json!([port(80, 30090, Some(30080))]), json!(null)), [30080], "gone");
         assert_eq!(wrong(json!([port(443, 30443, Some(30090))]), json!(null)), [30090], "another port's");
         assert_eq!(wrong(json!([port(80, 30090, None)]), check(30080)), [30080], "gone");
