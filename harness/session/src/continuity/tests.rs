@@ -175,7 +175,8 @@ fn a_firewall_is_never_empty_while_it_is_needed() {
     assert_eq!(story.broken(), [(60, Rule::Firewall)]);
     let mut story = Story::new();
     story.sets(60, "/auxiliaries", json!([]));
-    assert_eq!(story.broken(), [(60, Rule::Firewall)]);
+    // Its source ranges are a setting as well.
+    assert_eq!(story.broken(), [(60, Rule::Settings), (60, Rule::Firewall)]);
     // The harness hears of the deletion a moment later than the CCM.
     let mut story = Story::new();
     story.sets(60, "/auxiliaries", json!([]));
