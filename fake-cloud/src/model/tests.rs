@@ -282,7 +282,7 @@ fn routes_lead_to_instances() {
             "i-1",
             Refusal::Invalid("destination 10.244.1.1/24 has bits set beyond its prefix".to_owned()),
         ),
-        ("everywhere", "i-1", Refusal::Invalid("destination everywhere is no CIDR".to_owned())),
+        ("everywhere", "i-1", Refusal::Invalid("destination everywhere is not a CIDR".to_owned())),
         ("10.244.2.0/24", "i-9", Refusal::Invalid("target i-9 is not an instance".to_owned())),
     ];
     for (destination, target, refusal) in refusals {

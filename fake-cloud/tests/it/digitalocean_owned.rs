@@ -183,7 +183,7 @@ async fn firewalls_make_sense() {
         ("inbound_rules", rule("tcp", json!("90-80"), "::/0"), "ports 90-80 are none"),
         ("inbound_rules", rule("tcp", json!(null), "::/0"), "ports are required for tcp and udp rules"),
         ("inbound_rules", rule("sctp", json!("80"), "::/0"), "protocol must be tcp, udp or icmp"),
-        ("inbound_rules", rule("icmp", json!(null), "everywhere"), "everywhere is no address or CIDR"),
+        ("inbound_rules", rule("icmp", json!(null), "everywhere"), "everywhere is not an address or CIDR"),
         ("inbound_rules", rule("udp", json!("53"), "192.0.2.0/33"), "192.0.2.0/33 is not an address or CIDR"),
         (
             "inbound_rules",

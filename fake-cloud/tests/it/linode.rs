@@ -112,8 +112,9 @@ async fn a_balancer_is_whole_at_once_and_is_found_by_its_address() {
     assert_eq!((lb.owner.as_str(), lb.state), ("default/web", LbState::Active));
     let both = ["192.168.0.1", "192.168.0.2"].map(str::to_owned).to_vec();
     assert_eq!(lb.backends, both);
-    assert_eq!(lb.frontends, [Frontend { backends: Some(both), ..Frontend::new(80, "TCP", 30080) }]);
     let check = HealthCheck { protocol: "TCP".to_owned(), path: String::new(), port: 30080 };
+    let port = Frontend::new(80, "TCP", 30080);
+    assert_eq!(lb.frontends, [Frontend { backends: Some(both), health_check: Some(check.clone()), ..port }]);
     assert_eq!(lb.health_check, Some(check));
     assert_eq!(cloud.delete(&format!("/v4/nodebalancers/{}", lb.id)).await.answers(200), json!({}));
     let found = found_by(&cloud, json!({"ipv4": made["ipv4"]})).await.answers(200);

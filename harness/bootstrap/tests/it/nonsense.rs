@@ -25,8 +25,8 @@ fn ccm(spec: &str) -> String {
 fn unreadable_texts_name_their_place() {
     says("", 2, &["<stdin>:1", "holds no document", "no workload"]);
     says("---\n---\n", 2, &["holds no document"]);
-    says("just words\n", 2, &["<stdin>:1", "no Kubernetes object but text"]);
-    says("- 1\n- 2\n", 2, &["no Kubernetes object but a list"]);
+    says("just words\n", 2, &["<stdin>:1", "not a Kubernetes object but text"]);
+    says("- 1\n- 2\n", 2, &["not a Kubernetes object but a list"]);
     says("a: 1\nb: 2\n", 2, &["apiVersion or kind is missing"]);
     says("a:\n  - b\n c: d\n", 2, &["<stdin>:3", "is not YAML"]);
     says("a: 1\na: 2\n", 2, &["<stdin>:2", "given twice"]);

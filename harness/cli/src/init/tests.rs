@@ -152,7 +152,7 @@ fn what_is_no_ccms_manifests_is_refused() {
         make(&options(&[file], &folder)).expect_err("refused")
     };
     assert!(refused("a: [").contains("x.yaml"));
-    assert!(refused("just words").contains("no object of Kubernetes: \"just words\""));
+    assert!(refused("just words").contains("not an object of Kubernetes: \"just words\""));
     assert!(refused("").contains("no Deployment"));
     let missing = make(&options(&[folder.path().join("none.yaml")], &folder)).expect_err("refused");
     assert!(missing.contains("none.yaml: No such file"), "{missing}");
