@@ -39,6 +39,9 @@ const OUTLIVED: Duration = Duration::from_secs(15);
 /// Whose answers take so long on the average is too slow for the contract's bounds: a CCM makes dozens of calls within
 /// one, and the contract takes a call to be answered in milliseconds.
 const SLOW_FROM: Duration = Duration::from_millis(300);
+/// An answer that takes so long leaves too little of a renew deadline of a few seconds: a leader that ends then could not renew its
+/// Lease in time.
+const LATE_FROM: Duration = Duration::from_secs(1);
 /// Over how long before a failure answers are looked at, at least.
 const SLOW_OVER: Duration = Duration::from_secs(10);
 /// How many answers are remembered.
@@ -172,6 +175,11 @@ impl EnvironmentWatch {
     /// Who was silent for so long at that moment or shortly before, in words; `None` when nobody was.
     pub(super) fn silent_about(&self, at: Instant, time: Duration) -> Option<String> {
         self.parts.iter().find_map(|part| part.silent_about(at, time))
+    }
+
+    /// Which component answered late in the time before that moment, in words; `None` if none did.
+    pub(super) fn late_before(&self, at: Instant, time: Duration) -> Option<String> {
+        self.parts.iter().find_map(|part| part.late_before(at, time))
     }
 
     /// Whether everything has been there since `began` and still is, and fast enough: asks anew, and ends when all have
@@ -331,6 +339,16 @@ impl Part {
                 worst.as_secs_f64()
             )
         })
+    }
+
+    /// Its latest answer within `time` before that moment, in words, if that was late.
+    fn late_before(&self, at: Instant, time: Duration) -> Option<String> {
+        self.slow_from?;
+        let from = at.checked_sub(time)?;
+        let answers = self.answers.lock().expect("no holder of this lock panics");
+        let within = answers.iter().filter(|(heard, took)| *heard > from && *heard - *took <= at);
+        let worst = within.map(|(_, took)| *took).max().filter(|worst| *worst >= LATE_FROM)?;
+        Some(format!("{} took {:.1} s for an answer shortly before", self.who, worst.as_secs_f64()))
     }
 
     /// Who was away after `began`, in words.

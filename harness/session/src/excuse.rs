@@ -23,14 +23,15 @@ impl Session {
     }
 
     /// Who was silent when the CCM's process ended, or shortly before, in words: a CCM that elects ends when it cannot renew its
-    /// Lease, and has no more than half of the time for it where it is not answered in the other half. A crash nobody's silence
-    /// excuses.
+    /// Lease, and has no more than half of the time for it where it is not answered in the other half, or where one answer takes a
+    /// second. A crash is never excused.
     pub fn excuse_of(&self, end: &End) -> Option<String> {
         if end.is_crash() {
             return None;
         }
         let ago = Duration::from_millis(self.events.now_ms().saturating_sub(end.at_ms));
-        self.environment_watch
-            .silent_about(Instant::now().checked_sub(ago)?, self.limits().lease().renew_deadline / 2)
+        let (at, deadline) = (Instant::now().checked_sub(ago)?, self.limits().lease().renew_deadline);
+        let silent = self.environment_watch.silent_about(at, deadline / 2);
+        silent.or_else(|| self.environment_watch.late_before(at, 2 * deadline))
     }
 }

@@ -195,3 +195,19 @@ async fn who_refuses_once_was_away_and_who_is_a_little_late_was_not() {
         () = check => {}
     }
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_late_answer_excuses_a_leader_that_ends_soon_after_it() {
+    let part = Part::new("the API server", Some(SLOW_FROM));
+    let deadline = Duration::from_secs(8);
+    part.answered(Instant::now(), Duration::from_millis(900));
+    assert_eq!(part.late_before(Instant::now(), deadline), None, "that left enough time");
+    part.answered(Instant::now(), Duration::from_millis(1200));
+    let late = part.late_before(Instant::now(), deadline).expect("a late answer");
+    assert_eq!(late, "the API server took 1.2 s for an answer shortly before");
+    pause(Duration::from_secs(9)).await;
+    assert_eq!(part.late_before(Instant::now(), deadline), None, "that was long ago");
+    let cloud = Part::new("the cloud", None);
+    cloud.answered(Instant::now(), Duration::from_secs(2));
+    assert_eq!(cloud.late_before(Instant::now(), deadline), None, "no Lease is in the cloud");
+}
