@@ -64,7 +64,8 @@ fn every_command_answers() {
 }
 
 /// The programs of the workspace, so that none comes to be without such a test: that of `fake-cloud` is in its own package,
-/// that of `xtask` in `ci/tests`, as a package can run the programs of its own alone.
+/// that of `xtask` in `ci/tests`, as a package can run the programs of its own alone. `acme-conformance` is an example whose command
+/// line is ours, and has its test in its own package.
 #[test]
 fn no_program_of_the_workspace_is_forgotten() {
     let mut cargo = Command::new(env!("CARGO"));
@@ -75,5 +76,8 @@ fn no_program_of_the_workspace_is_forgotten() {
     let targets = packages.flat_map(|package| package["targets"].as_array().into_iter().flatten());
     let programs =
         targets.filter(|target| target["kind"][0] == "bin").filter_map(|target| target["name"].as_str());
-    assert_eq!(BTreeSet::from_iter(programs), BTreeSet::from(["ccm-conformance", "fake-cloud", "xtask"]));
+    assert_eq!(
+        BTreeSet::from_iter(programs),
+        BTreeSet::from(["acme-conformance", "ccm-conformance", "fake-cloud", "xtask"])
+    );
 }
