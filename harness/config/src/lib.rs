@@ -33,6 +33,7 @@ mod route_file;
 mod run_file;
 pub mod schema;
 mod schema_check;
+mod section_keys;
 mod sections;
 mod select;
 mod settings;

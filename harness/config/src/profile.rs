@@ -12,10 +12,9 @@ use super::network_proxy::NetworkProxy;
 use super::paths::looks_like_path;
 use super::problem::did_you_mean;
 use super::profile_file::{Deviation, Lease, Location, Workload};
-use super::sections::Section;
 use fake_cloud::dialects;
 use fake_cloud::driver::InstanceIds;
-use harness_core::check::{Capability, Party};
+use harness_core::check::Capability;
 use harness_core::files;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -217,19 +216,6 @@ impl Profile {
     /// Its image credential provider, where it describes no CCM.
     pub(super) fn plugin_alone(&mut self) -> Option<&mut ImageCredentials> {
         if self.has_ccm() { None } else { self.image_credentials.as_mut() }
-    }
-
-    /// Whose promises are judged.
-    pub fn subjects(&self) -> BTreeSet<Party> {
-        Section::all_in(self).map(|section| section.party).collect()
-    }
-
-    /// Everything it declares, in words, for the report.
-    pub fn declared_words(&self) -> Vec<String> {
-        let mut words = if self.has_ccm() { self.capabilities.declared() } else { Vec::new() };
-        let sections = Section::all_in(self).filter(|section| section.party != Party::Ccm);
-        words.extend(sections.map(|section| section.key.to_owned()));
-        words
     }
 
     /// Everything it declares that checks may need.

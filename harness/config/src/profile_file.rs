@@ -15,7 +15,7 @@ use super::image_credentials::ImageCredentialKeys;
 use super::limits::Limits;
 use super::network_proxy::NetworkProxyKeys;
 use super::schema::{Keyed, ordered};
-use super::sections::required_without_ccm;
+use super::section_keys::required_without_ccm;
 use fake_cloud::dialects::NAMES as DIALECTS;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

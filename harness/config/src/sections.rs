@@ -2,8 +2,9 @@
 
 use super::enums::ProfileKind;
 use super::profile::Profile;
+use super::section_keys::{CSI_MIGRATION, IMAGE_CREDENTIALS, NETWORK_PROXY};
 use harness_core::check::Party;
-use serde_json::{Value, json};
+use std::collections::BTreeSet;
 
 /// The part of a profile that describes one component.
 #[derive(Debug)]
@@ -47,7 +48,7 @@ pub static SECTIONS: &[Section] = &[
     Section {
         kind: ProfileKind::ImageCredentials,
         party: Party::ImageCredentials,
-        key: "imageCredentials",
+        key: IMAGE_CREDENTIALS,
         required: &[("imageCredentials", "describe the plugin")],
         shares: &[],
         alone: false,
@@ -58,7 +59,7 @@ pub static SECTIONS: &[Section] = &[
     Section {
         kind: ProfileKind::NetworkProxy,
         party: Party::NetworkProxy,
-        key: "networkProxy",
+        key: NETWORK_PROXY,
         required: &[("networkProxy", "describe server and agents")],
         shares: &["image"],
         alone: false,
@@ -69,7 +70,7 @@ pub static SECTIONS: &[Section] = &[
     Section {
         kind: ProfileKind::CsiMigration,
         party: Party::CsiMigration,
-        key: "csiMigration",
+        key: CSI_MIGRATION,
         required: &[("csiMigration", "name drivers and their manifests")],
         shares: &["image"],
         alone: true,
@@ -91,27 +92,17 @@ impl Section {
     }
 }
 
-/// Which section a profile must have, by its kind, as a schema for profiles that describe no CCM.
-pub(crate) fn required_without_ccm() -> Value {
-    let required = |section: &Section| json!({"required": [section.key]});
-    let [_, first, others @ ..] = SECTIONS else { return json!({}) };
-    others.iter().rev().fold(required(first), |otherwise, section| {
-        let of_kind = json!({"properties": {"kind": {"const": section.kind.as_str()}}});
-        json!({"if": of_kind, "then": required(section), "else": otherwise})
-    })
-}
+impl Profile {
+    /// Whose promises are judged.
+    pub fn subjects(&self) -> BTreeSet<Party> {
+        Section::all_in(self).map(|section| section.party).collect()
+    }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_schema_demands_the_section_of_each_kind() {
-        let network_proxy = json!({"properties": {"kind": {"const": "network-proxy"}}});
-        let made = required_without_ccm();
-        assert_eq!(made["if"], network_proxy);
-        assert_eq!(made["then"], json!({"required": ["networkProxy"]}));
-        assert_eq!(made["else"]["then"], json!({"required": ["csiMigration"]}));
-        assert_eq!(made["else"]["else"], json!({"required": ["imageCredentials"]}));
+    /// Everything it declares, in words, for the report.
+    pub fn declared_words(&self) -> Vec<String> {
+        let mut words = if self.has_ccm() { self.capabilities.declared() } else { Vec::new() };
+        let sections = Section::all_in(self).filter(|section| section.party != Party::Ccm);
+        words.extend(sections.map(|section| section.key.to_owned()));
+        words
     }
 }

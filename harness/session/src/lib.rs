@@ -11,6 +11,7 @@ mod choose;
 mod clients;
 mod continuity;
 mod crash;
+mod ended;
 mod environment_watch;
 mod error;
 mod excuse;
@@ -54,13 +55,11 @@ use harness_clusters::{Cluster, ContainerOp, Machine, Operation};
 use harness_config::{Limits, Location, RunPlan};
 use harness_core::check::{Blocker, CheckError, Facility, chain};
 use harness_core::events::{Events, Payload};
-use harness_core::ledger::INTERRUPTED;
 use harness_core::probe::Pulse;
 use kube::Client;
 use manifests::surroundings;
 use object_events::{tells, tells_of_ends};
 use server::{client_of, has_server, world_of};
-use std::future::Future;
 use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -319,40 +318,6 @@ impl Session {
     /// Whether the run has been interrupted.
     pub fn is_interrupted(&self) -> bool {
         self.cancel.is_cancelled()
-    }
-
-    /// Why there is no environment any more, if cluster or cloud are gone.
-    pub fn gone(&self) -> Option<&str> {
-        self.environment_watch.gone()
-    }
-
-    /// Runs a future until it ends, or the environment is gone: nothing can be read of it then, and nothing undone.
-    ///
-    /// # Errors
-    /// The future's own, or why the environment is gone.
-    pub async fn unless_gone<T>(&self, future: impl Future<Output = Result<T, String>>) -> Result<T, String> {
-        self.environment_watch.unless_gone(future).await
-    }
-
-    /// Runs a future that has the API server be away for a while, which is then nobody's excuse.
-    pub async fn through_absence<T>(&self, future: impl Future<Output = T>) -> T {
-        self.environment_watch.through_absence(future).await
-    }
-
-    /// Runs a future until it ends, the run is interrupted, or the environment is gone.
-    ///
-    /// # Errors
-    /// The future's own, or [`CheckError::Error`] on interruption and loss.
-    pub async fn unless_interrupted<T>(
-        &self,
-        future: impl Future<Output = Result<T, CheckError>>,
-    ) -> Result<T, CheckError> {
-        tokio::select! {
-            biased;
-            () = self.cancel.cancelled() => Err(CheckError::Error(INTERRUPTED.to_owned())),
-            why = self.environment_watch.until_gone() => Err(CheckError::Error(why)),
-            outcome = future => outcome,
-        }
     }
 
     /// How the CCM stands, as the run's processes last left it.

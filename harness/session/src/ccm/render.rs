@@ -12,14 +12,13 @@ use super::kubeconfig::KUBECONFIG;
 use super::manifests::{Manifests, ObjectKey, key_of, mentions, pod_spec_mut, substitute};
 use super::metadata::{self, Metadata};
 use super::trust;
+pub use edits::REPLICA_LABEL;
 use edits::{join_group, move_port, refer_to, set_apart, set_variable};
 use harness_core::ledger::{SetBy, Setting};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// Label that tells a copy from its sisters.
-pub const REPLICA_LABEL: &str = "ccm-conformance.io/replica";
 /// Placeholder of the cloud token in manifests.
 pub const TOKEN: &str = "CLOUD_TOKEN";
 /// Placeholder of the URL of the cloud's API.

@@ -21,9 +21,9 @@ pub use timeline::Rule;
 
 use self::look::Looks;
 use self::timeline::Timeline;
+use crate::journal::Journal;
 use crate::k8s::{ChangeObserver, World};
 use crate::record::object_changed;
-use crate::{Journal, Session};
 use harness_clouds::{Cloud, Entry};
 use harness_config::RunPlan;
 use k8s_openapi::api::core::v1::{Node, Service};
@@ -42,13 +42,6 @@ pub struct Continuity {
 impl std::fmt::Debug for Continuity {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Continuity").finish_non_exhaustive()
-    }
-}
-
-impl Session {
-    /// What load balancers lost on the way.
-    pub fn continuity(&self) -> &Continuity {
-        &self.continuity
     }
 }
 

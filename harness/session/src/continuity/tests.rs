@@ -1,3 +1,5 @@
+//! Stories of load balancers, and what was lost in them.
+
 use super::judge::breaks;
 use super::spec::ServiceVersion;
 use super::timeline::{Lost, Timeline, Withdrawal};

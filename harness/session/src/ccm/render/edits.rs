@@ -1,8 +1,10 @@
 //! Small changes of a workload.
 
 use super::super::manifests::{array_at, pod_spec_mut};
-use super::REPLICA_LABEL;
 use serde_json::{Value, json};
+
+/// Label that tells a copy from its sisters.
+pub const REPLICA_LABEL: &str = "ccm-conformance.io/replica";
 
 /// Sets a variable of a container in the place of one with the same name.
 pub(super) fn set_variable(container: &mut Value, name: &str, value: &str) {
