@@ -51,7 +51,7 @@ pub fn execute(run: Run, judging: &mut dyn Judging) -> ExitCode {
 /// As [`execute`]: the exit code as a number, for whoever runs several.
 pub fn exit_code_of(run: Run, judging: &mut dyn Judging) -> u8 {
     match begin(run, judging) {
-        Ok(begun) => begun.to_its_end(judging),
+        Ok(begun) => begun.finish(judging),
         Err(refusal) => {
             judging.cannot(&refusal.why);
             fail(refusal.code, &refusal.shown)
@@ -125,7 +125,7 @@ fn begin(run: Run, judging: &dyn Judging) -> Result<Begun, Refusal> {
 
 impl Begun {
     /// Brings the environment up, lets judge, writes the reports, takes the environment down.
-    fn to_its_end(self, judging: &mut dyn Judging) -> u8 {
+    fn finish(self, judging: &mut dyn Judging) -> u8 {
         let Begun { plan, planned, events, runtime, .. } = &self;
         let prepared = Prepared::new(plan.clone());
         let mut environments: Vec<Environment> =

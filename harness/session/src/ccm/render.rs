@@ -134,7 +134,7 @@ pub fn replicas(manifests: &Manifests, replicas: &[Replica], around: &Surroundin
     renderer.set_command();
     renderer.reach_metadata();
     renderer.set_environment();
-    renderer.to_deployment();
+    renderer.become_deployment();
     renderer.drop_anti_affinity();
     let certificates = renderer.trust_the_cloud();
     renderer.drop_other_ports();
@@ -279,7 +279,7 @@ impl<'a> Renderer<'a> {
         Some(certificates)
     }
 
-    fn to_deployment(&mut self) {
+    fn become_deployment(&mut self) {
         let workload = &mut self.workload;
         let kind = workload["kind"].as_str().unwrap_or_default().to_owned();
         match kind.as_str() {
