@@ -141,29 +141,29 @@ fn of_row(contract: &Contract, area: &Area, row: &Row) -> String {
 fn of_check(check: &Check, mutants: &[Mutant], all: &[CheckId]) -> String {
     let isolation = match check.isolation {
         Isolation::Shared if check.holds_up && check.hangs => {
-            "alone, or beside others that hang where the CCM has workers for all: it holds up a loop of the CCM"
+            "alone, or with other checks that hang if the CCM has workers for all: it holds up a loop of the CCM"
         }
         Isolation::Shared if check.holds_up => {
-            "with the claims of its row, or of one like it, alone: it holds up a loop of the CCM"
+            "only with checks of its own row or of a similar one: it holds up a loop of the CCM"
         }
         Isolation::Shared if check.disturbs() => {
-            "beside others where the CCM has workers for all, else with the claims of its row alone"
+            "at the same time as others if the CCM has workers for all, otherwise only with checks of its row"
         }
         Isolation::NoCluster if check.facilities.contains(Facility::CsiDrivers) => {
-            "beside others, without a CCM"
+            "at the same time as others, without a CCM"
         }
-        Isolation::NoCluster => "beside everything: it needs neither cluster nor CCM",
+        Isolation::NoCluster => "at any time: it needs neither cluster nor CCM",
         Isolation::DedicatedCluster => {
-            "in an environment that is made for it: beside everything, with real kubelets when all others have ended"
+            "in an environment made for it, at any time; with real kubelets after all others"
         }
-        Isolation::Shared => "beside others, on objects of its own",
+        Isolation::Shared => "at the same time as others, on its own objects",
         Isolation::SharedCrash => {
-            "beside others until the leader crashes, then with those that watch the same crash"
+            "at the same time as others until the leader crashes, then with those that watch the same crash"
         }
-        Isolation::Quiet => "beside others that wait for what a busy CCM puts off, and nobody else",
+        Isolation::Quiet => "only with checks that also wait for what a busy CCM does late",
         Isolation::Alone => "alone: it disturbs the CCM or the whole cloud",
-        Isolation::FreshCluster => "alone, on a cluster no CCM has touched yet",
-        Isolation::AfterTheRun => "when all others have ended: it judges what the whole run showed",
+        Isolation::FreshCluster => "alone, on a cluster that no CCM has touched yet",
+        Isolation::AfterTheRun => "after all others: it judges what the whole run showed",
     };
     let level = match (check.claim.framework_only, check.claim.level) {
         (true, level) => format!("{level} for CCMs of the framework profile, {} for others", level.softer()),

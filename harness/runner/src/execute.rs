@@ -185,7 +185,7 @@ impl Begun {
     fn end(self, environments: Vec<Environment>) -> u8 {
         let Begun { plan, events, runtime, last, watched, cancel, .. } = self;
         if !last.take() {
-            // Somebody who was told to end the process writes the reports, and ends it then.
+            // The code that ends the process is writing the reports, and ends it then.
             loop {
                 std::thread::park();
             }

@@ -254,7 +254,7 @@ fn hints(causes: &[String], row: &str) -> String {
 enum Restarted {
     /// By their own fault.
     ByItself(String),
-    /// For the silence of somebody without whom nobody keeps a Lease.
+    /// Because a component did not answer that a leader needs to keep its Lease.
     Cut(String),
 }
 

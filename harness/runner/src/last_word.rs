@@ -1,4 +1,4 @@
-//! The reports of a run that is ended before it is down. The run writes them, or whoever ends its process: whichever comes first.
+//! The reports of a run whose process is ended early. The run writes them, or the code that ends the process: whichever comes first.
 
 use std::fmt;
 use std::sync::{Arc, Mutex};
@@ -23,7 +23,7 @@ enum State {
     Taken,
 }
 
-/// What somebody who ends the process has to do about the reports.
+/// What the code that ends the process has to do about the reports.
 pub enum Due {
     /// There is nothing to report.
     Nothing,
@@ -39,8 +39,8 @@ impl LastWord {
         *self.state.lock().expect("no holder of this lock panics") = State::Due(Box::new(word));
     }
 
-    /// Whether the run itself writes the reports, after which it calls [`LastWord::written`]. If not, somebody who is about to
-    /// end the process is writing them.
+    /// Whether the run itself writes the reports, after which it calls [`LastWord::written`]. If not, the code that
+    /// ends the process is writing them.
     pub fn take(&self) -> bool {
         let mut state = self.state.lock().expect("no holder of this lock panics");
         let free = !matches!(*state, State::Taken);
@@ -53,7 +53,7 @@ impl LastWord {
         self.written.cancel();
     }
 
-    /// What is left to do for somebody who ends the process.
+    /// What is left to do for the code that ends the process.
     pub fn due(&self) -> Due {
         let mut state = self.state.lock().expect("no holder of this lock panics");
         match std::mem::replace(&mut *state, State::Taken) {
@@ -79,14 +79,14 @@ mod tests {
         let last = LastWord::default();
         last.set(|| ());
         assert!(last.take(), "the run comes first");
-        let Due::Wait(written) = last.due() else { panic!("somebody else has to wait for the run") };
+        let Due::Wait(written) = last.due() else { panic!("the process has to wait for the run") };
         assert!(!written.is_cancelled());
         last.written();
         assert!(written.is_cancelled());
     }
 
     #[test]
-    fn a_run_whose_reports_somebody_else_writes_leaves_it_to_them() {
+    fn a_run_whose_reports_are_written_for_it_does_not_write_them() {
         let last = LastWord::default();
         last.set(|| ());
         assert!(matches!(last.due(), Due::Write(_)));

@@ -112,10 +112,10 @@ fn a_backend_that_stays_must_not_be_missing() {
     story.sets(60, BACKENDS, json!([]));
     story.sets(61, BACKENDS, json!(["i-1", "i-2"]));
     assert_eq!(story.broken(), [(60, Rule::Backends), (60, Rule::Backends)]);
-    let told = breaks(&story.timeline, &Window::whole())[0].to_string();
+    let text = breaks(&story.timeline, &Window::whole())[0].to_string();
     assert!(
-        told.contains("Service ns/web: load balancer lb-1 lost backend i-1 by #2 60.000s a: PUT /lb"),
-        "{told}"
+        text.contains("Service ns/web: load balancer lb-1 lost backend i-1 by #2 60.000s a: PUT /lb"),
+        "{text}"
     );
 }
 
@@ -193,9 +193,9 @@ fn an_address_stays_in_the_status() {
     let lost = story.service(60, &json!({}), false).expect("one is lost");
     story.timeline.withdrawals.push(Withdrawal { owner: "u".to_owned(), balancer: "lb-1".to_owned(), lost });
     assert_eq!(story.broken(), [(60, Rule::Addresses)]);
-    let told = breaks(&story.timeline, &Window::whole())[0].to_string();
+    let text = breaks(&story.timeline, &Window::whole())[0].to_string();
     assert_eq!(
-        told,
+        text,
         "Service ns/web: 203.0.113.1 was withdrawn from the status while load balancer lb-1 has it"
     );
     story.service(61, &json!({"type": "ClusterIP"}), false);

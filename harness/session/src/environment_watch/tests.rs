@@ -134,7 +134,7 @@ async fn an_absence_that_is_meant_is_neither_the_end_nor_an_excuse() {
     let restarted = watch.through_absence(pause(Duration::from_secs(50)));
     restarted.await;
     assert_eq!(watch.gone(), None, "longer than who is gone");
-    assert_eq!(watch.throughout(began).await, Ok(()), "whoever fails then fails");
+    assert_eq!(watch.throughout(began).await, Ok(()), "what fails then is the CCM's failure");
     let began = Instant::now();
     let lost = watched(move || {
         ready(if began.elapsed() < Duration::from_secs(2) { Ok(()) } else { Err("refused".to_owned()) })
