@@ -304,10 +304,10 @@ mod tests {
     #[test]
     fn the_routes_in_this_repository_are_sound() {
         let folder = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../fixtures/routes"));
-        for name in ["aws", "digitalocean", "hcloud", "native", "vsphere"] {
+        for name in ["aws", "digitalocean", "exoscale", "hcloud", "native", "vsphere"] {
             Routes::load(&folder.join(format!("{name}.yaml")))
                 .unwrap_or_else(|problems| panic!("{problems}"));
         }
-        assert_eq!(std::fs::read_dir(folder).expect("a folder").count(), 5, "each is named here");
+        assert_eq!(std::fs::read_dir(folder).expect("a folder").count(), 6, "each is named here");
     }
 }

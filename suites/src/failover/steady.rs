@@ -18,7 +18,7 @@ pub(super) const CHECKS: &[Check] = &[
         .by_calls()
         .needs(ELECTION_AND_LB)
         .with(&[Facility::Standby])
-        .takes(5),
+        .takes(15),
 ];
 
 async fn elects(cx: &CheckCx) -> Verdict {
@@ -139,11 +139,15 @@ async fn standbys_stay_quiet(cx: &CheckCx) -> Verdict {
         service.delete().await?;
         service.becomes(gone()).within(cx.limits().load_balancer()).await?;
     }
+    // A Node that is not Ready has its machine looked up, by the leader.
+    nodes[0].set_ready(Ready::False).await?;
+    let stays = nodes[0].keeps(present()).within(cx.limits().life_of_machine());
+    stays.when("not Ready, while its machine runs").await?;
     for standby in cx.replicas().into_iter().filter(|replica| replica.name() != leader.name()) {
         standby.is(runs()).await?;
         let nodes = nodes.clone();
         let work = standby.calls().since(mark).that(move |call| call.write || is_about(&nodes, call));
-        work.keeps(no_calls()).when("that change the cloud or look a new Node's machine up").await?;
+        work.keeps(no_calls()).when("that change the cloud or look up the machine of a Node").await?;
     }
     Ok(())
 }

@@ -1,8 +1,9 @@
-//! Load balancers follow their Nodes whatever the traffic policy, though machines cannot be looked up, and though another machine
-//! comes under a Node's name (contract SVC-NODES).
+//! Load balancers follow their Nodes whatever the traffic policy, though machines cannot be looked up, though another machine
+//! comes under a Node's name, and after an edit of their Service (contract SVC-NODES).
 
 use super::needs::{NODES_BEHIND_LB, RESYNC};
 use super::nodes::{eligible, has_backend, lacks_backend};
+use super::port_parts::{Edit, Ports, edit, listed, listens};
 use super::step_fails::FAILING;
 use harness_testkit::prelude::*;
 
@@ -46,15 +47,22 @@ const fn of_cell(at: usize) -> Check {
     check.needs(NODES_BEHIND_LB).since(28, RESYNC, Before::NotJudged)
 }
 
-pub(super) const CHECKS: &[Check] =
-    &[Check::of("SVC-NODES-11.machines", |cx| Box::pin(keeps_what_it_cannot_look_up(cx)))
+pub(super) const CHECKS: &[Check] = &[
+    Check::of("SVC-NODES-11.machines", |cx| Box::pin(keeps_what_it_cannot_look_up(cx)))
         .by_calls()
         .needs(NODES_BEHIND_LB)
         .since(28, RESYNC, Before::NotJudged)
         .with(&[Facility::Faults])
         // Machines are looked up for all Services at once.
         .alone()
-        .takes(8)];
+        .takes(8),
+    Check::of("SVC-NODES-17.joins", |cx| Box::pin(keeps_the_edit_as_a_node_joins(cx)))
+        .needs(NODES_BEHIND_LB)
+        .since(28, RESYNC, Before::NotJudged),
+    Check::of("SVC-NODES-17.leaves", |cx| Box::pin(keeps_the_edit_as_a_node_leaves(cx)))
+        .needs(NODES_BEHIND_LB)
+        .since(28, RESYNC, Before::NotJudged),
+];
 
 fn service(policy: &'static str) -> ServicePlan {
     load_balancer("web").port(80).with(move |spec| spec.external_traffic_policy = Some(policy.to_owned()))
@@ -98,6 +106,40 @@ async fn follows(cx: &CheckCx, cell: &'static Cell) -> Verdict {
             balancer.becomes(lacks_backend(&old)).when("once its Node has another machine").await
         }
     }
+}
+
+/// Listens on the ports that its Service has now.
+fn listens_as_edited(ports: &Ports) -> Matcher<Inventory> {
+    let ports = ports.ports();
+    let expected = format!("frontends {}", listed(&ports));
+    holds("listens on the edited ports", move |held: &Inventory| listens(held) == ports).expecting(expected)
+}
+
+/// A Service whose ports were edited, and whose load balancer has followed; and its ports since.
+async fn edited(cx: &CheckCx) -> Result<(Service<'_>, Ports), CheckError> {
+    let web = cx.service(load_balancer("web").port(80).port(443)).await?.provisioned().await?;
+    web.rests().await?;
+    edit(&web, Edit::Port).await?;
+    let ports = Ports::of(&web).await?;
+    web.balancer().becomes(listens_as_edited(&ports)).when("after the edit").await?;
+    web.rests().await?;
+    Ok((web, ports))
+}
+
+async fn keeps_the_edit_as_a_node_joins(cx: &CheckCx) -> Verdict {
+    let (web, ports) = edited(cx).await?;
+    let (machine, _) = eligible(cx, "new").await?;
+    web.balancer().becomes(has_backend(&machine)).when("after its Node joined").await?;
+    web.balancer().keeps(listens_as_edited(&ports)).when("after a Node joined").await
+}
+
+async fn keeps_the_edit_as_a_node_leaves(cx: &CheckCx) -> Verdict {
+    let (machine, node) = eligible(cx, "a").await?;
+    let (web, ports) = edited(cx).await?;
+    web.balancer().becomes(has_backend(&machine)).when("before its Node leaves").await?;
+    node.delete().await?;
+    web.balancer().becomes(lacks_backend(&machine)).when("after its Node's deletion").await?;
+    web.balancer().keeps(listens_as_edited(&ports)).when("after a Node left").await
 }
 
 async fn keeps_what_it_cannot_look_up(cx: &CheckCx) -> Verdict {

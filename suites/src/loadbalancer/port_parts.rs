@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 
 /// An edit of the ports of a Service that has 80 and 443.
 #[derive(Clone, Copy)]
-enum Edit {
+pub(super) enum Edit {
     /// 80 becomes 8080.
     Port,
     /// The node port behind 80 becomes another one.
@@ -108,16 +108,16 @@ async fn follows(cx: &CheckCx, cell: &'static Cell) -> Verdict {
 
 /// Port and node port of each port of a Service.
 #[derive(Clone, Debug, PartialEq)]
-struct Ports(Vec<(u16, u16)>);
+pub(super) struct Ports(Vec<(u16, u16)>);
 
 impl Ports {
-    async fn of(web: &Service<'_>) -> Result<Ports, CheckError> {
+    pub(super) async fn of(web: &Service<'_>) -> Result<Ports, CheckError> {
         let number = |port: Option<i32>| port.and_then(|port| u16::try_from(port).ok()).unwrap_or_default();
         let ports = web.spec().await?.ports.unwrap_or_default();
         Ok(Ports(ports.iter().map(|port| (number(Some(port.port)), number(port.node_port))).collect()))
     }
 
-    fn ports(&self) -> BTreeSet<u16> {
+    pub(super) fn ports(&self) -> BTreeSet<u16> {
         self.0.iter().map(|(port, _)| *port).collect()
     }
 
@@ -136,7 +136,7 @@ impl Ports {
 }
 
 /// Ports, for a reader.
-fn listed(ports: &BTreeSet<u16>) -> String {
+pub(super) fn listed(ports: &BTreeSet<u16>) -> String {
     let texts: Vec<String> = ports.iter().map(u16::to_string).collect();
     if texts.is_empty() { "no port".to_owned() } else { texts.join(", ") }
 }
@@ -149,7 +149,7 @@ fn openings(held: &Inventory) -> BTreeSet<u16> {
     ports.filter_map(number).filter_map(|port| u16::try_from(port).ok()).collect()
 }
 
-fn listens(held: &Inventory) -> BTreeSet<u16> {
+pub(super) fn listens(held: &Inventory) -> BTreeSet<u16> {
     held.load_balancers.iter().flat_map(|lb| lb.frontends.iter().map(|port| port.port)).collect()
 }
 
@@ -173,7 +173,7 @@ fn misdirected(held: &Inventory, old: &Ports, new: &Ports) -> Vec<u16> {
 }
 
 /// Edits the ports of a Service.
-async fn edit(web: &Service<'_>, edit: Edit) -> Verdict {
+pub(super) async fn edit(web: &Service<'_>, edit: Edit) -> Verdict {
     let mut ports: Vec<ServicePort> = web.spec().await?.ports.unwrap_or_default();
     let patch = |ports: &[ServicePort]| json!({"spec": {"ports": ports}});
     match edit {
