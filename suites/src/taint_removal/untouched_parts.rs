@@ -5,6 +5,7 @@ use harness_testkit::prelude::*;
 use k8s_openapi::api::core::v1::Node;
 use kube::ResourceExt;
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
 
@@ -13,11 +14,36 @@ const INSTANCES: &[Capability] = &[Capability::Instances];
 pub(super) const CHECKS: &[Check] = &[
     Check::of("NODE-INIT-16", |cx| Box::pin(picks_up_what_has_changed(cx))).needs(INSTANCES),
     Check::of("NODE-INIT-20", |cx| Box::pin(leaves_the_rest_alone(cx))).needs(INSTANCES).takes(30),
+    Check::of("NODE-INIT-20.pod-cidrs", |cx| Box::pin(leaves_pod_networks_to_the_cluster(cx)))
+        .needs(INSTANCES)
+        .with(&[Facility::PodCidrControl])
+        .alone()
+        .takes(6),
     Check::of("NODE-INIT-26", |cx| Box::pin(only_reads_the_cloud(cx))).by_calls().needs(INSTANCES).takes(2),
 ];
 
 /// Until a CCM that keeps what it knows of machines is made to look once more.
 const AGAIN: Duration = Duration::from_secs(3);
+
+/// How long a CCM that gives Nodes their pod networks may take for it.
+const ALLOCATES: Duration = Duration::from_secs(3);
+
+/// Has no pod network.
+fn without_pod_networks() -> Matcher<Option<Arc<Node>>> {
+    matcher("has no pod network", |node: &Option<Arc<Node>>| {
+        match node.as_ref().map(|node| pod_cidrs(node)).unwrap_or_default() {
+            none if none.is_empty() => Seen::Yes(()),
+            given => Seen::Never(format!("spec.podCIDRs {}", given.join(", "))),
+        }
+    })
+    .expecting("an empty spec.podCIDRs, as the cluster's own allocator is kept from writing it")
+}
+
+async fn leaves_pod_networks_to_the_cluster(cx: &CheckCx) -> Verdict {
+    cx.pod_networks_are_withheld().await?;
+    let (_, node) = joined(cx, machine("a")).await?;
+    node.keeps(without_pod_networks()).within(ALLOCATES).when("after its initialisation").await
+}
 
 async fn picks_up_what_has_changed(cx: &CheckCx) -> Verdict {
     let (machine, node) = joined(cx, machine("a")).await?;
