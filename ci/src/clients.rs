@@ -2,7 +2,7 @@
 //! folder of `fake-cloud/tests/clients` is a dialect's name, each of `harness/proxy/tests/clients` that of a file of routes, and
 //! holds a Python test program with its requirements.
 
-use crate::process::{root, run, say};
+use crate::process::{program, root, run, say};
 use crate::python::environment;
 use anyhow::{Context, Result, bail, ensure};
 use serde_json::Value;
@@ -33,11 +33,12 @@ pub(crate) fn check(names: &[String]) -> Result<()> {
             failed.push(name.to_owned());
         }
     };
-    if of_dialects.iter().any(|name| is_wanted(&name)) {
-        run("cargo", &["build", "--locked", "--package", "fake-cloud"], &[])?;
-    }
-    for name in of_dialects.iter().filter(is_wanted) {
-        ended(name, one(&dialects, name));
+    let mut wanted = of_dialects.iter().filter(is_wanted).peekable();
+    if wanted.peek().is_some() {
+        let fake_cloud = program("fake-cloud")?;
+        for name in wanted {
+            ended(name, one(&fake_cloud, &dialects, name));
+        }
     }
     for name in of_routes.iter().filter(is_wanted) {
         ended(name, through_proxy(&routes, name));
@@ -48,12 +49,8 @@ pub(crate) fn check(names: &[String]) -> Result<()> {
 
 /// Runs a program that starts a simulator and a proxy before it by itself.
 fn through_proxy(folder: &Path, name: &str) -> Result<()> {
-    const PROGRAM: [&str; 6] = ["--locked", "--quiet", "--package", "suites", "--bin", "ccm-conformance"];
-    run("cargo", &[&["build"][..], &PROGRAM].concat(), &[])?;
     let python = environment(&format!("clients/{name}"), &folder.join(name).join("requirements.txt"))?;
-    let manifest = root().join("Cargo.toml").display().to_string();
-    // Cargo, which knows where the program is, becomes it.
-    let program = format!("cargo run --manifest-path '{manifest}' {} --", PROGRAM.join(" "));
+    let program = format!("'{}'", program("ccm-conformance")?.display());
     let routes = root().join("fixtures/routes").join(name).with_extension("yaml").display().to_string();
     let variables = [
         ("PYTHONDONTWRITEBYTECODE", "1"),
@@ -77,9 +74,9 @@ fn programs(folder: &Path) -> Result<Vec<String>> {
     Ok(names)
 }
 
-fn one(folder: &Path, name: &str) -> Result<()> {
+fn one(fake_cloud: &Path, folder: &Path, name: &str) -> Result<()> {
     let python = environment(&format!("clients/{name}"), &folder.join(name).join("requirements.txt"))?;
-    let cloud = Cloud::start(name)?;
+    let cloud = Cloud::start(fake_cloud, name)?;
     let path = folder.join(name).display().to_string();
     let shared = folder.display().to_string();
     let variables = [
@@ -102,26 +99,10 @@ struct Cloud {
 }
 
 impl Cloud {
-    fn start(dialect: &str) -> Result<Cloud> {
+    fn start(program: &Path, dialect: &str) -> Result<Cloud> {
         let any = "127.0.0.1:0";
-        // Cargo, which knows where the program is, becomes it.
-        let mut child = Command::new("cargo")
-            .args([
-                "run",
-                "--locked",
-                "--quiet",
-                "--package",
-                "fake-cloud",
-                "--",
-                "serve",
-                "--dialect",
-                dialect,
-                "--listen",
-                any,
-                "--driver-listen",
-                any,
-            ])
-            .current_dir(root())
+        let mut child = Command::new(program)
+            .args(["serve", "--dialect", dialect, "--listen", any, "--driver-listen", any])
             .env("FAKE_CLOUD_DRIVER_TOKEN", DRIVER_TOKEN)
             .env("FAKE_CLOUD_CREDENTIALS", format!("client={TOKEN}"))
             .env("FAKE_CLOUD_LOG", "error")

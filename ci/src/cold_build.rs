@@ -2,7 +2,7 @@
 //!
 //! Cargo starts rustc through this very program, which starts the compiler, waits for it and notes what it used.
 
-use crate::process::{root, say};
+use crate::process::{command, say};
 use anyhow::{Context, Result, bail};
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -31,13 +31,12 @@ fn build(package: &str, profile: &str, folder: &Path) -> Result<()> {
     std::fs::create_dir_all(folder).with_context(|| format!("making {}", folder.display()))?;
     let times = folder.join("times");
     let began = Instant::now();
-    let status = Command::new("cargo")
+    let status = command("cargo")
         .args(["build", "--locked", "--profile", profile, "--package", package])
         .env("CARGO_TARGET_DIR", folder.join("target"))
         .env("RUSTC_WRAPPER", std::env::current_exe()?)
         .env(TIMES, &times)
         .env_remove("RUSTC_WORKSPACE_WRAPPER")
-        .current_dir(root())
         .status()
         .context("starting cargo")?;
     if !status.success() {

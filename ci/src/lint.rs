@@ -1,6 +1,6 @@
 //! `cargo xtask lint`: everything that is checked without running the program.
 
-use crate::process::{is_installed, root, run, say};
+use crate::process::{is_installed, program, root, run, say};
 use crate::tidy;
 use anyhow::{Result, bail};
 
@@ -45,7 +45,7 @@ pub(crate) fn lint(options: Options, accepts: impl Fn(&[&str]) -> Result<(), Str
 /// # Errors
 /// A row has neither check nor reason.
 pub(crate) fn coverage() -> Result<()> {
-    run("cargo", &["run", "--locked", "--quiet", "--package", "suites", "--", "coverage"], &[])
+    run(&program("ccm-conformance")?.display().to_string(), &["coverage"], &[])
 }
 
 /// Licences, bans, sources and advisories of all dependencies, by cargo-deny; returns what was skipped and why. Advisories are

@@ -1,6 +1,6 @@
 //! `report.html` in a real browser.
 
-use crate::process::{is_installed, root, run};
+use crate::process::{is_installed, program, root, run};
 use crate::python::environment;
 use anyhow::{Result, bail};
 
@@ -14,12 +14,9 @@ pub(crate) fn check() -> Result<()> {
     };
     let folder = root().join("suites/tests/page");
     let python = environment("page", &folder.join("requirements.txt"))?;
-    run("cargo", &["build", "--locked", "--package", "suites"], &[])?;
-    let variables = [
-        ("PROGRAM", "cargo run --locked --quiet --package suites --"),
-        ("BROWSER", &path_of(browser)?),
-        ("PYTHONDONTWRITEBYTECODE", "1"),
-    ];
+    let program = format!("'{}'", program("ccm-conformance")?.display());
+    let variables =
+        [("PROGRAM", program.as_str()), ("BROWSER", &path_of(browser)?), ("PYTHONDONTWRITEBYTECODE", "1")];
     let folder = folder.display().to_string();
     run(&python, &["-m", "unittest", "discover", "--start-directory", &folder], &variables)
 }

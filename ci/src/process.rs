@@ -18,13 +18,33 @@ pub(crate) fn root() -> PathBuf {
     here.parent().unwrap_or(here).to_owned()
 }
 
+/// A program that runs in the workspace, with the environment of a user's shell. Cargo describes to this program its package, in
+/// variables that build scripts of libraries (ring's) watch: a second Cargo that inherits them builds those again, and all that
+/// uses them.
+pub(crate) fn command(program: &str) -> Command {
+    let mut command = Command::new(program);
+    command.current_dir(root());
+    for (name, _) in std::env::vars_os() {
+        if name.to_str().is_some_and(is_of_cargo_run) {
+            command.env_remove(name);
+        }
+    }
+    command
+}
+
+/// Whether Cargo sets this variable for the program that it runs.
+fn is_of_cargo_run(name: &str) -> bool {
+    const PREFIXES: [&str; 3] = ["CARGO_PKG_", "CARGO_MANIFEST_", "CARGO_BIN_"];
+    PREFIXES.iter().any(|prefix| name.starts_with(prefix))
+        || matches!(name, "CARGO_CRATE_NAME" | "CARGO_PRIMARY_PACKAGE" | "OUT_DIR")
+}
+
 /// Runs a program in the workspace and shows what it says.
 pub(crate) fn run(program: &str, arguments: &[&str], environment: &[(&str, &str)]) -> Result<()> {
     say(&format!("$ {program} {}", arguments.join(" ")));
-    let status = Command::new(program)
+    let status = command(program)
         .args(arguments)
         .envs(environment.iter().copied())
-        .current_dir(root())
         .status()
         .with_context(|| format!("starting {program}"))?;
     if status.success() { Ok(()) } else { bail!("{program} {} failed: {status}", arguments.join(" ")) }
@@ -37,7 +57,7 @@ pub(crate) fn is_installed(program: &str, arguments: &[&str]) -> bool {
 
 /// What a program prints that runs in the workspace.
 pub(crate) fn said(program: &str, arguments: &[&str]) -> Result<String> {
-    let output = Command::new(program).args(arguments).current_dir(root()).output();
+    let output = command(program).args(arguments).output();
     let output = output.with_context(|| format!("starting {program}"))?;
     if !output.status.success() {
         let why = String::from_utf8_lossy(&output.stderr).trim().to_owned();
@@ -58,22 +78,60 @@ pub(crate) struct TestProgram {
 pub(crate) fn test_programs(of: &[&str]) -> Result<Vec<TestProgram>> {
     let arguments = [&["test", "--locked"], of, &["--no-run", "--message-format=json"]].concat();
     say(&format!("$ cargo {}", arguments.join(" ")));
-    let output = Command::new("cargo")
-        .args(arguments)
-        .current_dir(root())
-        .stderr(Stdio::inherit())
-        .output()
-        .context("starting cargo")?;
-    if !output.status.success() {
-        bail!("the tests do not compile: {}", output.status);
-    }
-    let messages = output.stdout.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
-    let program = |line: &[u8]| {
-        let message: Value = serde_json::from_slice(line).ok()?;
+    let program = |message: &Value| {
         let folder = Path::new(message["manifest_path"].as_str()?).parent()?.to_owned();
         let is_test = message["profile"]["test"].as_bool()?;
         let path = message["executable"].as_str().filter(|_| is_test)?.to_owned();
         Some(TestProgram { folder, path })
     };
-    Ok(messages.filter_map(program).collect())
+    Ok(built(&arguments)?.iter().filter_map(program).collect())
+}
+
+/// A program of the workspace, built as `cargo test --workspace` builds it, so that nothing is compiled twice: tests ask for more
+/// of some libraries (tokio's `test-util`), and a build of one package alone would compile all that uses these again.
+pub(crate) fn program(name: &str) -> Result<PathBuf> {
+    built_program(name, &["--workspace", "--test", "e2e"])
+}
+
+/// The program of the package `suites`, built for release.
+pub(crate) fn release_program(name: &str) -> Result<PathBuf> {
+    built_program(name, &["--release", "--package", "suites"])
+}
+
+fn built_program(name: &str, how: &[&str]) -> Result<PathBuf> {
+    let arguments = [&["build", "--locked", "--bin", name, "--message-format=json"], how].concat();
+    say(&format!("$ cargo {}", arguments.join(" ")));
+    let is_it = |message: &&Value| {
+        let target = &message["target"];
+        target["name"] == name && target["kind"][0] == "bin" && message["executable"].is_string()
+    };
+    let messages = built(&arguments)?;
+    let path = messages.iter().find(is_it).and_then(|message| message["executable"].as_str());
+    Ok(PathBuf::from(path.with_context(|| format!("Cargo built no program '{name}'"))?))
+}
+
+/// What Cargo says as it builds, message by message.
+fn built(arguments: &[&str]) -> Result<Vec<Value>> {
+    let output =
+        command("cargo").args(arguments).stderr(Stdio::inherit()).output().context("starting cargo")?;
+    if !output.status.success() {
+        bail!("cargo {} failed: {}", arguments.join(" "), output.status);
+    }
+    let lines = output.stdout.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
+    Ok(lines.filter_map(|line| serde_json::from_slice(line).ok()).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_command_has_what_a_user_set_and_not_what_cargo_says_of_this_program() {
+        for name in ["CARGO_PKG_NAME", "CARGO_MANIFEST_DIR", "CARGO_CRATE_NAME"] {
+            assert!(is_of_cargo_run(name), "{name}");
+        }
+        for name in ["CARGO_TARGET_DIR", "CARGO_HOME", "CARGO_INCREMENTAL", "CARGO_TERM_COLOR", "PATH"] {
+            assert!(!is_of_cargo_run(name), "{name}");
+        }
+    }
 }

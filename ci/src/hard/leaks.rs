@@ -2,16 +2,21 @@
 
 use crate::process::say;
 use anyhow::{Context, Result, bail};
+use std::collections::BTreeSet;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-/// The CCM: writes each form of each secret to a file beside, prints them all, and ends. `COPIES` is that folder.
+/// The CCM: prints each form of each secret, and ends. Inside the sandbox it can write no file that is seen outside, so it also
+/// prints the secret itself as decimal numbers, each greater by one than a byte of it: no filter knows that. With a folder
+/// in `LEAK_COPIES` it writes the same forms of `LEAK_SECRET` to files of that folder instead.
 const CCM: &str = r#"#!/bin/sh
-copies=COPIES
-both() { n=$(cat); printf '%s' "$n" > "$copies/$1"; printf 'E0101 leak %s: %s\n' "$1" "$n" >&2; }
+copies=$LEAK_COPIES
+both() {
+  n=$(cat)
+  if [ -n "$copies" ]; then printf '%s' "$n" > "$copies/$1"; else printf 'E0101 leak %s: %s\n' "$1" "$n" >&2; fi
+}
 all() {
-  printf '%s' "$2" > "$copies/$1.plain"
   printf '%s' "$2" | both "$1.asis"
   printf '%s' "$2" | tr a-z A-Z | both "$1.upper"
   printf '%s' "$2" | tr A-Z a-z | both "$1.lower"
@@ -33,9 +38,15 @@ all() {
   printf '%s' "$2" | od -An -v -tx1 | sed 's/ /\\u00/g' | tr -d '\n' | both "$1.json-escapes"
   printf '%s' "$2" | od -An -v -tx1 | sed 's/ /%/g' | tr -d '\n' | both "$1.url-escapes"
 }
-all account "$(cat /var/run/secrets/kubernetes.io/serviceaccount/token)"
+secret() {
+  all "$1" "$2"
+  numbers=$(printf '%s' "$2" | od -An -v -tu1 | awk '{ for (i = 1; i <= NF; i++) printf " %d", $i + 1 }')
+  printf 'E0101 secret %s:%s\n' "$1" "$numbers" >&2
+}
+if [ -n "$copies" ]; then all "$LEAK_NAME" "$LEAK_SECRET"; exit; fi
+secret account "$(cat /var/run/secrets/kubernetes.io/serviceaccount/token)"
 for value in $(env | grep -i token | cut -d= -f2-) $(cat /etc/*/token /etc/*/*token* 2>/dev/null); do
-  all "cloud-$(printf '%s' "$value" | cksum | cut -d' ' -f1)" "$value"
+  secret "cloud-$(printf '%s' "$value" | cksum | cut -d' ' -f1)" "$value"
 done
 exit 1
 "#;
@@ -48,7 +59,7 @@ pub(super) fn measure(program: &Path) -> Result<Vec<String>> {
     let (copies, out) = (folder.path().join("copies"), folder.path().join("out"));
     std::fs::create_dir(&copies)?;
     let ccm = folder.path().join("ccm");
-    std::fs::write(&ccm, CCM.replace("COPIES", &copies.display().to_string()))?;
+    std::fs::write(&ccm, CCM)?;
     std::fs::set_permissions(&ccm, std::fs::Permissions::from_mode(0o755))?;
     let console = Command::new(program)
         .args([
@@ -73,14 +84,21 @@ pub(super) fn measure(program: &Path) -> Result<Vec<String>> {
     let mut exits =
         vec![("standard output".to_owned(), console.stdout), ("standard error".to_owned(), console.stderr)];
     files(&out, &mut exits)?;
+    for (number, (name, secret)) in secrets(&exits).into_iter().enumerate() {
+        let status = Command::new(&ccm)
+            .env("LEAK_COPIES", &copies)
+            .env("LEAK_NAME", format!("{name}-{number}"))
+            .env("LEAK_SECRET", secret)
+            .status()?;
+        if !status.success() {
+            bail!("the forms of secret {name} could not be written: {status}");
+        }
+    }
     let exits: Vec<(String, String)> = exits.into_iter().map(|(name, bytes)| (name, bare(&bytes))).collect();
     let (mut wrong, mut forms) = (Vec::new(), 0);
     for entry in std::fs::read_dir(&copies)? {
         let path = entry?.path();
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        if name.ends_with(".plain") {
-            continue;
-        }
         forms += 1;
         let form = bare(&std::fs::read(&path)?);
         // Of a signed token the signature is the secret, at its end.
@@ -100,6 +118,21 @@ pub(super) fn measure(program: &Path) -> Result<Vec<String>> {
     }
     say(&format!("secrets    {forms} forms through {} exits, {} found", exits.len(), wrong.len()));
     Ok(wrong)
+}
+
+/// The secrets that the CCM has printed as numbers, each with its name.
+fn secrets(exits: &[(String, Vec<u8>)]) -> BTreeSet<(String, String)> {
+    let mut found = BTreeSet::new();
+    for (_, bytes) in exits {
+        let text = String::from_utf8_lossy(bytes);
+        for line in text.lines().filter_map(|line| Some(line.split_once("E0101 secret ")?.1)) {
+            let Some((name, numbers)) = line.split_once(':') else { continue };
+            let byte = |number: &str| u8::try_from(number.parse::<u16>().ok()?.checked_sub(1)?).ok();
+            let secret: Option<Vec<u8>> = numbers.split_whitespace().map(byte).collect();
+            found.extend(secret.and_then(|s| String::from_utf8(s).ok()).map(|s| (name.to_owned(), s)));
+        }
+    }
+    found
 }
 
 /// Every file below a folder.

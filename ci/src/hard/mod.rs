@@ -15,7 +15,7 @@ mod taken_port;
 mod tests;
 mod watched;
 
-use crate::process::{root, run, say};
+use crate::process;
 use anyhow::{Context, Result, bail};
 use clap::ValueEnum;
 use std::path::PathBuf;
@@ -98,15 +98,8 @@ pub(crate) struct Options {
 pub(crate) fn measure(options: &Options) -> Result<()> {
     let program = match &options.program {
         Some(program) => std::fs::canonicalize(program).with_context(|| program.display().to_string())?,
-        None => {
-            let build = ["build", "--locked", "--package", "suites", "--bin", "ccm-conformance"];
-            let (release, profile) =
-                if options.dev { (&[][..], "debug") } else { (&["--release"][..], "release") };
-            run("cargo", &[&build[..], release].concat(), &[])?;
-            let target =
-                std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from);
-            built_in(&target, profile)?
-        }
+        None if options.dev => process::program("ccm-conformance")?,
+        None => process::release_program("ccm-conformance")?,
     };
     let mut wrong = Vec::new();
     for part in Part::value_variants() {
@@ -138,16 +131,4 @@ pub(crate) fn measure(options: &Options) -> Result<()> {
         return Ok(());
     }
     bail!("{} not as promised:\n  {}", wrong.len(), wrong.join("\n  "))
-}
-
-/// The program of a profile below a target folder, whatever the triple.
-fn built_in(target: &std::path::Path, profile: &str) -> Result<PathBuf> {
-    for entry in std::fs::read_dir(target)? {
-        let program = entry?.path().join(profile).join("ccm-conformance");
-        if program.is_file() {
-            return Ok(program);
-        }
-    }
-    say("there is no program below the target folder");
-    bail!("{} holds no {profile}/ccm-conformance", target.display())
 }
