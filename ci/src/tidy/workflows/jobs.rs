@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 /// The composite action with toolchain, cache and user namespaces.
 const PREPARE: &str = "./.github/actions/prepare";
 /// The Action of this repository, which compiles where no program is given.
-const ACTION: &str = "./ci/action";
+const ACTION: &str = "./";
 /// The longest that a job may take, minutes.
 const LONGEST: u64 = 120;
 /// Commands of Cargo that read the lock file.

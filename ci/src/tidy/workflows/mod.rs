@@ -26,7 +26,7 @@ pub(super) fn check(root: &Path, tracked: &[String], findings: &mut Vec<String>)
     let read =
         |path: &str| std::fs::read_to_string(root.join(path)).with_context(|| format!("reading {path}"));
     let is_yaml = |path: &&String| path.ends_with(".yml") || path.ends_with(".yaml");
-    let is_ci = |path: &&String| path.starts_with(".github/") || path.starts_with("ci/action/");
+    let is_ci = |path: &&String| path.starts_with(".github/") || path.as_str() == "action.yml";
     let mut texts = BTreeMap::new();
     for path in tracked.iter().filter(is_yaml).filter(is_ci) {
         texts.insert(path.clone(), read(path)?);
