@@ -2,7 +2,7 @@
 //! machine can read a command line.
 
 use crate::dialects;
-use crate::driver::Credential;
+use fake_cloud_driver::Credential;
 use crate::server::{Config, Unknown};
 use clap::{Parser, Subcommand};
 use std::net::SocketAddr;

@@ -1,6 +1,6 @@
 //! A cloud of its own for each test, and short words for calling it.
 
-use fake_cloud::driver::{
+use fake_cloud_driver::{
     Address, Client, Credential, Effect, Entry, Fault, Instance, InstanceState, Match, Op, Outcome, Settings,
 };
 use fake_cloud::{Config, Running, Server, Unknown};
