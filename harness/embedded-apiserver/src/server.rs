@@ -7,7 +7,7 @@ use std::task::{Context, Poll};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use embedded_semantics::alloc::Allocator;
-use embedded_semantics::status::Status;
+use embedded_objects::status::Status;
 use futures::future::BoxFuture;
 use http::{Request, Response};
 use tokio::net::TcpListener;

@@ -4,8 +4,8 @@ use crate::api::{Api, Clock};
 use crate::auth::user::User;
 use crate::http::call::Call;
 use crate::store::Transaction;
-use embedded_semantics::status::{self, Status};
-use embedded_semantics::{size, wire};
+use embedded_objects::status::{self, Status};
+use embedded_objects::{size, wire};
 use serde_json::Value;
 
 /// What every write needs.

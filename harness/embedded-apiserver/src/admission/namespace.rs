@@ -1,7 +1,7 @@
 //! Nothing is made in a namespace that is absent or on its way out, and some namespaces never go.
 
-use embedded_semantics::kinds::{self, Kind};
-use embedded_semantics::status::{self, Status};
+use embedded_objects::kinds::{self, Kind};
+use embedded_objects::status::{self, Status};
 use serde_json::Value;
 
 use crate::api::{Api, collection_of};

@@ -2,8 +2,8 @@
 //!
 //! Follows `k8s.io/kubernetes/plugin/pkg/admission/noderestriction`.
 
-use embedded_semantics::kinds::Kind;
-use embedded_semantics::status::{self, Status};
+use embedded_objects::kinds::Kind;
+use embedded_objects::status::{self, Status};
 use serde_json::Value;
 
 use crate::auth::node::node_of;

@@ -1,6 +1,6 @@
 //! Under which name the store keeps the objects of a kind.
 
-use embedded_semantics::kinds::Kind;
+use embedded_objects::kinds::Kind;
 
 use crate::store::CollectionName;
 

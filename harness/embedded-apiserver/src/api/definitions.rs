@@ -6,8 +6,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, PoisonError, RwLock};
 
-use embedded_semantics::kinds::{self, Budget, Defined, Kind};
-use embedded_semantics::patch;
+use embedded_objects::kinds::{self, Budget, Defined, Kind};
+use embedded_objects::patch;
 use serde_json::{Value, json};
 
 use super::clock::Clock;

@@ -2,7 +2,7 @@
 //! members, stored in the core group's form. Autoscalers are one object in two versions, stored in the newer. Custom resources
 //! in several versions differ in their apiVersion alone.
 
-use embedded_semantics::kinds::{self, Kind};
+use embedded_objects::kinds::{self, Kind};
 use embedded_semantics::lifecycle::{autoscaler_from_v1, autoscaler_to_v1, event_from_core, event_to_core};
 use serde_json::{Value, json};
 

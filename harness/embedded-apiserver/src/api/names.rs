@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use embedded_semantics::kinds::{self, Kind};
+use embedded_objects::kinds::{self, Kind};
 use serde_json::{Value, json};
 
 /// What a name is one of: resources and kinds do not get in each other's way.

@@ -3,10 +3,10 @@
 use std::sync::{Arc, PoisonError};
 
 use bytes::Bytes;
-use embedded_semantics::kinds::Kind;
+use embedded_objects::kinds::Kind;
 use embedded_semantics::lifecycle::{self, Context};
-use embedded_semantics::status::{self, Status};
-use embedded_semantics::wire;
+use embedded_objects::status::{self, Status};
+use embedded_objects::wire;
 use serde_json::Value;
 
 use super::clock::{Clock, suffix, unique_id};

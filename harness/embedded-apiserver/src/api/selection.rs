@@ -1,8 +1,8 @@
 //! Which objects a list, a watch or a deletion of many is about.
 
-use embedded_semantics::kinds::Kind;
-use embedded_semantics::select::{Fields, Labels};
-use embedded_semantics::status::{self, Status};
+use embedded_objects::kinds::Kind;
+use embedded_objects::select::{Fields, Labels};
+use embedded_objects::status::{self, Status};
 use serde_json::{Map, Value};
 
 use super::events::stored_kind;

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, OnceLock};
 
 use embedded_semantics::alloc::Allocator;
-use embedded_semantics::kinds::{self, Kind};
+use embedded_objects::kinds::{self, Kind};
 use tokio::sync::watch;
 
 use super::collections::collection_of;

@@ -2,8 +2,8 @@
 
 pub(crate) mod policy;
 
-use embedded_semantics::kinds;
-use embedded_semantics::status::Status;
+use embedded_objects::kinds;
+use embedded_objects::status::Status;
 use serde_json::{Value, json};
 
 use crate::api::{Api, Clock};

@@ -1,6 +1,6 @@
 //! Who sent a request, and as whom they want it done.
 
-use embedded_semantics::status::{self, Status};
+use embedded_objects::status::{self, Status};
 use http::{HeaderMap, header};
 use percent_encoding::percent_decode_str;
 

@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
-use embedded_semantics::fields::{self, Body as Parsed, Mode};
-use embedded_semantics::kinds::Kind;
-use embedded_semantics::status::{self, Status};
-use embedded_semantics::wire;
+use embedded_objects::fields::{self, Body as Parsed, Mode};
+use embedded_objects::kinds::Kind;
+use embedded_objects::status::{self, Status};
+use embedded_objects::wire;
 use http::Method;
 use http_body_util::BodyExt as _;
 use serde_json::Value;

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use embedded_semantics::cause::Cause;
-use embedded_semantics::fields::{Body as Parsed, Mode};
-use embedded_semantics::kinds::Kind;
-use embedded_semantics::status::{self, Status};
+use embedded_objects::cause::Cause;
+use embedded_objects::fields::{Body as Parsed, Mode};
+use embedded_objects::kinds::Kind;
+use embedded_objects::status::{self, Status};
 use http::header::HeaderName;
 use http::{HeaderMap, Method, header};
 use serde_json::Value;

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use bytes::{Buf as _, Bytes};
-use embedded_semantics::kinds::Kind;
-use embedded_semantics::status::{self, Status};
+use embedded_objects::kinds::Kind;
+use embedded_objects::status::{self, Status};
 use embedded_semantics::table::{self as tables, Include};
-use embedded_semantics::wire;
+use embedded_objects::wire;
 use serde_json::Value;
 
 use super::accept::{Encoding, Form};

@@ -3,8 +3,8 @@
 
 use std::sync::Arc;
 
-use embedded_semantics::kinds::Kind;
-use embedded_semantics::status::{self, Status};
+use embedded_objects::kinds::Kind;
+use embedded_objects::status::{self, Status};
 use http::request::Parts;
 use http::{HeaderValue, Request, Response, header};
 use jiff::Timestamp;

@@ -1,9 +1,9 @@
 //! Objects as their metadata alone. What is stored begins with it, so that most of it is sent as it stands.
 
 use bytes::{Bytes, BytesMut};
-use embedded_semantics::kinds::Kind;
-use embedded_semantics::status::{self, Status};
-use embedded_semantics::wire;
+use embedded_objects::kinds::Kind;
+use embedded_objects::status::{self, Status};
+use embedded_objects::wire;
 use serde_json::Value;
 
 use super::accept::{Encoding, Form};

@@ -1,9 +1,9 @@
 //! Lists as tables for people: cells are computed, and what stands beside them is sent as it is stored.
 
 use bytes::{Bytes, BytesMut};
-use embedded_semantics::kinds::Kind;
+use embedded_objects::kinds::Kind;
 use embedded_semantics::table::{self, Include};
-use embedded_semantics::wire;
+use embedded_objects::wire;
 use serde_json::Value;
 
 use super::encode;

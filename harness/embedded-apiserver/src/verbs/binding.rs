@@ -1,8 +1,8 @@
 //! Binding of a pod to a node.
 
-use embedded_semantics::kinds::{self, Kind};
+use embedded_objects::kinds::{self, Kind};
 use embedded_semantics::lifecycle;
-use embedded_semantics::status::{self, Status};
+use embedded_objects::status::{self, Status};
 use serde_json::{Value, json};
 
 use crate::api::{collection_of, with_type};

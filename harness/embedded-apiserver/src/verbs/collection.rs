@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use embedded_semantics::kinds::Kind;
-use embedded_semantics::status::Status;
+use embedded_objects::kinds::Kind;
+use embedded_objects::status::Status;
 use serde_json::json;
 
 use super::deletion::{DeleteOptions, delete_object};

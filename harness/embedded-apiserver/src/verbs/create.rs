@@ -1,8 +1,8 @@
 //! Creation of objects.
 
-use embedded_semantics::kinds::Kind;
+use embedded_objects::kinds::Kind;
 use embedded_semantics::lifecycle;
-use embedded_semantics::status::Status;
+use embedded_objects::status::Status;
 use serde_json::Value;
 
 use super::insert::insert;

@@ -4,9 +4,9 @@
 
 use std::sync::Arc;
 
-use embedded_semantics::cause::Cause;
-use embedded_semantics::kinds::{self, Kind};
-use embedded_semantics::status::{self, Status};
+use embedded_objects::cause::Cause;
+use embedded_objects::kinds::{self, Kind};
+use embedded_objects::status::{self, Status};
 use serde::Deserialize;
 use serde_json::{Value, json};
 

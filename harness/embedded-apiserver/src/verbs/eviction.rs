@@ -1,7 +1,7 @@
 //! Eviction of a pod: a deletion that asks first. Disruption budgets are not served, so none objects.
 
-use embedded_semantics::kinds::Kind;
-use embedded_semantics::status;
+use embedded_objects::kinds::Kind;
+use embedded_objects::status;
 use serde_json::{Value, json};
 
 use super::deletion::{DeleteOptions, check_preconditions, delete_object};

@@ -1,7 +1,7 @@
 //! Paths that are no resources: version, health, discovery, keys.
 
 use bytes::Bytes;
-use embedded_semantics::{discovery as documents, status};
+use embedded_objects::{discovery as documents, status};
 use http::{Method, header};
 use serde_json::{Value, json};
 

@@ -1,8 +1,8 @@
 //! A new object on its way into the store.
 
-use embedded_semantics::kinds::Kind;
+use embedded_objects::kinds::Kind;
 use embedded_semantics::lifecycle;
-use embedded_semantics::status::{self, Status};
+use embedded_objects::status::{self, Status};
 use serde_json::Value;
 
 use crate::admission;

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use embedded_semantics::kinds::Kind;
-use embedded_semantics::status::{self, Status};
+use embedded_objects::kinds::Kind;
+use embedded_objects::status::{self, Status};
 use serde_json::{Value, json};
 
 use super::list_options::{ListOptions, Match, too_large};

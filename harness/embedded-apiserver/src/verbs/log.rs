@@ -3,8 +3,8 @@
 use std::convert::Infallible;
 
 use bytes::Bytes;
-use embedded_semantics::kinds::Kind;
-use embedded_semantics::status::{self, Status};
+use embedded_objects::kinds::Kind;
+use embedded_objects::status::{self, Status};
 use futures::stream::{self, StreamExt as _};
 use http_body::Frame;
 use http_body_util::{BodyExt as _, StreamBody};

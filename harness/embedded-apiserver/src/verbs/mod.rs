@@ -23,9 +23,9 @@ mod unknown;
 mod update;
 mod watch;
 
-use embedded_semantics::kinds::Kind;
+use embedded_objects::kinds::Kind;
 use embedded_semantics::lifecycle;
-use embedded_semantics::status;
+use embedded_objects::status;
 use http::Method;
 
 use crate::auth::attributes::Attributes;

@@ -1,10 +1,10 @@
 //! PATCH in its four kinds.
 
-use embedded_semantics::cause::Cause;
-use embedded_semantics::kinds::Kind;
+use embedded_objects::cause::Cause;
+use embedded_objects::kinds::Kind;
 use embedded_semantics::lifecycle;
-use embedded_semantics::patch::{self, Applier};
-use embedded_semantics::status::{self, Status};
+use embedded_objects::patch::{self, Applier};
+use embedded_objects::status::{self, Status};
 use serde_json::Value;
 
 use super::create::{create_object, warnings_of};

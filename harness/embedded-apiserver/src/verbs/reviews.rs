@@ -1,8 +1,8 @@
 //! Questions about users and permissions: they are answered and not stored.
 
-use embedded_semantics::kinds::Kind;
+use embedded_objects::kinds::Kind;
 use embedded_semantics::lifecycle;
-use embedded_semantics::status::{self, Status};
+use embedded_objects::status::{self, Status};
 use serde_json::{Map, Value, json};
 
 use crate::api::Api;

@@ -2,9 +2,9 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use embedded_semantics::cause::Cause;
-use embedded_semantics::kinds::{self, Kind};
-use embedded_semantics::status::{self, Status};
+use embedded_objects::cause::Cause;
+use embedded_objects::kinds::{self, Kind};
+use embedded_objects::status::{self, Status};
 use serde_json::{Value, json};
 
 use crate::api::{Api, Clock, unique_id};

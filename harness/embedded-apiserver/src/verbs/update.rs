@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use embedded_semantics::kinds::Kind;
+use embedded_objects::kinds::Kind;
 use embedded_semantics::lifecycle;
-use embedded_semantics::status::{self, Status};
+use embedded_objects::status::{self, Status};
 use serde_json::Value;
 
 use super::create::{create_object, warnings_of};

@@ -9,7 +9,7 @@ const MICROS: &str = "2006-01-02T15:04:05.000000Z07:00";
 ///
 /// # Errors
 /// The text Go's parser gives.
-pub(crate) fn seconds(text: &str) -> Result<String, String> {
+pub fn seconds(text: &str) -> Result<String, String> {
     let time = parse(text, SECONDS)?;
     Ok(time.strftime("%Y-%m-%dT%H:%M:%SZ").to_string())
 }
@@ -18,7 +18,7 @@ pub(crate) fn seconds(text: &str) -> Result<String, String> {
 ///
 /// # Errors
 /// The text Go's parser gives: the six digits must be there.
-pub(crate) fn micros(text: &str) -> Result<String, String> {
+pub fn micros(text: &str) -> Result<String, String> {
     let time = parse(text, MICROS)?;
     let digits = text.get(20..).map(|rest| rest.bytes().take_while(u8::is_ascii_digit).count());
     if text.as_bytes().get(19) != Some(&b'.') || digits != Some(6) {
@@ -29,24 +29,24 @@ pub(crate) fn micros(text: &str) -> Result<String, String> {
 }
 
 /// Seconds since 1970 and billionths of a second of a time in the API's form.
-pub(crate) fn to_unix(text: &str) -> Option<(i64, i32)> {
+pub fn to_unix(text: &str) -> Option<(i64, i32)> {
     let time: Timestamp = text.parse().ok()?;
     Some((time.as_second(), time.subsec_nanosecond()))
 }
 
 /// The whole seconds from one time to another; nothing when either is no time.
-pub(crate) fn seconds_between(from: &str, to: &str) -> Option<i64> {
+pub fn seconds_between(from: &str, to: &str) -> Option<i64> {
     Some(to_unix(to)?.0 - to_unix(from)?.0)
 }
 
 /// A time of whole seconds from seconds since 1970.
-pub(crate) fn of_unix(seconds: i64) -> Option<String> {
+pub fn of_unix(seconds: i64) -> Option<String> {
     let time = Timestamp::from_second(seconds).ok()?;
     Some(time.strftime("%Y-%m-%dT%H:%M:%SZ").to_string())
 }
 
 /// A time with microseconds from seconds since 1970 and billionths of a second.
-pub(crate) fn of_unix_micros(seconds: i64, nanos: i32) -> Option<String> {
+pub fn of_unix_micros(seconds: i64, nanos: i32) -> Option<String> {
     let time = Timestamp::new(seconds, nanos).ok()?;
     Some(time.strftime("%Y-%m-%dT%H:%M:%S.%6fZ").to_string())
 }

@@ -7,7 +7,7 @@ use crate::schema::{self, Field, ListType, Shape, Type, TypeId};
 use crate::value::Look as _;
 
 /// The type of objects of a schema. It stays for as long as the program runs.
-pub(crate) fn root_type(schema: &Value) -> TypeId {
+pub fn root_type(schema: &Value) -> TypeId {
     struct_of(schema, true)
 }
 

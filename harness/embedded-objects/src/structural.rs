@@ -15,10 +15,10 @@ use serde_json::{Map, Value};
 use crate::size;
 use crate::value::Look as _;
 
-pub(crate) use patterns::Patterns;
-pub(crate) use types::root_type;
-pub(crate) use validate::validate;
-pub(crate) use wellformed::faults;
+pub use patterns::Patterns;
+pub use types::root_type;
+pub use validate::validate;
+pub use wellformed::faults;
 
 /// What every object has, whatever its schema says.
 const HEAD: [&str; 3] = ["apiVersion", "kind", "metadata"];
@@ -42,7 +42,7 @@ fn of_member<'a>(schema: &'a Value, name: &str) -> Option<&'a Value> {
 }
 
 /// Drops what the schema of an object does not name.
-pub(crate) fn prune(schema: &Value, object: &mut Value) {
+pub fn prune(schema: &Value, object: &mut Value) {
     prune_value(schema, object, true);
 }
 
@@ -72,13 +72,13 @@ const MOST_DEFAULTS: usize = 3 << 20;
 
 /// Defaults would bring more than [`MOST_DEFAULTS`] into an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct TooLarge;
+pub struct TooLarge;
 
 /// Fills in defaults, and drops nulls that may not be null.
 ///
 /// # Errors
 /// [`TooLarge`]; the object is half filled then.
-pub(crate) fn default(schema: &Value, object: &mut Value) -> Result<(), TooLarge> {
+pub fn default(schema: &Value, object: &mut Value) -> Result<(), TooLarge> {
     default_value(schema, object, &mut MOST_DEFAULTS.clone())
 }
 

@@ -24,7 +24,7 @@ const MOST: usize = 16 << 20;
 /// The patterns of a schema by their text. One that cannot be read here, or is too large, is not among them: it holds for
 /// every text, and whoever writes the definition is warned ([`Patterns::unread`]).
 #[derive(Debug, Default)]
-pub(crate) struct Patterns {
+pub struct Patterns {
     read: BTreeMap<String, Pattern>,
     unread: BTreeMap<String, String>,
     /// What they take in memory, bytes.
@@ -33,7 +33,7 @@ pub(crate) struct Patterns {
 
 impl Patterns {
     /// Those of a schema.
-    pub(crate) fn of(schema: &Value) -> Self {
+    pub fn of(schema: &Value) -> Self {
         let mut patterns = Self::default();
         patterns.gather(schema);
         patterns
@@ -81,7 +81,7 @@ impl Patterns {
     }
 
     /// What they take in memory, bytes.
-    pub(crate) fn weight(&self) -> usize {
+    pub fn weight(&self) -> usize {
         self.weight
     }
 
@@ -97,7 +97,7 @@ impl Patterns {
     }
 
     /// The patterns that no text is held to, with the reason.
-    pub(crate) fn unread(&self) -> impl Iterator<Item = (&str, &str)> {
+    pub fn unread(&self) -> impl Iterator<Item = (&str, &str)> {
         self.unread.iter().map(|(pattern, why)| (pattern.as_str(), why.as_str()))
     }
 }

@@ -15,7 +15,7 @@ const TYPES: [&str; 6] = ["array", "boolean", "integer", "number", "object", "st
 const MOST_TOLD: usize = 256 << 10;
 
 /// The causes in the schema of a definition's version, which stands at a path.
-pub(crate) fn faults(schema: &Value, path: &str) -> Vec<Cause> {
+pub fn faults(schema: &Value, path: &str) -> Vec<Cause> {
     let mut faults = Faults { causes: Vec::new(), told: 0 };
     let path = Path::root(path);
     match schema.text("type") {

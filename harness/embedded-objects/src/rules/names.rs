@@ -3,7 +3,7 @@
 //! Source: `k8s.io/apimachinery/pkg/api/validate/content` and `pkg/util/validation`.
 
 /// The texts of everything wrong with a name; empty when it is right.
-pub(crate) type Faults = Vec<String>;
+pub type Faults = Vec<String>;
 
 const LABEL: &str = "[a-z0-9]([-a-z0-9]*[a-z0-9])?";
 const QUALIFIED: &str = "([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]";
@@ -45,7 +45,7 @@ fn too_many_bytes(limit: usize) -> String {
 }
 
 /// The sentence about a form, with its examples and pattern.
-pub(crate) fn pattern(sentence: &str, pattern: &str, examples: &[&str]) -> String {
+pub fn pattern(sentence: &str, pattern: &str, examples: &[&str]) -> String {
     if examples.is_empty() {
         return format!("{sentence} (regex used for validation is '{pattern}')");
     }
@@ -54,7 +54,7 @@ pub(crate) fn pattern(sentence: &str, pattern: &str, examples: &[&str]) -> Strin
 }
 
 /// A DNS label, as Services, Namespaces and containers are named.
-pub(crate) fn label(text: &str) -> Faults {
+pub fn label(text: &str) -> Faults {
     let mut faults = Faults::new();
     if text.len() > 63 {
         faults.push(too_long(63));
@@ -74,7 +74,7 @@ pub(crate) fn label(text: &str) -> Faults {
 }
 
 /// A DNS label that begins with a letter, as API versions and resources are named.
-pub(crate) fn label_1035(text: &str) -> Faults {
+pub fn label_1035(text: &str) -> Faults {
     let mut faults = Faults::new();
     if text.len() > 63 {
         faults.push(too_long(63));
@@ -90,7 +90,7 @@ pub(crate) fn label_1035(text: &str) -> Faults {
 }
 
 /// A DNS subdomain, as most objects are named.
-pub(crate) fn subdomain(text: &str) -> Faults {
+pub fn subdomain(text: &str) -> Faults {
     let mut faults = Faults::new();
     if text.len() > 253 {
         faults.push(too_long(253));
@@ -110,7 +110,7 @@ fn subdomain_form() -> String {
 }
 
 /// A name that can stand in a path, as RBAC objects are named.
-pub(crate) fn path_segment(text: &str) -> Faults {
+pub fn path_segment(text: &str) -> Faults {
     if text == "." || text == ".." {
         return vec![format!("may not be '{text}'")];
     }
@@ -118,7 +118,7 @@ pub(crate) fn path_segment(text: &str) -> Faults {
 }
 
 /// A part of a name that can stand in a path.
-pub(crate) fn path_segment_prefix(text: &str) -> Faults {
+pub fn path_segment_prefix(text: &str) -> Faults {
     ["/", "%"]
         .iter()
         .filter(|part| text.contains(**part))
@@ -127,7 +127,7 @@ pub(crate) fn path_segment_prefix(text: &str) -> Faults {
 }
 
 /// A label's or annotation's key, a taint's key, a finalizer: a name with an optional DNS prefix.
-pub(crate) fn qualified(text: &str) -> Faults {
+pub fn qualified(text: &str) -> Faults {
     let sentence = "must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character";
     let examples = ["MyName", "my.name", "123-abc"];
     let mut faults = Faults::new();
@@ -166,7 +166,7 @@ pub(crate) fn qualified(text: &str) -> Faults {
 }
 
 /// A label's value.
-pub(crate) fn label_value(text: &str) -> Faults {
+pub fn label_value(text: &str) -> Faults {
     let mut faults = Faults::new();
     if text.len() > 63 {
         faults.push(too_many_bytes(63));
@@ -182,7 +182,7 @@ pub(crate) fn label_value(text: &str) -> Faults {
 }
 
 /// The name of a port of a container, an IANA service name.
-pub(crate) fn port_name(text: &str) -> Faults {
+pub fn port_name(text: &str) -> Faults {
     let mut faults = Faults::new();
     if text.len() > 15 {
         faults.push(too_long(15));
@@ -203,7 +203,7 @@ pub(crate) fn port_name(text: &str) -> Faults {
 }
 
 /// The key of a ConfigMap or Secret.
-pub(crate) fn data_key(text: &str) -> Faults {
+pub fn data_key(text: &str) -> Faults {
     let mut faults = Faults::new();
     if text.len() > 253 {
         faults.push(too_long(253));
@@ -228,7 +228,7 @@ pub(crate) fn data_key(text: &str) -> Faults {
 }
 
 /// The name of an environment variable: any printable ASCII but the equals sign.
-pub(crate) fn env_name(text: &str) -> Faults {
+pub fn env_name(text: &str) -> Faults {
     let mut faults = Faults::new();
     if text.is_empty() {
         faults.push("environment variable name must be non-empty".to_owned());
@@ -243,7 +243,7 @@ pub(crate) fn env_name(text: &str) -> Faults {
 }
 
 /// A check of a name that replaces a trailing dash first, for the part before a generated ending.
-pub(crate) fn masked(text: &str) -> String {
+pub fn masked(text: &str) -> String {
     match text.strip_suffix('-') {
         Some(rest) if !rest.is_empty() => {
             let kept: String = rest.chars().take(rest.chars().count() - 1).collect();

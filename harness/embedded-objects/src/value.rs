@@ -3,10 +3,10 @@
 use serde_json::{Map, Value};
 
 /// An empty object to borrow where a struct is absent.
-pub(crate) static EMPTY: Value = Value::Null;
+pub static EMPTY: Value = Value::Null;
 
 /// Looks at objects without caring whether what is looked for is there.
-pub(crate) trait Look {
+pub trait Look {
     /// The member at a dotted path, or null.
     fn at(&self, path: &str) -> &Value;
     /// The text at a dotted path, or the empty text.
@@ -63,7 +63,7 @@ impl Look for Value {
 }
 
 /// Changes objects, making the structs on the way.
-pub(crate) trait Edit {
+pub trait Edit {
     /// The object at a dotted path, made where it is absent or something else.
     fn object(&mut self, path: &str) -> &mut Map<String, Value>;
     /// Puts a value at a dotted path.
@@ -126,7 +126,7 @@ fn as_object(value: &mut Value) -> &mut Map<String, Value> {
 }
 
 /// Whether a value is what Go calls the zero value of a scalar, or null.
-pub(crate) fn is_zero(value: &Value) -> bool {
+pub fn is_zero(value: &Value) -> bool {
     match value {
         Value::Null => true,
         Value::Bool(truth) => !truth,

@@ -5,7 +5,7 @@
 use std::cmp::Ordering;
 
 /// The text about something that is no quantity.
-pub(crate) const FORM: &str =
+pub const FORM: &str =
     "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'";
 const SUFFIX: &str = "unable to parse quantity's suffix";
 
@@ -22,7 +22,7 @@ enum Form {
 
 /// One quantity.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Quantity {
+pub struct Quantity {
     nanos: i128,
     form: Form,
     /// The text it was read from where that text is canonical already.
@@ -34,7 +34,7 @@ impl Quantity {
     ///
     /// # Errors
     /// The API server's text about what is wrong with it.
-    pub(crate) fn parse(text: &str) -> Result<Quantity, &'static str> {
+    pub fn parse(text: &str) -> Result<Quantity, &'static str> {
         let unsigned = text.strip_prefix(['+', '-']).unwrap_or(text);
         let number_end =
             unsigned.find(|ch: char| !ch.is_ascii_digit() && ch != '.').unwrap_or(unsigned.len());
@@ -59,7 +59,7 @@ impl Quantity {
     }
 
     /// The canonical text.
-    pub(crate) fn text(&self) -> String {
+    pub fn text(&self) -> String {
         if let Some(text) = &self.text {
             return text.clone();
         }
@@ -98,17 +98,17 @@ impl Quantity {
     }
 
     /// Whether it is below zero.
-    pub(crate) fn is_negative(&self) -> bool {
+    pub fn is_negative(&self) -> bool {
         self.nanos < 0
     }
 
     /// Whether it is a whole number.
-    pub(crate) fn is_whole(&self) -> bool {
+    pub fn is_whole(&self) -> bool {
         self.nanos % NANOS == 0
     }
 
     /// Compares amounts.
-    pub(crate) fn compare(&self, other: &Quantity) -> Ordering {
+    pub fn compare(&self, other: &Quantity) -> Ordering {
         self.nanos.cmp(&other.nanos)
     }
 }
@@ -122,7 +122,7 @@ pub fn billionths(text: &str) -> Option<i128> {
 ///
 /// # Errors
 /// The API server's text about what is wrong with it.
-pub(crate) fn canonicalized(text: &str) -> Result<String, &'static str> {
+pub fn canonicalized(text: &str) -> Result<String, &'static str> {
     Quantity::parse(text.trim()).map(|quantity| quantity.text())
 }
 

@@ -7,7 +7,7 @@ use std::net::{IpAddr, Ipv4Addr};
 use crate::cause::Cause;
 
 /// Reads an address; the parts of an IPv4 address may have leading zeros.
-pub(crate) fn parse_ip(text: &str) -> Option<IpAddr> {
+pub fn parse_ip(text: &str) -> Option<IpAddr> {
     if let Ok(ip) = text.parse() {
         return Some(match ip {
             IpAddr::V6(v6) => v6.to_ipv4_mapped().map_or(ip, IpAddr::V4),
@@ -24,7 +24,7 @@ pub(crate) fn parse_ip(text: &str) -> Option<IpAddr> {
 }
 
 /// The network of a text such as `10.0.0.0/8`: its address and the bits of its prefix.
-pub(crate) fn parse_cidr(text: &str) -> Option<(IpAddr, u8)> {
+pub fn parse_cidr(text: &str) -> Option<(IpAddr, u8)> {
     let (ip, bits) = text.split_once('/')?;
     let ip = parse_ip(ip)?;
     let plain = !bits.is_empty() && bits.bytes().all(|byte| byte.is_ascii_digit());
@@ -34,7 +34,7 @@ pub(crate) fn parse_cidr(text: &str) -> Option<(IpAddr, u8)> {
 }
 
 /// The causes of what is no address, or one written in a form that readers disagree about.
-pub(crate) fn ip_causes(path: &str, text: &str) -> Vec<Cause> {
+pub fn ip_causes(path: &str, text: &str) -> Vec<Cause> {
     if parse_ip(text).is_none() {
         let why = "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)";
         return vec![Cause::invalid(path, text, why)];
@@ -49,7 +49,7 @@ pub(crate) fn ip_causes(path: &str, text: &str) -> Vec<Cause> {
 }
 
 /// The causes of what is no network, or one written in a form that readers disagree about.
-pub(crate) fn cidr_causes(path: &str, text: &str) -> Vec<Cause> {
+pub fn cidr_causes(path: &str, text: &str) -> Vec<Cause> {
     let Some((_, bits)) = parse_cidr(text) else {
         let why = "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)";
         return vec![Cause::invalid(path, text, why)];
@@ -73,7 +73,7 @@ pub(crate) fn cidr_causes(path: &str, text: &str) -> Vec<Cause> {
 }
 
 /// The causes of an address that no endpoint can have.
-pub(crate) fn endpoint_ip_causes(path: &str, text: &str) -> Vec<Cause> {
+pub fn endpoint_ip_causes(path: &str, text: &str) -> Vec<Cause> {
     let Some(ip) = parse_ip(text) else {
         return vec![Cause::invalid(path, text, "must be a valid IP address")];
     };
@@ -106,7 +106,7 @@ pub(crate) fn endpoint_ip_causes(path: &str, text: &str) -> Vec<Cause> {
 }
 
 /// The text about a port number that none can be; nothing for a right one.
-pub(crate) fn port_fault(port: i64) -> Option<&'static str> {
+pub fn port_fault(port: i64) -> Option<&'static str> {
     (!(1..=65535).contains(&port)).then_some("must be between 1 and 65535, inclusive")
 }
 

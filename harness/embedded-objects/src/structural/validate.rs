@@ -14,7 +14,7 @@ const MOST_STEPS: usize = 4_000_000;
 const MOST_TOLD: usize = 256 << 10;
 
 /// The causes in an object of a schema. Its head (apiVersion, kind, metadata) is not the schema's.
-pub(crate) fn validate(schema: &Value, patterns: &Patterns, object: &Value) -> Vec<Cause> {
+pub fn validate(schema: &Value, patterns: &Patterns, object: &Value) -> Vec<Cause> {
     let mut judge = Judge { patterns, steps: MOST_STEPS, room: MOST_TOLD, causes: Vec::new(), trial: None };
     judge.value(schema, object, &Path::root(""));
     if judge.steps == 0 {
