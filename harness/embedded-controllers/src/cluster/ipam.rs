@@ -10,10 +10,10 @@ use k8s_openapi::api::core::v1::Node;
 use kube::ResourceExt;
 use serde_json::json;
 
-use crate::queue::{Next, Outcome, Queue};
-use crate::settings::{PodCidrs, PodRange};
-use crate::world::World;
-use crate::writing;
+use embedded_runtime::queue::{Next, Outcome, Queue};
+use embedded_runtime::settings::{PodCidrs, PodRange};
+use embedded_runtime::world::World;
+use embedded_runtime::writing;
 
 /// Between two looks whether ranges are still withheld.
 const WITHHELD: Duration = Duration::from_millis(500);
