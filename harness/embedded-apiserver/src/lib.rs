@@ -5,25 +5,16 @@
 //! kube-apiserver does with a request. It keeps nothing on disk and runs no controllers.
 
 mod admission;
-mod api;
-pub mod audit;
-mod auth;
 mod bootstrap;
 mod http;
-mod issued;
-mod logs;
 mod managers;
 mod server;
-pub mod store;
 mod verbs;
-mod version;
 mod write;
 
-pub use api::{Limits, Partition};
-pub use auth::attributes::Attributes;
-pub use auth::authority::{AuthorityError, Credential};
-pub use auth::user::User;
-pub use issued::Issued;
-pub use logs::{Container, Followed, LogLine, Logs};
+pub use embedded_state::auth::attributes::Attributes;
+pub use embedded_state::auth::authority::{AuthorityError, Credential};
+pub use embedded_state::auth::user::User;
+pub use embedded_state::{Container, Followed, Issued, Limits, LogLine, Logs, Partition, Version};
+pub use embedded_state::{audit, store};
 pub use server::{Config, Running, Server, StartError};
-pub use version::Version;

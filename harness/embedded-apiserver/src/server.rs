@@ -16,16 +16,16 @@ use tokio::task::JoinHandle;
 use tokio_rustls::rustls::crypto::{CryptoProvider, ring};
 use tower::Service;
 
-use crate::api::{Api, Limits, Partition};
-use crate::audit::Audit;
-use crate::auth::authority::{Authority, AuthorityError, Credential};
-use crate::auth::jwt::{Signer, SigningError};
-use crate::auth::user::User;
+use embedded_state::{Api, Limits, Partition};
+use embedded_state::audit::Audit;
+use embedded_state::auth::authority::{Authority, AuthorityError, Credential};
+use embedded_state::auth::jwt::{Signer, SigningError};
+use embedded_state::auth::user::User;
 use crate::http::{Body, Peer, handle, listener};
-use crate::issued::Issued;
-use crate::logs::Logs;
-use crate::store::Keep;
-use crate::version::Version;
+use embedded_state::Issued;
+use embedded_state::Logs;
+use embedded_state::store::Keep;
+use embedded_state::Version;
 use crate::{bootstrap, verbs};
 
 /// How a server is set up.

@@ -10,7 +10,7 @@ use embedded_semantics::lifecycle::tolerate_unready_nodes;
 use embedded_objects::status::{self, Status};
 use serde_json::Value;
 
-use crate::auth::rbac::{Escalation, check_escalation};
+use embedded_state::auth::rbac::{Escalation, check_escalation};
 use crate::write::Write;
 
 /// Admits a creation; may change the object.

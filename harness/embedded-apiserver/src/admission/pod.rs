@@ -7,8 +7,8 @@ use embedded_semantics::lifecycle::mount_token;
 use embedded_objects::status::{self, Status};
 use serde_json::{Value, json};
 
-use crate::api::{Api, collection_of, suffix};
-use crate::store::Key;
+use embedded_state::{Api, collection_of, suffix};
+use embedded_state::store::Key;
 
 const MIRROR: &str = "kubernetes.io/config.mirror";
 

@@ -6,7 +6,7 @@ use embedded_objects::kinds::Kind;
 use embedded_objects::status::{self, Status};
 use serde_json::Value;
 
-use crate::auth::node::node_of;
+use embedded_state::auth::node::node_of;
 use crate::write::Write;
 
 /// Label prefixes that only others than the kubelet may set.

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use x509_parser::pem::parse_x509_pem;
 use x509_parser::prelude::{FromDer as _, X509CertificationRequest};
 
-use crate::auth::user::{MASTERS, User};
+use embedded_state::auth::user::{MASTERS, User};
 
 /// The signer whose certificates the API server takes.
 const SIGNER: &str = "kubernetes.io/kube-apiserver-client";

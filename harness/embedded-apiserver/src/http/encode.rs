@@ -10,8 +10,8 @@ use embedded_objects::wire;
 use serde_json::Value;
 
 use super::accept::{Encoding, Form};
-use crate::api::{Clock, from_stored, is_stored_form};
-use crate::store::Record;
+use embedded_state::{Clock, from_stored, is_stored_form};
+use embedded_state::store::Record;
 
 /// An object in an encoding.
 ///

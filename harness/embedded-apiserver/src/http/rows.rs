@@ -9,8 +9,8 @@ use serde_json::Value;
 use super::encode;
 use super::partial;
 use super::slices::{self, Part};
-use crate::api::{Clock, from_stored};
-use crate::store::Record;
+use embedded_state::{Clock, from_stored};
+use embedded_state::store::Record;
 
 /// A list as a table, in JSON.
 pub(crate) fn list<'a>(

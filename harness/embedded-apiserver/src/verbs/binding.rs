@@ -5,11 +5,11 @@ use embedded_semantics::lifecycle;
 use embedded_objects::status::{self, Status};
 use serde_json::{Value, json};
 
-use crate::api::{collection_of, with_type};
+use embedded_state::{collection_of, with_type};
 use crate::http::call::Call;
 use crate::http::reply::{Outcome, Reply};
 use crate::managers;
-use crate::store::Key;
+use embedded_state::store::Key;
 use crate::write::Write;
 
 /// Answers a POST to `pods/NAME/binding` or to `bindings`.

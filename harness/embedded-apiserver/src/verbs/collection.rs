@@ -9,10 +9,10 @@ use serde_json::json;
 use super::deletion::{DeleteOptions, delete_object};
 use super::list::namespace_of_list;
 use super::list_options::ListOptions;
-use crate::api::{Selection, collection_of};
+use embedded_state::{Selection, collection_of};
 use crate::http::call::Call;
 use crate::http::reply::{Content, Outcome, Reply};
-use crate::store::Record;
+use embedded_state::store::Record;
 use crate::write::Write;
 
 /// Answers a DELETE of a collection with the list of what it was about.

@@ -7,10 +7,10 @@ use serde_json::Value;
 
 use super::insert::insert;
 use super::{namespaces, token};
-use crate::api::Written;
+use embedded_state::Written;
 use crate::http::call::Call;
 use crate::http::reply::{Outcome, Reply};
-use crate::store::Record;
+use embedded_state::store::Record;
 use crate::write::Write;
 
 /// Answers a POST to a collection.

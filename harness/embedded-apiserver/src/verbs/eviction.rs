@@ -5,7 +5,7 @@ use embedded_objects::status;
 use serde_json::{Value, json};
 
 use super::deletion::{DeleteOptions, check_preconditions, delete_object};
-use crate::api::{from_stored, to_stored};
+use embedded_state::{from_stored, to_stored};
 use crate::http::call::Call;
 use crate::http::reply::{Outcome, Reply};
 use crate::write::Write;

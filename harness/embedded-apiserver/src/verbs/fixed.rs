@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::openapi;
 use super::unknown::unknown;
-use crate::auth::account::ISSUER;
+use embedded_state::auth::account::ISSUER;
 use crate::http::accept::{self, Encoding, Form};
 use crate::http::call::{Call, text_header};
 use crate::http::encode;

@@ -6,9 +6,9 @@ use embedded_objects::status::{self, Status};
 use serde_json::Value;
 
 use crate::admission;
-use crate::api::{Written, collection_of, to_stored};
+use embedded_state::{Written, collection_of, to_stored};
 use crate::managers;
-use crate::store::Key;
+use embedded_state::store::Key;
 use crate::write::{Write, check_size};
 
 /// Admits, prepares and stores an object.

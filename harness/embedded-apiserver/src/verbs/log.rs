@@ -14,9 +14,9 @@ use tokio::sync::watch;
 
 use crate::http::call::Call;
 use crate::http::closed;
-use crate::http::query::Query;
+use embedded_state::query::Query;
 use crate::http::reply::{Content, Outcome, Reply, TEXT};
-use crate::logs::{Container, Followed, LogLine};
+use embedded_state::{Container, Followed, LogLine};
 
 /// Answers with the container's lines; the parameters are those of `PodLogOptions` but `stream`.
 ///

@@ -28,7 +28,7 @@ use embedded_semantics::lifecycle;
 use embedded_objects::status;
 use http::Method;
 
-use crate::auth::attributes::Attributes;
+use embedded_state::auth::attributes::Attributes;
 use crate::http::call::Call;
 use crate::http::reply::{Outcome, Reply};
 

@@ -9,11 +9,11 @@ use serde_json::Value;
 
 use super::create::{create_object, warnings_of};
 use super::update::{change, change_by};
-use crate::api::{collection_of, from_stored};
+use embedded_state::{collection_of, from_stored};
 use crate::http::body;
 use crate::http::call::Call;
 use crate::http::reply::{Outcome, Reply};
-use crate::store::Key;
+use embedded_state::store::Key;
 use crate::write::Write;
 
 /// The content types of patches of custom resources, whose lists have no keys to merge by, as the refusal of any other lists

@@ -5,9 +5,9 @@ use embedded_semantics::lifecycle;
 use embedded_objects::status::{self, Status};
 use serde_json::{Map, Value, json};
 
-use crate::api::Api;
-use crate::auth::attributes::Attributes;
-use crate::auth::user::User;
+use embedded_state::Api;
+use embedded_state::auth::attributes::Attributes;
+use embedded_state::auth::user::User;
 use crate::http::by_token;
 use crate::http::call::Call;
 use crate::http::reply::{Outcome, Reply};
@@ -62,7 +62,7 @@ fn user_info(user: &User) -> Value {
 }
 
 fn token(api: &Api, spec: &Value) -> Value {
-    use crate::auth::account::ISSUER;
+    use embedded_state::auth::account::ISSUER;
     let audiences: Vec<&str> = match spec["audiences"].as_array() {
         Some(given) if !given.is_empty() => given.iter().filter_map(Value::as_str).collect(),
         _ => vec![ISSUER],

@@ -8,10 +8,10 @@ use http::Method;
 use serde_json::{Value, json};
 
 use super::update::change;
-use crate::api::{collection_of, from_stored};
+use embedded_state::{collection_of, from_stored};
 use crate::http::call::Call;
 use crate::http::reply::{Outcome, Reply};
-use crate::store::Key;
+use embedded_state::store::Key;
 use crate::write::Write;
 
 /// Answers GET, PUT and PATCH of an object's scale.

@@ -7,8 +7,8 @@ use embedded_objects::kinds::{self, Kind};
 use embedded_objects::status::{self, Status};
 use serde_json::{Value, json};
 
-use crate::api::{Api, Clock, unique_id};
-use crate::auth::account::{Bound, Claims, EXTENDED_SECONDS, ISSUER, Reference, WARN_ONLY_SECONDS};
+use embedded_state::{Api, Clock, unique_id};
+use embedded_state::auth::account::{Bound, Claims, EXTENDED_SECONDS, ISSUER, Reference, WARN_ONLY_SECONDS};
 use crate::http::call::Call;
 use crate::http::reply::{Outcome, Reply};
 

@@ -10,11 +10,11 @@ use serde_json::Value;
 use super::create::{create_object, warnings_of};
 use super::deletion;
 use crate::admission;
-use crate::api::{Written, collection_of, from_stored, to_stored};
+use embedded_state::{Written, collection_of, from_stored, to_stored};
 use crate::http::call::Call;
 use crate::http::reply::{Outcome, Reply};
 use crate::managers;
-use crate::store::{Key, Record};
+use embedded_state::store::{Key, Record};
 use crate::write::{Write, check_size};
 
 /// Answers a PUT to an object or one of its subresources.

@@ -7,14 +7,14 @@ use crate::store::Store;
 
 /// The policy that the store holds now, read again only when a role or binding has changed.
 #[derive(Debug, Default)]
-pub(crate) struct Current {
+pub struct Current {
     read: Mutex<Option<(u64, Arc<Policy>)>>,
 }
 
 impl Current {
     /// The policy as of now.
     #[must_use]
-    pub(crate) fn get(&self, store: &Store) -> Arc<Policy> {
+    pub fn get(&self, store: &Store) -> Arc<Policy> {
         let changed =
             COLLECTIONS.iter().map(|collection| store.last_change(collection)).max().unwrap_or_default();
         let mut read = self.read.lock().unwrap_or_else(PoisonError::into_inner);

@@ -51,7 +51,7 @@ impl std::fmt::Debug for Credential {
 }
 
 /// The cluster's own certificate authority.
-pub(crate) struct Authority {
+pub struct Authority {
     issuer: CertifiedIssuer<'static, KeyPair>,
     verifier: Arc<dyn ClientCertVerifier>,
 }
@@ -68,7 +68,7 @@ impl Authority {
     /// # Errors
     ///
     /// Where the system gives no randomness.
-    pub(crate) fn new(provider: &Arc<CryptoProvider>) -> Result<Self, AuthorityError> {
+    pub fn new(provider: &Arc<CryptoProvider>) -> Result<Self, AuthorityError> {
         let named = |source| AuthorityError::Certificate { subject: "the authority".into(), source };
         let mut params = CertificateParams::default();
         params.distinguished_name.push(DnType::CommonName, "kubernetes");
@@ -87,7 +87,7 @@ impl Authority {
 
     /// The authority's certificate as PEM.
     #[must_use]
-    pub(crate) fn certificate(&self) -> String {
+    pub fn certificate(&self) -> String {
         self.issuer.pem()
     }
 
@@ -96,7 +96,7 @@ impl Authority {
     /// # Errors
     ///
     /// Where the library refuses a name.
-    pub(crate) fn server(
+    pub fn server(
         &self,
         names: &[&str],
         addresses: &[IpAddr],
@@ -120,7 +120,7 @@ impl Authority {
     /// # Errors
     ///
     /// Where the library refuses a name.
-    pub(crate) fn client(&self, user: &User) -> Result<Credential, AuthorityError> {
+    pub fn client(&self, user: &User) -> Result<Credential, AuthorityError> {
         let named = |source| AuthorityError::Certificate { subject: user.name.clone(), source };
         let mut params = CertificateParams::default();
         params.distinguished_name = DistinguishedName::new();
@@ -139,13 +139,13 @@ impl Authority {
 
     /// The verifier behind [`Authority::user`], for the signature checks of the handshake.
     #[must_use]
-    pub(crate) fn verifier(&self) -> &Arc<dyn ClientCertVerifier> {
+    pub fn verifier(&self) -> &Arc<dyn ClientCertVerifier> {
         &self.verifier
     }
 
     /// Who the certificates shown in the handshake stand for; `None` if this authority does not vouch for them now.
     #[must_use]
-    pub(crate) fn user(&self, chain: &[CertificateDer<'_>]) -> Option<User> {
+    pub fn user(&self, chain: &[CertificateDer<'_>]) -> Option<User> {
         let (leaf, intermediates) = chain.split_first()?;
         self.verifier.verify_client_cert(leaf, intermediates, UnixTime::now()).ok()?;
         let (_, certificate) = X509Certificate::from_der(leaf).ok()?;

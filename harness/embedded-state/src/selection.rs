@@ -6,7 +6,7 @@ use embedded_objects::status::{self, Status};
 use serde_json::{Map, Value};
 
 use super::events::stored_kind;
-use crate::http::query::Query;
+use crate::query::Query;
 use crate::store::Record;
 
 /// What selectors may ask about, over all kinds.
@@ -64,7 +64,7 @@ fn expand(record: &Record) -> Value {
 
 /// A label and a field selector for one kind.
 #[derive(Clone, Debug)]
-pub(crate) struct Selection {
+pub struct Selection {
     kind: &'static Kind,
     labels: Labels,
     fields: Fields,
@@ -76,7 +76,7 @@ impl Selection {
     /// # Errors
     ///
     /// 400 about what cannot be read.
-    pub(crate) fn parse(kind: &'static Kind, query: &Query, name: Option<&str>) -> Result<Self, Status> {
+    pub fn parse(kind: &'static Kind, query: &Query, name: Option<&str>) -> Result<Self, Status> {
         let labels =
             Labels::parse(query.get("labelSelector").unwrap_or_default()).map_err(status::bad_request)?;
         let mut text = query.get("fieldSelector").unwrap_or_default().to_owned();
@@ -94,13 +94,13 @@ impl Selection {
 
     /// Whether everything is selected.
     #[must_use]
-    pub(crate) fn is_everything(&self) -> bool {
+    pub fn is_everything(&self) -> bool {
         self.labels.is_empty() && self.fields.is_empty()
     }
 
     /// Whether the object is selected.
     #[must_use]
-    pub(crate) fn matches(&self, record: &Record) -> bool {
+    pub fn matches(&self, record: &Record) -> bool {
         if !self.labels.is_empty() && !self.labels.matches(record.labels()) {
             return false;
         }

@@ -19,7 +19,7 @@ use serde_json::{Value, json};
 pub struct SigningError;
 
 /// Signs tokens and knows its own again.
-pub(crate) struct Signer {
+pub struct Signer {
     key: EcdsaKeyPair,
     id: String,
     random: SystemRandom,
@@ -37,7 +37,7 @@ impl Signer {
     /// # Errors
     ///
     /// [`SigningError`].
-    pub(crate) fn new() -> Result<Self, SigningError> {
+    pub fn new() -> Result<Self, SigningError> {
         let random = SystemRandom::new();
         let algorithm = &ECDSA_P256_SHA256_FIXED_SIGNING;
         let document = EcdsaKeyPair::generate_pkcs8(algorithm, &random).map_err(|_| SigningError)?;
@@ -52,7 +52,7 @@ impl Signer {
     /// # Errors
     ///
     /// [`SigningError`].
-    pub(crate) fn sign(&self, claims: &impl Serialize) -> Result<String, SigningError> {
+    pub fn sign(&self, claims: &impl Serialize) -> Result<String, SigningError> {
         let header = json!({"alg": "ES256", "kid": self.id});
         let part = |value: Vec<u8>| BASE64.encode(value);
         let claims = serde_json::to_vec(claims).map_err(|_| SigningError)?;
@@ -65,7 +65,7 @@ impl Signer {
 
     /// What a token says if this signer signed it. Whether it still holds is for the caller to see.
     #[must_use]
-    pub(crate) fn verify<T: DeserializeOwned>(&self, token: &str) -> Option<T> {
+    pub fn verify<T: DeserializeOwned>(&self, token: &str) -> Option<T> {
         let (signed, signature) = token.rsplit_once('.')?;
         let (header, claims) = signed.split_once('.')?;
         let header: Value = serde_json::from_slice(&BASE64.decode(header).ok()?).ok()?;
@@ -79,7 +79,7 @@ impl Signer {
 
     /// The public key as a JSON web key set, as `/openid/v1/jwks` answers it.
     #[must_use]
-    pub(crate) fn key_set(&self) -> Value {
+    pub fn key_set(&self) -> Value {
         // An uncompressed point: one byte for the form, 32 for each coordinate.
         let point = self.key.public_key().as_ref();
         let coordinate = |from: usize| point.get(from..from + 32).map(|bytes| BASE64.encode(bytes));

@@ -8,20 +8,20 @@ use super::user::User;
 use crate::store::{Key, Record, Store};
 
 /// Who issues the tokens, and whom they are for where a request names nobody.
-pub(crate) const ISSUER: &str = "https://kubernetes.default.svc.cluster.local";
+pub const ISSUER: &str = "https://kubernetes.default.svc.cluster.local";
 
 /// The lifetime by which a kubelet's projection is known: such a token holds for a year, with a warning after this.
-pub(crate) const WARN_ONLY_SECONDS: i64 = 3607;
+pub const WARN_ONLY_SECONDS: i64 = 3607;
 
 /// How long a token of [`WARN_ONLY_SECONDS`] really holds.
-pub(crate) const EXTENDED_SECONDS: i64 = 365 * 24 * 3600;
+pub const EXTENDED_SECONDS: i64 = 365 * 24 * 3600;
 
 /// A deleted object binds tokens this much longer, in seconds.
 const LEEWAY_SECONDS: i64 = 60;
 
 /// What a service account token says.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Claims {
+pub struct Claims {
     /// For whom the token is meant.
     pub aud: Vec<String>,
     /// When it ends, in seconds since 1970.
@@ -43,7 +43,7 @@ pub(crate) struct Claims {
 
 /// What a token is bound to: it holds as long as these are there.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Bound {
+pub struct Bound {
     /// The namespace of account, pod and secret.
     pub namespace: String,
     /// The account itself.
@@ -64,7 +64,7 @@ pub(crate) struct Bound {
 
 /// An object by name and unique id.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Reference {
+pub struct Reference {
     /// The name.
     pub name: String,
     /// The unique id; empty where the object is not there.
@@ -78,7 +78,7 @@ impl Claims {
     /// # Errors
     ///
     /// What is wrong with it, in the API server's words.
-    pub(crate) fn holder(&self, store: &Store, now: i64) -> Result<User, String> {
+    pub fn holder(&self, store: &Store, now: i64) -> Result<User, String> {
         if now > self.exp + LEEWAY_SECONDS {
             return Err("service account token has expired".into());
         }

@@ -26,7 +26,7 @@ use crate::version::Version;
 
 /// The state of one API server.
 #[derive(Debug)]
-pub(crate) struct Api {
+pub struct Api {
     /// All objects.
     pub store: Store,
     /// Service addresses and ports. Locked only by whoever holds the right to write.
@@ -62,7 +62,7 @@ pub(crate) struct Api {
 impl Api {
     /// The state of a server without any object.
     #[must_use]
-    pub(crate) fn new(
+    pub fn new(
         (keep, limits): (Keep, Limits),
         allocator: Allocator,
         authority: Arc<Authority>,
@@ -88,19 +88,19 @@ impl Api {
             issued: OnceLock::new(),
             definitions: Definitions::default(),
             roles: rbac::Current::default(),
-            node_rules: crate::bootstrap::policy::rules_of("system:node"),
+            node_rules: crate::policy::rules_of("system:node"),
         }
     }
 
     /// The kind that is served at a group, version and plural name.
     #[must_use]
-    pub(crate) fn kind(&self, group: &str, version: &str, plural: &str) -> Option<&'static Kind> {
+    pub fn kind(&self, group: &str, version: &str, plural: &str) -> Option<&'static Kind> {
         kinds::find(group, version, plural).or_else(|| self.definitions.find(group, version, plural))
     }
 
     /// Whether the user may: asked of the node authorizer first, then of the roles, as kubeadm sets servers up.
     #[must_use]
-    pub(crate) fn authorize(&self, user: &User, request: &Attributes) -> Decision {
+    pub fn authorize(&self, user: &User, request: &Attributes) -> Decision {
         if user.in_group(MASTERS) {
             return Decision::Allow(String::new());
         }
@@ -119,7 +119,7 @@ impl Api {
     }
 
     /// Tells of a credential that is made for somebody.
-    pub(crate) fn tell_issued(&self, credential: &str) {
+    pub fn tell_issued(&self, credential: &str) {
         if let Some(issued) = self.issued.get() {
             issued.issued(credential);
         }
@@ -127,7 +127,7 @@ impl Api {
 
     /// The roles and bindings as of now.
     #[must_use]
-    pub(crate) fn policy(&self) -> Arc<rbac::Policy> {
+    pub fn policy(&self) -> Arc<rbac::Policy> {
         self.roles.get(&self.store)
     }
 }

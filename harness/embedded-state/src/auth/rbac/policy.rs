@@ -21,7 +21,7 @@ pub(super) const COLLECTIONS: [&str; 4] = [
 
 /// All roles and bindings at one moment.
 #[derive(Debug, Default)]
-pub(crate) struct Policy {
+pub struct Policy {
     cluster_roles: HashMap<String, ClusterRole>,
     roles: HashMap<Key, ClusterRole>,
     cluster_bindings: Vec<Binding>,
@@ -72,7 +72,7 @@ struct Subject {
 /// The role that a binding grants.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-pub(crate) struct RoleRef {
+pub struct RoleRef {
     /// `rbac.authorization.k8s.io`.
     pub api_group: String,
     /// `Role` or `ClusterRole`.
@@ -113,7 +113,7 @@ impl Subject {
 impl Policy {
     /// Reads all roles and bindings. What does not parse grants nothing.
     #[must_use]
-    pub(crate) fn read(store: &Store) -> Self {
+    pub fn read(store: &Store) -> Self {
         let [cluster_roles, cluster_bindings, roles, bindings] = COLLECTIONS;
         let mut policy = Self::default();
         for (key, labels, mut role) in parse::<ClusterRole>(store, cluster_roles) {
@@ -129,7 +129,7 @@ impl Policy {
 
     /// Whether the user may, and which binding says so.
     #[must_use]
-    pub(crate) fn decide(&self, user: &User, request: &Attributes) -> Decision {
+    pub fn decide(&self, user: &User, request: &Attributes) -> Decision {
         let mut amiss = Vec::new();
         for granted in self.granted(user, &request.namespace) {
             match granted {
@@ -151,14 +151,14 @@ impl Policy {
 
     /// All rules that hold for the user in a namespace (at the cluster scope where it is empty).
     #[must_use]
-    pub(crate) fn rules_for(&self, user: &User, namespace: &str) -> Vec<Rule> {
+    pub fn rules_for(&self, user: &User, namespace: &str) -> Vec<Rule> {
         let granted = self.granted(user, namespace).filter_map(Result::ok);
         granted.flat_map(|(_, _, rules)| rules.into_iter().cloned()).collect()
     }
 
     /// The rules of a role, `None` if there is no such role.
     #[must_use]
-    pub(crate) fn rules_of(&self, role: &RoleRef, namespace: &str) -> Option<Vec<&Rule>> {
+    pub fn rules_of(&self, role: &RoleRef, namespace: &str) -> Option<Vec<&Rule>> {
         match role.kind.as_str() {
             "ClusterRole" => self.cluster_role(&role.name),
             _ => Some(self.roles.get(&Key::new(namespace, &role.name))?.rules.iter().collect()),

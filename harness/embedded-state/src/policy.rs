@@ -11,7 +11,7 @@ const GROUP: &str = "rbac.authorization.k8s.io";
 
 /// An object to be created.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Item {
+pub struct Item {
     /// The resource in the plural.
     pub resource: &'static str,
     /// The whole object.
@@ -20,7 +20,7 @@ pub(crate) struct Item {
 
 /// All roles and bindings of a new cluster.
 #[must_use]
-pub(crate) fn items() -> Vec<Item> {
+pub fn items() -> Vec<Item> {
     let mut items = Vec::new();
     for line in TEXT.lines().filter(|line| !line.trim().is_empty() && !line.starts_with('#')) {
         let mut words = line.split_whitespace();
@@ -38,7 +38,7 @@ pub(crate) fn items() -> Vec<Item> {
 
 /// The rules of one cluster role.
 #[must_use]
-pub(crate) fn rules_of(role: &str) -> Vec<Rule> {
+pub fn rules_of(role: &str) -> Vec<Rule> {
     let found = items()
         .into_iter()
         .find(|item| item.resource == "clusterroles" && item.object["metadata"]["name"] == role);

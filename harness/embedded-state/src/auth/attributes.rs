@@ -73,7 +73,7 @@ impl fmt::Display for Attributes {
 
 /// The answer to [`Attributes`].
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Decision {
+pub enum Decision {
     /// Yes; the reason names what grants it and may be empty.
     Allow(String),
     /// Nothing grants it; the reason, often empty, says what was amiss on the way.
@@ -83,13 +83,13 @@ pub(crate) enum Decision {
 impl Decision {
     /// Whether the answer is yes.
     #[must_use]
-    pub(crate) fn is_allowed(&self) -> bool {
+    pub fn is_allowed(&self) -> bool {
         matches!(self, Self::Allow(_))
     }
 
     /// The reason, perhaps empty.
     #[must_use]
-    pub(crate) fn reason(&self) -> &str {
+    pub fn reason(&self) -> &str {
         match self {
             Self::Allow(reason) | Self::NoOpinion(reason) => reason,
         }

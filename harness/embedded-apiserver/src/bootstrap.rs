@@ -1,13 +1,12 @@
 //! What a new cluster has.
 
-pub(crate) mod policy;
-
 use embedded_objects::kinds;
 use embedded_objects::status::Status;
+use embedded_state::policy;
 use serde_json::{Value, json};
 
-use crate::api::{Api, Clock};
-use crate::auth::user::User;
+use embedded_state::{Api, Clock};
+use embedded_state::auth::user::User;
 use crate::verbs::create_object;
 use crate::write::Write;
 

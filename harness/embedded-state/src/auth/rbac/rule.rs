@@ -9,7 +9,7 @@ use crate::auth::attributes::Attributes;
 /// One rule of a Role or ClusterRole.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-pub(crate) struct Rule {
+pub struct Rule {
     /// Verbs; `*` for all.
     pub verbs: Vec<String>,
     /// API groups; `*` for all, the empty string for the core group.
@@ -29,7 +29,7 @@ pub(crate) struct Rule {
 impl Rule {
     /// Everything.
     #[must_use]
-    pub(crate) fn everything() -> Vec<Self> {
+    pub fn everything() -> Vec<Self> {
         let all = || vec!["*".to_owned()];
         vec![
             Self { verbs: all(), api_groups: all(), resources: all(), ..Self::default() },
@@ -39,7 +39,7 @@ impl Rule {
 
     /// Whether this rule allows the request.
     #[must_use]
-    pub(crate) fn allows(&self, request: &Attributes) -> bool {
+    pub fn allows(&self, request: &Attributes) -> bool {
         if !has(&self.verbs, &request.verb) {
             return false;
         }

@@ -9,7 +9,7 @@ use crate::auth::user::{MASTERS, User};
 
 /// Why a role or binding may not be written.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Escalation {
+pub enum Escalation {
     /// It grants more than its author has; the API server's words.
     Forbidden(String),
     /// A binding to a role that does not exist, by the role's resource and name.
@@ -22,7 +22,7 @@ pub(crate) enum Escalation {
 ///
 /// [`Escalation`], where the user is not in `system:masters`, may neither `escalate` nor `bind` it, and lacks
 /// something that it grants.
-pub(crate) fn check(
+pub fn check(
     policy: &Policy,
     user: &User,
     resource: &str,

@@ -28,7 +28,7 @@ pub enum Partition {
 
 /// The partition in force.
 #[derive(Debug, Default)]
-pub(crate) struct Reach(watch::Sender<Partition>);
+pub struct Reach(watch::Sender<Partition>);
 
 impl Partition {
     /// Whether this user is out of reach.
@@ -48,12 +48,12 @@ fn says_one_of(user: &User, key: &str, values: &BTreeSet<String>) -> bool {
 
 impl Reach {
     /// Puts a partition in force in place of the one before.
-    pub(crate) fn set(&self, partition: Partition) {
+    pub fn set(&self, partition: Partition) {
         self.0.send_replace(partition);
     }
 
     /// Waits until this user is within reach.
-    pub(crate) async fn admits(&self, user: &User) {
+    pub async fn admits(&self, user: &User) {
         // The sender is ours, so this does not end otherwise.
         let _ = self.0.subscribe().wait_for(|partition| !partition.holds(user)).await;
     }

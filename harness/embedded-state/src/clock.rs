@@ -5,7 +5,7 @@ use uuid::Uuid;
 
 /// One moment.
 #[derive(Clone, Debug)]
-pub(crate) struct Clock {
+pub struct Clock {
     /// The moment itself.
     pub at: Timestamp,
     /// RFC 3339 with whole seconds.
@@ -17,13 +17,13 @@ pub(crate) struct Clock {
 impl Clock {
     /// Now.
     #[must_use]
-    pub(crate) fn now() -> Self {
+    pub fn now() -> Self {
         Self::at(Timestamp::now())
     }
 
     /// A given moment.
     #[must_use]
-    pub(crate) fn at(at: Timestamp) -> Self {
+    pub fn at(at: Timestamp) -> Self {
         Self {
             seconds: at.strftime("%Y-%m-%dT%H:%M:%SZ").to_string(),
             micros: at.strftime("%Y-%m-%dT%H:%M:%S.%6fZ").to_string(),
@@ -33,7 +33,7 @@ impl Clock {
 
     /// The moment so many seconds later, with whole seconds.
     #[must_use]
-    pub(crate) fn seconds_later(&self, seconds: i64) -> String {
+    pub fn seconds_later(&self, seconds: i64) -> String {
         let later = self.at.checked_add(jiff::SignedDuration::from_secs(seconds)).unwrap_or(Timestamp::MAX);
         Self::at(later).seconds
     }
@@ -41,13 +41,13 @@ impl Clock {
 
 /// A new unique id.
 #[must_use]
-pub(crate) fn unique_id() -> String {
+pub fn unique_id() -> String {
     Uuid::new_v4().to_string()
 }
 
 /// Five characters that complete a generated name.
 #[must_use]
-pub(crate) fn suffix() -> String {
+pub fn suffix() -> String {
     const LETTERS: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
     // The random bytes of a unique id: its version and variant bits are in bytes 6 and 8.
     let random = Uuid::new_v4();

@@ -44,7 +44,7 @@ impl Default for Limits {
 
 /// Something of which a user may have so many at a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Use {
+pub enum Use {
     /// A watch, or a log that is followed.
     Watch,
     /// Any other request.
@@ -56,11 +56,11 @@ pub(crate) enum Use {
 /// The limit that would be exceeded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("too many requests: the user's {0}")]
-pub(crate) struct Exceeded(&'static str);
+pub struct Exceeded(&'static str);
 
 /// What is in use.
 #[derive(Debug)]
-pub(crate) struct Usage {
+pub struct Usage {
     limits: Limits,
     state: Mutex<State>,
 }
@@ -92,13 +92,13 @@ impl Counts {
 impl Usage {
     /// Nothing is in use yet.
     #[must_use]
-    pub(crate) fn new(limits: Limits) -> Arc<Self> {
+    pub fn new(limits: Limits) -> Arc<Self> {
         Arc::new(Self { limits, state: Mutex::default() })
     }
 
     /// The limits.
     #[must_use]
-    pub(crate) fn limits(&self) -> Limits {
+    pub fn limits(&self) -> Limits {
         self.limits
     }
 
@@ -111,7 +111,7 @@ impl Usage {
     /// # Errors
     ///
     /// The user, or all together, have as many as they may.
-    pub(crate) fn take(self: &Arc<Self>, user: &User, used: Use) -> Result<Option<Share>, Exceeded> {
+    pub fn take(self: &Arc<Self>, user: &User, used: Use) -> Result<Option<Share>, Exceeded> {
         if user.in_group(MASTERS) {
             return Ok(None);
         }
@@ -136,7 +136,7 @@ impl Usage {
 
 /// What one user has in use. Dropping it gives it back.
 #[derive(Debug)]
-pub(crate) struct Share {
+pub struct Share {
     usage: Arc<Usage>,
     user: Arc<str>,
     used: Option<Use>,
@@ -146,7 +146,7 @@ pub(crate) struct Share {
 impl Share {
     /// A share of the same user that has nothing in use yet, for bytes.
     #[must_use]
-    pub(crate) fn of_bytes(&self) -> Share {
+    pub fn of_bytes(&self) -> Share {
         Share { usage: Arc::clone(&self.usage), user: Arc::clone(&self.user), used: None, bytes: 0 }
     }
 
@@ -155,7 +155,7 @@ impl Share {
     /// # Errors
     ///
     /// The user, or all together, would have more than they may. Those before stay in use.
-    pub(crate) fn hold(&mut self, bytes: usize) -> Result<(), Exceeded> {
+    pub fn hold(&mut self, bytes: usize) -> Result<(), Exceeded> {
         let Usage { limits, state } = &*self.usage;
         let mut state = state.lock().unwrap_or_else(PoisonError::into_inner);
         let State { all, users } = &mut *state;

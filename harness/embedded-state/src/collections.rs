@@ -6,6 +6,6 @@ use crate::store::CollectionName;
 
 /// The collection of a kind.
 #[must_use]
-pub(crate) fn collection_of(kind: &'static Kind) -> CollectionName {
+pub fn collection_of(kind: &'static Kind) -> CollectionName {
     &kind.collection
 }

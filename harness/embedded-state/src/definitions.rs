@@ -21,7 +21,7 @@ const KIND: &str = "CustomResourceDefinition";
 
 /// What one server serves besides the kinds that every one has. Other servers of this process have their own.
 #[derive(Debug, Default)]
-pub(crate) struct Definitions(RwLock<Established>);
+pub struct Definitions(RwLock<Established>);
 
 #[derive(Debug, Default)]
 struct Established {
@@ -45,7 +45,7 @@ pub(super) struct Settled {
 
 /// Whether objects of this kind define others.
 #[must_use]
-pub(crate) fn is_definition(kind: &Kind) -> bool {
+pub fn is_definition(kind: &Kind) -> bool {
     kind.is(GROUP, KIND)
 }
 
@@ -57,7 +57,7 @@ fn is_taken(kind: &Kind) -> bool {
 impl Definitions {
     /// The kinds that are served, in the order of their definitions' names.
     #[must_use]
-    pub(crate) fn served(&self) -> Arc<Vec<&'static Kind>> {
+    pub fn served(&self) -> Arc<Vec<&'static Kind>> {
         Arc::clone(&self.0.read().unwrap_or_else(PoisonError::into_inner).served)
     }
 
@@ -71,14 +71,14 @@ impl Definitions {
 
     /// The kind in whose form the objects of an established definition are kept.
     #[must_use]
-    pub(crate) fn stored_kind(&self, definition: &str) -> Option<&'static Kind> {
+    pub fn stored_kind(&self, definition: &str) -> Option<&'static Kind> {
         let established = self.0.read().unwrap_or_else(PoisonError::into_inner);
         established.definitions.get(definition).map(|defined| defined.stored)
     }
 
     /// Whether a definition is on its way out: its objects go, and none is made.
     #[must_use]
-    pub(crate) fn is_terminating(&self, definition: &str) -> bool {
+    pub fn is_terminating(&self, definition: &str) -> bool {
         self.0.read().unwrap_or_else(PoisonError::into_inner).terminating.contains(definition)
     }
 
@@ -185,7 +185,7 @@ fn condition<'a>(definition: &'a Value, name: &str) -> &'a str {
 }
 
 /// Puts a condition in place; it keeps its time where its status stays.
-pub(crate) fn set_condition(
+pub fn set_condition(
     definition: &mut Value,
     name: &str,
     (status, reason, message): (&str, &str, &str),

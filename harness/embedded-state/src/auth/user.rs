@@ -3,17 +3,17 @@
 use std::collections::BTreeMap;
 
 /// The user of everybody who shows no credential.
-pub(crate) const ANONYMOUS: &str = "system:anonymous";
+pub const ANONYMOUS: &str = "system:anonymous";
 /// The group of those who showed one that is good.
-pub(crate) const AUTHENTICATED: &str = "system:authenticated";
+pub const AUTHENTICATED: &str = "system:authenticated";
 /// The group of those who showed none.
-pub(crate) const UNAUTHENTICATED: &str = "system:unauthenticated";
+pub const UNAUTHENTICATED: &str = "system:unauthenticated";
 /// The group that may do everything, whatever the roles say.
-pub(crate) const MASTERS: &str = "system:masters";
+pub const MASTERS: &str = "system:masters";
 /// The group of all service accounts; with `:NAMESPACE` behind it those of one namespace.
-pub(crate) const SERVICE_ACCOUNTS: &str = "system:serviceaccounts";
+pub const SERVICE_ACCOUNTS: &str = "system:serviceaccounts";
 /// What the user name of a service account begins with; `NAMESPACE:NAME` follows.
-pub(crate) const SERVICE_ACCOUNT: &str = "system:serviceaccount:";
+pub const SERVICE_ACCOUNT: &str = "system:serviceaccount:";
 
 /// Who asks, as authentication found it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -19,7 +19,7 @@ use crate::store::{Draft, Key, Record, Transaction};
 
 /// An object that was written, or in a dry run would have been.
 #[derive(Debug)]
-pub(crate) enum Written {
+pub enum Written {
     /// It is in the store.
     Stored(Arc<Record>),
     /// It is not.
@@ -29,7 +29,7 @@ pub(crate) enum Written {
 impl Written {
     /// The object, whole.
     #[must_use]
-    pub(crate) fn into_value(self, kind: &Kind) -> Value {
+    pub fn into_value(self, kind: &Kind) -> Value {
         match self {
             Self::Stored(record) => with_type(kind, record.value()),
             Self::Pretended(value) => with_type(kind, value),
@@ -68,7 +68,7 @@ impl Api {
     /// # Errors
     ///
     /// 404 if it is not there.
-    pub(crate) fn find(
+    pub fn find(
         &self,
         kind: &'static Kind,
         namespace: &str,
@@ -80,7 +80,7 @@ impl Api {
     }
 
     /// Decides with what a decision of the kinds' rules needs.
-    pub(crate) fn decide<T>(
+    pub fn decide<T>(
         &self,
         clock: &Clock,
         uid: &str,
@@ -104,7 +104,7 @@ impl Api {
     /// # Errors
     ///
     /// What the kind's rules say against it.
-    pub(crate) fn prepare(
+    pub fn prepare(
         &self,
         kind: &Kind,
         object: Value,
@@ -115,7 +115,7 @@ impl Api {
     }
 
     /// Writes a prepared object, new or changed.
-    pub(crate) fn put(&self, tx: &Transaction<'_>, kind: &'static Kind, object: Value) -> Arc<Record> {
+    pub fn put(&self, tx: &Transaction<'_>, kind: &'static Kind, object: Value) -> Arc<Record> {
         let record = put(tx, kind, object);
         if definitions::is_definition(kind) {
             // What a controller of a real server does moments later; whoever wrote is answered with what was written.
@@ -137,7 +137,7 @@ impl Api {
     }
 
     /// Removes an object, whose last state is `object`, and gives back what it held.
-    pub(crate) fn remove(&self, tx: &Transaction<'_>, kind: &'static Kind, object: Value) -> Arc<Record> {
+    pub fn remove(&self, tx: &Transaction<'_>, kind: &'static Kind, object: Value) -> Arc<Record> {
         self.release(kind, &object);
         let stirred = match definitions::is_definition(kind) {
             true => self.definitions.forget(&self.store, &object),
@@ -151,7 +151,7 @@ impl Api {
     }
 
     /// Gives back what an object holds.
-    pub(crate) fn release(&self, kind: &Kind, object: &Value) {
+    pub fn release(&self, kind: &Kind, object: &Value) {
         let mut allocator = self.allocator.lock().unwrap_or_else(PoisonError::into_inner);
         lifecycle::released(kind, object, &mut allocator);
     }

@@ -18,7 +18,7 @@ fn is_old_autoscaler(kind: &Kind) -> bool {
 
 /// Whether the metadata of objects of this kind is stored as it is served.
 #[must_use]
-pub(crate) fn is_stored_metadata(kind: &Kind) -> bool {
+pub fn is_stored_metadata(kind: &Kind) -> bool {
     !is_old_autoscaler(kind)
 }
 
@@ -29,13 +29,13 @@ fn other_version(kind: &Kind) -> Option<&'static Kind> {
 
 /// Whether objects of this kind are stored in the form in which they are served.
 #[must_use]
-pub(crate) fn is_stored_form(kind: &Kind) -> bool {
+pub fn is_stored_form(kind: &Kind) -> bool {
     !is_new_event(kind) && !is_old_autoscaler(kind) && other_version(kind).is_none()
 }
 
 /// The kind in whose form objects of this kind are stored.
 #[must_use]
-pub(crate) fn stored_kind(kind: &'static Kind) -> &'static Kind {
+pub fn stored_kind(kind: &'static Kind) -> &'static Kind {
     if is_new_event(kind) {
         return kinds::find("", "v1", "events").unwrap_or(kind);
     }
@@ -47,7 +47,7 @@ pub(crate) fn stored_kind(kind: &'static Kind) -> &'static Kind {
 
 /// An object as it is served, from how it is stored.
 #[must_use]
-pub(crate) fn from_stored(kind: &'static Kind, object: Value) -> Value {
+pub fn from_stored(kind: &'static Kind, object: Value) -> Value {
     let served = match kind {
         _ if is_new_event(kind) => event_from_core(&object),
         _ if is_old_autoscaler(kind) => autoscaler_to_v1(&object),
@@ -58,7 +58,7 @@ pub(crate) fn from_stored(kind: &'static Kind, object: Value) -> Value {
 
 /// An object as it is stored, from how it is served.
 #[must_use]
-pub(crate) fn to_stored(kind: &'static Kind, object: Value) -> Value {
+pub fn to_stored(kind: &'static Kind, object: Value) -> Value {
     let stored = match kind {
         _ if is_new_event(kind) => event_to_core(&object),
         _ if is_old_autoscaler(kind) => autoscaler_from_v1(&object),
@@ -69,7 +69,7 @@ pub(crate) fn to_stored(kind: &'static Kind, object: Value) -> Value {
 
 /// An object with its kind and apiVersion.
 #[must_use]
-pub(crate) fn with_type(kind: &Kind, mut object: Value) -> Value {
+pub fn with_type(kind: &Kind, mut object: Value) -> Value {
     object["kind"] = json!(kind.kind);
     object["apiVersion"] = json!(kind.api_version());
     object

@@ -4,35 +4,35 @@ use std::time::Duration;
 
 /// Parameters by name, in the order of the request.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Query(Vec<(String, String)>);
+pub struct Query(Vec<(String, String)>);
 
 impl Query {
     /// Reads what stands behind the `?`.
     #[must_use]
-    pub(crate) fn parse(text: &str) -> Self {
+    pub fn parse(text: &str) -> Self {
         Self(form_urlencoded::parse(text.as_bytes()).into_owned().collect())
     }
 
     /// The first value of a parameter.
     #[must_use]
-    pub(crate) fn get(&self, name: &str) -> Option<&str> {
+    pub fn get(&self, name: &str) -> Option<&str> {
         self.0.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str())
     }
 
     /// The first value of a parameter, where it is not empty.
     #[must_use]
-    pub(crate) fn text(&self, name: &str) -> Option<&str> {
+    pub fn text(&self, name: &str) -> Option<&str> {
         self.get(name).filter(|value| !value.is_empty())
     }
 
     /// All values of a parameter.
-    pub(crate) fn all<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a str> {
+    pub fn all<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a str> {
         self.0.iter().filter(move |(key, _)| key == name).map(|(_, value)| value.as_str())
     }
 
     /// A switch as the API server reads them: absent, `false` and `0` are no, everything else is yes.
     #[must_use]
-    pub(crate) fn flag(&self, name: &str) -> Option<bool> {
+    pub fn flag(&self, name: &str) -> Option<bool> {
         self.get(name).map(|value| !matches!(value.to_ascii_lowercase().as_str(), "false" | "0"))
     }
 
@@ -41,7 +41,7 @@ impl Query {
     /// # Errors
     ///
     /// The sentence of Go's number reader, where it is none.
-    pub(crate) fn number(&self, name: &str) -> Result<Option<i64>, String> {
+    pub fn number(&self, name: &str) -> Result<Option<i64>, String> {
         let Some(text) = self.get(name).filter(|text| !text.is_empty()) else { return Ok(None) };
         text.parse().map(Some).map_err(|_| format!("strconv.ParseInt: parsing {text:?}: invalid syntax"))
     }
@@ -49,7 +49,7 @@ impl Query {
 
 /// Reads a length of time as Go writes it: `300ms`, `1m30s`, `2h`.
 #[must_use]
-pub(crate) fn go_duration(text: &str) -> Option<Duration> {
+pub fn go_duration(text: &str) -> Option<Duration> {
     let mut rest = text.strip_prefix('+').unwrap_or(text);
     if rest == "0" {
         return Some(Duration::ZERO);

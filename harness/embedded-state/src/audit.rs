@@ -55,7 +55,7 @@ impl Default for Audit {
 
 impl Audit {
     /// Adds an entry.
-    pub(crate) fn write(&self, entry: Entry) {
+    pub fn write(&self, entry: Entry) {
         let written = {
             let mut entries = self.0.entries.lock().unwrap_or_else(PoisonError::into_inner);
             entries.kept.push_back(Arc::new(entry));

@@ -14,7 +14,7 @@ const PREFIX: &str = "system:node:";
 
 /// The node that this user is, if it is one.
 #[must_use]
-pub(crate) fn node_of(user: &User) -> Option<&str> {
+pub fn node_of(user: &User) -> Option<&str> {
     if user.in_group("system:nodes") { user.name.strip_prefix(PREFIX) } else { None }
 }
 
@@ -22,7 +22,7 @@ pub(crate) fn node_of(user: &User) -> Option<&str> {
 ///
 /// `rules` are those of the cluster role `system:node`, for all that is not subdivided by node.
 #[must_use]
-pub(crate) fn decide(store: &Store, rules: &[Rule], user: &User, request: &Attributes) -> Decision {
+pub fn decide(store: &Store, rules: &[Rule], user: &User, request: &Attributes) -> Decision {
     let Some(node) = node_of(user) else { return Decision::NoOpinion(String::new()) };
     if node.is_empty() {
         return Decision::NoOpinion(format!("unknown node for user {:?}", user.name));
