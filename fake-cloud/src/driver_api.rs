@@ -1,20 +1,21 @@
 //! The driver API's server side: paths, the token, and the way from a request to the state.
 
-use fake_cloud_recording::recorded::{self, DONE, Done, ErrorReply, Recorded, Reply, parse};
-use fake_cloud_driver::{
-    ActiveFault, Capabilities, DriverFacility, ObjectKind, PROTOCOL, Credential, Effect, Fault, Instance, InstanceIds, Inventory, LoadBalancer, Route, Settings,
-};
-use fake_cloud_recording::barriers::Barriers;
-use fake_cloud_recording::credentials::{CredentialError, Secret};
-use fake_cloud_recording::faults::Faults;
-use fake_cloud_recording::journal::Journal;
-use fake_cloud_model::{Dependents, Refusal};
 use crate::server::{Shared, State as CloudState};
 use axum::Router;
 use axum::body::Bytes;
 use axum::extract::{DefaultBodyLimit, Path, Query, State};
 use axum::http::StatusCode;
 use axum::routing::{delete, get, post, put};
+use fake_cloud_driver::{
+    ActiveFault, Capabilities, Credential, DriverFacility, Effect, Fault, Instance, InstanceIds, Inventory,
+    LoadBalancer, ObjectKind, PROTOCOL, Route, Settings,
+};
+use fake_cloud_model::{Dependents, Refusal};
+use fake_cloud_recording::barriers::Barriers;
+use fake_cloud_recording::credentials::Secret;
+use fake_cloud_recording::faults::Faults;
+use fake_cloud_recording::journal::Journal;
+use fake_cloud_recording::recorded::{self, DONE, Done, ErrorReply, Recorded, Reply, parse};
 use serde::Deserialize;
 use std::sync::Arc;
 use std::time::Duration;
@@ -58,22 +59,12 @@ pub(crate) async fn serve(listener: TcpListener, router: Router) {
     let _ = axum::serve(listener, router).await;
 }
 
-impl From<Refusal> for ErrorReply {
-    fn from(refusal: Refusal) -> ErrorReply {
-        match refusal {
-            Refusal::NotFound(_) => ErrorReply::not_found(refusal),
-            Refusal::Conflict(_) => ErrorReply::new(StatusCode::CONFLICT, refusal),
-            Refusal::Invalid(_) => ErrorReply::invalid(refusal),
-        }
-    }
-}
-
-impl From<CredentialError> for ErrorReply {
-    fn from(error: CredentialError) -> ErrorReply {
-        match error {
-            CredentialError::NoName | CredentialError::Unusable(_) => ErrorReply::invalid(error),
-            CredentialError::Shared(..) => ErrorReply::new(StatusCode::CONFLICT, error),
-        }
+/// What the driver API answers when the model refuses something.
+fn refused(refusal: Refusal) -> ErrorReply {
+    match refusal {
+        Refusal::NotFound(_) => ErrorReply::not_found(refusal),
+        Refusal::Conflict(_) => ErrorReply::new(StatusCode::CONFLICT, refusal),
+        Refusal::Invalid(_) => ErrorReply::invalid(refusal),
     }
 }
 
@@ -123,6 +114,14 @@ fn change<T>(shared: &Shared, change: impl FnOnce(&mut CloudState, Duration) -> 
     change(&mut state, shared.now())
 }
 
+/// The same for a change that the model may refuse.
+fn try_change<T>(
+    shared: &Shared,
+    attempt: impl FnOnce(&mut CloudState, Duration) -> Result<T, Refusal>,
+) -> Result<T, ErrorReply> {
+    change(shared, attempt).map_err(refused)
+}
+
 async fn capabilities(State(shared): Cloud) -> axum::Json<Capabilities> {
     axum::Json(Capabilities {
         protocol: PROTOCOL,
@@ -137,7 +136,7 @@ async fn capabilities(State(shared): Cloud) -> axum::Json<Capabilities> {
 }
 
 async fn get_instance(State(shared): Cloud, Path(id): Path<String>) -> Reply<Instance> {
-    Ok(axum::Json(change(&shared, |state, _| state.cloud.instance(&id).cloned())?))
+    Ok(axum::Json(try_change(&shared, |state, _| state.cloud.instance(&id).cloned())?))
 }
 
 /// Checks that the dialect can speak of an instance with that id.
@@ -158,19 +157,19 @@ async fn put_instance(State(shared): Cloud, Path(id): Path<String>, body: Bytes)
     let instance: Instance = parse(&body)?;
     same_id(ObjectKind::Instance, &id, &instance.id)?;
     check_instance_id(&shared, &id)?;
-    change(&shared, |state, _| state.cloud.put_instance(instance))?;
+    try_change(&shared, |state, _| state.cloud.put_instance(instance))?;
     DONE
 }
 
 async fn put_instances(State(shared): Cloud, body: Bytes) -> Done {
     let instances: Vec<Instance> = parse(&body)?;
     instances.iter().try_for_each(|instance| check_instance_id(&shared, &instance.id))?;
-    change(&shared, |state, _| state.cloud.put_instances(instances))?;
+    try_change(&shared, |state, _| state.cloud.put_instances(instances))?;
     DONE
 }
 
 async fn delete_instance(State(shared): Cloud, Path(id): Path<String>) -> Done {
-    change(&shared, |state, _| state.cloud.delete_instance(&id))?;
+    try_change(&shared, |state, _| state.cloud.delete_instance(&id))?;
     DONE
 }
 
@@ -181,14 +180,14 @@ async fn inventory(State(shared): Cloud) -> axum::Json<Inventory> {
 async fn restore(State(shared): Cloud, body: Bytes) -> Done {
     let inventory: Inventory = parse(&body)?;
     inventory.instances.iter().try_for_each(|instance| check_instance_id(&shared, &instance.id))?;
-    change(&shared, |state, now| state.cloud.restore(inventory, now))?;
+    try_change(&shared, |state, now| state.cloud.restore(inventory, now))?;
     DONE
 }
 
 async fn put_load_balancer(State(shared): Cloud, Path(id): Path<String>, body: Bytes) -> Done {
     let lb: LoadBalancer = parse(&body)?;
     same_id(ObjectKind::LoadBalancer, &id, &lb.id)?;
-    change(&shared, |state, _| state.cloud.put_load_balancer(lb))?;
+    try_change(&shared, |state, _| state.cloud.put_load_balancer(lb))?;
     DONE
 }
 
@@ -206,23 +205,23 @@ async fn delete_load_balancer(
 ) -> Done {
     let Query(Cascade { cascade }) = query.map_err(|error| ErrorReply::invalid(error.body_text()))?;
     let dependents = if cascade { Dependents::Remove } else { Dependents::Keep };
-    change(&shared, |state, now| state.cloud.remove_load_balancer(&id, dependents, now))?;
+    try_change(&shared, |state, now| state.cloud.remove_load_balancer(&id, dependents, now))?;
     DONE
 }
 
 async fn post_route(State(shared): Cloud, body: Bytes) -> Reply<Route> {
     let route: Route = parse(&body)?;
-    Ok(axum::Json(change(&shared, |state, _| state.cloud.put_route(route))?))
+    Ok(axum::Json(try_change(&shared, |state, _| state.cloud.put_route(route))?))
 }
 
 async fn put_route(State(shared): Cloud, Path(id): Path<String>, body: Bytes) -> Reply<Route> {
     let route: Route = parse(&body)?;
     same_id(ObjectKind::Route, &id, &route.id)?;
-    Ok(axum::Json(change(&shared, |state, _| state.cloud.put_route(route))?))
+    Ok(axum::Json(try_change(&shared, |state, _| state.cloud.put_route(route))?))
 }
 
 async fn delete_route(State(shared): Cloud, Path(id): Path<String>) -> Done {
-    change(&shared, |state, _| state.cloud.delete_route(&id))?;
+    try_change(&shared, |state, _| state.cloud.delete_route(&id))?;
     DONE
 }
 
@@ -232,7 +231,8 @@ async fn settings(State(shared): Cloud) -> axum::Json<Settings> {
 
 async fn set_settings(State(shared): Cloud, body: Bytes) -> Reply<Settings> {
     let settings: Settings = parse(&body)?;
-    let set = change(&shared, |state, now| state.cloud.set(&settings, now).map(|()| state.cloud.settings()));
+    let set =
+        try_change(&shared, |state, now| state.cloud.set(&settings, now).map(|()| state.cloud.settings()));
     Ok(axum::Json(set?))
 }
 

@@ -1,7 +1,7 @@
 //! A dialect as a line of the table: what is known of it without speaking it.
 
-use fake_cloud_kit::Dialect;
 use fake_cloud_driver::{InstanceIds, Shown};
+use fake_cloud_kit::Dialect;
 
 /// A dialect that can be spoken.
 #[derive(Clone, Copy)]

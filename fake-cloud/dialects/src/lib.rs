@@ -1,7 +1,6 @@
 //! Dialects: the APIs vendors' clients speak, each a thin layer of paths, fields and error forms over the one model.
 //!
-//! Adding one is a folder made with the [`kit`] and a line in [`ALL`]; docs/extending.md says how. The table is there
-//! without the feature `server` as well: whoever prepares a cloud has to know which ids it accepts.
+//! Adding one is a folder made with the [`fake_cloud_kit`] and a line in [`ALL`]; docs/extending.md says how.
 
 mod digitalocean;
 mod hcloud;

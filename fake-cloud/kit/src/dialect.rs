@@ -4,8 +4,8 @@ use super::answer::Answer;
 use super::error::Denial;
 use super::plan::Plan;
 use super::request::{Asker, Request};
-use fake_cloud_recording::credentials::Credentials;
 use fake_cloud_model::{GoneBackends, IdForm, Naming};
+use fake_cloud_recording::credentials::Credentials;
 use std::sync::Arc;
 use std::time::Duration;
 

@@ -12,7 +12,7 @@ mod texts;
 pub use answer::Answer;
 pub use dialect::{Dialect, Identity};
 pub use error::{Denial, Error};
-pub use plan::{Body, Plan, Run, Voice, about_the_asker, planned, planned_with};
+pub use plan::{Body, Plan, Run, SharedVoice, Voice, about_the_asker, planned, planned_with};
 pub use query::Query;
 pub use request::{Asker, Call, Request};
 pub use texts::{Text, TextMap, Texts};

@@ -8,6 +8,7 @@ use fake_cloud_driver::{Instance, Op};
 use fake_cloud_model::Cloud;
 use hyper::Method;
 use serde::de::DeserializeOwned;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// What a call does when it takes effect: at once and as a whole. Gets the time.
@@ -25,6 +26,7 @@ pub struct Plan {
 }
 
 impl Plan {
+    /// A call, and how it is carried out.
     pub fn new(call: Call, run: impl FnOnce(&mut Cloud, Duration) -> Answer + Send + 'static) -> Plan {
         Plan { call, run: Box::new(run), unknown: None }
     }
@@ -52,6 +54,18 @@ impl Plan {
 pub trait Voice: Clone + Send + 'static {
     /// The answer to a call: refusals in the dialect's form.
     fn answer(&self, result: Result<Answer, Error>) -> Answer;
+}
+
+/// The same for a dialect whose answers depend on what it keeps: it speaks through an [`Arc`] of it.
+pub trait SharedVoice: Send + Sync + 'static {
+    /// The answer to a call: refusals in the dialect's form.
+    fn answer(&self, result: Result<Answer, Error>) -> Answer;
+}
+
+impl<S: SharedVoice> Voice for Arc<S> {
+    fn answer(&self, result: Result<Answer, Error>) -> Answer {
+        S::answer(self, result)
+    }
 }
 
 /// The plan of a call with a query, which is checked first.

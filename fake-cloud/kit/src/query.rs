@@ -29,13 +29,7 @@ impl<X> Query<X> {
     }
 
     /// The same where another parameter says how many items a page is to have.
-    pub fn sized(
-        size: &str,
-        request: &Request,
-        filters: &[&str],
-        most: Option<u64>,
-        besides: X,
-    ) -> Query<X> {
+    pub fn sized(size: &str, request: &Request, filters: &[&str], most: Option<u64>, besides: X) -> Query<X> {
         let mut query = Query::new(besides);
         for (key, value) in request.query() {
             match key.as_str() {

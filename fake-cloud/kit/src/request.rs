@@ -1,10 +1,10 @@
 //! Calls as dialects see them: HTTP without connections.
 
 use super::error::Error;
-use fake_cloud_driver::{Address, Instance, Op};
-use fake_cloud_model::Cloud;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
+use fake_cloud_driver::{Address, Instance, Op};
+use fake_cloud_model::Cloud;
 use hyper::body::Bytes;
 use hyper::header::{AUTHORIZATION, HeaderMap, PROXY_AUTHORIZATION, USER_AGENT};
 use hyper::{Method, Uri};

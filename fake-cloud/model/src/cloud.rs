@@ -422,11 +422,7 @@ impl Cloud {
     }
 
     /// Creates a route to an instance, or to an address that may be an instance's.
-    pub fn create_route(
-        &mut self,
-        destination: &str,
-        target: RouteTarget<'_>,
-    ) -> Result<Route, Refusal> {
+    pub fn create_route(&mut self, destination: &str, target: RouteTarget<'_>) -> Result<Route, Refusal> {
         self.routes.create(destination, target, &self.instances, &mut self.ids)
     }
 

@@ -1,7 +1,7 @@
 //! Barriers: where calls wait before they take effect. It knows who waits, not for what.
 
-use fake_cloud_driver::{BarrierStatus, Match};
 use crate::used_ids::{Taken, UsedIds};
+use fake_cloud_driver::{BarrierStatus, Match};
 use tokio::sync::watch;
 
 /// All barriers that stand, in the order they were raised.

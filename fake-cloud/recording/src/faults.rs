@@ -1,7 +1,7 @@
 //! Faults in force: which of them hits a call. Pure; what the effect is like on the wire is the server's business.
 
-use fake_cloud_driver::{ActiveFault, Effect, Fault, Inventory, Match};
 use crate::used_ids::UsedIds;
+use fake_cloud_driver::{ActiveFault, Effect, Fault, Inventory, Match};
 use std::sync::Arc;
 use std::time::Duration;
 

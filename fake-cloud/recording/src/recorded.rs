@@ -1,10 +1,8 @@
 //! The part of the driver API that tells of calls and disturbs them: journal, faults, barriers. Whoever records calls
 //! serves it: the fake cloud, and a proxy before another cloud.
 
-use fake_cloud_driver::{JournalPage, Problem};
-use fake_cloud_driver::{ActiveFault, BarrierStatus, Fault, Match};
 use crate::barriers::Barriers;
-use crate::credentials::Secret;
+use crate::credentials::{CredentialError, Secret};
 use crate::faults::{FaultError, Faults};
 use crate::journal::{Dropped, Journal};
 use crate::used_ids::Taken;
@@ -16,6 +14,8 @@ use axum::http::{StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
+use fake_cloud_driver::{ActiveFault, BarrierStatus, Fault, Match};
+use fake_cloud_driver::{JournalPage, Problem};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use std::future::{Future, ready};
@@ -121,6 +121,15 @@ impl From<FaultError> for ErrorReply {
 impl From<Taken> for ErrorReply {
     fn from(taken: Taken) -> ErrorReply {
         ErrorReply::new(StatusCode::CONFLICT, format!("barrier {taken}"))
+    }
+}
+
+impl From<CredentialError> for ErrorReply {
+    fn from(error: CredentialError) -> ErrorReply {
+        match error {
+            CredentialError::NoName | CredentialError::Unusable(_) => ErrorReply::invalid(error),
+            CredentialError::Shared(..) => ErrorReply::new(StatusCode::CONFLICT, error),
+        }
     }
 }
 

@@ -1,13 +1,13 @@
 //! What the two APIs share.
 
 use super::unknown::Unknown;
-use fake_cloud_recording::barriers::Barriers;
-use fake_cloud_recording::credentials::{Credentials, Secret};
 use fake_cloud_dialects::DialectInfo;
 use fake_cloud_kit::Dialect;
+use fake_cloud_model::Cloud;
+use fake_cloud_recording::barriers::Barriers;
+use fake_cloud_recording::credentials::{Credentials, Secret};
 use fake_cloud_recording::faults::Faults;
 use fake_cloud_recording::journal::Journal;
-use fake_cloud_model::Cloud;
 use std::net::SocketAddr;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};

@@ -1,11 +1,11 @@
 //! The driver API itself: its token, its errors, and the inventory.
 
 use crate::support::{OTHER_TOKEN, Reply, TestCloud, firewall, instance};
+use fake_cloud::{Config, Server, StartError, Unknown};
 use fake_cloud_driver::{
     Client, ClientError, Credential, DriverFacility, Effect, Fault, Instance, InstanceIds, InstanceState,
     Inventory, LbAddressing, Match, OPERATIONS, PROTOCOL, Settings,
 };
-use fake_cloud::{Config, Server, StartError, Unknown};
 use reqwest::Method;
 use serde_json::{Value, json};
 

@@ -5,10 +5,10 @@ use embedded_objects::status::Status;
 use embedded_state::policy;
 use serde_json::{Value, json};
 
-use embedded_state::{Api, Clock};
-use embedded_state::auth::user::User;
 use crate::verbs::create_object;
 use crate::write::Write;
+use embedded_state::auth::user::User;
+use embedded_state::{Api, Clock};
 
 /// Creates the namespaces, roles and bindings, and the `kubernetes` service of a new cluster; `port` is the server's.
 ///

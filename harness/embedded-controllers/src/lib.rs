@@ -11,7 +11,8 @@ mod scheduler;
 mod workloads;
 
 pub use embedded_kubelet::{
-    Confinement, ContainerSignal, LogLine, LogReader, MachineState, NoSuch, Nodes, Obstacle, Pods, PodsError, Power, confinement,
+    Confinement, ContainerSignal, LogLine, LogReader, MachineState, NoSuch, Nodes, Obstacle, Pods, PodsError,
+    Power, confinement,
 };
 pub use embedded_runtime::clients::Clients;
 pub use embedded_runtime::settings::{

@@ -3,11 +3,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use embedded_runtime::clients::Clients;
+use crate::{cluster, lifecycle, scheduler, workloads};
 use embedded_kubelet::{Nodes, Pods, PodsError};
+use embedded_runtime::clients::Clients;
 use embedded_runtime::settings::{Controller, Settings};
 use embedded_runtime::world::World;
-use crate::{cluster, lifecycle, scheduler, workloads};
 
 /// How long stopping may take before it is given up.
 const PATIENCE: Duration = Duration::from_secs(10);

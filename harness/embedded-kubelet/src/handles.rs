@@ -6,13 +6,13 @@ use std::sync::Arc;
 use rustix::process::Signal;
 use serde::{Deserialize, Serialize};
 
-use embedded_runtime::cache::Key;
 use crate::nodes::fleet::{Fleet, Heartbeat, MachineState, Power};
 use crate::nodes::kubelets::KubeletLoop;
-use crate::pods::manager::PodsError;
 use crate::pods::logs::{LogLine, LogReader};
+use crate::pods::manager::PodsError;
 use crate::pods::note::Note;
 use crate::pods::shared::Shared;
+use embedded_runtime::cache::Key;
 use embedded_runtime::clients::Clients;
 use embedded_runtime::settings::{NodeSpec, PodNetwork};
 use embedded_runtime::world::World;

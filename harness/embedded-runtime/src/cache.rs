@@ -91,10 +91,7 @@ impl<K: Kind> Cache<K> {
     }
 
     /// Registers what shall happen on each change. It is called in order and must not block.
-    pub fn on_change(
-        &self,
-        handler: impl Fn(Option<&Arc<K>>, Option<&Arc<K>>) + Send + Sync + 'static,
-    ) {
+    pub fn on_change(&self, handler: impl Fn(Option<&Arc<K>>, Option<&Arc<K>>) + Send + Sync + 'static) {
         self.handlers.write().unwrap_or_else(PoisonError::into_inner).push(Box::new(handler));
     }
 

@@ -17,7 +17,9 @@ use crate::tasks::Tasks;
 /// Normal or Warning.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Weight {
+    /// Something went as it should.
     Normal,
+    /// Something did not.
     Warning,
 }
 
@@ -41,6 +43,7 @@ pub struct Recorder {
 }
 
 impl Recorder {
+    /// A recorder whose writing belongs to these tasks.
     pub fn new(tasks: Tasks) -> Recorder {
         Recorder { tasks, known: Arc::default() }
     }

@@ -23,31 +23,53 @@ use crate::tasks::Tasks;
 
 /// The shared part of a running set of controllers.
 pub struct World {
+    /// How to reach the API server.
     pub clients: Clients,
+    /// What the cluster shall be like.
     pub settings: Settings,
     /// The pod network as it is now.
     network: RwLock<PodNetwork>,
     /// Whether new Nodes get no pod ranges for now.
     withholds_pod_cidrs: AtomicBool,
+    /// Everything that runs.
     pub tasks: Tasks,
+    /// Writes Events.
     pub recorder: Recorder,
+    /// All Nodes.
     pub nodes: Arc<Cache<Node>>,
+    /// All Pods.
     pub pods: Arc<Cache<Pod>>,
+    /// All Leases.
     pub leases: Arc<Cache<Lease>>,
+    /// All namespaces.
     pub namespaces: Arc<Cache<Namespace>>,
+    /// All Services.
     pub services: Arc<Cache<Service>>,
+    /// All Endpoints.
     pub endpoints: Arc<Cache<Endpoints>>,
+    /// All EndpointSlices.
     pub slices: Arc<Cache<EndpointSlice>>,
+    /// All Deployments.
     pub deployments: Arc<Cache<Deployment>>,
+    /// All ReplicaSets.
     pub replica_sets: Arc<Cache<ReplicaSet>>,
+    /// All DaemonSets.
     pub daemon_sets: Arc<Cache<DaemonSet>>,
+    /// All StatefulSets.
     pub stateful_sets: Arc<Cache<StatefulSet>>,
+    /// All ConfigMaps.
     pub config_maps: Arc<Cache<ConfigMap>>,
+    /// All Secrets.
     pub secrets: Arc<Cache<Secret>>,
+    /// All ServiceAccounts.
     pub service_accounts: Arc<Cache<ServiceAccount>>,
+    /// All ClusterRoles.
     pub cluster_roles: Arc<Cache<ClusterRole>>,
+    /// All PersistentVolumes.
     pub volumes: Arc<Cache<PersistentVolume>>,
+    /// All PersistentVolumeClaims.
     pub claims: Arc<Cache<PersistentVolumeClaim>>,
+    /// All VolumeAttributesClasses.
     pub attributes_classes: Arc<Cache<VolumeAttributesClass>>,
     /// Which Pods are on which node.
     pub placed: Arc<Placed>,

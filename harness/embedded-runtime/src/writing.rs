@@ -72,11 +72,7 @@ pub async fn patch_status<K: Kind>(
 }
 
 /// Replaces the status, provided that nobody has changed the object since it was read. That it is gone already is fine.
-pub async fn replace_status<K>(
-    client: &Client,
-    cache: &Cache<K>,
-    object: &K,
-) -> Result<(), kube::Error>
+pub async fn replace_status<K>(client: &Client, cache: &Cache<K>, object: &K) -> Result<(), kube::Error>
 where
     K: Kind + Serialize + Resource<Scope = NamespaceResourceScope>,
 {

@@ -35,7 +35,7 @@ pub fn is_stored_form(kind: &Kind) -> bool {
 
 /// The kind in whose form objects of this kind are stored.
 #[must_use]
-pub fn stored_kind(kind: &'static Kind) -> &'static Kind {
+pub(crate) fn stored_kind(kind: &'static Kind) -> &'static Kind {
     if is_new_event(kind) {
         return kinds::find("", "v1", "events").unwrap_or(kind);
     }

@@ -4,9 +4,9 @@ use std::sync::{Arc, PoisonError};
 
 use bytes::Bytes;
 use embedded_objects::kinds::Kind;
-use embedded_semantics::lifecycle::{self, Context};
 use embedded_objects::status::{self, Status};
 use embedded_objects::wire;
+use embedded_semantics::lifecycle::{self, Context};
 use serde_json::Value;
 
 use super::clock::{Clock, suffix, unique_id};
@@ -68,12 +68,7 @@ impl Api {
     /// # Errors
     ///
     /// 404 if it is not there.
-    pub fn find(
-        &self,
-        kind: &'static Kind,
-        namespace: &str,
-        name: &str,
-    ) -> Result<Arc<Record>, Status> {
+    pub fn find(&self, kind: &'static Kind, namespace: &str, name: &str) -> Result<Arc<Record>, Status> {
         self.store
             .get(collection_of(kind), &Key::new(namespace, name))
             .ok_or_else(|| status::not_found(kind, name))
@@ -104,13 +99,7 @@ impl Api {
     /// # Errors
     ///
     /// What the kind's rules say against it.
-    pub fn prepare(
-        &self,
-        kind: &Kind,
-        object: Value,
-        clock: &Clock,
-        dry_run: bool,
-    ) -> Result<Value, Status> {
+    pub fn prepare(&self, kind: &Kind, object: Value, clock: &Clock, dry_run: bool) -> Result<Value, Status> {
         self.decide(clock, &unique_id(), dry_run, |cx| lifecycle::create(kind, object, cx))
     }
 

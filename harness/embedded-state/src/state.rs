@@ -3,8 +3,8 @@
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, OnceLock};
 
-use embedded_semantics::alloc::Allocator;
 use embedded_objects::kinds::{self, Kind};
+use embedded_semantics::alloc::Allocator;
 use tokio::sync::watch;
 
 use super::collections::collection_of;

@@ -1,8 +1,8 @@
 //! Certificates: auxiliary objects that a user makes and load balancers refer to.
 
-use fake_cloud_kit::Error;
 use super::errors;
 use fake_cloud_driver::{Auxiliary, LoadBalancer};
+use fake_cloud_kit::Error;
 use fake_cloud_model::AuxSpec;
 use serde::Deserialize;
 use serde_json::{Value, json};

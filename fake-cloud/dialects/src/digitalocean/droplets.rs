@@ -1,10 +1,10 @@
 //! Droplets: the model's instances. Only one whose id is a number can be a droplet.
 
-use fake_cloud_kit::{Text, TextMap};
 use super::places::{DEFAULT_VPC, Region, Size};
 use super::tags::Tags;
 use fake_cloud_driver::InstanceIds;
 use fake_cloud_driver::{Instance, InstanceState};
+use fake_cloud_kit::{Text, TextMap};
 use serde::Serialize;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -174,9 +174,9 @@ fn networks(instance: &Instance) -> Networks<'_> {
 
 #[cfg(test)]
 mod tests {
-    use fake_cloud_kit::Texts;
     use super::*;
     use fake_cloud_driver::Address;
+    use fake_cloud_kit::Texts;
     use std::collections::BTreeMap;
 
     fn instance(id: &str, addresses: &[(&str, &str)]) -> Instance {

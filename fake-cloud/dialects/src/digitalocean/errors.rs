@@ -1,7 +1,7 @@
 //! Errors of the `digitalocean` dialect: `{"id", "message", "request_id"}`, where `id` follows from the status.
 
-use fake_cloud_kit::{Answer, Denial, Error};
 use super::headers::Headers;
+use fake_cloud_kit::{Answer, Denial, Error};
 use fake_cloud_model::Refusal;
 use serde::Serialize;
 use std::borrow::Cow;

@@ -1,8 +1,8 @@
 //! Firewalls: auxiliary objects that the CCM keeps for the node ports of public Services.
 
-use fake_cloud_kit::Error;
 use super::errors;
 use fake_cloud_driver::Auxiliary;
+use fake_cloud_kit::Error;
 use fake_cloud_model::{AuxSpec, Cloud, Refusal};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};

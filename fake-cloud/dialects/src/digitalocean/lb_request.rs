@@ -1,10 +1,10 @@
 //! What a caller wants a load balancer to be: the body of POST and PUT, what makes sense in it, and what is kept of it.
 
-use fake_cloud_kit::Error;
 use super::errors;
 use super::places::{DEFAULT_PROJECT, DEFAULT_VPC};
 use super::wire::{Firewall, Health, Rule, Settings, Sticky};
 use fake_cloud_driver::{Frontend, HealthCheck};
+use fake_cloud_kit::Error;
 use fake_cloud_model::{Cloud, Families, LbSpec};
 use serde::Deserialize;
 use serde::de::IgnoredAny;

@@ -1,6 +1,5 @@
 //! Calls about load balancers.
 
-use fake_cloud_kit::{Answer, Call, Error, Plan, Request, Text, TextMap, planned};
 use super::errors;
 use super::lb_request::Wanted;
 use super::query;
@@ -8,6 +7,7 @@ use super::state::State;
 use super::tags::{self, Resource, Tags};
 use super::wire::{self, Settings};
 use fake_cloud_driver::{LoadBalancer, Op};
+use fake_cloud_kit::{Answer, Call, Error, Plan, Request, Text, TextMap, planned};
 use fake_cloud_model::{Cloud, Dependents, Refusal};
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,7 +1,7 @@
 //! The metadata service: what a droplet asks about itself, at `169.254.169.254` in the real cloud.
 
-use fake_cloud_kit::{Asker, Plan, Request, about_the_asker};
 use fake_cloud_driver::Instance;
+use fake_cloud_kit::{Asker, Plan, Request, about_the_asker};
 use hyper::Method;
 
 /// What a call means.

@@ -1,7 +1,6 @@
 //! Calls of the `digitalocean` dialect: from method and path to what they mean and do. Those about load balancers have a
 //! file of their own.
 
-use fake_cloud_kit::{Answer, Call, Error, Plan, Request, Voice, planned};
 use super::certificates::{self, NewCertificate};
 use super::droplets;
 use super::errors;
@@ -10,6 +9,7 @@ use super::state::State;
 use super::tags::{self, NewTag, Resources, Tags};
 use super::{firewalls, load_balancers, places};
 use fake_cloud_driver::{Instance, Op};
+use fake_cloud_kit::{Answer, Call, Error, Plan, Request, Voice, planned};
 use hyper::Method;
 use serde_json::json;
 use std::sync::Arc;

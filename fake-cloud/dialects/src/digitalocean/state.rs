@@ -1,11 +1,10 @@
 //! What this dialect keeps besides the model: when it began, the rate limit, and what it has shown.
 
-use fake_cloud_kit::{Answer, Error, Texts, Voice};
 use super::errors;
 use super::headers::RateLimit;
 use fake_cloud_driver::{Instance, LoadBalancer};
+use fake_cloud_kit::{Answer, Error, SharedVoice, Texts};
 use jiff::Timestamp;
-use std::sync::Arc;
 
 /// What is kept.
 #[derive(Debug)]
@@ -39,7 +38,7 @@ impl State {
     }
 }
 
-impl Voice for Arc<State> {
+impl SharedVoice for State {
     fn answer(&self, result: Result<Answer, Error>) -> Answer {
         self.limit.answer(|headers| result.unwrap_or_else(|error| errors::shown(&error, headers)))
     }

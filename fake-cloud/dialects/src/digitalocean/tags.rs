@@ -1,8 +1,8 @@
 //! Tags: auxiliary objects that say which resources carry them. Nobody but a tag knows that something is tagged.
 
-use fake_cloud_kit::Error;
 use super::errors;
 use fake_cloud_driver::Auxiliary;
+use fake_cloud_kit::Error;
 use fake_cloud_model::{AuxSpec, Cloud};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};

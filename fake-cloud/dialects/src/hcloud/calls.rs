@@ -1,10 +1,10 @@
 //! What all calls have in common: their query and body are read first, refusals get the dialect's form, and changes begin
 //! actions.
 
-use fake_cloud_kit::{self as kit, Answer, Body, Call, Error, Plan, Request, Voice};
 use super::clock::Clock;
 use super::errors;
 use super::query::{Query, is_label_key, is_label_value};
+use fake_cloud_kit::{self as kit, Answer, Body, Call, Error, Plan, Request, Voice};
 use fake_cloud_model::{Action, Cloud};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;

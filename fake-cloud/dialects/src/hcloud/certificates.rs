@@ -1,12 +1,12 @@
 //! Certificates: auxiliaries of the model that services of load balancers refer to.
 
-use fake_cloud_kit::{Answer, Body, Call, Error, Plan, Request};
 use super::calls::{Now, ShownAction, check_labels, check_name, number, planned, planned_with, show_action};
 use super::clock::Clock;
 use super::details::{Details, OWNER_LABEL};
 use super::errors;
 use super::query;
 use fake_cloud_driver::{Auxiliary, LoadBalancer, Op};
+use fake_cloud_kit::{Answer, Body, Call, Error, Plan, Request};
 use fake_cloud_model::{AuxSpec, Cloud};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};

@@ -1,8 +1,8 @@
 //! What this dialect keeps about a load balancer that the model has no field for.
 
-use fake_cloud_kit::Error;
 use super::catalog::{BalancerType, type_named};
 use fake_cloud_driver::{Frontend, HealthCheck, LoadBalancer};
+use fake_cloud_kit::Error;
 use fake_cloud_model::LbSpec;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};

@@ -1,6 +1,5 @@
 //! Calls that change a load balancer by an action: its services, targets, network, type and the like.
 
-use fake_cloud_kit::{Answer, Body, Call, Error, Plan, Request};
 use super::calls::{IdOrName, Now, act, changed, planned, planned_with};
 use super::clock::Clock;
 use super::details::Draft;
@@ -11,6 +10,7 @@ use super::load_balancers::{Algorithm, balancer_type, check_algorithm, update};
 use super::networks::{NETWORK_ID, free_address};
 use super::query;
 use fake_cloud_driver::Op;
+use fake_cloud_kit::{Answer, Body, Call, Error, Plan, Request};
 use fake_cloud_model::Cloud;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;

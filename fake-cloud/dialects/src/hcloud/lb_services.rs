@@ -1,9 +1,9 @@
 //! Services of load balancers: what is asked for, its defaults, and what is refused.
 
-use fake_cloud_kit::Error;
 use super::certificates;
 use super::details::{Draft, Http, Probe, ProbeHttp, Service};
 use super::errors;
+use fake_cloud_kit::Error;
 use fake_cloud_model::Cloud;
 use serde::Deserialize;
 

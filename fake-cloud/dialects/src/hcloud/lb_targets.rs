@@ -1,8 +1,8 @@
 //! Targets of load balancers: servers of this cloud, and addresses outside of it.
 
-use fake_cloud_kit::Error;
 use super::details::Draft;
 use super::errors;
+use fake_cloud_kit::Error;
 use fake_cloud_model::Cloud;
 use serde::Deserialize;
 use std::net::IpAddr;

@@ -1,6 +1,5 @@
 //! Calls about load balancers as a whole: look-up, creation, renaming, deletion.
 
-use fake_cloud_kit::{Answer, Body, Call, Error, Plan, Request};
 use super::calls::{
     IdOrName, Now, ShownAction, act, check_labels, check_name, planned, planned_with, show_action,
 };
@@ -15,6 +14,7 @@ use super::networks::{NETWORK_ID, free_address};
 use super::query;
 use super::shown::Shown as Texts;
 use fake_cloud_driver::{LoadBalancer, Op};
+use fake_cloud_kit::{Answer, Body, Call, Error, Plan, Request};
 use fake_cloud_model::{Cloud, Dependents, Families, LbSpec};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;

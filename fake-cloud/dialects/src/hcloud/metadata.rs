@@ -1,9 +1,9 @@
 //! The metadata service: what a server asks about itself, at `169.254.169.254` in the real cloud.
 
-use fake_cloud_kit::{Asker, Plan, Request, about_the_asker};
 use super::catalog::place;
 use super::networks::{NETWORK_ID, NETWORK_NAME};
 use fake_cloud_driver::Instance;
+use fake_cloud_kit::{Asker, Plan, Request, about_the_asker};
 use hyper::Method;
 use std::net::Ipv4Addr;
 

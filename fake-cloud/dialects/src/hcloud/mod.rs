@@ -19,9 +19,9 @@ mod routes;
 mod servers;
 mod shown;
 
+use clock::{Clock, RateLimit};
 use fake_cloud_kit::{Answer, Asker, Denial, Dialect, Error, Plan, Request, Voice};
 use fake_cloud_model::{GoneBackends, IdForm};
-use clock::{Clock, RateLimit};
 use shown::Shown;
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,12 +1,12 @@
 //! The one private network of this cloud and its routes. Every machine with an internal address is attached to it.
 
-use fake_cloud_kit::{Answer, Body, Call, Error, Plan, Request};
 use super::calls::{Now, act, changed, number, planned, planned_with};
 use super::clock::Clock;
 use super::details::Details;
 use super::errors;
 use super::query;
 use fake_cloud_driver::{Op, Route};
+use fake_cloud_kit::{Answer, Body, Call, Error, Plan, Request};
 use fake_cloud_model::{Cloud, RouteTarget, parse_cidr};
 use ipnet::{IpNet, Ipv4Net};
 use serde::{Deserialize, Serialize};

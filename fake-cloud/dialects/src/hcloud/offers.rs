@@ -1,12 +1,12 @@
 //! Calls about what this cloud offers, and about its actions.
 
-use fake_cloud_kit::{Answer, Call, Error, Plan, Request};
 use super::calls::{Now, planned, show_action, status_of};
 use super::catalog::{BALANCER_TYPES, BalancerType, LOCATIONS, Location};
 use super::clock::Clock;
 use super::errors;
 use super::query;
 use fake_cloud_driver::Op;
+use fake_cloud_kit::{Answer, Call, Error, Plan, Request};
 use fake_cloud_model::{Action, Cloud};
 
 pub(super) fn locations(clock: Clock, request: &Request) -> Plan {

@@ -1,7 +1,7 @@
 //! Queries of the `hcloud` dialect: filters, label selectors, order and pages.
 
-use fake_cloud_kit::{self as kit, Answer, Request};
 use super::errors;
+use fake_cloud_kit::{self as kit, Answer, Request};
 use serde::Serialize;
 use std::cmp::Ordering;
 

@@ -1,11 +1,11 @@
 //! Calls of the `hcloud` dialect: from method and path to what they mean.
 
-use fake_cloud_kit::{Call, Plan, Request};
 use super::clock::Clock;
 use super::offers::Whose;
 use super::shown::Shown;
 use super::{certificates, lb_changes, load_balancers, networks, offers, servers};
 use fake_cloud_driver::Op;
+use fake_cloud_kit::{Call, Plan, Request};
 use hyper::Method;
 use std::sync::Arc;
 

@@ -1,6 +1,5 @@
 //! Calls about servers: the model's instances, which no token of this API may change here.
 
-use fake_cloud_kit::{Answer, Call, Error, Plan, Request};
 use super::calls::{Now, number, planned};
 use super::catalog::{Location, place};
 use super::clock::Clock;
@@ -9,6 +8,7 @@ use super::networks::NETWORK_ID;
 use super::query;
 use super::shown::Shown as Texts;
 use fake_cloud_driver::{Instance, InstanceState, Op};
+use fake_cloud_kit::{Answer, Call, Error, Plan, Request};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, Ipv6Addr};

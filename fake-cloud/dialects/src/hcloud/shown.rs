@@ -1,7 +1,7 @@
 //! What was shown, as JSON.
 
-use fake_cloud_kit::Texts;
 use fake_cloud_driver::{Instance, LoadBalancer};
+use fake_cloud_kit::Texts;
 
 /// The texts of what is long and shown often.
 #[derive(Debug, Default)]

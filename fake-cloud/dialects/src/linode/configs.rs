@@ -1,6 +1,5 @@
 //! Calls about the configs of a NodeBalancer and their nodes. To the model all of them are about the NodeBalancer.
 
-use fake_cloud_kit::{Answer, Body, Call, Error, Plan, Request, planned, planned_with};
 use super::details::Details;
 use super::errors;
 use super::nodebalancers::{change, find};
@@ -8,6 +7,7 @@ use super::query;
 use super::state::State;
 use super::wire::{NewConfig, ShownConfig, ShownNode};
 use fake_cloud_driver::Op;
+use fake_cloud_kit::{Answer, Body, Call, Error, Plan, Request, planned, planned_with};
 use fake_cloud_model::Cloud;
 use serde_json::json;
 use std::sync::Arc;

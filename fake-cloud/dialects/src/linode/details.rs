@@ -1,7 +1,7 @@
 //! What a NodeBalancer is that the model has no field for: its configs, each a port with the nodes behind it.
 
-use fake_cloud_kit::Error;
 use fake_cloud_driver::{Frontend, HealthCheck, LoadBalancer};
+use fake_cloud_kit::Error;
 use fake_cloud_model::LbSpec;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;

@@ -1,10 +1,10 @@
 //! Calls about instances, which nobody may change here.
 
-use fake_cloud_kit::{Answer, Call, Error, Plan, Request, Text, TextMap, planned};
 use super::errors;
 use super::query;
 use super::state::State;
 use fake_cloud_driver::{Instance, InstanceState, Op};
+use fake_cloud_kit::{Answer, Call, Error, Plan, Request, Text, TextMap, planned};
 use serde::Serialize;
 use serde_json::{Value, json};
 use std::net::{Ipv4Addr, Ipv6Addr};

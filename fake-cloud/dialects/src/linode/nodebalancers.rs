@@ -1,13 +1,13 @@
 //! Calls about NodeBalancers. Each is whole when the call that makes it is answered, and gone when the one that deletes it
 //! is: the times that provisioning and deletion take elsewhere are none here.
 
-use fake_cloud_kit::{Answer, Body, Call, Error, Plan, Request, Text, TextMap, planned, planned_with};
 use super::details::Details;
 use super::errors;
 use super::query;
 use super::state::State;
 use super::wire::{ChangedBalancer, NewBalancer, NodeBalancer, check_label};
 use fake_cloud_driver::{LoadBalancer, Op};
+use fake_cloud_kit::{Answer, Body, Call, Error, Plan, Request, Text, TextMap, planned, planned_with};
 use fake_cloud_model::{Cloud, Dependents, Families, Refusal};
 use serde_json::json;
 use std::sync::Arc;

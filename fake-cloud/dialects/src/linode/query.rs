@@ -1,9 +1,9 @@
 //! Queries and pages of the `linode` dialect: a page says how many there are.
 
-use fake_cloud_kit::{self as kit, Answer, Call, Request};
 use super::errors;
 use super::filter::{Filter, Wrong};
 use fake_cloud_driver::Op;
+use fake_cloud_kit::{self as kit, Answer, Call, Request};
 use serde::Serialize;
 
 /// Items in a page for which nobody has said how long it is to be.

@@ -1,9 +1,9 @@
 //! Calls of the `linode` dialect: from method and path to what they mean and do.
 
-use fake_cloud_kit::{Call, Plan, Request};
 use super::state::State;
 use super::{configs, instances, nodebalancers};
 use fake_cloud_driver::Op;
+use fake_cloud_kit::{Call, Plan, Request};
 use hyper::Method;
 use std::sync::Arc;
 

@@ -1,10 +1,9 @@
 //! What this dialect keeps besides the model: when it began, and what it has shown.
 
-use fake_cloud_kit::{Answer, Error, Texts, Voice};
 use super::errors;
 use fake_cloud_driver::{Instance, LoadBalancer};
+use fake_cloud_kit::{Answer, Error, SharedVoice, Texts};
 use jiff::Timestamp;
-use std::sync::Arc;
 
 /// What is kept.
 #[derive(Debug)]
@@ -36,7 +35,7 @@ impl State {
     }
 }
 
-impl Voice for Arc<State> {
+impl SharedVoice for State {
     fn answer(&self, result: Result<Answer, Error>) -> Answer {
         result.unwrap_or_else(|error| errors::shown(&error))
     }

@@ -2,8 +2,8 @@
 
 use super::details::{Config, Details, Node, Settings};
 use super::errors;
-use fake_cloud_kit::Error;
 use fake_cloud_driver::{LbAddress, LoadBalancer};
+use fake_cloud_kit::Error;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::net::{IpAddr, SocketAddr};

@@ -6,8 +6,8 @@ mod queries;
 mod routes;
 mod wire;
 
-use fake_cloud_kit::{Answer, Denial, Dialect, Error, Plan, Request, Voice};
 pub(super) use errors::Native;
+use fake_cloud_kit::{Answer, Denial, Dialect, Error, Plan, Request, Voice};
 
 impl Dialect for Native {
     fn plan(&self, request: &Request) -> Plan {

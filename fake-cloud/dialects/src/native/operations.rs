@@ -1,9 +1,9 @@
 //! Operations: what a call has begun and the cloud does not finish. What it finishes it has done when it answers.
 
-use fake_cloud_kit::{Answer, Call, Error, Plan, Request, planned};
 use super::errors::Native;
 use super::queries::none;
 use fake_cloud_driver::Op;
+use fake_cloud_kit::{Answer, Call, Error, Plan, Request, planned};
 use fake_cloud_model::{Action, Cloud};
 use serde::Serialize;
 use std::time::Duration;

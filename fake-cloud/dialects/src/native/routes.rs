@@ -1,11 +1,11 @@
 //! Calls of the `native` dialect: from method and path to what they mean and do.
 
-use fake_cloud_kit::{Answer, Call, Error, Plan, Query, Request, Voice, planned};
 use super::errors::Native;
 use super::operations::{self, changing};
 use super::queries::{none, query};
 use super::wire::{self, Backends, LoadBalancerUpdate, NewFirewall, NewLoadBalancer, NewRoute};
 use fake_cloud_driver::Op;
+use fake_cloud_kit::{Answer, Call, Error, Plan, Query, Request, Voice, planned};
 use fake_cloud_model::{AuxSpec, Deleted, Dependents, Families, RouteTarget};
 use hyper::Method;
 use serde::Serialize;

@@ -1,6 +1,5 @@
 //! Octavia: load balancers as a whole.
 
-use fake_cloud_kit::{Answer, Call, Error, Plan, Request, planned};
 use super::identity::PROJECT;
 use super::networks::{NETWORK, SUBNET};
 use super::parts::{Fields, Kind, text, vip_port};
@@ -8,6 +7,7 @@ use super::query;
 use super::services::{Service, conflict, invalid, not_found};
 use super::tree::{Tree, owner};
 use fake_cloud_driver::{LbState, LoadBalancer, Op};
+use fake_cloud_kit::{Answer, Call, Error, Plan, Request, planned};
 use fake_cloud_model::{Cloud, Dependents, Families};
 use serde_json::{Value, json};
 use std::time::Duration;

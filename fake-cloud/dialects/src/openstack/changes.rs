@@ -1,6 +1,5 @@
 //! Octavia: the parts of a load balancer. To the model all calls about them are about the load balancer they are of.
 
-use fake_cloud_kit::{Answer, Call, Error, Plan, Request, planned};
 use super::balancers::{asked_for, change, find, status};
 use super::identity::PROJECT;
 use super::parts::{Fields, Kind, balancer_of, text};
@@ -8,6 +7,7 @@ use super::query;
 use super::services::{Service, invalid, not_found};
 use super::tree::{Pool, Tree, check_ranges};
 use fake_cloud_driver::{LbState, Op};
+use fake_cloud_kit::{Answer, Call, Error, Plan, Request, planned};
 use fake_cloud_model::Cloud;
 use serde_json::{Value, json};
 use std::time::Duration;

@@ -1,7 +1,6 @@
 //! Neutron: floating IPs, auxiliary objects of the load balancers whose port they lead to. The address of one is the public
 //! address that the model has for its load balancer.
 
-use fake_cloud_kit::{Answer, Body, Call, Error, Plan, Request, planned, planned_with};
 use super::balancers::{find, vip_of};
 use super::identity::PROJECT;
 use super::networks::EXTERNAL_NETWORK;
@@ -10,6 +9,7 @@ use super::query;
 use super::services::{Service, conflict, not_found};
 use super::tree::owner;
 use fake_cloud_driver::{Auxiliary, Op};
+use fake_cloud_kit::{Answer, Body, Call, Error, Plan, Request, planned, planned_with};
 use fake_cloud_model::{AuxSpec, Cloud};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};

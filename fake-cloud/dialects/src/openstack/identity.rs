@@ -1,9 +1,9 @@
 //! Keystone: a token for a password or for the secret of an application credential.
 
-use fake_cloud_kit::{Answer, Call, Plan, Request, planned};
 use super::query;
 use super::services::Service;
 use fake_cloud_driver::Op;
+use fake_cloud_kit::{Answer, Call, Plan, Request, planned};
 use hyper::Method;
 use hyper::header::{HeaderName, HeaderValue};
 use serde_json::{Value, json};

@@ -19,8 +19,8 @@ mod services;
 mod tree;
 
 use fake_cloud_kit::{Answer, Denial, Dialect, Error, Identity, Plan, Request, Voice};
-use fake_cloud_recording::credentials::Credentials;
 use fake_cloud_model::{IdForm, Naming};
+use fake_cloud_recording::credentials::Credentials;
 use services::Service;
 
 /// This dialect.

@@ -1,11 +1,11 @@
 //! Neutron: the networks there are, ports of servers, extensions. Security groups are left to whoever has made them, so there
 //! are none.
 
-use fake_cloud_kit::{Answer, Call, Plan, Request, planned};
 use super::identity::PROJECT;
 use super::query;
 use super::services::{Service, not_found};
 use fake_cloud_driver::{Instance, Op};
+use fake_cloud_kit::{Answer, Call, Plan, Request, planned};
 use serde_json::{Value, json};
 
 /// The project's network, its subnet, and the name by which servers show their addresses in it.

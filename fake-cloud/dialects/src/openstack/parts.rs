@@ -3,8 +3,8 @@
 //!
 //! The id of a part says which load balancer it is of, so that a call about the part is one about that.
 
-use fake_cloud_kit::Error;
 use super::services::invalid;
+use fake_cloud_kit::Error;
 use serde_json::{Map, Value, json};
 
 /// An object of the API.

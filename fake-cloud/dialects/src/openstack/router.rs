@@ -1,11 +1,11 @@
 //! Neutron: routes of the one router, which are the model's.
 
-use fake_cloud_kit::{Answer, Body, Call, Error, Plan, Request, planned, planned_with};
 use super::identity::PROJECT;
 use super::networks::{EXTERNAL_NETWORK, ROUTER};
 use super::query;
 use super::services::{Service, invalid, not_found};
 use fake_cloud_driver::{Op, Route};
+use fake_cloud_kit::{Answer, Body, Call, Error, Plan, Request, planned, planned_with};
 use fake_cloud_model::{Cloud, Refusal, RouteTarget};
 use serde::Deserialize;
 use serde_json::{Value, json};

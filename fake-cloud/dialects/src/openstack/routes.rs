@@ -1,10 +1,10 @@
 //! Calls of the `openstack` dialect: from service, method and path to what they mean and do.
 
-use fake_cloud_kit::{Call, Plan, Request};
 use super::parts::Kind;
 use super::services::{self, Service};
 use super::{balancers, changes, floating_ips, identity, networks, router, servers};
 use fake_cloud_driver::Op;
+use fake_cloud_kit::{Call, Plan, Request};
 use hyper::Method;
 
 /// What a call means.

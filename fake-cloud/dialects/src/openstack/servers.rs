@@ -1,11 +1,11 @@
 //! Nova: servers, which nobody may change here.
 
-use fake_cloud_kit::{Answer, Call, Error, Plan, Request, planned};
 use super::identity::PROJECT;
 use super::networks::NETWORK_NAME;
 use super::query;
 use super::services::{Service, not_found};
 use fake_cloud_driver::{Instance, InstanceState, Op};
+use fake_cloud_kit::{Answer, Call, Error, Plan, Request, planned};
 use serde_json::{Value, json};
 use std::net::IpAddr;
 

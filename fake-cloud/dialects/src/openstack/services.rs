@@ -1,8 +1,8 @@
 //! The services below one address: where each is, what it says of itself, and how it says that something is wrong.
 
-use fake_cloud_kit::{Answer, Call, Denial, Error, Plan, Request, Voice, planned};
 use super::query;
 use fake_cloud_driver::Op;
+use fake_cloud_kit::{Answer, Call, Denial, Error, Plan, Request, Voice, planned};
 use fake_cloud_model::Refusal;
 use hyper::Method;
 use serde_json::{Value, json};

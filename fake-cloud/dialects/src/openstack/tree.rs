@@ -1,9 +1,9 @@
 //! A load balancer with its listeners, pools, members and monitors: what of it the model's `details` hold.
 
-use fake_cloud_kit::Error;
 use super::parts::{Fields, Kind, objects, part_id, port, text};
 use super::services::{conflict, invalid, not_found};
 use fake_cloud_driver::{Frontend, HealthCheck, LoadBalancer};
+use fake_cloud_kit::Error;
 use fake_cloud_model::LbSpec;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};

@@ -6,12 +6,12 @@ mod restriction;
 mod signing;
 
 use embedded_objects::kinds::Kind;
-use embedded_semantics::lifecycle::tolerate_unready_nodes;
 use embedded_objects::status::{self, Status};
+use embedded_semantics::lifecycle::tolerate_unready_nodes;
 use serde_json::Value;
 
-use embedded_state::auth::rbac::{Escalation, check_escalation};
 use crate::write::Write;
+use embedded_state::auth::rbac::{Escalation, check_escalation};
 
 /// Admits a creation; may change the object.
 ///

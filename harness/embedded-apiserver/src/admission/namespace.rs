@@ -4,8 +4,8 @@ use embedded_objects::kinds::{self, Kind};
 use embedded_objects::status::{self, Status};
 use serde_json::Value;
 
-use embedded_state::{Api, collection_of};
 use embedded_state::store::Key;
+use embedded_state::{Api, collection_of};
 
 /// Namespaces that cannot be deleted.
 const IMMORTAL: [&str; 3] = ["default", "kube-system", "kube-public"];

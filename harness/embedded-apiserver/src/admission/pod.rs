@@ -3,12 +3,12 @@
 //! Follows `k8s.io/kubernetes/plugin/pkg/admission/{serviceaccount,priority}`.
 
 use embedded_objects::kinds::{self, Kind};
-use embedded_semantics::lifecycle::mount_token;
 use embedded_objects::status::{self, Status};
+use embedded_semantics::lifecycle::mount_token;
 use serde_json::{Value, json};
 
-use embedded_state::{Api, collection_of, suffix};
 use embedded_state::store::Key;
+use embedded_state::{Api, collection_of, suffix};
 
 const MIRROR: &str = "kubernetes.io/config.mirror";
 

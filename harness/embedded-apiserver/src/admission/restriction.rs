@@ -6,8 +6,8 @@ use embedded_objects::kinds::Kind;
 use embedded_objects::status::{self, Status};
 use serde_json::Value;
 
-use embedded_state::auth::node::node_of;
 use crate::write::Write;
+use embedded_state::auth::node::node_of;
 
 /// Label prefixes that only others than the kubelet may set.
 const RESERVED: &str = "node-restriction.kubernetes.io/";

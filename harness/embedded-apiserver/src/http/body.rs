@@ -13,8 +13,8 @@ use serde_json::Value;
 use serde_saphyr::options::DuplicateKeyPolicy;
 
 use super::accept::Encoding;
-use embedded_state::query::{Query, go_duration};
 use embedded_state::Share;
+use embedded_state::query::{Query, go_duration};
 
 /// The largest body that is taken, in bytes.
 pub(crate) const LIMIT: usize = 3 << 20;

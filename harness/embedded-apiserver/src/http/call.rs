@@ -13,12 +13,12 @@ use serde_json::Value;
 
 use super::accept::{self, Encoding, Form};
 use super::body;
-use embedded_state::query::Query;
 use super::reply;
 use super::target::Target;
-use embedded_state::{Api, Clock, Share};
 use embedded_state::auth::attributes::Attributes;
 use embedded_state::auth::user::User;
+use embedded_state::query::Query;
+use embedded_state::{Api, Clock, Share};
 
 /// The longest name of a manager of fields, bytes.
 const MANAGER: usize = 128;

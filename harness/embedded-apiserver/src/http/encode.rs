@@ -5,13 +5,13 @@ use std::sync::Arc;
 use bytes::{Buf as _, Bytes};
 use embedded_objects::kinds::Kind;
 use embedded_objects::status::{self, Status};
-use embedded_semantics::table::{self as tables, Include};
 use embedded_objects::wire;
+use embedded_semantics::table::{self as tables, Include};
 use serde_json::Value;
 
 use super::accept::{Encoding, Form};
-use embedded_state::{Clock, from_stored, is_stored_form};
 use embedded_state::store::Record;
+use embedded_state::{Clock, from_stored, is_stored_form};
 
 /// An object in an encoding.
 ///

@@ -13,14 +13,14 @@ use super::accept::{self, Form};
 use super::call::{self, Call};
 use super::held::{held, too_many};
 use super::peer::Peer;
-use embedded_state::query::Query;
 use super::reply::{self, Body, Reply};
 use super::target::Target;
 use super::{authenticate, body};
-use embedded_state::{Api, Clock, Share, Use};
 use embedded_state::audit::Entry;
 use embedded_state::auth::attributes::Attributes;
 use embedded_state::auth::user::User;
+use embedded_state::query::Query;
+use embedded_state::{Api, Clock, Share, Use};
 
 /// Answers one request.
 pub(crate) async fn handle<B>(api: Arc<Api>, peer: Peer, request: Request<B>) -> Response<Body>

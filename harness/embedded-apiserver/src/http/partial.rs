@@ -8,8 +8,8 @@ use serde_json::Value;
 
 use super::accept::{Encoding, Form};
 use super::slices::{self, Part};
-use embedded_state::{is_stored_form, is_stored_metadata};
 use embedded_state::store::Record;
+use embedded_state::{is_stored_form, is_stored_metadata};
 
 /// What stands before the metadata in an object that is nothing else.
 const TYPE: &[u8] = br#"{"kind":"PartialObjectMetadata","apiVersion":"meta.k8s.io/v1","metadata":"#;

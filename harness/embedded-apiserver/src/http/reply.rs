@@ -12,8 +12,8 @@ use serde_json::{Value, json};
 
 use super::accept::{Encoding, Form, Shape};
 use super::{encode, gzip, partial, rows};
-use embedded_state::{Written, from_stored, is_stored_form, is_stored_metadata, with_type};
 use embedded_state::store::Record;
+use embedded_state::{Written, from_stored, is_stored_form, is_stored_metadata, with_type};
 
 /// The body of every response.
 pub(crate) type Body = UnsyncBoxBody<Bytes, std::convert::Infallible>;

@@ -2,15 +2,15 @@
 
 use bytes::{Bytes, BytesMut};
 use embedded_objects::kinds::Kind;
-use embedded_semantics::table::{self, Include};
 use embedded_objects::wire;
+use embedded_semantics::table::{self, Include};
 use serde_json::Value;
 
 use super::encode;
 use super::partial;
 use super::slices::{self, Part};
-use embedded_state::{Clock, from_stored};
 use embedded_state::store::Record;
+use embedded_state::{Clock, from_stored};
 
 /// A list as a table, in JSON.
 pub(crate) fn list<'a>(

@@ -10,11 +10,11 @@ use embedded_objects::status::{self, Status};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use embedded_state::{collection_of, from_stored, is_definition, set_condition, to_stored};
 use crate::http::body;
 use crate::http::call::{Call, check_dry_run};
-use embedded_state::store::{Key, Record};
 use crate::write::Write;
+use embedded_state::store::{Key, Record};
+use embedded_state::{collection_of, from_stored, is_definition, set_condition, to_stored};
 
 const ORPHAN: &str = "orphan";
 const FOREGROUND: &str = "foregroundDeletion";

@@ -5,10 +5,10 @@ use embedded_objects::status;
 use serde_json::{Value, json};
 
 use super::deletion::{DeleteOptions, check_preconditions, delete_object};
-use embedded_state::{from_stored, to_stored};
 use crate::http::call::Call;
 use crate::http::reply::{Outcome, Reply};
 use crate::write::Write;
+use embedded_state::{from_stored, to_stored};
 
 /// Answers a POST to `pods/NAME/eviction`.
 pub(super) fn evict(call: &Call, kind: &'static Kind) -> Outcome {

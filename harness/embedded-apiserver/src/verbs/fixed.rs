@@ -7,11 +7,11 @@ use serde_json::{Value, json};
 
 use super::openapi;
 use super::unknown::unknown;
-use embedded_state::auth::account::ISSUER;
 use crate::http::accept::{self, Encoding, Form};
 use crate::http::call::{Call, text_header};
 use crate::http::encode;
 use crate::http::reply::{Content, Outcome, Reply};
+use embedded_state::auth::account::ISSUER;
 
 /// The checks that `/livez`, `/readyz` and `/healthz` name with `?verbose`.
 const CHECKS: [&str; 8] = [

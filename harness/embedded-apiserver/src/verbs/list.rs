@@ -8,10 +8,10 @@ use embedded_objects::status::{self, Status};
 use serde_json::{Value, json};
 
 use super::list_options::{ListOptions, Match, too_large};
-use embedded_state::{Api, Selection, collection_of};
 use crate::http::call::Call;
 use crate::http::reply::{Content, Outcome, Reply};
 use embedded_state::store::{Continue, Expired, Key, Record, Snapshot};
+use embedded_state::{Api, Selection, collection_of};
 
 /// How long a list waits for a resource version that is not there yet.
 const FRESHNESS: Duration = Duration::from_secs(3);

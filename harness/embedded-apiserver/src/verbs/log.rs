@@ -14,8 +14,8 @@ use tokio::sync::watch;
 
 use crate::http::call::Call;
 use crate::http::closed;
-use embedded_state::query::Query;
 use crate::http::reply::{Content, Outcome, Reply, TEXT};
+use embedded_state::query::Query;
 use embedded_state::{Container, Followed, LogLine};
 
 /// Answers with the container's lines; the parameters are those of `PodLogOptions` but `stream`.

@@ -24,13 +24,13 @@ mod update;
 mod watch;
 
 use embedded_objects::kinds::Kind;
-use embedded_semantics::lifecycle;
 use embedded_objects::status;
+use embedded_semantics::lifecycle;
 use http::Method;
 
-use embedded_state::auth::attributes::Attributes;
 use crate::http::call::Call;
 use crate::http::reply::{Outcome, Reply};
+use embedded_state::auth::attributes::Attributes;
 
 pub(crate) use create::create_object;
 pub(crate) use token::for_account as token_for_account;

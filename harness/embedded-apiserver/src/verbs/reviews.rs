@@ -1,16 +1,16 @@
 //! Questions about users and permissions: they are answered and not stored.
 
 use embedded_objects::kinds::Kind;
-use embedded_semantics::lifecycle;
 use embedded_objects::status::{self, Status};
+use embedded_semantics::lifecycle;
 use serde_json::{Map, Value, json};
 
-use embedded_state::Api;
-use embedded_state::auth::attributes::Attributes;
-use embedded_state::auth::user::User;
 use crate::http::by_token;
 use crate::http::call::Call;
 use crate::http::reply::{Outcome, Reply};
+use embedded_state::Api;
+use embedded_state::auth::attributes::Attributes;
+use embedded_state::auth::user::User;
 
 /// Answers a POST of a review.
 pub(super) fn review(call: &Call, kind: &'static Kind) -> Outcome {

@@ -8,11 +8,11 @@ use http::Method;
 use serde_json::{Value, json};
 
 use super::update::change;
-use embedded_state::{collection_of, from_stored};
 use crate::http::call::Call;
 use crate::http::reply::{Outcome, Reply};
-use embedded_state::store::Key;
 use crate::write::Write;
+use embedded_state::store::Key;
+use embedded_state::{collection_of, from_stored};
 
 /// Answers GET, PUT and PATCH of an object's scale.
 pub(super) fn scale(call: &Call, kind: &'static Kind) -> Outcome {

@@ -7,10 +7,10 @@ use embedded_objects::kinds::{self, Kind};
 use embedded_objects::status::{self, Status};
 use serde_json::{Value, json};
 
-use embedded_state::{Api, Clock, unique_id};
-use embedded_state::auth::account::{Bound, Claims, EXTENDED_SECONDS, ISSUER, Reference, WARN_ONLY_SECONDS};
 use crate::http::call::Call;
 use crate::http::reply::{Outcome, Reply};
+use embedded_state::auth::account::{Bound, Claims, EXTENDED_SECONDS, ISSUER, Reference, WARN_ONLY_SECONDS};
+use embedded_state::{Api, Clock, unique_id};
 
 /// Annotations of a Secret that holds a service account's token: whose.
 const ACCOUNT_NAME: &str = "kubernetes.io/service-account.name";

@@ -3,19 +3,19 @@
 use std::sync::Arc;
 
 use embedded_objects::kinds::Kind;
-use embedded_semantics::lifecycle;
 use embedded_objects::status::{self, Status};
+use embedded_semantics::lifecycle;
 use serde_json::Value;
 
 use super::create::{create_object, warnings_of};
 use super::deletion;
 use crate::admission;
-use embedded_state::{Written, collection_of, from_stored, to_stored};
 use crate::http::call::Call;
 use crate::http::reply::{Outcome, Reply};
 use crate::managers;
-use embedded_state::store::{Key, Record};
 use crate::write::{Write, check_size};
+use embedded_state::store::{Key, Record};
+use embedded_state::{Written, collection_of, from_stored, to_stored};
 
 /// Answers a PUT to an object or one of its subresources.
 pub(super) fn update(call: &Call, kind: &'static Kind, sub: Option<&str>) -> Outcome {

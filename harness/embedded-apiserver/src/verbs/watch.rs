@@ -17,13 +17,13 @@ use tokio::time::Instant;
 
 use super::list::{namespace_of_list, wait_for};
 use super::list_options::ListOptions;
-use embedded_state::{Api, Ending, Selection, Share, collection_of, from_stored, is_stored_form};
 use crate::http::accept::{Encoding, Form, Shape};
 use crate::http::call::Call;
 use crate::http::closed;
 use crate::http::encode;
 use crate::http::reply::{Content, Outcome, Reply, not_acceptable, reshape};
 use embedded_state::store::{Change, Cursor, Event, Next, Record, Walk};
+use embedded_state::{Api, Ending, Selection, Share, collection_of, from_stored, is_stored_form};
 
 /// Bookmarks come this often where they are welcome, as a real server's.
 const BOOKMARKS: Duration = Duration::from_secs(60);

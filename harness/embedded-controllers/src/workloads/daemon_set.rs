@@ -12,11 +12,11 @@ use kube::api::DeleteParams;
 use super::daemon::{self, Place};
 use super::rollout::{Round, resolve};
 use super::template::{controller_of, hash, is_active, is_available, ready_since};
+use crate::scheduler::filter::named_nodes;
 use embedded_runtime::cache::Key;
 use embedded_runtime::events::{Source, Weight};
 use embedded_runtime::node::node_taints;
 use embedded_runtime::queue::{Next, Outcome, Queue};
-use crate::scheduler::filter::named_nodes;
 use embedded_runtime::world::World;
 use embedded_runtime::writing;
 

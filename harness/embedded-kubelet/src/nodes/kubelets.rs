@@ -18,10 +18,10 @@ use serde_json::json;
 use tokio::time::Instant;
 
 use super::fleet::{Fleet, Heartbeat};
-use embedded_runtime::node;
 use super::serving::{self, Wanted};
 use embedded_runtime::cache::Key;
 use embedded_runtime::events::{Source, Weight};
+use embedded_runtime::node;
 use embedded_runtime::queue::{Next, Outcome, Queue};
 use embedded_runtime::settings::{NodeSpec, ServingCertificate};
 use embedded_runtime::world::World;

@@ -1,4 +1,4 @@
-//! The `/etc/hosts` of a program: how it comes to know the names of [`Settings::names`](crate::Settings::names).
+//! The `/etc/hosts` of a program: how it comes to know the names of [`Settings::names`](embedded_runtime::settings::Settings::names).
 
 use std::io;
 use std::path::PathBuf;

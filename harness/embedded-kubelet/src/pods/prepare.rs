@@ -55,8 +55,7 @@ impl Worker {
         self.setup.host_ips = node.as_deref().map(node::host_ips).unwrap_or_default();
         if self.setup.host_network {
             self.setup.pod_ips = self.setup.host_ips.clone();
-        } else if !node.as_deref().is_some_and(node::is_ready)
-            && self.slots.iter().all(|slot| slot.run == 0)
+        } else if !node.as_deref().is_some_and(node::is_ready) && self.slots.iter().all(|slot| slot.run == 0)
         {
             let message = "network is not ready: container runtime network not ready: NetworkReady=false \
                            reason:NetworkPluginNotReady message:Network plugin returns error: cni plugin not initialized";

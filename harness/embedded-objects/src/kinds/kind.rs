@@ -93,7 +93,7 @@ pub struct Custom {
     /// The structural schema.
     pub schema: Value,
     /// Its patterns.
-    pub(crate) patterns: Patterns,
+    pub patterns: Patterns,
     /// `additionalPrinterColumns`.
     pub columns: Vec<Value>,
     /// The fields besides name and namespace by which objects can be selected, without their first dot.

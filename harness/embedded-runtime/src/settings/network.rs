@@ -1,6 +1,6 @@
 //! The pod network, addresses of Pods and Services, and names.
 
-use std::net::Ipv4Addr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use ipnet::{IpNet, Ipv4Net};
 use serde::{Deserialize, Serialize};
@@ -67,4 +67,54 @@ impl PodRange {
         cluster: IpNet::V4(Ipv4Net::new_assert(Ipv4Addr::new(10, 244, 0, 0), 16)),
         node_prefix: 24,
     };
+}
+
+/// How a cluster's range is divided.
+impl PodRange {
+    /// How many parts there are.
+    #[must_use]
+    pub fn count(self) -> u32 {
+        1_u32
+            .checked_shl(u32::from(self.node_prefix.saturating_sub(self.cluster.prefix_len())))
+            .unwrap_or(u32::MAX)
+    }
+
+    /// By how many bits the number of a part is shifted in an address.
+    fn shift(self) -> u32 {
+        u32::from(self.cluster.max_prefix_len().saturating_sub(self.node_prefix))
+    }
+
+    /// The part of this number; `None`: there is none.
+    #[must_use]
+    pub fn part(self, index: u32) -> Option<IpNet> {
+        let offset = u128::from(index).checked_shl(self.shift())?;
+        let address: IpAddr = match self.cluster {
+            IpNet::V4(cluster) => {
+                Ipv4Addr::from_bits(cluster.network().to_bits().checked_add(u32::try_from(offset).ok()?)?)
+                    .into()
+            }
+            IpNet::V6(cluster) => {
+                Ipv6Addr::from_bits(cluster.network().to_bits().checked_add(offset)?).into()
+            }
+        };
+        IpNet::new(address, self.node_prefix).ok()
+    }
+
+    /// The number of this part; `None`: it is no part of the cluster's range.
+    #[must_use]
+    pub fn index(self, part: IpNet) -> Option<u32> {
+        if part.prefix_len() != self.node_prefix || !self.cluster.contains(&part) {
+            return None;
+        }
+        let offset = match (part, self.cluster) {
+            (IpNet::V4(part), IpNet::V4(cluster)) => {
+                u128::from(part.network().to_bits().checked_sub(cluster.network().to_bits())?)
+            }
+            (IpNet::V6(part), IpNet::V6(cluster)) => {
+                part.network().to_bits().checked_sub(cluster.network().to_bits())?
+            }
+            _ => return None,
+        };
+        u32::try_from(offset.checked_shr(self.shift())?).ok()
+    }
 }

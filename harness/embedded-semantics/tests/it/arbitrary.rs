@@ -3,10 +3,10 @@
 use std::time::{Duration, Instant};
 
 use embedded_objects::kinds::{self, ALL};
-use embedded_semantics::lifecycle;
 use embedded_objects::select::{Fields, Labels};
 use embedded_objects::{fields, patch, typed, wire};
 use embedded_semantics::alloc::Allocator;
+use embedded_semantics::lifecycle;
 use serde_json::{Map, Value, json};
 
 use crate::server::context;

@@ -1,7 +1,7 @@
 //! The rules of kinds that the recorded exchanges do not touch, in the API server's words.
 
-use embedded_semantics::alloc::Allocator;
 use embedded_objects::kinds;
+use embedded_semantics::alloc::Allocator;
 use embedded_semantics::lifecycle;
 use serde_json::{Value, json};
 

@@ -70,9 +70,7 @@ async fn its_driver_api_is_the_drivers_and_its_own() {
     assert_eq!(proxied.driver.inventory().await.expect("an inventory").instances.len(), 1);
     let absent = proxied.driver.delete_instance("i-9").await.expect_err("there is none");
     assert!(absent.is_not_found(), "{absent}");
-    let stranger = fake_cloud_driver::Client::new(
-        &format!("http://{}", proxied.proxy.driver_addr().expect("one")),
-        "x",
-    );
+    let stranger =
+        fake_cloud_driver::Client::new(&format!("http://{}", proxied.proxy.driver_addr().expect("one")), "x");
     assert_eq!(stranger.expect("a client").inventory().await.expect_err("refused").status(), Some(401));
 }

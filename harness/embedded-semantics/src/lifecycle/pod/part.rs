@@ -4,8 +4,8 @@
 
 use serde_json::Value;
 
-use embedded_objects::cause::Cause;
 use crate::lifecycle::podspec;
+use embedded_objects::cause::Cause;
 use embedded_objects::value::{Edit as _, Look as _};
 
 const EPHEMERAL: &str = "spec.ephemeralContainers";
