@@ -4,7 +4,7 @@
 //! second of one core. It is driven over loopback by keep-alive connections that wait for each answer.
 #![expect(clippy::print_stdout, reason = "figures are what it is for")]
 
-use fake_cloud::driver::{
+use fake_cloud_driver::{
     Address, Client, Effect, Fault, Instance, InstanceState, LbState, LoadBalancer, Match, Op, Settings,
 };
 use serde_json::Value;

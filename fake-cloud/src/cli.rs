@@ -1,10 +1,10 @@
 //! Command line, environment and files of the command. Tokens come from files or the environment, as everybody on the
 //! machine can read a command line.
 
-use crate::dialects;
-use crate::driver::Credential;
 use crate::server::{Config, Unknown};
 use clap::{Parser, Subcommand};
+use fake_cloud_dialects as dialects;
+use fake_cloud_driver::Credential;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::{env, fmt, fs, io};

@@ -1,28 +1,12 @@
-//! The checks: one module per suite, each a table of [`harness_testkit::prelude::Check`] and their bodies.
+//! All checks, suite by suite. The suites are in the crates `suites-*`, one for each area of the contract.
 //!
 //! Suites never name a provider: what a CCM can do is a capability, what it is called is a profile. Bodies talk to the
 //! subjects that [`harness_testkit::prelude::CheckCx`] gives them, and to nothing else.
 
-pub mod authorization;
-pub mod bootstrap;
-pub mod csi_migration;
-pub mod failover;
-pub mod image_credentials;
-pub mod lifecycle;
-pub mod loadbalancer;
-pub mod network_proxy;
-pub mod operation;
-pub mod population;
-pub mod routes;
-pub mod scalability;
-pub mod soak;
-pub mod taint_removal;
-
-mod failures;
-mod joining;
-mod observing;
-
 use harness_testkit::prelude::*;
+use suites_components::{csi_migration, image_credentials, network_proxy};
+use suites_nodes::{lifecycle, population, taint_removal};
+use suites_operation::{authorization, bootstrap, failover, operation, scalability, soak};
 
 /// Every suite, in the order of the report.
 pub const ALL: &[Suite] = &[
@@ -30,8 +14,8 @@ pub const ALL: &[Suite] = &[
     taint_removal::SUITE,
     population::SUITE,
     lifecycle::SUITE,
-    loadbalancer::SUITE,
-    routes::SUITE,
+    suites_services::SUITE,
+    suites_routes::SUITE,
     failover::SUITE,
     operation::SUITE,
     authorization::SUITE,

@@ -8,12 +8,12 @@
 use super::state::{Shared, State};
 use super::twist::Twist;
 use super::unknown::Unknown;
-use crate::barriers::Place;
-use crate::dialects::kit::{Answer, Asker, Call, Denial, Identity, Plan, Request, Run};
-use crate::driver::{Effect, Entry, LbParts, Match, Outcome};
-use crate::faults::pause;
-use crate::journal::millis;
-use crate::model::Cloud;
+use fake_cloud_driver::{Effect, Entry, LbParts, Match, Outcome};
+use fake_cloud_kit::{Answer, Asker, Call, Denial, Identity, Plan, Request, Run};
+use fake_cloud_model::Cloud;
+use fake_cloud_recording::barriers::Place;
+use fake_cloud_recording::faults::pause;
+use fake_cloud_recording::journal::millis;
 use std::cell::OnceCell;
 use std::collections::BTreeSet;
 use std::net::IpAddr;

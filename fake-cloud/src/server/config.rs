@@ -4,9 +4,10 @@ use super::call::Service;
 use super::listen;
 use super::state::{Places, Shared};
 use super::unknown::Unknown;
-use crate::credentials::{CredentialError, Credentials, Secret};
-use crate::dialects::{self, NAMES};
-use crate::driver::{self, Credential};
+use crate::driver_api;
+use fake_cloud_dialects::{self as dialects, NAMES};
+use fake_cloud_driver::Credential;
+use fake_cloud_recording::credentials::{CredentialError, Credentials, Secret};
 use std::fmt;
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -136,10 +137,10 @@ impl Server {
             metadata: metadata_listener.as_ref().map(|listener| local(listener, metadata_listen)),
         };
         let shared = Arc::new(Shared::new(info, unknown, Secret::new(driver_token), places, accepted));
-        let router = driver::routes::router(shared.clone());
+        let router = driver_api::router(shared.clone());
         let mut tasks = vec![
             tokio::spawn(listen::serve(cloud_listener, Service::Api, shared.clone())),
-            tokio::spawn(driver::routes::serve(driver_listener, router)),
+            tokio::spawn(driver_api::serve(driver_listener, router)),
         ];
         tasks.extend(
             metadata_listener

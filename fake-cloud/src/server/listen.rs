@@ -2,8 +2,8 @@
 
 use super::call::{self, BODY_LIMIT_BYTES, Body, Closed, Service};
 use super::state::Shared;
-use crate::dialects::kit::{Answer, Request};
-use crate::faults::pause;
+use fake_cloud_kit::{Answer, Request};
+use fake_cloud_recording::faults::pause;
 use http_body_util::{BodyExt, Full};
 use hyper::body::{Bytes, Incoming};
 use hyper::server::conn::http1;

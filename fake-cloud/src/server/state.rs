@@ -1,13 +1,13 @@
 //! What the two APIs share.
 
 use super::unknown::Unknown;
-use crate::barriers::Barriers;
-use crate::credentials::{Credentials, Secret};
-use crate::dialects::DialectInfo;
-use crate::dialects::kit::Dialect;
-use crate::faults::Faults;
-use crate::journal::Journal;
-use crate::model::Cloud;
+use fake_cloud_dialects::DialectInfo;
+use fake_cloud_kit::Dialect;
+use fake_cloud_model::Cloud;
+use fake_cloud_recording::barriers::Barriers;
+use fake_cloud_recording::credentials::{Credentials, Secret};
+use fake_cloud_recording::faults::Faults;
+use fake_cloud_recording::journal::Journal;
 use std::net::SocketAddr;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};

@@ -1,9 +1,9 @@
 //! What a fault does to a call that takes effect all the same.
 
-use crate::dialects::kit::{Answer, Run};
-use crate::driver::Effect;
-use crate::faults::Hit;
-use crate::model::{Cloud, View};
+use fake_cloud_driver::Effect;
+use fake_cloud_kit::{Answer, Run};
+use fake_cloud_model::{Cloud, View};
+use fake_cloud_recording::faults::Hit;
 use std::time::Duration;
 
 /// How a call takes effect, when not as usual.

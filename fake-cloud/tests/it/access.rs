@@ -3,7 +3,7 @@
 
 use crate::support::{LIMIT, Reply, TOKEN, TestCloud, instance};
 use fake_cloud::Unknown;
-use fake_cloud::driver::{Credential, Instance, Outcome};
+use fake_cloud_driver::{Credential, Instance, Outcome};
 use reqwest::{Method, RequestBuilder};
 use std::io::Write;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};

@@ -1,6 +1,6 @@
 //! Drivers that answer otherwise than drivers do: an error that says so, soon, and never a panic.
 
-use fake_cloud::driver::{Client, ClientError, Effect, Fault, Match, Settings};
+use fake_cloud_driver::{Client, ClientError, Effect, Fault, Match, Settings};
 use std::time::{Duration, Instant};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;

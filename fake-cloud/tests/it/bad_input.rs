@@ -2,7 +2,7 @@
 
 use crate::support::{LIMIT, Reply, TOKEN, TestCloud, load_balancer};
 use fake_cloud::Unknown;
-use fake_cloud::driver::{Entry, Op, Outcome};
+use fake_cloud_driver::{Entry, Op, Outcome};
 use reqwest::Method;
 use serde_json::json;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};

@@ -1,7 +1,7 @@
 //! Barriers: calls wait before they take effect.
 
 use crate::support::{TestCloud, about, answered, in_time, load_balancer, on};
-use fake_cloud::driver::{Effect, LoadBalancer, Match, Op, Outcome};
+use fake_cloud_driver::{Effect, LoadBalancer, Match, Op, Outcome};
 use reqwest::{Method, Response};
 use std::time::Duration;
 use tokio::task::JoinHandle;

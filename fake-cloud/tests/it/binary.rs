@@ -1,7 +1,7 @@
 //! The program: what it prints, what it refuses, how it stops.
 
 use crate::support::{LIMIT, in_time};
-use fake_cloud::driver::Client;
+use fake_cloud_driver::Client;
 use serde_json::Value;
 use std::process::{Output, Stdio};
 use tokio::io::{AsyncBufReadExt, BufReader};
@@ -90,7 +90,7 @@ async fn it_stops_with_calls_under_way() {
         .expect("it starts");
     let ready = ready(&mut child).await;
     let driver = Client::new(ready["driver"].as_str().expect("an address"), DRIVER_TOKEN).expect("a client");
-    driver.raise_barrier(&fake_cloud::driver::Match::default()).await.expect("raised");
+    driver.raise_barrier(&fake_cloud_driver::Match::default()).await.expect("raised");
     let url = format!("http://{}/v1/instances", ready["cloud"].as_str().expect("an address"));
     let http = reqwest::Client::builder().no_proxy().build().expect("a client");
     let call = tokio::spawn(http.get(url).bearer_auth("some-token").send());

@@ -1,7 +1,7 @@
 //! What the journal records of the load balancers that a call changes.
 
 use crate::support::{TestCloud, firewall, load_balancer};
-use fake_cloud::driver::{Effect, Entry, LbParts, Match, Op};
+use fake_cloud_driver::{Effect, Entry, LbParts, Match, Op};
 use serde_json::json;
 
 fn ports_of(parts: &LbParts) -> usize {

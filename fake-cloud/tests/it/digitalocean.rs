@@ -3,7 +3,7 @@
 use crate::digitalocean_cloud::{Answer, Calls, created, droplet, load_balancer, start, start_with};
 use crate::support::{about, answered, on};
 use fake_cloud::Unknown;
-use fake_cloud::driver::{Effect, Fault, Instance, InstanceState, Match, Op, Settings};
+use fake_cloud_driver::{Effect, Fault, Instance, InstanceState, Match, Op, Settings};
 use reqwest::Method;
 use serde_json::{Value, json};
 

@@ -2,7 +2,7 @@
 
 use crate::support::{LIMIT, TestCloud};
 use fake_cloud::Unknown;
-use fake_cloud::driver::{Address, Instance, InstanceState};
+use fake_cloud_driver::{Address, Instance, InstanceState};
 use reqwest::RequestBuilder;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;

@@ -2,7 +2,7 @@
 
 use crate::digitalocean_cloud::{Calls, created, load_balancer, start};
 use crate::support::{TestCloud, until};
-use fake_cloud::driver::{Frontend, HealthCheck, LbState, LoadBalancer, Op, Settings};
+use fake_cloud_driver::{Frontend, HealthCheck, LbState, LoadBalancer, Op, Settings};
 use serde_json::{Value, json};
 
 async fn only(cloud: &TestCloud) -> LoadBalancer {

@@ -1,11 +1,11 @@
 //! The driver API itself: its token, its errors, and the inventory.
 
 use crate::support::{OTHER_TOKEN, Reply, TestCloud, firewall, instance};
-use fake_cloud::driver::{
+use fake_cloud::{Config, Server, StartError, Unknown};
+use fake_cloud_driver::{
     Client, ClientError, Credential, DriverFacility, Effect, Fault, Instance, InstanceIds, InstanceState,
     Inventory, LbAddressing, Match, OPERATIONS, PROTOCOL, Settings,
 };
-use fake_cloud::{Config, Server, StartError, Unknown};
 use reqwest::Method;
 use serde_json::{Value, json};
 
@@ -61,7 +61,7 @@ async fn capabilities_are_the_dialects_and_every_facility_is_there() {
 #[tokio::test]
 async fn every_call_of_the_protocol_is_served_and_is_in_the_document() {
     let cloud = TestCloud::start().await;
-    let document = fake_cloud::driver::document();
+    let document = fake_cloud_driver::document();
     let mut described = 0;
     for operation in OPERATIONS {
         let method: Method = operation.method.parse().expect("a method");
@@ -80,7 +80,7 @@ async fn every_call_of_the_protocol_is_served_and_is_in_the_document() {
 #[test]
 fn the_document_in_the_repository_is_made_of_the_types() {
     let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/driver/openapi.json");
-    let made = format!("{:#}\n", fake_cloud::driver::document());
+    let made = format!("{:#}\n", fake_cloud_driver::document());
     if std::env::var_os("REWRITE_DOCUMENTS").is_some() {
         std::fs::write(file, &made).expect("the document is ours");
     }
@@ -89,7 +89,7 @@ fn the_document_in_the_repository_is_made_of_the_types() {
     // Whatever it refers to is there.
     let text = made.replace("~1", "/");
     for reference in text.split("\"$ref\": \"#").skip(1).filter_map(|rest| rest.split('"').next()) {
-        assert!(fake_cloud::driver::document().pointer(reference).is_some(), "{reference}");
+        assert!(fake_cloud_driver::document().pointer(reference).is_some(), "{reference}");
     }
 }
 
@@ -282,7 +282,7 @@ async fn a_client_says_what_is_wrong_with_its_address() {
 #[tokio::test]
 async fn a_start_that_fails_says_why() {
     let unknown = Server::start(Config::local("nimbus")).await.expect_err("unknown");
-    let known = fake_cloud::dialects::NAMES.join(", ");
+    let known = fake_cloud_dialects::NAMES.join(", ");
     assert_eq!(unknown.to_string(), format!("dialect nimbus is not known; there are: {known}"));
     let running = Server::start(Config::local("native")).await.expect("it starts");
     let taken = Config { listen: running.cloud_addr(), ..Config::local("native") };

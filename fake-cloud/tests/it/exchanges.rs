@@ -7,7 +7,7 @@
 
 use crate::support::{LIMIT, TestCloud};
 use fake_cloud::Unknown;
-use fake_cloud::driver::{Instance, Settings};
+use fake_cloud_driver::{Instance, Settings};
 use reqwest::Method;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;

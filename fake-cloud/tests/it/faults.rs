@@ -1,7 +1,7 @@
 //! Faults: every effect, and which calls they hit.
 
 use crate::support::{OTHER_TOKEN, Reply, TestCloud, about, answered, load_balancer, on, until};
-use fake_cloud::driver::{Effect, Fault, Match, Op, Outcome, Settings};
+use fake_cloud_driver::{Effect, Fault, Match, Op, Outcome, Settings};
 use reqwest::Method;
 use serde_json::Value;
 use std::time::Duration;

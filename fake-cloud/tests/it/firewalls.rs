@@ -1,7 +1,7 @@
 //! Firewalls of the native dialect.
 
 use crate::support::{TestCloud, firewall};
-use fake_cloud::driver::Op;
+use fake_cloud_driver::Op;
 use serde_json::json;
 
 #[tokio::test]

@@ -3,7 +3,7 @@
 
 use crate::support::{Reply, TestCloud, about, answered, on, until};
 use fake_cloud::Unknown;
-use fake_cloud::driver::{Address, Effect, Fault, Instance, InstanceState, Match, Op, Outcome, Route};
+use fake_cloud_driver::{Address, Effect, Fault, Instance, InstanceState, Match, Op, Outcome, Route};
 use reqwest::Method;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -195,7 +195,7 @@ async fn what_is_put_there_by_hand_is_shown() {
     let cloud = start(Unknown::Refused).await;
     let id = created(&cloud, "4be1").await;
     let mut lb = cloud.driver.inventory().await.expect("inventory").load_balancers.remove(0);
-    lb.frontends = vec![fake_cloud::driver::Frontend::new(9, "TCP", 99)];
+    lb.frontends = vec![fake_cloud_driver::Frontend::new(9, "TCP", 99)];
     lb.backends = vec!["2".to_owned()];
     lb.details = Value::Null;
     cloud.driver.put_load_balancer(&lb).await.expect("put");

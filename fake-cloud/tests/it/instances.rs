@@ -1,7 +1,7 @@
 //! Reading instances.
 
 use crate::support::{TestCloud, instance};
-use fake_cloud::driver::{Instance, InstanceState, Op, Settings};
+use fake_cloud_driver::{Instance, InstanceState, Op, Settings};
 use reqwest::Method;
 use serde_json::{Value, json};
 

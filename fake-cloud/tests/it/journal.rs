@@ -1,8 +1,8 @@
 //! The journal: complete, in order, and readable while it grows.
 
 use crate::support::{OTHER_TOKEN, Reply, TOKEN, TestCloud, answered, firewall, load_balancer};
-use fake_cloud::driver::{Match, Op, Outcome};
 use fake_cloud::{Config, Server};
+use fake_cloud_driver::{Match, Op, Outcome};
 use std::net::{IpAddr, Ipv4Addr};
 use std::time::Duration;
 
@@ -110,8 +110,7 @@ async fn an_answer_can_be_limited() {
 async fn a_shut_down_cloud_answers_nobody() {
     let cloud = Server::start(Config::local("native")).await.expect("it starts");
     let (address, driver) = (cloud.cloud_addr(), cloud.driver_addr());
-    let client =
-        fake_cloud::driver::Client::new(&driver.to_string(), cloud.driver_token()).expect("a client");
+    let client = fake_cloud_driver::Client::new(&driver.to_string(), cloud.driver_token()).expect("a client");
     client.capabilities().await.expect("it answers");
     cloud.shutdown().await;
     assert!(tokio::net::TcpStream::connect(address).await.is_err());

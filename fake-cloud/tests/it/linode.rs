@@ -3,7 +3,7 @@
 
 use crate::support::{Reply, TestCloud, about, on, until};
 use fake_cloud::Unknown;
-use fake_cloud::driver::{
+use fake_cloud_driver::{
     Address, Effect, Frontend, HealthCheck, Instance, InstanceState, LbState, Match, Op, Settings,
 };
 use reqwest::Method;

@@ -2,7 +2,7 @@
 
 use crate::support::{TestCloud, instance, load_balancer, on};
 use fake_cloud::Unknown;
-use fake_cloud::driver::{Effect, Instance, LbState, Match, Op, Outcome, Settings};
+use fake_cloud_driver::{Effect, Instance, LbState, Match, Op, Outcome, Settings};
 use serde_json::{Value, json};
 
 /// How a dialect lists instances.

@@ -1,7 +1,7 @@
 //! Load balancers of the native dialect.
 
 use crate::support::{TestCloud, firewall, load_balancer, on, until};
-use fake_cloud::driver::{Effect, LbState, LoadBalancer, Match, Op, Settings};
+use fake_cloud_driver::{Effect, LbState, LoadBalancer, Match, Op, Settings};
 use serde_json::{Value, json};
 
 #[tokio::test]

@@ -2,7 +2,7 @@
 
 use crate::support::{TestCloud, instance};
 use fake_cloud::Unknown;
-use fake_cloud::driver::{Address, Instance, Op};
+use fake_cloud_driver::{Address, Instance, Op};
 use std::time::Duration;
 
 /// A machine with that address.

@@ -3,7 +3,7 @@
 
 use crate::support::{LIMIT, OTHER_TOKEN, Reply, TestCloud, about, instance, on, until};
 use fake_cloud::Unknown;
-use fake_cloud::driver::{Effect, Instance, Match, Op, Route, Settings};
+use fake_cloud_driver::{Effect, Instance, Match, Op, Route, Settings};
 use reqwest::Method;
 use serde_json::{Value, json};
 

@@ -1,7 +1,7 @@
 //! Routes of the native dialect.
 
 use crate::support::TestCloud;
-use fake_cloud::driver::Route;
+use fake_cloud_driver::Route;
 use serde_json::json;
 
 #[tokio::test]

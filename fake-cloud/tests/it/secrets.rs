@@ -2,7 +2,7 @@
 
 use crate::support::{OTHER_TOKEN, Reply, TOKEN, TestCloud};
 use fake_cloud::Config;
-use fake_cloud::driver::{Client, Credential, Settings};
+use fake_cloud_driver::{Client, Credential, Settings};
 use reqwest::Method;
 
 #[tokio::test]

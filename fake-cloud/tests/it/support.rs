@@ -1,9 +1,9 @@
 //! A cloud of its own for each test, and short words for calling it.
 
-use fake_cloud::driver::{
+use fake_cloud::{Config, Running, Server, Unknown};
+use fake_cloud_driver::{
     Address, Client, Credential, Effect, Entry, Fault, Instance, InstanceState, Match, Op, Outcome, Settings,
 };
-use fake_cloud::{Config, Running, Server, Unknown};
 use reqwest::{Method, RequestBuilder};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;

@@ -28,7 +28,7 @@ pub use check::{BootCondition, Cell};
 pub use cli::{BootstrapCommand, run};
 pub use cluster::{CloudEndpoint, Cluster, Cni, KubeProxy, PlannedMachine, Topology, Version, YesNo};
 /// The amount of a quantity's text.
-pub use embedded_semantics::billionths;
+pub use embedded_objects::billionths;
 pub use expect::{Expectation, expect, read_paths};
 pub use explain::{Explanation, Graph, GraphEdge, GraphNode, Observed, ObservedNode, ObservedPod, Step};
 pub use finding::{Finding, Level};

@@ -1,7 +1,7 @@
 //! `driver`: the driver protocol and its own conformance test.
 
 use super::arguments::{DriverCommand, DriverOptions};
-use fake_cloud::driver::{DriverFacility, document};
+use fake_cloud_driver::{DriverFacility, document};
 use harness_clouds::{CloudSpec, Found, Place, StartError, check_running, facility_of, start};
 use harness_clusters::images::RunId;
 use harness_clusters::reaper;

@@ -1,7 +1,7 @@
 //! `proxy`: the recording proxy by itself, before a real cloud or a simulator.
 
 use super::arguments::ProxyOptions;
-use fake_cloud::driver::Entry;
+use fake_cloud_driver::Entry;
 use harness_config::Routes;
 use harness_core::check::chain;
 use harness_core::files;

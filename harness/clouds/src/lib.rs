@@ -27,9 +27,9 @@ pub use record::CloudRecord;
 pub use token::fresh_token;
 
 // The words in which a cloud is spoken of, whoever drives it.
-pub use fake_cloud::driver::{
+pub use fake_cloud_driver::{
     ActiveFault, Address, Auxiliary, BarrierStatus, Credential, Effect, Entry, Fault, Frontend, HealthCheck,
     Instance, InstanceState, Inventory, LbAddress, LbAddressing, LbChange, LbParts, LbState, LoadBalancer,
     Match, Op, Outcome, Route, Settings, fresh_id,
 };
-pub use fake_cloud::driver::{InstanceIds, Shown};
+pub use fake_cloud_driver::{InstanceIds, Shown};

@@ -1,7 +1,7 @@
 //! What is asked of a backend when it has a cluster to bring up.
 
 use crate::images::RunId;
-use fake_cloud::driver::InstanceIds;
+use fake_cloud_driver::InstanceIds;
 use harness_config::{DesiredCluster, ExistingCluster, OwnCluster, ProviderIdFormat};
 use std::path::PathBuf;
 

@@ -4,7 +4,7 @@ use super::cloud_source::{CloudSource, CredentialFrom, Proxying, usual_arguments
 use super::profile_file::{CloudKeys, CredentialKeys, DriverKeys, ProxyKeys, RealKeys};
 use super::profile_reading::Reading;
 use super::route_file;
-use fake_cloud::dialects::NAMES as DIALECTS;
+use fake_cloud_dialects::NAMES as DIALECTS;
 use harness_core::files;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

@@ -54,7 +54,7 @@ pub use enums::{
     API_VERSION, AddressType, BackendChoice, BackendKind, Budget, CcmCommand, CsiDriver, Deployment,
     Instances, Keep, NodeIp, Ownership, ProfileKind, Protocol, ProviderId, RouteTrigger, Targets, Timing,
 };
-pub use fake_cloud::dialects::NAMES as DIALECTS;
+pub use fake_cloud_dialects::NAMES as DIALECTS;
 pub use flags::{FAST_FLAGS, LeaseTiming};
 pub use formats::CLOUD_TOKEN;
 pub use formats::OWN_PLACEHOLDERS;

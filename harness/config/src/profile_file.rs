@@ -16,7 +16,7 @@ use super::limits::Limits;
 use super::network_proxy::NetworkProxyKeys;
 use super::schema::{Keyed, ordered};
 use super::section_keys::required_without_ccm;
-use fake_cloud::dialects::NAMES as DIALECTS;
+use fake_cloud_dialects::NAMES as DIALECTS;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;

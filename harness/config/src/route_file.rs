@@ -5,7 +5,7 @@ use super::problem::{Origin, Problem, Problems};
 use super::schema::{self, ordered};
 use super::schema_check::{Places, walk};
 use super::yaml;
-use fake_cloud::driver::Op;
+use fake_cloud_driver::Op;
 use harness_core::files;
 use recording_proxy::{ErrorForm, ErrorForms, Overlap, Rule, RuleError, Source, SourceText, Table};
 use schemars::JsonSchema;

@@ -1,7 +1,7 @@
 //! Whose fields are whose: every write notes it in the object.
 
-use embedded_semantics::kinds::Kind;
-use embedded_semantics::patch;
+use embedded_objects::kinds::Kind;
+use embedded_objects::patch;
 use serde_json::Value;
 
 use crate::write::Write;

@@ -6,8 +6,8 @@ use std::task::{Context, Poll};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use embedded_objects::status::Status;
 use embedded_semantics::alloc::Allocator;
-use embedded_semantics::status::Status;
 use futures::future::BoxFuture;
 use http::{Request, Response};
 use tokio::net::TcpListener;
@@ -16,17 +16,17 @@ use tokio::task::JoinHandle;
 use tokio_rustls::rustls::crypto::{CryptoProvider, ring};
 use tower::Service;
 
-use crate::api::{Api, Limits, Partition};
-use crate::audit::Audit;
-use crate::auth::authority::{Authority, AuthorityError, Credential};
-use crate::auth::jwt::{Signer, SigningError};
-use crate::auth::user::User;
 use crate::http::{Body, Peer, handle, listener};
-use crate::issued::Issued;
-use crate::logs::Logs;
-use crate::store::Keep;
-use crate::version::Version;
 use crate::{bootstrap, verbs};
+use embedded_state::Issued;
+use embedded_state::Logs;
+use embedded_state::Version;
+use embedded_state::audit::Audit;
+use embedded_state::auth::authority::{Authority, AuthorityError, Credential};
+use embedded_state::auth::jwt::{Signer, SigningError};
+use embedded_state::auth::user::User;
+use embedded_state::store::Keep;
+use embedded_state::{Api, Limits, Partition};
 
 /// How a server is set up.
 #[derive(Clone, Debug)]

@@ -1,11 +1,11 @@
 //! What every write carries with it, from the request to the store.
 
-use crate::api::{Api, Clock};
-use crate::auth::user::User;
 use crate::http::call::Call;
-use crate::store::Transaction;
-use embedded_semantics::status::{self, Status};
-use embedded_semantics::{size, wire};
+use embedded_objects::status::{self, Status};
+use embedded_objects::{size, wire};
+use embedded_state::auth::user::User;
+use embedded_state::store::Transaction;
+use embedded_state::{Api, Clock};
 use serde_json::Value;
 
 /// What every write needs.

@@ -30,8 +30,8 @@
 //!   all others are simulated. [`Cluster::pods`] has their logs and sends them signals.
 //! - **Other processes** reach machines and Pods by a socket: [`Cluster::serve`] and [`Remote`].
 //!
-//! What is modelled and what is not stands in the README of this crate and of its parts, `embedded-apiserver`,
-//! `embedded-controllers` and `embedded-semantics`. They are no interface of their own: use this crate.
+//! What is modelled and what is not stands in the README of this crate and of its parts, `embedded-apiserver`
+//! and `embedded-controllers`, and of the crates under these. They are no interface of their own: use this crate.
 
 mod addresses;
 mod audit;

@@ -3,15 +3,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::clients::Clients;
-use crate::handles::{Nodes, Pods};
-use crate::nodes::fleet::Fleet;
-use crate::nodes::kubelets::KubeletLoop;
-use crate::pods::manager::PodsError;
-use crate::pods::shared::Shared;
-use crate::settings::{Controller, Settings};
-use crate::world::World;
 use crate::{cluster, lifecycle, scheduler, workloads};
+use embedded_kubelet::{Nodes, Pods, PodsError};
+use embedded_runtime::clients::Clients;
+use embedded_runtime::settings::{Controller, Settings};
+use embedded_runtime::world::World;
 
 /// How long stopping may take before it is given up.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -49,9 +45,7 @@ impl Controllers {
         }
         let specs = settings.nodes.clone();
         let world = World::new(clients.clone(), settings);
-        let fleet = Arc::new(Fleet::new(clients));
-        let kubelets = KubeletLoop::new(world.clone(), fleet.clone());
-        let pods = Shared::new(world.clone(), fleet.clone()).await?;
+        let nodes = Nodes::new(clients, &world).await?;
         for controller in &world.settings.controllers {
             start(*controller, &world);
         }
@@ -59,13 +53,8 @@ impl Controllers {
         world.watch();
         world.synced().await;
         cluster::dns::install(&world).await.map_err(StartError::Install)?;
-        kubelets.run();
-        for spec in specs {
-            let name = spec.name.clone();
-            fleet.add(spec);
-            kubelets.queue.add(name);
-        }
-        Ok(Running { world, nodes: Nodes { fleet, kubelets, pods } })
+        nodes.run(specs);
+        Ok(Running { world, nodes })
     }
 }
 
@@ -106,7 +95,7 @@ impl Running {
     /// The programs of Pods.
     #[must_use]
     pub fn pods(&self) -> Pods {
-        Pods { pods: self.nodes.pods.clone() }
+        self.nodes.pods()
     }
 
     /// Stops everything and waits for it.

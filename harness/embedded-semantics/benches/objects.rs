@@ -5,10 +5,11 @@
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
+use embedded_objects::kinds::{self, Kind};
+use embedded_objects::{patch, typed, wire};
 use embedded_semantics::alloc::Allocator;
-use embedded_semantics::kinds::{self, Kind};
 use embedded_semantics::lifecycle::{self, Context};
-use embedded_semantics::{patch, table, typed, wire};
+use embedded_semantics::table;
 use serde_json::{Value, json};
 
 /// How long each figure is measured.

@@ -35,12 +35,12 @@ pub use review::review;
 pub use warnings::{compares, deprecation, warnings, warnings_of_sent};
 
 use crate::alloc::Allocator;
-use crate::cause::Cause;
-use crate::kinds::Kind;
-use crate::rules::names;
-use crate::status::{self, Status};
-use crate::typed;
-use crate::value::{Edit as _, Look as _};
+use embedded_objects::cause::Cause;
+use embedded_objects::kinds::Kind;
+use embedded_objects::rules::names;
+use embedded_objects::status::{self, Status};
+use embedded_objects::typed;
+use embedded_objects::value::{Edit as _, Look as _};
 
 /// The longest part of a generateName that is kept, so that five characters fit a DNS label.
 const GENERATED_PREFIX: usize = 58;

@@ -13,8 +13,8 @@ use std::sync::LazyLock;
 
 use serde_json::{Value, json};
 
-use crate::kinds::Kind;
-use crate::value::Look as _;
+use embedded_objects::kinds::Kind;
+use embedded_objects::value::Look as _;
 
 /// What of each object stands in its row. Source: the parameter `includeObject`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -123,7 +123,7 @@ fn row(kind: &Kind, object: &Value, include: Include, now: &str) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::kinds;
+    use embedded_objects::kinds;
 
     const NOW: &str = "2026-01-01T00:10:00Z";
 
@@ -178,7 +178,7 @@ mod tests {
     fn a_table_is_written_in_the_servers_order() {
         let kind = kinds::find("", "v1", "namespaces").expect("namespaces are served");
         let objects = [json!({"metadata": {"name": "x"}})];
-        let text = crate::wire::json(&table(
+        let text = embedded_objects::wire::json(&table(
             kind,
             &objects,
             &json!({"resourceVersion": "7"}),

@@ -6,8 +6,8 @@
 
 #![expect(clippy::print_stdout, reason = "a benchmark is there to print its figures")]
 
-use fake_cloud::driver::{Credential, Op};
 use fake_cloud::{Config as CloudConfig, Server};
+use fake_cloud_driver::{Credential, Op};
 use recording_proxy::{Bounds, Config, ErrorForms, Rule, Running, Source, SourceText, Table, any_port};
 use std::error::Error;
 use std::io::{BufRead as _, BufReader};

@@ -1,7 +1,7 @@
 //! Under which names the cloud knows its objects, as far as the proxy has heard: a call names an object by one of them, a
 //! fault by another.
 
-use fake_cloud::driver::{Instance, Inventory, LoadBalancer, ObjectKind, Op, Route};
+use fake_cloud_driver::{Instance, Inventory, LoadBalancer, ObjectKind, Op, Route};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// How many names are remembered that the cloud does not have.

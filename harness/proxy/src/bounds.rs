@@ -1,7 +1,7 @@
 //! How long callers may take, and how many may come, so that none keeps the others out.
 
 use crate::upstream::Body;
-use fake_cloud::faults::pause;
+use fake_cloud_recording::faults::pause;
 use http_body_util::BodyExt as _;
 use std::io;
 use std::pin::Pin;

@@ -9,15 +9,15 @@ use axum::body::Bytes;
 use axum::extract::{DefaultBodyLimit, State};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
-use fake_cloud::barriers::Barriers;
-use fake_cloud::credentials::Secret;
-use fake_cloud::driver::recorded::{self, ErrorReply, Recorded, Reply};
-use fake_cloud::driver::{
+use fake_cloud_driver::{
     ActiveFault, Capabilities, Credential, DriverFacility, Effect, Fault, Instance, InstanceIds, Inventory,
     LoadBalancer, ObjectKind, PROTOCOL, Route, Shown,
 };
-use fake_cloud::faults::{FaultError, Faults};
-use fake_cloud::journal::Journal;
+use fake_cloud_recording::barriers::Barriers;
+use fake_cloud_recording::credentials::Secret;
+use fake_cloud_recording::faults::{FaultError, Faults};
+use fake_cloud_recording::journal::Journal;
+use fake_cloud_recording::recorded::{self, ErrorReply, Recorded, Reply};
 use http::{HeaderValue, Method, StatusCode, Uri, header};
 use http_body_util::{BodyExt, Limited};
 use serde::de::DeserializeOwned;

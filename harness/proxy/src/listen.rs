@@ -3,7 +3,7 @@
 use crate::bounds::Watch;
 use crate::call::{self, Caller, Closed};
 use crate::shared::Shared;
-use fake_cloud::faults::pause;
+use fake_cloud_recording::faults::pause;
 use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo};

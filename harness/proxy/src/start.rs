@@ -8,7 +8,7 @@ use crate::listen::{self, Door};
 use crate::shared::{Behind, Ended, Shared, Told};
 use crate::table::Table;
 use crate::upstream::{Upstream, UpstreamError};
-use fake_cloud::credentials::Secret;
+use fake_cloud_recording::credentials::Secret;
 use std::fmt;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;

@@ -2,7 +2,7 @@
 
 use crate::pattern::{PathPattern, RuleError};
 use crate::source::{Place, Seen, Source};
-use fake_cloud::driver::Op;
+use fake_cloud_driver::Op;
 use http::Method;
 use std::collections::BTreeSet;
 use std::sync::Arc;

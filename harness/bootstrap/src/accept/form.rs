@@ -2,7 +2,7 @@
 
 use super::answer::{Answer, Refusal, UnknownField};
 use crate::manifest::{Node, Object, Value};
-use embedded_semantics::schema::{self, Shape, TypeId};
+use embedded_objects::schema::{self, Shape, TypeId};
 
 /// The walk through one object.
 pub(super) struct Form<'a> {

@@ -10,7 +10,7 @@ mod rules;
 
 use crate::manifest::{Node, Object, Objects};
 use crate::workload::{WorkloadKind, template_path};
-use embedded_semantics::{kinds, schema};
+use embedded_objects::{kinds, schema};
 
 pub(crate) use answer::{Answer, Refusal, UnknownField};
 

@@ -3,7 +3,7 @@
 use super::form::{Form, joined};
 use crate::manifest::Node;
 use crate::workload::WorkloadKind;
-use embedded_semantics::schema::Shape;
+use embedded_objects::schema::Shape;
 
 /// Fields of a spec and what they hold; `Raw` where the form is not looked at.
 type Fields = &'static [(&'static str, Shape)];

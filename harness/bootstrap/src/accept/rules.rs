@@ -3,10 +3,10 @@
 use super::answer::{Answer, Refusal};
 use crate::manifest::{Node, Object, Objects};
 use crate::workload::{Selector, WorkloadKind, labels, template_path};
+use embedded_objects::kinds::{self, Kind};
+use embedded_objects::status::Status;
 use embedded_semantics::alloc::Allocator;
-use embedded_semantics::kinds::{self, Kind};
 use embedded_semantics::lifecycle::{self, Context};
-use embedded_semantics::status::Status;
 use serde_json::{Value, json};
 
 /// Any moment will do: no rule asks when.

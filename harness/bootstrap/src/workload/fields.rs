@@ -4,7 +4,7 @@
 use super::kind::{WorkloadKind, spec_path};
 use super::outside::Condition;
 use crate::manifest::{Node, Object};
-use embedded_semantics::schema::{self, Shape, TypeId};
+use embedded_objects::schema::{self, Shape, TypeId};
 
 /// Types of which every field is judged, or cannot keep a Pod from running: `*`; else the fields that are.
 const KNOWN: &[(&str, &[&str])] = &[

@@ -3,7 +3,7 @@
 use super::hindrance::{each_container, identity};
 use super::kind::WorkloadKind;
 use crate::manifest::{Node, Object, Place};
-use embedded_semantics::billionths;
+use embedded_objects::billionths;
 
 /// Something outside of the manifests that has to be so.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,7 +1,7 @@
 //! What a driver says it has beyond machines and inventory.
 
 use super::trial::{Broken, OURS, Trial, refused, same, words};
-use fake_cloud::driver::{
+use fake_cloud_driver::{
     Credential, DriverFacility, Effect, Fault, Frontend, LbAddress, LbState, LoadBalancer, Match, Route,
     Settings, fresh_id,
 };

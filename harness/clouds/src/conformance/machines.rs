@@ -1,7 +1,7 @@
 //! Machines: put, seen, changed, powered off and on, removed.
 
 use super::trial::{Broken, OURS, Trial, is_sound, refused, same, words};
-use fake_cloud::driver::{Address, Instance, InstanceState};
+use fake_cloud_driver::{Address, Instance, InstanceState};
 
 pub(super) async fn try_all(trial: &mut Trial<'_>) {
     let (first, second) = (machine(trial, 1), machine(trial, 2));

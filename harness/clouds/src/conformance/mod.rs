@@ -10,7 +10,7 @@ pub use trial::Tried;
 
 use super::drivers::{problem, reached};
 use super::{CloudError, Problem, RunningCloud};
-use fake_cloud::driver::{Capabilities, Client, ClientError, DriverFacility, PROTOCOL};
+use fake_cloud_driver::{Capabilities, Client, ClientError, DriverFacility, PROTOCOL};
 use harness_core::check::chain;
 use std::time::Duration;
 use trial::{Broken, OURS, Trial, is_sound, refused, words};
@@ -126,7 +126,7 @@ mod tests {
 
     #[tokio::test]
     async fn the_fake_cloud_keeps_every_promise_in_every_dialect() {
-        for dialect in fake_cloud::dialects::NAMES {
+        for dialect in fake_cloud_dialects::NAMES {
             let cloud = Server::start(Config::local(dialect)).await.expect("it starts");
             let url = format!("http://{}", cloud.driver_addr());
             let found = check_driver(&url, cloud.driver_token()).await.expect("it answers");

@@ -1,6 +1,6 @@
 //! What is tried, and what came of it.
 
-use fake_cloud::driver::{Capabilities, Client, ClientError, Inventory};
+use fake_cloud_driver::{Capabilities, Client, ClientError, Inventory};
 use std::fmt;
 
 /// How one promise of the protocol was kept.

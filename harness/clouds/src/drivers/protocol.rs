@@ -5,7 +5,7 @@ use crate::{
     Entry, Fault, Faults, Instance, InstanceIds, Inventory, Journalled, LoadBalancer, Machines, Match,
     Objects, Problem, Route, Settings, Shown, Stock, Tunable,
 };
-use fake_cloud::driver::{Capabilities, Client, ClientError, DriverFacility, PROTOCOL};
+use fake_cloud_driver::{Capabilities, Client, ClientError, DriverFacility, PROTOCOL};
 use futures::FutureExt;
 use serde::{Deserialize, Serialize};
 use std::future::Future;

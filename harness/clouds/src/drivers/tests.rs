@@ -3,7 +3,7 @@
 use super::*;
 use crate::Cloud;
 use crate::{check_running, facility_of};
-use fake_cloud::driver::DriverFacility;
+use fake_cloud_driver::DriverFacility;
 use harness_config::CloudSource;
 use harness_core::check::{Facility, chain};
 use std::path::{Path, PathBuf};

@@ -41,7 +41,7 @@ fn check_whole(profile: &str, expected: &str) {
 #[test]
 fn faults_of_form() {
     check("cloud: {dialekt: native}", "profile.yaml:6: cloud.dialekt: unknown key; did you mean 'dialect'?");
-    let dialects = fake_cloud::dialects::NAMES.join(", ");
+    let dialects = fake_cloud_dialects::NAMES.join(", ");
     let refused =
         format!("profile.yaml:6: cloud.dialect: 'nativ' is none of {dialects}; did you mean 'native'?");
     check("cloud: {dialect: nativ}", &refused);

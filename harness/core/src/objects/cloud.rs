@@ -1,7 +1,7 @@
 //! How objects of the cloud and calls to it are shown in a failure.
 
 use crate::probe::Observed;
-use fake_cloud::driver::{Entry, Inventory, LoadBalancer, Outcome, Route};
+use fake_cloud_driver::{Entry, Inventory, LoadBalancer, Outcome, Route};
 
 impl Observed for Entry {
     fn observed(&self) -> String {

@@ -5,13 +5,13 @@ mod pod;
 mod restriction;
 mod signing;
 
-use embedded_semantics::kinds::Kind;
+use embedded_objects::kinds::Kind;
+use embedded_objects::status::{self, Status};
 use embedded_semantics::lifecycle::tolerate_unready_nodes;
-use embedded_semantics::status::{self, Status};
 use serde_json::Value;
 
-use crate::auth::rbac::{Escalation, check_escalation};
 use crate::write::Write;
+use embedded_state::auth::rbac::{Escalation, check_escalation};
 
 /// Admits a creation; may change the object.
 ///
@@ -78,7 +78,7 @@ pub(crate) fn validate(
             Escalation::Forbidden(why) => status::forbidden(kind, text("name"), &why),
             Escalation::NoRole(resource, name) => {
                 let plural = resource.split('.').next().unwrap_or(resource);
-                embedded_semantics::kinds::find(kind.group, "v1", plural)
+                embedded_objects::kinds::find(kind.group, "v1", plural)
                     .map_or_else(status::no_such_resource, |role| status::not_found(role, &name))
             }
         },

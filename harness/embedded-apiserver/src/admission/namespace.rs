@@ -1,11 +1,11 @@
 //! Nothing is made in a namespace that is absent or on its way out, and some namespaces never go.
 
-use embedded_semantics::kinds::{self, Kind};
-use embedded_semantics::status::{self, Status};
+use embedded_objects::kinds::{self, Kind};
+use embedded_objects::status::{self, Status};
 use serde_json::Value;
 
-use crate::api::{Api, collection_of};
-use crate::store::Key;
+use embedded_state::store::Key;
+use embedded_state::{Api, collection_of};
 
 /// Namespaces that cannot be deleted.
 const IMMORTAL: [&str; 3] = ["default", "kube-system", "kube-public"];

@@ -2,13 +2,13 @@
 //!
 //! Follows `k8s.io/kubernetes/plugin/pkg/admission/{serviceaccount,priority}`.
 
-use embedded_semantics::kinds::{self, Kind};
+use embedded_objects::kinds::{self, Kind};
+use embedded_objects::status::{self, Status};
 use embedded_semantics::lifecycle::mount_token;
-use embedded_semantics::status::{self, Status};
 use serde_json::{Value, json};
 
-use crate::api::{Api, collection_of, suffix};
-use crate::store::Key;
+use embedded_state::store::Key;
+use embedded_state::{Api, collection_of, suffix};
 
 const MIRROR: &str = "kubernetes.io/config.mirror";
 

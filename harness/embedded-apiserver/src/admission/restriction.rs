@@ -2,12 +2,12 @@
 //!
 //! Follows `k8s.io/kubernetes/plugin/pkg/admission/noderestriction`.
 
-use embedded_semantics::kinds::Kind;
-use embedded_semantics::status::{self, Status};
+use embedded_objects::kinds::Kind;
+use embedded_objects::status::{self, Status};
 use serde_json::Value;
 
-use crate::auth::node::node_of;
 use crate::write::Write;
+use embedded_state::auth::node::node_of;
 
 /// Label prefixes that only others than the kubelet may set.
 const RESERVED: &str = "node-restriction.kubernetes.io/";

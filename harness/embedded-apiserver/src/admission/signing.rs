@@ -4,13 +4,13 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use embedded_semantics::kinds::Kind;
-use embedded_semantics::status::{self, Status};
+use embedded_objects::kinds::Kind;
+use embedded_objects::status::{self, Status};
 use serde_json::{Value, json};
 use x509_parser::pem::parse_x509_pem;
 use x509_parser::prelude::{FromDer as _, X509CertificationRequest};
 
-use crate::auth::user::{MASTERS, User};
+use embedded_state::auth::user::{MASTERS, User};
 
 /// The signer whose certificates the API server takes.
 const SIGNER: &str = "kubernetes.io/kube-apiserver-client";

@@ -2,7 +2,7 @@
 
 use embedded_semantics::table::Include;
 
-use super::query::Query;
+use embedded_state::query::Query;
 
 /// An encoding of objects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,14 +1,14 @@
 //! Who sent a request, and as whom they want it done.
 
-use embedded_semantics::status::{self, Status};
+use embedded_objects::status::{self, Status};
 use http::{HeaderMap, header};
 use percent_encoding::percent_decode_str;
 
 use super::peer::Peer;
-use crate::api::Api;
-use crate::auth::account::{Claims, ISSUER};
-use crate::auth::attributes::Attributes;
-use crate::auth::user::{ANONYMOUS, AUTHENTICATED, SERVICE_ACCOUNT, UNAUTHENTICATED, User};
+use embedded_state::Api;
+use embedded_state::auth::account::{Claims, ISSUER};
+use embedded_state::auth::attributes::Attributes;
+use embedded_state::auth::user::{ANONYMOUS, AUTHENTICATED, SERVICE_ACCOUNT, UNAUTHENTICATED, User};
 
 /// The sender: by client certificate, else by bearer token, else anonymous; `None` for a credential that is bad.
 pub(super) fn user(api: &Api, peer: &Peer, headers: &HeaderMap) -> Option<User> {

@@ -3,18 +3,18 @@
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
-use embedded_semantics::fields::{self, Body as Parsed, Mode};
-use embedded_semantics::kinds::Kind;
-use embedded_semantics::status::{self, Status};
-use embedded_semantics::wire;
+use embedded_objects::fields::{self, Body as Parsed, Mode};
+use embedded_objects::kinds::Kind;
+use embedded_objects::status::{self, Status};
+use embedded_objects::wire;
 use http::Method;
 use http_body_util::BodyExt as _;
 use serde_json::Value;
 use serde_saphyr::options::DuplicateKeyPolicy;
 
 use super::accept::Encoding;
-use super::query::{Query, go_duration};
-use crate::api::Share;
+use embedded_state::Share;
+use embedded_state::query::{Query, go_duration};
 
 /// The largest body that is taken, in bytes.
 pub(crate) const LIMIT: usize = 3 << 20;

@@ -3,22 +3,22 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use embedded_semantics::cause::Cause;
-use embedded_semantics::fields::{Body as Parsed, Mode};
-use embedded_semantics::kinds::Kind;
-use embedded_semantics::status::{self, Status};
+use embedded_objects::cause::Cause;
+use embedded_objects::fields::{Body as Parsed, Mode};
+use embedded_objects::kinds::Kind;
+use embedded_objects::status::{self, Status};
 use http::header::HeaderName;
 use http::{HeaderMap, Method, header};
 use serde_json::Value;
 
 use super::accept::{self, Encoding, Form};
 use super::body;
-use super::query::Query;
 use super::reply;
 use super::target::Target;
-use crate::api::{Api, Clock, Share};
-use crate::auth::attributes::Attributes;
-use crate::auth::user::User;
+use embedded_state::auth::attributes::Attributes;
+use embedded_state::auth::user::User;
+use embedded_state::query::Query;
+use embedded_state::{Api, Clock, Share};
 
 /// The longest name of a manager of fields, bytes.
 const MANAGER: usize = 128;

@@ -3,15 +3,15 @@
 use std::sync::Arc;
 
 use bytes::{Buf as _, Bytes};
-use embedded_semantics::kinds::Kind;
-use embedded_semantics::status::{self, Status};
+use embedded_objects::kinds::Kind;
+use embedded_objects::status::{self, Status};
+use embedded_objects::wire;
 use embedded_semantics::table::{self as tables, Include};
-use embedded_semantics::wire;
 use serde_json::Value;
 
 use super::accept::{Encoding, Form};
-use crate::api::{Clock, from_stored, is_stored_form};
-use crate::store::Record;
+use embedded_state::store::Record;
+use embedded_state::{Clock, from_stored, is_stored_form};
 
 /// An object in an encoding.
 ///

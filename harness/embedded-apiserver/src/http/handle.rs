@@ -3,8 +3,8 @@
 
 use std::sync::Arc;
 
-use embedded_semantics::kinds::Kind;
-use embedded_semantics::status::{self, Status};
+use embedded_objects::kinds::Kind;
+use embedded_objects::status::{self, Status};
 use http::request::Parts;
 use http::{HeaderValue, Request, Response, header};
 use jiff::Timestamp;
@@ -13,14 +13,14 @@ use super::accept::{self, Form};
 use super::call::{self, Call};
 use super::held::{held, too_many};
 use super::peer::Peer;
-use super::query::Query;
 use super::reply::{self, Body, Reply};
 use super::target::Target;
 use super::{authenticate, body};
-use crate::api::{Api, Clock, Share, Use};
-use crate::audit::Entry;
-use crate::auth::attributes::Attributes;
-use crate::auth::user::User;
+use embedded_state::audit::Entry;
+use embedded_state::auth::attributes::Attributes;
+use embedded_state::auth::user::User;
+use embedded_state::query::Query;
+use embedded_state::{Api, Clock, Share, Use};
 
 /// Answers one request.
 pub(crate) async fn handle<B>(api: Arc<Api>, peer: Peer, request: Request<B>) -> Response<Body>

@@ -9,7 +9,7 @@ use http_body::{Body as _, Frame, SizeHint};
 use http_body_util::BodyExt as _;
 
 use super::reply::{Body, TEXT, full};
-use crate::api::Share;
+use embedded_state::Share;
 
 /// After how many seconds a client may try again.
 const RETRY_AFTER: u64 = 1;

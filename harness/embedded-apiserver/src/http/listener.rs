@@ -22,8 +22,8 @@ use super::closing::closed;
 use super::handle::handle;
 use super::peer::{Connection, Peer};
 use super::reply::Body;
-use crate::api::Api;
-use crate::auth::authority::Authority;
+use embedded_state::Api;
+use embedded_state::auth::authority::Authority;
 
 /// A client has this long for its handshake.
 const PATIENCE: Duration = Duration::from_secs(10);

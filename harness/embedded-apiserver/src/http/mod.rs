@@ -12,7 +12,6 @@ mod held;
 pub(crate) mod listener;
 pub(crate) mod partial;
 mod peer;
-pub(crate) mod query;
 pub(crate) mod reply;
 mod rows;
 mod slices;

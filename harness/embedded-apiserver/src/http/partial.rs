@@ -1,15 +1,15 @@
 //! Objects as their metadata alone. What is stored begins with it, so that most of it is sent as it stands.
 
 use bytes::{Bytes, BytesMut};
-use embedded_semantics::kinds::Kind;
-use embedded_semantics::status::{self, Status};
-use embedded_semantics::wire;
+use embedded_objects::kinds::Kind;
+use embedded_objects::status::{self, Status};
+use embedded_objects::wire;
 use serde_json::Value;
 
 use super::accept::{Encoding, Form};
 use super::slices::{self, Part};
-use crate::api::{is_stored_form, is_stored_metadata};
-use crate::store::Record;
+use embedded_state::store::Record;
+use embedded_state::{is_stored_form, is_stored_metadata};
 
 /// What stands before the metadata in an object that is nothing else.
 const TYPE: &[u8] = br#"{"kind":"PartialObjectMetadata","apiVersion":"meta.k8s.io/v1","metadata":"#;

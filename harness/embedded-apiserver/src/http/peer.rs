@@ -5,8 +5,8 @@ use std::sync::Arc;
 use tokio::sync::watch;
 use tokio_rustls::rustls::pki_types::CertificateDer;
 
-use crate::api::{Exceeded, Share, Usage, Use};
-use crate::auth::user::User;
+use embedded_state::auth::user::User;
+use embedded_state::{Exceeded, Share, Usage, Use};
 
 /// Who is at the other end.
 #[derive(Clone, Debug)]

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use bytes::{Bytes, BytesMut};
-use embedded_semantics::kinds::Kind;
-use embedded_semantics::status::{self, Status};
+use embedded_objects::kinds::Kind;
+use embedded_objects::status::{self, Status};
 use http::{HeaderValue, Response, StatusCode, header};
 use http_body_util::combinators::UnsyncBoxBody;
 use http_body_util::{BodyExt as _, Full};
@@ -12,8 +12,8 @@ use serde_json::{Value, json};
 
 use super::accept::{Encoding, Form, Shape};
 use super::{encode, gzip, partial, rows};
-use crate::api::{Written, from_stored, is_stored_form, is_stored_metadata, with_type};
-use crate::store::Record;
+use embedded_state::store::Record;
+use embedded_state::{Written, from_stored, is_stored_form, is_stored_metadata, with_type};
 
 /// The body of every response.
 pub(crate) type Body = UnsyncBoxBody<Bytes, std::convert::Infallible>;
@@ -173,7 +173,7 @@ fn encoded(content: Content, form: Form) -> Result<(Encoding, Bytes), Status> {
             form,
         )?,
         (Content::Object(value), shape) => {
-            let kind = embedded_semantics::kinds::of(&value);
+            let kind = embedded_objects::kinds::of(&value);
             encode::object(&reshape(kind, value, Form { shape, ..form }), form)?
         }
         (Content::List(kind, records, metadata), Shape::Object)

@@ -1,16 +1,16 @@
 //! Lists as tables for people: cells are computed, and what stands beside them is sent as it is stored.
 
 use bytes::{Bytes, BytesMut};
-use embedded_semantics::kinds::Kind;
+use embedded_objects::kinds::Kind;
+use embedded_objects::wire;
 use embedded_semantics::table::{self, Include};
-use embedded_semantics::wire;
 use serde_json::Value;
 
 use super::encode;
 use super::partial;
 use super::slices::{self, Part};
-use crate::api::{Clock, from_stored};
-use crate::store::Record;
+use embedded_state::store::Record;
+use embedded_state::{Clock, from_stored};
 
 /// A list as a table, in JSON.
 pub(crate) fn list<'a>(

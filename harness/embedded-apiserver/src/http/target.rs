@@ -5,8 +5,8 @@
 use http::Method;
 use percent_encoding::percent_decode_str;
 
-use super::query::Query;
-use crate::auth::attributes::Attributes;
+use embedded_state::auth::attributes::Attributes;
+use embedded_state::query::Query;
 
 /// The target of a request.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -1,16 +1,16 @@
 //! Binding of a pod to a node.
 
-use embedded_semantics::kinds::{self, Kind};
+use embedded_objects::kinds::{self, Kind};
+use embedded_objects::status::{self, Status};
 use embedded_semantics::lifecycle;
-use embedded_semantics::status::{self, Status};
 use serde_json::{Value, json};
 
-use crate::api::{collection_of, with_type};
 use crate::http::call::Call;
 use crate::http::reply::{Outcome, Reply};
 use crate::managers;
-use crate::store::Key;
 use crate::write::Write;
+use embedded_state::store::Key;
+use embedded_state::{collection_of, with_type};
 
 /// Answers a POST to `pods/NAME/binding` or to `bindings`.
 pub(super) fn bind(call: &Call, _kind: &'static Kind) -> Outcome {

@@ -2,18 +2,18 @@
 
 use std::sync::Arc;
 
-use embedded_semantics::kinds::Kind;
-use embedded_semantics::status::Status;
+use embedded_objects::kinds::Kind;
+use embedded_objects::status::Status;
 use serde_json::json;
 
 use super::deletion::{DeleteOptions, delete_object};
 use super::list::namespace_of_list;
 use super::list_options::ListOptions;
-use crate::api::{Selection, collection_of};
 use crate::http::call::Call;
 use crate::http::reply::{Content, Outcome, Reply};
-use crate::store::Record;
 use crate::write::Write;
+use embedded_state::store::Record;
+use embedded_state::{Selection, collection_of};
 
 /// Answers a DELETE of a collection with the list of what it was about.
 pub(super) fn delete(call: &Call, kind: &'static Kind) -> Outcome {

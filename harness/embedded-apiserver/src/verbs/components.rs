@@ -1,7 +1,7 @@
 //! ComponentStatuses: what once said how the control plane is. They are not stored, but made for each answer.
 
-use embedded_semantics::kinds::Kind;
-use embedded_semantics::status;
+use embedded_objects::kinds::Kind;
+use embedded_objects::status;
 use serde_json::{Value, json};
 
 use crate::http::call::Call;

@@ -1,8 +1,8 @@
 //! Subresources that lead to a kubelet or a Pod: `exec`, `attach`, `portforward`, `proxy`. No machine here listens for the
 //! API server, so they end as they do where it cannot be reached.
 
-use embedded_semantics::kinds::Kind;
-use embedded_semantics::status::{self, Status};
+use embedded_objects::kinds::Kind;
+use embedded_objects::status::{self, Status};
 use serde_json::Value;
 
 use super::log::container_of;
@@ -46,7 +46,7 @@ fn kubelet_of(call: &Call, pod: &Value) -> Result<Status, Status> {
         let why = format!("pod {} does not have a host assigned", call.name());
         return Err(status::bad_request(why));
     }
-    let nodes = embedded_semantics::kinds::find("", "v1", "nodes").ok_or_else(status::no_such_resource)?;
+    let nodes = embedded_objects::kinds::find("", "v1", "nodes").ok_or_else(status::no_such_resource)?;
     let node = call.api.find(nodes, "", name)?.value();
     let at = address(&node, name);
     Ok(status::unexplained(format!("error dialing backend: dial tcp {at}: connect: connection refused")))

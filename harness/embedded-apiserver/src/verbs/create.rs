@@ -1,17 +1,17 @@
 //! Creation of objects.
 
-use embedded_semantics::kinds::Kind;
+use embedded_objects::kinds::Kind;
+use embedded_objects::status::Status;
 use embedded_semantics::lifecycle;
-use embedded_semantics::status::Status;
 use serde_json::Value;
 
 use super::insert::insert;
 use super::{namespaces, token};
-use crate::api::Written;
 use crate::http::call::Call;
 use crate::http::reply::{Outcome, Reply};
-use crate::store::Record;
 use crate::write::Write;
+use embedded_state::Written;
+use embedded_state::store::Record;
 
 /// Answers a POST to a collection.
 pub(super) fn create(call: &Call, kind: &'static Kind) -> Outcome {

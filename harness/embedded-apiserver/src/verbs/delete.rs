@@ -1,7 +1,7 @@
 //! Deletion of one object.
 
-use embedded_semantics::kinds::Kind;
-use embedded_semantics::status;
+use embedded_objects::kinds::Kind;
+use embedded_objects::status;
 
 use super::deletion::{DeleteOptions, Deleted, delete_object};
 use crate::http::call::Call;

@@ -4,17 +4,17 @@
 
 use std::sync::Arc;
 
-use embedded_semantics::cause::Cause;
-use embedded_semantics::kinds::{self, Kind};
-use embedded_semantics::status::{self, Status};
+use embedded_objects::cause::Cause;
+use embedded_objects::kinds::{self, Kind};
+use embedded_objects::status::{self, Status};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::api::{collection_of, from_stored, is_definition, set_condition, to_stored};
 use crate::http::body;
 use crate::http::call::{Call, check_dry_run};
-use crate::store::{Key, Record};
 use crate::write::Write;
+use embedded_state::store::{Key, Record};
+use embedded_state::{collection_of, from_stored, is_definition, set_condition, to_stored};
 
 const ORPHAN: &str = "orphan";
 const FOREGROUND: &str = "foregroundDeletion";
@@ -343,7 +343,7 @@ fn shortened(write: &Write<'_>, end: &str, pending: i64, asked: i64) -> (String,
         .and_then(|end| end.checked_add(jiff::SignedDuration::from_secs(asked - pending)).ok())
         .unwrap_or(write.clock.at);
     if moved >= write.clock.at {
-        return (crate::api::Clock::at(moved).seconds, asked);
+        return (embedded_state::Clock::at(moved).seconds, asked);
     }
     (write.clock.seconds.clone(), if asked == 0 { 0 } else { 1 })
 }

@@ -1,14 +1,14 @@
 //! Eviction of a pod: a deletion that asks first. Disruption budgets are not served, so none objects.
 
-use embedded_semantics::kinds::Kind;
-use embedded_semantics::status;
+use embedded_objects::kinds::Kind;
+use embedded_objects::status;
 use serde_json::{Value, json};
 
 use super::deletion::{DeleteOptions, check_preconditions, delete_object};
-use crate::api::{from_stored, to_stored};
 use crate::http::call::Call;
 use crate::http::reply::{Outcome, Reply};
 use crate::write::Write;
+use embedded_state::{from_stored, to_stored};
 
 /// Answers a POST to `pods/NAME/eviction`.
 pub(super) fn evict(call: &Call, kind: &'static Kind) -> Outcome {

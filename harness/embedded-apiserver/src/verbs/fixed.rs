@@ -1,17 +1,17 @@
 //! Paths that are no resources: version, health, discovery, keys.
 
 use bytes::Bytes;
-use embedded_semantics::{discovery as documents, status};
+use embedded_objects::{discovery as documents, status};
 use http::{Method, header};
 use serde_json::{Value, json};
 
 use super::openapi;
 use super::unknown::unknown;
-use crate::auth::account::ISSUER;
 use crate::http::accept::{self, Encoding, Form};
 use crate::http::call::{Call, text_header};
 use crate::http::encode;
 use crate::http::reply::{Content, Outcome, Reply};
+use embedded_state::auth::account::ISSUER;
 
 /// The checks that `/livez`, `/readyz` and `/healthz` name with `?verbose`.
 const CHECKS: [&str; 8] = [

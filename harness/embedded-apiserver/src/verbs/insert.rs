@@ -1,15 +1,15 @@
 //! A new object on its way into the store.
 
-use embedded_semantics::kinds::Kind;
+use embedded_objects::kinds::Kind;
+use embedded_objects::status::{self, Status};
 use embedded_semantics::lifecycle;
-use embedded_semantics::status::{self, Status};
 use serde_json::Value;
 
 use crate::admission;
-use crate::api::{Written, collection_of, to_stored};
 use crate::managers;
-use crate::store::Key;
 use crate::write::{Write, check_size};
+use embedded_state::store::Key;
+use embedded_state::{Written, collection_of, to_stored};
 
 /// Admits, prepares and stores an object.
 ///

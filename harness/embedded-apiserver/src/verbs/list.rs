@@ -3,15 +3,15 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use embedded_semantics::kinds::Kind;
-use embedded_semantics::status::{self, Status};
+use embedded_objects::kinds::Kind;
+use embedded_objects::status::{self, Status};
 use serde_json::{Value, json};
 
 use super::list_options::{ListOptions, Match, too_large};
-use crate::api::{Api, Selection, collection_of};
 use crate::http::call::Call;
 use crate::http::reply::{Content, Outcome, Reply};
-use crate::store::{Continue, Expired, Key, Record, Snapshot};
+use embedded_state::store::{Continue, Expired, Key, Record, Snapshot};
+use embedded_state::{Api, Selection, collection_of};
 
 /// How long a list waits for a resource version that is not there yet.
 const FRESHNESS: Duration = Duration::from_secs(3);

@@ -1,10 +1,10 @@
 //! The parameters of lists and watches, and what contradicts itself among them.
 
-use embedded_semantics::cause::Cause;
-use embedded_semantics::status::{self, Status};
+use embedded_objects::cause::Cause;
+use embedded_objects::status::{self, Status};
 
 use crate::http::call::Call;
-use crate::http::query::Query;
+use embedded_state::query::Query;
 
 /// How the state that a list shows relates to the resource version asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

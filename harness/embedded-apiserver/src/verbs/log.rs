@@ -3,8 +3,8 @@
 use std::convert::Infallible;
 
 use bytes::Bytes;
-use embedded_semantics::kinds::Kind;
-use embedded_semantics::status::{self, Status};
+use embedded_objects::kinds::Kind;
+use embedded_objects::status::{self, Status};
 use futures::stream::{self, StreamExt as _};
 use http_body::Frame;
 use http_body_util::{BodyExt as _, StreamBody};
@@ -14,9 +14,9 @@ use tokio::sync::watch;
 
 use crate::http::call::Call;
 use crate::http::closed;
-use crate::http::query::Query;
 use crate::http::reply::{Content, Outcome, Reply, TEXT};
-use crate::logs::{Container, Followed, LogLine};
+use embedded_state::query::Query;
+use embedded_state::{Container, Followed, LogLine};
 
 /// Answers with the container's lines; the parameters are those of `PodLogOptions` but `stream`.
 ///

@@ -23,14 +23,14 @@ mod unknown;
 mod update;
 mod watch;
 
-use embedded_semantics::kinds::Kind;
+use embedded_objects::kinds::Kind;
+use embedded_objects::status;
 use embedded_semantics::lifecycle;
-use embedded_semantics::status;
 use http::Method;
 
-use crate::auth::attributes::Attributes;
 use crate::http::call::Call;
 use crate::http::reply::{Outcome, Reply};
+use embedded_state::auth::attributes::Attributes;
 
 pub(crate) use create::create_object;
 pub(crate) use token::for_account as token_for_account;

@@ -1,7 +1,7 @@
 //! What every new namespace has.
 
-use embedded_semantics::kinds;
-use embedded_semantics::status::Status;
+use embedded_objects::kinds;
+use embedded_objects::status::Status;
 use serde_json::json;
 
 use super::insert::insert;

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use bytes::Bytes;
-use embedded_semantics::kinds::{self, Kind};
+use embedded_objects::kinds::{self, Kind};
 use serde_json::{Value, json};
 
 use super::unknown::unknown;

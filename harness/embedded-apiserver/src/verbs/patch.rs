@@ -1,20 +1,20 @@
 //! PATCH in its four kinds.
 
-use embedded_semantics::cause::Cause;
-use embedded_semantics::kinds::Kind;
+use embedded_objects::cause::Cause;
+use embedded_objects::kinds::Kind;
+use embedded_objects::patch::{self, Applier};
+use embedded_objects::status::{self, Status};
 use embedded_semantics::lifecycle;
-use embedded_semantics::patch::{self, Applier};
-use embedded_semantics::status::{self, Status};
 use serde_json::Value;
 
 use super::create::{create_object, warnings_of};
 use super::update::{change, change_by};
-use crate::api::{collection_of, from_stored};
 use crate::http::body;
 use crate::http::call::Call;
 use crate::http::reply::{Outcome, Reply};
-use crate::store::Key;
 use crate::write::Write;
+use embedded_state::store::Key;
+use embedded_state::{collection_of, from_stored};
 
 /// The content types of patches of custom resources, whose lists have no keys to merge by, as the refusal of any other lists
 /// them.

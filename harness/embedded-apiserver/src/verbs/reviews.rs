@@ -1,16 +1,16 @@
 //! Questions about users and permissions: they are answered and not stored.
 
-use embedded_semantics::kinds::Kind;
+use embedded_objects::kinds::Kind;
+use embedded_objects::status::{self, Status};
 use embedded_semantics::lifecycle;
-use embedded_semantics::status::{self, Status};
 use serde_json::{Map, Value, json};
 
-use crate::api::Api;
-use crate::auth::attributes::Attributes;
-use crate::auth::user::User;
 use crate::http::by_token;
 use crate::http::call::Call;
 use crate::http::reply::{Outcome, Reply};
+use embedded_state::Api;
+use embedded_state::auth::attributes::Attributes;
+use embedded_state::auth::user::User;
 
 /// Answers a POST of a review.
 pub(super) fn review(call: &Call, kind: &'static Kind) -> Outcome {
@@ -62,7 +62,7 @@ fn user_info(user: &User) -> Value {
 }
 
 fn token(api: &Api, spec: &Value) -> Value {
-    use crate::auth::account::ISSUER;
+    use embedded_state::auth::account::ISSUER;
     let audiences: Vec<&str> = match spec["audiences"].as_array() {
         Some(given) if !given.is_empty() => given.iter().filter_map(Value::as_str).collect(),
         _ => vec![ISSUER],

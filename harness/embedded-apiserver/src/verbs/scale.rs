@@ -1,18 +1,18 @@
 //! The `scale` subresource: how many replicas, whatever the kind.
 
-use embedded_semantics::kinds::Kind;
-use embedded_semantics::patch as patches;
-use embedded_semantics::select::Labels;
-use embedded_semantics::status::{self, Status};
+use embedded_objects::kinds::Kind;
+use embedded_objects::patch as patches;
+use embedded_objects::select::Labels;
+use embedded_objects::status::{self, Status};
 use http::Method;
 use serde_json::{Value, json};
 
 use super::update::change;
-use crate::api::{collection_of, from_stored};
 use crate::http::call::Call;
 use crate::http::reply::{Outcome, Reply};
-use crate::store::Key;
 use crate::write::Write;
+use embedded_state::store::Key;
+use embedded_state::{collection_of, from_stored};
 
 /// Answers GET, PUT and PATCH of an object's scale.
 pub(super) fn scale(call: &Call, kind: &'static Kind) -> Outcome {
@@ -47,7 +47,7 @@ pub(super) fn scale(call: &Call, kind: &'static Kind) -> Outcome {
         new["metadata"]["resourceVersion"] = json!(version);
     }
     if replicas < 0 {
-        use embedded_semantics::cause::Cause;
+        use embedded_objects::cause::Cause;
         let cause = Cause::invalid("spec.replicas", replicas, "must be greater than or equal to 0");
         return Err(status::invalid_of("autoscaling", "Scale", call.name(), &[cause]));
     }

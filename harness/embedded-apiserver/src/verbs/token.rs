@@ -2,15 +2,15 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use embedded_semantics::cause::Cause;
-use embedded_semantics::kinds::{self, Kind};
-use embedded_semantics::status::{self, Status};
+use embedded_objects::cause::Cause;
+use embedded_objects::kinds::{self, Kind};
+use embedded_objects::status::{self, Status};
 use serde_json::{Value, json};
 
-use crate::api::{Api, Clock, unique_id};
-use crate::auth::account::{Bound, Claims, EXTENDED_SECONDS, ISSUER, Reference, WARN_ONLY_SECONDS};
 use crate::http::call::Call;
 use crate::http::reply::{Outcome, Reply};
+use embedded_state::auth::account::{Bound, Claims, EXTENDED_SECONDS, ISSUER, Reference, WARN_ONLY_SECONDS};
+use embedded_state::{Api, Clock, unique_id};
 
 /// Annotations of a Secret that holds a service account's token: whose.
 const ACCOUNT_NAME: &str = "kubernetes.io/service-account.name";

@@ -1,6 +1,6 @@
 //! Paths that nothing serves.
 
-use embedded_semantics::status;
+use embedded_objects::status;
 
 use crate::http::call::Call;
 use crate::http::reply::{Outcome, Reply};
@@ -10,7 +10,7 @@ pub(super) fn unknown(call: &Call) -> Outcome {
     let mut parts = call.attributes().path.trim_matches('/').split('/');
     let served = match (parts.next(), parts.next(), parts.next()) {
         (Some("api"), Some(_), _) => true,
-        (Some("apis"), Some(group), version) => embedded_semantics::kinds::ALL
+        (Some("apis"), Some(group), version) => embedded_objects::kinds::ALL
             .iter()
             .chain(call.api.definitions.served().iter().copied())
             .any(|kind| kind.group == group && version.is_none_or(|version| kind.version == version)),

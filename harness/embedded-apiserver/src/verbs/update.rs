@@ -2,20 +2,20 @@
 
 use std::sync::Arc;
 
-use embedded_semantics::kinds::Kind;
+use embedded_objects::kinds::Kind;
+use embedded_objects::status::{self, Status};
 use embedded_semantics::lifecycle;
-use embedded_semantics::status::{self, Status};
 use serde_json::Value;
 
 use super::create::{create_object, warnings_of};
 use super::deletion;
 use crate::admission;
-use crate::api::{Written, collection_of, from_stored, to_stored};
 use crate::http::call::Call;
 use crate::http::reply::{Outcome, Reply};
 use crate::managers;
-use crate::store::{Key, Record};
 use crate::write::{Write, check_size};
+use embedded_state::store::{Key, Record};
+use embedded_state::{Written, collection_of, from_stored, to_stored};
 
 /// Answers a PUT to an object or one of its subresources.
 pub(super) fn update(call: &Call, kind: &'static Kind, sub: Option<&str>) -> Outcome {

@@ -6,9 +6,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
-use embedded_semantics::kinds::Kind;
-use embedded_semantics::status::{self, Status};
-use embedded_semantics::{typed, wire};
+use embedded_objects::kinds::Kind;
+use embedded_objects::status::{self, Status};
+use embedded_objects::{typed, wire};
 use futures::stream;
 use http_body::Frame;
 use http_body_util::{BodyExt as _, StreamBody};
@@ -17,13 +17,13 @@ use tokio::time::Instant;
 
 use super::list::{namespace_of_list, wait_for};
 use super::list_options::ListOptions;
-use crate::api::{Api, Ending, Selection, Share, collection_of, from_stored, is_stored_form};
 use crate::http::accept::{Encoding, Form, Shape};
 use crate::http::call::Call;
 use crate::http::closed;
 use crate::http::encode;
 use crate::http::reply::{Content, Outcome, Reply, not_acceptable, reshape};
-use crate::store::{Change, Cursor, Event, Next, Record, Walk};
+use embedded_state::store::{Change, Cursor, Event, Next, Record, Walk};
+use embedded_state::{Api, Ending, Selection, Share, collection_of, from_stored, is_stored_form};
 
 /// Bookmarks come this often where they are welcome, as a real server's.
 const BOOKMARKS: Duration = Duration::from_secs(60);

@@ -1,6 +1,6 @@
 //! Lists in the forms that clients ask for: each says of an object what the object's own answer in that form says.
 
-use embedded_semantics::wire;
+use embedded_objects::wire;
 use serde_json::{Value, json};
 
 use crate::client::Cluster;

@@ -1,6 +1,6 @@
 //! The encoding that components built on the Go framework speak.
 
-use embedded_semantics::wire;
+use embedded_objects::wire;
 use futures::StreamExt as _;
 use serde_json::{Value, json};
 

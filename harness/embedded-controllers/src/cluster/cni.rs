@@ -5,11 +5,11 @@ use std::sync::Arc;
 use k8s_openapi::api::core::v1::Node;
 use serde_json::json;
 
-use crate::nodes::object::{network_ready, node_taints};
-use crate::queue::{Next, Outcome, Queue};
-use crate::settings::PodNetwork;
-use crate::world::World;
-use crate::writing;
+use embedded_runtime::node::{network_ready, node_taints};
+use embedded_runtime::queue::{Next, Outcome, Queue};
+use embedded_runtime::settings::PodNetwork;
+use embedded_runtime::world::World;
+use embedded_runtime::writing;
 
 /// Registers for changes and starts the worker, which acts while the network is of this kind.
 pub(crate) fn start(world: &Arc<World>) {

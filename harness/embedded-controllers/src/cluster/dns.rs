@@ -8,9 +8,9 @@ use kube::Api;
 use kube::api::PostParams;
 use serde_json::json;
 
-use crate::settings::Dns;
-use crate::world::World;
-use crate::writing;
+use embedded_runtime::settings::Dns;
+use embedded_runtime::world::World;
+use embedded_runtime::writing;
 
 const NAMESPACE: &str = "kube-system";
 

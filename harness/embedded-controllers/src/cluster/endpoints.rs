@@ -13,11 +13,11 @@ use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use kube::ResourceExt;
 use kube::api::{DeleteParams, PostParams};
 
-use crate::cache::Key;
-use crate::queue::{Next, Outcome, Queue};
-use crate::selectors::service_selects;
-use crate::world::World;
-use crate::writing;
+use embedded_runtime::cache::Key;
+use embedded_runtime::queue::{Next, Outcome, Queue};
+use embedded_runtime::selectors::service_selects;
+use embedded_runtime::world::World;
+use embedded_runtime::writing;
 
 /// The most endpoints of a slice, which is the API's own limit.
 const SLICE: usize = 1000;

@@ -9,10 +9,10 @@ use serde_json::json;
 
 use super::graph::{Deed, FOREGROUND, Id, ORPHAN, Vertex};
 use super::kinds::Kinds;
-use crate::cache::{Cache, Key, Kind};
-use crate::queue::{Next, Outcome, Queue};
-use crate::world::World;
-use crate::writing;
+use embedded_runtime::cache::{Cache, Key, Kind};
+use embedded_runtime::queue::{Next, Outcome, Queue};
+use embedded_runtime::world::World;
+use embedded_runtime::writing;
 
 struct Collector {
     kinds: Arc<Kinds>,

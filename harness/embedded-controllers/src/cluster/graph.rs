@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
 
-use crate::cache::Key;
+use embedded_runtime::cache::Key;
 
 /// Dependents have to go first.
 pub(super) const FOREGROUND: &str = "foregroundDeletion";

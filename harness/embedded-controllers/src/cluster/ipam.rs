@@ -1,7 +1,6 @@
 //! Each Node gets the first free range of pod addresses.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -10,10 +9,10 @@ use k8s_openapi::api::core::v1::Node;
 use kube::ResourceExt;
 use serde_json::json;
 
-use crate::queue::{Next, Outcome, Queue};
-use crate::settings::{PodCidrs, PodRange};
-use crate::world::World;
-use crate::writing;
+use embedded_runtime::queue::{Next, Outcome, Queue};
+use embedded_runtime::settings::{PodCidrs, PodRange};
+use embedded_runtime::world::World;
+use embedded_runtime::writing;
 
 /// Between two looks whether ranges are still withheld.
 const WITHHELD: Duration = Duration::from_millis(500);
@@ -53,52 +52,6 @@ impl Ranges {
             self.take(node, index);
             index
         })
-    }
-}
-
-/// How a cluster's range is divided.
-impl PodRange {
-    fn count(self) -> u32 {
-        1_u32
-            .checked_shl(u32::from(self.node_prefix.saturating_sub(self.cluster.prefix_len())))
-            .unwrap_or(u32::MAX)
-    }
-
-    /// By how many bits the number of a part is shifted in an address.
-    fn shift(self) -> u32 {
-        u32::from(self.cluster.max_prefix_len().saturating_sub(self.node_prefix))
-    }
-
-    /// The part of this number; `None`: there is none.
-    fn part(self, index: u32) -> Option<IpNet> {
-        let offset = u128::from(index).checked_shl(self.shift())?;
-        let address: IpAddr = match self.cluster {
-            IpNet::V4(cluster) => {
-                Ipv4Addr::from_bits(cluster.network().to_bits().checked_add(u32::try_from(offset).ok()?)?)
-                    .into()
-            }
-            IpNet::V6(cluster) => {
-                Ipv6Addr::from_bits(cluster.network().to_bits().checked_add(offset)?).into()
-            }
-        };
-        IpNet::new(address, self.node_prefix).ok()
-    }
-
-    /// The number of this part; `None`: it is no part of the cluster's range.
-    fn index(self, part: IpNet) -> Option<u32> {
-        if part.prefix_len() != self.node_prefix || !self.cluster.contains(&part) {
-            return None;
-        }
-        let offset = match (part, self.cluster) {
-            (IpNet::V4(part), IpNet::V4(cluster)) => {
-                u128::from(part.network().to_bits().checked_sub(cluster.network().to_bits())?)
-            }
-            (IpNet::V6(part), IpNet::V6(cluster)) => {
-                part.network().to_bits().checked_sub(cluster.network().to_bits())?
-            }
-            _ => return None,
-        };
-        u32::try_from(offset.checked_shr(self.shift())?).ok()
     }
 }
 

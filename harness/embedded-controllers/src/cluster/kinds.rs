@@ -17,9 +17,9 @@ use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use super::graph::{Graph, Id, Vertex};
-use crate::cache::Key;
-use crate::queue::{Next, Outcome, Queue};
-use crate::tasks::Tasks;
+use embedded_runtime::cache::Key;
+use embedded_runtime::queue::{Next, Outcome, Queue};
+use embedded_runtime::tasks::Tasks;
 
 /// How often it is asked which kinds there are when no definition changes: what another server serves for the API server may
 /// change without one.

@@ -9,10 +9,10 @@ use kube::discovery::{Discovery, Scope, verbs};
 use kube::{Api, ResourceExt};
 use serde_json::json;
 
-use crate::cache::Key;
-use crate::queue::{Next, Outcome, Queue};
-use crate::world::World;
-use crate::writing;
+use embedded_runtime::cache::Key;
+use embedded_runtime::queue::{Next, Outcome, Queue};
+use embedded_runtime::world::World;
+use embedded_runtime::writing;
 
 /// The account Pods run under when they name none.
 const ACCOUNT: &str = "default";

@@ -7,10 +7,10 @@ use k8s_openapi::api::core::v1::{PersistentVolume, PersistentVolumeClaim, Pod};
 use kube::{Api, ResourceExt};
 use serde_json::json;
 
-use crate::cache::{Cache, Key, Kind};
-use crate::queue::{Next, Outcome, Queue};
-use crate::world::World;
-use crate::writing;
+use embedded_runtime::cache::{Cache, Key, Kind};
+use embedded_runtime::queue::{Next, Outcome, Queue};
+use embedded_runtime::world::World;
+use embedded_runtime::writing;
 
 /// A claim stays while a Pod that has not ended uses it.
 const OF_CLAIMS: &str = "kubernetes.io/pvc-protection";

@@ -7,11 +7,11 @@ use kube::ResourceExt;
 use kube::api::{Patch, PatchParams};
 use serde_json::json;
 
-use crate::cache::Key;
-use crate::queue::{Next, Outcome, Queue};
-use crate::selectors;
-use crate::world::World;
-use crate::writing;
+use embedded_runtime::cache::Key;
+use embedded_runtime::queue::{Next, Outcome, Queue};
+use embedded_runtime::selectors;
+use embedded_runtime::world::World;
+use embedded_runtime::writing;
 
 /// The manager that owns the gathered rules.
 const MANAGER: &str = "clusterrole-aggregation-controller";

@@ -8,9 +8,9 @@ use kube::ResourceExt;
 use kube::api::{Patch, PatchParams};
 use serde_json::json;
 
-use crate::queue::{Next, Outcome, Queue};
-use crate::world::World;
-use crate::writing;
+use embedded_runtime::queue::{Next, Outcome, Queue};
+use embedded_runtime::world::World;
+use embedded_runtime::writing;
 
 const ANNOTATION: &str = "node.alpha.kubernetes.io/ttl";
 

@@ -10,13 +10,13 @@ use kube::api::DeleteParams;
 use serde_json::json;
 use tokio::time::Instant;
 
-use crate::cache::Key;
-use crate::events::{Source, Weight};
-use crate::nodes::object::node_taints;
-use crate::queue::{Next, Outcome, Queue};
-use crate::taints::{NO_EXECUTE, Stay, may_stay};
-use crate::world::World;
-use crate::writing;
+use embedded_runtime::cache::Key;
+use embedded_runtime::events::{Source, Weight};
+use embedded_runtime::node::node_taints;
+use embedded_runtime::queue::{Next, Outcome, Queue};
+use embedded_runtime::taints::{NO_EXECUTE, Stay, may_stay};
+use embedded_runtime::world::World;
+use embedded_runtime::writing;
 
 struct Eviction {
     world: Arc<World>,

@@ -17,12 +17,12 @@ use tokio::time::Instant;
 
 use super::rounds::Rounds;
 use super::verdict::{self, Disruption, Driving};
-use crate::cache::Key;
-use crate::events::{Source, Weight};
-use crate::nodes::object;
-use crate::queue::{Next, Outcome, Queue};
-use crate::world::World;
-use crate::writing;
+use embedded_runtime::cache::Key;
+use embedded_runtime::events::{Source, Weight};
+use embedded_runtime::node;
+use embedded_runtime::queue::{Next, Outcome, Queue};
+use embedded_runtime::world::World;
+use embedded_runtime::writing;
 
 struct Health {
     world: Arc<World>,
@@ -83,7 +83,7 @@ impl Health {
     fn node_changed(&self, before: Option<&Node>, after: Option<&Node>) {
         let Some(name) = after.or(before).map(ResourceExt::name_any) else { return };
         let heartbeat = |node: Option<&Node>| {
-            node.and_then(|node| object::condition(node, "Ready"))
+            node.and_then(|node| node::condition(node, "Ready"))
                 .and_then(|ready| ready.last_heartbeat_time.clone())
         };
         if after.is_some() && (before.is_none() || heartbeat(before) != heartbeat(after)) {
@@ -94,7 +94,7 @@ impl Health {
             self.driving.lock().unwrap_or_else(PoisonError::into_inner).remove(&name);
             self.nodes.forget(&name);
         }
-        let is_ready = after.is_some_and(object::is_ready);
+        let is_ready = after.is_some_and(node::is_ready);
         let full_changed = {
             let mut ready = self.ready.lock().unwrap_or_else(PoisonError::into_inner);
             let full = ready.is_empty();
@@ -111,7 +111,7 @@ impl Health {
             }
         }
         if after.is_some() {
-            if before.is_some_and(object::is_ready) && !is_ready {
+            if before.is_some_and(node::is_ready) && !is_ready {
                 self.pods.add(name.clone());
             }
             self.nodes.add(name);
@@ -121,7 +121,7 @@ impl Health {
     async fn look(&self, name: &str) -> Outcome {
         let Some(node) = self.world.node(name) else { return Ok(Next::Done) };
         let pace = &self.world.settings.pace;
-        let posted = object::condition(&node, "Ready").is_some();
+        let posted = node::condition(&node, "Ready").is_some();
         let grace = if posted { pace.node_grace } else { pace.node_startup_grace };
         let seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner).get(name).copied();
         let silent_in = self.rounds.wait(seen.unwrap_or_else(Instant::now) + grace);

@@ -10,10 +10,10 @@ use serde_json::json;
 use tokio::time::Instant;
 
 use super::rounds::Rounds;
-use crate::cache::Key;
-use crate::queue::{Next, Outcome, Queue};
-use crate::world::World;
-use crate::writing;
+use embedded_runtime::cache::Key;
+use embedded_runtime::queue::{Next, Outcome, Queue};
+use embedded_runtime::world::World;
+use embedded_runtime::writing;
 
 /// Its name.
 const WORKER: &str = "pod-garbage-collector";

@@ -4,8 +4,8 @@ use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{Node, NodeCondition, Taint};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
-use crate::nodes::object::{condition, node_taints};
-use crate::taints::{
+use embedded_runtime::node::{condition, node_taints};
+use embedded_runtime::taints::{
     NETWORK_UNAVAILABLE, NO_EXECUTE, NO_SCHEDULE, NOT_READY, PRESSURES, UNREACHABLE, UNSCHEDULABLE, same,
     taint,
 };
@@ -135,12 +135,12 @@ pub(crate) fn taints(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::nodes::object;
-    use crate::settings::{KubernetesVersion, NodeSpec};
+    use embedded_runtime::node;
+    use embedded_runtime::settings::{KubernetesVersion, NodeSpec};
 
     fn node(ready: bool) -> Node {
         let version = KubernetesVersion { minor: 36, patch: 2 };
-        object::registration(&NodeSpec::new("a"), version, ready, Timestamp::UNIX_EPOCH)
+        node::registration(&NodeSpec::new("a"), version, ready, Timestamp::UNIX_EPOCH)
     }
 
     fn keys(taints: Option<Vec<Taint>>) -> Vec<String> {

@@ -5,7 +5,7 @@ use kube::ResourceExt;
 
 use super::site::{Site, Sites};
 use super::words::Reason;
-use crate::selectors::selects;
+use embedded_runtime::selectors::selects;
 
 /// Why the Pods that are placed already keep this one off a site.
 pub(super) fn refuses(pod: &Pod, site: &Site, sites: &Sites) -> Option<Reason> {

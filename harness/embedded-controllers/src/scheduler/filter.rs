@@ -9,11 +9,11 @@ use super::affinity;
 use super::site::{Site, Sites};
 use super::spread;
 use super::words::Reason;
-use crate::nodes::object::node_taints;
-use crate::quantities::milli;
-use crate::selectors::node_affinity_holds;
-use crate::settings::Resources;
-use crate::taints::{NO_SCHEDULE, UNSCHEDULABLE, first_untolerated, taint, tolerates};
+use embedded_runtime::node::node_taints;
+use embedded_runtime::quantities::milli;
+use embedded_runtime::selectors::node_affinity_holds;
+use embedded_runtime::settings::Resources;
+use embedded_runtime::taints::{NO_SCHEDULE, UNSCHEDULABLE, first_untolerated, taint, tolerates};
 
 /// Why this site does not take the Pod; empty: it does.
 pub(crate) fn refuses(pod: &Pod, site: &Site, sites: &Sites) -> Vec<Reason> {

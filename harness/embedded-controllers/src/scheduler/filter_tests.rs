@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::*;
-use crate::selectors::Labels;
+use embedded_runtime::selectors::Labels;
 
 fn site(name: &str, node: Value, pods: &[Value]) -> Site {
     let mut node: Node = serde_json::from_value(node).expect("a Node");

@@ -17,11 +17,11 @@ use serde_json::{Value, json};
 
 use self::site::{Site, Sites};
 use self::words::Preemption;
-use crate::cache::Key;
-use crate::events::{Source, Weight};
-use crate::queue::{Next, Outcome, Queue};
-use crate::world::World;
-use crate::writing;
+use embedded_runtime::cache::Key;
+use embedded_runtime::events::{Source, Weight};
+use embedded_runtime::queue::{Next, Outcome, Queue};
+use embedded_runtime::world::World;
+use embedded_runtime::writing;
 
 /// The scheduler that Pods name.
 const NAME: &str = "default-scheduler";

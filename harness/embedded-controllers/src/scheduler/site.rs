@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::{Node, Pod};
 
-use crate::selectors::Labels;
-use crate::settings::Resources;
+use embedded_runtime::selectors::Labels;
+use embedded_runtime::settings::Resources;
 
 /// A Node and what is on it.
 pub(crate) struct Site {

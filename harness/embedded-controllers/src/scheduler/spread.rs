@@ -9,9 +9,9 @@ use kube::ResourceExt;
 
 use super::site::{Site, Sites};
 use super::words::Reason;
-use crate::nodes::object::node_taints;
-use crate::selectors::{node_affinity_holds, selects};
-use crate::taints::first_untolerated;
+use embedded_runtime::node::node_taints;
+use embedded_runtime::selectors::{node_affinity_holds, selects};
+use embedded_runtime::taints::first_untolerated;
 
 /// The constraints that keep a Pod off a Node.
 fn hard(pod: &Pod) -> impl Iterator<Item = &TopologySpreadConstraint> {

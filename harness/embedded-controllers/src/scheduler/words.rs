@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::settings::KubernetesVersion;
+use embedded_runtime::settings::KubernetesVersion;
 
 /// Why a Node does not take a Pod.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]

@@ -7,9 +7,9 @@ use k8s_openapi::api::core::v1::{
 use kube::ResourceExt;
 
 use super::template;
-use crate::nodes::object::node_taints;
-use crate::selectors::node_affinity_holds;
-use crate::taints::{NO_EXECUTE, NO_SCHEDULE, tolerates};
+use embedded_runtime::node::node_taints;
+use embedded_runtime::selectors::node_affinity_holds;
+use embedded_runtime::taints::{NO_EXECUTE, NO_SCHEDULE, tolerates};
 
 /// The tolerations every Pod of a DaemonSet gets; the last for those on the host network only.
 const AUTOMATIC: [(&str, &str); 6] = [

@@ -12,13 +12,13 @@ use kube::api::DeleteParams;
 use super::daemon::{self, Place};
 use super::rollout::{Round, resolve};
 use super::template::{controller_of, hash, is_active, is_available, ready_since};
-use crate::cache::Key;
-use crate::events::{Source, Weight};
-use crate::nodes::object::node_taints;
-use crate::queue::{Next, Outcome, Queue};
 use crate::scheduler::filter::named_nodes;
-use crate::world::World;
-use crate::writing;
+use embedded_runtime::cache::Key;
+use embedded_runtime::events::{Source, Weight};
+use embedded_runtime::node::node_taints;
+use embedded_runtime::queue::{Next, Outcome, Queue};
+use embedded_runtime::world::World;
+use embedded_runtime::writing;
 
 const HASH: &str = "controller-revision-hash";
 

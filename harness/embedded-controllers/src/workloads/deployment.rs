@@ -14,11 +14,11 @@ use super::deployment_status::{HASH, available, is_current, limits, status};
 use super::replica_set::pods_of;
 use super::rollout::{Part, rolling};
 use super::template::{controller_of, controller_reference, hash, is_active};
-use crate::cache::Key;
-use crate::events::{Source, Weight};
-use crate::queue::{Next, Outcome, Queue};
-use crate::world::World;
-use crate::writing;
+use embedded_runtime::cache::Key;
+use embedded_runtime::events::{Source, Weight};
+use embedded_runtime::queue::{Next, Outcome, Queue};
+use embedded_runtime::world::World;
+use embedded_runtime::writing;
 
 const REVISION: &str = "deployment.kubernetes.io/revision";
 const SOURCE: Source<'static> = Source { component: "deployment-controller", host: None };

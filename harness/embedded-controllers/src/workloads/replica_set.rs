@@ -10,12 +10,12 @@ use kube::ResourceExt;
 use kube::api::DeleteParams;
 
 use super::template::{controller_of, is_active, is_available, pod, ready_since};
-use crate::cache::Key;
-use crate::events::{Source, Weight};
-use crate::queue::{Next, Outcome, Queue};
-use crate::selectors::selects;
-use crate::world::World;
-use crate::writing;
+use embedded_runtime::cache::Key;
+use embedded_runtime::events::{Source, Weight};
+use embedded_runtime::queue::{Next, Outcome, Queue};
+use embedded_runtime::selectors::selects;
+use embedded_runtime::world::World;
+use embedded_runtime::writing;
 
 /// The most Pods that are created or deleted at one look.
 const BURST: usize = 500;

@@ -10,11 +10,11 @@ use kube::ResourceExt;
 use kube::api::DeleteParams;
 
 use super::template::{controller_of, hash, is_active, is_available, pod, ready_since};
-use crate::cache::Key;
-use crate::events::{Source, Weight};
-use crate::queue::{Next, Outcome, Queue};
-use crate::world::World;
-use crate::writing;
+use embedded_runtime::cache::Key;
+use embedded_runtime::events::{Source, Weight};
+use embedded_runtime::queue::{Next, Outcome, Queue};
+use embedded_runtime::world::World;
+use embedded_runtime::writing;
 
 const HASH: &str = "controller-revision-hash";
 const NAME: &str = "statefulset.kubernetes.io/pod-name";

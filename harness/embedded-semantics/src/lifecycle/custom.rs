@@ -6,12 +6,12 @@ use serde_json::{Map, Value};
 
 use super::Context;
 use super::strategy::Strategy;
-use crate::cause::Cause;
-use crate::kinds::{Custom, Kind};
-use crate::status::{self, Status};
-use crate::structural;
-use crate::typed;
-use crate::value::{Edit as _, Look as _};
+use embedded_objects::cause::Cause;
+use embedded_objects::kinds::{Custom, Kind};
+use embedded_objects::status::{self, Status};
+use embedded_objects::structural;
+use embedded_objects::typed;
+use embedded_objects::value::{Edit as _, Look as _};
 
 /// The object of a custom resource as its body means it: defaulted, and without what its schema does not name.
 ///
@@ -19,7 +19,7 @@ use crate::value::{Edit as _, Look as _};
 /// The Status about metadata that has another form, or about defaults that make it too large.
 pub(super) fn decode(kind: &Kind, custom: &Custom, body: &Value) -> Result<Value, Status> {
     let mut object = if body.is_object() { body.clone() } else { Value::Object(Map::new()) };
-    if let Some(meta) = crate::schema::find("meta/v1.ObjectMeta") {
+    if let Some(meta) = embedded_objects::schema::find("meta/v1.ObjectMeta") {
         let metadata = typed::decode(meta, object.at("metadata")).map_err(|why| {
             status::bad_request(format!(
                 "{0} in version {1:?} cannot be handled as a {0}: {why}",

@@ -8,11 +8,11 @@ use serde_json::{Value, json};
 use super::Context;
 use super::meta::immutable;
 use super::strategy::Strategy;
-use crate::cause::Cause;
-use crate::kinds::Kind;
-use crate::rules::names::{self, Faults};
-use crate::structural;
-use crate::value::{Edit as _, Look as _};
+use embedded_objects::cause::Cause;
+use embedded_objects::kinds::Kind;
+use embedded_objects::rules::names::{self, Faults};
+use embedded_objects::structural;
+use embedded_objects::value::{Edit as _, Look as _};
 
 pub(super) struct Definition;
 

@@ -6,10 +6,10 @@ use serde_json::Value;
 
 use super::strategy::Strategy;
 use super::{Context, meta};
-use crate::cause::Cause;
-use crate::kinds::Kind;
-use crate::rules::{names, net};
-use crate::value::{Edit as _, Look as _};
+use embedded_objects::cause::Cause;
+use embedded_objects::kinds::Kind;
+use embedded_objects::rules::{names, net};
+use embedded_objects::value::{Edit as _, Look as _};
 
 const PROTOCOLS: &[&str] = &["SCTP", "TCP", "UDP"];
 

@@ -6,10 +6,10 @@ use serde_json::Value;
 
 use super::strategy::Strategy;
 use super::{Context, meta};
-use crate::cause::Cause;
-use crate::kinds::Kind;
-use crate::rules::names;
-use crate::value::{Edit as _, Look as _};
+use embedded_objects::cause::Cause;
+use embedded_objects::kinds::Kind;
+use embedded_objects::rules::names;
+use embedded_objects::value::{Edit as _, Look as _};
 
 /// The names of a member in the core group and in events.k8s.io.
 const PAIRS: &[(&str, &str)] = &[
@@ -42,7 +42,7 @@ fn renamed<'a>(event: &Value, api_version: &str, pairs: impl Iterator<Item = (&'
     out.put("apiVersion", api_version);
     // What is stored does not say what it is, and only what does is written as its type is.
     out.put("kind", "Event");
-    crate::typed::decode_object(&out).unwrap_or(out)
+    embedded_objects::typed::decode_object(&out).unwrap_or(out)
 }
 
 /// Events of the core group, or of the newer one.

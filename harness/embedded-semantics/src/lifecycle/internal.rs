@@ -7,8 +7,8 @@ use std::sync::LazyLock;
 
 use serde_json::{Map, Value, json};
 
-use crate::schema::{self, Field, Shape};
-use crate::value::Look as _;
+use embedded_objects::schema::{self, Field, Shape};
+use embedded_objects::value::Look as _;
 
 /// The ordered fields of each internal type.
 static ORDER: LazyLock<HashMap<&'static str, Vec<&'static str>>> = LazyLock::new(|| {

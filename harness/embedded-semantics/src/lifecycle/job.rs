@@ -7,10 +7,10 @@ use serde_json::{Map, Value, json};
 use super::strategy::Strategy;
 use super::workload::label_selector;
 use super::{Context, meta, podspec};
-use crate::cause::Cause;
-use crate::kinds::Kind;
-use crate::select::Labels;
-use crate::value::{Edit as _, Look as _};
+use embedded_objects::cause::Cause;
+use embedded_objects::kinds::Kind;
+use embedded_objects::select::Labels;
+use embedded_objects::value::{Edit as _, Look as _};
 
 pub(super) struct Job;
 
@@ -288,7 +288,8 @@ fn put_or_clear(object: &mut Value, path: &str, value: &Value) {
 mod tests {
     use super::*;
     use crate::alloc::Allocator;
-    use crate::{kinds, lifecycle};
+    use crate::lifecycle;
+    use embedded_objects::kinds;
 
     fn job(change: impl FnOnce(&mut Value)) -> Value {
         let mut job = json!({"apiVersion": "batch/v1", "kind": "Job",

@@ -4,11 +4,11 @@
 
 use serde_json::Value;
 
-use crate::cause::{Cause, quoted};
-use crate::kinds::{self, Kind, NameForm};
-use crate::rules::names::{self, Faults};
-use crate::status::{self, Status};
-use crate::value::{Edit as _, Look as _};
+use embedded_objects::cause::{Cause, quoted};
+use embedded_objects::kinds::{self, Kind, NameForm};
+use embedded_objects::rules::names::{self, Faults};
+use embedded_objects::status::{self, Status};
+use embedded_objects::value::{Edit as _, Look as _};
 
 /// How many bytes all annotations of an object may have.
 const ANNOTATIONS_LIMIT: usize = 256 << 10;

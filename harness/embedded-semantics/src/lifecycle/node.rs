@@ -7,11 +7,11 @@ use serde_json::{Value, json};
 
 use super::strategy::Strategy;
 use super::{Context, meta};
-use crate::cause::Cause;
-use crate::kinds::Kind;
-use crate::rules::quantity::Quantity;
-use crate::rules::{names, net};
-use crate::value::{Edit as _, Look as _};
+use embedded_objects::cause::Cause;
+use embedded_objects::kinds::Kind;
+use embedded_objects::rules::quantity::Quantity;
+use embedded_objects::rules::{names, net};
+use embedded_objects::value::{Edit as _, Look as _};
 
 const NOT_READY: &str = "node.kubernetes.io/not-ready";
 

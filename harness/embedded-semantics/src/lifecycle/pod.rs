@@ -11,9 +11,9 @@ use serde_json::{Value, json};
 use super::strategy::Strategy;
 use super::warnings::apparmor;
 use super::{Context, meta, podspec};
-use crate::cause::Cause;
-use crate::kinds::Kind;
-use crate::value::{Edit as _, Look as _};
+use embedded_objects::cause::Cause;
+use embedded_objects::kinds::Kind;
+use embedded_objects::value::{Edit as _, Look as _};
 
 /// How long a Pod stays on a node that is not ready or not reachable by default.
 const TOLERATION_SECONDS: i64 = 300;

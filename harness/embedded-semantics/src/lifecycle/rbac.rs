@@ -6,10 +6,10 @@ use serde_json::Value;
 
 use super::strategy::Strategy;
 use super::{Context, meta, workload};
-use crate::cause::Cause;
-use crate::kinds::Kind;
-use crate::rules::names;
-use crate::value::{Edit as _, Look as _};
+use embedded_objects::cause::Cause;
+use embedded_objects::kinds::Kind;
+use embedded_objects::rules::names;
+use embedded_objects::value::{Edit as _, Look as _};
 
 const GROUP: &str = "rbac.authorization.k8s.io";
 

@@ -5,10 +5,10 @@
 
 use serde_json::Value;
 
-use crate::cause::Cause;
-use crate::kinds::Kind;
-use crate::status::{self, Status};
-use crate::value::Look as _;
+use embedded_objects::cause::Cause;
+use embedded_objects::kinds::Kind;
+use embedded_objects::status::{self, Status};
+use embedded_objects::value::Look as _;
 
 /// A review or a binding as its body means it, its namespace standing in it already.
 ///
@@ -95,7 +95,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::kinds;
+    use embedded_objects::kinds;
 
     fn asked(plural: &str, spec: Value) -> Result<Value, Status> {
         let kind = kinds::ALL.iter().find(|kind| kind.plural == plural).expect("it is served");

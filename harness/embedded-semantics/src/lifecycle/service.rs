@@ -16,10 +16,10 @@ use needs::externally_accessible;
 use super::Context;
 use super::strategy::Strategy;
 use crate::alloc::Allocator;
-use crate::cause::Cause;
-use crate::kinds::Kind;
-use crate::status::Status;
-use crate::value::{Edit as _, Look as _, is_zero};
+use embedded_objects::cause::Cause;
+use embedded_objects::kinds::Kind;
+use embedded_objects::status::Status;
+use embedded_objects::value::{Edit as _, Look as _, is_zero};
 
 /// How long a client stays with one endpoint by default.
 const AFFINITY_SECONDS: i64 = 10_800;

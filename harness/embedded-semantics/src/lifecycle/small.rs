@@ -7,10 +7,10 @@ use serde_json::{Value, json};
 
 use super::strategy::Strategy;
 use super::{Context, meta};
-use crate::cause::Cause;
-use crate::kinds::Kind;
-use crate::rules::names;
-use crate::value::{Edit as _, Look as _};
+use embedded_objects::cause::Cause;
+use embedded_objects::kinds::Kind;
+use embedded_objects::rules::names;
+use embedded_objects::value::{Edit as _, Look as _};
 
 /// How many bytes a ConfigMap or Secret may hold.
 const DATA_LIMIT: usize = 1 << 20;

@@ -7,8 +7,8 @@ use serde_json::{Value, json};
 
 use super::strategy::Strategy;
 use super::{Context, podspec};
-use crate::kinds;
-use crate::value::{Edit as _, Look as _};
+use embedded_objects::kinds;
+use embedded_objects::value::{Edit as _, Look as _};
 
 pub(super) struct Stored;
 

@@ -12,7 +12,7 @@ use super::stored::Stored;
 use super::strategy::Strategy;
 use super::workload::Workload;
 use super::{endpoints, small};
-use crate::kinds::Kind;
+use embedded_objects::kinds::Kind;
 
 struct Plain;
 

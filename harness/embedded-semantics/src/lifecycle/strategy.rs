@@ -4,9 +4,9 @@ use serde_json::Value;
 
 use super::{Context, meta};
 use crate::alloc::Allocator;
-use crate::cause::Cause;
-use crate::kinds::Kind;
-use crate::status::Status;
+use embedded_objects::cause::Cause;
+use embedded_objects::kinds::Kind;
+use embedded_objects::status::Status;
 
 /// The hooks of one kind; what a kind does not override, it does as every kind does.
 pub(super) trait Strategy: Sync {

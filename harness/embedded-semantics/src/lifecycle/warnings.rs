@@ -13,10 +13,10 @@ use serde_json::Value;
 
 use parts::ip;
 
-use crate::kinds::Kind;
-use crate::rules::net;
-use crate::structural::Patterns;
-use crate::value::Look as _;
+use embedded_objects::kinds::Kind;
+use embedded_objects::rules::net;
+use embedded_objects::structural::Patterns;
+use embedded_objects::value::Look as _;
 
 /// The texts for Warning headers about an object that was created or, where there is an old one, updated; in order.
 pub fn warnings(kind: &Kind, sub: Option<&str>, old: Option<&Value>, object: &Value) -> Vec<String> {
@@ -243,7 +243,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::kinds;
+    use embedded_objects::kinds;
 
     #[test]
     fn what_is_odd_but_accepted_is_warned_of() {

@@ -6,11 +6,11 @@ use serde_json::{Value, json};
 
 use super::strategy::Strategy;
 use super::{Context, meta, podspec};
-use crate::cause::Cause;
-use crate::kinds::Kind;
-use crate::rules::names;
-use crate::select::Labels;
-use crate::value::{Edit as _, Look as _};
+use embedded_objects::cause::Cause;
+use embedded_objects::kinds::Kind;
+use embedded_objects::rules::names;
+use embedded_objects::select::Labels;
+use embedded_objects::value::{Edit as _, Look as _};
 
 /// Where a DaemonSet keeps the generation of its template.
 const TEMPLATE_GENERATION: &str = "deprecated.daemonset.template.generation";

@@ -1,6 +1,6 @@
 //! How long ago a time was, as kubectl shows it.
 
-use crate::rules::time;
+use embedded_objects::rules::time;
 
 /// How long ago a time was, as kubectl shows it.
 pub(super) fn age(since: &str, now: &str) -> String {

@@ -6,9 +6,9 @@ use serde_json::{Value, json};
 
 use super::age::{age, duration};
 use super::pod;
-use crate::kinds::Kind;
-use crate::select::Labels;
-use crate::value::Look as _;
+use embedded_objects::kinds::Kind;
+use embedded_objects::select::Labels;
+use embedded_objects::value::Look as _;
 
 const NONE: &str = "<none>";
 

@@ -9,8 +9,8 @@ use std::borrow::Cow;
 use serde_json::{Value, json};
 
 use super::age::age;
-use crate::kinds::Custom;
-use crate::value::Look as _;
+use embedded_objects::kinds::Custom;
+use embedded_objects::value::Look as _;
 
 /// Without columns of their own, tables show how old objects are.
 fn own(custom: &Custom) -> Cow<'_, [Value]> {
@@ -62,7 +62,7 @@ fn cell(column: &Value, object: &Value, now: &str) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::kinds;
+    use embedded_objects::kinds;
 
     #[test]
     fn a_definitions_columns_stand_behind_the_name() {

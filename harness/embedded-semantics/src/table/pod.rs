@@ -3,8 +3,8 @@
 use serde_json::{Value, json};
 
 use super::age::age;
-use crate::kinds::Kind;
-use crate::value::Look as _;
+use embedded_objects::kinds::Kind;
+use embedded_objects::value::Look as _;
 
 const NONE: &str = "<none>";
 

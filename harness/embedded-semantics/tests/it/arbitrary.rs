@@ -2,10 +2,11 @@
 
 use std::time::{Duration, Instant};
 
-use embedded_semantics::kinds::{self, ALL};
+use embedded_objects::kinds::{self, ALL};
+use embedded_objects::select::{Fields, Labels};
+use embedded_objects::{fields, patch, typed, wire};
+use embedded_semantics::alloc::Allocator;
 use embedded_semantics::lifecycle;
-use embedded_semantics::select::{Fields, Labels};
-use embedded_semantics::{alloc::Allocator, fields, patch, typed, wire};
 use serde_json::{Map, Value, json};
 
 use crate::server::context;

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use embedded_semantics::{discovery, wire};
+use embedded_objects::{discovery, wire};
 use serde_json::Value;
 
 use crate::server::{NOW, Server, Target, UID};

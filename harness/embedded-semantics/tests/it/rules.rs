@@ -1,7 +1,7 @@
 //! The rules of kinds that the recorded exchanges do not touch, in the API server's words.
 
+use embedded_objects::kinds;
 use embedded_semantics::alloc::Allocator;
-use embedded_semantics::kinds;
 use embedded_semantics::lifecycle;
 use serde_json::{Value, json};
 
@@ -204,7 +204,7 @@ fn both_groups_see_the_same_event() {
     let core = json!({"apiVersion": "v1", "kind": "Event", "metadata": {"name": "e", "namespace": "default"},
         "involvedObject": {"kind": "Node", "name": "n"}, "message": "m", "reason": "r", "source": {"component": "c"},
         "firstTimestamp": "2026-01-01T00:00:00Z", "count": 2});
-    let core = embedded_semantics::typed::decode_object(&core).expect("a right Event");
+    let core = embedded_objects::typed::decode_object(&core).expect("a right Event");
     let new = lifecycle::event_from_core(&core);
     assert_eq!(new["regarding"]["name"], "n");
     assert_eq!(new["note"], "m");

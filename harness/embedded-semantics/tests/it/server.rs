@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 
+use embedded_objects::kinds::{self, Kind};
+use embedded_objects::status::{self, Status};
+use embedded_objects::{fields, patch};
 use embedded_semantics::alloc::Allocator;
-use embedded_semantics::kinds::{self, Kind};
 use embedded_semantics::lifecycle::{self, Context};
-use embedded_semantics::status::{self, Status};
-use embedded_semantics::{fields, patch};
 use serde_json::{Value, json};
 
 pub(crate) const NOW: &str = "2026-01-02T03:04:05Z";

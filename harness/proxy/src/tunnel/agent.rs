@@ -3,7 +3,7 @@
 use super::odd::Odd;
 use super::tls::{TunnelTls, connect};
 use super::{Stream, line};
-use fake_cloud::faults::pause;
+use fake_cloud_recording::faults::pause;
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;

@@ -6,7 +6,7 @@ use super::odd::Odd;
 use super::server::Server;
 use super::tls::{TunnelTls, acceptor};
 use clap::{Parser, Subcommand};
-use fake_cloud::faults::pause;
+use fake_cloud_recording::faults::pause;
 use std::ffi::OsString;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};

@@ -5,7 +5,7 @@ use super::certificates::SERVER_FILES;
 use super::tls::acceptor_for_all;
 use bytes::Bytes;
 use clap::{Args, Parser, Subcommand};
-use fake_cloud::faults::pause;
+use fake_cloud_recording::faults::pause;
 use http::{Method, Request, Response, StatusCode};
 use http_body_util::{BodyExt, Full, Limited};
 use hyper::body::Incoming;

@@ -60,7 +60,7 @@ impl Bench {
         let mut stream = loop {
             match connect(&tls, &format!("127.0.0.1:{}", self.callers), "localhost").await {
                 Ok(stream) => break stream,
-                Err(_) => fake_cloud::faults::pause(Duration::from_millis(10)).await,
+                Err(_) => fake_cloud_recording::faults::pause(Duration::from_millis(10)).await,
             }
         };
         spoken(&mut stream, target).await
@@ -135,7 +135,7 @@ async fn a_silent_agent_costs_time_and_no_tunnel() {
     let mut silent = loop {
         match connect(&tls, &format!("127.0.0.1:{}", bench.agents), "localhost").await {
             Ok(stream) => break stream,
-            Err(_) => fake_cloud::faults::pause(Duration::from_millis(10)).await,
+            Err(_) => fake_cloud_recording::faults::pause(Duration::from_millis(10)).await,
         }
     };
     silent.write_all(b"AGENT silent 1\n").await.expect("written");

@@ -1,7 +1,7 @@
 //! Calls and answers of any form, for a fixed time: whatever comes, each call ends, nothing panics and others are served.
 
 use super::support::{before, client, json, path, query, source};
-use fake_cloud::driver::Op;
+use fake_cloud_driver::Op;
 use recording_proxy::{Bounds, Config, Rule, Running, SourceText, Table};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};

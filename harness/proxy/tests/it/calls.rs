@@ -1,7 +1,7 @@
 //! What calls mean, and what the journal says of them.
 
 use super::support::Proxied;
-use fake_cloud::driver::{DriverFacility, Op, Outcome};
+use fake_cloud_driver::{DriverFacility, Op, Outcome};
 
 #[tokio::test]
 async fn a_call_is_journalled_by_what_it_means_and_by_its_port() {
@@ -48,7 +48,7 @@ async fn whose_a_load_balancer_is_the_driver_tells() {
         "state": "active"}"#;
     let lb = serde_json::from_str(lb).expect("a load balancer");
     // Past the proxy, which then has to ask.
-    let behind = fake_cloud::driver::Client::new(
+    let behind = fake_cloud_driver::Client::new(
         &format!("http://{}", proxied.cloud.driver_addr()),
         proxied.cloud.driver_token(),
     );
@@ -70,9 +70,7 @@ async fn its_driver_api_is_the_drivers_and_its_own() {
     assert_eq!(proxied.driver.inventory().await.expect("an inventory").instances.len(), 1);
     let absent = proxied.driver.delete_instance("i-9").await.expect_err("there is none");
     assert!(absent.is_not_found(), "{absent}");
-    let stranger = fake_cloud::driver::Client::new(
-        &format!("http://{}", proxied.proxy.driver_addr().expect("one")),
-        "x",
-    );
+    let stranger =
+        fake_cloud_driver::Client::new(&format!("http://{}", proxied.proxy.driver_addr().expect("one")), "x");
     assert_eq!(stranger.expect("a client").inventory().await.expect_err("refused").status(), Some(401));
 }

@@ -1,7 +1,7 @@
 //! Faults and barriers.
 
 use super::support::Proxied;
-use fake_cloud::driver::{Effect, Fault, Match, Op, Outcome};
+use fake_cloud_driver::{Effect, Fault, Match, Op, Outcome};
 use std::time::Duration;
 
 fn fault(ops: &[Op], resource: Option<&str>, effect: Effect) -> Fault {

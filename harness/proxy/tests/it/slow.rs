@@ -1,8 +1,8 @@
 //! Callers that take their time, and more of them than there is room for.
 
 use super::support::{Pieces, Proxied, before, client};
-use fake_cloud::driver::Outcome;
-use fake_cloud::faults::pause;
+use fake_cloud_driver::Outcome;
+use fake_cloud_recording::faults::pause;
 use recording_proxy::{Bounds, Config, Running};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};

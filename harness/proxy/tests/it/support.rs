@@ -1,7 +1,7 @@
 //! A proxy before the fake cloud, as a run has one.
 
-use fake_cloud::driver::{Client, Credential, Entry, Instance, Op};
 use fake_cloud::{Config as CloudConfig, Running as Cloud, Server};
+use fake_cloud_driver::{Client, Credential, Entry, Instance, Op};
 use recording_proxy::{
     Bounds, Config, DriverConfig, ErrorForm, ErrorForms, Rule, Running, Source, SourceText, Table, any_port,
 };

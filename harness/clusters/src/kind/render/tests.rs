@@ -43,7 +43,7 @@ fn built_in_topologies_on_old_middle_and_new_kubernetes() {
 fn a_chosen_provider_id_and_a_dropped_node_ip() {
     let chosen = ProviderIds::Chosen {
         format: harness_config::ProviderIdFormat::new("native://{id}").expect("it holds an id"),
-        ids: fake_cloud::driver::InstanceIds::Text,
+        ids: fake_cloud_driver::InstanceIds::Text,
     };
     for minor in [31, 36] {
         let version = Version::release(1, minor, 0);

@@ -4,9 +4,9 @@
 
 use serde_json::Value;
 
-use crate::cause::Cause;
 use crate::lifecycle::podspec;
-use crate::value::{Edit as _, Look as _};
+use embedded_objects::cause::Cause;
+use embedded_objects::value::{Edit as _, Look as _};
 
 const EPHEMERAL: &str = "spec.ephemeralContainers";
 

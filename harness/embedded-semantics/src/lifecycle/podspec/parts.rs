@@ -5,8 +5,8 @@
 
 use serde_json::Value;
 
-use crate::cause::Cause;
-use crate::value::Look as _;
+use embedded_objects::cause::Cause;
+use embedded_objects::value::Look as _;
 
 /// What `hostPath.type` may be.
 const HOST_PATHS: [&str; 7] =

@@ -4,9 +4,9 @@
 
 use serde_json::Value;
 
-use crate::cause::Cause;
-use crate::rules::names;
-use crate::value::Look as _;
+use embedded_objects::cause::Cause;
+use embedded_objects::rules::names;
+use embedded_objects::value::Look as _;
 
 /// The causes about placement and host in a Pod spec at a path.
 pub(super) fn validate(spec: &Value, path: &str) -> Vec<Cause> {

@@ -11,11 +11,11 @@ use serde_json::Value;
 
 use super::super::meta;
 use super::{parts, placement};
-use crate::cause::Cause;
-use crate::rules::names::{self, Faults};
-use crate::rules::net;
-use crate::rules::quantity::Quantity;
-use crate::value::Look as _;
+use embedded_objects::cause::Cause;
+use embedded_objects::rules::names::{self, Faults};
+use embedded_objects::rules::net;
+use embedded_objects::rules::quantity::Quantity;
+use embedded_objects::value::Look as _;
 
 /// Adds the faults of a name at a path.
 fn faulty(causes: &mut Vec<Cause>, path: String, value: &str, faults: Faults) {

@@ -11,10 +11,10 @@ use super::families::keeps_preferred_families;
 use super::needs::{is_headless, needs_cluster_ip, needs_health_check};
 use super::transitions::node_ports;
 use crate::alloc::{Allocator, Family, Refusal};
-use crate::cause::Cause;
-use crate::rules::net;
-use crate::status::{self, Status};
-use crate::value::{Edit as _, Look as _};
+use embedded_objects::cause::Cause;
+use embedded_objects::rules::net;
+use embedded_objects::status::{self, Status};
+use embedded_objects::value::{Edit as _, Look as _};
 
 /// Allocates for a new Service.
 pub(super) fn create(service: &mut Value, cx: &mut Context<'_>) -> Result<(), Status> {

@@ -6,9 +6,9 @@ use serde_json::Value;
 
 use super::needs::{is_headless, needs_health_check};
 use super::validate::balancer_class;
-use crate::cause::Cause;
-use crate::rules::{names, net};
-use crate::value::Look as _;
+use embedded_objects::cause::Cause;
+use embedded_objects::rules::{names, net};
+use embedded_objects::value::Look as _;
 
 /// The causes of a change of a Service.
 pub(super) fn changed(old: &Value, new: &Value) -> Vec<Cause> {

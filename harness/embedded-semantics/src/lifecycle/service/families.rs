@@ -8,10 +8,10 @@ use super::super::Context;
 use super::needs::{is_headless, needs_cluster_ip};
 use super::validate;
 use crate::alloc::Family;
-use crate::cause::Cause;
-use crate::rules::net;
-use crate::status::{self, Status};
-use crate::value::{Edit as _, Look as _};
+use embedded_objects::cause::Cause;
+use embedded_objects::rules::net;
+use embedded_objects::status::{self, Status};
+use embedded_objects::value::{Edit as _, Look as _};
 
 const POLICY: &str = "spec.ipFamilyPolicy";
 

@@ -9,9 +9,9 @@ use serde_json::{Value, json};
 use super::super::meta;
 use super::needs::{externally_accessible, is_headless, needs_health_check};
 use crate::alloc::Family;
-use crate::cause::Cause;
-use crate::rules::{names, net};
-use crate::value::Look as _;
+use embedded_objects::cause::Cause;
+use embedded_objects::rules::{names, net};
+use embedded_objects::value::Look as _;
 
 const SOURCE_RANGES: &str = "service.beta.kubernetes.io/load-balancer-source-ranges";
 const TOPOLOGY_MODE: &str = "service.kubernetes.io/topology-mode";

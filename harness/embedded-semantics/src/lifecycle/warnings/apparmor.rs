@@ -6,8 +6,8 @@
 use serde_json::{Value, json};
 
 use super::parts::containers;
-use crate::cause::Cause;
-use crate::value::{Edit as _, Look as _};
+use embedded_objects::cause::Cause;
+use embedded_objects::value::{Edit as _, Look as _};
 
 const ANNOTATION: &str = "container.apparmor.security.beta.kubernetes.io/";
 const LOCALHOST: &str = "localhost/";

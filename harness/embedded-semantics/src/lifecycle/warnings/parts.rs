@@ -4,8 +4,8 @@ use std::net::IpAddr;
 
 use serde_json::Value;
 
-use crate::rules::net;
-use crate::value::Look as _;
+use embedded_objects::rules::net;
+use embedded_objects::value::Look as _;
 
 /// What is wrong with the form of the address at `path`, if anything.
 /// Source: `k8s.io/apimachinery/pkg/util/validation/ip.go`.

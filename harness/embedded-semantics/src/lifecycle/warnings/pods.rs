@@ -7,9 +7,9 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 
 use super::parts::{containers, ip};
-use crate::kinds::Kind;
-use crate::rules::{names, quantity};
-use crate::value::Look as _;
+use embedded_objects::kinds::Kind;
+use embedded_objects::rules::{names, quantity};
+use embedded_objects::value::Look as _;
 
 /// Labels of Nodes that are not to be selected by any more, and what is to be done instead.
 const OLD_LABELS: [(&str, &str); 8] = [
@@ -304,7 +304,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::kinds;
+    use embedded_objects::kinds;
 
     fn told(group: &str, plural: &str, old: Option<&Value>, object: &Value) -> Vec<String> {
         warnings(kinds::find(group, "v1", plural).expect("it is served"), old, object)

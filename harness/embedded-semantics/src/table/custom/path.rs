@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::value::Look as _;
+use embedded_objects::value::Look as _;
 
 /// What a path such as `.status.conditions[?(@.type=="Ready")].status` finds; nothing where it cannot be read.
 pub(super) fn find<'a>(path: &str, object: &'a Value) -> Vec<&'a Value> {

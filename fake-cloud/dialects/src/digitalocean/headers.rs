@@ -1,0 +1,96 @@
+//! The headers every answer carries: a request id, and how much of the hourly rate limit is left. The limit is counted
+//! but never enforced: a test that wants a 429 orders one.
+
+use fake_cloud_kit::Answer;
+use hyper::header::{CONTENT_TYPE, HeaderName, HeaderValue};
+use jiff::Timestamp;
+use std::sync::{Mutex, PoisonError};
+
+/// Calls an account may make in an hour.
+const HOURLY_LIMIT: u64 = 5000;
+/// An hour, seconds.
+const WINDOW_S: i64 = 3600;
+
+const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+const JSON: HeaderValue = HeaderValue::from_static("application/json; charset=utf-8");
+
+/// Counts calls.
+#[derive(Debug, Default)]
+pub(super) struct RateLimit(Mutex<Counts>);
+
+#[derive(Debug, Default)]
+struct Counts {
+    answers: u64,
+    /// Answers in this window.
+    window: u64,
+    /// When this window is over, Unix seconds.
+    window_ends_s: i64,
+}
+
+/// What one answer says in its headers.
+#[derive(Clone, Debug)]
+pub(super) struct Headers {
+    /// The id a user would quote to the vendor's support.
+    pub(super) request_id: String,
+    left: u64,
+    reset_s: i64,
+}
+
+impl RateLimit {
+    /// Has an answer made and gives it the headers that all answers have.
+    pub(super) fn answer(&self, make: impl FnOnce(&Headers) -> Answer) -> Answer {
+        let headers = self.count();
+        let mut answer = make(&headers);
+        for (name, value) in &mut answer.headers {
+            if *name == CONTENT_TYPE {
+                *value = JSON;
+            }
+        }
+        let answer = answer.rate_limited(HOURLY_LIMIT, headers.left, headers.reset_s);
+        match HeaderValue::from_str(&headers.request_id) {
+            Ok(id) => answer.with(REQUEST_ID, id),
+            // Digits and dashes always make a header; without one the answer is still an answer.
+            Err(_) => answer,
+        }
+    }
+
+    fn count(&self) -> Headers {
+        let now_s = Timestamp::now().as_second();
+        // Counts are right whatever else happened to the call of somebody who panicked.
+        let mut counts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if now_s >= counts.window_ends_s {
+            counts.window = 0;
+            counts.window_ends_s = now_s + WINDOW_S;
+        }
+        counts.answers += 1;
+        counts.window += 1;
+        Headers {
+            request_id: format!("0a115e7d-0000-8000-8000-{:012x}", counts.answers),
+            left: HOURLY_LIMIT.saturating_sub(counts.window),
+            reset_s: counts.window_ends_s,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn answers_are_numbered_and_counted() {
+        let limit = RateLimit::default();
+        let header = |answer: &Answer, name: &str| -> String {
+            let found = answer.headers.iter().find(|(known, _)| known == name).expect("the header");
+            found.1.to_str().expect("text").to_owned()
+        };
+        let first = limit.answer(|_| Answer::json(200, &1));
+        let second = limit.answer(|_| Answer::empty(204));
+        assert_eq!(header(&first, "ratelimit-limit"), "5000");
+        assert_eq!(header(&first, "ratelimit-remaining"), "4999");
+        assert_eq!(header(&second, "ratelimit-remaining"), "4998");
+        assert_eq!(header(&first, "ratelimit-reset"), header(&second, "ratelimit-reset"));
+        assert_ne!(header(&first, "x-request-id"), header(&second, "x-request-id"));
+        assert_eq!(header(&first, "content-type"), "application/json; charset=utf-8");
+        assert!(!second.headers.iter().any(|(name, _)| *name == CONTENT_TYPE));
+    }
+}

@@ -1,0 +1,66 @@
+//! The Hetzner Cloud API v1, as far as its cloud controller manager uses it. The README beside this file lists the calls.
+
+mod calls;
+mod catalog;
+mod certificates;
+mod clock;
+mod details;
+mod errors;
+mod lb_changes;
+mod lb_services;
+mod lb_targets;
+mod lb_wire;
+mod load_balancers;
+mod metadata;
+mod networks;
+mod offers;
+mod query;
+mod routes;
+mod servers;
+mod shown;
+
+use clock::{Clock, RateLimit};
+use fake_cloud_kit::{Answer, Asker, Denial, Dialect, Error, Plan, Request, Voice};
+use fake_cloud_model::{GoneBackends, IdForm};
+use shown::Shown;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// This dialect. Keeps when it was started, which all its times count from, the calls that are left, and what it has shown.
+pub(super) struct Hcloud {
+    clock: Clock,
+    limit: RateLimit,
+    texts: Arc<Shown>,
+}
+
+impl Hcloud {
+    pub(super) fn new() -> Hcloud {
+        Hcloud { clock: Clock::start(), limit: RateLimit::new(), texts: Arc::default() }
+    }
+}
+
+impl Dialect for Hcloud {
+    fn plan(&self, request: &Request) -> Plan {
+        routes::plan(self.clock, &self.texts, request)
+    }
+
+    fn metadata(&self, request: &Request, asker: Asker) -> Plan {
+        metadata::plan(request, asker)
+    }
+
+    fn ids(&self) -> IdForm {
+        IdForm::Number
+    }
+
+    fn gone_backends(&self) -> GoneBackends {
+        GoneBackends::Dropped
+    }
+
+    fn with_headers(&self, answer: Answer, now: Duration) -> Answer {
+        self.limit.count(answer, self.clock, now)
+    }
+
+    fn refuse(&self, denial: Denial) -> Answer {
+        self.clock.answer(Err(Error::Denied(denial)))
+    }
+}

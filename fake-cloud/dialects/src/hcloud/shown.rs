@@ -1,0 +1,11 @@
+//! What was shown, as JSON.
+
+use fake_cloud_driver::{Instance, LoadBalancer};
+use fake_cloud_kit::Texts;
+
+/// The texts of what is long and shown often.
+#[derive(Debug, Default)]
+pub(super) struct Shown {
+    pub(super) servers: Texts<Instance>,
+    pub(super) load_balancers: Texts<LoadBalancer>,
+}

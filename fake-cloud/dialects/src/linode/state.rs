@@ -1,0 +1,58 @@
+//! What this dialect keeps besides the model: when it began, and what it has shown.
+
+use super::errors;
+use fake_cloud_driver::{Instance, LoadBalancer};
+use fake_cloud_kit::{Answer, Error, SharedVoice, Texts};
+use jiff::Timestamp;
+
+/// What is kept.
+#[derive(Debug)]
+pub(super) struct State {
+    started: String,
+    /// Instances as they were shown.
+    pub(super) instances: Texts<Instance>,
+    /// NodeBalancers as they were shown.
+    pub(super) balancers: Texts<LoadBalancer>,
+}
+
+impl State {
+    pub(super) fn new() -> State {
+        State {
+            started: time_text(Timestamp::now()),
+            instances: Texts::default(),
+            balancers: Texts::default(),
+        }
+    }
+
+    /// When the cloud began, as the API writes times. Instances are as old as the cloud.
+    pub(super) fn started(&self) -> &str {
+        &self.started
+    }
+
+    /// The time, as the API writes it.
+    pub(super) fn now(&self) -> String {
+        time_text(Timestamp::now())
+    }
+}
+
+impl SharedVoice for State {
+    fn answer(&self, result: Result<Answer, Error>) -> Answer {
+        result.unwrap_or_else(|error| errors::shown(&error))
+    }
+}
+
+/// Seconds in UTC without saying so, as in `2026-01-02T03:04:05`.
+fn time_text(time: Timestamp) -> String {
+    time.strftime("%Y-%m-%dT%H:%M:%S").to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_have_no_zone() {
+        let time = Timestamp::from_millisecond(1_767_323_045_678).expect("in range");
+        assert_eq!(time_text(time), "2026-01-02T03:04:05");
+    }
+}

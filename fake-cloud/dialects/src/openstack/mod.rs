@@ -1,0 +1,57 @@
+//! OpenStack (Keystone v3, Nova v2.1, Neutron v2.0, Octavia v2), as far as its cloud controller manager uses it: four
+//! services below one address. The README beside this file lists the calls.
+//!
+//! What a load balancer is beyond the model's fields, its listeners, pools, members and monitors, is in
+//! [`details`](fake_cloud_driver::LoadBalancer::details); floating IPs are auxiliary objects, routes of the one router are the
+//! model's routes.
+
+mod balancers;
+mod changes;
+mod floating_ips;
+mod identity;
+mod networks;
+mod parts;
+mod query;
+mod router;
+mod routes;
+mod servers;
+mod services;
+mod tree;
+
+use fake_cloud_kit::{Answer, Denial, Dialect, Error, Identity, Plan, Request, Voice};
+use fake_cloud_model::{IdForm, Naming};
+use fake_cloud_recording::credentials::Credentials;
+use services::Service;
+
+/// This dialect.
+pub(super) struct OpenStack;
+
+impl Dialect for OpenStack {
+    fn plan(&self, request: &Request) -> Plan {
+        routes::plan(request)
+    }
+
+    fn ids(&self) -> IdForm {
+        IdForm::Uuid
+    }
+
+    fn naming(&self) -> Naming {
+        Naming::Shared
+    }
+
+    /// A token is the credential's own: it is given out for it, and no longer accepted when that is taken back.
+    fn identify(&self, request: &Request, known: &Credentials) -> Identity {
+        if services::is_public(request) {
+            return Identity::Anybody;
+        }
+        let token = identity::secret_in(request).or_else(|| identity::token_of(request).map(str::to_owned));
+        match token.and_then(|token| known.name_of(&token)) {
+            Some(name) => Identity::Known(name),
+            None => Identity::Unknown,
+        }
+    }
+
+    fn refuse(&self, denial: Denial) -> Answer {
+        Service::Identity.answer(Err(Error::Denied(denial)))
+    }
+}

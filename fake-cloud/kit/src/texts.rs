@@ -1,0 +1,107 @@
+//! Objects as a dialect shows them, as JSON that is made once and kept.
+//!
+//! Vendors show an object at many times the length of what the model knows of it, and callers list the same objects over
+//! and over. A text is kept beside the object it was made of and used again only for one that is equal, so nobody has to
+//! say when it is out of date.
+
+use serde::ser::{Error, Serialize, Serializer};
+use serde_json::value::{RawValue, to_raw_value};
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// How many texts are kept. Beyond that all are forgotten: objects that are gone leave theirs behind.
+const LIMIT: usize = 20_000;
+
+/// The texts of one kind of object.
+#[derive(Debug)]
+pub struct Texts<T>(Mutex<TextMap<T>>);
+
+impl<T> Default for Texts<T> {
+    fn default() -> Texts<T> {
+        Texts(Mutex::new(TextMap(HashMap::new())))
+    }
+}
+
+impl<T> Texts<T> {
+    /// The texts, for as long as one call needs them.
+    pub fn open(&self) -> MutexGuard<'_, TextMap<T>> {
+        // Every entry is whole, whatever happened to the call of somebody who panicked.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Texts by the ids of their objects.
+#[derive(Debug)]
+pub struct TextMap<T>(HashMap<String, Kept<T>>);
+
+#[derive(Debug)]
+struct Kept<T> {
+    object: T,
+    beside: Vec<String>,
+    text: Text,
+}
+
+impl<T: Clone + PartialEq> TextMap<T> {
+    /// The text of an object. `beside` is what it is shown with that is not in the object itself; `show` makes what is
+    /// shown when there is no text of just that yet.
+    pub fn text<S: Serialize>(
+        &mut self,
+        id: &str,
+        object: &T,
+        beside: &[&str],
+        show: impl FnOnce() -> S,
+    ) -> Text {
+        if let Some(kept) = self.0.get(id)
+            && kept.object == *object
+            && kept.beside == beside
+        {
+            return kept.text.clone();
+        }
+        let text = Text(to_raw_value(&show()).map(Arc::from).map_err(|error| error.to_string()));
+        if self.0.len() >= LIMIT && !self.0.contains_key(id) {
+            self.0.clear();
+        }
+        let beside = beside.iter().map(|&text| text.to_owned()).collect();
+        self.0.insert(id.to_owned(), Kept { object: object.clone(), beside, text: text.clone() });
+        text
+    }
+}
+
+/// An object's JSON, or why there is none.
+#[derive(Clone, Debug)]
+pub struct Text(Result<Arc<RawValue>, String>);
+
+impl Serialize for Text {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match &self.0 {
+            Ok(text) => text.as_ref().serialize(serializer),
+            Err(error) => Err(S::Error::custom(error)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_text_is_made_anew_when_what_it_shows_has_changed() {
+        let (texts, mut made) = (Texts::default(), 0);
+        let mut text = |object: &u32, beside: &[&str]| {
+            let text = texts.open().text("a", object, beside, || {
+                made += 1;
+                (*object, made)
+            });
+            serde_json::to_string(&text).expect("JSON")
+        };
+        assert_eq!([text(&1, &[]), text(&1, &[])], ["[1,1]", "[1,1]"]);
+        assert_eq!([text(&2, &[]), text(&2, &["x"]), text(&2, &["x"])], ["[2,2]", "[2,3]", "[2,3]"]);
+    }
+
+    #[test]
+    fn it_forgets_rather_than_grow_for_ever() {
+        let texts = Texts::default();
+        (0..=LIMIT).for_each(|id| drop(texts.open().text(&id.to_string(), &(), &[], || 1)));
+        assert_eq!(texts.open().0.len(), 1);
+    }
+}

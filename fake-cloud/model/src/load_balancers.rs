@@ -1,0 +1,326 @@
+//! Load balancers: provisioning, in service, being deleted, gone.
+
+use super::Refusal;
+use super::addresses::{AddressPool, beside};
+use super::checks::{check_name, check_port, check_protocol, check_source_ranges, check_text, shown};
+use super::ids::Ids;
+use fake_cloud_driver::{Frontend, HealthCheck, LbAddress, LbState, LoadBalancer, ObjectKind};
+use serde_json::Value;
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
+use std::time::Duration;
+
+/// What load balancers' ids begin with.
+const PREFIX: &str = "lb";
+
+/// The part of a load balancer that its creator decides.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct LbSpec {
+    /// See [`LoadBalancer::name`].
+    pub name: String,
+    /// See [`LoadBalancer::owner`].
+    pub owner: String,
+    /// See [`LoadBalancer::frontends`].
+    pub frontends: Vec<Frontend>,
+    /// See [`LoadBalancer::backends`]; in any order.
+    pub backends: Vec<String>,
+    /// See [`LoadBalancer::health_check`].
+    pub health_check: Option<HealthCheck>,
+    /// See [`LoadBalancer::source_ranges`].
+    pub source_ranges: Vec<String>,
+    /// See [`LoadBalancer::session_affinity`]; empty means `None`.
+    pub session_affinity: String,
+    /// See [`LoadBalancer::details`]; its meaning is the dialect's.
+    pub details: Value,
+}
+
+/// Which addresses a load balancer gets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Families {
+    /// One of IPv4.
+    V4,
+    /// One of IPv4 and one of IPv6.
+    Both,
+    /// One of IPv4, with a host name beside it.
+    Named,
+}
+
+impl LbSpec {
+    /// What a load balancer's creator has decided so far.
+    pub fn of(lb: &LoadBalancer) -> LbSpec {
+        LbSpec {
+            name: lb.name.clone(),
+            owner: lb.owner.clone(),
+            frontends: lb.frontends.clone(),
+            backends: lb.backends.clone(),
+            health_check: lb.health_check.clone(),
+            source_ranges: lb.source_ranges.clone(),
+            session_affinity: lb.session_affinity.clone(),
+            details: lb.details.clone(),
+        }
+    }
+
+    /// The same in its usual form, if it makes sense.
+    pub(super) fn checked(mut self) -> Result<LbSpec, Refusal> {
+        check_name(&self.name)?;
+        check_text("owner", &self.owner)?;
+        let mut taken = BTreeSet::new();
+        for frontend in &self.frontends {
+            check_port("port", frontend.port)?;
+            check_port("node_port", frontend.node_port)?;
+            check_protocol(&frontend.protocol)?;
+            frontend.health_check.as_ref().map_or(Ok(()), check_health_check)?;
+            if !taken.insert((frontend.port, &frontend.protocol)) {
+                let text = format!("two frontends for {}/{}", frontend.port, frontend.protocol);
+                return Err(Refusal::Invalid(text));
+            }
+        }
+        self.health_check.as_ref().map_or(Ok(()), check_health_check)?;
+        check_source_ranges(&self.source_ranges)?;
+        match self.session_affinity.as_str() {
+            "None" | "ClientIP" => {}
+            "" => "None".clone_into(&mut self.session_affinity),
+            other => {
+                let text = format!("session affinity {} is neither None nor ClientIP", shown(other));
+                return Err(Refusal::Invalid(text));
+            }
+        }
+        self.backends.sort_unstable();
+        self.backends.dedup();
+        Ok(self)
+    }
+
+    fn into_load_balancer(self, id: String, addresses: Vec<LbAddress>, state: LbState) -> LoadBalancer {
+        LoadBalancer {
+            id,
+            name: self.name,
+            owner: self.owner,
+            frontends: self.frontends,
+            backends: self.backends,
+            health_check: self.health_check,
+            source_ranges: self.source_ranges,
+            session_affinity: self.session_affinity,
+            addresses,
+            state,
+            details: self.details,
+        }
+    }
+}
+
+fn check_health_check(check: &HealthCheck) -> Result<(), Refusal> {
+    check_port("health check port", check.port)?;
+    match (check.protocol.as_str(), check.path.as_str()) {
+        ("HTTP", path) if path.starts_with('/') => check_text("health check path", path),
+        ("HTTP", _) => Err(Refusal::Invalid("the path of an HTTP health check must begin with /".to_owned())),
+        ("TCP", "") => Ok(()),
+        ("TCP", _) => Err(Refusal::Invalid("a TCP health check has no path".to_owned())),
+        (other, _) => {
+            Err(Refusal::Invalid(format!("health check protocol {} is not HTTP or TCP", shown(other))))
+        }
+    }
+}
+
+/// What becomes of an instance among the backends of load balancers when it is deleted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum GoneBackends {
+    /// It stays: only their creator may tidy them.
+    #[default]
+    Kept,
+    /// It is no longer among them.
+    Dropped,
+}
+
+/// Whether two load balancers can have one name.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Naming {
+    /// A name that is taken is refused.
+    #[default]
+    Unique,
+    /// Only ids tell them apart.
+    Shared,
+}
+
+/// What became of a load balancer that is deleted.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Deleted<'a> {
+    /// It is gone.
+    Gone,
+    /// It stays visible for a while.
+    Deleting(&'a LoadBalancer),
+}
+
+/// All load balancers by id.
+#[derive(Debug, Default)]
+pub(super) struct LoadBalancers {
+    by_id: BTreeMap<String, Record>,
+    /// When the state of which one ends by itself.
+    due: BTreeSet<(Duration, String)>,
+    pool: AddressPool,
+    naming: Naming,
+}
+
+/// A load balancer and what is not to be seen of it.
+#[derive(Debug)]
+struct Record {
+    lb: LoadBalancer,
+    /// Addresses it will have once provisioned.
+    reserved: Vec<LbAddress>,
+    /// When its state ends by itself; `None`: never.
+    due: Option<Duration>,
+}
+
+impl LoadBalancers {
+    pub(super) fn named(naming: Naming) -> LoadBalancers {
+        LoadBalancers { naming, ..LoadBalancers::default() }
+    }
+
+    /// Brings everything to what it is by `now`. All other methods rely on this having been called.
+    pub(super) fn settle(&mut self, now: Duration) {
+        while self.due.first().is_some_and(|(at, _)| *at <= now) {
+            let Some((_, id)) = self.due.pop_first() else { return };
+            let Some(record) = self.by_id.get_mut(&id) else { continue };
+            record.due = None;
+            match record.lb.state {
+                LbState::Provisioning => {
+                    record.lb.state = LbState::Active;
+                    record.lb.addresses = std::mem::take(&mut record.reserved);
+                }
+                LbState::Deleting => {
+                    self.by_id.remove(&id);
+                }
+                LbState::Active => {}
+            }
+        }
+    }
+
+    pub(super) fn get(&self, id: &str) -> Result<&LoadBalancer, Refusal> {
+        self.by_id.get(id).map(|record| &record.lb).ok_or_else(|| Refusal::no(ObjectKind::LoadBalancer, id))
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = &LoadBalancer> {
+        self.by_id.values().map(|record| &record.lb)
+    }
+
+    pub(super) fn create(
+        &mut self,
+        (spec, families): (LbSpec, Families),
+        ids: &mut Ids,
+        now: Duration,
+        provisioning: Duration,
+    ) -> Result<&LoadBalancer, Refusal> {
+        self.check_free(&spec.name, None)?;
+        let Some(address) = self.pool.take(&self.addresses_in_use()) else {
+            return Err(Refusal::Conflict("no public address is left".to_owned()));
+        };
+        let id = ids.next(PREFIX);
+        let addresses = match families {
+            Families::V4 => vec![ip_address(address)],
+            Families::Both => vec![ip_address(address), ip_address(beside(address))],
+            Families::Named => {
+                let hostname = Some(format!("{id}.balancers.example"));
+                vec![LbAddress { hostname, ..ip_address(address) }]
+            }
+        };
+        let record = if provisioning.is_zero() {
+            let lb = spec.into_load_balancer(id.clone(), addresses, LbState::Active);
+            Record { lb, reserved: Vec::new(), due: None }
+        } else {
+            let lb = spec.into_load_balancer(id.clone(), Vec::new(), LbState::Provisioning);
+            Record { lb, reserved: addresses, due: Some(now.saturating_add(provisioning)) }
+        };
+        if let Some(due) = record.due {
+            self.due.insert((due, id.clone()));
+        }
+        self.by_id.insert(id.clone(), record);
+        self.get(&id)
+    }
+
+    pub(super) fn update(&mut self, id: &str, spec: LbSpec) -> Result<&LoadBalancer, Refusal> {
+        self.check_free(&spec.name, Some(id))?;
+        let record = self.record(id)?;
+        if record.lb.state == LbState::Deleting {
+            return Err(Refusal::Conflict(format!("load balancer {id} is being deleted")));
+        }
+        let addresses = std::mem::take(&mut record.lb.addresses);
+        record.lb = spec.into_load_balancer(id.to_owned(), addresses, record.lb.state);
+        Ok(&record.lb)
+    }
+
+    pub(super) fn delete(
+        &mut self,
+        id: &str,
+        now: Duration,
+        deletion: Duration,
+    ) -> Result<Deleted<'_>, Refusal> {
+        let record = self.record(id)?;
+        if record.lb.state == LbState::Deleting {
+            return Ok(Deleted::Deleting(&self.record(id)?.lb));
+        }
+        if deletion.is_zero() {
+            self.remove(id);
+            return Ok(Deleted::Gone);
+        }
+        record.lb.state = LbState::Deleting;
+        let due = now.saturating_add(deletion);
+        if let Some(old) = record.due.replace(due) {
+            self.due.remove(&(old, id.to_owned()));
+        }
+        self.due.insert((due, id.to_owned()));
+        Ok(Deleted::Deleting(&self.record(id)?.lb))
+    }
+
+    pub(super) fn remove(&mut self, id: &str) {
+        if let Some(Record { due: Some(due), .. }) = self.by_id.remove(id) {
+            self.due.remove(&(due, id.to_owned()));
+        }
+    }
+
+    /// Takes an instance off all lists of backends.
+    pub(super) fn drop_backend(&mut self, instance: &str) {
+        for record in self.by_id.values_mut() {
+            record.lb.backends.retain(|id| id != instance);
+        }
+    }
+
+    pub(super) fn put(&mut self, lb: LoadBalancer) {
+        self.remove(&lb.id);
+        self.by_id.insert(lb.id.clone(), Record { lb, reserved: Vec::new(), due: None });
+    }
+
+    pub(super) fn restore(&mut self, wanted: Vec<LoadBalancer>) {
+        let keep: BTreeSet<&str> = wanted.iter().map(|lb| lb.id.as_str()).collect();
+        let gone: Vec<String> = self.by_id.keys().filter(|id| !keep.contains(id.as_str())).cloned().collect();
+        gone.iter().for_each(|id| self.remove(id));
+        for lb in wanted {
+            if self.by_id.get(&lb.id).is_none_or(|record| record.lb != lb) {
+                self.put(lb);
+            }
+        }
+    }
+
+    fn record(&mut self, id: &str) -> Result<&mut Record, Refusal> {
+        self.by_id.get_mut(id).ok_or_else(|| Refusal::no(ObjectKind::LoadBalancer, id))
+    }
+
+    fn check_free(&self, name: &str, except: Option<&str>) -> Result<(), Refusal> {
+        let unique = self.naming == Naming::Unique;
+        match self.iter().find(|lb| unique && lb.name == name && Some(lb.id.as_str()) != except) {
+            None => Ok(()),
+            Some(lb) => {
+                Err(Refusal::Conflict(format!("load balancer {} has the name {}", lb.id, shown(name))))
+            }
+        }
+    }
+
+    fn addresses_in_use(&self) -> BTreeSet<IpAddr> {
+        self.by_id
+            .values()
+            .flat_map(|record| record.lb.addresses.iter().chain(&record.reserved))
+            .filter_map(|address| address.ip)
+            .collect()
+    }
+}
+
+fn ip_address(ip: IpAddr) -> LbAddress {
+    LbAddress { ip: Some(ip), hostname: None }
+}

@@ -1,0 +1,141 @@
+//! What all Pods of this process share: the machines, the workers by their Pods, logs, addresses.
+
+use std::collections::HashMap;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use tempfile::TempDir;
+use tokio::sync::mpsc;
+
+use super::bounds::Guard;
+use super::logs::Logs;
+use super::note::Note;
+use super::process::Spawner;
+use super::sandbox::Isolation;
+use super::{relay, volumes};
+use crate::nodes::fleet::{Fleet, Power};
+use embedded_runtime::cache::Key;
+use embedded_runtime::queue::Queue;
+use embedded_runtime::settings::ServiceVip;
+use embedded_runtime::world::World;
+
+/// The first loopback address that is given to a Pod with a network of its own.
+const FIRST_POD: Ipv4Addr = Ipv4Addr::new(127, 64, 0, 1);
+
+/// What all Pods of this process share.
+pub(crate) struct Shared {
+    pub(crate) world: Arc<World>,
+    pub(crate) fleet: Arc<Fleet>,
+    pub(crate) spawner: Spawner,
+    pub(crate) guard: Arc<Guard>,
+    pub(crate) isolation: Isolation,
+    pub(crate) probes: reqwest::Client,
+    pub(crate) logs: Logs,
+    pub(crate) simulated: Arc<Queue<Key>>,
+    pub(super) folder: TempDir,
+    pub(super) workers: Mutex<HashMap<String, Known>>,
+    pub(super) relays: Mutex<HashMap<String, SocketAddr>>,
+    pub(super) given: AtomicU32,
+}
+
+pub(super) struct Known {
+    pub(super) key: Key,
+    pub(super) node: String,
+    pub(super) notes: mpsc::UnboundedSender<Note>,
+}
+
+impl Shared {
+    /// A worker has ended.
+    pub(crate) fn gone(&self, key: &Key, uid: &str) {
+        self.workers.lock().unwrap_or_else(PoisonError::into_inner).remove(uid);
+        self.logs.gone(key);
+    }
+
+    /// Tells the worker of a Pod by its uid; whether there is one.
+    pub(crate) fn note(&self, uid: &str, note: Note) -> bool {
+        let workers = self.workers.lock().unwrap_or_else(PoisonError::into_inner);
+        workers.get(uid).is_some_and(|known| known.notes.send(note).is_ok())
+    }
+
+    pub(super) fn look_at_namespace(&self, namespace: &str) {
+        let workers = self.workers.lock().unwrap_or_else(PoisonError::into_inner);
+        for known in workers.values().filter(|known| known.key.namespace == namespace) {
+            let _ = known.notes.send(Note::Look);
+        }
+    }
+
+    /// Tells every worker of a machine.
+    pub(crate) fn tell_node(&self, node: &str, note: impl Fn() -> Note) {
+        let workers = self.workers.lock().unwrap_or_else(PoisonError::into_inner);
+        for known in workers.values().filter(|known| known.node == node) {
+            let _ = known.notes.send(note());
+        }
+    }
+
+    /// Tells the worker of a Pod; whether there is one.
+    pub(crate) fn tell_pod(&self, key: &Key, note: Note) -> bool {
+        let workers = self.workers.lock().unwrap_or_else(PoisonError::into_inner);
+        workers.values().find(|known| known.key == *key).is_some_and(|known| known.notes.send(note).is_ok())
+    }
+
+    /// Whether a machine's kubelet works, connected or not.
+    pub(crate) fn acts(&self, node: &str) -> bool {
+        self.fleet.state(node).is_some_and(|state| state.power == Power::On && state.kubelet_runs)
+    }
+
+    /// A loopback address nobody else has.
+    pub(crate) fn next_loopback(&self) -> IpAddr {
+        let offset = self.given.fetch_add(1, Ordering::Relaxed) & 0x003f_ffff;
+        IpAddr::V4(Ipv4Addr::from(u32::from(FIRST_POD).saturating_add(offset)))
+    }
+
+    /// The root folder of a machine: what `hostPath` volumes are below.
+    pub(crate) fn machine_folder(&self, node: &str) -> PathBuf {
+        let folder = self.folder.path().join("machines").join(node.replace('/', "_"));
+        if let Some(spec) = self.fleet.spec(node)
+            && !folder.exists()
+        {
+            for (path, content) in &spec.files {
+                let written = volumes::inside(&path.to_string_lossy())
+                    .map_err(|refusal| std::io::Error::other(refusal.0))
+                    .and_then(|inside| volumes::write_file(&folder.join(inside), content));
+                if let Err(error) = written {
+                    tracing::warn!(node, path = %path.display(), %error, "a file of the machine was not written");
+                }
+            }
+        }
+        folder
+    }
+
+    /// Where programs of a machine reach the API server.
+    pub(crate) fn api_server_for(&self, node: &str) -> (String, u16) {
+        let server = self.world.settings.api_server;
+        if self.world.settings.service_vip == ServiceVip::Absent {
+            let service = self.world.services.get(&Key::new("default", "kubernetes"));
+            let spec = service.as_ref().and_then(|service| service.spec.as_ref());
+            let address =
+                spec.and_then(|spec| spec.cluster_ip.clone()).unwrap_or_else(|| "10.96.0.1".to_owned());
+            return (address, 443);
+        }
+        let mut relays = self.relays.lock().unwrap_or_else(PoisonError::into_inner);
+        let address = match relays.get(node) {
+            Some(known) => *known,
+            None => {
+                let started = self.fleet.cut(node).map(|cut| relay::start(&self.world.tasks, server, cut));
+                let address = match started {
+                    Some(Ok(address)) => address,
+                    Some(Err(error)) => {
+                        tracing::warn!(node, %error, "no relay to the API server: this node cannot be cut off");
+                        server
+                    }
+                    None => server,
+                };
+                relays.insert(node.to_owned(), address);
+                address
+            }
+        };
+        (address.ip().to_string(), address.port())
+    }
+}

@@ -1,0 +1,85 @@
+//! What a confined program sees of this machine besides the system: its own folder, and what it is given.
+
+use std::path::{Path, PathBuf};
+
+use super::mount::Mount;
+use embedded_runtime::settings::{Program, Share};
+
+/// The files and folders; `run` is a folder of the harness, which no program sees.
+pub(super) fn of(program: &Program, run: &Path) -> Vec<Mount> {
+    let closed = closed(run, &std::env::temp_dir(), std::env::home_dir().as_deref());
+    let own = program.entry_point.iter().map(Path::new).filter(|path| path.is_absolute() && path.is_file());
+    let mut shown: Vec<Mount> = own.flat_map(|path| with_its_folder(path, &closed)).collect();
+    shown.extend(program.shares.iter().filter_map(|Share { path, writable }| {
+        Some(Mount { source: path.canonicalize().ok()?, target: path.clone(), read_only: !writable })
+    }));
+    shown
+}
+
+/// Folders of which nothing is shown but what is named.
+fn closed(run: &Path, temporary: &Path, home: Option<&Path>) -> Vec<PathBuf> {
+    let all =
+        [run, temporary, Path::new("/tmp"), Path::new("/var/tmp"), Path::new("/run"), Path::new("/etc")];
+    let all = all.into_iter().chain(home);
+    all.map(|path| path.canonicalize().unwrap_or_else(|_| path.to_owned())).collect()
+}
+
+/// A program with the folder that it is in, where it may have files of its own; alone, where a closed folder would be shown
+/// with it. A link is shown with what it leads to.
+fn with_its_folder(program: &Path, closed: &[PathBuf]) -> Vec<Mount> {
+    let Ok(real) = program.canonicalize() else { return Vec::new() };
+    let mut shown: Vec<Mount> = Vec::new();
+    for path in [program, &real] {
+        let folder = path.parent().and_then(|folder| Some((folder, folder.canonicalize().ok()?)));
+        let Some((folder, source)) = folder else { continue };
+        let mount = match closed.iter().any(|one| one.starts_with(&source)) {
+            true => Mount::read_only(&real, path),
+            false => Mount::read_only(source, folder),
+        };
+        if !shown.contains(&mount) {
+            shown.push(mount);
+        }
+    }
+    shown
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_program_is_shown_with_its_folder_unless_that_holds_what_is_nobodys_business() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let root = folder.path().canonicalize().expect("there");
+        let (bin, home, run) = (root.join("home/bin"), root.join("home"), root.join("tmp/run"));
+        for folder in [&bin, &run] {
+            std::fs::create_dir_all(folder).expect("made");
+        }
+        for program in [bin.join("ccm"), home.join("ccm"), root.join("tmp/ccm")] {
+            std::fs::write(program, "").expect("written");
+        }
+        std::os::unix::fs::symlink("home/bin/ccm", root.join("link")).expect("a link");
+        let closed = closed(&run, &root.join("tmp"), Some(&home));
+        let shown = |program: PathBuf| {
+            let shown = with_its_folder(&program, &closed);
+            assert!(shown.iter().all(|mount| mount.read_only));
+            shown.into_iter().map(|mount| mount.target).collect::<Vec<_>>()
+        };
+        assert_eq!(shown(bin.join("ccm")), std::slice::from_ref(&bin));
+        assert_eq!(shown(home.join("ccm")), [home.join("ccm")]);
+        assert_eq!(shown(root.join("tmp/ccm")), [root.join("tmp/ccm")]);
+        assert_eq!(shown(root.join("link")), [root.join("link"), bin], "both ends of it");
+    }
+
+    #[test]
+    fn shares_are_shown_as_they_are_asked_for() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let share = Share { path: folder.path().to_owned(), writable: true };
+        let program = Program { shares: vec![share], ..Program::new("image", ["sh"]) };
+        let shown = of(&program, Path::new("/nowhere"));
+        assert_eq!(
+            shown.iter().map(|one| (one.target.as_path(), one.read_only)).collect::<Vec<_>>(),
+            [(folder.path(), false)]
+        );
+    }
+}

@@ -1,0 +1,281 @@
+//! One Pod whose containers are programs: what its kubelet does about it, step by step.
+//!
+//! A worker is woken by notes (the Pod changed, a program ended, a probe came to a verdict) and by its own deadlines;
+//! each time it compares what is with what shall be and does the next thing. While its node's kubelet is stopped it
+//! does nothing; while the node is cut off it goes on with what it last knew and tells nobody.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1::Pod;
+use kube::ResourceExt;
+use rustix::process::Signal;
+use serde_json::Value;
+use tokio::sync::mpsc;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use super::backoff::Backoff;
+use super::logs::Log;
+use super::note::{Note, Slot};
+use super::setup::Setup;
+use super::shared::Shared;
+use super::status::{Ended, Phase};
+use embedded_runtime::cache::Key;
+use embedded_runtime::events::Weight;
+
+/// How long a Pod is left to end when nobody says.
+const DEFAULT_GRACE: i64 = 30;
+/// The pause before something that failed at the API server is tried again.
+const RETRY: Duration = Duration::from_secs(1);
+
+/// The worker of one Pod.
+pub(crate) struct Worker {
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) key: Key,
+    pub(crate) uid: String,
+    pub(crate) node: String,
+    pub(crate) pod: Arc<Pod>,
+    pub(crate) folder: PathBuf,
+    pub(crate) slots: Vec<Slot>,
+    pub(crate) setup: Setup,
+    pub(crate) notes: mpsc::UnboundedSender<Note>,
+    pub(crate) since: Timestamp,
+    pub(crate) posted: Option<Value>,
+    pub(crate) said: Option<String>,
+}
+
+/// Whether the worker goes on.
+enum Step {
+    Until(Option<Instant>),
+    Finished,
+}
+
+impl Worker {
+    /// A worker for this Pod, with the sender of its notes.
+    pub(crate) fn new(
+        shared: Arc<Shared>,
+        pod: Arc<Pod>,
+        folder: PathBuf,
+    ) -> (Worker, mpsc::UnboundedReceiver<Note>) {
+        let (notes, received) = mpsc::unbounded_channel();
+        let spec = pod.spec.as_ref();
+        let init = spec.and_then(|spec| spec.init_containers.clone()).unwrap_or_default();
+        let main = spec.map(|spec| spec.containers.clone()).unwrap_or_default();
+        let limit = shared.world.settings.log_limit_bytes;
+        let all = init
+            .into_iter()
+            .map(|container| (container, true))
+            .chain(main.into_iter().map(|one| (one, false)));
+        let has_init =
+            spec.and_then(|spec| spec.init_containers.as_ref()).is_some_and(|init| !init.is_empty());
+        let reason = if has_init { "PodInitializing" } else { "ContainerCreating" };
+        let slots = all
+            .map(|(container, init)| Slot {
+                container,
+                init,
+                phase: Phase::Waiting { reason: reason.to_owned(), message: None },
+                last: None,
+                restarts: 0,
+                started: false,
+                ready: false,
+                backoff: Backoff::default(),
+                restart_at: None,
+                run: 0,
+                group: None,
+                kill_at: None,
+                lost: false,
+                overran: None,
+                probes: CancellationToken::new(),
+                log: Log::new(limit),
+            })
+            .collect();
+        let worker = Worker {
+            key: Key::of(pod.as_ref()),
+            uid: pod.uid().unwrap_or_default(),
+            node: spec.and_then(|spec| spec.node_name.clone()).unwrap_or_default(),
+            setup: Setup::new(&shared, &pod),
+            shared,
+            pod,
+            folder,
+            slots,
+            notes,
+            since: Timestamp::now(),
+            posted: None,
+            said: None,
+        };
+        (worker, received)
+    }
+
+    /// Works until the Pod is gone or everything is stopped.
+    pub(crate) async fn work(mut self, mut notes: mpsc::UnboundedReceiver<Note>) {
+        let stopping = self.shared.world.tasks.stopping();
+        loop {
+            let deadline = match self.step().await {
+                Ok(Step::Finished) => break,
+                Ok(Step::Until(deadline)) => deadline,
+                Err(error) => {
+                    tracing::debug!(pod = ?self.key, %error, "will be tried again");
+                    Some(Instant::now() + RETRY)
+                }
+            };
+            let pause = async {
+                match deadline {
+                    Some(at) => tokio::time::sleep_until(at).await,
+                    None => std::future::pending().await,
+                }
+            };
+            tokio::select! {
+                () = stopping.cancelled() => break,
+                Some(note) = notes.recv() => self.take(note),
+                () = pause => {}
+            }
+        }
+        for slot in &self.slots {
+            slot.probes.cancel();
+            match slot.group {
+                Some(group) => group.signal(Signal::KILL),
+                // Whoever follows the log of a container without a program waits no longer.
+                None => slot.log.end(),
+            }
+        }
+        self.shared.gone(&self.key, &self.uid);
+        if let Err(error) = std::fs::remove_dir_all(&self.folder)
+            && error.kind() != std::io::ErrorKind::NotFound
+        {
+            tracing::warn!(folder = %self.folder.display(), %error, "a Pod's folder was not removed");
+        }
+    }
+
+    pub(super) fn grace(&self) -> Duration {
+        let chosen = self.pod.metadata.deletion_grace_period_seconds;
+        let described = self.pod.spec.as_ref().and_then(|spec| spec.termination_grace_period_seconds);
+        let seconds = chosen.or(described).unwrap_or(DEFAULT_GRACE);
+        Duration::from_secs(u64::try_from(seconds).unwrap_or(0))
+    }
+
+    /// Does what is due and says until when there is nothing more.
+    async fn step(&mut self) -> Result<Step, kube::Error> {
+        let Some(machine) = self.shared.fleet.state(&self.node) else {
+            // The machine is gone, and with it everything that ran there.
+            return Ok(Step::Finished);
+        };
+        let acts = machine.power == crate::nodes::fleet::Power::On && machine.kubelet_runs;
+        let mut gone = false;
+        if machine.speaks() {
+            match self.shared.world.pods.get(&self.key).filter(|pod| pod.uid().as_deref() == Some(&self.uid))
+            {
+                Some(pod) => self.pod = pod,
+                None => gone = true,
+            }
+        }
+        if !acts {
+            return Ok(Step::Until(None));
+        }
+        self.kill_what_is_due();
+        let ended = matches!(
+            self.pod.status.as_ref().and_then(|status| status.phase.as_deref()),
+            Some("Failed" | "Succeeded")
+        );
+        if gone || ended || self.pod.metadata.deletion_timestamp.is_some() {
+            // An object that is gone was removed by force: nobody grants its programs any time.
+            if self.end_all(if gone { Duration::ZERO } else { self.grace() }) {
+                if gone {
+                    return Ok(Step::Finished);
+                }
+                if machine.speaks() {
+                    self.post().await?;
+                    if self.pod.metadata.deletion_timestamp.is_some() {
+                        self.remove().await?;
+                        return Ok(Step::Finished);
+                    }
+                }
+            }
+        } else {
+            self.advance().await?;
+        }
+        if machine.speaks() && !gone {
+            self.post().await?;
+        }
+        let deadlines = self.slots.iter().flat_map(|slot| [slot.kill_at, slot.restart_at]).flatten();
+        Ok(Step::Until(deadlines.chain(self.setup.refresh_at).min()))
+    }
+
+    fn kill_what_is_due(&mut self) {
+        let now = Instant::now();
+        for slot in &mut self.slots {
+            if slot.kill_at.is_some_and(|at| at <= now) {
+                slot.kill_at = None;
+                slot.group.iter().for_each(|group| group.signal(Signal::KILL));
+            }
+        }
+    }
+
+    /// Ends every program, gracefully first, and within this time whatever was granted before; whether all have ended.
+    fn end_all(&mut self, grace: Duration) -> bool {
+        let mut told = Vec::new();
+        for slot in &mut self.slots {
+            slot.restart_at = None;
+            slot.probes.cancel();
+            match slot.group {
+                Some(group) if slot.kill_at.is_none() => {
+                    slot.kill_at = Some(Instant::now() + grace);
+                    group.signal(if grace.is_zero() { Signal::KILL } else { Signal::TERM });
+                    // A frozen program cannot hear a request.
+                    group.signal(Signal::CONT);
+                    told.push(format!("Stopping container {}", slot.container.name));
+                }
+                Some(_) => slot.kill_at = slot.kill_at.map(|at| at.min(Instant::now() + grace)),
+                None => {
+                    if let Phase::Running { since, id } = &slot.phase {
+                        // A simulated container has no program that could refuse.
+                        slot.phase = Phase::Ended(Ended {
+                            code: 0,
+                            reason: "Completed".to_owned(),
+                            message: None,
+                            started: Some(*since),
+                            finished: Timestamp::now(),
+                            id: id.clone(),
+                        });
+                    }
+                    slot.ready = false;
+                }
+            }
+        }
+        for text in told {
+            self.tell(Weight::Normal, "Killing", text);
+        }
+        self.slots.iter().all(|slot| slot.group.is_none())
+    }
+
+    /// Brings the Pod one step closer to running.
+    async fn advance(&mut self) -> Result<(), kube::Error> {
+        if let Err(refusal) = self.set_up().await? {
+            self.say_once(Weight::Warning, refusal.reason, refusal.message);
+            return Ok(());
+        }
+        for index in 0..self.slots.len() {
+            let Some(slot) = self.slots.get(index) else { break };
+            let due = slot.restart_at.is_none_or(|at| at <= Instant::now());
+            let starts = match &slot.phase {
+                Phase::Waiting { .. } => due,
+                Phase::Running { .. } => false,
+                Phase::Ended(_) => slot.lost || (slot.restart_at.is_some() && due),
+            };
+            let init = slot.init;
+            if starts {
+                self.start_container(index).await;
+            }
+            let Some(slot) = self.slots.get(index) else { break };
+            let done = matches!(&slot.phase, Phase::Ended(ended) if ended.code == 0);
+            let sidecar = slot.container.restart_policy.as_deref() == Some("Always");
+            if init && !(done || (sidecar && slot.started)) {
+                // The next one waits for it.
+                break;
+            }
+        }
+        Ok(())
+    }
+}

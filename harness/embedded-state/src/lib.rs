@@ -1,0 +1,38 @@
+//! The state of an API server, which all requests share: the objects, who may do what, and the clock.
+//!
+//! [`Api`] is all of it. [`store`] has the objects and their history, [`auth`] says who asks and whether they may, and [`audit`]
+//! what was asked. Nothing here knows HTTP.
+
+pub mod audit;
+pub mod auth;
+mod clock;
+mod collections;
+mod definitions;
+mod events;
+mod interruption;
+mod issued;
+mod limits;
+mod logs;
+mod names;
+mod objects;
+pub mod policy;
+pub mod query;
+mod reach;
+mod selection;
+mod state;
+pub mod store;
+mod version;
+
+pub use clock::{Clock, suffix, unique_id};
+pub use collections::collection_of;
+pub use definitions::{is_definition, set_condition};
+pub use events::{from_stored, is_stored_form, is_stored_metadata, to_stored, with_type};
+pub use interruption::Ending;
+pub use issued::Issued;
+pub use limits::{Exceeded, Limits, Share, Usage, Use};
+pub use logs::{Container, Followed, LogLine, Logs};
+pub use objects::Written;
+pub use reach::Partition;
+pub use selection::Selection;
+pub use state::Api;
+pub use version::Version;

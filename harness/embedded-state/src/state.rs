@@ -1,0 +1,133 @@
+//! The state of one API server: the objects, who may do what, and the clock.
+
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex, OnceLock};
+
+use embedded_objects::kinds::{self, Kind};
+use embedded_semantics::alloc::Allocator;
+use tokio::sync::watch;
+
+use super::collections::collection_of;
+use super::definitions::Definitions;
+use super::interruption::Interruption;
+use super::limits::{Limits, Usage};
+use super::reach::Reach;
+use crate::audit::Audit;
+use crate::auth::attributes::{Attributes, Decision};
+use crate::auth::authority::Authority;
+use crate::auth::jwt::Signer;
+use crate::auth::node;
+use crate::auth::rbac::{self, Rule};
+use crate::auth::user::{MASTERS, User};
+use crate::issued::Issued;
+use crate::logs::Logs;
+use crate::store::{Keep, Store};
+use crate::version::Version;
+
+/// The state of one API server.
+#[derive(Debug)]
+pub struct Api {
+    /// All objects.
+    pub store: Store,
+    /// Service addresses and ports. Locked only by whoever holds the right to write.
+    pub allocator: Mutex<Allocator>,
+    /// The certificate authority.
+    pub authority: Arc<Authority>,
+    /// Signs service account tokens.
+    pub signer: Signer,
+    /// Every request.
+    pub audit: Audit,
+    /// The version served.
+    pub version: Version,
+    /// Where the server listens.
+    pub address: SocketAddr,
+    /// Becomes true when the server stops: watches end then.
+    pub closing: watch::Receiver<bool>,
+    /// Whether watches go on.
+    pub interruption: Interruption,
+    /// Who is within reach.
+    pub reach: Reach,
+    /// What each user has in use.
+    pub usage: Arc<Usage>,
+    /// Where the logs of containers come from, once somebody runs any.
+    pub logs: OnceLock<Arc<dyn Logs>>,
+    /// Who is told of credentials, once somebody wants to be.
+    pub issued: OnceLock<Arc<dyn Issued>>,
+    /// The custom resources.
+    pub definitions: Definitions,
+    roles: rbac::Current,
+    node_rules: Vec<Rule>,
+}
+
+impl Api {
+    /// The state of a server without any object.
+    #[must_use]
+    pub fn new(
+        (keep, limits): (Keep, Limits),
+        allocator: Allocator,
+        authority: Arc<Authority>,
+        signer: Signer,
+        version: Version,
+        closing: watch::Receiver<bool>,
+        address: SocketAddr,
+    ) -> Self {
+        let collections = kinds::ALL.iter().filter(|kind| kind.stored()).map(collection_of);
+        Self {
+            store: Store::new(collections, keep),
+            allocator: Mutex::new(allocator),
+            authority,
+            signer,
+            audit: Audit::default(),
+            version,
+            address,
+            closing,
+            interruption: Interruption::default(),
+            reach: Reach::default(),
+            usage: Usage::new(limits),
+            logs: OnceLock::new(),
+            issued: OnceLock::new(),
+            definitions: Definitions::default(),
+            roles: rbac::Current::default(),
+            node_rules: crate::policy::rules_of("system:node"),
+        }
+    }
+
+    /// The kind that is served at a group, version and plural name.
+    #[must_use]
+    pub fn kind(&self, group: &str, version: &str, plural: &str) -> Option<&'static Kind> {
+        kinds::find(group, version, plural).or_else(|| self.definitions.find(group, version, plural))
+    }
+
+    /// Whether the user may: asked of the node authorizer first, then of the roles, as kubeadm sets servers up.
+    #[must_use]
+    pub fn authorize(&self, user: &User, request: &Attributes) -> Decision {
+        if user.in_group(MASTERS) {
+            return Decision::Allow(String::new());
+        }
+        let by_node = node::decide(&self.store, &self.node_rules, user, request);
+        if by_node.is_allowed() {
+            return by_node;
+        }
+        match (by_node, self.policy().decide(user, request)) {
+            (_, allowed @ Decision::Allow(_)) => allowed,
+            (Decision::NoOpinion(first), Decision::NoOpinion(second)) if second.is_empty() => {
+                Decision::NoOpinion(first)
+            }
+            (Decision::NoOpinion(first), second) if first.is_empty() => second,
+            (first, second) => Decision::NoOpinion(format!("[{}, {}]", first.reason(), second.reason())),
+        }
+    }
+
+    /// Tells of a credential that is made for somebody.
+    pub fn tell_issued(&self, credential: &str) {
+        if let Some(issued) = self.issued.get() {
+            issued.issued(credential);
+        }
+    }
+
+    /// The roles and bindings as of now.
+    #[must_use]
+    pub fn policy(&self) -> Arc<rbac::Policy> {
+        self.roles.get(&self.store)
+    }
+}

@@ -1,0 +1,64 @@
+//! How most checks of Nodes begin: a machine exists in the cloud, its Node registers, the CCM initialises it; and what
+//! they come back to.
+
+use harness_testkit::prelude::*;
+use k8s_openapi::api::core::v1 as core;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// A machine in the cloud and its Node, registered.
+pub async fn registered<'a>(
+    cx: &'a CheckCx,
+    plan: MachinePlan,
+) -> Result<(Machine<'a>, Node<'a>), CheckError> {
+    let machine = cx.machine(plan).await?;
+    let node = cx.node(machine.node()).await?;
+    Ok((machine, node))
+}
+
+/// A machine in the cloud and its Node, registered and initialised.
+pub async fn joined<'a>(cx: &'a CheckCx, plan: MachinePlan) -> Result<(Machine<'a>, Node<'a>), CheckError> {
+    let (machine, node) = registered(cx, plan).await?;
+    node.becomes(initialised()).await?;
+    Ok((machine, node))
+}
+
+/// Sees a Node of another machine initialised: the CCM is at work, and what it does not do it leaves undone.
+pub async fn ccm_initialises_others(cx: &CheckCx) -> Result<(), CheckError> {
+    let (_, witness) = registered(cx, machine("witness")).await?;
+    witness.becomes(initialised()).when("with nothing in its way").await?;
+    Ok(())
+}
+
+/// After an outage, or once the cloud has what it lacked, it is initialised with all that the cloud supplies. The back-off
+/// has grown with the outage, and with every change of the Node in it (contract section 21).
+pub async fn recovers(cx: &CheckCx, machine: &Machine<'_>, node: &Node<'_>, outage: Duration) -> Verdict {
+    let recovery = node.becomes(initialised()).within(cx.limits().nodes_after(outage));
+    let seen = recovery.when("without a restart, once the cloud answers again").await?;
+    let claim = "has everything the cloud supplies after the outage";
+    node.has_shown(&Some(seen), initialised_as(claim, &machine.as_reported()))?;
+    let mut whole = node_with(&machine.instance().addresses, &machine.name());
+    cx.in_reported_order(&mut whole, &[]);
+    node.becomes(has_addresses(whole)).within(cx.limits().addresses_after_taint()).await
+}
+
+/// The addresses a Node without a provided IP has: the cloud's, then the kubelet's host name.
+pub fn node_with(cloud: &[Address], kubelet: &str) -> Vec<(String, String)> {
+    let mut list: Vec<(String, String)> = cloud.iter().map(|a| (a.kind.clone(), a.address.clone())).collect();
+    list.push(("Hostname".to_owned(), kubelet.to_owned()));
+    list
+}
+
+/// What a CCM that was refused something may come to.
+pub fn ends_or_works() -> Matcher<(Tried, Option<Arc<core::Node>>), bool> {
+    let works = initialised();
+    matcher("ends with an error, or works", move |(tried, node): &(Tried, Option<Arc<core::Node>>)| {
+        match (tried.exit_code(), works.matches(node)) {
+            (Some(0), _) => Seen::Never("that is not an error".to_owned()),
+            (Some(_), _) => Seen::Yes(true),
+            (None, Seen::Yes(_)) => Seen::Yes(false),
+            (None, _) => Seen::NotYet(String::new()),
+        }
+    })
+    .expecting("its process ended with an exit code that is not 0, or a Node is initialised")
+}

@@ -1,0 +1,16 @@
+//! What checks of several areas look for in a Lease.
+
+use harness_testkit::prelude::*;
+use k8s_openapi::api::coordination::v1::Lease;
+use std::sync::Arc;
+
+/// The same holder, for the same time.
+pub fn unchanged(before: &Lease) -> Matcher<Option<Arc<Lease>>> {
+    let (holder, transitions) = (holder_of(before), transitions_of(before));
+    let expected = format!("{} with {transitions} transitions", holder.as_deref().unwrap_or("nobody"));
+    matcher("stays with its holder", move |lease: &Option<Arc<Lease>>| match lease {
+        Some(lease) => Seen::when(holder_of(lease) == holder && transitions_of(lease) == transitions),
+        None => Seen::NotYet("no Lease".to_owned()),
+    })
+    .expecting(expected)
+}

@@ -1,0 +1,129 @@
+//! How most checks of routes begin: a Node of a machine has a pod network, and a route leads there.
+
+use harness_testkit::prelude::*;
+use k8s_openapi::api::core::v1 as core;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// A Node of that machine as it is once it is initialised, with these pod networks.
+pub fn with_networks(machine: &Machine<'_>, networks: &[&Destination<'_>]) -> NodePlan {
+    let cidrs: Vec<String> = networks.iter().map(|network| network.cidr()).collect();
+    let cidrs: Vec<&str> = cidrs.iter().map(String::as_str).collect();
+    machine.initialised_node().pod_cidrs(&cidrs)
+}
+
+/// A Node of a machine of its own with that pod network, to which a route leads; yields them and the route.
+pub async fn routed<'a>(
+    cx: &'a CheckCx,
+    suffix: &str,
+    network: &Destination<'a>,
+) -> Result<(Machine<'a>, Node<'a>, Route), CheckError> {
+    let machine = cx.machine(machine(suffix)).await?;
+    let node = cx.node(with_networks(&machine, &[network])).await?;
+    let route = network.becomes(leads_to(&machine.instance())).within(cx.limits().route()).await?;
+    Ok((machine, node, route))
+}
+
+/// Has the CCM reconcile routes, where it does so for Nodes' sake alone: one more Node joins.
+pub async fn prompt(cx: &CheckCx) -> Verdict {
+    match cx.route_trigger() {
+        RouteTrigger::Period => Ok(()),
+        RouteTrigger::NodeChanges => {
+            let machine = cx.machine(machine(&cx.fresh("prompt"))).await?;
+            cx.node(machine.initialised_node()).await?;
+            Ok(())
+        }
+    }
+}
+
+/// Sees a route made for another Node: the CCM is at work, and what it does not do it leaves undone.
+pub async fn ccm_routes_others(cx: &CheckCx) -> Verdict {
+    routed(cx, &cx.fresh("witness"), &cx.pod_network(3)?).await.map(drop)
+}
+
+/// How long replicas may take that have just started.
+const STARTS: Duration = Duration::from_secs(2);
+
+/// Sees a route made for another Node, and waits until nobody reads any more what is read at a start.
+pub async fn is_settled(cx: &CheckCx) -> Verdict {
+    let (_, other, _) = routed(cx, &cx.fresh("settled"), &cx.pod_network(3)?).await?;
+    other.keeps(present()).within(STARTS).await
+}
+
+type MaybeNode = Option<Arc<core::Node>>;
+
+fn network(node: &MaybeNode) -> Option<(String, String)> {
+    node.as_ref().and_then(|node| condition(node, C_NET))
+}
+
+fn says(claim: &str, status: &'static str, reason: Option<&'static str>) -> Matcher<MaybeNode> {
+    let expected = reason.map_or_else(String::new, |reason| format!(", reason {reason}"));
+    holds(claim, move |node: &MaybeNode| {
+        network(node).is_some_and(|(is, why)| is == status && reason.is_none_or(|reason| why == reason))
+    })
+    .expecting(format!("condition {C_NET} {status}{expected}"))
+}
+
+/// It says that its network is there.
+pub fn is_reachable() -> Matcher<MaybeNode> {
+    says("says that its network is there", "False", None)
+}
+
+/// The same in the framework's words.
+pub fn is_reachable_by_the_framework() -> Matcher<MaybeNode> {
+    says("says that a route was made", "False", Some("RouteCreated"))
+}
+
+/// It says that its network is not there.
+pub fn is_unreachable() -> Matcher<MaybeNode> {
+    says("says that its network is not there", "True", None)
+}
+
+/// The same in the framework's words.
+pub fn is_unreachable_by_the_framework() -> Matcher<MaybeNode> {
+    says("says that no route was made", "True", Some("NoRouteCreated"))
+}
+
+/// It is there and says nothing of its network.
+pub fn says_nothing_of_its_network() -> Matcher<MaybeNode> {
+    holds("says nothing of its network", |node: &MaybeNode| node.is_some() && network(node).is_none())
+        .expecting(format!("no condition {C_NET}"))
+}
+
+/// It does not say that its network is there.
+pub fn is_not_said_to_be_reachable() -> Matcher<MaybeNode> {
+    matcher("does not say that its network is there", |node: &MaybeNode| match network(node) {
+        _ if node.is_none() => Seen::Never("no such Node".to_owned()),
+        Some((status, _)) if status == "False" => Seen::NotYet(String::new()),
+        _ => Seen::Yes(()),
+    })
+    .expecting(format!("no condition {C_NET} False"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn a_condition_is_read_by_status_and_where_asked_by_reason() {
+        let of = |status: &str, reason: &str| {
+            let conditions = json!([{"type": C_NET, "status": status, "reason": reason}]);
+            serde_json::from_value(json!({"status": {"conditions": conditions}})).ok().map(Arc::new)
+        };
+        let (there, other) = (of("False", "RouteCreated"), of("False", "CalicoIsUp"));
+        let (lost, bare) = (of("True", "NoRouteCreated"), Some(Arc::new(core::Node::default())));
+        let yes = |matcher: Matcher<MaybeNode>, node: &MaybeNode| matcher.matches(node) == Seen::Yes(());
+        assert!(yes(is_reachable(), &there) && yes(is_reachable(), &other));
+        assert!(
+            yes(is_reachable_by_the_framework(), &there) && !yes(is_reachable_by_the_framework(), &other)
+        );
+        assert!(yes(is_unreachable(), &lost) && yes(is_unreachable_by_the_framework(), &lost));
+        for node in [&lost, &bare, &None] {
+            assert!(!yes(is_reachable(), node));
+        }
+        assert!(yes(is_not_said_to_be_reachable(), &lost) && yes(is_not_said_to_be_reachable(), &bare));
+        assert!(yes(says_nothing_of_its_network(), &bare) && !yes(says_nothing_of_its_network(), &there));
+        assert!(!yes(is_not_said_to_be_reachable(), &there) && !yes(is_not_said_to_be_reachable(), &None));
+    }
+}

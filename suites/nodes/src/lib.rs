@@ -1,0 +1,6 @@
+//! The checks of Nodes: a CCM initialises them, writes what the cloud says of their machines, and deletes those whose machine
+//! is gone.
+
+pub mod lifecycle;
+pub mod population;
+pub mod taint_removal;

@@ -1,0 +1,162 @@
+//! Nodes that are neither deleted nor marked as shut down, and what else is about one Node is about no other (contract
+//! NODE-LIFE-03, -08, -09, -10, -13, -14, -17, NODE-INIT-08).
+
+use super::known_node::{INSTANCES, SHUTDOWN, known, marked, register, sees_deletion, unmarked};
+use harness_testkit::prelude::*;
+use suites_common::failures::{PATIENCE, every_other_fails, no_answer, unless_it_lists};
+
+pub(super) const CHECKS: &[Check] = &[
+    Check::of("NODE-LIFE-08", |cx| Box::pin(leaves_running_machines(cx))).needs(INSTANCES).takes(25),
+    Check::of("NODE-LIFE-09", |cx| Box::pin(leaves_ready_nodes(cx))).needs(INSTANCES).takes(25),
+    Check::of("NODE-LIFE-10", |cx| Box::pin(marks_nothing_on_errors(cx)))
+        .needs(SHUTDOWN)
+        .with(&[Facility::Faults])
+        .holds_up_a_loop()
+        .beside_claims_of("NODE-LIFE-03")
+        .takes(25),
+    Check::of("NODE-LIFE-03.client-timeout", |cx| Box::pin(keeps_nodes_in_silence(cx)))
+        .needs(INSTANCES)
+        .with(&[Facility::Faults])
+        .hanging()
+        .holds_up_a_loop()
+        .takes(60),
+    Check::of("NODE-LIFE-13", |cx| Box::pin(deletes_no_namesake(cx))).needs(INSTANCES).takes(20),
+    Check::of("NODE-INIT-08.fate", |cx| Box::pin(shares_the_fate_of_its_machine(cx)))
+        .needs(INSTANCES)
+        .takes(30),
+    Check::of("NODE-LIFE-14", |cx| Box::pin(keeps_nodes_without_provider_id(cx))).needs(INSTANCES).takes(25),
+    Check::of("NODE-LIFE-17", |cx| Box::pin(keeps_nodes_of_others(cx))).needs(INSTANCES).takes(25),
+];
+
+/// Sees the lifecycle loop delete a Node whose machine is gone, so that what it leaves it has looked at or could have.
+async fn loop_is_at_work(cx: &CheckCx) -> Verdict {
+    let (machine, node) = known(cx, "witness", Ready::False).await?;
+    sees_deletion(cx, &machine, &node).await
+}
+
+async fn leaves_running_machines(cx: &CheckCx) -> Verdict {
+    let (_, sick) = known(cx, "sick", Ready::False).await?;
+    let (_, silent) = known(cx, "silent", Ready::Unknown).await?;
+    loop_is_at_work(cx).await?;
+    let nodes = (&sick, &silent);
+    nodes
+        .keeps(both(unmarked(), unmarked()))
+        .within(cx.limits().quiet_life())
+        .when("as its machine runs")
+        .await
+}
+
+async fn leaves_ready_nodes(cx: &CheckCx) -> Verdict {
+    let (stopped, node) = known(cx, "stopped", Ready::True).await?;
+    stopped.stop().await?;
+    loop_is_at_work(cx).await?;
+    let quiet = node.keeps(unmarked()).within(cx.limits().quiet_life());
+    quiet.when("though the cloud says that its machine is shut down").await
+}
+
+/// The Node of a stopped machine that no look-up finds out about, and that of a running one of which every other look-up
+/// fails: who asks whether it exists is told so, and who asks then whether it is shut down is told nothing.
+async fn marks_nothing_on_errors(cx: &CheckCx) -> Verdict {
+    let (stopped, running) = (cx.machine(machine("never")).await?, cx.machine(machine("half")).await?);
+    stopped.stop().await?;
+    let failure = Effect::Status { status: 503, retry_after_s: None };
+    let fault = stopped.cloud().meets("failing look-ups", &[failure]).to(&[Op::InstanceGet]).await?;
+    running
+        .cloud()
+        .meets("every other look-up fails", &every_other_fails(503))
+        .to(&[Op::InstanceGet])
+        .await?;
+    let not_ready = |machine: &Machine<'_>| {
+        let plan = machine.node().provider_id(&machine.provider_id()).ready(Ready::False);
+        plan.taints(vec![taint("example.com/kept", "1", "NoSchedule")])
+    };
+    let (node, half) = (cx.node(not_ready(&stopped)).await?, cx.node(not_ready(&running)).await?);
+    let limit = cx.limits().life() + cx.limits().watch();
+    fault.becomes(met_by(1)).within(limit).await.map_err(|stop| unless_it_lists(cx, stop))?;
+    let nodes = (&node, &half);
+    let kept = nodes.keeps(both(unmarked(), unmarked())).within(cx.limits().quiet_life());
+    kept.when("while it cannot be learnt whether its machine is shut down").await?;
+    // It is at work, and marks the Node once it learns.
+    fault.clear().await?;
+    node.becomes(marked()).within(cx.limits().life_of_machine()).when("once the cloud says so").await
+}
+
+/// Until every client has given its first look-up up, and what it takes for the answer has been acted on.
+async fn keeps_nodes_in_silence(cx: &CheckCx) -> Verdict {
+    let machine = cx.machine(machine("a")).await?;
+    let fault = machine.cloud().meets("look-ups without an answer", &no_answer()).to(&[Op::InstanceGet]);
+    let fault = fault.await?;
+    let node = register(cx, &machine, Ready::False).await?;
+    let limit = cx.limits().life() + cx.limits().watch();
+    fault.becomes(met_by(1)).within(limit).await.map_err(|stop| unless_it_lists(cx, stop))?;
+    let quiet = node.keeps(present()).within(PATIENCE + cx.limits().life());
+    quiet.when("while no look-up of its machine is answered").await?;
+    fault.clear().await?;
+    // It is the lifecycle loop that has waited, and it is at work: the look-up under way may wait as long again.
+    machine.delete().await?;
+    let goes = node.becomes(gone()).within(PATIENCE + cx.limits().life_of_machine());
+    goes.when("after its machine, once look-ups are answered").await
+}
+
+/// Names that begin alike, none of them Ready, and one machine gone.
+async fn deletes_no_namesake(cx: &CheckCx) -> Verdict {
+    let (_, short) = known(cx, "n", Ready::False).await?;
+    let (machine, node) = known(cx, "n-1", Ready::False).await?;
+    let (_, long) = known(cx, "n-10", Ready::False).await?;
+    sees_deletion(cx, &machine, &node).await?;
+    let others = (&short, &long);
+    others
+        .keeps(both(present(), present()))
+        .within(cx.limits().life())
+        .when("as its machine is there")
+        .await?;
+    node.is(gone()).await
+}
+
+/// A Node whose machine runs under another name, and no machine has the Node's; and one whose machine is gone while another
+/// one has the Node's name.
+async fn shares_the_fate_of_its_machine(cx: &CheckCx) -> Verdict {
+    let (kept, dead) = (cx.name("kept"), cx.name("dead"));
+    let running = cx.machine(machine("other")).await?;
+    let lost = cx.machine(machine("lost")).await?;
+    cx.machine(machine("decoy").named(&dead)).await?;
+    let not_ready = |machine: &Machine<'_>, name: &str| {
+        let plan = machine.node().named(name).provider_id(&machine.provider_id()).ready(Ready::False);
+        plan.taints(vec![taint("example.com/kept", "1", "NoSchedule")])
+    };
+    let stays = cx.node(not_ready(&running, &kept)).await?;
+    let goes = cx.node(not_ready(&lost, &dead)).await?;
+    sees_deletion(cx, &lost, &goes).await?;
+    let quiet = stays.keeps(unmarked()).within(cx.limits().quiet_life());
+    quiet.when("as the machine of its providerID runs, whatever that is called").await
+}
+
+async fn keeps_nodes_without_provider_id(cx: &CheckCx) -> Verdict {
+    let mut nodes = Vec::new();
+    for suffix in ["running", "stopped"] {
+        let machine = cx.machine(machine(suffix)).await?;
+        if suffix == "stopped" {
+            machine.stop().await?;
+        }
+        let kept = taint("example.com/kept", "1", "NoSchedule");
+        nodes.push(cx.node(machine.node().ready(Ready::False).taints(vec![kept])).await?);
+    }
+    loop_is_at_work(cx).await?;
+    let [running, stopped] = &nodes[..] else { unreachable!("two were made") };
+    let both_of_them = (running, stopped);
+    let quiet = both_of_them.keeps(both(unmarked(), present())).within(cx.limits().quiet_life());
+    quiet.when("as the cloud knows its machine by its name").await?;
+    // A provider that cannot tell by name answers with an error, which is taken for nothing.
+    cx.record("shutdown_known_by_name", stopped.is(marked()).await.is_ok());
+    Ok(())
+}
+
+async fn keeps_nodes_of_others(cx: &CheckCx) -> Verdict {
+    let elsewhere = cx.absent_machine(machine("elsewhere"));
+    let kept = taint("example.com/kept", "1", "NoSchedule");
+    let plan = elsewhere.node().provider_id(&format!("other://{}", elsewhere.name()));
+    let node = cx.node(plan.ready(Ready::False).taints(vec![kept])).await?;
+    loop_is_at_work(cx).await?;
+    let quiet = node.keeps(present()).within(cx.limits().quiet_life());
+    quiet.when("as its providerID is another provider's").await
+}

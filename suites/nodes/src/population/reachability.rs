@@ -1,0 +1,18 @@
+//! Whether the addresses that a Node has been given lead to its kubelet (contract NODE-ADDR-12).
+
+use harness_testkit::prelude::*;
+use suites_common::joining::ccm_initialises_others;
+
+pub(super) const CHECKS: &[Check] = &[Check::of("NODE-ADDR-12", |cx| Box::pin(logs_are_read(cx)))
+    .needs(&[Capability::Instances])
+    .with(&[Facility::CcmControl, Facility::KubeletAddresses])];
+
+/// The CCM's own Pods are on such Nodes.
+async fn logs_are_read(cx: &CheckCx) -> Verdict {
+    ccm_initialises_others(cx).await?;
+    for replica in cx.replicas() {
+        replica.becomes(runs()).await?;
+        replica.log()?.becomes(can_be_read()).when("at the address of its Node").await?;
+    }
+    Ok(())
+}

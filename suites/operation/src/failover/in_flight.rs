@@ -1,0 +1,163 @@
+//! Work that a leader has begun when it stops being one: a creation, an edit and a deletion that the cloud has received and
+//! not yet carried out (contract HA-04, HA-08).
+
+use super::busy::{in_order, time_to_take_up};
+use super::needs::ELECTION_AND_LB;
+use harness_testkit::prelude::*;
+use serde_json::json;
+use suites_common::joining::registered;
+
+pub(super) const CHECKS: &[Check] = &[
+    Check::of("HA-04.frozen", |cx| Box::pin(survives_a_frozen_leader(cx)))
+        .by_calls()
+        .needs(ELECTION_AND_LB)
+        .with(&[Facility::CcmControl, Facility::ProcessControl, Facility::Barriers])
+        .alone()
+        .takes(25),
+    Check::of("HA-08.terminated", |cx| Box::pin(survives_a_terminated_leader(cx)))
+        .by_calls()
+        .needs(ELECTION_AND_LB)
+        .with(&[Facility::CcmControl, Facility::Barriers])
+        .alone()
+        .takes(12),
+    Check::of("HA-08.partition", |cx| Box::pin(survives_a_partition(cx)))
+        .by_calls()
+        .needs(ELECTION_AND_LB)
+        .with(&[Facility::CcmControl, Facility::ApiControl, Facility::Barriers])
+        .alone()
+        .takes(20),
+];
+
+/// Three Services, and what the leader has begun for each.
+struct InFlight<'a> {
+    cx: &'a CheckCx,
+    leader: Replica<'a>,
+    /// How often the Lease had changed hands before.
+    transitions: i32,
+    /// The last call of the cloud's journal before.
+    mark: u64,
+    /// Its load balancer is being created.
+    made: Service<'a>,
+    /// Its load balancer is being changed.
+    edited: Service<'a>,
+    /// Its load balancer is being deleted.
+    removed: Service<'a>,
+    /// What keeps the calls for them waiting.
+    barriers: Vec<Barrier<'a>>,
+}
+
+/// What an edit of a Service may make of its load balancer: it is changed, or another takes its place.
+pub(super) const EDITS: &[Op] =
+    &[Op::LbUpdate, Op::LbCreate, Op::LbDelete, Op::AuxCreate, Op::AuxUpdate, Op::AuxDelete];
+/// The port of the edit.
+const PORT: u16 = 8080;
+
+impl<'a> InFlight<'a> {
+    /// The leader has asked for all three; of a CCM with fewer workers it has for as many, and the others wait for one.
+    async fn begun(cx: &'a CheckCx) -> Result<InFlight<'a>, CheckError> {
+        let made = cx.service(load_balancer("made").port(80).not_yet()).await?;
+        let edited = cx.service(load_balancer("edited").port(80)).await?.provisioned().await?;
+        let removed = cx.service(load_balancer("removed").port(80)).await?.provisioned().await?;
+        let leader = cx.active_replica().await?;
+        let led = cx.lease().becomes(held()).await?;
+        let transitions = transitions_of(&led);
+        let mark = cx.cloud().mark()?;
+        let creation = made.cloud().holds(&[Op::LbCreate]).await?;
+        made.wants_a_balancer().await?;
+        creation.is_reached().await?;
+        let edit = edited.cloud().holds(EDITS).await?;
+        edited.patch(&json!({"spec": {"ports": [{"port": PORT, "protocol": "TCP"}]}})).await?;
+        if cx.workers() > 1 {
+            edit.is_reached().await?;
+        }
+        let deletion = removed.cloud().holds(&[Op::LbDelete, Op::AuxDelete]).await?;
+        removed.delete().await?;
+        if cx.workers() > 2 {
+            deletion.is_reached().await?;
+        }
+        let barriers = vec![creation, edit, deletion];
+        Ok(InFlight { cx, leader, transitions, mark, made, edited, removed, barriers })
+    }
+
+    /// The leader departs and another replica takes over, while the cloud carries out what it was asked for, when nobody may
+    /// be there any more to hear the answer. Yields what the departure does.
+    async fn handed_over<T>(
+        &mut self,
+        departs: impl AsyncFnOnce(&Replica<'a>) -> Result<T, CheckError>,
+    ) -> Result<T, CheckError> {
+        let barriers = std::mem::take(&mut self.barriers);
+        self.leader.will_end();
+        let limits = self.cx.limits();
+        let (departed, carried_out) = tokio::join!(
+            async {
+                let departed = departs(&self.leader).await?;
+                self.cx.lease().becomes(taken_over(self.transitions)).within(limits.failover()).await?;
+                Ok::<T, CheckError>(departed)
+            },
+            async {
+                pause(limits.settle()).await;
+                for barrier in barriers {
+                    barrier.release().await?;
+                }
+                // A cloud that was left before it began carries nothing out: then it is the next leader's to ask for.
+                let limit = limits.failover() + time_to_take_up(self.cx);
+                self.made.balancer().becomes(at_least_one()).within(limit).await
+            }
+        );
+        carried_out?;
+        departed
+    }
+
+    /// Each is as its Service wants it, once, and stays so.
+    async fn stands(&self) -> Verdict {
+        let limit = time_to_take_up(self.cx);
+        let made =
+            self.made.balancer().becomes(one_active()).within(limit).when("whose creation was begun").await?;
+        self.made.becomes(publishes(&made)).within(limit).await?;
+        let follows = one_balancer(
+            "is one and follows the edit",
+            |lb| matches!(lb.frontends.as_slice(), [only] if only.port == PORT),
+        );
+        let follows = follows.expecting(format!("one load balancer with one frontend, on port {PORT}"));
+        self.edited.balancer().becomes(follows).within(limit).when("whose edit was begun").await?;
+        self.removed
+            .balancer()
+            .becomes(nothing_left())
+            .within(limit)
+            .when("whose deletion was begun")
+            .await?;
+        self.removed.becomes(gone()).within(limit).await?;
+        let stays = no_other_than(&made, "stays the only one", |_| true);
+        self.made.balancer().keeps(stays).within(self.cx.limits().settle()).await
+    }
+}
+
+async fn survives_a_frozen_leader(cx: &CheckCx) -> Verdict {
+    let mut work = InFlight::begun(cx).await?;
+    let frozen = work.handed_over(async |leader| leader.freezes().await).await?;
+    let (_, node) = registered(cx, machine("meanwhile")).await?;
+    node.becomes(initialised()).within(2 * cx.limits().watch()).when("by the new leader").await?;
+    work.stands().await?;
+    frozen.wake().await?;
+    // It may take until its renew deadline to see that it no longer leads (contract HA-09).
+    pause(cx.limits().step_down()).await;
+    work.stands().await
+}
+
+async fn survives_a_terminated_leader(cx: &CheckCx) -> Verdict {
+    let mut work = InFlight::begun(cx).await?;
+    work.handed_over(async |leader| leader.terminate().await).await?;
+    work.stands().await?;
+    in_order(cx, work.mark, work.leader.name()).await
+}
+
+async fn survives_a_partition(cx: &CheckCx) -> Verdict {
+    let mut work = InFlight::begun(cx).await?;
+    let partition = work.handed_over(async |leader| leader.is_cut_off().await).await?;
+    work.stands().await?;
+    in_order(cx, work.mark, work.leader.name()).await?;
+    partition.mend().await?;
+    pause(cx.limits().settle()).await;
+    work.stands().await?;
+    in_order(cx, work.mark, work.leader.name()).await
+}

@@ -1,0 +1,41 @@
+//! Leader-election failover: one replica works, another takes over when it is gone, and never do two work at once
+//! (contract HA).
+
+mod busy;
+mod crash;
+mod cut_off;
+mod flags;
+mod in_flight;
+mod leases;
+mod needs;
+mod order;
+mod outage;
+mod restart;
+mod resumed_routes;
+mod resumed_work;
+mod steady;
+mod step_down;
+mod termination;
+
+use harness_testkit::prelude::*;
+
+/// The suite.
+pub const SUITE: Suite = Suite {
+    name: "leader-election-failover",
+    proves: "one replica works, a standby takes over when it is gone, and never do two work at once",
+    judges: Party::Ccm,
+    tables: &[
+        steady::CHECKS,
+        crash::CHECKS,
+        termination::CHECKS,
+        cut_off::CHECKS,
+        in_flight::CHECKS,
+        outage::CHECKS,
+        leases::CHECKS,
+        step_down::CHECKS,
+        restart::CHECKS,
+        resumed_work::CHECKS,
+        resumed_routes::CHECKS,
+        flags::CHECKS,
+    ],
+};

@@ -1,0 +1,78 @@
+//! The API server is away for a while (HA-16).
+
+use super::needs::ELECTION;
+use harness_testkit::prelude::*;
+use std::time::Instant;
+use suites_common::joining::registered;
+
+const OUTAGE: &[Facility] = &[Facility::CcmControl, Facility::ApiControl];
+
+pub(super) const CHECKS: &[Check] = &[
+    Check::of("HA-16.short", |cx| Box::pin(outlives_a_short_one(cx)))
+        .by_calls()
+        .needs(ELECTION)
+        .with(OUTAGE)
+        .alone()
+        .takes(7),
+    Check::of("HA-16.long", |cx| Box::pin(recovers_from_a_long_one(cx)))
+        .by_calls()
+        .needs(ELECTION)
+        .with(OUTAGE)
+        .alone()
+        .takes(20),
+];
+
+async fn outlives_a_short_one(cx: &CheckCx) -> Verdict {
+    let leader = cx.active_replica().await?;
+    let (deadline, retry) = (cx.limits().lease().renew_deadline, cx.limits().lease().retry_period);
+    // On a slow machine the outage may last longer than it should, and a leader that ends then is right to.
+    cx.replicas().iter().for_each(Replica::is_at_risk);
+    let began = Instant::now();
+    let outage = cx.api_server_is_away().await?;
+    // The leader may have renewed a retry period before, and tries again a retry period later.
+    let lasts = deadline.saturating_sub(2 * retry);
+    pause(lasts.saturating_sub(began.elapsed()).max(deadline / 4)).await;
+    outage.mend().await?;
+    let lasted = began.elapsed();
+    if lasted + retry > deadline {
+        return Err(CheckError::Error(format!(
+            "this machine took {lasted:.1?} for an outage of {lasts:.1?}, and leaders end after {deadline:.1?}; run with \
+             nothing beside it"
+        )));
+    }
+    for replica in cx.replicas() {
+        replica
+            .keeps(stays_up())
+            .within(cx.limits().settle())
+            .when("after a short outage of the API server")
+            .await?;
+    }
+    let (_, node) = registered(cx, machine("after")).await?;
+    node.becomes(initialised())
+        .within(cx.limits().watch())
+        .when("after a short outage of the API server")
+        .await?;
+    leader.is(stays_up()).await
+}
+
+async fn recovers_from_a_long_one(cx: &CheckCx) -> Verdict {
+    let leader = cx.active_replica().await?;
+    let replicas = cx.replicas();
+    replicas.iter().for_each(Replica::will_end);
+    let outage = cx.api_server_is_away().await?;
+    let limit = cx.limits().step_down() + cx.limits().kubelet_report();
+    leader.becomes(ends()).within(limit).when("as it cannot renew its Lease").await?;
+    outage.mend().await?;
+    let limit = cx.limits().failover() + cx.limits().start();
+    cx.lease().becomes(held()).within(limit).when("after the outage").await?;
+    let (_, node) = registered(cx, machine("after")).await?;
+    node.becomes(initialised()).within(limit).when("after the outage").await?;
+    leader.becomes(is_back()).within(cx.limits().start()).when("as a standby").await?;
+    // Whoever leads now has another behind it.
+    let lease = cx.lease();
+    let led = lease.becomes(held()).await?;
+    let before = transitions_of(&led);
+    cx.active_replica().await?.terminate().await?;
+    let next = lease.becomes(taken_over(before)).within(cx.limits().failover());
+    next.when("when the leader after the outage ends").await.map(drop)
+}

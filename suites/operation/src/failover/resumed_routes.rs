@@ -1,0 +1,51 @@
+//! What a new leader takes up of the routes that the old one had begun to make or to remove (contract HA-08).
+
+use super::needs::ELECTION_AND_ROUTES;
+use super::resumed_work::{nobody_leads, somebody_leads};
+use harness_testkit::prelude::*;
+use std::time::Duration;
+use suites_common::routed_node::{is_reachable, routed, with_networks};
+
+pub(super) const CHECKS: &[Check] = &[
+    Check::of("HA-08.route", |cx| Box::pin(finds_what_was_never_answered(cx)))
+        .needs(ELECTION_AND_ROUTES)
+        .with(&[Facility::ProcessControl, Facility::Faults])
+        .at_the_crash()
+        .takes(10),
+    Check::of("HA-08.route-deletion", |cx| Box::pin(finishes_a_begun_deletion(cx)))
+        .needs(ELECTION_AND_ROUTES)
+        .with(&[Facility::ProcessControl, Facility::Faults])
+        .at_the_crash()
+        .takes(10),
+];
+
+/// For how long there is one route and no other.
+const ONE: Duration = Duration::from_secs(3);
+
+/// As long as the old leader lives, no creation of the route is answered.
+async fn finds_what_was_never_answered(cx: &CheckCx) -> Verdict {
+    let (network, machine) = (cx.pod_network(0)?, cx.machine(machine("a")).await?);
+    cx.crash_is_near().await?;
+    let unanswered = network.cloud().loses_the_answer().to(&[Op::RouteCreate]).await?;
+    let node = cx.node(with_networks(&machine, &[&network])).await?;
+    network.becomes(leads_to(&machine.instance())).within(cx.limits().route()).await?;
+    let before = nobody_leads(cx).await?;
+    unanswered.clear().await?;
+    somebody_leads(cx, before).await?;
+    node.becomes(is_reachable()).within(cx.limits().route()).when("by the new leader").await?;
+    network.keeps(leads_to(&machine.instance())).within(ONE).when("by the new leader").await.map(drop)
+}
+
+/// The cloud refuses to remove the route as long as the old leader lives.
+async fn finishes_a_begun_deletion(cx: &CheckCx) -> Verdict {
+    let network = cx.pod_network(0)?;
+    let (_, node, _) = routed(cx, "a", &network).await?;
+    cx.crash_is_near().await?;
+    let refusals = network.cloud().answers(503).to(&[Op::RouteDelete]).await?;
+    node.delete().await?;
+    refusals.becomes(met_by(1)).within(cx.limits().route()).await?;
+    let before = nobody_leads(cx).await?;
+    refusals.clear().await?;
+    somebody_leads(cx, before).await?;
+    network.becomes(has_no_route()).within(cx.limits().route()).when("by the new leader").await
+}

@@ -1,0 +1,211 @@
+//! What a new leader takes up: Nodes and Services that came or changed while nobody led, and work that the old one had
+//! begun (contract NODE-INIT-03, SVC-ELIG-06, SVC-DEL-05, SVC-UPD-07, HA-08).
+
+use super::busy::time_to_take_up;
+use super::in_flight::EDITS;
+use super::needs::{ELECTION, KILL, LB_ELECTION};
+use harness_testkit::prelude::*;
+use serde_json::json;
+use std::time::Duration;
+use suites_common::joining::registered;
+
+pub(super) const CHECKS: &[Check] = &[
+    Check::of("NODE-INIT-03", |cx| Box::pin(initialises_what_joined_meanwhile(cx)))
+        .needs(ELECTION)
+        .with(KILL)
+        .at_the_crash()
+        .takes(10),
+    Check::of("SVC-ELIG-06", |cx| Box::pin(provisions_what_came_meanwhile(cx)))
+        .needs(LB_ELECTION)
+        .with(KILL)
+        .at_the_crash()
+        .takes(10),
+    Check::of("SVC-DEL-05", |cx| Box::pin(cleans_up_what_went_meanwhile(cx)))
+        .needs(LB_ELECTION)
+        .with(KILL)
+        .at_the_crash()
+        .takes(10),
+    Check::of("SVC-UPD-07", |cx| Box::pin(follows_a_type_that_was_edited_meanwhile(cx)))
+        .needs(LB_ELECTION)
+        .with(KILL)
+        .at_the_crash()
+        .takes(10),
+    Check::of("HA-08.create", |cx| Box::pin(finds_what_was_never_answered(cx)))
+        .needs(LB_ELECTION)
+        .with(&[Facility::ProcessControl, Facility::Faults])
+        .at_the_crash()
+        .takes(10),
+    Check::of("HA-08.half-made", |cx| Box::pin(completes_what_was_half_made(cx)))
+        .needs(LB_ELECTION)
+        .with(&[Facility::ProcessControl, Facility::Barriers])
+        .at_the_crash()
+        .takes(10),
+    Check::of("HA-08.update", |cx| Box::pin(follows_a_begun_edit(cx)))
+        .needs(LB_ELECTION)
+        .with(&[Facility::ProcessControl, Facility::Faults])
+        .at_the_crash()
+        .takes(10),
+    Check::of("HA-08.delete", |cx| Box::pin(finishes_a_begun_deletion(cx)))
+        .needs(LB_ELECTION)
+        .with(&[Facility::ProcessControl, Facility::Faults])
+        .at_the_crash()
+        .takes(10),
+];
+
+/// The leader dies; what is done next is done while nobody leads, which [`nobody_led`] is to find.
+pub(super) async fn nobody_leads(cx: &CheckCx) -> Result<i32, CheckError> {
+    Ok(cx.leader_crash().await?.transitions)
+}
+
+/// The Lease has not changed hands yet: what was done since the crash was done while nobody led.
+async fn nobody_led(cx: &CheckCx, before: i32) -> Verdict {
+    match taken_over(before).matches(&cx.lease().read(ReadSource::Origin).await?) {
+        Seen::Yes(_) => Err(CheckError::Error(
+            "the next leader was there before this machine had done what it was to find; run with nothing beside it"
+                .to_owned(),
+        )),
+        _ => Ok(()),
+    }
+}
+
+/// Another replica leads.
+pub(super) async fn somebody_leads(cx: &CheckCx, before: i32) -> Verdict {
+    cx.lease().becomes(taken_over(before)).within(cx.limits().failover()).await.map(drop)
+}
+
+async fn initialises_what_joined_meanwhile(cx: &CheckCx) -> Verdict {
+    let before = nobody_leads(cx).await?;
+    let (_, one) = registered(cx, machine("one")).await?;
+    let (_, other) = registered(cx, machine("other")).await?;
+    nobody_led(cx, before).await?;
+    somebody_leads(cx, before).await?;
+    for node in [one, other] {
+        let joins = node.becomes(initialised()).within(2 * cx.limits().watch());
+        joins.when("by the new leader").await?;
+    }
+    Ok(())
+}
+
+async fn provisions_what_came_meanwhile(cx: &CheckCx) -> Verdict {
+    // Its namespace takes a moment.
+    cx.service(load_balancer("before").port(80).not_yet()).await?;
+    let before = nobody_leads(cx).await?;
+    let web = cx.service(load_balancer("web").port(80)).await?;
+    nobody_led(cx, before).await?;
+    somebody_leads(cx, before).await?;
+    let lb =
+        web.balancer().becomes(one_active()).within(time_to_take_up(cx)).when("by the new leader").await?;
+    web.becomes(publishes(&lb)).within(time_to_take_up(cx)).when("by the new leader").await
+}
+
+async fn cleans_up_what_went_meanwhile(cx: &CheckCx) -> Verdict {
+    let web = cx.service(load_balancer("web").port(80)).await?.provisioned().await?;
+    let before = nobody_leads(cx).await?;
+    web.delete().await?;
+    nobody_led(cx, before).await?;
+    somebody_leads(cx, before).await?;
+    goes(cx, &web).await
+}
+
+async fn goes(cx: &CheckCx, web: &Service<'_>) -> Verdict {
+    web.balancer().becomes(nothing_left()).within(time_to_take_up(cx)).when("by the new leader").await?;
+    web.becomes(gone()).within(time_to_take_up(cx)).when("by the new leader").await
+}
+
+async fn follows_a_type_that_was_edited_meanwhile(cx: &CheckCx) -> Verdict {
+    let web = cx.service(load_balancer("web").port(80)).await?.provisioned().await?;
+    let before = nobody_leads(cx).await?;
+    web.patch(&json!({"spec": {"type": "ClusterIP"}})).await?;
+    nobody_led(cx, before).await?;
+    somebody_leads(cx, before).await?;
+    web.balancer().becomes(nothing_left()).within(time_to_take_up(cx)).when("by the new leader").await?;
+    web.becomes(lacks_finalizer()).within(time_to_take_up(cx)).when("by the new leader").await
+}
+
+/// What may be asked for a load balancer.
+const ANYTHING: &[Op] = &[
+    Op::LbGet,
+    Op::LbList,
+    Op::LbCreate,
+    Op::LbUpdate,
+    Op::LbDelete,
+    Op::AuxRead,
+    Op::AuxCreate,
+    Op::AuxUpdate,
+    Op::AuxDelete,
+];
+
+/// For how long a leader that lives hears nothing of what it has created.
+const UNANSWERED: Duration = Duration::from_secs(10);
+
+/// The leader dies between the creation and its answer: until then it learns nothing more of what it has made, nor does one
+/// that gives the call up.
+async fn finds_what_was_never_answered(cx: &CheckCx) -> Verdict {
+    let web = cx.service(load_balancer("web").port(80).not_yet()).await?;
+    cx.crash_is_near().await?;
+    web.cloud().withholds_the_answer(UNANSWERED).to(&[Op::LbCreate]).times(1).await?;
+    web.wants_a_balancer().await?;
+    web.balancer().becomes(at_least_one()).await?;
+    let refusals = web.cloud().answers(503).to(ANYTHING).await?;
+    let before = nobody_leads(cx).await?;
+    refusals.clear().await?;
+    ends_as_one(cx, &web, before).await
+}
+
+/// The leader dies with the load balancer made, and the making of what belongs to it held. A provider may need nothing
+/// beside the load balancer; then that just has to survive. One that makes the rest first has made nothing yet.
+async fn completes_what_was_half_made(cx: &CheckCx) -> Verdict {
+    let web = cx.service(load_balancer("web").port(80).not_yet()).await?;
+    cx.crash_is_near().await?;
+    let held = web.cloud().holds(&[Op::AuxCreate]).await?;
+    web.wants_a_balancer().await?;
+    let balancer = web.balancer();
+    tokio::select! {
+        made = balancer.becomes(at_least_one()) => made.map(drop)?,
+        reached = held.is_reached() => reached.map(drop)?,
+    }
+    let before = nobody_leads(cx).await?;
+    held.release().await?;
+    ends_as_one(cx, &web, before).await
+}
+
+/// The new leader publishes one load balancer, and there is no other.
+async fn ends_as_one(cx: &CheckCx, web: &Service<'_>, before: i32) -> Verdict {
+    somebody_leads(cx, before).await?;
+    let lb =
+        web.balancer().becomes(one_active()).within(time_to_take_up(cx)).when("by the new leader").await?;
+    web.becomes(publishes(&lb)).within(time_to_take_up(cx)).when("by the new leader").await?;
+    let only = one_balancer("is the only one", |_| true).expecting("exactly one load balancer");
+    web.balancer().keeps(only).within(Duration::from_secs(3)).await
+}
+
+/// What belongs to the load balancer may be gone, it itself is not, and its leader is dead.
+async fn finishes_a_begun_deletion(cx: &CheckCx) -> Verdict {
+    let web = cx.service(load_balancer("web").port(80)).await?.provisioned().await?;
+    cx.crash_is_near().await?;
+    let refusals = web.cloud().fails().to(&[Op::LbDelete]).await?;
+    web.delete().await?;
+    refusals.hits(1).await?;
+    let before = nobody_leads(cx).await?;
+    refusals.clear().await?;
+    somebody_leads(cx, before).await?;
+    goes(cx, &web).await
+}
+
+/// The cloud refuses the change as long as its leader lives.
+async fn follows_a_begun_edit(cx: &CheckCx) -> Verdict {
+    let web = cx.service(load_balancer("web").port(80)).await?.provisioned().await?;
+    cx.crash_is_near().await?;
+    let refusals = web.cloud().fails().to(EDITS).await?;
+    web.patch(&json!({"spec": {"ports": [{"port": 8080, "protocol": "TCP"}]}})).await?;
+    refusals.hits(1).await?;
+    let before = nobody_leads(cx).await?;
+    refusals.clear().await?;
+    somebody_leads(cx, before).await?;
+    let follows = one_balancer(
+        "is one and follows the edit",
+        |lb| matches!(lb.frontends.as_slice(), [only] if only.port == 8080),
+    );
+    let follows = follows.expecting("one load balancer with one frontend, on port 8080");
+    web.balancer().becomes(follows).within(time_to_take_up(cx)).when("by the new leader").await
+}

@@ -1,0 +1,246 @@
+//! For as long as a run is told to soak: whatever happens, in any order, everything comes to what it has to; and when nothing
+//! happens, nothing is done (contract HA-08, HA-10, SCALE-03).
+
+mod plan;
+mod population;
+
+use harness_testkit::prelude::*;
+use plan::{Change, End, NODES, Round, Rounds, SERVICES, Trouble};
+use population::Population;
+use std::future::IntoFuture;
+use std::time::Duration;
+use suites_common::leases::unchanged;
+use tokio::time::Instant;
+
+/// The suite.
+pub const SUITE: Suite = Suite {
+    name: "soak",
+    proves: "for as long as a run is told to, everything that happens is followed, and nothing is done when nothing happens",
+    judges: Party::Ccm,
+    tables: &[CHECKS],
+};
+
+const ALL: &[Capability] = &[Capability::LeaderElection, Capability::Instances, Capability::LoadBalancer];
+/// The contract's ten minutes: what takes that long is started first.
+const USUAL_S: u32 = 600;
+
+const CHECKS: &[Check] = &[
+    Check::of("HA-08.soak", |cx| Box::pin(follows_whoever_leads(cx)))
+        .by_calls()
+        .needs(ALL)
+        .with(&[
+            Facility::CcmControl,
+            Facility::ProcessControl,
+            Facility::ApiControl,
+            Facility::Faults,
+            Facility::Standby,
+        ])
+        .alone()
+        .takes(USUAL_S)
+        .soaks(),
+    Check::of("HA-10.soak", |cx| Box::pin(leads_throughout(cx)))
+        .needs(ALL)
+        .with(&[Facility::Faults])
+        .alone()
+        .takes(USUAL_S)
+        .soaks(),
+    Check::of("SCALE-03.soak", |cx| Box::pin(rests(cx)))
+        .by_calls()
+        .needs(&[Capability::Instances, Capability::LoadBalancer])
+        .alone()
+        .takes(USUAL_S)
+        .soaks(),
+];
+
+/// What nobody touches, as it was at the beginning.
+struct Untouched<'a> {
+    node: Node<'a>,
+    service: Service<'a>,
+    balancer: LoadBalancer,
+}
+
+impl<'a> Untouched<'a> {
+    async fn made(cx: &'a CheckCx) -> Result<Untouched<'a>, CheckError> {
+        let machine = cx.machine(machine("untouched")).await?;
+        let node = cx.node(machine.node()).await?;
+        node.becomes(initialised()).await?;
+        let service = cx.service(load_balancer("untouched").port(80)).await?;
+        let balancer = service.gets_published().await?;
+        Ok(Untouched { node, service, balancer })
+    }
+
+    /// It is so for as long as the soak takes.
+    async fn stays(&self, cx: &CheckCx) -> Verdict {
+        let same = no_other_than(&self.balancer, "stays the same", |_| true);
+        let balancer = self.service.balancer();
+        let balancer = balancer.keeps(same).within(cx.soak()).when("while others come and go");
+        let node = self.node.keeps(initialised().only()).within(cx.soak()).when("while others come and go");
+        futures::future::try_join(balancer.into_future(), node.into_future()).await.map(drop)
+    }
+}
+
+/// What has happened, for the report.
+#[derive(Default)]
+struct Tally {
+    rounds: usize,
+    changes: usize,
+    troubles: usize,
+    leaders: usize,
+}
+
+impl Tally {
+    fn note(&mut self, cx: &CheckCx, round: &Round) {
+        self.rounds += 1;
+        self.changes += round.changes.len();
+        self.troubles += usize::from(round.trouble.is_some());
+        self.leaders += usize::from(round.leader.is_some());
+        cx.record("seed", cx.seed());
+        cx.record(
+            "happened",
+            format!(
+                "{} changes in {} rounds, {} with a cloud that failed, {} with a leader that ended",
+                self.changes, self.rounds, self.troubles, self.leaders
+            ),
+        );
+    }
+}
+
+/// Within so long everything of a round has to be as it has to: machines are looked after periodically, and what met a failure
+/// is tried again.
+fn patience(cx: &CheckCx) -> Duration {
+    let limits = cx.limits();
+    let failures = limits.service_after(4).max(limits.nodes_after(limits.watch()));
+    limits.life_of_machine() + failures + limits.load_balancer_work() * 2
+}
+
+async fn follows_whoever_leads(cx: &CheckCx) -> Verdict {
+    let untouched = Untouched::made(cx).await?;
+    let happens = async {
+        let (mut population, mut tally) = (Population::of(cx), Tally::default());
+        let end = Instant::now() + cx.soak();
+        for round in Rounds::of(cx.seed(), true) {
+            tally.note(cx, &round);
+            match round.leader {
+                None => goes_by(cx, &mut population, &round).await?,
+                Some(how) => goes_by_without(cx, &mut population, &round, how).await?,
+            }
+            // However slow it is, a leader has to have ended.
+            if Instant::now() >= end && tally.leaders > 0 {
+                break;
+            }
+        }
+        population.stands(patience(cx)).await
+    };
+    futures::future::try_join(happens, untouched.stays(cx)).await.map(drop)
+}
+
+/// A round of changes, with a cloud that may fail meanwhile.
+async fn goes_by(cx: &CheckCx, population: &mut Population<'_>, round: &Round) -> Verdict {
+    let trouble = match round.trouble {
+        Some(Trouble { status, calls }) => Some(cx.cloud().anything().answers(status).times(calls).await?),
+        None => None,
+    };
+    for change in &round.changes {
+        population.meets(*change).await?;
+    }
+    if let Some(trouble) = trouble {
+        // Where nothing is asked it meets nobody.
+        pause(cx.limits().settle()).await;
+        trouble.clear().await?;
+    }
+    population.settles(patience(cx)).await
+}
+
+/// A round in which the leader ends.
+async fn goes_by_without(cx: &CheckCx, population: &mut Population<'_>, round: &Round, how: End) -> Verdict {
+    let leader = leader(cx, population).await?;
+    let led = cx.lease().becomes(held()).await?;
+    let taken = taken_over(transitions_of(&led));
+    leader.will_end();
+    let limit = cx.limits().failover();
+    for change in &round.changes {
+        population.meets(*change).await?;
+    }
+    match how {
+        End::Killed => {
+            leader.kill().await?;
+            cx.lease().becomes(taken).within(limit).await?;
+        }
+        End::Terminated => {
+            leader.terminate().await?;
+            cx.lease().becomes(taken).within(limit).await?;
+        }
+        End::CutOff => {
+            let partition = leader.is_cut_off().await?;
+            cx.lease().becomes(taken).within(limit).await?;
+            partition.mend().await?;
+        }
+        End::Frozen => {
+            let frozen = leader.freezes().await?;
+            cx.lease().becomes(taken).within(limit).await?;
+            frozen.wake().await?;
+            // It may take until its renew deadline to see that it no longer leads (contract HA-09).
+            pause(cx.limits().step_down()).await;
+        }
+    }
+    leader.returns().await?;
+    population.settles(patience(cx) + cx.limits().failover()).await
+}
+
+/// Who leads: it has made the last change in the cloud, for work that it was just given.
+async fn leader<'a>(cx: &'a CheckCx, population: &mut Population<'_>) -> Result<Replica<'a>, CheckError> {
+    let mark = cx.cloud().mark_now().await?;
+    population.gives_work(WORK + u16::try_from(mark % 1000).unwrap_or_default()).await?;
+    population.settles(patience(cx)).await?;
+    let calls = cx.cloud().calls().writes().since(mark).list().await?;
+    let who = calls.iter().rev().find_map(|call| call.credential.clone());
+    let who = who.ok_or_else(|| CheckError::Error("no call of the leader has a credential".to_owned()))?;
+    Ok(cx.replica(&who))
+}
+
+/// The first of the ports that show who leads.
+const WORK: u16 = 40_000;
+
+async fn leads_throughout(cx: &CheckCx) -> Verdict {
+    let untouched = Untouched::made(cx).await?;
+    let lease = cx.lease();
+    let before = lease.becomes(held()).await?;
+    let happens = async {
+        let (mut population, mut tally) = (Population::of(cx), Tally::default());
+        let end = Instant::now() + cx.soak();
+        for round in Rounds::of(cx.seed(), false) {
+            tally.note(cx, &round);
+            goes_by(cx, &mut population, &round).await?;
+            if Instant::now() >= end {
+                break;
+            }
+        }
+        population.stands(patience(cx)).await
+    };
+    let kept = lease.keeps(unchanged(&before)).within(cx.soak());
+    futures::future::try_join3(happens, untouched.stays(cx), kept.into_future()).await.map(drop)
+}
+
+/// For how long after Nodes have come a write may still be about them.
+const LATE: Duration = Duration::from_secs(15);
+
+async fn rests(cx: &CheckCx) -> Verdict {
+    let mut population = Population::of(cx);
+    for at in 0..NODES {
+        population.meets(Change::Node(at)).await?;
+    }
+    for at in 0..SERVICES {
+        population.meets(Change::Service(at)).await?;
+    }
+    population.settles(patience(cx)).await?;
+    population.stands(patience(cx)).await?;
+    // Who gathers changes of Nodes writes a little later, and routes are made in the next round.
+    let late = if cx.declares(Capability::Routes) { cx.limits().route().max(LATE) } else { LATE };
+    pause(late).await;
+    population.rests().await?;
+    let mark = cx.cloud().mark_now().await?;
+    let changes = cx.cloud().calls().writes().since(mark);
+    changes.keeps(no_calls()).within(cx.soak()).when("while nothing happens").await?;
+    cx.record("watched_s", cx.soak().as_secs());
+    population.stands(cx.limits().watch()).await
+}

@@ -1,0 +1,69 @@
+//! LoadBalancer provisioning: Services of type LoadBalancer get a balancer in the cloud, it follows them, and nothing
+//! of it is left when they go (contract SVC).
+
+mod continuity;
+mod create;
+mod delete;
+mod deleted_services;
+mod edits;
+mod eligibility;
+mod elsewhere;
+mod events;
+mod failed_actions;
+mod idle;
+mod impossible;
+mod info;
+mod interrupted_deletion;
+mod matrix_nodes;
+mod needs;
+mod node_updates;
+mod nodes;
+mod noise;
+mod one;
+mod pacing;
+mod parallel;
+mod port_parts;
+mod retry;
+mod reversed;
+mod step_fails;
+mod update;
+mod variants;
+
+use harness_testkit::prelude::*;
+
+/// The suite.
+pub const SUITE: Suite = Suite {
+    name: "loadbalancer-provisioning",
+    proves: "Services of type LoadBalancer get exactly one balancer, it follows them, and it goes with them",
+    judges: Party::Ccm,
+    tables: &[
+        eligibility::CHECKS,
+        create::CHECKS,
+        variants::CHECKS,
+        one::CHECKS,
+        retry::CHECKS,
+        failed_actions::CHECKS,
+        &update::FOLLOWS,
+        &update::KEEPS,
+        update::CHECKS,
+        reversed::CHECKS,
+        edits::CHECKS,
+        continuity::CHECKS,
+        &port_parts::CHECKS,
+        nodes::CHECKS,
+        node_updates::CHECKS,
+        idle::CHECKS,
+        deleted_services::CHECKS,
+        noise::CHECKS,
+        delete::CHECKS,
+        interrupted_deletion::CHECKS,
+        impossible::CHECKS,
+        &matrix_nodes::CELLS,
+        matrix_nodes::CHECKS,
+        step_fails::CHECKS,
+        elsewhere::CHECKS,
+        parallel::CHECKS,
+        info::CHECKS,
+        events::CHECKS,
+    ],
+};
