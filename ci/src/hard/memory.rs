@@ -4,8 +4,10 @@ use super::watched::{peak_memory, until_it_ends};
 use crate::process::say;
 use anyhow::{Context, Result, bail};
 use std::fs::Permissions;
+use std::io::Read;
+use std::net::{Ipv4Addr, TcpListener};
 use std::os::unix::fs::PermissionsExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -22,7 +24,7 @@ const DRIVERS: [(&str, bool); 8] = [
     ("endless-error", true),
     ("floods-while-it-works", false),
 ];
-/// A CCM that is hostile in the way that stands in place of `MODE`, and notes what it has done where `DONE` says.
+/// A CCM that is hostile in the way that stands in place of `MODE`, and reports what it has done to the port in place of `PORT`.
 const CCM: &str = include_str!("memory/ccm.py");
 const CCMS: [&str; 2] = ["writes", "unread"];
 /// The most memory that a check of a driver may take, and a run whose CCM is hostile, MiB: as docs/reliability.md has them.
@@ -51,8 +53,8 @@ struct Hostile {
     most: u64,
     /// Whether it is refused; `None` where that does not matter.
     is_refused: Option<bool>,
-    /// Where it notes what it has done, if it does.
-    done: Option<PathBuf>,
+    /// Where it reports what it has done, if it does.
+    done: Option<TcpListener>,
 }
 
 /// Measures all of them, side by side: each is a process of its own, and most of them wait.
@@ -90,8 +92,9 @@ fn drivers(program: &Path, folder: &Path) -> Result<Vec<Hostile>> {
 fn ccms(program: &Path, folder: &Path) -> Result<Vec<Hostile>> {
     let mut all = Vec::new();
     for mode in CCMS {
-        let (ccm, done) = (folder.join(mode), folder.join(format!("done-{mode}")));
-        std::fs::write(&ccm, CCM.replace("MODE", mode).replace("DONE", &done.display().to_string()))?;
+        let (ccm, done) = (folder.join(mode), TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?);
+        let port = done.local_addr()?.port().to_string();
+        std::fs::write(&ccm, CCM.replace("MODE", mode).replace("PORT", &port))?;
         std::fs::set_permissions(&ccm, Permissions::from_mode(0o755))?;
         let mut command = Command::new(program);
         command.args(["run", "--cluster", "embedded", "--clusters", "1", "--only", "OBS-10,NODE-INIT-01"]);
@@ -111,13 +114,27 @@ fn measured(hostile: Hostile, folder: &Path, at: usize) -> Result<Vec<String>> {
         wrong.push(format!("memory: {what}: exit code {:?}: {}", outcome.code, outcome.said));
     }
     if let Some(done) = done {
-        // What it has done it has noted: nobody reads a log of such a length.
-        let Ok(done) = std::fs::read_to_string(&done) else {
+        // It reports that by connections, which wait to be accepted: a log of such a length is no place for it.
+        let lines = reported(&done)?;
+        if lines.is_empty() {
             bail!("{what}: it did nothing:\n{}", outcome.said);
-        };
-        done.lines().for_each(|line| say(&format!("memory     {what}: {line}")));
+        }
+        lines.iter().for_each(|line| say(&format!("memory     {what}: {line}")));
     }
     Ok(wrong)
+}
+
+/// The lines that a CCM has sent, each over a connection of its own.
+fn reported(done: &TcpListener) -> Result<Vec<String>> {
+    done.set_nonblocking(true)?;
+    let mut lines = Vec::new();
+    while let Ok((mut connection, _)) = done.accept() {
+        let mut text = String::new();
+        connection.set_nonblocking(false)?;
+        connection.read_to_string(&mut text)?;
+        lines.extend(text.lines().map(str::to_owned));
+    }
+    Ok(lines)
 }
 
 /// Runs one to its end.

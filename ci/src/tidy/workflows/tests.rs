@@ -151,7 +151,11 @@ fn dependabot_looks_into_every_folder_that_pins_something() {
     };
     assert!(found(text).is_empty(), "{:?}", found(text));
     let cases = [
-        (", /.github/actions/prepare]", "]", "'package-ecosystem: github-actions' does not list the folder /.github/actions/prepare"),
+        (
+            ", /.github/actions/prepare]",
+            "]",
+            "'package-ecosystem: github-actions' does not list the folder /.github/actions/prepare",
+        ),
         ("[/, /.github", "[/.github", "'package-ecosystem: github-actions' does not list the folder /"),
         (
             "      - /suites/tests/page\n",

@@ -17,7 +17,7 @@ use k8s_openapi::api::core::v1::Pod;
 use kube::ResourceExt;
 use kube::api::{Api, DeleteParams, Preconditions};
 use serde_json::Value;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::time::Instant;
 
@@ -53,6 +53,8 @@ pub struct Ccm {
     replicas: Vec<Replica>,
     newcomers: Vec<Replica>,
     lease: Option<LeaseKey>,
+    /// The Node that a replica was last seen on.
+    last_node: Mutex<Option<String>>,
 }
 
 impl std::fmt::Debug for Ccm {
@@ -71,7 +73,8 @@ impl Ccm {
         (replicas, newcomers): (Vec<Replica>, Vec<Replica>),
         lease: Option<LeaseKey>,
     ) -> Ccm {
-        Ccm { served, hosting, manifests, surroundings, replicas, newcomers, lease }
+        let last_node = Mutex::default();
+        Ccm { served, hosting, manifests, surroundings, replicas, newcomers, lease, last_node }
     }
 
     /// The cluster that its Pods are on.
@@ -124,11 +127,20 @@ impl Ccm {
         self.manifests.as_ref().is_none_or(Manifests::ask_for_several)
     }
 
-    /// What a trial of that name consists of: the CCM by itself, with these arguments set after its others. `None` when
-    /// there is no CCM.
+    /// What a trial of that name consists of: the CCM by itself, with these arguments set after its others, on the Node of a
+    /// replica if one has run. `None` when there is no CCM.
     pub fn trial(&self, name: &str, arguments: &[String]) -> Option<Rendered> {
         let (manifests, like) = (self.manifests.as_ref()?, self.replicas.first()?);
-        Some(trial(manifests, name, like, &self.surroundings, arguments))
+        Some(trial(manifests, name, like, &self.surroundings, (self.node_of_a_replica().as_deref(), arguments)))
+    }
+
+    /// The Node that a replica runs on or, if none runs, the one that the last of them was seen on.
+    pub fn node_of_a_replica(&self) -> Option<String> {
+        let pods = self.pods_of_rendered(&self.rendered(Form::Replicas)?);
+        let runs_on = |pod: &Arc<Pod>| pod.spec.as_ref()?.node_name.clone();
+        let mut last = self.last_node.lock().unwrap_or_else(PoisonError::into_inner);
+        *last = pods.iter().find_map(runs_on).or_else(|| last.take());
+        last.clone()
     }
 
     /// A replica with a credential of its own and these arguments set after its others, which its cluster starts again when it

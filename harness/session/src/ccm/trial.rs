@@ -11,13 +11,13 @@ use std::slice::from_ref;
 const TRIAL_LABEL: &str = "ccm-conformance.io/trial";
 
 /// What a trial consists of: what a copy of the workload does, with a bare Pod in the workload's place. `arguments` are set
-/// after those of the manifests and the profile. `like` lends its credential and port.
+/// after those of the manifests and the profile. `like` lends its credential and port. On `node` the Pod is bound at once.
 pub(super) fn trial(
     manifests: &Manifests,
     name: &str,
     like: &Replica,
     around: &Surroundings,
-    arguments: &[String],
+    (node, arguments): (Option<&str>, &[String]),
 ) -> Rendered {
     let mut around = around.clone();
     around.flags.extend(arguments.iter().map(|argument| Flag::of(argument, SetBy::Harness)));
@@ -25,7 +25,7 @@ pub(super) fn trial(
     let mut rendered = replicas(manifests, from_ref(&replica), &around);
     for document in &mut rendered.documents {
         if rendered.workloads.contains(&key_of(document)) {
-            *document = bare_pod(document, name);
+            *document = bare_pod(document, name, node);
         }
     }
     let is_pod = |document: &&Value| document["metadata"]["labels"][TRIAL_LABEL] == name;
@@ -33,10 +33,18 @@ pub(super) fn trial(
     rendered
 }
 
-/// The Pod that a workload would make, which nothing starts again.
-fn bare_pod(workload: &Value, trial: &str) -> Value {
+/// The Pod that a workload would make, which nothing starts again. Bound to its Node it does without selectors: before Kubernetes
+/// 1.22, a kubelet that restarts while its API server is away knows no labels of its Node, and ends each Pod that selects any
+/// ("Predicate NodeAffinity failed"). A workload makes another Pod then, and nothing makes another trial.
+fn bare_pod(workload: &Value, trial: &str, node: Option<&str>) -> Value {
     let mut spec = workload["spec"]["template"]["spec"].clone();
     spec["restartPolicy"] = json!("Never");
+    if let (Some(node), Some(spec)) = (node, spec.as_object_mut()) {
+        spec.insert("nodeName".to_owned(), json!(node));
+        for selector in ["nodeSelector", "affinity", "topologySpreadConstraints"] {
+            spec.remove(selector);
+        }
+    }
     let metadata = &workload["metadata"];
     // Without the labels of the workload nobody else takes it for one of theirs.
     json!({
@@ -57,7 +65,7 @@ mod tests {
             json!({"apiVersion": "apps/v1", "kind": "DaemonSet", "metadata": {"name": "ccm", "namespace": "kube-system"},
                 "spec": {"selector": {"matchLabels": {"app": "ccm"}}, "template": {
                     "metadata": {"labels": {"app": "ccm"}},
-                    "spec": {"hostNetwork": true, "restartPolicy": "Always", "containers": [{
+                    "spec": {"hostNetwork": true, "restartPolicy": "Always", "nodeSelector": {"a": "b"}, "containers": [{
                         "name": "ccm", "image": "x:1", "args": ["--leader-elect=true"],
                         "env": [{"name": "T", "valueFrom": {"secretKeyRef": {"name": "cloud", "key": "token"}}}]}]}}}}),
             json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "cloud"}, "stringData": {"token": "${CLOUD_TOKEN}"}}),
@@ -66,7 +74,7 @@ mod tests {
         let like =
             Replica { name: "a".into(), token: "t-a".into(), secure_port: 10_258, endpoint: String::new() };
         let flags = ["--leader-elect=false".to_owned(), "--help".to_owned()];
-        let rendered = trial(&manifests, "trial-x", &like, &Surroundings::default(), &flags);
+        let rendered = trial(&manifests, "trial-x", &like, &Surroundings::default(), (None, &flags));
         let [secret, pod] = rendered.documents.as_slice() else { panic!("{:?}", rendered.documents) };
         assert_eq!(
             (&secret["metadata"]["name"], &secret["stringData"]["token"]),
@@ -79,5 +87,9 @@ mod tests {
         let container = &pod["spec"]["containers"][0];
         assert_eq!(container["args"], json!(["--leader-elect=false", "--help"]));
         assert_eq!(container["env"][0]["valueFrom"]["secretKeyRef"]["name"], "cloud-trial-x");
+        assert_eq!((&pod["spec"]["nodeName"], &pod["spec"]["nodeSelector"]["a"]), (&Value::Null, &json!("b")));
+        let bound = trial(&manifests, "trial-x", &like, &Surroundings::default(), (Some("n1"), &flags));
+        let pod = &bound.documents[1]["spec"];
+        assert_eq!((&pod["nodeName"], &pod["nodeSelector"]), (&json!("n1"), &Value::Null));
     }
 }
