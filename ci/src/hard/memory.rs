@@ -24,7 +24,7 @@ const DRIVERS: [(&str, bool); 8] = [
     ("endless-error", true),
     ("floods-while-it-works", false),
 ];
-/// A CCM that is hostile in the way that stands in place of `MODE`, and reports what it has done to the port in place of `PORT`.
+/// A CCM that is hostile in the way that stands in place of `MODE`, and reports what it has done to the port in place of `REPORTS_TO`.
 const CCM: &str = include_str!("memory/ccm.py");
 const CCMS: [&str; 2] = ["writes", "unread"];
 /// The most memory that a check of a driver may take, and a run whose CCM is hostile, MiB: as docs/reliability.md has them.
@@ -94,7 +94,7 @@ fn ccms(program: &Path, folder: &Path) -> Result<Vec<Hostile>> {
     for mode in CCMS {
         let (ccm, done) = (folder.join(mode), TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?);
         let port = done.local_addr()?.port().to_string();
-        std::fs::write(&ccm, CCM.replace("MODE", mode).replace("PORT", &port))?;
+        std::fs::write(&ccm, CCM.replace("MODE", mode).replace("REPORTS_TO", &port))?;
         std::fs::set_permissions(&ccm, Permissions::from_mode(0o755))?;
         let mut command = Command::new(program);
         command.args(["run", "--cluster", "embedded", "--clusters", "1", "--only", "OBS-10,NODE-INIT-01"]);

@@ -11,7 +11,7 @@ import time
 
 HOW = "MODE"
 # Where the measurement listens: in its sandbox a CCM can write no file that others see.
-DONE = ("127.0.0.1", int("PORT"))
+DONE = ("127.0.0.1", int("REPORTS_TO"))
 # Of each replica; both are one user.
 WATCHES, LISTS, SILENT = 300, 60, 60
 
