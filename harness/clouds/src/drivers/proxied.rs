@@ -7,6 +7,7 @@ use super::command::reachable;
 use super::protocol::{Access, reached};
 use super::spec::{CloudSpec, Host, RunningCloud, StartError};
 use crate::fresh_token;
+use crate::tails;
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use harness_config::Proxying;
@@ -94,6 +95,8 @@ async fn put(
     let running =
         running.await.map_err(|error| StartError::Proxy { cause: harness_core::check::chain(&error) })?;
     let url = running.driver_addr().map(|address| format!("http://{address}")).unwrap_or_default();
+    let (behind, _) = reached(cloud.record())?;
+    tails::also_at(&behind, &url);
     let access = Access::of(NAME, url, token).await?;
     Ok((running, access, ip))
 }
