@@ -123,9 +123,7 @@ mod tests {
 
     #[test]
     fn backends_of_a_port_that_equal_those_of_the_balancer_mean_the_same_as_none() {
-        let port = |backends: Value| {
-            json!({"frontends": [{"port": 80, "protocol": "TCP", "node_port": 30080, "backends": backends}]})
-        };
+        let port = |backends: Value| json!({"frontends": [{"port": 80, "protocol": "TCP", "node_port": 30080, "backends": backends}]});
         let (none, equal) = (balancer(json!({})), balancer(port(json!(["a", "b"]))));
         assert_eq!(lost_of_load_balancer(&none, &equal), [""; 0]);
         assert_eq!(lost_of_load_balancer(&equal, &none), [""; 0]);
@@ -140,7 +138,8 @@ mod tests {
     fn addresses_of_machines_are_compared_by_value() {
         let machine = |address: &str| -> Instance {
             let addresses = json!([{"type": "InternalIP", "address": address}]);
-            serde_json::from_value(json!({"id": "i", "name": "n", "addresses": addresses})).expect("a machine")
+            serde_json::from_value(json!({"id": "i", "name": "n", "addresses": addresses}))
+                .expect("a machine")
         };
         let (long, short) = (machine("2001:db8:0:0:0:0:0:a"), machine("2001:db8::a"));
         assert_eq!(lost_of_instance(&long, &short, true), [""; 0]);

@@ -5,6 +5,7 @@ use super::cloud::absent_is_fine;
 use super::undo_steps::Undo;
 use harness_clouds::{LoadBalancer, operators_balancer};
 use harness_core::check::CheckError;
+use harness_session::OWNER_OF_NO_CCM;
 
 impl CheckCx {
     /// Puts a load balancer of nobody's into the cloud; it goes when the check ends. Yields it as the cloud has it.
@@ -13,7 +14,7 @@ impl CheckCx {
     /// When the cloud refuses.
     pub async fn foreign_balancer(&self, suffix: &str) -> Result<LoadBalancer, CheckError> {
         let name = self.name(suffix);
-        let (id, owner) = (self.cloud.ids().make(&name), format!("somebody-elses-{name}"));
+        let (id, owner) = (self.cloud.ids().make(&name), format!("{OWNER_OF_NO_CCM}{name}"));
         let lb = operators_balancer(id, name, owner);
         self.on_end(Undo::LoadBalancer(lb.id.clone()));
         Ok(self.cloud.put_load_balancer(&lb).await?)

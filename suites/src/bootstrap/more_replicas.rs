@@ -3,6 +3,7 @@
 use crate::failover::unchanged;
 use crate::joining::joined;
 use harness_testkit::prelude::*;
+use serde_json::json;
 use tokio::time::Instant;
 
 pub(super) const CHECKS: &[Check] = &[Check::of("BOOT-DYN-13", |cx| Box::pin(adds_no_writer(cx)))
@@ -40,7 +41,7 @@ async fn adds_no_writer(cx: &CheckCx) -> Verdict {
         return Ok(());
     }
     let expected = format!("the work of replica {leader} alone");
-    let seen = format!("{} calls of {:?} besides", calls.len(), callers(&calls));
+    let seen = format!("{} calls of {} besides", calls.len(), json!(callers(&calls)));
     Err(cx.cloud().breaks("one replica works beside three more", &expected, &seen))
 }
 

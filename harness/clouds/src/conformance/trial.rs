@@ -94,7 +94,10 @@ pub(super) fn kept(lost: Vec<String>) -> Result<(), Broken> {
 
 /// The outcome of a step after its object was removed again, so that a step that fails leaves nothing behind. An object that is
 /// not there (404) is fine.
-pub(super) fn removed_again(outcome: Result<(), Broken>, removed: Result<(), ClientError>) -> Result<(), Broken> {
+pub(super) fn removed_again(
+    outcome: Result<(), Broken>,
+    removed: Result<(), ClientError>,
+) -> Result<(), Broken> {
     match (outcome, removed) {
         (Err(why), Err(error)) if !is_absent(&error) => {
             Err(format!("{why}; and it could not be removed again: {}", words(error)))

@@ -140,8 +140,15 @@ async fn start(spec: CloudSpec<'_>) -> Result<RunningCloud, StartError> {
     let (filled, folder) = on_this_machine(filled, folder, spec.folder)
         .map_err(|cause| StartError::Program { line: line.join(" "), folder: folder.clone(), cause })?;
     let (shown, told) = (line.join(" "), spec.told.clone());
-    let mut program =
-        Program { shown: shown.clone(), told, group: None, end: None, watcher: None, token_file, url: String::new() };
+    let mut program = Program {
+        shown: shown.clone(),
+        told,
+        group: None,
+        end: None,
+        watcher: None,
+        token_file,
+        url: String::new(),
+    };
     let (at, tail) = bring_up(&mut program, &filled, &folder, spec.told).await?;
     let Some(at) = listens_at(&at, reachable) else {
         return Err(StartError::ForeignAddress { line: shown, at, told: reachable });

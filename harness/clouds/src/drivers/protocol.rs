@@ -1,15 +1,15 @@
 //! What all drivers share: the driver protocol, spoken to whoever serves it.
 
-use crate::{kept, tails};
 use crate::{
     ActiveFault, Admission, Answer, BarrierStatus, Barriers, CloudError, CloudRecord, Credential, Driver,
     Entry, Fault, Faults, Instance, InstanceIds, Inventory, Journalled, LoadBalancer, Machines, Match,
     Objects, Problem, Route, Routes, Settings, Shown, Stock, Tunable,
 };
+use crate::{kept, tails};
 use fake_cloud::driver::{Capabilities, Client, ClientError, DriverFacility, PROTOCOL};
 use futures::{FutureExt, TryFutureExt};
-use serde::{Deserialize, Serialize};
 use harness_core::check::chain;
+use serde::{Deserialize, Serialize};
 use std::error::Error;
 use std::future::Future;
 use std::net::Ipv4Addr;
@@ -57,6 +57,7 @@ impl Access {
             secrets: vec![self.token],
             name: None,
             endpoints: Default::default(),
+            http_proxy: false,
             metadata,
             ca: None,
         }

@@ -47,6 +47,7 @@ pub(super) async fn before(
             let endpoint = proxy.ports().first().map(|(_, url)| url.clone()).unwrap_or_default();
             let mut record = access.into_record(NAME, ip, endpoint);
             record.endpoints = endpoints;
+            record.http_proxy = proxying.http_proxy;
             record.ca = proxy.ca().map(str::to_owned);
             record.secrets.extend(cloud.record().secrets.clone());
             Ok(RunningCloud { record, host: Box::new(Before { proxy, cloud }) })
@@ -82,6 +83,7 @@ async fn put(
         upstream_ca: proxying.upstream_ca.clone(),
         table: proxying.routes.table.clone(),
         errors: proxying.routes.errors.clone(),
+        rewrites: proxying.routes.rewrites.clone(),
         tls: proxying.tls.then(|| vec![ip.to_string(), "localhost".to_owned()]),
         driver: Some(DriverConfig {
             behind: Some(reached(cloud.record())?),

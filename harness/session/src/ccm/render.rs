@@ -26,6 +26,13 @@ const ENDPOINT: &str = "CLOUD_ENDPOINT";
 /// Placeholders of the parts of it, for a CCM that is told host and port apart.
 const HOST: &str = "CLOUD_HOST";
 const PORT: &str = "CLOUD_PORT";
+/// Placeholder of the proxy's URL, for the variable `HTTP_PROXY`.
+const PROXY: &str = "CLOUD_HTTP_PROXY";
+/// The host of the cloud for a CCM that has a proxy. It resolves nowhere, so no call can go past the proxy; and it is not loopback,
+/// for which clients ignore the variable.
+const NOWHERE: &str = "cloud.ccm-conformance.internal";
+/// What is never reached through a proxy: the metadata service, which tells machines apart by their addresses.
+const NO_PROXY: &str = "169.254.169.254";
 
 /// One replica: what sets it apart.
 #[derive(Clone, Debug)]
@@ -42,8 +49,16 @@ pub struct Replica {
 
 impl Replica {
     /// The placeholders of its own.
-    fn fill_in(&self, table: &mut BTreeMap<String, String>) {
+    fn fill_in(&self, table: &mut BTreeMap<String, String>, around: &Surroundings) {
         table.insert(TOKEN.to_owned(), self.token.clone());
+        if around.http_proxy {
+            table.insert(PROXY.to_owned(), self.endpoint.clone());
+            table.insert(ENDPOINT.to_owned(), format!("http://{NOWHERE}"));
+            table.extend(
+                [(HOST, NOWHERE), (PORT, "80")].map(|(name, value)| (name.to_owned(), value.to_owned())),
+            );
+            return;
+        }
         // A driver may leave it to the profile where its cloud is.
         if !self.endpoint.is_empty() {
             table.insert(ENDPOINT.to_owned(), self.endpoint.clone());
@@ -93,6 +108,8 @@ pub struct Surroundings {
     pub environment: BTreeMap<String, String>,
     /// How the cloud's metadata service is reached, where it has one.
     pub metadata: Option<Metadata>,
+    /// Whether the CCM reaches the cloud through the variable `HTTP_PROXY`.
+    pub http_proxy: bool,
     /// The CA by which the cloud's API is known, in PEM, where it is the run's.
     pub cloud_ca: Option<String>,
     /// Flags to set on the copies.
@@ -116,7 +133,8 @@ pub fn as_shipped(manifests: &Manifests, first: Option<&Replica>, around: &Surro
     }
     renderer.reach_metadata();
     renderer.set_environment();
-    first.iter().for_each(|replica| replica.fill_in(&mut renderer.table));
+    renderer.use_http_proxy();
+    first.iter().for_each(|replica| replica.fill_in(&mut renderer.table, around));
     let certificates = renderer.trust_the_cloud();
     let Renderer { workload, table, changes, .. } = renderer;
     let mut documents = manifests.documents.clone();
@@ -140,10 +158,11 @@ pub fn replicas(manifests: &Manifests, replicas: &[Replica], around: &Surroundin
     renderer.drop_other_ports();
     renderer.set_bounds();
     renderer.set_flags();
+    renderer.use_http_proxy();
     let copies = Copies::of(manifests, replicas);
     renderer.tell_of(&copies);
     if let Some(first) = replicas.first().filter(|_| !copies.are_apart) {
-        first.fill_in(&mut renderer.table);
+        first.fill_in(&mut renderer.table, around);
     }
     let mut documents: Vec<Value> = certificates.into_iter().collect();
     documents.extend(copies.common.iter().map(|document| filled_in(document, &renderer.table)));
@@ -262,6 +281,21 @@ impl<'a> Renderer<'a> {
         }
     }
 
+    /// Has the CCM's container reach the cloud through the run's proxy, where the profile asks for it.
+    fn use_http_proxy(&mut self) {
+        if !self.around.http_proxy {
+            return;
+        }
+        let proxy = format!("${{{PROXY}}}");
+        for (name, value) in [("HTTP_PROXY", proxy.as_str()), ("http_proxy", &proxy), ("NO_PROXY", NO_PROXY)]
+        {
+            set_variable(self.container(), name, value);
+        }
+        let what =
+            "variables HTTP_PROXY and NO_PROXY, so that its calls to the cloud go through the run's proxy";
+        self.changes.push(Setting::of_manifests(what, SetBy::Profile));
+    }
+
     /// Has the CCM's container reach the cloud's metadata service, where there is one.
     fn reach_metadata(&mut self) {
         let Renderer { around, container, workload, table, changes } = self;
@@ -370,7 +404,7 @@ impl<'a> Renderer<'a> {
     fn copy(&self, (index, replica): (u32, &Replica), own: &[&Value], documents: &mut Vec<Value>) -> Value {
         let around = self.around;
         let mut table = self.table.clone();
-        replica.fill_in(&mut table);
+        replica.fill_in(&mut table, around);
         let mut copy = self.workload.clone();
         if let Some(group) = around.group {
             join_group(&mut copy, group + index);
