@@ -8,6 +8,7 @@
 mod backends;
 pub mod contract;
 
+mod annotation_effects;
 mod capabilities;
 mod cloud_reading;
 mod cloud_source;
@@ -41,6 +42,7 @@ mod settings;
 mod tests;
 pub mod yaml;
 
+pub use annotation_effects::AnnotationEffect;
 pub use capabilities::Capabilities;
 pub use cloud_source::{CloudSource, CredentialFrom, Proxying};
 pub use cloud_source::{DRIVER_LISTEN, DRIVER_TOKEN_FILE, usual_arguments};
@@ -64,9 +66,7 @@ pub use network_proxy::NetworkProxy;
 pub use plan::{Completeness, Given, RunPlan, Source, plan};
 pub use problem::did_you_mean;
 pub use problem::{Origin, Problem, Problems};
-pub use profile::{
-    AnnotationEffect, Build, Framework, Image, NULL_PROFILE, Profile, ProviderIdFormat, REFERENCE_PROFILE,
-};
+pub use profile::{Build, Framework, Image, NULL_PROFILE, Profile, ProviderIdFormat, REFERENCE_PROFILE};
 pub use profile_file::{Deviation, Lease, Location, Workload};
 pub use promises::{PROMISES, Promise, declared_not_judged};
 pub use route_file::Routes;

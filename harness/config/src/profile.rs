@@ -2,6 +2,7 @@
 //!
 //! Reads the profile and lists its manifests; does not read those, and starts nothing.
 
+use super::annotation_effects::AnnotationEffect;
 use super::capabilities::Capabilities;
 use super::cloud_source::CloudSource;
 use super::csi_migration::CsiMigration;
@@ -100,17 +101,6 @@ pub struct Profile {
     pub network_proxy: Option<NetworkProxy>,
     /// The drivers that in-tree volumes moved to, where a cluster is judged by them.
     pub csi_migration: Option<CsiMigration>,
-}
-
-/// What an annotation of the vendor does to a load balancer.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct AnnotationEffect {
-    /// Two values of it.
-    pub values: [String; 2],
-    /// Where the effect shows: a JSON pointer into the load balancer, as the driver shows it.
-    pub at: String,
-    /// What stands there with each of the values.
-    pub shows: [String; 2],
 }
 
 /// What a CCM declares about the shared framework `k8s.io/cloud-provider`.

@@ -2,6 +2,7 @@
 //! the table in `docs/profile.md` and what is said of mistakes come from these types. [`super::Profile`] is what
 //! a profile means.
 
+use super::annotation_effects::AnnotationEffectKeys;
 use super::capabilities::Capabilities;
 use super::csi_migration::CsiMigrationKeys;
 use super::duration::{HumanDuration, in_words};
@@ -186,22 +187,6 @@ impl Default for ProfileFile {
             deployment: Deployment::InCluster,
         }
     }
-}
-
-/// One of `annotationEffects` of a profile.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
-#[schemars(transform = ordered::<Self>, extend("required" = ["values", "at"]))]
-pub(crate) struct AnnotationEffectKeys {
-    /// Two values of the annotation.
-    #[schemars(example = ["round-robin", "least-connections"], extend("x-missing" = "write two values"))]
-    pub(crate) values: Vec<String>,
-    /// Where the effect shows: a JSON pointer into the load balancer in the inventory of the driver.
-    #[schemars(example = &"/details/algorithm", extend("x-missing" = "write a JSON pointer"))]
-    pub(crate) at: String,
-    /// What the load balancer shows there for each of the values.
-    #[schemars(example = ["rr", "lc"], extend("x-default" = "the values"))]
-    pub(crate) shows: Option<Vec<String>>,
 }
 
 /// `framework` of a profile.

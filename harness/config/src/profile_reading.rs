@@ -10,8 +10,8 @@ use super::formats::framework_minor;
 use super::image_credentials;
 use super::network_proxy;
 use super::problem::{Origin, Problem, Problems};
-use super::profile::{AnnotationEffect, Build, Framework, Image, Profile, ProviderIdFormat, find};
-use super::profile_file::{AnnotationEffectKeys, Deviation, ImageKeys, ProfileFile};
+use super::profile::{Build, Framework, Image, Profile, ProviderIdFormat, find};
+use super::profile_file::{Deviation, ImageKeys, ProfileFile};
 use super::schema::{self, keys};
 use super::schema_check::{Places, walk};
 use super::sections::{SECTIONS, Section};
@@ -19,7 +19,7 @@ use super::yaml::{self, Tree};
 use harness_core::check::Party;
 use harness_core::files;
 use serde_json::{Map, Value};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 
@@ -167,31 +167,6 @@ impl Reading<'_> {
             network_proxy,
             csi_migration,
         }
-    }
-
-    /// Annotations whose effect can be told; anything else is a problem.
-    fn annotation_effects(
-        &mut self,
-        written: BTreeMap<String, AnnotationEffectKeys>,
-    ) -> BTreeMap<String, AnnotationEffect> {
-        let mut effects = BTreeMap::new();
-        for (annotation, AnnotationEffectKeys { values, at, shows }) in written {
-            let key = format!("annotationEffects.{annotation}");
-            let shown = shows.clone().unwrap_or_else(|| values.clone());
-            let two = |list: &[String]| <[String; 2]>::try_from(list.to_vec()).ok().filter(|[a, b]| a != b);
-            match (two(&values), two(&shown)) {
-                (Some(values), Some(shows)) if at.starts_with('/') => {
-                    effects.insert(annotation, AnnotationEffect { values, at, shows });
-                }
-                (None, _) => self.problem(&format!("{key}.values"), "has to be two values that differ"),
-                (_, None) => self.problem(&format!("{key}.shows"), "has to be two texts that differ"),
-                _ => self.problem(
-                    &format!("{key}.at"),
-                    format!("'{at}' is not a JSON pointer, such as /details/size"),
-                ),
-            }
-        }
-        effects
     }
 
     /// Whether it describes a CCM; keys that are missing then, or have no meaning.

@@ -132,7 +132,7 @@ fn faults_of_form() {
     );
     check(
         "alsoReportedAs: {ExternalIP: Internal}",
-        "profile.yaml:6: alsoReportedAs.ExternalIP: 'Internal' is none of ",
+        "profile.yaml:6: alsoReportedAs.ExternalIP: 'Internal' is none of Hostname, InternalIP, ExternalIP, InternalDNS, ExternalDNS; did you mean 'InternalIP'?",
     );
     check(
         "annotationEffects: {acme.example/size: {values: [a, a], at: /details/size}}",
@@ -140,7 +140,7 @@ fn faults_of_form() {
     );
     check(
         "annotationEffects: {acme.example/size: {values: [a, b], at: size}}",
-        "profile.yaml:6: annotationEffects.acme.example/size.at: 'size' is not a JSON pointer",
+        "profile.yaml:6: annotationEffects.acme.example/size.at: 'size' is not a JSON pointer, such as /details/size",
     );
     check(
         "placeholders: {IMAGE: x}",

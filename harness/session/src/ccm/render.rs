@@ -5,6 +5,7 @@
 //! cloud's journal tells the replicas apart even on one node (contract CLOUD-09) and each can be stopped alone.
 
 mod edits;
+mod replica;
 
 use super::arguments::{Flag, set_flag};
 use super::bounds;
@@ -15,72 +16,11 @@ use super::trust;
 pub use edits::REPLICA_LABEL;
 use edits::{join_group, move_port, refer_to, set_apart, set_variable};
 use harness_core::ledger::{SetBy, Setting};
+use replica::{ENDPOINT, HOST, NO_PROXY, PORT, PROXY};
+pub use replica::{Replica, TOKEN};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::fmt;
-
-/// Placeholder of the cloud token in manifests.
-pub const TOKEN: &str = "CLOUD_TOKEN";
-/// Placeholder of the URL of the cloud's API.
-const ENDPOINT: &str = "CLOUD_ENDPOINT";
-/// Placeholders of the parts of it, for a CCM that is told host and port apart.
-const HOST: &str = "CLOUD_HOST";
-const PORT: &str = "CLOUD_PORT";
-/// Placeholder of the proxy's URL, for the variable `HTTP_PROXY`.
-const PROXY: &str = "CLOUD_HTTP_PROXY";
-/// The host of the cloud for a CCM that has a proxy. It resolves nowhere, so no call can go past the proxy; and it is not loopback,
-/// for which clients ignore the variable.
-const NOWHERE: &str = "cloud.ccm-conformance.internal";
-/// What is never reached through a proxy: the metadata service, which tells machines apart by their addresses.
-const NO_PROXY: &str = "169.254.169.254";
-
-/// One replica: what sets it apart.
-#[derive(Clone, Debug)]
-pub struct Replica {
-    /// Short name, e.g. `a`; also the name of its cloud credential.
-    pub name: String,
-    /// Its cloud token.
-    pub token: String,
-    /// Its `--secure-port`, unique per node under hostNetwork.
-    pub secure_port: u16,
-    /// URL of the cloud's API for it; empty where the profile says it.
-    pub endpoint: String,
-}
-
-impl Replica {
-    /// The placeholders of its own.
-    fn fill_in(&self, table: &mut BTreeMap<String, String>, around: &Surroundings) {
-        table.insert(TOKEN.to_owned(), self.token.clone());
-        if around.http_proxy {
-            table.insert(PROXY.to_owned(), self.endpoint.clone());
-            table.insert(ENDPOINT.to_owned(), format!("http://{NOWHERE}"));
-            table.extend(
-                [(HOST, NOWHERE), (PORT, "80")].map(|(name, value)| (name.to_owned(), value.to_owned())),
-            );
-            return;
-        }
-        // A driver may leave it to the profile where its cloud is.
-        if !self.endpoint.is_empty() {
-            table.insert(ENDPOINT.to_owned(), self.endpoint.clone());
-            if let Some((host, port)) = host_and_port(&self.endpoint) {
-                table.insert(HOST.to_owned(), host);
-                table.insert(PORT.to_owned(), port);
-            }
-        }
-    }
-}
-
-/// Host and port of a URL; the host without brackets.
-fn host_and_port(url: &str) -> Option<(String, String)> {
-    let (scheme, rest) = url.split_once("://")?;
-    let authority = rest.split('/').next()?;
-    let usual = if scheme == "https" { "443" } else { "80" };
-    let (host, port) = match authority.rsplit_once(':') {
-        Some((host, port)) if !port.contains(']') => (host, port),
-        _ => (authority, usual),
-    };
-    Some((host.trim_start_matches('[').trim_end_matches(']').to_owned(), port.to_owned()))
-}
 
 /// What is applied.
 #[derive(Clone, Debug)]

@@ -3,6 +3,7 @@
 use super::super::arguments::flag_of;
 use super::super::manifests::WorkloadHint;
 use super::super::pod_spec;
+use super::replica::host_and_port;
 use super::*;
 
 fn manifests() -> Manifests {
