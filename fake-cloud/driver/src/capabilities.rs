@@ -51,8 +51,10 @@ fn usual() -> bool {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum DriverFacility {
-    /// Load balancers and routes can be put there, changed and removed past every CCM.
+    /// Load balancers can be created, changed and removed without a CCM.
     Objects,
+    /// Routes can be created, changed and removed without a CCM. A cloud without routes does not have it.
+    Routes,
     /// Every call that a CCM makes to the cloud is recorded.
     Journal,
     /// The cloud's answers can be made wrong, late or absent.
@@ -69,6 +71,7 @@ impl DriverFacility {
     /// Every facility.
     pub const ALL: &[DriverFacility] = &[
         DriverFacility::Objects,
+        DriverFacility::Routes,
         DriverFacility::Journal,
         DriverFacility::Faults,
         DriverFacility::Barriers,
@@ -81,6 +84,7 @@ impl fmt::Display for DriverFacility {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(match self {
             DriverFacility::Objects => "objects",
+            DriverFacility::Routes => "routes",
             DriverFacility::Journal => "journal",
             DriverFacility::Faults => "faults",
             DriverFacility::Barriers => "barriers",

@@ -79,7 +79,7 @@ impl Operation {
 
 /// All calls of the protocol.
 pub const OPERATIONS: &[Operation] = {
-    use DriverFacility::{Barriers, Credentials, Faults, Journal, Objects, Settings as Set};
+    use DriverFacility::{Barriers, Credentials, Faults, Journal, Objects, Routes, Settings as Set};
     &[
         call("GET", "/capabilities", "What driver and cloud can do").answers(of::<Capabilities>),
         call(
@@ -102,14 +102,14 @@ pub const OPERATIONS: &[Operation] = {
             ..call("DELETE", "/load-balancers/{id}", "Takes a load balancer away").needs(Objects).or_404()
         },
         call("POST", "/routes", "Puts a route there and gives it an id: the one in the body is empty")
-            .needs(Objects)
+            .needs(Routes)
             .takes(of::<Route>)
             .answers(of::<Route>),
         call("PUT", "/routes/{id}", "Puts a route there as it is given, or changes the one with its id")
-            .needs(Objects)
+            .needs(Routes)
             .takes(of::<Route>)
             .answers(of::<Route>),
-        call("DELETE", "/routes/{id}", "Takes a route away").needs(Objects).or_404(),
+        call("DELETE", "/routes/{id}", "Takes a route away").needs(Routes).or_404(),
         Operation {
             query: &[
                 ("after", "integer", "Only entries numbered above this"),

@@ -74,7 +74,8 @@ pub struct LoadBalancer {
     pub owner: String,
     /// What it listens on.
     pub frontends: Vec<Frontend>,
-    /// Instance ids traffic goes to, or IP addresses where a balancer targets those; sorted.
+    /// Instance ids traffic goes to, or IP addresses where a balancer targets those; sorted. Empty where the cloud chooses the
+    /// machines itself (`targets: pool` in the profile).
     pub backends: Vec<String>,
     /// How backends are probed. Where each port has a health check of its own, that of the first.
     #[serde(default)]
@@ -104,8 +105,8 @@ pub struct Frontend {
     pub protocol: String,
     /// Port on the backends.
     pub node_port: u16,
-    /// The backends of this port alone, sorted, where a cloud has some for each; where it has not, all ports have those of the
-    /// load balancer.
+    /// The backends of this port alone, where a cloud has some for each port. Absent, or the same as those of the load balancer,
+    /// mean the same.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub backends: Option<Vec<String>>,
     /// How the backends of this port are probed, where a cloud has a health check for each port; where it has not, all ports have
@@ -209,7 +210,8 @@ pub struct Inventory {
     pub load_balancers: Vec<LoadBalancer>,
     /// Objects that belong to load balancers.
     pub auxiliaries: Vec<Auxiliary>,
-    /// Routes.
+    /// Routes. A cloud without routes may leave this out.
+    #[serde(default)]
     pub routes: Vec<Route>,
 }
 

@@ -1,21 +1,21 @@
 //! `driver`: the driver protocol and its own conformance test.
 
 use super::arguments::{DriverCommand, DriverOptions};
+use super::judgeable::{in_words, offer, with_cloud};
+use super::planning::planned;
 use fake_cloud_driver::{DriverFacility, document};
-use harness_clouds::{CloudSpec, Found, Place, StartError, check_running, facility_of, start};
-use harness_clusters::images::RunId;
-use harness_clusters::reaper;
-use harness_config::{CloudSource, usual_arguments};
-use harness_core::check::{Facility, chain};
+use harness_clouds::{Found, check_running, facility_of};
+use harness_config::{
+    CloudSource, Proxying, Routes, RunFile, RunPlan, Source, WantedCluster, usual_arguments,
+};
+use harness_core::check::Facility;
 use harness_core::output;
 use harness_report::exit;
-use harness_runner::start_reaper;
-use harness_session::RunDir;
+use harness_runner::{plan_checks, refuse};
 use harness_testkit::Suite;
 use std::fmt::Write as _;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
-use std::sync::Arc;
 
 pub(super) fn driver(suites: &'static [Suite], command: &DriverCommand) -> ExitCode {
     match command {
@@ -28,13 +28,45 @@ pub(super) fn driver(suites: &'static [Suite], command: &DriverCommand) -> ExitC
 }
 
 fn check(suites: &'static [Suite], options: &DriverOptions) -> ExitCode {
-    let fail = |code: u8, why: &str| {
+    let (cloud, plan) = match asked(options) {
+        Ok(asked) => asked,
+        Err(code) => return code,
+    };
+    let tried = with_cloud(&cloud, async |running| Ok((check_running(running).await?, running.attach()?)));
+    let (found, attached) = match tried {
+        Ok(tried) => tried,
+        Err(why) => {
+            output::err(&format!("error: {why}"));
+            return ExitCode::from(exit::ENVIRONMENT);
+        }
+    };
+    let mut text = as_text(suites, &found);
+    match plan.map(|plan| plan_checks(suites, &plan, &offer(&plan.profile, &attached))) {
+        None => text.push_str(&of_all(suites, &found)),
+        Some(Err(problems)) => return refuse(&problems),
+        Some(Ok(checks)) => {
+            let _ = writeln!(text, "{}", in_words(&checks, attached.driver()));
+        }
+    }
+    output::out(&text);
+    let broken = found.tried.iter().any(|one| one.broken.is_some());
+    if broken { ExitCode::from(exit::NOT_CONFORMANT) } else { ExitCode::SUCCESS }
+}
+
+/// The cloud to try, and the plan of a profile that it is of.
+fn asked(options: &DriverOptions) -> Result<(CloudSource, Option<RunPlan<WantedCluster>>), ExitCode> {
+    if let Some(profile) = &options.profile {
+        let typed = RunFile { profile: Some(profile.clone()), ..RunFile::default() };
+        let plan = planned(&Source::Defaults, typed)?;
+        return Ok((plan.profile.cloud.clone(), Some(plan)));
+    }
+    let usage = |why: &str| {
         output::err(&format!("error: {why}"));
-        ExitCode::from(code)
+        ExitCode::from(exit::USAGE)
     };
     let cloud = match (&options.url, &options.token_file, &options.image) {
         (Some(url), Some(file), _) if !file.is_file() => {
-            return fail(exit::USAGE, &format!("{url}: there is no token file {}", file.display()));
+            return Err(usage(&format!("{url}: there is no token file {}", file.display())));
         }
         (Some(url), Some(file), _) => CloudSource::DriverAt { url: url.clone(), token_file: file.clone() },
         (_, _, Some(image)) => {
@@ -44,41 +76,14 @@ fn check(suites: &'static [Suite], options: &DriverOptions) -> ExitCode {
         }
         _ => CloudSource::DriverCommand { line: options.command.clone(), folder: PathBuf::from(".") },
     };
-    start_reaper();
-    if cloud.driver_image().is_some() {
-        reaper::uses_engine();
-    }
-    let run = RunId::fresh();
-    // By this folder 'clean' finds what a check has left that was killed.
-    let dir = match RunDir::create(run.as_str()) {
-        Ok(dir) => dir,
-        Err(error) => return fail(exit::ENVIRONMENT, &chain(&error)),
-    };
-    let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
-        Ok(runtime) => runtime,
-        Err(error) => return fail(exit::ENVIRONMENT, &format!("no runtime: {error}")),
-    };
-    let found = runtime.block_on(tried(&run, &cloud, dir.path()));
-    let removed = dir.remove();
-    let found = match (found, removed) {
-        (Ok(found), Ok(())) => found,
-        (Err(error), _) => return fail(exit::ENVIRONMENT, &chain(&error)),
-        (_, Err(error)) => return fail(exit::ENVIRONMENT, &chain(&error)),
-    };
-    output::out(&as_text(suites, &found));
-    let broken = found.tried.iter().any(|one| one.broken.is_some());
-    if broken { ExitCode::from(exit::NOT_CONFORMANT) } else { ExitCode::SUCCESS }
+    let Some(file) = &options.routes else { return Ok((cloud, None)) };
+    let routes = Routes::load(file).map_err(|problems| refuse(&problems))?;
+    let (upstream, upstream_ca) = (options.upstream.clone(), None);
+    let proxy = Proxying { routes, upstream, upstream_ca, tls: false, http_proxy: false };
+    Ok((CloudSource::Proxied { behind: Box::new(cloud), proxy }, None))
 }
 
-async fn tried(run: &RunId, cloud: &CloudSource, folder: &Path) -> Result<Found, StartError> {
-    let told = Arc::new(|what: String| output::err(&what));
-    let spec = CloudSpec { run, cloud, place: Place::LOOPBACK, replicas: &[], folder, told: &(told as _) };
-    let running = start(spec).await?;
-    let found = check_running(&running).await;
-    running.stop().await?;
-    Ok(found?)
-}
-
+/// What was tried, and for each facility which checks need it.
 fn as_text(suites: &[Suite], found: &Found) -> String {
     let mut text = format!("driver {}\n", found.capabilities.name);
     for one in &found.tried {
@@ -87,35 +92,71 @@ fn as_text(suites: &[Suite], found: &Found) -> String {
     let broken = found.tried.iter().filter(|one| one.broken.is_some()).count();
     let _ = writeln!(text, "{} of {} promises kept\n", found.tried.len() - broken, found.tried.len());
     let checks: Vec<_> = suites.iter().flat_map(Suite::checks).collect();
-    let needing = |facility: Facility| -> Vec<String> {
-        let needs = checks.iter().filter(|check| check.facilities.contains(facility));
-        needs.map(|check| check.id.to_string()).collect()
-    };
-    let optional = DriverFacility::ALL.iter().filter(|one| facility_of(**one).is_some());
-    let has = |one: &DriverFacility| found.capabilities.facilities.contains(one);
     let _ = writeln!(text, "{:<12}  there", "facility");
-    let own = [(Facility::Machines, found.capabilities.machines), (Facility::Inventory, true)];
-    let all = optional.filter_map(|one| Some((facility_of(*one)?, has(one))));
-    let all: Vec<(Facility, bool)> = own.into_iter().chain(all).collect();
-    for (facility, has) in &all {
-        let (name, need) = (facility.to_string(), needing(*facility));
+    for (facility, has) in facilities(found) {
+        let needs = checks.iter().filter(|check| check.facilities.contains(facility));
+        let need: Vec<String> = needs.map(|check| check.id.to_string()).collect();
+        let name = facility.to_string();
         let _ = match has {
             true => writeln!(text, "{name:<12}  yes, {} checks need it", need.len()),
-            false => writeln!(
-                text,
-                "{name:<12}  no, not observable without it: {} checks ({})",
-                need.len(),
-                need.join(", ")
-            ),
+            false => {
+                let _ =
+                    writeln!(text, "{name:<12}  no, {} checks are not observable without it:", need.len());
+                wrapped(&need).into_iter().try_for_each(|line| writeln!(text, "{:<12}    {line}", ""))
+            }
         };
     }
-    let lacks: Vec<Facility> = all.iter().filter(|(_, has)| !has).map(|(facility, _)| *facility).collect();
+    text
+}
+
+/// Each facility of the harness that a driver may have, and whether this one does.
+fn facilities(found: &Found) -> Vec<(Facility, bool)> {
+    let has = |one: &DriverFacility| found.capabilities.facilities.contains(one);
+    let own = [(Facility::Machines, found.capabilities.machines), (Facility::Inventory, true)];
+    let all = DriverFacility::ALL.iter().filter_map(|one| Some((facility_of(*one)?, has(one))));
+    own.into_iter().chain(all).collect()
+}
+
+/// How many of all checks can be judged, whatever the CCM declares.
+fn of_all(suites: &[Suite], found: &Found) -> String {
+    let lacks: Vec<Facility> =
+        facilities(found).into_iter().filter(|(_, has)| !has).map(|(facility, _)| facility).collect();
+    let checks: Vec<_> = suites.iter().flat_map(Suite::checks).collect();
     let judged =
         checks.iter().filter(|check| !lacks.iter().any(|one| check.facilities.contains(*one))).count();
-    let _ = writeln!(
-        text,
-        "with this driver {judged} of {} checks can be judged, as far as the cloud goes",
+    format!(
+        "with this driver {judged} of {} checks can be judged, as far as the cloud goes; with --profile, of those that apply to \
+         a CCM\n",
         checks.len()
-    );
-    text
+    )
+}
+
+/// The longest line of a list of checks.
+const WIDTH: usize = 84;
+
+/// A list in lines of a readable width.
+fn wrapped(ids: &[String]) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for (at, id) in ids.iter().enumerate() {
+        let comma = if at + 1 < ids.len() { "," } else { "" };
+        match lines.last_mut() {
+            Some(line) if line.len() + id.len() + 2 <= WIDTH => line.push_str(&format!(" {id}{comma}")),
+            _ => lines.push(format!("{id}{comma}")),
+        }
+    }
+    lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_list_of_checks_wraps() {
+        let ids: Vec<String> = (0..40).map(|n| format!("SVC-CREATE-{n:02}")).collect();
+        let lines = wrapped(&ids);
+        assert!(lines.len() > 5 && lines.iter().all(|line| line.len() <= WIDTH), "{lines:?}");
+        assert_eq!(lines.join(" "), ids.join(", "));
+        assert_eq!(wrapped(&[]), [""; 0]);
+    }
 }

@@ -14,6 +14,7 @@ mod driver;
 mod explain;
 mod image;
 mod init;
+mod judgeable;
 mod keeper;
 mod list;
 mod merge;

@@ -97,6 +97,7 @@ fn config(options: &ProxyOptions) -> Result<Config, Failure> {
         upstream_ca: options.upstream_ca.clone(),
         table: routes.table,
         errors: routes.errors,
+        rewrites: routes.rewrites,
         tls,
         driver,
         bounds: Bounds::default(),

@@ -2,6 +2,7 @@
 
 use super::arguments::RunOptions;
 use super::compare::read;
+use super::judgeable::{in_words, offer, with_cloud};
 use super::planning::planned;
 use super::repeat::repeat;
 use super::sonobuoy;
@@ -57,13 +58,17 @@ fn typed(options: &RunOptions) -> Result<RunFile, ExitCode> {
     Ok(typed)
 }
 
-/// `ccm-conformance plan`: everything that can be said without starting anything.
+/// `ccm-conformance plan`: everything that can be said without a cluster. A driver is started, as only it knows what it has.
 pub(super) fn plan(suites: &'static [Suite], options: &RunOptions) -> ExitCode {
     let plan = match typed(options).and_then(|typed| planned(&options.source(), typed)) {
         Err(code) => return code,
         Ok(plan) => plan,
     };
-    let checks = match plan_checks(suites, &plan, &Offer::declared(&plan.profile)) {
+    let driver = (plan.profile.cloud.dialect().is_none())
+        .then(|| with_cloud(&plan.profile.cloud, async |running| Ok(running.attach()?)));
+    let known = driver.as_ref().and_then(|driver| driver.as_ref().ok());
+    let offer = known.map_or_else(|| Offer::declared(&plan.profile), |cloud| offer(&plan.profile, cloud));
+    let checks = match plan_checks(suites, &plan, &offer) {
         Err(problems) => return refuse(&problems),
         Ok(checks) => checks,
     };
@@ -126,7 +131,16 @@ pub(super) fn plan(suites: &'static [Suite], options: &RunOptions) -> ExitCode {
     }
     let selected = checks.iter().filter(|one| one.choice == Choice::Selected).count();
     text.push_str(&format!("\n{selected} of {} checks would run\n", checks.len()));
+    match &driver {
+        None => {}
+        Some(Ok(cloud)) => text.push_str(&format!("{}\n", in_words(&checks, cloud.driver()))),
+        Some(Err(_)) => text.push_str("the driver did not start, so what it lacks is not known\n"),
+    }
     output::out(&text);
+    if let Some(Err(why)) = &driver {
+        say(&format!("error: {why}"));
+        return ExitCode::from(exit::ENVIRONMENT);
+    }
     ExitCode::from(if selected == 0 { exit::NOTHING_SELECTED } else { exit::CONFORMANT })
 }
 

@@ -40,6 +40,11 @@ pub trait Driver: fmt::Debug + Send + Sync {
         None
     }
 
+    /// [`Facility::Routes`].
+    fn routes(&self) -> Option<&dyn Routes> {
+        None
+    }
+
     /// [`Facility::Inventory`].
     fn inventory(&self) -> Option<&dyn Stock> {
         None
@@ -76,6 +81,7 @@ pub(super) fn facilities(driver: &dyn Driver) -> BTreeSet<Facility> {
     let has = [
         (Facility::Machines, driver.machines().is_some()),
         (Facility::Objects, driver.objects().is_some()),
+        (Facility::Routes, driver.routes().is_some()),
         (Facility::Inventory, driver.inventory().is_some()),
         (Facility::Journal, driver.journal().is_some()),
         (Facility::Faults, driver.faults().is_some()),
@@ -103,7 +109,10 @@ pub trait Objects: Sync {
     /// Takes a load balancer away with everything that serves it;
     /// [`Problem::NotFound`](super::Problem::NotFound) when there is none of that id.
     fn remove_load_balancer<'a>(&'a self, id: &'a str) -> Answer<'a, ()>;
+}
 
+/// What an operator of the cloud does with its routes.
+pub trait Routes: Sync {
     /// Puts a route there as it is given, or changes the one with its id; one with an empty id gets one.
     fn put_route<'a>(&'a self, route: &'a Route) -> Answer<'a, Route>;
 

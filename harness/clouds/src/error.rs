@@ -32,6 +32,8 @@ pub enum Problem {
     NoAnswer,
     /// The answer makes no sense: another program, another version, or a broken one.
     Nonsense,
+    /// It shows something else than what was written.
+    NotKept,
     /// What is recorded of the cloud is of no use.
     Unusable,
 }
@@ -44,6 +46,7 @@ impl fmt::Display for Problem {
             Problem::Refused => f.write_str("refused"),
             Problem::NoAnswer => f.write_str("no answer"),
             Problem::Nonsense => f.write_str("its answer makes no sense"),
+            Problem::NotKept => f.write_str("it does not show what was written"),
             Problem::Unusable => f.write_str("what is recorded of it cannot be used"),
         }
     }
@@ -70,7 +73,7 @@ impl CloudError {
     pub fn is_final(&self) -> bool {
         match self.problem {
             Problem::Lacks(_) | Problem::Nonsense | Problem::Unusable => true,
-            Problem::NotFound | Problem::Refused | Problem::NoAnswer => false,
+            Problem::NotFound | Problem::Refused | Problem::NoAnswer | Problem::NotKept => false,
         }
     }
 }

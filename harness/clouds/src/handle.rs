@@ -1,6 +1,7 @@
 //! The cloud as a run and its checks use it.
 
 use super::driver::facilities;
+use super::kept::{lost_of_load_balancer, lost_of_route};
 use super::{
     ActiveFault, BarrierStatus, CloudError, CloudRecord, Credential, Driver, Entry, Fault, Instance,
     InstanceIds, Inventory, LoadBalancer, Match, Problem, Route, RunningCloud, Settings, Shown, drivers,
@@ -119,13 +120,22 @@ impl Cloud {
         self.has(self.driver.machines(), Facility::Machines, "removing a machine")?.remove(id).await
     }
 
-    /// Puts a load balancer there, past every CCM, or changes the one with its id. Needs [`Facility::Objects`].
+    /// Creates a load balancer without the CCM, or changes the one with its id. Returns it as the cloud shows it afterwards. Needs
+    /// [`Facility::Objects`].
     ///
     /// # Errors
-    /// When the cloud refuses or does not answer.
-    pub async fn put_load_balancer(&self, lb: &LoadBalancer) -> Result<(), CloudError> {
-        let objects = self.has(self.driver.objects(), Facility::Objects, "putting a load balancer there")?;
-        objects.put_load_balancer(lb).await
+    /// When the cloud refuses or does not answer; [`Problem::NotKept`] if it shows something else than what was written.
+    pub async fn put_load_balancer(&self, lb: &LoadBalancer) -> Result<LoadBalancer, CloudError> {
+        const CALL: &str = "putting a load balancer there";
+        let objects = self.has(self.driver.objects(), Facility::Objects, CALL)?;
+        objects.put_load_balancer(lb).await?;
+        let Some(stock) = self.driver.inventory() else { return Ok(lb.clone()) };
+        let seen = stock.read().await?.load_balancers.into_iter().find(|one| one.id == lb.id);
+        let seen = seen.ok_or_else(|| self.not_kept(CALL, vec![format!("no load balancer {}", lb.id)]))?;
+        match lost_of_load_balancer(lb, &seen) {
+            lost if lost.is_empty() => Ok(seen),
+            lost => Err(self.not_kept(CALL, lost)),
+        }
     }
 
     /// Takes a load balancer away with everything that serves it, behind the CCM's back. Needs [`Facility::Objects`].
@@ -137,21 +147,29 @@ impl Cloud {
         objects.remove_load_balancer(id).await
     }
 
-    /// Puts a route there, past every CCM, or changes the one with its id; one with an empty id gets one. Needs
-    /// [`Facility::Objects`].
+    /// Creates a route without the CCM, or changes the one with its id; one with an empty id gets one. Returns it as the cloud
+    /// shows it afterwards. Needs [`Facility::Routes`].
     ///
     /// # Errors
-    /// When the cloud refuses or does not answer.
+    /// When the cloud refuses or does not answer; [`Problem::NotKept`] if it shows something else than what was written.
     pub async fn put_route(&self, route: &Route) -> Result<Route, CloudError> {
-        self.has(self.driver.objects(), Facility::Objects, "putting a route there")?.put_route(route).await
+        const CALL: &str = "putting a route there";
+        let put = self.has(self.driver.routes(), Facility::Routes, CALL)?.put_route(route).await?;
+        let Some(stock) = self.driver.inventory() else { return Ok(put) };
+        let seen = stock.read().await?.routes.into_iter().find(|one| one.id == put.id);
+        let seen = seen.ok_or_else(|| self.not_kept(CALL, vec![format!("no route {}", put.id)]))?;
+        match lost_of_route(route, &seen) {
+            lost if lost.is_empty() => Ok(seen),
+            lost => Err(self.not_kept(CALL, lost)),
+        }
     }
 
-    /// Takes a route away, behind the CCM's back. Needs [`Facility::Objects`].
+    /// Removes a route without the CCM. Needs [`Facility::Routes`].
     ///
     /// # Errors
     /// [`Problem::NotFound`] when there is none of that id; when the cloud refuses or does not answer.
     pub async fn remove_route(&self, id: &str) -> Result<(), CloudError> {
-        self.has(self.driver.objects(), Facility::Objects, "removing a route")?.remove_route(id).await
+        self.has(self.driver.routes(), Facility::Routes, "removing a route")?.remove_route(id).await
     }
 
     /// Everything the cloud holds now. Needs [`Facility::Inventory`].
@@ -247,6 +265,10 @@ impl Cloud {
     pub async fn change_settings(&self, settings: &Settings) -> Result<Settings, CloudError> {
         let tunable = self.has(self.driver.settings(), Facility::Settings, "changing the settings")?;
         tunable.change(settings).await
+    }
+
+    fn not_kept(&self, call: &'static str, lost: Vec<String>) -> CloudError {
+        CloudError::new(self.driver(), call, Problem::NotKept).caused_by(lost.join("; "))
     }
 
     fn has<T>(&self, part: Option<T>, facility: Facility, call: &'static str) -> Result<T, CloudError> {

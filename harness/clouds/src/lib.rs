@@ -9,20 +9,24 @@ mod driver;
 mod drivers;
 mod error;
 mod handle;
+mod kept;
 mod network;
+mod operators;
 mod record;
+mod tails;
 mod token;
 
 pub use callers::is_nameless;
 pub use conformance::{Found, Tried, check_driver, check_running, facility_of};
 pub use driver::{
-    Admission, Answer, Barriers, Driver, Faults, Journalled, Machines, Objects, Stock, Tunable,
+    Admission, Answer, Barriers, Driver, Faults, Journalled, Machines, Objects, Routes, Stock, Tunable,
 };
 pub use drivers::{CloudSpec, Place, RunningCloud, StartError, Told, start};
 pub use error::{CloudError, Problem};
 pub use handle::READING_THE_JOURNAL;
 pub use handle::{Cloud, Disturbance};
 pub use network::network_of;
+pub use operators::operators_balancer;
 pub use record::CloudRecord;
 pub use token::fresh_token;
 

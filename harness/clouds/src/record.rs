@@ -20,6 +20,9 @@ pub struct CloudRecord {
     /// The same URL for each replica of the CCM, where each has an endpoint of its own.
     #[serde(default)]
     pub endpoints: BTreeMap<String, String>,
+    /// Whether the endpoints are for the variable `HTTP_PROXY`, and the CCM is to call another name.
+    #[serde(default)]
+    pub http_proxy: bool,
     /// URL of its metadata service by IP, as machines and Pods of the cluster reach it, where it has one.
     #[serde(default)]
     pub metadata: Option<String>,
@@ -54,6 +57,7 @@ mod tests {
             endpoint: "http://172.18.0.9:8080".into(),
             name: None,
             endpoints: BTreeMap::new(),
+            http_proxy: false,
             metadata: None,
             ca: None,
             access: serde_json::json!({"token": "very-secret"}),

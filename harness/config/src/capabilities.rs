@@ -50,6 +50,18 @@ pub struct Capabilities {
     pub leader_election: bool,
 }
 
+impl Targets {
+    /// Whether the CCM chooses Nodes as backends.
+    pub fn are_chosen_nodes(self) -> bool {
+        matches!(self, Targets::NodePorts | Targets::ServicePorts)
+    }
+
+    /// Whether traffic goes to the node ports of the Service.
+    pub fn use_node_ports(self) -> bool {
+        matches!(self, Targets::NodePorts | Targets::Pool)
+    }
+}
+
 impl Default for Capabilities {
     fn default() -> Self {
         Capabilities {
@@ -89,7 +101,7 @@ impl Capabilities {
             (Capability::Zones, self.zones),
             (Capability::Regions, self.reports_regions()),
             (Capability::LoadBalancer, self.load_balancer),
-            (Capability::NodeTargets, self.load_balancer && self.targets != Targets::Pods),
+            (Capability::NodeTargets, self.load_balancer && self.targets.are_chosen_nodes()),
             (Capability::Routes, self.routes),
             (Capability::LeaderElection, self.leader_election),
             (Capability::DualStack, self.dual_stack),

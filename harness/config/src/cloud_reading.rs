@@ -50,6 +50,10 @@ impl Reading<'_> {
                 self.problem("cloud.proxy.upstream", why);
             }
         }
+        if proxy.http_proxy && proxy.tls {
+            let why = "has no effect with 'cloud.proxy.tls': HTTP_PROXY is for calls without TLS; keep one";
+            self.problem("cloud.proxy.httpProxy", why);
+        }
         let upstream_ca = proxy.upstream_ca.map(|file| self.folder().join(file));
         if let Some(file) = upstream_ca.as_ref().filter(|file| !file.is_file()) {
             self.problem("cloud.proxy.upstreamCa", format!("there is no file {}", file.display()));
@@ -60,7 +64,8 @@ impl Reading<'_> {
             return None;
         }
         let routes = route_file::read(&file, self.problems)?;
-        Some(Proxying { routes, upstream: proxy.upstream, upstream_ca, tls: proxy.tls })
+        let (tls, http_proxy) = (proxy.tls, proxy.http_proxy);
+        Some(Proxying { routes, upstream: proxy.upstream, upstream_ca, tls, http_proxy })
     }
 
     /// Whether at most one of these is given.

@@ -72,6 +72,8 @@ pub struct Proxying {
     pub upstream_ca: Option<PathBuf>,
     /// Whether the CCM speaks TLS to it.
     pub tls: bool,
+    /// Whether the CCM reaches it through the variable `HTTP_PROXY`.
+    pub http_proxy: bool,
 }
 
 impl CloudSource {

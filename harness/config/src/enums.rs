@@ -224,6 +224,9 @@ words! {
         ServicePorts = "service-ports",
         /// Pods, directly.
         Pods = "pods",
+        /// The node ports of the Service on machines that the cloud chooses itself, such as the members of an instance
+        /// pool. The CCM does not choose backends, so checks of them do not apply.
+        Pool = "pool",
     }
 }
 

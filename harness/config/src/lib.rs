@@ -8,6 +8,7 @@
 mod backends;
 pub mod contract;
 
+mod annotation_effects;
 mod capabilities;
 mod cloud_reading;
 mod cloud_source;
@@ -41,6 +42,7 @@ mod settings;
 mod tests;
 pub mod yaml;
 
+pub use annotation_effects::AnnotationEffect;
 pub use capabilities::Capabilities;
 pub use cloud_source::{CloudSource, CredentialFrom, Proxying};
 pub use cloud_source::{DRIVER_LISTEN, DRIVER_TOKEN_FILE, usual_arguments};

@@ -2,6 +2,7 @@
 //!
 //! Reads the profile and lists its manifests; does not read those, and starts nothing.
 
+use super::annotation_effects::AnnotationEffect;
 use super::capabilities::Capabilities;
 use super::cloud_source::CloudSource;
 use super::csi_migration::CsiMigration;
@@ -70,10 +71,14 @@ pub struct Profile {
     pub instance_cache: Duration,
     /// The types of addresses in the order in which it reports them; empty when that is the cloud's order.
     pub address_order: Vec<AddressType>,
+    /// Types of addresses that it reports a second time, and under which type.
+    pub also_reported_as: BTreeMap<AddressType, AddressType>,
     /// What of its load balancers says which Service they are for.
     pub load_balancer_owner: Ownership,
     /// Annotations that every Service of a check carries.
     pub service_annotations: BTreeMap<String, String>,
+    /// Annotations of its vendor that change a load balancer.
+    pub annotation_effects: BTreeMap<String, AnnotationEffect>,
     /// Annotations by which it knows a Service whose load balancer somebody else makes.
     pub implemented_elsewhere: BTreeMap<String, String>,
     /// How many replicas run.
@@ -230,6 +235,8 @@ impl Profile {
         all.extend((self.secure_port != 0).then_some(Capability::SecurePort));
         let elsewhere = self.capabilities.load_balancer && !self.implemented_elsewhere.is_empty();
         all.extend(elsewhere.then_some(Capability::ImplementedElsewhere));
+        let annotated = self.capabilities.load_balancer && !self.annotation_effects.is_empty();
+        all.extend(annotated.then_some(Capability::VendorAnnotations));
         let all_flags = FRAMEWORK_FLAGS.iter().all(|flag| self.accepts(flag));
         all.extend(all_flags.then_some(Capability::FrameworkFlags));
         all

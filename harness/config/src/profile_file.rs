@@ -2,6 +2,7 @@
 //! the table in `docs/profile.md` and what is said of mistakes come from these types. [`super::Profile`] is what
 //! a profile means.
 
+use super::annotation_effects::AnnotationEffectKeys;
 use super::capabilities::Capabilities;
 use super::csi_migration::CsiMigrationKeys;
 use super::duration::{HumanDuration, in_words};
@@ -98,6 +99,11 @@ pub(crate) struct ProfileFile {
     /// it also reports the name of a machine as an address of that type.
     #[schemars(example = ["Hostname", "ExternalIP", "InternalIP"], extend("x-default" = "the cloud's"))]
     pub(crate) address_order: Vec<AddressType>,
+    /// Address types that the CCM reports a second time under another type. For example, on a cloud without private
+    /// addresses it may report the public address as `ExternalIP` and as `InternalIP`.
+    #[schemars(with = "Keyed<AddressType, AddressType>")]
+    #[schemars(example = BTreeMap::from([("ExternalIP", "InternalIP")]))]
+    pub(crate) also_reported_as: BTreeMap<AddressType, AddressType>,
     /// What identifies the Service of a load balancer.
     pub(crate) load_balancer_owner: Ownership,
     /// Annotations for every Service of a check: those that users have to set, or that identify the Service of a load
@@ -105,6 +111,10 @@ pub(crate) struct ProfileFile {
     #[schemars(with = "Keyed<AnnotationKey, String>")]
     #[schemars(example = BTreeMap::from([("acme.example/tags", "${SERVICE}")]))]
     pub(crate) service_annotations: BTreeMap<String, String>,
+    /// Annotations of the vendor that change a load balancer, each with two values. A check edits one value into the other
+    /// and expects the effect. Ignored without `loadBalancer`.
+    #[schemars(with = "Keyed<AnnotationKey, AnnotationEffectKeys>")]
+    pub(crate) annotation_effects: BTreeMap<String, AnnotationEffectKeys>,
     /// Annotations that mark a Service whose load balancer another controller creates ("implemented elsewhere").
     /// Ignored without `loadBalancer`.
     #[schemars(with = "Keyed<AnnotationKey, String>")]
@@ -161,8 +171,10 @@ impl Default for ProfileFile {
             instance_type: None,
             instance_cache: Limits::INSTANCE_CACHE,
             address_order: Vec::new(),
+            also_reported_as: BTreeMap::new(),
             load_balancer_owner: Ownership::Uid,
             service_annotations: BTreeMap::new(),
+            annotation_effects: BTreeMap::new(),
             implemented_elsewhere: BTreeMap::new(),
             replicas: None,
             placeholders: BTreeMap::new(),
@@ -287,6 +299,10 @@ pub(crate) struct ProxyKeys {
     /// in the container of the CCM with the CA of the run, and `${CLOUD_CA_BUNDLE}` a file that also has the
     /// certificates of this machine.
     pub(crate) tls: bool,
+    /// Whether the CCM reaches the proxy through the environment variable `HTTP_PROXY`, for an API that puts absolute URLs into
+    /// its answers. `${CLOUD_ENDPOINT}` is then `http://cloud.ccm-conformance.internal`, a name that resolves nowhere, so
+    /// that no call can go past the proxy. Not together with `tls`.
+    pub(crate) http_proxy: bool,
 }
 
 /// `cloud.driver` of a profile.

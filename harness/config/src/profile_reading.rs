@@ -125,6 +125,7 @@ impl Reading<'_> {
             self.problem("replicas", "leader election shows with at least 2 replicas");
         }
         self.declared(&written.declared);
+        let annotation_effects = self.annotation_effects(written.annotation_effects);
         Profile {
             name: written.name,
             description: written.description,
@@ -146,8 +147,10 @@ impl Reading<'_> {
             instance_type: written.instance_type,
             instance_cache: written.instance_cache,
             address_order: written.address_order,
+            also_reported_as: written.also_reported_as,
             load_balancer_owner: written.load_balancer_owner,
             service_annotations: written.service_annotations,
+            annotation_effects,
             implemented_elsewhere: written.implemented_elsewhere,
             replicas,
             placeholders: written.placeholders,

@@ -7,7 +7,7 @@ use super::schema_check::{Places, walk};
 use super::yaml;
 use fake_cloud_driver::Op;
 use harness_core::files;
-use recording_proxy::{ErrorForm, ErrorForms, Overlap, Rule, RuleError, Source, SourceText, Table};
+use recording_proxy::{ErrorForm, ErrorForms, Overlap, Rewrites, Rule, RuleError, Source, SourceText, Table};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
@@ -24,6 +24,8 @@ pub struct Routes {
     pub table: Table,
     /// How the API refuses.
     pub errors: ErrorForms,
+    /// Which URLs in its answers lead to the proxy instead.
+    pub rewrites: Rewrites,
 }
 
 /// What the calls of a cloud's API mean. A call is read by the narrowest rule that fits it; two rules that can fit the same
@@ -42,6 +44,10 @@ pub(crate) struct RouteFile {
     /// How the API refuses: what a call is answered with that a fault refuses. That of its status counts, else the one
     /// without.
     errors: Vec<ErrorKeys>,
+    /// Beginnings of URLs that the API puts into its answers and that lead past the proxy. In JSON, XML and other text they
+    /// are replaced by the URL of the port that the call came in by.
+    #[schemars(example = ["https://api.acme.example"])]
+    rewrite: Vec<String>,
     /// What calls mean.
     #[schemars(extend("x-missing" = "list what the API's calls mean"))]
     routes: Vec<RouteKeys>,
@@ -168,11 +174,20 @@ pub(crate) fn read(file: &Path, problems: &mut Problems) -> Option<Routes> {
         body,
     });
     let errors = ErrorForms(forms.collect());
+    for (at, url) in written.rewrite.iter().enumerate() {
+        let uri = url.parse::<http::Uri>().ok();
+        if !uri.is_some_and(|uri| uri.host().is_some() && matches!(uri.scheme_str(), Some("http" | "https")))
+        {
+            let what = format!("'{url}' is not of the form http://HOST[:PORT][/PATH] or https://..");
+            reading.problem(format!("rewrite[{at}]"), what);
+        }
+    }
+    let rewrites = Rewrites::of(written.rewrite);
     if reading.problems.0.len() > before {
         return None;
     }
     match Table::new(rules) {
-        Ok(table) => Some(Routes { table, errors }),
+        Ok(table) => Some(Routes { table, errors, rewrites }),
         Err(overlaps) => {
             overlaps.into_iter().for_each(|overlap| reading.overlap(overlap));
             None
@@ -287,6 +302,10 @@ mod tests {
             (
                 "  - {call: 'GET /a/{id}', op: lb.get, names: [{path: name}]}\n",
                 "routes[0].names[0]: the path has no '{name}'",
+            ),
+            (
+                "  - {call: GET /a, op: lb.get}\nrewrite: [api.example]\n",
+                "routes.yaml:5: rewrite[0]: 'api.example' is not of the form http://HOST",
             ),
             ("  - {call: GET /a, op: lb.got}\n", "routes.yaml:4: routes[0].op: 'lb.got' is none of "),
             ("  - {call: GET /a, op: lb.get, creates: {json: id}}\n", "'id' is not a JSON pointer"),

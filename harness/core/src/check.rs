@@ -66,6 +66,8 @@ pub enum Capability {
     SharedLb,
     /// It leaves Services that it is told of to somebody else.
     ImplementedElsewhere,
+    /// Annotations of its vendor change load balancers.
+    VendorAnnotations,
     /// Its load balancers carry UDP.
     Udp,
     /// Its load balancers carry SCTP.
@@ -98,6 +100,7 @@ impl Capability {
         Capability::IpMode,
         Capability::SharedLb,
         Capability::ImplementedElsewhere,
+        Capability::VendorAnnotations,
         Capability::Udp,
         Capability::Sctp,
         Capability::SecurePort,
@@ -126,6 +129,7 @@ impl fmt::Display for Capability {
             Capability::IpMode => "ip-mode",
             Capability::SharedLb => "shared-lb",
             Capability::ImplementedElsewhere => "implemented-elsewhere",
+            Capability::VendorAnnotations => "vendor-annotations",
             Capability::Udp => "udp",
             Capability::Sctp => "sctp",
             Capability::SecurePort => "secure-port",

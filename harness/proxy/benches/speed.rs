@@ -53,6 +53,7 @@ async fn proxy(upstream: &str, ca: Option<&Path>) -> Outcome<()> {
         upstream_ca: None,
         table: table()?,
         errors: ErrorForms::default(),
+        rewrites: Default::default(),
         tls: ca.map(|_| vec!["127.0.0.1".to_owned()]),
         driver: None,
         bounds: Bounds::default(),

@@ -8,6 +8,7 @@ use crate::answers::plain;
 use crate::body::{Inbound, collected, full, inbound};
 use crate::bounds::Bounds;
 use crate::mask;
+use crate::rewrite::is_text;
 use crate::shared::{Shared, State};
 use crate::source::Seen;
 use crate::table::Meaning;
@@ -243,8 +244,9 @@ impl Flight {
         let answered = match shared.upstream.uri(&head.uri) {
             Ok(uri) => {
                 let mut request = onward(head, uri, shared, body);
-                if self.meaning.creates.is_some() {
-                    // The id of what it creates is read in the answer.
+                self.says_who_was_called(request.headers_mut(), host.as_ref());
+                if self.meaning.creates.is_some() || !shared.rewrites.is_empty() {
+                    // The answer is read: for the id of what it creates, or for URLs.
                     let plain = HeaderValue::from_static("identity");
                     request.headers_mut().insert(header::ACCEPT_ENCODING, plain);
                 }
@@ -266,13 +268,23 @@ impl Flight {
         if head.status.is_success() && self.meaning.op.is_write() {
             shared.state().book.is_changed();
         }
-        let reads = self.loses.is_some() || self.meaning.creates.is_some() && head.status.is_success();
+        let rewrites = !shared.rewrites.is_empty() && is_text(&head.headers);
+        let creates = self.meaning.creates.is_some() && head.status.is_success();
+        let reads = self.loses.is_some() || creates || rewrites;
         let body = match reads {
             false => incoming.map_err(BoxError::from).boxed(),
             true => match collected(incoming.map_err(BoxError::from).boxed()).await {
                 Ok((seen, body)) => {
-                    self.note_creation(&seen);
-                    body
+                    if creates || self.loses.is_some() {
+                        self.note_creation(&seen);
+                    }
+                    match self.own_url(host.as_ref()).and_then(|own| shared.rewrites.applied(&seen, &own)) {
+                        Some(changed) if rewrites => {
+                            head.headers.insert(header::CONTENT_LENGTH, HeaderValue::from(changed.len()));
+                            full(changed)
+                        }
+                        _ => body,
+                    }
                 }
                 Err(error) => {
                     let why = error.to_string();
@@ -326,13 +338,26 @@ impl Flight {
         state.journal.created(self.seq, id);
     }
 
+    /// The URL by which the caller knows the proxy.
+    fn own_url(&self, host: Option<&HeaderValue>) -> Option<String> {
+        Some(format!("{}://{}", self.shared.scheme, host?.to_str().ok()?))
+    }
+
+    /// Tells the cloud which host was called, so that URLs in its answers can lead back here.
+    fn says_who_was_called(&self, headers: &mut HeaderMap, host: Option<&HeaderValue>) {
+        let proto = HeaderValue::from_static(self.shared.scheme);
+        headers.insert(HeaderName::from_static("x-forwarded-proto"), proto);
+        if let Some(host) = host {
+            headers.insert(HeaderName::from_static("x-forwarded-host"), host.clone());
+        }
+    }
+
     /// A caller that is sent elsewhere is to come back by the same port.
     fn redirect(&self, headers: &mut HeaderMap, host: Option<&HeaderValue>) {
-        let host = host.and_then(|host| host.to_str().ok());
         let location = headers.get(header::LOCATION).and_then(|value| value.to_str().ok());
-        if let (Some(host), Some(location)) = (host, location)
+        if let (Some(url), Some(location)) = (self.own_url(host), location)
             && let Some(rest) = self.shared.upstream.below(location)
-            && let Ok(own) = HeaderValue::from_str(&format!("{}://{host}{rest}", self.shared.scheme))
+            && let Ok(own) = HeaderValue::from_str(&format!("{url}{rest}"))
         {
             headers.insert(header::LOCATION, own);
         }

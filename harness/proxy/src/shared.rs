@@ -3,6 +3,7 @@
 use crate::answers::ErrorForms;
 use crate::book::Book;
 use crate::bounds::Bounds;
+use crate::rewrite::Rewrites;
 use crate::table::Table;
 use crate::upstream::Upstream;
 use fake_cloud_driver::{Entry, Inventory, Outcome};
@@ -46,6 +47,7 @@ pub(crate) struct Behind {
 pub(crate) struct Shared {
     pub(crate) table: Table,
     pub(crate) errors: ErrorForms,
+    pub(crate) rewrites: Rewrites,
     pub(crate) upstream: Upstream,
     pub(crate) behind: Option<Behind>,
     pub(crate) token: Secret,

@@ -5,6 +5,7 @@ use crate::authority::{Authority, AuthorityError};
 use crate::bounds::Bounds;
 use crate::driver_api;
 use crate::listen::{self, Door};
+use crate::rewrite::Rewrites;
 use crate::shared::{Behind, Ended, Shared, Told};
 use crate::table::Table;
 use crate::upstream::{Upstream, UpstreamError};
@@ -51,6 +52,8 @@ pub struct Config {
     pub table: Table,
     /// How the cloud's API refuses.
     pub errors: ErrorForms,
+    /// Which URLs in answers lead to the proxy instead.
+    pub rewrites: Rewrites,
     /// Names and addresses by which callers know it, where it speaks TLS.
     pub tls: Option<Vec<String>>,
     /// Its driver API, where it has one.
@@ -113,7 +116,19 @@ impl Running {
     /// # Errors
     /// The cloud is not there, or not who it says; an address is taken.
     pub async fn start(config: Config) -> Result<Running, StartError> {
-        let Config { ports, upstream, upstream_ca, table, errors, tls, driver, bounds, ended, told } = config;
+        let Config {
+            ports,
+            upstream,
+            upstream_ca,
+            table,
+            errors,
+            rewrites,
+            tls,
+            driver,
+            bounds,
+            ended,
+            told,
+        } = config;
         let upstream = Upstream::new(&upstream, upstream_ca.as_deref())?;
         upstream.greet().await?;
         let authority = tls.as_ref().map(|_| Authority::new()).transpose()?;
@@ -140,6 +155,7 @@ impl Running {
         let shared = Arc::new(Shared {
             table,
             errors,
+            rewrites,
             upstream,
             behind,
             token,

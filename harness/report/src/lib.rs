@@ -4,6 +4,7 @@
 //! Pure: knows no clock, no file and no network. The same ledger gives the same text, always.
 
 mod badge;
+mod common_causes;
 mod compare;
 mod envelope;
 pub mod exit;
@@ -23,6 +24,7 @@ mod verify;
 mod wording;
 
 pub use badge::to_badge;
+pub use common_causes::{CommonCause, common_causes};
 pub use compare::{Difference, Flake, compare, flakes};
 pub use envelope::{EnvelopeError, PublicKey, SigningKey, open_envelope, sealed};
 pub use exit::exit_code;

@@ -1,5 +1,6 @@
 //! The summary on the terminal at the end of a run.
 
+use super::common_causes::{CommonCause, common_causes};
 use super::profile_result;
 use super::wording::{
     self, is_blocked, one_line, outcome_text, outcome_word, printable, seconds, verdict_word,
@@ -21,6 +22,7 @@ pub fn summary(ledger: &Ledger) -> String {
     counts(ledger, &mut text);
     profiles(ledger, &mut text);
     explanations(ledger, &mut text);
+    common(ledger, &mut text);
     trouble(ledger, &mut text, FAILED, |e| matches!(e.outcome, Outcome::Fail { .. }));
     trouble(ledger, &mut text, "Blocked by what the CCM did elsewhere", |e| is_blocked(&e));
     if ledger.environment_error.is_none() {
@@ -147,6 +149,21 @@ fn explanations(ledger: &Ledger, text: &mut String) {
     put!(text, "\nExplained by");
     for explanation in &ledger.explanations {
         put!(text, "  {}", one_line(explanation));
+    }
+}
+
+/// What many failures have in common, before each of them.
+fn common(ledger: &Ledger, text: &mut String) {
+    let causes = common_causes(ledger);
+    if causes.is_empty() {
+        return;
+    }
+    put!(text, "\nFailures with a likely common cause");
+    for CommonCause { cause, checks } in causes {
+        put!(text, "  {} checks: {cause}", checks.len());
+        for ids in checks.chunks(6) {
+            put!(text, "    {}", ids.join(", "));
+        }
     }
 }
 

@@ -45,6 +45,7 @@ pub(super) async fn judge(
     let attempt = Attempt::of(&session, planned, &verdict, began_ms, looked_from);
     entry.outcome = outcome_of(planned.check.id, verdict);
     attempt.decide(Rule::EnvironmentFailed, entry).await;
+    attempt.decide(Rule::CallsUnseen, entry).await;
     entry.budget_used_percent = cx.budget_used_percent();
     entry.facts = cx.facts();
     if session.gone().is_some() {
@@ -96,6 +97,8 @@ async fn run_body(planned: &Planned, cx: &CheckCx) -> Verdict {
 enum Rule {
     /// Cluster or cloud did not answer while the body waited: what it saw or missed is the environment's error.
     EnvironmentFailed,
+    /// The CCM used the cloud, and no call was seen: nothing that rests on the request log can be judged.
+    CallsUnseen,
     /// A CCM that ends by itself keeps no promise meanwhile. The check about that fails, and the others are blocked by it; where
     /// the CCM ended because the environment failed it, the environment is the error.
     CcmRestarted,
@@ -153,6 +156,9 @@ impl<'a> Attempt<'a> {
             (Rule::EnvironmentFailed, Outcome::Fail { .. } | Outcome::Blocked { .. }) => {
                 let stood = self.session.stood_since(self.looked_from).await;
                 stood.err().map(|message| Outcome::Error { message })
+            }
+            (Rule::CallsUnseen, Outcome::Pass | Outcome::Fail { .. } | Outcome::Blocked { .. }) => {
+                self.session.acted_unseen().await.map(|message| Outcome::Error { message })
             }
             (Rule::CcmRestarted, Outcome::Fail { .. }) if !self.is_of_the_run && !self.is_about_an_end => {
                 self.restarted()

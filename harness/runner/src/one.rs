@@ -93,7 +93,8 @@ pub async fn run_one(lanes: &[Arc<Session>], session: Arc<Session>, planned: &Pl
 /// the error stays, nor where others take part in what it does, or what it judges is over.
 fn may_be_judged_again(session: &Session, planned: &Planned) -> bool {
     let alone = !matches!(planned.check.isolation, Isolation::SharedCrash | Isolation::AfterTheRun);
-    alone && !planned.check.soaks && !session.is_interrupted() && session.gone().is_none()
+    let stays = session.gone().is_some() || session.calls_are_unseen();
+    alone && !planned.check.soaks && !session.is_interrupted() && !stays
 }
 
 /// One try at judging a check, which holds the cluster for as long.

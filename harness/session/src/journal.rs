@@ -7,6 +7,7 @@ use harness_core::check::chain;
 use harness_core::probe::{Pulse, ReadError, pause};
 pub use kept::Reader;
 use kept::{Kept, is_over};
+use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -81,6 +82,8 @@ struct Mirror {
 
 struct Seen {
     kept: Kept,
+    /// The operations of all calls, kept or not.
+    operations: BTreeSet<Op>,
     /// When the cloud last answered.
     heard: Instant,
     /// What the poll ended with, since the cloud last answered.
@@ -94,7 +97,8 @@ impl Journal {
     /// # Errors
     /// When the cloud does not answer, or does not keep what came right after `from` any more.
     pub async fn follow(cloud: Cloud, pulse: Pulse, from: u64) -> Result<Journal, CloudError> {
-        let seen = Seen { kept: Kept::since(from), heard: Instant::now(), broken: None };
+        let kept = Kept::since(from);
+        let seen = Seen { kept, operations: BTreeSet::new(), heard: Instant::now(), broken: None };
         let mirror = Arc::new(Mirror { cloud, pulse, seen: Mutex::new(seen), observers: Mutex::default() });
         match mirror.ask(Duration::ZERO).await {
             Ok(_) => {}
@@ -115,6 +119,11 @@ impl Journal {
         let mut observers = self.mirror.observers.lock().expect("no holder of this lock panics");
         self.mirror.seen().kept.iter().filter(|entry| is_over(entry)).for_each(&observer);
         observers.push(observer);
+    }
+
+    /// The operations of all calls that were seen since the session began.
+    pub fn operations(&self) -> BTreeSet<Op> {
+        self.mirror.seen().operations.clone()
     }
 
     /// The last position that was seen, however long ago.
@@ -246,6 +255,7 @@ impl Mirror {
             news |= seen.broken.take().is_some();
             seen.heard = Instant::now();
             for entry in fresh {
+                seen.operations.insert(entry.op);
                 if seen.kept.take(entry.clone()) {
                     news = true;
                     over.extend(is_over(&entry).then_some(entry));

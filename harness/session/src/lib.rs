@@ -30,6 +30,7 @@ mod starting;
 mod state;
 mod suffix;
 mod uninitialised;
+mod unseen;
 pub mod up;
 
 pub use boot::{expectation, expected_boot, manifest_findings};
@@ -46,6 +47,7 @@ pub use site::Site;
 pub use state::{CcmState, NodeRole, Replaced, ReplicaRecord, RunState};
 pub use suffix::suffix;
 pub use uninitialised::Network;
+pub use unseen::OWNER_OF_NO_CCM;
 
 use crate::ccm::{Ccm, CcmError, Form, Starts};
 use crate::k8s::World;
@@ -61,8 +63,8 @@ use manifests::surroundings;
 use object_events::{tells, tells_of_ends};
 use server::{client_of, has_server, world_of};
 use std::hash::{BuildHasher, RandomState};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, OnceLock};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
@@ -85,6 +87,8 @@ pub struct Session {
     environment_watch: EnvironmentWatch,
     suffix: AtomicU32,
     crashes: SharedCrashes,
+    /// What the CCM did without a call being seen, once that is known.
+    unseen: OnceLock<String>,
 }
 
 impl std::fmt::Debug for Session {
@@ -191,6 +195,7 @@ impl Session {
             environment_watch,
             suffix,
             crashes,
+            unseen: OnceLock::new(),
         })
     }
 

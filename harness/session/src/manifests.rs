@@ -75,6 +75,7 @@ pub(super) fn surroundings(plan: &RunPlan, state: &RunState) -> Surroundings {
         environment: plan.profile.environment.clone(),
         metadata: state.metadata.clone(),
         flags,
+        http_proxy: state.cloud.http_proxy,
         cloud_ca: state.cloud.ca.clone(),
         secure_port: plan.profile.secure_port,
         takes_secure_port: plan.profile.accepts("secure-port"),

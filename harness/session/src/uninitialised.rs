@@ -178,7 +178,10 @@ impl Session {
                     (name, ready)
                 })
                 .collect();
-            *seen = format!("{states:?}");
+            let shown = |(name, ready): &(String, Option<String>)| {
+                format!("{name} Ready {}", ready.as_deref().unwrap_or("absent"))
+            };
+            *seen = states.iter().map(shown).collect::<Vec<_>>().join(", ");
             Ok(states.iter().all(|(_, ready)| ready.as_deref() == Some(expected)).then_some(()))
         };
         poll(
@@ -204,7 +207,7 @@ impl Session {
                     found.insert(name.clone(), cidrs);
                 }
             }
-            *seen = format!("{found:?}");
+            *seen = json!(found).to_string();
             Ok((found.len() == names.len()).then_some(found))
         };
         poll("a pod CIDR on every Node", Duration::from_secs(60), Duration::from_millis(100), assigned)
@@ -225,7 +228,7 @@ impl Session {
             let anew = |name: &String| self.world.nodes.find("", name).filter(|n| !before.contains(&n.uid()));
             let states: Vec<(String, Option<Vec<String>>)> =
                 names.iter().map(|name| (name.clone(), anew(name).map(|node| taint_keys(&node)))).collect();
-            *seen = format!("taints {states:?}");
+            *seen = format!("taints {}", json!(states));
             let tainted =
                 |keys: &Option<Vec<String>>| keys.as_ref().is_some_and(|k| k.iter().any(|k| k == T_UNINIT));
             Ok(states.iter().all(|(_, keys)| tainted(keys)).then_some(()))

@@ -6,11 +6,13 @@ use harness_core::check::SubjectName;
 use harness_core::probe::{Matcher, ReadError, ReadSource, holds};
 use harness_session::{Reader, show_entry};
 use std::cell::RefCell;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
 /// How many calls about a subject a broken promise shows.
 const LAST_CALLS: usize = 6;
+/// How many calls that create a load balancer it shows in addition.
+const CREATIONS: usize = 4;
 
 /// Calls to the cloud since some moment, in the order of their arrival.
 #[derive(Clone)]
@@ -125,8 +127,16 @@ impl CheckCx {
     /// The last calls of this check's time that are about something, newest last, one line each; what is wrong with the
     /// journal in their place, when it cannot be read.
     pub(super) fn last_calls(&self, concerns: &dyn Fn(&Entry) -> bool) -> Vec<String> {
-        match self.session.journal().last_since(self.mark, LAST_CALLS, concerns) {
-            Ok(calls) => calls.iter().map(show_entry).collect(),
+        let journal = self.session.journal();
+        let creations = |call: &Entry| call.op == Op::LbCreate && concerns(call);
+        let last = journal.last_since(self.mark, LAST_CALLS, concerns);
+        match last.and_then(|last| Ok((last, journal.last_since(self.mark, CREATIONS, creations)?))) {
+            Ok((last, creations)) => {
+                // Each creation is shown, however long ago it was: two of them explain most.
+                let by_number: BTreeMap<u64, Entry> =
+                    last.into_iter().chain(creations).map(|call| (call.seq, call)).collect();
+                by_number.values().map(show_entry).collect()
+            }
             Err(error) => vec![error.text],
         }
     }

@@ -4,7 +4,7 @@ use super::network::Network;
 use super::undo_steps::Undo;
 use harness_clouds::{Cloud as CloudHandle, Entry};
 use harness_clusters::images::{NAME_PREFIX, RunId};
-use harness_config::Limits;
+use harness_config::{AnnotationEffect, Limits};
 use harness_core::check::{Capability, CheckError, CheckId, Facility, label_of};
 use harness_core::probe::{Look, Probe, Promise, poll};
 use harness_session::{Beginning, Journal, Participant, Session, disturbance, suffix};
@@ -138,6 +138,11 @@ impl CheckCx {
     /// The annotations by which the CCM knows a Service whose load balancer somebody else makes.
     pub fn implemented_elsewhere(&self) -> &BTreeMap<String, String> {
         &self.session.plan().profile.implemented_elsewhere
+    }
+
+    /// Annotations of the vendor that change a load balancer, and what they do.
+    pub fn annotation_effects(&self) -> &BTreeMap<String, AnnotationEffect> {
+        &self.session.plan().profile.annotation_effects
     }
 
     /// For how long a check that soaks goes on.

@@ -214,7 +214,8 @@ impl CsiCluster<'_> {
             let running: Vec<bool> = ours
                 .map(|pod| pod.status.as_ref().and_then(|status| status.phase.as_deref()) == Some("Running"))
                 .collect();
-            *seen = format!("{} Pods of {controller_workload}, running: {running:?}", running.len());
+            let up = running.iter().filter(|runs| **runs).count();
+            *seen = format!("{up} of {} Pods of {controller_workload} run", running.len());
             Ok::<_, ReadError>(running.contains(&true).then_some(()))
         };
         let waited = async { Ok(poll("the drivers are there", UP, AGAIN, up).await) };

@@ -192,6 +192,28 @@ impl Fault<'_> {
         self.becomes(met_by(calls)).await
     }
 
+    /// What a wait for calls that meet it leads to. If no call met it, and what the calls are for has come about all the same,
+    /// no call was due: the cloud does it by itself, or the CCM does it by other calls. Then nothing shows what a failure would
+    /// lead to.
+    ///
+    /// # Errors
+    /// [`CheckError::NotObservable`] then; otherwise that of the wait.
+    pub async fn unless_needless<T>(
+        &self,
+        met: Result<T, CheckError>,
+        came_about: impl Future<Output = Result<(), CheckError>>,
+    ) -> Result<T, CheckError> {
+        let Err(CheckError::Violation(violation)) = met else { return met };
+        let unmet = self.read(ReadSource::Origin).await? == 0;
+        if !unmet || came_about.await.is_err() {
+            return Err(CheckError::Violation(violation));
+        }
+        Err(CheckError::NotObservable(format!(
+            "no call met {}, and what such calls are for has come about without one",
+            self.name().name
+        )))
+    }
+
     /// Ends it.
     ///
     /// # Errors

@@ -3,13 +3,9 @@
 use super::CheckCx;
 use super::cloud::absent_is_fine;
 use super::undo_steps::Undo;
-use harness_clouds::{Frontend, LbAddress, LbState, LoadBalancer};
+use harness_clouds::{LoadBalancer, operators_balancer};
 use harness_core::check::CheckError;
-use serde_json::Value;
-use std::net::{IpAddr, Ipv4Addr};
-
-/// The address of a load balancer that is nobody's.
-const FOREIGN: IpAddr = IpAddr::V4(Ipv4Addr::new(192, 0, 2, 250));
+use harness_session::OWNER_OF_NO_CCM;
 
 impl CheckCx {
     /// Puts a load balancer of nobody's into the cloud; it goes when the check ends. Yields it as the cloud has it.
@@ -18,22 +14,10 @@ impl CheckCx {
     /// When the cloud refuses.
     pub async fn foreign_balancer(&self, suffix: &str) -> Result<LoadBalancer, CheckError> {
         let name = self.name(suffix);
-        let lb = LoadBalancer {
-            id: self.cloud.ids().make(&name),
-            owner: format!("somebody-elses-{name}"),
-            name,
-            frontends: vec![Frontend::new(80, "TCP", 30_080)],
-            backends: Vec::new(),
-            health_check: None,
-            source_ranges: Vec::new(),
-            session_affinity: "None".to_owned(),
-            addresses: vec![LbAddress { ip: Some(FOREIGN), hostname: None }],
-            state: LbState::Active,
-            details: Value::Null,
-        };
+        let (id, owner) = (self.cloud.ids().make(&name), format!("{OWNER_OF_NO_CCM}{name}"));
+        let lb = operators_balancer(id, name, owner);
         self.on_end(Undo::LoadBalancer(lb.id.clone()));
-        self.cloud.put_load_balancer(&lb).await?;
-        Ok(lb)
+        Ok(self.cloud.put_load_balancer(&lb).await?)
     }
 
     pub(super) async fn undo_load_balancer(&self, id: &str) -> Result<(), String> {

@@ -75,7 +75,7 @@ pub use csi_volumes::{CsiCall, StoredVolume};
 pub use departure::{Departed, Departure, departs};
 pub use events::{EventsOf, tells, tells_by, tells_of, told_by_none_but, warns};
 pub use faults::{Barrier, Fault, FaultPlan, Target, met_by};
-pub use harness_config::{RouteTrigger, Targets};
+pub use harness_config::{AnnotationEffect, RouteTrigger, Targets};
 pub use harness_session::{Crash, Network, Rule};
 pub use hosts::{Host, Loss, runs_on_two_machines};
 pub use image_credentials::{Ask, ImageCredentialProvider};

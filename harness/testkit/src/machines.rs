@@ -189,12 +189,21 @@ impl CheckCx {
             instance_type: "m1.small".to_owned(),
             zone: profile.location.zone.clone(),
             region: profile.location.region.clone(),
-            addresses: self.network.addresses(self.machines_made.fetch_add(1, Ordering::Relaxed)),
+            addresses: self.usual_addresses(),
             labels: BTreeMap::new(),
             state: InstanceState::Running,
         };
         (plan.change)(&mut instance);
         Machine { cx: self, instance: RefCell::new(instance) }
+    }
+
+    /// A private and a public address of the next machine, or the one of them that the cloud's API can show.
+    fn usual_addresses(&self) -> Vec<Address> {
+        let both = self.network.addresses(self.machines_made.fetch_add(1, Ordering::Relaxed));
+        match self.cloud.shown().part_of(both.clone()) {
+            shown if shown.is_empty() => both,
+            shown => shown,
+        }
     }
 
     /// The address of this check's own that stands for one of a documentation range. The contract's vectors are written in
@@ -248,8 +257,9 @@ impl CheckCx {
         let nameless = instance.provider_id.is_none() && !cloud.shown().provider_ids;
         let nameless = nameless.then(|| "a machine without a providerID".to_owned());
         if let Some(lack) = cloud.shown().lacks(&instance.addresses).or(nameless) {
-            let whose = &self.session.plan().profile.cloud;
-            return Err(CheckError::NotObservable(format!("the API of {whose} cannot show it: {lack}")));
+            let driver = cloud.driver();
+            let why = format!("the API of the cloud behind driver {driver} cannot show it: {lack}");
+            return Err(CheckError::NotObservable(why));
         }
         // Whether or not the answer is still heard.
         let undo = Undo::Instance(instance.id.clone());

@@ -53,7 +53,7 @@ impl Observed for Answer {
             Answer::Given { status, body } => {
                 let shown: String = body.trim_end().chars().take(SHOWN).collect();
                 let more = if shown.len() < body.trim_end().len() { "..." } else { "" };
-                format!("{status} {shown:?}{more}")
+                format!("{status} {}{more}", serde_json::json!(shown))
             }
             Answer::None(why) => format!("no answer over HTTPS: {why}"),
         }

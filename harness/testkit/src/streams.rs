@@ -80,8 +80,8 @@ impl Channels {
         };
         match timeout(limit, reading).await {
             Ok(Ok(())) => Ok(()),
-            Ok(Err(why)) => Err(format!("{seen:?}, then {why}")),
-            Err(_) => Err(format!("{seen:?}, then nothing in {} s", limit.as_secs())),
+            Ok(Err(why)) => Err(format!("'{seen}', then {why}")),
+            Err(_) => Err(format!("'{seen}', then nothing in {} s", limit.as_secs())),
         }
     }
 

@@ -77,7 +77,7 @@ impl CheckCx {
         if failures.is_empty() {
             return Ok(());
         }
-        let lines: Vec<String> = failures.iter().map(|(undo, why)| format!("{undo:?}: {why}")).collect();
+        let lines: Vec<String> = failures.iter().map(|(undo, why)| format!("{undo}: {why}")).collect();
         // The list is in the order in which things were made, and they are undone in the opposite one.
         let again = failures.into_iter().rev().map(|(undo, _)| undo);
         self.undo.lock().expect("no holder of this lock panics").extend(again);

@@ -10,6 +10,7 @@ use kube::ResourceExt;
 use kube::api::{Api, DeleteParams, Preconditions};
 use serde_json::Value;
 use std::collections::BTreeMap;
+use std::fmt;
 use std::time::Duration;
 
 /// Which Service, for cleanup: the uid tells it from a namesake.
@@ -95,6 +96,51 @@ pub(super) enum Undo {
     Watches,
     /// Take the CCM as shipped away and set the pod network up.
     Cold,
+}
+
+impl fmt::Display for Undo {
+    /// What could not be undone, for a reader.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Undo::Node(name) => write!(f, "deleting Node {name}"),
+            Undo::Heartbeat(name) => write!(f, "deleting the heartbeat Lease of Node {name}"),
+            Undo::Instance(id) => write!(f, "removing machine {id} from the cloud"),
+            Undo::LoadBalancer(id) => write!(f, "removing load balancer {id} from the cloud"),
+            Undo::Route(id) => write!(f, "removing route {id} from the cloud"),
+            Undo::Service(key) => write!(f, "deleting Service {}/{}", key.namespace, key.name),
+            Undo::Namespace(name) => write!(f, "deleting namespace {name}"),
+            Undo::Fault(id) => write!(f, "clearing fault {id} of the cloud"),
+            Undo::Barrier(id) => write!(f, "releasing barrier {id} of the cloud"),
+            Undo::Taint { node, key } => write!(f, "removing taint {key} from Node {node}"),
+            Undo::Labels { node, .. } => write!(f, "restoring the labels of Node {node}"),
+            Undo::Cordon(node) => write!(f, "uncordoning Node {node}"),
+            Undo::Scale { deployment, replicas } => write!(f, "scaling {deployment} back to {replicas}"),
+            Undo::Unavailable(node) => write!(f, "restoring the network of Node {node}"),
+            Undo::Settings(_) => f.write_str("restoring the settings of the cloud"),
+            Undo::Ccm { ended } => write!(f, "starting replica {ended} of the CCM again"),
+            Undo::Newcomers => f.write_str("removing the additional replicas of the CCM"),
+            Undo::PodCidrs => f.write_str("giving new Nodes pod CIDRs again"),
+            Undo::Crash => f.write_str("starting the CCM again after its leader crashed"),
+            Undo::Right(name) => write!(f, "removing ClusterRole {name} and its binding"),
+            Undo::Rules { role, .. } => write!(f, "restoring the rules of ClusterRole {role}"),
+            Undo::Account(_) => f.write_str("removing the service account of the check"),
+            Undo::Trial(name) => write!(f, "removing the CCM {name} that the check ran by itself"),
+            Undo::Replaced => f.write_str("removing the replica whose credential was replaced"),
+            Undo::Reach => f.write_str("making the API server reachable again"),
+            Undo::ImageCredentials { machine, .. } => {
+                write!(f, "removing the image credential provider from the kubelet of {machine}")
+            }
+            Undo::DirectWay(machines) => write!(f, "opening the direct way to {} again", machines.join(", ")),
+            Undo::Proxy(_) => f.write_str("restoring the network proxy"),
+            Undo::Applied(_) => f.write_str("deleting the objects that the check applied"),
+            Undo::Cloudless(machine) => write!(f, "letting {machine} reach the cloud again"),
+            Undo::Power(machines) => write!(f, "switching {} on again", machines.join(", ")),
+            Undo::Frozen { node, .. } => write!(f, "thawing the frozen process on {node}"),
+            Undo::Lease { namespace, name } => write!(f, "deleting Lease {namespace}/{name}"),
+            Undo::Watches => f.write_str("letting the watches of the CCM begin again"),
+            Undo::Cold => f.write_str("removing the CCM as shipped and setting up the pod network"),
+        }
+    }
 }
 
 /// How long the API server may fail by itself before what is to go is given up: as long as it may be silent in a run. On a busy

@@ -14,7 +14,7 @@ pub(super) const CHECKS: &[Check] = &[
         .takes(14)
         .takes_on_machines(22),
     Check::of("ROUTE-14.deletions", |cx| Box::pin(deletes_few_at_once(cx)))
-        .on_objects()
+        .on_routes()
         .needs(ROUTES)
         .with(&[Facility::Faults, Facility::Barriers])
         .alone()

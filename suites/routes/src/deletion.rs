@@ -7,10 +7,10 @@ use suites_common::routed_node::{ccm_routes_others, prompt, routed, with_network
 
 pub(super) const CHECKS: &[Check] = &[
     Check::of("ROUTE-04.deleted-node", |cx| Box::pin(removes_routes_of_deleted_nodes(cx))).needs(ROUTES),
-    Check::of("ROUTE-04.stray", |cx| Box::pin(removes_strays(cx))).on_objects().needs(ROUTES),
-    Check::of("ROUTE-04.stale", |cx| Box::pin(removes_stale_routes(cx))).on_objects().needs(ROUTES),
-    Check::of("ROUTE-04.black-hole", |cx| Box::pin(replaces_black_holes(cx))).on_objects().needs(ROUTES),
-    Check::of("ROUTE-05", |cx| Box::pin(keeps_foreign_routes(cx))).on_objects().needs(ROUTES).takes(6),
+    Check::of("ROUTE-04.stray", |cx| Box::pin(removes_strays(cx))).on_routes().needs(ROUTES),
+    Check::of("ROUTE-04.stale", |cx| Box::pin(removes_stale_routes(cx))).on_routes().needs(ROUTES),
+    Check::of("ROUTE-04.black-hole", |cx| Box::pin(replaces_black_holes(cx))).on_routes().needs(ROUTES),
+    Check::of("ROUTE-05", |cx| Box::pin(keeps_foreign_routes(cx))).on_routes().needs(ROUTES).takes(6),
 ];
 
 async fn removes_routes_of_deleted_nodes(cx: &CheckCx) -> Verdict {

@@ -25,7 +25,7 @@ pub(super) const CHECKS: &[Check] = &[
         .alone()
         .takes(6),
     Check::of("ROUTE-08.targeted", |cx| Box::pin(tells_targeted_nodes(cx)))
-        .on_objects()
+        .on_routes()
         .needs(NODES_AND_ROUTES)
         .with(&[Facility::PodCidrControl])
         .alone(),

@@ -23,7 +23,7 @@ pub(super) const CHECKS: &[Check] = &[
         .with(&[Facility::Faults, Facility::Settings])
         .takes(6),
     Check::of("ROUTE-02.taken", |cx| Box::pin(says_so_though_it_is_taken(cx)))
-        .on_objects()
+        .on_routes()
         .needs(ROUTES)
         .with(&[Facility::Faults, Facility::Barriers])
         .alone()

@@ -93,7 +93,7 @@ async fn has_all(cx: &CheckCx, ports: &[(&str, u16, &str)]) -> Verdict {
     let targets = cx.balancers_target();
     // Which port of a Pod is behind a port of a Service is the Pod's to say.
     let target = |port: u16, node_port: u16| match targets {
-        Targets::NodePorts => Some(node_port),
+        Targets::NodePorts | Targets::Pool => Some(node_port),
         Targets::ServicePorts => Some(port),
         Targets::Pods => None,
     };
@@ -105,7 +105,11 @@ async fn has_all(cx: &CheckCx, ports: &[(&str, u16, &str)]) -> Verdict {
         })
         .map(|(port, protocol, node_port)| (port, protocol, target(port, node_port)))
         .collect();
-    let expected = format!("frontends (port, protocol, port of the target) {wanted:?}");
+    let shown = wanted.iter().map(|(port, protocol, to)| match to {
+        Some(to) => format!("{port}/{protocol} to {to}"),
+        None => format!("{port}/{protocol}"),
+    });
+    let expected = format!("frontends {}", shown.collect::<Vec<_>>().join(", "));
     let every_port =
         one_balancer("has every port of the Service as a frontend, and nothing else", move |lb| {
             let seen = |f: &Frontend| {

@@ -216,8 +216,15 @@ fn facts(held: &Inventory) -> Facts {
 /// The cloud has a load balancer just as it was put there.
 fn holds_untouched(foreign: LoadBalancer) -> Matcher<Inventory> {
     let expected = foreign.observed();
-    holds("holds what is nobody's as it was", move |held: &Inventory| held.load_balancers.contains(&foreign))
-        .expecting(expected)
+    let alone = |load_balancers: Vec<LoadBalancer>| Inventory { load_balancers, ..Inventory::default() };
+    matcher("holds what is nobody's as it was", move |held: &Inventory| {
+        let now = held.load_balancers.iter().filter(|lb| lb.id == foreign.id).cloned().collect();
+        match alone(vec![foreign.clone()]).diff(&alone(now)) {
+            same if same.is_empty() => Seen::Yes(()),
+            difference => Seen::NotYet(difference.to_string()),
+        }
+    })
+    .expecting(expected)
 }
 
 async fn cleans_up_after_missed_deletions(cx: &CheckCx) -> Verdict {

@@ -36,13 +36,16 @@ async fn provisions_after_an_edit_of_the_type(cx: &CheckCx, before: &str) -> Ver
     let node_port = |spec: k8s_openapi::api::core::v1::ServiceSpec| {
         spec.ports.unwrap_or_default().first().and_then(|port| port.node_port)
     };
+    let shown = |port: Option<i32>| {
+        port.map_or_else(|| "no node port".to_owned(), |port| format!("node port {port}"))
+    };
     let had = node_port(web.spec().await?);
     web.wants_a_balancer().await?;
     let web = web.provisioned().await?;
     let has = node_port(web.spec().await?);
     if had.is_some() && has != had {
         let promise = "it keeps its node port";
-        return Err(web.breaks(promise, &format!("node port {had:?}"), &format!("{has:?}")));
+        return Err(web.breaks(promise, &shown(had), &shown(has)));
     }
     Ok(())
 }

@@ -44,7 +44,7 @@ fn has_modes(
         let modes = service.as_ref().map(|s| ip_modes(s)).unwrap_or_default();
         match !modes.is_empty() && modes.iter().all(|(ip, mode)| fits(*ip, mode.as_deref())) {
             true => Seen::Yes(modes.into_iter().map(|(_, mode)| mode).collect()),
-            false => Seen::NotYet(format!("modes {modes:?}")),
+            false => Seen::NotYet(format!("modes {}", json!(modes))),
         }
     })
 }
@@ -62,7 +62,7 @@ async fn keeps_the_mode(cx: &CheckCx) -> Verdict {
         None => !ip,
     });
     let modes = web.is(known.expecting("mode VIP or Proxy of each IP, none of a host name without")).await?;
-    cx.record("ip_modes", format!("{modes:?}"));
+    cx.record("ip_modes", json!(modes));
     web.rests().await?;
     web.patch(&json!({"metadata": {"annotations": {"example.com/touched": "1"}}})).await?;
     web.rests().await?;

@@ -28,6 +28,7 @@ mod reversed;
 mod step_fails;
 mod update;
 mod variants;
+mod vendor_annotations;
 
 use harness_testkit::prelude::*;
 
@@ -50,6 +51,7 @@ pub const SUITE: Suite = Suite {
         edits::CHECKS,
         continuity::CHECKS,
         &port_parts::CHECKS,
+        vendor_annotations::CHECKS,
         nodes::CHECKS,
         node_updates::CHECKS,
         idle::CHECKS,

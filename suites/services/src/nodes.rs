@@ -131,7 +131,7 @@ async fn includes_what_is_not_excluded(cx: &CheckCx) -> Verdict {
         node.label(L_EXCL, Some("")).await?;
         balancer.becomes(lacks_backend(&machine)).when("while it is excluded").await?;
         node.label(L_EXCL, Some(value)).await?;
-        balancer.becomes(has_backend(&machine)).when(format!("once the label says {value:?}")).await?;
+        balancer.becomes(has_backend(&machine)).when(format!("once the label says '{value}'")).await?;
     }
     Ok(())
 }
@@ -170,11 +170,11 @@ async fn honours_the_exclusion_label(cx: &CheckCx) -> Verdict {
     balancer.becomes(has_backend(&machine)).when("while the Node has no label").await?;
     for value in ["", "true", "1", "yes"] {
         node.label(L_EXCL, Some(value)).await?;
-        balancer.becomes(lacks_backend(&machine)).when(format!("once the label is {value:?}")).await?;
+        balancer.becomes(lacks_backend(&machine)).when(format!("once the label is '{value}'")).await?;
         node.label(L_EXCL, None).await?;
         balancer
             .becomes(has_backend(&machine))
-            .when(format!("once the label ({value:?}) is removed"))
+            .when(format!("once the label ('{value}') is removed"))
             .await?;
     }
     Ok(())

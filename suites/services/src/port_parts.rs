@@ -64,7 +64,7 @@ const fn check(at: usize) -> Check {
 }
 
 async fn follows(cx: &CheckCx, cell: &'static Cell) -> Verdict {
-    let by_node_port = cx.balancers_target() == Targets::NodePorts;
+    let by_node_port = cx.balancers_target().use_node_ports();
     if matches!(cell.edit, Edit::NodePort) && !by_node_port {
         return Err(CheckError::NotObservable("its load balancers send no traffic to node ports".to_owned()));
     }

@@ -186,7 +186,7 @@ pub(super) const fn other_node_port(old: i32, step: i32) -> i32 {
 }
 
 async fn follows_node_port(cx: &CheckCx) -> Verdict {
-    if cx.balancers_target() != Targets::NodePorts {
+    if !cx.balancers_target().use_node_ports() {
         return Err(CheckError::NotObservable("its load balancers send no traffic to node ports".to_owned()));
     }
     let web = cx.service(load_balancer("web").port(80)).await?.provisioned().await?;

@@ -70,7 +70,7 @@ async fn restricts_by_annotation(cx: &CheckCx) -> Verdict {
 
 /// These ranges may reach what the cloud holds, and no other.
 fn admits_only(claim: &str, meant: &[&str]) -> Matcher<Inventory> {
-    let expected = format!("{meant:?} and no other");
+    let expected = format!("{} and no other", meant.join(", "));
     let meant: BTreeSet<String> = meant.iter().map(|range| (*range).to_owned()).collect();
     holds(claim, move |held: &Inventory| admitted(held).is_some_and(|ranges| ranges == meant))
         .expecting(expected)

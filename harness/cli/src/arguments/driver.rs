@@ -22,7 +22,7 @@ Exit codes:
 Example: ccm-conformance driver check --command python3 driver.py --listen '${DRIVER_LISTEN}' --token-file '${DRIVER_TOKEN_FILE}'";
 
 #[derive(Debug, Args)]
-#[command(group(clap::ArgGroup::new("which").required(true).args(["url", "command", "image"])))]
+#[command(group(clap::ArgGroup::new("which").required(true).args(["url", "command", "image", "profile"])))]
 pub(crate) struct DriverOptions {
     /// Where a driver listens that runs already: http://HOST:PORT.
     #[arg(value_name = "URL", requires = "token_file")]
@@ -41,6 +41,15 @@ pub(crate) struct DriverOptions {
     /// '${DRIVER_TOKEN_FILE}'.
     #[arg(long, value_name = "LINE", num_args = 1.., allow_hyphen_values = true, requires = "image")]
     pub(crate) arguments: Vec<String>,
+    /// The profile whose driver to check, with its proxy and routes; counts the checks that apply to its CCM.
+    #[arg(long, value_name = "DIR")]
+    pub(crate) profile: Option<String>,
+    /// Put a recording proxy with these routes in front of the cloud, as 'cloud.proxy.routes' in a profile does.
+    #[arg(long, value_name = "FILE", conflicts_with = "profile")]
+    pub(crate) routes: Option<PathBuf>,
+    /// URL of the cloud API behind that proxy [default: the driver's endpoint]
+    #[arg(long, value_name = "URL", requires = "routes")]
+    pub(crate) upstream: Option<String>,
 }
 
 #[derive(Clone, Debug, Subcommand)]

@@ -143,7 +143,7 @@ fn cloud(draft: &Draft, put: &mut impl FnMut(&str, &str), unknown: &mut Vec<Stri
         None => {
             put("cloud: {dialect: native}", "it certainly speaks another one: see docs/adding-a-provider.md");
             unknown.push(format!(
-                "cloud: the fake cloud does not speak its API ({} are there); docs/adding-a-provider.md says how it learns to, or how a driver of your own stands for it",
+                "cloud: the fake cloud does not speak its API (it speaks {}). Connect a simulator of yours with a driver: 'ccm-conformance init cloud NAME' writes one to begin with, and docs/driver.md describes it. Or teach the fake cloud: docs/adding-a-provider.md",
                 DIALECTS.join(", ")
             ));
         }

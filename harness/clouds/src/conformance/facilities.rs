@@ -1,11 +1,11 @@
 //! What a driver says it has beyond machines and inventory.
 
-use super::trial::{Broken, OURS, Trial, refused, same, words};
+use super::trial::{Broken, OURS, Trial, kept, refused, removed_again, same, words};
+use crate::kept::{lost_of_load_balancer, lost_of_route};
+use crate::operators_balancer;
 use fake_cloud_driver::{
-    Credential, DriverFacility, Effect, Fault, Frontend, LbAddress, LbState, LoadBalancer, Match, Route,
-    Settings, fresh_id,
+    Credential, DriverFacility, Effect, Fault, Frontend, LoadBalancer, Match, Route, Settings, fresh_id,
 };
-use std::net::{IpAddr, Ipv4Addr};
 use std::time::{Duration, Instant};
 
 /// How long a look into an idle journal waits.
@@ -21,9 +21,11 @@ pub(super) async fn try_one(trial: &mut Trial<'_>, facility: DriverFacility) {
                 "objects: a load balancer that is put is in the inventory, changed, and removed once",
                 outcome,
             );
+        }
+        DriverFacility::Routes => {
             let outcome = routes(trial).await;
             trial.note(
-                "objects: a route that is put has an id, is in the inventory, changed, and removed once",
+                "routes: one that is put has an id, is in the inventory, changed, and removed once",
                 outcome,
             );
         }
@@ -69,33 +71,29 @@ async fn credentials(trial: &Trial<'_>) -> Result<(), Broken> {
 }
 
 async fn load_balancers(trial: &Trial<'_>) -> Result<(), Broken> {
-    let lb = LoadBalancer {
-        id: trial.capabilities.ids.make(OURS),
-        name: OURS.to_owned(),
-        owner: format!("nobody-{OURS}"),
-        frontends: vec![Frontend::new(80, "TCP", 30_080)],
-        backends: Vec::new(),
-        health_check: None,
-        source_ranges: Vec::new(),
-        session_affinity: "None".to_owned(),
-        addresses: vec![LbAddress { ip: Some(IpAddr::V4(Ipv4Addr::new(192, 0, 2, 250))), hostname: None }],
-        state: LbState::Active,
-        details: serde_json::Value::Null,
-    };
+    let id = trial.capabilities.ids.make(OURS);
+    let lb = operators_balancer(id.clone(), OURS.to_owned(), format!("nobody-{OURS}"));
+    let outcome = put_load_balancer(trial, &lb).await;
+    let last = trial.client.delete_load_balancer(&id, true).await;
+    match outcome {
+        Ok(()) => {
+            last.map_err(words)?;
+            refused(trial.client.delete_load_balancer(&id, true).await, 404)
+        }
+        Err(_) => removed_again(outcome, last),
+    }
+}
+
+async fn put_load_balancer(trial: &Trial<'_>, lb: &LoadBalancer) -> Result<(), Broken> {
     let moved = LoadBalancer { frontends: vec![Frontend::new(81, "TCP", 30_081)], ..lb.clone() };
-    for wanted in [&lb, &moved] {
+    for wanted in [lb, &moved] {
         trial.client.put_load_balancer(wanted).await.map_err(words)?;
         let inventory = trial.inventory().await?;
         let seen = inventory.load_balancers.iter().find(|one| one.id == wanted.id);
         let seen = seen.ok_or_else(|| format!("the inventory has no load balancer {}", wanted.id))?;
-        same("name", &wanted.name, &seen.name)?;
-        same("owner", &wanted.owner, &seen.owner)?;
-        same("frontends", &wanted.frontends, &seen.frontends)?;
-        same("addresses", &wanted.addresses, &seen.addresses)?;
-        same("state", wanted.state, seen.state)?;
+        kept(lost_of_load_balancer(wanted, seen))?;
     }
-    trial.client.delete_load_balancer(&lb.id, true).await.map_err(words)?;
-    refused(trial.client.delete_load_balancer(&lb.id, true).await, 404)
+    Ok(())
 }
 
 async fn routes(trial: &Trial<'_>) -> Result<(), Broken> {
@@ -110,15 +108,30 @@ async fn routes(trial: &Trial<'_>) -> Result<(), Broken> {
     if put.id.is_empty() {
         return Err("the route that was put has no id".to_owned());
     }
-    let moved = Route { destination: "10.255.254.0/24".to_owned(), ..put };
+    let outcome = put_route(trial, &put).await;
+    let last = trial.client.delete_route(&put.id).await;
+    match outcome {
+        Ok(()) => {
+            last.map_err(words)?;
+            refused(trial.client.delete_route(&put.id).await, 404)
+        }
+        Err(_) => removed_again(outcome, last),
+    }
+}
+
+async fn put_route(trial: &Trial<'_>, first: &Route) -> Result<(), Broken> {
+    is_shown(trial, first).await?;
+    let moved = Route { destination: "10.255.254.0/24".to_owned(), ..first.clone() };
     let put = trial.client.put_route(&moved).await.map_err(words)?;
     same("id", &moved.id, &put.id)?;
+    is_shown(trial, &moved).await
+}
+
+async fn is_shown(trial: &Trial<'_>, route: &Route) -> Result<(), Broken> {
     let inventory = trial.inventory().await?;
-    let seen = inventory.routes.iter().find(|one| one.id == put.id);
-    let seen = seen.ok_or_else(|| format!("the inventory has no route {}", put.id))?;
-    same("destination", &moved.destination, &seen.destination)?;
-    trial.client.delete_route(&put.id).await.map_err(words)?;
-    refused(trial.client.delete_route(&put.id).await, 404)
+    let seen = inventory.routes.iter().find(|one| one.id == route.id);
+    let seen = seen.ok_or_else(|| format!("the inventory has no route {}", route.id))?;
+    kept(lost_of_route(route, seen))
 }
 
 async fn journal(trial: &Trial<'_>) -> Result<(), Broken> {
@@ -206,7 +219,8 @@ async fn settings(trial: &Trial<'_>) -> Result<(), Broken> {
     let filled =
         page_size.is_some() && provisioning_ms.is_some() && deletion_ms.is_some() && stale_ms.is_some();
     if !filled {
-        return Err(format!("not all are filled: {before:?}"));
+        let shown = serde_json::to_string(&before).unwrap_or_default();
+        return Err(format!("not all are filled: {shown}"));
     }
     let size = Settings { page_size: page_size.map(|size| size + 1), ..Settings::default() };
     let changed = trial.client.set_settings(&size).await.map_err(words)?;

@@ -111,6 +111,7 @@ pub fn facility_of(facility: DriverFacility) -> Option<harness_core::check::Faci
     use harness_core::check::Facility;
     match facility {
         DriverFacility::Objects => Some(Facility::Objects),
+        DriverFacility::Routes => Some(Facility::Routes),
         DriverFacility::Journal => Some(Facility::Journal),
         DriverFacility::Faults => Some(Facility::Faults),
         DriverFacility::Barriers => Some(Facility::Barriers),

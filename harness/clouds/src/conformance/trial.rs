@@ -1,6 +1,7 @@
 //! What is tried, and what came of it.
 
 use fake_cloud_driver::{Capabilities, Client, ClientError, Inventory};
+use serde::Serialize;
 use std::fmt;
 
 /// How one promise of the protocol was kept.
@@ -77,8 +78,36 @@ pub(super) fn refused<T>(answer: Result<T, ClientError>, wanted: u16) -> Result<
 }
 
 /// That two things are the same.
-pub(super) fn same<T: PartialEq + fmt::Debug>(what: &str, expected: T, seen: T) -> Result<(), Broken> {
-    if expected == seen { Ok(()) } else { Err(format!("{what}: expected {expected:?}, saw {seen:?}")) }
+pub(super) fn same<T: PartialEq + Serialize>(what: &str, expected: T, seen: T) -> Result<(), Broken> {
+    let shown = |value: &T| serde_json::to_string(value).unwrap_or_default();
+    if expected == seen {
+        Ok(())
+    } else {
+        Err(format!("{what}: expected {}, saw {}", shown(&expected), shown(&seen)))
+    }
+}
+
+/// That nothing of what was written is lost.
+pub(super) fn kept(lost: Vec<String>) -> Result<(), Broken> {
+    if lost.is_empty() { Ok(()) } else { Err(lost.join("; ")) }
+}
+
+/// The outcome of a step after its object was removed again, so that a step that fails leaves nothing behind. An object that is
+/// not there (404) is fine.
+pub(super) fn removed_again(
+    outcome: Result<(), Broken>,
+    removed: Result<(), ClientError>,
+) -> Result<(), Broken> {
+    match (outcome, removed) {
+        (Err(why), Err(error)) if !is_absent(&error) => {
+            Err(format!("{why}; and it could not be removed again: {}", words(error)))
+        }
+        (outcome, _) => outcome,
+    }
+}
+
+fn is_absent(error: &ClientError) -> bool {
+    matches!(error, ClientError::Refused { status: 404, .. })
 }
 
 pub(super) fn words(error: ClientError) -> Broken {

@@ -7,6 +7,7 @@ use super::protocol::{self, Access};
 use super::ready::{listens_at, ready_line};
 use super::spec::{CloudSpec, Host, Kind, Place, RunningCloud, StartError, Told};
 use crate::fresh_token;
+use crate::tails::{self, LINES_SHOWN, Tail};
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use harness_config::{CloudSource, DRIVER_LISTEN, DRIVER_TOKEN_FILE};
@@ -15,7 +16,6 @@ use harness_core::files;
 use ipnet::Ipv4Net;
 use rustix::param::clock_ticks_per_second;
 use rustix::process::{Pid, Signal, kill_process_group};
-use std::collections::VecDeque;
 use std::fmt;
 use std::fs::OpenOptions;
 use std::io::Write as _;
@@ -23,7 +23,6 @@ use std::net::Ipv4Addr;
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{ExitStatus, Stdio};
-use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::io::AsyncRead;
 use tokio::process::{Child, Command};
@@ -37,10 +36,6 @@ const NAME: &str = "driver-command";
 const READY_LIMIT: Duration = Duration::from_secs(30);
 /// How long it may take to end when it is told to; then it is made to.
 const END_LIMIT: Duration = Duration::from_secs(3);
-/// How many of its last lines an error shows.
-const LINES_SHOWN: usize = 20;
-/// More of a line than this is not kept, bytes.
-const LINE_LIMIT: usize = 2000;
 
 /// Its line of the table.
 pub(super) const KIND: Kind = Kind {
@@ -49,29 +44,6 @@ pub(super) const KIND: Kind = Kind {
     start: |spec| start(spec).boxed(),
     attach: protocol::attach_named,
 };
-
-/// The last lines that a program wrote, newest last.
-#[derive(Clone, Debug, Default)]
-struct Tail(Arc<Mutex<VecDeque<String>>>);
-
-impl Tail {
-    fn push(&self, line: &str) {
-        let mut lines = self.0.lock().expect("no holder of this lock panics");
-        lines.push_back(line.chars().take(LINE_LIMIT).collect());
-        if lines.len() > LINES_SHOWN {
-            lines.pop_front();
-        }
-    }
-
-    fn text(&self) -> String {
-        let lines = self.0.lock().expect("no holder of this lock panics");
-        if lines.is_empty() {
-            "(it wrote nothing)".to_owned()
-        } else {
-            Vec::from_iter(lines.iter().cloned()).join("\n")
-        }
-    }
-}
 
 /// A driver's process and what is known of it.
 struct Program {
@@ -83,6 +55,8 @@ struct Program {
     end: Option<oneshot::Sender<()>>,
     watcher: Option<JoinHandle<()>>,
     token_file: PathBuf,
+    /// Where it is called, once it is ready.
+    url: String,
 }
 
 impl fmt::Debug for Program {
@@ -97,6 +71,7 @@ impl fmt::Debug for Program {
 impl Drop for Program {
     fn drop(&mut self) {
         signal(self.group, Signal::KILL);
+        tails::forget(&self.url);
         let _ = std::fs::remove_file(&self.token_file);
     }
 }
@@ -165,13 +140,22 @@ async fn start(spec: CloudSpec<'_>) -> Result<RunningCloud, StartError> {
     let (filled, folder) = on_this_machine(filled, folder, spec.folder)
         .map_err(|cause| StartError::Program { line: line.join(" "), folder: folder.clone(), cause })?;
     let (shown, told) = (line.join(" "), spec.told.clone());
-    let mut program =
-        Program { shown: shown.clone(), told, group: None, end: None, watcher: None, token_file };
+    let mut program = Program {
+        shown: shown.clone(),
+        told,
+        group: None,
+        end: None,
+        watcher: None,
+        token_file,
+        url: String::new(),
+    };
     let (at, tail) = bring_up(&mut program, &filled, &folder, spec.told).await?;
     let Some(at) = listens_at(&at, reachable) else {
         return Err(StartError::ForeignAddress { line: shown, at, told: reachable });
     };
     let url = format!("http://{at}");
+    program.url.clone_from(&url);
+    tails::remember(&url, &tail);
     let access = Access::of(&format!("'{}'", line.join(" ")), url.clone(), token)
         .await
         .map_err(|error| StartError::DriverSays { error: Box::new(error), lines: tail.text() })?;

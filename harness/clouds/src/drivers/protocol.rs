@@ -3,11 +3,14 @@
 use crate::{
     ActiveFault, Admission, Answer, BarrierStatus, Barriers, CloudError, CloudRecord, Credential, Driver,
     Entry, Fault, Faults, Instance, InstanceIds, Inventory, Journalled, LoadBalancer, Machines, Match,
-    Objects, Problem, Route, Settings, Shown, Stock, Tunable,
+    Objects, Problem, Route, Routes, Settings, Shown, Stock, Tunable,
 };
+use crate::{kept, tails};
 use fake_cloud_driver::{Capabilities, Client, ClientError, DriverFacility, PROTOCOL};
-use futures::FutureExt;
+use futures::{FutureExt, TryFutureExt};
+use harness_core::check::chain;
 use serde::{Deserialize, Serialize};
+use std::error::Error;
 use std::future::Future;
 use std::net::Ipv4Addr;
 use std::sync::Arc;
@@ -54,6 +57,7 @@ impl Access {
             secrets: vec![self.token],
             name: None,
             endpoints: Default::default(),
+            http_proxy: false,
             metadata,
             ca: None,
         }
@@ -71,7 +75,10 @@ pub(super) fn only_look(record: &mut CloudRecord) -> Result<(), CloudError> {
     access.capabilities.machines = false;
     access.capabilities.facilities.retain(|one| match one {
         DriverFacility::Journal | DriverFacility::Faults | DriverFacility::Barriers => true,
-        DriverFacility::Objects | DriverFacility::Settings | DriverFacility::Credentials => false,
+        DriverFacility::Objects
+        | DriverFacility::Routes
+        | DriverFacility::Settings
+        | DriverFacility::Credentials => false,
     });
     record.access = serde_json::json!(access);
     Ok(())
@@ -92,9 +99,9 @@ fn remote(record: &CloudRecord, name: Option<&str>) -> Result<Arc<dyn Driver>, C
     let unusable = || CloudError::new(&record.driver, "attaching", Problem::Unusable);
     let access = Access::deserialize(&record.access).map_err(|error| unusable().caused_by(error))?;
     let client = Client::new(&access.url, &access.token).map_err(|error| unusable().caused_by(error))?;
-    let Access { capabilities, .. } = access;
+    let Access { url, capabilities, .. } = access;
     let name = name.map_or_else(|| capabilities.name.clone(), str::to_owned);
-    Ok(Arc::new(Remote { name, capabilities, client }))
+    Ok(Arc::new(Remote { name, url, capabilities, client }))
 }
 
 /// The driver for a recorded fake cloud.
@@ -111,6 +118,7 @@ pub(super) fn attach_named(record: &CloudRecord) -> Result<Arc<dyn Driver>, Clou
 #[derive(Debug)]
 struct Remote {
     name: String,
+    url: String,
     capabilities: Capabilities,
     client: Client,
 }
@@ -126,10 +134,22 @@ impl Remote {
             .map(move |outcome| {
                 outcome.map_err(|error| {
                     let problem = problem(&error);
-                    CloudError::new(&self.name, call, problem).caused_by(error)
+                    CloudError::new(&self.name, call, problem).caused_by(self.with_last_lines(problem, error))
                 })
             })
             .boxed()
+    }
+
+    /// An error of a driver that broke off, with what it wrote last.
+    fn with_last_lines(&self, problem: Problem, error: ClientError) -> Box<dyn Error + Send + Sync> {
+        let broke_off = match &error {
+            ClientError::Refused { status, .. } => *status >= 500,
+            _ => matches!(problem, Problem::NoAnswer | Problem::Nonsense),
+        };
+        match tails::last_lines(&self.url).filter(|_| broke_off) {
+            Some(lines) => format!("{}; the driver's last lines:\n{lines}", chain(&error)).into(),
+            None => error.into(),
+        }
     }
 
     /// Itself where it has said that it has the facility.
@@ -168,6 +188,10 @@ impl Driver for Remote {
 
     fn objects(&self) -> Option<&dyn Objects> {
         Some(self.with(DriverFacility::Objects)?)
+    }
+
+    fn routes(&self) -> Option<&dyn Routes> {
+        Some(self.with(DriverFacility::Routes)?)
     }
 
     fn inventory(&self) -> Option<&dyn Stock> {
@@ -213,7 +237,9 @@ impl Objects for Remote {
     fn remove_load_balancer<'a>(&'a self, id: &'a str) -> Answer<'a, ()> {
         self.call("removing a load balancer", self.client.delete_load_balancer(id, true))
     }
+}
 
+impl Routes for Remote {
     fn put_route<'a>(&'a self, route: &'a Route) -> Answer<'a, Route> {
         self.call("putting a route there", self.client.put_route(route))
     }
@@ -225,13 +251,24 @@ impl Objects for Remote {
 
 impl Stock for Remote {
     fn read(&self) -> Answer<'_, Inventory> {
-        self.call("reading the inventory", self.client.inventory())
+        let read = self.client.inventory().map_ok(|mut inventory| {
+            inventory.load_balancers.iter_mut().for_each(kept::in_one_form);
+            inventory
+        });
+        self.call("reading the inventory", read)
     }
 }
 
 impl Journalled for Remote {
     fn read(&self, after: u64, wait: Duration) -> Answer<'_, Vec<Entry>> {
-        self.call("reading the journal", self.client.journal(after, wait))
+        let read = self.client.journal(after, wait).map_ok(|mut entries| {
+            for change in entries.iter_mut().filter_map(|entry| entry.change.as_mut()) {
+                let parts = [&mut change.before, &mut change.after];
+                parts.into_iter().flat_map(|parts| &mut parts.load_balancers).for_each(kept::in_one_form);
+            }
+            entries
+        });
+        self.call("reading the journal", read)
     }
 }
 

@@ -7,6 +7,7 @@ use super::command::reachable;
 use super::protocol::{Access, reached};
 use super::spec::{CloudSpec, Host, RunningCloud, StartError};
 use crate::fresh_token;
+use crate::tails;
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use harness_config::Proxying;
@@ -46,6 +47,7 @@ pub(super) async fn before(
             let endpoint = proxy.ports().first().map(|(_, url)| url.clone()).unwrap_or_default();
             let mut record = access.into_record(NAME, ip, endpoint);
             record.endpoints = endpoints;
+            record.http_proxy = proxying.http_proxy;
             record.ca = proxy.ca().map(str::to_owned);
             record.secrets.extend(cloud.record().secrets.clone());
             Ok(RunningCloud { record, host: Box::new(Before { proxy, cloud }) })
@@ -81,6 +83,7 @@ async fn put(
         upstream_ca: proxying.upstream_ca.clone(),
         table: proxying.routes.table.clone(),
         errors: proxying.routes.errors.clone(),
+        rewrites: proxying.routes.rewrites.clone(),
         tls: proxying.tls.then(|| vec![ip.to_string(), "localhost".to_owned()]),
         driver: Some(DriverConfig {
             behind: Some(reached(cloud.record())?),
@@ -94,6 +97,8 @@ async fn put(
     let running =
         running.await.map_err(|error| StartError::Proxy { cause: harness_core::check::chain(&error) })?;
     let url = running.driver_addr().map(|address| format!("http://{address}")).unwrap_or_default();
+    let (behind, _) = reached(cloud.record())?;
+    tails::also_at(&behind, &url);
     let access = Access::of(NAME, url, token).await?;
     Ok((running, access, ip))
 }

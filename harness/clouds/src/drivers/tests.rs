@@ -1,8 +1,7 @@
 //! Drivers that are absent, slow, lying or dying, and one in Python that is none of that.
 
 use super::*;
-use crate::Cloud;
-use crate::{check_running, facility_of};
+use crate::{Cloud, LoadBalancer, check_running, facility_of, operators_balancer};
 use fake_cloud_driver::DriverFacility;
 use harness_config::CloudSource;
 use harness_core::check::{Facility, chain};
@@ -173,8 +172,8 @@ async fn the_driver_in_python_keeps_every_promise_and_ends_with_its_cloud() {
     let cloud = running.attach().expect("attached");
     assert_eq!(cloud.driver(), "python-simulator");
     let has: Vec<String> = cloud.facilities().iter().map(ToString::to_string).collect();
-    assert_eq!(has, ["machines", "objects", "inventory"]);
-    assert!(DriverFacility::ALL.iter().filter_map(|one| facility_of(*one)).count() == 6);
+    assert_eq!(has, ["machines", "objects", "routes", "inventory"]);
+    assert!(DriverFacility::ALL.iter().filter_map(|one| facility_of(*one)).count() == 7);
     let found = check_running(&running).await.expect("it answers");
     let broken: Vec<String> =
         found.tried.iter().filter(|one| one.broken.is_some()).map(ToString::to_string).collect();
@@ -187,6 +186,83 @@ async fn the_driver_in_python_keeps_every_promise_and_ends_with_its_cloud() {
     let took = said.rsplit(" took ").next().and_then(|took| took.split(' ').next()?.parse::<f64>().ok());
     assert!(took.is_some_and(|took| took > 0.0 && took < 60.0), "{said}");
     assert_eq!(std::fs::read_dir(folder.path()).expect("a folder").count(), 0);
+}
+
+/// A driver that differs from the one in Python in one way.
+fn unusual(way: &str) -> CloudSource {
+    let line = ["python3", "driver.py", "--as", way].into_iter().chain(PYTHON.into_iter().skip(2));
+    let folder = PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../fixtures/drivers/unusual"));
+    CloudSource::DriverCommand { line: line.map(str::to_owned).collect(), folder }
+}
+
+fn of_no_ccm() -> LoadBalancer {
+    operators_balancer("lb-op".to_owned(), "op".to_owned(), "somebody".to_owned())
+}
+
+#[tokio::test]
+async fn a_cloud_that_is_unusual_and_right_keeps_every_promise() {
+    for (way, has_routes) in [("no-routes", false), ("rich", true)] {
+        let folder = tempfile::tempdir().expect("a folder");
+        let running = start_from(&unusual(way), folder.path()).await.0.expect("it starts");
+        let found = check_running(&running).await.expect("it answers");
+        let broken: Vec<String> =
+            found.tried.iter().filter(|one| one.broken.is_some()).map(ToString::to_string).collect();
+        assert_eq!(broken, [""; 0], "{way}");
+        let cloud = running.attach().expect("attached");
+        assert_eq!(cloud.facilities().contains(&Facility::Routes), has_routes, "{way}");
+        let shown = cloud.put_load_balancer(&of_no_ccm()).await.expect("it keeps what was written");
+        assert_eq!(shown.frontends[0].backends, None, "{way}: they equal those of the load balancer");
+        let lacks = cloud.put_route(&route()).await.map_err(|error| error.problem);
+        assert_eq!(lacks.is_ok(), has_routes, "{way}: {lacks:?}");
+        running.stop().await.expect("stopped");
+    }
+}
+
+fn route() -> crate::Route {
+    let destination = "10.9.0.0/24".to_owned();
+    crate::Route {
+        id: String::new(),
+        destination,
+        target_instance: None,
+        target_addresses: Vec::new(),
+        blackhole: true,
+    }
+}
+
+#[tokio::test]
+async fn a_driver_that_forgets_what_was_written_is_at_fault_in_a_run_and_in_its_check_alike() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let running = start_from(&unusual("forgetful"), folder.path()).await.0.expect("it starts");
+    let found = check_running(&running).await.expect("it answers");
+    let broken: Vec<String> =
+        found.tried.iter().filter(|one| one.broken.is_some()).map(ToString::to_string).collect();
+    assert_eq!(broken.len(), 1, "what the failed step has left is no second fault: {broken:?}");
+    assert!(broken[0].ends_with(r#"owner: expected "nobody-driver-check", saw """#), "{broken:?}");
+    let cloud = running.attach().expect("attached");
+    let error = cloud.put_load_balancer(&of_no_ccm()).await.expect_err("it forgets the owner");
+    assert_eq!(
+        chain(&error),
+        "cloud driver 'python-simulator', putting a load balancer there: it does not show what was written: owner: expected \
+         \"somebody\", saw \"\""
+    );
+    running.stop().await.expect("stopped");
+}
+
+#[tokio::test]
+async fn a_driver_that_breaks_off_is_told_with_its_last_lines() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let running = start_from(&unusual("broken"), folder.path()).await.0.expect("it starts");
+    let cloud = running.attach().expect("attached");
+    let error = cloud.put_load_balancer(&of_no_ccm()).await.expect_err("it breaks off");
+    let why = chain(&error);
+    assert!(
+        why.contains("the driver's last lines:") && why.contains("RuntimeError: the simulator has no"),
+        "{why}"
+    );
+    // What is refused in the protocol's words needs no more.
+    let absent = chain(&cloud.remove_instance("no-such").await.expect_err("it is not there"));
+    assert!(!absent.contains("last lines"), "{absent}");
+    running.stop().await.expect("stopped");
 }
 
 #[tokio::test]
@@ -218,6 +294,7 @@ fn a_record_of_no_driver_is_refused_by_name() {
         name: None,
         metadata: None,
         endpoints: Default::default(),
+        http_proxy: false,
         ca: None,
     };
     let error = Cloud::attach(&record).expect_err("no such driver");

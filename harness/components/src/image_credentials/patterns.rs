@@ -41,7 +41,7 @@ impl Pattern {
         let host = authority.rsplit_once('@').map_or(authority, |(_, host)| host);
         let path = &rest[..rest.find(['?', '#']).unwrap_or(rest.len())];
         if let Some(sign) = host.chars().find(|sign| sign.is_ascii() && !belongs_to_a_host(*sign)) {
-            return Err(bad(&format!("{sign:?} belongs to no host")));
+            return Err(bad(&format!("'{sign}' belongs to no host")));
         }
         let (name, port) = match host.rsplit_once(':') {
             Some((name, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => (name, port),

@@ -131,6 +131,18 @@ fn faults_of_form() {
         "profile.yaml:6: implementedElsewhere.handled by: not the key of an annotation, such as 'acme.example/handled-by'",
     );
     check(
+        "alsoReportedAs: {ExternalIP: Internal}",
+        "profile.yaml:6: alsoReportedAs.ExternalIP: 'Internal' is none of Hostname, InternalIP, ExternalIP, InternalDNS, ExternalDNS; did you mean 'InternalIP'?",
+    );
+    check(
+        "annotationEffects: {acme.example/size: {values: [a, a], at: /details/size}}",
+        "profile.yaml:6: annotationEffects.acme.example/size.values: has to be two values that differ",
+    );
+    check(
+        "annotationEffects: {acme.example/size: {values: [a, b], at: size}}",
+        "profile.yaml:6: annotationEffects.acme.example/size.at: 'size' is not a JSON pointer, such as /details/size",
+    );
+    check(
         "placeholders: {IMAGE: x}",
         "profile.yaml:6: placeholders.IMAGE: the harness fills this one in itself",
     );
@@ -282,6 +294,25 @@ fn what_a_short_profile_means() {
         profile.capabilities.declared(),
         ["instances=v2", "zones", "loadBalancer", "leaderElection", "protocols=TCP"]
     );
+}
+
+#[test]
+fn what_a_cloud_is_like_that_differs_from_others() {
+    let more = "alsoReportedAs: {ExternalIP: InternalIP}\n\
+                annotationEffects: {acme.example/size: {values: [s, l], at: /details/size, shows: [small, large]}}\n";
+    let pool = SOUND.replacen("loadBalancer: true", "loadBalancer: true, targets: pool", 1);
+    assert_ne!(pool, SOUND, "the profile has the capability");
+    let folder = written(&format!("{pool}{more}"));
+    let profile = Profile::load(&folder.path().to_string_lossy()).expect("the profile is sound");
+    assert!(!profile.declares().contains(&Capability::NodeTargets), "the cloud chooses backends");
+    assert!(profile.declares().contains(&Capability::VendorAnnotations));
+    assert!(profile.capabilities.declared().contains(&"targets=pool".to_owned()));
+    let effect = &profile.annotation_effects["acme.example/size"];
+    assert_eq!(
+        (effect.at.as_str(), &effect.shows),
+        ("/details/size", &["small", "large"].map(str::to_owned))
+    );
+    assert_eq!(profile.also_reported_as.len(), 1);
 }
 
 #[test]

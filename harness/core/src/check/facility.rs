@@ -8,8 +8,10 @@ use std::fmt;
 pub enum Facility {
     /// Machines of the cloud can be put there, changed and removed.
     Machines,
-    /// Load balancers and routes can be put there, changed and removed behind the CCM's back.
+    /// Load balancers can be created, changed and removed without the CCM.
     Objects,
+    /// Routes can be created, changed and removed without the CCM.
+    Routes,
     /// What the cloud holds can be read.
     Inventory,
     /// Every call that the CCM makes to the cloud is recorded, by replica.
@@ -72,6 +74,7 @@ impl Facility {
     pub const ALL: &[Facility] = &[
         Facility::Machines,
         Facility::Objects,
+        Facility::Routes,
         Facility::Inventory,
         Facility::Journal,
         Facility::Faults,
@@ -124,6 +127,7 @@ impl Facility {
     pub const OF_THE_CLOUD: &[Facility] = &[
         Facility::Machines,
         Facility::Objects,
+        Facility::Routes,
         Facility::Inventory,
         Facility::Journal,
         Facility::Faults,
@@ -138,6 +142,7 @@ impl fmt::Display for Facility {
         f.pad(match self {
             Facility::Machines => "machines",
             Facility::Objects => "objects",
+            Facility::Routes => "routes",
             Facility::Inventory => "inventory",
             Facility::Journal => "journal",
             Facility::Faults => "faults",

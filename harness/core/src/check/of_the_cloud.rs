@@ -8,9 +8,14 @@ impl<Cx: 'static> Check<Cx> {
         self.with(&[Facility::Journal])
     }
 
-    /// Puts or removes load balancers or routes behind the CCM's back.
+    /// Creates or removes load balancers without the CCM.
     pub const fn on_objects(self) -> Check<Cx> {
         self.with(&[Facility::Objects])
+    }
+
+    /// Creates or removes routes without the CCM.
+    pub const fn on_routes(self) -> Check<Cx> {
+        self.with(&[Facility::Routes])
     }
 
     /// Makes no machine: the Nodes that the cluster has will do.

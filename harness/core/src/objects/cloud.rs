@@ -1,7 +1,7 @@
 //! How objects of the cloud and calls to it are shown in a failure.
 
 use crate::probe::Observed;
-use fake_cloud_driver::{Entry, Inventory, LoadBalancer, Outcome, Route};
+use fake_cloud_driver::{Entry, Inventory, LbState, LoadBalancer, Outcome, Route};
 
 impl Observed for Entry {
     fn observed(&self) -> String {
@@ -63,15 +63,19 @@ impl Observed for LoadBalancer {
             .collect();
         let probe = self.health_check.as_ref().map(|h| format!("{} {}:{}", h.protocol, h.path, h.port));
         format!(
-            "load balancer {} {:?}, addresses [{}], frontends [{}], backends [{}], health check {}, affinity {}, ranges {:?}",
+            "load balancer {} {}, addresses [{}], frontends [{}], backends [{}], health check {}, affinity {}, ranges [{}]",
             self.id,
-            self.state,
+            match self.state {
+                LbState::Provisioning => "provisioning",
+                LbState::Active => "active",
+                LbState::Deleting => "being deleted",
+            },
             addresses.join(", "),
             frontends.join(", "),
             self.backends.join(", "),
             probe.unwrap_or_else(|| "none".to_owned()),
             self.session_affinity,
-            self.source_ranges,
+            self.source_ranges.join(", "),
         )
     }
 }

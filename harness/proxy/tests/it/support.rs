@@ -62,6 +62,7 @@ pub(crate) fn before(upstream: &str) -> Config {
         upstream_ca: None,
         table: table(),
         errors,
+        rewrites: Default::default(),
         tls: None,
         driver: None,
         bounds: Bounds::default(),

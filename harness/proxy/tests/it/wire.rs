@@ -1,7 +1,7 @@
 //! Bodies as they come, and HTTP of every sort.
 
-use super::support::{Pieces, Proxied, before, client};
-use recording_proxy::{Config, Running};
+use super::support::{CALLER_TOKEN, Pieces, Proxied, before, client};
+use recording_proxy::{Config, Rewrites, Running};
 use std::time::Duration;
 use tokio::time::timeout;
 
@@ -98,4 +98,38 @@ async fn who_is_sent_elsewhere_comes_back_by_the_same_port() {
         let answer = asked.await.expect("asked").expect("an answer");
         assert_eq!(answer.headers()["location"], format!("{to}/new?x=1"));
     }
+}
+
+#[tokio::test]
+async fn the_cloud_hears_who_was_called_and_urls_of_itself_lead_back_to_the_proxy() {
+    let pieces = Pieces::start().await;
+    let rewrites = Rewrites::of(["https://api.acme.example/v2".to_owned()]);
+    let proxy = Running::start(Config { rewrites, ..before(&pieces.url) }).await.expect("a proxy");
+    let url = proxy.ports()[0].1.clone();
+    let asked = tokio::spawn(client().get(format!("{url}/servers")).send());
+    pieces.hears("GET /servers HTTP/1.1").await;
+    pieces.hears("\r\n\r\n").await;
+    let got = String::from_utf8_lossy(&pieces.got.lock().expect("fine")).to_ascii_lowercase();
+    let host = url.trim_start_matches("http://");
+    assert!(got.contains(&format!("x-forwarded-host: {host}\r\n")), "{got}");
+    assert!(
+        got.contains("x-forwarded-proto: http\r\n") && got.contains("accept-encoding: identity"),
+        "{got}"
+    );
+    let body = r#"{"next": "https://api.acme.example/v2/servers?page=2"}"#;
+    let head = "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length";
+    pieces.say(format!("{head}: {}\r\n\r\n{body}", body.len()).leak().as_bytes());
+    let answer = asked.await.expect("asked").expect("an answer");
+    assert_eq!(answer.text().await.expect("text"), format!(r#"{{"next": "{url}/servers?page=2"}}"#));
+}
+
+#[tokio::test]
+async fn a_client_may_use_it_as_the_proxy_of_a_name_that_resolves_nowhere() {
+    let proxied = Proxied::start().await;
+    let through = reqwest::Proxy::http(proxied.url("a", "")).expect("a proxy");
+    let client = reqwest::Client::builder().proxy(through).build().expect("a client");
+    let asked = client.get("http://cloud.ccm-conformance.internal/v1/instances").bearer_auth(CALLER_TOKEN);
+    assert_eq!(asked.send().await.expect("an answer").status(), 200);
+    let last = proxied.journal().await.pop().expect("a call");
+    assert_eq!((last.request.as_str(), last.credential.as_deref()), ("GET /v1/instances", Some("a")));
 }

@@ -5,6 +5,7 @@
 //! cloud's journal tells the replicas apart even on one node (contract CLOUD-09) and each can be stopped alone.
 
 mod edits;
+mod replica;
 
 use super::arguments::{Flag, set_flag};
 use super::bounds;
@@ -15,57 +16,11 @@ use super::trust;
 pub use edits::REPLICA_LABEL;
 use edits::{join_group, move_port, refer_to, set_apart, set_variable};
 use harness_core::ledger::{SetBy, Setting};
+use replica::{ENDPOINT, HOST, NO_PROXY, PORT, PROXY};
+pub use replica::{Replica, TOKEN};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::fmt;
-
-/// Placeholder of the cloud token in manifests.
-pub const TOKEN: &str = "CLOUD_TOKEN";
-/// Placeholder of the URL of the cloud's API.
-const ENDPOINT: &str = "CLOUD_ENDPOINT";
-/// Placeholders of the parts of it, for a CCM that is told host and port apart.
-const HOST: &str = "CLOUD_HOST";
-const PORT: &str = "CLOUD_PORT";
-
-/// One replica: what sets it apart.
-#[derive(Clone, Debug)]
-pub struct Replica {
-    /// Short name, e.g. `a`; also the name of its cloud credential.
-    pub name: String,
-    /// Its cloud token.
-    pub token: String,
-    /// Its `--secure-port`, unique per node under hostNetwork.
-    pub secure_port: u16,
-    /// URL of the cloud's API for it; empty where the profile says it.
-    pub endpoint: String,
-}
-
-impl Replica {
-    /// The placeholders of its own.
-    fn fill_in(&self, table: &mut BTreeMap<String, String>) {
-        table.insert(TOKEN.to_owned(), self.token.clone());
-        // A driver may leave it to the profile where its cloud is.
-        if !self.endpoint.is_empty() {
-            table.insert(ENDPOINT.to_owned(), self.endpoint.clone());
-            if let Some((host, port)) = host_and_port(&self.endpoint) {
-                table.insert(HOST.to_owned(), host);
-                table.insert(PORT.to_owned(), port);
-            }
-        }
-    }
-}
-
-/// Host and port of a URL; the host without brackets.
-fn host_and_port(url: &str) -> Option<(String, String)> {
-    let (scheme, rest) = url.split_once("://")?;
-    let authority = rest.split('/').next()?;
-    let usual = if scheme == "https" { "443" } else { "80" };
-    let (host, port) = match authority.rsplit_once(':') {
-        Some((host, port)) if !port.contains(']') => (host, port),
-        _ => (authority, usual),
-    };
-    Some((host.trim_start_matches('[').trim_end_matches(']').to_owned(), port.to_owned()))
-}
 
 /// What is applied.
 #[derive(Clone, Debug)]
@@ -93,6 +48,8 @@ pub struct Surroundings {
     pub environment: BTreeMap<String, String>,
     /// How the cloud's metadata service is reached, where it has one.
     pub metadata: Option<Metadata>,
+    /// Whether the CCM reaches the cloud through the variable `HTTP_PROXY`.
+    pub http_proxy: bool,
     /// The CA by which the cloud's API is known, in PEM, where it is the run's.
     pub cloud_ca: Option<String>,
     /// Flags to set on the copies.
@@ -116,7 +73,8 @@ pub fn as_shipped(manifests: &Manifests, first: Option<&Replica>, around: &Surro
     }
     renderer.reach_metadata();
     renderer.set_environment();
-    first.iter().for_each(|replica| replica.fill_in(&mut renderer.table));
+    renderer.use_http_proxy();
+    first.iter().for_each(|replica| replica.fill_in(&mut renderer.table, around));
     let certificates = renderer.trust_the_cloud();
     let Renderer { workload, table, changes, .. } = renderer;
     let mut documents = manifests.documents.clone();
@@ -140,10 +98,11 @@ pub fn replicas(manifests: &Manifests, replicas: &[Replica], around: &Surroundin
     renderer.drop_other_ports();
     renderer.set_bounds();
     renderer.set_flags();
+    renderer.use_http_proxy();
     let copies = Copies::of(manifests, replicas);
     renderer.tell_of(&copies);
     if let Some(first) = replicas.first().filter(|_| !copies.are_apart) {
-        first.fill_in(&mut renderer.table);
+        first.fill_in(&mut renderer.table, around);
     }
     let mut documents: Vec<Value> = certificates.into_iter().collect();
     documents.extend(copies.common.iter().map(|document| filled_in(document, &renderer.table)));
@@ -262,6 +221,21 @@ impl<'a> Renderer<'a> {
         }
     }
 
+    /// Has the CCM's container reach the cloud through the run's proxy, where the profile asks for it.
+    fn use_http_proxy(&mut self) {
+        if !self.around.http_proxy {
+            return;
+        }
+        let proxy = format!("${{{PROXY}}}");
+        for (name, value) in [("HTTP_PROXY", proxy.as_str()), ("http_proxy", &proxy), ("NO_PROXY", NO_PROXY)]
+        {
+            set_variable(self.container(), name, value);
+        }
+        let what =
+            "variables HTTP_PROXY and NO_PROXY, so that its calls to the cloud go through the run's proxy";
+        self.changes.push(Setting::of_manifests(what, SetBy::Profile));
+    }
+
     /// Has the CCM's container reach the cloud's metadata service, where there is one.
     fn reach_metadata(&mut self) {
         let Renderer { around, container, workload, table, changes } = self;
@@ -370,7 +344,7 @@ impl<'a> Renderer<'a> {
     fn copy(&self, (index, replica): (u32, &Replica), own: &[&Value], documents: &mut Vec<Value>) -> Value {
         let around = self.around;
         let mut table = self.table.clone();
-        replica.fill_in(&mut table);
+        replica.fill_in(&mut table, around);
         let mut copy = self.workload.clone();
         if let Some(group) = around.group {
             join_group(&mut copy, group + index);

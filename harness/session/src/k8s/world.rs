@@ -107,7 +107,8 @@ impl World {
                 ("pods", world.pods.is_ready()),
                 ("leases", world.leases.is_ready()),
             ];
-            *seen = format!("{state:?}");
+            let waits_for = state.iter().filter(|(_, ready)| !ready).map(|(what, _)| *what);
+            *seen = format!("not read yet: {}", waits_for.collect::<Vec<_>>().join(", "));
             Ok(state.iter().all(|(_, ready)| *ready).then_some(()))
         };
         poll("the watches on the API server", Duration::from_secs(30), Duration::from_millis(20), ready)

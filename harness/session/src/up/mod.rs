@@ -376,7 +376,7 @@ async fn inspect(record: &ClusterRecord) -> Result<(u32, Vec<Node>), SessionErro
     let digits: String = version.minor.chars().take_while(char::is_ascii_digit).collect();
     let minor = digits.parse().map_err(|_| {
         SessionError::Precondition(format!(
-            "the API server reports an unknown minor version {:?}",
+            "the API server reports an unknown minor version '{}'",
             version.minor
         ))
     })?;

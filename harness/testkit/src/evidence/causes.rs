@@ -2,7 +2,7 @@
 
 use k8s_openapi::api::core::v1::{Node, Pod, Taint, Toleration};
 use kube::ResourceExt;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// How many causes are named at most.
@@ -38,6 +38,7 @@ pub(super) fn causes(traces: &Traces<'_>, pods: &[Arc<Pod>], nodes: &[Arc<Node>]
     all.extend(nameless.into_iter().map(|name| format!("the CCM cannot resolve the name {name}")));
     all.extend(refused_credential(traces.journal));
     all.extend(never_returned(traces.journal));
+    all.extend(slow_polls(traces.journal));
     all.truncate(MOST);
     all
 }
@@ -86,6 +87,44 @@ fn never_returned(journal: &str) -> Option<String> {
     let open = |line: &&str| line.starts_with('*') && line.ends_with("-> under way");
     let line = journal.lines().rfind(open)?;
     Some(format!("a call never returned: {}", line.trim_start_matches(['*', ' '])))
+}
+
+/// Parts of paths at which a cloud shows how far an operation is.
+const OPERATIONS: [&str; 8] =
+    ["operation", "action", "task", "job", "load-balancer", "loadbalancer", "load_balancer", "nlb"];
+
+/// Reads of one operation or load balancer at a steady pace of seconds: the cloud works asynchronously, and the CCM waits for it.
+fn slow_polls(journal: &str) -> Option<String> {
+    let mut reads: BTreeMap<&str, Vec<f64>> = BTreeMap::new();
+    for line in journal.lines() {
+        let Some((at, request)) = read_of_operation(line) else { continue };
+        reads.entry(request).or_default().push(at);
+    }
+    let slowest = reads.into_iter().filter_map(|(request, at)| Some((steady_pace(&at)?, request, at.len())));
+    let (pace, request, count) = slowest.max_by(|one, other| one.0.total_cmp(&other.0))?;
+    Some(format!(
+        "the CCM waits for operations of the cloud: {request} {count} times, {pace:.1} s apart; if they take long, 'budgets' in the \
+         profile can allow for it (load-balancer: how long the cloud works on a load balancer)"
+    ))
+}
+
+/// When and what a line of the journal reads, if that may be an operation or a load balancer.
+fn read_of_operation(line: &str) -> Option<(f64, &str)> {
+    let (_, rest) = line.split_once('#')?;
+    let (_, rest) = rest.split_once(' ')?;
+    let (at, rest) = rest.split_once("s ")?;
+    let (_, rest) = rest.split_once(": ")?;
+    let (request, _) = rest.split_once(" -> ")?;
+    let path = request.strip_prefix("GET ")?.to_ascii_lowercase();
+    OPERATIONS.iter().any(|word| path.contains(word)).then_some((at.parse().ok()?, request))
+}
+
+/// The pause between these moments, if there are three or more and each pause is from 1.5 s to 30 s and about the same.
+fn steady_pace(at: &[f64]) -> Option<f64> {
+    let pauses: Vec<f64> = at.windows(2).map(|pair| pair[1] - pair[0]).collect();
+    let (least, most) =
+        pauses.iter().fold((f64::MAX, 0.0_f64), |(least, most), pause| (least.min(*pause), most.max(*pause)));
+    (pauses.len() >= 2 && least >= 1.5 && most <= 30.0 && most <= 1.3 * least).then_some(least)
 }
 
 /// Taints for which Pods of the CCM that wait for a Node find none.
@@ -193,6 +232,23 @@ mod tests {
             ]
         );
         assert_eq!(of(&[], "* #1 0.1s a: GET /v1/instances/i-1 -> 401 (fault)\n"), [""; 0]);
+    }
+
+    #[test]
+    fn an_operation_that_is_polled_slowly_is_named_with_the_way_out() {
+        let polls = |path: &str, pause: u32| -> String {
+            let line = |n: u32| format!("* #{n} {}.000s a: GET {path} -> 200\n", 10 + n * pause);
+            (0..4).map(line).collect()
+        };
+        let causes = of(&[], &polls("/v2/operation/4f", 3));
+        assert_eq!(causes.len(), 1, "{causes:?}");
+        let named = "the CCM waits for operations of the cloud: GET /v2/operation/4f 4 times, 3.0 s apart";
+        assert!(causes[0].starts_with(named) && causes[0].contains("'budgets'"), "{causes:?}");
+        for other in
+            [polls("/v1/instances/i-1", 5), polls("/v2/operation/4f", 1), polls("/v2/operation/4f", 40)]
+        {
+            assert_eq!(of(&[], &other), [""; 0], "{other}");
+        }
     }
 
     #[test]

@@ -36,7 +36,11 @@ pub fn waits_to_be_deleted() -> Matcher<MaybeService> {
 pub fn publishes(lb: &LoadBalancer) -> Matcher<MaybeService> {
     let had: Vec<_> =
         lb.addresses.iter().map(|a| (a.ip.map(|ip| ip.to_string()), a.hostname.clone())).collect();
-    let expected = format!("ingress of one or more of {had:?}");
+    let shown = had.iter().map(|(ip, hostname)| {
+        let parts: Vec<&str> = [ip, hostname].into_iter().flatten().map(String::as_str).collect();
+        parts.join(" or ")
+    });
+    let expected = format!("ingress of one or more of {}", shown.collect::<Vec<_>>().join(", "));
     is("publishes the load balancer's addresses", move |s| {
         let published = ingress(s);
         let fits = |one: &(Option<String>, Option<String>)| {

@@ -23,7 +23,7 @@ async fn lists_all_seven(cx: &CheckCx) -> Verdict {
     let all: BTreeSet<&str> = CsiDriver::ALL.iter().map(|driver| moved(*driver).in_tree).collect();
     for place in cluster.workers.iter().chain([&cluster.plane]) {
         let promise = format!("the CSINode of {} lists all seven in-tree plugins", place.node);
-        let expected = format!("{MIGRATED_PLUGINS} with all of {all:?}");
+        let expected = format!("{MIGRATED_PLUGINS} with all of {}", json!(all));
         let path = format!("/apis/storage.k8s.io/v1/csinodes/{}", place.node);
         let lists = |node: &Value| {
             let listed = node["metadata"]["annotations"][MIGRATED_PLUGINS].as_str().unwrap_or_default();

@@ -151,7 +151,7 @@ async fn asks_for(cx: &CheckCx, expected: &[&str], more: impl Fn(&Moved) -> Valu
         let left = ["zone", "zones"].iter().any(|name| !call.request["parameters"][name].is_null());
         if asked != wanted || !others.is_empty() || left {
             let promise = format!("zones of a class are topologies that {} is asked for", call.driver);
-            let expected = format!("{key} one of {wanted:?}, and no parameter of zones");
+            let expected = format!("{key} one of {}, and no parameter of zones", json!(wanted));
             return Err(csi.violation(&promise, &expected, call.request.to_string()));
         }
     }

@@ -3,7 +3,7 @@
 use harness_testkit::components::CsiDriver;
 use harness_testkit::components::csi_migration::{Moved, moved};
 use harness_testkit::prelude::*;
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::time::Duration;
 
 pub(super) const CHECKS: &[Check] = &[Check::of("CSIM-08", |cx| Box::pin(waits(cx))).with_csi_drivers()];
@@ -52,7 +52,7 @@ async fn waits(cx: &CheckCx) -> Verdict {
         let told: Vec<&str> = of_it.filter_map(|event| event["message"].as_str()).collect();
         match told.iter().find(|message| message.contains(driver)) {
             Some(message) => Ok((*message).to_owned()),
-            None => Err(format!("{told:?}")),
+            None => Err(json!(told).to_string()),
         }
     };
     let path = format!("/api/v1/namespaces/{}/events", cluster.namespace());
@@ -60,7 +60,7 @@ async fn waits(cx: &CheckCx) -> Verdict {
     cx.record("said", message);
     let waiting = |pod: &Value| match pod["status"]["phase"].as_str() {
         Some("Pending") => Ok(()),
-        phase => Err(format!("phase {phase:?}")),
+        phase => Err(format!("phase {}", phase.unwrap_or("none"))),
     };
     let promise = format!("a Pod waits on {node}, where {driver} is not");
     let path = cluster.path("pods", "v");
@@ -68,7 +68,7 @@ async fn waits(cx: &CheckCx) -> Verdict {
     let now = cluster.processes(&node).await?;
     if now != since {
         let promise = "kubelet and kube-controller-manager run on";
-        return Err(csi.violation(promise, &format!("{since:?}"), format!("{now:?}")));
+        return Err(csi.violation(promise, &json!(since).to_string(), json!(now).to_string()));
     }
     Ok(())
 }

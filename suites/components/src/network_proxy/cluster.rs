@@ -2,6 +2,7 @@
 //! API server has an egress selector: kind.
 
 use harness_testkit::prelude::*;
+use serde_json::json;
 use std::time::Duration;
 
 pub(super) const CHECKS: &[Check] = &[
@@ -93,7 +94,7 @@ async fn takes_agents_back(cx: &CheckCx) -> Verdict {
     let now = cx.api_server_counts(STARTED).await?;
     if now != since {
         let promise = "the API server need not be started again";
-        return Err(proxy.violation(promise, &format!("{since:?}"), format!("{now:?}")));
+        return Err(proxy.violation(promise, &json!(since).to_string(), json!(now).to_string()));
     }
     Ok(())
 }
@@ -119,7 +120,7 @@ async fn is_counted(cx: &CheckCx) -> Verdict {
         if started.is_empty() { "not counted".to_owned() } else { ours(&started).to_string() },
     );
     if ours(&taken) < 1.0 {
-        let seen = format!("{taken:?}");
+        let seen = json!(taken).to_string();
         return Err(proxy.violation(
             "dials are counted by protocol and transport",
             &format!("{TAKEN} above 0"),
@@ -133,7 +134,7 @@ async fn is_counted(cx: &CheckCx) -> Verdict {
         after.keys().any(|series| series.contains("stage=\"proxy\"") || series.contains("stage=\"connect\""));
     cx.record("failures", format!("{} before, {} after", ours(&before), ours(&after)));
     if ours(&after) <= ours(&before) || !staged {
-        let seen = format!("{before:?}, then {after:?}");
+        let seen = format!("{}, then {}", json!(before), json!(after));
         return Err(proxy.violation(
             "failed dials are counted by their stage",
             &format!("{FAILURES} rises"),

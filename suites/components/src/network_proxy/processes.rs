@@ -3,6 +3,7 @@
 
 use harness_testkit::components::network_proxy::Asked;
 use harness_testkit::prelude::*;
+use serde_json::json;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
 use tokio::net::TcpSocket;
@@ -49,7 +50,7 @@ async fn says_nothing_of_its_own(cx: &CheckCx) -> Verdict {
     let promise = "nothing comes before what the peer says";
     let said = tunnel.unasked(QUIET).await;
     if !said.is_empty() {
-        let seen = format!("{} bytes: {:?}", said.len(), String::from_utf8_lossy(&said));
+        let seen = format!("{} bytes: {}", said.len(), json!(String::from_utf8_lossy(&said)));
         return Err(proxy.broken(promise, "a head and no byte behind it", &seen));
     }
     let echoed = tunnel.echoed(b"are you there?", CARRIED).await;

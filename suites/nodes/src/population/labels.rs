@@ -56,7 +56,7 @@ async fn writes_labels(cx: &CheckCx, keys: &'static [&'static str]) -> Verdict {
 fn lacks_labels(keys: &'static [&'static str]) -> Matcher<Option<Arc<Node>>> {
     matcher(format!("has none of the labels {}", keys.join(", ")), |node: &Option<Arc<Node>>| {
         let Some(node) = node else { return Seen::NotYet("no such Node".to_owned()) };
-        let written = keys.iter().filter_map(|key| label(node, key).map(|value| format!("{key}={value:?}")));
+        let written = keys.iter().filter_map(|key| label(node, key).map(|value| format!("{key}='{value}'")));
         match written.collect::<Vec<String>>() {
             none if none.is_empty() => Seen::Yes(()),
             written => Seen::NotYet(written.join(", ")),

@@ -4,6 +4,7 @@ use crate::taint_removal::{looked_at, nobody_looks};
 use harness_testkit::prelude::*;
 use k8s_openapi::api::core::v1::Node;
 use kube::ResourceExt;
+use serde_json::json;
 use std::collections::BTreeMap;
 use suites_common::joining::ccm_initialises_others;
 use tokio::time::Instant;
@@ -72,7 +73,7 @@ async fn repairs_nothing_else(cx: &CheckCx) -> Verdict {
         return Ok(());
     }
     let promise = "the repair of its labels changes no other, and no annotation";
-    Err(node.breaks(promise, &format!("{before:?}"), &format!("{:?}", others(&after))))
+    Err(node.breaks(promise, &json!(before).to_string(), &json!(others(&after)).to_string()))
 }
 
 async fn repairs_no_tainted_node(cx: &CheckCx) -> Verdict {

@@ -121,7 +121,7 @@ async fn takes_the_taint_in_any_form(cx: &CheckCx) -> Verdict {
     for (at, (effect, value)) in forms.into_iter().enumerate() {
         let machine = cx.machine(machine(&format!("form-{at}"))).await?;
         let node = cx.node(machine.node().taints(vec![taint(T_UNINIT, value, effect)])).await?;
-        nodes.push((node, format!("though its taint has effect {effect} and value {value:?}")));
+        nodes.push((node, format!("though its taint has effect {effect} and value '{value}'")));
     }
     for (node, form) in nodes {
         node.becomes(initialised()).when(form).await?;
@@ -136,7 +136,7 @@ async fn makes_label_values_valid(cx: &CheckCx) -> Verdict {
         let machine = cx.machine(machine(suffix).with(|instance| instance.instance_type = kind)).await?;
         let node = cx.node(machine.node()).await?;
         let kind = machine.instance().instance_type;
-        let seen = node.becomes(initialised()).when(format!("though its instance type is {kind:?}")).await?;
+        let seen = node.becomes(initialised()).when(format!("though its instance type is '{kind}'")).await?;
         let typeless = Instance { instance_type: String::new(), ..machine.as_reported() };
         node.has_shown(
             &Some(seen),
@@ -272,10 +272,10 @@ async fn reinitialises_idempotently(cx: &CheckCx) -> Verdict {
 /// All that a re-initialisation must leave as it is, in words. Annotations are the check's own alone: controllers write
 /// some whenever they come round.
 fn facts(node: &Node) -> String {
-    let own = node.annotations().get("example.com/own");
+    let own = node.annotations().get("example.com/own").map_or("none", String::as_str);
     format!(
-        "labels {:?}, annotation example.com/own {own:?}, addresses {}, providerID {}",
-        node.labels(),
+        "labels {}, annotation example.com/own {own}, addresses {}, providerID {}",
+        json!(node.labels()),
         show_addresses(&addresses(node)),
         provider_id(node).unwrap_or_default(),
     )

@@ -85,9 +85,9 @@ fn facts(node: &Node, own: &BTreeSet<&String>) -> String {
     let labels: Vec<String> =
         own.iter().filter_map(|key| Some(format!("{key}={}", label(node, key)?))).collect();
     format!(
-        "unschedulable {cordoned}, labels {}, annotation {:?}",
+        "unschedulable {cordoned}, labels {}, annotation {}",
         labels.join(" "),
-        node.annotations().get(OWN)
+        node.annotations().get(OWN).map_or("none", String::as_str)
     )
 }
 

@@ -1,6 +1,7 @@
 //! More replicas than two: they are there for failures, and change nothing while there is none (BOOT-DYN-13).
 
 use harness_testkit::prelude::*;
+use serde_json::json;
 use suites_common::joining::joined;
 use suites_common::leases::unchanged;
 use tokio::time::Instant;
@@ -40,7 +41,7 @@ async fn adds_no_writer(cx: &CheckCx) -> Verdict {
         return Ok(());
     }
     let expected = format!("the work of replica {leader} alone");
-    let seen = format!("{} calls of {:?} besides", calls.len(), callers(&calls));
+    let seen = format!("{} calls of {} besides", calls.len(), json!(callers(&calls)));
     Err(cx.cloud().breaks("one replica works beside three more", &expected, &seen))
 }
 

@@ -3,6 +3,7 @@
 use super::needs::{ELECTION, ELECTION_AND_LB};
 use harness_testkit::prelude::*;
 use k8s_openapi::api::coordination::v1 as core;
+use serde_json::json;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -33,7 +34,7 @@ async fn elects(cx: &CheckCx) -> Verdict {
 fn of_one_replica() -> Matcher<Vec<Entry>> {
     matcher("come from exactly one replica", |calls: &Vec<Entry>| match callers(calls) {
         who if who.len() == 1 => Seen::Yes(()),
-        who => Seen::NotYet(format!("credentials {who:?}")),
+        who => Seen::NotYet(format!("replicas {}", json!(who))),
     })
 }
 

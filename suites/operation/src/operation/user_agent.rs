@@ -17,7 +17,7 @@ fn named() -> Matcher<Vec<Entry>> {
         let agent = |call: &Entry| call.user_agent.clone().unwrap_or_default();
         match calls.iter().map(agent).find(|agent| is_nameless(agent)) {
             _ if calls.is_empty() => Seen::NotYet("no call".to_owned()),
-            Some(agent) => Seen::Never(format!("user agent {agent:?}")),
+            Some(agent) => Seen::Never(format!("user agent '{agent}'")),
             None => Seen::Yes(()),
         }
     })
@@ -43,7 +43,7 @@ fn has_a_named_writer() -> Matcher<Option<Arc<Node>>> {
     matcher("has a writer with a name", |node: &Option<Arc<Node>>| {
         let writers = node.as_deref().map(writers).unwrap_or_default();
         match writers.iter().find(|writer| is_nameless(writer)) {
-            Some(writer) => Seen::Never(format!("field manager {writer:?}")),
+            Some(writer) => Seen::Never(format!("field manager '{writer}'")),
             None if writers.is_empty() => Seen::NotYet("nobody owns spec.providerID".to_owned()),
             None => Seen::Yes(()),
         }

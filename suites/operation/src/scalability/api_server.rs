@@ -42,7 +42,7 @@ fn too_fast(asked: &[Asked]) -> Vec<String> {
         clients.entry(&one.user_agent).or_default().push(one.at_ms);
     }
     let too_fast = clients.into_iter().filter(|(_, at)| ahead(at) > SLACK);
-    too_fast.map(|(client, at)| format!("{client:?} was {:.0} requests ahead", ahead(&at))).collect()
+    too_fast.map(|(client, at)| format!("'{client}' was {:.0} requests ahead", ahead(&at))).collect()
 }
 
 /// Kinds that one client listed again and again, in words.
@@ -52,7 +52,7 @@ fn polled(asked: &[Asked]) -> Vec<String> {
         *lists.entry((&one.user_agent, &one.resource)).or_default() += 1;
     }
     let often = lists.into_iter().filter(|(_, count)| *count > LISTS);
-    often.map(|((client, resource), count)| format!("{client:?} listed {resource} {count} times")).collect()
+    often.map(|((client, resource), count)| format!("'{client}' listed {resource} {count} times")).collect()
 }
 
 async fn keeps_within_its_rate(cx: &CheckCx) -> Verdict {

@@ -3,6 +3,7 @@
 use super::super::arguments::flag_of;
 use super::super::manifests::WorkloadHint;
 use super::super::pod_spec;
+use super::replica::host_and_port;
 use super::*;
 
 fn manifests() -> Manifests {
@@ -58,6 +59,37 @@ fn copies_are_told_apart_by_groups_where_the_cluster_asks_for_it() {
     assert_eq!(groups(&replicas(&manifests(), &list, &told)), [json!([61_000]), json!([61_001])]);
     assert_eq!(groups(&as_shipped(&manifests(), list.first(), &told)), [json!([61_000])]);
     assert_eq!(groups(&replicas(&manifests(), &list, &around())), [Value::Null, Value::Null]);
+}
+
+#[test]
+fn a_ccm_may_reach_the_cloud_through_the_variable_of_a_proxy() {
+    let list: Vec<Replica> = [("a", "http://127.0.0.1:1"), ("b", "http://127.0.0.1:2")]
+        .map(|(name, endpoint)| Replica {
+            name: name.into(),
+            token: "t".into(),
+            secure_port: 10258,
+            endpoint: endpoint.into(),
+        })
+        .into();
+    let through = Surroundings { http_proxy: true, ..around() };
+    let rendered = replicas(&manifests(), &list, &through);
+    let pods = rendered.documents.iter().filter(|document| !document["spec"]["template"].is_null());
+    let variables = |pod: &Value, name: &str| -> Vec<String> {
+        let all = pod_spec(pod)["containers"][0]["env"].as_array().cloned().unwrap_or_default();
+        let named = all.iter().filter(|variable| variable["name"] == *name);
+        named.map(|variable| variable["value"].as_str().unwrap_or_default().to_owned()).collect()
+    };
+    let proxies: Vec<Vec<String>> = pods.map(|pod| variables(pod, "HTTP_PROXY")).collect();
+    assert_eq!(proxies, [["http://127.0.0.1:1"], ["http://127.0.0.1:2"]]);
+    let urls: Vec<&Value> = rendered.documents.iter().filter(|one| one["kind"] == "ConfigMap").collect();
+    assert!(
+        urls.iter().any(|one| one["data"]["url"] == "http://cloud.ccm-conformance.internal/v1"),
+        "{urls:?}"
+    );
+    assert!(rendered.changes.iter().any(|change| change.to_string().contains("HTTP_PROXY")));
+    let plain = replicas(&manifests(), &list, &around());
+    let pods = plain.documents.iter().filter(|document| !document["spec"]["template"].is_null());
+    assert!(pods.into_iter().all(|pod| variables(pod, "HTTP_PROXY").is_empty()));
 }
 
 #[test]
