@@ -7,6 +7,7 @@ mod badge;
 mod compare;
 mod envelope;
 pub mod exit;
+mod failure_text;
 mod file;
 mod github;
 mod golden;

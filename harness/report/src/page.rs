@@ -5,11 +5,17 @@
 //! in them can become markup or script: they are unpacked as text and put in as text, and the page's policy lets one script
 //! run, which is named by its digest.
 
+mod again;
+mod causes;
+
 use super::compare::Difference;
-use super::profile_result;
-use super::wording::{because, verdict_word};
+use super::failure_text::FailureText;
+use super::profile_result::{ProfileResult, profile_results};
+use super::wording::{outcome_text, printable, verdict_word};
+use again::again;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use causes::{Cause, causes};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use harness_core::ledger::{Conformance, Ledger, Outcome, Setting};
@@ -19,13 +25,26 @@ use std::collections::BTreeMap;
 use std::io::Write as _;
 
 const FRAME: &str = include_str!("page/page.html");
-const STYLE: &str = include_str!("page/page.css");
+const STYLE: &str = concat!(
+    include_str!("page/theme.css"),
+    include_str!("page/page.css"),
+    include_str!("page/list.css"),
+    include_str!("page/detail.css"),
+    include_str!("page/print.css"),
+);
 const SCRIPT: &str = concat!(
     "(() => {\n\"use strict\";\n",
+    include_str!("page/words.js"),
+    include_str!("page/dom.js"),
     include_str!("page/model.js"),
-    include_str!("page/draw.js"),
-    include_str!("page/view.js"),
+    include_str!("page/diff.js"),
+    include_str!("page/timeline.js"),
+    include_str!("page/header.js"),
+    include_str!("page/story.js"),
+    include_str!("page/detail.js"),
+    include_str!("page/filter.js"),
     include_str!("page/list.js"),
+    include_str!("page/keys.js"),
     include_str!("page/report.js"),
     include_str!("page/compare.js"),
     include_str!("page/live.js"),
@@ -90,9 +109,13 @@ struct RunHead<'a> {
     name: &'a str,
     report: &'a Ledger,
     verdict: &'a str,
-    because: Vec<(String, String)>,
+    because: Vec<Cause>,
+    /// What the texts of failures say, by check.
+    failures: BTreeMap<&'a str, FailureText>,
+    /// The command that repeats checks of the run; they follow it.
+    again: String,
     relaxed: Vec<&'a Setting>,
-    profiles: Vec<String>,
+    profiles: Vec<ProfileResult>,
     evidence: &'a Evidence,
     /// How many lines of its events follow.
     lines: usize,
@@ -109,15 +132,26 @@ impl<'a> RunHead<'a> {
             name: side.name,
             report: side.ledger,
             verdict: verdict_word(side.ledger.conformance()),
-            because: because(side.ledger),
+            because: causes(side.ledger),
+            failures: failures(side.ledger),
+            again: again(&side.ledger.subject),
             relaxed: side.ledger.subject.relaxed().collect(),
-            profiles: profile_result::lines(side.ledger),
+            profiles: profile_results(side.ledger),
             evidence: &side.material.evidence,
             lines: 0,
             left_out: 0,
             unended: None,
         }
     }
+}
+
+/// What the texts of failed and blocked checks say, taken apart.
+fn failures(ledger: &Ledger) -> BTreeMap<&str, FailureText> {
+    let text = |outcome: &Outcome| match outcome {
+        Outcome::Pass | Outcome::Skip { .. } => None,
+        other => FailureText::of(&printable(outcome_text(other)?)),
+    };
+    ledger.all().filter_map(|entry| Some((entry.id.as_str(), text(&entry.outcome)?))).collect()
 }
 
 /// The page of a run. Where its events are too many, calls to the cloud and changes of objects are left out, those of checks
@@ -159,7 +193,7 @@ pub fn live_head(ledger: &Ledger, unended: Option<&[String]>) -> Result<String, 
         let entries = ledger.entries.iter().filter(|entry| !unended.contains(&entry.id)).cloned().collect();
         let ended = Ledger { entries, ..ledger.clone() };
         head.because = match ended.conformance() {
-            Conformance::NotConformant => because(&ended),
+            Conformance::NotConformant => causes(&ended),
             Conformance::Conformant | Conformance::Partial | Conformance::NotJudged => Vec::new(),
         };
         (head.verdict, head.profiles, head.unended) = (UNDER_WAY, Vec::new(), Some(unended));
