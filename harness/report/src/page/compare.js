@@ -97,8 +97,7 @@ class ComparePage {
       make("div", { className: "pair" }, sides), figuresOfBoth(runs),
     );
     this.list = new List(ids.map((id) => compareRow(runs, id, changes.get(id))), {
-      kinds: { change: CHANGES, level: Object.keys(LEVELS) }, presets: COMPARE_PRESETS, groupOf: (row) => row.told.kinds.change, order: CHANGES,
-      isTrouble: (row) => row.told.kinds.change !== "same",
+      kinds: { change: CHANGES, level: Object.keys(LEVELS) }, presets: COMPARE_PRESETS, groupOf: (row) => row.told.kinds.change, rank: (row) => CHANGES.slice(0, 3).indexOf(row.told.kinds.change),
       counted: (some) => countsOf(some.map((row) => runs.findLast((run) => run.listed.has(row.id)).check(row.id).entry)),
     });
     const overviews = () => runs.flatMap((run, n) => [make("h3", {}, SIDES[n]), run.isRead ? overview(run) : reading()]);

@@ -24,7 +24,7 @@ function verdictOf(run, { entry }) {
   const failure = run.failures?.[entry.id];
   const blocker = outcome === "blocked" ? make("p", {}, "Blocked by ", linkTo(entry.by), ".") : null;
   if (!failure) return make("div", { className: `verdict ${outcome}` }, blocker, make("pre", { className: outcome }, text));
-  const rows = failure.rest.map(([label, said]) => make("div", { className: label }, make("dt", {}, LABELS[label] ?? label), make("dd", {}, withIssue(said))));
+  const rows = failure.rest.map(([label, said]) => make("div", { className: `said-${label}` }, make("dt", {}, LABELS[label] ?? label), make("dd", {}, withIssue(said))));
   return make(
     "div", { className: `verdict ${outcome}` }, blocker, diff(failure.expected, failure.seen), make("dl", { className: "said" }, rows),
     folded("Text of the failure", command(text, "Copy the text of the failure")),
@@ -64,7 +64,7 @@ function circumstances(run, { entry, from }) {
   const used = entry.budget_used_percent;
   return [
     entry.suite, entry.level, from === undefined ? "" : `began after ${duration(from)}`, entry.duration_ms ? `took ${duration(entry.duration_ms)}` : "",
-    typeof used === "number" ? `${used} % of its limit used` : "", `runs ${spaced(entry.sharing)}`,
+    typeof used === "number" ? `${used} % of its limit used` : "", `isolation: ${spaced(entry.sharing)}`,
   ].filter(Boolean).join(" · ");
 }
 

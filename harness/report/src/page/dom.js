@@ -7,7 +7,7 @@ function make(tag, props = {}, ...children) {
     if (name in node) node[name] = value;
     else node.setAttribute(name.replaceAll(/[A-Z]/g, (c) => `-${c.toLowerCase()}`), value);
   }
-  node.append(...children.flat().filter((child) => child !== null && child !== undefined && child !== false));
+  node.append(...children.flat(Infinity).filter((child) => child !== null && child !== undefined && child !== false));
   return node;
 }
 

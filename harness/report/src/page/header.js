@@ -76,7 +76,7 @@ function top(run) {
   const links = [["why", "Reasons"], ["profiles", "Profiles"], ["checks", "Checks"], ["run", "Time line"], ["settings", "Settings"]];
   const header = make(
     "header", {}, brand(report.subject, links), make("h1", {}, pill(verdict), span("subject", profile || "no profile")),
-    make("p", { className: "short" }, inShort(run)), factList(factsOf(run)),
+    make("p", { className: "short" }, inShort(run)), factList(factsOf(run)), figures(run),
   );
   if (run.goesOn) {
     const judged = report.entries.filter((entry) => entry.outcome !== "skip");
@@ -112,10 +112,11 @@ function figures(run) {
 }
 
 // What was expected and what was there, for a row of the table of reasons.
-function reasonRow(cause) {
+function reasonRow(run, cause) {
   const checks = cause.checks.length ? linksTo(cause.checks, 2) : "the whole run";
   const mark = cause.outcome ? symbol(cause.outcome) : null;
-  const first = make("td", {}, mark, " ", checks);
+  const title = cause.checks.length === 1 ? run.check(cause.checks[0]).entry.title : "";
+  const first = make("td", {}, mark, " ", checks, title ? make("div", { className: "faint" }, title) : null);
   if (!cause.expected) return make("tr", {}, first, make("td", { colSpan: 2 }, cause.seen));
   const clamped = (text) => make("div", { className: "clamp", title: text }, text);
   const about = cause.subject && !cause.seen.includes(cause.subject) ? span("faint", `${cause.subject}: `) : null;
@@ -127,9 +128,10 @@ function reasons(run) {
   const explained = run.report.explanations ?? [];
   if (!run.because.length && !explained.length) return null;
   const heads = ["check", "expected", "actual"];
-  const shown = table(heads, run.because.slice(0, REASONS).map(reasonRow), "reasons");
+  const row = (cause) => reasonRow(run, cause);
+  const shown = table(heads, run.because.slice(0, REASONS).map(row), `reasons ${run.verdict}`);
   const rest = run.because.slice(REASONS);
-  const more = rest.length ? folded(`${count(rest.length, "more reason")}`, table(heads, rest.map(reasonRow), "reasons")) : null;
+  const more = rest.length ? folded(`${count(rest.length, "more reason")}`, table(heads, rest.map(row), "reasons")) : null;
   const explains = explained.length ? make("ul", { className: "explained" }, explained.map((text) => make("li", {}, text))) : null;
   const title = run.goesOn ? "What failed so far" : `Why ${spaced(run.verdict)}`;
   return section("why", title, explains, run.because.length ? shown : null, more);

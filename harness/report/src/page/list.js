@@ -66,23 +66,27 @@ const cells = ({ entry, outcomes, took, used }) => () => [
   span("id", entry.id), span("title", entry.title),
   make("span", { className: `level ${entry.level}`, title: LEVELS[entry.level] }, entry.private ? PRIVATE : entry.level),
   span("took", took),
-  make("span", { className: used >= CLOSE ? "used close" : "used", title: LIMIT_USED }, used >= 0 ? `${used} %` : ""),
+  make("span", { className: used >= CLOSE ? "used close" : "used", title: LIMIT_USED }, used > 0 ? `${used} %` : ""),
 ];
 
-// `groupOf`: the name of a row's group; `order`: the names of groups in their order; `isTrouble`: whether a row matters first.
+// `groupOf`: the name of a row's group; `rank`: 0 for the rows that matter most, then 1 and so on, and -1 for the others.
 class List {
-  constructor(rows, { kinds, presets, groupOf, order = [], isTrouble, counted }) {
-    Object.assign(this, { rows, groupOf, order, isTrouble, counted, toggled: new Map(), whole: new Set(), pinned: null });
+  constructor(rows, { kinds, presets, groupOf, rank, counted }) {
+    Object.assign(this, { rows, groupOf, rank, counted, toggled: new Map(), whole: new Set(), pinned: null });
     rows.forEach((row) => row.refresh());
     const suites = [...new Set(rows.map((row) => row.told.suite))];
     this.filter = new Filter(kinds, presets, suites, () => this.narrow());
     this.place = make("div", { className: "groups" });
     this.steps = span("steps", button("tool", () => this.step(-1), { title: "Previous problem (p)", ariaLabel: "previous problem" }, "‹"), this.where = span("where"), button("tool", () => this.step(1), { title: "Next problem (n)", ariaLabel: "next problem" }, "›"));
-    this.all = button("tool", () => this.toggleAll(), {});
+    this.all = button("tool", () => this.toggleAll(), { title: "Expand or collapse all groups (e)" });
     const line = make("div", { className: "list-line" }, this.filter.shown, this.filter.clear, span("spacer"), this.steps, this.all);
     this.node = section("checks", "Checks", this.filter.node, line, this.place);
     checkList = this;
     this.refresh();
+  }
+
+  isTrouble(row) {
+    return this.rank(row) >= 0;
   }
 
   refresh() {
@@ -115,9 +119,10 @@ class List {
     }
     const groups = new Map();
     for (const row of left) groups.set(this.groupOf(row), [...(groups.get(this.groupOf(row)) ?? []), row]);
-    const weight = (row) => (this.isTrouble(row) ? 0 : 1);
-    for (const rows of groups.values()) rows.sort((a, b) => weight(a) - weight(b));
-    return [...groups].sort(([a, some], [b, others]) => weight(some[0]) - weight(others[0]) || this.order.indexOf(a) - this.order.indexOf(b));
+    const weight = (row) => (this.isTrouble(row) ? this.rank(row) : Infinity);
+    const order = (a, b) => (weight(a) === weight(b) ? 0 : weight(a) - weight(b));
+    for (const rows of groups.values()) rows.sort(order);
+    return [...groups].sort(([, a], [, b]) => order(a[0], b[0]));
   }
 
   isOpen(name, rows, groups) {
@@ -136,7 +141,7 @@ class List {
     const at = trouble.findIndex((row) => row.id === state.word("check"));
     this.where.textContent = `${at < 0 ? "" : `${at + 1} of `}${count(trouble.length, "problem")}`;
     const open = groups.map(([name, rows]) => this.isOpen(name, rows, groups));
-    this.all.textContent = open.some(Boolean) ? "Collapse all" : "Expand all";
+    this.all.textContent = open.some(Boolean) ? "Collapse" : "Expand";
     this.all.hidden = groups.length < 2;
     // What is as it was stays, with what is open in it and what has the focus.
     const now = JSON.stringify(groups.map(([name, rows], n) => [name, open[n], this.whole.has(name), rows.map((row) => [row.id, row.told.kinds])])) + (this.pinned?.id ?? "");

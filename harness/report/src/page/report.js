@@ -27,7 +27,7 @@ class ReportPage {
   constructor(run) {
     const ids = () => allOf(run.report).map((entry) => entry.id);
     this.list = null;
-    this.header = new Part(() => [run.report.subject, run.report.duration_ms, run.verdict, [...run.stages], countsOf(run.report.entries)], () => [top(run), figures(run)]);
+    this.header = new Part(() => [run.report.subject, run.report.duration_ms, run.verdict, [...run.stages], countsOf(run.report.entries)], () => top(run));
     // A line in use is left alone while the run goes on.
     const seen = () => [run.isRead, run.goesOn, this.line.node.matches(":hover, :focus-within") && run.goesOn ? this.at : (this.at = run.at)];
     this.line = new Part(seen, () => section("run", "The run", run.isRead ? overview(run) : reading()));
@@ -39,7 +39,7 @@ class ReportPage {
         const rows = ids().map((id) => reportRow(run, id));
         this.list = new List(rows, {
           kinds: { level: [...Object.keys(LEVELS), PRIVATE], outcome: [...Object.keys(OUTCOMES), ...Object.keys(UNENDED)] }, presets: PRESETS,
-          groupOf: (row) => row.told.suite, isTrouble: (row) => TROUBLE.includes(row.told.kinds.outcome),
+          groupOf: (row) => row.told.suite, rank: (row) => TROUBLE.indexOf(row.told.kinds.outcome),
           counted: (some) => countsOf(some.map((row) => run.check(row.id).entry)),
         });
         return this.list.node;
