@@ -20,7 +20,7 @@ document.addEventListener("keydown", (event) => {
 });
 
 function helpWindow() {
-  const meanings = (all) => Object.entries(all).map(([word, text]) => make("tr", {}, make("th", { scope: "row" }, span(`state ${word}`, word in SYMBOLS ? symbol(word, "") : null, spaced(word))), cell(text)));
+  const meanings = (all) => Object.entries(all).map(([word, text]) => make("tr", {}, make("th", { scope: "row" }, span(word in SYMBOLS ? `state ${word}` : "state", word in SYMBOLS ? symbol(word, "") : null, spaced(word))), cell(text)));
   const keys = KEYS.map(([key, text]) => make("tr", {}, make("th", { scope: "row" }, make("kbd", {}, key)), cell(text)));
   const close = button("tool", () => node.close(), {}, "Close");
   const node = make(

@@ -128,8 +128,9 @@ class List {
   isOpen(name, rows, groups) {
     if (this.pinned && rows.includes(this.pinned)) return true;
     if (this.toggled.has(name)) return this.toggled.get(name);
+    if (groups.length === 1) return true;
     if (this.filter.isOn) return groups.reduce((sum, [, some]) => sum + some.length, 0) <= OPEN_AT_MOST;
-    return groups.length === 1 || this.isTrouble(rows[0]);
+    return this.isTrouble(rows[0]);
   }
 
   draw() {

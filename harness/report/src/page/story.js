@@ -5,13 +5,18 @@ const FLAG_TEXT = 44;
 // How many events of a check are listed.
 const LISTED = 500;
 
+// From this number on, lanes are clusters that a single check has made for itself.
+const OWN = 100;
+
 const FILLS = { pass: "pass", fail: "fail", blocked: "blocked", error: "error", running: "accent" };
+
+const clusterName = (number) => (number < OWN ? `cluster ${number + 1}` : `own cluster ${number - OWN + 1}`);
 
 // Every check of the run, a row for each cluster.
 function overview(run) {
   const lanes = [...run.lanes].sort(([a], [b]) => a - b).filter(([, lane]) => lane.checks.length);
   const rows = lanes.map(([number, lane]) => ({
-    label: lanes.length > 1 ? `cluster ${number + 1}` : "checks",
+    label: lanes.length > 1 ? clusterName(number) : "checks",
     bars: lane.checks.map((check) => ({
       from: check.from, to: run.endOf(check), text: `${check.entry.id}: ${spaced(outcomeOf(check.entry))}`,
       fill: FILLS[outcomeOf(check.entry)] ?? "other", pale: outcomeOf(check.entry) === "pass", open: () => show(check.entry.id),
