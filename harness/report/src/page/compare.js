@@ -47,7 +47,7 @@ function compareRow(runs, id, change) {
 function figuresOfBoth(runs) {
   const rows = Object.keys(LEVELS).flatMap((level) => runs.map((run, n) => {
     const counts = passFirst(countsOf(run.report.entries.filter((entry) => entry.level === level)));
-    const numbers = counts.map(([outcome, one]) => make("span", { className: `figure ${outcome}`, title: MEANINGS[outcome] }, symbol(outcome, ""), make("b", {}, String(one)), span("word", spaced(outcome))));
+    const numbers = counts.map(([outcome, one]) => make("span", { className: `figure ${outcome}`, title: MEANINGS[outcome] }, symbol(outcome, ""), make("strong", {}, String(one)), span("word", spaced(outcome))));
     return make("div", { className: "figures-row" }, span("level-name", `${level} ${SIDES[n]}`), bar(counts, `${level} ${SIDES[n]}: ${inWords(counts)}`), span("numbers", ...numbers));
   }));
   return make("div", { className: "figures both" }, rows);
@@ -88,13 +88,19 @@ class ComparePage {
     const names = [...new Set(runs.map((run) => run.report.subject.profile))].join(" → ");
     document.title = `${differs.size} changed: ${names} – ccm-conformance`;
     if (differs.size && !location.hash) state.set({ change: CHANGES.slice(0, 3).join(",") });
-    const sides = runs.map((run, n) => make("section", { ariaLabel: SIDES[n] }, make("h2", {}, SIDES[n], " ", pill(run.verdict)), make("p", { className: "faint" }, run.name), make("p", { className: "short" }, inShort(run)), factList(factsOf(run))));
-    const summary = CHANGES.slice(0, 3).map((change) => button(`figure ${change}`, () => narrowTo({ change }), { title: CHANGE_MEANINGS[change] }, symbol(change, ""), make("b", {}, String(changed(change))), span("word", change)));
+    // What both runs have in common is shown once.
+    const facts = runs.map(factsOf);
+    const isCommon = ([name, value]) => facts.every((some) => some.some(([other, another]) => other === name && another === value));
+    const sides = runs.map((run, n) => make(
+      "section", { ariaLabel: SIDES[n] }, make("h2", {}, SIDES[n]), make("p", { className: "faint" }, run.name), make("p", { className: "short" }, inShort(run)),
+      factList(facts[n].filter((fact) => !isCommon(fact))),
+    ));
+    const summary = CHANGES.slice(0, 3).map((change) => button(`figure ${change}`, () => narrowTo({ change }), { title: CHANGE_MEANINGS[change] }, symbol(change, ""), make("strong", {}, String(changed(change))), span("word", change)));
     this.header = make(
       "header", {}, brand(runs[1].report.subject, [["checks", "Checks"], ["run", "Time lines"], ["conditions", "Conditions"]]),
       make("h1", {}, pill(runs[0].verdict), "→", pill(runs[1].verdict), span("subject", names)),
       make("p", { className: "short" }, `${differs.size} of ${ids.length} checks ended otherwise: `, span("numbers", ...summary)),
-      make("div", { className: "pair" }, sides), figuresOfBoth(runs),
+      factList(facts[0].filter(isCommon)), make("div", { className: "pair" }, sides), figuresOfBoth(runs),
     );
     this.list = new List(ids.map((id) => compareRow(runs, id, changes.get(id))), {
       kinds: { change: CHANGES, level: Object.keys(LEVELS) }, presets: COMPARE_PRESETS, groupOf: (row) => row.told.kinds.change, rank: (row) => CHANGES.slice(0, 3).indexOf(row.told.kinds.change),

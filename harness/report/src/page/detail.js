@@ -46,7 +46,7 @@ function requirement(run, { entry }) {
   const demand = run.demands[entry.id.split(".")[0]];
   if (!demand) return null;
   return make(
-    "div", { className: "demand" }, make("p", {}, make("b", {}, "Required: "), demand.requires), make("p", {}, make("b", {}, "Why: "), demand.why),
+    "div", { className: "demand" }, make("p", {}, make("strong", {}, "Required: "), demand.requires), make("p", {}, make("strong", {}, "Why: "), demand.why),
     folded("How the check provokes it", make("p", {}, demand.provoked)),
   );
 }
@@ -83,7 +83,7 @@ function detail(run, check) {
   return make(
     "div", { className: "detail", role: "region", ariaLabel: entry.id },
     make("p", { className: "faint" }, circumstances(run, check)), verdictOf(run, check), waits(run, check), requirement(run, check),
-    deviation ? make("p", { className: "deviation" }, make("b", {}, "Deviation that the vendor declares: "), deviation) : null,
+    deviation ? make("p", { className: "deviation" }, make("strong", {}, "Deviation that the vendor declares: "), deviation) : null,
     facts.length ? table(["measured", "value"], facts.map(([name, value]) => make("tr", {}, cell(name), cell(value, { className: "mono" })))) : null,
     happened, promiseTable(check),
     evidence.length ? make("div", {}, make("h4", {}, "Evidence"), evidence.map(([name, text]) => folded(name, make("pre", {}, text)))) : null,

@@ -2,7 +2,7 @@
 
 const VERDICT_SYMBOLS = { conformant: "pass", partial: "not-observable", "not-conformant": "fail", "not-judged": "error", "under-way": "running" };
 // How many reasons are shown before the others are asked for.
-const REASONS = 12;
+const REASONS = 8;
 
 const pill = (verdict) => span(`pill ${verdict}`, symbol(VERDICT_SYMBOLS[verdict], ""), spaced(verdict));
 
@@ -73,7 +73,11 @@ function top(run) {
   const { report, verdict } = run;
   const { profile } = report.subject;
   document.title = `${spaced(verdict)}: ${profile || "no profile"} – ccm-conformance`;
-  const links = [["why", "Reasons"], ["profiles", "Profiles"], ["checks", "Checks"], ["run", "Time line"], ["settings", "Settings"]];
+  const hasReasons = run.because.length || report.explanations?.length;
+  const links = [
+    hasReasons && ["why", "Reasons"], run.profiles.length && ["profiles", "Profiles"],
+    ["checks", "Checks"], ["run", "Time line"], ["settings", "Settings"],
+  ].filter(Boolean);
   const header = make(
     "header", {}, brand(report.subject, links), make("h1", {}, pill(verdict), span("subject", profile || "no profile")),
     make("p", { className: "short" }, inShort(run)), factList(factsOf(run)), figures(run),
@@ -104,7 +108,7 @@ function figures(run) {
     const counts = passFirst(countsOf(run.report.entries.filter((entry) => entry.level === level)));
     const numbers = counts.map(([outcome, n]) => button(`figure ${outcome}`, () => narrowTo({ level, outcome }), {
       title: `${MEANINGS[outcome]} Show these checks.`, ariaLabel: `${n} ${level} ${spaced(outcome)}: show these checks`,
-    }, symbol(outcome, ""), make("b", {}, String(n)), span("word", spaced(outcome))));
+    }, symbol(outcome, ""), make("strong", {}, String(n)), span("word", spaced(outcome))));
     return make("div", { className: "figures-row" }, make("span", { className: "level-name", title: LEVELS[level] }, level),
       bar(counts, `${level}: ${inWords(counts)}`), span("numbers", ...numbers));
   });
@@ -116,7 +120,7 @@ function reasonRow(run, cause) {
   const checks = cause.checks.length ? linksTo(cause.checks, 2) : "the whole run";
   const mark = cause.outcome ? symbol(cause.outcome) : null;
   const title = cause.checks.length === 1 ? run.check(cause.checks[0]).entry.title : "";
-  const first = make("td", {}, mark, " ", checks, title ? make("div", { className: "faint" }, title) : null);
+  const first = make("td", {}, mark, " ", checks, title ? make("div", { className: "faint one-line", title }, title) : null);
   if (!cause.expected) return make("tr", {}, first, make("td", { colSpan: 2 }, cause.seen));
   const clamped = (text) => make("div", { className: "clamp", title: text }, text);
   const about = cause.subject && !cause.seen.includes(cause.subject) ? span("faint", `${cause.subject}: `) : null;

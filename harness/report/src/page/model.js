@@ -174,7 +174,8 @@ class Run {
     const uid = /\(uid ([^)]+)\)/.exec(promise.subject ?? "")?.[1];
     const about = marks.filter((mark) => uid && mark.uid === uid && mark.change && mark.at <= promise.to);
     const isOfCheck = ({ event }) => event.deleted || Object.keys(event.changed ?? {}).some((fact) => CHANGED_BY_CHECKS.includes(fact));
-    return about.filter(isOfCheck).at(-1) ?? about[0];
+    const change = about.filter(isOfCheck).at(-1) ?? about[0];
+    return change && { ...change, change: change === about[0] ? `${change.row} created` : change.change };
   }
 
   // What the CCM logged within a check's time, where its logs were kept: [replica, marks].

@@ -27,7 +27,7 @@ class ReportPage {
   constructor(run) {
     const ids = () => allOf(run.report).map((entry) => entry.id);
     this.list = null;
-    this.header = new Part(() => [run.report.subject, run.report.duration_ms, run.verdict, [...run.stages], countsOf(run.report.entries)], () => top(run));
+    this.header = new Part(() => [run.report.subject, run.report.duration_ms, run.verdict, [...run.stages], countsOf(run.report.entries), run.because.length, run.profiles.length], () => top(run));
     // A line in use is left alone while the run goes on.
     const seen = () => [run.isRead, run.goesOn, this.line.node.matches(":hover, :focus-within") && run.goesOn ? this.at : (this.at = run.at)];
     this.line = new Part(seen, () => section("run", "The run", run.isRead ? overview(run) : reading()));
@@ -38,7 +38,7 @@ class ReportPage {
         shownChecks.clear();
         const rows = ids().map((id) => reportRow(run, id));
         this.list = new List(rows, {
-          kinds: { level: [...Object.keys(LEVELS), PRIVATE], outcome: [...Object.keys(OUTCOMES), ...Object.keys(UNENDED)] }, presets: PRESETS,
+          kinds: { level: [...Object.keys(LEVELS), PRIVATE], outcome: [...Object.keys(OUTCOMES), ...Object.keys(UNENDED)] }, presets: run.goesOn ? [...PRESETS, ["Running", { outcome: "running" }]] : PRESETS,
           groupOf: (row) => row.told.suite, rank: (row) => TROUBLE.indexOf(row.told.kinds.outcome),
           counted: (some) => countsOf(some.map((row) => run.check(row.id).entry)),
         });
