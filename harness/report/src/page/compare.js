@@ -103,7 +103,7 @@ class ComparePage {
       factList(facts[0].filter(isCommon)), make("div", { className: "pair" }, sides), figuresOfBoth(runs),
     );
     this.list = new List(ids.map((id) => compareRow(runs, id, changes.get(id))), {
-      kinds: { change: CHANGES, level: Object.keys(LEVELS) }, presets: COMPARE_PRESETS, groupOf: (row) => row.told.kinds.change, rank: (row) => CHANGES.slice(0, 3).indexOf(row.told.kinds.change),
+      kinds: { change: CHANGES, level: Object.keys(LEVELS) }, presets: COMPARE_PRESETS, groupOf: (row) => row.told.kinds.change, noun: "change", rank: (row) => CHANGES.slice(0, 3).indexOf(row.told.kinds.change),
       counted: (some) => countsOf(some.map((row) => runs.findLast((run) => run.listed.has(row.id)).check(row.id).entry)),
     });
     const overviews = () => runs.flatMap((run, n) => [make("h3", {}, SIDES[n]), run.isRead ? overview(run) : reading()]);

@@ -1,8 +1,8 @@
 // The keys of the page, and the window that explains them and the symbols.
 
 const KEYS = [
-  ["n", "open the next problem", () => checkList.step(1)],
-  ["p", "open the previous problem", () => checkList.step(-1)],
+  ["n", "open the next problem, or change", () => checkList.step(1)],
+  ["p", "open the previous problem, or change", () => checkList.step(-1)],
   ["/", "go to the search", () => checkList.filter.search.focus()],
   ["e", "expand or collapse all suites", () => checkList.toggleAll()],
   ["Escape", "clear the filters", () => checkList.filter.set({ ...checkList.filter.nothing(), sort: "" })],

@@ -69,15 +69,15 @@ const cells = ({ entry, outcomes, took, used }) => () => [
   make("span", { className: used >= CLOSE ? "used close" : "used", title: LIMIT_USED }, used > 0 ? `${used} %` : ""),
 ];
 
-// `groupOf`: the name of a row's group; `rank`: 0 for the rows that matter most, then 1 and so on, and -1 for the others.
+// `groupOf`: the name of a row's group; `rank`: 0 for the rows that matter most, then 1 and so on, and -1 for the others; `noun`: what such a row is called.
 class List {
-  constructor(rows, { kinds, presets, groupOf, rank, counted }) {
-    Object.assign(this, { rows, groupOf, rank, counted, toggled: new Map(), whole: new Set(), pinned: null });
+  constructor(rows, { kinds, presets, groupOf, rank, counted, noun = "problem" }) {
+    Object.assign(this, { rows, groupOf, rank, counted, noun, toggled: new Map(), whole: new Set(), pinned: null });
     rows.forEach((row) => row.refresh());
     const suites = [...new Set(rows.map((row) => row.told.suite))];
     this.filter = new Filter(kinds, presets, suites, () => this.narrow());
     this.place = make("div", { className: "groups" });
-    this.steps = span("steps", button("tool", () => this.step(-1), { title: "Previous problem (p)", ariaLabel: "previous problem" }, "‹"), this.where = span("where"), button("tool", () => this.step(1), { title: "Next problem (n)", ariaLabel: "next problem" }, "›"));
+    this.steps = span("steps", button("tool", () => this.step(-1), { title: `Previous ${noun} (p)`, ariaLabel: `previous ${noun}` }, "‹"), this.where = span("where"), button("tool", () => this.step(1), { title: `Next ${noun} (n)`, ariaLabel: `next ${noun}` }, "›"));
     this.all = button("tool", () => this.toggleAll(), { title: "Expand or collapse all groups (e)" });
     const line = make("div", { className: "list-line" }, this.filter.shown, this.filter.clear, span("spacer"), this.steps, this.all);
     this.node = section("checks", "Checks", this.filter.node, line, this.place);
@@ -140,7 +140,7 @@ class List {
     const trouble = this.shown.filter((row) => this.isTrouble(row));
     this.steps.hidden = !trouble.length;
     const at = trouble.findIndex((row) => row.id === state.word("check"));
-    this.where.textContent = `${at < 0 ? "" : `${at + 1} of `}${count(trouble.length, "problem")}`;
+    this.where.textContent = `${at < 0 ? "" : `${at + 1} of `}${count(trouble.length, this.noun)}`;
     const open = groups.map(([name, rows]) => this.isOpen(name, rows, groups));
     this.all.textContent = open.some(Boolean) ? "Collapse" : "Expand";
     this.all.hidden = groups.length < 2;
