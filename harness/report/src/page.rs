@@ -7,18 +7,16 @@
 
 mod again;
 mod causes;
+mod head;
 
 use super::compare::Difference;
-use super::failure_text::FailureText;
-use super::profile_result::{ProfileResult, profile_results};
-use super::wording::{outcome_text, printable, verdict_word};
-use again::again;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use causes::{Cause, causes};
+use causes::causes;
 use flate2::Compression;
 use flate2::write::GzEncoder;
-use harness_core::ledger::{Conformance, Ledger, Outcome, Setting};
+use harness_core::ledger::{Conformance, Ledger, Outcome};
+use head::{Head, RunHead};
 use serde::Serialize;
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
@@ -92,66 +90,6 @@ pub struct Side<'a> {
     pub ledger: &'a Ledger,
     /// What else tells of it.
     pub material: &'a Material,
-}
-
-/// What the page is made of: its first line. The events of the runs follow, one after the other.
-#[derive(Serialize)]
-struct Head<'a> {
-    runs: Vec<RunHead<'a>>,
-    demands: &'a Demands,
-    /// The checks that ended otherwise in the second run than in the first, where there are two.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    differences: Option<&'a [Difference]>,
-}
-
-#[derive(Serialize)]
-struct RunHead<'a> {
-    name: &'a str,
-    report: &'a Ledger,
-    verdict: &'a str,
-    because: Vec<Cause>,
-    /// What the texts of failures say, by check.
-    failures: BTreeMap<&'a str, FailureText>,
-    /// The command that repeats checks of the run; they follow it.
-    again: String,
-    relaxed: Vec<&'a Setting>,
-    profiles: Vec<ProfileResult>,
-    evidence: &'a Evidence,
-    /// How many lines of its events follow.
-    lines: usize,
-    /// How many do not.
-    left_out: usize,
-    /// The checks that are still to end, of a run that goes on.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    unended: Option<&'a [String]>,
-}
-
-impl<'a> RunHead<'a> {
-    fn of(side: &Side<'a>) -> RunHead<'a> {
-        RunHead {
-            name: side.name,
-            report: side.ledger,
-            verdict: verdict_word(side.ledger.conformance()),
-            because: causes(side.ledger),
-            failures: failures(side.ledger),
-            again: again(&side.ledger.subject),
-            relaxed: side.ledger.subject.relaxed().collect(),
-            profiles: profile_results(side.ledger),
-            evidence: &side.material.evidence,
-            lines: 0,
-            left_out: 0,
-            unended: None,
-        }
-    }
-}
-
-/// What the texts of failed and blocked checks say, taken apart.
-fn failures(ledger: &Ledger) -> BTreeMap<&str, FailureText> {
-    let text = |outcome: &Outcome| match outcome {
-        Outcome::Pass | Outcome::Skip { .. } => None,
-        other => FailureText::of(&printable(outcome_text(other)?)),
-    };
-    ledger.all().filter_map(|entry| Some((entry.id.as_str(), text(&entry.outcome)?))).collect()
 }
 
 /// The page of a run. Where its events are too many, calls to the cloud and changes of objects are left out, those of checks

@@ -69,6 +69,12 @@ const cells = ({ entry, outcomes, took, used }) => () => [
   make("span", { className: used >= CLOSE ? "used close" : "used", title: LIMIT_USED }, used > 0 ? `${used} %` : ""),
 ];
 
+// What the columns of the list are.
+const listHead = () => make(
+  "div", { className: "list-head", ariaHidden: "true" }, span("mark"), span("", "check"), span("", "requirement"), span("", "level"), span("took", "took"),
+  make("span", { className: "used", title: LIMIT_USED }, "limit"),
+);
+
 // `groupOf`: the name of a row's group; `rank`: 0 for the rows that matter most, then 1 and so on, and -1 for the others; `noun`: what such a row is called.
 class List {
   constructor(rows, { kinds, presets, groupOf, rank, counted, noun = "problem" }) {
@@ -80,7 +86,7 @@ class List {
     this.steps = span("steps", button("tool", () => this.step(-1), { title: `Previous ${noun} (p)`, ariaLabel: `previous ${noun}` }, "‹"), this.where = span("where"), button("tool", () => this.step(1), { title: `Next ${noun} (n)`, ariaLabel: `next ${noun}` }, "›"));
     this.all = button("tool", () => this.toggleAll(), { title: "Expand or collapse all groups (e)" });
     const line = make("div", { className: "list-line" }, this.filter.shown, this.filter.clear, span("spacer"), this.steps, this.all);
-    this.node = section("checks", "Checks", this.filter.node, line, this.place);
+    this.node = section("checks", "Checks", this.filter.node, line, listHead(), this.place);
     checkList = this;
     this.refresh();
   }

@@ -110,7 +110,7 @@ function story(run, check) {
   };
   const box = make("input", { type: "checkbox", onchange: () => draw(box.checked) });
   const tools = make("label", { className: "tools" }, box, "Show everything in this cluster at that time, objects of other checks too");
-  const keys = make("p", { className: "line-keys" }, KEYS_OF_LINES.map(([fill, text]) => span("line-key", span(`swatch ${fill}`), text)));
+  const keys = make("p", { className: "line-keys" }, KEYS_OF_LINES.map(([fill, text]) => span("line-key", span(`swatch ${fill}`), text)), span("", "Point at a mark, or walk through them with the arrow keys."));
   draw(false);
   return make("div", {}, make("h4", {}, "What happened"), place, keys, pin, tools, listed);
 }
