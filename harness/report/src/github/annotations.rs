@@ -130,7 +130,8 @@ mod tests {
 
     #[test]
     fn a_fault_of_a_manifest_is_annotated_at_its_line() {
-        let seen = "ccm.yaml:12: no toleration (pods; wait); ./rbac/role.yaml:3: no right; /etc/else.yaml:1: no";
+        let seen =
+            "ccm.yaml:12: no toleration (pods; wait); ./rbac/role.yaml:3: no right; /etc/else.yaml:1: no";
         let failed = entry("BOOT-LINT-10", Level::Must, &format!("expected:  nothing\nlast seen: {seen}"));
         let said = annotations(&Ledger { entries: vec![failed], ..Ledger::default() }, &job());
         let lines: Vec<&str> = said.lines().collect();
@@ -138,7 +139,9 @@ mod tests {
         assert_eq!(
             lines,
             [
-                format!("::error file=deploy/ccm.yaml,line=12,title=BOOT-LINT-10 fail::no toleration (pods; wait){claim}"),
+                format!(
+                    "::error file=deploy/ccm.yaml,line=12,title=BOOT-LINT-10 fail::no toleration (pods; wait){claim}"
+                ),
                 format!("::error file=deploy/rbac/role.yaml,line=3,title=BOOT-LINT-10 fail::no right{claim}"),
             ]
         );
@@ -149,7 +152,10 @@ mod tests {
         for seen in ["/etc/else.yaml:1: no", "../../../up.yaml:1: no", "the profile deploys none"] {
             let failed = entry("BOOT-LINT-10", Level::Must, &format!("expected:  x\nlast seen: {seen}"));
             let said = annotations(&Ledger { entries: vec![failed], ..Ledger::default() }, &job());
-            assert!(said.starts_with("::error title=BOOT-LINT-10 fail::") && said.lines().count() == 1, "{said}");
+            assert!(
+                said.starts_with("::error title=BOOT-LINT-10 fail::") && said.lines().count() == 1,
+                "{said}"
+            );
         }
     }
 

@@ -65,7 +65,10 @@ fn head(ledger: &Ledger, job: &Job, text: &mut String) {
     put!(text, "{}\n", facts.join(" · "));
     if let Some(run) = &job.run {
         let results = cell(&job.results);
-        put!(text, "[Artifacts of this run]({run}#artifacts): open `report.html` from the folder {results}.\n");
+        put!(
+            text,
+            "[Artifacts of this run]({run}#artifacts): open `report.html` from the folder {results}.\n"
+        );
     }
     if let Some(error) = &ledger.environment_error {
         put!(text, "The environment did not come up: {}\n", cell(error));
@@ -88,7 +91,7 @@ fn counts(ledger: &Ledger, text: &mut String) {
     for level in [Level::Must, Level::Should, Level::Info] {
         let count = |word: &&str| {
             let of = ledger.entries.iter().filter(|entry| entry.level == level);
-            of.filter(|entry| outcome_word(&entry.outcome) == **word).count().to_string()
+            of.filter(|entry| outcome_word(&entry.outcome) == *word).count().to_string()
         };
         put!(text, "| {level} | {} |", used.iter().map(count).collect::<Vec<_>>().join(" | "));
     }
@@ -189,12 +192,18 @@ mod tests {
             failed("A-02", Level::Should),
             entry("A-03", Level::Must, Outcome::Pass),
         ];
-        Ledger { entries, started: "2026-11-25T22:43:10Z".to_owned(), duration_ms: 1_026_000, ..Ledger::default() }
+        Ledger {
+            entries,
+            started: "2026-11-25T22:43:10Z".to_owned(),
+            duration_ms: 1_026_000,
+            ..Ledger::default()
+        }
     }
 
     #[test]
     fn what_failed_stands_in_the_summary_with_what_was_expected() {
-        let job = Job { run: Some("https://ci.example/1".to_owned()), results: "out".to_owned(), ..Job::default() };
+        let job =
+            Job { run: Some("https://ci.example/1".to_owned()), results: "out".to_owned(), ..Job::default() };
         let summary = step_summary(&ledger(), &job);
         assert!(summary.starts_with("## ❌ not conformant: "), "{summary}");
         assert!(summary.contains("1 of 2 applicable MUST checks passed."), "{summary}");
@@ -232,6 +241,9 @@ mod tests {
     fn an_environment_that_did_not_come_up_is_said() {
         let environment_error = Some("no Docker".to_owned());
         let summary = step_summary(&Ledger { environment_error, ..Ledger::default() }, &Job::default());
-        assert!(summary.contains("not judged") && summary.contains("did not come up: no Docker"), "{summary}");
+        assert!(
+            summary.contains("not judged") && summary.contains("did not come up: no Docker"),
+            "{summary}"
+        );
     }
 }

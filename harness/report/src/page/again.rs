@@ -23,7 +23,9 @@ const FLAGS: [&str; 4] = ["--quick", "--watch", "--certify", "--require-complete
 pub(super) fn again(subject: &Subject) -> String {
     let mut options = typed(&subject.reproduce).unwrap_or_default();
     let has = |options: &[String], name: &str| {
-        options.iter().any(|word| word == name || word.strip_prefix(name).is_some_and(|rest| rest.starts_with('=')))
+        options
+            .iter()
+            .any(|word| word == name || word.strip_prefix(name).is_some_and(|rest| rest.starts_with('=')))
     };
     // A run file says all of it.
     if !has(&options, "--config") {
@@ -61,6 +63,9 @@ fn is_left_out(word: &str) -> bool {
 
 /// A word as a shell takes it for one. One that no shell can take is left as it is.
 fn quoted(word: &str) -> String {
+    if let Some((name, value)) = word.split_once('=').filter(|_| word.starts_with("--")) {
+        return format!("{name}={}", quoted(value));
+    }
     shlex::try_quote(word).map_or_else(|_| word.to_owned(), std::borrow::Cow::into_owned)
 }
 
@@ -77,9 +82,18 @@ mod tests {
     fn the_command_is_that_of_the_run_without_its_choice_of_checks() {
         for (typed, again) in [
             ("", " --profile acme --cluster kind"),
-            (" --profile ./my --image 'a b' --kubernetes 1.36", " --profile ./my --image 'a b' --kubernetes 1.36 --cluster kind"),
-            (" --cluster=embedded --binary /ccm --only HA-* --out x --quick", " --cluster=embedded --binary /ccm --profile acme"),
-            (" --only=A-1 --shard 1/3 --shard-of 7 --certify --jobs 4", " --jobs 4 --profile acme --cluster kind"),
+            (
+                " --profile ./my --image 'a b' --kubernetes 1.36",
+                " --profile ./my --image 'a b' --kubernetes 1.36 --cluster kind",
+            ),
+            (
+                " --cluster=embedded --binary /ccm --only HA-* --out x --quick",
+                " --cluster=embedded --binary /ccm --profile acme",
+            ),
+            (
+                " --only=A-1 --shard 1/3 --shard-of 7 --certify --jobs 4",
+                " --jobs 4 --profile acme --cluster kind",
+            ),
             (" --config run.yaml --skip 'HA-*'", " --config run.yaml"),
         ] {
             assert_eq!(of(&format!("{RUN}{typed}")), format!("{RUN}{again}"));

@@ -93,7 +93,10 @@ mod tests {
         let causes = causes(&Ledger { entries, ..Ledger::default() });
         let ids: Vec<Vec<&str>> =
             causes.iter().map(|cause| cause.checks.iter().map(String::as_str).collect()).collect();
-        assert_eq!(ids, [vec!["NODE-INIT-01", "NODE-INIT-02"], vec!["SVC-DEL-01.held"], vec!["NODE-INIT-03"]]);
+        assert_eq!(
+            ids,
+            [vec!["NODE-INIT-01", "NODE-INIT-02"], vec!["SVC-DEL-01.held"], vec!["NODE-INIT-03"]]
+        );
         let first = &causes[0];
         assert_eq!((first.outcome, first.subject.as_str()), ("fail", "Node node-init-01-ab1c-a"));
         assert_eq!(first.seen, "Node node-init-01-ab1c-a tainted");
