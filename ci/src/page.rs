@@ -1,13 +1,13 @@
-//! `report.html` in a real browser.
+//! `report.html` in a real browser, with screenshots to look at.
 
 use crate::process::{is_installed, program, root, run};
-use crate::python::environment;
+use crate::python::{environment, target};
 use anyhow::{Result, bail};
 
 /// Names under which systems have Chromium.
 const BROWSERS: [&str; 4] = ["chromium", "chromium-browser", "google-chrome", "google-chrome-stable"];
 
-/// Makes a page of a run and tests it.
+/// Makes pages of runs, tests them, and takes screenshots at two widths in both themes.
 pub(crate) fn check() -> Result<()> {
     let Some(browser) = BROWSERS.iter().find(|name| is_installed(name, &["--version"])) else {
         bail!("no browser: install Chromium (Debian: chromium); looked for {}", BROWSERS.join(", "));
@@ -15,8 +15,13 @@ pub(crate) fn check() -> Result<()> {
     let folder = root().join("suites/tests/page");
     let python = environment("page", &folder.join("requirements.txt"))?;
     let program = format!("'{}'", program("ccm-conformance")?.display());
-    let variables =
-        [("PROGRAM", program.as_str()), ("BROWSER", &path_of(browser)?), ("PYTHONDONTWRITEBYTECODE", "1")];
+    let screenshots = target().join("page-screenshots").display().to_string();
+    let variables = [
+        ("PROGRAM", program.as_str()),
+        ("BROWSER", &path_of(browser)?),
+        ("SCREENSHOTS", &screenshots),
+        ("PYTHONDONTWRITEBYTECODE", "1"),
+    ];
     let folder = folder.display().to_string();
     run(&python, &["-m", "unittest", "discover", "--start-directory", &folder], &variables)
 }

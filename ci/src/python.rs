@@ -20,7 +20,8 @@ pub(crate) fn environment(name: &str, requirements: &Path) -> Result<String> {
     Ok(python)
 }
 
-fn target() -> PathBuf {
+/// Where programs and what they make are kept.
+pub(crate) fn target() -> PathBuf {
     match std::env::var_os("CARGO_TARGET_DIR") {
         Some(folder) => root().join(folder),
         None => root().join("target"),

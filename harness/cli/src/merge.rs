@@ -64,7 +64,7 @@ fn joined(options: &MergeOptions) -> Result<u8, String> {
     let written = write_reports(out, &ledger, &stream, &terminal);
     terminal.say(format!("wrote {} ({} parts)", stream.display(), parts.len()));
     terminal.say(summary(&ledger));
-    tell_github(&ledger, &terminal);
+    tell_github(&ledger, out, &terminal);
     let complete = options.require_complete || ledger.subject.certify;
     let need = if complete { Completeness::Required } else { Completeness::Optional };
     Ok(match exit_code(&ledger, need) {

@@ -29,7 +29,9 @@ pub(super) fn run(suites: &'static [Suite], options: &RunOptions) -> ExitCode {
         Ok(plan) => {
             let arguments = Arguments { test_threads: Some(plan.jobs as usize), ..Arguments::default() };
             let typed: Vec<String> = std::env::args().skip(1).collect();
-            let reproduce = format!("ccm-conformance {}", typed.join(" "));
+            let quoted =
+                shlex::try_join(typed.iter().map(String::as_str)).unwrap_or_else(|_| typed.join(" "));
+            let reproduce = format!("ccm-conformance {quoted}");
             if let Some(times) = options.repeat {
                 return repeat(suites, &plan, &reproduce, &arguments, times);
             }

@@ -8,6 +8,7 @@ mod common_causes;
 mod compare;
 mod envelope;
 pub mod exit;
+mod failure_text;
 mod file;
 mod github;
 mod golden;
@@ -29,7 +30,7 @@ pub use compare::{Difference, Flake, compare, flakes};
 pub use envelope::{EnvelopeError, PublicKey, SigningKey, open_envelope, sealed};
 pub use exit::exit_code;
 pub use file::{ParseError, Written, parse, read, schema, to_yaml};
-pub use github::{annotations, step_summary};
+pub use github::{Job as GithubJob, annotations, step_summary};
 pub use golden::{Golden, GoldenCheck};
 pub use junit::to_junit;
 pub use page::{

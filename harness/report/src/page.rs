@@ -5,27 +5,44 @@
 //! in them can become markup or script: they are unpacked as text and put in as text, and the page's policy lets one script
 //! run, which is named by its digest.
 
+mod again;
+mod causes;
+mod head;
+
 use super::compare::Difference;
-use super::profile_result;
-use super::wording::{because, verdict_word};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use causes::causes;
 use flate2::Compression;
 use flate2::write::GzEncoder;
-use harness_core::ledger::{Conformance, Ledger, Outcome, Setting};
+use harness_core::ledger::{Conformance, Ledger, Outcome};
+use head::{Head, RunHead};
 use serde::Serialize;
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
 use std::io::Write as _;
 
 const FRAME: &str = include_str!("page/page.html");
-const STYLE: &str = include_str!("page/page.css");
+const STYLE: &str = concat!(
+    include_str!("page/theme.css"),
+    include_str!("page/page.css"),
+    include_str!("page/list.css"),
+    include_str!("page/detail.css"),
+    include_str!("page/print.css"),
+);
 const SCRIPT: &str = concat!(
     "(() => {\n\"use strict\";\n",
+    include_str!("page/words.js"),
+    include_str!("page/dom.js"),
     include_str!("page/model.js"),
-    include_str!("page/draw.js"),
-    include_str!("page/view.js"),
+    include_str!("page/diff.js"),
+    include_str!("page/timeline.js"),
+    include_str!("page/header.js"),
+    include_str!("page/story.js"),
+    include_str!("page/detail.js"),
+    include_str!("page/filter.js"),
     include_str!("page/list.js"),
+    include_str!("page/keys.js"),
     include_str!("page/report.js"),
     include_str!("page/compare.js"),
     include_str!("page/live.js"),
@@ -75,51 +92,6 @@ pub struct Side<'a> {
     pub material: &'a Material,
 }
 
-/// What the page is made of: its first line. The events of the runs follow, one after the other.
-#[derive(Serialize)]
-struct Head<'a> {
-    runs: Vec<RunHead<'a>>,
-    demands: &'a Demands,
-    /// The checks that ended otherwise in the second run than in the first, where there are two.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    differences: Option<&'a [Difference]>,
-}
-
-#[derive(Serialize)]
-struct RunHead<'a> {
-    name: &'a str,
-    report: &'a Ledger,
-    verdict: &'a str,
-    because: Vec<(String, String)>,
-    relaxed: Vec<&'a Setting>,
-    profiles: Vec<String>,
-    evidence: &'a Evidence,
-    /// How many lines of its events follow.
-    lines: usize,
-    /// How many do not.
-    left_out: usize,
-    /// The checks that are still to end, of a run that goes on.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    unended: Option<&'a [String]>,
-}
-
-impl<'a> RunHead<'a> {
-    fn of(side: &Side<'a>) -> RunHead<'a> {
-        RunHead {
-            name: side.name,
-            report: side.ledger,
-            verdict: verdict_word(side.ledger.conformance()),
-            because: because(side.ledger),
-            relaxed: side.ledger.subject.relaxed().collect(),
-            profiles: profile_result::lines(side.ledger),
-            evidence: &side.material.evidence,
-            lines: 0,
-            left_out: 0,
-            unended: None,
-        }
-    }
-}
-
 /// The page of a run. Where its events are too many, calls to the cloud and changes of objects are left out, those of checks
 /// that passed first, and the page says how many.
 ///
@@ -159,7 +131,7 @@ pub fn live_head(ledger: &Ledger, unended: Option<&[String]>) -> Result<String, 
         let entries = ledger.entries.iter().filter(|entry| !unended.contains(&entry.id)).cloned().collect();
         let ended = Ledger { entries, ..ledger.clone() };
         head.because = match ended.conformance() {
-            Conformance::NotConformant => because(&ended),
+            Conformance::NotConformant => causes(&ended),
             Conformance::Conformant | Conformance::Partial | Conformance::NotJudged => Vec::new(),
         };
         (head.verdict, head.profiles, head.unended) = (UNDER_WAY, Vec::new(), Some(unended));

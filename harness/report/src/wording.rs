@@ -149,7 +149,39 @@ pub(super) fn printable(text: &str) -> String {
     plain
 }
 
+/// A duration for people: `350 ms`, `12.3 s`, `17 min 6 s`, `2 h 5 min`.
+pub(super) fn human_duration(millis: u64) -> String {
+    let seconds = (millis + 500) / 1000;
+    match millis {
+        0..1_000 => format!("{millis} ms"),
+        1_000..59_950 => format!("{:.1} s", Duration::from_millis(millis).as_secs_f64()),
+        59_950..3_599_500 => format!("{} min {} s", seconds / 60, seconds % 60),
+        3_599_500.. => format!("{} h {} min", seconds / 3600, seconds % 3600 / 60),
+    }
+}
+
+/// A time for people, `2026-11-25 22:43 UTC`; a text that is not RFC 3339 in UTC stays as it is.
+pub(super) fn human_time(started: &str) -> String {
+    match (started.get(..10), started.get(10..11), started.get(11..16)) {
+        (Some(day), Some("T"), Some(time)) if started.ends_with('Z') => format!("{day} {time} UTC"),
+        _ => started.to_owned(),
+    }
+}
+
 /// Milliseconds as seconds for a table: `0.3s`, `41.2s`, `612.0s`.
 pub(super) fn seconds(millis: u64) -> String {
     format!("{:.1}s", Duration::from_millis(millis).as_secs_f64())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_and_times_are_for_people() {
+        let told = [350, 12_340, 59_950, 1_026_400, 3_600_000, 7_540_000].map(human_duration);
+        assert_eq!(told, ["350 ms", "12.3 s", "1 min 0 s", "17 min 6 s", "1 h 0 min", "2 h 5 min"]);
+        assert_eq!(human_time("2026-11-25T22:43:59.1Z"), "2026-11-25 22:43 UTC");
+        assert_eq!(human_time("yesterday"), "yesterday");
+    }
 }

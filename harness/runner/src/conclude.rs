@@ -50,7 +50,7 @@ pub fn conclude(plan: &RunPlan, events: &Events) -> (Ledger, u8) {
         Err(why) => events.say(format!("error: {why}")),
     }
     events.say(summary(&ledger));
-    tell_github(&ledger, events);
+    tell_github(&ledger, &plan.output, events);
     let completeness = if plan.require_complete { Completeness::Required } else { Completeness::Optional };
     let code = match exit_code(&ledger, completeness) {
         // A verdict that nobody can read later is none.

@@ -1,22 +1,44 @@
-//! Where GitHub Actions runs the program: annotations beside its log, and a summary on the job's page.
+//! Where GitHub Actions runs the program: annotations beside its log and in manifests, and a summary on the job's page.
 
 use harness_core::events::Events;
 use harness_core::ledger::Ledger;
 use harness_core::output;
-use harness_report::{annotations, step_summary};
+use harness_report::{GithubJob, annotations, step_summary};
 use std::fs::OpenOptions;
 use std::io::Write as _;
+use std::path::Path;
 
-/// Writes the annotations, and adds the summary to the file that GitHub names; elsewhere nothing. Source: "Default
-/// environment variables" and "Workflow commands" of GitHub Actions.
-pub fn tell_github(ledger: &Ledger, events: &Events) {
-    if std::env::var_os("GITHUB_ACTIONS").is_none_or(|value| value != "true") {
+/// Writes the annotations, and adds the summary to the file that GitHub names; elsewhere nothing. `results` is the folder with
+/// the reports. Source: "Default environment variables" and "Workflow commands" of GitHub Actions.
+pub fn tell_github(ledger: &Ledger, results: &Path, events: &Events) {
+    if variable("GITHUB_ACTIONS").is_none_or(|value| value != "true") {
         return;
     }
-    output::workflow_commands(&annotations(ledger));
-    let Some(file) = std::env::var_os("GITHUB_STEP_SUMMARY").filter(|name| !name.is_empty()) else { return };
+    let job = job(results);
+    output::workflow_commands(&annotations(ledger, &job));
+    let Some(file) = variable("GITHUB_STEP_SUMMARY") else { return };
     let opened = OpenOptions::new().create(true).append(true).open(&file);
-    if let Err(why) = opened.and_then(|mut opened| opened.write_all(step_summary(ledger).as_bytes())) {
-        events.say(format!("error: the job's summary {} could not be written: {why}", file.display()));
+    if let Err(why) = opened.and_then(|mut opened| opened.write_all(step_summary(ledger, &job).as_bytes())) {
+        events.say(format!("error: the job's summary {file} could not be written: {why}"));
     }
+}
+
+/// The job as GitHub's variables describe it.
+fn job(results: &Path) -> GithubJob {
+    let run = || {
+        let [server, repository, run] =
+            ["GITHUB_SERVER_URL", "GITHUB_REPOSITORY", "GITHUB_RUN_ID"].map(variable);
+        Some(format!("{}/{}/actions/runs/{}", server?, repository?, run?))
+    };
+    GithubJob {
+        workspace: variable("GITHUB_WORKSPACE"),
+        folder: std::env::current_dir().unwrap_or_default().display().to_string(),
+        run: run(),
+        results: results.display().to_string(),
+    }
+}
+
+/// A variable that is set to something.
+fn variable(name: &str) -> Option<String> {
+    std::env::var(name).ok().filter(|value| !value.is_empty())
 }

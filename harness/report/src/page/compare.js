@@ -1,45 +1,56 @@
-// The page of two runs beside each other.
+// The page of two runs side by side.
 
 const CHANGES = ["worse", "better", "otherwise", "same"];
-const BROKEN = ["fail", "blocked", "error"];
+const CHANGE_MEANINGS = {
+  worse: "It passed or was not judged before, and now it failed, was blocked or met an environment error.",
+  better: "It failed, was blocked or met an environment error before, and passes now.",
+  otherwise: "The outcome changed in another way.",
+  same: "The outcome is the same in both runs.",
+};
+Object.assign(MEANINGS, CHANGE_MEANINGS);
+Object.assign(SYMBOLS, {
+  worse: [["path", { d: "M8 14 1.5 4h13z", ...FILLED }]],
+  better: [["path", { d: "M8 2 14.5 12h-13z", ...FILLED }]],
+  otherwise: [["path", { d: "M8 1 15 8l-7 7-7-7z", ...FILLED }]],
+  same: [["path", { d: "M3 6h10M3 10h10", ...OUTLINE }]],
+});
+const SIDES = ["before", "after"];
 
 // How a check ended in each of two runs; null where a run did not know it.
 const pairOf = (runs, id) => runs.map((run) => (run.listed.has(id) ? outcomeOf(run.check(id).entry) : null));
 
 function changeOf([before, after], differs) {
   if (!differs) return "same";
-  if (BROKEN.includes(after) && !BROKEN.includes(before)) return "worse";
-  return BROKEN.includes(before) && after === "pass" ? "better" : "otherwise";
+  if (TROUBLE.includes(after) && !TROUBLE.includes(before)) return "worse";
+  return TROUBLE.includes(before) && after === "pass" ? "better" : "otherwise";
 }
-
-const SIDES = ["before", "after"];
 
 function compareRow(runs, id, change) {
   const known = runs.filter((run) => run.listed.has(id));
   const { entry } = known.at(-1).check(id);
   const outcomes = pairOf(runs, id).map((outcome) => outcome ?? "unknown");
-  const took = known.map((run) => seconds(run.check(id).entry.duration_ms)).join(" → ");
+  const took = known.map((run) => duration(run.check(id).entry.duration_ms)).join(" → ");
+  const used = entry.budget_used_percent ?? -1;
   const tell = () => ({
-    cells: cells({ entry, outcomes, took: `${entry.level} · ${took}` }), isRead: runs.every((run) => run.isRead),
+    cells: cells({ entry, outcomes, took, used }), isRead: runs.every((run) => run.isRead),
     words: `${id} ${known.map((run) => `${run.check(id).entry.title} ${textOf(run.check(id).entry)}`).join(" ")}`.toLowerCase(),
-    suite: entry.suite, kinds: { change, level: entry.level, before: outcomes[0], after: outcomes[1] },
+    suite: entry.suite, kinds: { change, level: entry.level, before: outcomes[0], after: outcomes[1] }, ms: entry.duration_ms, used,
   });
-  const open = () => make("div", { className: "pair" }, ...runs.map((run, n) => make(
-    "section", {}, make("h3", {}, SIDES[n]),
-    run.listed.has(id) ? detail(run, run.check(id)) : make("p", { className: "empty" }, "This run did not know the check."),
+  const open = () => make("div", { className: "pair" }, runs.map((run, n) => make(
+    "section", { ariaLabel: SIDES[n] }, make("h4", {}, SIDES[n]),
+    run.listed.has(id) ? detail(run, run.check(id)) : make("p", { className: "empty" }, "This run did not have the check."),
   )));
   return new Row(id, tell, open);
 }
 
 // How many checks of each level ended how, before and after.
 function figuresOfBoth(runs) {
-  const rows = LEVELS.map((level) => make("tr", {}, make("th", { scope: "row" }, level), ...OUTCOMES.map((outcome) => {
-    const [before, after] = runs.map((run) =>
-      run.report.entries.filter((entry) => entry.level === level && outcomeOf(entry) === outcome).length);
-    const text = before === after ? String(after) : `${before} → ${after}`;
-    return cell(text, { className: before === after && !after ? "n zero" : before === after ? "n" : `n ${outcome}` });
-  })));
-  return table(["", ...OUTCOMES], rows, "n");
+  const rows = Object.keys(LEVELS).flatMap((level) => runs.map((run, n) => {
+    const counts = passFirst(countsOf(run.report.entries.filter((entry) => entry.level === level)));
+    const numbers = counts.map(([outcome, one]) => make("span", { className: `figure ${outcome}`, title: MEANINGS[outcome] }, symbol(outcome, ""), make("strong", {}, String(one)), span("word", spaced(outcome))));
+    return make("div", { className: "figures-row" }, span("level-name", `${level} ${SIDES[n]}`), bar(counts, `${level} ${SIDES[n]}: ${inWords(counts)}`), span("numbers", ...numbers));
+  }));
+  return make("div", { className: "figures both" }, rows);
 }
 
 // What was tested, or how, in one run otherwise than in the other.
@@ -49,8 +60,8 @@ function conditions(runs) {
     return new Map([...Object.entries(rest), ...settings.map((one) => [one.setting, one.value])].map(([name, value]) => [name, typeof value === "string" ? value : JSON.stringify(value)]));
   });
   const names = [...new Set(told.flatMap((of) => [...of.keys()]))].filter((name) => told[0].get(name) !== told[1].get(name));
-  const rows = names.map((name) => make("tr", {}, cell(name), ...told.map((of) => cell(of.get(name) ?? "", { className: "mono" }))));
-  return folded(`${rows.length} conditions of the runs differ`, table(["", "before", "after"], rows));
+  const rows = names.map((name) => make("tr", {}, cell(name), told.map((of) => cell(of.get(name) ?? "", { className: "mono" }))));
+  return folded(`${count(rows.length, "condition")} of the runs differ${rows.length === 1 ? "s" : ""}`, table(["condition", ...SIDES], rows));
 }
 
 // The checks that took clearly longer or shorter, the largest difference first.
@@ -60,9 +71,11 @@ function times(runs, ids) {
   const far = took.filter(([, before, after]) => Math.abs(after - before) > 2000 && Math.max(before, after) > 1.5 * Math.min(before, after));
   far.sort(([, a, b], [, c, d]) => Math.abs(d - c) - Math.abs(b - a));
   const rows = far.slice(0, 50).map(([id, before, after]) =>
-    make("tr", {}, cell(id), cell(seconds(before), { className: "n" }), cell(seconds(after), { className: "n" })));
-  return folded(`${far.length} checks that passed in both took 2 s and half as long again, more or less`, table(["check", "before", "after"], rows));
+    make("tr", {}, make("td", {}, linkTo(id)), cell(duration(before), { className: "n" }), cell(duration(after), { className: "n" })));
+  return folded(`${count(far.length, "check")} passed in both runs and took clearly longer or shorter`, table(["check", ...SIDES], rows));
 }
+
+const COMPARE_PRESETS = [["All", {}], ...CHANGES.slice(0, 3).map((change) => [change[0].toUpperCase() + change.slice(1), { change }]), ["Changed", { change: CHANGES.slice(0, 3).join(",") }]];
 
 class ComparePage {
   constructor(runs, differences) {
@@ -71,20 +84,33 @@ class ComparePage {
     const ids = [...new Set([...runs].reverse().flatMap((run) => allOf(run.report).map((entry) => entry.id)))];
     const differs = new Set(differences.map(({ id }) => id));
     const changes = new Map(ids.map((id) => [id, changeOf(pairOf(runs, id), differs.has(id))]));
-    const profiles = [...new Set(runs.map((run) => run.report.subject.profile))];
-    document.title = `${differs.size} ended otherwise: ${profiles.join(" → ")}`;
-    if (differs.size && !location.hash) state.set({ change: "worse,better,otherwise" });
-    const header = make(
-      "header", {}, make("h1", {}, pill(runs[0].verdict), "→", pill(runs[1].verdict), profiles.join(" → ")),
-      ...runs.map((run, n) => make("p", { className: "about" }, `${SIDES[n]}: ${run.name} · ${about(run)}`)),
-      make("p", {}, `${differs.size} of ${ids.length} checks ended otherwise.`),
+    const changed = (change) => ids.filter((id) => changes.get(id) === change).length;
+    const names = [...new Set(runs.map((run) => run.report.subject.profile))].join(" → ");
+    document.title = `${differs.size} changed: ${names} – ccm-conformance`;
+    if (differs.size && !location.hash) state.set({ change: CHANGES.slice(0, 3).join(",") });
+    // What both runs have in common is shown once.
+    const facts = runs.map(factsOf);
+    const isCommon = ([name, value]) => facts.every((some) => some.some(([other, another]) => other === name && another === value));
+    const sides = runs.map((run, n) => make(
+      "section", { ariaLabel: SIDES[n] }, make("h2", {}, SIDES[n]), make("p", { className: "faint" }, run.name), make("p", { className: "short" }, inShort(run)),
+      factList(facts[n].filter((fact) => !isCommon(fact))),
+    ));
+    const summary = CHANGES.slice(0, 3).map((change) => button(`figure ${change}`, () => narrowTo({ change }), { title: CHANGE_MEANINGS[change] }, symbol(change, ""), make("strong", {}, String(changed(change))), span("word", change)));
+    this.header = make(
+      "header", {}, brand(runs[1].report.subject, [["checks", "Checks"], ["run", "Time lines"], ["conditions", "Conditions"]]),
+      make("h1", {}, pill(runs[0].verdict), "→", pill(runs[1].verdict), span("subject", names)),
+      make("p", { className: "short" }, `${differs.size} of ${ids.length} checks ended otherwise: `, span("numbers", ...summary)),
+      factList(facts[0].filter(isCommon)), make("div", { className: "pair" }, sides), figuresOfBoth(runs),
     );
-    this.list = new List(ids.map((id) => compareRow(runs, id, changes.get(id))), { change: CHANGES, level: LEVELS });
-    const overviews = () => runs.flatMap((run, n) => [make("h3", {}, SIDES[n]), run.isRead ? overview(run) : ""]);
-    this.lines = new Part(() => runs.map((run) => run.isRead), () => make("section", {}, make("h2", {}, "The runs"), ...overviews()));
+    this.list = new List(ids.map((id) => compareRow(runs, id, changes.get(id))), {
+      kinds: { change: CHANGES, level: Object.keys(LEVELS) }, presets: COMPARE_PRESETS, groupOf: (row) => row.told.kinds.change, noun: "change", rank: (row) => CHANGES.slice(0, 3).indexOf(row.told.kinds.change),
+      counted: (some) => countsOf(some.map((row) => runs.findLast((run) => run.listed.has(row.id)).check(row.id).entry)),
+    });
+    const overviews = () => runs.flatMap((run, n) => [make("h3", {}, SIDES[n]), run.isRead ? overview(run) : reading()]);
+    this.lines = new Part(() => runs.map((run) => run.isRead), () => section("run", "The runs", overviews()));
     this.footer = make("footer", {});
-    const beside = make("section", {}, make("h2", {}, "How they were run"), conditions(runs), times(runs, ids));
-    this.nodes = [header, make("main", { className: "both" }, figuresOfBoth(runs), this.list.node, this.lines.node, beside), this.footer];
+    const differing = section("conditions", "How they were run", conditions(runs), times(runs, ids));
+    this.nodes = [this.header, make("main", { className: "both" }, this.list.node, this.lines.node, differing), this.footer];
   }
 
   refresh() {

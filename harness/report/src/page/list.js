@@ -1,17 +1,22 @@
-// The list of checks: rows to open, to search and to narrow down.
+// The list of checks: groups of rows that can be opened.
 
 const shownChecks = new Map();
+// The list of the page, for the parts that lead to it.
+let checkList = null;
+// How many rows of a group are shown before the others are asked for.
+const ROWS_AT_ONCE = 60;
+// Up to how many checks that a filter leaves, all groups are open.
+const OPEN_AT_MOST = 120;
 
-// A check in the list. `tell` says what its line shows: {cells, words, suite, kinds}; `open` what is in it.
+// A check in the list. `tell` returns what its row shows: {cells, words, suite, kinds, ...}; `open` what is in it.
 class Row {
   constructor(id, tell, open) {
     Object.assign(this, { id, tell, open, detail: null });
-    this.button = make("button", { className: "row", type: "button", ariaExpanded: "false" });
-    this.node = make("div", { className: "check", id: `check-${id}` }, this.button);
-    this.button.addEventListener("click", () => {
+    this.button = button("row", () => {
       this.toggle(!this.detail);
       state.set({ check: this.detail ? id : "" });
-    });
+    }, { ariaExpanded: "false" });
+    this.node = make("li", { className: "check", id: `check-${id}` }, this.button);
     shownChecks.set(id, this);
   }
 
@@ -23,16 +28,16 @@ class Row {
     if (open) this.node.append(this.detail);
   }
 
-  // Shows what has become other. What is open is drawn anew with it, and while its check runs, unless somebody is at it.
+  // Shows what has changed. An open check is drawn again with it, and while it runs, unless it is in use.
   refresh() {
     const { cells, ...told } = this.tell();
     const now = JSON.stringify(told);
-    const other = now !== this.shown;
-    if (other) {
+    const isOther = now !== this.shown;
+    if (isOther) {
       Object.assign(this, { shown: now, told });
       this.button.replaceChildren(...cells());
     }
-    if (!this.detail || !(other || (told.kinds.outcome === "running" && !this.detail.matches(":hover, :focus-within")))) return;
+    if (!this.detail || !(isOther || (told.kinds.outcome === "running" && !this.detail.matches(":hover, :focus-within")))) return;
     const fresh = this.open();
     this.detail.replaceWith(fresh);
     this.detail = fresh;
@@ -42,85 +47,176 @@ class Row {
 function show(id) {
   const row = shownChecks.get(id);
   if (!row) return;
-  row.node.hidden = false;
-  row.isPinned = true;
-  row.toggle(true);
   state.set({ check: id });
+  checkList.reveal(row);
+  row.toggle(true);
   row.node.scrollIntoView({ block: "start" });
+  row.button.focus({ preventScroll: true });
 }
 
-// The cells of a line; `took` is what stands at its end.
-const cells = ({ entry, outcomes, took }) => () => [
-  make("span", { className: "mark" }, ...outcomes.flatMap((outcome, n) => [
-    n ? "→" : "",
-    make("span", { className: outcome, title: outcome, ariaLabel: outcome, role: "img" }, GLYPHS[outcome] ?? "–"),
-  ])),
-  make("span", { className: "id" }, entry.id),
-  make("span", { className: "title" }, entry.title),
-  make("span", { className: "took" }, took),
+// Narrows the list down to some checks, and leads there.
+function narrowTo(change) {
+  checkList.filter.set({ ...checkList.filter.nothing(), ...change });
+  document.getElementById("checks").scrollIntoView();
+}
+
+// The cells of a row.
+const cells = ({ entry, outcomes, took, used }) => () => [
+  span("mark", ...outcomes.flatMap((outcome, n) => [n ? "→" : "", symbol(outcome)])),
+  span("id", entry.id), span("title", entry.title),
+  make("span", { className: `level ${entry.level}`, title: LEVELS[entry.level] }, entry.private ? PRIVATE : entry.level),
+  span("took", took),
+  make("span", { className: used >= CLOSE ? "used close" : "used", title: LIMIT_USED }, used > 0 ? `${used} %` : ""),
 ];
 
-// `chips`: the words of each kind, by kind.
+// What the columns of the list are.
+const listHead = () => make(
+  "div", { className: "list-head", ariaHidden: "true" }, span("mark"), span("", "check"), span("", "requirement"), span("", "level"), span("took", "took"),
+  make("span", { className: "used", title: LIMIT_USED }, "limit"),
+);
+
+// `groupOf`: the name of a row's group; `rank`: 0 for the rows that matter most, then 1 and so on, and -1 for the others; `noun`: what such a row is called.
 class List {
-  constructor(rows, chips) {
-    this.rows = rows;
-    this.nothing = make("p", { className: "empty", hidden: true }, "No check is like that.");
-    this.search = make("input", { type: "search", placeholder: "find", ariaLabel: "find in ids, titles and reasons", value: state.get().get("find") ?? "" });
+  constructor(rows, { kinds, presets, groupOf, rank, counted, noun = "problem" }) {
+    Object.assign(this, { rows, groupOf, rank, counted, noun, toggled: new Map(), whole: new Set(), pinned: null });
     rows.forEach((row) => row.refresh());
     const suites = [...new Set(rows.map((row) => row.told.suite))];
-    this.suite = make("select", { ariaLabel: "suite" }, make("option", { value: "" }, "every suite"), ...suites.map((name) => make("option", { value: name }, name)));
-    this.suite.value = state.get().get("suite") ?? "";
-    this.chips = Object.entries(chips).flatMap(([kind, words]) => words.map((word) => this.chip(kind, word)));
-    this.search.addEventListener("input", () => this.narrow());
-    this.suite.addEventListener("change", () => this.narrow());
-    const bar = make("div", { className: "bar", role: "search" }, this.search, this.suite, ...this.chips.map(({ button }) => button));
-    this.node = make("section", {}, make("h2", {}, "Checks"), bar, make("div", {}, ...rows.map((row) => row.node)), this.nothing);
+    this.filter = new Filter(kinds, presets, suites, () => this.narrow());
+    this.place = make("div", { className: "groups" });
+    this.steps = span("steps", button("tool", () => this.step(-1), { title: `Previous ${noun} (p)`, ariaLabel: `previous ${noun}` }, "‹"), this.where = span("where"), button("tool", () => this.step(1), { title: `Next ${noun} (n)`, ariaLabel: `next ${noun}` }, "›"));
+    this.all = button("tool", () => this.toggleAll(), { title: "Expand or collapse all groups (e)" });
+    const line = make("div", { className: "list-line" }, this.filter.shown, this.filter.clear, span("spacer"), this.steps, this.all);
+    this.node = section("checks", "Checks", this.filter.node, line, listHead(), this.place);
+    checkList = this;
     this.refresh();
   }
 
-  pressed(kind) {
-    return (state.get().get(kind) ?? "").split(",").filter(Boolean);
-  }
-
-  chip(kind, word) {
-    const button = make("button", { className: "chip", type: "button", ariaPressed: String(this.pressed(kind).includes(word)) });
-    button.addEventListener("click", () => {
-      const now = new Set(this.pressed(kind));
-      now.has(word) ? now.delete(word) : now.add(word);
-      button.ariaPressed = String(now.has(word));
-      state.set({ [kind]: [...now].join(",") });
-      this.narrow();
-    });
-    return { kind, word, button };
+  isTrouble(row) {
+    return this.rank(row) >= 0;
   }
 
   refresh() {
     this.rows.forEach((row) => row.refresh());
-    for (const { kind, word, button } of this.chips) {
-      const n = this.rows.filter((row) => row.told.kinds[kind] === word).length;
-      button.textContent = `${word} ${n}`;
-      button.hidden = !n && button.ariaPressed !== "true";
-    }
-    this.filter();
+    this.draw();
   }
 
-  // Somebody wants to see other checks: what an address named need not stay.
+  // The user has chosen other checks: what the address named need not stay.
   narrow() {
-    for (const row of this.rows) row.isPinned = false;
-    this.filter();
+    this.pinned = null;
+    this.toggled.clear();
+    this.whole.clear();
+    this.draw();
   }
 
-  filter() {
-    const wanted = this.search.value.trim().toLowerCase();
-    const kinds = [...new Set(this.chips.map(({ kind }) => kind))].map((kind) => [kind, this.pressed(kind)]);
-    state.set({ find: this.search.value.trim(), suite: this.suite.value });
-    let left = 0;
-    for (const { node, told, isPinned } of this.rows) {
-      const fits = isPinned || (kinds.every(([kind, words]) => !words.length || words.includes(told.kinds[kind]))
-        && (!this.suite.value || told.suite === this.suite.value) && told.words.includes(wanted));
-      node.hidden = !fits;
-      left += fits ? 1 : 0;
+  // Makes sure that a row is on the page.
+  reveal(row) {
+    this.pinned = row;
+    this.draw();
+  }
+
+  // Groups of rows in the order of the page: [name, rows].
+  groups() {
+    const fits = this.filter.fits();
+    const left = this.rows.filter((row) => row === this.pinned || fits(row));
+    const { sort } = this.filter;
+    if (sort !== "suite") {
+      const by = { slow: (a, b) => b.told.ms - a.told.ms, limit: (a, b) => b.told.used - a.told.used, id: (a, b) => a.id.localeCompare(b.id, "en", { numeric: true }) }[sort];
+      return [[ORDERS[sort] ?? "all", by ? left.sort(by) : left]];
     }
-    this.nothing.hidden = left > 0;
+    const groups = new Map();
+    for (const row of left) groups.set(this.groupOf(row), [...(groups.get(this.groupOf(row)) ?? []), row]);
+    const weight = (row) => (this.isTrouble(row) ? this.rank(row) : Infinity);
+    const order = (a, b) => (weight(a) === weight(b) ? 0 : weight(a) - weight(b));
+    for (const rows of groups.values()) rows.sort(order);
+    return [...groups].sort(([, a], [, b]) => order(a[0], b[0]));
+  }
+
+  isOpen(name, rows, groups) {
+    if (this.pinned && rows.includes(this.pinned)) return true;
+    if (this.toggled.has(name)) return this.toggled.get(name);
+    if (groups.length === 1) return true;
+    if (this.filter.isOn) return groups.reduce((sum, [, some]) => sum + some.length, 0) <= OPEN_AT_MOST;
+    return this.isTrouble(rows[0]);
+  }
+
+  draw() {
+    const groups = this.groups();
+    this.shown = groups.flatMap(([, rows]) => rows);
+    this.filter.refresh(this.rows, this.shown.length);
+    const trouble = this.shown.filter((row) => this.isTrouble(row));
+    this.steps.hidden = !trouble.length;
+    const at = trouble.findIndex((row) => row.id === state.word("check"));
+    this.where.textContent = `${at < 0 ? "" : `${at + 1} of `}${count(trouble.length, this.noun)}`;
+    const open = groups.map(([name, rows]) => this.isOpen(name, rows, groups));
+    this.all.textContent = open.some(Boolean) ? "Collapse" : "Expand";
+    this.all.hidden = groups.length < 2;
+    // What is as it was stays, with what is open in it and what has the focus.
+    const now = JSON.stringify(groups.map(([name, rows], n) => [name, open[n], this.whole.has(name), rows.map((row) => [row.id, row.told.kinds])])) + (this.pinned?.id ?? "");
+    if (now === this.drawn) return;
+    this.drawn = now;
+    const focused = document.activeElement;
+    this.place.replaceChildren(...groups.map(([name, rows], n) => this.group(name, rows, open[n])));
+    if (!groups.length) this.place.append(make("p", { className: "empty" }, "No check matches these filters."));
+    if (focused?.isConnected && focused !== document.activeElement) focused.focus({ preventScroll: true });
+  }
+
+  group(name, rows, isOpen) {
+    const counts = this.counted(rows);
+    const took = rows.reduce((sum, row) => sum + row.told.ms, 0);
+    const head = button("group-head", () => {
+      this.pinned = null;
+      this.toggled.set(name, !isOpen);
+      this.draw();
+      [...this.place.querySelectorAll(".group-head")].find((one) => one.dataset.group === name)?.focus();
+    }, { ariaExpanded: String(isOpen) },
+    span("group-name", spaced(name)), span("group-counts", ...passFirst(counts).map(([outcome, n]) => span(`group-count ${outcome}`, symbol(outcome), String(n)))),
+    bar(passFirst(counts), inWords(counts)), span("took", took ? duration(took) : ""));
+    head.dataset.group = name;
+    return make("div", { className: "group" }, make("h3", {}, head), isOpen ? this.listed(name, rows) : null);
+  }
+
+  // The rows of an open group: those that matter first, and the others where they are asked for.
+  listed(name, rows) {
+    const trouble = rows.filter((row) => this.isTrouble(row)).length;
+    const isChosen = this.filter.isOn || this.toggled.get(name) || this.whole.has(name);
+    let most = isChosen || !trouble ? ROWS_AT_ONCE : trouble;
+    if (this.whole.has(name)) most = rows.length;
+    const shown = rows.filter((row, n) => n < most || row === this.pinned || row.detail);
+    const more = rows.length - shown.length;
+    const ask = more ? button("more-rows", () => {
+      this.whole.add(name);
+      this.draw();
+    }, {}, `Show the other ${count(more, "check")}`) : null;
+    return [make("ul", { className: "rows" }, shown.map((row) => row.node)), ask];
+  }
+
+  toggleAll() {
+    const groups = this.groups();
+    const isAnyOpen = groups.some(([name, rows]) => this.isOpen(name, rows, groups));
+    this.pinned = null;
+    for (const [name] of groups) this.toggled.set(name, !isAnyOpen);
+    this.draw();
+  }
+
+  // Opens the next problem, or the one before.
+  step(by) {
+    const trouble = this.shown.filter((row) => this.isTrouble(row));
+    if (!trouble.length) return;
+    const at = trouble.findIndex((row) => row.id === state.word("check"));
+    const next = at < 0 && by < 0 ? trouble.length - 1 : (at + by + trouble.length) % trouble.length;
+    trouble[at]?.toggle(false);
+    show(trouble[next].id);
+    this.draw();
+  }
+
+  // Shows all rows for printing, and puts it back.
+  print(isPrinted) {
+    if (isPrinted) this.before = [this.toggled, this.whole];
+    const names = this.groups().map(([name]) => name);
+    [this.toggled, this.whole] = isPrinted ? [new Map(names.map((name) => [name, true])), new Set(names)] : this.before;
+    this.draw();
   }
 }
+
+window.addEventListener("beforeprint", () => checkList?.print(true));
+window.addEventListener("afterprint", () => checkList?.print(false));

@@ -1,7 +1,7 @@
 // The page of a run that goes on, and the beginning of every page.
 
 // How a program says that it has ended, by saying nothing any more.
-const GONE = "The program that runs the checks no longer answers: what stands here is what it told last. ";
+const GONE = "The program that runs the checks no longer answers: this page shows what it sent last. ";
 
 class Live {
   constructor(page) {
@@ -43,7 +43,7 @@ class Live {
 
   // What was taken of checks that have failed since.
   async takeEvidence() {
-    const taken = allOf(this.run.report).filter((entry) => entry.evidence && !UNENDED.includes(entry.outcome) && !this.asked.has(entry.id));
+    const taken = allOf(this.run.report).filter((entry) => entry.evidence && !(entry.outcome in UNENDED) && !this.asked.has(entry.id));
     for (const { id } of taken) {
       this.asked.add(id);
       const answer = await fetch(`evidence?check=${encodeURIComponent(id)}`);
@@ -57,7 +57,7 @@ class Live {
       this.shown = new ReportPage(this.run);
       this.page.replaceChildren(...this.shown.nodes);
     }
-    this.shown.footer.replaceChildren(this.said, "Told by ccm-conformance on this machine, to this page alone.");
+    this.shown.footer.replaceChildren(this.said, "Sent by ccm-conformance on this machine to this page only.");
     this.shown.refresh();
     if (this.isShown) return;
     this.isShown = true;
@@ -67,22 +67,24 @@ class Live {
   note(text) {
     this.said = text;
     if (this.run) this.draw();
-    else this.page.replaceChildren(make("p", { className: "about" }, text));
+    else this.page.replaceChildren(make("p", { className: "faint" }, text));
   }
 }
 
 // Shows what the address names, and says that the page is there.
 function opened() {
-  const check = state.get().get("check");
-  if (check) show(check);
-  window.addEventListener("hashchange", () => show(state.get().get("check")));
+  if (state.word("check")) show(state.word("check"));
+  window.addEventListener("hashchange", () => {
+    checkList.draw();
+    show(state.word("check"));
+  });
   document.documentElement.dataset.ready = "true";
 }
 
 async function begin() {
   const page = document.getElementById("page");
   if (typeof DecompressionStream === "undefined") {
-    page.append(make("p", {}, "This browser is too old to unpack the page; report.yaml beside it says the same."));
+    page.append(make("p", {}, "This browser is too old to unpack the page; report.yaml in the same folder has the same contents."));
     return;
   }
   const material = await unpacked();
@@ -103,7 +105,7 @@ async function begin() {
   }
   material.events = "";
   shown.refresh();
-  shown.footer.append(...runs.map(lacking), "Made of events.jsonl by ccm-conformance. It loads nothing and sends nothing.");
+  shown.footer.append(...runs.map(lacking), "Made from events.jsonl by ccm-conformance. This page loads nothing and sends nothing.");
   opened();
 }
 

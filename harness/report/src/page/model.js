@@ -1,12 +1,9 @@
 // What the page shows: the ledger of the run, and its events by check and by lane.
 
-const GLYPHS = { pass: "✓", fail: "✗", blocked: "⊘", error: "!", running: "▸", waiting: "·" };
-const OUTCOMES = ["fail", "blocked", "error", "pass", "not-observable", "not-declared", "deselected"];
-// Of checks that have not ended, while their run goes on.
-const UNENDED = ["running", "waiting"];
-const LEVELS = ["MUST", "SHOULD", "INFO"];
 // What a mark on a time line may be about, in the order of the rows.
 const ROWS = ["Node", "Service", "Lease", "Pod", "leader"];
+// Facts of objects that checks change; the CCM writes the others.
+const CHANGED_BY_CHECKS = ["deletionTimestamp", "externalTrafficPolicy", "ports", "type", "unschedulable"];
 
 const outcomeOf = (entry) => (entry.outcome === "skip" ? entry.reason : entry.outcome);
 // Checks of the contract, then those of a vendor's own.
@@ -41,8 +38,9 @@ class Run {
   }
 
   // Takes in what is known of the run as a whole.
-  update({ name, report, verdict, because, relaxed, profiles, evidence, left_out, unended }) {
-    Object.assign(this, { name, report, verdict, because, relaxed, profiles, leftOut: left_out, goesOn: Boolean(unended) });
+  update({ name, report, verdict, because, failures, again, relaxed, profiles, evidence, left_out, unended }) {
+    const known = { name, report, verdict, because, failures, again, relaxed, profiles };
+    Object.assign(this, known, { leftOut: left_out, goesOn: Boolean(unended) });
     Object.assign(this.evidence, evidence);
     const open = new Set(unended);
     for (const entry of report.private ?? []) entry.private = true;
@@ -144,13 +142,13 @@ class Run {
         const changes = Object.entries(event.changed ?? {}).map(([what, now]) => `${what}: ${now || "none"}`);
         const name = event.namespace ? `${event.namespace}/${event.name}` : event.name;
         const text = event.deleted ? "deleted" : changes.join("; ") || "changed";
-        return mark(event.kind, `${event.kind} ${name}: ${text}`, { about: name, uid: event.uid });
+        return mark(event.kind, `${event.kind} ${name}: ${text}`, { about: name, uid: event.uid, change: text });
       }
       case "cloud-call": {
         const took = event.took_ms ? `, ${event.took_ms} ms` : "";
         const text = `${event.operation}: ${event.request} → ${event.outcome}${took}`;
         const failed = !/^2/.test(event.outcome);
-        return mark(`calls of ${event.by ?? "nobody known"}`, text, {
+        return mark(`calls ${event.by ?? ""}`, text, {
           about: `${event.resource ?? ""} ${event.request}`, uid: event.owner, writes: event.writes, failed,
         });
       }
@@ -165,7 +163,22 @@ class Run {
     }
   }
 
-  // What the CCM logged within a check's time, where its logs were kept: [row, marks].
+  // The promise that a check broke, if it did.
+  brokenOf(check) {
+    return check.promises.find((promise) => promise.state === "broken");
+  }
+
+  // The last change that the check made before a promise ended, to the object that the promise is about; else the first
+  // that is known of it.
+  changeBefore(promise, marks) {
+    const uid = /\(uid ([^)]+)\)/.exec(promise.subject ?? "")?.[1];
+    const about = marks.filter((mark) => uid && mark.uid === uid && mark.change && mark.at <= promise.to);
+    const isOfCheck = ({ event }) => event.deleted || Object.keys(event.changed ?? {}).some((fact) => CHANGED_BY_CHECKS.includes(fact));
+    const change = about.filter(isOfCheck).at(-1) ?? about[0];
+    return change && { ...change, change: change === about[0] ? `${change.row} created` : change.change };
+  }
+
+  // What the CCM logged within a check's time, where its logs were kept: [replica, marks].
   logsOf(check) {
     const logs = (this.evidence[check.entry.id] ?? []).filter(([name]) => /^ccm-.*\.log$/.test(name));
     return logs.map(([name, text]) => {
@@ -196,5 +209,3 @@ class Run {
     );
   }
 }
-
-const seconds = (ms) => (ms < 1000 ? `${Math.round(ms)} ms` : `${(ms / 1000).toFixed(1)} s`);

@@ -1,48 +1,54 @@
 // The page of one run.
 
-// In place of a level, for the checks of a vendor's own.
-const PRIVATE = "private";
-
 function reportRow(run, id) {
   const check = run.check(id);
   const tell = () => {
     const { entry } = check;
     const outcome = outcomeOf(entry);
-    const used = entry.budget_used_percent === null || entry.budget_used_percent === undefined ? "" : ` · ${entry.budget_used_percent} %`;
-    const took = `${entry.private ? "private · " : ""}${entry.level}${entry.duration_ms ? ` · ${seconds(entry.duration_ms)}${used}` : ""}`;
+    const used = entry.budget_used_percent ?? -1;
+    const took = entry.duration_ms ? duration(entry.duration_ms) : "";
     return {
-      cells: cells({ entry, outcomes: [outcome], took }), words: `${id} ${entry.title} ${textOf(entry)}`.toLowerCase(),
-      suite: entry.suite, kinds: { level: entry.private ? PRIVATE : entry.level, outcome }, took, isRead: run.isRead, evidence: (run.evidence[id] ?? []).length,
+      cells: cells({ entry, outcomes: [outcome], took, used }), words: `${id} ${entry.title} ${textOf(entry)}`.toLowerCase(),
+      suite: entry.suite, kinds: { level: entry.private ? PRIVATE : entry.level, outcome }, took, ms: entry.duration_ms ?? 0, used,
+      isRead: run.isRead, evidence: (run.evidence[id] ?? []).length,
     };
   };
   return new Row(id, tell, () => detail(run, check));
 }
 
+const PRESETS = [
+  ["All", {}], ["Problems", { outcome: TROUBLE.join(",") }], ["MUSTs not passed", { level: "MUST", outcome: ["fail", ...UNJUDGED].join(",") }],
+  ["Slowest", { outcome: "pass,fail,blocked,error", sort: "slow" }], ["Close to their limit", { used: String(CLOSE), sort: "limit" }],
+];
+
+const reading = () => make("p", { className: "empty" }, "The events are still being read.");
+
 class ReportPage {
   constructor(run) {
-    const section = (title, ...inside) => make("section", {}, make("h2", {}, title), ...inside);
     const ids = () => allOf(run.report).map((entry) => entry.id);
-    const list = (items) => make("ul", { className: "why" }, ...items.map((text) => make("li", {}, text)));
-    this.header = new Part(() => [run.report.subject, run.report.duration_ms, run.verdict, [...run.stages], figures(run).textContent], () => top(run));
     this.list = null;
-    // Whoever is at the line is left alone while the run goes on.
+    this.header = new Part(() => [run.report.subject, run.report.duration_ms, run.verdict, [...run.stages], countsOf(run.report.entries), run.because.length, run.profiles.length], () => top(run));
+    // A line in use is left alone while the run goes on.
     const seen = () => [run.isRead, run.goesOn, this.line.node.matches(":hover, :focus-within") && run.goesOn ? this.at : (this.at = run.at)];
-    this.line = new Part(seen, () => section("The run", run.isRead ? overview(run) : make("p", { className: "empty" }, "The events are still being read.")));
+    this.line = new Part(seen, () => section("run", "The run", run.isRead ? overview(run) : reading()));
     this.parts = [
-      new Part(() => figures(run).textContent, () => figures(run)),
-      new Part(() => run.report.explanations, () => run.report.explanations?.length && section("What explains the most", list(run.report.explanations))),
-      new Part(() => run.profiles, () => run.profiles.length && section("Profiles of conformance", make("pre", {}, run.profiles.join("\n")))),
-      new Part(() => [run.because, run.verdict], () => reasons(run)),
-      this.line,
+      new Part(() => [run.because, run.verdict, run.report.explanations], () => reasons(run)),
+      new Part(() => run.profiles, () => profiles(run)),
       new Part(ids, () => {
         shownChecks.clear();
-        this.list = new List(ids().map((id) => reportRow(run, id)), { level: [...LEVELS, PRIVATE], outcome: [...OUTCOMES, ...UNENDED] });
+        const rows = ids().map((id) => reportRow(run, id));
+        this.list = new List(rows, {
+          kinds: { level: [...Object.keys(LEVELS), PRIVATE], outcome: [...Object.keys(OUTCOMES), ...Object.keys(UNENDED)] }, presets: run.goesOn ? [...PRESETS, ["Running", { outcome: "running" }]] : PRESETS,
+          groupOf: (row) => row.told.suite, rank: (row) => TROUBLE.indexOf(row.told.kinds.outcome),
+          counted: (some) => countsOf(some.map((row) => run.check(row.id).entry)),
+        });
         return this.list.node;
       }),
+      this.line,
       new Part(() => [run.report.subject, run.report.stages], () => settings(run)),
     ];
     this.footer = make("footer", {});
-    this.nodes = [this.header.node, make("main", {}, ...this.parts.map((part) => part.node)), this.footer];
+    this.nodes = [this.header.node, make("main", {}, this.parts.map((part) => part.node)), this.footer];
   }
 
   refresh() {

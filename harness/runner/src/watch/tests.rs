@@ -157,7 +157,7 @@ fn a_page_is_told_what_is_new_and_the_end() {
     let next = first["next"].as_u64().expect("a number");
     let (second, lines) = news(&address, &page, next, first["digest"].as_str().expect("a digest"));
     assert_eq!(second["head"]["unended"], serde_json::json!(["NODE-INIT-02"]));
-    assert_eq!(second["head"]["because"][0][0], "NODE-INIT-01");
+    assert_eq!(second["head"]["because"][0]["checks"][0], "NODE-INIT-01");
     assert_eq!(lines.lines().count(), 2, "what came since: {lines}");
     let (_, _, files) = get(&address, &format!("{page}evidence?check=NODE-INIT-01"));
     assert_eq!(files, r#"[["objects.yaml","taints: []"]]"#);
