@@ -82,7 +82,7 @@ impl Wanted {
     }
 
     /// What shows that there were calls all the same, in words. A Node counts only if it has what the CCM cannot know without
-    /// the cloud: a CCM that removes taints and asks nobody is judged.
+    /// the cloud: a CCM that removes taints without asking is judged.
     fn found(self, nodes: &[Arc<Node>], held: &Inventory, before: &BTreeSet<&str>) -> Option<String> {
         let made = held
             .load_balancers
@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn a_ccm_that_asks_nobody_is_judged() {
+    fn a_ccm_that_does_not_ask_is_judged() {
         let none = BTreeSet::new();
         let tainted = json!([{"key": T_UNINIT, "effect": "NoSchedule"}]);
         for node in [node("", json!([])), node("m2", json!([])), node("m1", tainted)] {
