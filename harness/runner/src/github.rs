@@ -1,4 +1,4 @@
-//! Where GitHub Actions runs the program: annotations beside its log, and a summary on the job's page.
+//! Output for GitHub Actions: annotations in its log, and a summary on the job's page.
 
 use harness_core::events::Events;
 use harness_core::ledger::Ledger;
@@ -7,8 +7,8 @@ use harness_report::{annotations, step_summary};
 use std::fs::OpenOptions;
 use std::io::Write as _;
 
-/// Writes the annotations, and adds the summary to the file that GitHub names; elsewhere nothing. Source: "Default
-/// environment variables" and "Workflow commands" of GitHub Actions.
+/// Writes the annotations, and appends the summary to the file that GitHub names. Does nothing outside of GitHub Actions.
+/// Source: "Default environment variables" and "Workflow commands" of GitHub Actions.
 pub fn tell_github(ledger: &Ledger, events: &Events) {
     if std::env::var_os("GITHUB_ACTIONS").is_none_or(|value| value != "true") {
         return;
