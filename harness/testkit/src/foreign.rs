@@ -1,4 +1,4 @@
-//! Load balancers of nobody's: those that an operator has, and that no CCM may touch.
+//! Foreign load balancers, which belong to an operator and which no CCM may touch.
 
 use super::CheckCx;
 use super::cloud::absent_is_fine;
@@ -8,11 +8,12 @@ use harness_core::check::CheckError;
 use serde_json::Value;
 use std::net::{IpAddr, Ipv4Addr};
 
-/// The address of a load balancer that is nobody's.
+/// The address of a foreign load balancer.
 const FOREIGN: IpAddr = IpAddr::V4(Ipv4Addr::new(192, 0, 2, 250));
 
 impl CheckCx {
-    /// Puts a load balancer of nobody's into the cloud; it goes when the check ends. Yields it as the cloud has it.
+    /// Creates a foreign load balancer in the cloud, which is removed when the check ends. Returns it as the cloud shows
+    /// it.
     ///
     /// # Errors
     /// When the cloud refuses.
