@@ -4,14 +4,14 @@ use super::Session;
 use harness_config::AddressType;
 
 impl Session {
-    /// Addresses, type and value, as the CCM reports them: in its order, those provided to the kubelet first, and with the
-    /// host name as an `InternalDNS` where it reports such.
+    /// Addresses, type and value, as the CCM reports them: in its order, those provided to the kubelet first, and with
+    /// the host name as an `InternalDNS` if it reports such addresses.
     pub fn in_reported_order(&self, addresses: &mut Vec<(String, String)>, provided: &[&str]) {
         as_reported(&self.plan.profile.address_order, addresses, provided);
     }
 }
 
-/// Brings addresses, type and value, into the form in which a CCM of that order reports them.
+/// Converts addresses, type and value, into the form in which a CCM with that order reports them.
 fn as_reported(order: &[AddressType], addresses: &mut Vec<(String, String)>, provided: &[&str]) {
     if order.is_empty() {
         return;
