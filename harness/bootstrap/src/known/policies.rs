@@ -36,8 +36,8 @@ fn path(workload: &Workload) -> Vec<String> {
     spec_path(workload.kind).iter().map(|key| (*key).to_owned()).collect()
 }
 
-/// Whether the workload's scheduler exists: as a workload of the manifests, where this can be uncertain, or by
-/// assumption. `None` if it is Kubernetes' own.
+/// Whether the workload's scheduler may exist: another workload of the manifests mentions its name, or it is assumed.
+/// `None` if it is Kubernetes' own.
 fn scheduler(workloads: &[Workload], assumed: &Assumed, own: &Workload) -> Option<bool> {
     let (name, _) = own.scheduler.as_ref()?;
     let says = |other: &Workload| {

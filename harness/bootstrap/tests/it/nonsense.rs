@@ -1,9 +1,9 @@
-//! What is no manifest: a clear word with file and line, never a panic.
+//! Invalid manifests: a clear message with file and line, never a panic.
 
 use super::{bootstrap, variants};
 use std::time::{Duration, Instant};
 
-/// The exit code and words that must be in what is said.
+/// The exit code, and texts that the output must contain.
 #[track_caller]
 fn says(text: &str, code: u8, words: &[&str]) {
     let (found, out, err) = bootstrap(&["check", "-", "--topology", "single-node"], text);
@@ -180,7 +180,7 @@ fn mutated_manifests_never_panic() {
         "replicas: -5\n",
         "tolerationSeconds: -1\n",
     ];
-    // A linear congruential generator: the same inputs on every machine, unless another seed is asked for.
+    // A linear congruential generator: the same inputs on every machine, unless another seed is set.
     let asked = std::env::var("BOOTSTRAP_FUZZ_SEED").ok().and_then(|seed| seed.parse().ok());
     let mut state: u64 = asked.unwrap_or(0x2026_1121);
     let mut random = move |below: usize| {

@@ -1,10 +1,10 @@
-//! What keeps Pods from running, field by field: what the manifests decide is a deadlock that names the field, what they
-//! do not decide is a condition by name, and what is not known is named.
+//! Settings that keep Pods from running, field by field: what the manifests decide is a deadlock that names the field,
+//! what they do not decide is a named condition, and unknown fields are reported.
 
 use super::bootstrap;
 use serde_json::Value;
 
-/// The good manifest with a change; the first place that has the text is replaced.
+/// The good manifest with a change; the first occurrence of the text is replaced.
 fn changed(from: &str, to: &str) -> String {
     let path = super::variants().join("good-deployment/ccm.yaml");
     let text = std::fs::read_to_string(path).expect("the variant");
@@ -29,7 +29,7 @@ fn beside(document: &str) -> String {
     format!("{}---\n{document}", changed("", ""))
 }
 
-/// The cell of a control plane with a worker and a network of its own.
+/// The cell of a control plane with a worker and an independent pod network.
 fn cell(text: &str) -> Value {
     let options = ["--topology", "control-plane-and-worker", "--cni", "independent", "--output", "json"];
     let (_, out, err) = bootstrap(&[&["check", "-"], &options[..]].concat(), text);
@@ -130,7 +130,7 @@ fn objects_beside_the_workload_may_hold_it_up() {
     boots_if(&beside(hook), "the webhook 'w' of ValidatingWebhookConfiguration/h");
     let network = "apiVersion: networking.k8s.io/v1\nkind: NetworkPolicy\nmetadata: {name: net, namespace: kube-system}\n\
                    spec: {podSelector: {}, policyTypes: [Egress]}\n";
-    // On the host's network no policy applies.
+    // Network policies do not apply on the host's network.
     let untouched = cell(&beside(network));
     assert_eq!(untouched["outcome"], "boots", "{untouched:#}");
     let own_network = changed("hostNetwork: true", "hostNetwork: false");
@@ -178,7 +178,7 @@ fn what_the_manifests_decide_is_a_deadlock_that_names_it() {
 fn a_token_may_come_by_another_way() {
     let refused = "      automountServiceAccountToken: false\n";
     never_boots(&with_spec(refused), "it gets no service account token");
-    // The Pod's word goes before its account's.
+    // The Pod's setting overrides its account's.
     let account = "  name: reference-ccm\n  namespace: kube-system\n";
     let by_account = changed(account, &format!("{account}automountServiceAccountToken: false\n"));
     never_boots(&by_account, "it gets no service account token");
@@ -256,7 +256,7 @@ fn what_the_api_server_refuses_names_file_and_document() {
         ),
         "metadata.labels[a]",
     );
-    // A placeholder becomes something else before anybody applies it.
+    // A placeholder is replaced before the manifest is applied.
     assert_eq!(cell(&changed("replicas: 2", "replicas: ${REPLICAS}"))["outcome"], "boots");
 }
 
