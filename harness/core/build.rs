@@ -1,5 +1,6 @@
-//! Collects the files that are part of the program: profiles and manifests of CCMs, profiles of plugins, network proxies and CSI drivers, drivers and routes of their clouds,
-//! topologies, manifest variants, the checks of each version, the contract. Makes the table of the contract's claims.
+//! Collects the files that are part of the program: profiles and manifests of CCMs; profiles of plugins, network proxies
+//! and CSI drivers; drivers and routes of their clouds; topologies; manifest variants; the checks of each version; the
+//! contract. Generates the table of the contract's claims.
 
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -8,12 +9,12 @@ use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// How the names of files end that are taken.
+/// Suffixes of the names of included files.
 const DATA: &[&str] = &["yaml"];
-/// The same where programs for others are.
+/// Suffixes for folders with programs.
 const SOURCES: &[&str] = &["py", "rs", "toml"];
 
-/// Folders of the workspace, what the names of their files begin with inside the program, and which files are taken.
+/// Folders of the workspace, the prefix of their files' names inside the program, and which files are included.
 const FOLDERS: &[(&str, &str, &[&str])] = &[
     ("fixtures/ccms", "", DATA),
     ("fixtures/image-credentials", "", DATA),
@@ -49,7 +50,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// The claims of the contract as Rust, sorted by the ids of their checks.
+/// The claims of the contract as Rust code, sorted by the ids of their checks.
 fn claims(contract: &Path) -> Result<String, Box<dyn Error>> {
     let mut files = Vec::new();
     collect(contract, DATA, &mut files)?;
@@ -57,7 +58,7 @@ fn claims(contract: &Path) -> Result<String, Box<dyn Error>> {
     for file in files {
         let document = serde_saphyr::from_str(&fs::read_to_string(&file)?);
         let document: Value = document.map_err(|error| format!("{}: {error}", file.display()))?;
-        // Files without rows say something about the rows of others.
+        // Files without rows describe the rows of others.
         for row in document["rows"].as_array().into_iter().flatten().filter(|row| row.is_object()) {
             let id = text(row, "id", &file)?;
             for claim in row["claims"].as_array().into_iter().flatten() {
@@ -73,7 +74,7 @@ fn claims(contract: &Path) -> Result<String, Box<dyn Error>> {
                      framework_only: {framework_only}, source: {source:?} }},\n"
                 );
                 if claims.insert(check.clone(), entry).is_some() {
-                    return Err(format!("{}: two claims are called {check}", file.display()).into());
+                    return Err(format!("{}: duplicate claim {check}", file.display()).into());
                 }
             }
         }
@@ -81,23 +82,23 @@ fn claims(contract: &Path) -> Result<String, Box<dyn Error>> {
     Ok(format!("&[\n{}]", claims.into_values().collect::<String>()))
 }
 
-/// The text of a key that has to be there.
+/// The text of a required key.
 fn text<'a>(of: &'a Value, key: &str, file: &Path) -> Result<&'a str, String> {
-    of[key].as_str().ok_or_else(|| format!("{}: no text for the key '{key}' in {of}", file.display()))
+    of[key].as_str().ok_or_else(|| format!("{}: the key '{key}' has no text in {of}", file.display()))
 }
 
-/// The level of a check, from the words of RFC 2119 that the contract uses.
+/// The level of a check, from the words of RFC 2119 in the contract.
 fn level_of(obligation: &str) -> Result<&'static str, String> {
     match obligation {
         "MUST" | "MUST NOT" => Ok("Must"),
         "SHOULD" | "SHOULD NOT" => Ok("Should"),
         "MAY" | "INFO" => Ok("Info"),
-        other => Err(format!("'{other}' is not a level of the contract")),
+        other => Err(format!("unknown level of the contract '{other}'")),
     }
 }
 
-/// Every file below a folder that ends so, but not what is made of sources, or belongs to them where those are not taken. A folder
-/// that gains or loses one is read again.
+/// All files below a folder with such a suffix, except build results and, where sources are not included, files that
+/// belong to sources. A folder is read again when a file is added or removed.
 fn collect(folder: &Path, ends: &[&str], files: &mut Vec<PathBuf>) -> Result<(), Box<dyn Error>> {
     rerun_if_changed(folder);
     for entry in fs::read_dir(folder)? {

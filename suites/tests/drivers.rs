@@ -273,7 +273,7 @@ fn a_driver_in_a_container_carries_a_run_and_goes_with_it() {
     let none = "ccm-conformance.invalid/none:v1";
     let missing = program(folder.path(), &["driver", "check", "--image", none]);
     assert_eq!(missing.status.code(), Some(3), "{}", words(&missing));
-    assert!(words(&missing).contains(&format!("image {none} is not there")), "{}", words(&missing));
+    assert!(words(&missing).contains(&format!("image {none} does not exist")), "{}", words(&missing));
 }
 
 #[test]

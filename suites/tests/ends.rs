@@ -186,7 +186,7 @@ fn a_run_that_may_open_few_files_begins_nothing() {
     let arguments = ["run", "--cluster", "embedded", "--only", "NODE-INIT-01"];
     let ended = Going::begin_within("ulimit -n 16", &arguments, Stdio::null()).end();
     assert_eq!((ended.code, ended.left), (Some(3), Vec::new()), "{}", ended.said);
-    assert!(ended.said.contains("may open 16 files, a run needs 256"), "{}", ended.said);
+    assert!(ended.said.contains("may open only 16 files, but a run needs 256"), "{}", ended.said);
 }
 
 #[test]

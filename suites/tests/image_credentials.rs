@@ -113,7 +113,7 @@ fn a_plugin_that_does_harm_fails_with_the_cause_and_leaves_nothing() {
             "it wrote more than 1 MiB to standard output and was killed",
         ),
         (detached.as_bytes().to_vec(), 0o755, "(9 bytes, 1 lines) is not one JSON object"),
-        (b"#!/bin/sh\nkill -9 $$\n".to_vec(), 0o755, "it ended by signal 9"),
+        (b"#!/bin/sh\nkill -9 $$\n".to_vec(), 0o755, "it was killed by signal 9"),
         (b"#!/bin/sh\nexit 0\n".to_vec(), 0o755, "it wrote nothing to standard output"),
         (b"#!/bin/sh\n".to_vec(), 0o644, "it cannot be executed"),
         (

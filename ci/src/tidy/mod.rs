@@ -29,6 +29,7 @@ pub(crate) fn check(root: &Path, accepts: impl Fn(&[&str]) -> Result<(), String>
     workflows::check(root, &files, &mut findings)?;
     for (path, text) in self::texts(root, ".rs")? {
         lines::check(&path, &text, &mut findings);
+        prose::check_code(&path, &text, &mut findings);
         // What stands here are examples.
         if !path.starts_with("ci/") {
             documents.named(&path, &text, &mut findings);

@@ -1,6 +1,7 @@
-//! Prose that is hard to read: words that this project no longer uses, sentences and paragraphs that are too long. The style page is
-//! `.github/CONTRIBUTING.md`.
+//! Prose that is hard to read, in documents and in code: words that this project no longer uses, paragraphs that are too long.
+//! The style page is `.github/CONTRIBUTING.md`.
 
+use proc_macro2::{Delimiter, TokenStream, TokenTree};
 use std::collections::BTreeMap;
 
 /// Words that documents no longer use, each with what to write.
@@ -12,6 +13,19 @@ const RETIRED: &[(&str, &str)] = &[
     ("nobody", "the thing that does not do it"),
     ("oftener", "more often"),
     ("whoever", "the thing that does it"),
+];
+/// Folders whose comments and messages have been rewritten in plain English; add a folder here once it is.
+const PLAIN_CODE: &[&str] = &[
+    "harness/bootstrap/",
+    "harness/clusters/",
+    "harness/components/",
+    "harness/core/",
+    "harness/processes/",
+    "harness/proof/",
+    "harness/proxy/",
+    "harness/runner/",
+    "harness/session/",
+    "harness/testkit/",
 ];
 /// Longest paragraph, lines of up to 130 characters.
 const LONGEST_PARAGRAPH: usize = 8;
@@ -45,6 +59,82 @@ pub(super) fn check(texts: &BTreeMap<String, String>, findings: &mut Vec<String>
             }
         }
     }
+}
+
+/// Checks a Rust file of [`PLAIN_CODE`]: its comments, and its string literals except those of tests.
+pub(super) fn check_code(path: &str, text: &str, findings: &mut Vec<String>) {
+    if !PLAIN_CODE.iter().any(|folder| path.starts_with(folder)) {
+        return;
+    }
+    for (line, number) in text.lines().zip(1..) {
+        if let Some(comment) = line.trim_start().strip_prefix("//") {
+            findings.extend(retired(comment).map(|(word, instead)| {
+                format!("{path}:{number}: '{word}' is a retired word: write {instead}")
+            }));
+        }
+    }
+    if !path.contains("/tests/") && !path.ends_with("/tests.rs") {
+        // A file that cannot be parsed is reported by the compiler.
+        let tokens: TokenStream = text.parse().unwrap_or_default();
+        messages(tokens, &mut |number, message| {
+            findings.extend(retired(message).map(|(word, instead)| {
+                format!("{path}:{number}: '{word}' in a message is a retired word: write {instead}")
+            }));
+            if denies(message) {
+                findings
+                    .push(format!("{path}:{number}: a message with 'is no': write 'is not a' or 'invalid'"));
+            }
+        });
+    }
+}
+
+/// Calls `found` for each string literal with more than one word, except those of attributes and of modules for tests.
+fn messages(tokens: TokenStream, found: &mut impl FnMut(usize, &str)) {
+    let mut tokens = tokens.into_iter().peekable();
+    let mut is_test = false;
+    while let Some(token) = tokens.next() {
+        match token {
+            TokenTree::Punct(sign) if sign.as_char() == '#' => {
+                tokens.next_if(|next| matches!(next, TokenTree::Punct(sign) if sign.as_char() == '!'));
+                if let Some(TokenTree::Group(attribute)) =
+                    tokens.next_if(|next| matches!(next, TokenTree::Group(_)))
+                {
+                    is_test |= attribute.stream().to_string().replace(' ', "") == "cfg(test)";
+                    // Error messages are in attributes, comments are not messages.
+                    if attribute.stream().to_string().starts_with("error") {
+                        messages(attribute.stream(), found);
+                    }
+                }
+            }
+            TokenTree::Punct(sign) if sign.as_char() == ';' => is_test = false,
+            TokenTree::Group(group) => {
+                if !is_test {
+                    messages(group.stream(), found);
+                }
+                is_test &= group.delimiter() != Delimiter::Brace;
+            }
+            TokenTree::Literal(literal) => {
+                let shown = literal.to_string();
+                let is_text = shown.starts_with('"') || shown.starts_with("r\"") || shown.starts_with("r#");
+                if is_text && shown.contains(' ') && !is_test {
+                    found(literal.span().start().line, &shown);
+                }
+            }
+            TokenTree::Punct(_) | TokenTree::Ident(_) => {}
+        }
+    }
+}
+
+/// Whether a text says 'is no ...', apart from 'there is no' and 'is no longer'.
+fn denies(text: &str) -> bool {
+    let words: Vec<&str> = text.split_whitespace().collect();
+    let says = |at: usize| {
+        matches!(words[at], "is" | "are")
+            && words.get(at + 1) == Some(&"no")
+            && !words.get(at + 2).is_some_and(|next| next.starts_with("longer") || next.starts_with("more"))
+            && !(at > 0 && words[at - 1].to_lowercase().ends_with("there"))
+    };
+    (0..words.len()).any(says)
 }
 
 /// The retired words of a line, outside of code.
@@ -83,6 +173,23 @@ mod tests {
         );
         assert!(found("```\nwhoever\n```\n| beside |\n# Anew\n").is_empty());
         assert!(found("The renewal is at handover.\n").is_empty());
+    }
+
+    #[test]
+    fn retired_words_are_found_in_comments_and_messages_of_rewritten_code() {
+        let found = |path: &str, text: &str| {
+            let mut findings = Vec::new();
+            check_code(path, text, &mut findings);
+            findings
+        };
+        let text = "//! Nobody `anew` asks.\n#[error(\"it is no file\")]\nstruct Error;\nfn f() { g(\"asked anew\"); }\n\
+                    // It beside.\nconst A: &str = \"anew\";\nconst B: &str = \"there is no file, it is no longer there\";\n\
+                    #[cfg(test)]\nmod tests { const C: &str = \"nobody asks\"; }\nconst D: &str = \"whoever\\n asks\";\n";
+        let all = found("harness/core/src/a.rs", text);
+        let lines: Vec<&str> = all.iter().filter_map(|one| one.split(':').nth(1)).collect();
+        assert_eq!(lines, ["1", "5", "2", "4", "10"], "{all:?}");
+        assert!(found("harness/core/src/tests.rs", "const A: &str = \"nobody asks\";").is_empty());
+        assert!(found("suites/src/a.rs", text).is_empty());
     }
 
     #[test]

@@ -1,5 +1,5 @@
-//! A table of manifest variants: which cells of topology and CNI boot with each. The tests hold the model to it, and the
-//! harness both the model and real clusters.
+//! A table of manifest variants: which cells of topology and CNI boot with each. The tests compare the model with it, and
+//! the harness compares both the model and real clusters.
 
 use crate::cluster::{CloudEndpoint, Cluster, Cni, KubeProxy, Topology, Version, YesNo};
 use crate::expect::{Expectation, expect};
@@ -10,52 +10,52 @@ use serde::{Deserialize, Deserializer};
 use std::collections::BTreeMap;
 use std::str::FromStr;
 
-/// One variant: a folder of manifests beside the table, what the cluster is like, and what is expected.
+/// One variant: a folder of manifests next to the table, the cluster's properties, and the expected outcome.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Case {
     /// The folder.
     pub name: String,
-    /// What sets it apart, for a reader.
+    /// How it differs from the others, for a reader.
     pub what: String,
-    /// The contract's mutant that it is.
+    /// The mutant of the contract that it represents.
     pub mutant: Option<String>,
-    /// Who answers on Service addresses.
+    /// What serves Service addresses.
     #[serde(default)]
     pub kube_proxy: KubeProxy,
-    /// Whether kubelets are given `--node-ip`.
+    /// Whether kubelets run with `--node-ip`.
     #[serde(default)]
     pub node_ip: YesNo,
-    /// Whether Nodes begin with `NetworkUnavailable`.
+    /// Whether Nodes start with the condition `NetworkUnavailable`.
     #[serde(default)]
     pub routes: YesNo,
-    /// How the CCM names its cloud; by an address when the table does not say.
+    /// How the CCM reaches its cloud; by an IP address by default.
     #[serde(default = "address")]
     pub cloud_endpoint: CloudEndpoint,
     /// The version of Kubernetes.
     #[serde(default = "newest", deserialize_with = "parsed")]
     pub kubernetes: Version,
-    /// Taints of control planes in place of kubeadm's.
+    /// Taints of control planes that replace kubeadm's.
     #[serde(default, deserialize_with = "taints")]
     pub control_plane_taints: Option<Vec<Taint>>,
-    /// Objects that exist although no manifest makes them.
+    /// Objects that exist although the manifests do not contain them.
     #[serde(default)]
     pub assume: Vec<String>,
-    /// A finding of the lint that must be there.
+    /// A lint finding that must be reported.
     pub finding: Option<String>,
-    /// Whether the CCM may be evicted on the way.
+    /// Whether the CCM may be evicted during the boot.
     #[serde(default)]
     pub evicted: bool,
-    /// Why what `boots-if` hangs on is not so on the clusters that variants are measured on, if so.
+    /// Why the `boots-if` condition does not hold on the clusters on which variants are measured, if it does not.
     pub unmet: Option<String>,
-    /// Where the variant cannot be shown, and why: by backend (`embedded`, `kind`).
+    /// Why the variant cannot be shown on a backend, by backend (`embedded`, `kind`).
     #[serde(default)]
     pub not_observable_on: BTreeMap<String, String>,
-    /// What is expected.
+    /// The expected outcomes.
     pub expect: Vec<CaseLine>,
 }
 
-/// Cells that have one outcome: every topology with every CNI.
+/// Cells with the same outcome: every listed topology with every listed CNI.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CaseLine {
@@ -63,9 +63,9 @@ pub struct CaseLine {
     pub topologies: Vec<Topology>,
     /// CNIs.
     pub cnis: Vec<Cni>,
-    /// The outcome.
+    /// The expected outcome.
     pub outcome: Outcome,
-    /// A part of the explanation.
+    /// A part of the expected explanation.
     pub because: Option<String>,
 }
 
@@ -87,10 +87,10 @@ fn taints<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Vec<Taint
     texts.map(|texts| texts.into_iter().map(read).collect()).transpose()
 }
 
-/// Reads a table from its text; `file` names it in what is wrong with it.
+/// Reads a table from its text; errors name `file`.
 ///
 /// # Errors
-/// It is not a table; with what is wrong in it.
+/// The text is not a valid table; the error says what is wrong.
 pub fn parse_cases(text: &str, file: &str) -> Result<Vec<Case>, String> {
     serde_saphyr::from_str(text).map_err(|error| format!("{file}: {error}"))
 }
@@ -116,10 +116,10 @@ impl Case {
         }
     }
 
-    /// What the model says of its manifests on these clusters.
+    /// The model's result for its manifests on these clusters.
     ///
     /// # Errors
-    /// Manifests that cannot be read.
+    /// The manifests cannot be read.
     pub fn expectation(&self, manifests: Vec<Source>, clusters: &[Cluster]) -> Result<Expectation, String> {
         expect(manifests, clusters, &self.assume, None)
     }

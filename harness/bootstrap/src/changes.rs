@@ -1,4 +1,4 @@
-//! Changes of the manifests: what each would do to the boot, and the smallest set that makes a cluster boot.
+//! Changes of the manifests: the effect of each on the boot, and the smallest set that makes a cluster boot.
 
 use crate::cluster::Cluster;
 use crate::manifest::Place;
@@ -6,12 +6,12 @@ use crate::model::{Change, Model, Set, State, judge};
 use crate::workload::{DnsPolicy, Term, Toleration};
 use std::collections::BTreeSet;
 
-/// Most changes among which the smallest set is searched in every combination; with more of them a set from which
-/// nothing can be left out is good enough.
+/// Maximum number of changes for which all combinations are searched for the smallest set. With more changes, a set is
+/// accepted if no change can be removed from it.
 const MOST_SEARCHED: usize = 7;
 
 impl Set {
-    /// The set as it would be with the changes.
+    /// Returns the set with the changes applied.
     pub(crate) fn with(&self, changes: &[Change]) -> Set {
         let mut set = self.clone();
         for change in changes {
@@ -37,7 +37,7 @@ impl Set {
                 for term in workload.node_affinity.iter_mut().flatten() {
                     term.expressions.retain(|expression| expression.key != *key);
                 }
-                // A term that asks for nothing more stands for no requirement at all.
+                // A term without requirements means that nothing is required.
                 let free = |term: &Term| term.expressions.is_empty();
                 workload.spread.retain(|(own, _)| own != key);
                 if workload
@@ -95,7 +95,7 @@ impl Set {
     }
 }
 
-/// Everything in the manifests that a stuck state waits for.
+/// All changes to the manifests that would remove something a stuck state waits for.
 pub(crate) fn candidates(model: &Model, state: &State) -> BTreeSet<Change> {
     let ours = |change: &Change| {
         workload_of(change).is_none_or(|w| {
@@ -144,7 +144,7 @@ pub(crate) fn smallest(set: &Set, clusters: &[&Cluster]) -> Option<Vec<Change>> 
         clusters.iter().all(|cluster| judge(&changed, cluster).outcome.is_boot())
     };
     let mut all = BTreeSet::new();
-    // What stands behind the first obstacle shows once that one is gone; one round per layer.
+    // An obstacle behind the first one shows only once the first is removed, so there is one round per layer.
     for _ in 0..4 {
         let changed = set.with(&all.iter().cloned().collect::<Vec<_>>());
         let before = all.len();
@@ -161,7 +161,7 @@ pub(crate) fn smallest(set: &Set, clusters: &[&Cluster]) -> Option<Vec<Change>> 
     if !boots(&all) {
         return None;
     }
-    // Changes never hurt one another: what cannot be left out is part of every set that works.
+    // Changes never conflict: a change that cannot be removed is part of every set that works.
     let without = |left: &[Change], out: &Change| -> Vec<Change> {
         left.iter().filter(|own| *own != out).cloned().collect()
     };
@@ -178,7 +178,7 @@ pub(crate) fn smallest(set: &Set, clusters: &[&Cluster]) -> Option<Vec<Change>> 
             }
         }
     }
-    // What costs most to change is left out first.
+    // The most expensive changes are tried for removal first.
     let mut kept = all.clone();
     for change in all.iter().rev() {
         let less = without(&kept, change);
@@ -204,7 +204,7 @@ fn combination(all: &[Change], size: usize, good: &impl Fn(&[Change]) -> bool) -
     }
 }
 
-/// What to do, for people.
+/// A sentence that tells the user what to do.
 pub(crate) fn words(set: &Set, change: &Change) -> String {
     let title = |w: &u32| set.workloads[*w as usize].title();
     match change {
@@ -213,16 +213,16 @@ pub(crate) fn words(set: &Set, change: &Change) -> String {
         }
         Change::HostNetwork(w) => format!("{}: set 'hostNetwork: true'", title(w)),
         Change::NodeDns(w) => format!("{}: set 'dnsPolicy: Default'", title(w)),
-        Change::DropHostIp(w) => format!("{}: take no environment from status.hostIP", title(w)),
+        Change::DropHostIp(w) => format!("{}: do not read status.hostIP into the environment", title(w)),
         Change::DropNodeRequirement(w, key) if key.is_empty() => {
-            format!("{}: give its node affinity a term that chooses Nodes", title(w))
+            format!("{}: add a node affinity term that matches a Node", title(w))
         }
         Change::DropNodeRequirement(w, key) => {
             format!("{}: do not require the Node label {key}", title(w))
         }
         Change::Image(w, container) => {
             let container = &set.workloads[*w as usize].containers[*container as usize];
-            format!("{}: name an image that can be parsed instead of '{}'", title(w), container.image)
+            format!("{}: replace the image '{}' by a valid image reference", title(w), container.image)
         }
         Change::Provide(w, kind, namespace, name) => {
             let object = if namespace.is_empty() {
@@ -230,12 +230,13 @@ pub(crate) fn words(set: &Set, change: &Change) -> String {
             } else {
                 format!("{kind}/{namespace}/{name}")
             };
-            format!("{}: create {object}, or say '--assume {object}' when it exists", title(w))
+            format!("{}: create {object}, or pass '--assume {object}' if it exists", title(w))
         }
         Change::Grant(w) => {
             let workload = &set.workloads[*w as usize];
             format!(
-                "{}: grant ServiceAccount/{} the rights of a CCM, or say '--assume ServiceAccount/{}/{}' when it has them",
+                "{}: grant ServiceAccount/{} the permissions of a CCM, or pass '--assume ServiceAccount/{}/{}' if it \
+                 has them",
                 workload.title(),
                 workload.service_account,
                 workload.namespace,
@@ -243,21 +244,21 @@ pub(crate) fn words(set: &Set, change: &Change) -> String {
             )
         }
         Change::ApiServer(w) => {
-            format!("{}: give the API server's address (KUBERNETES_SERVICE_HOST and _PORT)", title(w))
+            format!("{}: set the API server's address (KUBERNETES_SERVICE_HOST and _PORT)", title(w))
         }
-        Change::CloudProvider(w) => format!("{}: name the provider in --cloud-provider", title(w)),
+        Change::CloudProvider(w) => format!("{}: set --cloud-provider to the name of the provider", title(w)),
         Change::Replicas(w) => format!("{}: run at least one replica", title(w)),
-        Change::Mend(w, what) => format!("{}: mend what the API server refuses: {what}", title(w)),
+        Change::Mend(w, what) => format!("{}: fix what the API server refuses: {what}", title(w)),
         Change::Accept(object) => {
             let own = set.refused.iter().find(|own| own.object == *object as usize);
             own.map_or_else(String::new, |own| {
-                format!("{}: mend what the API server refuses: {}", own.title, own.what)
+                format!("{}: fix what the API server refuses: {}", own.title, own.what)
             })
         }
         Change::Amend(w, advice) => format!("{}: {advice}", title(w)),
-        Change::Port(w) => format!("{}: listen on a port of the host that is free (--secure-port)", title(w)),
-        Change::DropStorage(w) => format!("{}: use no claims and no CSI volumes", title(w)),
-        Change::DropPodAffinity(w) => format!("{}: do not require to be near other Pods", title(w)),
+        Change::Port(w) => format!("{}: listen on a free port of the host (--secure-port)", title(w)),
+        Change::DropStorage(w) => format!("{}: do not use PersistentVolumeClaims or CSI volumes", title(w)),
+        Change::DropPodAffinity(w) => format!("{}: do not require affinity to other Pods", title(w)),
         Change::FailOpen(hook) => {
             format!("{}: set 'failurePolicy: Ignore'", set.webhooks[*hook as usize].title)
         }

@@ -1,4 +1,4 @@
-//! Checking a set of manifests: every cell of topologies and CNIs, each with its verdict.
+//! Checks a set of manifests in every cell of topologies and CNIs, with a verdict for each.
 
 use crate::cluster::{Cluster, Topology};
 use crate::explain::{Explanation, explain};
@@ -16,12 +16,12 @@ pub struct Cell {
     pub cluster: Cluster,
     /// The verdict.
     pub outcome: Outcome,
-    /// How many states were looked at.
+    /// How many states were explored.
     pub states: usize,
-    /// What a boot depends on that no manifest shows.
+    /// What the boot depends on that the manifests do not show.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub conditions: Vec<BootCondition>,
-    /// Whether the CCM may be evicted on the way.
+    /// Whether the CCM may be evicted during the boot.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub eviction: Option<Eviction>,
     /// Why it does not boot.
@@ -29,28 +29,28 @@ pub struct Cell {
     pub explanation: Option<Explanation>,
 }
 
-/// Something that no manifest shows and a boot depends on.
+/// A condition of the boot that the manifests do not show.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct BootCondition {
-    /// What goes after `boots if`.
+    /// The text that follows `boots if`.
     pub text: String,
     /// Where in the manifests, `file:line`.
     pub place: String,
 }
 
-/// Manifests that were read, ready to be judged.
+/// Manifests that were read and can be checked.
 #[derive(Debug)]
 pub(crate) struct Checked {
     pub(crate) objects: Objects,
-    /// Everything, for the lint.
+    /// All objects, for the lint.
     pub(crate) set: Set,
-    /// What the boot depends on, for the model.
+    /// The inputs of the model.
     pub(crate) boot: Set,
     pub(crate) assumed: Assumed,
 }
 
 impl Checked {
-    /// Reads texts. Problems that were met before are carried along.
+    /// Reads texts. Earlier problems are included.
     pub(crate) fn read(
         sources: Vec<Source>,
         problems: Vec<Problem>,
@@ -63,31 +63,29 @@ impl Checked {
         Checked { boot: set.reduced(), objects, set, assumed }
     }
 
-    /// Why no verdict is possible, if so.
+    /// Why no verdict is possible, if that is so.
     pub(crate) fn unreadable(&self, topologies: &[Topology]) -> Option<String> {
         if self.objects.problems.iter().any(|problem| problem.severity == Severity::Unreadable) {
-            return Some(String::from(
-                "the manifests cannot be read in full, so nothing is said about the boot",
-            ));
+            return Some(String::from("some manifests cannot be read, so the boot is not analysed"));
         }
         let (found, _) = crate::workload::cloud_controllers(&self.set.workloads);
         let needed = topologies.iter().any(|topology| *topology != Topology::Hosted);
         if found.is_empty() && needed {
             return Some(format!(
                 "no workload of these {} objects looks like a cloud controller manager; name it with --ccm KIND/NAME, \
-                 or say --topology hosted when it runs elsewhere",
+                 or pass --topology hosted if it runs elsewhere",
                 self.objects.all.len()
             ));
         }
         None
     }
 
-    /// Whether a workload finds the API server without its Service address.
+    /// Whether a workload reaches the API server without its Service address.
     pub(crate) fn names_api_server(&self, workload: usize) -> bool {
         self.set.names_api_server(workload)
     }
 
-    /// Judges one cluster; explains it when asked to.
+    /// Checks one cluster, with an explanation on request.
     pub(crate) fn cell(&self, cluster: Cluster, explained: bool) -> Cell {
         let judged = judge(&self.boot, &cluster);
         let explanation = if explained { explain(&self.boot, &cluster, &judged) } else { None };

@@ -1,4 +1,4 @@
-//! The cluster the manifests are applied to: machines with the taints, labels and addresses they begin with.
+//! The cluster to which the manifests are applied: machines with their initial taints, labels and addresses.
 
 use crate::workload::{CONTROL_PLANE, Effect, Labels, MASTER, Taint};
 use clap::ValueEnum;
@@ -6,24 +6,24 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// Which machines there are.
+/// The machines of a cluster.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ValueEnum, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Topology {
-    /// One control plane without its taint, as kind makes it and as kubeadm's documentation says to.
+    /// One control plane without its taint, as kind creates it and as kubeadm's documentation recommends.
     SingleNode,
     /// One control plane with its taint, and one worker.
     ControlPlaneAndWorker,
     /// Three control planes with their taints, no worker.
     ThreeControlPlanes,
-    /// The control plane and the CCM run elsewhere, on a cluster that is up; here are two workers.
+    /// The control plane and the CCM run on a management cluster that is up; this cluster has two workers.
     Hosted,
-    /// The control plane runs elsewhere, the CCM here, on two workers. Tried only when asked for.
+    /// The control plane runs elsewhere, the CCM on this cluster's two workers. Checked only on request.
     WorkerOnly,
 }
 
 impl Topology {
-    /// Those that are tried when none is named.
+    /// The topologies that are checked by default.
     pub const DEFAULT: &[Topology] = &[
         Topology::SingleNode,
         Topology::ControlPlaneAndWorker,
@@ -31,7 +31,7 @@ impl Topology {
         Topology::Hosted,
     ];
 
-    /// How many control planes and workers.
+    /// The numbers of control planes and workers.
     fn machines(self) -> (u32, u32) {
         match self {
             Topology::SingleNode => (1, 0),
@@ -42,29 +42,29 @@ impl Topology {
     }
 }
 
-/// How the pod network comes up.
+/// How the pod network is set up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ValueEnum, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Cni {
-    /// There is none but what the manifests bring.
+    /// There is no network plugin except one in the manifests.
     None,
-    /// It needs nothing from the CCM.
+    /// It does not depend on the CCM.
     Independent,
-    /// On each Node it waits until the Node has an address.
+    /// On each Node it waits for an address of the Node.
     WaitsForAddresses,
-    /// It needs nothing from the CCM, and its own taint keeps Pods off a Node until it is set up there.
+    /// It does not depend on the CCM, and its own taint keeps Pods off a Node until the network is set up there.
     StartupTaint,
-    /// Both: its own taint, and it waits for addresses (kops with Cilium). Tried only when asked for.
+    /// Both: it has its own taint and waits for addresses (kops with Cilium). Checked only on request.
     StartupTaintAndWaits,
-    /// kind's: a DaemonSet that reads `status.hostIP`, tolerates everything. Tried only when asked for.
+    /// The one of kind: a DaemonSet that reads `status.hostIP` and tolerates all taints. Checked only on request.
     Kindnet,
 }
 
 impl Cni {
-    /// Those that are tried when none is named.
+    /// The CNIs that are checked by default.
     pub const DEFAULT: &[Cni] = &[Cni::None, Cni::Independent, Cni::WaitsForAddresses, Cni::StartupTaint];
 
-    /// Whether it waits for addresses of the Node.
+    /// Whether it waits for the Node's addresses.
     pub(crate) fn waits(self) -> bool {
         matches!(self, Cni::WaitsForAddresses | Cni::StartupTaintAndWaits | Cni::Kindnet)
     }
@@ -75,35 +75,35 @@ impl Cni {
     }
 }
 
-/// Who answers on Service addresses.
+/// What serves Service addresses.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, ValueEnum, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum KubeProxy {
-    /// kube-proxy on every Node, as kubeadm sets it up: on the host's network, tolerating everything.
+    /// kube-proxy on every Node, as kubeadm sets it up: on the host's network, tolerating all taints.
     #[default]
     Yes,
-    /// Nobody.
+    /// Nothing.
     No,
-    /// The CNI, once it is set up on a Node.
+    /// The CNI, once it is set up on the Node.
     Cni,
 }
 
-/// Whether something is so.
+/// Yes or no, as an option of the command line.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, ValueEnum, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum YesNo {
-    /// It is.
+    /// Yes.
     Yes,
-    /// It is not.
+    /// No.
     #[default]
     No,
 }
 
-/// How the CCM names its cloud.
+/// How the CCM reaches its cloud.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, ValueEnum, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum CloudEndpoint {
-    /// By what the manifests show; a name when they show nothing.
+    /// As the manifests show; by name if they do not show it.
     #[default]
     Auto,
     /// By a DNS name.
@@ -126,7 +126,7 @@ macro_rules! display_by_value_name {
 }
 display_by_value_name!(Topology, Cni, KubeProxy, YesNo, CloudEndpoint);
 
-/// A Kubernetes version, as far as boot depends on it.
+/// A Kubernetes version, as far as the boot depends on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 pub struct Version {
     /// Always 1.
@@ -136,7 +136,7 @@ pub struct Version {
 }
 
 impl Version {
-    /// What is assumed when no version is named.
+    /// The version that is assumed by default.
     pub const DEFAULT: Version = Version { major: 1, minor: 36 };
 }
 
@@ -148,7 +148,7 @@ impl std::str::FromStr for Version {
         let mut parts = text.trim_start_matches('v').split('.').map(str::parse::<u32>);
         match (parts.next(), parts.next()) {
             (Some(Ok(1)), Some(Ok(minor))) if minor >= 20 => Ok(Version { major: 1, minor }),
-            _ => Err(format!("'{text}' is not a Kubernetes version from 1.20 on; write e.g. 1.36")),
+            _ => Err(format!("invalid Kubernetes version '{text}': expected 1.20 or newer, e.g. 1.36")),
         }
     }
 }
@@ -159,49 +159,49 @@ impl fmt::Display for Version {
     }
 }
 
-/// A machine that is in place of the topology's.
+/// A machine that replaces those of the topology.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PlannedMachine {
-    /// Whether it is a control plane; else it is a worker.
+    /// Whether it is a control plane; otherwise it is a worker.
     pub control_plane: bool,
-    /// Whether it has the taints that kubeadm gives control planes.
+    /// Whether it has the taints that kubeadm sets on control planes.
     pub kubeadms_taints: bool,
-    /// Taints it has besides.
+    /// Its additional taints.
     pub taints: Vec<Taint>,
-    /// Labels it has besides the usual ones.
+    /// Its labels in addition to the usual ones.
     pub labels: BTreeMap<String, String>,
 }
 
-/// Everything about the cluster but the manifests: one cell of the table.
+/// All properties of the cluster except the manifests: one cell of the table.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cluster {
-    /// Which machines there are.
+    /// The machines.
     pub topology: Topology,
-    /// How the pod network comes up.
+    /// How the pod network is set up.
     pub cni: Cni,
-    /// Who answers on Service addresses.
+    /// What serves Service addresses.
     pub kube_proxy: KubeProxy,
-    /// Whether kubelets are given `--node-ip`; kind does that.
+    /// Whether kubelets run with `--node-ip`, as those of kind do.
     pub node_ip: YesNo,
     /// Kubernetes version.
     pub version: Version,
-    /// Taints of control planes in place of kubeadm's; `None` for kubeadm's.
+    /// Taints of control planes that replace kubeadm's; `None` for kubeadm's.
     pub control_plane_taints: Option<Vec<Taint>>,
     /// The CNI's startup taint.
     pub startup_taint: Taint,
-    /// Whether Nodes begin with `NetworkUnavailable`, cleared by the CCM's route controller: a CCM with routes that is
-    /// restarted.
+    /// Whether Nodes start with the condition `NetworkUnavailable`, which the CCM's route controller clears: this is the
+    /// case when a CCM with routes is restarted.
     pub routes: YesNo,
-    /// How the CCM names its cloud.
+    /// How the CCM reaches its cloud.
     pub cloud_endpoint: CloudEndpoint,
-    /// Machines in place of the topology's.
+    /// Machines that replace those of the topology.
     pub machines: Option<Vec<PlannedMachine>>,
-    /// Labels that every Node has besides the usual ones.
+    /// Labels of every Node in addition to the usual ones.
     pub node_labels: BTreeMap<String, String>,
 }
 
 impl Cluster {
-    /// A cluster with every other property at its default.
+    /// A cluster with default values for all other properties.
     pub fn new(topology: Topology, cni: Cni) -> Cluster {
         Cluster {
             topology,
@@ -237,7 +237,7 @@ impl Cluster {
             } else {
                 format!("control-plane-{index}")
             };
-            // Who runs a single kubeadm node takes its taint off; taints that were asked for stay.
+            // kubeadm's taint is removed from a single node; taints that were requested stay.
             let untainted = control_planes + workers == 1 && self.control_plane_taints.is_none();
             let taints = if untainted { Vec::new() } else { self.taints_of_control_planes() };
             machines.push(self.machine(name, taints, true));
@@ -249,7 +249,7 @@ impl Cluster {
         machines
     }
 
-    /// Machines that were asked for one by one.
+    /// The machines that were requested individually.
     fn planned(&self, planned: &[PlannedMachine]) -> Vec<Machine> {
         let mut counts = [0_u32; 2];
         let all = planned.iter().map(|one| {
@@ -269,7 +269,7 @@ impl Cluster {
         all.collect()
     }
 
-    /// What people call it: its topology, or how many machines of which kind it has.
+    /// A name for people: the topology, or the numbers of machines of each kind.
     pub fn title(&self) -> String {
         let Some(planned) = self.machines.as_ref().filter(|planned| planned.len() > 1) else {
             return self.topology.to_string();
@@ -289,7 +289,8 @@ impl Cluster {
         }
     }
 
-    /// kubeadm: `master` until 1.23, both in 1.24, `control-plane` from 1.25 on (`cmd/kubeadm/app/constants`).
+    /// The taint that kubeadm sets: `master` until 1.23, both in 1.24, `control-plane` from 1.25 on
+    /// (`cmd/kubeadm/app/constants`).
     fn taints_of_control_planes(&self) -> Vec<Taint> {
         if let Some(taints) = &self.control_plane_taints {
             return taints.clone();
@@ -315,7 +316,7 @@ impl Cluster {
             if self.version.minor < 24 {
                 labels.insert(MASTER.to_owned(), String::new());
             }
-            // kind takes this one off a single node, as it does with the taint.
+            // kind removes this label from a single node, together with the taint.
             if !taints.is_empty() {
                 labels.insert(
                     String::from("node.kubernetes.io/exclude-from-external-load-balancers"),
@@ -327,11 +328,11 @@ impl Cluster {
     }
 }
 
-/// A machine as it registers.
+/// A machine as it registers with the API server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Machine {
     pub(crate) name: String,
-    /// Taints that nobody removes.
+    /// Taints that are never removed.
     pub(crate) taints: Vec<Taint>,
     pub(crate) labels: Labels,
     pub(crate) control_plane: bool,

@@ -1,4 +1,4 @@
-//! Cluster DNS as kubeadm installs it, and whether a CCM needs it: is its cloud named or numbered?
+//! Cluster DNS as kubeadm installs it, and whether a CCM needs it: does it reach its cloud by name or by address?
 
 use crate::manifest::{Node, Objects, Place, Value};
 use crate::workload::{CONTROL_PLANE, DnsPolicy, Effect, Labels, Role, Toleration, Workload, WorkloadKind};
@@ -57,8 +57,8 @@ pub(crate) fn coredns() -> Workload {
     }
 }
 
-/// Whether the CCMs reach their cloud by a DNS name: yes when any URL of theirs has one, no when all have addresses,
-/// `None` when they show no URL.
+/// Whether the CCMs reach their cloud by a DNS name: yes if any of their URLs has one, no if all have addresses, `None`
+/// if the manifests show no URL.
 pub(crate) fn cloud_by_name(objects: &Objects, workloads: &[Workload]) -> Option<bool> {
     let mut hosts = Vec::new();
     for workload in workloads.iter().filter(|workload| workload.role == Role::Ccm) {
@@ -93,7 +93,7 @@ fn texts(node: Option<&Node>, found: &mut impl FnMut(&str)) {
     }
 }
 
-/// Hosts of the URLs in a text.
+/// The hosts of all URLs in a text.
 fn hosts_in(text: &str) -> Vec<String> {
     let mut hosts = Vec::new();
     for part in text.split("://").skip(1) {
@@ -111,7 +111,7 @@ fn hosts_in(text: &str) -> Vec<String> {
     hosts
 }
 
-/// Whether a config map whose keys become environment names the API server.
+/// Whether a config map whose keys become environment variables sets the API server's address.
 pub(crate) fn api_from_map(objects: &Objects, workload: &Workload) -> bool {
     workload.containers.iter().flat_map(|container| &container.env_from).any(|(kind, name)| {
         objects

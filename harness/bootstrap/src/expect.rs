@@ -1,4 +1,4 @@
-//! For the harness: what a profile's manifests lead to on the cluster it is about to make.
+//! For the harness: the boot that is expected of a profile's manifests on the cluster that it is about to create.
 
 use crate::check::{Cell, Checked};
 use crate::cluster::{CloudEndpoint, Cluster, Cni, KubeProxy, Topology};
@@ -10,19 +10,19 @@ use crate::manifest::Source;
 use crate::model::Outcome;
 use std::path::PathBuf;
 
-/// What is expected of a set of manifests.
+/// The expected result for a set of manifests.
 #[derive(Clone, Debug)]
 pub struct Expectation {
-    /// One verdict for each cluster, in the order they were given.
+    /// One verdict for each cluster, in the given order.
     pub cells: Vec<Cell>,
-    /// What the lint says.
+    /// The lint's findings.
     pub findings: Vec<Finding>,
 }
 
 /// Reads files and folders for [`expect`].
 ///
 /// # Errors
-/// What cannot be read, with file, line and the way out.
+/// What cannot be read, with file, line and remedy.
 pub fn read_paths(paths: &[PathBuf]) -> Result<Vec<Source>, String> {
     let (sources, problems) = Source::read(paths, &mut std::io::empty());
     match problems.as_slice() {
@@ -37,11 +37,11 @@ pub fn read_paths(paths: &[PathBuf]) -> Result<Vec<Source>, String> {
     }
 }
 
-/// Lints and models manifests for clusters. `assume` holds objects that exist although no manifest makes them, as
-/// `KIND/NAME`; `ccm` names the CCM when its name does not show it. Takes milliseconds.
+/// Runs lint and model on manifests for clusters. `assume` lists objects that exist although the manifests do not contain
+/// them, as `KIND/NAME`; `ccm` names the CCM if its name does not show it. Takes milliseconds.
 ///
 /// # Errors
-/// Manifests that cannot be read in full, or without a CCM; with file, line and the way out.
+/// Some manifests cannot be read, or they contain no CCM; with file, line and remedy.
 pub fn expect(
     sources: Vec<Source>,
     clusters: &[Cluster],
@@ -73,12 +73,12 @@ pub fn expect(
 }
 
 impl Expectation {
-    /// Whether every cluster boots in every order.
+    /// Whether all clusters boot in every order.
     pub fn boots(&self) -> bool {
         self.cells.iter().all(|cell| cell.outcome.is_boot())
     }
 
-    /// What is expected, one line for each cluster.
+    /// The expectation, one line for each cluster.
     pub fn summary(&self) -> String {
         let line = |cell: &Cell| {
             let first = cell.explanation.as_ref().and_then(|explanation| explanation.steps.first());
@@ -93,16 +93,15 @@ impl Expectation {
         self.cells.iter().map(line).collect()
     }
 
-    /// Why a cluster did not boot, with what was seen on it. When a boot was expected, that is said: then the fault is
-    /// in what manifests do not show, such as the program itself.
+    /// Explains why a cluster did not boot, with what was observed on it. If a boot was expected, the text says so: the
+    /// cause is then something that manifests do not show, such as the program itself.
     pub fn explain_with(&self, observed: &Observed) -> String {
         match self.cells.iter().find_map(|cell| cell.explanation.as_ref()) {
             Some(explanation) => explanation.with_observed(observed),
             None => {
                 let seen: String = observed.to_text().lines().map(|line| format!("  {line}\n")).collect();
                 format!(
-                    "the manifests lead to a boot, so what is missing is not in them: look at the CCM's log, its \
-                     credentials and its cloud\nwhat was seen:\n{seen}"
+                    "according to the model these manifests boot, so the cause is not in them: check the CCM's log, its credentials and its cloud\nobserved:\n{seen}"
                 )
             }
         }

@@ -1,4 +1,4 @@
-//! What lint finds and fix changes: data that both know.
+//! The findings of the lint and the edits of `fix`: data that both use.
 
 use crate::manifest::Place;
 use crate::workload::Effect;
@@ -8,11 +8,11 @@ use serde::{Serialize, Serializer};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "UPPERCASE")]
 pub enum Level {
-    /// It must be so.
+    /// A MUST.
     Must,
-    /// It should be so.
+    /// A SHOULD.
     Should,
-    /// Worth knowing.
+    /// Information.
     Info,
 }
 
@@ -26,32 +26,32 @@ impl std::fmt::Display for Level {
     }
 }
 
-/// What a row says of a place.
+/// A finding of a row of the contract at a place in the manifests.
 #[derive(Clone, Debug, Serialize)]
 pub struct Finding {
     /// Row of the contract, or of this tool where the contract has none (`BOOT-READ`, `BOOT-API`, `BOOT-REF`).
     pub id: &'static str,
     /// How binding it is.
     pub level: Level,
-    /// Where.
+    /// The file.
     #[serde(serialize_with = "written")]
     pub(crate) place: Place,
     /// Column in characters, counted from 1.
     pub column: u32,
     /// What is wrong.
     pub what: String,
-    /// Why that matters, with its source.
+    /// Why that matters, and the source for it.
     pub why: String,
-    /// The YAML that mends it.
+    /// The YAML that fixes it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mend: Option<String>,
-    /// The change that `fix` makes.
+    /// The edit that `fix` makes.
     #[serde(skip)]
     pub(crate) edit: Option<Edit>,
 }
 
 impl Finding {
-    /// Where, as `file:line`.
+    /// The place, as `file:line`.
     pub fn at(&self) -> String {
         self.place.to_string()
     }
@@ -61,28 +61,28 @@ fn written<S: Serializer>(place: &Place, serializer: S) -> Result<S::Ok, S::Erro
     serializer.collect_str(place)
 }
 
-/// A change of a text. Objects are numbered as in the set; paths lead to the Pod's specification.
+/// An edit of a text. Objects are numbered as in the set; paths lead to the Pod's specification.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Edit {
-    /// Give a key a scalar.
+    /// Sets a key to a scalar.
     Set { object: usize, path: Vec<String>, key: String, value: String },
-    /// Tolerate a taint.
+    /// Adds a toleration for a taint.
     Tolerate { object: usize, path: Vec<String>, key: String, effect: Effect },
-    /// Take environment that reads the host's address out.
+    /// Removes environment variables that read the host's address.
     DropHostIp { object: usize, path: Vec<String> },
-    /// Do not select Nodes by a label.
+    /// Removes a label from the Node selection.
     DropNodeRequirement { object: usize, path: Vec<String>, label: String },
-    /// Write an image so that it parses.
+    /// Corrects an image reference so that it can be parsed.
     Image { object: usize, path: Vec<String>, container: usize },
-    /// Give a flag another value.
+    /// Sets a flag to another value.
     Argument { object: usize, path: Vec<String>, flag: String, value: String },
-    /// Probe `/healthz`.
+    /// Makes a probe use `/healthz`.
     ProbePath { object: usize, path: Vec<String>, kind: String },
-    /// Let a webhook fail open.
+    /// Makes a webhook fail open.
     FailOpen { object: usize, webhook: usize },
-    /// Append a document.
+    /// Appends a document.
     Add { object: usize, text: String },
-    /// Append an account and its rights, and use that account.
+    /// Appends a service account with its permissions, and uses it.
     Grant { object: usize, path: Vec<String>, text: String },
 }
 

@@ -1,9 +1,9 @@
-//! Chicken and egg, before any cluster sees it: will a cluster boot with these manifests, and if not, what waits for
-//! what?
+//! Finds boot deadlocks without a cluster: does a cluster boot with these manifests, and if not, what waits for what?
 //!
-//! `manifest` reads, `workload` and `known` understand, `cluster` describes what the manifests are applied to, `model`
-//! follows every order of events, `explain` words the outcome, `lint` holds the manifests against the contract's rows
-//! BOOT-LINT, `fix` mends them, `output` and `cli` show everything. Nothing here needs a cluster, a clock or a network.
+//! `manifest` reads the files, `workload` and `known` interpret them, `cluster` describes the cluster to which they are
+//! applied, `model` follows every order of events, `explain` describes the outcome, `lint` checks the contract's rows
+//! BOOT-LINT, `fix` fixes the manifests, and `output` and `cli` print the results. Nothing here needs a cluster, a clock
+//! or a network.
 
 mod accept;
 mod cases;
@@ -27,7 +27,7 @@ pub use cases::{Case, CaseLine, parse_cases};
 pub use check::{BootCondition, Cell};
 pub use cli::{BootstrapCommand, run};
 pub use cluster::{CloudEndpoint, Cluster, Cni, KubeProxy, PlannedMachine, Topology, Version, YesNo};
-/// The amount of a quantity's text.
+/// Parses a quantity.
 pub use embedded_objects::billionths;
 pub use expect::{Expectation, expect, read_paths};
 pub use explain::{Explanation, Graph, GraphEdge, GraphNode, Observed, ObservedNode, ObservedPod, Step};

@@ -1,5 +1,5 @@
-//! What a backend is: a way to have a cluster. Each is a folder beside this file and a line in the table of backends
-//! (`backends.rs`); nothing else asks which one it is.
+//! The interface of a backend: a way to get a cluster. Each backend is a folder next to this file and a line in the table
+//! of backends (`backends.rs`); no other code distinguishes them.
 
 use super::audit::{Asked, AuditQuery};
 use super::error::ClusterError;
@@ -15,27 +15,27 @@ use std::net::{Ipv4Addr, SocketAddrV4};
 use std::path::Path;
 use std::sync::Arc;
 
-/// Where machines of a cloud ask its metadata service.
+/// The address and port of a cloud's metadata service for its machines.
 pub const METADATA_ADDRESS: Ipv4Addr = Ipv4Addr::new(169, 254, 169, 254);
 
-/// A backend as the table has it: what is so of all its clusters, and how to begin with one.
+/// A backend in the table: the properties of all its clusters, and its entry points.
 #[derive(Clone, Copy, Debug)]
 pub struct BackendEntry {
-    /// What is so of all its clusters.
+    /// The properties of all its clusters.
     pub facts: Facts,
-    /// What it needs of this machine, each with whether that is there. Makes nothing.
+    /// Its requirements of this machine, each with whether it is met. Changes nothing.
     pub(super) requirements: fn() -> LocalBoxFuture<'static, Vec<Requirement>>,
-    /// The backend for one cluster. Makes nothing yet.
+    /// The backend for one cluster. Creates nothing yet.
     pub(super) begin: fn(ClusterSpec) -> Arc<dyn Backend>,
-    /// Access to the machines of a cluster that this or another process of the run has brought up; `None` where there
-    /// is none. Asks nobody: the first operation shows whether the cluster is still there.
+    /// Access to the machines of a cluster that this or another process of the run has created; `None` if there is none.
+    /// Makes no requests: the first operation shows whether the cluster still exists.
     pub(super) attach: Attach,
 }
 
-/// Access to a cluster's machines, where there is any.
+/// Access to a cluster's machines, if there is any.
 type Attach = fn(&ClusterRecord) -> Result<Option<Arc<dyn Machines>>, ClusterError>;
 
-/// What is so of all clusters of a backend.
+/// The properties of all clusters of a backend.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Facts {
     /// Whether its clusters are real.
@@ -44,13 +44,13 @@ pub struct Facts {
     pub runs: Runs,
     /// How long its clusters can stay.
     pub lifetime: Lifetime,
-    /// Whether it can make a management cluster beside another: one for the Pods of a hosted CCM.
+    /// Whether it can create a management cluster in addition, for the Pods of a hosted CCM.
     pub manages: bool,
-    /// How many of its clusters fit on a small machine side by side.
+    /// How many of its clusters fit on a small machine at the same time.
     pub side_by_side: usize,
-    /// What a cluster of one node takes of the machine's memory, GiB.
+    /// Memory of the machine that a single-node cluster needs, in GiB.
     pub memory_gib: u64,
-    /// What can be done to machines of its clusters, where their node image and control plane have all it takes.
+    /// The facilities of its machines, with a fully capable node image and control plane.
     pub facilities: &'static [Facility],
     /// Why a cluster of it may lack a facility, to be read after 'not possible here'.
     pub lacks_because: &'static str,
@@ -61,36 +61,36 @@ pub struct Facts {
 pub enum Fidelity {
     /// Kubernetes itself.
     Real,
-    /// A simulation, which certifies nothing.
+    /// A simulation, which cannot certify.
     Simulated,
-    /// There is none: nothing that is judged is of a cluster.
+    /// There is none: nothing that is judged depends on a cluster.
     Absent,
 }
 
-/// What the containers of Pods are made from.
+/// What containers of Pods run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Runs {
     /// Images, which may have to be loaded.
     Images,
-    /// Programs of this machine that stand for images; all other containers are simulated.
+    /// Programs of this machine that replace images; all other containers are simulated.
     Programs,
 }
 
-/// How long a cluster can stay.
+/// The lifetime of a cluster.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Lifetime {
     /// It lives in this process and ends with it.
     Process,
-    /// Until somebody removes it.
+    /// Until it is removed.
     UntilRemoved,
 }
 
-/// One cluster of a run, from before it is there until it is gone.
+/// One cluster of a run, from before it exists until it is gone.
 ///
-/// `down` has to work after any part of `up`: after its success, after its failure, and after its future was dropped
+/// `down` must work after any part of `up`: after its success, after its failure, and after its future was dropped
 /// half-way. It is called once, and only when `up` is no longer running.
 pub trait Backend: Send + Sync + Debug {
-    /// Looks whether this machine has what `up` needs, before anything is compiled; what may become a problem is said.
+    /// Checks whether this machine has what `up` needs, before anything is compiled, and prints warnings.
     ///
     /// # Errors
     /// Something is missing, with the way to get it.
@@ -98,22 +98,22 @@ pub trait Backend: Send + Sync + Debug {
         futures::future::ready(Ok(Vec::new())).boxed_local()
     }
 
-    /// Where a cloud can be started while the cluster still comes up, made ready for it; `None` where only the running
-    /// cluster shows that. Asked before `up`.
+    /// Prepares the place where a cloud can be started while the cluster is still starting; `None` if it is known only
+    /// once the cluster runs. Called before `up`.
     ///
     /// # Errors
-    /// The place could not be made.
+    /// The place could not be prepared.
     fn cloud_site(&self) -> LocalBoxFuture<'_, Result<Option<CloudSite>, ClusterError>> {
         futures::future::ready(Ok(None)).boxed_local()
     }
 
-    /// Brings the cluster up, as far as its API server answers and its Nodes are registering.
+    /// Creates the cluster, until its API server answers and its Nodes are registering.
     ///
     /// # Errors
-    /// What failed, with the way out; [`ClusterError::is_usage`] when what was asked for cannot be.
+    /// What failed, with a remedy; [`ClusterError::is_usage`] when the user's request is not possible.
     fn up(&self) -> LocalBoxFuture<'_, Result<ClusterRecord, ClusterError>>;
 
-    /// Puts image archives (`docker save` format) into the nodes. Does nothing where nodes fetch images themselves.
+    /// Loads image archives (`docker save` format) into the nodes. Does nothing if nodes pull images themselves.
     ///
     /// # Errors
     /// A node refuses one.
@@ -126,7 +126,7 @@ pub trait Backend: Send + Sync + Debug {
         futures::future::ready(Ok(())).boxed_local()
     }
 
-    /// Removes everything that was made, in whatever state it is; what is gone already is fine.
+    /// Removes everything that was created, in whatever state it is; missing parts are not an error.
     ///
     /// # Errors
     /// What could not be removed.
@@ -135,15 +135,16 @@ pub trait Backend: Send + Sync + Debug {
 
 /// The machines of a running cluster.
 pub trait Machines: Send + Sync + Debug {
-    /// Carries an operation out whose facility the cluster's record declares.
+    /// Carries out an operation whose facility the cluster's record declares.
     ///
     /// # Errors
-    /// It failed, or this one is not possible here although the facility is there
+    /// It failed, or this particular one is not possible although the facility exists
     /// ([`ClusterError::is_not_observable`]).
     fn operate<'a>(&'a self, operation: Operation<'a>) -> BoxFuture<'a, Result<(), ClusterError>>;
 
-    /// Has what listens at `at` answer on every machine, and to Pods on its networks, whoever calls port 80 of
-    /// [`METADATA_ADDRESS`], and knows them by the machine's address; whether that is so. Also after a machine's power was off.
+    /// Makes the service at `at` answer on every machine, and to Pods on its networks, at port 80 of
+    /// [`METADATA_ADDRESS`]; the service sees the machine's address as the client. Returns whether that works. It still
+    /// works after a machine was switched off.
     ///
     /// # Errors
     /// A machine refuses it.
@@ -152,17 +153,19 @@ pub trait Machines: Send + Sync + Debug {
         futures::future::ready(Ok(false)).boxed()
     }
 
-    /// What was asked of the API server, of a cluster whose record declares [`Facility::AuditLog`](harness_core::check::Facility).
+    /// The requests to the API server, for a cluster whose record declares
+    /// [`Facility::AuditLog`](harness_core::check::Facility).
     ///
     /// # Errors
-    /// It could not be read, or nobody keeps it here.
+    /// They could not be read, or there is no log.
     fn asked<'a>(&'a self, query: &'a AuditQuery) -> BoxFuture<'a, Result<Vec<Asked>, ClusterError>> {
-        let what = format!("what {}* asked of the API server", query.user);
-        let why = "this backend keeps no log of it".to_owned();
+        let what = format!("the API requests of {}*", query.user);
+        let why = "this backend has no log of them".to_owned();
         futures::future::ready(Err(ClusterError::NotObservable { what, why })).boxed()
     }
 
-    /// Ends when a machine has ended that no process of the run has switched off, and says so; never where nobody watches them.
+    /// Returns a message when a machine has ended that no process of the run switched off; never returns if machines are
+    /// not watched.
     fn lost(&self) -> BoxFuture<'_, String> {
         futures::future::pending().boxed()
     }

@@ -1,11 +1,11 @@
-//! What can go wrong with a cluster. Each error names the thing, the cause and the way out.
+//! Errors of clusters. Each names the thing, the cause and the remedy.
 
 use super::kind::preflight::PreflightError;
 use crate::images::{EngineError, ImageError};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// Something about the cluster went wrong.
+/// An error of a cluster.
 #[derive(Debug, thiserror::Error)]
 pub enum ClusterError {
     /// Docker.
@@ -20,33 +20,33 @@ pub enum ClusterError {
     /// The embedded cluster.
     #[error("the embedded cluster did not start: {cause}")]
     Embedded {
-        /// Why.
+        /// The cause.
         cause: String,
     },
-    /// What was asked for does not exist or cannot be; the user's to correct (exit code 2).
+    /// The request is not possible; the user has to correct it (exit code 2).
     #[error("{what}: {why}; {way_out}")]
     Usage {
-        /// What was asked for.
+        /// The request.
         what: String,
         /// What is wrong with it.
         why: String,
-        /// What would be right.
+        /// What would be possible.
         way_out: String,
     },
-    /// The machine lacks something that was asked for (exit code 3).
-    #[error("{what} cannot be had: {why}; {way_out}")]
+    /// The machine lacks something that was requested (exit code 3).
+    #[error("{what} is not available: {why}; {way_out}")]
     Unavailable {
-        /// What was asked for.
+        /// The request.
         what: String,
         /// What is missing.
         why: String,
-        /// How to get it, or do without.
+        /// How to get it, or how to run without it.
         way_out: String,
     },
     /// No node image.
     #[error(
-        "no node image: the local Docker engine has none and none could be pulled ({why}); on a machine that reaches no \
-         registry run ci/node-image/build once, or run with '--cluster embedded', which needs none"
+        "no node image: the local Docker engine has none and none could be pulled ({why}); without access to a \
+         registry, run ci/node-image/build once, or run with '--cluster embedded', which needs no node image"
     )]
     NoNodeImage {
         /// Why none could be pulled.
@@ -61,18 +61,18 @@ pub enum ClusterError {
         what: String,
         /// The end of the first control plane's kubelet log, where there was one.
         journal: Option<String>,
-        /// Where the machines' logs were put.
+        /// The folder with the machines' logs.
         evidence: Option<PathBuf>,
     },
-    /// The cluster came up, but not as it was asked for.
+    /// The cluster started, but not as requested.
     #[error(
-        "machine {machine} came up with {found}, expected {expected}; this kind version merges kubeadm patches in a way \
-         the harness does not know, try kind 0.33"
+        "machine {machine} started with {found}, expected {expected}; this kind version merges kubeadm patches in an \
+         unknown way, try kind 0.33"
     )]
     NotAsConfigured {
         /// The machine.
         machine: String,
-        /// What was asked for.
+        /// What was requested.
         expected: String,
         /// What was found.
         found: String,
@@ -86,7 +86,7 @@ pub enum ClusterError {
         command: String,
         /// Its exit status.
         status: i64,
-        /// The end of what it said.
+        /// The end of its output.
         stderr: String,
     },
     /// Something did not happen in time.
@@ -94,7 +94,7 @@ pub enum ClusterError {
     TimedOut {
         /// What was waited for.
         what: String,
-        /// For how long.
+        /// How long.
         limit: Duration,
         /// What was there instead.
         seen: String,
@@ -102,19 +102,21 @@ pub enum ClusterError {
     /// This cluster cannot do it; checks that need it are 'not observable'.
     #[error("{what} is not possible here: {why}")]
     NotObservable {
-        /// What was asked for.
+        /// The request.
         what: String,
-        /// Why it cannot be.
+        /// The reason.
         why: String,
     },
-    /// What the harness has made is still there.
+    /// Something that the harness created still exists.
     #[error("{what}")]
     NotRemoved {
         /// What, and why it could not be removed.
         what: String,
     },
-    /// What was noted of a cluster is not what its backend writes.
-    #[error("the record of cluster {name} cannot be read: {cause}; is it of another version of the harness?")]
+    /// The record of a cluster is not in the form that its backend writes.
+    #[error(
+        "the record of cluster {name} cannot be read: {cause}; it may come from another version of the harness"
+    )]
     Record {
         /// Name of the cluster.
         name: String,
@@ -122,7 +124,7 @@ pub enum ClusterError {
         cause: String,
     },
     /// A part of the cluster is gone.
-    #[error("{what} is gone; was the cluster removed meanwhile?")]
+    #[error("{what} is gone; the cluster may have been removed")]
     Gone {
         /// The part.
         what: String,
@@ -134,24 +136,24 @@ pub enum ClusterError {
         operation: &'static str,
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         #[source]
         source: std::io::Error,
     },
 }
 
 impl ClusterError {
-    /// Whether the user asked for something that cannot be: exit code 2 rather than 3.
+    /// Whether the user's request is not possible: exit code 2, not 3.
     pub fn is_usage(&self) -> bool {
         matches!(self, ClusterError::Usage { .. })
     }
 
-    /// Whether it says 'not possible here' rather than 'failed'.
+    /// Whether it means 'not possible here', not 'failed'.
     pub fn is_not_observable(&self) -> bool {
         matches!(self, ClusterError::NotObservable { .. })
     }
 
-    /// Turns an error of the system into one that says what was done with which file.
+    /// Adds operation and file to an error of the system.
     pub(crate) fn file(
         operation: &'static str,
         path: &Path,

@@ -1,19 +1,19 @@
-//! Processes of a container that cannot die: the first kind of Linux control groups (v1) lets nobody end a process that is
-//! frozen, and a machine that is killed while it starts a Pod may have frozen one just then.
+//! Processes of a container that cannot be killed: with Linux control groups v1 a frozen process does not die, and a
+//! machine that is killed while it starts a Pod may just have frozen one.
 
 use std::io;
 use std::path::Path;
 
-/// Where control groups of the first kind freeze processes.
+/// The folder of the v1 control groups that freeze processes.
 const FREEZER: &str = "/sys/fs/cgroup/freezer";
-/// How deep the groups of a Pod's containers lie at most, from there on.
+/// Maximum depth of the groups of a Pod's containers below it.
 const DEPTH: u32 = 12;
-/// What a group's file of this name holds while its processes are frozen, and what thaws them.
+/// The contents of the group's state file while its processes are frozen, and the value that thaws them.
 const STATE: &str = "freezer.state";
 const THAWED: &str = "THAWED";
 
-/// Thaws whatever is frozen in the container of this id, on this machine; how many groups there were. None where control
-/// groups are of the second kind, whose frozen processes can be ended, or where this process may not.
+/// Thaws everything that is frozen in the container with this id, on this machine; returns the number of groups. None
+/// with control groups v2, whose frozen processes can be killed, or without permission.
 pub(super) fn thaw(container: &str) -> usize {
     thaw_in(Path::new(FREEZER), container)
 }
@@ -22,7 +22,7 @@ fn thaw_in(freezer: &Path, container: &str) -> usize {
     if container.is_empty() { 0 } else { descend(freezer, DEPTH, &|name| name.contains(container)) }
 }
 
-/// Thaws every group below this one, from where the name of one is meant.
+/// Thaws all groups below this one, starting where a name matches.
 fn descend(group: &Path, deeper: u32, is_meant: &dyn Fn(&str) -> bool) -> usize {
     let Ok(inner) = std::fs::read_dir(group) else { return 0 };
     let folders = inner.flatten().filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
@@ -42,7 +42,7 @@ fn descend(group: &Path, deeper: u32, is_meant: &dyn Fn(&str) -> bool) -> usize 
     count
 }
 
-/// Whether this group was frozen, and is no longer.
+/// Whether this group was frozen and is now thawed.
 fn thaw_one(group: &Path) -> io::Result<bool> {
     let state = group.join(STATE);
     if std::fs::read_to_string(&state)?.trim() == THAWED {

@@ -1,4 +1,4 @@
-//! This machine, as far as clusters need it.
+//! Properties of this machine that clusters depend on.
 
 use std::net::{Ipv4Addr, TcpListener};
 use std::num::NonZero;
@@ -10,13 +10,13 @@ pub fn cores() -> usize {
     available_parallelism().map_or(1, NonZero::get)
 }
 
-/// Memory that this process may use, MiB: the machine's, or what its control group allows of it. `None` where the system
-/// does not say.
+/// Memory that this process may use, MiB: the machine's, or the limit of its control group. `None` if the system does not
+/// report it.
 pub fn memory_mib() -> Option<u64> {
     let read = |path: &str| std::fs::read_to_string(path).ok();
     let machine = read("/proc/meminfo").and_then(|text| total_kib(&text)).map(|kib| kib >> 10);
     let groups = ["/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"];
-    // One without a limit says 'max', or more than there is.
+    // Without a limit the value is 'max', or more than there is.
     let group =
         groups.iter().find_map(|path| read(path)?.trim().parse::<u64>().ok()).map(|bytes| bytes >> 20);
     machine.into_iter().chain(group).min()
@@ -27,26 +27,25 @@ fn total_kib(meminfo: &str) -> Option<u64> {
     line.split_whitespace().next()?.parse().ok()
 }
 
-/// Where Docker keeps what it makes, unless it is told otherwise.
+/// Docker's default data folder.
 const DOCKER: &str = "/var/lib/docker";
 
-/// What Docker may still write, MiB; `None` where it is not here, or keeps things elsewhere.
+/// Free space for Docker, MiB; `None` if Docker is not on this machine, or uses another folder.
 pub fn docker_disk_mib() -> Option<u64> {
     let elsewhere = std::env::var_os("DOCKER_HOST").is_some();
     free_bytes(Path::new(DOCKER)).filter(|_| !elsewhere).map(|bytes| bytes >> 20)
 }
 
-/// What this user may still write in a folder, bytes; `None` when it cannot be told.
+/// Free space for this user in a folder, bytes; `None` if unknown.
 pub(super) fn free_bytes(folder: &Path) -> Option<u64> {
     let status = rustix::fs::statvfs(folder).ok()?;
     Some(status.f_bavail.saturating_mul(status.f_frsize))
 }
 
-/// Whether programs can listen at this machine's loopback addresses, the usual one and another.
+/// Whether programs can listen on this machine's loopback addresses, the usual one and another.
 pub(super) fn loopback() -> Result<(), String> {
     for address in [Ipv4Addr::LOCALHOST, Ipv4Addr::new(127, 16, 0, 1)] {
-        TcpListener::bind((address, 0))
-            .map_err(|error| format!("nothing can listen at {address}: {error}"))?;
+        TcpListener::bind((address, 0)).map_err(|error| format!("cannot listen on {address}: {error}"))?;
     }
     Ok(())
 }

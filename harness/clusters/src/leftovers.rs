@@ -1,4 +1,4 @@
-//! What runs have left in the Docker engine: found by label and name, removed whatever state it is in.
+//! Leftovers of runs in the Docker engine: found by label and name, and removed in whatever state they are.
 
 use super::error::ClusterError;
 use super::frozen;
@@ -20,23 +20,23 @@ use std::time::Duration;
 
 /// kind's label with the cluster's name on its containers.
 pub(super) const CLUSTER_LABEL: &str = "io.x-k8s.kind.cluster";
-/// How long one question or removal may take.
+/// Time limit for one query or removal.
 const LIMIT: Duration = Duration::from_secs(60);
-/// How long removing what belongs to one cluster may take in all.
+/// Time limit for removing everything of one cluster.
 const REMOVAL_LIMIT: Duration = Duration::from_secs(120);
-/// How long to wait before looking again for a container that was still being made, or removed by somebody else.
+/// How long to wait before looking again for a container that was still being created, or removed by another client.
 const LOOK_AGAIN: Duration = Duration::from_millis(200);
 
-/// Something a run has left.
+/// A leftover of a run.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Leftover {
-    /// What it is. Containers come before the networks they are on.
+    /// Its kind. Containers come before the networks that they use.
     pub kind: LeftoverKind,
     /// Its name.
     pub name: String,
-    /// The run that made it; `None` for what several runs share.
+    /// The run that created it; `None` for what several runs share.
     pub run: Option<RunId>,
-    /// The process that made it, where that is noted on it; kind's machines have no labels of ours.
+    /// The process that created it, if its labels say so; kind's machines do not have our labels.
     pub owner: Option<Owner>,
     /// The kind cluster whose machine it is.
     cluster: Option<String>,
@@ -46,7 +46,7 @@ pub struct Leftover {
 }
 
 impl Leftover {
-    /// A container of that run, made by that process: for tests, of other crates too.
+    /// A container of that run, created by that process; for tests of this and other crates.
     ///
     /// # Panics
     /// When `run` is not a run's id.
@@ -57,13 +57,13 @@ impl Leftover {
         Leftover { kind, name, run: Some(run), owner, cluster: None, id, names }
     }
 
-    /// The same, made by no run in particular.
+    /// A container that was not created by a particular run.
     pub fn of_no_run(self) -> Leftover {
         Leftover { run: None, owner: None, ..self }
     }
 }
 
-/// What kind of thing was left.
+/// The kinds of leftovers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum LeftoverKind {
     /// A container: a machine of a cluster or a fake cloud.
@@ -88,12 +88,12 @@ impl fmt::Display for LeftoverKind {
 #[derive(Debug, thiserror::Error)]
 #[error("not removed: {}", left.iter().map(|(thing, error)| format!("{} {} ({})", thing.kind, thing.name, harness_core::check::chain(error))).collect::<Vec<_>>().join("; "))]
 pub struct LeftBehind {
-    /// What is still there, and why.
+    /// What still exists, and why.
     pub left: Vec<(Leftover, EngineError)>,
 }
 
-/// Everything in the engine that runs of the harness have made, and is still there. Node images are not: they are
-/// meant to stay.
+/// Everything in the engine that runs of the harness have created and that still exists. Node images are not included:
+/// they are meant to stay.
 ///
 /// # Errors
 /// The engine does not answer.
@@ -105,8 +105,8 @@ pub async fn list_leftovers(engine: &Engine) -> Result<Vec<Leftover>, EngineErro
     Ok(all)
 }
 
-/// Removes what `filter` says yes to, containers first, and tries everything. Images in use stay without complaint.
-/// What has gone meanwhile counts as removed.
+/// Removes what `filter` accepts, containers first, and tries everything. Images in use stay without an error. Things
+/// that are gone in the meantime count as removed.
 ///
 /// # Errors
 /// The engine does not answer, or something could not be removed.
@@ -130,7 +130,7 @@ pub async fn remove_leftovers(
     if left.is_empty() { Ok(removed) } else { Err(LeftBehind { left }.into()) }
 }
 
-/// Why leftovers are still there.
+/// Why leftovers still exist.
 #[derive(Debug, thiserror::Error)]
 pub enum RemovalError {
     /// The engine does not answer.
@@ -141,15 +141,15 @@ pub enum RemovalError {
     LeftBehind(#[from] LeftBehind),
 }
 
-/// Removes everything one run has made, in whatever state it is, and images built here that nobody uses. For the end of
-/// a run that was interrupted anywhere.
+/// Removes everything that one run has created, in whatever state it is, and unused images that were built here. For the
+/// end of a run that was interrupted at any point.
 ///
 /// # Errors
 /// As [`remove_leftovers`].
 pub async fn cleanup(engine: &Engine, run: &RunId) -> Result<Vec<Leftover>, RemovalError> {
     let of_run = |thing: &Leftover| thing.run.as_ref() == Some(run) || thing.kind == LeftoverKind::Image;
     let first = remove_leftovers(engine, of_run).await;
-    // What was being made when the run was cut short shows up late, and may have kept the network. The first removal
+    // What was being created when the run was interrupted appears late, and may have kept the network. The first removal
     // ends commands in machines, on which children of kind may still wait.
     settled(REMOVAL_LIMIT).await;
     let second = remove_leftovers(engine, of_run).await?;
@@ -190,7 +190,7 @@ async fn containers(engine: &Engine) -> Result<Vec<Leftover>, EngineError> {
     Ok(found.into_iter().filter_map(container).collect())
 }
 
-/// A container as a leftover, when a run has made it or had kind make it.
+/// A container as a leftover, if a run created it or had kind create it.
 fn container(found: ContainerSummary) -> Option<Leftover> {
     let labels = found.labels.unwrap_or_default();
     let cluster = labels.get(CLUSTER_LABEL).filter(|name| name.starts_with(NAME_PREFIX)).cloned();
@@ -200,7 +200,7 @@ fn container(found: ContainerSummary) -> Option<Leftover> {
     };
     let owner = labels.get(OWNER_LABEL).and_then(|owner| owner.parse().ok());
     let id = found.id?;
-    // One that is half removed has none any more.
+    // A container that is half removed has none any more.
     let name = found.names.and_then(|names| names.into_iter().next());
     let name = name.map_or_else(|| id.clone(), |name| name.trim_start_matches('/').to_owned());
     Some(Leftover { kind: LeftoverKind::Container, name, run, owner, cluster, id, names: Vec::new() })
@@ -269,22 +269,22 @@ async fn remove(engine: &Engine, thing: &Leftover) -> Result<(), EngineError> {
         LeftoverKind::Image => remove_image(engine, thing).await,
     };
     match outcome {
-        // Somebody else removes it, or has.
+        // Another client is removing it, or has removed it.
         Err(error) if error.is_not_found() => Ok(()),
         Err(error) if error.message().is_some_and(|words| words.contains("already in progress")) => Ok(()),
         other => other,
     }
 }
 
-/// Removes an image that nobody uses, by its id: a name may be another image's by now. One of several names loses these first, as
-/// the engine keeps it for them.
+/// Removes an unused image by its id: its name may by now belong to another image. If it has several names, they are
+/// removed first, as the engine keeps the image for them.
 async fn remove_image(engine: &Engine, image: &Leftover) -> Result<(), EngineError> {
     let names = if image.names.len() > 1 { image.names.as_slice() } else { &[] };
     for what in names.iter().chain([&image.id]) {
         let options = RemoveImageOptionsBuilder::new().force(false).build();
         let removing = engine.docker().remove_image(what, Some(options), None);
         match engine.call("remove image", &image.name, LIMIT, removing).await {
-            // It went with the last of its names.
+            // It was removed with the last of its names.
             Err(error) if error.is_not_found() => {}
             other => drop(other?),
         }
@@ -298,12 +298,12 @@ mod tests {
     use crate::images::FakeEngine;
     use serde_json::{Value, json};
 
-    /// What is removed, as it is told, and what the engine was asked to delete.
+    /// What is removed, as reported, and which deletions the engine was asked for.
     async fn removed(images: Value) -> (Vec<String>, Vec<String>) {
         let fake = FakeEngine::answering(move |asked| match asked {
             "GET /images/json" => (200, images.clone()),
             asked if asked.starts_with("GET ") => (200, json!([])),
-            // The engine knows neither of them as a name.
+            // The engine does not accept either of them as a name.
             asked if asked.contains("none") => (400, json!({"message": "invalid reference format"})),
             _ => (200, json!([])),
         })
@@ -369,7 +369,7 @@ mod tests {
             listed("ccm-conformance-abcdefgh-cloud", &[(RUN_LABEL, "abcdefgh"), (COMPONENT_LABEL, "cloud")]);
         let cloud = cloud.expect("a cloud of ours");
         assert_eq!((&machine.run, machine.name.as_str()), (&cloud.run, "ccm-conformance-abcdefgh-worker"));
-        // A cluster that is removed or begun anew leaves the cloud beside it alone.
+        // Removing or recreating a cluster does not affect the cloud next to it.
         assert_eq!((machine.cluster.as_deref(), cloud.cluster), (Some("ccm-conformance-abcdefgh"), None));
         assert_eq!(listed("kind-control-plane", &[(CLUSTER_LABEL, "kind")]), None);
         assert_eq!(listed("ccm-conformance-abcdefgh-worker", &[]), None);

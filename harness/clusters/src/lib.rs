@@ -1,7 +1,7 @@
-//! Clusters: made with kind, in this process, or there already.
+//! Clusters: created with kind, in this process, or existing ones.
 //!
-//! A [`Backend`] brings a cluster up and takes it down; a [`Cluster`] is one that is up, as any process of its run sees
-//! it. Knows no Kubernetes API: Nodes, taints and readiness are the session's.
+//! A [`Backend`] creates and removes a cluster; a [`Cluster`] is one that is up, for any process of its run. It does not
+//! use the Kubernetes API: Nodes, taints and readiness are the session's.
 
 pub mod images;
 pub mod reaper;
@@ -64,17 +64,17 @@ macro_rules! backend_entries {
 
 harness_config::backends!(backend_entries);
 
-/// What is so of all clusters of a backend.
+/// The properties of all clusters of a backend.
 pub fn facts(kind: BackendKind) -> &'static Facts {
     &entry(kind).facts
 }
 
-/// What a backend needs of this machine, each with whether that is there. Makes nothing.
+/// A backend's requirements of this machine, each with whether it is met. Changes nothing.
 pub async fn requirements(kind: BackendKind) -> Vec<Requirement> {
     (entry(kind).requirements)().await
 }
 
-/// The backend of that kind for one cluster. Makes nothing yet.
+/// The backend of that kind for one cluster. Creates nothing yet.
 pub fn begin(kind: BackendKind, spec: ClusterSpec) -> Arc<dyn Backend> {
     (entry(kind).begin)(spec)
 }
@@ -87,35 +87,35 @@ pub struct Cluster {
 }
 
 impl Cluster {
-    /// Uses the cluster that this or another process of the run has brought up. Asks nobody; the first operation shows
-    /// whether it is still there.
+    /// Uses the cluster that this or another process of the run has created. Makes no requests; the first operation shows
+    /// whether it still exists.
     ///
     /// # Errors
-    /// What its backend has noted cannot be read.
+    /// The record of its backend cannot be read.
     pub fn attach(record: ClusterRecord) -> Result<Cluster, ClusterError> {
         let machines = (entry(record.backend).attach)(&record)?;
         Ok(Cluster { record, machines })
     }
 
-    /// All another process needs to [`Cluster::attach`] to it.
+    /// Everything that another process needs to [`Cluster::attach`] to it.
     pub fn record(&self) -> &ClusterRecord {
         &self.record
     }
 
-    /// What can be done to its machines. What the cloud and the CCM need beyond that is not known here.
+    /// The facilities of its machines. What the cloud and the CCM offer or need is not included.
     pub fn facilities(&self) -> BTreeSet<Facility> {
         self.record.facilities.clone()
     }
 
-    /// Its machines, control planes first; none where the harness has no access to them.
+    /// Its machines, control planes first; none if the harness has no access to them.
     pub fn machines(&self) -> &[Machine] {
         &self.record.machines
     }
 
-    /// Does something to its machines.
+    /// Carries out an operation on its machines.
     ///
     /// # Errors
-    /// [`ClusterError::NotObservable`] where the cluster has no such facility; else it failed.
+    /// [`ClusterError::NotObservable`] if the cluster does not have the facility; otherwise it failed.
     pub async fn operate(&self, operation: Operation<'_>) -> Result<(), ClusterError> {
         let facility = operation.facility();
         match &self.machines {
@@ -124,7 +124,8 @@ impl Cluster {
         }
     }
 
-    /// Has the metadata service at `at` answer where machines of a cloud expect it; whether that is possible here.
+    /// Makes the metadata service at `at` answer at the address that machines of a cloud use; returns whether that is
+    /// possible here.
     ///
     /// # Errors
     /// A machine refuses it.
@@ -135,19 +136,20 @@ impl Cluster {
         }
     }
 
-    /// What was asked of its API server, as far as that is remembered, in the order of its coming.
+    /// The requests to its API server, as far as they are still logged, in order.
     ///
     /// # Errors
-    /// [`ClusterError::NotObservable`] where it keeps no such log; else it could not be read.
+    /// [`ClusterError::NotObservable`] if it has no such log; otherwise it could not be read.
     pub async fn asked(&self, query: &AuditQuery) -> Result<Vec<Asked>, ClusterError> {
         let facility = Facility::AuditLog;
         match &self.machines {
             Some(machines) if self.record.facilities.contains(&facility) => machines.asked(query).await,
-            _ => Err(self.lacks("what was asked of the API server".to_owned(), facility)),
+            _ => Err(self.lacks("the log of API requests".to_owned(), facility)),
         }
     }
 
-    /// Ends when a machine has ended that no process of the run has switched off, and says so; never where nobody watches them.
+    /// Returns a message when a machine has ended that no process of the run switched off; never returns if machines are
+    /// not watched.
     pub async fn lost_machine(&self) -> String {
         match &self.machines {
             Some(machines) => machines.lost().await,

@@ -1,4 +1,4 @@
-//! The Docker network of a run: its machines and its fake cloud are on it, and nothing else.
+//! The Docker network of a run, which contains only its machines and its fake cloud.
 
 use super::error::ClusterError;
 use super::record::Machine;
@@ -14,22 +14,22 @@ use std::collections::HashMap;
 use std::net::Ipv6Addr;
 use std::time::Duration;
 
-/// How long making or removing a network may take.
+/// Time limit for creating or removing a network.
 const LIMIT: Duration = Duration::from_secs(60);
-/// How often a free address range is looked for.
+/// How often to look for a free address range.
 const ATTEMPTS: u32 = 5;
-/// Docker's name for the option that sets the size of packets.
+/// Docker's name for the option that sets the packet size.
 const MTU_OPTION: &str = "com.docker.network.driver.mtu";
 
-/// Makes the run's network, named [`RunId::name`], unless it is there; so it can be made before the cluster, for a
-/// cloud that starts while the cluster does.
+/// Creates the run's network, named [`RunId::name`], unless it exists; so it can be created before the cluster, for a
+/// cloud that starts at the same time as the cluster.
 ///
-/// It gets an IPv6 range of its own as kind's network does; without IPv6 in the engine, `families` decides whether
-/// IPv4 alone will do. Its IPv4 range is a fixed one that Docker has chosen, so that a machine that was switched off can
-/// have its old address again: Docker gives named addresses only where the range was named, too.
+/// It gets its own IPv6 range, as kind's network does; if the engine has no IPv6, `families` decides whether IPv4 alone
+/// is enough. Its IPv4 range is a fixed one that Docker has chosen, so that a machine that was switched off can have its
+/// old address again: Docker assigns specific addresses only if the range was specified too.
 ///
 /// # Errors
-/// The engine has no free address range left, or no IPv6 where both families are needed.
+/// The engine has no free address range left, or no IPv6 although both families are needed.
 pub(super) async fn ensure_network(
     engine: &Engine,
     run: &RunId,
@@ -42,7 +42,7 @@ pub(super) async fn ensure_network(
     let mtu = default_mtu(engine).await;
     let mut outcome = attempt(engine, run, families, mtu.as_deref()).await;
     for _ in 1..ATTEMPTS {
-        // Between finding a free range and taking it another network may have got it.
+        // Another network may have taken the free range in the meantime.
         if !outcome
             .as_ref()
             .is_err_and(|error| error.message().is_some_and(|words| words.contains("overlaps")))
@@ -53,19 +53,19 @@ pub(super) async fn ensure_network(
     }
     match outcome {
         Ok(()) => Ok(name),
-        // Somebody of this run was quicker.
+        // Another part of this run was faster.
         Err(error) if error.is_conflict() => Ok(name),
         Err(error) if families == Families::Both && speaks_of_ipv6(&error) => Err(ClusterError::Unavailable {
             what: "a network with IPv4 and IPv6".to_owned(),
-            why: format!("the Docker engine cannot make it ({})", error.message().unwrap_or_default()),
+            why: format!("the Docker engine cannot create it ({})", error.message().unwrap_or_default()),
             way_out: "enable IPv6 in the kernel and in the engine, or choose a topology with one family".to_owned(),
         }),
         Err(error) if error.message().is_some_and(|words| words.contains("fully subnetted")) => {
             Err(ClusterError::Unavailable {
                 what: format!("network {name}"),
                 why: "Docker has no free address range left for another network".to_owned(),
-                way_out: "remove unused ones: 'ccm-conformance clean' for those of earlier runs, 'docker network prune' \
-                          for all"
+                way_out: "remove unused networks: 'ccm-conformance clean' for those of earlier runs, 'docker network \
+                          prune' for all"
                     .to_owned(),
             })
         }
@@ -73,7 +73,7 @@ pub(super) async fn ensure_network(
     }
 }
 
-/// Removes a network; one that is gone already is fine.
+/// Removes a network; it is not an error if it is already gone.
 pub(super) async fn remove(engine: &Engine, name: &str) -> Result<(), EngineError> {
     match engine.call("remove network", name, LIMIT, engine.docker().remove_network(name)).await {
         Err(error) if !error.is_not_found() => Err(error),
@@ -81,7 +81,7 @@ pub(super) async fn remove(engine: &Engine, name: &str) -> Result<(), EngineErro
     }
 }
 
-/// Gives a machine that is switched off its addresses again, which Docker may have given to another meanwhile.
+/// Assigns a switched-off machine its addresses again, which Docker may have given to another one.
 pub(super) async fn reserve(engine: &Engine, network: &str, machine: &Machine) -> Result<(), EngineError> {
     let docker = engine.docker();
     let leave = NetworkDisconnectRequest { container: machine.container_id.clone(), force: Some(true) };
@@ -117,22 +117,22 @@ async fn attempt(
     let both = Ranges { ipv4: ipv4.clone(), ipv6: Some(ula_subnet(run)) };
     match create(engine, run, mtu, both).await {
         Err(error) if families == Families::Ipv4 && speaks_of_ipv6(&error) => {
-            tracing::debug!(%error, "no IPv6 here, the network has IPv4 alone");
+            tracing::debug!(%error, "IPv6 is not available, so the network has only IPv4");
             create(engine, run, mtu, Ranges { ipv4, ipv6: None }).await
         }
         other => other,
     }
 }
 
-/// Address ranges of a network; Docker chooses the IPv4 one where none is named.
+/// Address ranges of a network; Docker chooses the IPv4 one if none is specified.
 #[derive(Clone, Debug, Default)]
 struct Ranges {
     ipv4: Option<String>,
     ipv6: Option<String>,
 }
 
-/// A range that Docker gives out itself, seen on a network made for that and removed again; `None` when somebody was
-/// quicker or the engine does not tell.
+/// A range that Docker would assign, taken from a network that is created for that and removed again; `None` if another
+/// client was faster or the engine does not report it.
 async fn free_subnet(engine: &Engine, run: &RunId) -> Result<Option<String>, EngineError> {
     let name = run.name();
     create(engine, run, None, Ranges::default()).await?;
@@ -171,7 +171,7 @@ async fn default_mtu(engine: &Engine) -> Option<String> {
     bridge.options?.remove(MTU_OPTION)
 }
 
-/// A private IPv6 range (RFC 4193) that hangs on the run alone.
+/// A private IPv6 range (RFC 4193) that depends only on the run.
 fn ula_subnet(run: &RunId) -> String {
     let hash = Sha256::digest(run.as_str().as_bytes());
     let word = |at: usize| u16::from_be_bytes([hash[at], hash[at + 1]]);

@@ -1,5 +1,5 @@
-//! What can be done to the machines of a cluster, as data: each operation belongs to a facility, and a backend that
-//! declares the facility carries it out.
+//! Operations on the machines of a cluster, as data: each operation belongs to a facility, and a backend that declares
+//! the facility carries it out.
 
 use super::record::Machine;
 use harness_components::image_credentials::NodeSetup;
@@ -9,169 +9,169 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::net::IpAddr;
 
-/// Something done to a machine, or to all.
+/// An operation on a machine, or on all.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Operation<'a> {
-    /// To a machine's kubelet.
+    /// On a machine's kubelet.
     Kubelet {
         /// The machine.
         machine: &'a Machine,
-        /// What.
+        /// The operation.
         op: KubeletOp,
     },
-    /// To what a machine's kubelet runs for the credentials of images, and where those of some registries are. The kubelet
-    /// is restarted.
+    /// On the image credential provider of a machine's kubelet, and the addresses of some registries. The kubelet is
+    /// restarted.
     ImageCredentials {
         /// The machine.
         machine: &'a Machine,
-        /// What it is to have.
+        /// What to install.
         setup: &'a NodeSetup,
-        /// What.
+        /// The operation.
         op: SetupOp,
     },
-    /// To the direct way from the machines of the control plane to Nodes and Pods: connections that begin there are refused.
+    /// On direct connections from the machines of the control plane to Nodes and Pods: new ones are refused.
     DirectWay {
-        /// The other ends, as a packet filter takes them.
+        /// The destinations, in the form of a packet filter.
         to: &'a [String],
-        /// What.
+        /// The operation.
         op: LinkOp,
     },
-    /// To a machine's power.
+    /// On a machine's power.
     Power {
         /// The machine.
         machine: &'a Machine,
-        /// What.
+        /// The operation.
         op: PowerOp,
     },
-    /// To a machine's connection. Packets of the machine and its Pods to `to` vanish, those of open connections too;
-    /// twice is as once.
+    /// On a machine's connection. Packets of the machine and its Pods to `to` are dropped, those of open connections too;
+    /// doing it twice has no further effect.
     Link {
         /// The machine.
         machine: &'a Machine,
-        /// The other end.
+        /// The destination.
         to: Target,
-        /// What.
+        /// The operation.
         op: LinkOp,
     },
-    /// To the processes of a container. `id` is the container runtime's, with or without its name before it.
+    /// On the processes of a container. `id` is the container runtime's, with or without the runtime's name in front.
     Container {
         /// The machine it runs on.
         machine: &'a Machine,
-        /// Its id, as the Pod's status has it.
+        /// Its id, as in the Pod's status.
         id: &'a str,
-        /// What.
+        /// The operation.
         op: ContainerOp,
     },
-    /// To the watches that Pods have at the API server.
+    /// On the watches of Pods at the API server.
     Watches(WatchOp),
-    /// To the way from Pods to the API server.
+    /// On the connections of Pods to the API server.
     ApiServer(ApiReach<'a>),
-    /// To the pod network of all machines at once. Kubelets notice within seconds.
+    /// On the pod network of all machines at once. Kubelets notice within seconds.
     PodNetwork(&'a PodNetwork),
-    /// New Nodes get no pod CIDRs from now on, or, when not withheld, those that lack them within a second.
+    /// Withholds pod CIDRs from new Nodes, or assigns them again, within a second also to Nodes that lack them.
     PodCidrs {
-        /// Whether they get none.
+        /// Whether they are withheld.
         withheld: bool,
     },
 }
 
-/// What is done to a kubelet.
+/// Operations on a kubelet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum KubeletOp {
     /// Started, after it was stopped.
     Start,
-    /// Stopped: its Pods run on, its Node turns Unknown.
+    /// Stopped: its Pods continue to run, its Node becomes Unknown.
     Stop,
-    /// Started from the beginning: it registers its Node when that is gone (contract ENV-06).
+    /// Restarted: it registers its Node if that is gone (contract ENV-06).
     Restart,
 }
 
-/// What is done to what a machine has of a plugin.
+/// Operations on the files of a plugin on a machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SetupOp {
-    /// It is put there.
+    /// They are installed.
     Install,
-    /// As if it had never been there.
+    /// They are removed without a trace.
     Remove,
 }
 
-/// What is done to a machine's power.
+/// Operations on a machine's power.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PowerOp {
-    /// Off at once, as a power failure would; ends when it is off.
+    /// Off at once, like a power failure; returns when it is off.
     Off,
-    /// On; ends when its services have been started.
+    /// On; returns when its services have been started.
     On,
 }
 
-/// What is done to a connection.
+/// Operations on a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LinkOp {
-    /// Cut.
+    /// Blocked.
     Cut,
-    /// As if it had never been cut.
+    /// Restored.
     Mend,
 }
 
-/// What a machine is cut off from.
+/// The destination from which a machine is cut off.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Target {
-    /// Everything at this address, e.g. the cloud's API, as far as the machine begins to speak.
+    /// Everything at this address, e.g. the cloud's API, for connections that the machine opens.
     Cloud(IpAddr),
-    /// The API server on this machine, port 6443; what else the machine offers stays within reach.
+    /// The API server on this machine, port 6443; its other ports can still be reached.
     ApiServer(IpAddr),
 }
 
-/// What is done to the processes of a container.
+/// Operations on the processes of a container.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ContainerOp {
     /// Its first process is killed (SIGKILL), as a crash would.
     Kill,
-    /// Its first process is asked to end (SIGTERM).
+    /// Its first process gets SIGTERM.
     Terminate,
-    /// Every process is frozen.
+    /// All processes are frozen.
     Freeze,
-    /// Frozen processes go on.
+    /// Frozen processes are resumed.
     Thaw,
 }
 
-/// What is done to watches.
+/// Operations on watches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WatchOp {
-    /// They end, and none begins until they are expired: what changes meanwhile nobody is told. The API server may be away for
-    /// some seconds for it.
+    /// They end, and new ones are refused until they are expired, so that changes in between are missed. The API server
+    /// may be away for some seconds for it.
     Interrupt,
-    /// They may begin again, and one that missed a change is answered with 410: it is too old to go on.
+    /// They are allowed again; one that missed a change is answered with 410, as its resource version is too old.
     Expire,
 }
 
-/// Who reaches the API server. What those out of reach ask changes nothing, and their watches tell them nothing, until they are
-/// within reach again; whether they are refused or hear nothing is the backend's.
+/// Which clients reach the API server. For those that do not, requests have no effect and watches get no events until
+/// they are allowed again; the backend decides whether they are refused or get no answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ApiReach<'a> {
     /// All Pods.
     All,
-    /// No Pod of the CCM, nor any other but those of machines' own networks that nothing tells apart.
+    /// No Pod of the CCM, and no other Pod that cannot be distinguished from them because it is on its machine's network.
     None,
-    /// All but these.
+    /// All except these.
     AllBut(&'a [PodTraffic]),
 }
 
-/// A Pod, and what tells its packets from others'.
+/// A Pod, and how its packets are identified.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PodTraffic {
     /// Its name.
     pub name: String,
-    /// Its addresses on the pod network; none of a Pod on its machine's network.
+    /// Its addresses on the pod network; none for a Pod on its machine's network.
     pub addresses: Vec<IpAddr>,
     /// The supplementary groups of its processes.
     pub groups: Vec<u32>,
-    /// The id of the token by which the API server of another cluster knows it, which it serves from outside.
+    /// The id of the token by which the API server of another cluster, which it serves from outside, identifies it.
     pub token: Option<String>,
 }
 
 impl PodTraffic {
-    /// That of a Pod.
+    /// The identity of a Pod.
     pub fn of(pod: &Pod) -> PodTraffic {
         let spec = pod.spec.clone().unwrap_or_default();
         let apart = spec.host_network != Some(true);
@@ -192,13 +192,13 @@ impl PodTraffic {
 pub enum PodNetwork {
     /// There is one, with these pod CIDRs (`spec.podCIDRs`) by Node.
     Present(BTreeMap<String, Vec<String>>),
-    /// There is none: kubelets report NotReady. Pods that are on it must be gone before; their removal would wait until
+    /// There is none: kubelets report NotReady. Pods that use it must be removed before; their removal would wait until
     /// it is back.
     Absent,
 }
 
 impl Operation<'_> {
-    /// What a cluster must be able to do for it.
+    /// The facility that a cluster must have for it.
     pub fn facility(&self) -> Facility {
         match self {
             Operation::Kubelet { .. } => Facility::KubeletControl,
@@ -228,8 +228,8 @@ impl fmt::Display for Operation<'_> {
             }
             Operation::ImageCredentials { machine, op, .. } => {
                 let done = match op {
-                    SetupOp::Install => "giving an image credential provider to",
-                    SetupOp::Remove => "taking an image credential provider from",
+                    SetupOp::Install => "installing an image credential provider on",
+                    SetupOp::Remove => "removing an image credential provider from",
                 };
                 write!(f, "{done} {}", machine.name)
             }
@@ -268,8 +268,8 @@ impl fmt::Display for Operation<'_> {
                 let names: Vec<&str> = pods.iter().map(|pod| pod.name.as_str()).collect();
                 write!(f, "cutting Pods {} off from the API server", names.join(", "))
             }
-            Operation::PodNetwork(PodNetwork::Present(_)) => f.write_str("setting the pod network up"),
-            Operation::PodNetwork(PodNetwork::Absent) => f.write_str("taking the pod network away"),
+            Operation::PodNetwork(PodNetwork::Present(_)) => f.write_str("setting up the pod network"),
+            Operation::PodNetwork(PodNetwork::Absent) => f.write_str("removing the pod network"),
             Operation::PodCidrs { withheld: true } => f.write_str("withholding pod CIDRs"),
             Operation::PodCidrs { withheld: false } => f.write_str("allocating pod CIDRs again"),
         }

@@ -1,8 +1,8 @@
-//! The reaper of a run: a process in a session of its own that takes away what the run has made when the run itself no
-//! longer can, because it was killed, or has hung.
+//! The reaper of a run: a process in its own session that removes what the run has created when the run cannot, because
+//! it was killed or hangs.
 //!
-//! It reads what there is from a pipe. The pipe's end without a word of farewell is the run's. It is this program's command
-//! `reap`; what it then does stands in `cli`.
+//! It reads from a pipe what exists. If the pipe is closed without a final message, the run has ended. It is this
+//! program's command `reap`; its cleanup is in `cli`.
 
 use crate::images::own_program;
 use serde::{Deserialize, Serialize};
@@ -15,17 +15,17 @@ use std::sync::{Mutex, MutexGuard};
 /// The command of this program that is the reaper.
 pub const COMMAND: &str = "reap";
 
-/// What a run tells its reaper, a line each.
+/// The messages of a run to its reaper, one per line.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Told {
-    /// The run has this folder, and what bears the id in its name belongs to it.
+    /// The run has this folder, and everything with the id in its name belongs to it.
     Has(PathBuf),
-    /// It is gone, or is to stay.
+    /// It is gone, or should stay.
     Released(PathBuf),
-    /// The run makes containers, too.
+    /// The run also creates containers.
     UsesEngine,
-    /// The run has ended in order.
+    /// The run has ended normally.
     Ended,
 }
 
@@ -38,8 +38,8 @@ struct Reaper {
     folders: BTreeSet<PathBuf>,
 }
 
-/// Starts the reaper of this process, unless it has one. From now on what this process has started, however detached, is
-/// known as its own.
+/// Starts the reaper of this process, unless it has one. From now on everything that this process starts, even detached,
+/// is recognised as its own.
 ///
 /// # Errors
 /// This program cannot be started again.
@@ -48,7 +48,7 @@ pub fn start() -> std::io::Result<()> {
     if reaper.is_some() {
         return Ok(());
     }
-    // Whose parent has ended becomes a child of this process, where the system knows such a thing.
+    // Where the system supports it, processes whose parent has ended become children of this process.
     #[cfg(target_os = "linux")]
     rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?;
     let mut child = Command::new(own_program()?)
@@ -62,7 +62,7 @@ pub fn start() -> std::io::Result<()> {
     Ok(())
 }
 
-/// The run has this folder. Without a reaper nothing is told, here and below.
+/// Tells the reaper that the run has this folder. Without a reaper, this and the following do nothing.
 pub fn has(folder: &Path) {
     if let Some(reaper) = lock().as_mut() {
         reaper.folders.insert(folder.to_owned());
@@ -70,7 +70,7 @@ pub fn has(folder: &Path) {
     }
 }
 
-/// A folder is gone, or is to stay when the run ends.
+/// Tells the reaper that a folder is gone, or should stay when the run ends.
 pub fn released(folder: &Path) {
     if let Some(reaper) = lock().as_mut() {
         reaper.folders.remove(folder);
@@ -78,19 +78,20 @@ pub fn released(folder: &Path) {
     }
 }
 
-/// The run makes containers.
+/// Tells the reaper that the run creates containers.
 pub fn uses_engine() {
     if let Some(reaper) = lock().as_mut() {
         reaper.tell(&Told::UsesEngine);
     }
 }
 
-/// What would be taken away if this process ended now.
+/// What would be removed if this process ended now.
 pub fn holds() -> Vec<PathBuf> {
     lock().as_ref().map(|reaper| reaper.folders.iter().cloned().collect()).unwrap_or_default()
 }
 
-/// The run has ended: the reaper ends what is still running of it, takes away what the run could not, and goes.
+/// Tells the reaper that the run has ended: the reaper ends what still runs of it, removes what the run could not, and
+/// exits.
 pub fn end() {
     let Some(mut reaper) = lock().take() else { return };
     if reaper.folders.is_empty() {
@@ -101,7 +102,7 @@ pub fn end() {
 }
 
 impl Reaper {
-    /// A reaper that is gone takes nothing away; the run itself still does.
+    /// A reaper that is gone removes nothing; the run itself still does.
     fn tell(&mut self, told: &Told) {
         let line = serde_json::to_string(told).unwrap_or_default() + "\n";
         if let Err(error) = self.pipe.write_all(line.as_bytes()) {

@@ -1,5 +1,5 @@
-//! What kubeadm and kind give a Node of a topology when it registers: taints and labels, read from a kind configuration
-//! as far as it says so.
+//! The taints and labels that kubeadm and kind set on a Node of a topology when it registers, read from a kind
+//! configuration as far as it contains them.
 //!
 //! kind applies the cluster's `kubeadmConfigPatches` before the node's own, each as a JSON merge patch (RFC 7386) of the
 //! configuration of the same kind: `InitConfiguration` for the first control plane, `JoinConfiguration` for all others.
@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 use std::path::Path;
 
-/// A taint that a Node begins with.
+/// An initial taint of a Node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PlannedTaint {
     /// Its key.
@@ -20,25 +20,25 @@ pub struct PlannedTaint {
     pub effect: String,
 }
 
-/// What a Node begins with beside what kubelet and cloud give every Node.
+/// What a Node has initially in addition to what kubelet and cloud set on every Node.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Registration {
-    /// Whether it has the taint that kubeadm gives control planes.
+    /// Whether it has the taint that kubeadm sets on control planes.
     pub kubeadms_taint: bool,
-    /// Taints that the topology gives it.
+    /// Taints from the topology.
     pub taints: Vec<PlannedTaint>,
-    /// Labels that the topology gives it.
+    /// Labels from the topology.
     pub labels: BTreeMap<String, String>,
-    /// Why taints or labels are not known, where the topology says it in a way that is not read here.
+    /// Why taints or labels are unknown, if the topology sets them in a way that is not supported here.
     pub unknown: Option<String>,
 }
 
-/// A node's place among the others, on which it depends what is so of it.
+/// A node's position among the others, which determines its configuration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Place {
-    /// The only machine: kind takes kubeadm's taint away, so that Pods have somewhere to run.
+    /// The only machine: kind removes kubeadm's taint, so that Pods have somewhere to run.
     Only,
-    /// The control plane that kubeadm begins with.
+    /// The first control plane of kubeadm.
     FirstControlPlane,
     /// A control plane that joins.
     ControlPlane,
@@ -46,7 +46,7 @@ pub(super) enum Place {
     Worker,
 }
 
-/// Reads what `node` begins with on a cluster of that configuration.
+/// Reads the initial state of `node` on a cluster with that configuration.
 ///
 /// # Errors
 /// What is wrong with a patch, as a fragment after the topology's name.
@@ -85,12 +85,12 @@ pub(super) fn registration(
     })
 }
 
-/// What the patches up to now have said of one node.
+/// The result of the patches so far for one node.
 #[derive(Default)]
 struct Reading {
-    /// The kind of configuration that the node is set up with.
+    /// The kind of configuration with which the node is set up.
     kind: &'static str,
-    /// `nodeRegistration.taints`; kubeadm's own choice where there are none.
+    /// `nodeRegistration.taints`; kubeadm's default if there are none.
     taints: Option<Vec<PlannedTaint>>,
     /// The kubelet's `--register-with-taints`.
     registered: Vec<PlannedTaint>,
@@ -100,7 +100,7 @@ struct Reading {
 
 impl Reading {
     fn merge(&mut self, patch: &Value) -> Result<(), String> {
-        let text = patch.as_str().ok_or("an entry of its kubeadmConfigPatches is not text")?;
+        let text = patch.as_str().ok_or("an entry of its kubeadmConfigPatches is not a string")?;
         let documents: Vec<Value> = yaml::from_str_multi(text, Path::new("kubeadmConfigPatches"))
             .map_err(|error| format!("an entry of its kubeadmConfigPatches is not YAML: {}", error.what))?;
         for document in documents {
@@ -111,7 +111,7 @@ impl Reading {
                 continue;
             };
             if let Some(version) = document.get("apiVersion").and_then(Value::as_str) {
-                // kind leaves a patch out whose version is another than that of the configuration it writes.
+                // kind ignores a patch for another version than that of the configuration it writes.
                 self.unknown = Some(format!("a patch of {} applies to {version} only", self.kind));
             }
             match registration.get("taints") {
@@ -171,7 +171,7 @@ fn taints(list: &Value) -> Result<Vec<PlannedTaint>, String> {
         .collect()
 }
 
-/// Reads `key=value:Effect` or `key:Effect`.
+/// Parses `key=value:Effect` or `key:Effect`.
 fn argument_taint(text: &str) -> Result<PlannedTaint, String> {
     let (rest, effect) = text.rsplit_once(':').unwrap_or((text, ""));
     let (key, value) = rest.split_once('=').unwrap_or((rest, ""));
@@ -180,9 +180,7 @@ fn argument_taint(text: &str) -> Result<PlannedTaint, String> {
 
 fn planned(key: &str, value: &str, effect: &str) -> Result<PlannedTaint, String> {
     if key.is_empty() || !["NoSchedule", "PreferNoSchedule", "NoExecute"].contains(&effect) {
-        return Err(format!(
-            "its kubeadmConfigPatches have the taint '{key}={value}:{effect}', which is none"
-        ));
+        return Err(format!("its kubeadmConfigPatches have the invalid taint '{key}={value}:{effect}'"));
     }
     Ok(PlannedTaint { key: key.to_owned(), value: value.to_owned(), effect: effect.to_owned() })
 }

@@ -1,41 +1,41 @@
-//! What a backend needs of the machine it runs on, and whether that is there.
+//! A backend's requirements of the machine, and whether they are met.
 
 use super::host;
 use serde::Serialize;
 use std::path::PathBuf;
 
-/// One thing that a backend needs of this machine.
+/// One requirement of a backend.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Requirement {
-    /// The thing, in a word or two.
+    /// Its name, a word or two.
     pub what: &'static str,
-    /// Whether it is there.
+    /// Whether it is met.
     pub state: State,
-    /// What was found, in words.
+    /// What was found, as text.
     pub found: String,
     /// What it is needed for, a few words.
     pub needed_for: &'static str,
     /// Whether nothing works without it.
     pub need: Need,
-    /// How to mend it; empty where it is fine.
+    /// How to fix it; empty if it is met.
     pub way_out: String,
-    /// What the harness can do about it itself.
+    /// What the harness itself can do about it.
     pub remedy: Option<Remedy>,
 }
 
-/// Whether something is there.
+/// Whether a requirement is met.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum State {
-    /// It is, and it is enough.
+    /// It is met.
     Fine,
-    /// It is there and too small, too old or too little.
+    /// It exists but is too small, too old or too little.
     TooSmall,
-    /// It is not there, or cannot be used.
+    /// It does not exist, or cannot be used.
     Missing,
 }
 
-/// How badly something is needed.
+/// How important a requirement is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Need {
     /// Nothing works without it.
@@ -44,22 +44,22 @@ pub enum Need {
     Advised,
 }
 
-/// What the harness can do by itself, with the rights it has.
+/// What the harness itself can do, with its permissions.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Remedy {
-    /// Set a limit of the kernel until the next boot; takes root.
+    /// Set a limit of the kernel until the next boot; requires root.
     Limit {
         /// Its file below `/proc/sys`.
         file: String,
-        /// The value it gets.
+        /// Its new value.
         value: u64,
     },
-    /// Make a folder.
+    /// Create a folder.
     Folder(PathBuf),
 }
 
 impl Requirement {
-    /// Something that is there.
+    /// A requirement that is met.
     pub(super) fn fine(
         what: &'static str,
         needed_for: &'static str,
@@ -76,26 +76,26 @@ impl Requirement {
         }
     }
 
-    /// The same, not as it has to be.
+    /// The same requirement, not met.
     pub(super) fn but(self, state: State, way_out: impl Into<String>) -> Requirement {
         Requirement { state, way_out: way_out.into(), ..self }
     }
 
-    /// The same, without which most works all the same.
+    /// The same requirement, without which most things still work.
     pub(super) fn advised(self) -> Requirement {
         Requirement { need: Need::Advised, ..self }
     }
 
-    /// Whether nothing works as it is.
+    /// Whether nothing works in its current state.
     pub fn hinders(&self) -> bool {
         self.need == Need::Required && self.state != State::Fine
     }
 }
 
-/// Memory that has to be there, MiB.
+/// The required memory, MiB.
 pub(super) fn memory(least_mib: u64, needed_for: &'static str) -> Requirement {
     let Some(found) = host::memory_mib() else {
-        return Requirement::fine("memory", needed_for, "this system does not say how much");
+        return Requirement::fine("memory", needed_for, "this system does not report how much");
     };
     let asked = Requirement::fine("memory", needed_for, format!("{found} MiB"));
     if found >= least_mib {
@@ -104,7 +104,7 @@ pub(super) fn memory(least_mib: u64, needed_for: &'static str) -> Requirement {
     asked.but(State::TooSmall, format!("give this machine or container {least_mib} MiB or more"))
 }
 
-/// Cores that make sense.
+/// The recommended number of cores.
 pub(super) fn cores(least: usize, needed_for: &'static str) -> Requirement {
     let found = host::cores();
     let asked = Requirement::fine("cores", needed_for, found.to_string()).advised();
@@ -114,13 +114,13 @@ pub(super) fn cores(least: usize, needed_for: &'static str) -> Requirement {
     asked.but(State::TooSmall, format!("{least} or more; with fewer, checks run slower and wait longer"))
 }
 
-/// Addresses and ports that programs of a run listen on.
+/// Addresses and ports on which programs of a run listen.
 pub(super) fn loopback(needed_for: &'static str) -> Requirement {
     match host::loopback() {
         Ok(()) => Requirement::fine("loopback ports", needed_for, "free ports at 127.0.0.0/8"),
         Err(why) => Requirement::fine("loopback ports", needed_for, why).but(
             State::Missing,
-            "bring the loopback interface up ('ip link set lo up') and leave ports to be given out \
+            "enable the loopback interface ('ip link set lo up') and check the range of free ports \
              (net.ipv4.ip_local_port_range)",
         ),
     }
@@ -132,16 +132,19 @@ pub(super) fn temporary_files(least_mib: u64, needed_for: &'static str) -> Requi
     let asked = |found: String| Requirement::fine("temporary files", needed_for, found);
     if !folder.is_dir() {
         let found = asked(format!("{} is not a folder", folder.display()));
-        let mended = found.but(State::Missing, "make it, or set TMPDIR to a folder that is there");
+        let mended = found.but(State::Missing, "create it, or set TMPDIR to an existing folder");
         return Requirement { remedy: Some(Remedy::Folder(folder)), ..mended };
     }
     if let Err(error) = tempfile::tempfile_in(&folder) {
         let found = asked(format!("{} cannot be written to: {error}", folder.display()));
-        return found.but(State::Missing, "set TMPDIR to a folder of yours");
+        return found.but(State::Missing, "set TMPDIR to a folder that you can write to");
     }
     match host::free_bytes(&folder).map(|bytes| bytes >> 20) {
         Some(free) if free < least_mib => asked(format!("only {free} MiB are free in {}", folder.display()))
-            .but(State::TooSmall, format!("make room, or set TMPDIR to where {least_mib} MiB are free")),
+            .but(
+                State::TooSmall,
+                format!("free some space, or set TMPDIR to a folder with {least_mib} MiB free"),
+            ),
         Some(free) => asked(format!("{free} MiB are free in {}", folder.display())),
         None => asked(folder.display().to_string()),
     }

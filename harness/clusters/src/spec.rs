@@ -1,35 +1,35 @@
-//! What is asked of a backend when it has a cluster to bring up.
+//! The request for a cluster, for a backend.
 
 use crate::images::RunId;
 use fake_cloud_driver::InstanceIds;
 use harness_config::{DesiredCluster, ExistingCluster, OwnCluster, ProviderIdFormat};
 use std::path::PathBuf;
 
-/// A cluster to be brought up.
+/// A cluster to be created.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClusterSpec {
-    /// The run, or its lane, that it is for.
+    /// Its run, or the run's lane.
     pub run: RunId,
-    /// What it is for.
+    /// Its purpose.
     pub purpose: Purpose,
-    /// What it is to be like.
+    /// Its required properties.
     pub desired: DesiredCluster,
     /// What kubelets write into `spec.providerID`.
     pub provider_ids: ProviderIds,
-    /// The egress configuration of its API servers, where a network proxy is under test; only a backend of real clusters looks
-    /// at it.
+    /// The egress configuration of its API servers, if a network proxy is under test; only used by a backend with real
+    /// clusters.
     pub network_proxy: Option<String>,
-    /// Which images are programs of this machine; only a backend that runs programs looks at them.
+    /// Which images are programs of this machine; only used by a backend that runs programs.
     pub programs: Vec<ProgramImage>,
-    /// The lane's own folder, for the kubeconfig (0600) and whatever else the backend keeps in files.
+    /// The lane's own folder, for the kubeconfig (0600) and other files of the backend.
     pub folder: PathBuf,
-    /// Where the machines' logs go when they do not come up.
+    /// The folder for the machines' logs if they do not start.
     pub evidence: PathBuf,
 }
 
 impl ClusterSpec {
-    /// The cluster's name, with which those of its machines begin: that of the lane, [`RunId::name`], for the one that is
-    /// served.
+    /// The cluster's name, which is also the prefix of its machines' names: that of the lane, [`RunId::name`], for the
+    /// served one.
     pub(super) fn name(&self) -> String {
         match self.purpose {
             Purpose::Served => self.run.name(),
@@ -37,17 +37,17 @@ impl ClusterSpec {
         }
     }
 
-    /// What is asked of a cluster that the harness makes.
+    /// The requested properties of a cluster that the harness creates.
     ///
     /// # Panics
-    /// Never for a plan that `config` has made: only the backend of existing clusters gets another.
+    /// Never for a plan from `config`: only the backend of existing clusters gets another one.
     pub(super) fn own(&self) -> &OwnCluster {
         self.desired
             .own()
             .expect("a plan names an existing cluster only for the backend of existing clusters")
     }
 
-    /// Which cluster that is there is meant; the one kubectl would use when none is named.
+    /// Which existing cluster is requested; by default the one that kubectl would use.
     pub(super) fn existing(&self) -> ExistingCluster {
         match &self.desired {
             DesiredCluster::Existing(existing) => existing.clone(),
@@ -58,20 +58,20 @@ impl ClusterSpec {
     }
 }
 
-/// What a cluster is for.
+/// The purpose of a cluster.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Purpose {
     /// To be served by the CCM: its Nodes wait for one.
     Served,
-    /// To run the Pods of a CCM that serves another cluster: its one Node waits for nobody and has its pod network. Asked
-    /// only of a backend whose facts say that it can ([`Facts::manages`](super::Facts::manages)).
+    /// To run the Pods of a CCM that serves another cluster: its one Node waits for nothing and has its pod network. Only
+    /// requested from a backend that supports it ([`Facts::manages`](super::Facts::manages)).
     Management,
 }
 
-/// An image that a program of this machine stands for: containers of the image run the program.
+/// An image that is replaced by a program of this machine: containers of the image run the program.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProgramImage {
-    /// The image that Pods name.
+    /// The image in Pods.
     pub image: String,
     /// The program.
     pub program: PathBuf,
@@ -86,17 +86,17 @@ pub struct ProgramImage {
 pub enum ProviderIds {
     /// Nothing; the CCM fills it in.
     Empty,
-    /// What the CCM would fill in.
+    /// What the CCM would set.
     Chosen {
-        /// The form of provider ids.
+        /// The format of provider ids.
         format: ProviderIdFormat,
-        /// The form of the instance id in them, which is made of the machine's name.
+        /// The format of the instance id in them, which is derived from the machine's name.
         ids: InstanceIds,
     },
 }
 
 impl ProviderIds {
-    /// What the kubelet of that machine writes; `None` for nothing.
+    /// What the kubelet of that machine sets; `None` for nothing.
     pub(super) fn of(&self, machine: &str) -> Option<String> {
         match self {
             ProviderIds::Empty => None,

@@ -1,4 +1,4 @@
-//! What is so of every backend, and what a cluster answers that cannot do a thing.
+//! Properties of all backends, and the answers of a cluster without a facility.
 
 use super::record::{About, CloudSite, Ownership};
 use super::*;
@@ -25,7 +25,7 @@ fn record(backend: BackendKind, facilities: &[Facility]) -> ClusterRecord {
     }
 }
 
-/// Machines that note what is done to them.
+/// Machines that record the operations on them.
 #[derive(Debug, Default)]
 struct Scripted(Mutex<Vec<String>>);
 
@@ -73,7 +73,7 @@ async fn what_a_cluster_has_no_facility_for_is_not_observable_and_reaches_no_mac
     assert_eq!(
         error.to_string(),
         "switching w off is not possible here: this cluster of backend 'kind' has no node-control, because its node \
-         image lacks the programs for it, or its Kubernetes is too old"
+         image does not contain the programs for it, or its Kubernetes is too old"
     );
     assert_eq!(*scripted.0.lock().expect("sound"), ["stopping the kubelet of w"]);
 }
@@ -84,7 +84,7 @@ async fn nothing_can_be_done_to_an_existing_cluster() {
     let network = Operation::PodNetwork(&PodNetwork::Absent);
     let error = cluster.operate(network).await.expect_err("no access").to_string();
     assert!(
-        error.ends_with("because the harness did not make it and has no access to its machines"),
+        error.ends_with("because the harness did not create it and has no access to its machines"),
         "{error}"
     );
 }

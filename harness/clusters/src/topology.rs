@@ -1,4 +1,4 @@
-//! Topologies: kind configurations that say which machines and which network a cluster has, and no more.
+//! Topologies: kind configurations that define only the machines and the network of a cluster.
 
 use super::error::ClusterError;
 use super::record::{PodNetworkPlan, Role};
@@ -8,7 +8,7 @@ use harness_core::files;
 use serde_json::{Map, Value, json};
 use std::path::Path;
 
-/// A topology as it was written, checked as far as the harness depends on it.
+/// A topology as it was written, validated as far as the harness depends on it.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Layout {
     /// Name for the report.
@@ -17,36 +17,36 @@ pub(super) struct Layout {
     pub(super) config: Map<String, Value>,
     /// Its machines, in the file's order.
     pub(super) machines: Vec<PlannedMachine>,
-    /// Whether it wants a pod network.
+    /// Whether it has a pod network.
     pub(super) pod_network: PodNetworkPlan,
-    /// Which IP families it wants.
+    /// Its IP families.
     pub(super) families: Families,
 }
 
 /// A machine of a topology.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PlannedMachine {
-    /// What it does in the cluster.
+    /// Its role in the cluster.
     pub role: Role,
-    /// What its Node begins with.
+    /// The initial state of its Node.
     pub registration: Registration,
 }
 
 /// The machines of a topology, in the file's order.
 ///
 /// # Errors
-/// The file cannot be read, or is no topology.
+/// The file cannot be read, or is not a topology.
 pub fn planned_machines(topology: &Topology) -> Result<Vec<PlannedMachine>, ClusterError> {
     Ok(load(topology)?.machines)
 }
 
 impl Layout {
-    /// What each machine does, in the file's order.
+    /// The role of each machine, in the file's order.
     pub(super) fn roles(&self) -> Vec<Role> {
         self.machines.iter().map(|machine| machine.role).collect()
     }
 
-    /// Whether it wants IPv6 and no IPv4.
+    /// Whether it has only IPv6.
     pub(super) fn is_ipv6_only(&self) -> bool {
         self.config.get("networking").and_then(|networking| networking.get("ipFamily"))
             == Some(&json!("ipv6"))
@@ -56,9 +56,9 @@ impl Layout {
 /// IP families of a cluster's network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Families {
-    /// IPv4; IPv6 as well where it can be had.
+    /// IPv4; also IPv6 if it is available.
     Ipv4,
-    /// IPv4 and IPv6, or none at all.
+    /// IPv4 and IPv6, otherwise it fails.
     Both,
 }
 
@@ -101,7 +101,9 @@ fn parse(name: String, text: &str, file: &Path) -> Result<Layout, ClusterError> 
     let families = match setting("ipFamily").and_then(Value::as_str) {
         Some("ipv4") | None => Families::Ipv4,
         Some("dual" | "ipv6") => Families::Both,
-        Some(other) => return Err(wrong(format!("its ipFamily '{other}' is none of ipv4, ipv6, dual"))),
+        Some(other) => {
+            return Err(wrong(format!("its ipFamily '{other}' is invalid: expected ipv4, ipv6 or dual")));
+        }
     };
     Ok(Layout { name, config, machines, pod_network, families })
 }
@@ -113,12 +115,12 @@ fn roles(nodes: &Value) -> Result<Vec<Role>, String> {
         .map(|node| match node.get("role").and_then(Value::as_str) {
             Some("control-plane") | None => Ok(Role::ControlPlane),
             Some("worker") => Ok(Role::Worker),
-            Some(other) => Err(format!("a node has the role '{other}', neither control-plane nor worker")),
+            Some(other) => Err(format!("a node has the role '{other}': expected control-plane or worker")),
         })
         .collect()
 }
 
-/// What each machine begins with.
+/// The initial state of each machine's Node.
 fn machines(config: &Map<String, Value>, roles: &[Role]) -> Result<Vec<PlannedMachine>, String> {
     let nodes = config.get("nodes").and_then(Value::as_array).into_iter().flatten();
     let first = roles.iter().position(|role| *role == Role::ControlPlane);
@@ -179,7 +181,7 @@ mod tests {
         parse("mine".into(), &format!("{HEAD}{text}"), Path::new("mine.yaml")).expect("sound").machines
     }
 
-    /// For each machine whether it has kubeadm's taint, and its own taints as `key:Effect`.
+    /// For each machine, whether it has kubeadm's taint, and its own taints as `key:Effect`.
     fn taints(text: &str) -> Vec<(bool, Vec<String>)> {
         let own = |machine: &PlannedMachine| {
             let taints = machine.registration.taints.iter();
@@ -210,7 +212,7 @@ mod tests {
         assert_eq!(taints(&format!("{init}{three}")), [none.clone(), kept.clone(), none.clone()]);
         let join = "kubeadmConfigPatches: ['{kind: JoinConfiguration, nodeRegistration: {taints: []}}']\n";
         assert_eq!(taints(&format!("{join}{three}")), [kept.clone(), none.clone(), none.clone()]);
-        // A node's own patch comes after the cluster's, and null is kubeadm's choice again.
+        // A node's own patch comes after the cluster's, and null restores kubeadm's default.
         let own = "nodes: [{role: control-plane, kubeadmConfigPatches: \
                    ['{kind: InitConfiguration, nodeRegistration: {taints: null}}']}, {role: worker}]";
         assert_eq!(taints(&format!("{init}{own}")), [kept, none]);
@@ -266,6 +268,6 @@ mod tests {
             "kubeadmConfigPatches: ['{kind: InitConfiguration, nodeRegistration: {taints: [{key: x}]}}']";
         let error =
             parse("mine".into(), &format!("{HEAD}{bad}"), Path::new("mine.yaml")).expect_err("no taint");
-        assert!(error.is_usage() && error.to_string().contains("the taint 'x=:', which is none"), "{error}");
+        assert!(error.is_usage() && error.to_string().contains("the invalid taint 'x=:'"), "{error}");
     }
 }

@@ -1,4 +1,4 @@
-//! Versions of Kubernetes and kind, as both write them: `v1.36.2`, `v0.33.0-alpha`.
+//! Versions of Kubernetes and kind, in their common format: `v1.36.2`, `v0.33.0-alpha`.
 
 use std::cmp::Ordering;
 use std::fmt;
@@ -10,7 +10,7 @@ pub(crate) struct Version {
     pub(crate) major: u32,
     pub(crate) minor: u32,
     pub(crate) patch: u32,
-    /// What follows the first hyphen, e.g. `rc.1`; empty for a release.
+    /// The text after the first hyphen, e.g. `rc.1`; empty for a release.
     pub(crate) pre: String,
 }
 
@@ -19,7 +19,7 @@ impl Version {
         Version { major, minor, patch, pre: String::new() }
     }
 
-    /// Whether it is `major.minor` or later, pre-releases of it included.
+    /// Whether it is `major.minor` or later, including its pre-releases.
     pub(crate) fn is_at_least(&self, major: u32, minor: u32) -> bool {
         (self.major, self.minor) >= (major, minor)
     }
@@ -28,7 +28,7 @@ impl Version {
 impl FromStr for Version {
     type Err = ();
 
-    /// Reads `v1.36.2`, with or without the `v`, a pre-release and build data.
+    /// Parses `v1.36.2`, with or without the `v`, a pre-release and build data.
     fn from_str(text: &str) -> Result<Version, ()> {
         let text = text.trim();
         let text = text.strip_prefix('v').unwrap_or(text);

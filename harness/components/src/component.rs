@@ -1,5 +1,5 @@
-//! What can be tested. A component is one implementation of [`Component`] and one line in [`COMPONENTS`]; a profile describes
-//! it in the section that [`Component::section`] names.
+//! The components that can be tested. A component is one implementation of [`Component`] and one line in [`COMPONENTS`];
+//! a profile describes it in the section that [`Component::section`] names.
 
 mod ccm;
 mod csi_migration;
@@ -13,7 +13,7 @@ use definition::{command_line, run_instead, section_of};
 use harness_config::ProfileKind;
 use harness_core::check::Party;
 
-/// Every component, the CCM first.
+/// All components, the CCM first.
 pub static COMPONENTS: &[&dyn Component] = &[
     &ccm::Ccm,
     &image_credentials::ImageCredentialProvider,
@@ -27,7 +27,7 @@ pub fn of_kind(kind: ProfileKind) -> &'static dyn Component {
     *found.expect("each kind of profile has a component")
 }
 
-/// The component whose promises these are; `None` for those of the harness.
+/// The component that these claims are about; `None` for those of the harness.
 pub fn of_party(party: Party) -> Option<&'static dyn Component> {
     COMPONENTS.iter().find(|one| one.section().party == party).copied()
 }

@@ -1,5 +1,5 @@
-//! What is tested: CCMs, image credential providers, network proxies and CSI migration, as one trait; and what the checks of
-//! those besides CCMs need.
+//! The tested components: CCMs, image credential providers, network proxies and CSI migration, as one trait; and what the
+//! checks of those other than CCMs need.
 
 pub mod component;
 pub mod csi_migration;

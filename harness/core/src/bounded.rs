@@ -1,36 +1,37 @@
-//! Reading what other programs write, of which nobody knows how much there is. Everything that a driver, a CCM, a tool or a
-//! container writes is read here, so that it cannot take the memory of this process.
+//! Reads the output of other programs, whose size is unknown. All output of drivers, CCMs, tools and containers is read
+//! here, so that it cannot exhaust the memory of this process.
 
 use std::io::{Error, ErrorKind, Read, Result};
 use std::process::{Child, Command, Output, Stdio};
 use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncReadExt, BufReader};
 
-/// The longest line that is kept, bytes.
+/// Maximum length of a line, in bytes.
 pub const LONGEST_LINE: usize = 64 << 10;
-/// What stands at the end of a line of which the rest was left out.
-const LINE_CUT: &str = "... (the line goes on and was cut)";
-/// What a tool may write to standard output, bytes.
+/// The mark at the end of a line whose rest was cut.
+const LINE_CUT: &str = "... (the rest of the line was cut)";
+/// Maximum size of a tool's standard output, in bytes.
 pub const MOST_OF_A_TOOL: usize = 64 << 20;
-/// How much is kept of the end of what a tool writes to standard error, bytes.
+/// How much is kept of the end of a tool's standard error, in bytes.
 const ERRORS_KEPT: usize = 1 << 20;
-/// The largest body of an HTTP answer that is read, bytes.
+/// Maximum size of the body of an HTTP answer, in bytes.
 pub const MOST_OF_A_BODY: usize = 16 << 20;
 
-/// The lines of a stream. One that is too long is cut, and yielded as soon as that is known: its end may never come.
+/// The lines of a stream. A line that is too long is cut and returned as soon as that is known, as its end may never
+/// come.
 #[derive(Debug)]
 pub struct Lines<R> {
     from: BufReader<R>,
-    /// Whether what comes is the rest of a line that was cut.
+    /// Whether the next bytes are the rest of a line that was cut.
     in_rest: bool,
 }
 
 impl<R: AsyncRead + Unpin> Lines<R> {
-    /// The lines of that stream.
+    /// Reads the lines of that stream.
     pub fn of(from: R) -> Lines<R> {
         Lines { from: BufReader::new(from), in_rest: false }
     }
 
-    /// The next line without its end, what is not UTF-8 in it replaced; `None` at the end of the stream.
+    /// The next line without its line end, with invalid UTF-8 replaced; `None` at the end of the stream.
     ///
     /// # Errors
     /// It cannot be read.
@@ -69,7 +70,7 @@ fn text(line: &[u8]) -> String {
     String::from_utf8_lossy(line.strip_suffix(b"\r").unwrap_or(line)).into_owned()
 }
 
-/// The beginning of something that is read piece by piece.
+/// The beginning of data that is read in pieces.
 #[derive(Debug)]
 pub struct Beginning {
     bytes: Vec<u8>,
@@ -83,7 +84,7 @@ impl Beginning {
         Beginning { bytes: Vec::new(), most, is_cut: false }
     }
 
-    /// Takes the next piece. Whether all of it was kept.
+    /// Adds the next piece. Returns whether all of it was kept.
     pub fn push(&mut self, piece: &[u8]) -> bool {
         let fits = piece.len().min(self.most - self.bytes.len());
         self.bytes.extend_from_slice(&piece[..fits]);
@@ -91,7 +92,7 @@ impl Beginning {
         !self.is_cut
     }
 
-    /// The text, what is not UTF-8 in it replaced. One that was cut says so at its end.
+    /// The text, with invalid UTF-8 replaced. If it was cut, its end says so.
     pub fn into_text(self) -> String {
         let mut text = String::from_utf8_lossy(&self.bytes).into_owned();
         if self.is_cut {
@@ -103,13 +104,13 @@ impl Beginning {
     /// The bytes.
     ///
     /// # Errors
-    /// There were more than are kept.
+    /// There were more than the maximum.
     pub fn whole(self) -> Result<Vec<u8>> {
         if self.is_cut { Err(too_much(self.most)) } else { Ok(self.bytes) }
     }
 }
 
-/// The end of something that is read piece by piece.
+/// The end of data that is read in pieces.
 #[derive(Debug)]
 struct End {
     bytes: Vec<u8>,
@@ -135,13 +136,14 @@ fn size(bytes: usize) -> String {
 }
 
 fn too_much(most: usize) -> Error {
-    Error::new(ErrorKind::FileTooLarge, format!("it wrote more than {}, the most that is read", size(most)))
+    Error::new(ErrorKind::FileTooLarge, format!("it wrote more than the maximum of {}", size(most)))
 }
 
-/// Runs a tool to its end: its status, all of standard output, and the end of standard error. It is killed when this is dropped.
+/// Runs a tool to its end: returns its status, all of standard output, and the end of standard error. It is killed when
+/// this is dropped.
 ///
 /// # Errors
-/// It cannot be run, or writes more than [`MOST_OF_A_TOOL`] to standard output; it is ended then.
+/// It cannot be run, or writes more than [`MOST_OF_A_TOOL`] to standard output, for which it is killed.
 pub async fn output(command: &mut tokio::process::Command) -> Result<Output> {
     let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true).spawn()?;
     let (out, err) = (child.stdout.take(), child.stderr.take());
@@ -179,10 +181,10 @@ pub async fn output(command: &mut tokio::process::Command) -> Result<Output> {
     Ok(Output { status: child.wait().await?, stdout, stderr })
 }
 
-/// As [`output`], for whoever has no runtime.
+/// Like [`output`], for callers without an async runtime.
 ///
 /// # Errors
-/// As those of [`output`].
+/// Those of [`output`].
 pub fn output_of(command: &mut Command) -> Result<Output> {
     let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
     let (out, err) = (child.stdout.take(), child.stderr.take());
@@ -208,14 +210,14 @@ pub fn output_of(command: &mut Command) -> Result<Output> {
 /// Reads a stream to its end.
 ///
 /// # Errors
-/// It cannot be read, or there are more than `most` bytes.
+/// It cannot be read, or has more than `most` bytes.
 pub fn read_whole(from: Option<impl Read>, most: usize) -> Result<Vec<u8>> {
     let mut kept = Beginning::of(most);
     each_piece(from, |piece| kept.push(piece))?;
     kept.whole()
 }
 
-/// Ends a program; that it has ended already is fine.
+/// Kills a program; it is not an error if it has already ended.
 fn end(child: &mut Child) {
     let _ = child.kill();
 }
@@ -283,10 +285,10 @@ mod tests {
         let endless = "while :; do printf %01024d 0; done";
         let mut command = tokio::process::Command::new("sh");
         let error = output(command.args(["-c", "cat /dev/zero"])).await.expect_err("too much");
-        assert_eq!(error.to_string(), "it wrote more than 64 MiB, the most that is read");
+        assert_eq!(error.to_string(), "it wrote more than the maximum of 64 MiB");
         let error = output_of(Command::new("sh").args(["-c", "cat /dev/zero"])).expect_err("too much");
-        assert_eq!(error.to_string(), "it wrote more than 64 MiB, the most that is read");
-        // Of standard error the end is kept.
+        assert_eq!(error.to_string(), "it wrote more than the maximum of 64 MiB");
+        // The end of standard error is kept.
         let line = format!("echo fine; ({endless}) | head -c 5000000 >&2; echo last >&2; exit 3");
         let mut command = tokio::process::Command::new("sh");
         for ended in

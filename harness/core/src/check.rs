@@ -1,6 +1,6 @@
-//! What a check is: data first, one async body second.
+//! The definition of checks: data, and an async body.
 //!
-//! Knows no cluster, no cloud and no clock. The body's context is a type parameter, filled in by the testkit.
+//! It is independent of clusters, clouds and clocks. The body's context is a type parameter, which the testkit fills in.
 
 mod claim;
 mod facility;
@@ -36,11 +36,11 @@ pub enum Capability {
     Instances,
     /// InstancesV2.
     InstancesV2,
-    /// It tells machines that are shut down from those that run.
+    /// It distinguishes machines that are shut down from those that run.
     Shutdown,
     /// Zones and regions are reported.
     Zones,
-    /// Regions are reported, of a cloud without zones too.
+    /// Regions are reported, also for a cloud without zones.
     Regions,
     /// It provisions load balancers.
     LoadBalancer,
@@ -54,17 +54,17 @@ pub enum Capability {
     DualStack,
     /// Its load balancers keep a client's connections on one backend.
     Affinity,
-    /// Its load balancers admit `loadBalancerSourceRanges` only.
+    /// Its load balancers admit only `loadBalancerSourceRanges`.
     SourceRanges,
     /// It implements `Clusters`.
     Clusters,
-    /// Nodes get labels of the cloud's own.
+    /// Nodes get additional labels from the cloud.
     AdditionalLabels,
-    /// Load balancer status says `ipMode`.
+    /// Load balancer status contains `ipMode`.
     IpMode,
     /// Several Services share one load balancer.
     SharedLb,
-    /// It leaves Services that it is told of to somebody else.
+    /// It leaves Services with certain annotations to other controllers.
     ImplementedElsewhere,
     /// Annotations of its vendor change load balancers.
     VendorAnnotations,
@@ -74,14 +74,14 @@ pub enum Capability {
     Sctp,
     /// It serves `/healthz` and `/metrics` on its secure port.
     SecurePort,
-    /// It takes the flags of the shared framework.
+    /// It accepts the flags of the shared framework.
     FrameworkFlags,
-    /// It is given tokens of service accounts: an image credential provider.
+    /// It gets service account tokens: an image credential provider.
     ServiceAccountTokens,
 }
 
 impl Capability {
-    /// Every capability.
+    /// All capabilities.
     pub const ALL: &[Capability] = &[
         Capability::Instances,
         Capability::InstancesV2,
@@ -139,71 +139,71 @@ impl fmt::Display for Capability {
     }
 }
 
-/// What a check needs of the cloud that makes machines and looks at what the CCM leaves there.
+/// The facilities of the cloud that a check needs if it creates machines and examines the CCM's resources.
 const SEEN: &[Facility] = &[Facility::Machines, Facility::Inventory];
 
-/// How far a check is kept apart from others (contract TEST-05). Reports and run streams call it `sharing`, and have the words
-/// given here.
+/// How a check is isolated from others (contract TEST-05). Reports and event streams call it `sharing`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 pub enum Isolation {
-    /// Touches only objects of its own, and runs at the same time as any number of others.
+    /// Uses only its own objects, and runs at the same time as any number of others.
     #[serde(rename = "shared")]
     Shared,
-    /// Watches the leader crash: prepares while others run, then waits for the crash with all others that watch it.
+    /// Watches the leader crash: prepares while others run, then waits for the crash together with all others that watch
+    /// it.
     #[serde(rename = "joint")]
     SharedCrash,
-    /// Waits for what a busy CCM does late, such as Events. Runs only at the same time as others like it.
+    /// Waits for what a busy CCM does late, such as Events. Runs only at the same time as checks of the same kind.
     #[serde(rename = "calm")]
     Quiet,
     /// Disturbs the CCM or the whole cluster, and runs alone.
     #[serde(rename = "exclusive")]
     Alone,
-    /// Needs a cluster that no CCM has touched yet, or on which only its own works. Runs alone and first.
+    /// Needs a cluster that no CCM has touched yet, or on which only its own CCM works. Runs alone and first.
     #[serde(rename = "cold")]
     FreshCluster,
-    /// Judges what the whole run showed, in every environment. Runs when all others have ended.
+    /// Judges the whole run, in all environments. Runs when all others have ended.
     #[serde(rename = "standing")]
     AfterTheRun,
     /// Needs neither cluster nor CCM, and runs at any time.
     #[serde(rename = "apart")]
     NoCluster,
-    /// Has a cluster and a cloud made for it and removed with it. Runs at any time; where kubelets are real, when all others have
-    /// ended.
+    /// Has its own cluster and cloud, which are created for it and removed with it. Runs at any time; with real kubelets,
+    /// when all others have ended.
     #[serde(rename = "own")]
     DedicatedCluster,
 }
 
-/// What an environment of a check's own is like beside the run's.
+/// How a check's own environment differs from the run's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Environment {
-    /// It has two machines beside those of its control plane.
+    /// It has two machines in addition to those of its control plane.
     TwoWorkers,
-    /// Its kubelets announce no addresses (`--node-ip`), and ask the cluster for their serving certificates.
+    /// Its kubelets report no addresses (`--node-ip`), and request their serving certificates from the cluster.
     ServingCertificates,
 }
 
-/// A field or behaviour the API server must have; older ones make the check 'not observable'.
+/// A field or behaviour that the API server must have; without it the check is 'not observable'.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Served {
-    /// Every Kubernetes version the harness supports has it.
+    /// All Kubernetes versions that the harness supports have it.
     Always,
     /// Present from this minor version of Kubernetes 1 on.
     Since {
         /// The minor version, e.g. 21 for Kubernetes 1.21.
         minor: u32,
-        /// What it is, e.g. `Service spec.loadBalancerClass`.
+        /// The field or behaviour, e.g. `Service spec.loadBalancerClass`.
         what: &'static str,
     },
 }
 
-/// The future a check's body returns. Bodies run on their own thread, so it need not be `Send`.
+/// The future that a check's body returns. Bodies run on their own thread, so it need not be `Send`.
 pub type Body<'a> = Pin<Box<dyn Future<Output = Verdict> + 'a>>;
 
 /// The code of a check.
 pub enum Run<Cx: 'static> {
-    /// A body of its own.
+    /// A separate body.
     Body(for<'a> fn(&'a Cx) -> Body<'a>),
-    /// One body for all rows of a table, and this check's row in it, counted from 0.
+    /// A common body for all rows of a table, and the index of this check's row.
     Row(for<'a> fn(&'a Cx, usize) -> Body<'a>, usize),
 }
 
@@ -221,35 +221,35 @@ pub struct Check<Cx: 'static> {
     pub id: CheckId,
     /// What it claims.
     pub claim: Claim,
-    /// How it gets along with others.
+    /// How it is isolated from others.
     pub isolation: Isolation,
-    /// What the environment is like that it has of its own, with [`Isolation::DedicatedCluster`].
+    /// The properties of its own environment, with [`Isolation::DedicatedCluster`].
     pub environment: Option<Environment>,
     /// What the CCM must declare.
     pub needs: &'static [Capability],
     /// What it must not declare.
     pub lacks: &'static [Capability],
-    /// What the machinery must be able to do.
+    /// The facilities that the environment must have.
     pub facilities: Facilities,
-    /// Whether it lets calls wait for longer than a client does.
+    /// Whether it makes calls wait for longer than a client does.
     pub hangs: bool,
     /// What the API server must serve.
     pub served: Served,
-    /// The framework's version from which on the claim holds as it stands; `None`: of every version.
+    /// The framework's version from which the claim applies; `None`: all versions.
     pub since: Option<Since>,
-    /// Whether it holds up a loop of the CCM that works through all objects one after the other, whatever number of workers
-    /// there is.
+    /// Whether it blocks a loop of the CCM that processes all objects one after the other, however many workers there
+    /// are.
     pub holds_up: bool,
-    /// The row beside whose claims it runs where it may not run beside strangers; `None`: its own.
+    /// The row next to whose claims it may run if it may not run next to unrelated checks; `None`: its own.
     pub beside: Option<&'static str>,
-    /// The least wall time a passing run takes, seconds, where a quiet window or back-off dictates one; else 0.
-    /// Long checks are started first.
+    /// The minimum wall time of a passing run in seconds, if a quiet window or back-off requires one; otherwise 0. Long
+    /// checks are started first.
     pub takes_s: u32,
-    /// The same where machines are real and that is more: an API server begins anew, kubelets start a CCM again.
+    /// The same with real machines, if that is more: API servers restart, and kubelets restart a CCM.
     pub takes_on_machines_s: u32,
-    /// Whether it takes as long as the run is told to soak, and is no part of a run that is not.
+    /// Whether it takes as long as the run's soak time, and is only part of runs with one.
     pub soaks: bool,
-    /// Whether it rests on what is written: neither a slow machine nor a CCM that restarts excuses what it finds there
+    /// Whether it depends only on what is written: then neither a slow machine nor a restarting CCM excuses what it finds
     /// without waiting.
     pub timeless: bool,
     /// The code.
@@ -265,8 +265,8 @@ impl<Cx> Clone for Check<Cx> {
 impl<Cx> Copy for Check<Cx> {}
 
 impl<Cx: 'static> Check<Cx> {
-    /// The check of the contract's claim with this id. It shares the cluster and needs a cloud's machines and inventory; the
-    /// methods change one thing each.
+    /// The check of the contract's claim with this id. It shares the cluster and needs a cloud's machines and inventory;
+    /// each method changes one property.
     ///
     /// # Panics
     /// When the contract has no such claim. In a table of checks that is a compile error.
@@ -275,16 +275,16 @@ impl<Cx: 'static> Check<Cx> {
         Check::new(id, Claim::of(&id), Run::Body(run))
     }
 
-    /// As [`Check::of`], for one row of a table: `run` is given the row's index.
+    /// Like [`Check::of`], for one row of a table: `run` gets the row's index.
     ///
     /// # Panics
-    /// As [`Check::of`].
+    /// Like [`Check::of`].
     pub const fn row(id: CheckId, run: for<'a> fn(&'a Cx, usize) -> Body<'a>, row: usize) -> Check<Cx> {
         Check::new(id, Claim::of(&id), Run::Row(run, row))
     }
 
-    /// A MUST that is not of the contract, such as a check that a vendor keeps for its own CCM. Begin its id with the vendor's
-    /// name, which no row of the contract has: `ACME-LABEL-01`.
+    /// A MUST that is not part of the contract, such as a vendor's private check for its own CCM. Begin its id with the
+    /// vendor's name, which no row of the contract does: `ACME-LABEL-01`.
     pub const fn own(
         id: &'static str,
         title: &'static str,
@@ -323,19 +323,19 @@ impl<Cx: 'static> Check<Cx> {
         self
     }
 
-    /// Applies to CCMs that declare none of these: what they do of it is too much.
+    /// Applies to CCMs that declare none of these: for them, any of it would be too much.
     pub const fn lacks(mut self, lacks: &'static [Capability]) -> Check<Cx> {
         self.lacks = lacks;
         self
     }
 
-    /// Makes a check that is not of the contract as binding as this.
+    /// Sets the level of a check that is not part of the contract.
     pub const fn binds(mut self, level: Level) -> Check<Cx> {
         self.claim.level = level;
         self
     }
 
-    /// Needs this machinery as well.
+    /// Also needs these facilities.
     pub const fn with(mut self, more: &[Facility]) -> Check<Cx> {
         self.facilities = self.facilities.and(more);
         self
@@ -355,21 +355,21 @@ impl<Cx: 'static> Check<Cx> {
         self
     }
 
-    /// Needs an API server that reaches its Nodes by the network proxy under test, and no CCM; runs alone.
+    /// Needs an API server that reaches its Nodes through the network proxy under test, and no CCM; runs alone.
     pub const fn through_the_proxy(mut self) -> Check<Cx> {
         self.isolation = Isolation::FreshCluster;
         self.facilities = Facilities::of(&[Facility::NetworkProxy]);
         self
     }
 
-    /// Needs kubelets that have the CSI drivers under test, and no CCM; runs beside others that do.
+    /// Needs kubelets with the CSI drivers under test, and no CCM; runs next to others that do.
     pub const fn with_csi_drivers(mut self) -> Check<Cx> {
         self.isolation = Isolation::NoCluster;
         self.facilities = Facilities::of(&[Facility::CsiDrivers]);
         self.served_since(33, "the migration of all seven in-tree plugins")
     }
 
-    /// Runs in an environment that is made for it: such a cluster, which no CCM has touched, and a cloud.
+    /// Runs in its own environment: a cluster with these properties that no CCM has touched, and a cloud.
     pub const fn in_a_dedicated_cluster(mut self, environment: Environment) -> Check<Cx> {
         self.isolation = Isolation::DedicatedCluster;
         self.environment = Some(environment);
@@ -382,38 +382,39 @@ impl<Cx: 'static> Check<Cx> {
         self
     }
 
-    /// Waits for what a busy CCM puts off: runs beside others that do, and nobody else.
+    /// Waits for what a busy CCM delays: runs only next to others that do.
     pub const fn in_quiet(mut self) -> Check<Cx> {
         self.isolation = Isolation::Quiet;
         self
     }
 
-    /// Whether it keeps workers of the CCM or its client busy for more than itself: it makes calls fail, hang or wait. It
-    /// then runs beside strangers only where the CCM has workers for all of them.
+    /// Whether it keeps workers of the CCM or its client busy for other checks too: it makes calls fail, hang or wait. It
+    /// then runs next to unrelated checks only if the CCM has workers for all of them.
     pub const fn disturbs(&self) -> bool {
         self.facilities.contains(Facility::Faults) || self.facilities.contains(Facility::Barriers)
     }
 
-    /// Holds up a loop of the CCM that works through all objects one after the other: it never runs beside strangers.
+    /// Blocks a loop of the CCM that processes all objects one after the other: it never runs next to unrelated checks.
     pub const fn holds_up_a_loop(mut self) -> Check<Cx> {
         self.holds_up = true;
         self
     }
 
-    /// Runs beside the claims of another row where it may not run beside strangers: they hold up the same loop in the same way.
+    /// Runs next to the claims of another row if it may not run next to unrelated checks: they block the same loop in the
+    /// same way.
     pub const fn beside_claims_of(mut self, row: &'static str) -> Check<Cx> {
         self.beside = Some(row);
         self
     }
 
-    /// Lets calls wait for longer than a client does: where the CCM has no workers to spare, not even claims of the same row run
-    /// beside it, and where it has, others that hang.
+    /// Makes calls wait for longer than a client does. If the CCM has no spare workers, not even claims of the same row
+    /// run next to it; if it has, other checks with hanging calls do.
     pub const fn hanging(mut self) -> Check<Cx> {
         self.hangs = true;
         self
     }
 
-    /// Watches the leader crash, together with others that do; who leads is told by its calls.
+    /// Watches the leader crash, together with others that do; the leader is found by its calls.
     pub const fn at_the_crash(mut self) -> Check<Cx> {
         self.isolation = Isolation::SharedCrash;
         self.by_calls()
@@ -425,14 +426,13 @@ impl<Cx: 'static> Check<Cx> {
         self
     }
 
-    /// Judges what the whole run showed, when every other check of every lane has ended.
+    /// Judges the whole run, when all other checks of all lanes have ended.
     pub const fn after_the_run(mut self) -> Check<Cx> {
         self.isolation = Isolation::AfterTheRun;
         self
     }
 
-    /// Whether it is not of the contract: its result is reported apart from those of the contract, and has no effect on the
-    /// verdict.
+    /// Whether it is not part of the contract: its result is reported separately, and has no effect on the verdict.
     pub fn is_private(&self) -> bool {
         Claim::find(&self.id).is_none()
     }

@@ -1,6 +1,6 @@
-//! Names with `*`, as checks are chosen by and as labels of a registry's host are matched by.
+//! Names with `*`, for selecting checks and for matching the labels of a registry's host.
 
-/// Whether `glob`, in which `*` stands for any run of characters, fits the whole of `name`.
+/// Whether `glob` matches the whole of `name`; `*` matches any number of characters.
 pub fn fits(glob: &str, name: &str) -> bool {
     let mut parts = glob.split('*');
     let first = parts.next().unwrap_or_default();

@@ -1,6 +1,6 @@
-//! What a run found: one entry per check, and the facts about what was tested.
+//! The results of a run: one entry per check, and the description of what was tested.
 //!
-//! Pure data, serialisable so that several processes (nextest) can write into one run.
+//! Pure data, serialisable so that several processes (nextest) can contribute to one run.
 
 mod setting;
 mod share;
@@ -13,45 +13,45 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// Message of [`Outcome::Error`] of a check that was not judged to its end because somebody ended the run.
+/// Message of [`Outcome::Error`] of a check that was not finished because the user ended the run.
 pub const INTERRUPTED: &str = "interrupted";
 
-/// The fact by which an entry tells that its check was judged twice, and why.
+/// The fact in an entry that its check was judged twice, and why.
 pub const FIRST_TRY: &str = "first-try";
 
-/// How one check ended. Every selected id ends in exactly one of these.
+/// The outcome of a check. Every selected check has exactly one.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "outcome", rename_all = "kebab-case")]
 pub enum Outcome {
     /// The claim held.
     Pass,
-    /// The CCM broke it.
+    /// The CCM violated it.
     Fail {
-        /// Promise, expected, last seen, waited: the text shown to a person.
+        /// Claim, expected, last seen, waited: the text for the user.
         message: String,
     },
-    /// The CCM broke another promise, without which this one could not be judged.
+    /// The CCM violated another claim, without which this one could not be judged.
     Blocked {
-        /// Id of the check that is about that promise.
+        /// Id of the check that judges that claim.
         by: String,
-        /// What was seen of it.
+        /// What was observed of it.
         message: String,
     },
     /// Not judged, and why.
     Skip {
-        /// Which kind of reason.
+        /// The kind of reason.
         reason: SkipReason,
-        /// The reason in words.
+        /// The reason as text.
         detail: String,
     },
-    /// The environment failed; says nothing of the CCM.
+    /// The environment failed, so there is no result about the CCM.
     Error {
-        /// What failed and the way out.
+        /// What failed, and a remedy.
         message: String,
     },
 }
 
-/// Why a check was not judged; counted apart.
+/// Why a check was not judged; each kind is counted separately.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum SkipReason {
@@ -59,11 +59,11 @@ pub enum SkipReason {
     NotDeclared,
     /// This backend, Kubernetes version or cloud cannot show it: the result is at most partial.
     NotObservable,
-    /// The user left it out: the result is at most partial.
+    /// The user deselected it: the result is at most partial.
     Deselected,
 }
 
-/// One check's line in the ledger.
+/// The entry of one check in the ledger.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Entry {
     /// Contract id.
@@ -72,16 +72,16 @@ pub struct Entry {
     pub suite: String,
     /// The claim.
     pub title: String,
-    /// Level as it binds this CCM (after the framework profile was taken into account).
+    /// The level that applies to this CCM (after the framework profile was taken into account).
     pub level: Level,
-    /// How it ran beside others.
+    /// How it shared its cluster with others.
     pub sharing: Isolation,
-    /// How it ended.
+    /// Its outcome.
     #[serde(flatten)]
     pub outcome: Outcome,
     /// Wall time of the body, milliseconds; 0 when it did not run.
     pub duration_ms: u64,
-    /// The longest share of a wait's limit that was used, in percent; `None` when nothing was waited for.
+    /// The largest fraction of a wait's limit that was used, in percent; `None` if it did not wait.
     pub budget_used_percent: Option<u32>,
     /// Evidence folder relative to the report, when any was taken.
     pub evidence: Option<String>,
@@ -94,7 +94,7 @@ pub struct Entry {
 }
 
 impl Entry {
-    /// An entry of which only this matters: for tests, of other crates too.
+    /// An entry of which only these values matter, for tests of this and other crates.
     pub fn sample(id: &str, level: Level, outcome: Outcome) -> Entry {
         Entry {
             id: id.to_owned(),
@@ -113,8 +113,8 @@ impl Entry {
 }
 
 impl Entry {
-    /// Whether it keeps a result from being complete: a MUST that applies and was not judged, or a check of any level that
-    /// the user left out.
+    /// Whether it prevents a complete result: a MUST that applies and was not judged, or a check of any level that the
+    /// user deselected.
     pub fn is_unjudged(&self) -> bool {
         match &self.outcome {
             Outcome::Pass | Outcome::Fail { .. } | Outcome::Skip { reason: SkipReason::NotDeclared, .. } => {
@@ -128,7 +128,7 @@ impl Entry {
     }
 }
 
-/// What was tested, where and with what.
+/// The subject of a run: what was tested, and with what environment and settings.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Subject {
@@ -144,17 +144,17 @@ pub struct Subject {
     pub framework_version: Option<String>,
     /// Declared capabilities.
     pub capabilities: Vec<String>,
-    /// Keys of the profile that promise what no check judges: the result is at most partial.
+    /// Keys of the profile that declare something that no check judges: the result is at most partial.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub declared_not_judged: Vec<String>,
-    /// Fake cloud's dialect; empty where another cloud is driven.
+    /// The fake cloud's dialect; empty for other clouds.
     pub dialect: String,
-    /// By whose eyes the cloud was seen: the driver's name and its facilities, where that is not the fake cloud.
+    /// The driver of the cloud: its name and facilities, if it is not the fake cloud's.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub driver: String,
     /// Cluster backend, e.g. `kind`.
     pub backend: String,
-    /// Whether the cluster was a simulation, which certifies nothing. The backend states it.
+    /// Whether the cluster was a simulation, which cannot certify. The backend states this.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub simulated: bool,
     /// Topology name.
@@ -171,31 +171,31 @@ pub struct Subject {
     pub harness_version: String,
     /// Identifies the set of checks: SHA-256 over ids, levels and titles, first 12 digits.
     pub check_set: String,
-    /// Whether it was a run for certification, which refuses whatever makes a result partial from the start.
+    /// Whether it was a run for certification, which refuses to start if the result could only be partial.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub certify: bool,
-    /// With what the run was made: limits, selection, timing, changes of the CCM's manifests, each with who set it.
+    /// The settings of the run: limits, selection, timing, changes of the CCM's manifests, each with who set it.
     pub settings: Vec<Setting>,
-    /// Deviations the vendor documents: check id and reason. Shown beside the outcome, without effect on it.
+    /// Deviations that the vendor documents: check id and reason. Shown with the outcome, without effect on it.
     #[serde(default)]
     pub declared: BTreeMap<String, String>,
     /// Command that reproduces the run.
     pub reproduce: String,
-    /// Which part of a run it is, where it is only one.
+    /// Which part of a run it is, if it is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shard: Option<ShardOf>,
-    /// The shards that it was merged from, where it was.
+    /// The shards from which it was merged, if it was.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub merged: Vec<MergedShard>,
 }
 
-/// One part of a run that several machines share.
+/// One part of a run that is divided between machines.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ShardOf {
-    /// Which of how many, e.g. `1/3`.
+    /// Its share, e.g. `1/3`.
     pub share: Share,
-    /// The run's name, where it was given one: parts of other runs are not merged with this one.
+    /// The name of the run, if it has one: parts of other runs are not merged with this one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run: Option<String>,
 }
@@ -204,34 +204,34 @@ pub struct ShardOf {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct MergedShard {
-    /// Which of how many.
+    /// Its share.
     pub share: Share,
     /// When it began, RFC 3339.
     pub started: String,
-    /// The stream that it was read from.
+    /// The stream from which it was read.
     pub stream: Stream,
     /// Command that reproduces it.
     pub reproduce: String,
 }
 
 impl Subject {
-    /// The reason of the deviation that names a check, or the contract row it is a claim of.
+    /// The reason of the deviation for a check, or for its contract row.
     pub fn deviation(&self, check: &str) -> Option<&str> {
         let named = self.declared.get(check).or_else(|| self.declared.get(row_of(check)));
         named.map(String::as_str)
     }
 
-    /// What asks less of the CCM than the contract does.
+    /// The settings that are less strict than the contract.
     pub fn relaxed(&self) -> impl Iterator<Item = &Setting> {
         self.settings.iter().filter(|setting| setting.relaxes())
     }
 }
 
-/// The stream of events that a ledger was made of.
+/// The stream of events from which a ledger was made.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Stream {
-    /// How many events it has, up to the one that ends the run.
+    /// The number of its events, up to the one that ends the run.
     pub events: u64,
     /// SHA-256 over their lines in `events.jsonl`, in hexadecimal digits.
     pub sha256: String,
@@ -246,10 +246,10 @@ pub struct StageTime {
     pub took_ms: u64,
 }
 
-/// Everything a run found.
+/// All results of a run.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Ledger {
-    /// What was tested.
+    /// The subject.
     pub subject: Subject,
     /// When the run began, RFC 3339.
     pub started: String,
@@ -257,22 +257,22 @@ pub struct Ledger {
     pub duration_ms: u64,
     /// Stages in order.
     pub stages: Vec<StageTime>,
-    /// One entry per check of the contract that is known, sorted by suite order and id.
+    /// One entry per known check of the contract, sorted by suite order and id.
     pub entries: Vec<Entry>,
-    /// One entry per private check: a vendor's own, which the contract does not have. They have no effect on the verdict, on the
-    /// counts, or on whether a report can be verified.
+    /// One entry per private check: a vendor's own, which is not part of the contract. They have no effect on the
+    /// verdict, on the counts, or on whether a report can be verified.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub private: Vec<Entry>,
-    /// What explains more than one failure, one sentence each, the weightiest first.
+    /// Explanations for more than one failure, one sentence each, the most important first.
     #[serde(default)]
     pub explanations: Vec<String>,
-    /// An error that kept the environment from coming up, if any.
+    /// The error because of which the environment could not be created, if any.
     pub environment_error: Option<String>,
-    /// The stream it was made of; `None` where that lacks its end.
+    /// The stream from which it was made; `None` if that lacks its end.
     pub stream: Option<Stream>,
 }
 
-/// The verdict over a whole run.
+/// The verdict on a whole run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Conformance {
@@ -282,7 +282,7 @@ pub enum Conformance {
     Partial,
     /// A MUST failed.
     NotConformant,
-    /// The environment failed before anything could be said.
+    /// The environment failed before anything could be judged.
     NotJudged,
 }
 
@@ -292,10 +292,10 @@ impl Ledger {
         self.entries.iter().chain(&self.private)
     }
 
-    /// The verdict over the checks of the contract: a failed MUST decides, and so does a MUST that was blocked, since then the CCM broke the promise that
-    /// blocked it; else anything of level MUST not judged makes it partial, and so does a check of any level that was left
-    /// out, a declaration that no check judges, a setting looser than the contract, and a simulated cluster;
-    /// an environment with no judged MUST at all is not judged.
+    /// The verdict over the checks of the contract. A failed MUST makes it not conformant, and so does a blocked MUST, as
+    /// the CCM then violated the claim that blocked it. Otherwise it is partial if a MUST was not judged, a check of any
+    /// level was deselected, a declaration is judged by no check, a setting is less strict than the contract, or the
+    /// cluster was simulated. An environment in which no MUST was judged has no verdict.
     pub fn conformance(&self) -> Conformance {
         let musts = || self.entries.iter().filter(|e| e.level == Level::Must);
         if musts().any(|e| matches!(e.outcome, Outcome::Fail { .. } | Outcome::Blocked { .. })) {

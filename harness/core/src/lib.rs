@@ -1,4 +1,4 @@
-//! What every other crate of the harness builds on: checks and their outcomes, events, waiting, output and secrets.
+//! The base of all other crates of the harness: checks and their outcomes, events, waiting, output and secrets.
 
 pub mod bounded;
 pub mod check;

@@ -1,5 +1,5 @@
-//! Where text leaves the process: standard output, standard error, and files that are given to others. Nothing that a run
-//! keeps secret passes here, and nothing that a terminal or the runner of a workflow would obey.
+//! All text that leaves the process: standard output, standard error, and files for others. It never contains a secret of
+//! the run, or anything that a terminal or a workflow runner would execute.
 
 mod harmless;
 
@@ -17,38 +17,39 @@ pub use harmless::is_obeyed;
 pub use harmless::plain;
 use harmless::{is_in_a_workflow, with_colours, without_commands};
 
-/// More of a line than this is passed on before it ends, bytes.
+/// A line is passed on before its end once it has more than this many bytes.
 const LONGEST_LINE: usize = 1 << 20;
-/// Why standard output could not be written, the first time.
+/// The first error of writing to standard output.
 static BROKEN: Mutex<Option<Broken>> = Mutex::new(None);
-/// Whether that is so.
+/// Whether there was one.
 static IS_BROKEN: AtomicBool = AtomicBool::new(false);
 
 /// Why standard output cannot be written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Broken {
-    /// In words.
+    /// The reason as text.
     pub why: String,
-    /// Whether its reader has gone away (`| head`): who only prints something takes that for enough.
+    /// Whether its reader has closed it (`| head`), which is not an error for commands that only print.
     pub unread: bool,
 }
 
-/// Writes to standard output. That it cannot be written is told by [`broken`]; what is written from then on is lost.
+/// Writes to standard output. Errors are reported by [`broken`]; later output is lost.
 pub fn out(text: &str) {
     to_stdout(shown(text).as_bytes());
 }
 
-/// Writes to standard output what another program has written, secrets included: for one that stands between two others.
+/// Writes another program's output to standard output unchanged, secrets included: for programs that stand between two
+/// others.
 pub fn handed_on(bytes: &[u8]) {
     to_stdout(bytes);
 }
 
-/// Writes a line to standard error. A closed one is no reason to stop.
+/// Writes a line to standard error. It is not an error if that is closed.
 pub fn err(line: &str) {
     let _ = screen::write(Stream::Err, format!("{}\n", shown(line)).as_bytes());
 }
 
-/// Writes commands to the runner of a workflow, each a line of its own, to standard error. What stands in them may be of others.
+/// Writes workflow commands, one per line, to standard error. Their contents may be foreign text.
 pub fn workflow_commands(commands: &str) {
     for command in commands.lines() {
         let line = secrets::redact(plain(command).into_owned());
@@ -56,14 +57,14 @@ pub fn workflow_commands(commands: &str) {
     }
 }
 
-/// A line as it may leave the process, for whoever draws on a terminal itself.
+/// A line that is safe to show, for code that draws on the terminal itself.
 pub fn shown(line: &str) -> String {
     let plain = plain(line);
     let redacted = secrets::redact(plain.into_owned());
     if is_in_a_workflow() { without_commands(&redacted).into_owned() } else { redacted }
 }
 
-/// Writes a file whole or not at all, readable as other files of the user are.
+/// Writes a file completely or not at all, with the user's default permissions.
 ///
 /// # Errors
 /// It cannot be written.
@@ -75,15 +76,15 @@ pub fn file(path: &Path, text: String) -> std::io::Result<()> {
     file.persist(path).map(drop).map_err(|error| error.error)
 }
 
-/// Passes on to standard output what somebody else writes into a pipe, to its end. What comes with colours keeps them.
-/// `failed` is told as soon as that is not possible; the pipe is read on all the same.
+/// Copies a pipe to standard output, to its end, and keeps colours. Calls `failed` as soon as that is not possible, but
+/// continues to read the pipe.
 pub fn pass_on(mut from: PipeReader, failed: impl FnOnce(&Broken)) {
     let (mut text, mut part, mut failed) = (Vec::new(), [0; 4096], Some(failed));
     loop {
         let length = from.read(&mut part).unwrap_or(0);
         text.extend_from_slice(&part[..length]);
-        // A line that is begun is shown, too, as it says which test is running; one of which more waits is not, nor in a
-        // workflow, where its beginning says whether it is a command.
+        // An incomplete line is shown too, as it says which test is running. Not if more of it is already available, and
+        // not in a workflow, where its beginning determines whether it is a command.
         let waits = length == part.len() || (length > 0 && is_in_a_workflow());
         let shown = if waits && text.len() < LONGEST_LINE {
             text.iter().rposition(|sign| *sign == b'\n').map_or(0, |at| at + 1)
@@ -117,7 +118,7 @@ fn to_stdout(bytes: &[u8]) {
     note(screen::write(Stream::Out, bytes));
 }
 
-/// Remembers why standard output could not be written.
+/// Records why standard output could not be written.
 fn note(written: std::io::Result<()>) {
     if let Err(error) = written {
         IS_BROKEN.store(true, Ordering::Relaxed);
@@ -127,7 +128,7 @@ fn note(written: std::io::Result<()>) {
     }
 }
 
-/// Why standard output could not be written, if that is so.
+/// Why standard output could not be written, if so.
 pub fn broken() -> Option<Broken> {
     BROKEN.lock().expect("no holder of this lock panics").clone()
 }
@@ -137,14 +138,14 @@ pub fn err_is_terminal() -> bool {
     std::io::stderr().is_terminal()
 }
 
-/// Whether standard output is a terminal that takes colours, and nobody has said that they are not wanted (`NO_COLOR`,
-/// `TERM=dumb`, `CLICOLOR=0`).
+/// Whether standard output is a terminal with colours, and the user has not disabled them (`NO_COLOR`, `TERM=dumb`,
+/// `CLICOLOR=0`).
 pub fn out_takes_colours() -> bool {
     let wanted = AutoStream::choice(&std::io::stdout());
     std::io::stdout().is_terminal() && wanted != ColorChoice::Never
 }
 
-/// Standard output, for whoever writes to one it is given.
+/// Standard output, for code that writes to a given writer.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Out;
 
@@ -159,7 +160,7 @@ impl Write for Out {
     }
 }
 
-/// Takes what a logger writes, an entry at a time, to standard error.
+/// Writes a logger's output, one entry at a time, to standard error.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Log;
 

@@ -1,4 +1,5 @@
-//! Who made something that outlives a process, in a form that everybody who finds it can judge: does the maker still live?
+//! The owner of something that outlives a process, in a form from which any process can tell whether the owner is still
+//! alive.
 
 use processes::Process;
 use rustix::process::{Pid, geteuid, test_kill_process};
@@ -6,31 +7,31 @@ use sha2::{Digest, Sha256};
 use std::fmt;
 use std::str::FromStr;
 
-/// The process that made something. As text it is a list of `key=value`, short enough for a label of a container.
+/// A process that owns something. As text it is a list of `key=value`, short enough for a label of a container.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Owner {
-    /// Number of the user.
+    /// Its user id.
     pub user: u32,
-    /// The machine: its name, and a digest of its id where it has one.
+    /// The machine: its name, and a digest of its id if it has one.
     pub host: String,
-    /// The kernel's id of this start of the machine.
+    /// The kernel's id of this boot of the machine.
     boot: String,
-    /// The process namespace, in which alone `pid` means something.
+    /// The process namespace in which `pid` is valid.
     namespace: String,
-    /// Number of the process.
+    /// Its process id.
     pub pid: i32,
-    /// When the process started, in ticks since the machine did: numbers of processes are given again.
+    /// The start time of the process, in ticks since the boot: process ids are reused.
     start: u64,
 }
 
-/// Whether the owner of something lives.
+/// Whether an owner is alive.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Liveness {
-    /// It does; who it is.
+    /// It is alive; a description of it.
     Lives(String),
-    /// It does not.
+    /// It is not alive.
     Gone,
-    /// That cannot be told from here; why.
+    /// Unknown, and why.
     Unknown(String),
 }
 
@@ -55,11 +56,11 @@ impl Owner {
         }
     }
 
-    /// Whether this process lives, as far as can be told from here.
+    /// Whether this process is alive, as far as can be determined here.
     pub fn liveness(&self) -> Liveness {
         self.seen_from(&Owner::here(), |pid| match started(pid) {
             Some(start) => Seen::Started(start),
-            // Where /proc hides the processes of others they still can be asked for.
+            // If /proc hides other users' processes, their existence can still be checked.
             None => match Pid::from_raw(pid).map(test_kill_process) {
                 Some(Ok(()) | Err(rustix::io::Errno::PERM)) => Seen::Hidden,
                 _ => Seen::Nothing,
@@ -78,24 +79,24 @@ impl Owner {
         if self.boot == here.boot {
             return Liveness::Unknown(format!("{}, in another container than this one", self.told()));
         }
-        // The machine was started anew since; another of the same name has another id.
+        // The machine was rebooted since; another machine of the same name has another id.
         if self.host == here.host { Liveness::Gone } else { Liveness::Unknown(self.told()) }
     }
 
-    /// In words.
+    /// A description.
     fn told(&self) -> String {
         format!("process {} of user {} on {}", self.pid, self.user, self.host)
     }
 }
 
-/// What is seen of a process.
+/// What is known of a process.
 enum Seen {
     Started(u64),
     Hidden,
     Nothing,
 }
 
-/// When a living process started, in ticks.
+/// The start time of a living process, in ticks.
 fn started(pid: i32) -> Option<u64> {
     Process::of(pid).map(|process| process.start)
 }
@@ -113,7 +114,7 @@ impl FromStr for Owner {
     fn from_str(text: &str) -> Result<Owner, String> {
         let value = |key: &str| {
             let found = text.split_whitespace().find_map(|part| part.strip_prefix(key)?.strip_prefix('='));
-            found.map(str::to_owned).ok_or_else(|| format!("'{text}' names no {key}"))
+            found.map(str::to_owned).ok_or_else(|| format!("'{text}' does not contain {key}"))
         };
         let wrong = |key: &str| format!("'{text}': {key} is not a number");
         Ok(Owner {
@@ -159,7 +160,7 @@ mod tests {
         assert!(matches!(unseen(beside), Liveness::Unknown(_)));
         let hidden = here.seen_from(&here, |_| Seen::Hidden);
         assert!(matches!(hidden, Liveness::Lives(_)));
-        // The machine was started anew.
+        // The machine was rebooted.
         assert_eq!(unseen(Owner { boot: "b".to_owned(), ..here.clone() }), Liveness::Gone);
     }
 }

@@ -1,25 +1,25 @@
-//! What a person sees while waiting: a moving line on a terminal, plain lines elsewhere. Always on standard error, so
-//! that standard output is the tests' own.
+//! Progress for the user: a moving line on a terminal, plain lines elsewhere. Always on standard error, so that standard
+//! output contains only the tests.
 
 use crate::events::{Event, Events, Payload, Sink};
 use crate::output;
 use crate::screen;
 use std::time::Duration;
 
-/// Shows stages and what is said.
+/// Shows stages and messages.
 #[derive(Debug, Default)]
 pub struct Terminal {
-    /// The stages under way that a moving line tells of.
+    /// The stages in progress that the moving line shows.
     stages: Vec<String>,
 }
 
 impl Terminal {
-    /// On standard error, moving when that is a terminal.
+    /// On standard error, with a moving line if that is a terminal.
     pub fn on_stderr() -> Terminal {
         Terminal::default()
     }
 
-    /// A stream that only this terminal takes in: for what is no run.
+    /// A stream that is only shown on this terminal: for work that is not a run.
     pub fn alone() -> Events {
         Events::unrecorded(vec![Box::new(Terminal::on_stderr())])
     }

@@ -1,25 +1,25 @@
-//! The terminal, which has one owner: all that is written to standard output and standard error passes here, and so does the
-//! line that moves while somebody waits. That line is taken away before anything is written and drawn again below it.
+//! The terminal, which has one owner: all writes to standard output and standard error go through here, and so does the
+//! moving line that shows progress. That line is erased before anything is written, and drawn again below it.
 //!
-//! It is one line, shorter than the terminal is wide, without a line end and without padding: a window that is made narrower
-//! leaves nothing of it. A line of output that is only begun while it is drawn is shown in it, and written once it is whole.
+//! It is one line, shorter than the terminal is wide, without a line end and without padding, so that narrowing the
+//! window leaves no remains. An incomplete line of output is shown as part of it, and written once it is complete.
 
 use rustix::termios::tcgetwinsize;
 use std::io::{IsTerminal, Write};
 use std::sync::{LazyLock, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
-/// How often the moving line is drawn.
+/// Interval at which the moving line is drawn.
 const EVERY: Duration = Duration::from_millis(120);
-/// The longest moving line, columns: few windows are narrower.
+/// Maximum length of the moving line, in columns: few windows are narrower.
 const LONGEST: usize = 72;
-/// The longest line that is held back until it is whole, bytes.
+/// Maximum length of a line that is held back until it is complete, in bytes.
 const HELD_AT_MOST: usize = 1 << 16;
-/// Goes to the beginning of the line and erases it.
+/// Moves to the beginning of the line and erases it.
 const ERASE: &[u8] = b"\r\x1b[2K";
 const TURNS: [char; 4] = ['|', '/', '-', '\\'];
 
-/// Where text goes.
+/// The destination of text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Stream {
     /// Standard output.
@@ -28,15 +28,15 @@ pub(crate) enum Stream {
     Err,
 }
 
-/// What is on the terminal below everything that was written.
+/// What is on the terminal below all written output.
 #[derive(Debug, Default)]
 struct Line {
-    /// What goes on, and since when.
+    /// The work in progress, and since when.
     stages: Vec<(String, Instant)>,
     is_drawn: bool,
-    /// A line of standard output that is not whole.
+    /// An incomplete line of standard output.
     held: Vec<u8>,
-    /// Whether the last line on the terminal is not whole.
+    /// Whether the last line on the terminal is incomplete.
     is_open: bool,
     turn: usize,
     ticks: bool,
@@ -48,14 +48,14 @@ static MOVES: LazyLock<bool> = LazyLock::new(|| {
     let dumb = std::env::var_os("TERM").is_none_or(|term| term.is_empty() || term == "dumb");
     std::io::stderr().is_terminal() && !dumb && width() > 0
 });
-/// Whether standard output goes to a terminal, which is then taken for the same one.
+/// Whether standard output is a terminal, which is assumed to be the same one.
 static SHARED: LazyLock<bool> = LazyLock::new(|| *MOVES && std::io::stdout().is_terminal());
 
 fn line() -> MutexGuard<'static, Line> {
     LINE.lock().expect("no holder of this lock panics")
 }
 
-/// How wide the terminal is, columns; 0 where it does not say.
+/// The width of the terminal in columns; 0 if it is unknown.
 fn width() -> usize {
     tcgetwinsize(std::io::stderr()).map_or(0, |size| size.ws_col.into())
 }
@@ -80,7 +80,7 @@ pub(crate) fn write(stream: Stream, bytes: &[u8]) -> std::io::Result<()> {
     outcome
 }
 
-/// Writes what was held back though it is no whole line.
+/// Writes the incomplete line that was held back.
 pub(crate) fn release() -> std::io::Result<()> {
     let mut line = line();
     let held = std::mem::take(&mut line.held);
@@ -92,7 +92,7 @@ pub(crate) fn release() -> std::io::Result<()> {
     put(Stream::Out, &held)
 }
 
-/// Something begins that takes a while. Whether a line tells so.
+/// Something begins that takes a while. Returns whether a line shows it.
 pub(crate) fn begin(stage: &str) -> bool {
     if !*MOVES {
         return false;
@@ -116,13 +116,13 @@ pub(crate) fn end(stage: &str) {
     if line.stages.is_empty() && !line.held.is_empty() {
         let held = std::mem::take(&mut line.held);
         line.is_open = true;
-        // Who writes next is told why that is not possible.
+        // The next writer gets the error.
         let _ = put(Stream::Out, &held);
     }
     line.draw(Instant::now());
 }
 
-/// Draws as long as something goes on.
+/// Draws as long as there is work in progress.
 fn tick() {
     loop {
         std::thread::park_timeout(EVERY);
@@ -152,7 +152,7 @@ impl Line {
         }
         let mut all = std::mem::take(&mut self.held);
         all.extend_from_slice(bytes);
-        // A line that is on the terminal already goes on there.
+        // A line that is already on the terminal continues there.
         if self.stages.is_empty() || self.is_open || all.len() > HELD_AT_MOST {
             return all;
         }
@@ -163,7 +163,7 @@ impl Line {
 
     fn erase(&mut self) {
         if std::mem::take(&mut self.is_drawn) {
-            // A terminal that is gone is no reason to stop.
+            // A closed terminal is not a reason to stop.
             let _ = put(Stream::Err, ERASE);
         }
     }
@@ -177,7 +177,7 @@ impl Line {
         self.is_drawn = true;
     }
 
-    /// The moving line on a terminal of that width.
+    /// The moving line on a terminal with that width.
     fn text(&self, now: Instant, width: usize) -> String {
         let goes_on = |(name, since): &(String, Instant)| {
             format!("{name} {} s", now.saturating_duration_since(*since).as_secs())
@@ -192,7 +192,7 @@ impl Line {
     }
 }
 
-/// A text without colours and other signs that terminals obey.
+/// A text without colours and other control characters.
 fn without_escapes(text: &str) -> String {
     let (mut plain, mut escaped) = (String::new(), false);
     for sign in text.chars() {
@@ -246,7 +246,7 @@ mod tests {
         assert_eq!(out(&mut line, "\ntest b"), "test a ... ok\n");
         line.stages.clear();
         assert_eq!(out(&mut line, " ... "), "test b ... ");
-        // What is on the terminal goes on there, whatever moves again.
+        // Output on the terminal continues there, whatever moves.
         let mut open = Line { is_open: true, ..self::line() };
         assert_eq!(out(&mut open, "ok\n"), "ok\n");
         let long = "x".repeat(HELD_AT_MOST + 1);

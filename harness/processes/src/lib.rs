@@ -1,41 +1,41 @@
-//! The processes of this machine, as far as `/proc` tells.
+//! The processes of this machine, as far as `/proc` shows them.
 //! Format: <https://man7.org/linux/man-pages/man5/proc_pid_stat.5.html>.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-/// A process that has not ended.
+/// A running process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Process {
-    /// Its number.
+    /// Its process id.
     pub pid: i32,
-    /// Its parent's.
+    /// Its parent's process id.
     pub parent: i32,
-    /// Its group's.
+    /// Its process group.
     pub group: i32,
-    /// When it started, in ticks since the machine did: numbers are given again.
+    /// Its start time, in ticks since the boot: process ids are reused.
     pub start: u64,
-    /// The processor time used by it and by the children that it has waited for, ticks.
+    /// The processor time of the process and of the children that it has waited for, in ticks.
     pub used: u64,
 }
 
 impl Process {
-    /// The process of that number; `None` when there is none, it has ended and nobody has waited for it yet, or it is hidden.
+    /// The process with that id; `None` if there is none, it is a zombie, or it is hidden.
     pub fn of(pid: i32) -> Option<Process> {
         let read = Process::read(pid, &std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?);
         read.filter(|(_, ended)| !ended).map(|(one, _)| one)
     }
 
-    /// All that can be seen.
+    /// All visible processes.
     pub fn all() -> Vec<Process> {
         Process::living_and_ended().0
     }
 
-    /// All that can be seen, and those that have ended and nobody has waited for.
+    /// All visible processes, including zombies.
     pub fn living_and_ended() -> (Vec<Process>, Vec<Process>) {
         Process::living_and_ended_but(&BTreeSet::new())
     }
 
-    /// The same without these numbers.
+    /// All visible processes without these ids.
     fn living_and_ended_but(left_out: &BTreeSet<i32>) -> (Vec<Process>, Vec<Process>) {
         let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
         let (mut living, mut ended) = (Vec::new(), Vec::new());
@@ -54,7 +54,7 @@ impl Process {
         (living, ended)
     }
 
-    /// A process, and whether it has ended. A program's name may hold blanks and parentheses.
+    /// A process, and whether it is a zombie. A program's name may contain spaces and parentheses.
     fn read(pid: i32, stat: &str) -> Option<(Process, bool)> {
         let (_, rest) = stat.rsplit_once(')')?;
         let fields: Vec<&str> = rest.split_whitespace().collect();
@@ -70,7 +70,7 @@ impl Process {
         Some((process, ended))
     }
 
-    /// The memory that is its own and not a file's, bytes; what it shares with others counts for each of them.
+    /// Its own memory without that of files, in bytes; shared memory counts for each process.
     pub fn memory(self) -> u64 {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.pid)).unwrap_or_default();
         let kibibytes = status.lines().filter_map(|line| {
@@ -82,28 +82,28 @@ impl Process {
     }
 }
 
-/// A process with everything it has started, however detached, as far as it was looked at in time.
+/// A process with everything that it has started, however detached, if it was observed in time.
 #[derive(Debug)]
 pub struct Offspring {
     root: i32,
-    /// Start by number.
+    /// Start time by process id.
     known: BTreeMap<i32, u64>,
-    /// Numbers that are others': a machine has hundreds of them, and to read them all each time costs more than the rest.
+    /// Ids of unrelated processes: a machine has hundreds of them, and reading all of them each time is expensive.
     others: BTreeSet<i32>,
-    /// How many more looks pass by those.
+    /// How many more updates skip these.
     passing: u32,
 }
 
-/// How many looks pass by the numbers that were others' before they are read anew: a number is given again.
+/// After how many updates the ids of unrelated processes are read again, as ids are reused.
 const PASSING: u32 = 9;
 
 impl Offspring {
-    /// Of that process, which may have ended.
+    /// Starts with that process, which may have ended.
     pub fn of(root: i32) -> Offspring {
         Offspring { root, known: BTreeMap::new(), others: BTreeSet::new(), passing: 0 }
     }
 
-    /// Looks who has come and who has gone.
+    /// Updates the list of processes.
     pub fn look(&mut self) {
         match self.passing.checked_sub(1) {
             Some(left) => self.passing = left,
@@ -117,8 +117,8 @@ impl Offspring {
         self.note_others(&seen);
     }
 
-    /// Whoever has a parent that is another's is another's, too. Of one whose parent came while the others were read that is
-    /// not known yet.
+    /// A process whose parent is unrelated is unrelated too. If its parent was started while the others were read, that
+    /// is not known yet.
     fn note_others(&mut self, seen: &[Process]) {
         let ours = |pid: i32| pid == self.root || self.known.contains_key(&pid);
         let there: BTreeSet<i32> = seen.iter().map(|one| one.pid).chain([0]).collect();
@@ -128,7 +128,7 @@ impl Offspring {
         self.others.extend(new);
     }
 
-    /// The same, where all processes were looked at already; those there are then.
+    /// Updates it from a list of all processes; returns the current ones.
     pub fn among(&mut self, all: &[Process]) -> Vec<Process> {
         self.take_in(all);
         all.iter()
@@ -139,7 +139,7 @@ impl Offspring {
 
     fn take_in(&mut self, all: &[Process]) {
         self.known.retain(|pid, start| all.iter().any(|one| one.pid == *pid && one.start == *start));
-        // A parent may stand behind its child.
+        // A parent may come after its child.
         loop {
             let before = self.known.len();
             for one in all {
@@ -153,7 +153,7 @@ impl Offspring {
         }
     }
 
-    /// Those there are, but for this process.
+    /// The current processes, except this one.
     pub fn all(&self) -> Vec<Process> {
         let own = rustix::process::getpid().as_raw_nonzero().get();
         let there = self.known.iter().filter_map(|(pid, start)| Some((Process::of(*pid)?, *start)));
@@ -161,27 +161,27 @@ impl Offspring {
     }
 }
 
-/// Whoever was started by what this process has started. One whose parent has ended becomes a child of this process, where it
-/// asked for that (`PR_SET_CHILD_SUBREAPER`), and stays in the table of processes after its end until it is waited for.
+/// Descendants of processes that this process has started. A process whose parent has ended becomes a child of this
+/// process, if it asked for that (`PR_SET_CHILD_SUBREAPER`), and stays a zombie after its end until it is waited for.
 #[derive(Debug, Default)]
 pub struct Descendants {
-    /// Start by number.
+    /// Start time by process id.
     known: BTreeMap<i32, u64>,
 }
 
 impl Descendants {
-    /// Takes note of those of a program.
+    /// Adds the processes of a program.
     pub fn note(&mut self, of: &Offspring) {
         self.known.extend(&of.known);
     }
 
-    /// Waits for those that have ended as children of this process, and forgets who is gone. What this process has started
-    /// itself is waited for by whoever did.
+    /// Waits for those that have ended as children of this process, and forgets those that are gone. Processes that this
+    /// process has started itself are waited for elsewhere.
     pub fn bury(&mut self, living: &[Process], ended: &[Process]) {
         let own = rustix::process::getpid();
         for one in self.ended_under(own.as_raw_nonzero().get(), ended) {
             let pid = rustix::process::Pid::from_raw(one.pid);
-            // Nobody else waits for it; where somebody did it is gone, which is as good.
+            // Nothing else waits for it; otherwise it is already gone, which is fine.
             let _ = rustix::process::waitpid(pid, rustix::process::WaitOptions::NOHANG);
         }
         let there = |pid: &i32, start: &u64| {
@@ -215,10 +215,10 @@ mod tests {
         let mut offspring = Offspring::of(10);
         offspring.take_in(&[one(13, 12), one(12, 11), one(11, 10), one(10, 1), one(20, 1)]);
         assert_eq!(offspring.known.keys().copied().collect::<Vec<_>>(), [11, 12, 13]);
-        // Its parents ended, and it has started another.
+        // Its parents ended, and it has started another process.
         offspring.take_in(&[one(14, 13), one(13, 1), one(20, 1)]);
         assert_eq!(offspring.known.keys().copied().collect::<Vec<_>>(), [13, 14]);
-        // The number was given to somebody else.
+        // The id was reused.
         let other = Process { start: 9, ..one(13, 1) };
         offspring.take_in(&[other]);
         assert!(offspring.known.is_empty());
@@ -228,7 +228,7 @@ mod tests {
     fn others_are_passed_by_unless_their_parent_is_unknown() {
         let one = |pid, parent| Process { pid, parent, group: 1, start: 5, used: 0 };
         let mut offspring = Offspring::of(10);
-        // The parent of 31 came after its own place had been read.
+        // The parent of 31 came after its own position had been read.
         let seen = [one(1, 0), one(10, 1), one(11, 10), one(20, 1), one(21, 20), one(31, 30)];
         offspring.take_in(&seen);
         offspring.note_others(&seen);
@@ -244,7 +244,7 @@ mod tests {
         offspring.take_in(&[one(10, 1), one(11, 10), one(12, 11)]);
         let mut all = Descendants::default();
         all.note(&offspring);
-        // 10 was started by this process (1); 11 ended under it and 12 lives; 20 is somebody else's.
+        // 10 was started by this process (1); 11 ended below it and 12 is running; 20 is unrelated.
         let ended = [one(10, 1), one(11, 1), one(12, 11), one(20, 1), Process { start: 9, ..one(12, 1) }];
         assert_eq!(all.ended_under(1, &ended), [one(11, 1)]);
         all.bury(&[one(12, 11)], &[]);

@@ -1,4 +1,5 @@
-//! One embedded cluster under measurement: made as a cell describes it, given its manifests in an order, watched.
+//! One embedded cluster for a measurement: created as a cell describes it, given its manifests in some order, and
+//! watched.
 
 use super::Question;
 use super::cells::{is_open, machines, network, pace, version};
@@ -29,35 +30,36 @@ use std::path::Path;
 use std::time::Duration;
 use tokio::sync::OwnedSemaphorePermit;
 
-/// The longest pause on the way of a boot that goes on: the lease of a replica that ended lasts 15 s, and is asked for
-/// every 2 s. Restarts come within 5 s (see [`pace`]), and the scheduler looks again whenever a Node changes. What has
-/// not moved for longer than all of these never will.
+/// The longest pause of a boot that continues: the lease of a replica that exited lasts 15 s, and is requested every 2 s.
+/// Restarts come within 5 s (see [`pace`]), and the scheduler retries whenever a Node changes. If nothing has changed for
+/// longer than that, nothing will.
 const QUIET: Duration = Duration::from_secs(20);
-/// No boot that moves takes so long.
+/// No boot that continues takes longer.
 const LONGEST: Duration = Duration::from_secs(180);
-/// Which workloads are applied first where several are.
+/// Which workloads are applied first if there are several.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Order {
     CcmFirst,
     CcmLast,
 }
 
-/// One cluster under measurement, with its cloud.
+/// One measured cluster, with its cloud.
 pub(super) struct Bench<'a> {
     question: &'a Question,
     pub(super) cluster: Cluster,
-    /// Where the CCM runs when that is elsewhere.
+    /// The cluster of the CCM if that is another one.
     hosting: Option<Cluster>,
     cloud: RunningCloud,
     pub(super) variant: Variant,
     machines: Vec<MachineSpec>,
-    /// What the cloud knows of them.
+    /// Their machines in the cloud.
     instances: Vec<Instance>,
-    /// The kubeconfig of a CCM that runs elsewhere goes with this folder.
+    /// The folder with the kubeconfig of a CCM that runs elsewhere; removed with this.
     _folder: tempfile::TempDir,
 }
 
-/// The cluster of a CCM that runs elsewhere, made of `base`; its kubeconfig of the cluster under test goes to the folder.
+/// The cluster of a CCM that runs elsewhere, based on `base`; its kubeconfig for the measured cluster is written to the
+/// folder.
 async fn management(
     means: &Means,
     question: &Question,
@@ -84,8 +86,8 @@ async fn management(
     Cluster::start(spec).await.map_err(|error| chain(&error))
 }
 
-/// What the cloud knows of the machines at first: where the CCM is to be evicted, the control plane has an address that no
-/// CCM can use yet, so that it is initialised and not Ready.
+/// The initial machines in the cloud. If the CCM should be evicted, the control plane has an address that no CCM can use
+/// yet, so that it is initialised but not Ready.
 fn known_at_first(question: &Question, machines: &[MachineSpec], instances: &[Instance]) -> Vec<Instance> {
     let mut known = instances.to_vec();
     if question.case.evicted {
@@ -116,7 +118,7 @@ impl<'a> Bench<'a> {
         let named = if by_name { format!("http://{CLOUD_NAME}:{port}") } else { endpoint };
         let image = format!("{IMAGE_REGISTRY}/reference-ccm:proof");
         let machines = machines(cell);
-        // The API server's address is known once it is there; nothing before asks for it.
+        // The API server's address is known once it runs; it is not needed before.
         let mut around =
             Surroundings { image, endpoint: named, token: token.clone(), api_server: (String::new(), 0) };
         let dns = if cell.cni == Cni::None { Dns::Absent } else { Dns::Simulated };
@@ -127,7 +129,7 @@ impl<'a> Bench<'a> {
             kubernetes: version,
             ..ClusterSpec::new(machines)
         };
-        // Addresses that come late are noticed soon, not after the five minutes of the default.
+        // Late addresses are noticed soon, not after the default of five minutes.
         let more: Vec<String> = question
             .case
             .evicted
@@ -170,7 +172,7 @@ impl<'a> Bench<'a> {
         Ok(Bench { question, cluster, hosting, cloud, variant, machines, instances, _folder: folder })
     }
 
-    /// Boots; says how it ended, and whether the CCM was evicted on the way where that is in question.
+    /// Boots; returns how it ended, and whether the CCM was evicted during the boot if that is measured.
     pub(super) async fn run(
         &self,
         order: Order,
@@ -209,7 +211,7 @@ impl<'a> Bench<'a> {
         }
     }
 
-    /// Applies the manifests here, and the CCM's where it runs.
+    /// Applies the manifests here, and the CCM's on its cluster.
     async fn apply(
         &self,
         world: &World,
@@ -238,7 +240,7 @@ impl<'a> Bench<'a> {
         }
     }
 
-    /// Sets the network up once the plugin among the manifests would; never ends.
+    /// Sets up the network when the plugin of the manifests would; never returns.
     async fn play_plugin(&self, world: &World, nodes: &[String]) -> Infallible {
         let cell = &self.question.cell.cluster;
         if let Some(plugin) = play::plugin(&self.variant) {
@@ -251,8 +253,8 @@ impl<'a> Bench<'a> {
         std::future::pending().await
     }
 
-    /// Provokes the order in which the CCM's own Node becomes Ready long after others, and looks whether its Pod has to
-    /// leave. In the end the cloud knows every machine as it is.
+    /// Provokes the order in which the CCM's own Node becomes Ready long after others, and observes whether its Pod is
+    /// evicted. In the end the cloud has the right properties of every machine.
     async fn evicted(&self, world: &World, after_seconds: i64) -> Result<bool, String> {
         let admin = self.cloud.attach().map_err(|error| chain(&error))?;
         let own = || {
@@ -282,13 +284,13 @@ impl<'a> Bench<'a> {
         }
         self.cluster.stop().await;
         if let Err(error) = self.cloud.stop().await {
-            tracing::warn!(%error, "the cloud was not stopped");
+            tracing::warn!(%error, "the cloud could not be stopped");
         }
     }
 }
 
 impl Means {
-    /// A Node's machine as the cloud sees it.
+    /// A Node's machine in the cloud.
     fn instance(&self, (machine, index): (&MachineSpec, u8)) -> Instance {
         let ip = Cluster::node_ipv4(u32::from(index) - 1);
         let address = |kind: &str, address: String| Address { kind: kind.to_owned(), address };
@@ -309,7 +311,7 @@ impl Means {
     }
 }
 
-/// The reference CCM, as the program of every image that stands for it; `shared` is a file of this machine that it reads.
+/// The reference CCM as the program of all images that it replaces; `shared` is a file of this machine that it reads.
 fn programs(
     variant: &Variant,
     means: &Means,
@@ -318,9 +320,9 @@ fn programs(
     shared: Option<&Path>,
 ) -> Vec<Program> {
     let own = |image: &String| Program {
-        // The programs that manifests name are in their image, unless that is what a variant is about.
+        // Programs that manifests name are in their image, unless the variant is about that.
         keeps_entry_point: question.case.unmet.is_none(),
-        // Like the image of the reference CCM on kind: root's, and in no registry.
+        // Like the image of the reference CCM on kind: it runs as root, and is in no registry.
         pulls: false,
         user: Some(0),
         // Replicas on simulated machines share this computer's loopback.
@@ -335,7 +337,7 @@ fn programs(
     variant.images.iter().map(own).collect()
 }
 
-/// What a CCM that runs elsewhere reaches the cluster with.
+/// The kubeconfig of a CCM that runs elsewhere.
 fn account_kubeconfig(cluster: &Cluster, variant: &Variant) -> Result<String, String> {
     let accounts = variant.accounts();
     let [(namespace, name)] = accounts.iter().collect::<Vec<_>>()[..] else {

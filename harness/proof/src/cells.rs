@@ -1,22 +1,20 @@
-//! What the cluster of a cell is like, as an embedded one. Pure.
+//! The cluster of a cell as an embedded cluster. Pure functions.
 
 use super::Question;
 use bootstrap::{Cluster, Cni, Topology, YesNo};
 use embedded_cluster::{KubernetesVersion, MachineSpec, NodeIp, NodeTaint, Pace, PodNetwork, Role};
 use std::time::Duration;
 
-/// Why an embedded cluster cannot show this cell, if so.
+/// Why an embedded cluster cannot show this cell, if it cannot.
 pub(super) fn hidden(question: &Question) -> Option<String> {
     if let Some(why) = question.case.not_observable_on.get("embedded") {
         return Some(why.clone());
     }
-    (question.cell.cluster.cni == Cni::Kindnet).then(|| {
-        "kindnet is a program of kind's, and the embedded cluster has no other network than its own"
-            .to_owned()
-    })
+    (question.cell.cluster.cni == Cni::Kindnet)
+        .then(|| "kindnet is a program of kind, and the embedded cluster only has its own network".to_owned())
 }
 
-/// A quick cluster: restarts do not wait for longer than a look takes.
+/// A fast cluster: restarts do not wait longer than a look takes.
 pub(super) fn pace() -> Pace {
     Pace { restart_first: Duration::from_secs(1), restart_longest: Duration::from_secs(5), ..Pace::default() }
 }
@@ -44,7 +42,7 @@ pub(super) fn network(cell: &Cluster) -> PodNetwork {
     }
 }
 
-/// The machines of a topology, as kubeadm and kubelets make them.
+/// The machines of a topology, as kubeadm and kubelets set them up.
 pub(super) fn machines(cell: &Cluster) -> Vec<MachineSpec> {
     let (control_planes, workers) = match cell.topology {
         Topology::SingleNode => (1, 0),
@@ -75,7 +73,7 @@ pub(super) fn machines(cell: &Cluster) -> Vec<MachineSpec> {
     first.chain((1..=workers).map(|number| machine(Role::Worker, number))).collect()
 }
 
-/// Whether the machine keeps no taint once everything has booted.
+/// Whether the machine has no taints after the boot.
 pub(super) fn is_open(machine: &MachineSpec, cell: &Cluster) -> bool {
     !machine.kubeadm_taint && machine.taints.iter().all(|taint| taint.key == cell.startup_taint.key)
 }

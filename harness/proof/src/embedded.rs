@@ -1,4 +1,4 @@
-//! Measuring on embedded clusters: one for each cell and order, gone at its end.
+//! Measures on embedded clusters: one for each cell and order, which is removed at its end.
 
 use super::bench::{Bench, Order};
 use super::cells::hidden;
@@ -20,28 +20,29 @@ use tokio_util::sync::CancellationToken;
 #[derive(Clone, Debug)]
 pub struct EmbeddedBench {
     means: Means,
-    /// How many clusters may be busy at once: so many as do not take the time from one another that a verdict rests on.
+    /// Maximum number of clusters that work at the same time, so that they do not slow each other down enough to affect a
+    /// verdict.
     turns: Arc<Semaphore>,
 }
 
-/// How one boot went.
+/// The result of one boot.
 struct Boot {
     end: super::observe::End,
-    /// Whether the CCM had to leave its Node on the way, where that was in question.
+    /// Whether the CCM was evicted during the boot, if that was measured.
     evicted: Option<bool>,
-    /// Whether other workloads are in the set, so that the order may decide.
+    /// Whether there are other workloads, so that the order may matter.
     others: bool,
 }
 
 impl EmbeddedBench {
-    /// A bench for the built-in variants.
+    /// Creates a bench for the built-in variants.
     ///
     /// # Errors
     /// The profile of the reference CCM cannot be read, or this program cannot be found.
     pub fn new() -> Result<EmbeddedBench, String> {
         let profile = Profile::load("reference").map_err(|problems| problems.to_string())?;
         let Some(Image::Command(command)) = &profile.image else {
-            return Err("the profile 'reference' names no command of this program".to_owned());
+            return Err("the profile 'reference' does not name a command of this program".to_owned());
         };
         let program = own_program().map_err(|error| format!("the program of this process: {error}"))?;
         let program = vec![program.to_string_lossy().into_owned(), command.to_string()];
@@ -50,8 +51,8 @@ impl EmbeddedBench {
         Ok(EmbeddedBench { means: Means { profile, program }, turns })
     }
 
-    /// Measures every cell, several side by side; `told` hears of each as it ends. The order stays. What is under way
-    /// when it is cancelled fails at once.
+    /// Measures all cells, several at the same time, and keeps their order; calls `told` for each when it ends. On
+    /// cancellation, cells in progress fail at once.
     pub async fn measure_all(
         &self,
         questions: Vec<Question>,
@@ -62,7 +63,7 @@ impl EmbeddedBench {
         let told = &told;
         let measured = questions.into_iter().enumerate().map(|(number, question)| async move {
             let (bench, asked, cancel) = (self.clone(), question.clone(), cancel.clone());
-            // A thread each: making a cluster keeps one busy, and the others go on meanwhile.
+            // A thread for each: creating a cluster keeps one busy, and the others continue.
             let runtime = Handle::current();
             let work = move || {
                 runtime.block_on(async {
@@ -73,7 +74,7 @@ impl EmbeddedBench {
                 })
             };
             let measured = tokio::task::spawn_blocking(work).await;
-            let failed = |error| Measured::Failed { why: format!("the measurement broke off: {error}") };
+            let failed = |error| Measured::Failed { why: format!("the measurement was aborted: {error}") };
             let row = Row { question, measured: measured.unwrap_or_else(failed) };
             told(&row);
             (number, row)
@@ -84,7 +85,7 @@ impl EmbeddedBench {
         rows.into_iter().map(|(_, row)| row).collect()
     }
 
-    /// Why an embedded cluster cannot show this cell, if so.
+    /// Why an embedded cluster cannot show this cell, if it cannot.
     pub fn hidden(question: &Question) -> Option<String> {
         hidden(question)
     }
@@ -100,7 +101,8 @@ impl EmbeddedBench {
     async fn orders(&self, question: &Question) -> Result<Measured, String> {
         let first = Box::pin(self.boot(question, Order::CcmFirst)).await?;
         let Some(Boot { end: first, evicted, others }) = first else {
-            let why = "programs are not confined on this machine, so none has names of its own".to_owned();
+            let why =
+                "programs are not sandboxed on this machine, so none has its own name resolution".to_owned();
             return Ok(Measured::NotObservable { why });
         };
         let mut ends = vec![first];
@@ -112,7 +114,7 @@ impl EmbeddedBench {
         Ok(Measured::Seen { outcome, evicted, missing })
     }
 
-    /// One boot; `None` when this machine cannot show it.
+    /// One boot; `None` if this machine cannot show it.
     async fn boot(&self, question: &Question, order: Order) -> Result<Option<Boot>, String> {
         let turn = self.turns.clone().acquire_owned().await.ok();
         let bench = Bench::start(&self.means, question).await?;

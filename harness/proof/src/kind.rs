@@ -1,4 +1,4 @@
-//! Measuring on kind clusters: one for each topology, made cold between cells.
+//! Measures on kind clusters: one for each topology, made cold again between cells.
 
 use super::observe::{
     CANARY, End, Goal, INTERVAL, Patience, SOON, create_canary, outcome, placed, refused, settle,
@@ -26,10 +26,10 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
-/// The longest pause on the way of a boot that goes on: the scheduler looks at Pods that it has put aside every 30 s, the
-/// second restart of a container waits for 20 s, the lease of a replica that ended lasts 15 s.
+/// The longest pause of a boot that continues: the scheduler retries unschedulable Pods every 30 s, the second restart of
+/// a container waits for 20 s, the lease of a replica that exited lasts 15 s.
 const QUIET: Duration = Duration::from_secs(35);
-/// No boot that moves takes so long.
+/// No boot that continues takes longer.
 const LONGEST: Duration = Duration::from_secs(300);
 
 /// Measures on kind clusters with the reference CCM.
@@ -40,7 +40,7 @@ pub struct KindBench {
     cancel: CancellationToken,
 }
 
-/// Which cluster a cell can share.
+/// The cluster that a cell can share.
 type Kind = (&'static str, bool);
 
 fn kind_of(question: &Question) -> Result<Kind, String> {
@@ -49,13 +49,13 @@ fn kind_of(question: &Question) -> Result<Kind, String> {
         return Err(why.clone());
     }
     if cluster.cni == Cni::Kindnet {
-        return Err("clusters of the harness have a pod network of its own instead of kindnet".to_owned());
+        return Err("clusters of the harness use its own pod network instead of kindnet".to_owned());
     }
     let topology = match cluster.topology {
         Topology::SingleNode => "single",
         Topology::ControlPlaneAndWorker => "two-node",
         Topology::ThreeControlPlanes => {
-            return Err("kind takes a load balancer's image for three control planes".to_owned());
+            return Err("kind needs a load balancer image for three control planes".to_owned());
         }
         Topology::Hosted | Topology::WorkerOnly => {
             return Err("control planes of kind are Nodes of the cluster".to_owned());
@@ -65,20 +65,20 @@ fn kind_of(question: &Question) -> Result<Kind, String> {
 }
 
 impl KindBench {
-    /// A bench for the built-in variants.
+    /// Creates a bench for the built-in variants.
     pub fn new(kubernetes: Option<String>, events: Events, cancel: CancellationToken) -> KindBench {
         KindBench { kubernetes, events, cancel }
     }
 
-    /// Why a kind cluster cannot show this cell, if so.
+    /// Why a kind cluster cannot show this cell, if it cannot.
     pub fn hidden(question: &Question) -> Option<String> {
         kind_of(question).err()
     }
 
-    /// Measures every cell, one after another; `told` hears of each as it ends. Stops early when interrupted.
+    /// Measures all cells, one after another; calls `told` for each when it ends. Stops early when interrupted.
     ///
     /// # Errors
-    /// A cluster does not come up.
+    /// A cluster cannot be created.
     pub async fn measure_all(
         &self,
         questions: Vec<Question>,
@@ -168,16 +168,16 @@ impl KindBench {
         Row { question, measured }
     }
 
-    /// The question for the version of Kubernetes that is here.
+    /// The cell's question for this version of Kubernetes.
     fn asked_again(&self, session: &Session, question: Question) -> Result<Question, Measured> {
         let served = Version { major: 1, minor: session.state().served_minor };
         let mut cluster = question.cell.cluster.clone();
         if question.case.kubernetes != Version::DEFAULT && question.case.kubernetes != served {
-            let why = format!("it is about Kubernetes {}, and the cluster's is {served}", cluster.version);
+            let why = format!("it is about Kubernetes {}, but the cluster has {served}", cluster.version);
             return Err(Measured::NotObservable { why });
         }
         if cluster.kube_proxy != KubeProxy::Yes && session.state().cluster.api_server_for_pods.is_none() {
-            let why = "the node image brings a kube-proxy; one without it shows this".to_owned();
+            let why = "the node image includes kube-proxy; this needs one without it".to_owned();
             return Err(Measured::NotObservable { why });
         }
         cluster.version = served;
@@ -186,7 +186,7 @@ impl KindBench {
             Err(why) => Err(Measured::Failed { why }),
             Ok(mut expectation) => match expectation.cells.pop() {
                 Some(cell) => Ok(Question { cell, ..question }),
-                None => Err(Measured::Failed { why: "the model says nothing".to_owned() }),
+                None => Err(Measured::Failed { why: "the model has no result".to_owned() }),
             },
         }
     }
@@ -208,7 +208,7 @@ impl<'a> Boot<'a> {
         let cell = &question.cell.cluster;
         let by_name = cell.cloud_endpoint == CloudEndpoint::Name;
         let address = state.cloud.ip.to_string();
-        // Containers of a network know one another by name: the resolver of a kind Node asks Docker.
+        // Containers of a network resolve each other's names: the resolver of a kind Node asks Docker.
         let host = if by_name { format!("{}-cloud", state.cluster.name) } else { address.clone() };
         let machine = session.machines().iter().find_map(|machine| machine.ipv4);
         let around = Surroundings {
@@ -219,7 +219,7 @@ impl<'a> Boot<'a> {
         };
         let mut variant = Variant::read(&question.case.name, &around)?;
         let plugin = play::plugin(&variant);
-        // Where the image has no kube-proxy, cells that have one are given what it would serve.
+        // If the image has no kube-proxy, cells with one get what it would provide.
         let api_server =
             state.cluster.api_server_for_pods.clone().filter(|_| cell.kube_proxy == KubeProxy::Yes);
         variant.inline(api_server.as_ref(), &state.idle_image, question.case.unmet.is_some());
@@ -228,7 +228,7 @@ impl<'a> Boot<'a> {
         Ok(Boot { session, question, variant, plugin, applier, nodes })
     }
 
-    /// Boots with the CCM first or last, and cleans up; says whether other workloads are in the set, too.
+    /// Boots with the CCM first or last, and cleans up; returns whether there are other workloads.
     async fn through(self, ccm_first: bool) -> Result<(End, bool), String> {
         let end = match self.prepare().await {
             Ok(()) => self.boot(ccm_first).await,
@@ -238,7 +238,7 @@ impl<'a> Boot<'a> {
         Ok((end?, !self.variant.others.is_empty()))
     }
 
-    /// A cold cluster with the taints, conditions and the network of the cell, and the canary.
+    /// A cold cluster with the cell's taints, conditions and network, and the canary.
     async fn prepare(&self) -> Result<(), String> {
         let (session, cell) = (self.session, &self.question.cell.cluster);
         session.make_uninitialised(Network::Absent).await.map_err(|error| chain(&error))?;
@@ -258,7 +258,7 @@ impl<'a> Boot<'a> {
         create_canary(session.client(), &session.state().idle_image).await
     }
 
-    /// The taints a Node begins with: those of kubelet and node lifecycle, the control plane's, the network's.
+    /// The initial taints of a Node: those of kubelet and node lifecycle, the control plane's, the network's.
     fn taints(&self, node: &Node) -> Vec<Value> {
         let cell = &self.question.cell.cluster;
         let now = node.spec.as_ref().and_then(|spec| spec.taints.clone()).unwrap_or_default();
@@ -327,13 +327,14 @@ impl<'a> Boot<'a> {
         }
     }
 
-    /// Plays the pod network: sets it up when it is due, and takes its startup taint off Nodes that it has made Ready.
+    /// Simulates the pod network: sets it up when its requirements are met, and removes its startup taint from Nodes that
+    /// it has made Ready.
     async fn play(&self) -> Result<Infallible, String> {
         let (world, cell) = (self.session.world(), &self.question.cell.cluster);
         if !play::is_there_at_once(cell, self.plugin.as_deref()) {
             let plugin = self.plugin.as_deref();
             let due = async |_: &mut String| Ok(play::is_due(world, &self.nodes, cell, plugin).then_some(()));
-            match poll("the pod network is due", LONGEST * 2, INTERVAL, due).await {
+            match poll("the pod network can be set up", LONGEST * 2, INTERVAL, due).await {
                 Ok(()) => self.session.set_network(Network::Present).await.map_err(|error| chain(&error))?,
                 Err(_) => return std::future::pending().await,
             }
@@ -342,7 +343,9 @@ impl<'a> Boot<'a> {
             let api: Api<Node> = Api::all(self.session.client().clone());
             for name in &self.nodes {
                 let lifted = async |seen: &mut String| self.lift(&api, name, seen).await;
-                poll("the startup taint goes", SOON, INTERVAL, lifted).await.map_err(|error| error.text)?;
+                poll("the startup taint is removed", SOON, INTERVAL, lifted)
+                    .await
+                    .map_err(|error| error.text)?;
             }
         }
         std::future::pending().await
@@ -358,18 +361,18 @@ impl<'a> Boot<'a> {
         }
         let taints = node.spec.and_then(|spec| spec.taints).unwrap_or_default();
         let left: Vec<_> = taints.iter().filter(|taint| taint.key != *own).collect();
-        // With the version that was read: a taint that somebody else has removed meanwhile must not come back.
+        // With the version that was read: a taint that was removed in the meantime must not come back.
         let version = node.metadata.resource_version;
         let patch = json!({"metadata": {"resourceVersion": version}, "spec": {"taints": left}});
         api.patch(name, &PatchParams::default(), &Patch::Merge(&patch)).await.map_err(read)?;
         Ok(Some(()))
     }
 
-    /// Takes everything away that this boot brought.
+    /// Removes everything that this boot added.
     async fn clean(&self) -> Result<(), String> {
         let client = self.session.client();
         let assumed = Variant::assumed(&self.question.case.assume)?;
-        // Its Lease would keep the next one waiting.
+        // The next CCM would wait for its Lease.
         let lease = self.session.state().lease.iter().map(|lease| {
             json!({"apiVersion": "coordination.k8s.io/v1", "kind": "Lease",
                 "metadata": {"name": lease.name, "namespace": lease.namespace}})

@@ -1,7 +1,7 @@
-//! Proof against reality: what the boot model says of manifest variants, held against what clusters do with them.
+//! Compares the boot model with reality: its results for manifest variants, and what clusters do with them.
 //!
-//! A *variant* is a folder of manifests with a line in `cases.yaml`, a *cell* one cluster it is applied to. The model's
-//! word and the measurement are made apart from each other; only the table brings them together.
+//! A *variant* is a folder of manifests with a line in `cases.yaml`, a *cell* one cluster to which it is applied. The
+//! model's result and the measurement are independent of each other; only the table combines them.
 
 mod bench;
 mod cells;
@@ -20,16 +20,16 @@ pub use table::{Measured, Row, Tally, show, tally};
 use bootstrap::{Case, Cell, parse_cases};
 use harness_core::files::{built_in, read};
 
-/// One cell of the table: a variant on a cluster, with the model's word on it.
+/// One cell of the table: a variant on a cluster, with the model's result.
 #[derive(Clone, Debug)]
 pub struct Question {
     /// The variant.
     pub case: Case,
-    /// The cluster, and what the model says.
+    /// The cluster, and the model's result.
     pub cell: Cell,
 }
 
-/// Every cell of the built-in variants; with names only those of them.
+/// All cells of the built-in variants, or only of those with these names.
 ///
 /// # Errors
 /// A table or a variant that cannot be read, or a name that is not in the table.
@@ -39,7 +39,7 @@ pub fn questions(names: &[String]) -> Result<Vec<Question>, String> {
     let cases = parse_cases(&text, &table.display().to_string())?;
     if let Some(unknown) = names.iter().find(|name| cases.iter().all(|case| case.name != **name)) {
         let known: Vec<&str> = cases.iter().map(|case| case.name.as_str()).collect();
-        return Err(format!("there is no variant '{unknown}'; there are {}", known.join(", ")));
+        return Err(format!("unknown variant '{unknown}'; known: {}", known.join(", ")));
     }
     let mut questions = Vec::new();
     for case in cases.into_iter().filter(|case| names.is_empty() || names.contains(&case.name)) {
@@ -51,7 +51,7 @@ pub fn questions(names: &[String]) -> Result<Vec<Question>, String> {
     Ok(questions)
 }
 
-/// Of each variant the first cell for each verdict of the model, of those that `shown` has nothing against.
+/// For each variant, the first cell for each verdict of the model, of those that can be shown according to `shown`.
 pub fn sample(questions: Vec<Question>, shown: impl Fn(&Question) -> bool) -> Vec<Question> {
     let mut kept: Vec<Question> = Vec::new();
     for question in questions.into_iter().filter(shown) {

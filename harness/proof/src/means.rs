@@ -1,12 +1,12 @@
-//! What every measurement on embedded clusters is made with.
+//! The common inputs of all measurements on embedded clusters.
 
 use harness_config::Profile;
 
-/// The variants' folder, and the CCM that runs in them.
+/// The variants' folder, and the CCM for them.
 #[derive(Clone, Debug)]
 pub(super) struct Means {
     /// The profile of the reference CCM.
     pub(super) profile: Profile,
-    /// The command line that is the reference CCM.
+    /// The command line of the reference CCM.
     pub(super) program: Vec<String>,
 }

@@ -1,4 +1,4 @@
-//! Whether a cluster boots, by what can be seen of it: its Nodes, Pods and a canary.
+//! Observes whether a cluster boots: its Nodes, its Pods and a canary.
 
 use bootstrap::Outcome;
 use harness_core::check::chain;
@@ -14,49 +14,49 @@ use std::time::Duration;
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::Instant;
 
-/// Where the canary is, and its name.
+/// The namespace and name of the canary.
 pub(super) const CANARY: (&str, &str) = ("default", "canary");
 
-/// How long one look is from the next.
+/// Interval between two looks.
 pub(super) const INTERVAL: Duration = Duration::from_millis(100);
 
-/// How long something that has to be there before the boot may take.
+/// How long something that must exist before the boot may take.
 pub(super) const SOON: Duration = Duration::from_secs(30);
 
-/// A cluster that has not changed for so long is not busy.
+/// A cluster without changes for this long is not busy.
 const CALM: Duration = Duration::from_secs(4);
 
-/// How long is waited.
+/// How long to wait.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Patience {
-    /// With nothing changing for so long the boot is over.
+    /// When nothing has changed for this long, the boot is over.
     pub(super) quiet: Duration,
-    /// Longer than this no boot takes.
+    /// No boot takes longer than this.
     pub(super) longest: Duration,
 }
 
-/// What makes a boot.
+/// The goal of a boot.
 #[derive(Clone, Debug)]
 pub(super) struct Goal {
     /// The Nodes.
     pub(super) nodes: Vec<String>,
-    /// Whether every one of them becomes Ready: there is a pod network.
+    /// Whether all of them become Ready, because there is a pod network.
     pub(super) ready: bool,
-    /// Whether an ordinary Pod runs: some Node is Ready and free of taints that nobody removes.
+    /// Whether an ordinary Pod runs: some Node is Ready and has no permanent taints.
     pub(super) canary: bool,
 }
 
 /// How it ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum End {
-    /// Everything of the goal is there.
+    /// The goal is reached.
     Booted,
     /// Nothing changes any more, and this is missing.
     Stuck(String),
 }
 
-/// All that a boot moves. Restarts of containers are left out, and so is which of its owner's Pods one is: who starts
-/// again and again, or is replaced again and again, gets no further.
+/// Everything that a boot changes. Restarts of containers, and replacements of a Pod by another of the same owner, do not
+/// count: repeated starts or replacements are not progress.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Facts {
     nodes: Vec<NodeFacts>,
@@ -81,7 +81,7 @@ struct PodFacts {
     started: bool,
 }
 
-/// Whether the Node has an address that others can use.
+/// Whether the Node has an address besides its host name.
 pub(super) fn is_addressed(node: &Node) -> bool {
     let usable = |(kind, _): &(String, String)| kind == "InternalIP" || kind == "ExternalIP";
     addresses(node).iter().any(usable)
@@ -93,7 +93,7 @@ pub(super) fn runs(pod: &Pod) -> bool {
     containers.into_iter().flatten().any(|c| c.state.as_ref().is_some_and(|state| state.running.is_some()))
 }
 
-/// Creates a Pod that wants nothing special: no toleration, no host network.
+/// Creates a Pod without special requirements: no toleration, no host network.
 ///
 /// # Errors
 /// What the API server refuses.
@@ -153,12 +153,12 @@ impl Facts {
         Facts { nodes, pods }
     }
 
-    /// What of the goal is not there yet.
+    /// The part of the goal that is not reached yet.
     fn missing(&self, goal: &Goal) -> Vec<String> {
         let mut missing = Vec::new();
         for name in &goal.nodes {
             let Some(node) = self.nodes.iter().find(|node| node.name == *name) else {
-                missing.push(format!("Node {name} is not there"));
+                missing.push(format!("Node {name} does not exist"));
                 continue;
             };
             let lacks = [
@@ -185,7 +185,7 @@ impl Facts {
 
     fn places(&self) -> String {
         let place = |pod: &PodFacts| match (&pod.node, pod.started) {
-            (None, _) => format!("{} is on no Node", pod.name),
+            (None, _) => format!("{} is not on a Node", pod.name),
             (Some(node), false) => format!("{} on {node} has not started", pod.name),
             (Some(node), true) => format!("{} on {node} has started", pod.name),
         };
@@ -194,10 +194,10 @@ impl Facts {
     }
 }
 
-/// What manifests come to that the API server refuses: whoever installs them ends there.
+/// The result for manifests that the API server refuses: their installation stops there.
 ///
 /// # Errors
-/// Nobody answered.
+/// The API server did not answer.
 pub(super) fn refused(error: CcmError) -> Result<End, String> {
     match error {
         CcmError::Apply { refused: true, .. } => Ok(End::Stuck(chain(&error))),
@@ -205,11 +205,11 @@ pub(super) fn refused(error: CcmError) -> Result<End, String> {
     }
 }
 
-/// Looks on until the cluster has booted, or nothing moves any more. `turn` is given back as soon as the cluster is calm:
-/// what only waits keeps nobody from booting.
+/// Watches until the cluster has booted, or nothing changes any more. `turn` is released as soon as the cluster is calm:
+/// waiting clusters do not slow down others.
 ///
 /// # Errors
-/// It goes on and on.
+/// It never stops changing.
 pub(super) async fn settle(
     world: &World,
     goal: &Goal,
@@ -226,7 +226,7 @@ pub(super) async fn settle(
             return Ok(Some(End::Booted));
         }
         *seen = format!("{}; {}", missing.join("; "), facts.places());
-        // Pods that are made anew without an end come and go: only what was not there before is a change.
+        // Pods that are replaced endlessly come and go: only something new is a change.
         let now = Facts { pods: seen_pods.union(&facts.pods).cloned().collect(), nodes: facts.nodes };
         seen_pods.clone_from(&now.pods);
         let quiet = calm.after(now, Instant::now());
@@ -239,7 +239,7 @@ pub(super) async fn settle(
     poll(what, patience.longest, INTERVAL, look).await.map_err(|error| error.text)
 }
 
-/// For how long nothing has changed.
+/// How long nothing has changed.
 #[derive(Debug, Default)]
 struct Calm {
     facts: Option<Facts>,
@@ -248,7 +248,7 @@ struct Calm {
 }
 
 impl Calm {
-    /// Takes in what is seen now. Time in which this machine did not get to look does not count: it had no time for the
+    /// Takes the current observation. Time in which this machine could not look does not count: it had no time for the
     /// cluster either.
     fn after(&mut self, facts: Facts, now: Instant) -> Duration {
         let since = self.looked.map_or(Duration::ZERO, |looked| now - looked);
@@ -263,7 +263,7 @@ impl Calm {
     }
 }
 
-/// Waits until these workloads have their Pods on Nodes, where they come that far.
+/// Waits until the Pods of these workloads are on Nodes, if they get that far.
 pub(super) async fn placed(world: &World, workloads: &[Value]) {
     let names: Vec<&str> = workloads.iter().filter_map(|w| w["metadata"]["name"].as_str()).collect();
     let all = async |_: &mut String| {
@@ -276,11 +276,11 @@ pub(super) async fn placed(world: &World, workloads: &[Value]) {
         };
         Ok((names.iter().filter(bound).count() == names.len()).then_some(()))
     };
-    // Those that find no Node come second all the same: that is the order.
+    // Those that find no Node still come second: that is the order.
     let _ = poll("Pods on Nodes", Duration::from_secs(5), INTERVAL, all).await;
 }
 
-/// What several orders of one boot come to, and what was missing in one that did not boot.
+/// The combined result of several orders of one boot, and what was missing in one that did not boot.
 pub(super) fn outcome(ends: &[End]) -> (Outcome, Option<String>) {
     let stuck = ends.iter().find_map(|end| match end {
         End::Booted => None,
@@ -323,7 +323,7 @@ mod tests {
         assert_eq!(facts(true, None).missing(&goal(true)).len(), 1);
         assert_eq!(facts(false, Some(true)).missing(&goal(true)), ["Node a lacks initialisation ()"]);
         let absent = Facts { nodes: Vec::new(), pods: BTreeSet::new() };
-        assert_eq!(absent.missing(&goal(false)), ["Node a is not there"]);
+        assert_eq!(absent.missing(&goal(false)), ["Node a does not exist"]);
     }
 
     #[test]

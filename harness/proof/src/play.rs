@@ -1,4 +1,4 @@
-//! A pod network that is played from outside: when the one that a cell or its manifests describe would come up.
+//! A simulated pod network: it is set up when the one of a cell or its manifests would be.
 
 use super::observe::{is_addressed, runs};
 use super::variant::Variant;
@@ -9,10 +9,10 @@ use k8s_openapi::api::core::v1::Node;
 use kube::api::{Api, Patch, PatchParams};
 use serde_json::{Value, json};
 
-/// The folders in which a network plugin leaves its configuration and its programs.
+/// The folders in which a network plugin installs its configuration and its programs.
 const CNI_FOLDERS: [&str; 2] = ["/etc/cni", "/opt/cni"];
 
-/// The DaemonSet of the manifests that is their network plugin: the one that mounts the plugins' folders.
+/// The DaemonSet that is the manifests' network plugin: the one that mounts the plugins' folders.
 pub(super) fn plugin(variant: &Variant) -> Option<String> {
     let mounts = |document: &&Value| {
         let volumes = harness_session::ccm::pod_spec(document)["volumes"].as_array();
@@ -26,7 +26,7 @@ pub(super) fn plugin(variant: &Variant) -> Option<String> {
     found.map(str::to_owned)
 }
 
-/// Whether a network is there from the start.
+/// Whether there is a network from the start.
 pub(super) fn is_there_at_once(cell: &Cluster, plugin: Option<&str>) -> bool {
     plugin.is_none() && matches!(cell.cni, Cni::Independent | Cni::StartupTaint)
 }
@@ -36,7 +36,7 @@ fn waits(cell: &Cluster) -> bool {
     matches!(cell.cni, Cni::WaitsForAddresses | Cni::StartupTaintAndWaits | Cni::Kindnet)
 }
 
-/// Whether the network would be up on every one of these Nodes by now. One that is played comes everywhere at once.
+/// Whether the network would be set up on all of these Nodes by now. A simulated one is set up everywhere at once.
 pub(super) fn is_due(world: &World, nodes: &[String], cell: &Cluster, plugin: Option<&str>) -> bool {
     if plugin.is_none() && cell.cni == Cni::None {
         return false;
@@ -55,7 +55,7 @@ pub(super) fn is_due(world: &World, nodes: &[String], cell: &Cluster, plugin: Op
     })
 }
 
-/// Says of a Node that it has no routes, or has them again: as after a restart of a CCM that makes them.
+/// Sets or clears the condition that a Node has no routes, as after a restart of a CCM that manages routes.
 ///
 /// # Errors
 /// What the API server refuses.

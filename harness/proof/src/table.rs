@@ -1,30 +1,30 @@
-//! The table of what the model says and what was measured. Pure.
+//! The table of the model's results and the measurements. Pure functions.
 
 use super::Question;
 use bootstrap::Outcome;
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-/// What a cluster did with a variant.
+/// The result of a measurement.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Measured {
-    /// It was seen to the end.
+    /// It was observed to the end.
     Seen {
         /// How the boot ended.
         outcome: Outcome,
-        /// Whether the CCM was seen to be evicted on the way, where that was provoked.
+        /// Whether the CCM was evicted during the boot, if that was provoked.
         evicted: Option<bool>,
         /// What was missing at the end of an order that did not boot.
         missing: Option<String>,
     },
     /// This cluster cannot show it.
     NotObservable {
-        /// Why.
+        /// The reason.
         why: String,
     },
-    /// The machinery failed: neither for nor against the model.
+    /// The measurement failed: no evidence for or against the model.
     Failed {
-        /// Why.
+        /// The reason.
         why: String,
     },
 }
@@ -32,27 +32,27 @@ pub enum Measured {
 /// One line of the table.
 #[derive(Clone, Debug)]
 pub struct Row {
-    /// What was asked.
+    /// The cell.
     pub question: Question,
-    /// What was seen.
+    /// The measurement.
     pub measured: Measured,
 }
 
-/// How many lines ended how.
+/// The number of lines with each result.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tally {
-    /// Model and measurement are the same.
+    /// Model and measurement agree.
     pub agree: usize,
-    /// They are not.
+    /// They disagree.
     pub disagree: usize,
     /// The cluster cannot show it.
     pub not_observable: usize,
-    /// The machinery failed.
+    /// The measurement failed.
     pub failed: usize,
 }
 
 impl Row {
-    /// Whether model and measurement are the same; `None` when nothing was measured.
+    /// Whether model and measurement agree; `None` if nothing was measured.
     pub fn agrees(&self) -> Option<bool> {
         match &self.measured {
             Measured::Seen { outcome, evicted, .. } => {
@@ -78,7 +78,7 @@ impl Row {
             if self.question.cell.eviction.is_some() && self.question.case.evicted { " *" } else { "" };
         let unmet = match (self.question.cell.outcome, &self.question.case.unmet) {
             (Outcome::BootsIf, Some(why)) => format!(" (here {why})"),
-            (Outcome::BootsIf, None) => " (it is so here)".to_owned(),
+            (Outcome::BootsIf, None) => " (true on this cluster)".to_owned(),
             _ => String::new(),
         };
         format!("{}{unmet}{star}", self.question.cell.outcome)
@@ -94,7 +94,7 @@ impl Row {
         }
     }
 
-    /// What a reader needs besides the verdict.
+    /// A remark for the reader, in addition to the verdict.
     fn note(&self) -> Option<String> {
         match &self.measured {
             Measured::NotObservable { why } | Measured::Failed { why } => Some(why.clone()),
@@ -121,7 +121,7 @@ pub fn tally(rows: &[Row]) -> Tally {
     tally
 }
 
-/// The whole table, then a line for each variant, then why some cells cannot be shown.
+/// The whole table, then a line for each variant, then the reasons of cells that cannot be shown.
 pub fn show(rows: &[Row]) -> String {
     let mut lines = vec![["variant", "cell", "model", "measured", "agrees"].map(str::to_owned)];
     for row in rows {
@@ -164,7 +164,7 @@ pub fn show(rows: &[Row]) -> String {
     text
 }
 
-/// Lines with their columns below one another; the last one has the rest of the line.
+/// Lines with aligned columns; the last one takes the rest of the line.
 fn aligned<const N: usize>(lines: &[[String; N]]) -> String {
     let mut text = String::new();
     for line in lines {

@@ -1,5 +1,5 @@
-//! A variant's manifests, made to run: placeholders filled in, and what they leave to the reader given to the reference
-//! CCM from outside. What the boot model looks at stays as it is written. Pure.
+//! A variant's manifests, completed so that they run: placeholders are filled in, and the reference CCM gets settings
+//! that they leave to the reader. What the boot model uses stays unchanged. Pure functions.
 
 use bootstrap::Source;
 use harness_config::yaml;
@@ -9,18 +9,18 @@ use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
-/// Kinds that make Pods.
+/// Kinds that create Pods.
 const WORKLOADS: [&str; 4] = ["Deployment", "DaemonSet", "StatefulSet", "Pod"];
-/// The variable by which the reference CCM is told of its cloud, and that of its token.
+/// The variables with which the reference CCM gets the address of its cloud, and its token.
 const ENDPOINT_VARIABLE: &str = "NATIVE_CLOUD_ENDPOINT";
 const TOKEN_VARIABLE: &str = "NATIVE_CLOUD_TOKEN";
 
-/// What the placeholders stand for.
+/// The values of the placeholders.
 #[derive(Clone, Debug)]
 pub(super) struct Surroundings {
     /// The image of the reference CCM.
     pub(super) image: String,
-    /// The cloud's URL as the CCM is told it.
+    /// The cloud's URL for the CCM.
     pub(super) endpoint: String,
     /// The CCM's token there.
     pub(super) token: String,
@@ -31,17 +31,17 @@ pub(super) struct Surroundings {
 /// Manifests ready to be applied.
 #[derive(Clone, Debug)]
 pub(super) struct Variant {
-    /// Everything but workloads, and webhooks after what they refer to.
+    /// Everything except workloads; webhooks come after what they refer to.
     pub(super) surroundings: Vec<Value>,
     /// The CCM's workloads.
     pub(super) ccm: Vec<Value>,
     /// Other workloads, and webhooks.
     pub(super) others: Vec<Value>,
-    /// Images that stand for the reference CCM.
+    /// Images that are replaced by the reference CCM.
     pub(super) images: BTreeSet<String>,
-    /// Flags the reference CCM needs and the manifests do not give it.
+    /// Flags that the reference CCM needs and the manifests do not contain.
     pub(super) arguments: Vec<String>,
-    /// Variables the reference CCM needs and the manifests do not give it.
+    /// Variables that the reference CCM needs and the manifests do not contain.
     pub(super) environment: BTreeMap<String, String>,
 }
 
@@ -50,7 +50,7 @@ fn manifests(name: &str) -> PathBuf {
     built_in(&format!("bootstrap/{name}/ccm.yaml"))
 }
 
-/// The manifests of a built-in variant for the boot model, as they are written.
+/// The unchanged manifests of a built-in variant, for the boot model.
 ///
 /// # Errors
 /// There is no such variant.
@@ -61,7 +61,7 @@ pub(super) fn sources(name: &str) -> Result<Vec<Source>, String> {
 }
 
 impl Variant {
-    /// Reads and fills in the manifests of the built-in variant of that name.
+    /// Reads the manifests of the built-in variant with that name and fills in the placeholders.
     ///
     /// # Errors
     /// A file that cannot be read, or manifests without a CCM.
@@ -72,7 +72,7 @@ impl Variant {
             yaml::from_str_multi(&text, &file).map_err(|error| harness_core::check::chain(&error))?;
         Variant::of(documents, around).ok_or_else(|| {
             format!(
-                "{}: no workload's image is ${{IMAGE}}, and not just one workload is there",
+                "{}: no workload has the image ${{IMAGE}}, and there is not exactly one workload",
                 file.display()
             )
         })
@@ -121,7 +121,7 @@ impl Variant {
         Some(variant)
     }
 
-    /// Notes what the reference CCM needs besides what the manifests say.
+    /// Records what the reference CCM needs in addition to the manifests.
     fn complete(&mut self, workload: &Value, around: &Surroundings) {
         let Some(container) = containers(workload).first() else { return };
         self.images.extend(container["image"].as_str().map(str::to_owned));
@@ -144,10 +144,10 @@ impl Variant {
         }
     }
 
-    /// Writes into the CCM's containers what they need besides what the manifests say, for clusters that run images: the
-    /// flags and variables of [`Variant::arguments`], the API server where its Service address leads nowhere for want of
-    /// a kube-proxy, and the program that the image has instead of another one, unless the variant `keeps_programs`.
-    /// Other workloads get an image that idles.
+    /// Completes the CCM's containers for clusters that run images: adds the flags and variables of
+    /// [`Variant::arguments`], the API server's address if its Service address does not work without kube-proxy, and the
+    /// image's own program instead of another one, unless the variant `keeps_programs`. Other workloads get an image that
+    /// idles.
     pub(super) fn inline(
         &mut self,
         api_server: Option<&(String, u16)>,
@@ -179,12 +179,13 @@ impl Variant {
         }
     }
 
-    /// Every object, in the order in which they are applied.
+    /// All objects, in the order in which they are applied.
     pub(super) fn all(&self) -> Vec<Value> {
         [self.surroundings.as_slice(), &self.ccm, &self.others].concat()
     }
 
-    /// Objects that give an assumed service account the rights it is assumed to have; the account itself is Kubernetes'.
+    /// Objects that give an assumed service account the permissions that it is assumed to have; Kubernetes creates the
+    /// account itself.
     ///
     /// # Errors
     /// Something else is assumed.
@@ -197,13 +198,13 @@ impl Variant {
                 "subjects": [{"kind": "ServiceAccount", "namespace": namespace, "name": "default"}],
             })),
             _ => Err(format!(
-                "'{name}' is assumed: only service accounts named default are there on every cluster"
+                "'{name}' is assumed, but only service accounts named default exist on every cluster"
             )),
         };
         names.iter().map(binding).collect()
     }
 
-    /// The accounts the CCM's Pods use, namespace and name.
+    /// The service accounts of the CCM's Pods, as namespace and name.
     pub(super) fn accounts(&self) -> BTreeSet<(String, String)> {
         let account = |document: &Value| {
             let namespace = document["metadata"]["namespace"].as_str().unwrap_or("default");
@@ -213,7 +214,7 @@ impl Variant {
         self.ccm.iter().map(account).collect()
     }
 
-    /// The labels that the CCM's Pods ask of a Node: what somebody who makes room for them gives it.
+    /// The Node labels that the CCM's Pods require, which an administrator would set.
     pub(super) fn labels_asked_for(&self) -> BTreeMap<String, String> {
         let mut labels = BTreeMap::new();
         for spec in self.ccm.iter().map(pod_spec) {
@@ -248,7 +249,7 @@ fn spec_mut(workload: &mut Value) -> &mut Value {
     }
 }
 
-/// The first container of a workload; none of anything else, which stays as it is.
+/// The first container of a workload; `None` for other objects, which stay unchanged.
 fn first_container(document: &mut Value) -> Option<&mut Value> {
     if !document["kind"].as_str().is_some_and(|kind| WORKLOADS.contains(&kind)) {
         return None;
@@ -256,7 +257,7 @@ fn first_container(document: &mut Value) -> Option<&mut Value> {
     spec_mut(document).get_mut("containers")?.get_mut(0)
 }
 
-/// Where the manifests name an API server it is this cluster's.
+/// If the manifests name an API server, it is this cluster's.
 fn name_api_server(workload: &mut Value, (host, port): &(String, u16)) {
     let spec = spec_mut(workload);
     let containers = spec["containers"].as_array_mut().into_iter().flatten();

@@ -1,8 +1,8 @@
-//! Figures, not verdicts: `cargo bench -p recording-proxy`.
+//! Measures figures without asserting them: `cargo bench -p recording-proxy`.
 //!
-//! What the proxy adds to a call, and how many calls it carries. Fake cloud, proxy and callers are processes of their own on
-//! loopback; the proxy reads each call by its rules and enters it into its journal. A second of its processor time is a
-//! second of one core.
+//! How much time the proxy adds to a call, and how many calls per second it can handle. Fake cloud, proxy and clients are
+//! separate processes on loopback; the proxy matches each call with its rules and adds it to its journal. A second of its
+//! processor time is a second of one core.
 
 #![expect(clippy::print_stdout, reason = "a benchmark is there to print its figures")]
 
@@ -68,7 +68,7 @@ async fn proxy(upstream: &str, ca: Option<&Path>) -> Outcome<()> {
     std::future::pending().await
 }
 
-/// As many rules as a cloud's API has for a CCM, of which the last is the one that counts.
+/// As many rules as a cloud's API needs for a CCM, of which the last one matches.
 fn table() -> Outcome<Table> {
     let query = |name: &str| SourceText { query: Some(name.to_owned()), ..SourceText::default() };
     let mut rules = Vec::new();
@@ -145,7 +145,7 @@ async fn latencies(client: &reqwest::Client, direct: &str, through: &str) -> Out
     }))
 }
 
-/// How many calls the proxy carries, and the processor time that it takes for them.
+/// How many calls the proxy handles, and the processor time that they take.
 async fn load(client: &reqwest::Client, proxy: &Program) -> Outcome<(usize, Duration)> {
     let (before, until) = (proxy.cpu()?, Instant::now() + RUN);
     let mut callers = Vec::new();
@@ -167,7 +167,7 @@ async fn load(client: &reqwest::Client, proxy: &Program) -> Outcome<(usize, Dura
     Ok((calls, proxy.cpu()?.saturating_sub(before)))
 }
 
-/// This program in another of its parts, which has said where it listens; ended when dropped.
+/// This program in another role, once it has printed its address; ended when dropped.
 struct Program {
     child: Child,
     url: String,
@@ -178,7 +178,7 @@ impl Program {
         let mut child = Command::new(std::env::current_exe()?).args(line).stdout(Stdio::piped()).spawn()?;
         let mut said = String::new();
         let read = child.stdout.take().map(|output| BufReader::new(output).read_line(&mut said));
-        // From here on it is stopped whatever happens.
+        // From here on it is always ended.
         let program = Program { child, url: said.trim().to_owned() };
         read.ok_or("no output")??;
         Ok(program)
@@ -195,7 +195,7 @@ impl Program {
 
 impl Drop for Program {
     fn drop(&mut self) {
-        // It may have ended by itself; either way it is gone.
+        // It may have exited by itself; either way it is gone.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

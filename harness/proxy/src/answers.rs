@@ -1,21 +1,21 @@
-//! What a call is answered with that a fault refuses, in the form of the vendor's API.
+//! Answers for calls that a fault refuses, in the format of the vendor's API.
 
 use bytes::Bytes;
 use http::header::{CONTENT_TYPE, RETRY_AFTER};
 use http::{HeaderValue, Response, StatusCode};
 
-/// How an API refuses.
+/// The format of a refusal.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ErrorForm {
-    /// For this status; `None` for all others.
+    /// The status it is for; `None` for all others.
     pub status: Option<u16>,
     /// Its media type.
     pub content_type: String,
-    /// Its body, in which `${STATUS}` is the status.
+    /// Its body, in which `${STATUS}` is replaced by the status.
     pub body: String,
 }
 
-/// How an API refuses, by status: the form of the status itself, else the one for all others.
+/// The formats of refusals: the one for a status, otherwise the one for all others.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ErrorForms(pub Vec<ErrorForm>);
 
@@ -35,7 +35,7 @@ impl ErrorForms {
         answer
     }
 
-    /// A 200 with a body that is of no use.
+    /// A 200 with a malformed body.
     pub(crate) fn malformed(&self) -> Response<Bytes> {
         let kind = self.0.first().map_or("application/json", |form| form.content_type.as_str());
         let body = if kind.contains("xml") { "<truncated>" } else { "{\"truncated\": " };
@@ -43,7 +43,7 @@ impl ErrorForms {
     }
 }
 
-/// An answer of the proxy's own.
+/// The proxy's own answer.
 pub(crate) fn plain(status: u16, kind: &str, body: String) -> Response<Bytes> {
     let mut answer = Response::new(Bytes::from(body));
     *answer.status_mut() = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);

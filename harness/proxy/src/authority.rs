@@ -1,4 +1,4 @@
-//! The CA of a run, by which callers know the proxy.
+//! The CA of a run, with which clients verify the proxy.
 
 use rcgen::{
     BasicConstraints, CertificateParams, CertifiedIssuer, DnType, ExtendedKeyUsagePurpose, IsCa, KeyPair,
@@ -11,18 +11,18 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 use tokio_rustls::TlsAcceptor;
 
-/// How long its certificates are good.
+/// The lifetime of its certificates.
 const LIFE: Duration = Duration::from_secs(30 * 24 * 3600);
 
-/// No certificate could be made.
+/// A certificate could not be created.
 #[derive(Debug, thiserror::Error)]
 pub enum AuthorityError {
-    /// By the library, e.g. for a name that is none.
-    #[error("no certificate can be made for {names}")]
+    /// An error of the library, e.g. for an invalid name.
+    #[error("cannot create a certificate for {names}")]
     Certificate {
-        /// For whom.
+        /// The names.
         names: String,
-        /// Why not.
+        /// The cause.
         #[source]
         source: rcgen::Error,
     },
@@ -41,7 +41,7 @@ impl fmt::Debug for Authority {
 }
 
 impl Authority {
-    /// One with a key of its own.
+    /// Creates a CA with its own key.
     pub(crate) fn new() -> Result<Authority, AuthorityError> {
         let failed = |source| AuthorityError::Certificate { names: "the CA".to_owned(), source };
         let mut params = CertificateParams::default();
@@ -72,7 +72,7 @@ impl Authority {
         Ok((certificate.pem(), key.serialize_pem()))
     }
 
-    /// What accepts connections for these names and addresses.
+    /// A TLS acceptor for these names and addresses.
     pub(crate) fn acceptor(&self, names: &[String]) -> Result<TlsAcceptor, AuthorityError> {
         let failed = |source| AuthorityError::Certificate { names: names.join(", "), source };
         let mut params = CertificateParams::new(names.to_vec()).map_err(failed)?;

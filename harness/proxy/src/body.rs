@@ -1,4 +1,4 @@
-//! Bodies: passed on as they come, and read where a rule has to see them.
+//! Bodies of calls: passed on as a stream, and read if a rule needs them.
 
 use crate::bounds::Bounds;
 use crate::upstream::{Body, BoxError};
@@ -13,25 +13,25 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use tokio::time::timeout;
 
-/// How much of a body rules look at, bytes; a longer one is passed on unread.
+/// How much of a body rules can use, in bytes; a longer one is passed on unread.
 pub(crate) const SEEN_LIMIT: usize = 1 << 20;
 
-/// The caller has taken too long for its body.
+/// The client took too long to send the body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the caller took too long for the body")]
+#[error("the client took too long to send the body")]
 struct Late;
 
 /// A call's body.
 pub(crate) struct Inbound {
-    /// What rules see of it; nothing of one that is too long.
+    /// The part that rules use; empty if the body is too long.
     pub(crate) seen: Bytes,
-    /// What is passed on; `None` where it has broken off or was late while it was read.
+    /// The stream to pass on; `None` if it broke off or was late while it was read.
     pub(crate) sent: Option<Body>,
-    /// Whether its caller takes too long for it, now or while it is passed on.
+    /// Whether its client takes too long, now or while it is passed on.
     pub(crate) late: Arc<AtomicBool>,
 }
 
-/// Takes a call's body; reads it where it is `wanted`.
+/// Takes a call's body; reads it if it is `wanted`.
 pub(crate) async fn inbound(incoming: Incoming, wanted: bool, bounds: &Bounds) -> Inbound {
     let late = Arc::new(AtomicBool::new(false));
     if incoming.is_end_stream() {
@@ -69,7 +69,7 @@ fn paced(incoming: Incoming, pause: Duration, late: Arc<AtomicBool>) -> Body {
     BodyExt::boxed(StreamBody::new(pieces))
 }
 
-/// Reads a body; nothing is seen of one that is too long, which is passed on as it comes from there on.
+/// Reads a body; one that is too long is not used, and the rest is passed on as a stream.
 pub(crate) async fn collected(mut incoming: Body) -> Result<(Bytes, Body), BoxError> {
     let mut read = BytesMut::new();
     let mut trailers = None;
@@ -95,7 +95,7 @@ pub(crate) async fn collected(mut incoming: Body) -> Result<(Bytes, Body), BoxEr
     Ok((read, body))
 }
 
-/// A body that is there as a whole.
+/// A complete body.
 pub(crate) fn full(body: Bytes) -> Body {
     Full::new(body).map_err(|never| match never {}).boxed()
 }

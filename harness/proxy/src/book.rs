@@ -1,40 +1,40 @@
-//! Under which names the cloud knows its objects, as far as the proxy has heard: a call names an object by one of them, a
-//! fault by another.
+//! The names of the cloud's objects, as far as the proxy has observed them: calls and faults may use different names for
+//! one object.
 
 use fake_cloud_driver::{Instance, Inventory, LoadBalancer, ObjectKind, Op, Route};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// How many names are remembered that the cloud does not have.
+/// Number of remembered names that the cloud does not have.
 const MOST_ABSENT: usize = 10_000;
 
-/// An object's names beside its id.
+/// An object's names besides its id.
 #[derive(Debug, Default)]
 struct Known {
     names: Vec<String>,
-    /// Of a load balancer, and of what serves one.
+    /// Names of a load balancer, and of its auxiliaries.
     owner: String,
 }
 
-/// What is known.
+/// The known names.
 #[derive(Debug, Default)]
 pub(crate) struct Book {
     instances: BTreeMap<String, Known>,
     balancers: BTreeMap<String, Known>,
     auxiliaries: BTreeMap<String, Known>,
     routes: BTreeMap<String, Known>,
-    /// Names that the cloud's inventory did not have when it was last asked; forgotten as soon as something is created.
+    /// Names that were not in the cloud's inventory when it was last read; cleared when something is created.
     absent: BTreeSet<String>,
-    /// How often something was heard: what was asked for before is older than what was heard since.
+    /// The number of observations: an inventory that was requested earlier is older than later observations.
     heard: u64,
 }
 
 impl Book {
-    /// Where it stands; see [`Book::replace`].
+    /// The current number; see [`Book::replace`].
     pub(crate) fn heard(&self) -> u64 {
         self.heard
     }
 
-    /// Nothing is known any more.
+    /// Forgets everything.
     pub(crate) fn clear(&mut self) {
         *self = Book { heard: self.heard + 1, ..Book::default() };
     }
@@ -55,7 +55,7 @@ impl Book {
 
     pub(crate) fn put_load_balancer(&mut self, lb: &LoadBalancer) {
         self.heard += 1;
-        // Some clouds look one up by its address.
+        // Some clouds look up a load balancer by its address.
         let at = lb
             .addresses
             .iter()
@@ -71,8 +71,8 @@ impl Book {
         self.routes.insert(route.id.clone(), Known { names: names.collect(), owner: String::new() });
     }
 
-    /// Takes in all that the cloud held; `asked` are the names for which it was asked, when the book stood at `since`. What
-    /// was heard meanwhile may be missing from that, and stays.
+    /// Adds the whole inventory of the cloud; `asked` are the names for which it was requested, when the book was at
+    /// `since`. Later observations may be missing in it, and are kept.
     pub(crate) fn replace(&mut self, inventory: &Inventory, asked: &[String], since: u64) {
         let is_of_now = self.heard == since;
         if is_of_now {
@@ -94,7 +94,7 @@ impl Book {
         }
     }
 
-    /// A call has created an object with this id, which it named so.
+    /// Records that a call has created an object with this id, under these names.
     pub(crate) fn created(&mut self, op: Op, id: &str, named: &[String], owner: Option<&str>) {
         self.heard += 1;
         let known = Known { names: named.to_vec(), owner: owner.unwrap_or_default().to_owned() };
@@ -103,13 +103,13 @@ impl Book {
         }
     }
 
-    /// A call has changed the cloud in a way that only the cloud knows.
+    /// Records that a call has changed the cloud in a way that only the cloud knows.
     pub(crate) fn is_changed(&mut self) {
         self.heard += 1;
         self.absent.clear();
     }
 
-    /// Whether asking the cloud may tell more of what a call names so. Machines are put there under the proxy's eyes.
+    /// Whether the inventory may contain more about this name. The proxy itself observes the creation of machines.
     pub(crate) fn is_ignorant_of(&self, op: Op, named: &[String]) -> bool {
         let kind = op.object_kind().filter(|kind| *kind != ObjectKind::Instance);
         kind.is_some_and(|kind| {
@@ -118,12 +118,12 @@ impl Book {
         })
     }
 
-    /// All names of the objects that a call names so, those included.
+    /// All names of the objects that a call may mean by these names, including these.
     pub(crate) fn names(&self, op: Op, named: &[String]) -> BTreeSet<String> {
         let mut all: BTreeSet<String> = named.iter().cloned().collect();
         let Some(kind) = op.object_kind() else { return all };
         let mut kinds = vec![kind];
-        // A route is known by its target as well, and that by all its names.
+        // A route can also be identified by its target, which may have several names.
         kinds.extend((kind == ObjectKind::Route).then_some(ObjectKind::Instance));
         for kind in kinds {
             for (id, known) in named.iter().flat_map(|name| self.find(kind, name)) {

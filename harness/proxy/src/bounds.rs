@@ -1,4 +1,4 @@
-//! How long callers may take, and how many may come, so that none keeps the others out.
+//! Limits for clients, so that none blocks the others.
 
 use crate::upstream::Body;
 use fake_cloud_recording::faults::pause;
@@ -11,23 +11,23 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::Instant;
 
-/// What callers of a proxy may take. An answer may take as long as it does: long polls and streams have no bound.
+/// The limits for clients of a proxy. Answers have no time limit, because of long polls and streams.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bounds {
-    /// How long a connection may stand without a call: until the head of the first is there, and after each.
+    /// How long a connection may be idle: before the head of the first request, and between requests.
     pub request: Duration,
-    /// How long a body may take that a rule has to read.
+    /// How long sending a body may take if a rule has to read it.
     pub body: Duration,
-    /// How long a body may pause that is passed on as it comes.
+    /// How long a streamed body may pause.
     pub pause: Duration,
-    /// How many connections a port may have at once.
+    /// Maximum number of connections per port.
     pub connections: usize,
 }
 
 impl Default for Bounds {
     fn default() -> Bounds {
         Bounds {
-            // Longer than clients keep connections that they do not use (Go's do for 90 s): they are to close them.
+            // Longer than clients keep idle connections (Go's do so for 90 s), so that clients close them.
             request: Duration::from_secs(120),
             body: Duration::from_secs(60),
             pause: Duration::from_secs(60),
@@ -36,17 +36,17 @@ impl Default for Bounds {
     }
 }
 
-/// What goes on in one connection.
+/// The activity of one connection.
 #[derive(Debug)]
 struct Pulse {
     calls: usize,
     /// Since when there is no call.
     since: Instant,
-    /// Whether anything has come since.
+    /// Whether anything has arrived since then.
     came: bool,
 }
 
-/// Sees whether a connection has a call.
+/// Tracks whether a connection has a call in progress.
 #[derive(Clone, Debug)]
 pub(crate) struct Watch(Arc<Mutex<Pulse>>);
 
@@ -59,13 +59,13 @@ impl Watch {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A call has arrived; it goes on until the answer is dropped.
+    /// A call has arrived; it is in progress until the answer is dropped.
     pub(crate) fn begin(&self) -> OneCall {
         self.pulse().calls += 1;
         OneCall(self.clone())
     }
 
-    /// Ends when there was no call for so long; whether one had begun to arrive.
+    /// Returns when there was no call for this long; with whether one had begun to arrive.
     pub(crate) async fn silent_for(&self, limit: Duration) -> bool {
         loop {
             let left = {
@@ -79,17 +79,17 @@ impl Watch {
         }
     }
 
-    /// The stream, seen by this.
+    /// The stream, tracked by this.
     pub(crate) fn over<S>(&self, stream: S) -> Watched<S> {
         Watched { stream, watch: self.clone() }
     }
 }
 
-/// A call that is under way.
+/// A call in progress.
 pub(crate) struct OneCall(Watch);
 
 impl OneCall {
-    /// It goes on for as long as there is something of its answer to come.
+    /// It stays in progress until its whole answer is sent.
     pub(crate) fn until_the_end_of(self, body: Body) -> Body {
         let held = move |frame| {
             let _ = &self;
@@ -109,7 +109,7 @@ impl Drop for OneCall {
     }
 }
 
-/// A stream of which is seen whether anything comes.
+/// A stream that records whether anything arrives.
 pub(crate) struct Watched<S> {
     stream: S,
     watch: Watch,

@@ -1,8 +1,8 @@
-//! One call from arrival to answer.
+//! One call, from its arrival to its answer.
 //!
 //! # Order of events
-//! The call arrives, is read by the rules and gets its number in the journal; the first fault that applies hits; barriers
-//! hold it; it is handed on; its answer comes back. A body is passed on as it comes, unless a rule has to read it.
+//! The call arrives, is matched by the rules and gets its number in the journal; the first applicable fault takes effect;
+//! barriers hold it; it is passed on; its answer is returned. A body is streamed, unless a rule has to read it.
 
 use crate::answers::plain;
 use crate::body::{Inbound, collected, full, inbound};
@@ -30,15 +30,15 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-/// The connection is to be closed without an answer.
+/// The connection must be closed without an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("closed without an answer")]
 pub(crate) struct Closed;
 
-/// Whose calls come in by a port.
+/// The caller that uses a port.
 pub(crate) type Caller = Option<Arc<str>>;
 
-/// A call that has arrived. When it is dropped it has ended, in whichever way.
+/// A call in progress. Dropping it ends it, however it ended.
 struct Flight {
     shared: Arc<Shared>,
     seq: u64,
@@ -47,17 +47,17 @@ struct Flight {
     line: String,
     meaning: Meaning,
     names: OnceLock<BTreeSet<String>>,
-    /// Barriers raised later do not hold it.
+    /// Later barriers do not hold it.
     youngest_barrier: u64,
-    /// The barrier it waits at.
+    /// The barrier at which it waits.
     waits_at: Option<u64>,
     /// The fault that loses its answer.
     loses: Option<(u64, Duration)>,
-    /// Whether its caller takes too long for its body.
+    /// Whether its client takes too long to send the body.
     late: Arc<AtomicBool>,
 }
 
-/// What comes next for a call.
+/// The next step of a call.
 enum Step {
     Answer(Response<Bytes>),
     Wait(Duration),
@@ -67,7 +67,7 @@ enum Step {
     HandOn,
 }
 
-/// Carries a call out.
+/// Processes a call.
 pub(crate) async fn answer(
     shared: Arc<Shared>,
     caller: Caller,
@@ -106,7 +106,7 @@ pub(crate) async fn answer(
 }
 
 impl Flight {
-    /// Enters a call into the journal.
+    /// Adds a call to the journal.
     fn open(shared: &Arc<Shared>, caller: Caller, peer: IpAddr, head: &Parts, body: Bytes) -> Flight {
         let (path, query) = (head.uri.path(), head.uri.query());
         let meaning = shared.table.read(&Seen {
@@ -122,7 +122,7 @@ impl Flight {
         for (field, value) in &meaning.fields {
             line.push_str(&format!(" {field}={value}"));
         }
-        let unknown = (!meaning.is_known).then(|| "no rule of the routes knows this call".to_owned());
+        let unknown = (!meaning.is_known).then(|| "no rule of the route table matches this call".to_owned());
         let agent = head.headers.get(header::USER_AGENT).and_then(|name| name.to_str().ok());
         let mut state = shared.state();
         let state = &mut *state;
@@ -144,7 +144,7 @@ impl Flight {
             change: None,
         };
         if entry.unknown.is_some() {
-            tracing::warn!(call = entry.request, "no rule of the routes knows this call");
+            tracing::warn!(call = entry.request, "no rule of the route table matches this call");
         }
         let seq = state.journal.open(entry);
         shared.arrivals.notify_waiters();
@@ -163,7 +163,7 @@ impl Flight {
         }
     }
 
-    /// Asks the cloud's driver for what nobody has told yet.
+    /// Queries the cloud's driver for names that were not observed yet.
     async fn look_up(&self) {
         let Meaning { op, named, owner, .. } = &self.meaning;
         let Some(behind) = &self.shared.behind else { return };
@@ -183,11 +183,11 @@ impl Flight {
                     state.journal.owned(self.seq, owner);
                 }
             }
-            Err(why) => self.shared.tell_once(format!("the proxy asks the cloud's driver in vain: {why}")),
+            Err(why) => self.shared.tell_once(format!("the cloud's driver does not answer the proxy: {why}")),
         }
     }
 
-    /// Looks for faults, then goes on.
+    /// Applies faults, then continues.
     fn begin(&mut self) -> Step {
         let shared = self.shared.clone();
         let mut state = shared.state();
@@ -210,7 +210,7 @@ impl Flight {
                 self.loses = Some((fault, Duration::from_millis(ms.unwrap_or(0))));
                 return self.proceed(&mut state);
             }
-            // Whatever else there is was refused when it was asked for.
+            // Other effects were refused when they were requested.
             _ => (None, Step::Close),
         };
         drop(state);
@@ -218,14 +218,14 @@ impl Flight {
         step
     }
 
-    /// After something has held the call.
+    /// Continues after something has held the call.
     fn go_on(&mut self) -> Step {
         let shared = self.shared.clone();
         let mut state = shared.state();
         self.proceed(&mut state)
     }
 
-    /// Waits at the next barrier, or is handed on.
+    /// Waits at the next barrier, or passes the call on.
     fn proceed(&mut self, state: &mut State) -> Step {
         let State { book, barriers, .. } = state;
         match barriers.arrive(self.youngest_barrier, |matching| self.is_meant(book, matching)) {
@@ -302,15 +302,15 @@ impl Flight {
         Ok(Response::from_parts(head, body))
     }
 
-    /// The answer to a caller that has taken too long for its body, if it has.
+    /// The answer for a client that took too long to send the body, if it did.
     fn unread(&self) -> Option<Response<Body>> {
         if !self.late.load(Ordering::Relaxed) {
             return None;
         }
         let Bounds { body, pause, .. } = self.shared.bounds;
         let why = format!(
-            "a caller from {} took too long for a body and was answered 408: a body may take {body:?}, and one that is passed on \
-             as it comes may pause for {pause:?}",
+            "a client from {} took too long to send a body and was answered 408: a body may take {body:?}, and a \
+             streamed one may pause for {pause:?}",
             self.peer
         );
         self.shared.close(self.seq, Outcome::Answered { status: 408 });
@@ -319,7 +319,7 @@ impl Flight {
         Some(plain(408, "text/plain", text).map(full))
     }
 
-    /// The answer of a cloud that gives none: 502, or 504 where it is only slow.
+    /// The answer if the cloud gives none: 502, or 504 if it is only slow.
     fn fail(&self, why: &UpstreamError) -> Response<Body> {
         self.shared.tell_once(why.to_string());
         let status = if matches!(why, UpstreamError::Slow { .. }) { 504 } else { 502 };
@@ -352,7 +352,7 @@ impl Flight {
         }
     }
 
-    /// A caller that is sent elsewhere is to come back by the same port.
+    /// A redirected client must come back through the same port.
     fn redirect(&self, headers: &mut HeaderMap, host: Option<&HeaderValue>) {
         let location = headers.get(header::LOCATION).and_then(|value| value.to_str().ok());
         if let (Some(url), Some(location)) = (self.own_url(host), location)
@@ -380,12 +380,12 @@ impl Drop for Flight {
         if let Some(barrier) = self.waits_at {
             self.shared.state().barriers.leave(barrier);
         }
-        // Changes nothing for a call that was answered: only the first end counts.
+        // No effect on a call that was answered: only the first end counts.
         self.shared.close(self.seq, Outcome::Abandoned);
     }
 }
 
-/// The call as the cloud gets it.
+/// The call in the form that is sent to the cloud.
 fn onward(head: Parts, uri: Uri, shared: &Shared, body: Body) -> Request<Body> {
     let mut request = Request::new(body);
     *request.method_mut() = head.method;
@@ -400,7 +400,7 @@ fn onward(head: Parts, uri: Uri, shared: &Shared, body: Body) -> Request<Body> {
     request
 }
 
-/// Takes away what is said to the next hop alone (RFC 9110, section 7.6.1).
+/// Removes headers that are only for the next hop (RFC 9110, section 7.6.1).
 fn clean(headers: &mut HeaderMap) {
     let named = headers.get_all(header::CONNECTION).into_iter().filter_map(|value| value.to_str().ok());
     let named: Vec<HeaderName> =

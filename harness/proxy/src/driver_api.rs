@@ -1,5 +1,5 @@
-//! The driver API of a proxy: its own journal, faults and barriers, and everything else from the driver of the cloud behind
-//! it, so that whoever speaks to a driver can speak to a proxy.
+//! The driver API of a proxy: its own journal, faults and barriers, and everything else from the driver of the cloud
+//! behind it, so that clients of a driver can use a proxy instead.
 
 use crate::body::full;
 use crate::shared::{Behind, Shared};
@@ -26,9 +26,9 @@ use std::time::Duration;
 use tokio::net::TcpListener;
 use tokio::sync::Notify;
 
-/// Greatest body, bytes: an inventory of a very large cloud.
+/// Maximum size of a body, in bytes: an inventory of a very large cloud.
 const BODY_LIMIT_BYTES: usize = 64 << 20;
-/// How long the driver may take.
+/// Time limit for the driver.
 const LIMIT: Duration = Duration::from_secs(10);
 
 type Own = State<Arc<Shared>>;
@@ -45,21 +45,21 @@ pub(crate) fn router(shared: Arc<Shared>) -> Router {
 
 /// Serves the driver API until it is dropped.
 pub(crate) async fn serve(listener: TcpListener, router: Router) {
-    // It never ends by itself: errors of connections are theirs alone.
+    // It never ends by itself: errors of connections only affect those.
     let _ = axum::serve(listener, router).await;
 }
 
-/// How much is shown of an answer that makes no sense, characters.
+/// How much of an invalid answer is shown, in characters.
 const SHOWN: usize = 200;
 
-/// What a driver answers.
+/// The answer of a driver.
 struct Answered {
     status: StatusCode,
     body: Bytes,
 }
 
 impl Answered {
-    /// That it is no success, in words.
+    /// The error text for an unsuccessful answer.
     fn refusal(&self) -> String {
         let text = String::from_utf8_lossy(&self.body);
         format!("it answered {}: {}", self.status, text.chars().take(SHOWN).collect::<String>())
@@ -69,7 +69,7 @@ impl Answered {
         if !self.status.is_success() {
             return Err(self.refusal());
         }
-        serde_json::from_slice(&self.body).map_err(|error| format!("its answer makes no sense: {error}"))
+        serde_json::from_slice(&self.body).map_err(|error| format!("its answer is invalid: {error}"))
     }
 }
 
@@ -103,7 +103,7 @@ impl Behind {
         answered.read()
     }
 
-    /// Has it take something away; says whether that was there.
+    /// Deletes something; returns whether it existed.
     async fn remove(&self, path: &str) -> Result<bool, String> {
         let answered =
             self.ask(Method::DELETE, path, Bytes::new()).await.map_err(|error| error.to_string())?;
@@ -114,12 +114,12 @@ impl Behind {
         }
     }
 
-    /// Everything the cloud holds.
+    /// Everything in the cloud.
     pub(crate) async fn inventory(&self) -> Result<Inventory, String> {
         self.get("/driver/v1/inventory").await
     }
 
-    /// What it can do.
+    /// Its facilities.
     pub(crate) async fn capabilities(&self) -> Result<Capabilities, String> {
         self.get("/driver/v1/capabilities").await
     }
@@ -145,7 +145,7 @@ async fn capabilities(State(shared): Own) -> Reply<Capabilities> {
     };
     if shared.behind.is_some() {
         can.name.push_str(" behind the recording proxy");
-        // What the cloud itself would do otherwise is a fault that the driver has to have.
+        // Changes of the cloud's own behaviour are faults that the driver must support.
         if !can.facilities.contains(&DriverFacility::Faults) {
             can.facilities.remove(&DriverFacility::Settings);
         }
@@ -176,8 +176,7 @@ impl Recorded for Shared {
         &self.arrivals
     }
 
-    /// What happens to a call on its way is the proxy's; what the cloud itself does otherwise its driver can do, where it
-    /// can.
+    /// Faults on the way of a call are the proxy's; faults of the cloud itself are its driver's, if it supports them.
     async fn inject(&self, id: u64, fault: Fault) -> Result<ActiveFault, ErrorReply> {
         match fault.effect {
             Effect::Status { .. }
@@ -198,7 +197,7 @@ impl Recorded for Shared {
             | Effect::FailAction { .. } => {
                 let lacks = || {
                     ErrorReply::invalid(
-                        "a proxy does not change what a cloud does, and the cloud's driver has no faults",
+                        "the proxy cannot inject this fault, and the cloud's driver does not support faults",
                     )
                 };
                 let behind = self.behind.as_ref().ok_or_else(lacks)?;
@@ -208,7 +207,7 @@ impl Recorded for Shared {
                 }
                 let body = serde_json::to_vec(&fault).map_err(ErrorReply::invalid)?;
                 {
-                    // Noted before the driver is asked: whoever ends the fault has to reach it however this ends.
+                    // Recorded before the request to the driver: the fault must be cleared however this ends.
                     let mut state = self.state();
                     state.faults.is_free(id).map_err(FaultError::Taken)?;
                     state.handed_on.insert(id);
@@ -255,22 +254,22 @@ impl Recorded for Shared {
 }
 
 impl Shared {
-    /// The driver, where the fault of that id is its own.
+    /// The driver, if it owns the fault with that id.
     fn behind_fault(&self, id: u64) -> Option<&Behind> {
         let is_its_own = self.state().handed_on.contains(&id);
         self.behind.as_ref().filter(|_| is_its_own)
     }
 }
 
-/// Where the driver has a fault.
+/// Whether the driver owns a fault.
 fn of_the_driver(id: u64) -> String {
     format!("/driver/v1/faults/{id}")
 }
 
-/// Asks the driver for what is not the proxy's, and takes note of what is said of the cloud's objects.
+/// Queries the driver for what is not the proxy's, and records the names of the cloud's objects.
 async fn hand_on(State(shared): Own, method: Method, uri: Uri, body: Bytes) -> Result<Response, ErrorReply> {
     let Some(behind) = &shared.behind else {
-        return Err(ErrorReply::not_found("this proxy knows no driver of the cloud behind it"));
+        return Err(ErrorReply::not_found("this proxy has no driver for the cloud behind it"));
     };
     let path = uri.path_and_query().map_or("/", |target| target.as_str());
     let since = shared.state().book.heard();
@@ -284,7 +283,7 @@ async fn hand_on(State(shared): Own, method: Method, uri: Uri, body: Bytes) -> R
     Ok(answer)
 }
 
-/// `since` is where the book stood when the driver was asked.
+/// `since` is the position of the book when the driver was queried.
 fn note(shared: &Shared, method: &Method, path: &str, body: &Bytes, answered: &Answered, since: u64) {
     let mut state = shared.state();
     let parts: Vec<&str> = path.split('/').skip(1).collect();
@@ -314,7 +313,7 @@ fn note(shared: &Shared, method: &Method, path: &str, body: &Bytes, answered: &A
         }
         (&Method::PUT, ["credentials"]) => {
             if let Ok(credential) = serde_json::from_slice::<Credential>(body) {
-                // Only to keep it out of the journal; one that is refused was the driver's to refuse.
+                // Only to keep it out of the journal; the driver decides whether to refuse it.
                 let _ = state.credentials.put(credential);
             }
         }

@@ -1,10 +1,10 @@
-//! A recording proxy: it stands between a CCM and any HTTP cloud, and gives journal, faults and barriers to clouds that
-//! have none.
+//! A recording proxy: it runs between a CCM and any HTTP cloud, and provides journal, faults and barriers for clouds
+//! without them.
 //!
-//! Rules ([`Rule`], [`Table`]) say what a call means: its operation, the names of its object, its owner. Calls come in by
-//! ports, one for each replica of a CCM, so that the journal tells replicas apart without knowing their credentials. Its
-//! driver API is that of the driver behind it with journal, faults and barriers added, so that whoever speaks to a driver
-//! can speak to a proxy.
+//! Rules ([`Rule`], [`Table`]) define what a call means: its operation, the names of its object, its owner. Calls arrive
+//! at ports, one for each replica of a CCM, so that the journal distinguishes replicas without their credentials. Its
+//! driver API is that of the driver behind it with journal, faults and barriers added, so that clients of a driver can
+//! use a proxy instead.
 
 mod answers;
 mod authority;

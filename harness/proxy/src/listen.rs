@@ -16,25 +16,25 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
 use tokio_rustls::TlsAcceptor;
 
-/// How long to keep off when no connection can be accepted, e.g. for want of file descriptors.
+/// How long to wait when connections cannot be accepted, e.g. because file descriptors ran out.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(20);
-/// How long a caller may take until it has said who it is.
+/// How long a client may take for the TLS handshake.
 const HANDSHAKE_LIMIT: Duration = Duration::from_secs(10);
 
-/// How many calls a connection of HTTP/2 may have at once.
+/// Maximum number of concurrent calls of an HTTP/2 connection.
 const STREAMS: u32 = 250;
 
-/// What is buffered of a connection, or of one stream of HTTP/2, at most, bytes; a head may be no longer.
+/// Maximum buffer of a connection or an HTTP/2 stream, in bytes; also the limit for a head.
 const BUFFER: usize = 64 << 10;
 
-/// A port, and whose calls come in by it.
+/// A port, and the caller that uses it.
 pub(crate) struct Door {
     pub(crate) listener: TcpListener,
     pub(crate) caller: Caller,
     pub(crate) tls: Option<TlsAcceptor>,
 }
 
-/// Serves connections until it is dropped, and all connections with it.
+/// Serves connections until it is dropped, together with all of them.
 pub(crate) async fn serve(door: Door, shared: Arc<Shared>) {
     let Door { listener, caller, tls } = door;
     let mut connections = JoinSet::new();
@@ -44,9 +44,10 @@ pub(crate) async fn serve(door: Door, shared: Arc<Shared>) {
             biased;
             Some(_) = connections.join_next() => {}
             accepted = listener.accept() => match accepted {
-                // Those that have ended are taken out as they do, so that the set holds those that stand.
+                // Finished ones are removed at once, so that the set contains only open ones.
                 Ok((_, peer)) if connections.len() >= most => shared.tell_once(format!(
-                    "the proxy's port{} has {most} connections, as many as it may; others, such as one from {}, are closed",
+                    "the proxy's port{} has {most} connections, the maximum; further ones, such as one from {}, are \
+                     closed",
                     caller.as_deref().map(|caller| format!(" for {caller}")).unwrap_or_default(),
                     peer.ip().to_canonical()
                 )),
@@ -69,14 +70,15 @@ async fn connection(
     caller: Caller,
     shared: Arc<Shared>,
 ) {
-    // Without it small answers wait for acknowledgements; that it cannot be set is no reason not to serve.
+    // Without it small answers wait for acknowledgements; if it cannot be set, serving still works.
     let _ = stream.set_nodelay(true);
     let peer = peer.ip().to_canonical();
     let Some(tls) = tls else { return speak(stream, peer, caller, shared).await };
     match tokio::time::timeout(HANDSHAKE_LIMIT, tls.accept(stream)).await {
         Ok(Ok(stream)) => speak(stream, peer, caller, shared).await,
         Ok(Err(error)) => shared.tell_once(format!(
-            "a caller from {peer} and the proxy cannot agree on TLS: {error}; a caller has to trust the run's CA (${{CLOUD_CA}})"
+            "the TLS handshake with a client from {peer} failed: {error}; clients must trust the run's CA \
+             (${{CLOUD_CA}})"
         )),
         Err(_) => tracing::debug!(%peer, "TLS handshake took too long"),
     }
@@ -105,9 +107,10 @@ async fn speak(
         },
         begun = watch.silent_for(limit) => match begun {
             true => told.tell_once(format!(
-                "a caller from {peer} took more than {limit:?} for the head of a request: its connection was closed"
+                "a client from {peer} took more than {limit:?} to send the head of a request: its connection was \
+                 closed"
             )),
-            false => tracing::debug!(%peer, ?limit, "a connection without a call was closed"),
+            false => tracing::debug!(%peer, ?limit, "an idle connection was closed"),
         }
     }
 }

@@ -1,10 +1,10 @@
-//! What must not be seen in a journal: credentials and signatures in a call's line.
+//! Removes credentials and signatures from the lines of calls in the journal.
 
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use percent_encoding::percent_decode_str;
 
-/// Shortest token that is worth hiding in a text: a shorter one may be part of any word.
+/// Minimum length of a token that is masked in a text: a shorter one may be part of any word.
 const HIDEABLE_BYTES: usize = 8;
 const MASK: &str = "<redacted>";
 
@@ -23,10 +23,10 @@ const SECRET: [&str; 12] = [
     "api_key",
     "api-key",
 ];
-/// Such names as a whole.
+/// Complete names of such parameters.
 const SECRET_NAMES: [&str; 5] = ["sig", "key", "auth", "authorization", "policy"];
 
-/// A target, of which the values of secret parameters are masked.
+/// A target, with the values of secret parameters masked.
 pub(crate) fn target(path: &str, query: Option<&str>) -> String {
     let Some(query) = query else { return path.to_owned() };
     let pairs = query.split('&').map(|pair| match pair.split_once('=') {
@@ -41,7 +41,7 @@ fn is_secret(name: &str) -> bool {
     SECRET.iter().any(|part| name.contains(part)) || SECRET_NAMES.contains(&name.as_str())
 }
 
-/// A text without what the caller presents as its credential.
+/// A text without the caller's credential.
 pub(crate) fn without(mut text: String, headers: &http::HeaderMap) -> String {
     for (name, value) in headers {
         let name = name.as_str();

@@ -1,47 +1,45 @@
-//! Which paths and texts a rule means.
+//! Patterns for paths and texts in rules.
 
 use percent_encoding::percent_decode_str;
 
-/// What is wrong with a rule as it is written.
+/// What is wrong with a rule.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RuleError {
     /// Not `METHOD /path`.
     #[error("'{0}' is not of the form 'METHOD /path', e.g. 'GET /v1/servers/{{id}}'")]
     Call(String),
-    /// A part of the path has braces that are no name's.
-    #[error("'{0}' of the path is neither a word nor '{{NAME}}' nor a last '**'")]
+    /// A segment of the path has braces without a valid name.
+    #[error("invalid path segment '{0}': expected a word, '{{NAME}}' or a final '**'")]
     Segment(String),
-    /// Two parts of the path have one name.
-    #[error("the path has '{{{0}}}' twice")]
+    /// Two segments of the path have the same name.
+    #[error("the path contains '{{{0}}}' twice")]
     Twice(String),
-    /// A value is taken from a part that the path does not have.
+    /// A value comes from a segment that the path does not have.
     #[error("the path has no '{{{0}}}'")]
     NoSuchPart(String),
-    /// Not one source.
+    /// Not exactly one source.
     #[error("name one of path, query, form, filter, header, json and xpath")]
     Source,
-    /// No JSON pointer.
+    /// Not a JSON pointer.
     #[error(
-        "'{0}' is not a JSON pointer; it begins with '/', e.g. '/server/name', and '*' stands for every item of a list"
+        "'{0}' is not a JSON pointer: it must begin with '/', e.g. '/server/name'; '*' matches every item of a list"
     )]
     Pointer(String),
-    /// An XPath beyond what is understood.
-    #[error(
-        "'{0}' is not an XPath that is understood here: '/a/b', '//b' or '//b/@c', of names without prefixes"
-    )]
+    /// An unsupported XPath.
+    #[error("unsupported XPath '{0}': expected '/a/b', '//b' or '//b/@c', with names without prefixes")]
     Xpath(String),
-    /// A pattern without its hole.
-    #[error("'{0}' has to hold '{{}}' once: what stands there is the value")]
+    /// A pattern without `{}`.
+    #[error("'{0}' must contain '{{}}' once, in place of the value")]
     Pattern(String),
-    /// A body where none can be.
-    #[error("a {0} has no body in which it could be")]
+    /// A body where there cannot be one.
+    #[error("a {0} request has no body")]
     NoBody(String),
-    /// What stands in an answer only.
-    #[error("an answer has a body and nothing else: name json or xpath")]
+    /// A value that only answers have.
+    #[error("an answer has only a body: use json or xpath")]
     Answer,
 }
 
-/// A part of a path.
+/// A segment of a path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Segment {
     Word(String),
@@ -49,7 +47,7 @@ enum Segment {
     Rest,
 }
 
-/// The paths that a rule means: `/v1/servers/{id}`, or `/v1/**`.
+/// The paths that a rule matches: `/v1/servers/{id}`, or `/v1/**`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct PathPattern(Vec<Segment>);
 
@@ -84,7 +82,7 @@ impl PathPattern {
         self.walk(path, |_, _| {})
     }
 
-    /// The decoded part of that name.
+    /// The decoded segment with that name.
     pub(crate) fn value(&self, path: &str, name: &str) -> Option<String> {
         let mut found = None;
         let fits = self.walk(path, |known, part| {
@@ -108,7 +106,7 @@ impl PathPattern {
         parts.next().is_none()
     }
 
-    /// Whether every path that this means is meant by the other, too.
+    /// Whether the other pattern matches all paths that this one matches.
     pub(crate) fn is_within(&self, other: &PathPattern) -> bool {
         for (at, wide) in other.0.iter().enumerate() {
             match (self.0.get(at), wide) {
@@ -121,7 +119,7 @@ impl PathPattern {
         self.0.len() == other.0.len()
     }
 
-    /// Whether some path is meant by both.
+    /// Whether both patterns match some path.
     pub(crate) fn meets(&self, other: &PathPattern) -> bool {
         let mut at = 0;
         loop {

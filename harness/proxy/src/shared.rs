@@ -1,4 +1,4 @@
-//! What all connections of a proxy share.
+//! The state that all connections of a proxy share.
 
 use crate::answers::ErrorForms;
 use crate::book::Book;
@@ -17,22 +17,22 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use tokio::sync::Notify;
 
-/// Hears of each call that has ended.
+/// An observer of calls that have ended.
 pub type Ended = Arc<dyn Fn(&Entry) + Send + Sync>;
-/// Hears of what a person should know.
+/// A receiver of messages for the user.
 pub type Told = Arc<dyn Fn(String) + Send + Sync>;
 
-/// Everything that changes.
+/// The mutable state.
 #[derive(Debug, Default)]
 pub(crate) struct State {
     pub(crate) journal: Journal,
     pub(crate) faults: Faults,
-    /// Ids of the faults that are the driver's, from before it is asked for them until they are ended.
+    /// Ids of the faults that the driver owns, from before it is asked for them until they are cleared.
     pub(crate) handed_on: BTreeSet<u64>,
     pub(crate) barriers: Barriers,
     pub(crate) book: Book,
     pub(crate) credentials: Credentials,
-    /// What a person was told of the cloud already.
+    /// Messages about the cloud that the user has already got.
     told: BTreeSet<String>,
 }
 
@@ -43,7 +43,7 @@ pub(crate) struct Behind {
     pub(crate) token: Secret,
 }
 
-/// One proxy, for all its connections.
+/// One proxy, shared by all its connections.
 pub(crate) struct Shared {
     pub(crate) table: Table,
     pub(crate) errors: ErrorForms,
@@ -51,11 +51,11 @@ pub(crate) struct Shared {
     pub(crate) upstream: Upstream,
     pub(crate) behind: Option<Behind>,
     pub(crate) token: Secret,
-    /// `http` or `https`: how callers reach the proxy.
+    /// `http` or `https`: the scheme for clients.
     pub(crate) scheme: &'static str,
     /// URL of the first port.
     pub(crate) endpoint: String,
-    /// Rings when a call has arrived.
+    /// Notified when a call has arrived.
     pub(crate) arrivals: Notify,
     pub(crate) bounds: Bounds,
     pub(crate) ended: Option<Ended>,
@@ -71,9 +71,9 @@ impl fmt::Debug for Shared {
 }
 
 impl Shared {
-    /// The state, for a moment: nobody waits for anything while holding it.
+    /// The locked state; it must only be held without waiting for anything.
     pub(crate) fn state(&self) -> MutexGuard<'_, State> {
-        // Whoever panicked has ended its own call; the others go on with what it left.
+        // A panic ended only its own call; the others continue.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -82,7 +82,7 @@ impl Shared {
         self.started.elapsed()
     }
 
-    /// Tells a person once.
+    /// Shows a message to the user once.
     pub(crate) fn tell_once(&self, what: String) {
         if self.state().told.insert(what.clone()) {
             (self.told)(what);
@@ -104,7 +104,7 @@ impl Shared {
         }
     }
 
-    /// Takes in what the cloud holds, as its driver says it; `asked` are the names for which it was asked, when the book stood at
+    /// Adds the cloud's inventory from its driver; `asked` are the names for which it was requested, when the book was at
     /// `since`.
     pub(crate) fn learn(&self, inventory: &Inventory, asked: &[String], since: u64) {
         self.state().book.replace(inventory, asked, since);

@@ -1,4 +1,4 @@
-//! Where in a call a value stands.
+//! The place of a value in a call.
 
 use crate::pattern::{PathPattern, RuleError, TextPattern};
 use crate::xpath::Xpath;
@@ -7,14 +7,14 @@ use http::{HeaderMap, Method};
 use serde_json::Value;
 use std::cell::OnceCell;
 
-/// A call as rules look at it.
+/// A call as rules see it.
 #[derive(Debug)]
 pub(crate) struct Seen<'a> {
     pub(crate) method: &'a Method,
     pub(crate) path: &'a str,
     pub(crate) query: &'a str,
     pub(crate) headers: &'a HeaderMap,
-    /// The body, where a rule wants it and it is not too long.
+    /// The body, if a rule needs it and it is not too long.
     pub(crate) body: Bytes,
     pub(crate) form: OnceCell<Vec<(String, String)>>,
     pub(crate) json: OnceCell<Value>,
@@ -26,7 +26,7 @@ impl Seen<'_> {
         pairs.map(|(key, value)| (key.into_owned(), value.into_owned()))
     }
 
-    /// The fields of a form: those of the body, and those of the query, where APIs of the sort take them as well.
+    /// The fields of a form: those of the body, and those of the query, which some APIs accept too.
     fn form(&self) -> &[(String, String)] {
         self.form.get_or_init(|| {
             let body = form_urlencoded::parse(&self.body);
@@ -42,17 +42,17 @@ impl Seen<'_> {
 /// A place in a call, or in its answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Place {
-    /// A named part of the path.
+    /// A named segment of the path.
     Path(String),
     /// A parameter of the query.
     Query(String),
-    /// A field of a form, of which `*` stands for every number: `InstanceId.*`.
+    /// A field of a form; `*` matches every number: `InstanceId.*`.
     Form(String),
     /// The values of `Filter.N.Value.M` of a form whose `Filter.N.Name` is this.
     Filter(String),
     /// A header.
     Header(String),
-    /// A JSON pointer into the body, of which `*` stands for every item of a list.
+    /// A JSON pointer into the body; `*` matches every item of a list.
     Json(String),
     /// A place in XML.
     Xpath(Xpath),
@@ -66,7 +66,7 @@ impl Place {
         }
     }
 
-    /// All values there.
+    /// All values at the place.
     pub(crate) fn values(&self, path: Option<&PathPattern>, seen: &Seen<'_>) -> Vec<String> {
         match self {
             Place::Path(name) => path.and_then(|path| path.value(seen.path, name)).into_iter().collect(),
@@ -94,7 +94,7 @@ impl Place {
         }
     }
 
-    /// By which key the journal shows a value from there; `None` for what is the object's id.
+    /// The key under which the journal shows a value from there; `None` for the object's id.
     fn key(&self) -> Option<&str> {
         match self {
             Place::Path(_) | Place::Xpath(_) => None,
@@ -112,10 +112,10 @@ pub struct Source {
     pattern: Option<TextPattern>,
 }
 
-/// A source as it is written: one of the first seven, and perhaps a pattern.
+/// A source in a rule file: one of the first seven, and optionally a pattern.
 #[derive(Clone, Debug, Default)]
 pub struct SourceText {
-    /// A part of the path, by its name.
+    /// A segment of the path, by its name.
     pub path: Option<String>,
     /// A parameter of the query.
     pub query: Option<String>,
@@ -129,15 +129,15 @@ pub struct SourceText {
     pub json: Option<String>,
     /// An XPath into the body.
     pub xpath: Option<String>,
-    /// What the value stands in, with `{}` in its place.
+    /// The text around the value, with `{}` in its place.
     pub pattern: Option<String>,
 }
 
 impl Source {
-    /// What is written.
+    /// The place that is written.
     ///
     /// # Errors
-    /// It names no place, or several, or one that cannot be.
+    /// It names no place, several, or an impossible one.
     pub fn parse(text: SourceText) -> Result<Source, RuleError> {
         let pattern = text.pattern.as_deref().map(TextPattern::parse).transpose()?;
         let mut places = Vec::new();
@@ -174,7 +174,7 @@ impl Source {
         values.filter(|value| !value.is_empty()).collect()
     }
 
-    /// A value from there as the journal shows it.
+    /// A value from there in the form of the journal.
     pub(crate) fn shown(&self, value: &str) -> String {
         match self.place.key() {
             Some(key) => format!("{key}={value}"),
@@ -186,7 +186,7 @@ impl Source {
 /// A place in JSON.
 ///
 /// # Errors
-/// It is no pointer.
+/// It is not a pointer.
 pub(crate) fn json(pointer: String) -> Result<Place, RuleError> {
     match pointer.starts_with('/') {
         true => Ok(Place::Json(pointer)),
@@ -217,7 +217,7 @@ fn filter(fields: &[(String, String)], name: &str) -> Vec<String> {
     fields.iter().filter(|(name, _)| is_field(&key, name)).map(|(_, value)| value.clone()).collect()
 }
 
-/// What a part of a pointer leads to.
+/// The values to which one part of a pointer leads.
 fn inner<'a>(value: &'a Value, part: &str) -> Vec<&'a Value> {
     match (value, part) {
         (Value::Array(items), "*") => items.iter().collect(),
@@ -229,7 +229,7 @@ fn inner<'a>(value: &'a Value, part: &str) -> Vec<&'a Value> {
     }
 }
 
-/// The texts and numbers that a pointer leads to.
+/// The strings and numbers to which a pointer leads.
 fn pointed(value: &Value, pointer: &str) -> Vec<String> {
     let mut found = vec![value];
     for part in pointer.split('/').skip(1) {

@@ -1,4 +1,4 @@
-//! Starting and stopping a proxy.
+//! Starts and stops a proxy.
 
 use crate::answers::ErrorForms;
 use crate::authority::{Authority, AuthorityError};
@@ -22,47 +22,47 @@ use tokio::task::JoinHandle;
 /// A port to open.
 #[derive(Clone, Debug)]
 pub struct Port {
-    /// Whose calls come in by it, as the journal calls them; `None` for anybody's.
+    /// The caller that uses it, by its name in the journal; `None` for all callers.
     pub caller: Option<String>,
-    /// Where; port 0 takes any free one.
+    /// Its address; port 0 uses any free one.
     pub listen: SocketAddr,
 }
 
-/// A driver of the cloud behind the proxy, and where the proxy's own driver API listens.
+/// A driver of the cloud behind the proxy, and the address of the proxy's own driver API.
 #[derive(Clone)]
 pub struct DriverConfig {
-    /// Where the driver listens; `None` where there is none.
+    /// The driver's address; `None` if there is none.
     pub behind: Option<(String, String)>,
-    /// Where the proxy's driver API listens; port 0 takes any free one.
+    /// The address of the proxy's driver API; port 0 uses any free one.
     pub listen: SocketAddr,
     /// Its token.
     pub token: String,
 }
 
-/// What a proxy is started with.
+/// The configuration of a proxy.
 #[derive(Clone)]
 pub struct Config {
-    /// Its ports, one at least.
+    /// Its ports; at least one.
     pub ports: Vec<Port>,
     /// URL of the cloud.
     pub upstream: String,
-    /// Certificates by which the cloud is known, beside those that this machine trusts.
+    /// CA certificates for the cloud, in addition to those that this machine trusts.
     pub upstream_ca: Option<PathBuf>,
-    /// What calls mean.
+    /// The meaning of calls.
     pub table: Table,
-    /// How the cloud's API refuses.
+    /// How the cloud's API refuses calls.
     pub errors: ErrorForms,
     /// Which URLs in answers lead to the proxy instead.
     pub rewrites: Rewrites,
-    /// Names and addresses by which callers know it, where it speaks TLS.
+    /// Its names and addresses for clients, if it uses TLS.
     pub tls: Option<Vec<String>>,
-    /// Its driver API, where it has one.
+    /// Its driver API, if it has one.
     pub driver: Option<DriverConfig>,
-    /// What callers may take.
+    /// The limits for clients.
     pub bounds: Bounds,
-    /// Hears of each call that has ended.
+    /// The observer of calls that have ended.
     pub ended: Option<Ended>,
-    /// Hears of what a person should know.
+    /// The receiver of messages for the user.
     pub told: Told,
 }
 
@@ -84,12 +84,12 @@ pub enum StartError {
     /// Its certificate.
     #[error(transparent)]
     Authority(#[from] AuthorityError),
-    /// An address cannot be listened on.
+    /// It cannot listen on an address.
     #[error("the proxy cannot listen on {address}: {source}")]
     Listen {
         /// The address.
         address: SocketAddr,
-        /// Why not.
+        /// The cause.
         source: std::io::Error,
     },
 }
@@ -110,11 +110,11 @@ impl fmt::Debug for Running {
 }
 
 impl Running {
-    /// Starts a proxy on the current runtime. When this returns it answers, and somebody who speaks HTTP has answered at the
-    /// cloud's URL.
+    /// Starts a proxy on the current runtime. When this returns, the proxy answers, and an HTTP server has answered at
+    /// the cloud's URL.
     ///
     /// # Errors
-    /// The cloud is not there, or not who it says; an address is taken.
+    /// The cloud cannot be reached or is not trusted; an address is in use.
     pub async fn start(config: Config) -> Result<Running, StartError> {
         let Config {
             ports,
@@ -170,7 +170,7 @@ impl Running {
         });
         let mut tasks: Vec<JoinHandle<()>> =
             doors.into_iter().map(|door| tokio::spawn(listen::serve(door, shared.clone()))).collect();
-        // Declared before the last thing that can fail, so that what was begun ends with it.
+        // Declared before the last step that can fail, so that everything ends with it.
         let mut running =
             Running { ports: open, driver: None, ca: authority.map(|ca| ca.pem()), tasks: Vec::new() };
         running.tasks.append(&mut tasks);
@@ -182,17 +182,17 @@ impl Running {
         Ok(running)
     }
 
-    /// Each port: whose calls come in by it, and its URL.
+    /// Each port: the caller that uses it, and its URL.
     pub fn ports(&self) -> &[(Option<String>, String)] {
         &self.ports
     }
 
-    /// Where the driver API listens.
+    /// The address of the driver API.
     pub fn driver_addr(&self) -> Option<SocketAddr> {
         self.driver
     }
 
-    /// The CA by which callers know the proxy, in PEM; `None` without TLS.
+    /// The CA with which clients verify the proxy, in PEM; `None` without TLS.
     pub fn ca(&self) -> Option<&str> {
         self.ca.as_deref()
     }
@@ -201,7 +201,7 @@ impl Running {
     pub async fn shutdown(mut self) {
         for task in &mut self.tasks {
             task.abort();
-            // It was told to stop, so that it has not ended by itself is no news.
+            // It was told to stop, so the result does not matter.
             let _ = task.await;
         }
     }

@@ -1,4 +1,4 @@
-//! What calls mean: rules, and which of them a call is read by.
+//! The meaning of calls: rules, and which of them matches a call.
 
 use crate::pattern::{PathPattern, RuleError};
 use crate::source::{Place, Seen, Source};
@@ -7,7 +7,7 @@ use http::Method;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-/// What a rule demands of a value.
+/// A condition of a rule on a value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Wanted {
     Present,
@@ -15,7 +15,7 @@ pub(crate) enum Wanted {
     Equal(String),
 }
 
-/// A demand of a rule beyond method and path.
+/// A condition of a rule besides method and path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Condition {
     pub(crate) place: Place,
@@ -51,7 +51,7 @@ impl Condition {
     }
 }
 
-/// What calls of one sort mean.
+/// The meaning of one kind of calls.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rule {
     method: Option<Method>,
@@ -65,10 +65,10 @@ pub struct Rule {
 }
 
 impl Rule {
-    /// A rule for `METHOD /path`, of which `*` is any method.
+    /// A rule for `METHOD /path`; the method `*` matches all methods.
     ///
     /// # Errors
-    /// It is of another form.
+    /// The text has another form.
     pub fn new(call: &str, op: Op) -> Result<Rule, RuleError> {
         let refused = || RuleError::Call(call.to_owned());
         let (method, path) = call.split_once(' ').ok_or_else(refused)?;
@@ -87,10 +87,10 @@ impl Rule {
         Ok(Rule { method, path, when: Vec::new(), op, names, owner, page: None, creates: None })
     }
 
-    /// The same only for calls with this value: `Some("*")` is any, `None` that there is none.
+    /// Restricts it to calls with this value: `Some("*")` means any value, `None` means that there is none.
     ///
     /// # Errors
-    /// No such call can have it.
+    /// Such a call cannot have this value.
     pub fn when(mut self, source: Source, value: Option<&str>) -> Result<Rule, RuleError> {
         let Source { place, .. } = self.checked(source)?;
         let wanted = match value {
@@ -102,39 +102,39 @@ impl Rule {
         Ok(self)
     }
 
-    /// The same, which names its object by this.
+    /// Takes the name of its object from here.
     ///
     /// # Errors
-    /// No such call can have it.
+    /// Such a call cannot have this value.
     pub fn naming(mut self, source: Source) -> Result<Rule, RuleError> {
         let source = self.checked(source)?;
         self.names.push(source);
         Ok(self)
     }
 
-    /// The same, which names the load balancer's owner by this, where nothing before did.
+    /// Takes the owner of the load balancer from here, if no earlier source has one.
     ///
     /// # Errors
-    /// No such call can have it.
+    /// Such a call cannot have this value.
     pub fn owned_by(mut self, source: Source) -> Result<Rule, RuleError> {
         let source = self.checked(source)?;
         self.owner.push(source);
         Ok(self)
     }
 
-    /// The same, which says by this which page of a list it asks for.
+    /// Takes the requested page of a list from here.
     ///
     /// # Errors
-    /// No such call can have it.
+    /// Such a call cannot have this value.
     pub fn paged_by(mut self, source: Source) -> Result<Rule, RuleError> {
         self.page = Some(self.checked(source)?);
         Ok(self)
     }
 
-    /// The same, of whose answer this is the id of what was created.
+    /// Takes the id of the created object from here in the answer.
     ///
     /// # Errors
-    /// An answer cannot have it.
+    /// An answer cannot have this value.
     pub fn creating(mut self, source: Source) -> Result<Rule, RuleError> {
         match source.place {
             Place::Json(_) | Place::Xpath(_) => {
@@ -153,7 +153,7 @@ impl Rule {
         }
         let bodiless =
             [Method::GET, Method::HEAD].into_iter().find(|method| self.method.as_ref() == Some(method));
-        // A form may stand in the query as well.
+        // A form may also be in the query.
         if let (Some(method), Place::Json(_) | Place::Xpath(_)) = (bodiless, &source.place) {
             return Err(RuleError::NoBody(method.to_string()));
         }
@@ -184,42 +184,42 @@ impl Rule {
         method && when && self.path.is_within(&other.path)
     }
 
-    /// Whether it says less than the other, and about the same.
+    /// Whether it is less specific than the other, and about the same calls.
     fn is_narrower(&self, other: &Rule) -> bool {
         self.is_within(other) && !other.is_within(self)
     }
 }
 
-/// What a call means.
+/// The meaning of a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Meaning {
     pub(crate) op: Op,
-    /// All names by which it names its object.
+    /// All names that it uses for its object.
     pub(crate) named: Vec<String>,
     pub(crate) resource: Option<String>,
     pub(crate) owner: Option<String>,
-    /// Which page of a list it asks for, from 1.
+    /// The requested page of a list, from 1.
     pub(crate) page: u64,
-    /// Values that were conditions and stand in the body, for the journal's line.
+    /// Values of conditions that are in the body, for the journal's line.
     pub(crate) fields: Vec<(String, String)>,
-    /// Whether a rule knows it.
+    /// Whether a rule matches it.
     pub(crate) is_known: bool,
-    /// The id of what it creates in its answer.
+    /// Where its answer has the id of the created object.
     pub(crate) creates: Option<Source>,
 }
 
-/// A rule that another one gets in the way of.
+/// Two rules that conflict.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Overlap {
-    /// The earlier, by its place among all.
+    /// The earlier one, by its position.
     pub first: usize,
-    /// The later.
+    /// The later one.
     pub second: usize,
-    /// Whether both mean the very same calls.
+    /// Whether both match exactly the same calls.
     pub same: bool,
 }
 
-/// All rules. Of those that fit a call the narrowest counts.
+/// All rules. Of those that match a call, the most specific one applies.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Table(Arc<Vec<Rule>>);
 
@@ -227,7 +227,7 @@ impl Table {
     /// The table of these rules.
     ///
     /// # Errors
-    /// Rules of which both can fit a call, and neither is the narrower one.
+    /// Rules that can both match a call while neither is more specific.
     pub fn new(rules: Vec<Rule>) -> Result<Table, Vec<Overlap>> {
         let mut overlaps = Vec::new();
         for (second, rule) in rules.iter().enumerate() {
@@ -241,12 +241,12 @@ impl Table {
         if overlaps.is_empty() { Ok(Table(Arc::new(rules))) } else { Err(overlaps) }
     }
 
-    /// Whether a call like this can be read only with its body.
+    /// Whether a call like this can be matched only with its body.
     pub(crate) fn wants_body(&self, method: &Method, path: &str) -> bool {
         self.0.iter().any(|rule| rule.wants_body() && rule.fits_head(method, path))
     }
 
-    /// The fields of a call's form that rules tell calls apart by: what a rule for it would have to name.
+    /// The fields of a call's form by which rules distinguish calls: what a rule for it would have to contain.
     fn told_apart_by(&self, seen: &Seen<'_>) -> Vec<(String, String)> {
         let conditions = self.0.iter().flat_map(|rule| &rule.when);
         let keys: BTreeSet<&String> = conditions
@@ -259,7 +259,7 @@ impl Table {
         keys.into_iter().filter_map(|key| Some((key.clone(), values(key)?))).collect()
     }
 
-    /// What a call means.
+    /// The meaning of a call.
     pub(crate) fn read(&self, seen: &Seen<'_>) -> Meaning {
         let mut best: Option<&Rule> = None;
         for rule in self.0.iter() {

@@ -1,4 +1,4 @@
-//! The cloud behind the proxy: how it is reached, and why not.
+//! The cloud behind the proxy: how it is reached, and why it cannot be.
 
 use base64::Engine as _;
 use bytes::Bytes;
@@ -20,73 +20,74 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How long a connection may take.
+/// How long connecting may take.
 const CONNECT_LIMIT: Duration = Duration::from_secs(5);
 /// How long the cloud may take for its first answer.
 const FIRST_ANSWER_LIMIT: Duration = Duration::from_secs(10);
 
-/// Why a body breaks off.
+/// Why a body ends early.
 pub(crate) type BoxError = Box<dyn Error + Send + Sync>;
-/// What goes to the cloud, and comes from it.
+/// The body of a request to the cloud, or of its answer.
 pub(crate) type Body = BoxBody<Bytes, BoxError>;
 
-/// The cloud gives no answer, or none that makes sense.
+/// The cloud gives no answer, or an invalid one.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum UpstreamError {
-    /// No URL of a cloud.
-    #[error("'{0}' is not of the form http://HOST[:PORT][/PATH] or https://.., without user and password")]
+    /// Not the URL of a cloud.
+    #[error("invalid URL '{0}': expected http://HOST[:PORT][/PATH] or https://.., without user and password")]
     Url(String),
     /// A file of certificates cannot be used.
     #[error("the certificates in {file} cannot be used: {why}")]
     Certificates {
         /// The file.
         file: PathBuf,
-        /// Why not.
+        /// The cause.
         why: String,
     },
-    /// This machine trusts nobody.
-    #[error("the certificates that this machine trusts cannot be read: {0}")]
+    /// The trusted certificates of this machine cannot be read.
+    #[error("cannot read the trusted certificates of this machine: {0}")]
     Trusted(String),
-    /// Nobody is there.
+    /// No server at the address.
     #[error("the cloud at {url} cannot be reached: {why}")]
     Absent {
         /// The cloud.
         url: String,
-        /// Why not.
+        /// The cause.
         why: String,
     },
-    /// Somebody is there and says nothing.
+    /// The server does not answer.
     #[error("the cloud at {url} did not answer within {limit:?}")]
     Slow {
         /// The cloud.
         url: String,
-        /// How long it had.
+        /// The time limit.
         limit: Duration,
     },
-    /// It is not who it says, or nobody knows whether it is.
+    /// Its certificate is not trusted.
     #[error(
-        "the certificate of the cloud at {url} is not accepted: {why}; one of a CA of its own is named as the upstream's CA"
+        "the certificate of the cloud at {url} is not accepted: {why}; if it has its own CA, pass it as the upstream's \
+         CA"
     )]
     Certificate {
         /// The cloud.
         url: String,
-        /// Why not.
+        /// The cause.
         why: String,
     },
-    /// It speaks something else.
-    #[error("what the cloud at {url} answers is not HTTP: {why}")]
+    /// It does not speak HTTP.
+    #[error("the answer of the cloud at {url} is not HTTP: {why}")]
     Nonsense {
         /// The cloud.
         url: String,
-        /// What came.
+        /// The received data.
         why: String,
     },
-    /// The connection broke before all was said.
-    #[error("the cloud at {url} broke off: {why}")]
+    /// The connection broke before the end.
+    #[error("the cloud at {url} closed the connection: {why}")]
     Broken {
         /// The cloud.
         url: String,
-        /// How.
+        /// The cause.
         why: String,
     },
 }
@@ -97,7 +98,7 @@ pub(crate) struct Upstream {
     client: Client<HttpsConnector<HttpConnector>, Body>,
     scheme: Scheme,
     authority: Authority,
-    /// What comes before every path; without a slash at its end.
+    /// The prefix of all paths; without a slash at its end.
     prefix: String,
 }
 
@@ -108,9 +109,9 @@ impl fmt::Debug for Upstream {
 }
 
 impl Upstream {
-    /// The cloud at this URL. Its certificate has to be of somebody whom this machine trusts, or of a CA in `ca`.
+    /// The cloud at this URL. Its certificate must be from a CA that this machine trusts, or from one in `ca`.
     pub(crate) fn new(url: &str, ca: Option<&Path>) -> Result<Upstream, UpstreamError> {
-        // A password in it is not shown.
+        // A password in it must not be shown.
         let shown = url.rsplit_once('@').map_or(url, |(_, rest)| rest);
         let unusable = || UpstreamError::Url(shown.to_owned());
         let uri: Uri = url.parse().map_err(|_| unusable())?;
@@ -145,8 +146,8 @@ impl Upstream {
         format!("{}://{}{}", self.scheme, self.authority, self.prefix)
     }
 
-    /// What follows its URL in a place that an answer names, by the whole URL or by a path of the same host; `None` where that
-    /// is elsewhere.
+    /// The part after its URL in an address that an answer contains, by the whole URL or by a path on the same host;
+    /// `None` if the address is elsewhere.
     pub(crate) fn below<'a>(&self, location: &'a str) -> Option<&'a str> {
         let has_path = !self.prefix.is_empty() && !location.starts_with("//");
         let by_path = || location.strip_prefix(&self.prefix).filter(|_| has_path);
@@ -158,7 +159,7 @@ impl Upstream {
         &self.authority
     }
 
-    /// Where a path of the proxy is there.
+    /// The URL in the cloud for a path of the proxy.
     pub(crate) fn uri(&self, target: &Uri) -> Result<Uri, http::Error> {
         let target = target.path_and_query().map_or("/", PathAndQuery::as_str);
         let target = if target == "*" { "/" } else { target };
@@ -169,12 +170,12 @@ impl Upstream {
             .build()
     }
 
-    /// Hands a call on.
+    /// Passes a call on.
     pub(crate) async fn call(&self, request: Request<Body>) -> Result<Response<Incoming>, UpstreamError> {
         self.client.request(request).await.map_err(|error| self.explain(&error))
     }
 
-    /// Whether somebody is there who speaks HTTP; whatever he says.
+    /// Checks that an HTTP server answers, with any answer.
     pub(crate) async fn greet(&self) -> Result<(), UpstreamError> {
         let target = Uri::from_static("/");
         let request = Request::get(self.uri(&target).map_err(|_| UpstreamError::Url(self.url()))?)
@@ -220,19 +221,19 @@ impl Upstream {
     }
 }
 
-/// What TLS says, which stands within errors of input and output that do not name it as their source.
+/// The TLS error, which is inside an I/O error that does not name it as its source.
 fn tls_error<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a rustls::Error> {
     let found = error.downcast_ref::<rustls::Error>();
     found.or_else(|| tls_error(error.downcast_ref::<std::io::Error>()?.get_ref()?))
 }
 
-/// The certificates that this machine trusts, in PEM; empty where there are none.
+/// The certificates that this machine trusts, in PEM; empty if there are none.
 pub fn trusted_here() -> String {
     let found = rustls_native_certs::load_native_certs().certs;
     found.iter().fold(String::new(), |mut text, certificate| {
         let encoded = base64::engine::general_purpose::STANDARD.encode(certificate);
         text.push_str("-----BEGIN CERTIFICATE-----\n");
-        // Lines of 64, as RFC 7468 has them.
+        // Lines of 64 characters, as in RFC 7468.
         for line in encoded.as_bytes().chunks(64) {
             text.push_str(&String::from_utf8_lossy(line));
             text.push('\n');
@@ -252,7 +253,7 @@ fn tls(scheme: &Scheme, ca: Option<&Path>) -> Result<ClientConfig, UpstreamError
             roots.add(certificate).map_err(|error| failed(error.to_string()))?;
         }
         if roots.is_empty() {
-            return Err(failed("it holds none".to_owned()));
+            return Err(failed("it contains none".to_owned()));
         }
     }
     if *scheme == Scheme::HTTPS {
@@ -286,7 +287,7 @@ mod tests {
         for elsewhere in ["/v20/x", "/x", "//v2/x", "http://127.0.0.1:1/x", "http://127.0.0.1:10/v2/x"] {
             assert_eq!(below(cloud, elsewhere), None, "{elsewhere}");
         }
-        // It is the caller's own already.
+        // It is already the client's own.
         assert_eq!(below("http://127.0.0.1:1", "/x"), None);
     }
 }

@@ -1,10 +1,10 @@
-//! Values in XML, by the little of XPath that says where a name stands.
+//! Values in XML, by a small subset of XPath.
 
 use crate::pattern::RuleError;
 use quick_xml::Reader;
 use quick_xml::events::Event;
 
-/// Elements by their names, without prefixes: from the root (`/a/b`) or anywhere (`//b`), and of these an attribute
+/// Elements by their names, without prefixes: from the root (`/a/b`) or anywhere (`//b`); of these an attribute
 /// (`//b/@c`) or the text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Xpath {
@@ -41,7 +41,7 @@ impl Xpath {
         Ok(Xpath { anywhere, steps, attribute })
     }
 
-    /// All values, as far as the text is XML.
+    /// All values, as far as the text is valid XML.
     pub(crate) fn values(&self, xml: &[u8]) -> Vec<String> {
         let mut reader = Reader::from_reader(xml);
         let (mut path, mut found, mut text): (Vec<String>, Vec<String>, String) = Default::default();

@@ -1,64 +1,67 @@
-//! Who runs beside whom: the steps of a run, from what its checks declare.
+//! Which checks run next to which: the steps of a run, derived from what its checks declare.
 //!
-//! A lane is a cluster, a cloud and a CCM of its own. A step is of checks that run at the same time in one lane; a lane
-//! takes a step, and the next when every check of that one has ended. A check that keeps the CCM or the cloud busy for more
-//! than itself never runs beside strangers: it has a step with the other claims of its contract row, or none.
+//! A lane is a cluster with its own cloud and CCM. A step is a set of checks that run at the same time in one lane; a
+//! lane starts its next step when all checks of the current one have ended. A check that disturbs the CCM or the cluster
+//! for other checks never runs next to unrelated ones: its step contains only other claims of its contract row, or
+//! nothing else.
 
 use harness_core::check::{Isolation, row_of};
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-/// From how many Services and Nodes at a time on a CCM is taken to have a worker left for others while some are kept busy.
+/// From this number of concurrent Services and Nodes on, a CCM is assumed to have workers left for others while some are
+/// busy.
 pub const ENOUGH_WORKERS: u32 = 8;
 
-/// What the arrangement needs to know of a check.
+/// The properties of a check that its arrangement depends on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Declared<'a> {
     /// Its id.
     pub id: &'a str,
-    /// How it runs beside others.
+    /// How it may share its cluster.
     pub isolation: Isolation,
-    /// Whether it keeps the CCM busy for more than itself.
+    /// Whether it keeps the CCM busy for other checks too.
     pub disturbs: bool,
-    /// Whether it does so however many workers the CCM has.
+    /// Whether it does so regardless of how many workers the CCM has.
     pub holds_up: bool,
     /// Whether it does so for longer than a client waits.
     pub hangs: bool,
-    /// The row beside whose claims it runs where it may not run beside strangers, when that is not its own.
+    /// The row next to whose claims it may run if it may not run next to unrelated checks, unless that is its own row.
     pub beside: Option<&'a str>,
-    /// Whether the environment of its own that it makes crowds the machine: real kubelets beside those of all lanes. One is
-    /// made at a time.
+    /// Whether it creates its own environment with real kubelets, which takes much of the machine. Only one of them
+    /// exists at a time.
     pub crowds: bool,
-    /// The least time a passing run takes, seconds.
+    /// The shortest time of a passing run, in seconds.
     pub takes_s: u32,
 }
 
-/// Which lane takes a step, and when.
+/// Which lane runs a step, and when.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Kind {
-    /// Begins on a cluster no CCM works on: a lane that has none goes on with those.
+    /// Starts on a cluster on which no CCM works; a lane without a CCM continues with these.
     Cold,
-    /// Those that share: the first lane's first, once no cold one is left to a single lane.
+    /// Steps of checks that share the CCM: only the first lane runs these. It starts with them, or runs them after the
+    /// cold steps if it is the only lane.
     Shared,
-    /// Nobody's: one at a time beside the steps of all lanes, when those that share have ended and the machine has room for
-    /// real kubelets beside those of the lanes.
+    /// Steps outside of the lanes: one at a time next to the steps of all lanes, after the sharing ones, when the machine
+    /// has room for real kubelets next to the lanes.
     Crowding,
-    /// Everybody's.
+    /// Steps that any lane runs.
     Apart,
-    /// Judges the whole run: when all others have ended.
+    /// Judges the whole run, after all others have ended.
     Last,
 }
 
 /// Checks that run at the same time in one lane.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Step {
-    /// Which lane takes it.
+    /// The lanes that run it.
     pub kind: Kind,
-    /// About how long it takes, what comes with it included, seconds.
+    /// Its approximate duration in seconds, including preparation.
     pub takes_s: u32,
 }
 
-/// The steps of some checks, in the order in which lanes take them.
+/// The steps of some checks, in the order in which lanes run them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Arrangement {
     /// The steps.
@@ -67,12 +70,12 @@ pub struct Arrangement {
     pub of: Vec<usize>,
 }
 
-/// The steps of these checks in so many lanes, of which there is at least one.
+/// Arranges these checks for this number of lanes, which is at least one.
 ///
-/// With one lane: checks on a cluster no CCM has touched, one after another; then those that share, and beside them those
-/// that watch the leader crash; then those that disturb, a contract row after the other; then those that want calm, together,
-/// and those that run alone. With more, the first lane begins with those that share and the others take the rest, the
-/// longest first.
+/// With one lane: checks on a cluster that no CCM has touched, one after another; then those that share, and next to them
+/// those that watch the leader crash; then those that disturb, one contract row after another; then those that need calm,
+/// together, and those that run alone. With more lanes, the first starts with those that share, and the others run the
+/// rest, the longest first.
 pub fn arrange(checks: &[Declared<'_>], lanes: usize, workers: u32) -> Arrangement {
     let groups: Vec<Group<'_>> = checks.iter().map(|check| Group::of(check, lanes, workers)).collect();
     let mut time: BTreeMap<Group<'_>, u32> = BTreeMap::new();
@@ -91,7 +94,7 @@ pub fn arrange(checks: &[Declared<'_>], lanes: usize, workers: u32) -> Arrangeme
 }
 
 impl Arrangement {
-    /// The lane of each step where nobody keeps an account of who is free, as between processes: by time.
+    /// The lane of each step, by time. For separate processes, which do not share an account of which lane is free.
     pub fn fixed_lanes(&self, lanes: usize) -> Vec<usize> {
         let lanes = lanes.max(1);
         let shares = self.steps.iter().any(|step| step.kind == Kind::Shared);
@@ -108,12 +111,12 @@ impl Arrangement {
         self.steps.iter().map(&mut lane_of).collect()
     }
 
-    /// How many lanes these steps can make use of.
+    /// The maximum number of lanes that these steps can use.
     pub fn useful_lanes(&self) -> usize {
         self.steps.iter().filter(|step| !matches!(step.kind, Kind::Crowding | Kind::Last)).count().max(1)
     }
 
-    /// How many of so many lanes begin with what is cold: as large a part of them as it has of the time.
+    /// How many of these lanes start with cold steps: the same fraction of lanes as cold steps have of the total time.
     pub(super) fn cold_lanes(&self, lanes: usize) -> usize {
         let time = |kind: Kind| -> usize {
             self.steps.iter().filter(|step| step.kind == kind).map(|step| step.takes_s as usize).sum()
@@ -123,11 +126,11 @@ impl Arrangement {
     }
 }
 
-/// What making a cluster uninitialised and deploying the CCM adds to a check, about, in seconds.
+/// Approximate seconds that a check takes longer because its cluster becomes uninitialised and the CCM is deployed.
 const COLD_S: u32 = 4;
-/// What an environment of real kubelets adds to the check that makes it, about, in seconds.
+/// Approximate seconds that a check takes longer because it creates an environment with real kubelets.
 const OWN_S: u32 = 45;
-/// What each further step costs, about, in seconds.
+/// Approximate seconds that each further step takes.
 const EACH_S: u32 = 2;
 
 /// Checks that run at the same time.
@@ -136,14 +139,14 @@ pub(super) enum Group<'a> {
     Cold(&'a str),
     Shared,
     Joint,
-    /// By contract row: its claims are no strangers to one another.
+    /// By contract row: the claims of one row may run next to each other.
     Disturbing(&'a str),
-    /// They hold up different loops of a CCM that has workers to spare.
+    /// They occupy different loops of a CCM that has workers to spare.
     Hanging,
-    /// They keep nobody busy.
+    /// They do not disturb other checks.
     Calm,
     Exclusive(&'a str),
-    /// Makes an environment of its own that is no lane's.
+    /// Creates an environment that belongs to no lane.
     Crowding(&'a str),
     /// Judges the whole run.
     Standing,
@@ -155,7 +158,7 @@ impl<'a> Group<'a> {
             Isolation::FreshCluster => Group::Cold(check.id),
             Isolation::Quiet => Group::Calm,
             Isolation::Alone => Group::Exclusive(check.id),
-            // They prepare beside those that share, where there is no lane for them.
+            // They prepare next to those that share, if there is no lane for them.
             Isolation::SharedCrash if lanes <= 1 => Group::Shared,
             Isolation::SharedCrash => Group::Joint,
             Isolation::AfterTheRun => Group::Standing,

@@ -1,31 +1,31 @@
-//! How many clusters a run has side by side.
+//! How many clusters a run uses at the same time.
 
 use super::planned::{Planned, arranged, selected};
 use harness_clusters::{cores, docker_disk_mib, facts, memory_mib, planned_machines};
 use harness_config::{BackendKind, RunPlan};
 
-/// Lanes of embedded clusters: those cost next to nothing, and with so many lanes the checks that must be alone end soon after
+/// Lanes of embedded clusters. They are cheap, and with this many lanes the checks that must run alone end soon after
 /// those that share.
 const EMBEDDED: u32 = 12;
-/// What each further node of kind clusters takes of a machine's memory, GiB: some 0.8 are seen.
+/// Memory that each further node of kind clusters needs, in GiB; about 0.8 are observed.
 const MEMORY_OF_NODE: u64 = 2;
-/// What a node of a kind cluster writes, MiB: the CCM's image twice, etcd and logs.
+/// Disk space that a node of a kind cluster uses, in MiB: the CCM's image twice, etcd and logs.
 const DISK_OF_NODE: u64 = 1536;
-/// What is left to others of a disk, and to the images of a run, MiB.
+/// Disk space that stays free for other programs and for the images of a run, in MiB.
 const DISK_OF_OTHERS: u64 = 2048;
-/// The most kind clusters that are started unasked.
+/// Maximum number of kind clusters that a run starts by default.
 const KIND_AT_MOST: u32 = 6;
-/// How many of one node two cores carry: most of the time a check waits, and so does a cluster.
+/// Number of single-node clusters that two cores can run: most of the time a check waits, and so does a cluster.
 const ON_TWO_CORES: usize = 6;
 
-/// Lanes of a run: as many as the plan wants or the machine allows, and never more than the checks can make use of.
+/// The lanes of a run: as many as the plan sets or the machine allows, but never more than the checks can use.
 pub(super) fn lane_count(plan: &RunPlan, planned: &[Planned]) -> u32 {
     let chosen = selected(planned);
     let useful = arranged(&chosen, usize::MAX, plan.profile.workers, plan.cluster.backend()).useful_lanes();
     let allowed = plan.clusters.unwrap_or_else(|| match plan.cluster.backend() {
         // One after another.
         _ if plan.jobs == 1 => 1,
-        // What a kubelet makes of a plugin takes seconds, and a further cluster more than all of it.
+        // A kubelet that runs a plugin takes seconds, and a further cluster would take longer than all checks.
         _ if !plan.profile.has_ccm() => 1,
         BackendKind::Embedded => EMBEDDED,
         BackendKind::Kind => {
@@ -37,7 +37,7 @@ pub(super) fn lane_count(plan: &RunPlan, planned: &[Planned]) -> u32 {
     });
     match plan.cluster.backend() {
         BackendKind::Existing | BackendKind::Absent => 1,
-        // There is one of it.
+        // There is only one existing cluster.
         _ if !plan.profile.cloud.is_many() => 1,
         BackendKind::Embedded | BackendKind::Kind => {
             allowed.min(u32::try_from(useful).unwrap_or(u32::MAX)).max(1)
@@ -45,8 +45,8 @@ pub(super) fn lane_count(plan: &RunPlan, planned: &[Planned]) -> u32 {
     }
 }
 
-/// Lanes, each with kind clusters of so many nodes, that a machine with so many cores and so much memory has room for, at
-/// least one.
+/// How many lanes, each with kind clusters of this many nodes, fit on a machine with this many cores and this much
+/// memory; at least one.
 fn by_machine(cores: usize, memory_gib: u64, clusters: &[usize]) -> u32 {
     let nodes: usize = clusters.iter().map(|nodes| nodes.max(&1)).sum();
     let by_cores = u32::try_from(ON_TWO_CORES * cores / (2 * nodes.max(1))).unwrap_or(u32::MAX);
@@ -56,19 +56,19 @@ fn by_machine(cores: usize, memory_gib: u64, clusters: &[usize]) -> u32 {
     by_cores.min(by_memory).clamp(1, KIND_AT_MOST / u32::try_from(clusters.len()).unwrap_or(1).max(1))
 }
 
-/// Lanes that a disk with so much free has room for, at least one.
+/// How many lanes fit on a disk with this much free space; at least one.
 fn by_disk(free_mib: Option<u64>, clusters: &[usize]) -> u32 {
     let lane = DISK_OF_NODE * clusters.iter().map(|nodes| *nodes.max(&1) as u64).sum::<u64>();
     let fit = free_mib.map(|free| free.saturating_sub(DISK_OF_OTHERS) / lane.max(1));
     fit.map_or(u32::MAX, |fit| u32::try_from(fit).unwrap_or(u32::MAX)).max(1)
 }
 
-/// How many nodes each cluster of a lane has; one where the topology does not say, which is told elsewhere.
+/// The number of nodes of each cluster of a lane; one if the topology cannot be read, which is reported elsewhere.
 fn clusters(plan: &RunPlan) -> Vec<usize> {
     let own = plan.cluster.desired().own();
     let served =
         own.and_then(|own| planned_machines(&own.topology).ok()).map_or(1, |machines| machines.len());
-    // A hosted CCM's Pods are on a cluster of one node.
+    // The Pods of a hosted CCM run on an additional cluster with one node.
     std::iter::once(served).chain(plan.profile.is_hosted().then_some(1)).collect()
 }
 

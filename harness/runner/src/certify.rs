@@ -1,4 +1,4 @@
-//! What a run that is to certify refuses from the start.
+//! The reasons for which a certifying run refuses to start.
 
 use super::planned::Planned;
 use super::subject::{in_force, judged};
@@ -6,39 +6,39 @@ use harness_clusters::{Fidelity, facts};
 use harness_config::{Origin, Problem, Problems, RunPlan, SHARD, declared_not_judged};
 use harness_testkit::Suite;
 
-/// Refuses everything that would make the result partial and is known before anything is started: what is looser than the
-/// contract, checks left out, declarations that no check judges, a cluster that certifies nothing.
+/// Refuses everything that would make the result partial and is known before the run starts: limits that are less strict
+/// than the contract's, skipped checks, declarations that no check judges, a cluster that cannot certify.
 ///
 /// # Errors
-/// All reasons together, where the plan is to certify and there are some.
+/// All reasons together, if the plan is to certify and there are any.
 pub(super) fn certifies(suites: &[Suite], plan: &RunPlan, planned: &[Planned]) -> Result<(), Problems> {
     if !plan.certify {
         return Ok(());
     }
     let refused = |key: &str, what: String| Problem { origin: Origin::Settings, key: key.to_owned(), what };
     let settings = in_force(&plan.settings, planned);
-    // A part of a run certifies nothing by itself, and its others have the rest.
+    // A part of a run cannot certify by itself; the other parts contain the remaining checks.
     let relaxed = settings.iter().filter(|one| one.relaxes() && one.setting != SHARD).map(|one| {
         let contract = one.contract.as_ref().map_or_else(
             || "leaves checks out".to_owned(),
-            |contract| format!("is looser than the contract's {contract}"),
+            |contract| format!("is less strict than the contract's {contract}"),
         );
         refused(&one.setting, format!("{} {contract} ({}); 'certify' refuses it", one.value, one.from))
     });
     let mut problems: Vec<Problem> = relaxed.collect();
     let promises = declared_not_judged(&plan.profile, &judged(suites));
     problems.extend(promises.into_iter().map(|key| {
-        let what = "the profile declares it, and no check judges it".to_owned();
+        let what = "the profile declares it, but no check judges it".to_owned();
         Problem { origin: Origin::File { path: plan.profile.file.clone(), line: None }, key, what }
     }));
     if plan.selection.shard.is_some() && plan.selection.run.as_deref().unwrap_or_default().is_empty() {
-        let what = "'merge' refuses parts that certify without the name of their run, as they may be of several runs; give \
-                    all parts the same '--shard-of NAME'";
+        let what = "'merge' refuses certifying parts without the name of their run, because they may come from \
+                    different runs; give all parts the same '--shard-of NAME'";
         problems.push(refused(SHARD, what.to_owned()));
     }
     let backend = plan.cluster.backend();
     if facts(backend).fidelity == Fidelity::Simulated {
-        let what = format!("{backend} is a simulation, which certifies nothing; take '--cluster kind'");
+        let what = format!("{backend} is a simulation and cannot certify; use '--cluster kind'");
         problems.push(refused("cluster.backend", what));
     }
     if problems.is_empty() { Ok(()) } else { Err(Problems(problems)) }
@@ -69,9 +69,9 @@ mod tests {
         assert_eq!(refused(BackendChoice::Embedded, loose.clone()), "", "it does not certify");
         let why = refused(BackendChoice::Embedded, RunFile { certify: Some(true), ..loose });
         for part in [
-            "capabilities.zones: the profile declares it, and no check judges it",
-            "limits.scale: 2 is looser than the contract's 1 (option)",
-            "limits.budgets.watch: 20s is looser than the contract's 10s (option)",
+            "capabilities.zones: the profile declares it, but no check judges it",
+            "limits.scale: 2 is less strict than the contract's 1 (option)",
+            "limits.budgets.watch: 20s is less strict than the contract's 10s (option)",
             "cluster.backend: embedded is a simulation",
         ] {
             assert!(why.contains(part), "{part} is not in {why}");
@@ -87,7 +87,7 @@ mod tests {
         };
         let run = |select| RunFile { certify: Some(true), select, ..RunFile::default() };
         let why = refused(BackendChoice::Kind, run(part(None)));
-        assert!(why.contains("select.shard: 'merge' refuses parts that certify without the name"), "{why}");
+        assert!(why.contains("select.shard: 'merge' refuses certifying parts without the name"), "{why}");
         let part = part(Some("ci-7"));
         let why = refused(BackendChoice::Kind, run(part.clone()));
         assert!(!why.contains("select."), "{why}");
@@ -99,7 +99,7 @@ mod tests {
     fn the_contracts_own_limits_on_real_kubelets_are_not_refused() {
         let certify = RunFile { certify: Some(true), ..RunFile::default() };
         let why = refused(BackendChoice::Kind, certify);
-        // There are no suites here, so nothing that is declared is judged; and that is all.
+        // Without suites, nothing that is declared is judged; there is no other reason.
         let others = why.lines().skip(1).filter(|line| !line.contains("no check judges it"));
         assert_eq!(others.count(), 0, "{why}");
     }

@@ -1,4 +1,4 @@
-//! The beginning and the end of a run's output folder: the stream of events, and the reports made of it.
+//! Opens and completes a run's output folder: the stream of events, and the reports made from it.
 
 use super::github::tell_github;
 use super::page::page_of;
@@ -11,27 +11,28 @@ use harness_core::progress::Terminal;
 use harness_report::{exit, exit_code, summary, to_badge, to_junit, to_yaml};
 use std::path::Path;
 
-/// Makes the output folder ready, and begins the stream of events, which the terminal shows.
+/// Prepares the output folder, and starts the stream of events, which is also shown on the terminal.
 ///
 /// # Errors
-/// As [`begin_in`].
+/// Those of [`begin_in`].
 pub fn open<C>(plan: &RunPlan<C>) -> std::io::Result<Events> {
     begin_in(&plan.output, vec![Box::new(Terminal::on_stderr())])
 }
 
-/// Makes a folder of results ready, evidence of an earlier run taken away, and begins a stream of events there.
+/// Prepares a folder for results by removing the evidence of an earlier run, and starts a stream of events there.
 ///
 /// # Errors
-/// The folder cannot be made or written to, another run writes there, or it has evidence that no run made.
+/// The folder cannot be created or written to, another run is writing there, or it contains evidence that was not written
+/// by a run.
 pub fn begin_in(output: &Path, sinks: Vec<Box<dyn Sink>>) -> std::io::Result<Events> {
     std::fs::create_dir_all(output)?;
-    // Whoever has the stream has the folder.
+    // The stream's lock also protects the folder.
     let lock = Events::lock_folder(output)?;
     make_ready(output)?;
     Events::begin(&output.join(EVENTS_FILE), sinks, lock)
 }
 
-/// Ends the run's stream: what it adds up to.
+/// Ends the run's stream and returns its totals.
 pub fn end_run(events: &Events) -> Ledger {
     let took = jiff::Timestamp::now().duration_since(events.began());
     events.emit(Payload::RunEnded { duration_ms: u64::try_from(took.as_millis()).unwrap_or(0) });
@@ -39,7 +40,7 @@ pub fn end_run(events: &Events) -> Ledger {
     events.fold().ledger()
 }
 
-/// Ends the run's stream, writes the reports, prints the summary: the ledger and the exit code.
+/// Ends the run's stream, writes the reports, and prints the summary. Returns the ledger and the exit code.
 pub fn conclude(plan: &RunPlan, events: &Events) -> (Ledger, u8) {
     let ledger = end_run(events);
     let written = write_reports(&plan.output, &ledger, &plan.output.join(EVENTS_FILE), events);
@@ -53,22 +54,23 @@ pub fn conclude(plan: &RunPlan, events: &Events) -> (Ledger, u8) {
     tell_github(&ledger, &plan.output, events);
     let completeness = if plan.require_complete { Completeness::Required } else { Completeness::Optional };
     let code = match exit_code(&ledger, completeness) {
-        // A verdict that nobody can read later is none.
+        // A verdict without its report files does not count.
         exit::CONFORMANT if !written || events.written().is_err() => exit::ENVIRONMENT,
         code => code,
     };
     (ledger, code)
 }
 
-/// Says what could not be removed, if anything.
+/// Prints what could not be removed, if anything.
 pub(super) fn say_left_behind(outcome: Result<(), String>, events: &Events) {
     if let Err(why) = outcome {
         events.say(format!("left behind ('ccm-conformance clean' tries again):\n{why}"));
     }
 }
 
-/// Writes report.yaml, junit.xml, badge.json and report.html into a folder, each whole or not at all; what cannot be written is said.
-/// Whether all were. `stream` is the file of events that the ledger was made of.
+/// Writes report.yaml, junit.xml, badge.json and report.html into a folder, each completely or not at all, and prints
+/// what cannot be written. Returns whether all were written. `stream` is the file of events from which the ledger was
+/// made.
 pub fn write_reports(folder: &Path, ledger: &Ledger, stream: &Path, events: &Events) -> bool {
     let write = |name: &str, text: Result<String, String>| {
         let path = folder.join(name);

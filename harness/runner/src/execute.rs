@@ -1,4 +1,4 @@
-//! The one loop of every run.
+//! The main sequence of every run.
 
 use super::capacity::lane_count;
 use super::certify::certifies;
@@ -27,28 +27,28 @@ use tokio_util::sync::CancellationToken;
 
 /// A run.
 pub struct Run {
-    /// Every suite there is.
+    /// All suites.
     pub suites: &'static [Suite],
-    /// What is tested, where and how.
+    /// The plan: what is tested, where and how.
     pub plan: RunPlan<WantedCluster>,
-    /// The command that does the same again.
+    /// The command that repeats this run.
     pub reproduce: String,
-    /// Whether its page is served on loopback while it goes.
+    /// Whether the run's page is served on loopback while the run is in progress.
     pub watch: bool,
     /// Interrupts the run when cancelled.
     pub cancel: CancellationToken,
 }
 
-/// Plans, brings the environment up, lets judge, writes the reports, takes the environment down.
+/// Plans, creates the environment, judges the checks, writes the reports, and removes the environment.
 ///
 /// # Expected flow
-/// Everything that is wrong with what was asked for is told before anything is started, with exit code 2. Then the stream
-/// of events begins, and from there on every end writes both reports: an environment that does not come up, too.
+/// Mistakes in the user's input are reported before anything is started, with exit code 2. Then the stream of events
+/// begins. From there on both reports are written however the run ends, also if the environment could not be created.
 pub fn execute(run: Run, judging: &mut dyn Judging) -> ExitCode {
     ExitCode::from(exit_code_of(run, judging))
 }
 
-/// As [`execute`]: the exit code as a number, for whoever runs several.
+/// Like [`execute`], but returns the exit code as a number, for callers with several runs.
 pub fn exit_code_of(run: Run, judging: &mut dyn Judging) -> u8 {
     match begin(run, judging) {
         Ok(begun) => begun.finish(judging),
@@ -59,12 +59,12 @@ pub fn exit_code_of(run: Run, judging: &mut dyn Judging) -> u8 {
     }
 }
 
-/// Why a run does not begin.
+/// Why a run does not start.
 struct Refusal {
     code: u8,
-    /// For the one who judges.
+    /// The reason, for the judging code.
     why: String,
-    /// For the terminal.
+    /// The message, for the terminal.
     shown: String,
 }
 
@@ -81,7 +81,7 @@ struct Begun {
     plan: Arc<RunPlan>,
     planned: Vec<Planned>,
     reproduce: String,
-    /// Which cluster was chosen, and why, where the user left that open.
+    /// Which cluster was chosen and why, if the user did not choose one.
     chosen: Option<String>,
     runtime: Runtime,
     last: LastWord,
@@ -90,22 +90,23 @@ struct Begun {
     cancel: CancellationToken,
 }
 
-/// What became of bringing the lanes up.
+/// The result of creating the lanes.
 type Up = Result<Vec<Arc<Session>>, SessionError>;
 
-/// Everything that can be refused before anything is started.
+/// Checks everything that can be refused before anything is started.
 fn begin(run: Run, judging: &dyn Judging) -> Result<Begun, Refusal> {
     let Run { suites, plan, reproduce, watch, cancel } = run;
     let planned = plan_for(suites, &plan, &Offer::declared(&plan.profile), judging)
         .map_err(|problems| Refusal::new(exit::USAGE, problems))?;
     if !planned.iter().any(|one| one.choice == Choice::Selected) {
-        let why =
-            "nothing is selected: every check is deselected, or needs what the profile does not declare";
+        let why = "no check is selected: each is deselected, or needs a capability that the profile does not declare";
         return Err(Refusal { code: exit::NOTHING_SELECTED, why: why.to_owned(), shown: why.to_owned() });
     }
     enough_files().map_err(|why| Refusal::new(exit::ENVIRONMENT, why))?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
-    let runtime = runtime.map_err(|error| Refusal::new(exit::ENVIRONMENT, format!("no runtime: {error}")))?;
+    let runtime = runtime.map_err(|error| {
+        Refusal::new(exit::ENVIRONMENT, format!("cannot start the async runtime: {error}"))
+    })?;
     let last = LastWord::default();
     guard(runtime.handle(), cancel.clone(), orderly(plan.cluster.desired()), last.clone());
     let (plan, chosen) = runtime.block_on(settle(plan));
@@ -117,14 +118,14 @@ fn begin(run: Run, judging: &dyn Judging) -> Result<Begun, Refusal> {
         let shown = format!("error: the run cannot be watched: {why}");
         Refusal { code: exit::ENVIRONMENT, why, shown }
     })?;
-    // Not into the stream: it is given to others, and who knows the address may read.
+    // Not in the stream: streams are given to others, and everyone who knows the address can read the page.
     watched.iter().for_each(|watched| Terminal::alone().say(format!("watch it at {}", watched.url())));
     let plan = Arc::new(plan);
     Ok(Begun { suites, plan, planned, reproduce, chosen, runtime, last, events, watched, cancel })
 }
 
 impl Begun {
-    /// Brings the environment up, lets judge, writes the reports, takes the environment down.
+    /// Creates the environment, judges the checks, writes the reports, and removes the environment.
     fn finish(self, judging: &mut dyn Judging) -> u8 {
         let Begun { plan, planned, events, runtime, .. } = &self;
         let prepared = Prepared::new(plan.clone());
@@ -158,7 +159,7 @@ impl Begun {
         self.end(environments)
     }
 
-    /// Lets judge in the environments that are up, and tells of those that are not.
+    /// Judges the checks in the environments that exist, and reports those that could not be created.
     fn judge(&self, up: Up, judging: &mut dyn Judging) {
         let Begun { events, runtime, .. } = self;
         match up {
@@ -172,7 +173,7 @@ impl Begun {
                 let handle = runtime.handle();
                 if let Err(problems) = judge_subject(self.suites, &sessions, &self.reproduce, judging, handle)
                 {
-                    // The same selection was sound before the cluster was there.
+                    // The same selection was already checked before the cluster existed.
                     let message = format!("the checks could not be planned: {problems}");
                     events.emit(Payload::EnvironmentFailed { message });
                 }
@@ -181,11 +182,11 @@ impl Begun {
         }
     }
 
-    /// Writes the reports and takes the environments down.
+    /// Writes the reports and removes the environments.
     fn end(self, environments: Vec<Environment>) -> u8 {
         let Begun { plan, events, runtime, last, watched, cancel, .. } = self;
         if !last.take() {
-            // The code that ends the process is writing the reports, and ends it then.
+            // Then the code that ends the process is already writing the reports, and ends it afterwards.
             loop {
                 std::thread::park();
             }
@@ -194,14 +195,14 @@ impl Begun {
         last.written();
         watched.iter().for_each(Watched::run_ended);
         take_down(environments, &plan, &ledger, &events, runtime.handle());
-        // Who has interrupted the run does not wait for pages: they were told before the taking down.
+        // After an interrupt the run does not wait for open pages: they were informed before the cleanup.
         match watched.filter(|_| !cancel.is_cancelled()).map(Watched::end) {
             None => {}
             Some(Ok(cost)) => events.say(format!("  {cost}")),
             Some(Err(why)) => events.say(format!("warning: the run could not be watched: {why}")),
         }
         match output::broken() {
-            // Whoever reads the output cannot know how it ended.
+            // A reader of the output cannot see how the run ended.
             Some(_) => exit::ENVIRONMENT,
             None if cancel.is_cancelled() => INTERRUPTED,
             None => code,
@@ -209,8 +210,8 @@ impl Begun {
     }
 }
 
-/// Brings every lane up, side by side; what the first one that fails has to say. The first lane tells its stages, the others
-/// are one.
+/// Creates all lanes at the same time; returns the error of the first one that fails. The first lane reports its stages;
+/// the others are reported as a single stage.
 async fn all_up(
     environments: &mut [Environment],
     events: &Events,
@@ -232,17 +233,17 @@ async fn all_up(
     Ok(all)
 }
 
-/// Which run it is, on what, and what is expected of it.
+/// Prints which run this is, which cluster it uses, and what is expected of the boot.
 fn introduce(environments: &[Environment], plan: &RunPlan, chosen: Option<String>, events: &Events) {
     let ids: Vec<&str> = environments.iter().map(|environment| environment.run_id().as_str()).collect();
     events.say(format!("run {}", ids.join(" ")));
     chosen.iter().for_each(|chosen| events.say(format!("  {chosen}")));
     if let Some(expected) = expected_boot(&plan.profile, plan.cluster.desired()) {
-        events.say(format!("  expected of the manifests: {}", expected.replace('\n', "\n    ")));
+        events.say(format!("  expected from the manifests: {}", expected.replace('\n', "\n    ")));
     }
 }
 
-/// Says what is wrong with what was asked for.
+/// Prints what is wrong with the user's input.
 pub fn refuse(problems: &Problems) -> ExitCode {
     ExitCode::from(fail(exit::USAGE, &format!("error: {problems}")))
 }
@@ -258,7 +259,7 @@ mod tests {
     use super::*;
     use harness_config::{RunFile, SelectKeys, Source, plan};
 
-    /// Judges nothing and remembers why.
+    /// Judges nothing and stores the reason.
     #[derive(Default)]
     struct Told(Vec<String>);
 
@@ -295,6 +296,6 @@ mod tests {
     fn a_run_of_nothing_says_so() {
         let (code, told, _) = executed(None);
         assert_eq!(code, format!("{:?}", ExitCode::from(exit::NOTHING_SELECTED)));
-        assert!(matches!(told.as_slice(), [why] if why.contains("nothing is selected")), "{told:?}");
+        assert!(matches!(told.as_slice(), [why] if why.contains("no check is selected")), "{told:?}");
     }
 }

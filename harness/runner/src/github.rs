@@ -1,4 +1,4 @@
-//! Where GitHub Actions runs the program: annotations beside its log and in manifests, and a summary on the job's page.
+//! Output for GitHub Actions: annotations in its log, and a summary on the job's page.
 
 use harness_core::events::Events;
 use harness_core::ledger::Ledger;

@@ -1,4 +1,4 @@
-//! Signals that end a run, and the reaper that takes away what the run then cannot.
+//! Signals that end a run, and the reaper that removes what the run then leaves behind.
 
 use super::last_word::{Due, LastWord};
 use harness_clusters::reaper;
@@ -10,23 +10,23 @@ use tokio::runtime::Handle;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
-/// Exit code of a run that was interrupted, as shells have it for SIGINT.
+/// Exit code of an interrupted run; the one that shells use for SIGINT.
 pub const INTERRUPTED: u8 = 130;
-/// How long a run that was interrupted has to take everything down itself: its reaper then has the rest of the 10 s that are promised,
-/// of which three kind clusters take it 6.
+/// How long an interrupted run may take for its own cleanup. Its reaper has the rest of the promised 10 s, of which it
+/// needs 6 for three kind clusters.
 pub const ORDERLY: Duration = Duration::from_secs(4);
-/// The same on a cluster of somebody else, which no reaper tidies up. Kubelets give a Pod 30 s.
+/// The same on an existing cluster, which no reaper cleans up. Kubelets give a Pod 30 s.
 const ORDERLY_AT_OTHERS: Duration = Duration::from_secs(24);
-/// How long the last word of such a run may take: its reports are written in less than a second.
+/// How long such a run may take to write its reports, which takes less than a second.
 const LAST_WORD: Duration = Duration::from_secs(3);
 
-/// The signals by which somebody ends a program: SIGINT, SIGTERM, SIGQUIT, and SIGHUP unless the program was told to outlive
-/// its terminal (`nohup`).
+/// The signals with which users end a program: SIGINT, SIGTERM, SIGQUIT, and SIGHUP unless the program was started to
+/// outlive its terminal (`nohup`).
 #[derive(Debug)]
 pub struct Signals(Vec<Signal>);
 
 impl Signals {
-    /// From now on they are heard, and no longer end the program by themselves.
+    /// Starts to listen for the signals, which then no longer end the program by default.
     pub fn heard() -> Signals {
         let mut kinds = vec![SignalKind::interrupt(), SignalKind::terminate(), SignalKind::quit()];
         if !is_ignored(SignalKind::hangup()) {
@@ -35,7 +35,7 @@ impl Signals {
         Signals(kinds.into_iter().filter_map(|kind| signal(kind).ok()).collect())
     }
 
-    /// Ends at the next; never where none can be heard.
+    /// Returns at the next signal; never if no signal can be received.
     pub async fn next(&mut self) {
         if self.0.is_empty() {
             return std::future::pending().await;
@@ -45,7 +45,7 @@ impl Signals {
     }
 }
 
-/// Whether whoever started this program has it ignore a signal.
+/// Whether the program was started with this signal ignored.
 fn is_ignored(kind: SignalKind) -> bool {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
@@ -53,7 +53,7 @@ fn is_ignored(kind: SignalKind) -> bool {
     mask >> (kind.as_raw_value() - 1) & 1 == 1
 }
 
-/// How long a run on such a cluster has to take everything down itself when it is interrupted.
+/// How long an interrupted run on such a cluster may take for its own cleanup.
 pub fn orderly(desired: &DesiredCluster) -> Duration {
     match desired {
         DesiredCluster::Existing(_) => ORDERLY_AT_OTHERS,
@@ -61,24 +61,25 @@ pub fn orderly(desired: &DesiredCluster) -> Duration {
     }
 }
 
-/// Starts the reaper of this process, and has signals cancel the run, which is down within `orderly` or is ended; `last` is what
-/// is done before that.
+/// Starts the reaper of this process, and lets signals cancel the run. A run that is not cleaned up within `orderly` is
+/// ended; `last` is done before that.
 pub fn guard(runtime: &Handle, cancel: CancellationToken, orderly: Duration, last: LastWord) {
     start_reaper();
     runtime.spawn(watch_signals(cancel, orderly, last));
 }
 
-/// Starts the reaper of this process: nothing of what it makes outlives it. Without one `clean` is left.
+/// Starts the reaper of this process, which removes everything that the process leaves behind. Without it only `clean`
+/// does so.
 pub fn start_reaper() {
     if let Err(error) = reaper::start() {
-        let what =
-            "no reaper: when this process is killed, 'ccm-conformance clean' has to remove what it leaves";
+        let what = "the reaper could not be started: if this process is killed, run 'ccm-conformance clean' to remove what it \
+             leaves behind";
         Terminal::alone().say(format!("warning: {what} ({error})"));
     }
 }
 
-/// Cancels the run at the first signal. At the second, or when the run is not down in time, ends the process: what there is
-/// then is its reaper's.
+/// Cancels the run at the first signal. At the second one, or if the run does not end in time, ends the process; the
+/// reaper then removes what is left.
 #[expect(
     clippy::exit,
     clippy::disallowed_methods,
@@ -88,28 +89,31 @@ pub async fn watch_signals(cancel: CancellationToken, orderly: Duration, last: L
     let events = Terminal::alone();
     let mut signals = Signals::heard();
     signals.next().await;
-    events.say("interrupted: taking everything down (once more to leave that to the run's reaper)");
+    events.say("interrupted: cleaning up (interrupt again to leave that to the run's reaper)");
     cancel.cancel();
     let why = tokio::select! {
         () = signals.next() => "interrupted again".to_owned(),
-        () = pause(orderly) => format!("not down within {} s", orderly.as_secs()),
+        () = pause(orderly) => format!("cleanup did not end within {} s", orderly.as_secs()),
     };
-    // Should that hang, the process ends all the same.
+    // If that hangs, the process ends anyway.
     let _ = tokio::time::timeout(LAST_WORD, reports_written(last.due())).await;
     let stays: Vec<String> = reaper::holds().iter().map(|folder| folder.display().to_string()).collect();
     events.say(match stays.as_slice() {
-        [] => format!("{why}: whatever stays 'ccm-conformance clean' removes"),
-        stays => format!("{why}: left to the run's reaper, with their containers: {}", stays.join(", ")),
+        [] => format!("{why}: run 'ccm-conformance clean' to remove what is left"),
+        stays => format!(
+            "{why}: the run's reaper removes what is left, with the containers of: {}",
+            stays.join(", ")
+        ),
     });
     std::process::exit(i32::from(INTERRUPTED));
 }
 
-/// Ends when the reports of the run are written.
+/// Returns when the reports of the run are written.
 async fn reports_written(due: Due) {
     match due {
         Due::Nothing => {}
         Due::Write(word) => {
-            // A panic in there has been shown by the panic hook; the process ends anyway.
+            // The panic hook has already reported a panic in there; the process ends anyway.
             let _ = tokio::task::spawn_blocking(word).await;
         }
         Due::Wait(written) => written.cancelled().await,

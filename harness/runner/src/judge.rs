@@ -1,4 +1,4 @@
-//! Judges one check: runs its body, then decides the outcome by a short list of rules.
+//! Judges one check: runs its body, then determines the outcome by a short list of rules.
 
 use super::Planned;
 use super::own::leave_after_check;
@@ -17,8 +17,8 @@ use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use tokio::time::Instant;
 
-/// Judges a check on a cluster that it holds (`turn`), and writes the outcome into its entry. `lanes` are all environments of
-/// the run, for a check that judges the whole run.
+/// Judges a check on a cluster that it holds (`turn`), and writes the outcome into its entry. `lanes` are all
+/// environments of the run, for a check that judges the whole run.
 pub(super) async fn judge(
     lanes: &[Arc<Session>],
     session: Arc<Session>,
@@ -49,7 +49,7 @@ pub(super) async fn judge(
     entry.budget_used_percent = cx.budget_used_percent();
     entry.facts = cx.facts();
     if session.gone().is_some() {
-        // Nothing is left to take evidence from, or to undo.
+        // There is nothing left from which to take evidence, and nothing to undo.
         return;
     }
     take_evidence(&session, planned, &cx, entry, events).await;
@@ -63,11 +63,11 @@ pub(super) async fn judge(
     attempt.decide(Rule::NodesLost, entry).await;
 }
 
-/// Brings the CCM into the form that the check needs.
+/// Deploys the CCM in the form that the check needs.
 async fn ready(lanes: &[Arc<Session>], session: &Session, isolation: Isolation) -> Result<(), CheckError> {
     match isolation {
         Isolation::FreshCluster | Isolation::NoCluster | Isolation::DedicatedCluster => Ok(()),
-        // After a trial, no CCM runs in its lane that would tidy up. One that does not come up is judged by other checks.
+        // After a trial, its lane has no CCM that could clean up. A CCM that does not start is judged by other checks.
         Isolation::AfterTheRun => {
             let all = lanes.iter().map(|lane| session.unless_interrupted(lane.ensure_ccm(Form::Replicas)));
             join_all(all).await;
@@ -79,46 +79,48 @@ async fn ready(lanes: &[Arc<Session>], session: &Session, isolation: Isolation) 
     }
 }
 
-/// The verdict of the check's body. A panic is an error of the check.
+/// The verdict of the check's body. A panic counts as an error of the check.
 async fn run_body(planned: &Planned, cx: &CheckCx) -> Verdict {
     let body = AssertUnwindSafe(planned.check.body(cx)).catch_unwind().await;
     let verdict = body.unwrap_or_else(|panic| {
         Err(CheckError::Error(format!("the check itself panicked: {}", words(&panic))))
     });
     match (verdict, cx.cannot_observe()) {
-        // Without a request log in the cloud, a look into it fails, and that is not an error.
+        // Without a request log of the cloud, reading it fails, which is not an error here.
         (Err(CheckError::Error(_)), Some(why)) => Err(CheckError::NotObservable(why)),
         (verdict, _) => verdict,
     }
 }
 
-/// A reason why the outcome is another than the one that the body's verdict has. Each is asked at its time, in this order.
+/// A rule that can replace the outcome of the body's verdict. The rules are applied in this order, each at its time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Rule {
-    /// Cluster or cloud did not answer while the body waited: what it saw or missed is the environment's error.
+    /// The cluster or the cloud did not answer while the body waited: the result is then an error of the environment.
     EnvironmentFailed,
     /// The CCM used the cloud, and no call was seen: nothing that rests on the request log can be judged.
     CallsUnseen,
-    /// A CCM that ends by itself keeps no promise meanwhile. The check about that fails, and the others are blocked by it; where
-    /// the CCM ended because the environment failed it, the environment is the error.
+    /// A CCM that exits by itself cannot meet other requirements meanwhile. The check about that fails and blocks the
+    /// others. If the CCM exited because the environment failed, the result is an error of the environment.
     CcmRestarted,
-    /// Machinery cannot work without its Nodes. Where the CCM deleted them, the check about that fails, and this one is blocked.
+    /// The checks' own Pods need the cluster's Nodes. If the CCM deleted those, the check about that fails, and this one
+    /// is blocked.
     NodesLost,
 }
 
-/// What the rules know about one attempt at a check.
+/// The rules' data about one attempt at a check.
 struct Attempt<'a> {
     session: &'a Session,
     id: CheckId,
-    /// When the check began, by the clock of the run's events.
+    /// When the check began, in the time of the run's events.
     began_ms: u64,
     /// When its body began.
     looked_from: Instant,
-    /// Whether a failing cluster or CCM can have hindered it: not where it needs neither, nor where it read what is written.
+    /// Whether a failing cluster or CCM can have affected it: not if it needs neither, or only read what is already
+    /// written.
     is_hindered: bool,
     /// Whether it judges the whole run.
     is_of_the_run: bool,
-    /// Whether its failure is about the end of a replica.
+    /// Whether it failed because a replica exited.
     is_about_an_end: bool,
 }
 
@@ -147,7 +149,7 @@ impl<'a> Attempt<'a> {
         }
     }
 
-    /// Replaces the outcome where the rule has a reason to.
+    /// Replaces the outcome if the rule has a reason to.
     async fn decide(&self, rule: Rule, entry: &mut Entry) {
         if !self.is_hindered {
             return;
@@ -177,7 +179,7 @@ impl<'a> Attempt<'a> {
             Ok(Some(Restarted::Cut(message))) => Some(Outcome::Error { message }),
             Ok(None) => None,
             Err(error) => {
-                tracing::warn!(check = %self.id, %error, "restarts of the CCM cannot be read");
+                tracing::warn!(check = %self.id, %error, "cannot read the restarts of the CCM");
                 None
             }
         }
@@ -187,7 +189,7 @@ impl<'a> Attempt<'a> {
         match self.session.lost_nodes() {
             Ok(seen) => seen.map(|seen| self.blocked(Blocker::KeepsNodes, seen)),
             Err(error) => {
-                tracing::warn!(check = %self.id, %error, "lost Nodes cannot be read");
+                tracing::warn!(check = %self.id, %error, "cannot read the lost Nodes");
                 None
             }
         }
@@ -198,7 +200,7 @@ impl<'a> Attempt<'a> {
     }
 }
 
-/// Takes the evidence of a failure or an error, and ends the text of a failure with its likely causes.
+/// Takes the evidence of a failure or an error, and appends the likely causes to the text of a failure.
 async fn take_evidence(
     session: &Session,
     planned: &Planned,
@@ -225,8 +227,8 @@ async fn take_evidence(
     }
 }
 
-/// Undoes what the check has made. What could not be undone because cluster or cloud were away is undone once they are back, and
-/// what an aborted attempt has made in the cloud goes as well.
+/// Undoes what the check has done. If that fails because the cluster or the cloud was unreachable, it is repeated once
+/// they are back. Cloud resources of an aborted attempt are removed too.
 async fn clean_up(session: &Session, cx: &CheckCx, entry: &mut Entry) {
     let began = Instant::now();
     let mut cleaned = session.unless_gone(cx.clean_up()).await;
@@ -244,11 +246,11 @@ async fn clean_up(session: &Session, cx: &CheckCx, entry: &mut Entry) {
     if matches!(entry.outcome, Outcome::Error { .. })
         && let Err(why) = session.unless_gone(cx.remove_own_balancers()).await
     {
-        tracing::warn!(check = %cx.id(), why, "what an aborted attempt left in the cloud stays there");
+        tracing::warn!(check = %cx.id(), why, "resources of an aborted attempt remain in the cloud");
     }
 }
 
-/// What ends the text of a failure: its likely causes, and the bug of a real CCM that it is like.
+/// The end of a failure's text: its likely causes, and the similar bug of a real CCM.
 fn hints(causes: &[String], row: &str) -> String {
     let lead = |at: usize| if at == 0 { "likely:   " } else { "          " };
     let causes = causes.iter().enumerate().map(|(at, cause)| format!("\n{} {cause}", lead(at)));
@@ -256,22 +258,22 @@ fn hints(causes: &[String], row: &str) -> String {
     causes.chain(like).collect()
 }
 
-/// Why the CCM's processes ended, in words.
+/// Why the CCM's processes exited, as text.
 enum Restarted {
-    /// By their own fault.
+    /// By a fault of their own.
     ByItself(String),
-    /// Because a component did not answer that a leader needs to keep its Lease.
+    /// Because a component that a leader needs to renew its Lease did not answer.
     Cut(String),
 }
 
-/// Ends of the CCM's processes in the check's lane since it began or shortly before; `None` when there were none.
+/// Ends of the CCM's processes in the check's lane since shortly before it began; `None` if there were none.
 fn restarted(session: &Session, began_ms: u64) -> Result<Option<Restarted>, StreamError> {
     let events = session.events();
     if !events.is_begun_here() {
         // Another process watches the cluster.
         events.take_others_in()?;
     }
-    // Until a leader works again after an end takes about so long.
+    // After an end, it takes about this long until a leader works again.
     let before = u64::try_from(session.limits().watch().as_millis()).unwrap_or_default();
     let fold = events.fold();
     let lane = events.lane().unwrap_or_default();
@@ -303,7 +305,7 @@ fn outcome_of(id: CheckId, verdict: Verdict) -> Outcome {
     }
 }
 
-/// A panic's message.
+/// The message of a panic.
 fn words(panic: &(dyn std::any::Any + Send)) -> String {
     let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
     text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_else(|| "no message".to_owned())

@@ -1,13 +1,14 @@
-//! The reports of a run whose process is ended early. The run writes them, or the code that ends the process: whichever comes first.
+//! The reports of a run whose process is ended early. Either the run writes them or the code that ends the process,
+//! whichever comes first.
 
 use std::fmt;
 use std::sync::{Arc, Mutex};
 use tokio_util::sync::CancellationToken;
 
-/// Writes the reports.
+/// A function that writes the reports.
 type Word = Box<dyn FnOnce() + Send>;
 
-/// Who writes the reports, and whether they are written. Clones share one state.
+/// The shared state of who writes the reports, and whether they are written. Clones share one state.
 #[derive(Clone, Default)]
 pub struct LastWord {
     state: Arc<Mutex<State>>,
@@ -23,18 +24,18 @@ enum State {
     Taken,
 }
 
-/// What the code that ends the process has to do about the reports.
+/// What the code that ends the process has to do for the reports.
 pub enum Due {
     /// There is nothing to report.
     Nothing,
-    /// Write them, with this.
+    /// Write them, with this function.
     Write(Box<dyn FnOnce() + Send>),
-    /// Wait for this: the run is writing them.
+    /// Wait for this notification: the run is writing them.
     Wait(CancellationToken),
 }
 
 impl LastWord {
-    /// From now on `word` has to be called before the process ends.
+    /// Registers `word`, which has to be called before the process ends.
     pub fn set(&self, word: impl FnOnce() + Send + 'static) {
         *self.state.lock().expect("no holder of this lock panics") = State::Due(Box::new(word));
     }
@@ -48,12 +49,12 @@ impl LastWord {
         free
     }
 
-    /// The reports are written: the process may end.
+    /// Records that the reports are written: the process may end.
     pub fn written(&self) {
         self.written.cancel();
     }
 
-    /// What is left to do for the code that ends the process.
+    /// Returns what is left to do for the code that ends the process.
     pub fn due(&self) -> Due {
         let mut state = self.state.lock().expect("no holder of this lock panics");
         match std::mem::replace(&mut *state, State::Taken) {

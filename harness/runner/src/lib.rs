@@ -1,7 +1,7 @@
-//! The run: what is planned, the one loop that brings an environment up, judges and takes it down, and its reports.
+//! Runs checks: the plan, the sequence that creates an environment, judges and cleans up, and the reports.
 //!
-//! `run`, `cargo test --test e2e`, nextest's keeper and `controls` are callers of [`execute()`] or of its parts. They differ in
-//! who judges ([`Judging`]): libtest in this process, other processes, or nobody who is shown anything.
+//! `run`, `cargo test --test e2e`, nextest's keeper and `controls` call [`execute()`] or parts of it. They differ in how
+//! checks are judged ([`Judging`]): by libtest in this process, by other processes, or without output.
 
 mod arrange;
 mod capacity;

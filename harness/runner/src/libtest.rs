@@ -1,4 +1,4 @@
-//! Judging through libtest-mimic: the names, filters and output of any Rust test.
+//! Judges through libtest-mimic, with the names, filters and output of ordinary Rust tests.
 
 use super::one::{Hold, run_one};
 use super::planned::Planned;
@@ -13,10 +13,10 @@ use libtest_mimic::{Arguments, ColorSetting, Completion, Conclusion, Failed, Tri
 use std::os::fd::AsRawFd;
 use std::sync::Arc;
 
-/// Judges in this process, as many at once as the arguments say, and shows each check as a test.
+/// Judges in this process, as many checks at the same time as the arguments say, and shows each check as a test.
 #[derive(Debug)]
 pub struct Libtest {
-    /// What libtest was asked for.
+    /// The arguments for libtest.
     pub arguments: Arguments,
 }
 
@@ -45,7 +45,7 @@ impl Judging for Libtest {
                     let hold = Hold::in_order(one.check.isolation);
                     let entry = handle.block_on(run_one(&lanes, session.clone(), &one, hold));
                     if turn.ends_the_work_of_its_lane() {
-                        // What judges the whole run finds its CCM there. One that does not come up is told of then.
+                        // Checks of the whole run expect the CCM there. If it does not start, that is reported then.
                         let returns = session.unless_interrupted(session.ensure_ccm(Form::Replicas));
                         let _ = handle.block_on(returns);
                     }
@@ -54,18 +54,18 @@ impl Judging for Libtest {
             })
             .collect();
         trials.extend(skipped_trials(stand.planned));
-        // What libtest-mimic itself filters by the same rule was left out before.
-        // A check that waits for its turn takes a thread, too; how many work at once is the turns'.
+        // Tests that libtest-mimic itself filters out by the same rule were left out before.
+        // A check that waits for its turn also occupies a thread; the turns limit how many work at the same time.
         let arguments = Arguments { test_threads: Some(threads), ..self.arguments.clone() };
         let _ = shown(arguments, trials, |broken| {
-            stand.session().events().say(format!("error: {}: the run ends", broken.why));
+            stand.session().events().say(format!("error: {}: the run is aborted", broken.why));
             stand.session().interrupt();
         });
     }
 }
 
-/// Runs tests and shows them on standard output as libtest-mimic does, which would panic where that cannot be written:
-/// `failed` is told instead, and the tests go on to their end.
+/// Runs tests and shows them on standard output as libtest-mimic does. If standard output cannot be written,
+/// libtest-mimic would panic; instead `failed` is called, and the tests run to their end.
 pub fn shown(arguments: Arguments, trials: Vec<Trial>, failed: impl FnOnce(&Broken) + Send) -> Conclusion {
     let (Ok((from, to)), None) = (std::io::pipe(), &arguments.logfile) else {
         return libtest_mimic::run(&arguments, trials);
@@ -75,20 +75,20 @@ pub fn shown(arguments: Arguments, trials: Vec<Trial>, failed: impl FnOnce(&Brok
         ColorSetting::Auto => ColorSetting::Never,
         chosen => chosen,
     };
-    // It opens its file by name; this name is that of a pipe of ours.
+    // libtest-mimic opens a file by name; this is the name of our pipe.
     let logfile = Some(format!("/proc/self/fd/{}", to.as_raw_fd()));
     let arguments = Arguments { color: Some(colour), logfile, ..arguments };
     std::thread::scope(|scope| {
         let passing = scope.spawn(move || output::pass_on(from, failed));
         let conclusion = libtest_mimic::run(&arguments, trials);
-        // Nobody writes any more.
+        // All writers are closed.
         drop(to);
         let _ = passing.join();
         conclusion
     })
 }
 
-/// Tests for what the profile does not declare or the backend cannot show: listed, and ignored.
+/// Tests for checks that the profile does not declare or the backend cannot show: listed as ignored.
 pub fn skipped_trials(planned: &[Planned]) -> Vec<Trial> {
     planned
         .iter()
@@ -103,8 +103,8 @@ pub fn skipped_trials(planned: &[Planned]) -> Vec<Trial> {
         .collect()
 }
 
-/// As [`completion`], in a run whose exit code tells by itself that it was interrupted: what was not judged for that has
-/// not failed.
+/// Like [`completion`], for a run whose exit code already shows that it was interrupted: checks that were not judged
+/// because of that do not count as failed.
 fn in_a_whole_run(entry: &Entry) -> Result<Completion, Failed> {
     match &entry.outcome {
         Outcome::Error { message } if message == INTERRUPTED => Ok(Completion::ignored_with(INTERRUPTED)),
@@ -112,13 +112,13 @@ fn in_a_whole_run(entry: &Entry) -> Result<Completion, Failed> {
     }
 }
 
-/// What was seen, of the text of a promise that was broken; its first line where it says nothing of that.
+/// The part of a failure's text that says what was observed; the first line if there is none.
 fn first_of(message: &str) -> &str {
     let seen = message.lines().find_map(|line| line.strip_prefix("last seen: "));
     seen.or_else(|| message.lines().next()).unwrap_or_default()
 }
 
-/// What libtest is told of an entry.
+/// The result of an entry for libtest.
 ///
 /// # Errors
 /// The text of a check that failed, or of a MUST that was blocked.

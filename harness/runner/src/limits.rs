@@ -1,35 +1,36 @@
-//! Limits that whoever starts the program has set for it.
+//! Resource limits that were set when the program was started.
 
 use rustix::process::{Resource, Rlimit, Signal, getrlimit, setrlimit};
 use tokio::signal::unix::{SignalKind, signal};
 
-/// The open files that a run needs at least: those of a run of few checks on the embedded cluster, twice over.
+/// Minimum number of open files of a run: twice what a run of a few checks on the embedded cluster needs.
 const LEAST_FILES: u64 = 256;
 
-/// Uses what the limits allow, and lets a write beyond the limit of a file's size fail: the signal that comes with it would end the
-/// process without a word.
+/// Raises the limits as far as allowed, and makes a write beyond the file size limit fail with an error. Otherwise a
+/// signal would end the process without a message.
 pub fn use_limits() {
     let files = getrlimit(Resource::Nofile);
-    // Whoever may not raise it keeps it; too few are told by `enough_files`.
+    // Without permission to raise it, the limit stays; `enough_files` reports one that is too low.
     let _ = setrlimit(Resource::Nofile, Rlimit { current: files.maximum, maximum: files.maximum });
     let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build();
     if let Ok(runtime) = runtime {
         let _inside = runtime.enter();
-        // What hears it is dropped; that it is heard stays.
+        // The listener is dropped, but the signal stays caught.
         drop(signal(SignalKind::from_raw(Signal::XFSZ.as_raw())));
     }
 }
 
-/// Whether a run may open as many files as it needs.
+/// Checks whether a run may open as many files as it needs.
 ///
 /// # Errors
-/// How many it may, and the way out.
+/// How many it may open, and how to raise the limit.
 pub fn enough_files() -> Result<(), String> {
     let may = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
     if may >= LEAST_FILES {
         return Ok(());
     }
     Err(format!(
-        "this process may open {may} files, a run needs {LEAST_FILES}; raise the limit ('ulimit -n {LEAST_FILES}')"
+        "this process may open only {may} files, but a run needs {LEAST_FILES}; raise the limit ('ulimit -n \
+         {LEAST_FILES}')"
     ))
 }

@@ -1,4 +1,4 @@
-//! One check from its turn to its entry in the ledger.
+//! Runs one check, from its turn to its entry in the ledger.
 
 use super::Planned;
 use super::arrange::ENOUGH_WORKERS;
@@ -14,17 +14,17 @@ use std::fs::File;
 use std::sync::Arc;
 use std::time::Instant;
 
-/// How a check holds its lane's cluster, between threads and processes alike.
+/// How a check holds its lane's cluster; works between threads and processes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Hold {
-    /// Beside others that hold it so.
+    /// Together with others that share it.
     Shared,
-    /// Alone.
+    /// Exclusively.
     Alone,
 }
 
 impl Hold {
-    /// For a check whose steps are kept apart from others by its process.
+    /// For a check whose process keeps its steps apart from others.
     pub fn in_order(isolation: Isolation) -> Hold {
         match isolation {
             Isolation::FreshCluster | Isolation::Alone => Hold::Alone,
@@ -37,7 +37,7 @@ impl Hold {
         }
     }
 
-    /// For a check in a process of its own, where nothing else keeps it apart from strangers.
+    /// For a check in a separate process, where nothing else keeps it apart from unrelated checks.
     pub fn in_any_order(check: &Check, workers: u32) -> Hold {
         let keeps_workers = check.disturbs() && workers < ENOUGH_WORKERS;
         let wants_calm = check.isolation == Isolation::Quiet;
@@ -49,8 +49,8 @@ impl Hold {
     }
 }
 
-/// Runs one check in a lane: its turn on the cluster, the CCM in the form it needs, body, evidence, cleanup. Its beginning,
-/// its end and what becomes of it are told to the stream of events. `lanes` are all there are, for a check that judges the
+/// Runs one check in a lane: its turn on the cluster, the CCM in the form that it needs, body, evidence, cleanup. Start,
+/// end and outcome are written to the stream of events. `lanes` are all lanes of the run, for a check that judges the
 /// whole run.
 ///
 /// Blocks the thread while others hold the cluster.
@@ -73,7 +73,7 @@ pub async fn run_one(lanes: &[Arc<Session>], session: Arc<Session>, planned: &Pl
         entry.facts.insert(FIRST_TRY.to_owned(), told);
     }
     entry.started = started;
-    // A CCM's own words may stand in a message: its last log lines when it does not come up.
+    // The message may contain text of the CCM: its last log lines if it does not start.
     if let Outcome::Fail { message } | Outcome::Blocked { message, .. } | Outcome::Error { message } =
         &mut entry.outcome
     {
@@ -89,15 +89,15 @@ pub async fn run_one(lanes: &[Arc<Session>], session: Arc<Session>, planned: &Pl
     entry
 }
 
-/// Whether a check that met an error of the environment is judged once more: what hindered it may have been a moment. Not where
-/// the error stays, nor where others take part in what it does, or what it judges is over.
+/// Whether a check that met an error of the environment is tried once more, as the error may have been temporary. Not if
+/// the error persists, if others are involved in the check, or if what it judges is over.
 fn may_be_judged_again(session: &Session, planned: &Planned) -> bool {
     let alone = !matches!(planned.check.isolation, Isolation::SharedCrash | Isolation::AfterTheRun);
     let stays = session.gone().is_some() || session.calls_are_unseen();
     alone && !planned.check.soaks && !session.is_interrupted() && !stays
 }
 
-/// One try at judging a check, which holds the cluster for as long.
+/// One attempt at judging a check, which holds the cluster for its duration.
 async fn attempt(
     lanes: &[Arc<Session>],
     session: Arc<Session>,
@@ -107,7 +107,7 @@ async fn attempt(
 ) -> Entry {
     let participant =
         (planned.check.isolation == Isolation::SharedCrash).then(|| session.crashes().participant());
-    // Who has an environment of its own keeps nobody off the lane's.
+    // A check with its own environment does not block the lane's cluster.
     let is_own = planned.check.isolation == Isolation::DedicatedCluster;
     let held = (!is_own).then(|| session.dir().hold_cluster(hold == Hold::Alone)).transpose();
     let mut entry = planned.entry(Outcome::Pass);

@@ -1,4 +1,4 @@
-//! A check in an environment of its own: a cluster and a cloud, from before they are there until they are gone.
+//! Runs a check in its own environment: a cluster and a cloud that are created for it and removed afterwards.
 
 use super::stand::{is_trouble, leave_after, say_kept};
 use harness_clouds::Settings;
@@ -12,9 +12,9 @@ use harness_session::{Session, SessionError};
 use std::fs::File;
 use std::sync::Arc;
 
-/// What the stream knows the environment of one check by: so much more than the lane that has it. No run has so many lanes.
+/// Offset from the lane's number to the number of such an environment in the stream. No run has that many lanes.
 const BESIDE: u32 = 100;
-/// How many machines it has beside those of its control plane, at least.
+/// Minimum number of machines in addition to those of its control plane.
 const WORKERS: usize = 2;
 
 /// The events of such a check and its environment.
@@ -22,12 +22,12 @@ pub(super) fn events_of(session: &Session) -> Events {
     session.events().of_lane(lane_of(session))
 }
 
-/// The number of such a check's environment in the run.
+/// The number of the check's environment in the stream.
 fn lane_of(session: &Session) -> u32 {
     BESIDE + session.events().lane().unwrap_or_default()
 }
 
-/// The same run on a cluster as a check wants it.
+/// The plan of the run, changed to the cluster that a check needs.
 fn wanted(plan: RunPlan, environment: Option<Wanted>) -> RunPlan {
     let cluster = plan.cluster.clone().with(|own| match environment {
         None => {}
@@ -39,14 +39,14 @@ fn wanted(plan: RunPlan, environment: Option<Wanted>) -> RunPlan {
     plan.on(cluster)
 }
 
-/// The topology that was asked for, where it has them.
+/// The requested topology, if it is suitable.
 fn of_two_workers(own: &OwnCluster) -> Topology {
     let machines = planned_machines(&own.topology).unwrap_or_default();
     let enough = machines.iter().filter(|machine| machine.role == Role::Worker).count() >= WORKERS;
     if enough { own.topology.clone() } else { Topology::ThreeNode }
 }
 
-/// How the environment is left when its check has ended so: one that lives in this process ends with its check.
+/// How the environment is left after this outcome; one that lives in this process ends with its check.
 pub(super) fn leave_after_check(plan: &RunPlan, outcome: &Outcome) -> Leave {
     match facts(plan.cluster.backend()).lifetime {
         Lifetime::Process => Leave::Nothing,
@@ -54,18 +54,20 @@ pub(super) fn leave_after_check(plan: &RunPlan, outcome: &Outcome) -> Leave {
     }
 }
 
-/// What every check of the lane finds its cloud set to; a driver that has no settings starts every cloud alike.
+/// The settings with which every check of the lane finds its cloud; for a driver without settings every cloud starts
+/// alike.
 async fn usual_settings(session: &Session) -> Result<Option<Settings>, SessionError> {
     if !session.cloud().facilities().contains(&Facility::Settings) {
         return Ok(None);
     }
-    // Who sets anything else has the lane's cluster alone meanwhile.
+    // A check that changes settings has the lane's cluster to itself meanwhile.
     let _turn = session.dir().hold_cluster(false)?;
     Ok(Some(session.cloud().settings().await?))
 }
 
-/// Makes the environment, judges the check in it by `judge`, which holds its cluster, and takes it away, whatever became of
-/// the check. Its cloud is as that of the lane is, whose `session` this is; nothing else of the lane is touched.
+/// Creates the environment, judges the check in it with `judge`, which holds its cluster, and removes it, whatever the
+/// outcome. Its cloud has the settings of the lane's cloud, whose `session` this is; nothing else of the lane is
+/// affected.
 pub(super) async fn judge_apart(
     session: &Session,
     environment: Option<Wanted>,

@@ -1,4 +1,4 @@
-//! What the pages of runs are made of: their streams and the evidence beside them, as far as they can be read.
+//! Collects the data of run pages: streams and the evidence next to them, as far as they can be read.
 
 use harness_config::contract::{Contract, Row};
 use harness_core::check::{chain, row_of};
@@ -10,21 +10,21 @@ use std::fs::{DirEntry, File};
 use std::io::{Read as _, Seek as _, SeekFrom};
 use std::path::{Component, Path, PathBuf};
 
-/// What of a file of evidence goes into the page, its end, bytes.
+/// How much of an evidence file goes into the page, from its end, in bytes.
 const OF_A_FILE: u64 = 64 << 10;
-/// What of all evidence goes into it, bytes.
+/// How much of all evidence goes into it, in bytes.
 const OF_ALL: usize = 4 << 20;
 
-/// The page of the run whose stream this is. Evidence is looked for beside it.
+/// Makes the page of the run with this stream. Evidence is expected next to the stream.
 ///
 /// # Errors
-/// In words, when the stream cannot be read.
+/// A message, if the stream cannot be read.
 pub(super) fn page_of(ledger: &Ledger, stream: &Path) -> Result<String, String> {
     let material = material(ledger, stream).map_err(|error| format!("{}: {error}", stream.display()))?;
     to_page(ledger, &material, &demands(&[ledger])?).map_err(|error| chain(&error))
 }
 
-/// What is told of a run beside its ledger: its stream, packed or not, and the evidence beside that.
+/// The data of a run apart from its ledger: its stream, packed or not, and the evidence next to it.
 ///
 /// # Errors
 /// The stream cannot be read.
@@ -37,7 +37,7 @@ pub fn material(ledger: &Ledger, stream: &Path) -> std::io::Result<PageMaterial>
     })
 }
 
-/// What the rows demand that the checks of these runs judge.
+/// The requirements of the rows that the checks of these runs judge.
 ///
 /// # Errors
 /// Only if the built-in contract cannot be read.
@@ -54,7 +54,7 @@ pub fn demands(ledgers: &[&Ledger]) -> Result<Demands, String> {
     Ok(rows.map(|row| (row.id.clone(), demand(row))).collect())
 }
 
-/// The files of evidence of these checks below a folder. One that cannot be read says so in place of it.
+/// The evidence files of these checks below a folder. For a file that cannot be read, the text is the reason.
 pub(super) fn evidence<'a>(entries: impl IntoIterator<Item = &'a Entry>, folder: &Path) -> Evidence {
     let mut all = Evidence::new();
     let mut room = OF_ALL;
@@ -78,7 +78,7 @@ pub(super) fn evidence<'a>(entries: impl IntoIterator<Item = &'a Entry>, folder:
     all
 }
 
-/// A folder of evidence, where it is below that of its stream: a stream of others names no folder of the user's.
+/// An evidence folder, only if it is below the stream's folder: a foreign stream must not name a folder of the user.
 fn within(folder: &Path, named: &Path) -> Option<PathBuf> {
     let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
     let plain = named.components().all(|part| matches!(part, Component::Normal(_)));
@@ -86,7 +86,7 @@ fn within(folder: &Path, named: &Path) -> Option<PathBuf> {
     (plain && found.starts_with(folder.canonicalize().ok()?)).then_some(found)
 }
 
-/// The last of a file's text.
+/// The end of a file's text.
 fn end_of(path: &Path) -> std::io::Result<String> {
     let mut file = File::open(path)?;
     let length = file.metadata()?.len();
@@ -126,7 +126,7 @@ mod tests {
         let [(first, short), (second, long)] = evidence["A-01"].as_slice() else { panic!("{evidence:?}") };
         assert_eq!((first.as_str(), short.as_str(), second.as_str()), ("a.txt", "short", "b.log"));
         assert!(long.starts_with("[the last 64 of 100 kB]\n") && long.ends_with("END"));
-        // A stream of others names no folder of the user's, and leads to no file of theirs.
+        // A foreign stream must not name a folder of the user, or lead to one of the user's files.
         let output = folder.path().join("output");
         std::fs::create_dir_all(output.join("evidence/A-03")).expect("a folder");
         std::os::unix::fs::symlink(of_a.join("a.txt"), output.join("evidence/A-03/a.txt")).expect("a link");

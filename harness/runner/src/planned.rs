@@ -1,4 +1,4 @@
-//! Which checks run: every check of the suites with its level for this CCM and its choice.
+//! Which checks run: all checks of the suites, each with its level for this CCM and whether it is selected.
 
 use super::arrange::{Arrangement, Declared, arrange};
 use super::shard::parts;
@@ -12,24 +12,24 @@ use harness_core::ledger::{Entry, Outcome, SkipReason};
 use harness_testkit::{Check, Suite};
 use std::time::Duration;
 
-/// One check of a run and whether it is to be judged.
+/// One check of a run, and whether it is judged.
 #[derive(Clone)]
 pub struct Planned {
     /// Its suite's name.
     pub suite: &'static str,
     /// The check.
     pub check: &'static Check,
-    /// The level as it binds this CCM.
+    /// The level that applies to this CCM.
     pub level: Level,
     /// Whether it runs, or why not.
     pub choice: Choice,
     /// Whether it belongs to another part of the run.
     pub elsewhere: bool,
-    /// The least time a passing run takes here, seconds: what soaks goes on for as long as this run says.
+    /// The shortest time of a passing run with this plan, in seconds: soak checks last as long as the plan says.
     pub takes_s: u32,
 }
 
-/// As long as anything is taken to take, seconds; some days.
+/// Upper limit for the assumed duration of a check, in seconds; some days.
 const LONGEST_S: u32 = 1_000_000;
 
 impl Planned {
@@ -38,7 +38,7 @@ impl Planned {
         format!("{}::{}", self.suite, self.check.id)
     }
 
-    /// The check in the stream of events.
+    /// The check as it is written to the stream of events.
     pub fn event(&self) -> PlannedCheck {
         PlannedCheck {
             id: self.check.id.to_string(),
@@ -54,7 +54,7 @@ impl Planned {
         }
     }
 
-    /// An entry for the ledger that tells no more than what the check is.
+    /// A ledger entry with only the description of the check.
     pub fn entry(&self, outcome: Outcome) -> Entry {
         Entry {
             id: self.check.id.to_string(),
@@ -72,10 +72,10 @@ impl Planned {
     }
 }
 
-/// Every check of the suites, each with its level for this CCM and its choice.
+/// All checks of the suites, each with its level for this CCM and whether it is selected.
 ///
 /// # Errors
-/// When the selection names a suite or check that does not exist, or the profile a deviation from one.
+/// The selection names a suite or check that does not exist, or the profile declares a deviation from one.
 pub fn plan_checks<C>(
     suites: &'static [Suite],
     plan: &RunPlan<C>,
@@ -106,7 +106,8 @@ pub fn plan_checks<C>(
     });
     let mut planned: Vec<Planned> = planned.collect();
     if let Some(share) = plan.selection.shard {
-        // Every part, wherever it runs, splits by what is known of all of them: never by what its own cluster can show.
+        // All parts, wherever they run, are split by the properties of all checks, never by what one part's cluster can
+        // show.
         let known = select(&candidates, &plan.selection, &Offer::declared(&plan.profile))?;
         let chosen: Vec<usize> = (0..planned.len()).filter(|at| known[*at] == Choice::Selected).collect();
         let checks: Vec<Planned> = chosen.iter().map(|at| planned[*at].clone()).collect();
@@ -128,23 +129,23 @@ fn takes_s(check: &Check, soak: Option<Duration>) -> u32 {
     soaks.map_or(check.takes_s, |time| u32::try_from(time.as_secs()).unwrap_or(u32::MAX)).min(LONGEST_S)
 }
 
-/// The checks of the contract, without those that a vendor has of its own.
+/// The checks of the contract, without a vendor's private checks.
 pub fn of_contract(suites: &[Suite]) -> impl Iterator<Item = &'static Check> {
     suites.iter().flat_map(Suite::checks).filter(|check| !check.is_private())
 }
 
-/// The change that a check's claim rests on, when the declared framework is older.
+/// The framework change on which a check's claim is based, if the declared framework is older.
 fn older_than(check: &Check, framework: Framework) -> Option<Since> {
     check.since.filter(|since| !framework.has(since.minor))
 }
 
-/// What is expected of a CCM of this framework otherwise than of the newest, one sentence a check.
+/// Differences between what is expected of a CCM of this framework and of one of the newest, one sentence for each check.
 pub(super) fn framework_notes(suites: &[Suite], framework: Framework) -> Vec<String> {
     let older = of_contract(suites).filter_map(|check| Some((check.id, older_than(check, framework)?)));
     older.map(|(id, since)| format!("{id} holds since {since}")).collect()
 }
 
-/// The checks that are to run.
+/// The checks that will run.
 pub fn selected(planned: &[Planned]) -> Vec<Planned> {
     planned.iter().filter(|one| one.choice == Choice::Selected).cloned().collect()
 }
@@ -160,7 +161,7 @@ pub fn arranged(checks: &[Planned], lanes: usize, workers: u32, backend: Backend
     arrange(&declared, lanes, workers)
 }
 
-/// What these checks declare of how they run beside others.
+/// How these checks may share their cluster.
 pub(super) fn declared(checks: &[Planned]) -> Vec<Declared<'_>> {
     let declared = |one: &Planned| Declared {
         id: one.check.id.as_str(),

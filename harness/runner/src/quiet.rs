@@ -1,13 +1,13 @@
-//! Judging without showing anything: for runs whose result is only counted.
+//! Judges without any output, for runs whose results are only counted.
 
 use super::one::{Hold, run_one};
 use super::stand::{Judging, Stand};
 
-/// Judges in this process, a thread for each check, and shows nothing: the events tell.
+/// Judges in this process, with a thread for each check and without output; results are in the events.
 pub struct Quiet<Wanted> {
-    /// Whether a check is wanted, by its id.
+    /// Selects checks by id.
     pub wanted: Wanted,
-    /// How many run side by side; as many as may without it.
+    /// How many run at the same time; by default as many as allowed.
     pub at_once: Option<u32>,
 }
 

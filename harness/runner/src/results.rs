@@ -1,4 +1,4 @@
-//! The folder of a run's results: what of it may be removed.
+//! The folder of a run's results, and what may be removed from it.
 
 use std::fs::OpenOptions;
 use std::io::{Error, ErrorKind};
@@ -6,14 +6,14 @@ use std::path::Path;
 
 /// The folder of evidence in it.
 const EVIDENCE: &str = "evidence";
-/// Stands in a folder of evidence that this program has made: such a one it may remove.
+/// The marker in an evidence folder that this program created and may therefore remove.
 const MARKER: &str = ".made-by-ccm-conformance";
 
-/// Makes a folder of results, and an empty one of evidence in it, in place of what an earlier run has put there. What
-/// somebody else has put there is not touched.
+/// Creates a folder for results with an empty evidence folder, replacing those of an earlier run. Files of the user are
+/// not touched.
 ///
 /// # Errors
-/// There is a folder of evidence that no run has made; or nothing can be written there.
+/// There is an evidence folder that no run created, or the folder cannot be written.
 pub fn make_ready(output: &Path) -> std::io::Result<()> {
     std::fs::create_dir_all(output)?;
     let evidence = output.join(EVIDENCE);
@@ -27,8 +27,8 @@ pub fn make_ready(output: &Path) -> std::io::Result<()> {
                 return Err(Error::new(
                     ErrorKind::AlreadyExists,
                     format!(
-                        "{} is there, and no run of this version made it: it would be removed; move it away, or name \
-                         another folder with '--out'",
+                        "{} already exists, was not created by a run of this version, and would be removed; move it \
+                         away, or choose another folder with '--out'",
                         evidence.display()
                     ),
                 ));
@@ -40,12 +40,12 @@ pub fn make_ready(output: &Path) -> std::io::Result<()> {
     OpenOptions::new().write(true).create_new(true).open(evidence.join(MARKER)).map(drop)
 }
 
-/// Removes a folder of evidence in which there is none.
+/// Removes an evidence folder without content.
 pub(super) fn without_empty_evidence(output: &Path) {
     let evidence = output.join(EVIDENCE);
     let names = std::fs::read_dir(&evidence).into_iter().flatten().flatten().map(|entry| entry.file_name());
     if names.eq([MARKER]) {
-        // What cannot be removed is an empty folder with a marker.
+        // If it cannot be removed, an empty folder with a marker stays.
         let _ = std::fs::remove_dir_all(evidence);
     }
 }

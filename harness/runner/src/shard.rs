@@ -1,24 +1,24 @@
-//! Which part of a run each check belongs to, where machines share a run.
+//! Which part of a run each check belongs to when a run is divided between machines.
 //!
-//! Claims of a contract row keep together, and so do all checks that watch one crash of the leader. The rest is spread by
-//! time, the longest first. The same checks give the same parts on every machine.
+//! Claims of a contract row stay together, and so do all checks that watch one crash of the leader. The rest is
+//! distributed by duration, the longest first. The same checks result in the same parts on every machine.
 
 use super::arrange::{Declared, Group};
 use harness_core::check::row_of;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-/// How many checks that share a cluster run side by side, about.
+/// Approximate number of checks that run at the same time on a shared cluster.
 const SIDE_BY_SIDE: u32 = 8;
 
-/// Lanes that a part is taken to have: those that watch the crash have one of their own then.
+/// Assumed number of lanes of a part: with it, checks that watch the crash have their own lane.
 const LANES: usize = 2;
 
 /// The part of each of these checks, from 0, in their order; `None` for one that judges the whole run, which every part
-/// does for itself.
+/// runs.
 pub(super) fn parts<'a>(checks: &[Declared<'a>], parts: usize, workers: u32) -> Vec<Option<usize>> {
     let group = |check: &Declared<'a>| -> Group<'a> { Group::of(check, LANES, workers) };
-    // What watches the crash takes the rest of its row along.
+    // Checks that watch the crash keep the rest of their row with them.
     let watching: Vec<&str> =
         checks.iter().filter(|check| group(check) == Group::Joint).map(|check| row_of(check.id)).collect();
     let unit = |check: &Declared<'a>| {
@@ -47,12 +47,12 @@ pub(super) fn parts<'a>(checks: &[Declared<'a>], parts: usize, workers: u32) -> 
         .collect()
 }
 
-/// What checks that run at the same time cost a run, in the [`SIDE_BY_SIDE`]th of a second: the longest of them, and the
-/// sum of all, whose longest is it.
+/// The cost of checks that run at the same time, in units of 1/[`SIDE_BY_SIDE`] second: the longest one, and the sum of
+/// all.
 fn cost((group, (longest, sum)): (&Group<'_>, &(u32, u32))) -> u32 {
     match group {
         Group::Standing => 0,
-        // Others run beside them.
+        // Others run next to them.
         Group::Shared | Group::Calm => *sum,
         Group::Cold(_)
         | Group::Joint

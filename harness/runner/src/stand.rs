@@ -1,4 +1,4 @@
-//! An environment that stands, what is judged in it, and how it is left.
+//! An environment that is ready, the checks that are judged in it, and its cleanup.
 
 use super::conclude::say_left_behind;
 use super::planned::{Planned, arranged, plan_checks, selected};
@@ -17,9 +17,9 @@ use std::cmp::Reverse;
 use std::sync::Arc;
 use tokio::runtime::Handle;
 
-/// What whoever judges gets.
+/// The input of the judging code.
 pub struct Stand<'a> {
-    /// The environments, one for each lane, at least one.
+    /// The environments, one for each lane; at least one.
     pub lanes: &'a [Arc<Session>],
     /// Every check, and whether it runs here.
     pub planned: &'a [Planned],
@@ -33,8 +33,8 @@ impl Stand<'_> {
         &self.lanes[0]
     }
 
-    /// The checks to run, each with its step, the longest first; and their turns, of which so many are taken at
-    /// once in each lane.
+    /// The checks to run, each with its step, the longest first; and their turns, with this many at the same time in each
+    /// lane.
     pub(super) fn work(&self, at_once: usize) -> (Vec<(Planned, usize)>, Turns) {
         let chosen = selected(self.planned);
         let plan = self.session().plan();
@@ -42,7 +42,7 @@ impl Stand<'_> {
         let turns = Turns::of(&arranged, self.lanes.len(), at_once);
         let mut work: Vec<(Planned, usize)> = chosen.into_iter().zip(arranged.of).collect();
         work.sort_by_key(|(one, step)| (*step, Reverse(one.takes_s)));
-        // Those that watch the leader crash wait for one another: only where all may work at once.
+        // Checks that watch the leader crash wait for each other, which works only if all may run at the same time.
         let watchers = work.iter().filter(|(one, _)| one.check.isolation == Isolation::SharedCrash).count();
         let together = if watchers < at_once { watchers } else { 1 };
         self.lanes.iter().for_each(|lane| lane.crashes().expect_participants(together));
@@ -50,9 +50,9 @@ impl Stand<'_> {
     }
 }
 
-/// Who judges the checks once the environment stands.
+/// Code that judges the checks once the environment is ready.
 pub trait Judging {
-    /// Whether a check that would run is left out, by the name of its test.
+    /// Whether a check is left out, by the name of its test.
     fn leaves_out(&self, _name: &str) -> bool {
         false
     }
@@ -60,14 +60,14 @@ pub trait Judging {
     /// Judges. Every check that is to run begins and ends with an event.
     fn judge(&mut self, stand: &Stand<'_>);
 
-    /// Is told why nothing can be judged, when that is so.
+    /// Receives the reason if nothing can be judged.
     fn cannot(&mut self, _why: &str) {}
 }
 
-/// The checks of a plan, those left out that the judging leaves out.
+/// The checks of a plan, with those marked that the judging code leaves out.
 ///
 /// # Errors
-/// As [`plan_checks`].
+/// Those of [`plan_checks`].
 pub(super) fn plan_for<C>(
     suites: &'static [Suite],
     plan: &RunPlan<C>,
@@ -83,11 +83,10 @@ pub(super) fn plan_for<C>(
     Ok(planned)
 }
 
-/// Judges one CCM in an environment that stands: tells the stream what is tested and what is planned, lets judge, and ends
-/// the run.
+/// Judges one CCM in an environment that is ready: writes subject and plan to the stream, judges, and ends the run.
 ///
 /// # Errors
-/// As [`plan_checks`]; nothing has been judged then.
+/// Those of [`plan_checks`]; nothing has been judged then.
 pub fn judge_subject(
     suites: &'static [Suite],
     lanes: &[Arc<Session>],
@@ -107,7 +106,7 @@ pub fn judge_subject(
     Ok(())
 }
 
-/// Takes the environments down, or leaves them as the plan wants it after such a result. What could not be removed is said.
+/// Removes the environments, or keeps them if the plan says so for this result. Prints what could not be removed.
 pub fn take_down(
     environments: Vec<Environment>,
     plan: &RunPlan,
@@ -125,12 +124,12 @@ pub fn take_down(
             say_kept(environment, events);
         }
     }
-    // Side by side: who has interrupted the run waits for the slowest, not for the sum.
+    // All at the same time, so that an interrupted run takes only as long as the slowest.
     let down = environments.into_iter().map(|environment| environment.down(leave));
     handle.block_on(join_all(down)).into_iter().for_each(|outcome| say_left_behind(outcome, events));
 }
 
-/// Says where an environment is that stays.
+/// Prints where a kept environment is.
 pub(super) fn say_kept(environment: &Environment, events: &Events) {
     let Some(dir) = environment.dir() else { return };
     events.say(format!(
@@ -140,7 +139,7 @@ pub(super) fn say_kept(environment: &Environment, events: &Events) {
     ));
 }
 
-/// How an environment is left after a result with trouble, or without.
+/// Whether an environment is kept, for a result with or without failures.
 pub(super) fn leave_after(keep: Keep, has_trouble: bool) -> Leave {
     match keep {
         Keep::Always => Leave::Everything,
@@ -154,25 +153,25 @@ fn has_trouble(ledger: &Ledger) -> bool {
     ledger.environment_error.is_some() || ledger.all().any(|entry| is_trouble(&entry.outcome))
 }
 
-/// Whether something went wrong with a check, the environment included.
+/// Whether a check failed, was blocked, or ended with an error of the environment.
 pub(super) fn is_trouble(outcome: &Outcome) -> bool {
     matches!(outcome, Outcome::Fail { .. } | Outcome::Blocked { .. } | Outcome::Error { .. })
 }
 
-/// Keeps environments up that live in this process, for somebody to look at, as long as they want.
+/// Keeps environments that live in this process running until the user ends it.
 async fn keep_up(environments: &[Environment], events: &Events) {
     if !harness_core::output::err_is_terminal() {
         return events
-            .say("not kept: an embedded cluster ends with this process, and nobody sits at it to end it");
+            .say("not kept: an embedded cluster ends with this process, and there is no terminal from which to end it");
     }
     for dir in environments.iter().filter_map(Environment::dir) {
         events.say(format!("kept: export KUBECONFIG={}", dir.path().join("kubeconfig").display()));
     }
-    events.say("Ctrl-C ends it");
+    events.say("press Ctrl-C to end it");
     super::Signals::heard().next().await;
 }
 
-/// Takes what the harness deployed away from a cluster that outlives the run.
+/// Removes what the harness deployed from a cluster that outlives the run.
 pub(super) fn leave_cluster(session: &Session, handle: &Handle) {
     if let Err(error) = handle.block_on(session.leave()) {
         session.events().say(format!("left in the cluster: {}", chain(&error)));

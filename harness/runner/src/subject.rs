@@ -1,4 +1,4 @@
-//! What was tested, as the report tells it.
+//! Describes what was tested, for the report.
 
 use super::planned::{Planned, framework_notes, of_contract};
 use harness_clusters::{Fidelity, facts};
@@ -51,7 +51,7 @@ pub(super) fn subject(
         let about = record.about.clone();
         match about.seed {
             Some(seed) => effective(&mut subject.settings, SEED, seed.to_string()),
-            // A real cluster's moments are its own.
+            // A real cluster has its own timing.
             None => subject.settings.retain(|one| one.setting != SEED),
         }
         subject.topology = about.topology;
@@ -75,14 +75,14 @@ pub(super) fn subject(
     subject
 }
 
-/// What became of a setting that left something to choose.
+/// The effective value of a setting that leaves a choice.
 fn effective(settings: &mut [Setting], name: &str, value: String) {
     if let Some(setting) = settings.iter_mut().find(|one| one.setting == name) {
         setting.value = value;
     }
 }
 
-/// The settings of a plan, of which those that leave checks of the contract out ask less than it does.
+/// The settings of a plan; settings that leave out checks of the contract are marked as relaxed.
 pub fn in_force(settings: &[Setting], planned: &[Planned]) -> Vec<Setting> {
     let of_contract = || planned.iter().filter(|one| !one.check.is_private());
     let is_left_out =
@@ -107,13 +107,12 @@ pub fn in_force(settings: &[Setting], planned: &[Planned]) -> Vec<Setting> {
     settings
 }
 
-/// The capabilities that some check of the contract needs, and so judges.
+/// The capabilities that some check of the contract needs, and therefore judges.
 pub fn judged(suites: &[Suite]) -> BTreeSet<Capability> {
     of_contract(suites).flat_map(|check| check.needs.iter().copied()).collect()
 }
 
-/// A check as the contract's coverage looks at it, on clusters of these backends whose node images and clouds have all it
-/// takes.
+/// A check for the contract's coverage, on clusters of these backends with fully capable node images and clouds.
 pub fn seen(check: &Check, backends: &[BackendKind]) -> Seen {
     let lacking = |backend: &BackendKind| {
         let there = facts(*backend).facilities;
@@ -124,7 +123,7 @@ pub fn seen(check: &Check, backends: &[BackendKind]) -> Seen {
     Seen { id: check.id, not_observable: backends.iter().filter_map(lacking).collect() }
 }
 
-/// The checks of these suites that are of the contract, as reports of this version hold them.
+/// The checks of these suites that belong to the contract, as reports of this version list them.
 pub fn golden(suites: &[Suite]) -> Golden {
     let checks = suites.iter().flat_map(|suite| suite.checks().map(move |check| (suite, check)));
     let checks = checks.filter(|(_, check)| !check.is_private());

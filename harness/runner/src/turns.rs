@@ -1,9 +1,9 @@
-//! Turns: a check begins when a lane has taken its step, and a place at work is free in it.
+//! Turns: a check starts when a lane has started its step and has a free slot.
 
 use super::arrange::{Arrangement, Kind};
 use std::sync::{Condvar, Mutex, MutexGuard};
 
-/// Which lane is at which step, and how many more checks may work in it at once.
+/// The state of all lanes: which step each is at, and how many more checks may run in it.
 #[derive(Debug)]
 pub(super) struct Turns {
     state: Mutex<State>,
@@ -16,29 +16,29 @@ struct State {
     lanes: Vec<Lane>,
 }
 
-/// A step and how far it is.
+/// A step and its progress.
 #[derive(Debug)]
 struct Waiting {
     kind: Kind,
     /// Checks that have not ended.
     left: usize,
-    /// The lane that has taken it.
+    /// The lane that runs it.
     lane: Option<usize>,
 }
 
 #[derive(Clone, Copy, Debug)]
 struct Lane {
-    /// The step it is at.
+    /// The step that it is at.
     at: Option<usize>,
-    /// The step that has an environment of its own, and runs beside that one.
+    /// The step with its own environment that runs next to that one.
     beside: Option<usize>,
-    /// Whether it takes cold steps before others.
+    /// Whether it prefers cold steps.
     cold: bool,
-    /// How many more checks may work in it.
+    /// The number of free slots in it.
     free: usize,
 }
 
-/// A check's turn; when dropped it has ended.
+/// A check's turn; dropping it ends the check.
 #[derive(Debug)]
 pub(super) struct Turn<'a> {
     turns: &'a Turns,
@@ -47,17 +47,17 @@ pub(super) struct Turn<'a> {
 }
 
 impl Turn<'_> {
-    /// The lane it has its turn in.
+    /// The lane in which it runs.
     pub(super) fn lane(&self) -> usize {
         self.lane
     }
 
-    /// Ends it. Whether nothing is left for its lane then but what judges the whole run, while others still work.
+    /// Ends the turn. Returns whether only checks of the whole run are left for its lane, while others still run.
     pub(super) fn ends_the_work_of_its_lane(self) -> bool {
         let (turns, lane) = (self.turns, self.lane);
         drop(self);
         let state = turns.lock();
-        // Who takes no step now takes none of another kind any more.
+        // A lane that starts no step now starts none of another kind later.
         state.lanes[lane].at.is_none() && state.next(Kind::Last).is_some()
     }
 }
@@ -80,7 +80,7 @@ impl Drop for Turn<'_> {
 }
 
 impl State {
-    /// Lets every lane that is at no step take one.
+    /// Lets every idle lane start a step.
     fn take_steps(&mut self) {
         for lane in 0..self.lanes.len() {
             if self.lanes[lane].at.is_some() {
@@ -90,7 +90,7 @@ impl State {
             self.steps[step].lane = Some(lane);
             self.lanes[lane].at = Some(step);
         }
-        // Who shares is many, and late where the machine is crowded; so is everybody where two crowd it.
+        // Sharing checks are many, and late on a crowded machine, as all checks are if two environments crowd it.
         let share = self.steps.iter().any(|step| step.kind == Kind::Shared && step.left > 0);
         let crowded = self.lanes.iter().any(|lane| lane.beside.is_some());
         if let Some(step) = self.next(Kind::Crowding).filter(|_| !share && !crowded) {
@@ -99,12 +99,12 @@ impl State {
         }
     }
 
-    /// The first step of this kind that nobody has taken.
+    /// The first step of this kind that no lane has started.
     fn next(&self, kind: Kind) -> Option<usize> {
         self.steps.iter().position(|step| step.kind == kind && step.lane.is_none() && step.left > 0)
     }
 
-    /// The step a lane takes next, if one is left for it.
+    /// The step that a lane starts next, if one is left for it.
     fn next_for(&self, lane: usize) -> Option<usize> {
         let next = |kind: Kind| self.next(kind);
         let first_of_all = self.lanes.len() == 1 && next(Kind::Cold).is_some();
@@ -117,14 +117,14 @@ impl State {
         shared.or_else(|| kinds.into_iter().find_map(next)).or_else(last)
     }
 
-    /// The lane in which a check of this step may begin now.
+    /// The lane in which a check of this step may start now.
     fn lane_for(&self, step: usize) -> Option<usize> {
         self.steps[step].lane.filter(|lane| self.lanes[*lane].free > 0)
     }
 }
 
 impl Turns {
-    /// For so arranged checks in so many lanes, at least one, in each of which so many work at once, at least one.
+    /// Turns for checks in this arrangement and number of lanes (at least one), each with this many slots (at least one).
     pub(super) fn of(arranged: &Arrangement, lanes: usize, at_once: usize) -> Turns {
         let mut steps: Vec<Waiting> =
             arranged.steps.iter().map(|step| Waiting { kind: step.kind, left: 0, lane: None }).collect();
@@ -168,7 +168,7 @@ mod tests {
     use super::*;
     use std::sync::atomic::{AtomicUsize, Ordering};
 
-    /// Steps of these kinds, each of so many checks.
+    /// Steps of these kinds, each with this many checks.
     fn arranged(steps: &[(Kind, usize)]) -> Arrangement {
         Arrangement {
             steps: steps.iter().map(|(kind, _)| Step { kind: *kind, takes_s: 1 }).collect(),
@@ -176,7 +176,7 @@ mod tests {
         }
     }
 
-    /// Runs every check, and yields step and lane of each in the order in which they began.
+    /// Runs all checks, and returns step and lane of each in the order in which they started.
     fn run(arranged: &Arrangement, lanes: usize, at_once: usize) -> Vec<(usize, usize)> {
         let turns = Turns::of(arranged, lanes, at_once);
         let order = Mutex::new(Vec::new());

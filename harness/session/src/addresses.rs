@@ -5,8 +5,8 @@ use harness_config::AddressType;
 use std::collections::BTreeMap;
 
 impl Session {
-    /// Addresses, type and value, as the CCM reports them: in its order, those provided to the kubelet first, and with the
-    /// host name as an `InternalDNS` where it reports such.
+    /// Addresses, type and value, as the CCM reports them: in its order, those provided to the kubelet first, and with
+    /// the host name as an `InternalDNS` if it reports such addresses.
     pub fn in_reported_order(&self, addresses: &mut Vec<(String, String)>, provided: &[&str]) {
         let profile = &self.plan.profile;
         also_as(&profile.also_reported_as, addresses);
@@ -29,7 +29,7 @@ fn also_as(also: &BTreeMap<AddressType, AddressType>, addresses: &mut Vec<(Strin
     *addresses = all;
 }
 
-/// Brings addresses, type and value, into the form in which a CCM of that order reports them.
+/// Converts addresses, type and value, into the form in which a CCM with that order reports them.
 fn as_reported(order: &[AddressType], addresses: &mut Vec<(String, String)>, provided: &[&str]) {
     if order.is_empty() {
         return;

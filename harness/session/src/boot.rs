@@ -1,4 +1,4 @@
-//! What the boot model expects of a profile's manifests, and why a cluster that did not boot did not.
+//! The boot model's expectation for a profile's manifests, and its explanation for a cluster that did not boot.
 
 use bootstrap::{
     CloudEndpoint, Cluster, Cni, Effect, Expectation, Finding, Source, Taint, Topology, Version, YesNo,
@@ -10,8 +10,8 @@ use harness_core::check::chain;
 use harness_core::files;
 use std::path::PathBuf;
 
-/// What the model says of the profile's manifests on a cluster like that, with each of these pod networks; `None` when
-/// nothing is deployed, or the cluster is one the harness does not make.
+/// The model's result for the profile's manifests on such a cluster, with each of these pod networks. `None` if nothing
+/// is deployed, or the harness does not create the cluster.
 ///
 /// # Errors
 /// Manifests that cannot be read, with file and line.
@@ -31,11 +31,11 @@ pub fn expectation(
     Some(expected(profile, &clusters))
 }
 
-/// What the lint says of the profile's manifests, for the cluster that is made or, where another one is used, for one of
-/// a control plane and a worker; `None` when nothing is deployed.
+/// The lint's findings for the profile's manifests, on the cluster that is created or, if an existing one is used, on one
+/// with a control plane and a worker. `None` if nothing is deployed.
 ///
 /// # Errors
-/// As for [`expectation`].
+/// Those of [`expectation`].
 pub fn manifest_findings(
     profile: &Profile,
     cluster: &DesiredCluster,
@@ -65,10 +65,10 @@ fn expected(profile: &Profile, clusters: &[Cluster]) -> Result<Expectation, Stri
     expect(sources?, clusters, &[], ccm)
 }
 
-/// The cluster that will be made, for each of the pod networks, as the model asks for it.
+/// The cluster that will be created, as the model's input, for each of the pod networks.
 fn clusters(profile: &Profile, own: &OwnCluster, networks: &[Cni]) -> Result<Vec<Cluster>, String> {
     let machines = match profile.deployment {
-        // The CCM runs on a cluster that is up; whatever is here does not matter to it.
+        // The CCM runs on a management cluster that is up, so this cluster does not affect it.
         Deployment::Hosted => None,
         Deployment::InCluster => Some(planned_machines(&own.topology).map_err(|error| chain(&error))?),
     };
@@ -91,7 +91,7 @@ fn clusters(profile: &Profile, own: &OwnCluster, networks: &[Cni]) -> Result<Vec
     let cluster = |network: &Cni| Cluster {
         // The harness gives the CCM the addresses of the API server and of the fake cloud.
         cloud_endpoint: CloudEndpoint::Address,
-        // A network that waits for addresses waits for those of the CCM, whatever a kubelet says by itself.
+        // A network that waits for addresses waits for those of the CCM, whatever the kubelet reports.
         node_ip: if own.node_ip == NodeIp::Kept && *network != Cni::WaitsForAddresses {
             YesNo::Yes
         } else {
@@ -104,7 +104,7 @@ fn clusters(profile: &Profile, own: &OwnCluster, networks: &[Cni]) -> Result<Vec
     Ok(networks.iter().map(cluster).collect())
 }
 
-/// A machine of the topology, as the model asks for it.
+/// A machine of the topology, as the model's input.
 fn machine(planned: &PlannedMachine) -> Result<bootstrap::PlannedMachine, String> {
     let registration = &planned.registration;
     if let Some(why) = &registration.unknown {
@@ -126,12 +126,13 @@ fn machine(planned: &PlannedMachine) -> Result<bootstrap::PlannedMachine, String
     })
 }
 
-/// The expectation in a line for each pod network the bootstrap checks use, for a person before the run.
+/// The expectation, one line for each pod network of the bootstrap checks, for the user before the run.
 pub fn expected_boot(profile: &Profile, cluster: &DesiredCluster) -> Option<String> {
     match expectation(profile, cluster, &[Cni::Independent, Cni::None])? {
         Ok(expectation) => Some(expectation.summary().trim_end().to_owned()),
-        // What cannot be read is told when the manifests are loaded; templates of a vendor's may be more than we read.
-        Err(why) => Some(format!("cannot be told: {}", why.trim_end())),
+        // Manifests that cannot be read are reported when they are loaded; a vendor's templates may be too much for the
+        // model.
+        Err(why) => Some(format!("unknown: {}", why.trim_end())),
     }
 }
 
@@ -141,7 +142,7 @@ mod tests {
     use harness_config::{ProviderId, RunFile, Source, plan};
     use std::io::Write;
 
-    /// What is expected of the reference CCM on a topology with these nodes, without a network of its own to wait for.
+    /// The expectation for the reference CCM on a topology with these nodes, without a network that waits for it.
     fn expected(nodes: &str) -> String {
         let mut file = tempfile::Builder::new().suffix(".yaml").tempfile().expect("a file");
         write!(file, "kind: Cluster\napiVersion: kind.x-k8s.io/v1alpha4\n{nodes}\n").expect("written");
@@ -189,7 +190,8 @@ mod tests {
         assert!(!said.ends_with(": boots"), "{said}");
     }
 
-    /// Of a CCM that does not tolerate not-ready:NoSchedule, whose Nodes have addresses from their kubelets.
+    /// The expectation for a CCM that does not tolerate not-ready:NoSchedule, on Nodes with addresses from their
+    /// kubelets.
     #[test]
     fn a_network_that_waits_for_the_ccms_addresses_does_not_come_without_them() {
         let profile = Profile::load("hcloud").expect("a profile of this program");

@@ -1,4 +1,4 @@
-//! Which backend a run gets when nobody has said: kind where this machine has all it takes, else embedded.
+//! Chooses the backend of a run if the user did not: kind if this machine supports it, otherwise embedded.
 
 use super::SessionError;
 use super::manifests::load_manifests;
@@ -9,12 +9,12 @@ use harness_core::check::chain;
 use serde_json::Value;
 use std::collections::BTreeMap;
 
-/// The plan with its backend settled, and why it is this one; nothing to say where the user has chosen.
+/// The plan with a backend, and the reason for it; no reason if the user has chosen.
 pub async fn settle(plan: RunPlan<WantedCluster>) -> (RunPlan, Option<String>) {
     let wanted = plan.cluster.clone();
     let own = match (wanted.backend(), wanted.desired()) {
         (None, DesiredCluster::Own(own)) => own,
-        // What is there already is of one backend only.
+        // Existing things belong to one backend only.
         (None, DesiredCluster::Existing(_)) => return (plan.on(wanted.settled(BackendKind::Existing)), None),
         (None, DesiredCluster::Absent) => return (plan.on(wanted.settled(BackendKind::Absent)), None),
         (Some(backend), _) => return (plan.on(wanted.settled(backend)), None),
@@ -24,7 +24,7 @@ pub async fn settle(plan: RunPlan<WantedCluster>) -> (RunPlan, Option<String>) {
         None => match at_hand(own).await {
             Ok(why) => (BackendKind::Kind, why),
             Err(why) => {
-                let why = format!("{why}; it certifies nothing, '--cluster kind' does");
+                let why = format!("{why}; it cannot certify, '--cluster kind' can");
                 (BackendKind::Embedded, why)
             }
         },
@@ -33,11 +33,11 @@ pub async fn settle(plan: RunPlan<WantedCluster>) -> (RunPlan, Option<String>) {
     (plan.on(wanted.settled(backend)), Some(said))
 }
 
-/// What only one of the backends can do.
+/// Requirements that only one of the backends supports.
 fn needs(plan: &RunPlan<WantedCluster>, own: &OwnCluster) -> Option<(BackendKind, String)> {
     let profile = &plan.profile;
     if plan.binary.is_some() {
-        return Some((BackendKind::Embedded, "the CCM is a program of this machine".to_owned()));
+        return Some((BackendKind::Embedded, "the CCM is a program on this machine".to_owned()));
     }
     if let Kubernetes::Image(image) = &own.kubernetes {
         return Some((BackendKind::Kind, format!("{image} is a node image")));
@@ -51,23 +51,23 @@ fn needs(plan: &RunPlan<WantedCluster>, own: &OwnCluster) -> Option<(BackendKind
 /// Whether there can be a cluster for the Pods of a hosted CCM.
 ///
 /// # Errors
-/// [`SessionError::Usage`]: the backend makes none.
+/// [`SessionError::Usage`]: the backend creates none.
 pub(super) fn check_hosting(plan: &RunPlan) -> Result<(), SessionError> {
     let (profile, backend) = (&plan.profile, plan.cluster.backend());
     if !profile.is_hosted() || facts(backend).manages {
         return Ok(());
     }
     Err(SessionError::Usage(format!(
-        "{}: deployment: 'hosted' needs a management cluster for the CCM's Pods, which backend '{backend}' does not make; use \
-         '--cluster kind', or '--cluster embedded' (with '--binary' where the CCM is an image)",
+        "{}: deployment: 'hosted' needs a management cluster for the CCM's Pods, which backend '{backend}' does not \
+         create; use '--cluster kind', or '--cluster embedded' (with '--binary' if the CCM is an image)",
         profile.file.display()
     )))
 }
 
-/// Whether it is known what the CCM is made of.
+/// Whether the CCM's image or program is known.
 ///
 /// # Errors
-/// [`SessionError::Usage`]: neither the profile nor its manifests name an image, and no program was named.
+/// [`SessionError::Usage`]: neither the profile nor its manifests name an image, and no program was given.
 pub(super) fn check_image(plan: &RunPlan) -> Result<(), SessionError> {
     let profile = &plan.profile;
     if plan.binary.is_some() || profile.image.is_some() || profile.deploys_nothing() {
@@ -77,42 +77,42 @@ pub(super) fn check_image(plan: &RunPlan) -> Result<(), SessionError> {
     match manifests.as_ref().and_then(Manifests::image) {
         Some(image) if stood_for(image, &profile.placeholders).is_some() => Ok(()),
         Some(_) | None => Err(SessionError::Usage(format!(
-            "neither profile '{}' nor its manifests name the CCM's image: name its program with '--cluster embedded --binary PATH', \
-             or write 'image: {{reference: IMAGE}}' into {}",
+            "neither profile '{}' nor its manifests name the CCM's image: pass its program with '--cluster embedded \
+             --binary PATH', or add 'image: {{reference: IMAGE}}' to {}",
             profile.name,
             profile.file.display()
         ))),
     }
 }
 
-/// The image that manifests name themselves; `None` where they leave it to the profile.
+/// The image in the manifests themselves; `None` if they leave it to the profile.
 pub(super) fn stood_for(image: &str, placeholders: &BTreeMap<String, String>) -> Option<String> {
     let mut image = Value::String(image.to_owned());
     substitute(&mut image, placeholders);
     (!mentions(&image, "IMAGE")).then(|| image.as_str().unwrap_or_default().to_owned())
 }
 
-/// Whether a real cloud's machines can be where the run's Nodes are.
+/// Whether a real cloud's machines can be the run's Nodes.
 ///
 /// # Errors
-/// [`SessionError::Usage`]: the run makes its machines itself.
+/// [`SessionError::Usage`]: the run creates its machines itself.
 pub(super) fn check_real(plan: &RunPlan) -> Result<(), SessionError> {
     let (profile, backend) = (&plan.profile, plan.cluster.backend());
     if profile.cloud.real().is_none() || backend == BackendKind::Existing {
         return Ok(());
     }
     Err(SessionError::Usage(format!(
-        "{}: cloud.real: the machines of a real cloud are there already, and backend '{backend}' makes its own; use '--cluster \
-         existing' with a cluster whose Nodes are machines of that cloud, or name the driver under 'cloud.driver' where it can make \
-         machines",
+        "{}: cloud.real: the machines of a real cloud already exist, but backend '{backend}' creates its own; use \
+         '--cluster existing' with a cluster whose Nodes are machines of that cloud, or name the driver under \
+         'cloud.driver' if it can create machines",
         profile.file.display()
     )))
 }
 
-/// Whether kind can make this cluster with what is on this machine.
+/// Whether kind can create this cluster with what is on this machine.
 async fn at_hand(own: &OwnCluster) -> Result<String, String> {
     let image = kind_at_hand(&own.kubernetes).await.map_err(|error| first_line(&chain(&error)))?;
-    Ok(format!("Docker, kind and the node image {image} are here"))
+    Ok(format!("Docker, kind and the node image {image} are available"))
 }
 
 fn first_line(text: &str) -> String {

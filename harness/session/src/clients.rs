@@ -1,4 +1,4 @@
-//! Whether a session has a cluster, and clients for it.
+//! Whether a session has a cluster, and its clients.
 
 use super::Session;
 use super::server::{client_of, has_server};
@@ -11,7 +11,7 @@ impl Session {
         has_server(&self.state.cluster)
     }
 
-    /// A client that names itself.
+    /// A client with its own user agent.
     ///
     /// # Errors
     /// When the kubeconfig cannot be read any more.

@@ -1,14 +1,14 @@
-//! One crash of the leader for all checks that want to watch one.
+//! One crash of the leader for all checks that watch one.
 //!
 //! # Expected flow
-//! Every such check becomes a [`Participant`] when it begins, prepares beside all other checks, and arrives. When all
-//! participants have arrived or ended, they hold the cluster alone, until the last of them is dropped. Each makes its last
-//! preparations and asks for the crash; when all have asked or ended, one of them makes it, and the others get the same
-//! [`Crash`].
+//! Each such check becomes a [`Participant`] when it begins, prepares while other checks run, and arrives. When all
+//! participants have arrived or ended, they hold the cluster exclusively until the last of them is dropped. Each makes
+//! its last preparations and requests the crash; when all have requested it or ended, one of them causes it, and the
+//! others get the same [`Crash`].
 //!
 //! # Assumptions
-//! As many checks as are expected run at the same time, else the crash would wait for one that cannot begin. Where that
-//! is not so (few threads, a process per check), one is expected, and every check has its own crash.
+//! All expected checks run at the same time, otherwise the crash would wait for one that cannot begin. Where that is not
+//! possible (few threads, a process per check), only one is expected, and each check has its own crash.
 
 use super::folder::{RunDir, StateError};
 use harness_core::check::CheckError;
@@ -18,12 +18,12 @@ use std::sync::{Arc, Mutex};
 use std::time::Instant;
 use tokio::sync::{Notify, OnceCell};
 
-/// A leader that was killed, and how things stood just before.
+/// A leader that was killed, and the state just before.
 #[derive(Clone, Debug)]
 pub struct Crash {
     /// The replica that led.
     pub replica: String,
-    /// The identity it held the Lease under.
+    /// The identity with which it held the Lease.
     pub holder: Option<String>,
     /// `leaseTransitions` of the Lease.
     pub transitions: i32,
@@ -33,11 +33,11 @@ pub struct Crash {
     pub at: Instant,
 }
 
-/// Brings the participants of one crash after the other together.
+/// Coordinates the participants of one crash after another.
 #[derive(Debug)]
 pub struct SharedCrashes {
     expected: Mutex<usize>,
-    /// The crash that still expects participants.
+    /// The crash that is still waiting for participants.
     filling: Mutex<Option<Arc<Round>>>,
 }
 
@@ -63,13 +63,13 @@ struct Count {
     asked: usize,
     /// Ended without having arrived.
     absent: usize,
-    /// Arrived, and ended without having asked.
+    /// Arrived, and ended without having requested the crash.
     stopped: usize,
-    /// Asked, and have undone what they made.
+    /// Requested the crash, and have undone their changes.
     done: usize,
 }
 
-/// A check's part in one crash; it ends when dropped.
+/// A check's participation in one crash; dropping it ends it.
 #[derive(Debug)]
 pub struct Participant {
     round: Arc<Round>,
@@ -78,12 +78,12 @@ pub struct Participant {
 }
 
 impl SharedCrashes {
-    /// Says how many checks will take part in one crash, at least one.
+    /// Sets how many checks will take part in one crash; at least one.
     pub fn expect_participants(&self, checks: usize) {
         *self.expected.lock().expect("no holder of this lock panics") = checks.max(1);
     }
 
-    /// A part in the crash that still expects some.
+    /// A participation in the crash that is still waiting for participants.
     pub fn participant(&self) -> Participant {
         let size = *self.expected.lock().expect("no holder of this lock panics");
         let mut filling = self.filling.lock().expect("no holder of this lock panics");
@@ -100,7 +100,7 @@ impl SharedCrashes {
             count.taken += 1;
             count.taken
         });
-        // A round that is full is its participants' alone: with the last of them goes the hold on the cluster.
+        // A complete round belongs to its participants: the last of them releases the cluster.
         if taken < round.size {
             *filling = Some(round.clone());
         }
@@ -128,10 +128,10 @@ impl Round {
 }
 
 impl Participant {
-    /// Waits until every participant has arrived or ended, and the cluster is theirs alone.
+    /// Waits until all participants have arrived or ended, and the cluster is exclusively theirs.
     ///
     /// # Errors
-    /// When the lock file cannot be opened, the same for everybody.
+    /// When the lock file cannot be opened; the same for all.
     pub async fn arrive(&mut self, dir: &RunDir) -> Result<(), String> {
         if !self.arrived {
             self.arrived = true;
@@ -143,20 +143,21 @@ impl Participant {
         self.round.cluster.get_or_init(hold).await.as_ref().map(|_| ()).map_err(String::clone)
     }
 
-    /// Waits until every other participant has asked for the crash or ended. Two that wait so wait for each other.
+    /// Waits until all other participants have requested the crash or ended. Two participants that wait here wait for
+    /// each other.
     ///
     /// # Errors
-    /// As [`Participant::arrive`].
+    /// Those of [`Participant::arrive`].
     pub async fn last(&mut self, dir: &RunDir) -> Result<(), String> {
         self.arrive(dir).await?;
         self.round.until(|count| count.asked + count.stopped + count.absent + 1).await;
         Ok(())
     }
 
-    /// The crash, once everybody that arrived has asked for it or ended. `make` makes it, for one of them.
+    /// The crash, once all participants that arrived have requested it or ended. `make` causes it, for one of them.
     ///
     /// # Errors
-    /// Why it could not be made, the same for everybody.
+    /// Why it could not be caused; the same for all.
     pub async fn crash<F: Future<Output = Result<Crash, CheckError>>>(
         &mut self,
         dir: &RunDir,
@@ -171,12 +172,13 @@ impl Participant {
         self.round.crash.get_or_init(make).await.clone()
     }
 
-    /// The replica that was made to end.
+    /// The replica that was killed.
     pub fn crashed(&self) -> Option<&str> {
         self.round.crash.get()?.as_ref().ok().map(|crash| crash.replica.as_str())
     }
 
-    /// Says that this check has undone all that is its own; whether it was the last that had asked.
+    /// Records that this check has undone all of its own changes; returns whether it was the last one that had requested
+    /// the crash.
     pub fn finish(&self) -> bool {
         self.round.with(|count| {
             count.done += 1;
@@ -240,7 +242,7 @@ mod tests {
             made.fetch_add(1, Ordering::Relaxed);
             Ok(crash())
         };
-        // The third ends after it arrived and before it asks: nobody waits for it.
+        // The third ends after it arrived and before its request, so the others do not wait for it.
         let (one, two, ()) = tokio::join!(first.crash(&dir, make), second.crash(&dir, make), async {
             third.arrive(&dir).await.expect("the cluster is free");
             tokio::task::yield_now().await;
@@ -254,7 +256,7 @@ mod tests {
         drop((first, second));
         assert!(held.try_lock().is_ok(), "the cluster is free again");
         drop(held);
-        // A later check starts a crash of its own, and does not wait for one that never comes.
+        // A later check starts its own crash, and does not wait for one that never happens.
         crashes.expect_participants(2);
         let (mut late, never) = (crashes.participant(), crashes.participant());
         drop(never);

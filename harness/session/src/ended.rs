@@ -6,12 +6,12 @@ use harness_core::ledger::INTERRUPTED;
 use std::future::Future;
 
 impl Session {
-    /// Why there is no environment any more, if cluster or cloud are gone.
+    /// Why the environment is gone, if it is.
     pub fn gone(&self) -> Option<&str> {
         self.environment_watch.gone()
     }
 
-    /// Runs a future until it ends, or the environment is gone: nothing can be read of it then, and nothing undone.
+    /// Runs a future until it ends or the environment is gone, after which nothing can be read or undone.
     ///
     /// # Errors
     /// The future's own, or why the environment is gone.
@@ -19,7 +19,8 @@ impl Session {
         self.environment_watch.unless_gone(future).await
     }
 
-    /// Runs a future that has the API server be away for a while, which is then nobody's excuse.
+    /// Runs a future that makes the API server unavailable for a while; this time does not count as a failure of the
+    /// environment.
     pub async fn through_absence<T>(&self, future: impl Future<Output = T>) -> T {
         self.environment_watch.through_absence(future).await
     }
@@ -40,7 +41,7 @@ impl Session {
         }
     }
 
-    /// What load balancers lost between one right state and the next.
+    /// What load balancers lost between one correct state and the next.
     pub fn continuity(&self) -> &Continuity {
         &self.continuity
     }

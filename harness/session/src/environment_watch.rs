@@ -1,5 +1,5 @@
-//! Whether the environment still stands: a cluster or cloud that is gone ends every wait at once, and what failed while one
-//! was away, or the machine too slow to judge anybody on it, is nobody's fault.
+//! Watches whether the environment works. When the cluster or the cloud is gone, all waits end at once. Failures while
+//! one of them was away, or while the machine was too slow for a reliable result, are not attributed to the CCM.
 
 use super::journal::Journal;
 use futures::FutureExt;
@@ -20,34 +20,35 @@ use tokio::task::JoinHandle;
 use tokio::time::{Instant, timeout};
 use tokio_util::sync::CancellationToken;
 
-/// How often it is looked at.
+/// Interval between two requests.
 const EVERY: Duration = Duration::from_secs(1);
-/// How long one answer may take.
+/// Maximum time for one answer.
 const ANSWER: Duration = Duration::from_secs(10);
-/// Whoever takes so long for one answer was away rather than slow, as is whoever refuses one: what was to happen meanwhile could not.
+/// A component that needs this long for one answer was away, not just slow; so was one that refused a request. Nothing
+/// could happen in that time.
 const AWAY_AFTER: Duration = Duration::from_millis(1500);
-/// A silence of so long is remembered: too short to keep a check from what it waits for, and long enough for a leader that has
-/// to renew its Lease within seconds.
+/// A silence of at least this length is recorded: too short to fail a check's wait, but long enough for a leader that
+/// must renew its Lease within seconds.
 const SILENT_AFTER: Duration = Duration::from_secs(2);
-/// Who has not answered for so long is gone, rather than away: longer than any restart that a check makes.
+/// A component that has not answered for this long is gone, not just away: longer than any restart by a check.
 const GONE_AFTER: Duration = Duration::from_secs(30);
 
-/// For how long after an absence a process may still end for it: until its Lease has run out, and its kubelet has said that it
-/// has ended.
+/// How long after an absence a process may still exit because of it: until its Lease has expired and its kubelet has
+/// reported the exit.
 const OUTLIVED: Duration = Duration::from_secs(15);
 
-/// Whose answers take so long on the average is too slow for the contract's bounds: a CCM makes dozens of calls within
-/// one, and the contract takes a call to be answered in milliseconds.
+/// A component with this average answer time is too slow for the contract's limits: a CCM makes dozens of calls within
+/// one, and the contract assumes that a call is answered in milliseconds.
 const SLOW_FROM: Duration = Duration::from_millis(300);
-/// An answer that takes so long leaves too little of a renew deadline of a few seconds: a leader that ends then could not renew its
-/// Lease in time.
+/// An answer that takes this long leaves too little of a renew deadline of a few seconds: a leader that exits then could
+/// not renew its Lease in time.
 const LATE_FROM: Duration = Duration::from_secs(1);
-/// Over how long before a failure answers are looked at, at least.
+/// Minimum length of the time before a failure over which answers are averaged.
 const SLOW_OVER: Duration = Duration::from_secs(10);
-/// How many answers are remembered.
+/// Number of recorded answers.
 const REMEMBERED: usize = 1 << 12;
 
-/// Looks at API server and cloud as long as it lives.
+/// Monitors the API server and the cloud as long as it lives.
 #[derive(Debug)]
 pub(super) struct EnvironmentWatch {
     gone: CancellationToken,
@@ -63,9 +64,9 @@ impl Drop for EnvironmentWatch {
 }
 
 impl EnvironmentWatch {
-    /// Begins to look at the cluster that is served, the management cluster where there is one, and the cloud. All answer at
-    /// this moment. `journal` is absent where the cloud keeps none: it is asked what it holds then. `machines` are those whose end
-    /// is that of the environment.
+    /// Starts to monitor the served cluster, the management cluster if there is one, and the cloud. All of them answer at
+    /// this moment. Without a `journal` the cloud's inventory is requested instead. When one of `machines` ends, the
+    /// environment is gone.
     pub(super) fn watch(
         [served, management]: [Option<Client>; 2],
         machines: Vec<Cluster>,
@@ -76,7 +77,7 @@ impl EnvironmentWatch {
         let (told, reason) = (gone.clone(), why.clone());
         let server = Part::new("the API server", Some(SLOW_FROM));
         let other = Part::new("the API server of the management cluster", Some(SLOW_FROM));
-        // How long it takes to hear of all of a busy cloud's calls says nothing of the machine.
+        // The time for receiving all calls of a busy cloud does not depend on the machine's speed.
         let part = Part::new("the cloud", None);
         let servers = served.iter().map(|_| server.clone()).chain(management.iter().map(|_| other.clone()));
         let parts = servers.chain([part.clone()]).collect();
@@ -89,7 +90,7 @@ impl EnvironmentWatch {
             };
             let of_a_server = async |client: &Option<Client>, part: &Part| match client {
                 Some(client) => part.lost(|| server_answers(client)).await,
-                // Where there is no cluster none is lost.
+                // Without a cluster there is none to lose.
                 None => std::future::pending().await,
             };
             let of_machines = async {
@@ -117,7 +118,7 @@ impl EnvironmentWatch {
         self.why.get().map(String::as_str)
     }
 
-    /// Ends when the environment is gone; yields why.
+    /// Returns when the environment is gone, with the reason.
     pub(super) async fn until_gone(&self) -> String {
         self.gone.cancelled().await;
         self.gone().unwrap_or_default().to_owned()
@@ -138,13 +139,13 @@ impl EnvironmentWatch {
         }
     }
 
-    /// Runs a future that has the API server be away for a while, and waits until all answer again: that is neither the end of
-    /// the environment, nor an excuse for what fails then. What was silent before it stays an excuse.
+    /// Runs a future that makes the API server unavailable for a while, and waits until all components answer again. This
+    /// neither ends the environment nor excuses failures in that time. Earlier silences still count as excuses.
     pub(super) async fn through_absence<T>(&self, future: impl Future<Output = T>) -> T {
         self.parts.iter().for_each(|part| _ = part.meant.fetch_add(1, Ordering::SeqCst));
         let (meant, since) = (Meant(&self.parts), Instant::now());
         let outcome = future.await;
-        // Who does not come back is gone.
+        // A component that does not come back is gone.
         drop(meant);
         for part in &self.parts {
             tokio::select! {
@@ -156,12 +157,12 @@ impl EnvironmentWatch {
         outcome
     }
 
-    /// Who is away, or was silent at that moment or shortly before, in words; `None` when nobody was. Asks anew, so that a
-    /// silence that goes on is known.
+    /// A message about the component that is away, or was silent at that moment or shortly before; `None` if there is
+    /// none. Makes new requests, so that a continuing silence is noticed.
     pub(super) async fn absence_at(&self, at: Instant) -> Option<String> {
         for part in &self.parts {
             if part.is_meant_to_be_away() {
-                return Some(format!("{} is kept away on purpose", part.who));
+                return Some(format!("{} is unavailable on purpose", part.who));
             }
             tokio::select! {
                 biased;
@@ -172,21 +173,22 @@ impl EnvironmentWatch {
         self.silent_about(at, Duration::ZERO)
     }
 
-    /// Who was silent for so long at that moment or shortly before, in words; `None` when nobody was.
+    /// A message about a component that was silent for this long at that moment or shortly before; `None` if there is
+    /// none.
     pub(super) fn silent_about(&self, at: Instant, time: Duration) -> Option<String> {
         self.parts.iter().find_map(|part| part.silent_about(at, time))
     }
 
-    /// Which component answered late in the time before that moment, in words; `None` if none did.
+    /// Which component answered late in the time before that moment, as text; `None` if there is none.
     pub(super) fn late_before(&self, at: Instant, time: Duration) -> Option<String> {
         self.parts.iter().find_map(|part| part.late_before(at, time))
     }
 
-    /// Whether everything has been there since `began` and still is, and fast enough: asks anew, and ends when all have
-    /// answered or one is gone.
+    /// Whether all components have answered since `began` and still do, and fast enough. Makes new requests, and returns
+    /// when all have answered or one is gone.
     ///
     /// # Errors
-    /// Who was away or slow, and for how long.
+    /// The component that was away or slow, and for how long.
     pub(super) async fn throughout(&self, began: Instant) -> Result<(), Excuse> {
         for part in &self.parts {
             tokio::select! {
@@ -203,44 +205,44 @@ impl EnvironmentWatch {
     }
 }
 
-/// Why a failure says nothing of the CCM, in words.
+/// Why a failure is not evidence against the CCM, as text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Excuse {
-    /// Somebody was away.
+    /// A component was away.
     Away(String),
-    /// Everything was too slow, whoever has made it so.
+    /// Everything was too slow, whatever the cause.
     Slow(String),
 }
 
-/// One of those without whom nothing can be judged.
+/// A component without which nothing can be judged.
 #[derive(Debug)]
 struct Part {
     who: &'static str,
-    /// How often it has answered, and when last.
+    /// How often it has answered, and the time of the last answer.
     heard: watch::Sender<(u64, Instant)>,
-    /// Wakes who looks, before it is time.
+    /// Triggers a request before it is due.
     hurry: Notify,
     silences: Mutex<Vec<Silence>>,
-    /// From when on its answers are slow, where that says something.
+    /// The answer time above which it counts as slow, if answer times are significant.
     slow_from: Option<Duration>,
-    /// When it last answered, and how long that took it, oldest first.
+    /// The times and durations of its last answers, oldest first.
     answers: Mutex<VecDeque<(Instant, Duration)>>,
-    /// How many have it be away on purpose.
+    /// The number of futures that keep it away on purpose.
     meant: AtomicUsize,
 }
 
 /// A time without an answer.
 #[derive(Clone, Debug)]
 struct Silence {
-    /// When the last answer before it came.
+    /// The time of the last answer before it.
     from: Instant,
-    /// When the first answer after it came.
+    /// The time of the first answer after it.
     until: Instant,
-    /// What was answered instead; `None` where the answer only came late.
+    /// The error instead of an answer; `None` if the answer was only late.
     failure: Option<String>,
 }
 
-/// Somebody is away on purpose for as long as this lives.
+/// Marks a component as away on purpose while this lives.
 struct Meant<'a>(&'a [Arc<Part>]);
 
 impl Drop for Meant<'_> {
@@ -257,7 +259,7 @@ impl Part {
         Arc::new(Part { who, heard, hurry: Notify::new(), silences, slow_from, answers, meant })
     }
 
-    /// Looks for ever; ends when it has not answered for too long, and says so.
+    /// Monitors forever; returns a message when it has not answered for too long.
     async fn lost<F: Future<Output = Result<(), String>>>(&self, answers: impl Fn() -> F) -> String {
         let mut failure = None;
         loop {
@@ -292,12 +294,12 @@ impl Part {
         }
     }
 
-    /// Ends when it has answered after this moment.
+    /// Returns when it has answered after this moment.
     async fn answers_again(&self) {
         let mut heard = self.heard.subscribe();
         let before = heard.borrow().0;
         self.hurry.notify_one();
-        // The sender is ours, so it does not end.
+        // The sender lives as long as this, so it does not end.
         let _ = heard.wait_for(|(answers, _)| *answers > before).await;
     }
 
@@ -305,7 +307,7 @@ impl Part {
         self.meant.load(Ordering::SeqCst) > 0
     }
 
-    /// As if it had always answered since then, and fast.
+    /// As if it had always answered fast since then.
     fn forget(&self, since: Instant) {
         let mut silences = self.silences.lock().expect("no holder of this lock panics");
         silences.retain(|silence| silence.until <= since);
@@ -321,7 +323,7 @@ impl Part {
         }
     }
 
-    /// Whether its answers since `began` took too long on the average.
+    /// Whether its answers since `began` took too long on average.
     fn slow_since(&self, began: Instant) -> Option<String> {
         let slow_from = self.slow_from?;
         let answers = self.answers.lock().expect("no holder of this lock panics");
@@ -332,8 +334,8 @@ impl Part {
         (mean > slow_from).then(|| {
             let worst = took.iter().max().copied().unwrap_or_default();
             format!(
-                "the machine is too slow to tell a late CCM from a right one: {} took {:.1} s for an answer meanwhile, {:.1} s \
-                 at worst; run with fewer 'jobs' and 'clusters', or with nothing beside it",
+                "the machine is too slow for a reliable result: {} needed {:.1} s per answer on average, {:.1} s at \
+                 worst; run with fewer 'jobs' and 'clusters', or stop other programs",
                 self.who,
                 mean.as_secs_f64(),
                 worst.as_secs_f64()
@@ -341,17 +343,17 @@ impl Part {
         })
     }
 
-    /// Its latest answer within `time` before that moment, in words, if that was late.
+    /// Its latest answer within `time` before that moment, as text, if it was late.
     fn late_before(&self, at: Instant, time: Duration) -> Option<String> {
         self.slow_from?;
         let from = at.checked_sub(time)?;
         let answers = self.answers.lock().expect("no holder of this lock panics");
         let within = answers.iter().filter(|(heard, took)| *heard > from && *heard - *took <= at);
         let worst = within.map(|(_, took)| *took).max().filter(|worst| *worst >= LATE_FROM)?;
-        Some(format!("{} took {:.1} s for an answer shortly before", self.who, worst.as_secs_f64()))
+        Some(format!("{} needed {:.1} s for an answer shortly before", self.who, worst.as_secs_f64()))
     }
 
-    /// Who was away after `began`, in words.
+    /// The component that was away after `began`, as text.
     fn away_since(&self, began: Instant) -> Option<String> {
         self.silent(|silence| {
             let late = silence.until - silence.from >= EVERY + AWAY_AFTER;
@@ -360,7 +362,7 @@ impl Part {
     }
 
     fn silent_about(&self, at: Instant, time: Duration) -> Option<String> {
-        // For so long after an answer nothing is asked.
+        // There is no request for this long after an answer.
         let time = EVERY + time;
         self.silent(|silence| {
             silence.from <= at && silence.until + OUTLIVED >= at && silence.until - silence.from >= time
@@ -374,32 +376,33 @@ impl Part {
         self.silences.lock().expect("no holder of this lock panics").push(silence);
     }
 
-    /// In words, the first silence that fits.
+    /// The first silence that fits, as text.
     fn silent(&self, fits: impl Fn(&Silence) -> bool) -> Option<String> {
         let silences = self.silences.lock().expect("no holder of this lock panics");
         let silence = silences.iter().find(|silence| fits(silence))?;
         let seconds = silence.until.duration_since(silence.from).as_secs_f64();
         Some(format!(
-            "{} did not answer for {seconds:.0} s meanwhile ({}): what failed cannot be told from that",
+            "{} did not answer for {seconds:.0} s during the check ({}), so its failure may not be the CCM's",
             self.who,
             silence.failure.as_deref().unwrap_or("it was slow")
         ))
     }
 }
 
-/// Whether the API server answers what its store has to be asked for: it tells its version while no Lease can be renewed.
+/// Whether the API server answers a request that needs its store: it reports its version even when no Lease can be
+/// renewed.
 async fn server_answers(client: &Client) -> Result<(), String> {
     let namespaces: Api<Namespace> = Api::all(client.clone());
     match timeout(ANSWER, namespaces.get("kube-system")).await {
         Ok(Ok(_)) => Ok(()),
-        // Whoever refuses is there; whose store is not is not.
+        // A server that refuses is up; one whose store fails is not.
         Ok(Err(kube::Error::Api(status))) if status.code < 500 => Ok(()),
         Ok(Err(error)) => Err(chain(&error)),
         Err(_) => Err(format!("no answer in {ANSWER:?}")),
     }
 }
 
-/// Whether the cloud answers, rather than whether its long poll has broken yet.
+/// Whether the cloud answers, which is not the same as a long poll that has not failed yet.
 async fn heard(journal: &Journal) -> Result<(), String> {
     match timeout(ANSWER, journal.catch_up()).await {
         Ok(read) => read.map_err(|error| error.text),
@@ -407,7 +410,7 @@ async fn heard(journal: &Journal) -> Result<(), String> {
     }
 }
 
-/// Whether the cloud says what it holds.
+/// Whether the cloud returns its inventory.
 async fn held(cloud: &Cloud) -> Result<(), String> {
     match timeout(ANSWER, cloud.inventory()).await {
         Ok(read) => read.map(drop).map_err(|error| chain(&error)),

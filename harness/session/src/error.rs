@@ -1,4 +1,4 @@
-//! Why an environment cannot be brought up or joined.
+//! Errors of creating or joining an environment.
 
 use super::StateError;
 use crate::ccm::{CcmError, ManifestError};
@@ -6,7 +6,7 @@ use crate::k8s::WorldError;
 use harness_core::check::chain;
 use std::path::PathBuf;
 
-/// The environment cannot be brought up or joined.
+/// The environment cannot be created or joined.
 #[derive(Debug, thiserror::Error)]
 pub enum SessionError {
     /// Docker, kind or the cluster.
@@ -25,7 +25,7 @@ pub enum SessionError {
     #[error(transparent)]
     World(#[from] WorldError),
     /// The API server, in one call.
-    #[error("asking the API server: {}", chain(.0))]
+    #[error("request to the API server: {}", chain(.0))]
     Api(Box<kube::Error>),
     /// The CCM.
     #[error("the CCM was not deployed: {0}")]
@@ -47,7 +47,7 @@ pub enum SessionError {
     /// A node is not as the harness needs it (contract section 3).
     #[error("{0}")]
     Precondition(String),
-    /// What was asked for cannot be.
+    /// The user's request is not possible.
     #[error("{0}")]
     Usage(String),
     /// The run was interrupted.
@@ -56,7 +56,7 @@ pub enum SessionError {
 }
 
 impl SessionError {
-    /// Whether what was asked for is wrong, rather than what is there: exit code 2.
+    /// Whether the user's request is wrong, not the environment: exit code 2.
     pub fn is_usage(&self) -> bool {
         match self {
             SessionError::Cluster(error) => error.is_usage(),

@@ -1,4 +1,4 @@
-//! What the CCM cannot be blamed for: that others were away, silent, or too slow.
+//! Failures for which the CCM is not to blame: other components were away, silent, or too slow.
 
 use super::environment_watch::Excuse;
 use super::{Session, flood};
@@ -7,14 +7,15 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 impl Session {
-    /// Whether cluster and cloud have been there since `began` and still are: else whatever failed meanwhile says nothing.
+    /// Whether cluster and cloud have answered since `began` and still do; otherwise a failure in that time is not
+    /// evidence.
     ///
     /// # Errors
-    /// Who was away, and for how long.
+    /// The component that was away, and for how long.
     pub async fn stood_since(&self, began: Instant) -> Result<(), String> {
         match self.environment_watch.throughout(began).await {
             Ok(()) => Ok(()),
-            // Who has made everything slow does not get away with it.
+            // A CCM that caused the slowness itself is not excused.
             Err(Excuse::Slow(_) | Excuse::Away(_)) if flood::has_come_since(began, self.cluster()).await => {
                 Ok(())
             }
@@ -22,9 +23,9 @@ impl Session {
         }
     }
 
-    /// Who was silent when the CCM's process ended, or shortly before, in words: a CCM that elects ends when it cannot renew its
-    /// Lease, and has no more than half of the time for it where it is not answered in the other half, or where one answer takes a
-    /// second. A crash is never excused.
+    /// A message about the component that was silent when the CCM's process exited, or shortly before. A CCM with leader
+    /// election exits when it cannot renew its Lease; if it gets no answer for half of its renew deadline, or if one
+    /// answer takes a second, too little of the deadline is left. A crash is never excused.
     pub fn excuse_of(&self, end: &End) -> Option<String> {
         if end.is_crash() {
             return None;

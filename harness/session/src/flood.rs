@@ -1,16 +1,16 @@
-//! Whether it is the CCM itself that keeps the API server from answering in time.
+//! Detects whether the CCM itself overloads the API server.
 
 use harness_clusters::{Asked, AuditQuery, Cluster};
 use k8s_openapi::jiff::Timestamp;
 use tokio::time::Instant;
 
-/// Service accounts, of which all are the CCM's but for a few that ask little.
+/// Service accounts: nearly all of their requests are the CCM's.
 const ACCOUNTS: &str = "system:serviceaccount:";
-/// From how many requests a second on, over all of the time, they are a flood, where answers take long: as many as thirty who wait for
-/// each answer can ask then. The framework allows each client 20.
+/// The average number of requests per second that counts as a flood if answers are slow: thirty clients that wait for
+/// each answer can make this many. The framework allows each client 20.
 const FLOOD: u64 = 100;
 
-/// Whether the CCM has flooded the API server since then; where nobody can tell it has not.
+/// Whether the CCM has flooded the API server since then; false if that is unknown.
 pub(super) async fn has_come_since(began: Instant, cluster: &Cluster) -> bool {
     let within_ms = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
     let since_ms = Timestamp::now().as_millisecond().saturating_sub_unsigned(within_ms);
@@ -18,7 +18,7 @@ pub(super) async fn has_come_since(began: Instant, cluster: &Cluster) -> bool {
     cluster.asked(&query).await.is_ok_and(|asked| is_flood(&asked, within_ms))
 }
 
-/// Whether what service accounts asked in so many milliseconds is a flood.
+/// Whether this many requests of service accounts in this many milliseconds are a flood.
 fn is_flood(asked: &[Asked], within_ms: u64) -> bool {
     let count = asked.iter().filter(|one| one.user.starts_with(ACCOUNTS)).count() as u64;
     count * 1000 >= FLOOD * within_ms.max(1000)

@@ -1,4 +1,4 @@
-//! What one run's processes share: a folder of its own, the files in it, and the locks.
+//! What the processes of one run share: a folder, the files in it, and the locks.
 
 use harness_clusters::reaper;
 use harness_core::owner::{Liveness, Owner};
@@ -13,26 +13,26 @@ use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-/// Start of every run folder's name in the system's folder for temporary files.
+/// Prefix of the names of run folders in the system's folder for temporary files.
 pub const FOLDER_PREFIX: &str = "ccm-conformance-";
-/// Start of the name of one that is being made.
+/// Prefix of the name of a folder that is being created.
 const DRAFT_PREFIX: &str = ".ccm-conformance-";
-/// Locked as long as a process owns the run. It goes where the folder goes, whatever that is called then.
+/// Locked as long as a process owns the run. Belongs to the folder even if that is renamed.
 const OWNER_LOCK: &str = "owner.lock";
-/// Notes what the run has made elsewhere.
+/// Lists what the run has created elsewhere.
 const OUTSIDE: &str = "outside.json";
-/// How long a folder without a lock may be one that is just being made.
+/// How long a folder without a lock may be one that is still being created.
 const YOUNG: Duration = Duration::from_secs(60);
 
 /// The run's folder cannot be used.
 #[derive(Debug, thiserror::Error)]
 #[error("{operation} {path}")]
 pub struct StateError {
-    /// What was tried.
+    /// The failed operation.
     pub operation: &'static str,
-    /// On which path.
+    /// The path.
     pub path: PathBuf,
-    /// Why it failed.
+    /// The cause.
     #[source]
     pub cause: std::io::Error,
 }
@@ -42,14 +42,14 @@ fn failing(operation: &'static str, path: &Path) -> impl FnOnce(std::io::Error) 
     move |cause| StateError { operation, path, cause }
 }
 
-/// A file that the run has made outside its folder.
+/// A file that the run has created outside its folder.
 #[derive(Debug, Serialize, Deserialize)]
 struct Outside {
     path: PathBuf,
     sha256: String,
 }
 
-/// The run's folder. Dropping it leaves the folder: [`RunDir::remove`] is explicit.
+/// The run's folder. Dropping it keeps the folder: [`RunDir::remove`] is explicit.
 #[derive(Debug)]
 pub struct RunDir {
     path: PathBuf,
@@ -58,10 +58,11 @@ pub struct RunDir {
 }
 
 impl RunDir {
-    /// A fresh folder, owned by this process and closed to all other users. It has its name only when it is locked.
+    /// Creates a folder that is owned by this process and closed to all other users. It gets its name only after it is
+    /// locked.
     ///
     /// # Errors
-    /// When it cannot be made, or there is one of that name.
+    /// It cannot be created, or its name is in use.
     pub fn create(run_id: &str) -> Result<RunDir, StateError> {
         RunDir::create_in(&std::env::temp_dir(), run_id)
     }
@@ -75,14 +76,14 @@ impl RunDir {
         writeln!(owner, "{}", Owner::here()).map_err(failing("writing", &path))?;
         owner.lock().map_err(failing("locking", &path))?;
         match renameat_with(CWD, draft.path(), CWD, &path, RenameFlags::NOREPLACE) {
-            // A file system that cannot say 'only if it is not there'.
+            // A file system without 'only if it does not exist'.
             Err(Errno::INVAL) if std::fs::symlink_metadata(&path).is_err() => {
                 std::fs::rename(draft.path(), &path)
             }
             other => other.map_err(Into::into),
         }
         .map_err(failing("creating folder", &path))?;
-        // It is elsewhere by now.
+        // It has been moved by now.
         let _ = draft.keep();
         reaper::has(&path);
         Ok(RunDir { path, owner: Some(owner) })
@@ -93,28 +94,28 @@ impl RunDir {
         RunDir { path: path.to_owned(), owner: None }
     }
 
-    /// Where it is.
+    /// Its path.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// A fresh folder in it, closed to all other users; it goes with it.
+    /// Creates a folder in it, closed to all other users and removed with it.
     ///
     /// # Errors
-    /// When it cannot be made.
+    /// It cannot be created.
     pub(super) fn folder(&self, name: &str) -> Result<PathBuf, StateError> {
         let path = self.path.join(name);
         let made = DirBuilder::new().mode(0o700).create(&path);
         made.map_err(failing("creating folder", &path)).map(|()| path)
     }
 
-    /// What holds the run as long as a process has it open: for a process that is to own it after this one.
+    /// The lock that holds the run as long as a process has it open, for passing ownership to another process.
     pub fn into_lock(self) -> Option<File> {
         reaper::released(&self.path);
         self.owner
     }
 
-    /// Every folder among the system's temporary files that a run has made, with the run's id and whether its owner lives.
+    /// All folders of runs among the system's temporary files, with the run's id and whether its owner is alive.
     pub fn all() -> Vec<(PathBuf, String, Liveness)> {
         let entries = std::fs::read_dir(std::env::temp_dir()).into_iter().flatten().flatten();
         let mut all: Vec<(PathBuf, String, Liveness)> = entries
@@ -129,23 +130,23 @@ impl RunDir {
         all
     }
 
-    /// Whether a living process owns the run in `path`. Follows no link and makes nothing: whoever may write to the system's
-    /// folder for temporary files may have put anything there.
+    /// Whether a living process owns the run in `path`. Follows no links and creates nothing: other users with write
+    /// access to the system's folder for temporary files may have put anything there.
     pub fn liveness(path: &Path) -> Liveness {
         let unknown = |why: &str| Liveness::Unknown(why.to_owned());
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;
         let folder = match openat(CWD, path, flags | OFlags::DIRECTORY, Mode::empty()) {
             Ok(folder) => folder,
             Err(Errno::NOENT) => return Liveness::Gone,
-            Err(Errno::ACCESS) => return unknown("its folder is another user's"),
+            Err(Errno::ACCESS) => return unknown("its folder belongs to another user"),
             Err(error) => return Liveness::Unknown(format!("its folder cannot be opened: {error}")),
         };
         let user = match fstat(&folder) {
             Ok(facts) => facts.st_uid,
-            Err(error) => return Liveness::Unknown(format!("its folder cannot be looked at: {error}")),
+            Err(error) => return Liveness::Unknown(format!("its folder cannot be examined: {error}")),
         };
         if user != geteuid().as_raw() {
-            return Liveness::Unknown(format!("its folder is that of user {user}"));
+            return Liveness::Unknown(format!("its folder belongs to user {user}"));
         }
         let folder = File::from(folder);
         let lock = match openat(&folder, OWNER_LOCK, flags, Mode::empty()) {
@@ -154,18 +155,20 @@ impl RunDir {
                 let made = folder.metadata().and_then(|facts| facts.modified());
                 let age = made.ok().and_then(|made| SystemTime::now().duration_since(made).ok());
                 let young = age.is_none_or(|age| age < YOUNG);
-                return if young { unknown("it may be just being made") } else { Liveness::Gone };
+                return if young { unknown("it may still be in creation") } else { Liveness::Gone };
             }
-            Err(Errno::LOOP) => return unknown("its owner.lock is a symbolic link, which no run makes"),
+            Err(Errno::LOOP) => {
+                return unknown("its owner.lock is a symbolic link, which a run never creates");
+            }
             Err(error) => return Liveness::Unknown(format!("its owner.lock cannot be opened: {error}")),
         };
         if !lock.metadata().is_ok_and(|facts| facts.is_file()) {
-            return unknown("its owner.lock is not a file, which no run makes");
+            return unknown("its owner.lock is not a regular file");
         }
         match lock.try_lock() {
             Ok(()) => Liveness::Gone,
             Err(TryLockError::Error(error)) => {
-                Liveness::Unknown(format!("its owner.lock cannot be tried: {error}"))
+                Liveness::Unknown(format!("its owner.lock cannot be locked: {error}"))
             }
             Err(TryLockError::WouldBlock) => {
                 let mut text = String::new();
@@ -179,8 +182,8 @@ impl RunDir {
         }
     }
 
-    /// Removes the folder of a run that nobody owns any more, and what the run has noted of itself elsewhere, as far as it
-    /// is still as the run wrote it: what was removed.
+    /// Removes the folder of a run without an owner, and the files that the run has listed elsewhere if they are
+    /// unchanged; returns what was removed.
     ///
     /// # Errors
     /// What could not be removed.
@@ -200,20 +203,20 @@ impl RunDir {
         Ok(removed)
     }
 
-    /// Notes a file that the run has made elsewhere and will remove: when the run is killed, `clean` does.
+    /// Records a file that the run has created elsewhere and will remove; if the run is killed, `clean` removes it.
     ///
     /// # Errors
-    /// When the file cannot be read, or the note not be written.
+    /// The file cannot be read, or the record cannot be written.
     pub fn note_outside(&self, path: &Path) -> Result<(), StateError> {
         let path = std::path::absolute(path).map_err(failing("naming", path))?;
         let sha256 = digest(&path).map_err(failing("reading", &path))?;
         self.write(OUTSIDE, &[Outside { path, sha256 }])
     }
 
-    /// Writes a JSON file, 0600, whole or not at all.
+    /// Writes a JSON file with mode 0600, completely or not at all.
     ///
     /// # Errors
-    /// When it cannot be written.
+    /// It cannot be written.
     pub fn write<T: Serialize>(&self, name: &str, value: &T) -> Result<(), StateError> {
         let path = self.path.join(name);
         let fail = |cause| StateError { operation: "writing", path: path.clone(), cause };
@@ -224,10 +227,10 @@ impl RunDir {
         Ok(())
     }
 
-    /// Reads a JSON file; `None` when it is not there.
+    /// Reads a JSON file; `None` if it does not exist.
     ///
     /// # Errors
-    /// When it is there and cannot be read.
+    /// It exists but cannot be read.
     pub fn read<T: for<'de> Deserialize<'de>>(&self, name: &str) -> Result<Option<T>, StateError> {
         let path = self.path.join(name);
         let fail = |cause| StateError { operation: "reading", path: path.clone(), cause };
@@ -238,11 +241,11 @@ impl RunDir {
         }
     }
 
-    /// Holds the cluster for one check until dropped: alone, or beside others that share. Works between threads and
-    /// processes alike.
+    /// Holds the cluster for one check until dropped: exclusively, or shared with others. Works between threads and
+    /// processes.
     ///
     /// # Errors
-    /// When the lock file cannot be opened.
+    /// The lock file cannot be opened.
     pub fn hold_cluster(&self, alone: bool) -> Result<File, StateError> {
         let path = self.path.join("cluster.lock");
         let file = open(&path)?;
@@ -262,12 +265,12 @@ impl RunDir {
         Ok(file)
     }
 
-    /// Leaves the folder when the run ends: somebody is to look at it.
+    /// Keeps the folder when the run ends, for the user to look at.
     pub fn leave(self) {
         reaper::released(&self.path);
     }
 
-    /// Removes the folder with everything in it.
+    /// Removes the folder with all of its contents.
     ///
     /// # Errors
     /// When something in it cannot be removed.
@@ -278,7 +281,7 @@ impl RunDir {
     }
 }
 
-/// Opens a file of a run's folder, which is closed to others; makes it where it is not there.
+/// Opens a file of a run's folder, which is closed to other users; creates it if it does not exist.
 fn open(path: &Path) -> Result<File, StateError> {
     let opened =
         OpenOptions::new().create(true).truncate(false).write(true).read(true).mode(0o600).open(path);
@@ -340,7 +343,7 @@ mod tests {
         assert!(matches!(RunDir::liveness(&link), Liveness::Unknown(_)));
         let bare = parent.path().join("ccm-conformance-z");
         std::fs::create_dir(&bare).expect("a folder");
-        assert!(matches!(RunDir::liveness(&bare), Liveness::Unknown(why) if why.contains("being made")));
+        assert!(matches!(RunDir::liveness(&bare), Liveness::Unknown(why) if why.contains("in creation")));
         age(&bare);
         assert_eq!(RunDir::liveness(&bare), Liveness::Gone);
         assert!(!bare.join(OWNER_LOCK).exists());

@@ -1,6 +1,6 @@
-//! The cloud's journal as this process has seen it: fed by a long poll, and fit to be read only while that is heard.
+//! The cloud's journal as this process has seen it: updated by a long poll, and readable only while the cloud answers.
 //!
-//! It is bounded ([`Kept`]); what it has let go of stands in the run's events, and whoever asks for it is told.
+//! It is bounded ([`Kept`]); dropped entries are in the run's events, and a reader that needs them gets an error.
 
 use harness_clouds::{Cloud, CloudError, Entry, Op, Problem, READING_THE_JOURNAL};
 use harness_core::check::chain;
@@ -14,29 +14,29 @@ use std::time::Duration;
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, timeout};
 
-/// How long one long poll stays open.
+/// Duration of one long poll.
 const LONG_POLL: Duration = Duration::from_secs(20);
-/// How long the cloud may take for an answer, beyond what a long poll asks for.
+/// How long the cloud may take for an answer in addition to the duration of a long poll.
 const LIMIT: Duration = Duration::from_secs(10);
-/// How often entries under way are looked at again: their outcome is still to come.
+/// Interval between two reads of calls in progress, whose outcome is still unknown.
 const UNDER_WAY: Duration = Duration::from_millis(50);
-/// How soon a broken poll is tried again.
+/// Delay before a failed poll is repeated.
 const AGAIN: Duration = Duration::from_millis(250);
 
-/// Is told each call to the cloud once, when it has ended.
+/// An observer that is called once for each call to the cloud, when the call has ended.
 pub type CallObserver = Box<dyn Fn(&Entry) + Send + Sync>;
 
-/// A mirror of the journal. Clones are the same one.
+/// A mirror of the journal. Clones share it.
 #[derive(Clone)]
 pub struct Journal {
     mirror: Arc<Mirror>,
     _task: Option<Arc<Follower>>,
 }
 
-/// Ends the long poll when nobody looks at the mirror any more.
+/// Ends the long poll when the mirror is no longer used.
 struct Follower(JoinHandle<()>);
 
-/// Where a check began to look. What comes after it is kept while this is.
+/// The position at which a check began. Later entries are kept as long as this lives.
 pub struct Beginning {
     mirror: Arc<Mirror>,
     position: u64,
@@ -86,16 +86,16 @@ struct Seen {
     operations: BTreeSet<Op>,
     /// When the cloud last answered.
     heard: Instant,
-    /// What the poll ended with, since the cloud last answered.
+    /// The error of the poll, if the cloud has not answered since.
     broken: Option<ReadError>,
 }
 
 impl Journal {
-    /// Starts mirroring with all that comes after `from`; beats `pulse` on each change. A driver without a journal gives one
-    /// that every read of fails.
+    /// Starts mirroring with the entries after `from`; beats `pulse` on each change. For a driver without a journal every
+    /// read fails.
     ///
     /// # Errors
-    /// When the cloud does not answer, or does not keep what came right after `from` any more.
+    /// The cloud does not answer, or no longer has the entries right after `from`.
     pub async fn follow(cloud: Cloud, pulse: Pulse, from: u64) -> Result<Journal, CloudError> {
         let kept = Kept::since(from);
         let seen = Seen { kept, operations: BTreeSet::new(), heard: Instant::now(), broken: None };
@@ -113,8 +113,8 @@ impl Journal {
         Ok(Journal { mirror, _task: Some(Arc::new(Follower(task))) })
     }
 
-    /// Hands every call that has ended, and each that ends from now on, to `observer`, once, in the order in which they
-    /// are seen to end.
+    /// Passes every call that has ended, and each that ends from now on, to `observer`, once, in the order in which their
+    /// ends are noticed.
     pub fn observe(&self, observer: CallObserver) {
         let mut observers = self.mirror.observers.lock().expect("no holder of this lock panics");
         self.mirror.seen().kept.iter().filter(|entry| is_over(entry)).for_each(&observer);
@@ -126,31 +126,31 @@ impl Journal {
         self.mirror.seen().operations.clone()
     }
 
-    /// The last position that was seen, however long ago.
+    /// The last known position, however old.
     pub fn position(&self) -> u64 {
         self.mirror.seen().kept.last()
     }
 
-    /// The same, where a check begins to look: what comes after it is kept for as long as the answer is, within the bounds of
-    /// the mirror.
+    /// The last known position, for a check that begins: later entries are kept as long as the result lives, within the
+    /// limits of the mirror.
     pub fn begin(&self) -> Beginning {
         let position = self.mirror.seen().kept.begin();
         Beginning { mirror: self.mirror.clone(), position }
     }
 
-    /// The journal's position now; marks a moment for those who read from there.
+    /// The journal's current position, as a start for later reads.
     ///
     /// # Errors
-    /// While the cloud is not heard: an old position would count what came before the moment as after it.
+    /// While the cloud does not answer: with an old position, earlier entries would count as later ones.
     pub fn mark(&self) -> Result<u64, ReadError> {
         self.mirror.fresh(|seen| Ok(seen.kept.last()))
     }
 
-    /// Entries that fit after where `reader` began, in order of arrival. A reader that has read before goes on from there.
+    /// Entries after the start of `reader` that fit, in order of arrival. A reader continues where its last read ended.
     ///
     /// # Errors
-    /// While the cloud is not heard: what is known is the past then, and the error says since when and why. When calls that the
-    /// reader has not read are no longer kept.
+    /// While the cloud does not answer: the known entries are then out of date, and the error says since when and why.
+    /// Also if calls that the reader has not read are no longer kept.
     pub fn read(&self, reader: &mut Reader, fits: impl Fn(&Entry) -> bool) -> Result<Vec<Entry>, ReadError> {
         self.mirror.fresh(|seen| reader.read(&seen.kept, fits))
     }
@@ -158,7 +158,7 @@ impl Journal {
     /// The entries after `mark` that are kept, and how many are not.
     ///
     /// # Errors
-    /// While the cloud is not heard.
+    /// While the cloud does not answer.
     pub fn kept_since(&self, mark: u64) -> Result<(u64, Vec<Entry>), ReadError> {
         let whole = |seen: &Seen| {
             let gone = seen.kept.gone().saturating_sub(mark);
@@ -170,7 +170,7 @@ impl Journal {
     /// The last `count` entries after `mark` that fit and are kept, in order of arrival.
     ///
     /// # Errors
-    /// While the cloud is not heard.
+    /// While the cloud does not answer.
     pub fn last_since(
         &self,
         mark: u64,
@@ -185,10 +185,10 @@ impl Journal {
         })
     }
 
-    /// Brings the mirror to the journal's end of now, by asking the cloud itself.
+    /// Updates the mirror to the journal's current end by a request to the cloud.
     ///
     /// # Errors
-    /// When the cloud does not answer, or nonsense.
+    /// The cloud does not answer, or its answer is invalid.
     pub async fn catch_up(&self) -> Result<(), ReadError> {
         let mut last = 0;
         loop {
@@ -196,8 +196,8 @@ impl Journal {
             if let Err(error) = self.mirror.ask(Duration::ZERO).await {
                 return Err(self.mirror.seen().unheard(&failure(&error)));
             }
-            // A cloud may hand its journal out in parts, of which the last is smaller than those before. What came while it was
-            // asked is not waited for: where calls never cease that would be for ever.
+            // A cloud may return its journal in parts, of which the last is smaller than those before. Entries that
+            // arrive during the request are not waited for: with a constant stream of calls that would take forever.
             let fresh = self.position().saturating_sub(before);
             if fresh == 0 || fresh < last {
                 return Ok(());
@@ -208,10 +208,10 @@ impl Journal {
 }
 
 impl Seen {
-    /// That the cloud is not heard: since when and why.
+    /// The error if the cloud does not answer: since when and why.
     fn unheard(&self, why: &ReadError) -> ReadError {
         let silent = self.heard.elapsed().as_secs_f64();
-        let text = format!("the cloud's journal was last heard {silent:.1}s ago: {}", why.text);
+        let text = format!("the cloud's journal was last read {silent:.1}s ago: {}", why.text);
         ReadError { text, fatal: why.fatal }
     }
 }
@@ -236,7 +236,7 @@ impl Mirror {
         }
     }
 
-    /// One call to the cloud, and what it answers taken in.
+    /// Makes one call to the cloud and adds its answer.
     async fn ask(&self, wait: Duration) -> Result<(), CloudError> {
         let (after, _) = self.seen().kept.read_on();
         let asked = timeout(wait + LIMIT, self.cloud.journal(after, wait)).await;
@@ -247,7 +247,7 @@ impl Mirror {
     }
 
     fn merge(&self, fresh: Vec<Entry>) {
-        // Held throughout, so that observers hear of the calls in the order in which they were taken in.
+        // Locked throughout, so that observers are called in the order of the entries.
         let observers = self.observers.lock().expect("no holder of this lock panics");
         let (mut news, mut over) = (false, Vec::new());
         {
@@ -268,13 +268,13 @@ impl Mirror {
         }
     }
 
-    /// Entries are numbered without gaps, so whatever is not right after the last is nonsense.
+    /// Entries are numbered without gaps; anything else is an error of the cloud.
     fn check_order(&self, after: u64, fresh: &[Entry]) -> Result<(), CloudError> {
         match fresh.iter().zip(after + 1..).find(|(entry, expected)| entry.seq != *expected) {
             None => Ok(()),
             Some((entry, expected)) => Err(self
                 .error(Problem::Nonsense)
-                .caused_by(format!("entry {} came where entry {expected} is due", entry.seq))),
+                .caused_by(format!("expected entry {expected}, got entry {}", entry.seq))),
         }
     }
 
@@ -295,7 +295,7 @@ impl Mirror {
         }
     }
 
-    /// Reads, provided that the cloud is heard.
+    /// Reads, if the cloud answers.
     fn fresh<T>(&self, read: impl FnOnce(&Seen) -> Result<T, ReadError>) -> Result<T, ReadError> {
         let seen = self.seen();
         match &seen.broken {
@@ -309,7 +309,7 @@ fn failure(error: &CloudError) -> ReadError {
     ReadError { text: chain(error), fatal: error.is_final() }
 }
 
-/// Whether the entry changed the load balancers or what belongs to them.
+/// Whether the entry changed the load balancers or their auxiliaries.
 pub fn is_lb_write(entry: &Entry) -> bool {
     entry.write
         && matches!(

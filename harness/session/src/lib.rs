@@ -1,6 +1,6 @@
-//! A running environment: cluster, fake cloud and CCM, as one process of the run sees them.
+//! A running environment: cluster, fake cloud and CCM, as one process of the run uses them.
 //!
-//! [`up`] brings it up and takes it down; a [`Session`] joins it.
+//! [`up`] creates and removes it; a [`Session`] joins it.
 
 pub mod ccm;
 pub mod k8s;
@@ -97,7 +97,7 @@ impl std::fmt::Debug for Session {
     }
 }
 
-/// Has the stream told of what changes in the cluster, of Pods of the CCM that end, and of every call to the cloud.
+/// Writes to the stream of events: changes in the cluster, exits of the CCM's Pods, and all calls to the cloud.
 fn tell_of_all(
     events: &Events,
     world: &World,
@@ -113,7 +113,7 @@ fn tell_of_all(
     world.leases.observe(tells(events));
     let (told, before) = (events.clone(), journal.position());
     journal.observe(Box::new(move |call| {
-        // What came before belongs to whoever used this cloud before.
+        // Earlier entries are from previous users of this cloud.
         if call.seq > before {
             told.emit(record::cloud_call(call));
         }
@@ -167,7 +167,7 @@ impl Session {
             (replicas, newcomers),
             state.lease.clone(),
         );
-        // Names stay unique between the sessions and processes of one run, too.
+        // Names stay unique between the sessions and processes of one run.
         let seed = RandomState::new().hash_one(std::process::id());
         let suffix = AtomicU32::new((seed & 0xF_FFFF) as u32);
         let crashes = SharedCrashes::default();
@@ -209,7 +209,7 @@ impl Session {
         &self.dir
     }
 
-    /// What the run's processes share.
+    /// The state that the run's processes share.
     pub fn state(&self) -> &RunState {
         &self.state
     }
@@ -239,7 +239,7 @@ impl Session {
         &self.world
     }
 
-    /// The cluster that the CCM's Pods are on: the one it serves, or the management cluster of a hosted one.
+    /// The cluster of the CCM's Pods: the one that it serves, or the management cluster of a hosted one.
     pub fn ccm_site(&self) -> &Site {
         &self.ccm_site
     }
@@ -249,7 +249,7 @@ impl Session {
         &self.cloud
     }
 
-    /// What the cloud held when this process joined; `None` where it cannot be told, or another process judges the run.
+    /// The contents of the cloud when this process joined; `None` if unknown, or if another process judges the run.
     pub fn cloud_before(&self) -> Option<&Inventory> {
         self.cloud_before.as_ref()
     }
@@ -264,17 +264,17 @@ impl Session {
         &self.ccm
     }
 
-    /// The wait budgets in force.
+    /// The wait limits of this run.
     pub fn limits(&self) -> &Limits {
         &self.plan.limits
     }
 
-    /// Where the profile's machines are.
+    /// The region and zone of the profile's machines.
     pub fn profile_location(&self) -> &Location {
         &self.plan.profile.location
     }
 
-    /// The id the profile's cloud gives the machine of that name.
+    /// The id of the machine with that name in the profile's cloud.
     pub fn profile_instance_id(&self, machine: &str) -> String {
         self.cloud.ids().make(machine)
     }
@@ -284,7 +284,7 @@ impl Session {
         self.plan.profile.provider_id.instance(provider_id).is_some()
     }
 
-    /// The providerID the profile's format gives an instance.
+    /// The providerID of an instance in the profile's format.
     pub fn profile_provider_id(&self, instance_id: &str) -> String {
         self.plan.profile.provider_id.render(instance_id)
     }
@@ -302,15 +302,15 @@ impl Session {
     /// Sends a signal to the main process of a container of the CCM, on the node `node`.
     ///
     /// # Errors
-    /// Why it could not be done, in words.
+    /// A message saying why it failed.
     pub async fn signal_container(&self, node: &str, id: &str, op: ContainerOp) -> Result<(), String> {
         let cluster = self.ccm_site.cluster();
         let machine = cluster.machines().iter().find(|machine| machine.name == node);
-        let machine = machine.ok_or_else(|| format!("no machine for Node {node}"))?;
+        let machine = machine.ok_or_else(|| format!("Node {node} has no machine"))?;
         cluster.operate(Operation::Container { machine, id, op }).await.map_err(|error| chain(&error))
     }
 
-    /// What is cancelled when the run is interrupted.
+    /// The token that is cancelled when the run is interrupted.
     pub fn interruption(&self) -> &CancellationToken {
         &self.cancel
     }
@@ -325,19 +325,19 @@ impl Session {
         self.cancel.is_cancelled()
     }
 
-    /// How the CCM stands, as the run's processes last left it.
+    /// The state of the CCM, as the run's processes last recorded it.
     ///
     /// # Errors
-    /// When the file cannot be read.
+    /// The file cannot be read.
     pub fn ccm_state(&self) -> Result<CcmState, StateError> {
         Ok(self.dir.read("ccm.json")?.unwrap_or(CcmState::Settled { form: Form::Absent }))
     }
 
-    /// Brings the CCM into a form, unless it is in it; waits until it leads. What cannot come up is not tried twice, unless
-    /// cluster or cloud were away meanwhile.
+    /// Deploys the CCM in a form, unless it already is in it, and waits until it leads. A form that could not start is
+    /// not tried again, unless the cluster or the cloud was away.
     ///
     /// # Errors
-    /// Why it does not come up, with its last log lines.
+    /// Why it does not start, with its last log lines.
     pub async fn ensure_ccm(&self, wanted: Form) -> Result<(), CheckError> {
         let _turn = self.dir.hold_ccm()?;
         let began = Instant::now();
@@ -356,12 +356,12 @@ impl Session {
                 Ok(self.note_form(wanted)?)
             }
             Err(error) => {
-                let why = format!("the CCM under test does not come up: {}", chain(&error));
+                let why = format!("the CCM under test does not start: {}", chain(&error));
                 if let Err(away) = self.stood_since(began).await {
                     self.forget_ccm().await.map_err(|error| CheckError::Error(chain(&error)))?;
                     return Err(CheckError::Error(format!("{why}; {away}")));
                 }
-                // Without Nodes nothing runs; a hosted one has others.
+                // Without Nodes nothing runs; a hosted CCM uses other Nodes.
                 let lost = if self.state.management.is_some() { None } else { self.lost_nodes()? };
                 let (why, by) = match (lost, self.out_of_reach(wanted)) {
                     (Some(lost), _) => (format!("{lost}; {why}"), Some(Blocker::KeepsNodes)),
@@ -374,8 +374,8 @@ impl Session {
         }
     }
 
-    /// Takes the CCM away in whatever form it may be and forgets that it did not come up, so that another can be
-    /// deployed on the same cluster.
+    /// Removes the CCM in any form and forgets that it did not start, so that another one can be deployed on the same
+    /// cluster.
     ///
     /// # Errors
     /// What could not be removed.
@@ -386,7 +386,8 @@ impl Session {
         Ok(self.note_form(Form::Absent)?)
     }
 
-    /// Takes what the harness deployed away from a cluster that outlives the run; one of its own goes as a whole.
+    /// Removes what the harness deployed from a cluster that outlives the run; the run's own cluster is removed as a
+    /// whole.
     ///
     /// # Errors
     /// What could not be removed.
@@ -409,7 +410,7 @@ impl Session {
         self.leading(to, Starts::default()).await
     }
 
-    /// Records that a check has disturbed the CCM, and that it has not been waited for since.
+    /// Records that a check has disturbed the CCM, and that it may not have recovered yet.
     pub fn note_returning(&self) -> Result<(), StateError> {
         self.dir.write("ccm.json", &CcmState::Returning { form: Form::Replicas })
     }
@@ -420,7 +421,7 @@ impl Session {
     }
 }
 
-/// Who is to blame for a CCM that does not come up.
+/// Who is to blame for a CCM that does not start.
 fn broken(why: String, by: Option<Blocker>) -> CheckError {
     match by {
         Some(by) => CheckError::Blocked { by, seen: why },

@@ -1,4 +1,4 @@
-//! The CCM's manifests as the profile names them, and what is filled in around them.
+//! The CCM's manifests that the profile names, and the values that are filled in.
 
 use super::RunState;
 use super::SessionError;
@@ -9,14 +9,15 @@ use harness_core::files;
 use serde_json::Value;
 use std::collections::BTreeMap;
 
-/// The pod networks of clusters of kind and of embedded ones, unless their topology says otherwise: one of each IP
-/// family, also where Nodes get only one.
+/// The pod networks of kind and embedded clusters, unless their topology sets others: one of each IP family, even if
+/// Nodes get only one.
 pub const POD_NETWORKS: [&str; 2] = ["10.244.0.0/16", "fd00:10:244::/56"];
 
-/// Reads and checks the profile's manifests; `None` when the profile deploys nothing.
+/// Reads and checks the profile's manifests; `None` if the profile deploys nothing.
 ///
 /// # Errors
-/// Which file cannot be read or parsed, why the set describes no CCM, or that it does not fit where the CCM runs.
+/// The file that cannot be read or parsed, why the manifests do not describe a CCM, or that they do not fit its
+/// deployment.
 pub fn load_manifests<C>(plan: &RunPlan<C>) -> Result<Option<Manifests>, SessionError> {
     let profile = &plan.profile;
     if profile.deploys_nothing() {
@@ -27,12 +28,12 @@ pub fn load_manifests<C>(plan: &RunPlan<C>) -> Result<Option<Manifests>, Session
         let broken = |cause: String| SessionError::ManifestFile { path: path.clone(), cause };
         let text = files::read(path).map_err(|error| broken(error.to_string()))?;
         let read: Vec<Value> = yaml::from_str_multi(&text, path).map_err(|error| broken(chain(&error)))?;
-        // By file, as long as it is known.
+        // File by file, as long as the file is known.
         Manifests::check(&read).map_err(|error| broken(error.to_string()))?;
         if profile.deployment == Deployment::InCluster && read.iter().any(|one| mentions(one, KUBECONFIG)) {
             return Err(SessionError::Usage(format!(
-                "manifest {}: ${{{KUBECONFIG}}} is filled in for a CCM that runs outside its cluster only; write 'deployment: \
-                 hosted' into {}, or take it out",
+                "manifest {}: ${{{KUBECONFIG}}} is available only to a CCM that runs outside its cluster; write \
+                 'deployment: hosted' in {}, or remove it",
                 path.display(),
                 profile.file.display()
             )));
@@ -43,8 +44,8 @@ pub fn load_manifests<C>(plan: &RunPlan<C>) -> Result<Option<Manifests>, Session
         || profile.environment.values().any(|value| value.contains(&format!("${{{KUBECONFIG}}}")));
     if profile.is_hosted() && !taken {
         return Err(SessionError::Usage(format!(
-            "{}: deployment: 'hosted', and no manifest holds ${{{KUBECONFIG}}}: put it where the CCM takes the kubeconfig of its \
-             cluster from, e.g. into a Secret, or write 'in-cluster'",
+            "{}: deployment: 'hosted', but no manifest contains ${{{KUBECONFIG}}}: put it where the CCM reads the \
+             kubeconfig of its cluster, e.g. into a Secret, or write 'in-cluster'",
             profile.file.display()
         )));
     }
@@ -59,7 +60,7 @@ pub fn load_manifests<C>(plan: &RunPlan<C>) -> Result<Option<Manifests>, Session
     Ok(Some(Manifests::new(documents, &hint)?))
 }
 
-/// What rendering needs to know of plan and cluster.
+/// The properties of plan and cluster that rendering needs.
 pub(super) fn surroundings(plan: &RunPlan, state: &RunState) -> Surroundings {
     let mut placeholders: BTreeMap<String, String> = plan.profile.placeholders.clone();
     placeholders.entry("CLUSTER_CIDR".to_owned()).or_insert_with(|| POD_NETWORKS.join(","));
@@ -87,7 +88,7 @@ mod tests {
     use super::*;
     use harness_config::{RunFile, Source, plan};
 
-    /// What is said of a profile with that deployment whose one Secret holds `text`; nothing where it is taken.
+    /// The error for a profile with that deployment and a Secret with `text`; empty if it is accepted.
     fn said(deployment: &str, text: &str) -> String {
         let folder = tempfile::tempdir().expect("a folder");
         let write = |name: &str, text: String| {
@@ -123,8 +124,11 @@ mod tests {
         assert_eq!(said("hosted", "${KUBECONFIG}"), "");
         assert_eq!(said("in-cluster", "none"), "");
         let hosted = said("hosted", "none");
-        assert!(hosted.starts_with("profile.yaml: deployment: 'hosted', and no manifest holds"), "{hosted}");
+        assert!(
+            hosted.starts_with("profile.yaml: deployment: 'hosted', but no manifest contains"),
+            "{hosted}"
+        );
         let inside = said("in-cluster", "${KUBECONFIG}");
-        assert!(inside.starts_with("manifest ccm.yaml: ${KUBECONFIG} is filled in for"), "{inside}");
+        assert!(inside.starts_with("manifest ccm.yaml: ${KUBECONFIG} is available only to"), "{inside}");
     }
 }

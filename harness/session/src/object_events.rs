@@ -1,4 +1,4 @@
-//! What the stream of events is told of the watched objects.
+//! Events about the watched objects.
 
 use super::record::{Facts, object_changed};
 use crate::ccm::{REPLICA_LABEL, ends_of, log_end, shown_lines, statuses_of};
@@ -7,10 +7,10 @@ use harness_core::events::{Events, Payload};
 use k8s_openapi::api::core::v1::Pod;
 use kube::{Api, Client, ResourceExt};
 
-/// How many lines are told.
+/// Number of log lines in an event.
 const LINES: i64 = 5;
 
-/// Each change of an object.
+/// Records each change of an object.
 pub(super) fn tells<K: Facts>(events: &Events) -> ChangeObserver<K> {
     let events = events.clone();
     Box::new(move |old, new| {
@@ -20,8 +20,8 @@ pub(super) fn tells<K: Facts>(events: &Events) -> ChangeObserver<K> {
     })
 }
 
-/// Each change of a Pod, and what a replica wrote last before its process ended though no check made it: read at once, as its
-/// kubelet keeps the log of one process before the present one, and later ends take its place.
+/// Records each change of a Pod, and the last log lines of a replica whose process exited without a check causing it. The
+/// log is read at once, as the kubelet keeps only one previous log, and later exits replace it.
 pub(super) fn tells_of_ends(events: &Events, client: &Client) -> ChangeObserver<Pod> {
     let (events, client, tells) = (events.clone(), client.clone(), tells(events));
     Box::new(move |old, new| {
@@ -42,12 +42,12 @@ pub(super) fn tells_of_ends(events: &Events, client: &Client) -> ChangeObserver<
     })
 }
 
-/// The last lines of the container's process that has ended: it is the present one as long as no other was started.
+/// The last lines of the container's process that exited: it is the current one unless another was started.
 pub(super) async fn last_lines_of(client: &Client, pod: &Pod, container: &str, lines: i64) -> Vec<String> {
     let its_own = statuses_of(pod).find(|status| status.name == container);
     let runs = its_own.and_then(|status| status.state.as_ref()).is_some_and(|state| state.running.is_some());
     let api: Api<Pod> = Api::namespaced(client.clone(), &pod.namespace().unwrap_or_default());
-    // It may have been started again since the Pod was looked at.
+    // It may have been restarted since the Pod was read.
     for previous in [runs, !runs] {
         match log_end(&api, (&pod.name_any(), Some(container)), lines, previous, false).await {
             Ok(log) if !log.text.trim().is_empty() => return shown_lines(log.text),

@@ -1,20 +1,19 @@
-//! What a running environment has to offer to checks.
+//! What a running environment offers to checks.
 
 use super::Session;
 use harness_config::{Deployment, Offer};
 use harness_core::check::Facility;
 use std::collections::BTreeSet;
 
-/// What is done to the CCM's Pods, or goes by way of their machine.
+/// Facilities that act on the CCM's Pods, or on their machine.
 const OF_PODS: &[Facility] = &[Facility::ProcessControl, Facility::HostPorts];
 
 impl Session {
-    /// What the machinery can do: what the cluster's machines and the cloud's driver allow, and what the harness brings
-    /// itself.
+    /// The available facilities: those of the cluster's machines, of the cloud's driver, and of the harness itself.
     pub fn facilities(&self) -> BTreeSet<Facility> {
         let mut all = self.cluster.facilities();
         if self.state.management.is_some() {
-            // What is done to its Pods is done where they are.
+            // Actions on its Pods happen where they run.
             let there = self.ccm_site.cluster().facilities();
             all.retain(|one| !OF_PODS.contains(one));
             all.extend(there.into_iter().filter(|one| OF_PODS.contains(one)));
@@ -34,7 +33,7 @@ impl Session {
         all
     }
 
-    /// What is there for checks to use, all of it known.
+    /// Everything that checks can use, fully determined.
     pub fn offer(&self) -> Offer {
         Offer {
             facilities: Some(self.facilities()),

@@ -1,4 +1,4 @@
-//! Files of its Pod that the CCM's program cannot find, for which it is not to blame.
+//! Files of its Pod that the CCM's program cannot find because of the machine, not because of the CCM.
 
 use super::{Session, SessionError};
 use crate::ccm::{Form, last_lines, untold_mounts};
@@ -10,37 +10,38 @@ use k8s_openapi::api::core::v1::Pod;
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-/// How often a CCM that lacks files has to have been started again until it is taken not to do without them. The cluster was
-/// there before it was.
+/// How often a CCM without its files must have been restarted until it counts as unable to work without them. The cluster
+/// existed before it.
 const STARTED_AGAIN: i32 = 2;
-/// How many of its last lines are told.
+/// Number of its last log lines in the message.
 const LINES: i64 = 10;
 
 impl Session {
-    /// Whether the CCM's programs have no files of their own here, and so none of what their Pods mount at paths that nobody tells
-    /// them.
+    /// Whether the CCM's programs run without their own file system here, and so without the mounts of their Pods at
+    /// fixed paths.
     pub(super) fn has_no_mounts(&self) -> bool {
-        // They know the cloud by a name where they have some.
+        // If they have one, they know the cloud by a name.
         let named = self.cluster.facilities().contains(&Facility::CloudName);
         self.state.cluster.backend == BackendKind::Embedded && !named && self.ccm.exists()
     }
 
-    /// Tells that the CCM is not confined on this machine, where that is so.
+    /// Prints that the CCM is not sandboxed on this machine, if so.
     pub(super) async fn tell_of_confinement(&self) {
         if !self.has_no_mounts() {
             return;
         }
         if let Confinement::None(obstacle) = confinement(self.dir.path()).await {
             self.events.say(format!(
-                "the CCM is not confined on this machine: it can read and signal what you can, because {}",
+                "the CCM is not sandboxed on this machine: it can read the files and signal the processes that you \
+                 can, because {}",
                 obstacle.cause
             ));
-            self.events.say(format!("  to confine it: {}", obstacle.way_out));
+            self.events.say(format!("  to sandbox it: {}", obstacle.way_out));
         }
     }
 
-    /// What its Pods mount at paths that are built into its program and that it has not here; `None` where there is nothing like
-    /// that.
+    /// Mounts of its Pods at paths that are built into its program and that it does not have here; `None` if there are
+    /// none.
     pub(super) fn out_of_reach(&self, form: Form) -> Option<String> {
         if !self.has_no_mounts() {
             return None;
@@ -50,18 +51,18 @@ impl Session {
         (!paths.is_empty()).then(|| {
             let Obstacle { cause, way_out } = Obstacle::here("");
             format!(
-                "the CCM cannot find what its Pod mounts at {}, because this machine gives programs no mount namespaces: \
-                 {cause}. To change that, {way_out}; 'ccm-conformance doctor' checks it",
+                "the CCM cannot find what its Pod mounts at {}, because programs cannot create mount namespaces on \
+                 this machine: {cause}. To change that, {way_out}; 'ccm-conformance doctor' checks it",
                 paths.join(", ")
             )
         })
     }
 
-    /// Starts the CCM to see whether it does without what is out of reach. One that does not cannot be judged here at all: every
-    /// form of it would miss the same, and no check could tell that from a fault of its own.
+    /// Starts the CCM to see whether it works without the missing files. A CCM that does not cannot be judged here: all
+    /// of its forms would lack them, and checks could not distinguish that from a bug.
     ///
     /// # Errors
-    /// When it does not come up and something is out of reach: both.
+    /// It does not start and files are missing: both.
     pub(super) async fn comes_up_without_mounts(&self) -> Result<(), SessionError> {
         let came_up = tokio::select! {
             came_up = self.ensure_ccm(Form::Replicas) => came_up,
@@ -75,8 +76,8 @@ impl Session {
         }
     }
 
-    /// What is out of reach, once a Pod that lacks it has ended again and again, with the last that its program said. Never, where
-    /// none does.
+    /// The missing files, once a Pod that lacks them has exited repeatedly, with the last lines of its program. Never
+    /// returns if no Pod does.
     async fn ends_again(&self, form: Form) -> String {
         let ends = async |seen: &mut String| {
             let pods = self.ccm.pods(form);
@@ -84,7 +85,7 @@ impl Session {
             let ended = pods.iter().find(|pod| restarts(pod) >= STARTED_AGAIN).cloned();
             Ok(ended.zip(self.out_of_reach(form)))
         };
-        let ended = poll("the CCM ends", self.limits().start(), Duration::from_millis(200), ends).await;
+        let ended = poll("the CCM exits", self.limits().start(), Duration::from_millis(200), ends).await;
         match ended {
             Ok((pod, missed)) => {
                 format!("{missed}; {}", last_lines(self.ccm_site().client(), &pod, LINES).await)
@@ -94,7 +95,7 @@ impl Session {
     }
 }
 
-/// How often its programs were started again.
+/// How often its programs were restarted.
 fn restarts(pod: &Pod) -> i32 {
     let statuses = pod.status.iter().flat_map(|status| status.container_statuses.iter().flatten());
     statuses.map(|status| status.restart_count).sum()

@@ -1,4 +1,4 @@
-//! What the session sees of cluster and cloud, as events. Pure.
+//! Turns observations of cluster and cloud into events. Pure functions.
 
 use crate::ccm::REPLICA_LABEL;
 use crate::k8s::{
@@ -13,7 +13,7 @@ use k8s_openapi::api::core::v1::{Node, Pod, Service};
 use kube::{Resource, ResourceExt};
 use std::collections::BTreeMap;
 
-/// What of an object is worth an event when it changes, by name.
+/// The properties of an object whose changes are recorded, by name.
 pub(super) trait Facts: Resource<DynamicType = ()> {
     /// The facts.
     fn facts(&self) -> BTreeMap<&'static str, String>;
@@ -61,7 +61,7 @@ impl Facts for Service {
 }
 
 impl Facts for Lease {
-    /// Renewals are no news: a holder that no longer renews is one that another takes the Lease from.
+    /// Renewals are not recorded: if a holder stops renewing, another one takes the Lease.
     fn facts(&self) -> BTreeMap<&'static str, String> {
         let spec = self.spec.clone().unwrap_or_default();
         let mut facts = BTreeMap::new();
@@ -97,8 +97,8 @@ impl Facts for Pod {
     }
 }
 
-/// The change from one version of an object to the next; `None` where nothing of note differs. `old` is what was there, if
-/// anything; `new` is absent when the object went.
+/// The change from one version of an object to the next; `None` if no recorded property differs. `old` is the previous
+/// version, if any; `new` is `None` if the object was deleted.
 pub(super) fn object_changed<K: Facts>(old: Option<&K>, new: Option<&K>) -> Option<Payload> {
     let object = new.or(old)?;
     let same_uid = |old: &&K| old.meta().uid == object.meta().uid;
@@ -140,7 +140,7 @@ pub(super) fn cloud_call(entry: &Entry) -> Payload {
     })
 }
 
-/// A fault or barrier that came or went.
+/// A fault or barrier that was added or removed.
 pub fn disturbance(disturbance: &Disturbance) -> Payload {
     match disturbance {
         Disturbance::FaultInjected(ActiveFault { id, fault, .. }) => {
@@ -218,7 +218,7 @@ mod tests {
         let (_, facts) = changed(Some(&beat), Some(&node("u1", "False", "3"))).expect("it changed");
         assert_eq!(facts, BTreeMap::from([("ready".to_owned(), Some("False".to_owned()))]));
         assert_eq!(changed(Some(&first), None).map(|(deleted, _)| deleted), Some(true));
-        // A namesake is another object: all of it is new.
+        // An object with the same name is another object: all of its properties are new.
         let (_, facts) = changed(Some(&first), Some(&node("u2", "True", "4"))).expect("it came");
         assert!(facts.contains_key("taints"));
     }

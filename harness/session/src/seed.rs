@@ -1,4 +1,4 @@
-//! What cloud and Nodes are told before the first check.
+//! Prepares cloud and Nodes before the first check.
 
 use super::{Session, SessionError};
 use crate::ccm::Form;
@@ -11,11 +11,11 @@ use kube::ResourceExt;
 use std::collections::BTreeMap;
 
 impl Session {
-    /// Tells the cloud of the real Nodes (contract ENV-05) and of the replicas' credentials, then checks that the
-    /// Nodes are as a kubelet with an external cloud provider registers them, and gives them their pod network.
+    /// Creates the real Nodes' machines (contract ENV-05) and the replicas' credentials in the cloud, then checks that
+    /// the Nodes are as a kubelet with an external cloud provider registers them, and sets up their pod network.
     ///
     /// # Errors
-    /// When a Node is not, or the cloud refuses.
+    /// A Node is not as expected, or the cloud refuses.
     pub async fn seed(&self) -> Result<(), SessionError> {
         for replica in self.state.callers() {
             let credential = Credential { name: replica.name.clone(), token: replica.token.clone() };
@@ -27,7 +27,7 @@ impl Session {
         let instances: Vec<Instance> = if self.state.cluster.is_ours() {
             self.machines().iter().enumerate().map(|(i, machine)| self.instance_of(machine, i)).collect()
         } else {
-            // The CCM deletes NotReady Nodes the cloud does not know: it has to know every one (contract ENV-05).
+            // The CCM deletes NotReady Nodes that the cloud does not know, so it must know all of them (contract ENV-05).
             self.world
                 .nodes
                 .all()
@@ -36,7 +36,7 @@ impl Session {
                 .map(|(i, node)| self.instance_of_node(node, i))
                 .collect()
         };
-        // A cloud whose machines nobody can change knows its own.
+        // A cloud whose machines cannot be changed knows its own.
         if self.cloud.facilities().contains(&Facility::Machines) {
             self.cloud.put_instances(&instances).await?;
         }
@@ -48,26 +48,26 @@ impl Session {
         }
     }
 
-    /// Two CCMs under one name would be one that nobody deployed: a cluster that has it already is not touched.
+    /// A second CCM with the same name would confuse the result: a cluster that already has one is not changed.
     fn assert_no_ccm(&self) -> Result<(), SessionError> {
         let pods = [Form::Replicas, Form::AsShipped].into_iter().flat_map(|form| self.ccm.pods(form));
         match pods.map(|pod| pod.name_any()).collect::<Vec<String>>() {
             names if names.is_empty() => Ok(()),
             names => Err(SessionError::Precondition(format!(
-                "the cluster runs the CCM under test already (Pods {}); remove it first",
+                "the cluster already runs the CCM under test (Pods {}); remove it first",
                 names.join(", ")
             ))),
         }
     }
 
-    /// A real node's machine as the cloud sees it: its own addresses, and one that only the cloud can know.
+    /// A real node's machine in the cloud: its own addresses, and one that only the cloud knows.
     fn instance_of(&self, machine: &Machine, index: usize) -> Instance {
         let own = [machine.ipv4.map(|ip| ip.to_string()), machine.ipv6.map(|ip| ip.to_string())];
         let provider_id = self.profile_provider_id(&self.id_of(machine));
         self.real_instance(&machine.name, provider_id, own.into_iter().flatten(), index)
     }
 
-    /// The id of a real node's machine: what its kubelet reads from the firmware, where the cloud has the same.
+    /// The id of a real node's machine: what its kubelet reads from the firmware, if the cloud uses that.
     fn id_of(&self, machine: &Machine) -> String {
         let node = self.world.nodes.find("", &machine.name);
         let read = node.as_ref().and_then(|node| node.status.as_ref()?.node_info.as_ref());
@@ -75,7 +75,7 @@ impl Session {
         id.unwrap_or_else(|| self.profile_instance_id(&machine.name))
     }
 
-    /// The machine of a Node that was there before the harness.
+    /// The machine of a Node that existed before the run.
     fn instance_of_node(&self, node: &Node, index: usize) -> Instance {
         let name = node.name_any();
         let provider_id = provider_id(node).unwrap_or_else(|| self.provider_id_of(&name));
@@ -98,7 +98,7 @@ impl Session {
         let external = format!("198.51.100.{}", 200 + index % 50);
         let external = Address { kind: "ExternalIP".to_owned(), address: external };
         let (format, ids) = (&self.plan.profile.provider_id, self.cloud.ids());
-        // A Node that was there before may have an id of another form; its machine is then found by name.
+        // An existing Node may have an id in another format; its machine is then found by name.
         let id = format.instance(&provider_id).filter(|id| ids.allow(id)).map(str::to_owned);
         Instance {
             id: id.unwrap_or_else(|| ids.make(name)),

@@ -1,4 +1,4 @@
-//! The API server of a session, where there is one: a run of an image credential provider alone has no cluster.
+//! The API server of a session, if there is one: a run of only an image credential provider has no cluster.
 
 use crate::k8s::{World, WorldError, client_for, no_client};
 use harness_clusters::{ClusterRecord, Fidelity, facts};
@@ -10,12 +10,12 @@ pub(super) fn has_server(cluster: &ClusterRecord) -> bool {
     facts(cluster.backend).fidelity != Fidelity::Absent
 }
 
-/// A client for a cluster that names itself; one that refuses where there is none.
+/// A client with a user agent for a cluster; without a cluster, one that fails.
 pub(super) async fn client_of(cluster: &ClusterRecord, user_agent: &str) -> Result<Client, WorldError> {
     if has_server(cluster) { client_for(&cluster.kubeconfig, user_agent).await } else { Ok(no_client()) }
 }
 
-/// What the cluster's watches show; nothing where there is none.
+/// The state of the cluster's watches; empty without a cluster.
 pub(super) async fn world_of(
     cluster: &ClusterRecord,
     client: &Client,

@@ -1,4 +1,4 @@
-//! A cluster as a session sees it: the one that is served, or the management cluster of a hosted CCM.
+//! A cluster of a session: the one that is served, or the management cluster of a hosted CCM.
 
 use super::SessionError;
 use super::server::{client_of, world_of};
@@ -10,7 +10,7 @@ use kube::Client;
 use kube::config::Kubeconfig;
 use std::sync::Arc;
 
-/// A cluster, with what speaks for it.
+/// A cluster, with its client and watches.
 #[derive(Clone)]
 pub struct Site {
     cluster: Cluster,
@@ -39,40 +39,40 @@ impl Site {
         &self.cluster
     }
 
-    /// The harness's own client of it.
+    /// The harness's own client for it.
     pub fn client(&self) -> &Client {
         &self.client
     }
 
-    /// What its watches show.
+    /// The state of its watches.
     pub fn world(&self) -> &World {
         &self.world
     }
 
-    /// The same for the CCM's handle.
+    /// The same cluster for the CCM's handle.
     pub(super) fn side(&self) -> Side {
         Side::new(self.client.clone(), self.world.clone())
     }
 
-    /// As the place of the Pods of a CCM that serves the cluster of that record.
+    /// The management cluster of a CCM that serves the cluster of that record.
     ///
     /// # Errors
-    /// When that cluster's kubeconfig does not say where its API server is.
+    /// The kubeconfig of that cluster does not contain the address of its API server.
     pub(super) fn hosting(&self, served: &ClusterRecord) -> Result<Hosting, SessionError> {
         Ok(Hosting::new(self.side(), address_of(served)?))
     }
 }
 
-/// Where the Pods of a management cluster reach the API server of that cluster.
+/// The address at which Pods of a management cluster reach the API server of that cluster.
 fn address_of(served: &ClusterRecord) -> Result<ServerAddress, SessionError> {
     let file = &served.kubeconfig;
     let broken = |why: String| SessionError::Precondition(format!("kubeconfig {}: {why}", file.display()));
     let read = Kubeconfig::read_from(file).map_err(|error| broken(harness_core::check::chain(&error)))?;
     let cluster = read.clusters.into_iter().find_map(|named| named.cluster);
-    let cluster = cluster.ok_or_else(|| broken("it names no cluster".to_owned()))?;
+    let cluster = cluster.ok_or_else(|| broken("it does not name a cluster".to_owned()))?;
     let url = served.api_server_from_beside.clone().or(cluster.server);
     match (url, cluster.certificate_authority_data) {
         (Some(url), Some(ca_data)) => Ok(ServerAddress { url, ca_data }),
-        _ => Err(broken("it does not say where its API server is, and by which CA it is known".to_owned())),
+        _ => Err(broken("it has no address or no CA of its API server".to_owned())),
     }
 }

@@ -1,5 +1,5 @@
-//! Waiting for a CCM that is being started: its user hears at once when its program ends, and one that only ends is not
-//! waited for.
+//! Waits for a CCM that is starting: the user is told at once when its program exits, and the wait ends early if it only
+//! exits.
 
 use super::Session;
 use super::object_events::last_lines_of;
@@ -8,17 +8,17 @@ use harness_core::probe::{Observed, poll};
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// How often the Pods are looked at.
+/// Interval between two looks at the Pods.
 const EVERY: Duration = Duration::from_millis(100);
-/// How many lines of its output are shown.
+/// Number of its log lines that are shown.
 const LINES: i64 = 10;
 
 impl Session {
-    /// Waits until the CCM leads. `starts` knows the ends of its programs that are not to be told.
+    /// Waits until the CCM leads. `starts` contains ends of its programs that are already known.
     ///
     /// # Errors
-    /// As [`Ccm::leading`](crate::ccm::Ccm::leading); [`CcmError::CrashLoops`] also as soon as one of its programs has ended
-    /// several times although the API server and the cloud answered.
+    /// Those of [`Ccm::leading`](crate::ccm::Ccm::leading); [`CcmError::CrashLoops`] also as soon as one of its programs
+    /// has exited several times although the API server and the cloud answered.
     pub async fn leading(&self, form: Form, starts: Starts) -> Result<(), CcmError> {
         tokio::select! {
             biased;
@@ -27,7 +27,7 @@ impl Session {
         }
     }
 
-    /// That a program of the CCM only ends, in words. Tells each end as it comes. Never ends where none does.
+    /// A message once a program of the CCM has exited too often. Prints each exit. Never returns if there is none.
     async fn only_ends(&self, form: Form, mut starts: Starts) -> String {
         let mut look = async |seen: &mut String| {
             let pods = self.ccm.pods(form);
@@ -42,7 +42,7 @@ impl Session {
                 let excuse = self.environment_watch.absence_at(at).await;
                 if excuse.is_none() && starts.count(&end, times) {
                     let why = given_up(&end, &lines);
-                    self.events.say_once("given up", format!("the CCM under test is given up: {why}"));
+                    self.events.say_once("cannot start", format!("the CCM under test cannot start: {why}"));
                     hopeless = Some(why);
                 } else {
                     self.tell(&end, &lines, excuse.as_deref());
@@ -50,13 +50,13 @@ impl Session {
             }
             Ok(hopeless)
         };
-        match poll("the CCM's programs end", self.limits().start(), EVERY, &mut look).await {
+        match poll("the CCM's programs exit", self.limits().start(), EVERY, &mut look).await {
             Ok(why) => why,
             Err(_) => std::future::pending().await,
         }
     }
 
-    /// The last lines that the program wrote before it ended.
+    /// The last lines that the program wrote before it exited.
     async fn output_of(&self, end: &ProgramEnd, form: Form) -> Vec<String> {
         let pods = self.ccm.pods(form);
         match pods.iter().find(|pod| pod.metadata.uid.as_deref() == Some(end.uid.as_str())) {
@@ -65,7 +65,7 @@ impl Session {
         }
     }
 
-    /// Tells the user; once of replicas and lanes that do the same.
+    /// Informs the user, once for replicas and lanes with the same message.
     fn tell(&self, end: &ProgramEnd, lines: &[String], excuse: Option<&str>) {
         let key = format!("{} {:?} {}", end.container, end.exit_code, end.restarts);
         let excuse = excuse.map(|excuse| format!("\n  {excuse}")).unwrap_or_default();
@@ -80,7 +80,7 @@ impl Session {
     }
 }
 
-/// Why a program that has ended several times is not waited for any longer.
+/// Why a program that has exited several times is not waited for any longer.
 fn given_up(end: &ProgramEnd, lines: &[String]) -> String {
     format!(
         "container {} of Pod {} ended {} times, last with {end}, {}; is {} the CCM that the profile describes?{}",
@@ -93,7 +93,7 @@ fn given_up(end: &ProgramEnd, lines: &[String]) -> String {
     )
 }
 
-/// What is known beside the exit code.
+/// What is known besides the exit code.
 fn shown(end: &ProgramEnd, lines: &[String]) -> String {
     let message =
         end.message.as_ref().map(|message| format!("\n  {}", message.trim_end().replace('\n', "\n  ")));

@@ -1,4 +1,4 @@
-//! What a run's processes tell one another of it, in files of its folder.
+//! The state that a run's processes share, in files of its folder.
 
 use crate::ccm::{Form, LeaseKey, Metadata, Replica};
 use harness_clouds::CloudRecord;
@@ -19,7 +19,7 @@ pub struct ReplicaRecord {
     pub token: String,
     /// Secure port.
     pub secure_port: u16,
-    /// URL of the cloud's API for this replica; empty where the profile says it.
+    /// URL of the cloud's API for this replica; empty if the profile sets it.
     pub endpoint: String,
 }
 
@@ -36,7 +36,7 @@ impl std::fmt::Debug for ReplicaRecord {
     }
 }
 
-/// A credential that expires, and what comes in its place.
+/// A credential that expires, and its replacement.
 #[derive(Clone, Serialize, Deserialize)]
 pub struct Replaced {
     /// The token that is valid first.
@@ -51,12 +51,12 @@ impl std::fmt::Debug for Replaced {
     }
 }
 
-/// What lets the CCM in to a real cloud, by placeholder. Secrets, as the tokens of replicas.
+/// Credentials of the CCM for a real cloud, by placeholder. Secrets, as are the tokens of replicas.
 #[derive(Clone, Default, Serialize, Deserialize)]
 pub struct Credentials(pub(super) BTreeMap<String, String>);
 
 impl Credentials {
-    /// That of every replica, where there is one.
+    /// The common credential of all replicas, if there is one.
     pub(super) fn token(&self) -> Option<String> {
         self.0.get(CLOUD_TOKEN).cloned()
     }
@@ -68,18 +68,18 @@ impl std::fmt::Debug for Credentials {
     }
 }
 
-/// What kubeadm gave a Node and a kubelet does not: lost when the Node object is deleted, put back when it returns.
+/// What kubeadm set on a Node and a kubelet does not: lost when the Node object is deleted, restored when it returns.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct NodeRole {
     /// Node name.
     pub name: String,
     /// Role and exclusion labels.
     pub labels: BTreeMap<String, String>,
-    /// Taints but the cloud provider's and the node lifecycle's.
+    /// Taints other than those of the cloud provider and the node lifecycle controller.
     pub taints: Vec<k8s_openapi::api::core::v1::Taint>,
 }
 
-/// How the CCM stands at the moment.
+/// The current state of the CCM.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "is", rename_all = "kebab-case")]
 pub enum CcmState {
@@ -88,82 +88,83 @@ pub enum CcmState {
         /// The form.
         form: Form,
     },
-    /// In this form, coming back from a disturbance: whoever needs it waits until it leads.
+    /// In this form, recovering from a disturbance: a check that needs it waits until it leads.
     Returning {
         /// The form.
         form: Form,
     },
-    /// It did not come up; nobody tries again.
+    /// It did not start; it is not tried again.
     Broken {
         /// Why.
         why: String,
-        /// The promise it broke by that; `None` where the environment is to blame.
+        /// The claim that it violated; `None` if the environment is to blame.
         by: Option<Blocker>,
     },
 }
 
-/// Everything a process needs to join the run.
+/// Everything that a process needs to join the run.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct RunState {
-    /// Run id: in the name of everything the run makes.
+    /// Run id: part of the names of everything that the run creates.
     pub run_id: String,
     /// Number of the lane within the run, from 0.
     pub lane: u32,
     /// The cluster.
     pub cluster: ClusterRecord,
-    /// The cluster that a hosted CCM's Pods run on; `None` where that is the same.
+    /// The cluster of a hosted CCM's Pods; `None` if that is the same.
     pub management: Option<ClusterRecord>,
     /// The fake cloud.
     pub cloud: CloudRecord,
-    /// Where the journal begins for whoever joins: what came before belongs to others, and a cloud need not keep it.
+    /// The start of the journal for processes that join: earlier entries belong to others, and a cloud need not keep
+    /// them.
     pub journal_from: u64,
-    /// How the CCM reaches the cloud's metadata service, where there is one.
+    /// How the CCM reaches the cloud's metadata service, if there is one.
     pub metadata: Option<Metadata>,
     /// CCM image reference; empty for none.
     pub ccm_image: String,
     /// CCM image digest; empty for none.
     pub ccm_image_digest: String,
-    /// The CCM's command in its containers; empty where it is the image's own.
+    /// The CCM's command in its containers; empty for the image's own.
     pub ccm_command: Vec<String>,
-    /// An image in the nodes whose container does nothing: for Pods that only have to run.
+    /// An image in the nodes whose container does nothing, for Pods that only have to run.
     pub idle_image: String,
-    /// The command of such a container; empty where it is the image's own.
+    /// The command of such a container; empty for the image's own.
     pub idle_command: Vec<String>,
     /// Replicas.
     pub replicas: Vec<ReplicaRecord>,
-    /// Those that come beside them when a check wants more; none where replicas do not elect.
+    /// Additional replicas that checks can start; none if replicas do not elect a leader.
     pub newcomers: Vec<ReplicaRecord>,
-    /// What the image credential provider under test has of the cloud, where there is one.
+    /// What the image credential provider under test gets from the cloud, if there is one.
     pub plugin: Option<ReplicaRecord>,
-    /// Tokens for the CCM whose credential a check replaces, one after the other; none where there is no CCM. Secrets, as
-    /// those of the replicas.
+    /// Tokens for the CCM whose credential a check replaces, one after the other; none if there is no CCM. Secrets, as
+    /// are those of the replicas.
     pub replaced: Option<Replaced>,
-    /// What lets the CCM in to a real cloud; empty where the cloud is the run's.
+    /// The CCM's credentials for a real cloud; empty if the cloud is the run's.
     #[serde(default)]
     pub credentials: Credentials,
-    /// The Lease, when the CCM elects leaders.
+    /// The Lease, if the CCM elects a leader.
     pub lease: Option<LeaseKey>,
-    /// Minor version the API server reports.
+    /// The minor version that the API server reports.
     pub served_minor: u32,
-    /// Roles of the nodes as kubeadm made them.
+    /// Roles of the nodes as kubeadm set them.
     pub roles: Vec<NodeRole>,
-    /// What the backend changes in how the CCM runs.
+    /// What the backend changes in the way the CCM runs.
     pub changes: Vec<Setting>,
 }
 
 impl RunState {
-    /// Whom the cloud lets in, each by its name.
+    /// The clients that may use the cloud, each with its name.
     pub(crate) fn callers(&self) -> impl Iterator<Item = &ReplicaRecord> {
         self.replicas.iter().chain(&self.newcomers).chain(&self.plugin)
     }
 
-    /// Makes its credentials known: they must appear in no output.
+    /// Registers its credentials for redaction: they must not appear in any output.
     pub(crate) fn keep_secret(&self) {
         let tokens = self.callers().map(|replica| &replica.token);
         let replaced = self.replaced.iter().flat_map(|tokens| [&tokens.first, &tokens.then]);
         let of_the_cloud = self.cloud.secrets.iter().chain(self.credentials.0.values());
         tokens.chain(replaced).chain(of_the_cloud).for_each(|token| secrets::know(token));
-        // One that cannot be read is told when it is used.
+        // A file that cannot be read is reported when it is used.
         for cluster in std::iter::once(&self.cluster).chain(&self.management) {
             let kubeconfig = std::fs::read_to_string(&cluster.kubeconfig).unwrap_or_default();
             secrets::know_kubeconfig(&kubeconfig);

@@ -1,4 +1,4 @@
-//! The end of names that a check gives.
+//! The suffix of names that a check creates.
 
 /// A number of 20 bits as four letters and digits.
 pub fn suffix(mut number: u32) -> String {

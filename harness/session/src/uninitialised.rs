@@ -1,8 +1,8 @@
-//! Making every real Node uninitialised again: as if no CCM had ever touched the cluster.
+//! Makes all real Nodes uninitialised again, as if no CCM had ever run on the cluster.
 //!
-//! Every Node object is deleted and its kubelet restarted, so that it registers anew with the uninitialized taint
-//! (contract ENV-06); what kubeadm had written on it is put back. That costs a second or two where a fresh cluster
-//! costs ten times as much, and to the CCM it is the same.
+//! All Node objects are deleted and their kubelets restarted, so that they register again with the uninitialized taint
+//! (contract ENV-06); what kubeadm had set on them is restored. That takes a second or two, a tenth of the time for a new
+//! cluster, and makes no difference for the CCM.
 
 use super::{NodeRole, Session, SessionError};
 use crate::k8s::{L_CONTROL_PLANE, L_EXCL, T_UNINIT, has_taint, provider_id, taint_keys};
@@ -19,23 +19,23 @@ use std::time::Duration;
 /// Whether the nodes have a pod network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Network {
-    /// One that waits for nobody.
+    /// It does not depend on anything else.
     Present,
-    /// None: no Node becomes Ready.
+    /// There is none: no Node becomes Ready.
     Absent,
 }
 
-/// Label prefixes and keys kubeadm writes and a kubelet does not.
+/// Prefixes and keys of labels that kubeadm sets and a kubelet does not.
 fn is_kubeadms(key: &str) -> bool {
     key.starts_with("node-role.kubernetes.io/") || key == L_EXCL
 }
 
-/// Taints that come and go with what a Node is like: the cloud provider's and the node lifecycle's.
+/// Taints that depend on a Node's state: those of the cloud provider and the node lifecycle controller.
 fn is_of_conditions(key: &str) -> bool {
     ["node.cloudprovider.kubernetes.io/", "node.kubernetes.io/"].iter().any(|prefix| key.starts_with(prefix))
 }
 
-/// What kubeadm gave the Nodes that are there now.
+/// What kubeadm set on the existing Nodes.
 pub(super) fn roles_of(nodes: &[Node]) -> Vec<NodeRole> {
     let role = |node: &Node| NodeRole {
         name: node.name_any(),
@@ -81,11 +81,11 @@ impl Session {
         self.real_nodes().iter().any(ready)
     }
 
-    /// Makes every real Node what its kubelet registers, whatever a CCM that is gone has made of it; on machines that nobody
-    /// restarts it stays as it is. No CCM may run.
+    /// Resets all real Nodes to what their kubelets register, whatever an earlier CCM did; on machines that cannot be
+    /// restarted they stay unchanged. No CCM may run.
     ///
     /// # Errors
-    /// As [`Session::make_uninitialised`].
+    /// Those of [`Session::make_uninitialised`].
     pub async fn renew_nodes(&self) -> Result<(), SessionError> {
         if !self.cluster.facilities().contains(&Facility::KubeletControl) {
             return Ok(());
@@ -95,13 +95,13 @@ impl Session {
         self.assert_uninitialised()
     }
 
-    /// Real Nodes of this lane that somebody has deleted in the run so far, in words; `None` when there were none.
+    /// Real Nodes of this lane that were deleted in the run so far, as text; `None` if there were none.
     ///
     /// # Errors
-    /// When the events of the run's other processes cannot be read.
+    /// The events of the run's other processes cannot be read.
     pub fn lost_nodes(&self) -> Result<Option<String>, StreamError> {
         if !self.cluster.facilities().contains(&Facility::KubeletControl) {
-            // Somebody else's cluster, where others than the CCM delete Nodes.
+            // On an existing cluster, others than the CCM may delete Nodes.
             return Ok(None);
         }
         if !self.events.is_begun_here() {
@@ -120,7 +120,7 @@ impl Session {
     /// # Errors
     /// When a node does not come back as its kubelet registers it.
     pub async fn make_uninitialised(&self, network: Network) -> Result<(), SessionError> {
-        // A kubelet says within ten seconds that its network has gone, and at once when it starts.
+        // A kubelet notices within ten seconds that its network is gone, and at once when it starts.
         let must_say_so = network == Network::Absent && self.any_ready();
         if must_say_so || !self.is_uninitialised() {
             self.register_nodes_anew().await?;
@@ -129,14 +129,16 @@ impl Session {
         self.assert_uninitialised()
     }
 
-    /// Deletes every real Node and has its kubelet register it anew, with what kubeadm gave it and no pod network.
+    /// Deletes all real Nodes and lets their kubelets register them again, with what kubeadm set and without a pod
+    /// network.
     async fn register_nodes_anew(&self) -> Result<(), SessionError> {
         let api: Api<Node> = Api::all(self.client.clone());
         let before = self.uids();
-        // Told first: who reads the stream must know of it when the Node goes. One that is not there cannot go.
+        // Recorded first: readers of the stream must know of it when the Node is deleted. A missing one cannot be
+        // deleted.
         let nodes = self.real_nodes().into_iter().filter(|name| self.world.nodes.find("", name).is_some());
         self.events.emit(Payload::NodesWithdrawn { nodes: nodes.collect() });
-        // Nobody is left to let go of what holds it.
+        // Nothing is left that would remove its finalizers.
         let unheld = Patch::Merge(json!({"metadata": {"finalizers": null}}));
         for name in self.real_nodes() {
             let gone = async {
@@ -149,7 +151,7 @@ impl Session {
                 Err(error) => return Err(error.into()),
             }
         }
-        // Without the network first: a kubelet that finds one reports Ready before anybody can look.
+        // The network is removed first: a kubelet that finds one reports Ready immediately.
         self.cluster.operate(Operation::PodNetwork(&PodNetwork::Absent)).await?;
         for machine in self.machines() {
             self.cluster.operate(Operation::Kubelet { machine, op: KubeletOp::Restart }).await?;
@@ -158,10 +160,10 @@ impl Session {
         self.restore_roles().await
     }
 
-    /// Sets the pod network up or takes it away, and waits until every Node's readiness agrees.
+    /// Sets up or removes the pod network, and waits until the readiness of all Nodes agrees.
     ///
     /// # Errors
-    /// When a Node does not follow.
+    /// A Node does not follow.
     pub async fn set_network(&self, network: Network) -> Result<(), SessionError> {
         let wanted = match network {
             Network::Absent => PodNetwork::Absent,
@@ -215,13 +217,13 @@ impl Session {
             .map_err(|error| SessionError::Precondition(error.text))
     }
 
-    /// The uids of the real Nodes that are there.
+    /// The uids of the existing real Nodes.
     fn uids(&self) -> Vec<Option<String>> {
         let node = |name: &String| self.world.nodes.find("", name);
         self.real_nodes().iter().map(|name| node(name).and_then(|node| node.uid())).collect()
     }
 
-    /// Waits until every Node is there again, as another than `before`.
+    /// Waits until all Nodes exist again, as other objects than `before`.
     async fn nodes_registered(&self, before: &[Option<String>]) -> Result<(), SessionError> {
         let names = self.real_nodes();
         let back = async |seen: &mut String| {
@@ -234,7 +236,7 @@ impl Session {
             Ok(states.iter().all(|(_, keys)| tainted(keys)).then_some(()))
         };
         poll(
-            "every kubelet registers its Node anew",
+            "every kubelet registers its Node again",
             Duration::from_secs(60),
             Duration::from_millis(100),
             back,
@@ -256,7 +258,7 @@ impl Session {
         Ok(())
     }
 
-    /// ENV-01 and ENV-03: every real Node carries the taint, and providerID is as the plan wants it.
+    /// ENV-01 and ENV-03: all real Nodes have the taint, and a providerID as the plan requires.
     pub(super) fn assert_uninitialised(&self) -> Result<(), SessionError> {
         for name in self.real_nodes() {
             let node = self.world.nodes.find("", &name);

@@ -1,24 +1,24 @@
-//! What an attempt at a check leaves that an error of the environment ended. The CCM cannot be blamed for it: it is taken away, and
-//! a check that judges the whole run does not count it.
+//! Leftovers of an attempt at a check that an error of the environment aborted. They are not the CCM's fault: they are
+//! removed, and checks that judge the whole run do not count them.
 
 use super::CheckCx;
 use super::cloud::absent_is_fine;
 use harness_clouds::Inventory;
 use harness_core::events::Fold;
 
-/// Whose doing it is that something is left in the cloud.
+/// Who is responsible for a leftover in the cloud.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Origin {
-    /// That of a check that was judged, or of none: the CCM is judged by it.
+    /// A check that was judged, or no check: the CCM is responsible.
     Judged,
     /// That of an aborted attempt at this check.
     Aborted(String),
-    /// It cannot be told from what aborted attempts left.
+    /// Unknown, as it may belong to aborted attempts.
     Unknown,
 }
 
-/// Whose doing it is that something for this Service, as namespace and name, is left in the cloud of that lane; `None` where it is
-/// for no known Service.
+/// Who is responsible for a leftover for this Service, given as namespace and name, in the cloud of that lane; the
+/// Service is `None` if it is unknown.
 pub(super) fn origin(fold: &Fold, lane: u32, service: Option<&str>) -> Origin {
     let aborted = fold.aborted_in(lane);
     let namespace = service.and_then(|service| service.split_once('/')).map(|(namespace, _)| namespace);
@@ -30,7 +30,7 @@ pub(super) fn origin(fold: &Fold, lane: u32, service: Option<&str>) -> Origin {
     }
 }
 
-/// Who owns the load balancer or auxiliary of that id, or the load balancer that the auxiliary serves.
+/// The owner of the load balancer or auxiliary with that id, or of the load balancer that the auxiliary serves.
 pub(super) fn owner_in(inventory: &Inventory, id: &str) -> Option<String> {
     let balancer =
         |id: &str| inventory.load_balancers.iter().find(|lb| lb.id == id).map(|lb| lb.owner.clone());
@@ -42,15 +42,15 @@ pub(super) fn owner_in(inventory: &Inventory, id: &str) -> Option<String> {
 }
 
 impl CheckCx {
-    /// Removes from the cloud the load balancers of every Service that this attempt has made, with what belongs to them, once the
-    /// Services themselves are gone.
+    /// Removes the load balancers of all Services that this attempt created, with their resources, once the Services
+    /// themselves are gone.
     ///
     /// # Errors
-    /// The cloud cannot be asked, or refuses.
+    /// The cloud does not answer, or refuses.
     pub async fn remove_own_balancers(&self) -> Result<(), String> {
         let fold = self.whole_run().map_err(|error| error.text)?;
         let Ok(inventory) = self.cloud.inventory().await else {
-            // A cloud that does not say what it holds; one that is away is told by who asks for something of it.
+            // Some clouds have no inventory; a cloud that does not answer is reported by the calls that need it.
             return Ok(());
         };
         let is_own = |owner: &str| {
@@ -74,7 +74,7 @@ mod tests {
         Event { at_ms: 1, lane: Some(0), check: Some(check.to_owned()), event }
     }
 
-    /// A run of two checks, of which one was judged again.
+    /// A run of two checks, one of which was judged again.
     fn fold() -> Fold {
         let planned = ["SVC-DEL-11", "SVC-DEL-12"].map(|id| -> PlannedCheck {
             let check = json!({"id": id, "suite": "s", "title": "t", "level": "MUST", "sharing": "shared"});

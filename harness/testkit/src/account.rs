@@ -1,4 +1,4 @@
-//! Service accounts, and whom bindings of roles mean.
+//! Service accounts, and which accounts bindings of roles apply to.
 
 use k8s_openapi::api::rbac::v1::Subject;
 
@@ -12,7 +12,7 @@ pub struct Account {
 }
 
 impl Account {
-    /// The name of the user it is to the API server.
+    /// Its user name for the API server.
     pub fn user(&self) -> String {
         format!("system:serviceaccount:{}:{}", self.namespace, self.name)
     }

@@ -1,4 +1,4 @@
-//! What a CCM has asked of the API server, and where it shows what nobody may see.
+//! The API requests of a CCM, and places where its credentials must not be visible.
 
 use super::account::Account;
 use super::{CheckCx, Subject};
@@ -23,11 +23,11 @@ impl CheckCx {
         key.map_or_else(|| "kube-system".to_owned(), |key| key.namespace.clone())
     }
 
-    /// What an account asked of the API servers of all lanes since they began; of one and the same right the first time only.
-    /// `refused`: what authorization refused.
+    /// The API requests of an account in all lanes so far; of requests that need the same permission only the first.
+    /// `refused` selects those that authorization refused.
     ///
     /// # Errors
-    /// [`CheckError::NotObservable`] where no cluster keeps a log of it.
+    /// [`CheckError::NotObservable`] if no cluster has a log of them.
     pub async fn asked_by(&self, account: &Account, refused: bool) -> Result<Vec<Asked>, CheckError> {
         let query = AuditQuery { user: account.user(), since_ms: 0, refused, distinct: true };
         let mut asked = Vec::new();
@@ -38,10 +38,10 @@ impl CheckCx {
         Ok(asked)
     }
 
-    /// What was asked of this lane's API server since then by any service account whose name begins so.
+    /// The requests to this lane's API server since then by service accounts whose name has this prefix.
     ///
     /// # Errors
-    /// [`CheckError::NotObservable`] where the cluster keeps no log of it.
+    /// [`CheckError::NotObservable`] if the cluster has no log of them.
     pub async fn asked_since(&self, account: &Account, since_ms: i64) -> Result<Vec<Asked>, CheckError> {
         let query = AuditQuery { user: account.user(), since_ms, refused: false, distinct: false };
         Ok(self.session.cluster().asked(&query).await?)
@@ -54,8 +54,8 @@ impl CheckCx {
         }
     }
 
-    /// Where the CCM's credentials for the cloud are to be read: logs of the CCM's Pods, Events, annotations of Nodes and Services, `/configz`.
-    /// In words, without the secrets.
+    /// Where the CCM's credentials for the cloud are visible: logs of the CCM's Pods, Events, annotations of Nodes and
+    /// Services, `/configz`. As messages, without the secrets.
     ///
     /// # Errors
     /// When an API server does not answer.
@@ -67,7 +67,7 @@ impl CheckCx {
         if self.declares(Capability::SecurePort) {
             let (reader, tokens) = (self.reader().await?, Tokens::of(&self.session));
             for replica in self.replicas() {
-                // A port that is out of reach shows nothing.
+                // A port that cannot be reached shows nothing.
                 let Ok(port) = replica.secure_port() else { continue };
                 let page = port.get_as("/configz", &reader).read(ReadSource::Origin).await?;
                 if tokens.shown_in(&format!("{page:?}")).is_some() {
@@ -79,7 +79,7 @@ impl CheckCx {
     }
 }
 
-/// The CCM's credentials for the cloud, as they are and as a Secret shows them.
+/// The CCM's credentials for the cloud, as plain text and as encoded in a Secret.
 struct Tokens(Vec<String>);
 
 impl Tokens {
@@ -88,7 +88,7 @@ impl Tokens {
         Tokens(tokens.flat_map(|token| [STANDARD.encode(&token), token]).collect())
     }
 
-    /// The first line that has one of them.
+    /// The first line that contains one of them.
     fn shown_in<'a>(&self, text: &'a str) -> Option<&'a str> {
         text.lines().find(|line| self.0.iter().any(|token| !token.is_empty() && line.contains(token)))
     }
@@ -115,12 +115,12 @@ async fn disclosed_in(lane: &Session, told: &mut Vec<String>) -> Result<(), Chec
                     log_end(&api, of_it, LINES, previous, false)
                 );
                 match first.and_then(|first| Ok([first, last?.text])) {
-                    // The first that has it: of a short log both are the same.
+                    // The first match; for a short log both reads are the same.
                     Ok(texts) => {
                         let text = texts.iter().find(|text| tokens.shown_in(text).is_some());
                         text.iter().for_each(|text| search(format!("the log of {name}"), text));
                     }
-                    // Most have no run before.
+                    // Most containers have no previous run.
                     Err(_) if previous => {}
                     Err(error) => {
                         return Err(CheckError::Error(format!("the log of {name}: {}", chain(&error))));

@@ -1,4 +1,4 @@
-//! How far a cold cluster has come in its boot, and what hinders it.
+//! How far a cold cluster has booted, and what blocks it.
 
 use super::deadlock::Deadlock;
 use super::undo_steps::Undo;
@@ -18,19 +18,19 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// How far a boot has come, as a failure shows it.
+/// The progress of a boot, as a failure shows it.
 pub struct Boot {
     nodes: Vec<Option<Arc<Node>>>,
     pub(super) pods: Vec<Arc<Pod>>,
-    /// Whether there is a CCM whose Pods these are.
+    /// Whether these are the Pods of a deployed CCM.
     deployed: bool,
-    /// Why it will come no further.
+    /// Why the boot cannot continue.
     stuck: Option<String>,
 }
 
 #[cfg(test)]
 impl Boot {
-    /// One of which the CCM's Pods alone are known.
+    /// A progress of which only the CCM's Pods are known.
     pub(super) fn of_pods(pods: Vec<Arc<Pod>>) -> Boot {
         Boot { nodes: Vec::new(), pods, deployed: true, stuck: None }
     }
@@ -74,22 +74,22 @@ impl Subject for BootOf<'_> {
     }
 }
 
-/// Whether the CCM has made a Node usable. Which of its machine's addresses it has to report is for NODE-ADDR to say.
+/// Whether the CCM has initialised a Node. Checks NODE-ADDR judge which addresses it reports.
 fn is_initialised(node: &Node) -> bool {
     let reachable = addresses(node).iter().any(|(kind, _)| kind != "Hostname");
     !has_taint(node, T_UNINIT) && provider_id(node).is_some() && reachable
 }
 
-/// What may become of the CCM's Pods on the way.
+/// What may happen to the CCM's Pods during the boot.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Pods {
-    /// None ends again and again.
+    /// None of them crash-loops.
     Run,
-    /// They may: what they need was not there, and the pauses between their starts have grown.
+    /// They may crash-loop: something that they need was missing, so the pauses between their starts have grown.
     MayCrash,
 }
 
-/// Every Node is initialised; never, when nothing is deployed or nothing can go on.
+/// All Nodes are initialised; never, if nothing is deployed or the boot cannot continue.
 fn all_initialised(pods: Pods) -> Matcher<Boot> {
     let expected = format!("every Node without {T_UNINIT}, with a providerID and an address");
     matcher("is initialised, with no manual step", move |seen: &Boot| {
@@ -97,7 +97,7 @@ fn all_initialised(pods: Pods) -> Matcher<Boot> {
             return Seen::Yes(());
         }
         if !seen.deployed {
-            return Seen::Never("nothing is deployed that could initialise a Node".to_owned());
+            return Seen::Never("no CCM is deployed that could initialise a Node".to_owned());
         }
         let loops = |pod: &Arc<Pod>| if pods == Pods::Run { crash_loops(pod) } else { None };
         let hopeless = |pod: &Arc<Pod>| unrecoverable(pod).or_else(|| loops(pod));
@@ -109,7 +109,7 @@ fn all_initialised(pods: Pods) -> Matcher<Boot> {
     .expecting(expected)
 }
 
-/// Every Node is there and as its kubelet registered it: nobody has called it initialised.
+/// All Nodes exist as their kubelets registered them: none was initialised.
 pub fn uninitialised() -> Matcher<Boot> {
     matcher("stays uninitialised", |seen: &Boot| {
         let done = seen.nodes.iter().find_map(|node| match node {
@@ -124,22 +124,22 @@ pub fn uninitialised() -> Matcher<Boot> {
     .expecting(format!("every Node there, with {T_UNINIT}"))
 }
 
-/// A process of the CCM has been started at least once; never, when nothing is deployed.
+/// A process of the CCM has been started at least once; never, if nothing is deployed.
 pub fn started() -> Matcher<Boot> {
     matcher("has its CCM started", |seen: &Boot| match seen.pods.iter().any(|pod| has_started(pod)) {
         true => Seen::Yes(()),
-        false if !seen.deployed => Seen::Never("nothing is deployed that could be started".to_owned()),
+        false if !seen.deployed => Seen::Never("no CCM is deployed that could be started".to_owned()),
         false => seen
             .pods
             .iter()
             .find_map(|pod| unrecoverable(pod))
             .map_or(Seen::NotYet(String::new()), Seen::Never),
     })
-    .expecting("a container of the CCM that was started")
+    .expecting("a container of the CCM that has been started")
 }
 
-/// A process of the CCM runs in one of the Pods that ran before (by their uids), and that Pod is not about to go: one that
-/// took its place may have come faster than anybody looks.
+/// A process of the CCM runs in one of the Pods that ran before (by their uids), and that Pod is not being deleted. A
+/// replacement may have started too fast to be noticed.
 pub fn still_runs(ran: BTreeSet<String>) -> Matcher<Boot> {
     matcher("keeps its CCM", move |seen: &Boot| {
         let mut staying = seen.pods.iter().filter(|pod| pod.metadata.deletion_timestamp.is_none());
@@ -147,12 +147,12 @@ pub fn still_runs(ran: BTreeSet<String>) -> Matcher<Boot> {
             return Seen::Yes(());
         }
         let left = match seen.pods.len() {
-            0 => "there is no Pod of it",
-            _ => "every Pod of it that ran has gone, is about to go, or does not run",
+            0 => "the CCM has no Pod",
+            _ => "every earlier Pod of the CCM is gone, is being deleted, or does not run",
         };
         Seen::Never(left.to_owned())
     })
-    .expecting("a Pod of the CCM that ran before, runs and was not told to go")
+    .expecting("a Pod of the CCM that ran before, still runs, and is not being deleted")
 }
 
 pub(super) fn is_running(pod: &Pod) -> bool {
@@ -182,7 +182,7 @@ fn seen_pod(pod: &Pod) -> ObservedPod {
 
 fn seen_node(node: &Node) -> ObservedNode {
     let conditions = node.status.as_ref().and_then(|s| s.conditions.as_ref()).into_iter().flatten();
-    // Every other condition names a trouble, which is there when it is not False.
+    // All other conditions report problems, which exist unless the status is False.
     let wrong = conditions.filter(|c| c.status != if c.type_ == "Ready" { "True" } else { "False" });
     ObservedNode {
         name: node.name_any(),
@@ -207,11 +207,11 @@ impl CheckCx {
         BootOf { cx: self, nodes, deadlock: RefCell::new(deadlock) }
     }
 
-    /// Waits until every real Node is initialised: no taint, a providerID, and an address besides its host name.
+    /// Waits until all real Nodes are initialised: no taint, a providerID, and an address besides the host name.
     ///
     /// # Errors
-    /// [`CheckError::Violation`] after B-BOOT, with the Nodes and what the scheduler says of the CCM's Pods; sooner when nothing
-    /// moves any more and the boot model says that nothing can.
+    /// [`CheckError::Violation`] after B-BOOT, with the Nodes and what the scheduler reports about the CCM's Pods; sooner
+    /// if nothing changes any more and the boot model says that nothing can.
     pub async fn all_initialised(&self, cold: &Cold) -> Verdict {
         let all = all_initialised(Pods::Run);
         let boot = self.boot(cold);
@@ -219,11 +219,11 @@ impl CheckCx {
         self.explained(cold, outcome)
     }
 
-    /// As [`CheckCx::all_initialised`], after something that the CCM needs was away for so long. It may have ended for
-    /// that as often as it liked.
+    /// Like [`CheckCx::all_initialised`], after something that the CCM needs was unavailable for this long. The CCM may
+    /// have exited because of that any number of times.
     ///
     /// # Errors
-    /// [`CheckError::Violation`] after the longest pause that a kubelet makes between two starts, and B-BOOT.
+    /// [`CheckError::Violation`] after the longest back-off of a kubelet, and B-BOOT.
     pub async fn all_initialised_after(&self, cold: &Cold, away: Duration, what: &str) -> Verdict {
         let all = all_initialised(Pods::MayCrash);
         let boot = self.boot(cold);
@@ -232,7 +232,7 @@ impl CheckCx {
         self.explained(cold, outcome)
     }
 
-    /// The uids of the Pods of the CCM as shipped that run now.
+    /// The uids of the running Pods of the CCM as shipped.
     pub fn pods_that_run(&self) -> BTreeSet<String> {
         let pods = self.session.ccm().pods(Form::AsShipped);
         pods.iter().filter(|pod| is_running(pod)).filter_map(|pod| pod.uid()).collect()
@@ -259,8 +259,8 @@ impl CheckCx {
         Ok(())
     }
 
-    /// Says of every Node that its network is unavailable, as a cloud's routes make it: what it takes for that to go is
-    /// a route to it. Undone when the check ends.
+    /// Sets the condition `NetworkUnavailable` on all Nodes, as a cloud with routes does: it is cleared only when there
+    /// is a route to the Node. Undone when the check ends.
     ///
     /// # Errors
     /// When the API server refuses.
@@ -277,13 +277,13 @@ impl CheckCx {
         mended.map_err(CheckError::in_words)
     }
 
-    /// What the boot model says of the manifests on this cluster.
+    /// The boot model's result for the manifests on this cluster.
     fn expected_boot(&self, cold: &Cold) -> Option<Expectation> {
         let plan = self.session.plan();
         expectation(&plan.profile, plan.cluster.desired(), &[cold.cni])?.ok()
     }
 
-    /// What the boot model says of the manifests, and what is seen of Pods and Nodes.
+    /// The boot model's result for the manifests, and the observed state of Pods and Nodes.
     fn boot_explained(&self, cold: &Cold) -> Option<String> {
         let expectation = self.expected_boot(cold)?;
         let pods = self.session.ccm().pods(Form::AsShipped).iter().map(|pod| seen_pod(pod)).collect();

@@ -1,4 +1,4 @@
-//! Calls to the cloud that a check looks at: the journal since some moment, and what of it is meant.
+//! Calls to the cloud that a check examines: the journal since some moment, filtered.
 
 use super::{CheckCx, Subject};
 use harness_clouds::{Entry, Op};
@@ -9,7 +9,7 @@ use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
-/// How many calls about a subject a broken promise shows.
+/// How many calls about a subject a failure shows.
 const LAST_CALLS: usize = 6;
 /// How many calls that create a load balancer it shows in addition.
 const CREATIONS: usize = 4;
@@ -21,12 +21,12 @@ pub struct Calls<'a> {
     about: SubjectName,
     since: u64,
     fits: Rc<dyn Fn(&Entry) -> bool + 'a>,
-    /// How far it has read, with this beginning and these wishes.
+    /// How far it has read, with this start and these filters.
     reader: Rc<RefCell<Reader>>,
 }
 
 impl<'a> Calls<'a> {
-    /// Of calls about a subject since the check began.
+    /// Calls about a subject since the check began.
     pub(super) fn about(
         cx: &'a CheckCx,
         about: SubjectName,
@@ -36,24 +36,24 @@ impl<'a> Calls<'a> {
         Calls { cx, about, since: cx.mark, fits: Rc::new(fits), reader }
     }
 
-    /// Since this moment; see [`super::Cloud::mark`].
+    /// Starts at this moment; see [`super::Cloud::mark`].
     pub fn since(mut self, mark: u64) -> Calls<'a> {
         self.since = mark;
         self.reader = Rc::new(RefCell::new(Reader::after(mark)));
         self
     }
 
-    /// Only these operations.
+    /// Selects these operations.
     pub fn of(self, ops: &'static [Op]) -> Calls<'a> {
         self.that(move |call| ops.contains(&call.op))
     }
 
-    /// Only those that change the cloud.
+    /// Selects calls that change the cloud.
     pub fn writes(self) -> Calls<'a> {
         self.that(|call| call.write)
     }
 
-    /// Only those that fit as well.
+    /// Selects calls that also fit this predicate.
     pub fn that(mut self, fits: impl Fn(&Entry) -> bool + 'a) -> Calls<'a> {
         let before = self.fits;
         self.fits = Rc::new(move |call| before(call) && fits(call));
@@ -61,15 +61,15 @@ impl<'a> Calls<'a> {
         self
     }
 
-    /// Those that are known of by now.
+    /// The calls that are known so far.
     ///
     /// # Errors
-    /// While the cloud is not heard.
+    /// While the cloud's journal cannot be read.
     pub fn now(&self) -> Result<Vec<Entry>, ReadError> {
         self.cx.heard().read(&mut self.reader.borrow_mut(), |call| (self.fits)(call))
     }
 
-    /// Those that the cloud has recorded up to now.
+    /// The calls that the cloud has recorded so far.
     ///
     /// # Errors
     /// When the cloud does not answer.
@@ -96,7 +96,7 @@ impl Subject for Calls<'_> {
     async fn read(&self, reach: ReadSource) -> Result<Vec<Entry>, ReadError> {
         match reach {
             ReadSource::Cache => {}
-            // The last read of a window in which nothing may happen, and every read outside a wait.
+            // The last read of a window in which no call may happen, and all reads outside of a wait.
             ReadSource::Origin => self.cx.heard().catch_up().await?,
         }
         self.now()
@@ -107,7 +107,7 @@ impl Subject for Calls<'_> {
     }
 }
 
-/// There are calls.
+/// There is at least one call.
 pub fn some_calls() -> Matcher<Vec<Entry>> {
     holds("are at least one", |calls: &Vec<Entry>| !calls.is_empty())
 }
@@ -117,15 +117,15 @@ pub fn no_calls() -> Matcher<Vec<Entry>> {
     holds("are none", |calls: &Vec<Entry>| calls.is_empty())
 }
 
-/// The replicas that made these calls, by the names of their credentials.
+/// The replicas that made these calls, identified by the names of their credentials.
 pub fn callers(calls: &[Entry]) -> BTreeSet<String> {
     let name = |call: &Entry| call.credential.clone().unwrap_or_else(|| "unknown".to_owned());
     calls.iter().map(name).collect()
 }
 
 impl CheckCx {
-    /// The last calls of this check's time that are about something, newest last, one line each; what is wrong with the
-    /// journal in their place, when it cannot be read.
+    /// The last calls since the check began that are about something, newest last, one line each; if the journal cannot
+    /// be read, the reason instead.
     pub(super) fn last_calls(&self, concerns: &dyn Fn(&Entry) -> bool) -> Vec<String> {
         let journal = self.session.journal();
         let creations = |call: &Entry| call.op == Op::LbCreate && concerns(call);

@@ -1,4 +1,4 @@
-//! A canary: an ordinary Pod, as a user's or cluster DNS's, that shows when Nodes can be used.
+//! A canary: an ordinary Pod, like a user's or that of cluster DNS, that shows when Nodes are usable.
 
 use super::{CheckCx, Subject};
 use harness_clouds::Entry;
@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// A Pod that wants nothing special: it runs when, and only when, its node is usable.
+/// A Pod without special requirements: it runs if, and only if, its node is usable.
 #[derive(Clone)]
 pub struct Canary<'a> {
     cx: &'a CheckCx,
@@ -20,12 +20,12 @@ pub struct Canary<'a> {
     uid: Option<String>,
 }
 
-/// It has a place on a Node.
+/// It is scheduled to a Node.
 pub fn is_placed() -> Matcher<Option<Arc<Pod>>> {
     holds("is placed", |pod: &Option<Arc<Pod>>| place_of(pod.as_deref()).is_some()).expecting("a Node for it")
 }
 
-/// It has no place on any Node.
+/// It is not scheduled to any Node.
 pub fn is_unplaced() -> Matcher<Option<Arc<Pod>>> {
     matcher("is not placed", |pod: &Option<Arc<Pod>>| match place_of(pod.as_deref()) {
         None => Seen::Yes(()),
@@ -68,11 +68,11 @@ impl Subject for Canary<'_> {
 }
 
 impl Canary<'_> {
-    /// Proves the instrument: before any CCM runs the canary cannot be scheduled. A cluster that has just come up may
+    /// Verifies the method: before any CCM runs, the canary cannot be scheduled. A cluster that has just started may
     /// still wait for its scheduler.
     ///
     /// # Errors
-    /// [`CheckError::Error`] when it runs all the same: then the cluster is not cold.
+    /// [`CheckError::Error`] if it is scheduled anyway: then the cluster is not cold.
     pub async fn has_to_wait(&self) -> Verdict {
         let unschedulable = holds("finds no node", |pod: &Option<Arc<Pod>>| {
             let status = pod.as_ref().and_then(|p| p.status.as_ref());
@@ -109,7 +109,7 @@ impl CheckCx {
         self.canary_where(json!({})).await
     }
 
-    /// Creates a canary Pod that can run on the Node of this name alone.
+    /// Creates a canary Pod that can only run on the Node of this name.
     ///
     /// # Errors
     /// What the API server refuses.
@@ -133,18 +133,18 @@ impl CheckCx {
                                 "args": ["idle"], "imagePullPolicy": "IfNotPresent"}],
             },
         }))
-        .map_err(|error| CheckError::Error(format!("the canary's manifest: {error}")))?;
+        .map_err(|error| CheckError::Error(format!("the canary Pod's manifest is invalid: {error}")))?;
         let api: Api<Pod> = Api::namespaced(self.client.clone(), &namespace);
         let created = api.create(&PostParams::default(), &pod).await?;
         Ok(Canary { cx: self, namespace, name: created.name_any(), uid: created.uid() })
     }
 
-    /// Pods are refused in a namespace whose default service account the controller manager has not made yet; on a
-    /// cluster that has just come up that takes some seconds.
+    /// Pods are refused in a namespace until the controller manager has created its default service account; on a new
+    /// cluster that takes some seconds.
     pub(super) async fn service_account_made(&self, namespace: &str) -> Verdict {
         let api: Api<ServiceAccount> = Api::namespaced(self.client.clone(), namespace);
         let made = async |seen: &mut String| {
-            *seen = "no service account 'default'".to_owned();
+            *seen = "the service account 'default' does not exist".to_owned();
             let found = api.get_opt("default").await;
             found.map_err(|error| ReadError::passing(harness_core::check::chain(&error)))
         };

@@ -12,16 +12,16 @@ pub struct Cloud<'a> {
 }
 
 impl<'a> Cloud<'a> {
-    /// This moment in the journal, for [`Calls::since`].
+    /// The current position in the journal, for [`Calls::since`].
     ///
     /// # Errors
-    /// While the cloud is not heard.
+    /// While the cloud's journal cannot be read.
     pub fn mark(&self) -> Result<u64, ReadError> {
         self.cx.heard().mark()
     }
 
-    /// As [`Cloud::mark`], by the cloud itself: every call that has arrived by now is before it, however far behind the
-    /// mirror of the journal is.
+    /// Like [`Cloud::mark`], but asks the cloud itself: all calls that have arrived so far are before the mark, however
+    /// far behind the mirror of the journal is.
     ///
     /// # Errors
     /// When the cloud does not answer.
@@ -35,17 +35,17 @@ impl<'a> Cloud<'a> {
         Calls::about(self.cx, self.name(), |_| true)
     }
 
-    /// Whether a machine may lack a providerID, for all that the cloud says of it.
+    /// Whether the cloud can have machines without a providerID.
     pub fn shows_missing_ids(&self) -> bool {
         self.cx.cloud.shown().provider_ids
     }
 
-    /// Whether who is told to come back later is told when.
+    /// Whether clients that are told to retry later are also told when.
     pub fn tells_when_to_come_back(&self) -> bool {
         self.cx.cloud.shown().retry_after
     }
 
-    /// Whether there may be a route to a network within that of another.
+    /// Whether there can be a route to a network that contains, or is part of, the network of another route.
     pub fn has_nested_routes(&self) -> bool {
         self.cx.cloud.shown().nested_routes
     }
@@ -77,7 +77,7 @@ impl CheckCx {
         Cloud { cx: self }
     }
 
-    /// Everything the cloud holds.
+    /// Everything in the cloud.
     ///
     /// # Errors
     /// When the cloud does not answer.
@@ -85,10 +85,11 @@ impl CheckCx {
         self.cloud.inventory().await.map_err(passing)
     }
 
-    /// Calls to the cloud since this check began that are kept, in order of arrival, and how many before them are not.
+    /// Calls to the cloud since this check began that are in memory, in order of arrival, and the number of earlier ones
+    /// that are not.
     ///
     /// # Errors
-    /// While the cloud is not heard.
+    /// While the cloud's journal cannot be read.
     pub(crate) fn journal(&self) -> Result<(u64, Vec<Entry>), ReadError> {
         self.session.journal().kept_since(self.mark)
     }
@@ -98,7 +99,7 @@ pub(super) fn passing(error: CloudError) -> ReadError {
     ReadError::passing(harness_core::check::chain(&error))
 }
 
-/// A deletion that found nothing to delete has reached its aim.
+/// A deletion of something that does not exist counts as successful.
 pub(super) fn absent_is_fine(outcome: Result<(), CloudError>) -> Result<(), String> {
     match outcome {
         Ok(()) => Ok(()),

@@ -1,4 +1,4 @@
-//! A cold cluster and the CCM as shipped, for bootstrap checks.
+//! A cold cluster and the CCM as shipped, for the bootstrap checks.
 
 use super::undo_steps::Undo;
 use super::{CheckCx, Subject};
@@ -14,7 +14,7 @@ use kube::api::{Api, DeleteParams, ListParams, Patch, PatchParams};
 use serde_json::json;
 use std::time::Duration;
 
-/// Where cluster DNS is installed, and the label by which its parts are known.
+/// The namespace of cluster DNS, and the label of its parts.
 const DNS_NAMESPACE: &str = "kube-system";
 const DNS: &str = "k8s-app=kube-dns";
 
@@ -23,21 +23,21 @@ async fn scale(api: &Api<Deployment>, name: &str, replicas: i32) -> Result<(), k
     api.patch(name, &PatchParams::default(), &patch).await.map(drop)
 }
 
-/// A cluster no CCM has touched: its Nodes.
+/// A cluster that no CCM has touched: its Nodes.
 #[derive(Clone, Debug)]
 pub struct Cold {
     pub(super) nodes: Vec<String>,
-    /// How its pod network comes up.
+    /// How its pod network is set up.
     pub(super) cni: Cni,
 }
 
 impl Cold {
-    /// How many machines it has.
+    /// The number of its machines.
     pub fn machines(&self) -> usize {
         self.nodes.len()
     }
 
-    /// The same, and its pod network will come once Nodes have addresses.
+    /// The same cluster, with a pod network that starts once Nodes have addresses.
     #[must_use]
     pub fn whose_network_waits(self) -> Cold {
         Cold { cni: Cni::WaitsForAddresses, ..self }
@@ -45,7 +45,7 @@ impl Cold {
 }
 
 impl CheckCx {
-    /// Takes the CCM away and makes the cluster cold, with or without a pod network. Undone when the check ends.
+    /// Removes the CCM and makes the cluster cold, with or without a pod network. Undone when the check ends.
     ///
     /// # Errors
     /// When a node does not come back as its kubelet registers it.
@@ -59,10 +59,12 @@ impl CheckCx {
         Ok(Cold { nodes: self.session.real_nodes(), cni })
     }
 
-    /// As [`CheckCx::apply_as_shipped`], and the CCM is told where its cloud is by a name, as a cloud's customers are.
+    /// Like [`CheckCx::apply_as_shipped`], but the CCM gets the address of its cloud as a DNS name, as the customers of a
+    /// cloud do.
     ///
     /// # Errors
-    /// What the API server refuses; [`CheckError::NotObservable`] for manifests that are not told by the harness where it is.
+    /// What the API server refuses; [`CheckError::NotObservable`] for manifests that do not get this address from the
+    /// harness.
     pub async fn apply_with_cloud_named(&self) -> Verdict {
         let ccm = self.session.ccm();
         if !ccm.exists() {
@@ -78,10 +80,10 @@ impl CheckCx {
         Ok(ccm.apply_rendered(&rendered).await?)
     }
 
-    /// Takes the Pods of cluster DNS away until the check ends; there may be none.
+    /// Removes the Pods of cluster DNS until the check ends; there may be none.
     ///
     /// # Errors
-    /// When the API server refuses, or they do not go.
+    /// When the API server refuses, or the Pods are not removed.
     pub async fn cluster_dns_is_away(&self) -> Verdict {
         let api: Api<Deployment> = Api::namespaced(self.client.clone(), DNS_NAMESPACE);
         for found in api.list(&ListParams::default().labels(DNS)).await?.items {
@@ -95,7 +97,7 @@ impl CheckCx {
             let left = left.map_err(|error| ReadError::passing(chain(&error)))?.items;
             let names: Vec<String> = left.iter().map(ResourceExt::name_any).collect();
             *seen = names.join(", ");
-            // Where its kubelet does not know a Node any more, nobody ends its Pods.
+            // If a kubelet no longer knows its Node, nothing ends its Pods.
             for name in &names {
                 let gone = pods.delete(name, &DeleteParams::default().grace_period(0)).await;
                 gone.map(drop).unwrap_or_default();
@@ -111,7 +113,7 @@ impl CheckCx {
         scale(&api, deployment, replicas).await.map_err(|error| chain(&error))
     }
 
-    /// Sets the pod network up, as its plugin would that has what it waited for, and sees every Node Ready.
+    /// Sets up the pod network, as its plugin would once its requirements are met, and waits until all Nodes are Ready.
     ///
     /// # Errors
     /// When a Node does not become Ready.
@@ -119,8 +121,8 @@ impl CheckCx {
         self.session.unless_interrupted(async { Ok(self.session.set_network(Network::Present).await?) }).await
     }
 
-    /// Takes the pod network away from Nodes that have one, and sees that none of them is Ready any more. Undone with
-    /// the cold cluster.
+    /// Removes the pod network from Nodes that have one, and waits until none of them is Ready. Undone with the cold
+    /// cluster.
     ///
     /// # Errors
     /// When a Node stays Ready.
@@ -128,7 +130,7 @@ impl CheckCx {
         self.session.unless_interrupted(async { Ok(self.session.set_network(Network::Absent).await?) }).await
     }
 
-    /// Applies the vendor's manifests as they are; waits for nothing.
+    /// Applies the vendor's manifests unchanged; does not wait.
     ///
     /// # Errors
     /// What the API server refuses.
@@ -137,7 +139,7 @@ impl CheckCx {
         Ok(self.session.ccm().apply(Form::AsShipped).await?)
     }
 
-    /// That no real Node is Ready: without a pod network none can be, and if one is, a boot without network shows
+    /// Verifies that no real Node is Ready: none can be without a pod network, and otherwise a boot without network shows
     /// nothing.
     ///
     /// # Errors
@@ -159,7 +161,7 @@ impl CheckCx {
         )))
     }
 
-    /// Takes the CCM as shipped away again and gives the nodes their pod network back.
+    /// Removes the CCM as shipped and sets up the pod network of the nodes again.
     pub(super) async fn undo_cold(&self) -> Result<(), String> {
         self.session.ensure_ccm(Form::Absent).await.map_err(CheckError::in_words)?;
         self.session.set_network(Network::Present).await.map_err(|error| chain(&error))

@@ -1,4 +1,4 @@
-//! What a check's body is given, and what every subject of it uses.
+//! The context that a check's body receives, and that all of its subjects use.
 
 use super::network::Network;
 use super::undo_steps::Undo;
@@ -17,35 +17,36 @@ use std::time::Duration;
 use tokio::sync::OnceCell;
 use tokio::task::AbortHandle;
 
-/// Everything one running check may touch.
+/// Access to everything that a running check may use.
 pub struct CheckCx {
     pub(super) id: CheckId,
-    /// Start of every name this check gives: its id and a few random letters, so that a repeated run meets no leftover.
+    /// The prefix of all names of this check: its id and some random letters, so that a repeated run does not collide
+    /// with leftovers.
     pub(super) prefix: String,
     pub(super) session: Arc<Session>,
-    /// Every lane of the run, this check's among them; only for checks that judge the whole run.
+    /// All lanes of the run, including this check's; only for checks that judge the whole run.
     pub(super) lanes: Vec<Arc<Session>>,
     pub(super) client: Client,
-    /// The cloud; its faults and barriers are this check's.
+    /// The cloud; its faults and barriers belong to this check.
     pub(super) cloud: CloudHandle,
     pub(super) probe: Probe,
     /// The journal's position when the check began.
     pub(super) mark: u64,
-    /// Keeps what came after it.
+    /// Keeps the later part of the journal in memory.
     beginning: Option<Beginning>,
     pub(super) namespace: OnceCell<String>,
     pub(super) other_namespace: OnceCell<String>,
     pub(super) undo: Mutex<Vec<Undo>>,
-    /// Addresses of its own.
+    /// The check's own addresses.
     pub(super) network: Network,
     pub(super) machines_made: AtomicU8,
     /// The check's hold on the cluster.
     pub(super) turn: Mutex<Option<File>>,
-    /// Its part in the leader's crash, when it watches one.
+    /// Its participation in the leader's crash, if it watches one.
     pub(super) participant: tokio::sync::Mutex<Option<Participant>>,
     pub(super) heartbeats: Mutex<BTreeMap<String, AbortHandle>>,
     pub(super) facts: Mutex<BTreeMap<String, String>>,
-    /// Whether calls were asked for that no journal tells of.
+    /// Whether the check read calls although the cloud has no journal.
     pub(super) unheard: AtomicBool,
 }
 
@@ -56,10 +57,11 @@ impl std::fmt::Debug for CheckCx {
 }
 
 impl CheckCx {
-    /// A context for one run of check `id`, which holds the cluster by `turn` and takes part in a crash as `participant`.
+    /// Creates the context of one run of check `id`, which holds the cluster by `turn` and takes part in a crash as
+    /// `participant`.
     ///
     /// # Errors
-    /// When no client of its own can be made; the API server's audit log would not tell checks apart without.
+    /// When its own client cannot be created; without it the API server's audit log would not distinguish checks.
     pub async fn new(
         id: CheckId,
         session: Arc<Session>,
@@ -96,13 +98,13 @@ impl CheckCx {
         })
     }
 
-    /// For a check that judges the whole run: all of its lanes.
+    /// Adds all lanes, for a check that judges the whole run.
     #[must_use]
     pub fn with_lanes(self, lanes: &[Arc<Session>]) -> CheckCx {
         CheckCx { lanes: lanes.to_vec(), ..self }
     }
 
-    /// For a check that takes hours: calls that it has read need not be kept.
+    /// For a check that takes hours: calls that it has read may be dropped from memory.
     #[must_use]
     pub fn soaking(self, soaks: bool) -> CheckCx {
         let beginning = self.beginning.filter(|_| !soaks);
@@ -114,13 +116,13 @@ impl CheckCx {
         self.id
     }
 
-    /// Start of every name this check gives.
+    /// The prefix of all names of this check.
     pub fn prefix(&self) -> &str {
         &self.prefix
     }
 
-    /// Whether the CCM does what came with this minor version of the framework: it declares that version or a later one, or
-    /// is not built on the framework.
+    /// Whether the CCM is expected to do what this minor version of the framework introduced: it declares that version or
+    /// a later one, or is not built on the framework.
     pub fn framework_has(&self, minor: u32) -> bool {
         self.session.plan().profile.framework.has(minor)
     }
@@ -130,12 +132,12 @@ impl CheckCx {
         self.session.plan().profile.declares().contains(&capability)
     }
 
-    /// On how many Services, and on how many Nodes, the CCM works at the same time.
+    /// How many Services, and how many Nodes, the CCM processes at the same time.
     pub fn workers(&self) -> u32 {
         self.session.plan().profile.workers
     }
 
-    /// The annotations by which the CCM knows a Service whose load balancer somebody else makes.
+    /// The annotations of a Service whose load balancer is managed by another controller.
     pub fn implemented_elsewhere(&self) -> &BTreeMap<String, String> {
         &self.session.plan().profile.implemented_elsewhere
     }
@@ -145,12 +147,12 @@ impl CheckCx {
         &self.session.plan().profile.annotation_effects
     }
 
-    /// For how long a check that soaks goes on.
+    /// The duration of a soak check.
     pub fn soak(&self) -> Duration {
         self.session.plan().selection.soak.unwrap_or_default()
     }
 
-    /// The number that decides what happens at random: that of the run's, which its report names.
+    /// The seed for random choices: the run's, which its report shows.
     pub fn seed(&self) -> u64 {
         let (state, selection) = (self.session.state(), &self.session.plan().selection);
         let run = RunId::of_name(&format!("{NAME_PREFIX}{}", state.run_id));
@@ -158,12 +160,12 @@ impl CheckCx {
         u64::from(state.cluster.about.seed.or(selection.seed).unwrap_or_else(of_the_run))
     }
 
-    /// The wait budgets in force.
+    /// The wait limits of this run.
     pub fn limits(&self) -> &Limits {
         self.session.limits()
     }
 
-    /// A client of the cluster that the CCM's Pods are on: the check's own where that is the one it serves.
+    /// A client for the cluster in which the CCM's Pods run: the check's own if that is the served cluster.
     pub(super) fn pods_client(&self) -> Client {
         match self.session.state().management {
             None => self.client.clone(),
@@ -171,22 +173,22 @@ impl CheckCx {
         }
     }
 
-    /// Whether the cloud lets machines be put there; nobody makes any in a real one.
+    /// Whether checks can create machines in the cloud; nothing creates any in a real one.
     pub fn makes_machines(&self) -> bool {
         self.session.cloud().facilities().contains(&Facility::Machines)
     }
 
-    /// Whether nobody but the harness, the CCM and the cluster's own controllers has reason to write to its objects.
+    /// Whether only the harness, the CCM and the cluster's own controllers have a reason to write to its objects.
     pub fn owns_the_cluster(&self) -> bool {
         self.session.state().cluster.is_ours()
     }
 
-    /// Whether the cloud can be told to answer otherwise than it would.
+    /// Whether faults can be injected into the cloud's answers.
     pub fn makes_faults(&self) -> bool {
         self.session.cloud().facilities().contains(&Facility::Faults)
     }
 
-    /// The cloud's journal, for what a check judges by.
+    /// The cloud's journal, on which a check's verdict is based.
     pub(super) fn heard(&self) -> &Journal {
         if !self.session.cloud().facilities().contains(&Facility::Journal) {
             self.unheard.store(true, Ordering::Relaxed);
@@ -194,11 +196,15 @@ impl CheckCx {
         self.session.journal()
     }
 
-    /// Why an error is the cloud's that it does not show what was looked for: it keeps no journal, and was asked for it.
+    /// The reason if the cloud is why something was not observed: it has no journal, and the check needed it.
     pub fn cannot_observe(&self) -> Option<String> {
         let unheard = self.unheard.load(Ordering::Relaxed);
         unheard.then(|| {
-            format!("the cloud's driver {} lacks {}", self.session.cloud().driver(), Facility::Journal)
+            format!(
+                "the cloud's driver {} does not support {}",
+                self.session.cloud().driver(),
+                Facility::Journal
+            )
         })
     }
 
@@ -207,7 +213,7 @@ impl CheckCx {
         &self.session
     }
 
-    /// Waits for a promise about something; when it is broken, with the cloud's last calls about that.
+    /// Waits for a claim about something; a failure includes the cloud's last calls about that.
     pub(super) async fn wait(
         &self,
         promise: &Promise,
@@ -224,7 +230,7 @@ impl CheckCx {
         })
     }
 
-    /// Records a fact for the report: a measured time, what an INFO row saw.
+    /// Records a fact for the report: a measured time, or what an INFO row observed.
     pub fn record(&self, name: &str, value: impl std::fmt::Display) {
         self.facts.lock().expect("no holder of this lock panics").insert(name.to_owned(), value.to_string());
     }
@@ -239,7 +245,7 @@ impl CheckCx {
         self.probe.used_percent()
     }
 
-    /// Waits until the watches show what was just written, so that no read sees the past.
+    /// Waits until the watches show the last write, so that later reads are not stale.
     pub(super) async fn caught_up(&self, shown: impl Fn() -> bool) -> Result<(), CheckError> {
         let arrived = async |seen: &mut String| {
             *seen = "an older version".to_owned();

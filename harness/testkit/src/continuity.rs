@@ -1,4 +1,4 @@
-//! What load balancers lost on the way from one right state to the next, as a subject of checks.
+//! What load balancers lost while they changed from one correct state to the next, as a subject of checks.
 
 use super::aborted::{Origin, origin};
 use super::{CheckCx, Service, Subject};
@@ -9,7 +9,7 @@ use harness_session::{Break, Rule, Session, Window};
 use std::sync::Arc;
 use tokio::time::Instant;
 
-/// What load balancers lost on the way: those of one Service since some moment, or all of them throughout the run.
+/// Losses of load balancers: those of one Service since some moment, or all during the run.
 #[derive(Clone)]
 pub struct Losses<'a> {
     cx: &'a CheckCx,
@@ -19,10 +19,10 @@ pub struct Losses<'a> {
 }
 
 impl Losses<'_> {
-    /// Whether the cloud records what each write changed; without that nothing can be said of the states in between.
+    /// Whether the cloud records what each write changed, which is needed to know the states in between.
     ///
     /// # Errors
-    /// [`CheckError::NotObservable`] if no write so far has said it.
+    /// [`CheckError::NotObservable`] if no write so far has recorded it.
     pub async fn can_be_seen(&self) -> Result<(), CheckError> {
         for lane in &self.lanes {
             lane.journal().catch_up().await?;
@@ -55,7 +55,7 @@ impl Subject for Losses<'_> {
             }
             let mut breaks = lane.continuity().breaks(&self.window);
             if self.window.owner.is_none() {
-                // A Service of an attempt that an error of the environment ended says nothing about the CCM.
+                // Services of an attempt that an error of the environment aborted are not evidence about the CCM.
                 let fold = self.cx.whole_run()?;
                 let number = lane.events().lane().unwrap_or_default();
                 breaks.retain(|broken| origin(&fold, number, broken.service.as_deref()) == Origin::Judged);
@@ -70,10 +70,10 @@ impl Subject for Losses<'_> {
     }
 }
 
-/// Nothing was lost on the way.
+/// Nothing was lost during the change.
 pub fn nothing_lost() -> Matcher<Vec<Break>> {
-    holds("lose nothing on the way", Vec::is_empty)
-        .expecting("no backend, address, setting or firewall lost on the way, not even for a moment")
+    holds("lose nothing during the change", Vec::is_empty)
+        .expecting("no backend, address, setting or firewall lost during the change, not even for a moment")
 }
 
 impl Service<'_> {

@@ -1,4 +1,4 @@
-//! The crash of the leader, made once for all checks that watch one.
+//! The crash of the leader, caused once for all checks that watch it.
 
 use super::lease::{holder_of, transitions_of};
 use super::undo_steps::Undo;
@@ -9,12 +9,12 @@ use harness_session::Crash;
 use std::time::Instant;
 
 fn no_part() -> CheckError {
-    CheckError::Error("this check has not said that it watches the leader crash".to_owned())
+    CheckError::Error("this check does not declare that it watches the leader crash".to_owned())
 }
 
 impl CheckCx {
-    /// Waits until the crash is near: from then on only checks that watch the same crash are at work, and each makes its
-    /// last preparations. Until then the check has run beside others. Only for checks that say so
+    /// Waits until the crash is near: from then on only checks that watch the same crash run, and each makes its last
+    /// preparations. Until then the check has run together with others. Only for checks that declare this
     /// ([`Isolation::SharedCrash`](harness_core::check::Isolation::SharedCrash)).
     ///
     /// # Errors
@@ -27,8 +27,8 @@ impl CheckCx {
         self.session.unless_interrupted(arrival).await
     }
 
-    /// Waits until the crash waits for this check alone: what it begins now is under way when the leader dies, however long
-    /// the others' preparations take. Of all checks of one crash only one may.
+    /// Waits until the crash waits only for this check: what it starts now is in progress when the leader dies, however
+    /// long the preparations of the others take. Only one check of each crash may use this.
     ///
     /// # Errors
     /// As [`CheckCx::crash_is_near`].
@@ -40,10 +40,10 @@ impl CheckCx {
         self.session.unless_interrupted(last).await
     }
 
-    /// Kills the leader as a crash would, and keeps it down until every check that watches has ended.
+    /// Kills the leader as a crash would, and keeps it down until all checks that watch have ended.
     ///
     /// # Errors
-    /// [`CheckError::Violation`] when no replica leads, else that it could not be killed; the same for all checks.
+    /// [`CheckError::Violation`] when no replica leads, otherwise that it could not be killed; the same for all checks.
     pub async fn leader_crash(&self) -> Result<Crash, CheckError> {
         self.crash_is_near().await?;
         self.on_end(Undo::Crash);
@@ -64,7 +64,7 @@ impl CheckCx {
         Ok(Crash { replica: replica.name().to_owned(), holder, transitions, mark, at })
     }
 
-    /// The last check that watched brings the CCM back; `needed` by what it undoes next or not.
+    /// The last check that watched brings the CCM back; `needed` says whether its next undo step needs the CCM.
     pub(super) async fn undo_crash(&self, needed: bool) -> Result<(), String> {
         let participant = self.participant.lock().await;
         let Some(participant) = participant.as_ref() else { return Ok(()) };

@@ -1,5 +1,5 @@
-//! The CCM with a credential for the cloud that a check replaces: by itself, as its manifests run it, so that one that ends for
-//! it is started again.
+//! Runs the CCM with a credential for the cloud that a check replaces. It runs alone, as its manifests define it, so that
+//! it is restarted if it exits because of that.
 
 use super::CheckCx;
 use super::undo_steps::{Undo, gone};
@@ -11,20 +11,20 @@ use kube::ResourceExt;
 use kube::api::{Api, DeleteParams, Patch, PatchParams};
 use serde_json::json;
 
-/// The credential's name, in the cloud's journal and in those of the replica's objects.
+/// The credential's name in the cloud's journal, also used for the replica's objects.
 const NAME: &str = "replaced";
-/// Annotation of a Pod whose kubelet is to look at it again.
+/// Annotation of a Pod that makes its kubelet sync it again.
 const LOOKED_AT: &str = "ccm-conformance.io/credential";
 
-/// One replica of the CCM, while no other runs, with a credential of its own.
+/// One replica of the CCM with its own credential, while no other replica runs.
 pub struct Replaceable<'a> {
     cx: &'a CheckCx,
-    /// As it is with the credential that comes.
+    /// The replica with the new credential.
     then: Rendered,
 }
 
 impl Replaceable<'_> {
-    /// From now on the cloud refuses the credential that it was started with, and takes another.
+    /// Makes the cloud refuse the credential with which it was started, and accept the new one.
     ///
     /// # Errors
     /// When the cloud refuses or does not answer.
@@ -32,8 +32,8 @@ impl Replaceable<'_> {
         Ok(self.cx.cloud.admit(&self.cx.credentials()?.1).await?)
     }
 
-    /// Puts the new credential wherever the manifests have it. Kubelets, which bring a changed Secret into a Pod's volumes once
-    /// a minute, are told to look at once.
+    /// Replaces the credential everywhere in the manifests. Kubelets update a changed Secret in a Pod's volumes only once
+    /// a minute, so they are made to do it immediately.
     ///
     /// # Errors
     /// What the API server refused.
@@ -44,7 +44,7 @@ impl Replaceable<'_> {
         for pod in ccm.pods_of_rendered(&self.then) {
             let api = self.api_of(&pod);
             match api.patch(&pod.name_any(), &PatchParams::default(), &look).await {
-                // Where its template has the credential it goes, and the next one comes with the new one.
+                // If its template contains the credential, the Pod is replaced, and the next one gets the new credential.
                 Err(kube::Error::Api(status)) if status.code == 404 => {}
                 other => drop(other?),
             }
@@ -52,7 +52,7 @@ impl Replaceable<'_> {
         Ok(())
     }
 
-    /// Starts it anew, as `kubectl rollout restart` would.
+    /// Restarts it, as `kubectl rollout restart` would.
     ///
     /// # Errors
     /// What the API server refused.
@@ -68,7 +68,7 @@ impl Replaceable<'_> {
     /// A failure about it, with its last log lines.
     ///
     /// # Errors
-    /// As it was given.
+    /// The given failure.
     pub async fn explained<T>(&self, outcome: Result<T, CheckError>) -> Result<T, CheckError> {
         let pods = self.cx.session.ccm().pods_of_rendered(&self.then);
         self.cx.explained_by(&pods, outcome).await
@@ -80,8 +80,8 @@ impl Replaceable<'_> {
 }
 
 impl CheckCx {
-    /// Takes the CCM away and starts one replica of it with a credential of its own. It goes when the check ends. Only for
-    /// checks that say so ([`Check::on_a_fresh_cluster`](harness_core::check::Check::on_a_fresh_cluster)).
+    /// Removes the CCM and starts one replica of it with its own credential. The replica is removed when the check ends.
+    /// Only for checks that declare this ([`Check::on_a_fresh_cluster`](harness_core::check::Check::on_a_fresh_cluster)).
     ///
     /// # Errors
     /// [`CheckError::Violation`] when there is no CCM, [`CheckError::NotObservable`] when its manifests do not take the credential from the
@@ -108,7 +108,7 @@ impl CheckCx {
         Ok(Replaceable { cx: self, then: with_then })
     }
 
-    /// The credential that it begins with, and the one that comes.
+    /// The initial credential, and its replacement.
     fn credentials(&self) -> Result<(Credential, Credential), CheckError> {
         let tokens = self.session.state().replaced.clone();
         let tokens = tokens.ok_or_else(|| CheckError::Error("a run without a CCM".to_owned()))?;

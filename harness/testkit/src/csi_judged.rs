@@ -1,10 +1,10 @@
-//! An object as a wait looks at it: read, and judged in words.
+//! An object as a wait sees it: read, and judged with a message.
 
 use futures::future::LocalBoxFuture;
 use harness_core::probe::{Look, ReadError, ReadSource, Seen};
 use serde_json::Value;
 
-/// Reads an object and judges it; `judge` says what it is in place of what it is to be.
+/// Reads an object and judges it; `judge` returns what it is if it is not as expected.
 pub(super) struct Judged<R, J> {
     read: R,
     judge: J,
@@ -16,7 +16,7 @@ where
     R: AsyncFnMut() -> Result<Value, ReadError>,
     J: Fn(&Value) -> Result<(), String>,
 {
-    /// Of a read and what judges it.
+    /// Combines a read and its judgement.
     pub(super) fn new(read: R, judge: J) -> Judged<R, J> {
         Judged { read, judge, other: None }
     }
@@ -48,7 +48,7 @@ mod tests {
     use serde_json::json;
     use std::time::Duration;
 
-    /// How it ends that an object is to stay 1 for so many seconds.
+    /// The result of waiting that an object stays 1 for this many seconds.
     async fn kept(seconds: u64, read: impl AsyncFnMut() -> Result<Value, ReadError>) -> String {
         let span = Span::Throughout(Duration::from_secs(seconds));
         let promise = Promise { text: "it is 1".to_owned(), subject: None, expected: "1".to_owned(), span };

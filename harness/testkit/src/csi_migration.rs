@@ -1,4 +1,4 @@
-//! The drivers that in-tree volumes moved to, on a cluster of kubelets that need them.
+//! The drivers to which in-tree volumes were migrated, on a cluster whose kubelets need them.
 
 use super::CheckCx;
 use super::csi_judged::Judged;
@@ -15,9 +15,9 @@ use std::time::Duration;
 
 /// How long drivers may take to run and to register.
 const UP: Duration = Duration::from_secs(90);
-/// Between two looks.
+/// Interval between two reads.
 const AGAIN: Duration = Duration::from_millis(200);
-/// Zones of workers, one after the other, and of the control plane: names of all clouds' form.
+/// Zones of the workers, one after the other, and of the control plane; the names fit the formats of all clouds.
 const ZONES: [&str; 2] = ["us-east-1a", "us-east-1b"];
 const ZONE_OF_PLANE: &str = "us-east-1c";
 
@@ -33,11 +33,11 @@ pub struct CsiMigration<'a> {
 pub struct Placed {
     /// The Node.
     pub node: String,
-    /// Its zone, as a CCM would say it.
+    /// Its zone, as a CCM would report it.
     pub zone: String,
 }
 
-/// A cluster with the drivers on its workers, and none on its control plane.
+/// A cluster with the drivers on its workers but not on its control plane.
 pub struct CsiCluster<'a> {
     pub(super) csi: &'a CsiMigration<'a>,
     pub(super) applier: Applier,
@@ -66,7 +66,7 @@ impl CheckCx {
         Ok(CsiMigration { cx: self, written })
     }
 
-    /// Reads an object; null where there is none.
+    /// Reads an object; null if it does not exist.
     pub(super) async fn read(&self, path: &str) -> Result<Value, ReadError> {
         let request = http::Request::get(path).body(Vec::new());
         let request = request.map_err(|error| ReadError::passing(error.to_string()))?;
@@ -78,7 +78,7 @@ impl CheckCx {
 }
 
 impl<'a> CsiMigration<'a> {
-    /// A promise that is broken.
+    /// A violation.
     pub fn violation(&self, promise: &str, expected: &str, seen: impl Into<String>) -> CheckError {
         CheckError::Violation(Box::new(Violation {
             subject: Some(self.subject()),
@@ -86,20 +86,20 @@ impl<'a> CsiMigration<'a> {
         }))
     }
 
-    /// What promises are about.
+    /// The subject of violations.
     fn subject(&self) -> SubjectName {
         SubjectName { kind: "cluster with", name: self.cx.session().plan().profile.name.clone(), uid: None }
     }
 
-    /// What moved to the drivers.
+    /// The plugins that were migrated to the drivers.
     pub fn moved(&self) -> Vec<Moved> {
         self.written.drivers.iter().map(|driver| moved(*driver)).collect()
     }
 
-    /// Whether there is a provisioner among them.
+    /// Whether one of them has a provisioner.
     ///
     /// # Errors
-    /// Not observable where there is none.
+    /// Not observable if there is none.
     pub fn has_provisioner(&self) -> Result<(), CheckError> {
         match self.written.provisioner {
             true => Ok(()),
@@ -109,10 +109,10 @@ impl<'a> CsiMigration<'a> {
         }
     }
 
-    /// Puts the drivers on the cluster where they are not, and waits until kubelets know them.
+    /// Installs the drivers on the cluster where they are missing, and waits until the kubelets know them.
     ///
     /// # Errors
-    /// Not observable where the cluster has no two workers; a broken promise where the drivers do not come up.
+    /// Not observable if the cluster has fewer than two workers; a violation if the drivers do not start.
     pub async fn on_a_cluster(&'a self) -> Result<CsiCluster<'a>, CheckError> {
         let cx = self.cx;
         let machines = cx.session.machines();
@@ -121,8 +121,7 @@ impl<'a> CsiMigration<'a> {
         let workers: Vec<Placed> =
             of(Role::Worker).zip(ZONES).map(|(machine, zone)| placed(&machine.name, zone)).collect();
         let Some(plane) = of(Role::ControlPlane).next().filter(|_| workers.len() == ZONES.len()) else {
-            let why =
-                "the cluster has no two workers, so there are no two zones with the drivers and one without";
+            let why = "the cluster has fewer than two workers, so there cannot be two zones with the drivers and one without";
             return Err(CheckError::NotObservable(why.to_owned()));
         };
         let plane = placed(&plane.name, ZONE_OF_PLANE);
@@ -131,7 +130,7 @@ impl<'a> CsiMigration<'a> {
         cx.service_account_made(&namespace).await?;
         let applier = Applier::new(cx.client.clone());
         let cluster = CsiCluster { csi: self, applier, namespace, workers, plane };
-        // Drivers know where they are by what a CCM writes.
+        // Drivers learn their location from what a CCM writes.
         for place in cluster.workers.iter().chain([&cluster.plane]) {
             cluster.labels(place).await?;
         }
@@ -140,7 +139,7 @@ impl<'a> CsiMigration<'a> {
         Ok(cluster)
     }
 
-    /// The manifests with everything filled in.
+    /// The manifests with all placeholders filled in.
     fn documents(&self) -> Result<Vec<Value>, CheckError> {
         let state = self.cx.session.state();
         let values = BTreeMap::from([("IMAGE".to_owned(), state.ccm_image.clone())]);
@@ -161,7 +160,7 @@ impl<'a> CsiMigration<'a> {
         Ok(all)
     }
 
-    /// Whether a CSINode has every driver.
+    /// Whether a CSINode contains all drivers.
     fn lacks(&self, csi_node: &Value) -> Vec<CsiDriver> {
         let there: BTreeSet<&str> = csi_node["spec"]["drivers"]
             .as_array()
@@ -193,7 +192,7 @@ impl CsiCluster<'_> {
         self.cx().session.unless_interrupted(applied).await?.map_err(|error| CheckError::Error(chain(&error)))
     }
 
-    /// Waits until the kubelet of each worker has each driver, and the other half of them runs.
+    /// Waits until each worker's kubelet knows each driver, and the drivers' controllers run.
     async fn drivers_are_up(&self) -> Result<(), CheckError> {
         let Written { controller_workload, .. } = self.csi.written;
         let up = async |seen: &mut String| {
@@ -218,23 +217,23 @@ impl CsiCluster<'_> {
             *seen = format!("{up} of {} Pods of {controller_workload} run", running.len());
             Ok::<_, ReadError>(running.contains(&true).then_some(()))
         };
-        let waited = async { Ok(poll("the drivers are there", UP, AGAIN, up).await) };
+        let waited = async { Ok(poll("the drivers are installed", UP, AGAIN, up).await) };
         let waited = self.cx().session.unless_interrupted(waited).await?;
         waited.map_err(|error| {
-            let promise = "drivers run beside kubelets and register with them";
+            let promise = "drivers run on every worker and register with its kubelet";
             self.csi.violation(promise, "every driver in the CSINode of every worker", error.text)
         })
     }
 
-    /// How long what a controller or a scheduler does may take: B-WATCH twice, as one works when another has.
+    /// How long a controller or a scheduler may take: twice B-WATCH, as one of them waits for another.
     pub fn limit(&self) -> Duration {
         2 * self.cx().limits().watch()
     }
 
-    /// Those of the drivers whose volumes are attached, by what their CSIDriver says.
+    /// The drivers whose volumes are attached, according to their CSIDriver.
     ///
     /// # Errors
-    /// Not observable where there is none; or the API server does not say.
+    /// Not observable if there is none; or the API server does not answer.
     pub async fn attached(&self) -> Result<Vec<Moved>, CheckError> {
         let mut all = Vec::new();
         for moved in self.csi.moved() {
@@ -253,27 +252,27 @@ impl CsiCluster<'_> {
     /// The labels of a Node.
     ///
     /// # Errors
-    /// The API server does not say.
+    /// The API server does not answer.
     pub async fn labels_of(&self, node: &str) -> Result<BTreeMap<String, String>, CheckError> {
         let node = self.cx().read(&format!("/api/v1/nodes/{node}")).await?;
         let labels = node["metadata"]["labels"].as_object().into_iter().flatten();
         Ok(labels.map(|(key, value)| (key.clone(), value.as_str().unwrap_or_default().to_owned())).collect())
     }
 
-    /// The drivers that the kubelet of a Node has.
+    /// The drivers that the kubelet of a Node knows.
     ///
     /// # Errors
-    /// The API server does not say.
+    /// The API server does not answer.
     pub async fn drivers_of(&self, node: &str) -> Result<Vec<String>, CheckError> {
         let node = self.cx().read(&format!("/apis/storage.k8s.io/v1/csinodes/{node}")).await?;
         let drivers = node["spec"]["drivers"].as_array().into_iter().flatten();
         Ok(drivers.filter_map(|driver| driver["name"].as_str().map(str::to_owned)).collect())
     }
 
-    /// Since when the kubelet of a Node runs, and which processes of kube-controller-manager do.
+    /// The start times of a Node's kubelet and of the kube-controller-manager processes.
     ///
     /// # Errors
-    /// The API server, or the kubelet, does not say.
+    /// The API server, or the kubelet, does not answer.
     pub async fn processes(&self, node: &str) -> Result<BTreeMap<String, String>, CheckError> {
         let path = format!("/api/v1/nodes/{node}/proxy/metrics");
         let request = http::Request::get(path).body(Vec::new()).map_err(kube::Error::HttpError)?;
@@ -281,7 +280,7 @@ impl CsiCluster<'_> {
         let text = self.cx().session.unless_interrupted(text).await?;
         let started = text.lines().find_map(|line| line.strip_prefix("process_start_time_seconds "));
         let started = started.ok_or_else(|| {
-            CheckError::Error(format!("the kubelet of {node} does not say since when it runs"))
+            CheckError::Error(format!("the kubelet of {node} does not report its start time"))
         })?;
         let mut all = BTreeMap::from([(format!("kubelet of {node}"), started.to_owned())]);
         for pod in self.cx().session.world().pods.all() {
@@ -297,10 +296,10 @@ impl CsiCluster<'_> {
         Ok(all)
     }
 
-    /// Waits until an object is as it is to be; `judge` says what it sees in place of it.
+    /// Waits until an object is as expected; `judge` returns what it is otherwise.
     ///
     /// # Errors
-    /// It is not, in time; an error where it could not be read in the end.
+    /// It is not as expected in time; an error if it could not be read at the end.
     pub async fn sees<T>(
         &self,
         (promise, expected): (&str, &str),
@@ -329,10 +328,10 @@ impl CsiCluster<'_> {
         }
     }
 
-    /// That an object stays as it is to be for that time.
+    /// Verifies that an object stays as expected for this time.
     ///
     /// # Errors
-    /// The first moment when it was not; or it could not be read, so that nobody knows.
+    /// The first moment when it was not; or it could not be read, so that the result is unknown.
     pub async fn keeps(
         &self,
         (promise, expected): (&str, &str),
@@ -350,7 +349,7 @@ impl CsiCluster<'_> {
         self.cx().session.unless_interrupted(self.cx().probe.wait(&promise, &mut judged)).await
     }
 
-    /// What was seen, with the warnings in the check's namespace.
+    /// What was observed, with the warnings in the check's namespace.
     pub(super) async fn explained(&self, seen: String) -> String {
         let events = self.cx().read(&format!("/api/v1/namespaces/{}/events", self.namespace)).await;
         let mut told: Vec<String> = events.iter().flat_map(warnings).collect();
@@ -360,7 +359,7 @@ impl CsiCluster<'_> {
     }
 }
 
-/// What Events warn of, in words.
+/// The messages of warning Events.
 pub(super) fn warnings(events: &Value) -> Vec<String> {
     let items = events["items"].as_array().into_iter().flatten();
     let warnings = items.filter(|event| event["type"] == "Warning");
@@ -372,7 +371,7 @@ pub(super) fn warnings(events: &Value) -> Vec<String> {
         .collect()
 }
 
-/// How a Pod is, for a failure.
+/// The state of a Pod, for a failure.
 pub(super) fn shown(pod: Option<&k8s_openapi::api::core::v1::Pod>) -> String {
     pod.map_or_else(|| "no such Pod".to_owned(), Observed::observed)
 }

@@ -1,4 +1,4 @@
-//! Volumes, claims and Pods on a cluster whose volumes moved to CSI, and the calls that drivers get for them.
+//! Volumes, claims and Pods on a cluster with migrated volumes, and the resulting calls of the drivers.
 
 use super::csi_migration::{CsiCluster, Placed, shown};
 use super::undo_steps::Undo;
@@ -13,24 +13,24 @@ use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// How long a Pod may take to have its volumes and to run.
+/// How long a Pod may take to get its volumes and to run.
 const RUNS: Duration = Duration::from_secs(75);
-/// How long a call may take to be told of, once it must have come.
+/// How long a call may take to be reported once it must have happened.
 const TOLD: Duration = Duration::from_secs(45);
-/// Between two looks, and between two looks into logs.
+/// Interval between two reads, also of logs.
 const AGAIN: Duration = Duration::from_millis(100);
 const LOOKS: Duration = Duration::from_millis(700);
 /// How many lines of a log are searched.
 const LINES: i64 = 20_000;
-/// The key of a line that tells of a call.
+/// The key of a log line that reports a call.
 const CALL: &str = "csiCall";
 
-/// A stored volume, with a claim for it and a Pod that has it.
+/// A stored volume, with a claim for it and a Pod that uses it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StoredVolume {
     /// Its driver.
     pub moved: Moved,
-    /// A short name of its own.
+    /// Its own short name.
     pub name: String,
     /// Its name in its source.
     pub id: String,
@@ -38,9 +38,9 @@ pub struct StoredVolume {
     pub labels: BTreeMap<String, String>,
     /// The zones that its affinity names by the cluster's key.
     pub affinity: Vec<String>,
-    /// The Node that its Pod is put on; `None`: the scheduler decides.
+    /// The Node of its Pod; `None`: the scheduler decides.
     pub node: Option<String>,
-    /// The Node that its Pod would rather be on, where the scheduler decides and nothing else does.
+    /// The Node that its Pod prefers, if the scheduler decides.
     pub rather: Option<String>,
 }
 
@@ -49,7 +49,7 @@ pub struct StoredVolume {
 pub struct CsiCall {
     /// The driver.
     pub driver: String,
-    /// The Node that it was on.
+    /// The Node on which the driver runs.
     pub node: String,
     /// The method.
     pub method: String,
@@ -65,7 +65,7 @@ impl CsiCall {
 }
 
 impl StoredVolume {
-    /// One that says nothing of zones, for a Pod on that Node.
+    /// A volume without zones, for a Pod on that Node.
     pub fn on(moved: Moved, name: &str, id: String, place: &Placed) -> StoredVolume {
         StoredVolume {
             moved,
@@ -85,7 +85,7 @@ impl CsiCluster<'_> {
         &self.namespace
     }
 
-    /// The name of a cluster's object of the check's own.
+    /// The name of a cluster-scoped object of the check.
     pub fn named(&self, name: &str) -> String {
         format!("{}-{name}", self.cx().prefix())
     }
@@ -100,7 +100,7 @@ impl CsiCluster<'_> {
         format!("/api/v1/persistentvolumes/{}", self.named(name))
     }
 
-    /// A stored volume as it is to be written.
+    /// The manifest of a stored volume.
     pub fn volume(&self, wanted: &StoredVolume) -> Value {
         let StoredVolume { moved, name, id, labels, affinity, .. } = wanted;
         let mut spec = json!({
@@ -123,7 +123,7 @@ impl CsiCluster<'_> {
         })
     }
 
-    /// Makes objects of the cluster's, which go when the check ends.
+    /// Creates cluster-scoped objects, which are removed when the check ends.
     ///
     /// # Errors
     /// The API server refuses one.
@@ -132,7 +132,7 @@ impl CsiCluster<'_> {
         self.applies(&documents).await
     }
 
-    /// Makes objects of the check's namespace, which go with it.
+    /// Creates objects in the check's namespace, which are removed with it.
     ///
     /// # Errors
     /// The API server refuses one.
@@ -143,11 +143,11 @@ impl CsiCluster<'_> {
         self.applies(&documents).await
     }
 
-    /// Makes stored volumes, and for each a claim and, once that has it, a Pod of its name: kubelets and controllers look at a
-    /// claim again late that was not bound.
+    /// Creates stored volumes, and for each a claim and, once the claim is bound, a Pod of the same name: kubelets and
+    /// controllers are slow to check again a claim that was not bound.
     ///
     /// # Errors
-    /// The API server refuses one, or a claim does not get its volume.
+    /// The API server refuses one, or a claim is not bound.
     pub async fn makes_with_pods(&self, wanted: &[StoredVolume]) -> Result<(), CheckError> {
         self.makes(wanted.iter().map(|one| self.volume(one)).collect()).await?;
         let mut inside = vec![json!({
@@ -182,7 +182,7 @@ impl CsiCluster<'_> {
         self.makes_inside(pods.collect()).await
     }
 
-    /// A Pod with a volume, on that Node or wherever the scheduler puts it.
+    /// A Pod with a volume, on that Node or wherever the scheduler places it.
     pub fn pod(&self, name: &str, volume: &Value, node: Option<&str>) -> Value {
         let state = self.cx().session().state();
         let mut container = json!({
@@ -206,10 +206,10 @@ impl CsiCluster<'_> {
         json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}, "spec": spec})
     }
 
-    /// Waits until Pods run; the Node of each.
+    /// Waits until Pods run; returns the Node of each.
     ///
     /// # Errors
-    /// One does not; an error where Pods cannot be watched.
+    /// One does not run; an error if Pods cannot be watched.
     pub async fn pods_run(&self, names: &[&str], promise: &str) -> Result<Vec<String>, CheckError> {
         let mut is_read = true;
         let running = async |seen: &mut String| {
@@ -236,10 +236,10 @@ impl CsiCluster<'_> {
         }
     }
 
-    /// The calls that the drivers got since they run.
+    /// The drivers' calls since they were started.
     ///
     /// # Errors
-    /// Not observable where they tell of none at all.
+    /// Not observable if they report no calls at all.
     pub async fn calls(&self) -> Result<Vec<CsiCall>, CheckError> {
         let (node, controller) = (&self.csi.written.node_workload, &self.csi.written.controller_workload);
         let pods = self.cx().session.world().pods.all();
@@ -265,10 +265,10 @@ impl CsiCluster<'_> {
         Ok(calls)
     }
 
-    /// Waits until the drivers tell of a call of that method that fits.
+    /// Waits until the drivers report a call of that method that fits.
     ///
     /// # Errors
-    /// There is none in time; `about` picks out the calls that are then told.
+    /// There is none in time; `about` selects the calls that the failure shows.
     pub async fn is_called(
         &self,
         (promise, expected): (&str, &str),
@@ -288,7 +288,7 @@ impl CsiCluster<'_> {
             }
             Err(stop) => {
                 not_observable = Some(stop);
-                Err(ReadError { text: "the calls are not to be read".to_owned(), fatal: true })
+                Err(ReadError { text: "the calls cannot be read".to_owned(), fatal: true })
             }
         };
         let told = poll(promise, TOLD, LOOKS, told).await;
@@ -300,14 +300,14 @@ impl CsiCluster<'_> {
     }
 }
 
-/// The affinity of a Pod that would rather be on that Node.
+/// The affinity of a Pod that prefers that Node.
 fn rather(node: &str) -> Value {
     let field = json!({"key": "metadata.name", "operator": "In", "values": [node]});
     let preferred = json!([{"weight": 100, "preference": {"matchFields": [field]}}]);
     json!({"nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": preferred}})
 }
 
-/// The call that a line tells of.
+/// The call that a log line reports.
 fn call(line: &str) -> Option<CsiCall> {
     let line = line.get(line.find('{')?..)?;
     let mut told: Value = serde_json::from_str(line).ok()?;

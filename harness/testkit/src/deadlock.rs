@@ -1,20 +1,20 @@
-//! When a boot is over before its time: nothing moves any more, and by the manifests nothing can.
+//! Ends a boot early: nothing changes any more, and according to the manifests nothing can.
 
 use bootstrap::{Expectation, ObservedNode, ObservedPod, Outcome};
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// The most that the time between two looks counts for: while this machine did not get to look it had no time for the
+/// The maximum that the time between two looks counts for: while this machine had no time to look, it had no time for the
 /// cluster either.
 const BETWEEN_LOOKS: Duration = Duration::from_secs(1);
 
-/// Watches a boot that the model says cannot end well. Model and stillness have to agree, and no Pod of the CCM may run:
-/// a model can be wrong, and a slow cluster can look as if it stood still.
+/// Watches a boot that the model predicts to fail. Model and observation must agree, and no Pod of the CCM may run: a
+/// model can be wrong, and a slow cluster can look as if it were stuck.
 #[derive(Debug)]
 pub(super) struct Deadlock {
-    /// What the model says, when that is a deadlock in every order.
+    /// The model's result, if that is a deadlock in every order.
     expected: Option<String>,
-    /// How long nothing has to change; `None`: however long.
+    /// How long nothing may have changed; `None`: forever.
     limit: Option<Duration>,
     seen: Option<(Vec<ObservedPod>, Vec<ObservedNode>)>,
     looked: Instant,
@@ -22,7 +22,7 @@ pub(super) struct Deadlock {
 }
 
 impl Deadlock {
-    /// For what is expected of a cluster, seen from `now` on.
+    /// Starts with the expectation for a cluster, at the time `now`.
     pub(super) fn of(expectation: Option<&Expectation>, limit: Option<Duration>, now: Instant) -> Deadlock {
         let stuck = |e: &&Expectation| {
             !e.cells.is_empty() && e.cells.iter().all(|cell| cell.outcome == Outcome::Deadlock)
@@ -31,7 +31,7 @@ impl Deadlock {
         Deadlock { expected, limit, seen: None, looked: now, still: Duration::ZERO }
     }
 
-    /// Takes in what is seen now; says why it is of no use to go on, if that is so.
+    /// Takes the current observation; returns why it is useless to continue, if it is.
     pub(super) fn after(
         &mut self,
         pods: Vec<ObservedPod>,
@@ -50,7 +50,8 @@ impl Deadlock {
             self.still = Duration::ZERO;
         }
         (self.still >= limit).then(|| {
-            format!("no Pod of the CCM and no Node has changed for {limit:?}, and by the manifests none can ({expected})")
+            format!("no Pod of the CCM and no Node has changed for {limit:?}, and according to the manifests none can \
+                     ({expected})")
         })
     }
 }
@@ -73,7 +74,7 @@ mod tests {
         vec![ObservedPod { phase: phase.to_owned(), ..ObservedPod::default() }]
     }
 
-    /// The second in which it gives up, when `phase` is what is seen in each.
+    /// The second in which it gives up, if `phase` is observed every second.
     fn gives_up(
         (mut deadlock, start): (Deadlock, Instant),
         phase: impl Fn(u64) -> &'static str,

@@ -1,4 +1,4 @@
-//! How a replica that is told to end goes: by itself, or killed when its time is over.
+//! How a replica that is asked to end does so: by itself, or killed when its grace period is over.
 
 use super::{CheckCx, Replica, Subject};
 use harness_clouds::Entry;
@@ -12,10 +12,10 @@ use std::time::Duration;
 
 /// Exit code of a process that was killed: 128 and SIGKILL.
 const KILLED: i32 = 137;
-/// What Kubernetes grants a Pod that does not say.
+/// The default grace period of Kubernetes.
 const USUAL_GRACE: Duration = Duration::from_secs(30);
 
-/// The way of one Pod of a replica from its life to its end.
+/// The end of one Pod of a replica, as it happens.
 #[derive(Clone)]
 pub struct Departure<'a> {
     cx: &'a CheckCx,
@@ -26,11 +26,11 @@ pub struct Departure<'a> {
     grace: Duration,
 }
 
-/// How far it has come. A Pod may be there for a while when its process is not: its kubelet tidies up.
+/// Its progress. A Pod may exist for a while after its process has ended: its kubelet cleans up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Departed {
     runs: bool,
-    /// The exit code, where the kubelet has told.
+    /// The exit code, if the kubelet has reported it.
     pub code: Option<i32>,
 }
 
@@ -44,18 +44,18 @@ impl Departed {
 impl Observed for Departed {
     fn observed(&self) -> String {
         let code =
-            self.code.map_or_else(|| "no exit code told".to_owned(), |code| format!("exit code {code}"));
+            self.code.map_or_else(|| "no exit code reported".to_owned(), |code| format!("exit code {code}"));
         format!("{}, {code}", if self.runs { "its process runs" } else { "its process is gone" })
     }
 }
 
 /// Its process is gone.
 pub fn departs() -> Matcher<Departed> {
-    holds("goes", |departed: &Departed| !departed.runs).expecting("no process of it")
+    holds("goes", |departed: &Departed| !departed.runs).expecting("no process of the replica")
 }
 
 impl<'a> Replica<'a> {
-    /// How its Pod goes from here.
+    /// Watches how its Pod ends from now on.
     ///
     /// # Errors
     /// [`CheckError::Error`] when it has none.
@@ -78,7 +78,7 @@ impl<'a> Replica<'a> {
 }
 
 impl Departure<'_> {
-    /// How long its Pod lets it take.
+    /// The grace period of its Pod.
     pub fn grace(&self) -> Duration {
         self.grace
     }

@@ -1,4 +1,4 @@
-//! Events that are recorded about a check's objects: how a CCM tells users what it does and what it cannot do.
+//! Events about a check's objects: how a CCM tells users what it does and what it cannot do.
 
 use super::{CheckCx, Lease, Node, Service, Subject};
 use harness_clouds::Entry;
@@ -13,7 +13,7 @@ use kube::api::{Api, ListParams};
 pub struct EventsOf<'a> {
     cx: &'a CheckCx,
     about: SubjectName,
-    /// Where they are: those about Nodes in `default` (k8s.io/client-go tools/record).
+    /// Their namespace: those about Nodes are in `default` (k8s.io/client-go tools/record).
     namespace: String,
     /// The object's name within its namespace.
     object: String,
@@ -38,7 +38,7 @@ impl Subject for EventsOf<'_> {
         let api: Api<Event> = Api::namespaced(self.cx.client.clone(), &self.namespace);
         let fields = format!("involvedObject.kind={},involvedObject.name={}", self.about.kind, self.object);
         let mut events = api.list(&ListParams::default().fields(&fields)).await?.items;
-        // Recorders of Nodes have long written the name where the uid belongs.
+        // Recorders of Node Events have long written the name in place of the uid.
         events.retain(|event| {
             let uid = event.involved_object.uid.as_deref().filter(|uid| *uid != self.object);
             uid.is_none() || self.about.uid.is_none() || uid == self.about.uid.as_deref()
@@ -58,7 +58,7 @@ pub fn tells(kind: &'static str, reason: &'static str) -> Matcher<Vec<Event>> {
     })
 }
 
-/// As [`tells`], and this component has recorded it.
+/// Like [`tells`], and this component recorded it.
 pub fn tells_by(kind: &'static str, reason: &'static str, by: &'static str) -> Matcher<Vec<Event>> {
     has_one(
         format!("are one with reason {reason} by {by}"),
@@ -70,7 +70,7 @@ pub fn tells_by(kind: &'static str, reason: &'static str, by: &'static str) -> M
     )
 }
 
-/// One of them has this type and this reason, and names this in its message.
+/// One of them has this type and reason, and its message contains this text.
 pub fn tells_of(kind: &'static str, reason: &'static str, named: String) -> Matcher<Vec<Event>> {
     let expected = format!("an Event {kind} {reason} that names {named}");
     has_one(format!("are one with reason {reason} about {named}"), expected, move |event| {
@@ -82,11 +82,11 @@ pub fn tells_of(kind: &'static str, reason: &'static str, named: String) -> Matc
 /// All of them were recorded by these components.
 pub fn told_by_none_but(components: &'static [&'static str]) -> Matcher<Vec<Event>> {
     let known = |event: &Event| components.contains(&source_of(event));
-    holds("are others' alone", move |events: &Vec<Event>| events.iter().all(known))
-        .expecting(format!("no Event but of {}", components.join(", ")))
+    holds("come only from other components", move |events: &Vec<Event>| events.iter().all(known))
+        .expecting(format!("only Events of {}", components.join(", ")))
 }
 
-/// One of them is a warning, of whatever reason.
+/// One of them is a warning, with any reason.
 pub fn warns() -> Matcher<Vec<Event>> {
     has_one("are a warning".to_owned(), "an Event of type Warning".to_owned(), |event| {
         event.type_.as_deref() == Some("Warning")

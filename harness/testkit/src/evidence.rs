@@ -1,6 +1,7 @@
 //! Evidence of a failed check, taken before anything is cleaned up.
 //!
-//! The only code that writes under the output folder during a check. What it cannot read it says so in place of it.
+//! The only code that writes to the output folder during a check. For anything that cannot be read it writes the reason
+//! instead.
 
 mod causes;
 
@@ -16,17 +17,17 @@ use kube::api::{Api, ListParams};
 use serde::Serialize;
 use std::path::Path;
 
-/// How many log lines of each replica are kept at most.
+/// Maximum number of log lines for each replica.
 const LOG_LINES: i64 = 2_000;
-/// How many Events of the cluster are looked at.
+/// Maximum number of the cluster's Events that are searched.
 const EVENTS: u32 = 5_000;
 
-/// Writes everything known about a check that failed into `folder`. `began` is when it did, RFC 3339, and `connects` whether
-/// it is about what listens at the CCM's ports. Returns what the evidence says of why, each in a line: a hint, which no
-/// verdict rests on.
+/// Writes everything known about a failed check to `folder`. `began` is when it began, RFC 3339, and `connects` is
+/// whether it is about the CCM's ports. Returns the likely causes, one line each: a hint that does not affect the
+/// verdict.
 ///
 /// # Errors
-/// When the folder cannot be written, in words; the verdict stands all the same.
+/// A message, when the folder cannot be written; the verdict is still valid.
 pub async fn take(
     cx: &CheckCx,
     verdict: &str,
@@ -40,7 +41,7 @@ pub async fn take(
     std::fs::create_dir_all(folder).map_err(|error| format!("creating {}: {error}", folder.display()))?;
     write("verdict.txt", format!("{}\n{verdict}\n", cx.id()))?;
     if !session.has_cluster() {
-        // Everything that a plugin said is in the verdict.
+        // The verdict already contains all output of a plugin.
         write("cloud-journal.txt", journal(cx))?;
         return Ok(Vec::new());
     }
@@ -64,7 +65,7 @@ pub async fn take(
     Ok(causes(&traces, &pods, &session.world().nodes.all()))
 }
 
-/// Writes what is known when the CCM as a whole does not come up.
+/// Writes what is known when the CCM as a whole does not start.
 pub async fn of_ccm(session: &Session) -> String {
     let mut text = String::new();
     for form in [Form::Replicas, Form::AsShipped] {
@@ -118,7 +119,7 @@ fn add<K: Serialize>(text: &mut String, kind: &str, object: &K) {
     }
 }
 
-/// Events about this check's objects: those of Nodes live in the namespace `default`.
+/// Events about this check's objects; those of Nodes are in the namespace `default`.
 async fn events(session: &Session, prefix: &str) -> String {
     let hosting = session.state().management.as_ref().map(|_| session.ccm_site().client());
     let (mut items, mut more) = (Vec::new(), false);
@@ -160,7 +161,7 @@ async fn events(session: &Session, prefix: &str) -> String {
         .collect();
     lines.sort();
     if more {
-        lines.push(format!("the cluster has more than {EVENTS} events; the others were not looked at"));
+        lines.push(format!("the cluster has more than {EVENTS} events; only these were searched"));
     }
     if lines.is_empty() {
         "no events about this check's objects\n".to_owned()
@@ -169,8 +170,8 @@ async fn events(session: &Session, prefix: &str) -> String {
     }
 }
 
-/// The cloud's journal from the check's beginning on. Other checks ran beside a shared one: the lines about this
-/// check's own objects are marked.
+/// The cloud's journal since the check began. Other checks may have run at the same time, so lines about this check's own
+/// objects are marked.
 fn journal(cx: &CheckCx) -> String {
     let (gone, entries) = match cx.journal() {
         Ok(read) => read,
@@ -186,7 +187,7 @@ fn journal(cx: &CheckCx) -> String {
         .collect();
     let gone = match gone {
         0 => String::new(),
-        gone => format!("{gone} calls before these are no longer kept; events.jsonl has them\n"),
+        gone => format!("{gone} earlier calls are no longer in memory; events.jsonl contains them\n"),
     };
     gone + &lines.join("\n") + "\n"
 }
@@ -210,7 +211,7 @@ async fn log(session: &Session, pod: &Pod) -> String {
             Ok(log) => {
                 text.push_str(&format!("===== {whose}{when}{} =====\n{}\n", what_is_missing(&log), log.text));
             }
-            // A container that never restarted has no earlier log; that is no news.
+            // A container that was never restarted has no earlier log, which is normal.
             Err(_) if previous => {}
             Err(error) => text.push_str(&format!("===== {whose}{when}: no log: {} =====\n", chain(&error))),
         }
@@ -218,13 +219,13 @@ async fn log(session: &Session, pod: &Pod) -> String {
     text
 }
 
-/// What of a log is not kept, in words; nothing where all of it may be.
+/// A note on what was cut from a log; empty if nothing was.
 fn what_is_missing(log: &LogEnd) -> String {
     let whole = i64::try_from(log.text.lines().count()).unwrap_or(i64::MAX) < log.lines;
     match (log.cut, whole) {
         (true, _) => format!(", its last line cut after {} KiB", LOG_BYTES >> 10),
         (false, true) => String::new(),
-        (false, false) => format!(", its last {} lines: what came before was cut", log.lines),
+        (false, false) => format!(", its last {} lines; earlier lines were cut", log.lines),
     }
 }
 
@@ -236,7 +237,7 @@ mod tests {
     fn a_log_that_was_cut_says_so() {
         let of = |text: &str, lines, cut| what_is_missing(&LogEnd { text: text.to_owned(), lines, cut });
         assert_eq!(of("a\nb\n", 3, false), "");
-        assert_eq!(of("a\nb\nc\n", 3, false), ", its last 3 lines: what came before was cut");
+        assert_eq!(of("a\nb\nc\n", 3, false), ", its last 3 lines; earlier lines were cut");
         assert_eq!(of("a", 1, true), ", its last line cut after 1024 KiB");
     }
 }

@@ -1,4 +1,4 @@
-//! Faults and barriers: what calls about one thing meet in the cloud.
+//! Faults and barriers: what happens to calls about one thing in the cloud.
 
 use super::cloud::{absent_is_fine, passing};
 use super::undo_steps::Undo;
@@ -11,23 +11,23 @@ use std::pin::Pin;
 use std::sync::Mutex;
 use std::time::Duration;
 
-/// A thing as the cloud's faults and barriers know it.
+/// The target of faults and barriers in the cloud.
 #[derive(Clone)]
 pub struct Target<'a> {
     pub(super) cx: &'a CheckCx,
     pub(super) about: SubjectName,
-    /// Every name that a call may have for it, the one it is known by first. None: calls about anything.
+    /// All names that calls may use for it, the usual one first. Empty: calls about anything.
     pub(super) names: Vec<String>,
 }
 
 impl<'a> Target<'a> {
-    /// Calls are answered with this HTTP status and nothing else happens.
+    /// Calls are answered with this HTTP status and have no effect.
     pub fn answers(&self, status: u16) -> FaultPlan<'a> {
         self.meets(format!("answers {status}"), &[Effect::Status { status, retry_after_s: None }])
     }
 
-    /// Calls fail: the first with 503, which many a client repeats by itself without a word, those after it with 500, which the
-    /// CCM is told of sooner or later.
+    /// Calls fail: the first with 503, which many clients retry silently, the following ones with 500, which the CCM sees
+    /// sooner or later.
     pub fn fails(&self) -> FaultPlan<'a> {
         let [first, others] = [503, 500].map(|status| Effect::Status { status, retry_after_s: None });
         self.meets("fails with 503 and 500", &[first, others])
@@ -38,37 +38,37 @@ impl<'a> Target<'a> {
         self.meets("answers that are lost", &[Effect::LoseAnswer { ms: None }])
     }
 
-    /// Calls take effect, but their answer never arrives, which the caller learns after so long.
+    /// Calls take effect, but their answer never arrives; the caller's connection ends after this time.
     pub fn withholds_the_answer(&self, time: Duration) -> FaultPlan<'a> {
         let ms = u64::try_from(time.as_millis()).ok();
         self.meets(format!("answers that are lost after {time:?}"), &[Effect::LoseAnswer { ms }])
     }
 
-    /// What a call creates stays without an address for so long. Needs a cloud that has settings as well.
+    /// Resources that a call creates have no address for this time. Needs a cloud with settings.
     pub fn provisions_for(&self, time: Duration) -> FaultPlan<'a> {
         let ms = u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
         self.meets(format!("provisioning that takes {time:?}"), &[Effect::SlowProvisioning { ms }])
     }
 
-    /// Calls are accepted, and what they begin fails. Needs a cloud that has settings as well, and whose API tells so.
+    /// Calls are accepted, but what they start fails. Needs a cloud with settings and an API that reports this.
     pub fn fails_actions(&self) -> FaultPlan<'a> {
         let code = "server_error".to_owned();
         self.meets("actions that fail", &[Effect::FailAction { code }])
     }
 
-    /// Calls meet these effects, each but the last once and the last from then on; `what` is for failures.
+    /// Calls meet these effects in order, each once and the last one from then on; `what` is for failures.
     pub fn meets(&self, what: impl Into<String>, effects: &[Effect]) -> FaultPlan<'a> {
         let (what, effects) = (what.into(), effects.to_vec());
         FaultPlan { target: self.clone(), what, effects, ops: Vec::new(), from_page: None, times: None }
     }
 
-    /// What a call deletes stays for so long, seen as being deleted. Needs a cloud that has settings as well.
+    /// Resources that a call deletes exist for this time, shown as being deleted. Needs a cloud with settings.
     pub fn deletes_for(&self, time: Duration) -> FaultPlan<'a> {
         let ms = u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
         self.meets(format!("deletion that takes {time:?}"), &[Effect::SlowDeletion { ms }])
     }
 
-    /// Holds these operations before they take effect.
+    /// Holds back these operations before they take effect.
     ///
     /// # Errors
     /// When the cloud refuses.
@@ -79,7 +79,7 @@ impl<'a> Target<'a> {
         Ok(Barrier { target: self.clone(), id })
     }
 
-    /// One name is enough: the cloud knows the others of what is there.
+    /// One name is enough: the cloud knows the other names of existing resources.
     fn matching(&self, ops: &[Op]) -> Match {
         Match { ops: ops.to_vec(), resource: self.names.first().cloned(), ..Match::default() }
     }
@@ -92,8 +92,8 @@ impl<'a> Target<'a> {
     }
 }
 
-/// Chooses an id and notes how what gets it is undone, and only then asks for it: the call may take effect although its answer is
-/// not heard, or because whoever waits for it goes away. The id.
+/// Chooses an id, registers the undo step for it, and only then makes the call: the call may take effect even if its
+/// answer is lost or the waiting task is cancelled. Returns the id.
 async fn noted<T>(
     list: &Mutex<Vec<Undo>>,
     undo: fn(u64) -> Undo,
@@ -104,8 +104,8 @@ async fn noted<T>(
     ask(id).await.map(|_| id)
 }
 
-/// A fault to be put in force; it is when awaited.
-#[must_use = "a fault is put in force only when awaited"]
+/// A fault that takes effect when awaited.
+#[must_use = "a fault takes effect only when awaited"]
 pub struct FaultPlan<'a> {
     target: Target<'a>,
     what: String,
@@ -116,19 +116,19 @@ pub struct FaultPlan<'a> {
 }
 
 impl FaultPlan<'_> {
-    /// Only for these operations.
+    /// Limits it to these operations.
     pub fn to(mut self, ops: &[Op]) -> Self {
         self.ops = ops.to_vec();
         self
     }
 
-    /// Of lists only this page, from 1, and those after it.
+    /// Limits it, for lists, to this page, counted from 1, and later ones.
     pub fn from_page(mut self, page: u64) -> Self {
         self.from_page = Some(page);
         self
     }
 
-    /// Only so many calls.
+    /// Limits it to this number of calls.
     pub fn times(mut self, calls: u64) -> Self {
         self.times = Some(calls);
         self
@@ -136,7 +136,7 @@ impl FaultPlan<'_> {
 }
 
 impl CheckCx {
-    /// What an effect needs and the cloud's API does not have.
+    /// What an effect needs but the cloud's API does not have.
     fn never_seen(&self, effect: &Effect) -> Option<&'static str> {
         let shown = self.cloud.shown();
         match effect {
@@ -158,7 +158,7 @@ impl<'a> IntoFuture for FaultPlan<'a> {
         Box::pin(async move {
             let FaultPlan { target, what, effects, ops, from_page, times } = self;
             if let Some(what) = effects.iter().find_map(|effect| target.cx.never_seen(effect)) {
-                return Err(CheckError::NotObservable(format!("the cloud's API shows no {what}")));
+                return Err(CheckError::NotObservable(format!("the cloud's API does not show a {what}")));
             }
             let matching = Match { from_page, ..target.matching(&ops) };
             let mut ids = Vec::new();
@@ -175,7 +175,7 @@ impl<'a> IntoFuture for FaultPlan<'a> {
     }
 }
 
-/// A fault in force until it is used up, cleared, or the check ends. Reads as the number of calls it has hit.
+/// An injected fault, until it is used up, cleared, or the check ends. Reads as the number of calls it has affected.
 #[derive(Clone)]
 pub struct Fault<'a> {
     target: Target<'a>,
@@ -184,7 +184,7 @@ pub struct Fault<'a> {
 }
 
 impl Fault<'_> {
-    /// At least so many calls meet it, within B-WATCH.
+    /// It affects at least this number of calls within B-WATCH.
     ///
     /// # Errors
     /// [`CheckError::Violation`] when fewer do.
@@ -214,7 +214,7 @@ impl Fault<'_> {
         )))
     }
 
-    /// Ends it.
+    /// Clears it.
     ///
     /// # Errors
     /// When the cloud does not answer.
@@ -226,9 +226,9 @@ impl Fault<'_> {
     }
 }
 
-/// At least so many calls have met it.
+/// At least this number of calls were affected.
 pub fn met_by(calls: u64) -> Matcher<u64> {
-    let words = if calls == 1 { "is met by a call".to_owned() } else { format!("is met by {calls} calls") };
+    let words = if calls == 1 { "affects a call".to_owned() } else { format!("affects {calls} calls") };
     holds(words, move |hits: &u64| *hits >= calls).expecting(format!("at least {calls}"))
 }
 
@@ -258,8 +258,8 @@ impl Subject for Fault<'_> {
     }
 }
 
-/// A barrier. Calls that it holds wait until it is released, at the latest by cleanup. Reads as the number of calls that
-/// wait.
+/// A barrier. Calls that it holds wait until it is released, at the latest by cleanup. Reads as the number of waiting
+/// calls.
 #[derive(Clone)]
 pub struct Barrier<'a> {
     target: Target<'a>,
@@ -267,15 +267,15 @@ pub struct Barrier<'a> {
 }
 
 impl Barrier<'_> {
-    /// A call waits at it, within B-WATCH.
+    /// A call waits at it within B-WATCH.
     ///
     /// # Errors
     /// [`CheckError::Violation`] when none does.
     pub async fn is_reached(&self) -> Result<(), CheckError> {
-        self.becomes(holds("holds a call", |waiting: &u64| *waiting > 0)).await
+        self.becomes(holds("holds back a call", |waiting: &u64| *waiting > 0)).await
     }
 
-    /// Lets the waiting calls take effect and takes the barrier away.
+    /// Lets the waiting calls take effect and removes the barrier.
     ///
     /// # Errors
     /// When the cloud does not answer.

@@ -1,4 +1,4 @@
-//! Load balancers of nobody's: those that an operator has, and that no CCM may touch.
+//! Foreign load balancers, which belong to an operator and which no CCM may touch.
 
 use super::CheckCx;
 use super::cloud::absent_is_fine;
@@ -8,7 +8,8 @@ use harness_core::check::CheckError;
 use harness_session::OWNER_OF_NO_CCM;
 
 impl CheckCx {
-    /// Puts a load balancer of nobody's into the cloud; it goes when the check ends. Yields it as the cloud has it.
+    /// Creates a foreign load balancer in the cloud, which is removed when the check ends. Returns it as the cloud shows
+    /// it.
     ///
     /// # Errors
     /// When the cloud refuses.

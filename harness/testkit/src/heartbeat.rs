@@ -1,4 +1,4 @@
-//! Heartbeats of synthetic Nodes: without them the controller manager finds a Node gone silent.
+//! Heartbeats of synthetic Nodes: without them the controller manager considers a Node unresponsive.
 
 use super::CheckCx;
 use super::undo_steps::{Undo, gone};
@@ -13,7 +13,7 @@ use std::time::Duration;
 
 /// Namespace of the kubelets' heartbeat Leases.
 const HEARTBEATS: &str = "kube-node-lease";
-/// How often a kubelet renews is 10 s; sooner does no harm.
+/// A kubelet renews every 10 s; more often does no harm.
 const PERIOD: Duration = Duration::from_secs(8);
 
 impl CheckCx {
@@ -43,7 +43,7 @@ impl CheckCx {
             loop {
                 let patch = json!({"spec": {"renewTime": MicroTime(Timestamp::now())}});
                 if let Err(error) = api.patch(&held, &PatchParams::default(), &Patch::Merge(&patch)).await {
-                    tracing::debug!(%error, node = held, "heartbeat not renewed");
+                    tracing::debug!(%error, node = held, "the heartbeat was not renewed");
                 }
                 pause(PERIOD).await;
             }

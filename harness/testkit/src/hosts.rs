@@ -1,4 +1,4 @@
-//! Machines that the CCM's Pods are placed on: which these are, what runs there, and how one of them is lost.
+//! Machines on which the CCM's Pods are placed: which they are, what runs there, and how one of them is lost.
 
 use super::boot::{Boot, is_running};
 use super::undo_steps::Undo;
@@ -16,10 +16,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How many there are: as many as one may be lost of.
+/// How many there are: enough to lose one of them.
 const HOSTS: usize = 2;
 
-/// A machine of the cluster that the CCM may run on, and that need not stay.
+/// A machine of the cluster on which the CCM may run, and which can be switched off.
 #[derive(Clone)]
 pub struct Host<'a> {
     cx: &'a CheckCx,
@@ -29,11 +29,11 @@ pub struct Host<'a> {
 /// The loss of a machine, until its power is back.
 pub struct Loss<'a> {
     host: Host<'a>,
-    /// What ran there of the CCM, by the ids of its containers.
+    /// The ids of the CCM's containers that ran there.
     ran: BTreeSet<String>,
 }
 
-/// Replicas of the CCM run on two machines; never, when all of several have their place on one.
+/// Replicas of the CCM run on two machines; never, if all of several are placed on one.
 pub fn runs_on_two_machines() -> Matcher<Boot> {
     matcher("runs its CCM on two machines", |seen: &Boot| {
         let staying: Vec<&Arc<Pod>> =
@@ -49,7 +49,7 @@ pub fn runs_on_two_machines() -> Matcher<Boot> {
                     && places.len() == staying.len()
                     && others.iter().all(|one| one == first) =>
             {
-                Seen::Never(format!("all {} are on {first}, and are lost with it", places.len()))
+                Seen::Never(format!("all {} are on {first} and would be lost with it", places.len()))
             }
             _ => Seen::NotYet(String::new()),
         }
@@ -57,7 +57,7 @@ pub fn runs_on_two_machines() -> Matcher<Boot> {
     .expecting("running Pods of the CCM on two machines")
 }
 
-/// The CCM runs on that machine by another container than those.
+/// The CCM runs on that machine in a container other than these.
 fn runs_anew_on(host: &str, ran: BTreeSet<String>) -> Matcher<Boot> {
     let place = host.to_owned();
     matcher("runs its CCM there again", move |seen: &Boot| {
@@ -83,7 +83,8 @@ impl<'a> Host<'a> {
         &self.name
     }
 
-    /// Its power goes at once, and with it whatever runs there. It is back when the check ends at the latest.
+    /// Switches its power off at once, with everything that runs there. It is switched on at the latest when the check
+    /// ends.
     ///
     /// # Errors
     /// When the cluster cannot do it.
@@ -98,16 +99,16 @@ impl<'a> Host<'a> {
 }
 
 impl Loss<'_> {
-    /// Gives the machine its power again; ends when its Node is Ready and the CCM runs there.
+    /// Switches the machine on; returns when its Node is Ready and the CCM runs there.
     ///
     /// # Errors
-    /// [`CheckError::Violation`] when the CCM does not come back; else that the cluster could not do it.
+    /// [`CheckError::Violation`] when the CCM does not come back; otherwise that the cluster could not do it.
     pub async fn returns(self, cold: &Cold) -> Verdict {
         let Loss { host: Host { cx, name }, ran } = self;
         let machine = vec![name.clone()];
         cx.power(&machine, PowerOp::On).await.map_err(CheckError::Error)?;
         cx.is_undone(&Undo::Power(machine));
-        // The routes of its pod network went with it.
+        // The routes of its pod network were lost with it.
         cx.session.unless_interrupted(async { Ok(cx.session.set_network(Network::Present).await?) }).await?;
         let again = runs_anew_on(&name, ran);
         cx.boot(cold).becomes(again).within(cx.limits().start()).when(format!("once {name} is back")).await
@@ -115,9 +116,9 @@ impl Loss<'_> {
 }
 
 impl CheckCx {
-    /// Two machines that are to the CCM what those of a control plane are: their Nodes have the labels and taints of one.
-    /// All other Nodes are cordoned and have no such label, so that what is placed by it is placed on these two. The API
-    /// server's machine is none of them.
+    /// Two machines that look to the CCM like those of a control plane: their Nodes have its labels and taints. All other
+    /// Nodes are cordoned and do not have such a label, so that Pods for control planes are placed on these two. The API
+    /// server's machine is not one of them.
     ///
     /// # Errors
     /// [`CheckError::Error`] on a cluster without two workers, or when the API server refuses.
@@ -127,7 +128,9 @@ impl CheckCx {
         let hosts: Vec<Host<'_>> =
             workers.take(HOSTS).map(|machine| Host { cx: self, name: machine.name.clone() }).collect();
         let hosts = <[Host<'_>; HOSTS]>::try_from(hosts).map_err(|_| {
-            CheckError::Error("the cluster has no two machines beside those of its control plane".to_owned())
+            CheckError::Error(
+                "the cluster has fewer than two machines that are not control planes".to_owned(),
+            )
         })?;
         let planes = machines.iter().filter(|machine| machine.role == Role::ControlPlane);
         let planes: Vec<&str> = planes.map(|machine| machine.name.as_str()).collect();
@@ -150,7 +153,7 @@ impl CheckCx {
         Ok(hosts)
     }
 
-    /// That every Pod of the CCM that runs is on one of these machines: who leads on another is lost with none of them.
+    /// Verifies that every running Pod of the CCM is on one of these machines: losing one cannot stop a leader elsewhere.
     ///
     /// # Errors
     /// [`CheckError::NotObservable`] naming one that is not.
@@ -160,7 +163,7 @@ impl CheckCx {
             if !hosts.iter().any(|host| host.name == place) {
                 return Err(CheckError::NotObservable(format!(
                     "Pod {} of the CCM runs on {place}, the API server's machine, although its Node is cordoned and \
-                     has no label of a control plane; that machine has to stay, and who leads there is not lost",
+                     has no control plane label; this machine cannot be switched off, so a leader there cannot be lost",
                     pod.name_any()
                 )));
             }
@@ -168,7 +171,8 @@ impl CheckCx {
         Ok(())
     }
 
-    /// How long another replica of the CCM as shipped may take to lead: B-FAILOVER with the CCM's own timing.
+    /// How long another replica of the CCM as shipped may take to become the leader: B-FAILOVER with the CCM's own
+    /// timing.
     pub fn failover_as_shipped(&self) -> Duration {
         self.limits().failover_of(self.session.plan().profile.lease_timing)
     }
@@ -177,7 +181,7 @@ impl CheckCx {
         self.session.ccm().pods(Form::AsShipped)
     }
 
-    /// Sets and, with `None`, removes labels of one of the cluster's own Nodes.
+    /// Sets labels of one of the cluster's own Nodes, or removes them with `None`.
     async fn labels_own_node(
         &self,
         name: &str,
@@ -243,7 +247,7 @@ mod tests {
         ] {
             assert_eq!(seen(yet), Seen::NotYet(String::new()));
         }
-        let never = Seen::Never("all 2 are on a, and are lost with it".to_owned());
+        let never = Seen::Never("all 2 are on a and would be lost with it".to_owned());
         assert_eq!(seen(vec![running("a", "1"), begins("a")]), never);
     }
 

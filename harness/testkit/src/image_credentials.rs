@@ -1,4 +1,4 @@
-//! The image credential provider under test, asked as a kubelet asks it.
+//! The image credential provider under test, executed as a kubelet does it.
 
 use super::CheckCx;
 use harness_clusters::images::own_program;
@@ -14,15 +14,15 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// A token as a service account's looks, which nobody has signed.
+/// A token in the form of a service account's, without a valid signature.
 const UNSIGNED: &str = "eyJhbGciOiJSUzI1NiIsImtpZCI6ImNjbS1jb25mb3JtYW5jZSJ9.eyJhdWQiOlsicmVnaXN0cnkiXSwic3ViIjoic3lzdGVtOnNlcnZpY2VhY2NvdW50OnRlYW06cHVsbGVyIn0.bm9ib2R5LWhhcy1zaWduZWQtdGhpcy10b2tlbi1vZi1hLXNlcnZpY2UtYWNjb3VudA";
 /// The placeholder for the URL of the cloud.
 const ENDPOINT: &str = "${CLOUD_ENDPOINT}";
 /// The placeholder for a credential of the cloud.
 const TOKEN: &str = "${CLOUD_TOKEN}";
-/// The last words of names of variables whose values are secrets.
+/// Suffixes of the names of variables whose values are secrets.
 const SECRET_NAMES: &[&str] = &["TOKEN", "SECRET", "PASSWORD", "KEY"];
-/// What is shorter is no secret.
+/// Shorter values are not secrets.
 const SHORTEST_SECRET: usize = 8;
 
 /// The plugin under test.
@@ -35,7 +35,7 @@ pub struct ImageCredentialProvider<'a> {
     home: PathBuf,
 }
 
-/// A request that is to be made of it.
+/// A request for it.
 #[derive(Debug)]
 pub struct Ask<'a> {
     plugin: &'a ImageCredentialProvider<'a>,
@@ -47,10 +47,10 @@ pub struct Ask<'a> {
     cloud: Option<String>,
 }
 
-/// What an execution has for a home.
+/// The home folder of an execution.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Home {
-    /// The run's, which keeps what other executions left there.
+    /// The run's, which keeps the files of other executions.
     Shared,
     /// An empty one of its own.
     Fresh,
@@ -59,18 +59,18 @@ enum Home {
 }
 
 impl CheckCx {
-    /// The plugin under test.
+    /// Reads the plugin under test.
     ///
     /// # Errors
-    /// Its configuration cannot be read: nobody knows how to run it.
+    /// Its configuration cannot be read, so it cannot be executed.
     pub fn image_credential_provider(&self) -> Result<ImageCredentialProvider<'_>, CheckError> {
         let written = self.image_credentials()?;
         let read = Configuration::read(&written.config);
         let provider = read.and_then(|all| all.provider(written.provider.as_deref()).cloned());
         let provider = provider.map_err(|why| {
             CheckError::violation(
-                "the kubelet's configuration says how the plugin is run",
-                "a configuration that a kubelet reads",
+                "the kubelet's configuration can be read",
+                "a configuration that a kubelet accepts",
                 why,
             )
         })?;
@@ -85,17 +85,17 @@ impl CheckCx {
         Ok(ImageCredentialProvider { cx: self, written, provider, token, home })
     }
 
-    /// Why a kubelet would not start with the plugin's configuration, a line each.
+    /// Why a kubelet would not start with the plugin's configuration, one line each.
     ///
     /// # Errors
-    /// The profile names no plugin.
+    /// The profile does not name a plugin.
     pub fn image_credentials_lint(&self) -> Result<Vec<String>, CheckError> {
         let written = self.image_credentials()?;
         Ok(match &written.program {
             PluginProgram::In(folder) => lint(&written.config, |name| Some(folder.join(name))),
             PluginProgram::Line(line) => {
                 let program = PathBuf::from(&line[0]);
-                // Others are looked for, or are this program.
+                // Other programs are looked up, or are this program.
                 let is_a_path = program.is_absolute();
                 lint(&written.config, |_| is_a_path.then(|| program.clone()))
             }
@@ -114,44 +114,44 @@ impl<'a> ImageCredentialProvider<'a> {
         &self.written.images
     }
 
-    /// Images for which it is asked and has none.
+    /// Images for which it is called but has no credentials.
     pub fn without(&self) -> &[String] {
         &self.written.without
     }
 
-    /// The versions that it is asked in, the configuration's first.
+    /// The API versions in which it is called, the configuration's first.
     pub fn versions(&self) -> Vec<String> {
         let mut all = vec![self.provider.api_version.clone()];
         all.extend(
             self.written.api_versions.iter().filter(|one| **one != self.provider.api_version).cloned(),
         );
-        // What is no version at all is the configuration's fault.
+        // An invalid version is an error of the configuration.
         all.retain(|one| API_VERSIONS.contains(&one.as_str()) || *one == self.provider.api_version);
         all
     }
 
-    /// How long its credentials live at least, where the profile says it.
+    /// The minimum lifetime of its credentials, if the profile states it.
     pub fn credential_lifetime(&self) -> Option<Duration> {
         self.written.credential_lifetime
     }
 
-    /// How long the configuration keeps an answer that does not say it, seconds.
+    /// How long the configuration caches an answer without a duration, in seconds.
     pub fn default_cache_duration(&self) -> Option<f64> {
         self.provider.keeps_for()
     }
 
-    /// The token of the service account that asks, where it is given one, and whether answers are kept by token.
+    /// The token of the requesting service account, if the plugin gets one, and whether answers are cached by token.
     pub fn token(&self) -> Option<(&str, bool)> {
         let attributes = self.provider.token_attributes.as_ref()?;
         Some((self.token.as_deref()?, attributes.cache_type == "Token"))
     }
 
-    /// To be asked for the credentials of its first image.
+    /// A request for the credentials of its first image.
     pub fn asked(&'a self) -> Ask<'a> {
         self.asked_for(&self.written.images[0])
     }
 
-    /// To be asked for the credentials of an image.
+    /// A request for the credentials of an image.
     pub fn asked_for(&'a self, image: &str) -> Ask<'a> {
         Ask {
             plugin: self,
@@ -169,41 +169,41 @@ impl<'a> ImageCredentialProvider<'a> {
         &self.provider
     }
 
-    /// The annotations of the service account that asks.
+    /// The annotations of the requesting service account.
     pub fn annotations(&self) -> &BTreeMap<String, String> {
         &self.written.annotations
     }
 
-    /// Whom the tokens are for that it is given; `None` where it is given none.
+    /// The audience of its tokens; `None` if it gets none.
     pub fn audience(&self) -> Option<&str> {
         let attributes = self.provider.token_attributes.as_ref()?;
         Some(&attributes.service_account_token_audience)
     }
 
-    /// Whether a cloud of the run's is what it has its credentials from.
+    /// Whether it gets its credentials from a cloud of the run.
     ///
     /// # Errors
-    /// 'Not observable' where nothing that the plugin is told names that cloud.
+    /// 'Not observable' if none of its settings names that cloud.
     pub(super) fn has_a_cloud_of_ours(&self) -> Result<(), CheckError> {
         if self.written.environment.values().any(|value| value.contains(ENDPOINT)) {
             return Ok(());
         }
         let why = format!(
-            "no value of imageCredentials.environment holds {ENDPOINT}, so its cloud cannot be made to fail"
+            "no value of imageCredentials.environment contains {ENDPOINT}, so its cloud cannot be made to fail"
         );
         Err(CheckError::NotObservable(why))
     }
 
-    /// A cloud that fails, to stand in the place of the plugin's.
+    /// A failing cloud that replaces the plugin's.
     ///
     /// # Errors
-    /// 'Not observable' where nothing that the plugin is told names its cloud.
+    /// 'Not observable' if none of its settings names its cloud.
     pub async fn cloud_that(&self, behaviour: Behaviour) -> Result<StandIn, CheckError> {
         self.has_a_cloud_of_ours()?;
         Ok(StandIn::begin(behaviour).await?)
     }
 
-    /// What must not stand in its log: the tokens that it is given, and variables that are named as secrets are.
+    /// What must not appear in its log: its tokens, and variables with names of secrets.
     pub fn secrets(&self) -> Vec<(String, String)> {
         let variables = self.environment(None, None);
         let last = |name: &str| name.to_ascii_uppercase().rsplit('_').next().unwrap_or_default().to_owned();
@@ -216,14 +216,14 @@ impl<'a> ImageCredentialProvider<'a> {
         all.chain(token).chain(cloud).collect()
     }
 
-    /// A promise of its that is broken.
+    /// A violation by the plugin.
     pub fn violation(&self, promise: &str, expected: &str, seen: impl Into<String>) -> CheckError {
         let name = self.provider.name.clone();
         let subject = Some(SubjectName { kind: "image credential provider", name, uid: None });
         CheckError::Violation(Box::new(Violation { subject, ..Violation::new(promise, expected, seen) }))
     }
 
-    /// Its variables beside those of the configuration, where its cloud is at that URL; without one, the run's.
+    /// Its variables in addition to the configuration's, with its cloud at that URL; without one, the run's cloud.
     pub(super) fn own_environment(&self, cloud: Option<&str>) -> BTreeMap<String, String> {
         let own = self.cx.session().state().plugin.clone();
         let (endpoint, token) = own.map_or_else(Default::default, |own| (own.endpoint, own.token));
@@ -247,7 +247,7 @@ impl<'a> ImageCredentialProvider<'a> {
         Ok(line)
     }
 
-    /// The folder of its program, where it is one of its own.
+    /// The folder of its program, if it is a separate one.
     pub(super) fn program_folder(&self) -> Option<PathBuf> {
         match &self.written.program {
             PluginProgram::In(programs) => Some(programs.clone()),
@@ -274,35 +274,35 @@ impl<'a> ImageCredentialProvider<'a> {
 }
 
 impl Ask<'_> {
-    /// In this version.
+    /// Uses this version.
     #[must_use]
     pub fn in_version(mut self, version: &str) -> Self {
         self.version = version.to_owned();
         self
     }
 
-    /// With this on its standard input, in place of a request.
+    /// Uses this as standard input instead of a request.
     #[must_use]
     pub fn with_input(mut self, input: &[u8]) -> Self {
         self.input = Some(input.to_vec());
         self
     }
 
-    /// With so many pieces of its request, one after the other.
+    /// Sends the request in this many pieces, one after the other.
     #[must_use]
     pub fn in_pieces(mut self, pieces: usize) -> Self {
         self.pieces = pieces;
         self
     }
 
-    /// Without a home.
+    /// Runs it without a home folder.
     #[must_use]
     pub fn without_home(mut self) -> Self {
         self.home = Home::Without;
         self
     }
 
-    /// While its cloud fails, and with an empty home: nothing of what it had from its cloud before is left there.
+    /// Runs it while its cloud fails, and with an empty home folder, so that nothing cached from its cloud is left.
     #[must_use]
     pub fn before(mut self, cloud: &StandIn) -> Self {
         self.cloud = Some(cloud.url().to_owned());
@@ -310,7 +310,7 @@ impl Ask<'_> {
         self
     }
 
-    /// The request that it is asked with.
+    /// The request.
     pub fn request(&self) -> String {
         let plugin = self.plugin;
         request(&self.version, &self.image, plugin.token.as_deref(), &plugin.written.annotations)
@@ -319,7 +319,7 @@ impl Ask<'_> {
     /// Executes it.
     ///
     /// # Errors
-    /// It is not known what is to be executed, or the run is interrupted.
+    /// It is unknown what to execute, or the run is interrupted.
     pub async fn executed(self) -> Result<Execution, CheckError> {
         let plugin = self.plugin;
         let input = self.input.clone().unwrap_or_else(|| self.request().into_bytes());
@@ -339,16 +339,16 @@ impl Ask<'_> {
         let program = Plugin { line: plugin.line()?, environment };
         let executed = async { Ok(program.execute(&pieces, KUBELET_LIMIT).await) };
         let execution = plugin.cx.session().unless_interrupted(executed).await?;
-        // What it answers is secret wherever it may be shown.
+        // Its answer must be redacted everywhere.
         drop(Answer::read(&execution.stdout, &self.version));
         plugin.cx.record("took_ms", execution.took.as_millis());
         Ok(execution)
     }
 
-    /// Executes it and reads its answer, faults included.
+    /// Executes it and reads its answer, including errors in it.
     ///
     /// # Errors
-    /// It does not end by itself, in time and with exit code 0.
+    /// It does not exit by itself, in time and with code 0.
     pub async fn answered(self) -> Result<Answer, CheckError> {
         let (plugin, image, version) = (self.plugin, self.image.clone(), self.version.clone());
         let execution = self.executed().await?;
@@ -358,7 +358,7 @@ impl Ask<'_> {
             return Err(plugin.violation(&promise, expected, execution.shown()));
         }
         let answer = Answer::read(&execution.stdout, &version);
-        // Where there is no answer there is nothing to judge.
+        // Without an answer there is nothing to judge.
         match answer.faults.iter().find(|fault| matches!(fault, Fault::NotOne(_))) {
             Some(fault) => Err(plugin.violation(
                 "its standard output is one answer and nothing else",

@@ -1,4 +1,4 @@
-//! The Lease that the CCM's replicas elect their leader by.
+//! The Lease with which the CCM's replicas elect their leader.
 
 use super::undo_steps::{Undo, gone};
 use super::{CheckCx, Subject};
@@ -16,7 +16,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::task::JoinHandle;
 
-/// Identity the Lease is held under while it is stolen.
+/// The identity that holds the Lease while it is stolen.
 const THIEF: &str = "ccm-conformance-thief";
 /// How often a stolen Lease is renewed.
 const RENEWAL: Duration = Duration::from_millis(500);
@@ -25,11 +25,11 @@ const RENEWAL: Duration = Duration::from_millis(500);
 #[derive(Clone)]
 pub struct Lease<'a> {
     cx: &'a CheckCx,
-    /// `None` when the profile names none.
+    /// `None` if the profile does not name one.
     key: Option<LeaseKey>,
 }
 
-/// Who holds a Lease, by the identity it was taken under.
+/// The holder of a Lease, by its identity.
 pub fn holder_of(lease: &core::Lease) -> Option<String> {
     lease.spec.as_ref()?.holder_identity.clone().filter(|holder| !holder.is_empty())
 }
@@ -39,7 +39,7 @@ pub fn transitions_of(lease: &core::Lease) -> i32 {
     lease.spec.as_ref().and_then(|s| s.lease_transitions).unwrap_or(0)
 }
 
-/// A replica holds it; yields it.
+/// A replica holds it; returns the Lease.
 pub fn held() -> Matcher<Option<Arc<core::Lease>>, Arc<core::Lease>> {
     matcher("is held by a replica", |lease: &Option<Arc<core::Lease>>| match lease {
         Some(lease) if holder_of(lease).is_some_and(|holder| holder != THIEF) => Seen::Yes(lease.clone()),
@@ -48,7 +48,7 @@ pub fn held() -> Matcher<Option<Arc<core::Lease>>, Arc<core::Lease>> {
     })
 }
 
-/// It has been taken over since it had `before` transitions; yields it.
+/// It was taken over since it had `before` transitions; returns the Lease.
 pub fn taken_over(before: i32) -> Matcher<Option<Arc<core::Lease>>, Arc<core::Lease>> {
     let expected = format!("a Lease with more than {before} transitions");
     matcher("is taken over by another replica", move |lease: &Option<Arc<core::Lease>>| match lease {
@@ -60,12 +60,12 @@ pub fn taken_over(before: i32) -> Matcher<Option<Arc<core::Lease>>, Arc<core::Le
 }
 
 impl<'a> Lease<'a> {
-    /// Namespace and name; empty when the profile names none.
+    /// Namespace and name; empty if the profile does not name one.
     pub(super) fn place(&self) -> (String, String) {
         self.key.as_ref().map(|key| (key.namespace.clone(), key.name.clone())).unwrap_or_default()
     }
 
-    /// The check that asks.
+    /// The check that uses it.
     pub(super) fn check(&self) -> &'a CheckCx {
         self.cx
     }
@@ -81,7 +81,7 @@ impl<'a> Lease<'a> {
         Ok(history.filter_map(|version| time(&version.object)).collect())
     }
 
-    /// When its holder of that identity renewed it last, as a watch has shown it.
+    /// When the holder with this identity renewed it last, according to a watch.
     ///
     /// # Errors
     /// When the watch is broken or behind.
@@ -92,8 +92,8 @@ impl<'a> Lease<'a> {
         Ok(its.filter_map(|version| Some(version.object.spec.as_ref()?.renew_time.as_ref()?.0)).max())
     }
 
-    /// Takes it over at once and renews it, so that for its holder no renewal succeeds any more: an API server that
-    /// refuses renewals, seen from the leader, on any cluster.
+    /// Takes it over at once and renews it, so that its holder can no longer renew it: for the leader this looks like an
+    /// API server that refuses renewals, on any cluster.
     ///
     /// # Errors
     /// When the profile names no Lease, or the API server refuses.
@@ -105,8 +105,8 @@ impl<'a> Lease<'a> {
         Ok(StolenLease::renewed(api, name))
     }
 
-    /// Has somebody else hold it from the start, where there is none: another component that leads by a Lease of that name. It
-    /// is gone with the check.
+    /// Gives it to another holder from the start, if it does not exist yet: another component that elects its leader by a
+    /// Lease of that name. It is removed when the check ends.
     ///
     /// # Errors
     /// When the profile names no Lease, or the API server refuses.
@@ -139,7 +139,7 @@ impl Subject for Lease<'_> {
 
     fn name(&self) -> SubjectName {
         let name = self.key.as_ref().map(|key| format!("{}/{}", key.namespace, key.name));
-        let name = name.unwrap_or_else(|| "that the profile does not name".to_owned());
+        let name = name.unwrap_or_else(|| "which the profile does not name".to_owned());
         SubjectName { kind: "Lease", name, uid: None }
     }
 
@@ -158,7 +158,7 @@ impl Subject for Lease<'_> {
     }
 }
 
-/// A stolen Lease: held and renewed until let go or dropped.
+/// A stolen Lease: held and renewed until it is released or dropped.
 #[derive(Debug)]
 pub struct StolenLease {
     api: Api<core::Lease>,
@@ -177,7 +177,7 @@ fn stolen() -> Value {
 }
 
 impl StolenLease {
-    /// One that was just taken, renewed from now on.
+    /// A Lease that was just taken, renewed from now on.
     fn renewed(api: Api<core::Lease>, name: String) -> StolenLease {
         let (renewed, renewed_name) = (api.clone(), name.clone());
         let renewal = tokio::spawn(async move {
@@ -192,7 +192,7 @@ impl StolenLease {
         StolenLease { api, name, renewal }
     }
 
-    /// Stops renewing and gives it up, as a holder does that releases it.
+    /// Stops renewing and releases it, as a regular holder does.
     ///
     /// # Errors
     /// When the API server refuses.
@@ -210,7 +210,7 @@ impl CheckCx {
         Lease { cx: self, key: self.session.ccm().lease_key().cloned() }
     }
 
-    /// A Lease of another name beside it. It goes when the check ends.
+    /// A Lease with another name. It is removed when the check ends.
     pub fn lease_named(&self, name: &str) -> Lease<'_> {
         let (namespace, name) = (self.lease_namespace(), name.to_owned());
         self.on_end(Undo::Lease { namespace: namespace.clone(), name: name.clone() });

@@ -1,7 +1,8 @@
-//! What the body of a check works with.
+//! The tools for the body of a check.
 //!
-//! A file of checks begins with `use harness_testkit::prelude::*;` and needs nothing else of the harness. A body receives a
-//! [`CheckCx`]; what it makes through it is undone when the check ends, in reverse order, whatever the outcome.
+//! A file of checks begins with `use harness_testkit::prelude::*;` and needs nothing else of the harness. A body receives
+//! a [`CheckCx`]; everything that it creates through it is undone when the check ends, in reverse order, whatever the
+//! outcome.
 
 pub mod evidence;
 pub mod prelude;
@@ -108,7 +109,7 @@ pub type Check = CheckOf<CheckCx>;
 /// A suite as suites write it.
 pub type Suite = SuiteOf<CheckCx>;
 
-/// The vocabulary of components that are not CCMs, for the suites that judge these.
+/// The tools for components other than CCMs, for the suites that judge these.
 pub mod components {
     pub use harness_components::{csi_migration, image_credentials, network_proxy};
     pub use harness_config::CsiDriver;

@@ -1,4 +1,4 @@
-//! Lists of everything, which name no object: faults that meet whoever lists, and pages.
+//! Lists of everything, which name no object: faults for all callers, and pages.
 
 use super::undo_steps::Undo;
 use super::{CheckCx, Cloud, Subject, Target};
@@ -7,13 +7,13 @@ use harness_core::check::CheckError;
 use std::time::Duration;
 
 impl<'a> Cloud<'a> {
-    /// Faults and barriers for calls about anything, such as lists, which name no object. Whoever calls meets them, so a
-    /// check that uses them has to run alone.
+    /// The target of faults and barriers for calls about anything, such as lists. They affect all callers, so a check
+    /// that uses them must run alone.
     pub fn anything(&self) -> Target<'a> {
         Target { cx: self.cx, about: self.name(), names: Vec::new() }
     }
 
-    /// On how many pages a list of so many items comes.
+    /// The number of pages of a list with this many items.
     ///
     /// # Errors
     /// When the cloud does not answer.
@@ -22,8 +22,8 @@ impl<'a> Cloud<'a> {
         Ok(items.div_ceil(usize::try_from(size).unwrap_or(usize::MAX)).max(1))
     }
 
-    /// Every list comes in pages of so many items until the check ends. Whoever lists meets that, so a check that wants
-    /// it has to run alone.
+    /// Limits the pages of all lists to this many items until the check ends. This affects all callers, so a check that
+    /// uses it must run alone.
     ///
     /// # Errors
     /// When the cloud does not answer.
@@ -31,7 +31,7 @@ impl<'a> Cloud<'a> {
         self.is_set(Settings { page_size: Some(items), ..Settings::default() }).await
     }
 
-    /// Every call takes so much longer until the check ends. Whoever calls meets that, so a check that wants it has to run
+    /// Delays all calls by this time until the check ends. This affects all callers, so a check that uses it must run
     /// alone.
     ///
     /// # Errors
@@ -41,8 +41,8 @@ impl<'a> Cloud<'a> {
         self.is_set(Settings { latency_ms: Some(ms), ..Settings::default() }).await
     }
 
-    /// New load balancers have an address of each IP family until the check ends, whoever makes them; so a check that wants
-    /// it has to run alone.
+    /// Gives new load balancers an address of each IP family until the check ends. This affects all callers, so a check
+    /// that uses it must run alone.
     ///
     /// # Errors
     /// When the cloud does not answer.

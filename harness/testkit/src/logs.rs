@@ -1,4 +1,4 @@
-//! What the CCM's replicas write, as the API server reads it from the kubelets of their nodes.
+//! The logs of the CCM's replicas, as the API server reads them from the kubelets.
 
 use super::{CheckCx, Replica, Subject};
 use harness_clouds::Entry;
@@ -29,7 +29,7 @@ impl Observed for LogRead {
     }
 }
 
-/// It can be read.
+/// The log can be read.
 pub fn can_be_read() -> Matcher<LogRead> {
     matcher("can be read", |read: &LogRead| match &read.0 {
         Ok(()) => Seen::Yes(()),

@@ -1,4 +1,4 @@
-//! Machines: instances of the cloud, each for a Node of the check's own.
+//! Machines: instances of the cloud, each for one of the check's own Nodes.
 
 use super::cloud::{absent_is_fine, passing};
 use super::undo_steps::Undo;
@@ -12,9 +12,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-/// How long a CCM gets at a check's end to take machines out of its load balancers whose Nodes are gone.
+/// How long the CCM may take at the end of a check to remove machines without Nodes from its load balancers.
 const LEAVES: Duration = Duration::from_secs(1);
-/// How long until it is looked again.
+/// Interval between two looks.
 const LOOK: Duration = Duration::from_millis(20);
 
 /// An address of a machine.
@@ -22,19 +22,19 @@ pub fn address(kind: &str, address: &str) -> Address {
     Address { kind: kind.to_owned(), address: address.to_owned() }
 }
 
-/// A machine to be put into the cloud.
+/// A machine to be created in the cloud.
 pub struct MachinePlan {
     suffix: String,
     change: Box<dyn FnOnce(&mut Instance)>,
 }
 
-/// A running machine with a type, zone, region and two addresses; `suffix` ends its name.
+/// A running machine with a type, zone, region and two addresses; `suffix` is the end of its name.
 pub fn machine(suffix: &str) -> MachinePlan {
     MachinePlan { suffix: suffix.to_owned(), change: Box::new(|_| ()) }
 }
 
 impl MachinePlan {
-    /// Whatever else is to be different about it.
+    /// Changes any other property of it.
     pub fn with(self, change: impl FnOnce(&mut Instance) + 'static) -> MachinePlan {
         let before = self.change;
         let change = Box::new(move |instance: &mut Instance| {
@@ -44,32 +44,32 @@ impl MachinePlan {
         MachinePlan { change, ..self }
     }
 
-    /// With exactly these addresses.
+    /// Uses exactly these addresses.
     pub fn addresses(self, addresses: Vec<Address>) -> MachinePlan {
         self.with(|instance| instance.addresses = addresses)
     }
 
-    /// With another name than its Node's.
+    /// Uses another name than its Node's.
     pub fn named(self, name: &str) -> MachinePlan {
         let name = name.to_owned();
         self.with(|instance| instance.name = name)
     }
 }
 
-/// A machine in the cloud; it goes when the check ends.
+/// A machine in the cloud; it is removed when the check ends.
 pub struct Machine<'a> {
     cx: &'a CheckCx,
     instance: RefCell<Instance>,
 }
 
 impl<'a> Machine<'a> {
-    /// What the cloud was told of it.
+    /// Its properties in the cloud.
     pub fn instance(&self) -> Instance {
         self.instance.borrow().clone()
     }
 
-    /// What the CCM is to report of it: as the cloud was told, type, zone and region as far as the profile says that it
-    /// reports them.
+    /// What the CCM must report about it: its properties in the cloud; type, zone and region only if the profile declares
+    /// that the CCM reports them.
     pub fn as_reported(&self) -> Instance {
         let profile = &self.cx.session.plan().profile;
         let mut instance = self.instance();
@@ -89,7 +89,7 @@ impl<'a> Machine<'a> {
         instance
     }
 
-    /// The cloud's id for it.
+    /// Its id in the cloud.
     pub fn id(&self) -> String {
         self.instance.borrow().id.clone()
     }
@@ -99,29 +99,29 @@ impl<'a> Machine<'a> {
         self.instance.borrow().name.clone()
     }
 
-    /// The providerID its Node has or is to have.
+    /// The providerID that its Node has or will have.
     pub fn provider_id(&self) -> String {
         self.instance.borrow().provider_id.clone().unwrap_or_default()
     }
 
-    /// A Node of its name, not registered yet.
+    /// A Node with its name, not registered yet.
     pub fn node(&self) -> NodePlan {
         NodePlan::of(&self.instance(), self.cx.cloud.ids())
     }
 
-    /// Its Node as it is once a CCM has initialised it.
+    /// Its Node as a CCM initialises it.
     pub fn initialised_node(&self) -> NodePlan {
         NodePlan::initialised(&self.instance(), self.cx.cloud.ids(), self.provider_id())
     }
 
-    /// Faults and barriers for calls about it.
+    /// The target for faults and barriers for calls about it.
     pub fn cloud(&self) -> Target<'a> {
         let Instance { id, name, provider_id, .. } = self.instance();
         let about = SubjectName { kind: "Machine", name: name.clone(), uid: Some(id.clone()) };
         Target { cx: self.cx, about, names: [id, name].into_iter().chain(provider_id).collect() }
     }
 
-    /// Puts it into the cloud.
+    /// Creates it in the cloud.
     ///
     /// # Errors
     /// As [`CheckCx::machine`].
@@ -129,7 +129,7 @@ impl<'a> Machine<'a> {
         self.cx.put_instance(&self.instance()).await
     }
 
-    /// Changes what the cloud says of it.
+    /// Changes its properties in the cloud.
     ///
     /// # Errors
     /// As [`CheckCx::machine`].
@@ -157,7 +157,7 @@ impl<'a> Machine<'a> {
         self.change(|instance| instance.state = InstanceState::Running).await
     }
 
-    /// Takes it away, as a cloud's operator would.
+    /// Removes it, as a cloud's operator would.
     ///
     /// # Errors
     /// When the cloud refuses.
@@ -167,17 +167,18 @@ impl<'a> Machine<'a> {
 }
 
 impl CheckCx {
-    /// Puts a machine into the cloud.
+    /// Creates a machine in the cloud.
     ///
     /// # Errors
-    /// [`CheckError::NotObservable`] when the cloud's API cannot show its addresses, or that it has no providerID; else that the cloud refuses.
+    /// [`CheckError::NotObservable`] when the cloud's API cannot show its addresses, or that it has no providerID;
+    /// otherwise that the cloud refuses.
     pub async fn machine(&self, plan: MachinePlan) -> Result<Machine<'_>, CheckError> {
         let machine = self.absent_machine(plan);
         machine.appears().await?;
         Ok(machine)
     }
 
-    /// A machine that the cloud does not have yet.
+    /// A machine that does not exist in the cloud yet.
     pub fn absent_machine(&self, plan: MachinePlan) -> Machine<'_> {
         let profile = &self.session.plan().profile;
         let name = self.name(&plan.suffix);
@@ -206,48 +207,48 @@ impl CheckCx {
         }
     }
 
-    /// The address of this check's own that stands for one of a documentation range. The contract's vectors are written in
-    /// those and run side by side, and no two machines of a cloud have one address.
+    /// This check's own address in place of one of a documentation range. The contract's vectors use those ranges and run
+    /// at the same time, and machines of one cloud must have different addresses.
     pub fn own_address(&self, written: &str) -> String {
         self.network.address(written)
     }
 
-    /// Whether the CCM takes zone and region from the machine it looks up.
+    /// Whether the CCM reads zone and region from the machine that it looks up.
     pub fn reports_the_machines_location(&self) -> bool {
         !self.session.plan().profile.location.fixed
     }
 
-    /// Whether the CCM takes the type of a machine from the cloud's own word for it, so that machines of a run differ in it.
+    /// Whether the CCM reads the type of a machine from the cloud, so that machines of a run can have different types.
     pub fn reports_the_machines_type(&self) -> bool {
         self.session.plan().profile.instance_type.is_none()
     }
 
-    /// What a check of types needs.
+    /// What a check of types requires.
     ///
     /// # Errors
     /// [`CheckError::NotObservable`] where all machines have one type.
     pub fn types_differ(&self) -> Verdict {
         match self.reports_the_machines_type() {
             true => Ok(()),
-            false => Err(CheckError::NotObservable(
-                "the type that it reports is the same for every machine".to_owned(),
-            )),
+            false => {
+                Err(CheckError::NotObservable("the cloud reports the same type for every machine".to_owned()))
+            }
         }
     }
 
-    /// Whether the CCM may initialise a Node without a providerID: it looks machines up by interface v1, which can say that
-    /// it knows none (contract NODE-INIT-09).
+    /// Whether the CCM may initialise a Node without a providerID: it looks up machines by interface v1, which can report
+    /// that there is none (contract NODE-INIT-09).
     pub fn may_do_without_provider_ids(&self) -> bool {
         self.session.plan().profile.capabilities.instances == Instances::V1
     }
 
-    /// Whether the CCM reports the host name of a machine among its addresses, so that what it reports is never empty.
+    /// Whether the CCM reports the host name of a machine as an address, so that it always reports at least one.
     pub fn reports_host_names(&self) -> bool {
         self.session.plan().profile.address_order.contains(&AddressType::Hostname)
     }
 
-    /// Addresses, type and value, as the CCM reports them: in its order, provided ones first, and with the host name as an
-    /// `InternalDNS` where it reports such.
+    /// Addresses, type and value, as the CCM reports them: in its order, provided ones first, and with the host name as
+    /// an `InternalDNS` if it reports such addresses.
     pub fn in_reported_order(&self, addresses: &mut Vec<(String, String)>, provided: &[&str]) {
         self.session.in_reported_order(addresses, provided);
     }
@@ -261,7 +262,7 @@ impl CheckCx {
             let why = format!("the API of the cloud behind driver {driver} cannot show it: {lack}");
             return Err(CheckError::NotObservable(why));
         }
-        // Whether or not the answer is still heard.
+        // Whether or not the answer is still received.
         let undo = Undo::Instance(instance.id.clone());
         if !self.is_to_be_undone(&undo) {
             self.on_end(undo);
@@ -270,9 +271,9 @@ impl CheckCx {
         Ok(())
     }
 
-    /// Waits until no load balancer sends traffic to machines whose Nodes are gone, for as long as [`LEAVES`] says. A cloud
-    /// refuses to change backends of which one has gone, a CCM then looks at the whole Service again, and a check that runs
-    /// beside this one sees an edit followed that was never noticed.
+    /// Waits until no load balancer sends traffic to machines without Nodes, at most for [`LEAVES`]. Otherwise a cloud
+    /// would refuse to change backends that include a removed machine, the CCM would process the whole Service again, and
+    /// a check that runs at the same time would see an edit followed that was never noticed.
     pub(super) async fn are_no_backends(&self, machines: &[Undo]) {
         let id = |undo: &Undo| match undo {
             Undo::Instance(id) => Some(id.clone()),

@@ -1,4 +1,4 @@
-//! The profile's manifests as they are written, held against the rows of the contract that are about them alone.
+//! The profile's manifests as they are written, checked against the rows of the contract that concern only them.
 
 use super::CheckCx;
 use bootstrap::Level;
@@ -6,11 +6,12 @@ use harness_core::check::{CheckError, Verdict};
 use harness_session::manifest_findings;
 
 impl CheckCx {
-    /// That the lint finds nothing in the manifests that breaks this row; what only should be otherwise counts where the
-    /// row itself is no more than that (`should`).
+    /// Verifies that the lint finds nothing in the manifests that breaks this row. SHOULD findings count only if the row
+    /// itself is a SHOULD (`should`).
     ///
     /// # Errors
-    /// [`CheckError::Violation`] with each place and what is wrong there; [`CheckError::Error`] for manifests that cannot be read.
+    /// [`CheckError::Violation`] with each place and what is wrong there; [`CheckError::Error`] for manifests that cannot
+    /// be read.
     pub fn manifests_follow(&self, row: &str, should: bool) -> Verdict {
         let plan = self.session.plan();
         let promise = format!("the manifests follow {row}");
@@ -27,6 +28,6 @@ impl CheckCx {
         if broken.is_empty() {
             return Ok(());
         }
-        Err(CheckError::violation(promise, format!("nothing that {row} is against"), broken.join("; ")))
+        Err(CheckError::violation(promise, format!("nothing that breaks {row}"), broken.join("; ")))
     }
 }

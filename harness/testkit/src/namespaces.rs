@@ -1,4 +1,4 @@
-//! Namespaces of a check's own.
+//! A check's own namespaces.
 
 use super::undo_steps::{Undo, gone};
 use super::{CheckCx, Subject};
@@ -45,7 +45,7 @@ impl CheckCx {
         OwnNamespace { cx: self }
     }
 
-    /// Asks for the deletion of that namespace with all that is in it; does not wait for its end.
+    /// Starts the deletion of that namespace with everything in it; does not wait for its end.
     ///
     /// # Errors
     /// When the API server refuses.
@@ -55,7 +55,7 @@ impl CheckCx {
         Ok(())
     }
 
-    /// This check's namespace, created on first use; it goes when the check ends.
+    /// This check's namespace, created on first use; it is removed when the check ends.
     pub(super) async fn namespace(&self) -> Result<String, CheckError> {
         self.made_namespace(&self.namespace, self.prefix.clone()).await
     }
@@ -83,8 +83,8 @@ impl CheckCx {
         made.await.cloned()
     }
 
-    /// A cluster that goes with the run takes its namespaces along, and those of the checks are empty by now: to delete one, the
-    /// control plane asks for every kind of object that there may be in it.
+    /// A cluster that is removed with the run takes its namespaces with it, and those of the checks are empty by then.
+    /// Deleting one would make the control plane look for every kind of object in it.
     pub(super) async fn undo_namespace(&self, name: &str) -> Result<(), String> {
         if self.session.state().cluster.is_ours() {
             return Ok(());

@@ -1,28 +1,28 @@
-//! Addresses that are one check's own.
+//! A check's own addresses.
 
 use harness_clouds::Address;
 
-/// How many checks of a cluster can run before their networks come round again.
+/// How many checks can run on a cluster before networks are used again.
 const NETWORKS: u32 = 1 << 13;
 
-/// Networks for the machines of one check: of private IPv4 (RFC 1918, by which some CCMs tell it from public IPv4; beside the
-/// networks of Pods and Services), of public IPv4 (RFC 6598, which nobody routes), and of IPv6.
+/// Networks for the machines of one check: of private IPv4 (RFC 1918, by which some CCMs distinguish it from public IPv4;
+/// distinct from the networks of Pods and Services), of public IPv4 (RFC 6598, which is not routed), and of IPv6.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Network(u32);
 
 impl Network {
-    /// The networks of that number.
+    /// The networks with that number.
     pub(super) fn nth(number: u32) -> Network {
         Network(number % NETWORKS)
     }
 
-    /// The number, less than 8192, that sets them apart from those of other checks.
+    /// The number, less than 8192, that makes them distinct from those of other checks.
     pub(super) fn number(self) -> u32 {
         self.0
     }
 
-    /// The address of these networks that stands for one of a documentation range (RFC 5737, RFC 3849), in the same
-    /// spelling; any other text stays as it is.
+    /// The address of these networks that replaces one of a documentation range (RFC 5737, RFC 3849), in the same
+    /// spelling; any other text is unchanged.
     pub(super) fn address(self, written: &str) -> String {
         let (high, low) = (self.0 >> 8, self.0 & 0xFF);
         for (range, net, first) in [("192.0.2.", 10, 64), ("198.51.100.", 100, 96)] {

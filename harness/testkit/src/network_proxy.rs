@@ -1,4 +1,4 @@
-//! The network proxy under test, and what needs no cluster to be judged of it.
+//! The network proxy under test, and what can be judged of it without a cluster.
 
 use super::CheckCx;
 use bootstrap::{Cluster, Cni, Source, Topology, expect};
@@ -12,14 +12,14 @@ use std::net::SocketAddr;
 use std::path::Path;
 use std::time::Duration;
 
-/// How long a dial may take that an API server ends by itself after 30 s (`k8s.io/apiserver` `pkg/server/egressselector`): its
+/// How long a dial may take that an API server gives up after 30 s (`k8s.io/apiserver` `pkg/server/egressselector`); its
 /// answer comes a little later.
 pub const DIAL_LIMIT: Duration = Duration::from_secs(30 + 3);
-/// How long a server may take to know an agent that has connected.
+/// How long a server may take to register an agent that has connected.
 const KNOWN: Duration = Duration::from_secs(3);
-/// Between two tries.
+/// Interval between two tries.
 const AGAIN: Duration = Duration::from_millis(200);
-/// Rows of the lint that are about whoever has to run before Nodes are initialised, and not about CCMs alone.
+/// Rows of the lint for all workloads that must run before Nodes are initialised, not only for CCMs.
 const ROWS: &[&str] = &[
     "BOOT-LINT-01",
     "BOOT-LINT-02",
@@ -59,17 +59,17 @@ impl CheckCx {
 }
 
 impl<'a> NetworkProxy<'a> {
-    /// A promise of its that is broken.
+    /// A violation by the proxy.
     pub fn violation(&self, promise: &str, expected: &str, seen: impl Into<String>) -> CheckError {
         let name = self.cx.session().plan().profile.name.clone();
         let subject = Some(SubjectName { kind: "network proxy", name, uid: None });
         CheckError::Violation(Box::new(Violation { subject, ..Violation::new(promise, expected, seen) }))
     }
 
-    /// That nothing in the API server's configuration is against a row.
+    /// Verifies that the API server's configuration breaks no row.
     ///
     /// # Errors
-    /// What is; or the file cannot be read.
+    /// What breaks one; or the file cannot be read.
     pub fn configuration_follows(&self, row: &str) -> Verdict {
         let file = &self.written.egress;
         let text = files::read(file)?;
@@ -78,7 +78,7 @@ impl<'a> NetworkProxy<'a> {
         if said.is_empty() {
             return Ok(());
         }
-        let promise = format!("an API server starts with {} and can use it", file.display());
+        let promise = format!("an API server can start with {} and use it", file.display());
         Err(self.violation(
             &promise,
             "an EgressSelectorConfiguration of apiserver.k8s.io/v1beta1",
@@ -86,10 +86,11 @@ impl<'a> NetworkProxy<'a> {
         ))
     }
 
-    /// That the agents' manifests keep to the rows of the lint for whoever has to run before Nodes are initialised.
+    /// Verifies that the agents' manifests have no findings in the lint rows for workloads that run before Nodes are
+    /// initialised.
     ///
     /// # Errors
-    /// Each place that does not; not observable without manifests.
+    /// Each finding; not observable without manifests.
     pub fn agents_can_boot(&self) -> Verdict {
         if self.written.manifests.is_empty() {
             return Err(CheckError::NotObservable(
@@ -109,17 +110,18 @@ impl<'a> NetworkProxy<'a> {
             return Ok(());
         }
         let promise = "agents run on Nodes that are not initialised and have no pod network";
-        Err(self.violation(promise, "manifests that keep to BOOT-LINT", broken.join("; ")))
+        Err(self.violation(promise, "manifests without BOOT-LINT findings", broken.join("; ")))
     }
 
-    /// A server that runs as a process, without agents.
+    /// Starts a server as a process, without agents.
     ///
     /// # Errors
-    /// Not observable where the profile names no program; a broken promise where it does not listen.
+    /// Not observable if the profile names no program; a violation if it does not listen.
     pub async fn as_processes(&'a self) -> Result<ProxyProcesses<'a>, CheckError> {
         let Written { program, server, agent, environment, .. } = self.written;
         if program.is_empty() {
-            let why = "networkProxy.program of the profile names no program that runs beside the harness";
+            let why =
+                "networkProxy.program of the profile does not name a program that runs next to the harness";
             return Err(CheckError::NotObservable(why.to_owned()));
         }
         let (own, folder) = (own_program()?.display().to_string(), self.cx.session().plan().profile.folder());
@@ -145,7 +147,7 @@ impl<'a> NetworkProxy<'a> {
 }
 
 impl ProxyProcesses<'_> {
-    /// Starts an agent of that name.
+    /// Starts an agent with that name.
     ///
     /// # Errors
     /// It cannot be started.
@@ -155,7 +157,7 @@ impl ProxyProcesses<'_> {
             .map_err(|error| self.broken("its agents start", "a process", &error.to_string()))
     }
 
-    /// Kills the agent of that name.
+    /// Kills the agent with that name.
     ///
     /// # Errors
     /// It cannot be killed.
@@ -163,7 +165,7 @@ impl ProxyProcesses<'_> {
         Ok(self.bench.kill(name).await?)
     }
 
-    /// Has the agent of that name stand still.
+    /// Freezes the agent with that name.
     ///
     /// # Errors
     /// It does not run any more.
@@ -173,8 +175,8 @@ impl ProxyProcesses<'_> {
             .map_err(|error| self.broken("its agents run", "a process", &error.to_string()))
     }
 
-    /// Waits until the server knows the agent of that name: a moment after it has connected, or all that time where its
-    /// connections cannot be seen. Whether they were.
+    /// Waits until the server has registered the agent with that name: a moment after it has connected, or the full time
+    /// if its connections cannot be observed. Returns whether they were observed.
     ///
     /// # Errors
     /// The run is interrupted.
@@ -190,12 +192,12 @@ impl ProxyProcesses<'_> {
         self.proxy.cx.session().unless_interrupted(waited).await
     }
 
-    /// Where a peer is that sends back whatever it gets.
+    /// The address of a peer that echoes everything it receives.
     pub fn peer(&self) -> SocketAddr {
         self.echo.address()
     }
 
-    /// Asks the server for a tunnel.
+    /// Requests a tunnel from the server.
     ///
     /// # Errors
     /// The run is interrupted.
@@ -204,10 +206,10 @@ impl ProxyProcesses<'_> {
         self.proxy.cx.session().unless_interrupted(asked).await
     }
 
-    /// A tunnel to the peer, at once.
+    /// Opens a tunnel to the peer with one request.
     ///
     /// # Errors
-    /// Another answer breaks the promise.
+    /// Any other answer is a violation.
     pub async fn tunnel(&self, promise: &str) -> Result<Tunnel, CheckError> {
         match self.asked(self.peer(), DIAL_LIMIT).await? {
             Asked::Tunnel(tunnel) => Ok(tunnel),
@@ -215,10 +217,10 @@ impl ProxyProcesses<'_> {
         }
     }
 
-    /// A tunnel to the peer within that time, however often it has to be asked for.
+    /// Opens a tunnel to the peer within this time, with as many requests as needed.
     ///
     /// # Errors
-    /// There is none in time.
+    /// There is no tunnel in time.
     pub async fn tunnel_within(&self, promise: &str, limit: Duration) -> Result<Tunnel, CheckError> {
         let tunnel = async |seen: &mut String| match self.bench.asked(self.peer(), DIAL_LIMIT).await {
             Asked::Tunnel(tunnel) => Ok::<_, ReadError>(Some(tunnel)),
@@ -227,12 +229,12 @@ impl ProxyProcesses<'_> {
                 Ok(None)
             }
         };
-        let waited = async { Ok(poll("there is a tunnel", limit, AGAIN, tunnel).await) };
+        let waited = async { Ok(poll("the tunnel is established", limit, AGAIN, tunnel).await) };
         let waited = self.proxy.cx.session().unless_interrupted(waited).await?;
         waited.map_err(|error| self.broken(promise, "an answer 200", &error.text))
     }
 
-    /// A promise that is broken, with what its processes said.
+    /// A violation, with the output of its processes.
     pub fn broken(&self, promise: &str, expected: &str, seen: &str) -> CheckError {
         self.proxy.violation(promise, expected, format!("{seen}; {}", self.bench.said()))
     }

@@ -1,4 +1,4 @@
-//! More replicas of the CCM than it is deployed with.
+//! Additional replicas of the CCM.
 
 use super::replicas::{Replica, runs};
 use super::undo_steps::Undo;
@@ -6,11 +6,12 @@ use super::{CheckCx, Subject};
 use harness_core::check::{CheckError, chain};
 
 impl CheckCx {
-    /// Three more replicas, each with a credential of its own, beside those that are deployed; all run when this returns. They go
-    /// when the check ends. Only for checks that run alone.
+    /// Starts three more replicas, each with its own credential, next to the deployed ones; all run when this returns.
+    /// They are removed when the check ends. Only for checks that run alone.
     ///
     /// # Errors
-    /// [`CheckError::Violation`] when there is no CCM or one of them does not run in B-START, [`CheckError::Error`] when the API server refuses.
+    /// [`CheckError::Violation`] when there is no CCM or one of them does not run within B-START, [`CheckError::Error`]
+    /// when the API server refuses.
     pub async fn newcomers(&self) -> Result<Vec<Replica<'_>>, CheckError> {
         let ccm = self.session.ccm();
         let rendered = ccm.rendered_newcomers();
@@ -26,7 +27,7 @@ impl CheckCx {
         Ok(newcomers)
     }
 
-    /// Takes them away. The Lease stays whoever holds it, so that where that was one of them the next check waits.
+    /// Removes them. The Lease stays with its holder, so if that was one of them the next check waits.
     pub(super) async fn undo_newcomers(&self) -> Result<(), String> {
         let ccm = self.session.ccm();
         let Some(rendered) = ccm.rendered_newcomers() else { return Ok(()) };

@@ -1,4 +1,4 @@
-//! What a synthetic Node is to be when it is created (contract ENV-07).
+//! The properties of a synthetic Node to be created (contract ENV-07).
 
 use harness_clouds::{Address, Instance, InstanceIds};
 use harness_session::k8s::{L_EXCL, T_UNINIT};
@@ -10,16 +10,16 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
 use k8s_openapi::jiff::Timestamp;
 use std::collections::BTreeMap;
 
-/// What a Node's Ready condition says at creation.
+/// A Node's initial Ready condition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ready {
     /// `True`, and kept so by renewing its heartbeat Lease.
     True,
     /// `False`.
     False,
-    /// `Unknown`: what the node lifecycle controller makes of a Node whose kubelet is silent.
+    /// `Unknown`: set by the node lifecycle controller for a Node whose kubelet does not report.
     Unknown,
-    /// No such condition: what a kubelet has before its first report.
+    /// No such condition, as before a kubelet's first report.
     Absent,
 }
 
@@ -60,17 +60,17 @@ pub struct NodePlan {
     unschedulable: bool,
     pod_cidrs: Vec<String>,
     conditions: Vec<NodeCondition>,
-    /// Beside its host name.
+    /// Its addresses besides the host name.
     addresses: Vec<NodeAddress>,
-    /// Whether Pods have room on it.
+    /// Whether it has room for Pods.
     room: bool,
     /// What its kubelet reads from the machine's firmware.
     system_uuid: String,
-    /// Names the cloud has for its machine.
+    /// Its machine's names in the cloud.
     pub(super) machine: Vec<String>,
 }
 
-/// The annotation that every kubelet registers its Node with: there are CCMs that end where a Node has none at all.
+/// The annotation that every kubelet sets when it registers its Node: some CCMs crash on a Node without annotations.
 const KUBELETS_OWN: &str = "volumes.kubernetes.io/controller-managed-attach-detach";
 
 /// A taint.
@@ -83,15 +83,15 @@ pub fn taint(key: &str, value: &str, effect: &str) -> Taint {
     }
 }
 
-/// The taint a kubelet with an external cloud provider registers with.
+/// The taint that a kubelet with an external cloud provider sets on registration.
 pub fn uninitialized() -> Taint {
     taint(T_UNINIT, "true", "NoSchedule")
 }
 
 impl NodePlan {
-    /// An uninitialised, Ready Node of a machine, with its host name, as a kubelet would register it. It is excluded
-    /// from load balancers: one whose machine is gone from the cloud would stop those of all other checks (see
-    /// [`NodePlan::backend`]).
+    /// An uninitialised, Ready Node of a machine, with its host name, as a kubelet would register it. It is excluded from
+    /// load balancers, as a backend whose machine is gone from the cloud would block the load balancers of all other
+    /// checks (see [`NodePlan::backend`]).
     pub(super) fn of(instance: &Instance, ids: InstanceIds) -> NodePlan {
         let Instance { id, name, provider_id, .. } = instance;
         let machine = [id, name].into_iter().chain(provider_id).cloned().collect();
@@ -115,8 +115,8 @@ impl NodePlan {
         }
     }
 
-    /// The Node of a machine as a CCM leaves it: without the taint, with that providerID and the machine's addresses. There
-    /// are CCMs that tell by a Node's addresses where a route leads.
+    /// The Node of a machine as a CCM initialises it: without the taint, with that providerID and the machine's
+    /// addresses. Some CCMs find the target of a route by a Node's addresses.
     pub(super) fn initialised(instance: &Instance, ids: InstanceIds, provider_id: String) -> NodePlan {
         let address = |a: &Address| NodeAddress { type_: a.kind.clone(), address: a.address.clone() };
         NodePlan {
@@ -127,68 +127,68 @@ impl NodePlan {
         }
     }
 
-    /// With another name than its machine's.
+    /// Uses another name than its machine's.
     pub fn named(mut self, name: &str) -> NodePlan {
         self.labels.insert("kubernetes.io/hostname".to_owned(), name.to_owned());
         self.name = name.to_owned();
         self
     }
 
-    /// With exactly these taints.
+    /// Uses exactly these taints.
     pub fn taints(mut self, taints: Vec<Taint>) -> NodePlan {
         self.taints = taints;
         self
     }
 
-    /// With a label.
+    /// Adds a label.
     pub fn label(mut self, key: &str, value: &str) -> NodePlan {
         self.labels.insert(key.to_owned(), value.to_owned());
         self
     }
 
-    /// One that load balancers may use.
+    /// Allows load balancers to use it.
     pub fn backend(mut self) -> NodePlan {
         self.labels.remove(L_EXCL);
         self
     }
 
-    /// With an annotation.
+    /// Adds an annotation.
     pub fn annotation(mut self, key: &str, value: &str) -> NodePlan {
         self.annotations.insert(key.to_owned(), value.to_owned());
         self
     }
 
-    /// With a providerID.
+    /// Sets a providerID.
     pub fn provider_id(mut self, id: &str) -> NodePlan {
         self.provider_id = Some(id.to_owned());
         self
     }
 
-    /// With this Ready condition.
+    /// Sets this Ready condition.
     pub fn ready(mut self, ready: Ready) -> NodePlan {
         self.ready = ready;
         self
     }
 
-    /// With these pod networks, in place of whatever the cluster would give it.
+    /// Uses these pod networks instead of those that the cluster would assign.
     pub fn pod_cidrs(mut self, cidrs: &[&str]) -> NodePlan {
         self.pod_cidrs = cidrs.iter().map(|cidr| (*cidr).to_owned()).collect();
         self
     }
 
-    /// With a condition as somebody else has written it.
+    /// Adds a condition as another component would write it.
     pub fn condition(mut self, type_: &str, status: &str, reason: &str) -> NodePlan {
         self.conditions.push(condition(type_, status, reason));
         self
     }
 
-    /// Cordoned.
+    /// Cordons it.
     pub fn unschedulable(mut self) -> NodePlan {
         self.unschedulable = true;
         self
     }
 
-    /// With room for Pods, which none of them has otherwise: the scheduler may place some on it.
+    /// Gives it room for Pods, which synthetic Nodes do not have by default: the scheduler may place some on it.
     pub fn with_room(mut self) -> NodePlan {
         self.room = true;
         self

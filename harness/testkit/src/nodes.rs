@@ -19,13 +19,13 @@ use std::sync::Arc;
 pub struct Node<'a> {
     cx: &'a CheckCx,
     name: String,
-    /// `None` for one of the cluster's: it may be registered anew.
+    /// `None` for one of the cluster's: it may be registered again.
     uid: Option<String>,
     machine: Vec<String>,
 }
 
 impl<'a> Node<'a> {
-    /// Merges `patch` into it.
+    /// Applies `patch` as a merge patch.
     ///
     /// # Errors
     /// When the API server refuses.
@@ -42,7 +42,7 @@ impl<'a> Node<'a> {
         self.patch(&json!({"metadata": {"labels": {key: value}}})).await
     }
 
-    /// Sets the Ready condition; `True` is kept so by a heartbeat from then on.
+    /// Sets the Ready condition; `True` is then maintained by heartbeats.
     ///
     /// # Errors
     /// When the API server refuses.
@@ -55,12 +55,12 @@ impl<'a> Node<'a> {
         self.has_conditions(ready.condition().into_iter().collect()).await
     }
 
-    /// Sets the condition by which a cloud's routes are told of, `NetworkUnavailable`.
+    /// Sets the condition `NetworkUnavailable`, which reports whether a cloud's routes are missing.
     pub(super) async fn says_network_is_unavailable(&self, status: &str) -> Result<(), CheckError> {
         self.has_conditions(vec![condition("NetworkUnavailable", status, "NoRouteCreated")]).await
     }
 
-    /// Reports a condition as its kubelet does, with a heartbeat of now.
+    /// Reports a condition as its kubelet would, with the current time as heartbeat.
     ///
     /// # Errors
     /// When the API server refuses.
@@ -82,7 +82,7 @@ impl<'a> Node<'a> {
         self.adds_taint(uninitialized()).await
     }
 
-    /// Adds a taint to those it has.
+    /// Adds a taint to the existing ones.
     ///
     /// # Errors
     /// When the API server refuses.
@@ -93,7 +93,7 @@ impl<'a> Node<'a> {
         self.patch(&json!({"spec": {"taints": taints}})).await
     }
 
-    /// Takes the taints of that key away.
+    /// Removes the taints with that key.
     ///
     /// # Errors
     /// When the API server refuses.
@@ -129,14 +129,14 @@ impl<'a> Node<'a> {
         Calls::about(self.cx, self.name(), move |call| this.concerns(call))
     }
 
-    /// Calls to the cloud that can have shown its machine: those about it, and lists of all.
+    /// Calls to the cloud that may have returned its machine: those about it, and lists of all.
     pub fn looks(&self) -> Calls<'a> {
         let this = self.clone();
         let lists_all = |call: &Entry| call.op == Op::InstanceList && call.resource.is_none();
         Calls::about(self.cx, self.name(), move |call| this.concerns(call) || lists_all(call))
     }
 
-    /// The check that talks to it.
+    /// The check that uses it.
     pub(super) fn check(&self) -> &'a CheckCx {
         self.cx
     }
@@ -175,24 +175,24 @@ impl Subject for Node<'_> {
     }
 }
 
-/// What failures call all of these as one thing of that kind.
+/// The name of all these Nodes together in failures.
 pub(super) fn together(kind: &'static str, nodes: &[Node<'_>]) -> SubjectName {
     let names: Vec<&str> = nodes.iter().map(|node| node.name.as_str()).collect();
     SubjectName { kind, name: names.join(", "), uid: None }
 }
 
 impl CheckCx {
-    /// A name no other check uses, for a Node, a machine or anything else.
+    /// A name that no other check uses, for a Node, a machine or anything else.
     pub fn name(&self, suffix: &str) -> String {
         format!("{}-{suffix}", self.prefix)
     }
 
-    /// A suffix for names that this check has not given yet.
+    /// A suffix that this check has not used yet.
     pub fn fresh(&self, start: &str) -> String {
         format!("{start}-{}", harness_session::suffix(self.session.next_number()))
     }
 
-    /// Registers a synthetic Node; it goes when the check ends. A Ready one is kept Ready.
+    /// Registers a synthetic Node; it is removed when the check ends. A Ready one is kept Ready.
     ///
     /// # Errors
     /// When the API server refuses.
@@ -210,10 +210,10 @@ impl CheckCx {
         Ok(Node { cx: self, name, uid: created.uid(), machine })
     }
 
-    /// Goes on where the CCM refreshes addresses often enough to be seen doing it.
+    /// Continues only if the CCM refreshes addresses often enough to observe it.
     ///
     /// # Errors
-    /// [`CheckError::NotObservable`] with default timing, which has it do so every five minutes.
+    /// [`CheckError::NotObservable`] with default timing, with which it does so every five minutes.
     pub fn addresses_are_refreshed_often(&self) -> Result<(), CheckError> {
         match self.session.plan().timing {
             Timing::Fast => Ok(()),
@@ -224,7 +224,7 @@ impl CheckCx {
         }
     }
 
-    /// All Nodes of the cluster, by the watch.
+    /// All Nodes of the cluster, according to the watch.
     ///
     /// # Errors
     /// When the watch on Nodes is broken or behind.
@@ -232,18 +232,18 @@ impl CheckCx {
         Ok(self.session.world().nodes.current()?.all())
     }
 
-    /// Whether a Node has a providerID of another form than the CCM's, as those of a cluster that was there before the run
-    /// may have: a CCM can only find its machine by name, and need not.
+    /// Whether a Node has a providerID in another format than the CCM's, as those of an existing cluster may have: a CCM
+    /// can find its machine only by name, and need not do so.
     pub fn is_of_another_cloud(&self, node: &core::Node) -> bool {
         provider_id(node).is_some_and(|id| !self.session.profile_gives(&id))
     }
 
-    /// One of the cluster's own Nodes, which may be registered anew.
+    /// One of the cluster's own Nodes, which may be registered again.
     pub(super) fn real_node(&self, name: &str) -> Node<'_> {
         Node { cx: self, name: name.to_owned(), uid: None, machine: vec![name.to_owned()] }
     }
 
-    /// How often since then any Node has come, gone, or changed in what `facts` says of it.
+    /// How often since then a Node was created, deleted, or changed in what `facts` returns for it.
     ///
     /// # Errors
     /// When the watch on Nodes is broken or behind.

@@ -1,4 +1,4 @@
-//! A replica's secure port: what it serves there over HTTPS, to whom.
+//! A replica's secure port: what it serves over HTTPS, and to which clients.
 
 use super::{CheckCx, Reader, Replica, Subject};
 use harness_clouds::Entry;
@@ -11,12 +11,12 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How long an answer may take, connection and handshake included.
+/// Maximum time for an answer, including connection and handshake.
 const PATIENCE: Duration = Duration::from_secs(5);
 /// How much of a body a message shows.
 const SHOWN: usize = 300;
 
-/// The port on which a replica serves HTTPS, and how it is reached from here.
+/// The port on which a replica serves HTTPS, and how the harness connects to it.
 #[derive(Clone)]
 pub struct SecurePort<'a> {
     cx: &'a CheckCx,
@@ -25,7 +25,7 @@ pub struct SecurePort<'a> {
     client: reqwest::Client,
 }
 
-/// A path on a secure port, as somebody reads it.
+/// A path on a secure port, with the credentials of the request.
 #[derive(Clone)]
 pub struct Page<'a> {
     port: SecurePort<'a>,
@@ -33,7 +33,7 @@ pub struct Page<'a> {
     reader: Option<Reader>,
 }
 
-/// What came of a request.
+/// The result of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Answer {
     /// An answer over HTTPS.
@@ -43,7 +43,7 @@ pub enum Answer {
         /// Its body.
         body: String,
     },
-    /// None: why not, in words.
+    /// No answer; the reason as text.
     None(String),
 }
 
@@ -60,7 +60,7 @@ impl Observed for Answer {
     }
 }
 
-/// Somebody answers there over HTTPS, whatever it is; yields status and body.
+/// There is an answer over HTTPS, whatever it is; returns status and body.
 pub fn serves() -> Matcher<Answer, (u16, String)> {
     matcher("is answered over HTTPS", |answer: &Answer| match answer {
         Answer::Given { status, body } => Seen::Yes((*status, body.clone())),
@@ -68,7 +68,7 @@ pub fn serves() -> Matcher<Answer, (u16, String)> {
     })
 }
 
-/// It is answered with this status; yields the body.
+/// The answer has this status; returns the body.
 pub fn answers(status: u16) -> Matcher<Answer, String> {
     matcher(format!("is answered with {status}"), move |answer: &Answer| match answer {
         Answer::Given { status: given, body } if *given == status => Seen::Yes(body.clone()),
@@ -76,23 +76,23 @@ pub fn answers(status: u16) -> Matcher<Answer, String> {
     })
 }
 
-/// It is refused: whoever asks is not known, or may not. Where the CCM cannot find out who asks, that is an error of its
-/// own and a refusal, too.
+/// The request is refused: the client is unknown or not permitted. A CCM that cannot authenticate clients answers with an
+/// error, which also counts as refused.
 pub fn refused() -> Matcher<Answer> {
     holds("is refused", |answer: &Answer| matches!(answer, Answer::Given { status: 401 | 403 | 500, .. }))
-        .expecting("status 401 or 403, or 500 where it cannot find out who asks")
+        .expecting("status 401 or 403, or 500 if it cannot authenticate the client")
 }
 
-/// The same, or there is nothing.
+/// The request is refused, or the path does not exist.
 pub fn shows_nothing() -> Matcher<Answer> {
     let refused = refused();
-    holds("is refused, or not there", move |answer: &Answer| {
+    holds("is refused or does not exist", move |answer: &Answer| {
         matches!(answer, Answer::Given { status: 404, .. }) || refused.matches(answer) == Seen::Yes(())
     })
-    .expecting("status 401 or 403, 500 where it cannot find out who asks, or 404")
+    .expecting("status 401 or 403, 500 if it cannot authenticate the client, or 404")
 }
 
-/// It is shown, and `lacks` misses nothing in it; what it misses are words.
+/// The answer is successful and `lacks` finds nothing missing; it returns the missing parts as text.
 pub fn shows(
     what: impl Into<String>,
     lacks: impl Fn(&str) -> Vec<String> + 'static,
@@ -107,14 +107,14 @@ pub fn shows(
 }
 
 impl<'a> Replica<'a> {
-    /// Its secure port. The address is that of its node, where all interfaces are listened on or this one is.
+    /// Its secure port. The address is the node's if the CCM listens on all interfaces or on this one.
     ///
-    /// A CCM makes a certificate of its own when it starts (contract OBS-01), so that there is nobody who could vouch for
-    /// it: whatever is shown is taken.
+    /// A CCM creates its own certificate when it starts (contract OBS-01), which cannot be verified, so any certificate
+    /// is accepted.
     ///
     /// # Errors
-    /// [`CheckError::NotObservable`] where its Pod is not on its node's network or the node is out of reach, [`CheckError::Error`] when
-    /// it has no Pod.
+    /// [`CheckError::NotObservable`] where its Pod is not on its node's network or the node cannot be reached,
+    /// [`CheckError::Error`] when it has no Pod.
     pub fn secure_port(&self) -> Result<SecurePort<'a>, CheckError> {
         let (cx, name) = (self.cx, self.name());
         let session = cx.session();
@@ -127,7 +127,7 @@ impl<'a> Replica<'a> {
 }
 
 impl CheckCx {
-    /// The secure port of a Pod of the CCM that is called `name`.
+    /// The secure port of a Pod of the CCM with this name.
     pub(super) fn port_of(
         &self,
         name: &str,
@@ -139,18 +139,18 @@ impl CheckCx {
         let spec = pod.spec.clone().unwrap_or_default();
         let node = spec.node_name.unwrap_or_default();
         if spec.host_network != Some(true) {
-            let why = format!("Pod {} is on the pod network, which the harness is not on", pod.name_any());
+            let why = format!("Pod {} is on the pod network, which the harness cannot reach", pod.name_any());
             return Err(CheckError::NotObservable(why));
         }
         let machine = session.ccm_site().cluster().machines().iter().find(|machine| machine.name == node);
         let address = machine.and_then(|machine| machine.reached_at);
         let address = address
-            .ok_or_else(|| CheckError::NotObservable(format!("the harness does not reach node {node}")))?;
+            .ok_or_else(|| CheckError::NotObservable(format!("the harness cannot reach node {node}")))?;
         let bound = session.ccm().flag("bind-address");
         if bound.as_deref().is_some_and(|bound| keeps_to_its_node(bound, address)) {
             let bound = bound.unwrap_or_default();
             return Err(CheckError::NotObservable(format!(
-                "--bind-address={bound} keeps its port to its own node"
+                "--bind-address={bound} makes its port reachable only on its own node"
             )));
         }
         let client = client().map_err(|error| CheckError::Error(chain(&error)))?;
@@ -158,19 +158,20 @@ impl CheckCx {
     }
 }
 
-/// Whether nobody elsewhere reaches what listens on that address; a simulated node is reached on this computer's loopback.
+/// Whether an address can be reached only from its own node; a simulated node can be reached on the loopback of this
+/// machine.
 fn keeps_to_its_node(bound: &str, reached_at: IpAddr) -> bool {
     let loopback = bound == "localhost" || bound.parse().is_ok_and(|bound: IpAddr| bound.is_loopback());
     loopback && !reached_at.is_loopback()
 }
 
 impl<'a> SecurePort<'a> {
-    /// A path there, with its query, as nobody in particular reads it.
+    /// A path with its query, read anonymously.
     pub fn get(&self, path: &str) -> Page<'a> {
         Page { port: self.clone(), path: path.to_owned(), reader: None }
     }
 
-    /// The same, as a reader reads it.
+    /// A path with its query, read with the credentials of a reader.
     pub fn get_as(&self, path: &str, reader: &Reader) -> Page<'a> {
         Page { reader: Some(reader.clone()), ..self.get(path) }
     }
@@ -208,7 +209,7 @@ impl Subject for Page<'_> {
         }
     }
 
-    /// Each read asks the replica itself.
+    /// Each read is a request to the replica itself.
     async fn read(&self, _: ReadSource) -> Result<Answer, ReadError> {
         Ok(self.ask().await.unwrap_or_else(|error| Answer::None(chain(&error))))
     }
@@ -218,9 +219,10 @@ impl Subject for Page<'_> {
     }
 }
 
-/// A client that takes any certificate, follows nobody elsewhere and waits no longer than [`PATIENCE`].
+/// A client that accepts any certificate, follows no redirects and waits no longer than [`PATIENCE`].
 fn client() -> reqwest::Result<reqwest::Client> {
-    // Without this no TLS works where more than one provider is compiled in. Whoever came first is as good.
+    // Without this no TLS works if several providers are compiled in. If another one is already installed, it works as
+    // well.
     let _ = rustls::crypto::ring::default_provider().install_default();
     reqwest::Client::builder()
         .tls_danger_accept_invalid_certs(true)

@@ -1,6 +1,6 @@
 //! Everything that the body of a check needs: `use harness_testkit::prelude::*;`.
 //!
-//! What the suites of image credential providers, network proxies and CSI migration need besides is in
+//! Additional items for the suites of image credential providers, network proxies and CSI migration are in
 //! [`crate::components`], one module each.
 
 pub use crate::matchers::{

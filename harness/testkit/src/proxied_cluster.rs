@@ -1,4 +1,4 @@
-//! A cluster whose API server reaches Nodes and Pods by the network proxy under test, and by nothing else.
+//! A cluster whose API server reaches Nodes and Pods only through the network proxy under test.
 
 use super::CheckCx;
 use super::network_proxy::NetworkProxy;
@@ -20,19 +20,19 @@ use std::time::Duration;
 
 /// How long server and agents may take to run.
 const UP: Duration = Duration::from_secs(90);
-/// How long they may take to go.
+/// How long they may take to be removed.
 const GONE: Duration = Duration::from_secs(60);
-/// Between two looks.
+/// Interval between two reads.
 const AGAIN: Duration = Duration::from_millis(100);
 
-/// The cluster, with server and agents deployed and the direct way closed until the check ends.
+/// The cluster, with server and agents deployed and the direct connection blocked until the check ends.
 pub struct ProxiedCluster<'a> {
     pub(super) proxy: &'a NetworkProxy<'a>,
     pub(super) applier: Applier,
     documents: Vec<Value>,
     server: ObjectKey,
     agents: ObjectKey,
-    /// The Node that Pods of the check are on.
+    /// The Node of the check's Pods.
     pub(super) node: String,
 }
 
@@ -43,11 +43,11 @@ impl std::fmt::Debug for ProxiedCluster<'_> {
 }
 
 impl<'a> NetworkProxy<'a> {
-    /// Deploys server and agents where they are not, and closes the direct way until the check ends.
+    /// Deploys server and agents if they are missing, and blocks the direct connection until the check ends.
     ///
     /// # Errors
-    /// Not observable where the cluster has no machine for agents or the profile no manifests; a broken promise where they do
-    /// not run.
+    /// Not observable if the cluster has no machine for agents or the profile no manifests; a violation if they do not
+    /// run.
     pub async fn on_a_cluster(&'a self) -> Result<ProxiedCluster<'a>, CheckError> {
         let cx = self.cx;
         let machines = cx.session.machines();
@@ -77,7 +77,7 @@ impl<'a> NetworkProxy<'a> {
         Ok(cluster)
     }
 
-    /// The manifests with everything filled in.
+    /// The manifests with all placeholders filled in.
     fn documents(&self, server: &str) -> Result<Vec<Value>, CheckError> {
         if self.written.manifests.is_empty() {
             return Err(CheckError::NotObservable(
@@ -98,7 +98,7 @@ impl<'a> NetworkProxy<'a> {
     }
 }
 
-/// What is written in these manifests.
+/// The objects in these manifests.
 pub(super) fn documents_in(manifests: &[PathBuf]) -> Result<Vec<Value>, CheckError> {
     let mut all = Vec::new();
     for file in manifests {
@@ -108,7 +108,7 @@ pub(super) fn documents_in(manifests: &[PathBuf]) -> Result<Vec<Value>, CheckErr
     Ok(all)
 }
 
-/// Gives each container of a workload further variables.
+/// Adds variables to each container of a workload.
 pub(super) fn with_variables(document: &mut Value, variables: &BTreeMap<String, String>) {
     let containers = document["spec"]["template"]["spec"]["containers"].as_array_mut();
     for container in containers.into_iter().flatten() {
@@ -129,7 +129,7 @@ fn is_ready(pod: &Pod) -> bool {
     ready && pod.metadata.deletion_timestamp.is_none()
 }
 
-/// Whether a Pod is ready with another container than that one.
+/// Whether a Pod is ready with another container than this one.
 fn runs_anew(pod: &Pod, killed: &str) -> bool {
     is_ready(pod) && container_of(pod).is_some_and(|id| id != killed)
 }
@@ -148,7 +148,7 @@ impl ProxiedCluster<'_> {
         pods_of(self.cx().session.world(), workload)
     }
 
-    /// How many Pods of a workload there are to be: as many as it says itself, or its controller.
+    /// The number of Pods of a workload: as set in its spec, or by its controller.
     async fn wanted(&self, workload: &ObjectKey) -> Result<usize, kube::Error> {
         let ObjectKey { kind, namespace, name } = workload;
         let path = format!("/apis/apps/v1/namespaces/{namespace}/{}s/{name}", kind.to_lowercase());
@@ -198,15 +198,15 @@ impl ProxiedCluster<'_> {
         self.runs(workload).await
     }
 
-    /// Takes the agents away, until they come again or the check ends.
+    /// Removes the agents until they are restored or the check ends.
     ///
     /// # Errors
-    /// They do not go.
+    /// They are not removed.
     pub async fn agents_go(&self) -> Verdict {
         self.goes(&self.agents).await
     }
 
-    /// Lets the agents come again.
+    /// Restores the agents.
     ///
     /// # Errors
     /// They do not run.
@@ -214,10 +214,10 @@ impl ProxiedCluster<'_> {
         self.comes(&self.agents).await
     }
 
-    /// Takes the server away, until the check ends.
+    /// Removes the server until the check ends.
     ///
     /// # Errors
-    /// It does not go.
+    /// It is not removed.
     pub async fn server_goes(&self) -> Verdict {
         self.goes(&self.server).await
     }
@@ -225,22 +225,22 @@ impl ProxiedCluster<'_> {
     /// The agents' Pods.
     ///
     /// # Errors
-    /// Not observable with one agent alone.
+    /// Not observable with only one agent.
     pub fn several_agents(&self) -> Result<Vec<String>, CheckError> {
         let names: Vec<String> = self.pods(&self.agents).iter().map(|pod| pod.name_any()).collect();
         match names.len() {
             0 | 1 => Err(CheckError::NotObservable(format!(
-                "there are {} agents, and two are needed",
+                "there are {} agents, but two are needed",
                 names.len()
             ))),
             _ => Ok(names),
         }
     }
 
-    /// Kills the program of the agent in this Pod, and yields its container; its kubelet starts another.
+    /// Kills the program of the agent in this Pod, and returns its container; its kubelet starts another one.
     ///
     /// # Errors
-    /// It cannot be told or reached.
+    /// The container is unknown or cannot be reached.
     pub async fn agent_is_killed(&self, name: &str) -> Result<String, CheckError> {
         let pods = self.pods(&self.agents);
         let pod = pods.iter().find(|pod| pod.name_any() == name);
@@ -252,11 +252,11 @@ impl ProxiedCluster<'_> {
         Ok(id)
     }
 
-    /// Waits until this Pod of an agent is ready with another container than the one that was killed: that it is ready alone may
-    /// be said from before.
+    /// Waits until this Pod of an agent is ready with another container than the one that was killed: readiness alone may
+    /// still be from before.
     ///
     /// # Errors
-    /// It is not.
+    /// It is not ready in time.
     pub async fn agent_is_back(&self, name: &str, killed: &str) -> Verdict {
         let back = async |seen: &mut String| {
             let pods = self.pods(&self.agents);
@@ -274,7 +274,7 @@ impl ProxiedCluster<'_> {
 }
 
 impl CheckCx {
-    /// Addresses of these Nodes and of their Pods, as a packet filter takes them.
+    /// Addresses of these Nodes and of their Pods, in the form of a packet filter.
     async fn addresses_of(&self, names: &[String]) -> Result<Vec<String>, CheckError> {
         let machines = self.session.machines().iter().filter(|machine| names.contains(&machine.name));
         let mut all: Vec<String> =

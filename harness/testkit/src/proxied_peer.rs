@@ -1,4 +1,4 @@
-//! A Pod behind the network proxy, and the ways on which an API server reaches it and its Node.
+//! A Pod behind the network proxy, and the ways in which an API server connects to it and its Node.
 
 use super::CheckCx;
 use super::proxied_cluster::ProxiedCluster;
@@ -17,29 +17,29 @@ use std::fmt;
 use std::time::{Duration, Instant};
 use tokio::time::timeout;
 
-/// Ports of its on the network of its Node: with TLS, and without.
+/// Its ports on the network of its Node: with TLS, and without.
 const PORTS: [u16; 2] = [18_443, 18_080];
 /// How long one try may take: an API server waits 30 s for a dial.
 const TRY: Duration = Duration::from_secs(35);
-/// Between two tries.
+/// Interval between two tries.
 const AGAIN: Duration = Duration::from_millis(200);
 /// How long a Pod may take to run.
 const UP: Duration = Duration::from_secs(60);
 /// The label of a check's namespace.
 const LABEL: &str = "ccm-conformance.io/check";
 
-/// How an API server reaches what is on a Node.
+/// The ways in which an API server connects to something on a Node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Way {
     /// Logs of a Pod.
     Logs,
-    /// A program in a Pod's container.
+    /// Execution of a program in a Pod's container.
     Exec,
     /// The output of a Pod's container.
     Attach,
     /// A port of a Pod.
     PortForward,
-    /// What a kubelet counts.
+    /// The metrics of a kubelet.
     Metrics,
     /// A webhook addressed by its Service.
     Webhook,
@@ -48,7 +48,7 @@ pub enum Way {
 }
 
 impl Way {
-    /// Every way.
+    /// All ways.
     pub const ALL: [Way; 7] =
         [Way::Logs, Way::Exec, Way::Attach, Way::PortForward, Way::Metrics, Way::Webhook, Way::Aggregated];
 }
@@ -67,14 +67,14 @@ impl fmt::Display for Way {
     }
 }
 
-/// Why a way did not lead there.
+/// Why a way did not work.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Astray {
-    /// The API server's status, where it answered.
+    /// The API server's status, if it answered.
     pub status: Option<u16>,
-    /// What was seen.
+    /// What was observed.
     pub seen: String,
-    /// After how long.
+    /// How long it took.
     pub took: Duration,
 }
 
@@ -85,7 +85,7 @@ impl fmt::Display for Astray {
     }
 }
 
-/// The Pod, with a Service before it.
+/// The Pod, with a Service for it.
 #[derive(Debug)]
 pub struct Peer<'a> {
     cluster: &'a ProxiedCluster<'a>,
@@ -93,7 +93,7 @@ pub struct Peer<'a> {
 }
 
 impl<'a> ProxiedCluster<'a> {
-    /// A Pod on a Node of the agents', until the check ends.
+    /// Creates a Pod on a Node with an agent, until the check ends.
     ///
     /// # Errors
     /// It does not run.
@@ -185,13 +185,13 @@ impl CheckCx {
         self.client.request_text(request).await.map_err(|error| failed(&error))
     }
 
-    /// Lists Nodes, and makes and removes a ConfigMap; how long that took.
+    /// Lists Nodes, and creates and deletes a ConfigMap; returns how long that took.
     ///
     /// # Errors
-    /// What the API server said in place of it.
+    /// The API server's error.
     pub async fn reads_and_writes(&self) -> Result<Duration, String> {
         let began = Instant::now();
-        // Not in the check's own namespace, for which there may be a webhook.
+        // Not in the check's own namespace, which may have a webhook.
         let maps: Api<ConfigMap> = Api::namespaced(self.client.clone(), "default");
         let name = self.prefix.clone();
         let map: ConfigMap = serde_json::from_value(json!({"metadata": {"name": name}})).unwrap_or_default();
@@ -207,10 +207,10 @@ impl CheckCx {
         }
     }
 
-    /// What the API server counts, each series with its value, of those that begin so.
+    /// The API server's metrics with this prefix, each series with its value.
     ///
     /// # Errors
-    /// It does not say.
+    /// The API server does not answer.
     pub async fn api_server_counts(&self, prefix: &str) -> Result<BTreeMap<String, f64>, CheckError> {
         let text = self.get_text("/metrics").await.map_err(|(_, why)| CheckError::Error(why))?;
         let ours = text.lines().filter(|line| line.starts_with(prefix));
@@ -248,7 +248,7 @@ impl Peer<'_> {
                 let text = cx.get_text(&format!("/api/v1/nodes/{node}/proxy/metrics")).await?;
                 match text.contains("kubelet_") {
                     true => Ok(()),
-                    false => Err((None, "no series of a kubelet's".to_owned())),
+                    false => Err((None, "no metric of a kubelet".to_owned())),
                 }
             }
             Way::Exec => {
@@ -302,7 +302,7 @@ impl Peer<'_> {
         })
     }
 
-    /// That a way leads there within that time.
+    /// Verifies that a way works within this time.
     ///
     /// # Errors
     /// It does not.

@@ -23,21 +23,21 @@ use std::time::Duration;
 
 /// How long a kubelet may take until it answers again.
 const START_LIMIT: Duration = Duration::from_secs(60);
-/// How long a pull may take: a plugin that is killed after a minute is part of it.
+/// How long a pull may take; this includes a plugin that is killed after a minute.
 const PULL_LIMIT: Duration = Duration::from_secs(150);
-/// Between two looks.
+/// Interval between two reads.
 const AGAIN: Duration = Duration::from_millis(200);
 /// How long the registry on a node may take to answer.
 const REGISTRY_LIMIT: Duration = Duration::from_secs(10);
 /// The service account of the Pods that pull.
 const PULLER: &str = "puller";
-/// Why a container waits whose image could not be pulled.
+/// The reasons of a waiting container whose image could not be pulled.
 const NOT_PULLED: &[&str] =
     &["ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ImageInspectError", "RegistryUnavailable"];
-/// Why a container waits of whose image nothing is known yet.
+/// The reasons of a waiting container whose image is not known yet.
 const NOT_YET: &[&str] = &["ContainerCreating", "PodInitializing"];
 
-/// A kubelet that runs the plugin, and the registry that it has all images of.
+/// A kubelet that runs the plugin, and the registry from which it pulls all images.
 #[derive(Debug)]
 pub struct PullingKubelet<'a> {
     cx: &'a CheckCx,
@@ -49,22 +49,22 @@ pub struct PullingKubelet<'a> {
     pods: AtomicU32,
 }
 
-/// What became of a pull.
+/// The result of a pull.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Pull {
     /// The node has the image.
     Pulled,
-    /// It has not; in the kubelet's words.
+    /// The image could not be pulled; the kubelet's message.
     Refused(String),
 }
 
-/// A machine cannot reach the cloud, until this is mended, at the latest when the check ends.
+/// A machine that cannot reach the cloud, until this is undone, at the latest when the check ends.
 #[derive(Debug)]
-#[must_use = "it lasts until it is mended"]
+#[must_use = "it lasts until the check ends it"]
 pub struct WithoutCloud<'a>(&'a CheckCx, String);
 
 impl WithoutCloud<'_> {
-    /// Lets it reach the cloud again.
+    /// Restores its connection to the cloud.
     ///
     /// # Errors
     /// When the cluster cannot do it.
@@ -74,12 +74,12 @@ impl WithoutCloud<'_> {
 }
 
 impl CheckCx {
-    /// A kubelet that runs the plugin from now on, until the check ends. Images of the plugin's registries and of these
-    /// others are those of a registry of ours.
+    /// Configures a kubelet to run the plugin until the check ends. Images of the plugin's registries and of these others
+    /// come from a registry of the harness.
     ///
     /// # Errors
-    /// Not observable where the cluster cannot do it, or its kubelets ask in no version that the plugin knows; a broken
-    /// promise where no kubelet starts with the configuration.
+    /// Not observable if the cluster cannot do it, or its kubelets use no API version that the plugin knows; a violation
+    /// if no kubelet starts with the configuration.
     pub async fn kubelet_with<'a>(
         &'a self,
         plugin: &'a ImageCredentialProvider<'a>,
@@ -90,7 +90,7 @@ impl CheckCx {
         let machine = machine.ok_or_else(|| CheckError::Error("the cluster has no machine".to_owned()))?;
         let address = machine.reached_at.ok_or_else(|| {
             CheckError::NotObservable(format!(
-                "machine {} is not reached from here, and so its registry",
+                "the harness cannot reach machine {} and its registry",
                 machine.name
             ))
         })?;
@@ -132,7 +132,8 @@ impl CheckCx {
         let versions = plugin.versions();
         let version = version_for(minor, &versions).ok_or_else(|| {
             let why = format!(
-                "kubelets of 1.{minor} ask in no version that the plugin is said to know ({}; imageCredentials.apiVersions)",
+                "kubelets of 1.{minor} use no API version that the profile declares for the plugin ({}; \
+                 imageCredentials.apiVersions)",
                 versions.join(", ")
             );
             CheckError::NotObservable(why)
@@ -184,8 +185,8 @@ impl CheckCx {
         self.client.request_text(request.map_err(kube::Error::HttpError)?).await
     }
 
-    /// Nodes may ask for tokens of service accounts for that audience, as somebody who configures a plugin with it has to
-    /// allow.
+    /// Allows Nodes to request service account tokens for that audience, which an administrator who configures such a
+    /// plugin must allow too.
     async fn lets_kubelets_ask_for(&self, audience: &str) -> Verdict {
         let name = self.prefix.clone();
         self.on_end(Undo::Right(name.clone()));
@@ -216,7 +217,7 @@ impl CheckCx {
 
     fn machine_named(&self, name: &str) -> Result<&Machine, String> {
         let found = self.session.machines().iter().find(|machine| machine.name == name);
-        found.ok_or_else(|| format!("there is no machine {name}"))
+        found.ok_or_else(|| format!("machine {name} does not exist"))
     }
 
     fn cloud_address(&self) -> Target {
@@ -225,15 +226,15 @@ impl CheckCx {
 }
 
 impl<'a> PullingKubelet<'a> {
-    /// Whether it gives plugins tokens of service accounts.
+    /// Whether it passes service account tokens to plugins.
     pub fn gives_tokens(&self) -> bool {
         gives_tokens(self.cx.session.state().served_minor)
     }
 
-    /// Pulls an image for a Pod that begins now, whether or not the node has it.
+    /// Pulls an image for a new Pod, whether or not the node has the image.
     ///
     /// # Errors
-    /// No Pod can be made, or nothing becomes of it.
+    /// The Pod cannot be created, or there is no result.
     pub async fn pull(&self, image: &str) -> Result<Pull, CheckError> {
         let name = format!("pull-{}", self.pods.fetch_add(1, Ordering::Relaxed));
         let pod: Pod = serde_json::from_value(json!({
@@ -255,22 +256,22 @@ impl<'a> PullingKubelet<'a> {
         let looks = async |seen: &mut String| {
             let pod = pods.get(&name).await.map_err(|error| ReadError::passing(chain(&error)))?;
             let state = pod.status.and_then(|status| status.container_statuses?.into_iter().next()?.state);
-            *seen = "a container of which the kubelet says nothing".to_owned();
+            *seen = "a container without a status from the kubelet".to_owned();
             Ok(state.and_then(|state| became(&state, seen)))
         };
-        let what = format!("image {image} is pulled, or is not");
+        let what = format!("image {image} is pulled or refused");
         let pull =
             session.unless_interrupted(async { Ok(poll(&what, PULL_LIMIT, AGAIN, looks).await?) }).await?;
-        // A kubelet tries again as long as there is a Pod.
+        // A kubelet retries as long as the Pod exists.
         let at_once = DeleteParams::default().grace_period(0);
         session.unless_interrupted(async { Ok(pods.delete(&name, &at_once).await.map(drop)?) }).await?;
         Ok(pull)
     }
 
-    /// Pulls an image; what keeps it from that breaks a promise.
+    /// Pulls an image; a failure to pull is a violation.
     ///
     /// # Errors
-    /// As [`PullingKubelet::pull`], and where it has not got the image.
+    /// Those of [`PullingKubelet::pull`], and if the image could not be pulled.
     pub async fn has_pulled(&self, image: &str, when: &str) -> Verdict {
         let Pull::Refused(why) = self.pull(image).await? else { return Ok(()) };
         let ran =
@@ -283,10 +284,10 @@ impl<'a> PullingKubelet<'a> {
         ))
     }
 
-    /// The executions of the plugin for images of this check, in their order.
+    /// The executions of the plugin for images of this check, in order.
     ///
     /// # Errors
-    /// The registry on the node does not say.
+    /// The registry on the node does not answer.
     pub async fn executions(&self) -> Result<Vec<Seen>, CheckError> {
         let all = self.sightings().await?.into_iter();
         Ok(all
@@ -294,10 +295,10 @@ impl<'a> PullingKubelet<'a> {
             .collect())
     }
 
-    /// As whom images were looked for, each user once.
+    /// The users with whose credentials images were requested, each once.
     ///
     /// # Errors
-    /// The registry on the node does not say.
+    /// The registry on the node does not answer.
     pub async fn users(&self) -> Result<BTreeSet<String>, CheckError> {
         let all = self.sightings().await?.into_iter();
         Ok(all.filter_map(|one| if let Sighting::Look(look) = one { look.user } else { None }).collect())
@@ -312,10 +313,10 @@ impl<'a> PullingKubelet<'a> {
         self.cx.session.unless_interrupted(asked).await
     }
 
-    /// What it counts of plugins: each series with its value.
+    /// Its metrics about plugins: each series with its value.
     ///
     /// # Errors
-    /// It does not say.
+    /// It does not answer.
     pub async fn metrics(&self) -> Result<Vec<(String, String)>, CheckError> {
         let text = self.cx.of_kubelet(&self.machine.name, "metrics").await?;
         let ours = text.lines().filter(|line| line.starts_with("kubelet_credential_provider_"));
@@ -323,10 +324,10 @@ impl<'a> PullingKubelet<'a> {
         Ok(split.map(|(series, value)| (series.to_owned(), value.to_owned())).collect())
     }
 
-    /// Its machine does not reach the plugin's cloud any more.
+    /// Cuts off its machine from the plugin's cloud.
     ///
     /// # Errors
-    /// Not observable where the plugin is not told where its cloud is, or machines cannot be cut off.
+    /// Not observable if none of the plugin's settings names its cloud, or machines cannot be cut off.
     pub async fn loses_the_cloud(&self) -> Result<WithoutCloud<'a>, CheckError> {
         self.plugin.has_a_cloud_of_ours()?;
         let (name, to) = (self.machine.name.clone(), self.cx.cloud_address());
@@ -340,7 +341,7 @@ impl<'a> PullingKubelet<'a> {
     }
 }
 
-/// What became of a pull, by the state of the container; `None` as long as nothing has.
+/// The result of a pull, from the state of the container; `None` if there is none yet.
 fn became(state: &ContainerState, seen: &mut String) -> Option<Pull> {
     let Some(waiting) = &state.waiting else { return Some(Pull::Pulled) };
     let (reason, message) =
@@ -350,13 +351,13 @@ fn became(state: &ContainerState, seen: &mut String) -> Option<Pull> {
         "" => None,
         _ if NOT_YET.contains(&reason) => None,
         _ if NOT_PULLED.contains(&reason) => Some(Pull::Refused(format!("{reason}: {message}"))),
-        // It has the image, and cannot start what is in it.
+        // The image was pulled, but its program cannot be started.
         _ => Some(Pull::Pulled),
     }
 }
 
 fn shown(one: &Seen) -> String {
-    let ended = one.code.map_or("did not end by itself".to_owned(), |code| format!("ended with {code}"));
+    let ended = one.code.map_or("did not exit by itself".to_owned(), |code| format!("ended with {code}"));
     format!("the plugin {ended} after {} ms with {} credentials", one.took_ms, one.credentials.len())
 }
 

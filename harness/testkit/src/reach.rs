@@ -1,4 +1,4 @@
-//! Ways that are cut: replicas that do not reach the API server, and processes that stand still.
+//! Blocked connections: replicas that cannot reach the API server, and processes that are frozen.
 
 use super::CheckCx;
 use super::replicas::Replica;
@@ -12,18 +12,18 @@ use kube::ResourceExt;
 use kube::api::Api;
 use std::time::Duration;
 
-/// How long until an API server that is coming up is asked again.
+/// Interval between two requests to an API server that is starting.
 const AGAIN: Duration = Duration::from_millis(200);
 
-/// Somebody does not reach the API server, until this is mended, at the latest when the check ends.
+/// A block of connections to the API server, until it is removed, at the latest when the check ends.
 #[derive(Debug)]
-#[must_use = "it lasts until it is mended"]
+#[must_use = "it lasts until the check ends it"]
 pub struct Partition<'a> {
     cx: &'a CheckCx,
 }
 
 impl Partition<'_> {
-    /// Lets everybody reach it again.
+    /// Removes the block.
     ///
     /// # Errors
     /// When the cluster cannot do it.
@@ -32,9 +32,9 @@ impl Partition<'_> {
     }
 }
 
-/// A process that stands still, until it is woken, at the latest when the check ends.
+/// A frozen process, until it is resumed, at the latest when the check ends.
 #[derive(Debug)]
-#[must_use = "it lasts until it is woken"]
+#[must_use = "it lasts until the process is resumed"]
 pub struct Frozen<'a> {
     cx: &'a CheckCx,
     node: String,
@@ -42,7 +42,7 @@ pub struct Frozen<'a> {
 }
 
 impl Frozen<'_> {
-    /// Lets it go on.
+    /// Resumes it.
     ///
     /// # Errors
     /// When the cluster cannot do it.
@@ -56,8 +56,8 @@ impl Frozen<'_> {
 }
 
 impl<'a> Replica<'a> {
-    /// Cuts it off from the API server: its watches tell it nothing, and what it asks is not heard before that is mended. It
-    /// reaches the cloud as ever.
+    /// Cuts it off from the API server: it receives no watch events and its requests fail until this is undone. It still
+    /// reaches the cloud.
     ///
     /// # Errors
     /// When the cluster cannot do it.
@@ -70,7 +70,8 @@ impl<'a> Replica<'a> {
         Ok(Partition { cx: self.cx })
     }
 
-    /// The id of the token by which the API server knows a hosted one, whose Pods it does not; `None` of any other.
+    /// The id of the token of a hosted replica, by which its API server, which does not know its Pods, identifies it;
+    /// `None` for other replicas.
     async fn token_id(&self) -> Result<Option<String>, CheckError> {
         let session = &self.cx.session;
         if session.state().management.is_none() {
@@ -86,7 +87,7 @@ impl<'a> Replica<'a> {
         }
     }
 
-    /// Freezes its process, as a machine that is short of everything does.
+    /// Freezes its process, as on an overloaded machine.
     ///
     /// # Errors
     /// When the cluster cannot do it.
@@ -99,7 +100,7 @@ impl<'a> Replica<'a> {
 }
 
 impl CheckCx {
-    /// The API server is out of reach of the CCM.
+    /// Makes the API server unreachable for the CCM.
     ///
     /// # Errors
     /// When the cluster cannot do it.
@@ -109,7 +110,7 @@ impl CheckCx {
         Ok(Partition { cx: self })
     }
 
-    /// All machines lose their power at once and get it back; ends when the API server answers.
+    /// Switches off all machines at once and then on again; returns when the API server answers.
     ///
     /// # Errors
     /// When the cluster cannot do it, or its API server does not come back.
@@ -134,15 +135,15 @@ impl CheckCx {
         Ok(())
     }
 
-    /// Gives machines of these names their power or takes it from them.
+    /// Switches the power of machines with these names on or off.
     pub(super) async fn power(&self, names: &[String], op: PowerOp) -> Result<(), String> {
         let change = |machine| self.session.cluster().operate(Operation::Power { machine, op });
         let named = self.session.machines().iter().filter(|machine| names.contains(&machine.name));
         futures::future::try_join_all(named.map(change)).await.map(drop).map_err(|error| chain(&error))
     }
 
-    /// Who reaches the API server that is served: decided where packets of a hosted CCM's Pods leave, if these are told by
-    /// their packets, else where they arrive.
+    /// Sets which clients reach the served API server. Decided where packets of a hosted CCM's Pods leave, if they can be
+    /// distinguished there, otherwise where they arrive.
     async fn reach(&self, reach: ApiReach<'_>) -> Result<(), ClusterError> {
         let by_packets = self.session.state().cluster.replica_group.is_some();
         let place = if by_packets { self.session.ccm_site().cluster() } else { self.session.cluster() };
@@ -153,10 +154,10 @@ impl CheckCx {
         self.reach(ApiReach::All).await.map_err(|error| chain(&error))
     }
 
-    /// Wakes what may still stand still; what has gone meanwhile needs no waking.
+    /// Resumes processes that may still be frozen; those that are gone need nothing.
     pub(super) async fn undo_frozen(&self, node: &str, id: &str) -> Result<(), String> {
         if let Err(error) = self.session.signal_container(node, id, ContainerOp::Thaw).await {
-            tracing::debug!(%error, node, "a frozen process was not woken");
+            tracing::debug!(%error, node, "a frozen process was not resumed");
         }
         Ok(())
     }

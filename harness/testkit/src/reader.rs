@@ -1,4 +1,4 @@
-//! Somebody who may read what a CCM shows of itself, and nothing else.
+//! A client that may read the CCM's own endpoints, and nothing else.
 
 use super::CheckCx;
 use super::undo_steps::{Undo, gone};
@@ -11,7 +11,7 @@ use serde_json::json;
 
 /// The paths that it may read (contract AUTH-12).
 const PATHS: &[&str] = &["/metrics", "/metrics/slis", "/configz"];
-/// How long its token is good for, seconds: the least that an API server gives.
+/// The lifetime of its token in seconds: the minimum of an API server.
 const GOOD_FOR_S: i64 = 600;
 
 /// A bearer token.
@@ -25,7 +25,8 @@ impl std::fmt::Debug for Reader {
 }
 
 impl CheckCx {
-    /// A service account that may read `/metrics` and `/configz` of whoever asks the API server about it. Gone with the check.
+    /// Creates a service account that may read `/metrics` and `/configz` of servers that authenticate clients through the
+    /// API server. It is removed when the check ends.
     ///
     /// # Errors
     /// When the API server refuses.
@@ -55,7 +56,7 @@ impl CheckCx {
         };
         let granted = accounts.create_token_request("reader", &PostParams::default(), &request).await?;
         let token = granted.status.and_then(|status| status.token);
-        token.map(Reader).ok_or_else(|| CheckError::Error("the API server granted no token".to_owned()))
+        token.map(Reader).ok_or_else(|| CheckError::Error("the API server issued no token".to_owned()))
     }
 
     pub(super) async fn undo_right(&self, name: &str) -> Result<(), String> {
@@ -67,5 +68,6 @@ impl CheckCx {
 }
 
 fn as_object<K: serde::de::DeserializeOwned>(written: serde_json::Value) -> Result<K, CheckError> {
-    serde_json::from_value(written).map_err(|error| CheckError::Error(format!("an object of ours: {error}")))
+    serde_json::from_value(written)
+        .map_err(|error| CheckError::Error(format!("the harness's own object is invalid: {error}")))
 }

@@ -1,4 +1,4 @@
-//! The CCM's replicas as a check disturbs them: who is active, kill, take away, bring back.
+//! Operations of a check on the CCM's replicas: find the active one, kill, remove, restore.
 
 use super::undo_steps::{Undo, gone};
 use super::{Calls, CheckCx, Subject, machine};
@@ -17,12 +17,12 @@ use kube::api::{Api, DeleteParams};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// A replica of the CCM; what it says of ends counts from when the check asked for it.
+/// A replica of the CCM; its ends count from when the check first used it.
 #[derive(Clone)]
 pub struct Replica<'a> {
     pub(super) cx: &'a CheckCx,
     name: String,
-    /// How often its containers had been restarted then.
+    /// How often its containers had been restarted by then.
     restarts: i32,
 }
 
@@ -36,7 +36,7 @@ pub struct Process {
 /// The end of a replica's process, as its kubelet reports it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct End {
-    /// When, to the second; `None` when the kubelet does not say.
+    /// When, to the second; `None` if the kubelet does not report it.
     pub at: Option<Timestamp>,
 }
 
@@ -50,7 +50,7 @@ impl Process {
         self.pods.iter().any(|pod| phase(pod).as_deref() == Some("Running"))
     }
 
-    /// Its end, if it has ended since, come back or not.
+    /// Its end, if its process has ended since, even if it was restarted.
     fn end(&self) -> Option<End> {
         let ended = self.containers().find(|s| {
             s.restart_count > self.restarts_before
@@ -80,7 +80,7 @@ impl Observed for Process {
     }
 }
 
-/// Its process ended; yields the end.
+/// Its process ended; returns the end.
 pub fn ends() -> Matcher<Process, End> {
     matcher("ends", |process: &Process| match process.end() {
         Some(end) => Seen::Yes(end),
@@ -105,7 +105,7 @@ pub fn runs() -> Matcher<Process> {
 }
 
 impl<'a> Replica<'a> {
-    /// Its name, which is that of its credential too.
+    /// Its name, which is also that of its credential.
     pub fn name(&self) -> &str {
         &self.name
     }
@@ -117,14 +117,13 @@ impl<'a> Replica<'a> {
         Calls::about(self.cx, about, move |call| call.credential.as_deref() == Some(&name))
     }
 
-    /// Says that the check puts it at risk: whether it ends until shortly after the check is for this check to judge, and for no
-    /// other.
+    /// Declares that the check disturbs it: if it exits during or shortly after the check, only this check judges that.
     pub fn is_at_risk(&self) {
         self.disturbed();
     }
 
-    /// Says that the check makes it end: its Pod is replaced when the check ends. A Pod that has crashed before is
-    /// restarted later and later, and the next check must not wait for that.
+    /// Declares that the check makes it exit: its Pod is replaced when the check ends. The kubelet restarts a Pod that
+    /// has crashed before with a growing back-off, and the next check must not wait for that.
     pub fn will_end(&self) {
         self.disturbed();
         let undo = Undo::Ccm { ended: self.name.clone() };
@@ -133,8 +132,8 @@ impl<'a> Replica<'a> {
         }
     }
 
-    /// Brings it back with a fresh Pod, wherever it was left (a container that has ended before is restarted later and later),
-    /// and waits until the CCM is whole: what ends from then on ends by itself.
+    /// Restores it with a new Pod, whatever its state (a container that has ended before is restarted with a growing
+    /// back-off), and waits until the CCM is complete. From then on, its exits are its own.
     ///
     /// # Errors
     /// Why it does not come back.
@@ -144,8 +143,8 @@ impl<'a> Replica<'a> {
         self.cx.deploy_ccm().await
     }
 
-    /// Has it ended as an upgrade would: SIGTERM, and the time its Pod grants it. It stays down until the CCM is brought
-    /// back, for which see [`Replica::will_end`].
+    /// Ends it as an upgrade would: SIGTERM, and the grace period of its Pod. It stays down until the CCM is restored,
+    /// see [`Replica::will_end`].
     ///
     /// # Errors
     /// What the API server refused.
@@ -158,7 +157,7 @@ impl<'a> Replica<'a> {
         self.cx.session.ccm().pods_of_replica(&self.name)
     }
 
-    /// The node it runs on, and its container's id.
+    /// Its node, and its container's id.
     pub(super) fn container(&self) -> Result<(String, String), CheckError> {
         let name = &self.name;
         let pod = self.pods().into_iter().next();
@@ -168,14 +167,15 @@ impl<'a> Replica<'a> {
         Ok((node, container_id(&pod).ok_or_else(none)?))
     }
 
-    /// Tells the run that an end of it is this check's doing.
+    /// Tells the run that this check is the cause of its end.
     fn disturbed(&self) {
         let events = self.cx.session.events().of_check(self.cx.id().as_str());
         events.emit(Payload::ReplicaDisturbed { replica: self.name.clone() });
     }
 
-    /// Kills its process as a crash would: SIGKILL, no chance to say goodbye. It stays down until the CCM is brought
-    /// back: a kubelet restarts a container at once, and the same replica might win the Lease again.
+    /// Kills its process as a crash would: SIGKILL, without a chance to clean up. It stays down until the CCM is
+    /// restored: otherwise the kubelet would restart the container at once, and the same replica might win the Lease
+    /// again.
     ///
     /// # Errors
     /// What could not be done.
@@ -186,8 +186,8 @@ impl<'a> Replica<'a> {
         self.disturbed();
         session.signal_container(&node, &id, ContainerOp::Kill).await.map_err(CheckError::Error)?;
         session.ccm().hold_down(name).await?;
-        // The kubelet may have been faster. What it has started then is the first process of its container, to which a
-        // request to end means nothing until it has asked to hear of one: it would live for as long as its Pod grants it.
+        // The kubelet may have been faster. It has then started the first process of a new container, which ignores
+        // SIGTERM until it has installed a handler and would run for the whole grace period of its Pod.
         for pod in &pods {
             self.cx.removed_at_once(pod).await.map_err(CheckError::Error)?;
         }
@@ -227,39 +227,39 @@ impl Subject for Replica<'_> {
 }
 
 impl CheckCx {
-    /// A replica by its name.
+    /// Returns a replica by its name.
     pub fn replica(&self, name: &str) -> Replica<'_> {
         let process = Process { pods: self.session.ccm().pods_of_replica(name), restarts_before: 0 };
         let restarts = process.containers().map(|s| s.restart_count).sum();
         Replica { cx: self, name: name.to_owned(), restarts }
     }
 
-    /// All replicas that are deployed.
+    /// All deployed replicas.
     pub fn replicas(&self) -> Vec<Replica<'_>> {
         self.session.ccm().replicas().iter().map(|replica| self.replica(&replica.name)).collect()
     }
 
-    /// The replica that does the work now, found by giving it some: a fresh Node is to be initialised, and the
-    /// credential that asks the cloud about it is the active replica's.
+    /// The active replica, found by giving it work: a new Node must be initialised, and the active replica's credential
+    /// queries the cloud about it.
     ///
     /// # Errors
-    /// [`CheckError::Violation`] when no replica asks in B-WATCH.
+    /// [`CheckError::Violation`] when no replica does so within B-WATCH.
     pub async fn active_replica(&self) -> Result<Replica<'_>, CheckError> {
         let machine = self.machine(machine(&format!("who-{}", suffix(self.session.next_number())))).await?;
         let mark = self.heard().mark()?;
         let node = self.node(machine.node()).await?;
-        let asked = matcher("name a replica", |calls: &Vec<Entry>| {
+        let asked = matcher("identify a replica", |calls: &Vec<Entry>| {
             match calls.iter().find_map(|call| call.credential.clone()) {
                 Some(who) => Seen::Yes(who),
                 None => Seen::NotYet(String::new()),
             }
         });
-        let asked = asked.expecting("a replica that asks the cloud about a new Node");
+        let asked = asked.expecting("a replica that queries the cloud about a new Node");
         let who = node.looks().since(mark).becomes(asked).await?;
         Ok(self.replica(&who))
     }
 
-    /// Takes the CCM away, if it is there.
+    /// Removes the CCM, if it is deployed.
     ///
     /// # Errors
     /// What could not be removed.
@@ -267,23 +267,23 @@ impl CheckCx {
         self.session.ensure_ccm(Form::Absent).await
     }
 
-    /// Deploys every replica and waits until one leads.
+    /// Deploys all replicas and waits until one leads.
     ///
     /// # Errors
-    /// Why the CCM does not come up.
+    /// Why the CCM does not start.
     pub async fn deploy_ccm(&self) -> Verdict {
         self.session.ensure_ccm(Form::Replicas).await
     }
 
-    /// Removes a Pod without any time for its programs to end.
+    /// Deletes a Pod without a grace period.
     async fn removed_at_once(&self, pod: &Pod) -> Result<(), String> {
         let api: Api<Pod> = Api::namespaced(self.pods_client(), &pod.namespace().unwrap_or_default());
         gone(async || api.delete(&pod.name_any(), &DeleteParams::default().grace_period(0)).await).await
     }
 
-    /// Has the program of a Pod on its machine's network end before the Pod goes. One that is removed without any time is
-    /// gone from the API server before its program is from its machine, and the program of the Pod in its place finds its
-    /// ports taken. A process that has just begun hears nothing yet, so it is told again.
+    /// Makes the program of a Pod on its machine's network end before the Pod is deleted. A Pod that is deleted without a
+    /// grace period is gone from the API server before its program is gone from the machine, and the program of the next
+    /// Pod would find its ports in use. A process that has just started may miss the signal, so it is repeated.
     pub(super) async fn leaves_its_ports(&self, pod: &Pod) {
         let Some(spec) = pod.spec.as_ref().filter(|spec| spec.host_network == Some(true)) else { return };
         let (Some(node), Some(id)) = (&spec.node_name, container_id(pod)) else { return };
@@ -299,13 +299,13 @@ impl CheckCx {
         };
         let limit = Duration::from_millis(1_500);
         if poll("the end of a replica's process", limit, Duration::from_millis(300), ended).await.is_err() {
-            // It goes with its Pod, then.
+            // Then it is removed with its Pod.
             drop(self.session.signal_container(node, &id, ContainerOp::Kill).await);
         }
     }
 
-    /// Starts all replicas again, with a fresh Pod for the one that was made to end. Waits until one leads where what is
-    /// undone next needs it; else the next check does, and after the last one nobody has to.
+    /// Starts all replicas again, with a new Pod for the one that was made to exit. Waits until one leads if the next
+    /// undo step needs that; otherwise the next check waits, and after the last one nothing has to.
     pub(super) async fn undo_ccm(&self, ended: Option<&str>, needed: bool) -> Result<(), String> {
         let ccm = self.session.ccm();
         if !ccm.exists() {
@@ -318,7 +318,7 @@ impl CheckCx {
             self.removed_at_once(&pod).await?;
             self.caught_up(|| self.is_replaced(&pod))
                 .await
-                .map_err(|_| format!("Pod {} stays", pod.name_any()))?;
+                .map_err(|_| format!("Pod {} was not removed", pod.name_any()))?;
         }
         ccm.start().await.map_err(text)?;
         if needed {
@@ -338,7 +338,7 @@ impl CheckCx {
     }
 }
 
-/// The running container's id as the node's container runtime knows it, without the runtime's name.
+/// The running container's id for the node's container runtime, without the runtime's name.
 fn container_id(pod: &Pod) -> Option<String> {
     let statuses = pod.status.as_ref()?.container_statuses.as_ref()?;
     let running = statuses.iter().find(|s| s.state.as_ref().is_some_and(|state| state.running.is_some()))?;

@@ -1,4 +1,4 @@
-//! What the CCM may do, read from the cluster, and a service account of a check's own that may do less.
+//! The permissions of the CCM, read from the cluster, and a service account of a check with reduced permissions.
 
 use super::CheckCx;
 use super::account::Account;
@@ -23,37 +23,37 @@ use std::collections::BTreeMap;
 use std::fmt::Debug;
 use std::time::Duration;
 
-/// The label of what an API server makes for itself when it starts.
+/// The label of objects that an API server creates for itself when it starts.
 const BOOTSTRAP: &str = "kubernetes.io/bootstrapping";
 const GROUP: &str = "rbac.authorization.k8s.io";
-/// How long an API server may take to notice a change of roles.
+/// How long an API server may take to apply a change of roles.
 const NOTICED: Duration = Duration::from_secs(10);
 
-/// A rule that somebody has, with the role it comes from and where it holds.
+/// A granted rule, with its role and its scope.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Grant {
     /// The role, e.g. `ClusterRole system:acme-ccm`.
     pub by: String,
-    /// The namespace it holds in; `None`: everywhere.
+    /// The namespace in which it applies; `None`: all.
     pub within: Option<String>,
-    /// What may be done.
+    /// The permitted actions.
     pub rule: PolicyRule,
 }
 
-/// One thing somebody may do or not.
+/// One action that is permitted or not.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Right {
     /// The verb, e.g. `patch`.
     pub verb: String,
     /// The API group; empty for the core group.
     pub group: String,
-    /// The resource, with `/` and the subresource where there is one; what begins with `/` is a path that is none.
+    /// The resource, with `/` and the subresource if there is one; a value that begins with `/` is a non-resource path.
     pub resource: String,
-    /// The namespace; `None`: everywhere.
+    /// The namespace; `None`: all.
     pub within: Option<String>,
 }
 
-/// A binding of either scope: to whom, to what, where.
+/// A binding of either scope: subjects, role, scope.
 struct Binding {
     subjects: Vec<Subject>,
     role: RoleRef,
@@ -62,15 +62,15 @@ struct Binding {
 }
 
 impl CheckCx {
-    /// Whether the CCM makes accounts of their own for its controllers (contract AUTH-13).
+    /// Whether the CCM uses separate accounts for its controllers (contract AUTH-13).
     pub fn makes_accounts(&self) -> bool {
         self.session.ccm().flag("use-service-account-credentials").is_some_and(|said| said != "false")
     }
 
-    /// The service account that the CCM runs as.
+    /// The service account of the CCM.
     ///
     /// # Errors
-    /// [`CheckError::Violation`] when the profile deploys none.
+    /// [`CheckError::Violation`] if the profile deploys no CCM.
     pub fn ccm_account(&self) -> Result<Account, CheckError> {
         let rendered = self.session.ccm().rendered(Form::Replicas);
         let workload = rendered.as_ref().and_then(|rendered| {
@@ -84,7 +84,8 @@ impl CheckCx {
         Ok(Account { namespace: key_of(workload).namespace, name: name.to_owned() })
     }
 
-    /// What an account may do by the roles that are bound to it, beyond what the API server grants everybody by default.
+    /// The permissions of an account by the roles that are bound to it, beyond the API server's defaults for all
+    /// accounts.
     ///
     /// # Errors
     /// When the API server does not answer.
@@ -119,7 +120,7 @@ impl CheckCx {
         Ok(bindings)
     }
 
-    /// The rules of a role; none of one that is not there.
+    /// The rules of a role; empty if it does not exist.
     async fn rules_of(&self, role: &RoleRef, within: Option<&str>) -> Result<Vec<PolicyRule>, CheckError> {
         let rules = match within.filter(|_| role.kind == "Role") {
             Some(namespace) => {
@@ -134,7 +135,8 @@ impl CheckCx {
         Ok(rules.unwrap_or_default())
     }
 
-    /// A new service account in that namespace, which may do this and what everybody may. Gone with the check.
+    /// Creates a service account in that namespace with these permissions and the defaults of all accounts. It is removed
+    /// when the check ends.
     pub(super) async fn account_with(
         &self,
         namespace: &str,
@@ -149,8 +151,8 @@ impl CheckCx {
         Ok(account)
     }
 
-    /// Has an account of [`CheckCx::account_with`] do this from now on; in namespaces of which nothing is said it may do what it
-    /// could before.
+    /// Replaces the permissions of an account of [`CheckCx::account_with`]; in namespaces that are not mentioned its
+    /// permissions stay.
     pub(super) async fn grant(&self, account: &Account, grants: &[Grant]) -> Result<(), CheckError> {
         let mut places: BTreeMap<Option<&str>, Vec<&PolicyRule>> = BTreeMap::from([(None, Vec::new())]);
         for grant in grants {
@@ -185,10 +187,11 @@ impl CheckCx {
         Api::namespaced(self.client.clone(), namespace)
     }
 
-    /// Waits until the API server lets an account do something, or no longer does: the proof that a role has come into force.
+    /// Waits until the API server permits an account to do something, or no longer does: the proof that a role is in
+    /// effect.
     ///
     /// # Errors
-    /// [`CheckError::Error`] when it does not come to that.
+    /// [`CheckError::Error`] if that does not happen.
     pub(super) async fn has_right(
         &self,
         account: &Account,
@@ -212,7 +215,7 @@ impl CheckCx {
         Ok(())
     }
 
-    /// Takes the right to GET `/healthz` of the API server from everybody who has it by default, until the check ends.
+    /// Removes the default permission to GET `/healthz` of the API server from all accounts, until the check ends.
     ///
     /// # Errors
     /// When the API server refuses.
@@ -223,7 +226,7 @@ impl CheckCx {
             let (name, rules) = (role.name_any(), role.rules.unwrap_or_default());
             let (before, mut now) = (json!(rules), rules);
             for rule in &mut now {
-                // Who may do everything is not meant.
+                // Administrators with all permissions are not affected.
                 rule.non_resource_urls
                     .iter_mut()
                     .for_each(|urls| urls.retain(|url| !url.starts_with("/healthz")));
@@ -271,7 +274,7 @@ fn named(name: &str) -> kube::api::ObjectMeta {
     kube::api::ObjectMeta { name: Some(name.to_owned()), ..Default::default() }
 }
 
-/// Makes an object, or makes it over.
+/// Creates an object, or replaces it.
 pub(super) async fn put<K>(api: &Api<K>, name: &str, mut written: serde_json::Value) -> Result<(), CheckError>
 where
     K: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned + Serialize,

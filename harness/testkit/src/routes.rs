@@ -1,4 +1,4 @@
-//! Routes of the cloud's network, each known by the network it leads to.
+//! Routes of the cloud's network, each identified by its destination network.
 
 use super::cloud::absent_is_fine;
 use super::undo_steps::Undo;
@@ -12,14 +12,14 @@ use harness_session::POD_NETWORKS;
 use ipnet::IpNet;
 use std::net::IpAddr;
 
-/// How much longer the prefix of a check's own pod network is than that of the pod networks it is a part of.
+/// How much longer the prefix of a check's own pod network is than that of the networks of which it is a part.
 const PART: u8 = 12;
-/// How many of these a check has to itself beside others.
+/// How many of these a check has for itself while others run.
 const PARTS_OF_A_CHECK: u32 = 4;
-/// Of the 2048 parts that there are, so many are for what every check has; the rest is for one that runs alone.
+/// This many of the 2048 parts are for regular checks; the rest is for a check that runs alone.
 const PARTS_OF_ALL: u32 = 1536;
 
-/// A network that routes of the cloud may lead to. Reads as the routes to it.
+/// A network that can be the destination of routes. Reads as the routes to it.
 #[derive(Clone)]
 pub struct Destination<'a> {
     cx: &'a CheckCx,
@@ -32,12 +32,13 @@ impl<'a> Destination<'a> {
         self.network.to_string()
     }
 
-    /// Faults and barriers for calls that name it.
+    /// The target of faults and barriers for calls that name it.
     pub fn cloud(&self) -> Target<'a> {
         Target { cx: self.cx, about: self.name(), names: vec![self.cidr()] }
     }
 
-    /// Puts a route to it into the cloud, past every CCM: to a machine, or into a black hole. It goes when the check ends.
+    /// Creates a route to it in the cloud, without a CCM: to a machine, or into a black hole. It is removed when the
+    /// check ends.
     ///
     /// # Errors
     /// When the cloud refuses.
@@ -57,7 +58,7 @@ impl<'a> Destination<'a> {
         Ok(put)
     }
 
-    /// Whether a route leads to it.
+    /// Whether it is the destination of a route.
     fn is_of(&self, route: &Route) -> bool {
         route.destination.parse::<IpNet>().is_ok_and(|network| network.trunc() == self.network)
     }
@@ -85,11 +86,11 @@ impl Subject for Destination<'_> {
     }
 }
 
-/// One route leads to it, and to that machine; yields it.
+/// There is one route to it, and it targets that machine; returns the route.
 pub fn leads_to(machine: &Instance) -> Matcher<Vec<Route>, Route> {
     let id = machine.id.clone();
     let expected = format!("one route, to instance {id}");
-    matcher("leads to its Node's machine", move |routes: &Vec<Route>| match routes.as_slice() {
+    matcher("targets its Node's machine", move |routes: &Vec<Route>| match routes.as_slice() {
         [route] if route.target_instance.as_ref() == Some(&id) && !route.blackhole => {
             Seen::Yes(route.clone())
         }
@@ -98,23 +99,23 @@ pub fn leads_to(machine: &Instance) -> Matcher<Vec<Route>, Route> {
     .expecting(expected)
 }
 
-/// The one route to it is this one, unchanged.
+/// There is one route to it, and it is this one, unchanged.
 pub fn keeps_route(route: &Route) -> Matcher<Vec<Route>> {
     let (route, expected) = (route.clone(), route.observed());
     holds("keeps its route", move |routes: &Vec<Route>| matches!(routes.as_slice(), [one] if *one == route))
         .expecting(expected)
 }
 
-/// No route leads to it.
+/// There is no route to it.
 pub fn has_no_route() -> Matcher<Vec<Route>> {
     holds("has no route", |routes: &Vec<Route>| routes.is_empty()).expecting("none")
 }
 
 impl CheckCx {
-    /// A network, in CIDR notation, as a destination of routes.
+    /// A network in CIDR notation, as a destination of routes.
     ///
     /// # Errors
-    /// When it is none.
+    /// When the text is not a network.
     pub fn destination(&self, cidr: &str) -> Result<Destination<'_>, CheckError> {
         let network: IpNet = cidr
             .parse()
@@ -122,8 +123,8 @@ impl CheckCx {
         Ok(Destination { cx: self, network: network.trunc() })
     }
 
-    /// The smallest network around the first of those that the CCM keeps routes for that neither begins nor ends in one of
-    /// them, if there is one.
+    /// The smallest network around the first of the CCM's cluster networks that does not begin or end within one of them,
+    /// if there is one.
     ///
     /// # Errors
     /// When the CCM's arguments name none.
@@ -133,9 +134,9 @@ impl CheckCx {
         Ok(around.map(|network| Destination { cx: self, network }))
     }
 
-    /// A pod network of this check's own, counted from 0 up: a part of the first of those that the CCM keeps routes for,
-    /// which the cluster gives to no Node. The first 4 are its own; one that runs alone has 512 more, apart from the first
-    /// ones of those that run after it: the CCM may still be removing their routes.
+    /// This check's own pod network with this number, counted from 0: a part of the first of the CCM's cluster networks
+    /// that the cluster assigns to no Node. The first 4 are its own. A check that runs alone has 512 more, separate from
+    /// the first ones of later checks: the CCM may still be removing their routes.
     ///
     /// # Errors
     /// When the CCM's arguments name none.
@@ -146,10 +147,10 @@ impl CheckCx {
         self.part_of(*first, nth)
     }
 
-    /// As [`CheckCx::pod_network`], one of each IP family.
+    /// Like [`CheckCx::pod_network`], with one of each IP family.
     ///
     /// # Errors
-    /// [`CheckError::NotObservable`] when the CCM keeps routes of one family only.
+    /// [`CheckError::NotObservable`] if the CCM manages routes of only one family.
     pub fn pod_networks_of_both_families(&self) -> Result<Vec<Destination<'_>>, CheckError> {
         let all = self.cluster_networks()?;
         let has = |v4: bool| all.iter().any(|network| network.addr().is_ipv4() == v4);
@@ -160,8 +161,8 @@ impl CheckCx {
         all.into_iter().map(|network| self.part_of(network, 0)).collect()
     }
 
-    /// Keeps the cluster from giving new Nodes pod networks until the check ends. Whoever registers one meets that, so a check
-    /// that wants it has to run alone.
+    /// Prevents the cluster from assigning pod networks to new Nodes until the check ends. This affects all new Nodes, so
+    /// a check that uses it must run alone.
     ///
     /// # Errors
     /// When the cluster does not do it.
@@ -176,13 +177,12 @@ impl CheckCx {
         given.map_err(|error| chain(&error))
     }
 
-    /// What makes the CCM reconcile routes.
+    /// Triggers a reconciliation of the CCM's routes.
     pub fn route_trigger(&self) -> RouteTrigger {
         self.session.plan().profile.capabilities.route_trigger
     }
 
-    /// The pod networks that the CCM keeps routes for, as its arguments say; where no CCM is deployed, those the harness
-    /// would fill in.
+    /// The CCM's cluster networks, as its arguments say; without a deployed CCM, those that the harness would fill in.
     fn cluster_networks(&self) -> Result<Vec<IpNet>, CheckError> {
         let said = self.session.ccm().flag("cluster-cidr");
         let said = match &said {
@@ -200,8 +200,9 @@ impl CheckCx {
             None => self.network.number() * PARTS_OF_A_CHECK % PARTS_OF_ALL + nth,
             Some(more) => PARTS_OF_ALL + more,
         };
-        let network = part(whole, number)
-            .ok_or_else(|| CheckError::Error(format!("--cluster-cidr of the CCM: {whole} has no room")))?;
+        let network = part(whole, number).ok_or_else(|| {
+            CheckError::Error(format!("--cluster-cidr of the CCM: {whole} has no free range"))
+        })?;
         Ok(Destination { cx: self, network })
     }
 
@@ -210,15 +211,14 @@ impl CheckCx {
     }
 }
 
-/// A small part of the upper half of a network: what is given to Nodes begins with its lower half. They come round again
-/// after 2048.
+/// A small part of the upper half of a network; Nodes get networks from the lower half first. Numbers repeat after 2048.
 fn part(whole: IpNet, number: u32) -> Option<IpNet> {
     let half = 1_u32 << (PART - 1);
     let prefix = whole.prefix_len().checked_add(PART)?;
     whole.subnets(prefix).ok()?.nth((half + number % half) as usize)
 }
 
-/// The smallest network around that one whose first and last address are in none of these.
+/// The smallest network around that one whose first and last address are not in any of these.
 fn around(one: IpNet, all: &[IpNet]) -> Option<IpNet> {
     let is_within = |end: IpAddr| all.iter().any(|network| network.contains(&end));
     std::iter::successors(one.supernet(), IpNet::supernet)

@@ -1,4 +1,4 @@
-//! Services of a check, in a namespace of its own, and what the cloud holds for them.
+//! Services of a check, in its own namespace, and their resources in the cloud.
 
 use super::matchers::{keeps_finalizer, one_active, publishes};
 use super::undo_steps::{ServiceKey, Undo, delete_as_it_is, gone};
@@ -29,7 +29,7 @@ pub struct ServicePlan {
     spec: ServiceSpec,
 }
 
-/// A Service of type LoadBalancer with no port yet.
+/// A Service of type LoadBalancer without ports.
 pub fn load_balancer(name: &str) -> ServicePlan {
     let spec = ServiceSpec {
         type_: Some("LoadBalancer".to_owned()),
@@ -41,12 +41,12 @@ pub fn load_balancer(name: &str) -> ServicePlan {
 }
 
 impl ServicePlan {
-    /// With a TCP port more.
+    /// Adds a TCP port.
     pub fn port(self, port: u16) -> ServicePlan {
         self.named_port(&format!("p{port}"), port, "TCP")
     }
 
-    /// With a port more.
+    /// Adds a port.
     pub fn named_port(mut self, name: &str, port: u16, protocol: &str) -> ServicePlan {
         self.spec.ports.get_or_insert_default().push(ServicePort {
             name: Some(name.to_owned()),
@@ -57,37 +57,37 @@ impl ServicePlan {
         self
     }
 
-    /// With a label.
+    /// Adds a label.
     pub fn label(mut self, key: &str, value: &str) -> ServicePlan {
         self.labels.insert(key.to_owned(), value.to_owned());
         self
     }
 
-    /// With an annotation.
+    /// Adds an annotation.
     pub fn annotation(mut self, key: &str, value: &str) -> ServicePlan {
         self.annotations.insert(key.to_owned(), value.to_owned());
         self
     }
 
-    /// With a finalizer of somebody else's.
+    /// Adds a foreign finalizer.
     pub fn finalizer(mut self, finalizer: &str) -> ServicePlan {
         self.finalizers.push(finalizer.to_owned());
         self
     }
 
-    /// In a second namespace of the check's.
+    /// Uses a second namespace of the check.
     pub fn elsewhere(mut self) -> ServicePlan {
         self.elsewhere = true;
         self
     }
 
-    /// One that does not want a load balancer yet: what is bound to its uid can be put in force first. See
+    /// Does not request a load balancer yet, so that faults for its uid can be injected first. See
     /// [`Service::wants_a_balancer`].
     pub fn not_yet(self) -> ServicePlan {
         self.with(|spec| spec.type_ = Some("ClusterIP".to_owned()))
     }
 
-    /// Whatever else the spec needs.
+    /// Changes any other part of the spec.
     pub fn with(mut self, change: impl FnOnce(&mut ServiceSpec)) -> ServicePlan {
         change(&mut self.spec);
         self
@@ -103,12 +103,12 @@ pub struct Service<'a> {
 }
 
 impl<'a> Service<'a> {
-    /// As the API server made it, before anybody could touch it.
+    /// The Service as the API server created it, before any other change.
     pub fn as_made(&self) -> &core::Service {
         &self.made
     }
 
-    /// Merges `patch` into it.
+    /// Applies `patch` as a merge patch.
     ///
     /// # Errors
     /// When the API server refuses.
@@ -116,7 +116,7 @@ impl<'a> Service<'a> {
         self.patched(patch).await.map(drop)
     }
 
-    /// Merges `patch` into it, and tells what the API server made of that, before anybody could touch it.
+    /// Applies `patch` as a merge patch, and returns the result before any other change.
     ///
     /// # Errors
     /// When the API server refuses.
@@ -127,7 +127,7 @@ impl<'a> Service<'a> {
         Ok(patched)
     }
 
-    /// Makes it one of type LoadBalancer.
+    /// Changes its type to LoadBalancer.
     ///
     /// # Errors
     /// When the API server refuses.
@@ -135,7 +135,7 @@ impl<'a> Service<'a> {
         self.patch(&json!({"spec": {"type": "LoadBalancer"}})).await
     }
 
-    /// Asks for its deletion; does not wait for its end.
+    /// Starts its deletion; does not wait for the end.
     ///
     /// # Errors
     /// When the API server refuses.
@@ -144,7 +144,7 @@ impl<'a> Service<'a> {
         Ok(())
     }
 
-    /// Takes every finalizer off it and deletes it, as an operator does who has lost patience.
+    /// Removes all of its finalizers and deletes it, as an impatient operator does.
     ///
     /// # Errors
     /// When the API server refuses.
@@ -153,10 +153,10 @@ impl<'a> Service<'a> {
         self.patch(&json!({"metadata": {"finalizers": null}})).await
     }
 
-    /// Its spec as the API server has it, with what that has filled in.
+    /// Its spec in the API server, including defaults.
     ///
     /// # Errors
-    /// When the API server does not answer, or the Service is not there.
+    /// When the API server does not answer, or the Service does not exist.
     pub async fn spec(&self) -> Result<ServiceSpec, CheckError> {
         let stored = self.cx.services_api(&self.key).get(&self.key.name).await?;
         Ok(stored.spec.unwrap_or_default())
@@ -173,12 +173,12 @@ impl<'a> Service<'a> {
         Ok(versions)
     }
 
-    /// The owner that its load balancer names in the cloud.
+    /// The owner of its load balancer in the cloud.
     pub(super) fn cloud_owner(&self) -> &str {
         &self.key.owner
     }
 
-    /// The check that made it.
+    /// The check that created it.
     pub(super) fn check(&self) -> &'a CheckCx {
         self.cx
     }
@@ -188,12 +188,12 @@ impl<'a> Service<'a> {
         (self.key.namespace.clone(), self.key.name.clone())
     }
 
-    /// What the cloud holds for it.
+    /// Its resources in the cloud.
     pub fn balancer(&self) -> Balancer<'a> {
         Balancer { service: self.clone() }
     }
 
-    /// Faults and barriers for calls about what the cloud holds for it.
+    /// The target of faults and barriers for calls about its resources in the cloud.
     pub fn cloud(&self) -> Target<'a> {
         Target { cx: self.cx, about: self.name(), names: vec![self.key.owner.clone()] }
     }
@@ -204,7 +204,7 @@ impl<'a> Service<'a> {
         Calls::about(self.cx, self.name(), move |call| this.concerns(call))
     }
 
-    /// Calls to the cloud that can have shown what it holds for it: those about it, and lists of all load balancers.
+    /// Calls to the cloud that may have returned its resources: those about it, and lists of all load balancers.
     pub fn looks(&self) -> Calls<'a> {
         let this = self.clone();
         let lists_all =
@@ -212,11 +212,11 @@ impl<'a> Service<'a> {
         Calls::about(self.cx, self.name(), move |call| this.concerns(call) || lists_all(call))
     }
 
-    /// Waits until the CCM is done with it: until no call about it has come for a second, or, where they come for ever, ten
-    /// seconds have passed. What a check then does is what the CCM answers to, and nothing from before.
+    /// Waits until the CCM has finished with it: until there was no call about it for a second, or, if calls never stop,
+    /// for ten seconds. The CCM's later calls are then reactions to what the check does next.
     ///
     /// # Errors
-    /// While the cloud is not heard.
+    /// While the cloud's journal cannot be read.
     pub async fn rests(&self) -> Result<(), CheckError> {
         let began = Instant::now();
         let mut seen = (usize::MAX, began);
@@ -229,23 +229,23 @@ impl<'a> Service<'a> {
             let over = seen.1.elapsed() >= REST || began.elapsed() >= REST * 10;
             Ok(over.then_some(()))
         };
-        poll("the CCM is done with the Service", REST * 15, REST / 20, at_rest).await?;
+        poll("the CCM has finished with the Service", REST * 15, REST / 20, at_rest).await?;
         Ok(())
     }
 
-    /// Waits until its load balancer is active and published, and it carries the finalizer.
+    /// Waits until its load balancer is active and published, and it has the finalizer.
     ///
     /// # Errors
-    /// [`CheckError::Violation`] when that takes longer than B-WATCH and what the cloud takes itself.
+    /// [`CheckError::Violation`] when that takes longer than B-WATCH plus the time that the cloud itself takes.
     pub async fn provisioned(self) -> Result<Service<'a>, CheckError> {
         self.gets_published().await?;
         Ok(self)
     }
 
-    /// As [`Service::provisioned`]; yields the load balancer.
+    /// Like [`Service::provisioned`]; returns the load balancer.
     ///
     /// # Errors
-    /// As there.
+    /// Those of [`Service::provisioned`].
     pub async fn gets_published(&self) -> Result<LoadBalancer, CheckError> {
         let limit = self.cx.limits().load_balancer();
         let lb = self.balancer().becomes(one_active()).within(limit).await?;
@@ -285,17 +285,17 @@ impl Subject for Service<'_> {
     }
 }
 
-/// How long a CCM is silent about a Service that it is done with.
+/// How long a CCM makes no calls about a Service that it has finished with.
 const REST: Duration = Duration::from_secs(1);
 
-/// What the cloud holds for a Service: load balancers and what belongs to them.
+/// A Service's resources in the cloud: load balancers and their auxiliaries.
 #[derive(Clone)]
 pub struct Balancer<'a> {
     service: Service<'a>,
 }
 
 impl Balancer<'_> {
-    /// Deletes the load balancer behind the CCM's back, with everything that belongs to it.
+    /// Deletes the load balancer and all its resources without the CCM.
     ///
     /// # Errors
     /// When there is none, or the cloud refuses.
@@ -328,7 +328,7 @@ impl Subject for Balancer<'_> {
 }
 
 impl CheckCx {
-    /// Creates a Service; when the check ends it is deleted, its load balancer with it.
+    /// Creates a Service; when the check ends it is deleted together with its load balancer.
     ///
     /// # Errors
     /// When the API server refuses.
@@ -364,7 +364,7 @@ impl CheckCx {
         Ok(Service { cx: self, key, made: Arc::new(created) })
     }
 
-    /// What the CCM's load balancers send traffic to.
+    /// The targets of the CCM's load balancers.
     pub fn balancers_target(&self) -> Targets {
         self.session.plan().profile.capabilities.targets
     }
@@ -389,21 +389,21 @@ impl CheckCx {
         self.caught_up(|| world.services.has_caught_up(&key.namespace, &key.name, &version)).await
     }
 
-    /// Deletes the Service and waits for its end; where the CCM does not let go, takes finalizer and load balancer
-    /// away itself, so that the next check finds a clean cloud.
+    /// Deletes the Service and waits for its end. If the CCM does not release it, removes finalizer and load balancer
+    /// itself, so that the next check starts with a clean cloud.
     pub(super) async fn undo_service(&self, key: &ServiceKey) -> Result<(), String> {
         let api = self.services_api(key);
         gone(async || delete_as_it_is(&api, &key.name).await).await?;
         let absent = async |seen: &mut String| {
-            *seen = "the Service is still there".to_owned();
+            *seen = "the Service still exists".to_owned();
             Ok(self.find_service(key).is_none().then_some(()))
         };
-        // Not a promise: a CCM that is slow to delete, or has others to delete first, gets its time.
+        // Not judged: a CCM that is slow to delete, or is busy with other deletions, gets its time.
         let limit = 3 * self.limits().watch() + self.limits().load_balancer_work();
         if poll("the Service is gone", limit, Duration::from_millis(50), absent).await.is_ok() {
             return Ok(());
         }
-        // The check has made the Service, so every finalizer on it is the check's or the CCM's.
+        // The check created the Service, so all of its finalizers belong to the check or the CCM.
         let patch = json!({"metadata": {"finalizers": null}});
         gone(async || api.patch(&key.name, &PatchParams::default(), &Patch::Merge(&patch)).await).await
     }

@@ -1,4 +1,4 @@
-//! What kubelets ask their serving certificates for (kubernetes pkg/kubelet/certificate/kubelet.go).
+//! The serving certificates that kubelets request (kubernetes pkg/kubelet/certificate/kubelet.go).
 
 use super::{CheckCx, Cold, Subject};
 use harness_clouds::Entry;
@@ -14,24 +14,24 @@ use x509_parser::extensions::{GeneralName, ParsedExtension};
 use x509_parser::pem::parse_x509_pem;
 use x509_parser::prelude::{FromDer, X509CertificationRequest};
 
-/// Who signs serving certificates of kubelets.
+/// The signer of the kubelets' serving certificates.
 const SIGNER: &str = "kubernetes.io/kubelet-serving";
-/// How long a kubelet may take to notice the addresses of its Node, and to ask once more where it was refused.
+/// How long a kubelet may take to notice the addresses of its Node, and to repeat a denied request.
 const RETRY: Duration = Duration::from_secs(30);
 
-/// Names and IP addresses that a certificate is to hold for.
+/// Names and IP addresses for which a certificate is valid.
 type Names = BTreeSet<String>;
 
-/// What one Node has and what was asked for it.
+/// The addresses of one Node and its certificate requests.
 struct Asked {
     node: String,
-    /// The names and addresses that a certificate for it has to hold for.
+    /// The names and addresses for which its certificate must be valid.
     has: Names,
-    /// What each request was for, in the order they were made.
+    /// The names and addresses of each request, in order.
     requests: Vec<Names>,
 }
 
-/// The Nodes of a cluster and what their kubelets asked serving certificates for.
+/// The Nodes of a cluster and their kubelets' requests for serving certificates.
 pub(super) struct Certificates(Vec<Asked>);
 
 impl Observed for Certificates {
@@ -84,7 +84,7 @@ impl Subject for ServingCertificates<'_> {
     }
 }
 
-/// What was asked for, by Node, the oldest request first.
+/// The requests by Node, the oldest first.
 async fn requested(api: &Api<CertificateSigningRequest>) -> Result<BTreeMap<String, Vec<Names>>, ReadError> {
     let list = api.list(&ListParams::default()).await;
     let mut list = list.map_err(|error| ReadError::passing(chain(&error)))?.items;
@@ -126,20 +126,20 @@ fn ip_of(bytes: &[u8]) -> Result<IpAddr, String> {
         .map_err(|_| format!("an address of {} bytes is neither IPv4 nor IPv6", bytes.len()))
 }
 
-/// An address as a certificate writes it.
+/// An address in the form used in certificates.
 fn canonical(address: &str) -> String {
     address.parse::<IpAddr>().map_or_else(|_| address.to_owned(), |ip| ip.to_string())
 }
 
-/// Each has asked, and for nothing but what its Node has.
+/// Each kubelet has made a request, and only for its Node's addresses.
 fn ask_for_their_addresses() -> Matcher<Certificates> {
-    matcher("ask for serving certificates that hold for their Nodes' addresses", |seen: &Certificates| {
+    matcher("request serving certificates for their Nodes' addresses", |seen: &Certificates| {
         let is_right = |asked: &Asked| {
             !asked.requests.is_empty() && asked.requests.iter().all(|names| *names == asked.has)
         };
         Seen::when(seen.0.iter().all(is_right))
     })
-    .expecting("of each Node requests for all of its addresses, and none for others or for less")
+    .expecting("requests of each Node for all of its addresses, and none for other or for fewer addresses")
 }
 
 impl CheckCx {
@@ -147,10 +147,10 @@ impl CheckCx {
         ServingCertificates { cx: self, nodes: cold.nodes.iter().map(|name| self.real_node(name)).collect() }
     }
 
-    /// That no kubelet has asked for a serving certificate: their Nodes have no addresses.
+    /// Verifies that no kubelet has requested a serving certificate, as their Nodes have no addresses.
     ///
     /// # Errors
-    /// [`CheckError::Error`] naming what was asked for: the kubelets do not wait for the CCM (contract KBL-10).
+    /// [`CheckError::Error`] naming the requests: the kubelets do not wait for the CCM (contract KBL-10).
     pub async fn nobody_asked_for_a_certificate(&self, cold: &Cold) -> Verdict {
         let seen = self.certificates(cold).read(ReadSource::Origin).await?;
         if seen.0.iter().all(|asked| asked.requests.is_empty()) {
@@ -158,12 +158,12 @@ impl CheckCx {
         }
         let seen = seen.observed();
         Err(CheckError::Error(format!(
-            "kubelets asked for serving certificates before there was a CCM: {seen}"
+            "kubelets requested serving certificates before a CCM was deployed: {seen}"
         )))
     }
 
-    /// Waits until every kubelet has asked for a serving certificate, each time for the addresses that its Node has, and sees
-    /// that it stays so: addresses that come later make a kubelet ask again.
+    /// Waits until each kubelet has requested a serving certificate, and only for its Node's addresses, and verifies that
+    /// it stays so: with later addresses a kubelet makes another request.
     ///
     /// # Errors
     /// [`CheckError::Violation`] after B-WATCH and the kubelet's retry, or when it does not stay so.

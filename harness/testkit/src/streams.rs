@@ -1,4 +1,4 @@
-//! Exec, attach and port-forward as a client of the API server has them: WebSockets with a channel in each message
+//! Exec, attach and port-forward as a client of the API server: WebSockets with a channel in each message
 //! (`v4.channel.k8s.io`).
 
 use super::CheckCx;
@@ -14,20 +14,20 @@ use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::time::timeout;
 
-/// The longest message, bytes.
+/// Maximum length of a message, bytes.
 const LONGEST: u64 = 4 << 20;
 /// Operation codes (RFC 6455).
 const BINARY: u8 = 2;
 const CLOSE: u8 = 8;
 
-/// A connection that was upgraded.
+/// An upgraded connection.
 pub(super) struct Channels(TokioIo<Upgraded>);
 
 impl CheckCx {
-    /// Opens one.
+    /// Opens a connection.
     ///
     /// # Errors
-    /// What the API server said in place of it, with its status.
+    /// The API server's answer otherwise, with its status.
     pub(super) async fn upgraded(&self, path: &str) -> Result<Channels, (Option<u16>, String)> {
         let failed = |why: String| (None, why);
         let key = STANDARD.encode(format!("{:.<16}", &self.prefix[..self.prefix.len().min(16)]));
@@ -54,18 +54,18 @@ impl Channels {
     /// Sends to a channel.
     pub(super) async fn send(&mut self, channel: u8, content: &[u8]) -> io::Result<()> {
         let length = u8::try_from(content.len() + 1).ok().filter(|length| *length < 126);
-        let length = length.ok_or_else(|| io::Error::other("too much for one message"))?;
-        // A mask of zeros changes nothing.
+        let length = length.ok_or_else(|| io::Error::other("longer than one message"))?;
+        // A mask of zeros leaves the data unchanged.
         let mut frame = vec![0x80 | BINARY, 0x80 | length, 0, 0, 0, 0, channel];
         frame.extend_from_slice(content);
         self.0.write_all(&frame).await?;
         self.0.flush().await
     }
 
-    /// Reads what comes by any channel until it holds that text.
+    /// Reads from all channels until the data contains that text.
     ///
     /// # Errors
-    /// What came in place of it.
+    /// The data that was received instead.
     pub(super) async fn says(&mut self, text: &str, limit: Duration) -> Result<(), String> {
         let mut seen = String::new();
         let reading = async {

@@ -1,4 +1,4 @@
-//! What a check makes promises about, and how a promise reads: `service.becomes(published(&lb)).await?`.
+//! The subjects of a check's claims, and how a claim is written: `service.becomes(published(&lb)).await?`.
 
 use super::CheckCx;
 use harness_clouds::Entry;
@@ -8,35 +8,34 @@ use std::future::{Future, IntoFuture};
 use std::pin::Pin;
 use std::time::Duration;
 
-/// A thing that a check talks to: it knows how it is read, what it is called, and which calls to the cloud are about
-/// it.
+/// Something that a check examines: it defines how it is read, its name, and which calls to the cloud are about it.
 pub trait Subject {
-    /// What a read of it yields.
+    /// The result of a read.
     type Seen: Observed + 'static;
 
-    /// The check that talks to it.
+    /// The check that uses it.
     fn cx(&self) -> &CheckCx;
 
-    /// What failures call it.
+    /// Its name in failures.
     fn name(&self) -> SubjectName;
 
-    /// It as it is now, from the copy at hand or from the origin itself.
+    /// Its current state, from the cached copy or from the origin.
     ///
     /// # Errors
-    /// When whoever is asked does not answer, or the copy cannot be trusted.
+    /// When the origin does not answer, or the copy cannot be trusted.
     fn read(&self, reach: ReadSource) -> impl Future<Output = Result<Self::Seen, ReadError>>;
 
     /// Whether a call to the cloud is about it.
     fn concerns(&self, call: &Entry) -> bool;
 
-    /// It comes to be as `matcher` says, within B-WATCH unless another limit is given; the wait yields what the
-    /// matcher does.
+    /// Claims that it becomes what `matcher` says, within B-WATCH unless another limit is given; waiting returns the
+    /// matcher's value.
     fn becomes<T: 'static>(&self, matcher: Matcher<Self::Seen, T>) -> Wait<'_, Self, T> {
         Wait { subject: self, matcher, when: String::new(), span: Span::Within(self.cx().limits().watch()) }
     }
 
-    /// It is as `matcher` says, and stays so for the time that is enough to do wrong what is held back, unless another
-    /// window is given. At the end of the window the origin itself is asked.
+    /// Claims that it is what `matcher` says and stays so, for the default time in which a violation would show, unless
+    /// another window is given. At the end of the window the origin itself is read.
     fn keeps<T: 'static>(&self, matcher: Matcher<Self::Seen, T>) -> Wait<'_, Self, T> {
         Wait {
             subject: self,
@@ -46,7 +45,7 @@ pub trait Subject {
         }
     }
 
-    /// It is as `matcher` says, by one read of the origin; yields what the matcher does.
+    /// Claims that it is what `matcher` says, by one read of the origin; returns the matcher's value.
     ///
     /// # Errors
     /// [`CheckError::Violation`] when it is not, [`CheckError::Error`] when it cannot be read.
@@ -57,7 +56,7 @@ pub trait Subject {
         }
     }
 
-    /// What was read of it before is as `matcher` says; yields what the matcher does.
+    /// Claims that an earlier read of it is what `matcher` says; returns the matcher's value.
     ///
     /// # Errors
     /// [`CheckError::Violation`] when it is not.
@@ -76,7 +75,7 @@ pub trait Subject {
         }
     }
 
-    /// A promise about it that was broken, judged from what has happened already.
+    /// A violation, judged from what has already happened.
     fn breaks(&self, promise: &str, expected: &str, seen: &str) -> CheckError {
         CheckError::Violation(Box::new(Violation {
             subject: Some(self.name()),
@@ -86,14 +85,14 @@ pub trait Subject {
     }
 }
 
-/// A promise as a sentence: subject, claim, circumstances.
+/// A claim as a sentence: subject, claim, circumstances.
 fn sentence(subject: &SubjectName, claim: &str, when: &str) -> String {
     let space = if when.is_empty() { "" } else { " " };
     format!("{} {} {claim}{space}{when}", subject.kind, subject.name)
 }
 
-/// A promise about a subject; waited for when awaited.
-#[must_use = "a promise is waited for only when awaited"]
+/// A claim about a subject; awaiting it waits for it.
+#[must_use = "a promise is checked only when awaited"]
 pub struct Wait<'a, S: Subject + ?Sized, T> {
     subject: &'a S,
     matcher: Matcher<S::Seen, T>,
@@ -102,7 +101,7 @@ pub struct Wait<'a, S: Subject + ?Sized, T> {
 }
 
 impl<S: Subject + ?Sized, T> Wait<'_, S, T> {
-    /// Within this limit, or for this window.
+    /// Sets the limit or the window.
     pub fn within(mut self, time: Duration) -> Self {
         self.span = match self.span {
             Span::Within(_) => Span::Within(time),
@@ -111,7 +110,7 @@ impl<S: Subject + ?Sized, T> Wait<'_, S, T> {
         self
     }
 
-    /// Under which circumstances, for the sentence: `once the cloud reports it`.
+    /// Sets the circumstances, for the sentence: `once the cloud reports it`.
     pub fn when(mut self, circumstances: impl Into<String>) -> Self {
         self.when = circumstances.into();
         self
@@ -134,12 +133,14 @@ impl<'a, S: Subject + ?Sized, T: 'static> IntoFuture for Wait<'a, S, T> {
             };
             let mut reading = Reading::new(async |reach| subject.read(reach).await, &matcher);
             subject.cx().wait(&promise, &mut reading, &|call| subject.concerns(call)).await?;
-            reading.value.ok_or_else(|| CheckError::Error(format!("'{}' was kept unseen", promise.text)))
+            reading.value.ok_or_else(|| {
+                CheckError::Error(format!("'{}' was fulfilled without an observed value", promise.text))
+            })
         })
     }
 }
 
-/// Two things at one moment; the first gives both their name.
+/// Two subjects at one moment; the first gives its name to both.
 impl<A: Subject, B: Subject> Subject for (&A, &B) {
     type Seen = (A::Seen, B::Seen);
 

@@ -1,4 +1,4 @@
-//! Taints on the cluster's own Nodes, which go when the check ends.
+//! Taints on the cluster's own Nodes, which are removed when the check ends.
 
 use super::node_plan::taint;
 use super::undo_steps::Undo;
@@ -9,8 +9,8 @@ use harness_session::k8s::{T_CONTROL_PLANE, T_TO_BE_DELETED, has_taint};
 use kube::ResourceExt;
 
 impl CheckCx {
-    /// Keeps ordinary Pods off the Nodes, as kubeadm does with control planes of clusters that have workers: a CCM that
-    /// does not tolerate that has no place to run where there are none.
+    /// Keeps ordinary Pods off the Nodes, as kubeadm does on the control planes of clusters with workers: a CCM that does
+    /// not tolerate this cannot run if there are no workers.
     ///
     /// # Errors
     /// When the API server refuses.
@@ -21,8 +21,8 @@ impl CheckCx {
         Ok(())
     }
 
-    /// Gives every Node the autoscaler's taint, so that no load balancer may use any. Every load balancer loses its Nodes,
-    /// so a check that wants it has to run alone.
+    /// Sets the autoscaler's taint on all Nodes, so that no load balancer may use them. All load balancers lose their
+    /// Nodes, so a check that uses this must run alone.
     ///
     /// # Errors
     /// When the API server refuses.
@@ -35,7 +35,7 @@ impl CheckCx {
 
     pub(super) async fn taints_own_node(&self, name: &str, key: &str, value: &str) -> Result<(), CheckError> {
         let node = self.real_node(name);
-        // One of a check before may have gone meanwhile.
+        // The taint of an earlier check may have been removed in between.
         if node.read(ReadSource::Origin).await?.is_none_or(|present| has_taint(&present, key)) {
             return Ok(());
         }

@@ -1,4 +1,4 @@
-//! The CCM by itself with flags of a check's own: what it refuses, what it says, what it leaves undone.
+//! Runs one CCM process with flags of a check: what it refuses, what it logs, what it does not do.
 
 use super::undo_steps::Undo;
 use super::{Account, CheckCx, Grant, Right, SecurePort, Subject};
@@ -15,21 +15,21 @@ use std::sync::Arc;
 /// How many log lines a failure shows.
 const SHOWN_LINES: i64 = 12;
 
-/// One process of the CCM, while no other runs. It is not started again when it ends.
+/// One process of the CCM, while no other runs. It is not restarted when it exits.
 #[derive(Clone)]
 pub struct Trial<'a> {
     cx: &'a CheckCx,
     arguments: String,
     pod: ObjectKey,
-    /// The account of its own that it runs as, if it has one.
+    /// Its own service account, if it has one.
     account: Option<Account>,
 }
 
-/// What became of a trial.
+/// The state of a trial.
 #[derive(Clone, Debug)]
 pub struct Tried {
     pod: Option<Arc<Pod>>,
-    /// Who holds the CCM's Lease.
+    /// The holder of the CCM's Lease.
     leader: Option<String>,
 }
 
@@ -55,7 +55,7 @@ impl Observed for Tried {
     }
 }
 
-/// Its process ended with an error, before it led.
+/// Its process exited with an error before it became the leader.
 pub fn refuses() -> Matcher<Tried> {
     matcher("is refused", |tried: &Tried| match (tried.exit_code(), &tried.leader) {
         (_, Some(_)) => Seen::Never("it leads".to_owned()),
@@ -63,15 +63,15 @@ pub fn refuses() -> Matcher<Tried> {
         (Some(_), None) => Seen::Yes(()),
         (None, None) => Seen::NotYet(String::new()),
     })
-    .expecting("its process ended with an exit code that is not 0")
+    .expecting("its process exited with a code other than 0")
 }
 
-/// Its process ended, however.
+/// Its process exited, with any code.
 pub fn has_ended() -> Matcher<Tried> {
     holds("ends", |tried: &Tried| tried.exit_code().is_some()).expecting("its process ended")
 }
 
-/// Its process has begun, whatever became of it.
+/// Its process has started, whatever happened then.
 pub fn is_up() -> Matcher<Tried> {
     holds("has started", |tried: &Tried| {
         let status = tried.pod.as_ref().and_then(|pod| pod.status.as_ref());
@@ -82,7 +82,8 @@ pub fn is_up() -> Matcher<Tried> {
     .expecting("a container that runs or has ended")
 }
 
-/// What the matcher says of something beside it, as long as its process has not ended: one that has will not do it any more.
+/// The matcher's result about another subject, as long as its process runs: after its exit it cannot be fulfilled any
+/// more.
 pub fn unless_it_ends<O: 'static, T: 'static>(wanted: Matcher<O, T>) -> Matcher<(Tried, O), T> {
     let (claim, expected) = (wanted.claim().to_owned(), wanted.expected().to_owned());
     matcher(claim, move |(tried, other): &(Tried, O)| match (wanted.matches(other), tried.exit_code()) {
@@ -94,8 +95,8 @@ pub fn unless_it_ends<O: 'static, T: 'static>(wanted: Matcher<O, T>) -> Matcher<
 
 /// Its process runs.
 pub fn goes_on() -> Matcher<Tried> {
-    holds("goes on", |tried: &Tried| tried.pod.is_some() && tried.exit_code().is_none())
-        .expecting("its process has not ended")
+    holds("keeps running", |tried: &Tried| tried.pod.is_some() && tried.exit_code().is_none())
+        .expecting("its process has not exited")
 }
 
 impl<'a> Trial<'a> {
@@ -110,24 +111,24 @@ impl<'a> Trial<'a> {
         self.cx.port_of(&self.pod.name, pod, session.ccm().secure_port_of(&like).unwrap_or_default())
     }
 
-    /// What it has written so far.
+    /// Its log so far.
     ///
     /// # Errors
-    /// When the API server does not say.
+    /// When the API server does not answer.
     pub async fn log(&self) -> Result<String, CheckError> {
         let api: Api<Pod> = Api::namespaced(self.cx.pods_client(), &self.pod.namespace);
         Ok(api.logs(&self.pod.name, &LogParams::default()).await?)
     }
 
-    /// Has it do this from now on, and waits until the API server lets it do `right` or no longer does.
-    /// Only for one of [`CheckCx::ccm_as`].
+    /// Replaces its permissions, and waits until the API server permits `right` or no longer does. Only for one of
+    /// [`CheckCx::ccm_as`].
     ///
     /// # Errors
-    /// When the API server refuses, or does not notice.
+    /// When the API server refuses, or does not apply the change.
     pub async fn may(&self, grants: &[Grant], right: &Right, allowed: bool) -> Result<(), CheckError> {
         let account = self.account.as_ref();
         let account =
-            account.ok_or_else(|| CheckError::Error("the trial has no account of its own".to_owned()))?;
+            account.ok_or_else(|| CheckError::Error("the trial has no service account".to_owned()))?;
         self.cx.grant(account, grants).await?;
         self.cx.has_right(account, right, allowed).await
     }
@@ -143,7 +144,7 @@ impl<'a> Trial<'a> {
     /// A failure about it, with its last log lines.
     ///
     /// # Errors
-    /// As it was given.
+    /// The given failure.
     pub async fn explained<T>(&self, outcome: Result<T, CheckError>) -> Result<T, CheckError> {
         let pod = self.cx.session.ccm_site().world().pods.find(&self.pod.namespace, &self.pod.name);
         self.cx.explained_by(pod.as_slice(), outcome).await
@@ -184,8 +185,9 @@ impl Subject for Trial<'_> {
 }
 
 impl CheckCx {
-    /// Takes the CCM away and starts one process of it with these arguments set after its others. It goes when the check
-    /// ends. Only for checks that say so ([`Check::on_a_fresh_cluster`](harness_core::check::Check::on_a_fresh_cluster)).
+    /// Removes the CCM and starts one process of it with these arguments after its others. It is removed when the check
+    /// ends. Only for checks that declare this
+    /// ([`Check::on_a_fresh_cluster`](harness_core::check::Check::on_a_fresh_cluster)).
     ///
     /// # Errors
     /// [`CheckError::Violation`] when there is no CCM, [`CheckError::Error`] when the API server refuses.
@@ -194,22 +196,22 @@ impl CheckCx {
         self.started(rendered, pod, arguments, None).await
     }
 
-    /// As [`CheckCx::ccm_alone`], not elected where the CCM takes flags for that: it holds no Lease that it could lose while the
-    /// API server is out of its reach, and makes no routes.
+    /// Like [`CheckCx::ccm_alone`], but without leader election if the CCM has flags for that: it holds no Lease that it
+    /// could lose while it cannot reach the API server, and creates no routes.
     ///
     /// # Errors
-    /// As [`CheckCx::ccm_alone`].
+    /// Those of [`CheckCx::ccm_alone`].
     pub async fn ccm_without_election(&self) -> Result<Trial<'_>, CheckError> {
         let takes = self.declares(Capability::LeaderElection) && self.declares(Capability::FrameworkFlags);
         let unelected: &[&str] = if takes { &["--leader-elect=false"] } else { &[] };
         self.ccm_alone(&self.without_routes(unelected)).await
     }
 
-    /// As [`CheckCx::ccm_alone`], as a service account of its own that may do what `grants` makes of what the manifests
-    /// grant the CCM, and nothing else.
+    /// Like [`CheckCx::ccm_alone`], but with its own service account. Its permissions are what `grants` returns for those
+    /// that the manifests grant to the CCM, and nothing else.
     ///
     /// # Errors
-    /// As [`CheckCx::ccm_alone`].
+    /// Those of [`CheckCx::ccm_alone`].
     pub async fn ccm_as(
         &self,
         grants: impl FnOnce(&[Grant]) -> Vec<Grant>,
@@ -226,22 +228,22 @@ impl CheckCx {
         for document in &mut pods {
             document["spec"]["serviceAccountName"] = json!(account.name);
         }
-        // A hosted one gets a kubeconfig for that account.
+        // A hosted CCM gets a kubeconfig for that account.
         rendered.documents.retain(|document| mentions(document, KUBECONFIG));
         rendered.documents.append(&mut pods);
         self.started(rendered, pod, arguments, Some(account)).await
     }
 
-    /// These arguments, and one that has a CCM make no routes, where it takes that: a trial ends before it has taken routes
-    /// back that it has made, and nobody else might.
+    /// These arguments, and one that makes a CCM create no routes, if it has such a flag: a trial ends before it has
+    /// removed its routes, and nothing else might remove them.
     pub fn without_routes<'a>(&self, arguments: &[&'a str]) -> Vec<&'a str> {
         let takes = self.declares(Capability::Routes) && self.declares(Capability::FrameworkFlags);
         let without = takes.then_some("--configure-cloud-routes=false");
         arguments.iter().copied().chain(without).collect()
     }
 
-    /// These arguments, and one that has all of a CCM's controllers work under the account whose rights the check chooses,
-    /// where it takes that and nothing was said of it (contract AUTH-13).
+    /// These arguments, and one that makes all of a CCM's controllers use the account whose permissions the check
+    /// chooses, if it has such a flag and it is not set yet (contract AUTH-13).
     fn under_one_account<'a>(&self, mut arguments: Vec<&'a str>) -> Vec<&'a str> {
         const FLAG: &str = "--use-service-account-credentials";
         if self.declares(Capability::FrameworkFlags) && !arguments.iter().any(|one| one.starts_with(FLAG)) {
@@ -250,7 +252,7 @@ impl CheckCx {
         arguments
     }
 
-    /// Takes the CCM away; what a trial consists of, and its Pod. Undone when the check ends.
+    /// Removes the CCM; returns the parts of a trial, and its Pod. Undone when the check ends.
     async fn trial(&self, arguments: &[&str]) -> Result<(Rendered, ObjectKey), CheckError> {
         // Remembered before its Pods are gone.
         self.session.ccm().node_of_a_replica();
@@ -263,7 +265,7 @@ impl CheckCx {
         let rendered =
             rendered.ok_or_else(|| CheckError::violation(promise, "a CCM", "the profile deploys none"))?;
         let pod = rendered.workloads.first().cloned();
-        let pod = pod.ok_or_else(|| CheckError::Error("a trial without a Pod".to_owned()))?;
+        let pod = pod.ok_or_else(|| CheckError::Error("the trial has no Pod".to_owned()))?;
         self.on_end(Undo::Trial(name));
         Ok((rendered, pod))
     }

@@ -1,4 +1,4 @@
-//! What a check leaves to be undone, last first.
+//! The undo steps of a check, in reverse order.
 
 use super::CheckCx;
 use super::undo_steps::Undo;
@@ -6,11 +6,11 @@ use harness_clusters::PowerOp;
 use std::future::Future;
 use tokio::task::AbortHandle;
 
-/// In what steps a list is undone; what stands in one step is undone side by side.
+/// The steps in which a list is undone; entries of one step are undone at the same time.
 ///
-/// Last first, but for: faults, barriers and settings, which go before anything else, since a check that failed with one still in
-/// force must not jam its own cleanup; the CCM, which comes back before Services need it to let go of them; and
-/// Services, which go together where the last of them stands, since they wait for the same CCM. Machines go last of all
+/// In reverse order, with three exceptions. Faults, barriers and settings are undone before anything else, because an
+/// active one must not block the cleanup. The CCM is restored before Services that need it to release them. Services are
+/// removed together, in place of the last of them, since they wait for the same CCM. Machines are removed last of all
 /// ([`CheckCx::clean_up`]).
 fn steps(made: Vec<Undo>) -> Vec<Vec<Undo>> {
     let turn = |undo: &Undo| match undo {
@@ -31,7 +31,7 @@ fn steps(made: Vec<Undo>) -> Vec<Vec<Undo>> {
     steps
 }
 
-/// Undoes all of it, whatever fails of it; what could not be undone, each with why.
+/// Undoes all entries, even if some fail; returns those that could not be undone, with the reasons.
 async fn undo_all<F: Future<Output = Result<(), String>>>(
     steps: Vec<Vec<Undo>>,
     undo: impl Fn(Undo) -> F,
@@ -56,15 +56,15 @@ impl CheckCx {
         self.undo.lock().expect("no holder of this lock panics").contains(undo)
     }
 
-    /// The check has undone it itself.
+    /// Removes an entry that the check itself has undone.
     pub(super) fn is_undone(&self, undo: &Undo) {
         self.undo.lock().expect("no holder of this lock panics").retain(|other| other != undo);
     }
 
-    /// Undoes everything, trying all of it. What cannot be undone stays on the list, in case this is called again.
+    /// Undoes all entries, trying each of them. Those that fail stay on the list, in case this is called again.
     ///
     /// # Errors
-    /// What could not be undone, one line each.
+    /// The failures, one line each.
     pub async fn clean_up(&self) -> Result<(), String> {
         let made = std::mem::take(&mut *self.undo.lock().expect("no holder of this lock panics"));
         let needs_a_ccm = made.iter().any(|undo| matches!(undo, Undo::Service(_)));
@@ -84,7 +84,7 @@ impl CheckCx {
         Err(lines.join("\n"))
     }
 
-    /// Undoes nothing, as what the check made goes with its environment; what it does all the time ends.
+    /// Undoes nothing, because the check's environment is removed; stops its background tasks.
     pub fn leaves_it_to_its_environment(&self) {
         self.undo.lock().expect("no holder of this lock panics").clear();
         let heartbeats = std::mem::take(&mut *self.heartbeats.lock().expect("no holder of this lock panics"));

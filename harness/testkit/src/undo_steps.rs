@@ -1,4 +1,4 @@
-//! What a check has made and leaves to be undone, as data.
+//! The undo steps of a check, as data.
 
 use super::account::Account;
 use harness_clouds::Settings;
@@ -13,17 +13,17 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::time::Duration;
 
-/// Which Service, for cleanup: the uid tells it from a namesake.
+/// A Service, for cleanup: the uid distinguishes it from another one of the same name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct ServiceKey {
     pub(super) namespace: String,
     pub(super) name: String,
     pub(super) uid: String,
-    /// Whom its load balancers say they belong to, in the cloud.
+    /// The owner that its load balancers have in the cloud.
     pub(super) owner: String,
 }
 
-/// One thing to undo.
+/// One undo step.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Undo {
     /// Delete a Node.
@@ -32,11 +32,11 @@ pub(super) enum Undo {
     Heartbeat(String),
     /// Delete an instance from the cloud.
     Instance(String),
-    /// Take a load balancer away that the check has put into the cloud.
+    /// Remove a load balancer that the check created in the cloud.
     LoadBalancer(String),
-    /// Take a route away that the check has put into the cloud.
+    /// Remove a route that the check created in the cloud.
     Route(String),
-    /// Delete a Service and see it gone.
+    /// Delete a Service and wait until it is gone.
     Service(ServiceKey),
     /// Delete a namespace.
     Namespace(String),
@@ -44,57 +44,57 @@ pub(super) enum Undo {
     Fault(u64),
     /// Release a barrier.
     Barrier(u64),
-    /// Take a taint off one of the cluster's own Nodes.
+    /// Remove a taint from one of the cluster's own Nodes.
     Taint { node: String, key: String },
-    /// Give one of the cluster's own Nodes its labels back, and take those away that it did not have.
+    /// Restore the labels of one of the cluster's own Nodes, and remove those that it did not have.
     Labels { node: String, before: BTreeMap<String, Option<String>> },
-    /// Let Pods be placed on one of the cluster's own Nodes again.
+    /// Uncordon one of the cluster's own Nodes.
     Cordon(String),
-    /// Give a Deployment of cluster DNS its Pods back.
+    /// Restore the Pods of a Deployment of cluster DNS.
     Scale { deployment: String, replicas: i32 },
-    /// Let one of the cluster's own Nodes have a network again.
+    /// Restore the network of one of the cluster's own Nodes.
     Unavailable(String),
-    /// Set the cloud's settings back.
+    /// Restore the cloud's settings.
     Settings(Settings),
-    /// Start the CCM again, with a fresh Pod for the replica that was made to end.
+    /// Start the CCM again, with a new Pod for the replica that was made to exit.
     Ccm { ended: String },
-    /// Take the replicas away that a check has let come beside the others.
+    /// Remove the additional replicas of a check.
     Newcomers,
-    /// Give new Nodes pod CIDRs again.
+    /// Let the cluster assign pod CIDRs to new Nodes again.
     PodCidrs,
-    /// Leave the crash of the leader; the last participant brings the CCM back up.
+    /// Leave the crash of the leader; the last participant restores the CCM.
     Crash,
-    /// Take a right away that a check has given itself: a ClusterRole and its binding.
+    /// Remove a permission that a check gave itself: a ClusterRole and its binding.
     Right(String),
-    /// Give a ClusterRole its rules back.
+    /// Restore the rules of a ClusterRole.
     Rules { role: String, rules: Value },
-    /// Take a service account of a check away, with its roles and bindings.
+    /// Remove a service account of a check, with its roles and bindings.
     Account(Account),
-    /// Take the CCM away that a check runs by itself.
+    /// Remove the CCM of a check's trial.
     Trial(String),
-    /// Take the replica away whose credential a check replaces.
+    /// Remove the replica whose credential a check replaces.
     Replaced,
-    /// Let everybody reach the API server again.
+    /// Remove the blocks of connections to the API server.
     Reach,
-    /// Take an image credential provider from a machine's kubelet.
+    /// Remove an image credential provider from a machine's kubelet.
     ImageCredentials { machine: String, setup: NodeSetup },
-    /// Open the direct way from the control plane to these again.
+    /// Restore the direct connection from the control plane to these.
     DirectWay(Vec<String>),
-    /// Let server or agents of a network proxy come again.
+    /// Restore server or agents of a network proxy.
     Proxy(Vec<Value>),
-    /// Take objects away that a check has applied.
+    /// Remove objects that a check applied.
     Applied(Vec<Value>),
-    /// Let a machine reach the cloud again.
+    /// Restore the connection of a machine to the cloud.
     Cloudless(String),
-    /// Give machines their power again.
+    /// Switch machines on again.
     Power(Vec<String>),
-    /// Wake a process that was frozen.
+    /// Resume a process that was frozen.
     Frozen { node: String, id: String },
-    /// Take a Lease away that is not the CCM's usual one.
+    /// Remove a Lease other than the CCM's usual one.
     Lease { namespace: String, name: String },
-    /// Let the CCM's watches begin again.
+    /// Allow the CCM's watches again.
     Watches,
-    /// Take the CCM as shipped away and set the pod network up.
+    /// Remove the CCM as shipped and set up the pod network.
     Cold,
 }
 
@@ -143,17 +143,17 @@ impl fmt::Display for Undo {
     }
 }
 
-/// How long the API server may fail by itself before what is to go is given up: as long as it may be silent in a run. On a busy
-/// machine deletions of many objects have taken more than 5 s.
+/// How long a deletion is retried if the API server itself fails: as long as it may be unresponsive in a run. On a busy
+/// machine, deletions of many objects have taken more than 5 s.
 const LIMIT: Duration = Duration::from_secs(30);
-/// How long until it is asked again.
+/// Interval between two tries.
 const AGAIN: Duration = Duration::from_millis(200);
 
-/// Takes something away. A deletion that found nothing to delete has reached its aim; one that the API server could not
-/// carry out, through a fault of its own or of the way to it, is asked for again.
+/// Deletes something. A deletion of something that does not exist counts as successful. A deletion that fails because of
+/// the API server or the connection to it is repeated.
 ///
 /// # Errors
-/// What the API server said: at once where it refuses, else after [`LIMIT`].
+/// The API server's error: at once if it refuses, otherwise after [`LIMIT`].
 pub(super) async fn gone<T>(deletion: impl AsyncFn() -> Result<T, kube::Error>) -> Result<(), String> {
     let goes = async |_: &mut String| match deletion().await {
         Ok(_) => Ok(Some(())),
@@ -166,15 +166,15 @@ pub(super) async fn gone<T>(deletion: impl AsyncFn() -> Result<T, kube::Error>) 
     poll("a deletion", LIMIT, AGAIN, goes).await.map_err(|error| error.text)
 }
 
-/// How often a Service is deleted anew that somebody has changed in between.
+/// How often the deletion of a Service is repeated if another client has changed it in between.
 const DELETIONS: usize = 20;
 
-/// Deletes a Service in the version that is there. One that is to be deleted in any version the API server removes at once
-/// where it has seen no finalizer, even when the CCM has added one since and relies on it
-/// (k8s.io/apiserver registry/generic/registry/store.go Delete).
+/// Deletes a Service in its current version. Without a version the API server removes a Service at once if it sees no
+/// finalizer, even if the CCM has just added one and relies on it (k8s.io/apiserver registry/generic/registry/store.go
+/// Delete).
 ///
 /// # Errors
-/// The API server's own; that of a conflict when each of [`DELETIONS`] versions was gone too soon.
+/// The API server's own; a conflict if each of [`DELETIONS`] versions was outdated too soon.
 pub(super) async fn delete_as_it_is(api: &Api<Service>, name: &str) -> Result<(), kube::Error> {
     let mut last = Ok(());
     for _ in 0..DELETIONS {
@@ -201,8 +201,8 @@ mod tests {
     use std::cell::Cell;
     use std::sync::{Arc, Mutex};
 
-    /// An API server whose Service somebody changes so often, each time between its being read and its being deleted: in
-    /// which versions it was asked to delete it.
+    /// An API server whose Service is changed this many times, each time between being read and being deleted; records in
+    /// which versions its deletion was requested.
     async fn deleted(changes: u32) -> (Vec<String>, Result<(), kube::Error>) {
         let state = Arc::new(Mutex::new((1_u32, Vec::new())));
         let seen = state.clone();
@@ -250,7 +250,7 @@ mod tests {
         assert!(matches!(ended, Err(kube::Error::Api(status)) if status.code == 409));
     }
 
-    /// How often a deletion is asked for that is answered with `code` the first `times` times, and how it ends.
+    /// The number of tries for a deletion that is answered with `code` the first `times` times, and its result.
     async fn asked(code: u16, times: u32) -> (u32, Result<(), String>) {
         let asked = Cell::new(0);
         let deletion = async || {

@@ -1,4 +1,4 @@
-//! Watches of the CCM that end and are too old when they come again.
+//! Watches of the CCM that are interrupted until their resource versions have expired.
 
 use super::CheckCx;
 use super::undo_steps::Undo;
@@ -7,16 +7,16 @@ use harness_core::check::{CheckError, chain};
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// The CCM's watches have ended and none begins: what changes now it is not told.
+/// The CCM's watches have ended and new ones are refused: it gets no events about changes.
 #[derive(Debug)]
-#[must_use = "the CCM is told nothing until its watches are expired"]
+#[must_use = "the CCM gets no events until its watches are expired"]
 pub struct Interruption<'a> {
     cx: &'a CheckCx,
     began: Instant,
 }
 
 impl CheckCx {
-    /// Ends the CCM's watches; they stay away until they are expired, at the latest when the check ends.
+    /// Ends the CCM's watches and refuses new ones until they are expired, at the latest when the check ends.
     ///
     /// # Errors
     /// When the cluster cannot do it.
@@ -35,9 +35,10 @@ impl CheckCx {
 }
 
 impl Interruption<'_> {
-    /// Lets watches begin again. Those that missed something are answered with 410: only a list shows what it was. Returns how much
-    /// longer than usual a client may take until it asks again: its pauses double while it is refused, and are lengthened by up to
-    /// as much again at random (client-go tools/cache/reflector.go), so twice the time that watches were away.
+    /// Allows watches again. Those that missed something are answered with 410, so that the CCM must list. Returns how
+    /// much longer than usual a client may take until its next request: its pauses double while it is refused, and a
+    /// random part of up to the same length is added (client-go tools/cache/reflector.go), so twice the time that watches
+    /// were refused.
     ///
     /// # Errors
     /// When the cluster cannot do it.

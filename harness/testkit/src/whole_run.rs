@@ -1,4 +1,4 @@
-//! The whole run, as a check at its end sees it: every lane's cloud, and every process of the CCM.
+//! The whole run, for a check at its end: the cloud of every lane, and every process of the CCM.
 
 use super::aborted::{Origin, origin, owner_in};
 use super::{CheckCx, Subject};
@@ -11,41 +11,41 @@ use harness_session::Session;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// What the clouds hold that was not there before the run, or no longer is as it was.
+/// The difference between the clouds' contents now and before the run.
 #[derive(Clone, Copy)]
 pub struct Leftovers<'a> {
     cx: &'a CheckCx,
 }
 
-/// What is left: one object each, in words, what it is and which Service it was made for.
+/// The leftovers: one text for each object, with the Service for which it was created.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Left {
-    /// What the CCM is judged by.
+    /// Those for which the CCM is responsible.
     counts: Vec<String>,
-    /// What attempts left that an error of the environment ended: nobody can say what the CCM would have made of it.
+    /// Those of attempts that an error of the environment aborted: the CCM might have removed them.
     of_aborted: Vec<String>,
-    /// What cannot be told from that.
+    /// Those that may belong to either.
     doubtful: Vec<String>,
 }
 
-/// The ends of the CCM's processes that no check made, and no silence of API server or cloud.
+/// Exits of the CCM's processes that were not caused by a check, or by an unresponsive API server or cloud.
 #[derive(Clone, Copy)]
 pub struct Ends<'a> {
     cx: &'a CheckCx,
 }
 
-/// The Nodes of the cluster's own machines that went and that the harness did not take away.
+/// The Nodes of the cluster's own machines that were deleted, but not by the harness.
 #[derive(Clone, Copy)]
 pub struct OwnNodes<'a> {
     cx: &'a CheckCx,
 }
 
 impl Leftovers<'_> {
-    /// Whether what is left can be told from what attempts left that an error of the environment ended; the report says what was
-    /// not counted for that.
+    /// Whether leftovers can be distinguished from those of attempts that an error of the environment aborted; the report
+    /// shows what was not counted because of that.
     ///
     /// # Errors
-    /// [`CheckError::Error`] when there is something of which nobody can say who left it.
+    /// [`CheckError::Error`] if the origin of a leftover is unknown.
     pub async fn are_told_apart(&self) -> Result<(), CheckError> {
         let left = self.read(ReadSource::Origin).await.map_err(|error| CheckError::Error(error.text))?;
         if !left.of_aborted.is_empty() {
@@ -54,8 +54,8 @@ impl Leftovers<'_> {
         match left.doubtful.is_empty() {
             true => Ok(()),
             false => Err(CheckError::Error(format!(
-                "the clouds hold what was not there before the run: {}; an error of the environment has ended attempts at checks, \
-                 and this may be theirs: run again",
+                "the clouds contain resources that did not exist before the run: {}; an error of the environment has \
+                 aborted checks, and these resources may be theirs: run again",
                 left.doubtful.join("; ")
             ))),
         }
@@ -63,8 +63,8 @@ impl Leftovers<'_> {
 }
 
 impl Ends<'_> {
-    /// For how long to look for ends: as long as [`Limits::kubelet_report`], by when kubelets have told of one. Where the CCM's
-    /// processes are the harness's own a fifth of it does, once the run has lasted twice as long.
+    /// How long to look for exits: [`Limits::kubelet_report`], after which kubelets have reported them. If the CCM's
+    /// processes belong to the harness, a fifth of that is enough once the run has lasted twice as long.
     ///
     /// [`Limits::kubelet_report`]: harness_config::Limits::kubelet_report
     pub fn told_within(&self) -> Duration {
@@ -87,13 +87,13 @@ impl Observed for Left {
 
 /// Nothing is left.
 pub fn as_before() -> Matcher<Left> {
-    holds("hold what they held before the run", |left: &Left| left.counts.is_empty())
-        .expecting("no object more, none less and none changed, machines aside")
+    holds("contain the same as before the run", |left: &Left| left.counts.is_empty())
+        .expecting("no object added, removed or changed, except machines")
 }
 
-/// There was none.
+/// There were no exits.
 pub fn none() -> Matcher<Vec<End>> {
-    holds("do not happen", Vec::is_empty).expecting("no end of its process that no check made")
+    holds("do not happen", Vec::is_empty).expecting("no exit of its process that a check did not cause")
 }
 
 impl Subject for Leftovers<'_> {
@@ -121,9 +121,9 @@ impl Subject for Leftovers<'_> {
     }
 }
 
-/// None of them went.
+/// No Node was deleted.
 pub fn all_stay() -> Matcher<Vec<LostNode>> {
-    holds("stay", Vec::is_empty).expecting("no deletion of such a Node that the harness did not make")
+    holds("stay", Vec::is_empty).expecting("no deletion of such a Node except by the harness")
 }
 
 impl Subject for OwnNodes<'_> {
@@ -176,8 +176,8 @@ impl Subject for Ends<'_> {
     }
 }
 
-/// What a cloud holds but for machines, and for routes to those that are `there`: at the end of a run these are the Nodes'
-/// own, and their routes stay as long as they do.
+/// The contents of a cloud without machines, and without routes to machines that are `there`: at the end of a run these
+/// are the Nodes' own, and their routes exist as long as the Nodes.
 fn for_services(inventory: &Inventory, there: &[Instance]) -> Inventory {
     let mut inventory = inventory.clone();
     inventory.instances.clear();
@@ -188,19 +188,19 @@ fn for_services(inventory: &Inventory, there: &[Instance]) -> Inventory {
     inventory
 }
 
-/// Whether it is a route whose machine was gone before the run, as an earlier CCM of the cluster may leave one: whoever comes
-/// next has to remove it.
+/// Whether it is a route whose machine was gone before the run, as an earlier CCM of the cluster may leave one: the next
+/// CCM must remove it.
 fn led_to_nobody(before: &Inventory, id: &str) -> bool {
     let target =
         before.routes.iter().find(|route| route.id == id).and_then(|route| route.target_instance.as_ref());
     target.is_some_and(|target| before.instances.iter().all(|machine| machine.id != *target))
 }
 
-/// Adds what one lane's cloud holds beyond what it held before, or lacks.
+/// Adds the differences of one lane's cloud.
 async fn left_in(lane: &Session, fold: &Fold, left: &mut Left) -> Result<(), ReadError> {
     let Some(before) = lane.cloud_before() else {
         return Err(ReadError {
-            text: "what the cloud held before the run is not known".to_owned(),
+            text: "the contents of the cloud before the run are unknown".to_owned(),
             fatal: true,
         });
     };
@@ -214,7 +214,7 @@ async fn left_in(lane: &Session, fold: &Fold, left: &mut Left) -> Result<(), Rea
         Origin::Judged => left.counts.push(what),
         Origin::Aborted(check) => left
             .of_aborted
-            .push(format!("{what} (of an attempt at {check} that an error of the environment ended)")),
+            .push(format!("{what} (of an attempt at {check} that an error of the environment aborted)")),
         Origin::Unknown => left.doubtful.push(what),
     };
     for item in &diff.added {
@@ -232,12 +232,12 @@ async fn left_in(lane: &Session, fold: &Fold, left: &mut Left) -> Result<(), Rea
 }
 
 impl CheckCx {
-    /// What the clouds of all lanes hold that was not there before.
+    /// The contents of all lanes' clouds that did not exist before.
     pub fn leftovers(&self) -> Leftovers<'_> {
         Leftovers { cx: self }
     }
 
-    /// The ends of the CCM's processes that no check made, in all lanes.
+    /// Exits of the CCM's processes that no check caused, in all lanes.
     pub fn ends(&self) -> Ends<'_> {
         Ends { cx: self }
     }
@@ -247,7 +247,7 @@ impl CheckCx {
         OwnNodes { cx: self }
     }
 
-    /// What the run's events add up to so far.
+    /// The totals of the run's events so far.
     pub(super) fn whole_run(&self) -> Result<Fold, ReadError> {
         let events = self.session.events();
         if !events.is_begun_here() {
@@ -256,7 +256,7 @@ impl CheckCx {
         Ok(events.fold())
     }
 
-    /// For checks that have nothing to judge before the CCM has done something.
+    /// For checks that can judge nothing before the CCM has done something.
     ///
     /// # Errors
     /// As [`CheckCx::deploy_ccm`]; [`CheckError::Violation`] when a replica does not run.
@@ -283,7 +283,7 @@ mod tests {
     fn a_route_to_a_machine_of_the_run_may_stay_and_one_to_a_machine_of_a_check_may_not() {
         let machine =
             json!({"id": "real", "name": "real", "instance_type": "t", "addresses": [], "state": "running"});
-        // The Nodes' machines are made known to the cloud after the first look.
+        // The Nodes' machines are created in the cloud after the first look.
         let before = cloud(json!([]), json!([]));
         let route =
             |id: &str, to: &str| json!({"id": id, "destination": "10.0.0.0/24", "target_instance": to});

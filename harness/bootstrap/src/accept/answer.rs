@@ -1,16 +1,16 @@
-//! What the API server says of a set.
+//! The API server's answer to a set of manifests.
 
 use crate::manifest::Place;
 
-/// Something of an object that the API server refuses it for.
+/// A reason for which the API server refuses an object.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Refusal {
     /// Index of the object in the set.
     pub(crate) object: usize,
     pub(crate) place: Place,
-    /// What is wrong, in the API server's words where they are known.
+    /// What is wrong; the API server's own message where it is known.
     pub(crate) what: String,
-    /// The way out.
+    /// What the user can do about it.
     pub(crate) hint: String,
 }
 
@@ -24,7 +24,7 @@ pub(crate) struct UnknownField {
     pub(crate) path: String,
 }
 
-/// What the API server says of a set.
+/// The API server's answer to a set of manifests.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Answer {
     pub(crate) refusals: Vec<Refusal>,

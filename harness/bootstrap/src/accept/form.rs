@@ -1,10 +1,10 @@
-//! Whether values have the types of their fields, and whether the fields are there at all.
+//! Checks that values have the types of their fields, and that the fields exist.
 
 use super::answer::{Answer, Refusal, UnknownField};
 use crate::manifest::{Node, Object, Value};
 use embedded_objects::schema::{self, Shape, TypeId};
 
-/// The walk through one object.
+/// Walks through one object.
 pub(super) struct Form<'a> {
     index: usize,
     object: &'a Object,
@@ -16,7 +16,7 @@ impl<'a> Form<'a> {
         Form { index, object, answer }
     }
 
-    /// A struct at a path; the root has apiVersion and kind besides.
+    /// Checks a struct at a path; the root also has apiVersion and kind.
     pub(super) fn walk(&mut self, ty: TypeId, node: &Node, path: &str) {
         if node.is_null() {
             return;
@@ -38,7 +38,7 @@ impl<'a> Form<'a> {
         }
     }
 
-    /// A value at a path.
+    /// Checks the value at a path.
     pub(super) fn value(&mut self, shape: &Shape, node: &Node, path: &str) {
         if node.is_null() || node.is_placeholder() {
             return;
@@ -81,7 +81,7 @@ impl<'a> Form<'a> {
         }
     }
 
-    /// A field that nothing knows.
+    /// Records a field that Kubernetes does not know.
     pub(super) fn unknown(&mut self, map: &Node, key: &str, path: String) {
         let place = self.object.place_of(map, key);
         self.answer.unknown.push(UnknownField { object: self.index, place, path });
@@ -89,26 +89,26 @@ impl<'a> Form<'a> {
 
     fn misfit(&mut self, node: &Node, path: &str, expected: &str) {
         let shown = match &node.value {
-            Value::Text(text) => format!("the text '{text}'"),
+            Value::Text(text) => format!("the string '{text}'"),
             Value::Bool(_) | Value::Int(_) | Value::Number(_) => {
                 format!("{} ({})", node.kind(), node.scalar().unwrap_or_default())
             }
             _ => node.kind().to_owned(),
         };
         let hint = match node.value {
-            Value::Bool(_) | Value::Int(_) | Value::Number(_) if expected == "text" => "put it in quotes",
-            _ => "'kubectl explain' shows what belongs there",
+            Value::Bool(_) | Value::Int(_) | Value::Number(_) if expected == "a string" => "put it in quotes",
+            _ => "'kubectl explain' shows the expected type",
         };
         self.answer.refusals.push(Refusal {
             object: self.index,
             place: self.object.place(node),
-            what: format!("{path} is {shown} where {expected} belongs"),
+            what: format!("{path}: expected {expected}, got {shown}"),
             hint: hint.to_owned(),
         });
     }
 }
 
-/// A field below a path.
+/// Returns the path of a field below another path.
 pub(super) fn joined(path: &str, key: &str) -> String {
     if path.is_empty() { key.to_owned() } else { format!("{path}.{key}") }
 }
@@ -118,13 +118,13 @@ fn expected(shape: &Shape) -> &'static str {
         Shape::Pointer(inner) => expected(inner),
         Shape::Struct(_) | Shape::Map(_) => "a map",
         Shape::List(_) => "a list",
-        Shape::Text(_) | Shape::Bytes => "text",
-        Shape::Time | Shape::MicroTime => "a point in time",
-        Shape::Bool => "a truth value",
-        Shape::Int(32, _) => "a whole number of 32 bits",
-        Shape::Int(..) => "a whole number",
+        Shape::Text(_) | Shape::Bytes => "a string",
+        Shape::Time | Shape::MicroTime => "a timestamp",
+        Shape::Bool => "a boolean",
+        Shape::Int(32, _) => "a 32-bit integer",
+        Shape::Int(..) => "an integer",
         Shape::Float => "a number",
-        Shape::IntOrString => "a whole number or text",
+        Shape::IntOrString => "an integer or a string",
         Shape::Quantity => "a quantity such as 100m or 64Mi",
         Shape::Raw | Shape::JsonSchema(_) | Shape::FieldsV1 => "JSON",
     }

@@ -1,7 +1,7 @@
-//! What the API server refuses of a set, by the rules of the embedded one: types of fields, names, values.
+//! What the API server refuses in a set of manifests, by the rules of the embedded one: types of fields, names, values.
 //!
-//! Kinds that the embedded API server does not serve are held to the rules of what they share with others: their
-//! metadata and the Pods they make.
+//! Kinds that the embedded API server does not serve are checked only for what they share with other kinds: their
+//! metadata and the Pods they create.
 
 mod answer;
 mod form;
@@ -14,13 +14,13 @@ use embedded_objects::{kinds, schema};
 
 pub(crate) use answer::{Answer, Refusal, UnknownField};
 
-/// `document 3, ConfigMap/name`.
+/// The title of an object, such as `document 3, ConfigMap/name`.
 pub(crate) fn title(object: &Object) -> String {
     let name = crate::manifest::object_name(&object.kind, &object.name);
     format!("document {} ({name})", object.document)
 }
 
-/// What the API server would say if the set were applied.
+/// What the API server would answer if the set were applied.
 pub(crate) fn answer(objects: &Objects) -> Answer {
     let mut answer = Answer::default();
     for (index, object) in objects.all.iter().enumerate() {
@@ -37,7 +37,7 @@ fn one(objects: &Objects, index: usize, object: &Object, answer: &mut Answer) {
         answer.refusals.push(Refusal {
             object: index,
             place: object.place_of(&object.node, "apiVersion"),
-            what: format!("{} is not served since Kubernetes {version}", object.api_version),
+            what: format!("{} is no longer served since Kubernetes {version}", object.api_version),
             hint: format!("write apiVersion: {served}"),
         });
         return;
@@ -50,7 +50,7 @@ fn one(objects: &Objects, index: usize, object: &Object, answer: &mut Answer) {
             if let Some(ty) = kind.type_id() {
                 form.walk(ty, &object.node, "");
             }
-            // Rules look at values that fit their types only.
+            // The rules about values assume that types are right.
             if answer.refusals.len() == before {
                 rules::of_kind(index, object, kind, answer);
             }
@@ -81,7 +81,7 @@ fn template(form: &mut form::Form<'_>, kind: WorkloadKind, root: &Node) {
     }
 }
 
-/// Since when Kubernetes does not serve an old form of workloads any more, and what it serves instead.
+/// The version since which Kubernetes no longer serves an old version of a workload kind, and what it serves instead.
 fn no_longer_served(api_version: &str, kind: &str) -> Option<(&'static str, &'static str)> {
     match (api_version, kind) {
         (

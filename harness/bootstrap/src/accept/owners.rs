@@ -5,7 +5,7 @@ use crate::manifest::Node;
 use crate::workload::WorkloadKind;
 use embedded_objects::schema::Shape;
 
-/// Fields of a spec and what they hold; `Raw` where the form is not looked at.
+/// The fields of a spec and their types; `Raw` where the type is not checked.
 type Fields = &'static [(&'static str, Shape)];
 
 const NUMBER: Shape = Shape::Int(32, "int32");
@@ -59,7 +59,7 @@ const CRON_JOB: Fields = &[
 const REPLICATION_CONTROLLER: Fields =
     &[("replicas", NUMBER), ("minReadySeconds", NUMBER), ("selector", Shape::Raw), ("template", Shape::Raw)];
 
-/// Looks at the spec of such a workload.
+/// Checks the spec of such a workload.
 pub(super) fn walk(form: &mut Form<'_>, kind: WorkloadKind, root: &Node) {
     match kind {
         WorkloadKind::StatefulSet => spec(form, STATEFUL_SET, root, &["spec"]),
@@ -69,7 +69,7 @@ pub(super) fn walk(form: &mut Form<'_>, kind: WorkloadKind, root: &Node) {
             spec(form, JOB, root, &["spec", "jobTemplate", "spec"]);
         }
         WorkloadKind::ReplicaSet => spec(form, REPLICATION_CONTROLLER, root, &["spec"]),
-        // The others are served.
+        // The embedded API server serves the others.
         WorkloadKind::Deployment | WorkloadKind::DaemonSet | WorkloadKind::Pod => {}
     }
 }

@@ -1,4 +1,4 @@
-//! The API server's rules about values, as the embedded one has them.
+//! The API server's rules about values, as implemented by the embedded one.
 
 use super::answer::{Answer, Refusal};
 use crate::manifest::{Node, Object, Objects};
@@ -9,10 +9,10 @@ use embedded_semantics::alloc::Allocator;
 use embedded_semantics::lifecycle::{self, Context};
 use serde_json::{Value, json};
 
-/// Any moment will do: no rule asks when.
+/// Any time will do: no rule depends on it.
 const NOW: (&str, &str) = ("2026-01-01T00:00:00Z", "2026-01-01T00:00:00.000000Z");
 
-/// Holds an object of a served kind to its rules.
+/// Applies the rules of its kind to an object of a served kind.
 pub(super) fn of_kind(index: usize, object: &Object, kind: &'static Kind, answer: &mut Answer) {
     let mut value = object.node.json();
     if kind.namespaced && value["metadata"]["namespace"].as_str().unwrap_or_default().is_empty() {
@@ -25,7 +25,7 @@ pub(super) fn of_kind(index: usize, object: &Object, kind: &'static Kind, answer
     }
 }
 
-/// Holds the Pods of a workload that is not served to the rules of Pods.
+/// Applies the rules for Pods to the Pods of a workload whose kind is not served.
 pub(super) fn of_template(index: usize, object: &Object, kind: WorkloadKind, answer: &mut Answer) {
     name(index, object, answer);
     let path = template_path(kind);
@@ -74,7 +74,7 @@ pub(super) fn of_template(index: usize, object: &Object, kind: WorkloadKind, ans
     }
 }
 
-/// The rules for the names of workloads are those of every object: a ConfigMap of that name is tried.
+/// Names of workloads follow the same rules as those of all objects, so a ConfigMap with that name is tried.
 fn name(index: usize, object: &Object, answer: &mut Answer) {
     let Some(plain) = kinds::by_kind("v1", "ConfigMap") else { return };
     let mut metadata = object.node.get("metadata").map(Node::json).unwrap_or_default();
@@ -87,7 +87,8 @@ fn name(index: usize, object: &Object, answer: &mut Answer) {
     }
 }
 
-/// The kind of a custom resource that the set defines; none where the definition itself is wrong, which is told of it.
+/// The kind of a custom resource that the manifests define; `None` if the definition itself is wrong, which is reported
+/// for the definition.
 pub(super) fn defined(objects: &Objects, object: &Object) -> Option<&'static Kind> {
     let own = objects.definition_of(object)?;
     let kind = kinds::by_kind(&own.api_version, &own.kind)?;
@@ -112,7 +113,7 @@ fn created(kind: &'static Kind, value: Value) -> Result<Value, Status> {
     lifecycle::create(kind, value, &mut context)
 }
 
-/// Each field error of a refusal; the whole text where there is none, unless a placeholder may be what it is about.
+/// Each field error of a refusal; the whole text if there is none, unless it may be about a placeholder.
 fn causes(status: &Status, root: &Node, mut tell: impl FnMut(&str, &str)) {
     let listed = status.details["causes"].as_array().map(Vec::as_slice).unwrap_or_default();
     if listed.is_empty() && !root.holds_placeholder() {
@@ -124,8 +125,8 @@ fn causes(status: &Status, root: &Node, mut tell: impl FnMut(&str, &str)) {
     }
 }
 
-/// Notes a refusal at the value that is meant, unless a placeholder stands there. What several rules say of one field is
-/// told once.
+/// Records a refusal for the value concerned, unless that is a placeholder. A field that breaks several rules with the
+/// same message is reported once.
 fn refuse(
     index: usize,
     object: &Object,
@@ -143,6 +144,6 @@ fn refuse(
     if answer.refusals.iter().any(|known| known.object == index && known.what == what) {
         return;
     }
-    let hint = String::from("'kubectl apply --dry-run=server' says the same of a cluster's own rules");
+    let hint = String::from("'kubectl apply --dry-run=server' shows what a real cluster answers");
     answer.refusals.push(Refusal { object: index, place, what, hint });
 }

@@ -1,4 +1,4 @@
-//! What was typed.
+//! The command-line arguments of `bootstrap`.
 
 use crate::check::Checked;
 use crate::cluster::{CloudEndpoint, Cluster, Cni, KubeProxy, Topology, Version, YesNo};
@@ -11,34 +11,33 @@ use std::collections::BTreeMap;
 use std::io::Read;
 use std::path::PathBuf;
 
-/// Will a cluster boot with these manifests?
+/// Check whether a cluster boots with your manifests, and fix them
 #[derive(Clone, Debug, Subcommand)]
 pub enum BootstrapCommand {
-    /// Lint manifests and say whether a cluster boots with them; needs no cluster and no Docker.
+    /// Lint manifests and check whether a cluster boots with them; needs no cluster and no Docker
     #[command(after_help = EXIT_CODES)]
     Check(CheckArgs),
-    /// Print the manifests mended, and the difference; changes no file.
+    /// Print the fixed manifests and the difference; changes no file
     #[command(after_help = FIX_EXIT_CODES)]
     Fix(FixArgs),
 }
 
-const FIX_EXIT_CODES: &str = "\
-Exit codes:
-  0  what is printed boots
-  1  something has to be mended by hand
+const FIX_EXIT_CODES: &str = "Exit codes:
+  0  the printed manifests boot
+  1  something must be fixed by hand
   2  unreadable input or bad usage";
 
-/// `bootstrap fix`.
+/// Arguments of `bootstrap fix`.
 #[derive(Clone, Debug, Args)]
 pub struct FixArgs {
     #[command(flatten)]
     pub(super) set: SetArgs,
     #[command(flatten)]
     pub(super) cluster: ClusterArgs,
-    /// Also what the contract's SHOULD rows ask.
+    /// Also apply the changes of the contract's SHOULD rows
     #[arg(long)]
     pub(super) recommended: bool,
-    /// Only the difference, as `patch` reads it.
+    /// Print only the difference, as input for `patch`
     #[arg(long)]
     pub(super) diff_only: bool,
 }
@@ -49,60 +48,61 @@ Exit codes:
   1  deadlock, or a failure in some order (with --strict: or a lint finding)
   2  unreadable input or bad usage";
 
-/// `bootstrap check`.
+/// Arguments of `bootstrap check`.
 #[derive(Clone, Debug, Args)]
 pub struct CheckArgs {
     #[command(flatten)]
     pub(super) set: SetArgs,
     #[command(flatten)]
     pub(super) cluster: ClusterArgs,
-    /// Say why: the cycle, what else is in the way, the smallest change.
+    /// Explain why a cluster does not boot: the cycle, other obstacles, the smallest change
     #[arg(long)]
     pub(super) explain: bool,
-    /// Write the graph of the first cell that does not boot; .svg, .dot or .mmd (Mermaid).
+    /// Write the graph of the first cell that does not boot: .svg, .dot or .mmd (Mermaid)
     #[arg(long, value_name = "FILE")]
     pub(super) graph: Option<PathBuf>,
-    /// How the result is written.
+    /// Output format
     #[arg(long, value_enum, default_value_t = Format::Text)]
     pub(super) output: Format,
-    /// A lint finding without effect on the boot is exit code 1, too.
+    /// End with exit code 1 also for lint findings that do not affect the boot
     #[arg(long)]
     pub(super) strict: bool,
 }
 
-/// How a result is written.
+/// Output formats.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(super) enum Format {
-    /// For people.
+    /// For people
     Text,
-    /// For programs.
+    /// For programs
     Json,
-    /// For code review: findings appear in place.
+    /// For code review: findings appear at their lines
     Sarif,
 }
 
-/// Which manifests, and what may be taken for granted.
+/// The manifests, and what may be assumed to exist.
 #[derive(Clone, Debug, Args)]
 pub(super) struct SetArgs {
-    /// Rendered manifests: files, folders, or - for standard input.
+    /// Rendered manifests: files, folders, or - for standard input
     #[arg(required = true, value_name = "PATH")]
     pub(super) paths: Vec<PathBuf>,
-    /// An object that exists although no manifest makes it: KIND/NAME or KIND/NAMESPACE/NAME; may be repeated. A
-    /// service account is taken to have the rights it needs.
+    /// Object that exists although the manifests do not contain it; repeatable
+    ///
+    /// KIND/NAME or KIND/NAMESPACE/NAME. A service account is assumed to have the permissions that it needs.
     #[arg(long, value_name = "KIND/NAME")]
     assume: Vec<String>,
-    /// The CCM, when its name does not show it: KIND/NAME.
+    /// The workload that is the CCM, if its name does not show it
     #[arg(long, value_name = "KIND/NAME")]
     ccm: Option<String>,
 }
 
 impl SetArgs {
-    /// The CCM that was named.
+    /// The CCM that the user named.
     pub(super) fn ccm(&self) -> Option<&str> {
         self.ccm.as_deref()
     }
 
-    /// Reads everything.
+    /// Reads all manifests.
     pub(super) fn read(&self, stdin: &mut dyn Read) -> Result<Checked, String> {
         let assumed = Assumed::parse(&self.assume)?;
         let (sources, problems) = Source::read(&self.paths, stdin);
@@ -110,55 +110,54 @@ impl SetArgs {
         if let Some(named) = &self.ccm
             && !checked.set.workloads.iter().any(|w| w.role == crate::workload::Role::Ccm)
         {
-            return Err(format!("--ccm {named}: no workload of the manifests has that name"));
+            return Err(format!("--ccm {named}: the manifests have no workload of that name"));
         }
         Ok(checked)
     }
 }
 
-/// Which clusters.
+/// The clusters to check.
 #[derive(Clone, Debug, Args)]
 pub(super) struct ClusterArgs {
-    /// Which machines; may be repeated. Without it all but worker-only are tried.
+    /// Machines of the cluster; repeatable [default: all except worker-only]
     #[arg(long, value_enum, value_delimiter = ',')]
     topology: Vec<Topology>,
-    /// How the pod network comes up; may be repeated. Without it none, independent, waits-for-addresses and
-    /// startup-taint are tried.
+    /// How the pod network is set up; repeatable [default: none, independent, waits-for-addresses, startup-taint]
     #[arg(long, value_enum, value_delimiter = ',')]
     cni: Vec<Cni>,
-    /// Who answers on Service addresses.
+    /// What serves Service addresses
     #[arg(long, value_enum, default_value_t = KubeProxy::Yes)]
     kube_proxy: KubeProxy,
-    /// Whether kubelets are given --node-ip, as kind does.
+    /// Whether kubelets run with --node-ip, as those of kind do
     #[arg(long, value_enum, default_value_t = YesNo::No)]
     node_ip: YesNo,
-    /// Kubernetes version.
+    /// Kubernetes version
     #[arg(long, value_name = "VERSION", default_value = "1.36")]
     kubernetes: Version,
-    /// A taint of control planes in place of kubeadm's, KEY[=VALUE]:EFFECT; may be repeated.
+    /// Taint of control planes instead of kubeadm's, KEY[=VALUE]:EFFECT; repeatable
     #[arg(long, value_name = "TAINT")]
     control_plane_taint: Vec<Taint>,
-    /// The CNI's startup taint, KEY[=VALUE]:EFFECT.
+    /// Startup taint of the CNI, KEY[=VALUE]:EFFECT
     #[arg(long, value_name = "TAINT", default_value = "node.cilium.io/agent-not-ready:NoExecute")]
     startup_taint: Taint,
-    /// Whether Nodes begin with NetworkUnavailable: a CCM with routes that is restarted.
+    /// Whether Nodes start with the condition NetworkUnavailable, as when a CCM with routes is restarted
     #[arg(long, value_enum, default_value_t = YesNo::No)]
     routes: YesNo,
-    /// How the CCM names its cloud.
+    /// How the CCM reaches its cloud
     #[arg(long, value_enum, default_value_t = CloudEndpoint::Auto)]
     cloud_endpoint: CloudEndpoint,
-    /// A label that every Node has, KEY=VALUE; may be repeated.
+    /// Label of every Node, KEY=VALUE; repeatable
     #[arg(long, value_name = "KEY=VALUE")]
     node_label: Vec<String>,
 }
 
 impl ClusterArgs {
-    /// The topologies that are tried.
+    /// The topologies that are checked.
     pub(super) fn topologies(&self) -> Vec<Topology> {
         if self.topology.is_empty() { Topology::DEFAULT.to_vec() } else { self.topology.clone() }
     }
 
-    /// What the lint's rows depend on.
+    /// The settings on which the lint's rows depend.
     pub(super) fn claims(&self, checked: &Checked) -> Claims {
         let set = &checked.set;
         let routed = |workload: &crate::workload::Workload| {
@@ -177,17 +176,18 @@ impl ClusterArgs {
         }
     }
 
-    /// Every cell.
+    /// All cells.
     pub(super) fn clusters(&self, checked: &Checked) -> Result<Vec<Cluster>, String> {
         let mut labels = BTreeMap::new();
         for label in &self.node_label {
-            let (key, value) =
-                label.split_once('=').ok_or_else(|| format!("'{label}' is not a label; write KEY=VALUE"))?;
+            let (key, value) = label
+                .split_once('=')
+                .ok_or_else(|| format!("invalid label '{label}': expected KEY=VALUE"))?;
             labels.insert(key.to_owned(), value.to_owned());
         }
         let mut cnis = if self.cni.is_empty() { Cni::DEFAULT.to_vec() } else { self.cni.clone() };
         if self.cni.is_empty() && checked.set.brings_cni() {
-            // With a network plugin among the manifests, none but that one is the same as independent.
+            // If the manifests contain a network plugin, `none` is the same as `independent`.
             cnis.retain(|cni| *cni != Cni::None);
         }
         let mut clusters = Vec::new();

@@ -1,4 +1,4 @@
-//! `ccm-conformance bootstrap`: arguments in, text out, exit code.
+//! The command `ccm-conformance bootstrap`: arguments in, text and exit code out.
 
 mod args;
 
@@ -14,15 +14,15 @@ use args::{CheckArgs, FixArgs, Format};
 use std::io::{Read, Write};
 use std::path::Path;
 
-/// Boots.
+/// Exit code: the cluster boots.
 const BOOTS: u8 = 0;
-/// Deadlock, or a failure in some order; with `--strict` a lint finding.
+/// Exit code: deadlock, or a failure in some order; with `--strict` also a lint finding.
 const FAILS: u8 = 1;
-/// Unreadable input or bad usage.
+/// Exit code: unreadable input or bad usage.
 const USAGE: u8 = 2;
 
-/// Runs a command. `-` among its paths reads `stdin`; results go to `out`, mistakes to `err`. The result is the exit
-/// code: 0 boots, 1 deadlock or a failure in some order, 2 unreadable input or bad usage.
+/// Runs a command. The path `-` reads `stdin`; results go to `out`, error messages to `err`. Returns the exit code: 0
+/// boots, 1 deadlock or a failure in some order, 2 unreadable input or bad usage.
 pub fn run(command: &BootstrapCommand, stdin: &mut dyn Read, out: &mut dyn Write, err: &mut dyn Write) -> u8 {
     let result = match command {
         BootstrapCommand::Check(args) => check(args, stdin),
@@ -30,7 +30,7 @@ pub fn run(command: &BootstrapCommand, stdin: &mut dyn Read, out: &mut dyn Write
     };
     match result {
         Ok((code, text)) => {
-            // A reader that goes away (`| head`) is no failure.
+            // A reader that closes the pipe (`| head`) is not an error.
             let _ = out.write_all(text.as_bytes());
             code
         }
@@ -64,7 +64,7 @@ fn check(args: &CheckArgs, stdin: &mut dyn Read) -> Result<(u8, String), String>
         note = graph(&checkup, path)?;
     }
     if !args.explain && args.output == Format::Text {
-        // Explanations that only the graph needed.
+        // These explanations were needed only for the graph.
         checkup.cells.iter_mut().for_each(|cell| cell.explanation = None);
     }
     let text = match args.output {
@@ -75,7 +75,7 @@ fn check(args: &CheckArgs, stdin: &mut dyn Read) -> Result<(u8, String), String>
     Ok((code, text))
 }
 
-/// Writes the graph of the first cell that does not boot, and says so.
+/// Writes the graph of the first cell that does not boot, and prints which one it is.
 fn graph(checkup: &Checkup, path: &Path) -> Result<String, String> {
     let cell = checkup.failing().find_map(|cell| Some((cell, cell.explanation.as_ref()?)));
     let Some((cell, explanation)) = cell else {
@@ -88,7 +88,7 @@ fn graph(checkup: &Checkup, path: &Path) -> Result<String, String> {
         "mmd" | "mermaid" => explanation.graph.to_mermaid(),
         _ => {
             return Err(format!(
-                "--graph {}: what form? End the name in .svg, .dot or .mmd (Mermaid)",
+                "--graph {}: unknown format: end the file name in .svg, .dot or .mmd (Mermaid)",
                 path.display()
             ));
         }
@@ -136,7 +136,7 @@ fn mend(args: &FixArgs, stdin: &mut dyn Read) -> Result<(u8, String), String> {
 }
 
 impl Checked {
-    /// What was assumed of the clusters for want of anything written.
+    /// The assumptions about the clusters that the manifests neither confirm nor rule out.
     fn assumptions(&self, clusters: &[Cluster]) -> Vec<String> {
         use crate::cluster::{CloudEndpoint, YesNo};
         let mut all = Vec::new();
@@ -148,7 +148,8 @@ impl Checked {
             .any(|workload| workload.role == crate::workload::Role::Ccm && workload.needs_cluster_dns());
         if first.cloud_endpoint == CloudEndpoint::Auto && self.set.cloud_by_name.is_none() && resolves {
             all.push(String::from(
-                "the cloud is reached by a DNS name, since no URL is written down (--cloud-endpoint address if not)",
+                "the CCM reaches its cloud by a DNS name, as the manifests show no URL (if not, pass --cloud-endpoint \
+                 address)",
             ));
         }
         if first.node_ip == YesNo::No && !first.addressed() {

@@ -1,17 +1,17 @@
-//! The shortest way round, or to where nothing comes, among the things that wait for one another.
+//! The shortest cycle, or the shortest path to a fact that never becomes true, among the facts that wait for one another.
 
 use crate::model::{Change, Fact, Model, State};
 use std::collections::{BTreeSet, HashMap, VecDeque};
 
-/// Facts that wait, each for the next.
+/// Facts of which each waits for the next.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Chain {
     pub(crate) facts: Vec<usize>,
-    /// The fact that the last one waits for, when it is in the chain.
+    /// The fact that the last one waits for, if it is part of the chain.
     pub(crate) back_to: Option<usize>,
 }
 
-/// What each waiting fact waits for, in the state.
+/// The facts for which each unfulfilled fact waits in a state.
 pub(crate) fn waits_for(model: &Model, state: &State, fact: usize) -> Vec<(usize, Option<Change>)> {
     let mut found: Vec<(usize, Option<Change>)> = Vec::new();
     for rule in model.rules.iter().filter(|rule| rule.head == fact) {
@@ -21,7 +21,7 @@ pub(crate) fn waits_for(model: &Model, state: &State, fact: usize) -> Vec<(usize
             }
         }
     }
-    // Binding is the scheduler's choice, not a rule: it waits for the Pod to be schedulable.
+    // Binding is a choice of the scheduler, not a rule: it waits until the Pod is schedulable.
     if let Fact::Bound(w, n) = model.facts[fact]
         && let Some(may) = model.find(Fact::Schedulable(w, n))
         && found.is_empty()
@@ -41,7 +41,7 @@ struct Waiting {
 }
 
 impl Waiting {
-    /// Everything that the missing goals wait for.
+    /// All facts for which the missing goals wait.
     fn new(model: &Model, state: &State) -> Waiting {
         let mut edges = HashMap::new();
         let mut open: Vec<usize> = model.goals.iter().filter(|goal| !state.holds(**goal)).copied().collect();
@@ -60,7 +60,7 @@ impl Waiting {
         self.edges.get(&fact).into_iter().flatten().map(|(to, _)| *to)
     }
 
-    /// The shortest way between two facts, both ends included.
+    /// The shortest path between two facts, including both ends.
     fn way(&self, from: usize, arrived: impl Fn(usize) -> bool) -> Option<Vec<usize>> {
         let mut came: HashMap<usize, usize> = HashMap::from([(from, from)]);
         let mut open = VecDeque::from([from]);
@@ -85,7 +85,7 @@ impl Waiting {
         None
     }
 
-    /// Edges that one of the changes would take away, in a fixed order.
+    /// Edges that one of the changes would remove, in a fixed order.
     fn cut_by(&self, changes: &[Change]) -> BTreeSet<(usize, usize)> {
         let mut found = BTreeSet::new();
         for (from, next) in &self.edges {
@@ -110,8 +110,8 @@ impl Waiting {
     }
 }
 
-/// The shortest explanation: a cycle through something that the changes would cut; a way to where nothing comes when
-/// there is no cycle.
+/// The shortest explanation: a cycle through something that the changes would remove, or a path to a fact that never
+/// becomes true if there is no cycle.
 pub(crate) fn shortest(model: &Model, state: &State, changes: &[Change]) -> Chain {
     let waiting = Waiting::new(model, state);
     let mut cuts = waiting.cut_by(changes);
@@ -121,7 +121,7 @@ pub(crate) fn shortest(model: &Model, state: &State, changes: &[Change]) -> Chai
     }
     let cycles = cuts.iter().filter_map(|cut| waiting.cycle_through(*cut));
     let best = cycles.min_by_key(|chain| chain.facts.len());
-    // When no change helps, what never comes says more than a cycle that would remain without it.
+    // If no change helps, a fact that never becomes true explains more than a cycle that would remain without it.
     let ends = || {
         let chains = cuts.iter().filter_map(|cut| waiting.end_behind(*cut));
         chains.min_by_key(|chain| (chain.facts.first().map(|fact| stage(model, *fact)), chain.facts.len()))
@@ -138,7 +138,7 @@ pub(crate) fn shortest(model: &Model, state: &State, changes: &[Change]) -> Chai
     }
 }
 
-/// How early in a Pod's life a fact is: what comes first is told first.
+/// The stage of a Pod's life that a fact belongs to; earlier stages are explained first.
 fn stage(model: &Model, fact: usize) -> u8 {
     match model.facts[fact] {
         Fact::Made(_) => 0,
@@ -149,7 +149,7 @@ fn stage(model: &Model, fact: usize) -> u8 {
     }
 }
 
-/// A cycle reads best when it begins with a workload.
+/// A cycle is easiest to read when it begins with a workload.
 fn begin_with_workload(model: &Model, mut chain: Chain) -> Chain {
     let of_workload = |fact: &usize| {
         matches!(
@@ -170,7 +170,7 @@ fn begin_with_workload(model: &Model, mut chain: Chain) -> Chain {
     chain
 }
 
-/// A chain that leads nowhere begins with what the boot is for.
+/// A chain without a cycle begins with the goal of the boot.
 fn from_goal(waiting: &Waiting, model: &Model, state: &State, chain: Chain) -> Chain {
     let Some(first) = chain.facts.first().copied() else { return chain };
     let goals = model.goals.iter().filter(|goal| !state.holds(**goal));
@@ -184,7 +184,7 @@ fn from_goal(waiting: &Waiting, model: &Model, state: &State, chain: Chain) -> C
     }
 }
 
-/// What else is in the way: one chain for each change that the main one does not show.
+/// Other obstacles: one chain for each change that the main chain does not show.
 pub(crate) fn others(model: &Model, state: &State, main: &Chain, changes: &[Change]) -> Vec<Chain> {
     let waiting = Waiting::new(model, state);
     let mut found = Vec::new();

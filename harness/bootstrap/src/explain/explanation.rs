@@ -8,16 +8,16 @@ use serde::Serialize;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Explanation {
-    /// What waits for what.
+    /// The steps: what waits for what.
     pub steps: Vec<Step>,
-    /// Which step the last one leads back to, counted from 0; absent when nothing leads back: what the last step waits
-    /// for never comes.
+    /// The step that the last one leads back to, counted from 0. Absent if there is none: then the last step waits for
+    /// something that never happens.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub back_to: Option<usize>,
-    /// What else is in the way.
+    /// Other obstacles.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub also: Vec<Step>,
-    /// In which order Pods were bound, when other orders boot.
+    /// The order in which Pods were bound, if other orders boot.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub order: Vec<String>,
     /// The smallest set of changes of the manifests that makes this cluster boot; empty when none does.
@@ -28,7 +28,7 @@ pub struct Explanation {
 }
 
 impl Explanation {
-    /// The explanation as text, lines without indentation.
+    /// The explanation as text, in lines without indentation.
     pub fn to_text(&self) -> String {
         let mut text = String::new();
         for (number, step) in self.steps.iter().enumerate() {
@@ -37,11 +37,11 @@ impl Explanation {
         match self.back_to {
             Some(step) => {
                 text.push_str(&format!(
-                    "   ... and so on from {}: a cycle, nothing in it can come first.\n",
+                    "   ... and so on from {}: a cycle, in which nothing can come first.\n",
                     step + 1
                 ));
             }
-            None => text.push_str("   ... and that never comes.\n"),
+            None => text.push_str("   ... and that never happens.\n"),
         }
         for step in &self.also {
             text.push_str(&format!("also: {}\n", self.with_place(step)));
@@ -50,7 +50,7 @@ impl Explanation {
             text.push_str(&format!("in this order: {}\n", self.order.join("; ")));
         }
         match self.changes.as_slice() {
-            [] => text.push_str("no change of these manifests that this tool knows mends it\n"),
+            [] => text.push_str("this tool knows no change of these manifests that fixes it\n"),
             [one] => text.push_str(&format!("smallest change: {one}\n")),
             several => {
                 text.push_str(&format!("smallest change, {} together:\n", several.len()));

@@ -1,41 +1,41 @@
-//! The explanation as a graph: as DOT, as Mermaid, and laid out for SVG.
+//! The explanation as a graph, as DOT and as Mermaid, and as the input of the SVG.
 
 use super::chain::{Chain, is_cycle};
 use super::words::{Subject, name, pairs, subject};
 use crate::model::{Fact, Model, State};
 
-/// A box.
+/// A box of the graph.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GraphNode {
-    /// What it says.
+    /// Its text.
     pub title: String,
-    /// Where in the manifests; empty when nowhere.
+    /// Its place in the manifests; empty if there is none.
     pub place: String,
     /// Whether it is a workload of the manifests.
     pub workload: bool,
-    /// Whether it never comes.
+    /// Whether it never becomes true.
     pub never: bool,
     /// Whether it is part of the main cycle or chain.
     pub main: bool,
 }
 
-/// An arrow: one box waits for the other.
+/// An arrow: one box waits for another.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GraphEdge {
-    /// Who waits.
+    /// The box that waits.
     pub from: usize,
-    /// For what.
+    /// The box that it waits for.
     pub to: usize,
-    /// Why.
+    /// The label.
     pub label: String,
     /// Whether it is part of the main cycle.
     pub cycle: bool,
 }
 
-/// Boxes and arrows.
+/// The graph: boxes and arrows.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Graph {
-    /// What stands above it.
+    /// Its title.
     pub title: String,
     /// The boxes; those of the main chain first, in its order.
     pub nodes: Vec<GraphNode>,
@@ -43,7 +43,7 @@ pub struct Graph {
     pub edges: Vec<GraphEdge>,
 }
 
-/// The graph of a chain and of what else is in the way.
+/// Builds the graph of a chain and of the other obstacles.
 pub(super) fn build(model: &Model, state: &State, main: &Chain, others: &[Chain]) -> Graph {
     let cluster = model.cluster;
     let title = format!("{}, CNI {}, kube-proxy {}", cluster.topology, cluster.cni, cluster.kube_proxy);
@@ -109,7 +109,7 @@ fn label(model: &Model, _state: &State, from: usize, to: usize) -> String {
         (Fact::Schedulable(..) | Fact::Bound(..), Fact::Untainted(..)) => "Pending: does not tolerate",
         (Fact::Schedulable(..) | Fact::Bound(..), Fact::Initialised(_)) => "Pending: requires a label set by",
         (Fact::Schedulable(..) | Fact::Bound(..), _) => "Pending",
-        (Fact::Made(_), _) => "no Pod is made",
+        (Fact::Made(_), _) => "no Pod is created",
         (Fact::Runs(..), Fact::Networked(_)) => "not started: without hostNetwork waits for",
         (Fact::Runs(..), Fact::Addressed(_)) => "not started: reads status.hostIP from",
         (Fact::Runs(..), _) => "not started",
@@ -128,7 +128,7 @@ fn label(model: &Model, _state: &State, from: usize, to: usize) -> String {
 }
 
 impl Graph {
-    /// As Graphviz reads it.
+    /// The graph for Graphviz.
     pub fn to_dot(&self) -> String {
         let quoted = |text: &str| text.replace('\\', "\\\\").replace('"', "\\\"");
         let mut dot = String::from("digraph boot {\n  rankdir=TB;\n");
@@ -149,7 +149,7 @@ impl Graph {
         dot
     }
 
-    /// As Mermaid reads it, e.g. in an issue or a README.
+    /// The graph for Mermaid, e.g. in an issue or a README.
     pub fn to_mermaid(&self) -> String {
         let safe = |text: &str| text.replace('"', "#quot;").replace('<', "#lt;").replace('>', "#gt;");
         let mut text = String::from("flowchart TD\n");

@@ -1,4 +1,4 @@
-//! Why a cluster does not boot: the shortest cycle, what else is in the way, what to change.
+//! Why a cluster does not boot: the shortest cycle, the other obstacles, and what to change.
 
 mod chain;
 mod explanation;
@@ -18,7 +18,7 @@ use crate::cluster::Cluster;
 use crate::model::{Change, Judged, Model, Set};
 use chain::shortest;
 
-/// Explains a stuck cluster; `None` when it is not stuck.
+/// Explains a stuck cluster; `None` if it is not stuck.
 pub(crate) fn explain(set: &Set, cluster: &Cluster, judged: &Judged) -> Option<Explanation> {
     let (state, webhooks_first) = judged.stuck.as_ref()?;
     let model = Model::new(set, cluster, *webhooks_first);
@@ -35,12 +35,12 @@ pub(crate) fn explain(set: &Set, cluster: &Cluster, judged: &Judged) -> Option<E
     let mut order = Vec::new();
     if judged.booted {
         if *webhooks_first {
-            order.push(String::from("the webhooks take effect before any Pod is made"));
+            order.push(String::from("the webhooks take effect before any Pod is created"));
         }
         let title = |w: u32| set.workloads[w as usize].title();
         let node = |n: u32| model.machines[n as usize].name.clone();
         order.extend(state.bound.iter().map(|(w, n)| format!("{} is bound to Node {}", title(*w), node(*n))));
-        let gone = |(w, n): &(u32, u32)| format!("{} has to leave Node {}", title(*w), node(*n));
+        let gone = |(w, n): &(u32, u32)| format!("{} is evicted from Node {}", title(*w), node(*n));
         order.extend(state.preempted.iter().map(gone));
     }
     let graph = graph::build(&model, state, &main, &others);

@@ -1,9 +1,9 @@
-//! What was seen on a cluster, put beside what the model says.
+//! What was observed on a cluster, next to the model's explanation.
 
 use super::explanation::Explanation;
 use serde::{Deserialize, Serialize};
 
-/// What was seen on a cluster that did not boot.
+/// What was observed on a cluster that did not boot.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Observed {
     /// Pods that do not run.
@@ -12,14 +12,14 @@ pub struct Observed {
     pub nodes: Vec<ObservedNode>,
 }
 
-/// A Pod, or a workload without any.
+/// A Pod, or a workload without Pods.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ObservedPod {
     /// `namespace/name`.
     pub name: String,
-    /// Its phase, or `none` when no Pod was made.
+    /// Its phase, or `none` if no Pod was created.
     pub phase: String,
-    /// What the scheduler or the kubelet says of it.
+    /// What the scheduler or the kubelet reports about it.
     pub says: String,
 }
 
@@ -30,24 +30,24 @@ pub struct ObservedNode {
     pub name: String,
     /// Its taints, as `key=value:effect`.
     pub taints: Vec<String>,
-    /// Conditions that are not as they should be, as `Ready=False (KubeletNotReady): message`.
+    /// Conditions that do not have their expected status, as `Ready=False (KubeletNotReady): message`.
     pub conditions: Vec<String>,
     /// Its addresses, as `InternalIP 172.18.0.2`.
     pub addresses: Vec<String>,
 }
 
 impl Explanation {
-    /// The explanation, and below it what was really seen.
+    /// The explanation, followed by the observations.
     pub fn with_observed(&self, observed: &Observed) -> String {
-        let mut text = format!("what the manifests lead to:\n{}", indented(&self.to_text()));
-        text.push_str("what was seen:\n");
+        let mut text = format!("expected from the manifests:\n{}", indented(&self.to_text()));
+        text.push_str("observed:\n");
         text.push_str(&indented(&observed.to_text()));
         text
     }
 }
 
 impl Observed {
-    /// What was seen, line by line.
+    /// The observations, one per line.
     pub fn to_text(&self) -> String {
         let mut text = String::new();
         for pod in &self.pods {

@@ -2,12 +2,12 @@
 
 use serde::Serialize;
 
-/// One step of the explanation: something that waits, and for what.
+/// One step of the explanation: something that waits, and what it waits for.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Step {
     /// A sentence.
     pub text: String,
-    /// Where in the manifests, `file:line`, when a manifest says so.
+    /// Its place in the manifests as `file:line`, if it has one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub place: Option<String>,
 }

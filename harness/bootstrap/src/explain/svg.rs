@@ -1,21 +1,21 @@
-//! The graph as SVG: the main chain from top to bottom, what else is in the way beside it.
+//! The graph as SVG: the main chain from top to bottom, other obstacles next to it.
 //!
-//! General layouts tear cycles apart to get layers; here the cycle is the message, so it is drawn as one: a column, and
-//! an arrow from its foot back to its head.
+//! General layout algorithms break cycles apart to get layers. Here the cycle is what matters, so it is drawn as one: a
+//! column, and an arrow from its bottom back to its top.
 
 use super::graph::{Graph, GraphNode};
 
 const BOX_WIDTH: i32 = 330;
 const LINE: i32 = 18;
 const PADDING: i32 = 12;
-/// Room between boxes for an arrow and its label.
+/// Space between boxes for an arrow and its label.
 const GAP: i32 = 52;
 const MARGIN: i32 = 24;
-/// Room left of the column for the way back.
+/// Space to the left of the column for the arrow back to the top.
 const LANE: i32 = 110;
-/// Room between the columns.
+/// Space between the columns.
 const ASIDE: i32 = 250;
-/// Characters in a line of a box.
+/// Maximum number of characters in a line of a box.
 const WRAP: usize = 42;
 
 struct Placed {
@@ -40,7 +40,7 @@ impl Placed {
 }
 
 impl Graph {
-    /// As SVG, readable without colours and on light and dark pages.
+    /// The SVG, readable without colours and on light and dark pages.
     pub fn to_svg(&self) -> String {
         let placed = self.place();
         let aside = self.nodes.iter().any(|node| !node.main);
@@ -73,9 +73,9 @@ impl Graph {
         }
         let cycle = self.edges.iter().any(|edge| edge.cycle);
         let legend = if cycle {
-            "An arrow means 'waits for'. Red and bold: the cycle in which nothing can come first."
+            "An arrow means 'waits for'. Red and bold: the cycle, in which nothing can come first."
         } else {
-            "An arrow means 'waits for'. Dashed: what never comes."
+            "An arrow means 'waits for'. Dashed: what never happens."
         };
         svg.push_str(&format!(
             "<text x=\"{MARGIN}\" y=\"{}\" class=\"label\">{legend}</text>\n",
@@ -96,7 +96,7 @@ impl Graph {
             let y = if node.main {
                 column
             } else {
-                // Beside the box that waits for it, if there is room.
+                // Next to the box that waits for it, if there is space.
                 let waiting = self.edges.iter().find(|edge| edge.to == index && edge.from < index);
                 waiting.and_then(|edge| placed.get(edge.from)).map_or(beside, |from| from.y.max(beside))
             };
@@ -125,7 +125,7 @@ impl Graph {
             let (x, y) = (a.middle(), a.bottom());
             (format!("M{x} {y}V{}", b.y - 2), x + 10, (y + b.y) / 2 + 4, "start")
         } else if a.x == b.x {
-            // Around the column: on the left in the main one, on the right beside it.
+            // Around the column: on the left for the main one, on the right for the other.
             let main = self.nodes[from].main;
             let side = if main { a.x } else { a.x + BOX_WIDTH };
             let lane = if main { side - 56 } else { side + 40 };
@@ -201,7 +201,7 @@ fn draw(svg: &mut String, node: &GraphNode, place: &Placed, cycle: bool) {
 fn wrapped(node: &GraphNode) -> Vec<String> {
     let mut lines = wrap(&node.title);
     if !node.place.is_empty() {
-        // The end of a path says more than its beginning.
+        // The end of a path is more informative than its beginning.
         let count = node.place.chars().count();
         let place = match node.place.char_indices().nth(count.saturating_sub(48)) {
             Some((at, _)) if count > 48 => format!("...{}", &node.place[at..]),
@@ -216,7 +216,7 @@ fn wrap(text: &str) -> Vec<String> {
     let mut lines = vec![String::new()];
     let mut length = 0;
     for word in text.split_whitespace() {
-        // A word that is longer than a line, such as a taint, breaks after a slash.
+        // A word that is longer than a line, such as a taint, is broken after a slash.
         for part in pieces(word) {
             let space = usize::from(length > 0 && !part.1);
             let long = part.0.chars().count();
@@ -237,8 +237,8 @@ fn wrap(text: &str) -> Vec<String> {
     lines
 }
 
-/// A word in pieces that fit into a line, broken after a slash where there is one; the flag says that no space stands
-/// before the piece.
+/// Divides a word into pieces that fit into a line, broken after a slash if possible; the flag says that there is no
+/// space in front of the piece.
 fn pieces(word: &str) -> Vec<(&str, bool)> {
     let mut pieces = Vec::new();
     let mut rest = word;

@@ -1,4 +1,4 @@
-//! Facts and their waiting in sentences.
+//! Facts, and what they wait for, as sentences.
 
 use super::chain::Chain;
 use super::step::Step;
@@ -6,12 +6,12 @@ use crate::cluster::{Cni, KubeProxy};
 use crate::model::{Fact, Model, State};
 use crate::workload::Role;
 
-/// Who a fact is about: several facts about one workload are one subject.
+/// The subject of a fact: several facts about one workload have the same subject.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) enum Subject {
     /// A workload.
     Workload(u32),
-    /// Anything else, by its fact.
+    /// Anything else, identified by its fact.
     Fact(usize),
 }
 
@@ -36,26 +36,26 @@ pub(crate) fn steps(model: &Model, state: &State, chain: &Chain) -> Vec<Step> {
         .collect();
     if steps.is_empty() {
         steps.extend(chain.facts.iter().map(|fact| {
-            let text = format!("{} does not come about", name(model, *fact));
+            let text = format!("{} does not happen", name(model, *fact));
             Step { text, place: None }
         }));
     }
     steps
 }
 
-/// The step of a chain that names an obstacle in the manifests, for the list of what else is in the way.
+/// The step of a chain that names an obstacle in the manifests, for the list of other obstacles.
 pub(crate) fn obstacle(model: &Model, state: &State, chain: &Chain) -> Option<Step> {
     let steps = steps(model, state, chain);
     steps.iter().find(|step| step.place.is_some()).or(steps.first()).cloned()
 }
 
-/// Which step a cycle leads back to.
+/// The step that a cycle leads back to.
 pub(crate) fn back_to(_model: &Model, chain: &Chain) -> Option<usize> {
-    // A cycle is told from its beginning.
+    // The explanation of a cycle starts at its beginning.
     chain.back_to.map(|_| 0)
 }
 
-/// Neighbours in a chain, the way back included.
+/// Pairs of neighbours in a chain, including the way back.
 pub(crate) fn pairs(chain: &Chain) -> impl Iterator<Item = (usize, usize)> {
     let back = chain.facts.last().copied().zip(chain.back_to);
     chain.facts.iter().copied().zip(chain.facts.iter().copied().skip(1)).chain(back)
@@ -73,7 +73,7 @@ fn step(model: &Model, state: &State, from: usize, to: usize) -> Step {
     Step { text: sentence(model, state, from, to), place: place.map(|place| place.to_string()) }
 }
 
-/// What a fact is called.
+/// The name of a fact.
 pub(crate) fn name(model: &Model, fact: usize) -> String {
     let node = |n: u32| model.machines[n as usize].name.as_str();
     match model.facts[fact] {
@@ -109,7 +109,7 @@ pub(crate) fn sentence(model: &Model, state: &State, from: usize, to: usize) -> 
         Fact::Schedulable(w, n) | Fact::Bound(w, n) => wait.scheduled(w, n),
         Fact::Runs(w, n) => wait.started(w, n),
         Fact::Works(w, n) => wait.working(w, n),
-        Fact::Serves(w) => format!("{} does nothing: {}", wait.title(w), wait.what),
+        Fact::Serves(w) => format!("{} does not work: {}", wait.title(w), wait.what),
         Fact::Untainted(n, t) => wait.untainted(n, t),
         Fact::Ready(n) => format!("Node {} is not Ready: it waits for {}", wait.node(n), wait.what),
         Fact::Networked(n) => wait.networked(n),
@@ -127,7 +127,7 @@ pub(crate) fn sentence(model: &Model, state: &State, from: usize, to: usize) -> 
     }
 }
 
-/// What a fact waits for.
+/// A fact that waits, and its target.
 struct Waiting<'a> {
     model: &'a Model<'a>,
     state: &'a State,
@@ -137,7 +137,7 @@ struct Waiting<'a> {
     what: String,
 }
 
-/// The sentences about workloads.
+/// Sentences about workloads.
 impl Waiting<'_> {
     fn title(&self, w: u32) -> String {
         self.model.set.workloads[w as usize].title_with_place()
@@ -154,8 +154,8 @@ impl Waiting<'_> {
     fn made(&self, w: u32) -> String {
         let (title, what) = (self.title(w), &self.what);
         match self.is_never() {
-            true => format!("no Pod of {title} is made: {what}"),
-            false => format!("no Pod of {title} is made before {what} can be reached"),
+            true => format!("no Pod of {title} is created: {what}"),
+            false => format!("no Pod of {title} is created before {what} can be reached"),
         }
     }
 
@@ -181,7 +181,7 @@ impl Waiting<'_> {
     }
 
     fn working(&self, w: u32, n: u32) -> String {
-        let head = format!("{} does nothing on Node {}", self.title(w), self.node(n));
+        let head = format!("{} does not work on Node {}", self.title(w), self.node(n));
         let what = &self.what;
         match self.target {
             Fact::ServicesAnswer(_) => {
@@ -208,7 +208,7 @@ impl Waiting<'_> {
     }
 }
 
-/// The sentences about Nodes.
+/// Sentences about Nodes.
 impl Waiting<'_> {
     fn untainted(&self, n: u32, t: u32) -> String {
         let (taint, node, what) = (&self.model.taints[t as usize], self.node(n), &self.what);
@@ -217,8 +217,10 @@ impl Waiting<'_> {
             Fact::Networked(_) => {
                 format!("the taint {taint} of Node {node} is removed by the CNI, once it has set up {what}")
             }
-            Fact::Initialised(_) => format!("the taint {taint} of Node {node} goes with its initialisation"),
-            _ => format!("the taint {taint} of Node {node} goes once the Node is Ready"),
+            Fact::Initialised(_) => {
+                format!("the taint {taint} of Node {node} is removed when the Node is initialised")
+            }
+            _ => format!("the taint {taint} of Node {node} is removed once the Node is Ready"),
         }
     }
 
@@ -238,7 +240,7 @@ impl Waiting<'_> {
         let node = self.node(n);
         match self.target {
             Fact::Never(_) => format!("Node {node} gets no addresses: {}", self.what),
-            Fact::Initialised(_) => format!("Node {node} has no addresses before its initialisation"),
+            Fact::Initialised(_) => format!("Node {node} has no addresses before it is initialised"),
             _ => format!("the addresses of Node {node} are set by {}", who(self.model, self.state, self.to)),
         }
     }
@@ -247,7 +249,9 @@ impl Waiting<'_> {
         let (node, what) = (self.node(n), &self.what);
         match self.target {
             Fact::Never(_) => format!("Node {node} is not initialised: {what}"),
-            Fact::WebhookAnswers(_) => format!("Node {node} cannot be updated while {what} is out of reach"),
+            Fact::WebhookAnswers(_) => {
+                format!("Node {node} cannot be updated while {what} cannot be reached")
+            }
             _ => format!("Node {node} is initialised by {}", who(self.model, self.state, self.to)),
         }
     }
@@ -266,7 +270,8 @@ fn who(model: &Model, _state: &State, fact: usize) -> String {
     match model.facts[fact] {
         Fact::Serves(w) | Fact::Works(w, _) => {
             let workload = &model.set.workloads[w as usize];
-            let role = if workload.role == Role::NodeManager { "the Node's own manager " } else { "" };
+            let role =
+                if workload.role == Role::NodeManager { "the node manager of that Node, " } else { "" };
             format!("{role}{}", workload.title())
         }
         _ => name(model, fact),

@@ -1,4 +1,4 @@
-//! Edits: what is to be changed, found in the objects as they stand and applied to their text.
+//! Finds the places of edits in the objects and applies them to the text.
 
 use super::rbac::account;
 use super::text::{Patch, append, apply, remove_lines, set};
@@ -7,7 +7,7 @@ use crate::manifest::{Node, Objects};
 use crate::workload::{Effect, mended_image, workloads};
 
 impl Edit {
-    /// The changed texts by source; empty when nothing is left to do, `None` when it cannot be done in place.
+    /// The changed texts by source; empty if nothing is left to do, `None` if the edit cannot be made in place.
     pub(crate) fn apply(&self, objects: &Objects) -> Option<Vec<(usize, String)>> {
         let object = objects.all.get(self.object())?;
         let text = &objects.sources[object.source].text;
@@ -60,7 +60,7 @@ impl Edit {
     }
 }
 
-/// Completes the toleration that was meant, or adds one.
+/// Completes the toleration that was intended, or adds one.
 fn tolerate(text: &str, spec: &Node, key: &str, effect: Effect) -> Option<Vec<Patch>> {
     let items = spec.get("tolerations").map(Node::items).unwrap_or_default();
     let right_effect =
@@ -123,7 +123,7 @@ fn drop_requirement(text: &str, spec: &Node, label: &str) -> Option<Vec<Patch>> 
         let expressions = term.get("matchExpressions").map(Node::items).unwrap_or_default();
         let own: Vec<&Node> = expressions.iter().filter(|e| e.text_at("key") == Some(label)).collect();
         if !own.is_empty() && own.len() == expressions.len() {
-            // The term would choose nothing; which part of the affinity may go is for its author to say.
+            // The term would match nothing; only the author can decide which part of the affinity to remove.
             return None;
         }
         for expression in own {
@@ -150,7 +150,7 @@ fn argument(spec: &Node, flag: &str, value: &str) -> Option<Vec<Patch>> {
     (!patches.is_empty()).then_some(patches)
 }
 
-/// The rights go to the end of the object's file, without what is there already.
+/// Appends permissions to the end of the object's file, without those that are already there.
 fn grant(objects: &Objects, at: usize, spec: &Node, rights: &str) -> Option<Vec<(usize, String)>> {
     let object = objects.all.get(at)?;
     let source = &objects.sources[object.source];
@@ -163,7 +163,8 @@ fn grant(objects: &Objects, at: usize, spec: &Node, rights: &str) -> Option<Vec<
     Some(vec![(object.source, append_documents(objects, &text, rights)?)])
 }
 
-/// Puts documents at the end of a text, without what the set holds already; `None` for JSON, which has one document.
+/// Appends documents to a text, without those that the set already contains; `None` for JSON, which has only one
+/// document.
 fn append_documents(objects: &Objects, text: &str, documents: &str) -> Option<String> {
     if text.trim_start().starts_with('{') {
         return None;
@@ -176,7 +177,7 @@ fn append_documents(objects: &Objects, text: &str, documents: &str) -> Option<St
             own.kind == new.kind && own.name == new.name && own.namespace == new.namespace
         };
         if objects.all.iter().any(known) {
-            // A role of that name that grants too little has to be looked at by its author.
+            // A role of that name that grants too little must be reviewed by its author.
             if new.kind.ends_with("Role") {
                 return None;
             }

@@ -1,5 +1,5 @@
-//! Mending manifests: the smallest set of changes that makes every cell boot, and what the contract's MUST rows ask,
-//! as edits of the text that leave comments and layout alone.
+//! Fixes manifests: applies the smallest set of changes that makes every cell boot, and what the contract's MUST rows
+//! require, as edits of the text that leave comments and layout unchanged.
 
 mod edit;
 mod rbac;
@@ -15,20 +15,20 @@ use crate::manifest::{Objects, Source};
 use crate::model::{Change, Set, judge};
 use similar::TextDiff;
 
-/// A set of manifests after mending.
+/// A set of manifests after the fix.
 #[derive(Clone, Debug)]
 pub(crate) struct Fixed {
-    /// The texts, mended or as they were.
+    /// The texts, changed or unchanged.
     pub(crate) sources: Vec<Source>,
-    /// What was done.
+    /// What was changed.
     pub(crate) done: Vec<String>,
-    /// What has to be done by hand.
+    /// What must be changed by hand.
     pub(crate) by_hand: Vec<String>,
-    /// Cells that do not boot afterwards.
+    /// Cells that still do not boot.
     pub(crate) stuck: Vec<Cluster>,
 }
 
-/// Mends what can be mended. `recommended` adds what the contract's SHOULD rows ask.
+/// Fixes what can be fixed. `recommended` adds what the contract's SHOULD rows ask for.
 pub(crate) fn fix(
     checked: &Checked,
     clusters: &[Cluster],
@@ -81,7 +81,7 @@ pub(crate) fn fix(
     fixed
 }
 
-/// The unified diff of what was mended.
+/// The unified diff of all changes.
 pub(crate) fn diff(before: &[Source], after: &[Source]) -> String {
     let mut text = String::new();
     for (old, new) in before.iter().zip(after).filter(|(old, new)| old.text != new.text) {
@@ -98,7 +98,7 @@ pub(crate) fn diff(before: &[Source], after: &[Source]) -> String {
     text
 }
 
-/// The edit of a change; `None` when only the user can know what to write.
+/// The edit of a change; `None` if only the user can know what to write.
 fn edit_for(set: &Set, change: &Change) -> Option<Edit> {
     let spec = |w: &u32| {
         let workload = &set.workloads[*w as usize];

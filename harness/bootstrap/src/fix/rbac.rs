@@ -1,8 +1,8 @@
-//! The least rights a framework CCM needs (contract rows AUTH-01 to -12), as YAML.
+//! The minimal permissions of a CCM on the framework (contract rows AUTH-01 to -12), as YAML.
 
 use crate::workload::Workload;
 
-/// The manifests; the names in braces are filled in.
+/// The manifests, with names in braces to be filled in.
 const MANIFESTS: &str = "apiVersion: v1
 kind: ServiceAccount
 metadata:
@@ -95,8 +95,8 @@ subjects:
     namespace: {namespace}
 ";
 
-/// Service account, roles and bindings for a workload. The account is named after the workload when it has none of
-/// its own.
+/// Service account, roles and bindings for a workload. The account is named after the workload if the workload has no
+/// account of its own.
 pub(crate) fn rbac(workload: &Workload) -> String {
     let namespace = &workload.namespace;
     let account = account(workload);
@@ -104,7 +104,7 @@ pub(crate) fn rbac(workload: &Workload) -> String {
     MANIFESTS.replace("{name}", &name).replace("{account}", account).replace("{namespace}", namespace)
 }
 
-/// The account the rights go to: never the one that every Pod of the namespace shares.
+/// The account that gets the permissions: never the default account that all Pods of the namespace share.
 pub(super) fn account(workload: &Workload) -> &str {
     match workload.service_account.as_str() {
         "default" => &workload.name,

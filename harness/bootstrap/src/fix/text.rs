@@ -1,9 +1,9 @@
-//! Changing a value in the middle of a text, in the style the text is written in.
+//! Changes a value in the middle of a text, in the style in which the text is written.
 
 use crate::manifest::{Node, Style};
 use std::ops::Range;
 
-/// A piece of a text and what takes its place.
+/// A range of a text and its replacement.
 pub(super) type Patch = (Range<usize>, String);
 
 /// Applies patches that do not overlap.
@@ -20,7 +20,7 @@ pub(super) fn apply(text: &str, mut patches: Vec<Patch>) -> Option<String> {
     Some(text)
 }
 
-/// Gives a key of a map a scalar.
+/// Sets a key of a map to a scalar.
 pub(super) fn set(text: &str, map: &Node, key: &str, value: &str) -> Option<Patch> {
     if map.borrowed {
         return None;
@@ -37,7 +37,8 @@ pub(super) fn set(text: &str, map: &Node, key: &str, value: &str) -> Option<Patc
     }
 }
 
-/// Adds a key to a map. `value` is one line for maps in brackets; for block maps it may go on below, indented from 0.
+/// Adds a key to a map. `value` is one line for maps in brackets; for block maps it may have several lines, indented from
+/// 0.
 fn add_entry(text: &str, map: &Node, key: &str, value: &str) -> Option<Patch> {
     if map.style == Style::Flow {
         let key = if json(map, text) { format!("\"{key}\"") } else { key.to_owned() };
@@ -54,7 +55,7 @@ fn add_entry(text: &str, map: &Node, key: &str, value: &str) -> Option<Patch> {
     Some(below(text, map, new))
 }
 
-/// Adds an item, a map of texts, to the list under a key of a map; makes the list when there is none.
+/// Adds an item, a map of strings, to the list under a key of a map; creates the list if there is none.
 pub(super) fn append(text: &str, map: &Node, key: &str, item: &[(&str, &str)]) -> Option<Patch> {
     if map.borrowed {
         return None;
@@ -81,7 +82,7 @@ pub(super) fn append(text: &str, map: &Node, key: &str, item: &[(&str, &str)]) -
         Some(list) if !list.items().is_empty() => {
             let first = list.items().first()?.bytes.start;
             let lead = text.get(..first)?.rsplit('\n').next()?;
-            // What stands before the first item on its line is its dash, or there is nothing to go by.
+            // The text in front of the first item on its line is the dash; without one the style is unknown.
             let dash = lead.find('-').filter(|_| lead.chars().all(|c| c == ' ' || c == '-'))?;
             Some(below(text, list, block(&" ".repeat(dash))))
         }
@@ -94,7 +95,7 @@ pub(super) fn append(text: &str, map: &Node, key: &str, item: &[(&str, &str)]) -
             let indent = " ".repeat(entry.column as usize + 1);
             let lines = format!("\n{}", block(&indent));
             let end = empty.bytes.end.max(colon);
-            // What follows on the line, a comment perhaps, stays behind the new lines' place.
+            // The rest of the line, such as a comment, stays in front of the new lines.
             Some((colon..end, lines.trim_end().to_owned()))
         }
         None if map.style == Style::Flow => {
@@ -104,10 +105,10 @@ pub(super) fn append(text: &str, map: &Node, key: &str, item: &[(&str, &str)]) -
     }
 }
 
-/// Takes an item out of a list, or an entry out of a map, given where it begins and ends.
+/// Removes an item of a list, or an entry of a map, given its beginning and end.
 pub(super) fn remove_lines(text: &str, from: usize, to: usize) -> Option<Patch> {
     let start = text.get(..from)?.rfind('\n').map_or(0, |at| at + 1);
-    // Something else on the line, as in brackets, is not ours to take.
+    // Other text on the line, as in brackets, is left unchanged.
     let lead = text.get(start..from)?;
     if !lead.chars().all(|c| c == ' ' || c == '-') {
         return None;
@@ -120,7 +121,7 @@ pub(super) fn remove_lines(text: &str, from: usize, to: usize) -> Option<Patch> 
     Some((start..end, String::new()))
 }
 
-/// Puts lines below a collection.
+/// Inserts lines below a collection.
 fn below(text: &str, node: &Node, lines: String) -> Patch {
     let end = node.bytes.end.min(text.len());
     if text[..end].ends_with('\n') {
@@ -156,7 +157,7 @@ fn json(map: &Node, text: &str) -> bool {
         })
 }
 
-/// A scalar as it is written here.
+/// Writes a scalar as YAML.
 fn scalar(map: &Node, text: &str, value: &str) -> String {
     let bare = ["true", "false"].contains(&value) || value.parse::<i64>().is_ok();
     if json(map, text) && !bare { format!("\"{value}\"") } else { value.to_owned() }

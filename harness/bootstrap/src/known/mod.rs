@@ -1,4 +1,4 @@
-//! What exists besides the workloads: objects they refer to, rights, webhooks.
+//! What exists besides the workloads: objects that they refer to, permissions, webhooks.
 
 mod policies;
 mod references;

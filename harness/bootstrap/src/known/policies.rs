@@ -1,10 +1,10 @@
-//! What a cluster lets Pods do, as far as the set says: Pod security, quotas, admission policies, schedulers.
+//! What a cluster allows Pods to do, as far as the manifests show: Pod security, quotas, admission policies, schedulers.
 
 use super::Assumed;
 use crate::manifest::{Node, Object, Objects, Value};
 use crate::workload::{Condition, Hindrance, Selector, Stage, Workload, spec_path};
 
-/// Notes for each workload what stands in its way, and what it depends on.
+/// Records for each workload what prevents its Pods, and what they depend on.
 pub(crate) fn apply(objects: &Objects, assumed: &Assumed, workloads: &mut [Workload]) {
     let schedulers: Vec<Option<bool>> =
         workloads.iter().map(|own| scheduler(workloads, assumed, own)).collect();
@@ -12,15 +12,15 @@ pub(crate) fn apply(objects: &Objects, assumed: &Assumed, workloads: &mut [Workl
         let Some(object) = workload.object.map(|index| &objects.all[index]) else { continue };
         if let (Some((name, place)), Some(served)) = (workload.scheduler.clone(), served) {
             if served {
-                let words = format!("the scheduler '{name}' places it");
+                let words = format!("the scheduler '{name}' assigns it to a Node");
                 workload.conditions.push(Condition { words, place });
             } else {
                 workload.hindrances.push(Hindrance {
                     stage: Stage::Scheduling,
-                    words: format!("nobody in the set is the scheduler '{name}'"),
+                    words: format!("no workload of the manifests is the scheduler '{name}'"),
                     place,
                     advice: String::from(
-                        "leave schedulerName out, or say '--assume Scheduler/NAME' when it is there",
+                        "remove schedulerName, or pass '--assume Scheduler/NAME' if the scheduler exists",
                     ),
                     since: 0,
                     edit: Some((path(workload), "schedulerName", "default-scheduler")),
@@ -36,8 +36,8 @@ fn path(workload: &Workload) -> Vec<String> {
     spec_path(workload.kind).iter().map(|key| (*key).to_owned()).collect()
 }
 
-/// Whether somebody serves the workload's scheduler: named in the set, so that it may, or assumed; `None` when it is
-/// Kubernetes' own.
+/// Whether the workload's scheduler may exist: another workload of the manifests mentions its name, or it is assumed.
+/// `None` if it is Kubernetes' own.
 fn scheduler(workloads: &[Workload], assumed: &Assumed, own: &Workload) -> Option<bool> {
     let (name, _) = own.scheduler.as_ref()?;
     let says = |other: &Workload| {
@@ -73,14 +73,14 @@ fn pod_security(objects: &Objects, object: &Object, workload: &mut Workload) {
             ),
             place: object.place(node),
             advice: format!("label Namespace/{} '{label}: privileged'", workload.namespace),
-            // The admission plugin is on since then.
+            // The admission plugin is enabled by default since then.
             since: 23,
             edit: None,
         });
     }
 }
 
-/// Capabilities that the baseline level lets a container add.
+/// Capabilities that the baseline level allows a container to add.
 const BASELINE_CAPABILITIES: [&str; 13] = [
     "AUDIT_WRITE",
     "CHOWN",
@@ -130,7 +130,7 @@ fn beyond_baseline(spec: &Node) -> Option<(&Node, &'static str)> {
     })
 }
 
-/// The first thing that the restricted level demands besides and that is not so.
+/// The first additional requirement of the restricted level that is not met.
 fn beyond_restricted(spec: &Node) -> Option<(&Node, &'static str)> {
     containers(spec).find_map(|container| {
         let own = |key: &str| container.at(&["securityContext", key]);
@@ -148,35 +148,35 @@ fn beyond_restricted(spec: &Node) -> Option<(&Node, &'static str)> {
         }
         let dropped = own("capabilities").and_then(|c| c.get("drop")).map(Node::texts).unwrap_or_default();
         (!dropped.iter().any(|name| name == "ALL"))
-            .then_some((container, "containers that keep capabilities"))
+            .then_some((container, "containers that do not drop all capabilities"))
     })
 }
 
-/// Objects that may refuse or hold up Pods by rules that are not followed here.
+/// Objects that may refuse or delay Pods by rules that this model does not evaluate.
 fn limits(objects: &Objects, workload: &mut Workload) {
     for kind in ["ResourceQuota", "LimitRange"] {
         for object in objects.of_kind(kind).filter(|object| object.namespace == workload.namespace) {
-            let words = format!("{kind}/{} lets its Pods be made", object.name);
+            let words = format!("{kind}/{} allows its Pods", object.name);
             workload.conditions.push(Condition { words, place: object.at() });
         }
     }
     for kind in ["ValidatingAdmissionPolicy", "MutatingAdmissionPolicy"] {
         for object in objects.of_kind(kind) {
-            let words = format!("the expressions of {kind}/{} let its Pods and its writes pass", object.name);
+            let words = format!("the expressions of {kind}/{} allow its Pods and its writes", object.name);
             workload.conditions.push(Condition { words, place: object.at() });
         }
     }
     for kind in ["ValidatingWebhookConfiguration", "MutatingWebhookConfiguration"] {
         for object in objects.of_kind(kind) {
             for hook in object.node.get("webhooks").map(Node::items).unwrap_or_default() {
-                // What is asked by a Service of the set is part of the model.
+                // Webhooks behind a Service of the set are part of the model.
                 let closed = hook.text_at("failurePolicy") != Some("Ignore");
                 let by_url = hook.at(&["clientConfig", "url"]).is_some();
                 let conditional = hook.get("matchConditions").is_some_and(|all| !all.items().is_empty());
                 if closed && (by_url || conditional) {
                     let name = hook.text_at("name").unwrap_or_default();
                     let words = format!(
-                        "the webhook '{name}' of {kind}/{} lets its Pods and its writes pass",
+                        "the webhook '{name}' of {kind}/{} allows its Pods and its writes",
                         object.name
                     );
                     workload.conditions.push(Condition { words, place: object.place(hook) });
@@ -185,18 +185,19 @@ fn limits(objects: &Objects, workload: &mut Workload) {
         }
     }
     for object in objects.of_kind("NetworkPolicy") {
-        // On the host's network no policy applies.
+        // Network policies do not apply on the host's network.
         let selector = Selector::read(object.node.at(&["spec", "podSelector"]));
         let chosen = object.namespace == workload.namespace
             && selector.is_none_or(|selector| selector.chooses(&workload.labels));
         if chosen && !workload.host_network && keeps_in(&object.node) {
-            let words = format!("NetworkPolicy/{} lets it reach the API server and its cloud", object.name);
+            let words =
+                format!("NetworkPolicy/{} allows it to reach the API server and its cloud", object.name);
             workload.conditions.push(Condition { words, place: object.at() });
         }
     }
 }
 
-/// Whether a network policy is about what its Pods may reach.
+/// Whether a network policy restricts the outgoing traffic of its Pods.
 fn keeps_in(policy: &Node) -> bool {
     let types = policy.at(&["spec", "policyTypes"]).map(Node::texts).unwrap_or_default();
     let rules = policy.at(&["spec", "egress"]).is_some_and(|rules| rules.value != Value::Null);

@@ -1,26 +1,27 @@
-//! Whether what a Pod template refers to is there: in the set, built into Kubernetes, or assumed.
+//! Whether the objects that a Pod template refers to exist: in the manifests, built into Kubernetes, or assumed.
 
 use crate::manifest::{Node, Object, Objects};
 use crate::workload::{Ref, Workload};
 use std::collections::BTreeSet;
 
-/// What the user says exists although the set does not hold it: `KIND/NAME` or `KIND/NAMESPACE/NAME`.
+/// An object that exists according to the user although the manifests do not contain it: `KIND/NAME` or
+/// `KIND/NAMESPACE/NAME`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Assumed {
     entries: BTreeSet<(String, Option<String>, String)>,
 }
 
 impl Assumed {
-    /// Reads what was typed.
+    /// Parses an option's value.
     ///
     /// # Errors
-    /// One that is not of the form, with the form.
+    /// The value does not have this form; the error shows the form.
     pub fn parse(texts: &[String]) -> Result<Assumed, String> {
         let mut entries = BTreeSet::new();
         for text in texts {
             let parts: Vec<&str> = text.split('/').collect();
             if parts.iter().any(|part| part.is_empty()) {
-                return Err(format!("'{text}' names no object; write KIND/NAME, e.g. Secret/cloud-token"));
+                return Err(format!("invalid object '{text}': expected KIND/NAME, e.g. Secret/cloud-token"));
             }
             match parts[..] {
                 [kind, name] => entries.insert((kind.to_lowercase(), None, name.to_owned())),
@@ -29,7 +30,7 @@ impl Assumed {
                 }
                 _ => {
                     return Err(format!(
-                        "'{text}' names no object; write KIND/NAME, e.g. Secret/cloud-token"
+                        "invalid object '{text}': expected KIND/NAME, e.g. Secret/cloud-token"
                     ));
                 }
             };
@@ -45,12 +46,12 @@ impl Assumed {
     }
 }
 
-/// The references of a workload to what is not there.
+/// The references of a workload to objects that do not exist.
 pub(crate) fn missing(objects: &Objects, assumed: &Assumed, workload: &Workload) -> Vec<Ref> {
     let mut all: Vec<Ref> = Vec::new();
     for reference in workload.refs.iter().filter(|reference| !exists(objects, assumed, reference)) {
         let whole = Ref { key: None, ..reference.clone() };
-        // Of an object that is not there no key has to be named.
+        // If the object does not exist, its keys need not be reported.
         let told = if exists(objects, assumed, &whole) { reference.clone() } else { whole };
         let known = |own: &Ref| (own.kind, &own.name, &own.key) == (told.kind, &told.name, &told.key);
         if !all.iter().any(known) {
@@ -82,7 +83,7 @@ fn holds_key(object: &Node, key: &str) -> bool {
         .any(|field| object.get(field).is_some_and(|map| map.get(key).is_some()))
 }
 
-/// What a kubeadm cluster has from the start.
+/// Objects that a kubeadm cluster has from the start.
 fn built_in(reference: &Ref) -> bool {
     const NAMESPACES: &[&str] = &["default", "kube-system", "kube-public", "kube-node-lease"];
     const CLASSES: &[&str] = &["system-cluster-critical", "system-node-critical"];
@@ -102,7 +103,7 @@ fn built_in(reference: &Ref) -> bool {
             reference.name == "default"
                 || (system && ["coredns", "kube-proxy"].contains(&reference.name.as_str()))
         }
-        // Every namespace gets it from the root-ca-cert-publisher.
+        // The root-ca-cert-publisher creates it in every namespace.
         "ConfigMap" => {
             reference.name == "kube-root-ca.crt" || (system && MAPS.contains(&reference.name.as_str()))
         }

@@ -1,27 +1,27 @@
-//! Whether a CCM's service account may do what initialising Nodes takes (contract section 14).
+//! Whether a CCM's service account has the permissions to initialise Nodes (contract section 14).
 
 use super::Assumed;
 use crate::manifest::{Node, Object, Objects};
 use crate::workload::Workload;
 use serde::Serialize;
 
-/// What a right is for.
+/// What a permission is needed for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
 pub(crate) enum Need {
-    /// Without it nothing is initialised.
+    /// Without it no Node is initialised.
     Initialise,
-    /// Without it Nodes are initialised and stay without addresses.
+    /// Without it Nodes are initialised but have no addresses.
     Addresses,
-    /// Without it no replica leads.
+    /// Without it no replica becomes the leader.
     Election,
-    /// Without it a process of the framework ends at its start unless it tolerates that. Whether it does is compiled
-    /// into many (digitalocean v0.1.68 starts without), so the boot does not wait for it.
+    /// Without it a process of the framework exits at its start unless it tolerates that. Many have the tolerance
+    /// compiled in (digitalocean v0.1.68 starts without), so the boot does not wait for it.
     Start,
-    /// Without it something other than the boot suffers.
+    /// Without it something other than the boot fails.
     Other,
 }
 
-/// A right that is missing.
+/// A missing permission.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Gap {
     pub(crate) need: Need,
@@ -34,8 +34,8 @@ pub(crate) struct Gap {
 
 struct Row(&'static str, Need, &'static str, &'static str, &'static [&'static str]);
 
-/// Rows AUTH-01 to -11 that every framework CCM needs. Without load balancers AUTH-07 and -08 go unused, so they
-/// never decide a boot.
+/// Rows AUTH-01 to -11, which every CCM on the framework needs. Without load balancers AUTH-07 and -08 are unused, so
+/// they never decide a boot.
 const ROWS: &[Row] = &[
     Row("AUTH-01", Need::Initialise, "", "nodes", &["list", "watch"]),
     Row("AUTH-02", Need::Other, "", "nodes", &["get"]),
@@ -50,7 +50,7 @@ const ROWS: &[Row] = &[
     Row("AUTH-11", Need::Start, "", "configmaps", &["get"]),
 ];
 
-/// Rights that the workload's service account lacks; none when it authenticates with something else.
+/// The permissions that the workload's service account lacks; empty if it authenticates in another way.
 pub(crate) fn gaps(objects: &Objects, assumed: &Assumed, workload: &Workload) -> Vec<Gap> {
     let own_identity = workload.flag("kubeconfig").is_some_and(|(value, _)| !value.is_empty());
     let account = (workload.namespace.as_str(), workload.service_account.as_str());
@@ -83,7 +83,7 @@ pub(crate) fn gaps(objects: &Objects, assumed: &Assumed, workload: &Workload) ->
 
 struct Rule<'a> {
     node: RuleSource<'a>,
-    /// Where a Role holds; `None` everywhere.
+    /// The namespace in which a Role applies; `None` for all namespaces.
     namespace: Option<&'a str>,
 }
 
@@ -95,8 +95,8 @@ enum RuleSource<'a> {
 }
 
 impl Rule<'_> {
-    /// Whether the rule grants group, resource and verb; a Role only for leases and the authentication map, in the
-    /// namespace that is their home.
+    /// Whether the rule grants group, resource and verb. A Role counts only for leases and the authentication map, in the
+    /// namespace where they are.
     fn grants(&self, (group, resource, verb): (&str, &str, &str), home: &str) -> bool {
         let local = ["leases", "configmaps"].contains(&resource);
         if self.namespace.is_some_and(|namespace| !local || namespace != home) {
@@ -115,7 +115,7 @@ impl Rule<'_> {
                 resources.extend(sub.as_deref());
                 let names = node.get("resourceNames").map(Node::texts).unwrap_or_default();
                 let wanted = "extension-apiserver-authentication";
-                // Creating cannot be restricted by name; Nodes and leases are not known by name beforehand.
+                // Creation cannot be restricted by name; the names of Nodes and leases are not known beforehand.
                 let named = names.is_empty()
                     || (resource == "configmaps" && names.iter().any(|name| name == wanted))
                     || (resource == "leases" && verb != "create");
@@ -158,7 +158,7 @@ fn rules_of<'a>(objects: &'a Objects, account: (&str, &str)) -> Vec<Rule<'a>> {
     rules
 }
 
-/// Whether a binding names the account, by itself or by one of its groups.
+/// Whether a binding names the account, directly or by one of its groups.
 fn binds(binding: &Object, (namespace, name): (&str, &str)) -> bool {
     let subjects = binding.node.get("subjects").map(Node::items).unwrap_or_default();
     let groups = [

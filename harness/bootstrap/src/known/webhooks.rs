@@ -1,20 +1,20 @@
-//! Admission webhooks that refuse when they cannot be reached (`failurePolicy: Fail`, the default).
+//! Admission webhooks that block requests if they cannot be reached (`failurePolicy: Fail`, the default).
 
 use crate::manifest::{Node, Object, Objects, Place};
 use crate::workload::{Labels, Selector, Workload};
 
-/// What a webhook stands before.
+/// The requests that a webhook intercepts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Guards {
-    /// Creating Pods.
+    /// Creation of Pods.
     pub(crate) pods: bool,
-    /// Updating Nodes.
+    /// Updates of Nodes.
     pub(crate) nodes: bool,
-    /// Writing leases.
+    /// Writes of leases.
     pub(crate) leases: bool,
 }
 
-/// A webhook of the set.
+/// A webhook of the manifests.
 #[derive(Clone, Debug)]
 pub(crate) struct Webhook {
     /// `ValidatingWebhookConfiguration/name`.
@@ -24,7 +24,7 @@ pub(crate) struct Webhook {
     pub(crate) index: usize,
     pub(crate) place: Place,
     pub(crate) guards: Guards,
-    /// Workloads behind its Service; `None` when it is reached by URL.
+    /// The workloads behind its Service; `None` if it is reached by URL.
     pub(crate) backends: Option<Vec<usize>>,
     namespaces: Option<Selector>,
     objects: Option<Selector>,
@@ -51,7 +51,7 @@ pub(crate) fn namespace_labels(objects: &Objects, name: &str) -> Labels {
     labels
 }
 
-/// Every webhook that refuses when it is not reached and stands before Pods, Nodes or leases.
+/// All webhooks that block requests for Pods, Nodes or leases if they cannot be reached.
 pub(crate) fn webhooks(objects: &Objects, workloads: &[Workload]) -> Vec<Webhook> {
     let mut all = Vec::new();
     for (at, object) in objects.all.iter().enumerate() {
@@ -63,7 +63,7 @@ pub(crate) fn webhooks(objects: &Objects, workloads: &[Workload]) -> Vec<Webhook
         for (index, node) in items.iter().enumerate() {
             let conditional =
                 node.get("matchConditions").is_some_and(|conditions| !conditions.items().is_empty());
-            // What a CEL expression lets through is not known here.
+            // CEL expressions are not evaluated, so it is unknown which requests they exclude.
             if node.text_at("failurePolicy") == Some("Ignore") || conditional {
                 continue;
             }

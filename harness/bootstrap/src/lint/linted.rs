@@ -1,16 +1,16 @@
-//! What the rows look at.
+//! The input of the lint's rows.
 
 use crate::check::Checked;
 use crate::finding::Edit;
 use crate::manifest::{Object, Place};
 use crate::workload::{Role, Workload};
 
-/// What the rows depend on besides the manifests.
+/// What the rows depend on in addition to the manifests.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Claims {
-    /// Whether the CCM runs on another cluster; the rows about its place in this one are skipped.
+    /// Whether the CCM runs on another cluster; the rows about its place in this one are then skipped.
     pub(crate) hosted: bool,
-    /// Whether booting without a pod network, or with one that waits for the CCM, was asked for.
+    /// Whether the user wants to boot without a pod network, or with one that waits for the CCM.
     pub(crate) without_network: bool,
     /// Whether there is no kube-proxy.
     pub(crate) without_proxy: bool,
@@ -20,7 +20,7 @@ pub(crate) struct Claims {
     pub(crate) routes: bool,
 }
 
-/// A workload under the lint, with what the rows look at.
+/// A workload under lint, with what the rows need.
 pub(super) struct Linted<'a> {
     pub(super) checked: &'a Checked,
     pub(super) claims: Claims,
@@ -45,7 +45,7 @@ impl Linted<'_> {
         Some(Edit::Set { object, path: self.spec(), key: key.to_owned(), value: value.to_owned() })
     }
 
-    /// Where a key of the Pod's specification is, or the specification.
+    /// The place of a key of the Pod's specification, or of the specification.
     pub(super) fn at(&self, key: &str) -> Place {
         let spec = self.object.node.at(crate::workload::spec_path(self.workload.kind));
         self.object.place_of(spec.unwrap_or(&self.object.node), key)

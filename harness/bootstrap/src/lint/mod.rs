@@ -1,4 +1,4 @@
-//! The rows BOOT-LINT-01 to -22 of the contract, on rendered manifests.
+//! The rows BOOT-LINT-01 to -22 of the contract, checked on rendered manifests.
 
 mod linted;
 mod placement;
@@ -15,7 +15,7 @@ use crate::workload::Role;
 use linted::Linted;
 use report::Report;
 
-/// Every finding, in the order of files and lines.
+/// All findings, in the order of files and lines.
 pub(crate) fn lint(checked: &Checked, claims: Claims) -> Vec<Finding> {
     let mut report = Report::default();
     references::read(checked, &mut report);

@@ -1,4 +1,4 @@
-//! Rows 01, 02, 08 to 15 and 20: where the CCM runs and how many of it.
+//! Rows 01, 02, 08 to 15 and 20: where the CCM runs, and how many replicas.
 
 use super::linted::{Claims, Linted};
 use super::report::Report;
@@ -25,8 +25,9 @@ fn network(linted: &Linted, report: &mut Report) {
         report.add(
             ("BOOT-LINT-01", level),
             workload.host_network_place.clone(),
-            format!("{} is not on the host's network", linted.title()),
-            "the pod network may need the CCM first, and the host has the route to the cloud (seed, recommendation 1)",
+            format!("{} does not use the host's network", linted.title()),
+            "the pod network may need a working CCM, and the host already has a route to the cloud (seed, \
+             recommendation 1)",
             Some((String::from("hostNetwork: true\n"), linted.set("hostNetwork", "true"))),
         );
     }
@@ -40,7 +41,7 @@ fn network(linted: &Linted, report: &mut Report) {
         report.add(
             ("BOOT-LINT-02", level),
             workload.dns_place.clone(),
-            format!("{} asks cluster DNS for names", linted.title()),
+            format!("{} resolves names by cluster DNS", linted.title()),
             "CoreDNS does not run before Nodes are initialised: it does not tolerate their taint (contract cycle (c); \
              kubernetes#93533)",
             Some((String::from("dnsPolicy: Default\n"), linted.set("dnsPolicy", "Default"))),
@@ -50,8 +51,9 @@ fn network(linted: &Linted, report: &mut Report) {
         report.add(
             ("BOOT-LINT-19", Level::Should),
             workload.spec_place.clone(),
-            format!("{} finds the API server by its Service address only", linted.title()),
-            "without kube-proxy nothing answers there before the CNI does (contract cycle (c); kubernetes PR#49017)",
+            format!("{} reaches the API server only by its Service address", linted.title()),
+            "without kube-proxy this address does not answer before the CNI works (contract cycle (c); kubernetes \
+             PR#49017)",
             Some((
                 String::from(
                     "env:\n  - name: KUBERNETES_SERVICE_HOST\n    value: <address of the API server>\n  \
@@ -68,8 +70,8 @@ fn control_plane(linted: &Linted, report: &mut Report) {
         report.add(
             ("BOOT-LINT-08", Level::Should),
             linted.at("nodeSelector"),
-            format!("{} is not kept on control planes", linted.title()),
-            "a CCM may delete Nodes and belongs where the control plane is protected (seed, recommendation 3)",
+            format!("{} is not restricted to control planes", linted.title()),
+            "a CCM can delete Nodes, so it should run where the control plane is protected (seed, recommendation 3)",
             Some((String::from("nodeSelector:\n  node-role.kubernetes.io/control-plane: \"\"\n"), None)),
         );
     }
@@ -89,9 +91,9 @@ fn spread(linted: &Linted, report: &mut Report) {
         return;
     }
     let what = if preferred {
-        format!("replicas of {} may share a host, where they want the same port", linted.title())
+        format!("replicas of {} can run on the same host, where they need the same port", linted.title())
     } else {
-        format!("replicas of {} may share a Node", linted.title())
+        format!("replicas of {} can run on the same Node", linted.title())
     };
     let labels: String =
         workload.labels.iter().map(|(key, value)| format!("            {key}: {value}\n")).collect();
@@ -99,8 +101,8 @@ fn spread(linted: &Linted, report: &mut Report) {
         ("BOOT-LINT-09", Level::Should),
         workload.affinity_place.clone(),
         what,
-        "one Node's failure takes all of them, and on the host's network only one gets the port (seed, \
-         recommendation 3.1)",
+        "if that Node fails, all of them are lost; on the host's network only one gets the port (seed, recommendation \
+         3.1)",
         Some((
             format!(
                 "affinity:\n  podAntiAffinity:\n    requiredDuringSchedulingIgnoredDuringExecution:\n      \
@@ -117,17 +119,17 @@ fn addresses_and_storage(linted: &Linted, report: &mut Report) {
     for place in &linted.workload.host_ip {
         let what = format!("{} reads status.hostIP into its environment", linted.title());
         let edit = linted.workload.object.map(|object| Edit::DropHostIp { object, path: linted.spec() });
-        let mend = String::from("# leave the variable out, or name the Node: fieldPath: spec.nodeName\n");
+        let mend = String::from("# remove the variable, or use the Node's name: fieldPath: spec.nodeName\n");
         report.add(("BOOT-LINT-14", Level::Must), place.clone(), what, why, Some((mend, edit)));
     }
     for place in &linted.workload.pod_ip {
         let what = format!("{} reads status.podIP into its environment", linted.title());
-        let why = "on the host's network it is the Node's address and empty until there is one";
+        let why = "on the host's network it is the Node's address, and empty until the Node has one";
         report.add(("BOOT-LINT-14", Level::Should), place.clone(), what, why, None);
     }
     for place in &linted.workload.storage {
-        let what = format!("{} uses a claim or a CSI volume", linted.title());
-        let why = "provisioners and CSI drivers wait for initialised Nodes (contract cycle (c))";
+        let what = format!("{} uses a PersistentVolumeClaim or a CSI volume", linted.title());
+        let why = "provisioners and CSI drivers start only on initialised Nodes (contract cycle (c))";
         report.add(("BOOT-LINT-15", Level::Must), place.clone(), what, why, None);
     }
 }
@@ -136,7 +138,8 @@ fn kind_and_priority(linted: &Linted, report: &mut Report) {
     let workload = linted.workload;
     if !matches!(workload.kind, WorkloadKind::Deployment | WorkloadKind::DaemonSet | WorkloadKind::Pod) {
         let what = format!("the CCM is a {}", workload.kind);
-        let why = "Deployments and DaemonSets scale and are replaced; a static Pod is acceptable (seed, recommendation 2)";
+        let why = "Deployments and DaemonSets can be scaled and replaced; a static Pod is acceptable (seed, \
+                   recommendation 2)";
         report.add(("BOOT-LINT-11", Level::Should), workload.place.clone(), what, why, None);
     }
     let critical = workload.priority_class.as_ref().is_some_and(|(class, _)| {
@@ -149,7 +152,7 @@ fn kind_and_priority(linted: &Linted, report: &mut Report) {
             ("BOOT-LINT-13", Level::Should),
             place,
             format!("{} has no critical priority", linted.title()),
-            "under pressure it has to outlive what depends on it (seed, recommendation 3)",
+            "when resources are short it must outlive the Pods that depend on it (seed, recommendation 3)",
             Some((
                 String::from("priorityClassName: system-cluster-critical\n"),
                 linted.set("priorityClassName", "system-cluster-critical"),
@@ -167,19 +170,20 @@ fn autoscalers(linted: &Linted, report: &mut Report) {
             && crate::manifest::object_name(kind, name) == linted.title();
         if own {
             let what = format!("HorizontalPodAutoscaler/{} scales {}", object.name, linted.title());
-            let why = "one replica works at a time, more add no throughput (seed, closing paragraph)";
+            let why = "only one replica works at a time, so more replicas add no throughput (seed, closing paragraph)";
             report.add(("BOOT-LINT-12", Level::Should), object.at(), what, why, None);
         }
     }
 }
 
-/// Row 20: CCMs that share a host want ports of their own.
+/// Row 20: CCMs on the same host need different ports.
 pub(super) fn ports_between(checked: &Checked, claims: Claims, report: &mut Report) {
     let family: Vec<&Workload> = checked
         .set
         .workloads
         .iter()
-        // Whoever names the CCM makes the others bystanders; they stay of the family by the flag all of it takes.
+        // If the user names the CCM, the others become bystanders. They are still recognised as CCMs by the flag that all
+        // of them have.
         .filter(|workload| matches!(workload.role, Role::Ccm) || workload.flag("cloud-provider").is_some())
         .filter(|workload| workload.host_network)
         .collect();

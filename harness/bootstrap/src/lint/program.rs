@@ -18,7 +18,8 @@ pub(super) fn lint(linted: &Linted, report: &mut Report) {
     for container in linted.workload.containers.iter().filter(|container| !container.init) {
         if !container.requests {
             let what = format!("container '{}' does not request cpu and memory", container.name);
-            let why = "without requests it is the first to be starved or evicted (seed example)";
+            let why =
+                "without requests it is the first to run short of resources or to be evicted (seed example)";
             let mend = String::from("resources:\n  requests:\n    cpu: 50m\n    memory: 64Mi\n");
             let place = container.resources_place.clone();
             report.add(("BOOT-LINT-18", Level::Should), place, what, why, Some((mend, None)));
@@ -59,14 +60,14 @@ fn provider(linted: &Linted, report: &mut Report) {
     let mend = Some((String::from("- --cloud-provider=<name of the provider>\n"), None));
     match linted.workload.flag("cloud-provider") {
         Some((value, place)) if value.is_empty() || value == "external" => {
-            let what = format!("--cloud-provider={value} names no provider");
-            let why = "empty is refused, and 'external' yields no provider: the process ends (cloud-provider options \
-                       Validate, InitCloudProvider)";
+            let what = format!("--cloud-provider={value} does not name a provider");
+            let why = "an empty value is refused, and 'external' selects no provider: the process exits \
+                       (cloud-provider options Validate, InitCloudProvider)";
             report.add(("BOOT-LINT-17", Level::Must), place, what, why, mend);
         }
         None if linted.workload.has_arguments() => {
-            let what = format!("{} is given no --cloud-provider", linted.title());
-            let why = "the framework refuses an empty provider; ignore this when the program sets its own \
+            let what = format!("{} has no flag --cloud-provider", linted.title());
+            let why = "the framework refuses an empty provider; ignore this if the program sets its own \
                        (cloud-provider options Validate)";
             report.add(("BOOT-LINT-17", Level::Should), linted.workload.spec_place.clone(), what, why, mend);
         }
@@ -78,17 +79,17 @@ fn probes(linted: &Linted, report: &mut Report) {
     let secure = port(linted.workload);
     let containers = linted.workload.containers.iter().filter(|container| !container.init);
     for probe in containers.flat_map(|container| &container.probes) {
-        // A port that is not the CCM's own belongs to something else in the Pod.
+        // A port other than the CCM's own belongs to another program of the Pod.
         if probe.port.is_some_and(|port| port != secure) && probe.path == "/healthz" {
             continue;
         }
         let kind = probe.kind;
-        let why = "the CCM serves /healthz over HTTPS on its secure port and nothing else; any other answer restarts it \
-                   for ever (contract OBS-01 to -03)";
+        let why = "the CCM serves only /healthz, over HTTPS on its secure port; with any other probe the kubelet \
+                   restarts it for ever (contract OBS-01 to -03)";
         let mend =
             format!("{kind}:\n  httpGet:\n    scheme: HTTPS\n    path: /healthz\n    port: {secure}\n");
         if ["/livez", "/readyz", "/health", "/ready", "/"].contains(&probe.path.as_str()) {
-            let what = format!("{kind} asks for {}", probe.path);
+            let what = format!("{kind} requests {}", probe.path);
             let edit = probe_edit(linted, kind);
             report.add(
                 ("BOOT-LINT-16", Level::Must),
@@ -98,7 +99,7 @@ fn probes(linted: &Linted, report: &mut Report) {
                 Some((mend, edit)),
             );
         } else if probe.scheme != "HTTPS" && probe.port == Some(secure) {
-            let what = format!("{kind} speaks {} to the secure port", probe.scheme);
+            let what = format!("{kind} uses {} on the secure port", probe.scheme);
             report.add(
                 ("BOOT-LINT-16", Level::Must),
                 probe.port_place.clone(),
@@ -119,7 +120,8 @@ fn image(linted: &Linted, report: &mut Report, index: usize, container: &Contain
     let place = container.image_place.clone();
     if let Some(fault) = image_fault(&container.image) {
         let what = format!("the image '{}' cannot be parsed: {fault}", container.image);
-        let why = "the kubelet says InvalidImageName and never starts the container (distribution/reference)";
+        let why =
+            "the kubelet reports InvalidImageName and never starts the container (distribution/reference)";
         let edit = linted.workload.object.map(|object| Edit::Image {
             object,
             path: linted.spec(),
@@ -132,7 +134,7 @@ fn image(linted: &Linted, report: &mut Report, index: usize, container: &Contain
     let pinned = name.contains('@') || name.split_once(':').is_some_and(|(_, tag)| tag != "latest");
     if !pinned && !container.image.contains('$') {
         let what = format!("the image '{}' is not pinned to a version", container.image);
-        let why = "Nodes that boot on different days run different programs (seed example)";
+        let why = "Nodes that boot on different days may run different programs (seed example)";
         report.add(("BOOT-LINT-18", Level::Should), place, what, why, None);
     }
 }

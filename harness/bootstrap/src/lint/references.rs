@@ -1,5 +1,4 @@
-//! Rows 21 and 22, and what the contract takes for granted: objects that can be read, that the API server accepts, and
-//! that exist.
+//! Rows 21 and 22, and what the contract assumes: objects can be read, are accepted by the API server, and exist.
 
 use super::linted::Linted;
 use super::report::Report;
@@ -9,7 +8,7 @@ use crate::known::Need;
 use crate::manifest::Severity;
 use crate::workload::{CcmDoubt, Role, Stage, cloud_controllers};
 
-/// What could not be read, and whether there are several CCMs.
+/// Reports what could not be read, and whether there are several CCMs.
 pub(super) fn read(checked: &Checked, report: &mut Report) {
     for problem in &checked.objects.problems {
         let level = match problem.severity {
@@ -17,12 +16,12 @@ pub(super) fn read(checked: &Checked, report: &mut Report) {
             Severity::Ignored => Level::Info,
         };
         let mend = Some((format!("# {}\n", problem.hint), None));
-        let why = "what cannot be read is not part of the verdict";
+        let why = "the verdict does not include what cannot be read";
         report.add(("BOOT-READ", level), problem.place.clone(), problem.what.clone(), why, mend);
     }
     for object in &checked.objects.all {
         let Some(what) = checked.objects.unknown_kind(object) else { continue };
-        let why = "what is not known is left out of the verdict";
+        let why = "the verdict does not include objects of unknown kinds";
         let place = object.place_of(&object.node, "kind");
         report.add(("BOOT-READ", Level::Info), place, what, why, None);
     }
@@ -34,15 +33,15 @@ pub(super) fn read(checked: &Checked, report: &mut Report) {
             .filter(|workload| workload.role == Role::Ccm)
             .collect();
         for workload in ccms.iter().skip(1) {
-            let what = format!("{} is one CCM of {}", workload.title(), ccms.len());
-            let why = "every one of them counts as initialising Nodes, so one that boots hides another that does not; \
-                       name one with --ccm KIND/NAME";
+            let what = format!("{} is one of {} CCMs", workload.title(), ccms.len());
+            let why = "each of them counts as a CCM that initialises Nodes, so one that boots hides another that does \
+                       not; choose one with --ccm KIND/NAME";
             report.add(("BOOT-READ", Level::Info), workload.place.clone(), what, why, None);
         }
     }
 }
 
-/// What the API server refuses besides workloads, and the fields it does not know.
+/// Reports objects other than workloads that the API server refuses, and fields that it does not know.
 pub(super) fn refused_objects(checked: &Checked, report: &mut Report) {
     for own in &checked.set.refused {
         let what = format!("{}: {}", own.title, own.what);
@@ -51,7 +50,8 @@ pub(super) fn refused_objects(checked: &Checked, report: &mut Report) {
     for field in &checked.set.unknown {
         let title = crate::accept::title(&checked.objects.all[field.object]);
         let what = format!("{title}: Kubernetes has no field {}", field.path);
-        let why = "kubectl refuses the object, and whoever applies it all the same drops the field";
+        let why =
+            "kubectl refuses the object; a client without field validation applies it without the field";
         report.add(("BOOT-API", Level::Should), field.place.clone(), what, why, None);
     }
 }
@@ -59,7 +59,7 @@ pub(super) fn refused_objects(checked: &Checked, report: &mut Report) {
 /// Why a refusal matters.
 const REFUSES: &str = "the API server refuses the whole object (pkg/apis/core/validation)";
 
-/// What the API server refuses of a workload.
+/// Reports why the API server refuses a workload.
 pub(super) fn refused(linted: &Linted, report: &mut Report) {
     for (place, what, hint) in &linted.workload.refused {
         let what = format!("{}: {what}", crate::accept::title(linted.object));
@@ -73,27 +73,27 @@ pub(super) fn refused(linted: &Linted, report: &mut Report) {
     }
 }
 
-/// References to what does not exist.
+/// Reports references to objects that do not exist.
 pub(super) fn missing(linted: &Linted, report: &mut Report) {
     for reference in &linted.checked.set.missing[linted.index] {
         let then = match reference.stage {
-            Stage::Creation => "no Pod is made",
+            Stage::Creation => "no Pod is created",
             Stage::Scheduling => "the Pod stays Pending",
             Stage::Start | Stage::Work => "the container is not started",
         };
         let key = reference.key.as_ref().map(|key| format!(" with the key '{key}'")).unwrap_or_default();
         let what = format!(
-            "{}: {}{key} is neither in the set nor built in: {then}",
+            "{}: {}{key} is neither in the manifests nor built in: {then}",
             linted.title(),
             reference.title()
         );
-        let why = "what a Pod refers to has to exist (contract section 24, other causes seen)";
-        let mend = format!("# add it to the set, or say --assume {}\n", reference.title());
+        let why = "the objects that a Pod refers to must exist (contract section 24, other causes seen)";
+        let mend = format!("# add it to the manifests, or pass --assume {}\n", reference.title());
         report.add(("BOOT-REF", Level::Must), reference.place.clone(), what, why, Some((mend, None)));
     }
 }
 
-/// Row 22: the rights of the CCM's service account.
+/// Row 22: the permissions of the CCM's service account.
 pub(super) fn rights(linted: &Linted, report: &mut Report) {
     if !linted.is_ccm() {
         return;
@@ -102,22 +102,22 @@ pub(super) fn rights(linted: &Linted, report: &mut Report) {
     if gaps.is_empty() {
         return;
     }
-    // Whether a process ends without the rights of its start is compiled into it.
+    // Whether a process exits without the permissions for its start is compiled into it.
     let needed = gaps.iter().any(|gap| !matches!(gap.need, Need::Other | Need::Start));
     let level = if needed { Level::Must } else { Level::Should };
     let listed: Vec<String> =
         gaps.iter().map(|gap| format!("{} {} ({})", gap.verb, gap.resource, gap.row)).collect();
     let workload = linted.workload;
     let what = format!("ServiceAccount/{} lacks: {}", workload.service_account, listed.join(", "));
-    let why = "these are the least a framework CCM needs (contract section 14); services and deletions never decide the \
-               boot";
+    let why = "a CCM on the framework needs at least these (contract section 14); those for Services and deletions \
+               never decide the boot";
     let text = crate::fix::rbac(workload);
     let edit = workload.object.map(|object| Edit::Grant { object, path: linted.spec(), text: text.clone() });
     let place = workload.service_account_place.clone();
     report.add(("BOOT-LINT-22", level), place, what, why, Some((text, edit)));
 }
 
-/// Row 21: webhooks that stand in their own way.
+/// Row 21: webhooks that block their own Pods.
 pub(super) fn webhooks(checked: &Checked, report: &mut Report) {
     for webhook in &checked.set.webhooks {
         if webhook.backends.is_none() {
@@ -131,8 +131,9 @@ pub(super) fn webhooks(checked: &Checked, report: &mut Report) {
         .iter()
         .filter_map(|(guarded, name)| guarded.then_some(*name))
         .collect();
-        let what = format!("{} stands before {} and fails closed", webhook.title, guarded.join(", "));
-        let why = "until its own Pods run nothing passes, and they may need what it holds up";
+        let what =
+            format!("{} intercepts requests for {} and fails closed", webhook.title, guarded.join(", "));
+        let why = "until its own Pods run, it blocks these requests, and its Pods may depend on them";
         let edit = Edit::FailOpen { object: webhook.object, webhook: webhook.index };
         let mend = Some((String::from("failurePolicy: Ignore\n"), Some(edit)));
         report.add(("BOOT-LINT-21", Level::Should), webhook.place.clone(), what, why, mend);

@@ -25,7 +25,7 @@ pub(super) fn lint(linted: &Linted, report: &mut Report) {
     lacks(
         ("BOOT-LINT-03", Level::Must),
         no_schedule(UNINITIALIZED, "true"),
-        "every Node begins with this taint and only the CCM removes it; it has the value 'true', which a toleration \
+        "every Node starts with this taint, and only the CCM removes it; its value is 'true', which a toleration \
          without operator does not match (kubelet initialNode; seed, recommendation 4)",
     );
     let targets = targets_control_plane(linted);
@@ -33,7 +33,8 @@ pub(super) fn lint(linted: &Linted, report: &mut Report) {
         lacks(
             ("BOOT-LINT-04", Level::Must),
             no_schedule(CONTROL_PLANE, ""),
-            "kubeadm puts this taint on every control plane that is not alone (seed, recommendation 4; contract fact 25)",
+            "kubeadm sets this taint on every control plane that is not the cluster's only Node (seed, recommendation \
+             4; contract fact 25)",
         );
         let valued = no_schedule(CONTROL_PLANE, "true");
         if !missing(&no_schedule(CONTROL_PLANE, "")) {
@@ -60,8 +61,8 @@ pub(super) fn lint(linted: &Linted, report: &mut Report) {
         no_execute(linted, report, key);
     }
     if linted.claims.routes {
-        let why = "with routes every restarted CCM meets Nodes with this taint, which its own route controller removes \
-                   (contract cycle (d); only DaemonSets on the host's network tolerate it by themselves)";
+        let why = "with routes, a restarted CCM finds Nodes with this taint, which its own route controller removes \
+                   (contract cycle (d); only DaemonSets on the host's network tolerate it by default)";
         let taint = no_schedule(NETWORK_UNAVAILABLE, "");
         if missing(&taint) {
             let what = format!("{} does not tolerate {taint}", linted.title());
@@ -78,11 +79,13 @@ fn no_execute(linted: &Linted, report: &mut Report, key: &'static str) {
     let taint = Taint::new(key, "", Effect::NoExecute);
     let written = workload.tolerations.iter().find(|toleration| toleration.bears(&taint));
     let (place, what) = match written.and_then(|toleration| toleration.place.clone()) {
-        Some(place) => (place, format!("{} leaves a Node with {taint} after {seconds} s", linted.title())),
+        Some(place) => {
+            (place, format!("{} is evicted from a Node with {taint} after {seconds} s", linted.title()))
+        }
         None => (
             workload.tolerations_place.clone(),
             format!(
-                "{} leaves a Node with {taint} after {seconds} s, the API server's default",
+                "{} is evicted from a Node with {taint} after {seconds} s, the API server's default",
                 linted.title()
             ),
         ),
@@ -102,7 +105,7 @@ fn near_miss(linted: &Linted, taint: &Taint) -> Option<String> {
     (!own.exists).then(|| {
         let value =
             if own.value.is_empty() { String::from("the empty value") } else { format!("'{}'", own.value) };
-        format!("the toleration{place} without 'operator: Exists' wants {value}")
+        format!("the toleration{place} has no 'operator: Exists' and matches only {value}")
     })
 }
 
@@ -119,7 +122,7 @@ fn tolerate(linted: &Linted, taint: &Taint) -> Option<(String, Option<Edit>)> {
     Some((text, edit))
 }
 
-/// Whether it selects control planes, or may land on one because it selects nothing.
+/// Whether it selects control planes, or may run on one because it selects nothing.
 pub(super) fn targets_control_plane(linted: &Linted) -> bool {
     let workload = linted.workload;
     let key = |key: &str| key == CONTROL_PLANE || key == MASTER;

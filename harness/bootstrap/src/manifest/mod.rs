@@ -1,7 +1,7 @@
-//! Manifests as they were written: every value with its file, line and column.
+//! Manifests as they are written: every value with its file, line and column.
 //!
-//! Reading is a library's work (`granit-parser`, which the project's YAML crate is built on); what is here turns its
-//! events into a tree, bounds what anchors may expand to, and says clearly what is not a manifest.
+//! A library reads the YAML (`granit-parser`, on which the project's YAML crate is built). This module builds a tree from
+//! its events, limits the expansion of anchors, and reports clearly what is not a manifest.
 
 mod node;
 mod objects;

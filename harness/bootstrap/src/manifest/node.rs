@@ -1,16 +1,16 @@
-//! A value of a manifest and where it stands.
+//! A value of a manifest and its place.
 
 use std::ops::Range;
 
-/// How deep a path of fields may be.
+/// Maximum depth of a path of fields.
 const DEEPEST_PATH: usize = 64;
 
 /// A value with its place.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Node {
-    /// What it is.
+    /// The value.
     pub(crate) value: Value,
-    /// Bytes of the text it covers. A block collection ends with its last value.
+    /// The range of the text that it covers, in bytes. A block collection ends with its last value.
     pub(crate) bytes: Range<usize>,
     /// Line, counted from 1.
     pub(crate) line: u32,
@@ -18,22 +18,22 @@ pub(crate) struct Node {
     pub(crate) column: u32,
     /// How it was written.
     pub(crate) style: Style,
-    /// Whether it stands here through an alias or a merge key; such a value cannot be edited in place.
+    /// Whether it is here through an alias or a merge key; such a value cannot be edited in place.
     pub(crate) borrowed: bool,
 }
 
 /// A value.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Value {
-    /// Nothing.
+    /// Null.
     Null,
-    /// A truth value.
+    /// A boolean.
     Bool(bool),
-    /// A whole number.
+    /// An integer.
     Int(i64),
-    /// Any other number, as it was spelt.
+    /// Any other number, as it is spelt.
     Number(String),
-    /// Text.
+    /// A string.
     Text(String),
     /// A list.
     List(Vec<Node>),
@@ -59,35 +59,35 @@ pub(crate) struct Entry {
 /// How a value was written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Style {
-    /// A scalar without quotes, or nothing at all.
+    /// A scalar without quotes, or an empty one.
     Plain,
     /// A scalar in quotes.
     Quoted,
-    /// A scalar as a block of lines.
+    /// A block scalar of several lines.
     Lines,
-    /// A collection by indentation.
+    /// A collection in block style.
     Block,
-    /// A collection in brackets, as in JSON.
+    /// A collection in flow style, in brackets as in JSON.
     Flow,
 }
 
 impl Node {
-    /// The value under a key.
+    /// Returns the value of a key.
     pub(crate) fn get(&self, key: &str) -> Option<&Node> {
         self.entry(key).map(|entry| &entry.value)
     }
 
-    /// Key and value.
+    /// Returns a key with its value.
     pub(crate) fn entry(&self, key: &str) -> Option<&Entry> {
         self.entries().iter().find(|entry| entry.key == key)
     }
 
-    /// The value at the end of a path of keys.
+    /// Returns the value at the end of a path of keys.
     pub(crate) fn at(&self, path: &[&str]) -> Option<&Node> {
         path.iter().try_fold(self, |node, key| node.get(key))
     }
 
-    /// Keys and values; none when this is no map.
+    /// Keys and values; empty if this is not a map.
     pub(crate) fn entries(&self) -> &[Entry] {
         match &self.value {
             Value::Map(entries) => entries,
@@ -95,7 +95,7 @@ impl Node {
         }
     }
 
-    /// Items; none when this is no list.
+    /// Items; empty if this is not a list.
     pub(crate) fn items(&self) -> &[Node] {
         match &self.value {
             Value::List(items) => items,
@@ -103,7 +103,7 @@ impl Node {
         }
     }
 
-    /// Text, when this is text.
+    /// The string, if this is one.
     pub(crate) fn text(&self) -> Option<&str> {
         match &self.value {
             Value::Text(text) => Some(text),
@@ -111,7 +111,7 @@ impl Node {
         }
     }
 
-    /// Any scalar as text, the way it would reach a field that wants text.
+    /// Any scalar as a string, as it would reach a field of type string.
     pub(crate) fn scalar(&self) -> Option<String> {
         match &self.value {
             Value::Text(text) => Some(text.clone()),
@@ -122,7 +122,7 @@ impl Node {
         }
     }
 
-    /// A whole number.
+    /// The integer, if this is one.
     pub(crate) fn int(&self) -> Option<i64> {
         match self.value {
             Value::Int(value) => Some(value),
@@ -130,7 +130,7 @@ impl Node {
         }
     }
 
-    /// A truth value.
+    /// The boolean, if this is one.
     pub(crate) fn bool(&self) -> Option<bool> {
         match self.value {
             Value::Bool(value) => Some(value),
@@ -138,12 +138,12 @@ impl Node {
         }
     }
 
-    /// Text under a key.
+    /// Returns the string under a key.
     pub(crate) fn text_at(&self, key: &str) -> Option<&str> {
         self.get(key).and_then(Node::text)
     }
 
-    /// Texts of a list of scalars.
+    /// The strings of a list of scalars.
     pub(crate) fn texts(&self) -> Vec<String> {
         self.items().iter().filter_map(Node::scalar).collect()
     }
@@ -166,8 +166,8 @@ impl Node {
         }
     }
 
-    /// The value at a field path of the API server's, such as `spec.ports[0].port` or `data[key]`; the nearest one that
-    /// is written where the path goes on.
+    /// The value at a field path of the API server, such as `spec.ports[0].port` or `data[key]`; the nearest existing
+    /// value if the path leads further than the manifest.
     pub(crate) fn nearest(&self, path: &str) -> &Node {
         let mut node = self;
         let mut rest = path;
@@ -196,30 +196,30 @@ impl Node {
         node
     }
 
-    /// Whether a placeholder that somebody fills in later stands in this text.
+    /// Whether this string contains a placeholder that is filled in later.
     pub(crate) fn is_placeholder(&self) -> bool {
         self.text().is_some_and(|text| text.contains("${"))
     }
 
-    /// Whether one stands here or below.
+    /// Whether there is a placeholder here or below.
     pub(crate) fn holds_placeholder(&self) -> bool {
         self.is_placeholder()
             || self.items().iter().any(Node::holds_placeholder)
             || self.entries().iter().any(|entry| entry.value.holds_placeholder())
     }
 
-    /// Whether nothing stands here.
+    /// Whether this is null.
     pub(crate) fn is_null(&self) -> bool {
         self.value == Value::Null
     }
 
-    /// What kind of value this is, for people.
+    /// The type of the value, for messages.
     pub(crate) fn kind(&self) -> &'static str {
         match self.value {
             Value::Null => "nothing",
-            Value::Bool(_) => "a truth value",
+            Value::Bool(_) => "a boolean",
             Value::Int(_) | Value::Number(_) => "a number",
-            Value::Text(_) => "text",
+            Value::Text(_) => "a string",
             Value::List(_) => "a list",
             Value::Map(_) => "a map",
         }

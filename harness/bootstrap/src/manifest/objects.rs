@@ -1,4 +1,4 @@
-//! Documents to Kubernetes objects: lists are opened, and what is no object is said.
+//! Turns documents into Kubernetes objects: opens lists, and reports what is not an object.
 
 use super::node::{Node, Value};
 use super::parse::{documents, shorten};
@@ -6,7 +6,7 @@ use super::source::{Place, Problem, Severity, Source};
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// Namespace of an object that names none.
+/// The namespace of an object that does not name one.
 pub(crate) const DEFAULT_NAMESPACE: &str = "default";
 
 /// A Kubernetes object as it was written.
@@ -18,25 +18,25 @@ pub(crate) struct Object {
     pub(crate) kind: String,
     /// `metadata.namespace`, or `default`.
     pub(crate) namespace: String,
-    /// `metadata.name`; empty when there is none.
+    /// `metadata.name`; empty if there is none.
     pub(crate) name: String,
-    /// Everything.
+    /// The whole object.
     pub(crate) node: Node,
-    /// Which source it came from.
+    /// The index of its source.
     pub(crate) source: usize,
-    /// Which document of that source it is, or is part of, counted from 1.
+    /// The number of its document in that source, counted from 1.
     pub(crate) document: usize,
-    /// Name of that source.
+    /// The name of that source.
     pub(crate) file: Arc<str>,
 }
 
 impl Object {
-    /// A place in this object's file.
+    /// Returns a place in this object's file.
     pub(crate) fn place(&self, node: &Node) -> Place {
         Place { file: self.file.clone(), line: node.line, column: node.column }
     }
 
-    /// Why Kubernetes itself has no such kind, if so: it is misspelt, or a custom resource.
+    /// Why Kubernetes itself has no such kind, if that is so: it is misspelt, or a custom resource.
     fn unknown_kind(&self) -> Option<String> {
         let group = self.api_version.split_once('/').map_or("", |(group, _)| group);
         let own = match group {
@@ -51,7 +51,7 @@ impl Object {
         (!known).then(|| format!("Kubernetes has no kind {} in {}", self.kind, self.api_version))
     }
 
-    /// Where the object is named, or begins.
+    /// The place of the object's name, or of its beginning.
     pub(crate) fn at(&self) -> Place {
         let named = self.node.at(&["metadata", "name"]);
         self.place(named.unwrap_or(&self.node))
@@ -85,7 +85,7 @@ const CORE: &[&str] = &[
     "ServiceAccount",
 ];
 
-/// Kind and name as people write them.
+/// Kind and name, as people write them.
 pub(crate) fn object_name(kind: &str, name: &str) -> String {
     format!("{kind}/{name}")
 }
@@ -95,9 +95,9 @@ pub(crate) fn object_name(kind: &str, name: &str) -> String {
 pub(crate) struct Objects {
     /// The texts.
     pub(crate) sources: Vec<Source>,
-    /// The objects in the order of the texts.
+    /// The objects, in the order of the texts.
     pub(crate) all: Vec<Object>,
-    /// What could not be read.
+    /// The parts that could not be read.
     pub(crate) problems: Vec<Problem>,
     /// Objects by kind.
     by_kind: HashMap<String, Vec<usize>>,
@@ -119,8 +119,8 @@ impl Objects {
                 objects.problems.push(Problem {
                     place: Place { file: source.name.clone(), line: 1, column: 1 },
                     severity: Severity::Ignored,
-                    what: String::from("holds no document"),
-                    hint: String::from("leave it out, or render the manifests into it"),
+                    what: String::from("contains no document"),
+                    hint: String::from("remove it, or render the manifests into it"),
                 });
             }
         }
@@ -134,17 +134,17 @@ impl Objects {
         };
         if !matches!(node.value, Value::Map(_)) {
             let what = format!("is not a Kubernetes object but {}", node.kind());
-            return say(Severity::Ignored, what, "leave it out of the set");
+            return say(Severity::Ignored, what, "remove it from the manifests");
         }
         let (Some(api_version), Some(kind)) = (node.text_at("apiVersion"), node.text_at("kind")) else {
             let what = String::from("is not a Kubernetes object: apiVersion or kind is missing");
-            return say(Severity::Ignored, what, "leave it out of the set");
+            return say(Severity::Ignored, what, "remove it from the manifests");
         };
         let (api_version, kind) = (api_version.to_owned(), kind.to_owned());
         if kind.ends_with("List") && node.get("items").is_some() {
             if depth > 8 {
-                let what = String::from("lists within lists, more than eight deep");
-                return say(Severity::Unreadable, what, "write the objects as documents of their own");
+                let what = String::from("lists are nested more than eight deep");
+                return say(Severity::Unreadable, what, "write each object as a separate document");
             }
             for item in node.get("items").map(Node::items).unwrap_or_default() {
                 self.add(item.clone(), at, source, depth + 1);
@@ -157,7 +157,7 @@ impl Objects {
             self.problems.push(Problem {
                 place,
                 severity: Severity::Unreadable,
-                what: format!("a template left unrendered: {text}"),
+                what: format!("the template is not rendered: {text}"),
                 hint: String::from("render first: 'helm template ... | ccm-conformance bootstrap check -'"),
             });
             return;
@@ -179,7 +179,7 @@ impl Objects {
         self.by_kind.get(kind).into_iter().flatten().map(|index| &self.all[*index])
     }
 
-    /// The definition in this set of the custom resource that an object is.
+    /// The definition, in this set, of an object's custom resource.
     pub(crate) fn definition_of(&self, object: &Object) -> Option<&Object> {
         let (group, version) = object.api_version.split_once('/')?;
         let served = |one: &Node| {
@@ -193,24 +193,24 @@ impl Objects {
         })
     }
 
-    /// Why the kind of an object is not known here, if so: it is misspelt, or a custom resource that the set does not define.
+    /// Why the kind of an object is unknown, if it is: it is misspelt, or a custom resource that the set does not define.
     pub(crate) fn unknown_kind(&self, object: &Object) -> Option<String> {
         object.unknown_kind().filter(|_| self.definition_of(object).is_none())
     }
 
-    /// One object.
+    /// Returns one object.
     pub(crate) fn find(&self, kind: &str, namespace: &str, name: &str) -> Option<&Object> {
         self.of_kind(kind).find(|object| object.namespace == namespace && object.name == name)
     }
 }
 
-/// The first text with a template action, outside of objects that may carry templates as data.
+/// The first string with a template action, except in objects that may contain templates as data.
 fn unrendered<'n>(kind: &str, node: &'n Node) -> Option<&'n Node> {
     const DATA: &[&str] = &["ConfigMap", "Secret", "CustomResourceDefinition", "PrometheusRule"];
     if DATA.contains(&kind) {
         return None;
     }
-    // Annotations are free text of other tools.
+    // Annotations are free text for other tools.
     let below = |entry: &'n super::node::Entry| (entry.key != "annotations").then_some(&entry.value);
     let mut open = vec![node];
     while let Some(node) = open.pop() {

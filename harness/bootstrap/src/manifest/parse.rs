@@ -1,4 +1,4 @@
-//! YAML events to trees of values with places, document by document.
+//! Turns YAML events into trees of values with their places, document by document.
 
 use super::node::{Entry, Node, Style, Value};
 use super::scalar::resolve;
@@ -7,14 +7,14 @@ use granit_parser::{Event, Marker, Parser, ScalarStyle, ScanError, Span, StrInpu
 use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
 
-/// Most values one text may hold once its anchors are expanded; a 10 MB manifest has about one million.
+/// Maximum number of values in one text once its anchors are expanded; a 10 MB manifest has about one million.
 const MOST_VALUES: usize = 4_000_000;
-/// Most values that may stand in a text through anchors; what people write has a few hundred.
+/// Maximum number of values that come from anchors; hand-written manifests have a few hundred.
 const MOST_BORROWED: usize = 200_000;
-/// Most problems that are reported of one text.
+/// Maximum number of problems that are reported for one text.
 const MOST_PROBLEMS: usize = 20;
 
-/// The documents of a text, empty ones left out, and what is wrong with the others.
+/// The documents of a text without empty ones, and what is wrong with the others.
 pub(super) fn documents(source: &Source) -> (Vec<Node>, Vec<Problem>) {
     let options = granit_parser::options! { emit_comments: false };
     let parser = Parser::new_from_str_with_options(&source.text, options);
@@ -29,7 +29,7 @@ pub(super) fn documents(source: &Source) -> (Vec<Node>, Vec<Problem>) {
                 reading.report(fault);
                 let large = reading.values > MOST_VALUES || reading.borrowed > MOST_BORROWED;
                 let enough = reading.problems.len() >= MOST_PROBLEMS || large;
-                // What follows a broken document is read as well, so that one run shows all there is to mend.
+                // Documents after a broken one are read too, so that one run shows all problems.
                 if enough || !matches!(reading.parser.proceed_next_document(), Ok(true)) {
                     break;
                 }
@@ -59,7 +59,7 @@ struct Fault {
 impl From<ScanError> for Fault {
     fn from(error: ScanError) -> Fault {
         let (line, column) = place(error.marker());
-        let hint = "mend the YAML; 'kubectl apply --dry-run=client' shows the same place";
+        let hint = "fix the YAML; 'kubectl apply --dry-run=client' shows the same place";
         Fault { line, column, what: format!("is not YAML: {}", error.info()), hint }
     }
 }
@@ -94,18 +94,18 @@ impl<'t> Reading<'t> {
     fn count(&mut self, span: &Span) -> Result<(), Fault> {
         self.values += 1;
         if self.values > MOST_VALUES {
-            let what = format!("holds more than {MOST_VALUES} values");
-            return Err(fault(span, what, "split the file, or leave out what is not part of the boot"));
+            let what = format!("contains more than {MOST_VALUES} values");
+            return Err(fault(span, what, "split the file, or remove objects that do not affect the boot"));
         }
         Ok(())
     }
 
-    /// Counts what stands somewhere through an anchor, before it is copied there.
+    /// Counts the values that an anchor adds, before they are copied.
     fn borrow(&mut self, span: &Span, size: usize) -> Result<(), Fault> {
         self.borrowed = self.borrowed.saturating_add(size);
         if self.borrowed > MOST_BORROWED {
-            let what = format!("holds more than {MOST_BORROWED} values once its anchors are expanded");
-            return Err(fault(span, what, "expand fewer anchors"));
+            let what = format!("contains more than {MOST_BORROWED} values once its anchors are expanded");
+            return Err(fault(span, what, "use fewer anchors and aliases"));
         }
         Ok(())
     }
@@ -129,7 +129,7 @@ impl<'t> Reading<'t> {
             Event::SequenceStart(style, anchor, _) => self.list(span, style, anchor),
             Event::MappingStart(style, anchor, _) => self.map(span, style, anchor),
             Event::Alias(id) => self.alias(id, span),
-            other => Err(fault(span, format!("is not YAML: unexpected {other:?}"), "mend the YAML")),
+            other => Err(fault(span, format!("is not YAML: unexpected {other:?}"), "fix the YAML")),
         }
     }
 
@@ -142,7 +142,7 @@ impl<'t> Reading<'t> {
 
     fn alias(&mut self, id: usize, span: &Span) -> Result<Node, Fault> {
         let Some(target) = self.anchors.get(&id).cloned() else {
-            let what = String::from("an alias inside the value it names, or of another document");
+            let what = String::from("an alias refers to a value that contains it, or to another document");
             return Err(fault(span, what, "write the value out"));
         };
         self.borrow(span, size(&target))?;
@@ -166,7 +166,7 @@ impl<'t> Reading<'t> {
                     end = end.max(if alias { bytes(&at.end) } else { item.bytes.end });
                     items.push(item);
                 }
-                None => return Err(fault(span, String::from("a list without an end"), "mend the YAML")),
+                None => return Err(fault(span, String::from("a list does not end"), "fix the YAML")),
             }
         }
         let style = if style == StructureStyle::Flow { Style::Flow } else { Style::Block };
@@ -187,19 +187,18 @@ impl<'t> Reading<'t> {
                     break;
                 }
                 Some(next) => next,
-                None => return Err(fault(span, String::from("a map without an end"), "mend the YAML")),
+                None => return Err(fault(span, String::from("a map does not end"), "fix the YAML")),
             };
             let plain = matches!(&event, Event::Scalar(_, ScalarStyle::Plain, ..));
             let key = self.node(event, &at)?;
             let Some(text) = key_text(&key, &self.source.text) else {
-                let what = format!("a key that is {}", key.kind());
-                let hint =
-                    "keys of manifests are text; render templates first ('helm template', 'kustomize build')";
+                let what = format!("a key is {}", key.kind());
+                let hint = "keys of manifests are strings; render templates first ('helm template', 'kustomize build')";
                 return Err(fault(&at, what, hint));
             };
             let (event, value_at) = self
                 .next()?
-                .ok_or_else(|| fault(&at, format!("the key '{text}' has no value"), "mend the YAML"))?;
+                .ok_or_else(|| fault(&at, format!("the key '{text}' has no value"), "fix the YAML"))?;
             let alias = matches!(event, Event::Alias(_));
             let value = self.node(event, &value_at)?;
             end = end.max(if alias { bytes(&value_at.end) } else { value.bytes.end }).max(bytes(&at.end));
@@ -227,11 +226,11 @@ impl<'t> Reading<'t> {
     fn report(&mut self, fault: Fault) {
         let place = Place { file: self.source.name.clone(), line: fault.line, column: fault.column };
         let lines = self.source.text.lines();
-        // The line itself, or the one before, where an action on a line of its own ends up in the next key.
+        // The line itself, or the one before it: an action on a line of its own ends up in the next key.
         let near = lines.skip(fault.line.saturating_sub(2) as usize).take(2).find(|line| line.contains("{{"));
         let (what, hint) = match near {
             Some(line) => (
-                format!("a template left unrendered: {}", shorten(line.trim())),
+                format!("the template is not rendered: {}", shorten(line.trim())),
                 "render first: 'helm template ... | ccm-conformance bootstrap check -'",
             ),
             None => (fault.what, fault.hint),
@@ -258,7 +257,7 @@ fn node(value: Value, span: &Span, end: usize, style: Style) -> Node {
     Node { value, bytes: start..end.max(start), line, column, style, borrowed: false }
 }
 
-/// Keys keep their spelling: `on` is `on`.
+/// Keys keep their spelling: `on` stays `on`.
 fn key_text(key: &Node, text: &str) -> Option<String> {
     match &key.value {
         Value::Text(text) => Some(text.clone()),

@@ -1,4 +1,4 @@
-//! What a plain scalar means to `kubectl`: YAML 1.1 truth values, octal and hexadecimal numbers (`sigs.k8s.io/yaml`).
+//! How `kubectl` interprets a plain scalar: YAML 1.1 booleans, octal and hexadecimal numbers (`sigs.k8s.io/yaml`).
 
 use super::node::Value;
 
@@ -34,7 +34,7 @@ fn whole(text: &str) -> Option<i64> {
         Some(rest) => (true, rest),
         None => (false, digits.strip_prefix('+').unwrap_or(&digits)),
     };
-    // A second sign would be accepted by the number parser.
+    // The number parser would accept a second sign.
     if digits.starts_with(['+', '-']) {
         return None;
     }

@@ -1,31 +1,31 @@
-//! Where manifests come from, and what can be wrong with them.
+//! The sources of manifests, and what can be wrong with them.
 
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use walkdir::WalkDir;
 
-/// Largest file that is read, bytes.
+/// Maximum size of a file, bytes.
 const LARGEST: u64 = 64 * 1024 * 1024;
-/// Most files that are read from one folder.
+/// Maximum number of files that are read from one folder.
 const MOST_FILES: usize = 10_000;
 
 /// A text and the name it is reported under.
 #[derive(Clone, Debug)]
 pub struct Source {
-    /// File as it was named, or `<stdin>`.
+    /// The file as the user named it, or `<stdin>`.
     pub name: Arc<str>,
     /// The text.
     pub text: Arc<str>,
 }
 
 impl Source {
-    /// A text that is at hand.
+    /// A source for a text in memory.
     pub fn new(name: &str, text: &str) -> Source {
         Source { name: Arc::from(name), text: Arc::from(text) }
     }
 
-    /// Reads files, folders with everything in them that ends in `.yaml`, `.yml` or `.json`, and standard input for `-`.
+    /// Reads files, folders with all their files that end in `.yaml`, `.yml` or `.json`, and standard input for `-`.
     pub(crate) fn read(paths: &[PathBuf], stdin: &mut dyn Read) -> (Vec<Source>, Vec<Problem>) {
         let (mut sources, mut problems) = (Vec::new(), Vec::new());
         for path in paths {
@@ -49,7 +49,7 @@ fn folder(path: &Path, sources: &mut Vec<Source>) -> Result<(), Problem> {
         let entry =
             entry.map_err(|e| Problem::of_file(&name, format!("cannot be listed: {e}"), "check the path"))?;
         let manifest = entry.path().extension().is_some_and(|e| e == "yaml" || e == "yml" || e == "json");
-        // What kustomize and helm read themselves is no manifest.
+        // Files that kustomize and helm read themselves are not manifests.
         let tool = ["kustomization.yaml", "kustomization.yml", "Chart.yaml", "values.yaml"];
         let of_tool = entry.file_name().to_str().is_some_and(|file| tool.contains(&file));
         if !entry.file_type().is_file() || !manifest || of_tool {
@@ -57,7 +57,7 @@ fn folder(path: &Path, sources: &mut Vec<Source>) -> Result<(), Problem> {
         }
         found += 1;
         if found > MOST_FILES {
-            let what = format!("holds more than {MOST_FILES} manifests");
+            let what = format!("contains more than {MOST_FILES} manifests");
             return Err(Problem::of_file(&name, what, "name the files that belong to the CCM"));
         }
         sources.push(file(entry.path())?);
@@ -65,7 +65,7 @@ fn folder(path: &Path, sources: &mut Vec<Source>) -> Result<(), Problem> {
     if found == 0 {
         return Err(Problem::of_file(
             &name,
-            String::from("holds no file that ends in .yaml, .yml or .json"),
+            String::from("contains no file that ends in .yaml, .yml or .json"),
             "name the folder of the rendered manifests",
         ));
     }
@@ -74,10 +74,10 @@ fn folder(path: &Path, sources: &mut Vec<Source>) -> Result<(), Problem> {
 
 fn file(path: &Path) -> Result<Source, Problem> {
     let name = path.display().to_string();
-    // A pipe would be waited for, and a device may have no end.
+    // Reading a pipe would block, and a device may never end.
     if std::fs::metadata(path).is_ok_and(|facts| !facts.is_file()) {
-        let hint = "name a file; standard input is '-'";
-        return Err(Problem::of_file(&name, String::from("is a pipe or a device, no file"), hint));
+        let hint = "name a file, or '-' for standard input";
+        return Err(Problem::of_file(&name, String::from("is a pipe or a device, not a regular file"), hint));
     }
     let mut opened = std::fs::File::open(path)
         .map_err(|e| Problem::of_file(&name, format!("cannot be opened: {e}"), "check the path"))?;
@@ -115,7 +115,7 @@ fn text_of(name: &str, reader: &mut dyn Read) -> Result<Source, Problem> {
 /// A place in a manifest.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct Place {
-    /// File as it was named.
+    /// The file as the user named it.
     pub(crate) file: Arc<str>,
     /// Line, counted from 1; 0 when the whole file is meant.
     pub(crate) line: u32,
@@ -132,25 +132,25 @@ impl std::fmt::Display for Place {
     }
 }
 
-/// How much a problem of reading weighs.
+/// How severe a problem of reading is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Severity {
     /// No verdict is possible: exit code 2.
     Unreadable,
-    /// It was left out of the verdict.
+    /// It is not part of the verdict.
     Ignored,
 }
 
-/// What is wrong with a text.
+/// A problem with a text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Problem {
-    /// Where.
+    /// The place.
     pub(crate) place: Place,
-    /// How much it weighs.
+    /// The severity.
     pub(crate) severity: Severity,
-    /// What.
+    /// What is wrong.
     pub(crate) what: String,
-    /// The way out.
+    /// What the user can do about it.
     pub(crate) hint: String,
 }
 

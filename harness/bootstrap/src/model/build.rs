@@ -1,4 +1,4 @@
-//! From manifests and a cluster to rules.
+//! Builds the rules from manifests and a cluster.
 
 use super::fact::{Change, Fact, Premise, Reason, Rule};
 use crate::accept;
@@ -10,26 +10,26 @@ use crate::workload::{
 };
 use std::collections::HashMap;
 
-/// What the manifests say, whatever the cluster.
+/// The contents of the manifests, independent of the cluster.
 #[derive(Clone, Debug)]
 pub(crate) struct Set {
-    /// Those of the manifests, then cluster DNS when the manifests bring none.
+    /// The workloads of the manifests, then cluster DNS if the manifests do not contain it.
     pub(crate) workloads: Vec<Workload>,
-    /// References to what does not exist, by workload.
+    /// References to objects that do not exist, by workload.
     pub(crate) missing: Vec<Vec<Ref>>,
-    /// Rights that are missing, by workload; asked of CCMs only.
+    /// Missing permissions, by workload; only for CCMs.
     pub(crate) gaps: Vec<Vec<Gap>>,
     pub(crate) webhooks: Vec<Webhook>,
-    /// By workload, which webhooks stand before its Pods, and before its leases.
+    /// The webhooks that intercept its Pods and its leases, by workload.
     pub(crate) asked: Vec<Vec<usize>>,
     pub(crate) asked_for_leases: Vec<Vec<usize>>,
-    /// Whether a CCM's cloud is reached by a DNS name, as far as the manifests show.
+    /// Whether the cloud of a CCM is reached by a DNS name, as far as the manifests show.
     pub(crate) cloud_by_name: Option<bool>,
-    /// What the API server refuses of the set besides workloads.
+    /// Objects other than workloads that the API server refuses.
     pub(crate) refused: Vec<Refused>,
     /// Fields that Kubernetes does not know.
     pub(crate) unknown: Vec<accept::UnknownField>,
-    /// By workload, whether a config map gives it the API server's address.
+    /// Whether a config map gives it the API server's address, by workload.
     pub(crate) api_from_map: Vec<bool>,
 }
 
@@ -45,7 +45,7 @@ pub(crate) struct Refused {
 }
 
 impl Set {
-    /// Reads the set. `ccm` names the CCM when its name does not.
+    /// Reads the set. `ccm` names the CCM if its name does not show it.
     pub(crate) fn new(objects: &Objects, assumed: &Assumed, ccm: Option<&str>) -> Set {
         let mut all = workloads(objects);
         if let Some(named) = ccm {
@@ -72,7 +72,7 @@ impl Set {
         for field in &answer.unknown {
             if let Some(workload) = all.iter_mut().find(|workload| workload.object == Some(field.object)) {
                 let words = format!(
-                    "whoever applies it drops {}, which Kubernetes does not know; kubectl refuses",
+                    "it is applied without {}, a field that Kubernetes does not know; kubectl refuses it",
                     field.path
                 );
                 workload.conditions.push(Condition { words, place: field.place.clone() });
@@ -118,7 +118,7 @@ impl Set {
         }
     }
 
-    /// What has to be so outside of the manifests for the workloads that the boot waits for, each told once.
+    /// The conditions outside of the manifests for the workloads that the boot waits for, each listed once.
     pub(crate) fn conditions(&self) -> Vec<&Condition> {
         let hooks = self.webhooks.iter().filter_map(|hook| hook.backends.as_ref());
         let backends: Vec<usize> = hooks.flatten().copied().collect();
@@ -133,21 +133,21 @@ impl Set {
         all
     }
 
-    /// Whether the manifests bring a network plugin.
+    /// Whether the manifests contain a network plugin.
     pub(crate) fn brings_cni(&self) -> bool {
         self.workloads.iter().any(|workload| workload.role == Role::Cni)
     }
 }
 
-/// The rules of one cluster with one set.
+/// The rules for one cluster and one set of manifests.
 #[derive(Debug)]
 pub(crate) struct Model<'a> {
     pub(crate) set: &'a Set,
     pub(crate) cluster: &'a Cluster,
     pub(crate) machines: Vec<Machine>,
-    /// Taints that Nodes begin with, numbered as in `Fact::Untainted`.
+    /// Taints with which Nodes start, numbered as in `Fact::Untainted`.
     pub(crate) taints: Vec<Taint>,
-    /// By Node, which of the taints it has.
+    /// The taints of each Node.
     pub(crate) tainted: Vec<Vec<usize>>,
     pub(crate) facts: Vec<Fact>,
     index: HashMap<Fact, usize>,
@@ -156,16 +156,17 @@ pub(crate) struct Model<'a> {
     reason_index: HashMap<Reason, usize>,
     /// True from the start.
     pub(crate) given: Vec<usize>,
-    /// What the boot is for.
+    /// The goals of the boot.
     pub(crate) goals: Vec<usize>,
     /// Workloads whose Pods are bound in every possible order.
     pub(crate) explored: Vec<usize>,
-    /// Explored workloads that keep one another off a Node: who waits, who is there, and the reason's fact.
+    /// Pairs of explored workloads that keep each other off a Node: the one that waits, the one that is there, and the
+    /// fact of the reason.
     pub(crate) contests: Vec<(u32, u32, usize)>,
 }
 
 impl<'a> Model<'a> {
-    /// Builds the rules. `webhooks_first` says that webhooks take effect before any Pod is made.
+    /// Builds the rules. `webhooks_first` means that webhooks take effect before any Pod is created.
     pub(crate) fn new(set: &'a Set, cluster: &'a Cluster, webhooks_first: bool) -> Model<'a> {
         let machines = cluster.machines();
         let mut model = Model {
@@ -199,7 +200,7 @@ impl<'a> Model<'a> {
         model
     }
 
-    /// The number of a fact, if anything speaks of it.
+    /// The number of a fact, if any rule mentions it.
     pub(crate) fn find(&self, fact: Fact) -> Option<usize> {
         self.index.get(&fact).copied()
     }
@@ -221,7 +222,7 @@ impl<'a> Model<'a> {
         Premise { fact: self.fact(fact), place: Some(place), change }
     }
 
-    /// Something that does not come.
+    /// A fact that never becomes true.
     pub(super) fn never(&mut self, words: String, place: Option<Place>, change: Option<Change>) -> Premise {
         let reason = Reason { words, place: place.clone() };
         let reasons = &mut self.reasons;
@@ -247,7 +248,7 @@ impl<'a> Model<'a> {
         self.goals.push(fact);
     }
 
-    /// A taint the Node begins with. `remover` is what takes it away; nothing does when there is none.
+    /// A taint with which the Node starts. `remover` removes it; without one the taint stays.
     fn taint(&mut self, node: usize, taint: Taint, remover: Option<Fact>) {
         let at = match self.taints.iter().position(|known| *known == taint) {
             Some(at) => at,
@@ -336,7 +337,7 @@ impl<'a> Model<'a> {
         }
     }
 
-    /// All of the set has to be accepted: what installs it ends at what is refused.
+    /// All objects of the set must be accepted: an installation stops at the first one that is refused.
     fn accepted(&mut self) {
         if self.set.refused.is_empty() {
             return;
@@ -367,7 +368,7 @@ impl<'a> Model<'a> {
             return self.give(head);
         };
         if backends.is_empty() {
-            let words = format!("no workload of the set is behind the Service of {}", webhook.title);
+            let words = format!("no workload of the manifests is behind the Service of {}", webhook.title);
             let change = Change::FailOpen(number(hook));
             let nobody = self.never(words, Some(webhook.place.clone()), Some(change));
             return self.rule(head, vec![nobody]);
@@ -375,7 +376,7 @@ impl<'a> Model<'a> {
         for backend in backends {
             for node in 0..self.machines.len() {
                 let mut body = vec![self.needs(Fact::Runs(number(*backend), number(node)))];
-                // The API server dials the Service's address from its own machine, and the Pod's from there.
+                // The API server connects to the Service's address from its own machine, and to the Pod's from there.
                 if let Some(own) = self.machines.iter().position(|machine| machine.control_plane) {
                     body.push(self.needs(Fact::ServicesAnswer(number(own))));
                     if !self.set.workloads[*backend].host_network {
@@ -387,7 +388,7 @@ impl<'a> Model<'a> {
         }
     }
 
-    /// What initialises a Node: any CCM that serves, or the Node's own manager.
+    /// What initialises a Node: any CCM that works, or the Node's own node manager.
     pub(super) fn initialisation(&mut self, w: usize) {
         let workload = &self.set.workloads[w];
         if !workload.initialises_nodes() {
@@ -415,7 +416,7 @@ impl<'a> Model<'a> {
         }
     }
 
-    /// The premise that a right is missing, if one is.
+    /// The premise for a missing permission, if one is missing.
     pub(super) fn right(&mut self, w: usize, need: Need, what: &str) -> Option<Premise> {
         let gap = self.set.gaps[w].iter().find(|gap| gap.need == need)?;
         let workload = &self.set.workloads[w];

@@ -1,4 +1,4 @@
-//! Rules about Pods: making, scheduling, starting and working.
+//! Rules for Pods: creation, scheduling, start and work.
 
 use super::build::{Model, Set, number};
 use super::fact::{Change, Fact, Premise};
@@ -19,7 +19,7 @@ const CLOUD_LABELS: &[&str] = &[
     "beta.kubernetes.io/instance-type",
 ];
 
-/// Ports of the host that a Node of kubeadm's uses: number, program, whether on control planes only.
+/// Ports of the host that programs of a kubeadm Node use: number, program, whether on control planes only.
 const NODE_PORTS: &[(i64, &str, bool)] = &[
     (2379, "etcd", true),
     (2380, "etcd", true),
@@ -37,7 +37,7 @@ impl Model<'_> {
         let w = number(index);
         self.making(index, webhooks_first);
         if self.elsewhere(index) {
-            // It runs beside its control plane, on a cluster that is up.
+            // It runs next to its control plane, on a cluster that is up.
             let mut body = vec![self.needs(Fact::Made(w))];
             body.extend(self.start_faults(index));
             body.extend(self.work_faults(index));
@@ -76,7 +76,7 @@ impl Model<'_> {
         }
         body.extend(self.hindrances(index, Stage::Creation));
         if workload.replicas == 0 {
-            let words = format!("{} wants no replica", workload.title());
+            let words = format!("{} has no replicas", workload.title());
             let place = workload.replicas_place.clone();
             body.push(self.never(words, Some(place), Some(Change::Replicas(w))));
         }
@@ -98,7 +98,7 @@ impl Model<'_> {
         for at in self.tainted[node].clone() {
             let taint = self.taints[at].clone();
             let hard = match taint.effect {
-                // `nodeName` goes past the scheduler; the kubelet and the taint manager look at NoExecute only.
+                // `nodeName` bypasses the scheduler; the kubelet and the taint manager only consider NoExecute.
                 Effect::NoSchedule => workload.node_name.is_none(),
                 Effect::NoExecute => true,
                 Effect::PreferNoSchedule => false,
@@ -146,9 +146,9 @@ impl Model<'_> {
         let Some(terms) = &workload.node_affinity else {
             return self.rule(Fact::Schedulable(w, n), body);
         };
-        // Terms are alternatives, and so are the rules they make. Affinity without a usable term chooses no Node.
+        // Terms are alternatives, and so are the resulting rules. Affinity without a usable term matches no Node.
         if terms.is_empty() {
-            let words = format!("the node affinity of {} chooses no Node", workload.title());
+            let words = format!("the node affinity of {} matches no Node", workload.title());
             let change = Change::DropNodeRequirement(w, String::new());
             body.push(self.never(words, Some(workload.affinity_place.clone()), Some(change)));
             return self.rule(Fact::Schedulable(w, n), body);
@@ -164,7 +164,7 @@ impl Model<'_> {
         term.expressions.iter().filter_map(|expression| self.label(index, node, expression)).collect()
     }
 
-    /// What a requirement on a Node's label waits for; nothing when it holds already.
+    /// What a requirement on a Node's label waits for; `None` if the label is already there.
     fn label(&mut self, index: usize, node: usize, wanted: &Expression) -> Option<Premise> {
         let (w, machine) = (number(index), &self.machines[node]);
         let value = if wanted.field { Some(&machine.name) } else { machine.labels.get(&wanted.key) };
@@ -182,8 +182,8 @@ impl Model<'_> {
         Some(self.never(words, place, Some(change)))
     }
 
-    /// Required Pod affinity: a matching Pod bound in the same place. The first Pod of a group that asks for its own
-    /// kind is let through (interpodaffinity, `satisfyPodAffinity`).
+    /// Required Pod affinity: a matching Pod is bound in the same place. The first Pod of a group that requires its own
+    /// kind is scheduled anyway (interpodaffinity, `satisfyPodAffinity`).
     fn near(&mut self, index: usize, node: usize, term: &PodTerm) -> Option<Premise> {
         let own = &self.set.workloads[index];
         let means = |other: &Workload| term.means(&own.namespace, &other.namespace, &other.labels);
@@ -199,13 +199,13 @@ impl Model<'_> {
             (0..self.set.workloads.len()).filter(|other| means(&self.set.workloads[*other])).collect();
         let domain = self.machines[node].labels.get(&term.topology_key).cloned();
         match others.first() {
-            // One workload is what is written in practice; with several the first stands for them.
+            // In practice there is one matching workload; if there are several, the first one represents them.
             Some(other) if domain.is_some() => {
                 let place = term.place.clone();
                 Some(self.needs_at(Fact::Bound(number(*other), number(node)), place, change))
             }
             _ => {
-                let words = format!("no Pod that {} wants to be near can be there", own.title());
+                let words = format!("no Pod that the affinity of {} requires can be there", own.title());
                 Some(self.never(words, Some(term.place.clone()), change))
             }
         }
@@ -226,7 +226,7 @@ impl Model<'_> {
         self.rule(Fact::Runs(w, n), body);
     }
 
-    /// What keeps containers from starting wherever they are.
+    /// Faults that keep containers from starting on any Node.
     fn start_faults(&mut self, index: usize) -> Vec<Premise> {
         let (w, set) = (number(index), self.set);
         let workload = &set.workloads[index];
@@ -267,14 +267,14 @@ impl Model<'_> {
             }
         }
         if let Some((port, owner, place)) = self.port_of_the_node(index, node) {
-            let words = format!("port {port} of the host is {owner}'s");
+            let words = format!("port {port} of the host is used by {owner}");
             body.push(self.never(words, Some(place), Some(Change::Port(w))));
         }
         body.extend(self.work_faults(index));
         self.rule(Fact::Works(w, n), body);
     }
 
-    /// What keeps a CCM from working wherever it is.
+    /// Faults that keep a CCM from working on any Node.
     fn work_faults(&mut self, index: usize) -> Vec<Premise> {
         let (w, set) = (number(index), self.set);
         let workload = &set.workloads[index];
@@ -288,12 +288,12 @@ impl Model<'_> {
             let change = Some(Change::FailOpen(number(*hook)));
             body.push(self.needs_at(Fact::WebhookAnswers(number(*hook)), place, change));
         }
-        // Absent is no fault here: many vendors' programs know their own provider.
+        // Its absence is not a fault here: many vendors' programs set their own provider.
         if let Some((value, place)) = workload.flag("cloud-provider")
             && (value.is_empty() || value == "external")
             && workload.role == Role::Ccm
         {
-            let words = format!("--cloud-provider={value} names no provider, and the process ends");
+            let words = format!("--cloud-provider={value} does not name a provider, and the process exits");
             body.push(self.never(words, Some(place), Some(Change::CloudProvider(w))));
         }
         body
@@ -301,7 +301,7 @@ impl Model<'_> {
 }
 
 impl Model<'_> {
-    /// What is written in the workload and is felt at a step.
+    /// Obstacles that are written in the workload and take effect at a stage.
     fn hindrances(&mut self, index: usize, stage: Stage) -> Vec<Premise> {
         let (set, minor) = (self.set, self.cluster.version.minor);
         let own = set.workloads[index].hindrances.iter();
@@ -313,7 +313,7 @@ impl Model<'_> {
             .collect()
     }
 
-    /// The port on which a CCM of the host's network listens, when a program of the Node has it already.
+    /// The port on which a CCM of the host's network listens, if another program of the Node already uses it.
     fn port_of_the_node(&self, index: usize, node: usize) -> Option<(i64, &'static str, Place)> {
         let workload = &self.set.workloads[index];
         if workload.role != Role::Ccm || !workload.host_network {
@@ -330,7 +330,7 @@ impl Model<'_> {
 }
 
 impl Set {
-    /// Whether the workload finds the API server without its Service address.
+    /// Whether the workload reaches the API server without its Service address.
     pub(crate) fn names_api_server(&self, index: usize) -> bool {
         let workload = &self.workloads[index];
         let flag = |name: &str| workload.flag(name).is_some_and(|(value, _)| !value.is_empty());

@@ -1,26 +1,26 @@
-//! All orders that matter: which Pod is bound to which Node, and when.
+//! Explores all orders that matter: which Pod is bound to which Node, and when.
 //!
-//! Between two bindings everything else that can happen does: facts only become true, so their order has no
-//! influence. What remains is which Pod takes a Node or a port first. Nodes that are alike in every respect are
-//! interchangeable, so one of them stands for all; replicas that do not keep one another away are too.
+//! Between two bindings, everything else that can happen does happen: facts only become true, so their order does not
+//! matter. What remains is which Pod gets a Node or a port first. Nodes that do not differ in any respect are
+//! interchangeable, so one of them represents all; the same holds for replicas that do not keep each other away.
 
 use super::build::{Model, number};
 use super::fact::Fact;
 use crate::workload::{Role, Workload, WorkloadKind};
 use std::collections::{BTreeSet, HashSet};
 
-/// Most states that are looked at for one cluster.
+/// Maximum number of states that are explored for one cluster.
 const MOST_STATES: usize = 20_000;
 
-/// What is true at one moment, and which Pods are bound.
+/// The facts that are true at one moment, and which Pods are bound.
 #[derive(Clone, Debug)]
 pub(crate) struct State {
     holds: Vec<bool>,
-    /// Premises that are still missing, by rule.
+    /// The number of premises that are still missing, by rule.
     open: Vec<u32>,
-    /// Bound Pods, workload and Node, in the order of binding.
+    /// Bound Pods as workload and Node, in the order of binding.
     pub(crate) bound: Vec<(u32, u32)>,
-    /// Pods that had to go for others, in the order of going.
+    /// Pods that were evicted in favour of others, in order.
     pub(crate) preempted: Vec<(u32, u32)>,
 }
 
@@ -31,22 +31,22 @@ impl State {
     }
 }
 
-/// Where the orders lead.
+/// The result of exploring the orders.
 #[derive(Debug)]
 pub(crate) struct Exploration {
-    /// How many states were looked at.
+    /// How many states were explored.
     pub(crate) states: usize,
-    /// Whether that were all.
+    /// Whether all states were explored.
     pub(crate) complete: bool,
-    /// A last state in which every goal is reached.
+    /// A final state in which all goals are reached.
     pub(crate) booted: Option<State>,
-    /// A last state in which one is not.
+    /// A final state in which a goal is not reached.
     pub(crate) stuck: Option<State>,
     /// Workloads with a Pod on a Node that is not Ready while another Node is: in some state, and in some last state.
     pub(crate) unready_hosts: BTreeSet<(u32, bool)>,
 }
 
-/// Follows every order.
+/// Explores every order.
 pub(crate) fn explore(model: &Model) -> Exploration {
     let engine = Engine::new(model);
     let mut found =
@@ -77,8 +77,8 @@ pub(crate) fn explore(model: &Model) -> Exploration {
 }
 
 impl Model<'_> {
-    /// Decides which workloads are explored: those the boot waits for and those that could stand in their way. Pods of
-    /// DaemonSets without rivals and of bystanders are bound as soon as they can be.
+    /// Decides which workloads are explored: those that the boot waits for and those that could block them. Pods of
+    /// DaemonSets without rivals and of bystanders are bound as soon as possible.
     pub(super) fn choose_explored(&mut self) {
         let workloads = &self.set.workloads;
         let backends: BTreeSet<usize> =
@@ -106,7 +106,7 @@ impl Model<'_> {
                 self.rule(Fact::Bound(number(w), number(node)), vec![may]);
             }
         }
-        // Every Pod that may be bound needs its fact, whether or not a rule speaks of it.
+        // Every Pod that may be bound needs its fact, even if no rule mentions it.
         for w in &explored {
             for node in 0..self.machines.len() {
                 self.fact(Fact::Bound(number(*w), number(node)));
@@ -125,7 +125,7 @@ impl Model<'_> {
 }
 
 impl Model<'_> {
-    /// Puts into words that one workload's Pod keeps another's off a Node.
+    /// Describes why one workload's Pod keeps another's off a Node.
     fn contest(&mut self, w: usize, v: usize) {
         let (own, rival) = (&self.set.workloads[w], &self.set.workloads[v]);
         let port = own.host_ports.iter().find(|(port, protocol, _)| {
@@ -139,7 +139,7 @@ impl Model<'_> {
                 (format!("port {port} of the host is taken by {}", rival.title_with_place()), place.clone())
             }
             None => (
-                format!("anti-affinity keeps it from {}", rival.title_with_place()),
+                format!("anti-affinity keeps it away from {}", rival.title_with_place()),
                 own.affinity_place.clone(),
             ),
         };
@@ -148,7 +148,7 @@ impl Model<'_> {
     }
 }
 
-/// Whether Pods of the two keep one another off a Node: a port of the host, or required anti-affinity.
+/// Whether Pods of the two workloads keep each other off a Node: by a port of the host, or by required anti-affinity.
 pub(super) fn rival(a: &Workload, b: &Workload) -> bool {
     let port = a.host_ports.iter().any(|(port, protocol, _)| {
         b.host_ports.iter().any(|(other, other_protocol, _)| port == other && protocol == other_protocol)
@@ -169,9 +169,9 @@ struct Engine<'m> {
     is: Vec<Vec<usize>>,
     /// How many Pods of each explored workload are bound.
     pods: Vec<usize>,
-    /// Which explored workloads are rivals.
+    /// Which explored workloads are rivals of each other.
     rivals: Vec<Vec<bool>>,
-    /// Nodes with the same number are alike.
+    /// Nodes with the same number do not differ.
     class: Vec<usize>,
 }
 
@@ -195,7 +195,7 @@ impl<'m> Engine<'m> {
             let replicas = usize::try_from(workload.replicas).unwrap_or(usize::MAX);
             match workload.kind {
                 WorkloadKind::DaemonSet => nodes,
-                // Alike and free to share a Node: one stands for all.
+                // Interchangeable and free to share a Node: one represents all.
                 _ if !rival(workload, workload) => replicas.min(1),
                 _ => replicas.min(nodes),
             }
@@ -235,7 +235,7 @@ impl<'m> Engine<'m> {
         state
     }
 
-    /// Makes facts true, and everything that follows from them.
+    /// Makes facts true, and all that follows from them.
     fn follow(&self, state: &mut State, mut queue: Vec<usize>) {
         while let Some(fact) = queue.pop() {
             if std::mem::replace(&mut state.holds[fact], true) {
@@ -257,13 +257,13 @@ impl<'m> Engine<'m> {
         self.is.iter().enumerate().filter(|(_, row)| bit(row)).fold(0, |mask, (w, _)| mask | 1 << (w % 64))
     }
 
-    /// What distinguishes a state from others; alike Nodes may be exchanged.
+    /// A key that identifies a state; interchangeable Nodes may be swapped.
     fn key(&self, state: &State) -> Vec<(usize, u64, u64)> {
         let nodes = 0..self.model.machines.len();
         let mut key: Vec<_> = nodes.map(|node| (self.class[node], self.mask(state, node), 0)).collect();
         key.sort_unstable();
         if !state.preempted.is_empty() {
-            // Facts outlive the Pods that brought them about.
+            // Facts stay true after the Pods that made them true are gone.
             let bits = state.holds.chunks(64);
             key.extend(bits.map(|bits| {
                 let word = bits.iter().enumerate().fold(0, |word, (at, bit)| word | u64::from(*bit) << at);
@@ -333,7 +333,7 @@ impl<'m> Engine<'m> {
         state.bound.iter().filter(blocking).copied().collect()
     }
 
-    /// The stronger Pod is bound, the weaker ones go. What they brought about for Nodes stays.
+    /// Binds the stronger Pod and evicts the weaker ones. What they did for Nodes stays.
     fn preempt(&self, state: &State, pod: (u32, u32), victims: &[(u32, u32)]) -> State {
         let lasting = |fact: &usize| {
             let lasts = matches!(
@@ -354,7 +354,7 @@ impl<'m> Engine<'m> {
         after
     }
 
-    /// A CCM that is bound to a Node before that is Ready may see other Nodes become Ready first.
+    /// A CCM that is bound to a Node before that Node is Ready may see other Nodes become Ready first.
     fn note_early(&self, before: &State, after: &State, found: &mut BTreeSet<(u32, bool)>) {
         let Some((w, node)) = after.bound.last().copied() else { return };
         let ready =

@@ -1,9 +1,9 @@
-//! What can become true while a cluster boots, and what it waits for.
+//! The facts that can become true while a cluster boots, and the premises of each.
 
 use crate::manifest::Place;
 use crate::workload::Taint;
 
-/// Something that is not true at first and may become true. Numbers index Nodes, workloads and webhooks.
+/// Something that is initially false and may become true. Numbers are indices of Nodes, workloads and webhooks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) enum Fact {
     /// The Node is initialised: its taint is gone, the cloud's labels are on it.
@@ -14,7 +14,7 @@ pub(crate) enum Fact {
     Networked(u32),
     /// The Node is Ready.
     Ready(u32),
-    /// The Node has lost a taint.
+    /// A taint of the Node is removed.
     Untainted(u32, u32),
     /// Service addresses answer on the Node.
     ServicesAnswer(u32),
@@ -26,7 +26,7 @@ pub(crate) enum Fact {
     StorageWorks,
     /// The webhook can be reached.
     WebhookAnswers(u32),
-    /// Pods of the workload are made.
+    /// Pods of the workload are created.
     Made(u32),
     /// A Pod of the workload may be bound to the Node.
     Schedulable(u32, u32),
@@ -38,7 +38,7 @@ pub(crate) enum Fact {
     Works(u32, u32),
     /// Some Pod of the workload works.
     Serves(u32),
-    /// The API server has accepted all of the set.
+    /// The API server has accepted all objects of the set.
     Accepted,
     /// Never becomes true; the number is that of its reason.
     Never(u32),
@@ -47,67 +47,67 @@ pub(crate) enum Fact {
 /// Why something never becomes true.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Reason {
-    /// A sentence without its end, e.g. `Secret/kube-system/token does not exist`.
+    /// A sentence without its final full stop, e.g. `Secret/kube-system/token does not exist`.
     pub(crate) words: String,
-    /// Where in the manifests.
+    /// Its place in the manifests.
     pub(crate) place: Option<Place>,
 }
 
 /// A premise of a rule.
 #[derive(Clone, Debug)]
 pub(crate) struct Premise {
-    /// What has to be true.
+    /// What must be true.
     pub(crate) fact: usize,
-    /// Where in the manifests that need comes from.
+    /// The place in the manifests that causes this premise.
     pub(crate) place: Option<Place>,
-    /// What in the manifests would take the need away.
+    /// The change of the manifests that would remove this premise.
     pub(crate) change: Option<Change>,
 }
 
-/// A way in which a fact becomes true: all premises together.
+/// A way for a fact to become true: all premises together.
 #[derive(Clone, Debug)]
 pub(crate) struct Rule {
     pub(crate) head: usize,
     pub(crate) body: Vec<Premise>,
 }
 
-/// A change of the manifests. The number is the workload's, or the webhook's.
+/// A change of the manifests. The number is an index of the workload or the webhook.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) enum Change {
-    /// Tolerate a taint whatever its value.
+    /// Tolerate a taint with any value.
     Tolerate(u32, Taint),
     /// Use the host's network.
     HostNetwork(u32),
     /// Use the Node's DNS.
     NodeDns(u32),
-    /// Take no environment from the Node's address.
+    /// Do not read the Node's address into the environment.
     DropHostIp(u32),
     /// Do not select Nodes by this label.
     DropNodeRequirement(u32, String),
-    /// Name an image that can be parsed.
+    /// Use an image reference that can be parsed.
     Image(u32, u32),
     /// Create the object that is referred to: kind, namespace, name.
     Provide(u32, String, String, String),
-    /// Grant the rights of the contract.
+    /// Grant the permissions of the contract.
     Grant(u32),
-    /// Name the API server's address.
+    /// Set the API server's address.
     ApiServer(u32),
-    /// Name the cloud provider.
+    /// Set the cloud provider.
     CloudProvider(u32),
     /// Run at least one replica.
     Replicas(u32),
-    /// Mend what the API server refuses.
+    /// Fix what the API server refuses in a workload.
     Mend(u32, String),
-    /// Mend what the API server refuses of an object that is no workload.
+    /// Fix what the API server refuses in another object.
     Accept(u32),
-    /// Mend what else keeps Pods from running, as the words say.
+    /// Fix another setting that keeps Pods from running, as described.
     Amend(u32, String),
     /// Listen on another port of the host.
     Port(u32),
     /// Use no storage of the cluster.
     DropStorage(u32),
-    /// Do not ask to be near other Pods.
+    /// Do not require affinity to other Pods.
     DropPodAffinity(u32),
-    /// Let the webhook fail open.
+    /// Make the webhook fail open.
     FailOpen(u32),
 }

@@ -1,6 +1,6 @@
-//! The boot as rules: what has to be true for what to become true, and in which orders Pods may be bound.
+//! The boot as rules: which premises make a fact true, and in which orders Pods may be bound.
 //!
-//! Facts only ever become true, so everything but the binding of Pods has one outcome whatever the order. What does
+//! Facts only ever become true, so everything except the binding of Pods has the same outcome in every order. What does
 //! depend on the order, which Pod gets a Node or a port first, is explored in full.
 
 mod build;

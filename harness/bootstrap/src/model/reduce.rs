@@ -1,4 +1,4 @@
-//! Leaving out what the boot does not depend on, so that a cluster's worth of manifests costs no more than its CCM.
+//! Leaves out workloads that do not affect the boot, so that a cluster's worth of manifests costs no more than its CCM.
 
 use super::build::Set;
 use super::explore::rival;
@@ -6,8 +6,8 @@ use crate::known::Webhook;
 use crate::workload::Role;
 
 impl Set {
-    /// The workloads that the boot waits for, those behind webhooks, those that could stand in their way, and those
-    /// they want to be near.
+    /// The workloads that the boot waits for, those behind webhooks, those that could block them, and those that their
+    /// affinity requires.
     pub(crate) fn reduced(&self) -> Set {
         let all = &self.workloads;
         let hooks = self.webhooks.iter();

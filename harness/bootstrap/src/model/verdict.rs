@@ -1,4 +1,4 @@
-//! From explored orders to a verdict.
+//! Derives a verdict from the explored orders.
 
 use super::build::{Model, Set};
 use super::explore::{State, explore};
@@ -11,13 +11,13 @@ use serde::{Deserialize, Serialize};
 pub enum Outcome {
     /// In every order.
     Boots,
-    /// In every order, if what no manifest shows is so: images, the size of Nodes, what lies on them.
+    /// In every order, on conditions that the manifests do not show: images, the size of Nodes, files on them.
     BootsIf,
     /// In no order.
     Deadlock,
     /// In some orders.
     SomeOrders,
-    /// There are more states than are looked at.
+    /// There are more states than are explored.
     Undecided,
 }
 
@@ -38,7 +38,7 @@ impl std::fmt::Display for Outcome {
 pub struct Eviction {
     /// The workload, `Kind/name`.
     pub workload: String,
-    /// How long its Pods stay on a Node that is not Ready, seconds.
+    /// How long its Pods stay on a Node that is not Ready, in seconds.
     pub after_seconds: i64,
     /// Whether that happens again and again, because the Node never becomes Ready.
     pub lasting: bool,
@@ -51,20 +51,19 @@ impl Outcome {
     }
 }
 
-/// A verdict with the states it rests on.
+/// A verdict with the states on which it is based.
 #[derive(Debug)]
 pub(crate) struct Judged {
     pub(crate) outcome: Outcome,
     pub(crate) states: usize,
     pub(crate) eviction: Option<Eviction>,
-    /// A last state that is no boot, and whether webhooks took effect first in it.
+    /// A final state that is not a boot, and whether webhooks took effect first in it.
     pub(crate) stuck: Option<(State, bool)>,
-    /// A last state that is a boot.
+    /// A final state that is a boot.
     pub(crate) booted: bool,
 }
 
-/// Shortest time that a boot may take without anybody calling it slow, seconds: the API server's own default
-/// toleration.
+/// The shortest boot that counts as slow, in seconds: the API server's own default toleration.
 const SLOW_BOOT: i64 = 300;
 
 /// Judges one cluster.

@@ -4,7 +4,7 @@ use super::Checkup;
 use crate::check::Cell;
 use serde_json::{Value, json as object};
 
-/// Everything, for programs.
+/// The whole result, for programs.
 pub(crate) fn json(checkup: &Checkup, exit: u8) -> String {
     let value = object!({
         "version": 1,

@@ -1,4 +1,4 @@
-//! A result for people, for programs, and for code review.
+//! Output of a result: text, JSON, and SARIF for code review.
 
 mod json;
 mod sarif;
@@ -11,14 +11,14 @@ pub(crate) use text::text;
 use crate::check::Cell;
 use crate::finding::Finding;
 
-/// What a check found.
+/// The result of a check.
 #[derive(Debug)]
 pub(crate) struct Checkup {
     pub(crate) cells: Vec<Cell>,
     pub(crate) findings: Vec<Finding>,
-    /// What was assumed for want of anything written, worth saying.
+    /// Assumptions about the cluster that the output mentions.
     pub(crate) assumptions: Vec<String>,
-    /// Why there are no cells.
+    /// Why there are no cells, if so.
     pub(crate) unreadable: Option<String>,
 }
 
@@ -28,7 +28,7 @@ impl Checkup {
         self.cells.iter().filter(|cell| !cell.outcome.is_boot())
     }
 
-    /// Where the first CCM's failures are shown in code review.
+    /// The place where code review shows the failures of the first CCM.
     pub(crate) fn states(&self) -> usize {
         self.cells.iter().map(|cell| cell.states).max().unwrap_or(0)
     }

@@ -5,7 +5,8 @@ use crate::finding::{Finding, Level};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
-/// Everything, for code review. A cell that does not boot is a result of its own, at its explanation's first place.
+/// The whole result, for code review. Each cell that does not boot is a separate result, at the first place of its
+/// explanation.
 pub(crate) fn sarif(checkup: &Checkup) -> String {
     let mut rules: BTreeMap<&str, &str> = BTreeMap::new();
     for finding in &checkup.findings {
@@ -59,7 +60,7 @@ fn result(finding: &Finding) -> Value {
 }
 
 fn location(file: &str, line: u32, column: u32) -> Value {
-    // SARIF wants URIs: '/' between folders, and no characters that have a meaning there.
+    // SARIF requires URIs: '/' between folders, and reserved characters escaped.
     let mut uri = String::new();
     for byte in file.replace('\\', "/").bytes() {
         match byte {

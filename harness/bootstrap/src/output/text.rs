@@ -6,7 +6,7 @@ use crate::cluster::{Cni, Topology};
 use crate::finding::{Finding, Level};
 use crate::model::Outcome;
 
-/// Everything, for people.
+/// The whole result, for people.
 pub(crate) fn text(checkup: &Checkup) -> String {
     let mut text = String::new();
     for finding in &checkup.findings {
@@ -22,7 +22,7 @@ pub(crate) fn text(checkup: &Checkup) -> String {
     text.push_str(&table(&checkup.cells));
     text.push_str(&conditions(checkup));
     for assumption in &checkup.assumptions {
-        text.push_str(&format!("taken as given: {assumption}\n"));
+        text.push_str(&format!("assumed: {assumption}\n"));
     }
     explanations(&mut text, checkup);
     text.push_str(&summary(checkup));
@@ -34,11 +34,11 @@ fn one(finding: &Finding) -> String {
     text.push_str(&format!("    why:  {}\n", finding.why));
     if let Some(mend) = &finding.mend {
         let mut lines = mend.lines();
-        text.push_str(&format!("    mend: {}\n", lines.next().unwrap_or_default()));
-        // A whole set of rights is long; `fix` writes it out.
+        text.push_str(&format!("    fix:  {}\n", lines.next().unwrap_or_default()));
+        // A full set of permissions is long; `fix` writes it in full.
         let rest: Vec<&str> = lines.collect();
         if rest.len() > 14 {
-            text.push_str("          ... ('bootstrap fix' writes all of it)\n");
+            text.push_str("          ... ('bootstrap fix' writes it in full)\n");
         } else {
             rest.iter().for_each(|line| text.push_str(&format!("          {line}\n")));
         }
@@ -77,7 +77,7 @@ fn table(cells: &[Cell]) -> String {
         if let Some(eviction) = &cell.eviction {
             let often = if eviction.lasting { "again and again" } else { "during a slow boot" };
             text.push_str(&format!(
-                "* {}, CNI {}: {} may be evicted {often}: it leaves a Node that is not Ready after {} s\n",
+                "* {}, CNI {}: {} may be evicted {often}: it is evicted from a Node that is not Ready after {} s\n",
                 cell.cluster.topology, cell.cluster.cni, eviction.workload, eviction.after_seconds
             ));
         }
@@ -97,13 +97,13 @@ fn short(cell: &Cell) -> String {
     format!("{words}{mark}")
 }
 
-/// What `boots if` hangs on; it is the same in every cell.
+/// The conditions of `boots if`; they are the same in every cell.
 fn conditions(checkup: &Checkup) -> String {
     let all = checkup.cells.first().map(|cell| cell.conditions.as_slice()).unwrap_or_default();
     all.iter().map(|condition| format!("boots if {} [{}]\n", condition.text, condition.place)).collect()
 }
 
-/// Cells with the same explanation share it.
+/// Cells with the same explanation are printed together.
 fn explanations(text: &mut String, checkup: &Checkup) {
     let mut groups: Vec<(String, Vec<String>, Outcome)> = Vec::new();
     for cell in checkup.failing() {
@@ -132,7 +132,7 @@ fn summary(checkup: &Checkup) -> String {
         checkup.states()
     );
     if failing > 0 && checkup.cells.iter().all(|cell| cell.explanation.is_none()) {
-        text.push_str("--explain says why and what to change; 'bootstrap fix' writes it\n");
+        text.push_str("--explain shows why, and what to change; 'bootstrap fix' writes the change\n");
     }
     text
 }

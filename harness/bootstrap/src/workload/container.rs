@@ -7,23 +7,23 @@ use crate::manifest::{Node, Object, Place};
 #[derive(Clone, Debug)]
 pub(crate) struct Container {
     pub(crate) name: String,
-    /// Whether it ends before the others start.
+    /// Whether it is an init container, which ends before the others start.
     pub(crate) init: bool,
     pub(crate) image: String,
     pub(crate) image_place: Place,
     /// `command` and `args`, each word with its place.
     pub(crate) arguments: Vec<(String, Place)>,
-    /// Plain environment: name, value, place.
+    /// Environment variables with plain values: name, value, place.
     pub(crate) env: Vec<(String, String, Place)>,
-    /// Names of everything in the environment, plain or not.
+    /// Names of all environment variables.
     pub(crate) env_names: Vec<String>,
-    /// Config maps and secrets whose keys all become environment.
+    /// Config maps and secrets of which all keys become environment variables.
     pub(crate) env_from: Vec<(&'static str, String)>,
     /// HTTP probes.
     pub(crate) probes: Vec<Probe>,
     /// Whether it requests cpu and memory.
     pub(crate) requests: bool,
-    /// Where the resources are, or the container.
+    /// The place of the resources, or of the container.
     pub(crate) resources_place: Place,
 }
 
@@ -36,7 +36,7 @@ pub(crate) struct Probe {
     pub(crate) path_place: Place,
     /// `HTTP` or `HTTPS`.
     pub(crate) scheme: String,
-    /// Port as it is written: a number or a name, resolved to a number where that is known.
+    /// The port: a number or a name, resolved to a number where it is known.
     pub(crate) port: Option<i64>,
     pub(crate) port_place: Place,
 }
@@ -61,7 +61,7 @@ impl Container {
         found
     }
 
-    /// The words of the command line; a shell script in one argument is split into its words.
+    /// The words of the command line; a shell script in one argument is divided into its words.
     fn words(&self) -> Vec<(String, Place)> {
         let mut words = Vec::new();
         for (argument, place) in &self.arguments {
@@ -80,7 +80,7 @@ impl Container {
         words
     }
 
-    /// Reads a container; adds what it refers to.
+    /// Reads a container; adds its references.
     pub(super) fn read(object: &Object, node: &Node, init: bool, refs: &mut Vec<Ref>) -> Container {
         let words = |key: &str| {
             let items = node.get(key).map(Node::items).unwrap_or_default();
@@ -135,7 +135,7 @@ impl Container {
     }
 }
 
-/// A reference to a config map or secret that has to be there for the start; `None` when it is optional.
+/// A reference to a config map or secret that the container needs to start; `None` if it is optional.
 pub(super) fn object_ref(
     object: &Object,
     node: &Node,
@@ -173,13 +173,13 @@ fn named_port(container: &Node, name: &str) -> Option<i64> {
     ports.iter().find(|port| port.text_at("name") == Some(name))?.get("containerPort")?.int()
 }
 
-/// Why an image reference cannot be parsed (`distribution/reference`); `None` when it can be, or is a placeholder.
+/// Why an image reference cannot be parsed (`distribution/reference`); `None` if it can, or is a placeholder.
 pub(crate) fn image_fault(image: &str) -> Option<String> {
     if image.contains("${") || image.contains("$(") {
         return None;
     }
     if image.is_empty() {
-        return Some(String::from("no image is named"));
+        return Some(String::from("no image is given"));
     }
     let (rest, digest) = match image.split_once('@') {
         Some((rest, digest)) => (rest, Some(digest)),
@@ -221,10 +221,10 @@ pub(crate) fn image_fault(image: &str) -> Option<String> {
         host.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | ':' | '[' | ']'))
     });
     (!host_good || !name.split('/').all(component))
-        .then(|| format!("'{path}' is not an image name; they are lower case, without spaces"))
+        .then(|| format!("'{path}' is not an image name: image names are lower case and have no spaces"))
 }
 
-/// What was meant by `name@tag`.
+/// The reference that was probably meant by `name@tag`.
 pub(crate) fn mended_image(image: &str) -> Option<String> {
     let (name, tag) = image.split_once('@')?;
     let mended = format!("{name}:{tag}");

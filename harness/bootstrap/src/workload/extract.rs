@@ -1,4 +1,4 @@
-//! From objects to workloads, with what the API server would refuse.
+//! Turns objects into workloads, with what the API server would refuse.
 
 use super::container::object_ref;
 use super::kind::{DnsPolicy, Role, WorkloadKind, spec_path};
@@ -103,13 +103,13 @@ fn dns_policy(spec: &Node) -> DnsPolicy {
     }
 }
 
-/// A name in the Pods' spec, where one is written, and its place.
+/// A name in the Pods' spec and its place, if there is one.
 fn named(object: &Object, spec: &Node, key: &str) -> Option<(String, Place)> {
     let name = spec.text_at(key).filter(|name| !name.is_empty())?;
     Some((name.to_owned(), object.place_of(spec, key)))
 }
 
-/// What has to be there before the API server makes a Pod: its account, its namespace, and the classes that it names.
+/// What must exist before the API server creates a Pod: its account, its namespace, and the classes that it names.
 fn needs_at_creation(
     object: &Object,
     spec: &Node,
@@ -142,7 +142,7 @@ fn containers(object: &Object, spec: &Node, refs: &mut Vec<Ref>) -> Vec<Containe
     let mut all = Vec::new();
     for (key, init) in [("initContainers", true), ("containers", false)] {
         for node in spec.get(key).map(Node::items).unwrap_or_default() {
-            // A sidecar keeps running beside the others (`restartPolicy: Always`).
+            // A sidecar keeps running next to the others (`restartPolicy: Always`).
             let ends = init && node.text_at("restartPolicy") != Some("Always");
             all.push(Container::read(object, node, ends, refs));
         }
@@ -166,7 +166,7 @@ fn replicas(kind: WorkloadKind, spec: &Node) -> u32 {
     }
 }
 
-/// Deployments surge by 25 %, rounded up, unless told otherwise; DaemonSets only when told.
+/// Deployments surge by 25 % by default, rounded up; DaemonSets do not surge by default.
 fn surges(kind: WorkloadKind, spec: &Node) -> bool {
     let surge = |strategy: Option<&Node>| {
         strategy.and_then(|s| s.at(&["rollingUpdate", "maxSurge"])).and_then(Node::scalar)
@@ -196,7 +196,7 @@ fn node_selector(object: &Object, spec: &Node) -> Vec<(String, String, Place)> {
         .collect()
 }
 
-/// Tolerations; those that the API server refuses are left out.
+/// The tolerations, without those that the API server refuses.
 fn tolerations(object: &Object, spec: &Node) -> Vec<Toleration> {
     let read = |item: &Node| {
         let text = |key: &str| item.get(key).and_then(Node::scalar).unwrap_or_default();
@@ -216,7 +216,7 @@ fn tolerations(object: &Object, spec: &Node) -> Vec<Toleration> {
     spec.get("tolerations").map(Node::items).unwrap_or_default().iter().filter_map(read).collect()
 }
 
-/// Labels that hard topology spread constraints need on a Node; they are hard unless they say otherwise.
+/// Labels that a Node needs for hard topology spread constraints; constraints are hard by default.
 fn spread(object: &Object, spec: &Node) -> Vec<(String, Place)> {
     let items = spec.get("topologySpreadConstraints").map(Node::items).unwrap_or_default();
     let hard = items.iter().filter(|item| item.text_at("whenUnsatisfiable") != Some("ScheduleAnyway"));
@@ -252,7 +252,7 @@ fn field_refs(object: &Object, spec: &Node, workload: &mut Workload) {
     }
 }
 
-/// A reference to an object of a volume, and one to each key that is picked from it.
+/// A reference to an object of a volume, and one to each key that the volume selects.
 fn with_keys(object: &Object, node: &Node, kind: &'static str, field: &str) -> Vec<Ref> {
     let items = node.get("items").map(Node::items).unwrap_or_default();
     let keys = items.iter().filter_map(|item| item.text_at("key")).map(|key| Some(key.to_owned()));
@@ -271,7 +271,7 @@ fn volumes(object: &Object, spec: &Node, workload: &mut Workload) {
         sources.extend(volume.at(&["projected", "sources"]).map(Node::items).unwrap_or_default());
         for source in sources {
             if let Some(secret) = source.get("secret") {
-                // In a projection the field is called name, in a volume secretName.
+                // A projection calls the field name, a volume secretName.
                 for field in ["secretName", "name"] {
                     workload.refs.extend(with_keys(object, secret, "Secret", field));
                 }
@@ -294,7 +294,7 @@ fn volumes(object: &Object, spec: &Node, workload: &mut Workload) {
     }
 }
 
-/// Whether the API is out of reach of a program that asks it by the token of its service account.
+/// Whether a program that uses its service account token cannot reach the API server.
 fn without_token(objects: &Objects, workload: &Workload) -> Option<hindrance::Hindrance> {
     let of_client = matches!(workload.role, Role::Ccm | Role::NodeManager);
     let own_identity = workload.flag("kubeconfig").is_some_and(|(value, _)| !value.is_empty());
@@ -308,7 +308,7 @@ fn without_token(objects: &Objects, workload: &Workload) -> Option<hindrance::Hi
     hindrance::without_token(object, object.node.at(spec_path(workload.kind))?, account)
 }
 
-/// Whether the priority class lets its Pods push others off a Node.
+/// Whether the priority class allows its Pods to preempt others.
 fn preempts(objects: &Objects, workload: &Workload) -> bool {
     let named = workload.priority_class.as_ref().map(|(name, _)| name.as_str());
     let class = objects.of_kind("PriorityClass").find(|object| Some(object.name.as_str()) == named);

@@ -1,12 +1,13 @@
-//! Which fields of a Pod and of its owner this model has an opinion on. What stands in a manifest and is not in this
-//! table is named, never passed over.
+//! The fields of a Pod and of its owner for which this model knows their effect. A field of a manifest that is not in
+//! this table is reported, never ignored.
 
 use super::kind::{WorkloadKind, spec_path};
 use super::outside::Condition;
 use crate::manifest::{Node, Object};
 use embedded_objects::schema::{self, Shape, TypeId};
 
-/// Types of which every field is judged, or cannot keep a Pod from running: `*`; else the fields that are.
+/// Types of which all fields are modelled or cannot keep a Pod from running: `*`; otherwise the fields of which this is
+/// true.
 const KNOWN: &[(&str, &[&str])] = &[
     (
         "apps/v1.DaemonSetSpec",
@@ -209,7 +210,7 @@ const KNOWN: &[(&str, &[&str])] = &[
             "matchLabelKeys",
         ],
     ),
-    // Of most kinds of volumes all that counts is that the Node can mount them.
+    // For most kinds of volumes it only matters whether the Node can mount them.
     ("core/v1.Volume", &["*"]),
     ("core/v1.VolumeDevice", &["*"]),
     ("core/v1.VolumeMount", &["name", "readOnly", "mountPath", "subPath", "subPathExpr", "mountPropagation"]),
@@ -228,10 +229,10 @@ const KNOWN: &[(&str, &[&str])] = &[
     ("meta/v1.LabelSelector", &["*"]),
 ];
 
-/// Types whose fields are not walked: their values are free, or of other kinds.
+/// Types whose fields are not walked: their values are free, or belong to other kinds.
 const OPAQUE: &[&str] = &["meta/v1.ObjectMeta"];
 
-/// Fields that stand in the manifest and that this model has no opinion on.
+/// The fields of the manifest whose effect this model does not know.
 pub(super) fn without_opinion(object: &Object, kind: WorkloadKind, spec: &Node) -> Vec<Condition> {
     let mut found = Vec::new();
     let top = match kind {
@@ -257,7 +258,7 @@ fn walk(object: &Object, ty: TypeId, node: &Node, path: &str, found: &mut Vec<Co
     }
     let fields = KNOWN.iter().find(|(name, _)| *name == known.name).map_or(&[][..], |(_, fields)| fields);
     for entry in node.entries().iter().filter(|entry| !entry.value.is_null()) {
-        // What Kubernetes does not know is told elsewhere.
+        // Fields that Kubernetes does not know are reported elsewhere.
         let Some(field) = known.field(&entry.key) else { continue };
         let path = format!("{path}.{}", entry.key);
         if !fields.contains(&"*") && !fields.contains(&field.json) {
@@ -281,7 +282,7 @@ fn below(object: &Object, shape: &Shape, node: &Node, path: &str, found: &mut Ve
     }
 }
 
-/// Types without an entry are those below a type that is judged as a whole.
+/// Types without an entry are those below a type that is modelled as a whole.
 fn is_walked(ty: TypeId) -> bool {
     KNOWN.iter().any(|(name, _)| *name == schema::get(ty).name)
 }
@@ -291,7 +292,7 @@ mod tests {
     use super::*;
     use std::collections::BTreeSet;
 
-    /// Fields on which there is no opinion, as this table has it; whoever adds to the schema adds here or above.
+    /// Fields with an unknown effect according to this table; extend this or the table above when the schema grows.
     const NONE: &[&str] = &[
         "core/v1.Lifecycle.stopSignal",
         "core/v1.PodAffinityTerm.matchLabelKeys",

@@ -1,26 +1,26 @@
-//! What is written in a workload and keeps its Pods from running wherever they are.
+//! Settings of a workload that keep its Pods from running on any Node.
 
 use super::kind::{WorkloadKind, spec_path};
 use super::refs::Stage;
 use crate::manifest::{Node, Object, Place};
 
-/// Something in the manifests that keeps Pods from running, and how it is mended.
+/// A setting of the manifests that keeps Pods from running, and how to fix it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Hindrance {
-    /// At which step it is felt.
+    /// The stage at which it takes effect.
     pub(crate) stage: Stage,
-    /// A sentence without its end.
+    /// A sentence without its final full stop.
     pub(crate) words: String,
     pub(crate) place: Place,
-    /// What to change, as an order: `set 'paused: false'`.
+    /// What to change, as an imperative: `set 'paused: false'`.
     pub(crate) advice: String,
-    /// The minor version of Kubernetes since which it is one; 0 for all.
+    /// The minor version of Kubernetes since which it applies; 0 for all.
     pub(crate) since: u32,
-    /// The scalar that mends it: path of the map below the object, key and value.
+    /// The scalar that fixes it: path of the map below the object, key and value.
     pub(crate) edit: Option<(Vec<String>, &'static str, &'static str)>,
 }
 
-/// What the object itself says; `spec` is that of its Pods.
+/// What the object itself shows; `spec` is that of its Pods.
 pub(super) fn read(object: &Object, kind: WorkloadKind, spec: &Node) -> Vec<Hindrance> {
     let mut all = Vec::new();
     stopped(object, kind, &mut all);
@@ -30,7 +30,7 @@ pub(super) fn read(object: &Object, kind: WorkloadKind, spec: &Node) -> Vec<Hind
             stage: Stage::Scheduling,
             words: format!("the scheduling gate '{}' is closed", gate.text_at("name").unwrap_or_default()),
             place: object.place(gate),
-            advice: String::from("leave schedulingGates out"),
+            advice: String::from("remove schedulingGates"),
             since: 0,
             edit: None,
         });
@@ -40,7 +40,7 @@ pub(super) fn read(object: &Object, kind: WorkloadKind, spec: &Node) -> Vec<Hind
             stage: Stage::Start,
             words: format!("the kubelet of a Linux Node refuses os.name {}", os.text().unwrap_or_default()),
             place: object.place(os),
-            advice: String::from("set 'os.name: linux', or leave it out"),
+            advice: String::from("set 'os.name: linux', or remove it"),
             since: 0,
             edit: None,
         });
@@ -51,9 +51,9 @@ pub(super) fn read(object: &Object, kind: WorkloadKind, spec: &Node) -> Vec<Hind
             let name = container.text_at("name").unwrap_or_default();
             all.push(Hindrance {
                 stage: Stage::Start,
-                words: format!("container '{name}' is to run as user 0 and not as root (runAsNonRoot)"),
+                words: format!("container '{name}' has both runAsUser: 0 and runAsNonRoot: true"),
                 place: object.place(user),
-                advice: String::from("name another runAsUser than 0, or leave runAsNonRoot out"),
+                advice: String::from("set runAsUser to another value than 0, or remove runAsNonRoot"),
                 since: 0,
                 edit: None,
             });
@@ -69,7 +69,7 @@ pub(super) fn each_container(spec: &Node) -> impl Iterator<Item = &Node> {
         .flat_map(|list| spec.get(list).map(Node::items).unwrap_or_default())
 }
 
-/// The user of a container, and whether it may not be root: its own word goes before the Pod's.
+/// The user of a container, and whether it may not be root. The container's setting overrides the Pod's.
 pub(super) fn identity<'n>(spec: &'n Node, container: &'n Node) -> (Option<&'n Node>, bool) {
     let of = |key: &str| {
         let own = container.at(&["securityContext", key]).filter(|node| !node.is_null());
@@ -78,7 +78,7 @@ pub(super) fn identity<'n>(spec: &'n Node, container: &'n Node) -> (Option<&'n N
     (of("runAsUser"), of("runAsNonRoot").and_then(Node::bool) == Some(true))
 }
 
-/// A controller that is told to make no Pods.
+/// A controller that is set to create no Pods.
 fn stopped(object: &Object, kind: WorkloadKind, all: &mut Vec<Hindrance>) {
     let specs: &[&[&str]] = match kind {
         WorkloadKind::CronJob => &[&["spec"], &["spec", "jobTemplate", "spec"]],
@@ -94,7 +94,7 @@ fn stopped(object: &Object, kind: WorkloadKind, all: &mut Vec<Hindrance>) {
         if map.get(field).and_then(Node::bool) == Some(true) {
             all.push(Hindrance {
                 stage: Stage::Creation,
-                words: format!("{kinds} makes no Pods"),
+                words: format!("{kinds} creates no Pods"),
                 place: object.place_of(map, field),
                 advice: format!("set '{field}: false'"),
                 since: 0,
@@ -106,7 +106,7 @@ fn stopped(object: &Object, kind: WorkloadKind, all: &mut Vec<Hindrance>) {
     if let Some(none) = none.filter(|parallelism| parallelism.int() == Some(0)) {
         all.push(Hindrance {
             stage: Stage::Creation,
-            words: String::from("a Job with parallelism 0 makes no Pods"),
+            words: String::from("a Job with parallelism 0 creates no Pods"),
             place: object.place(none),
             advice: String::from("set 'parallelism: 1'"),
             since: 0,
@@ -115,11 +115,11 @@ fn stopped(object: &Object, kind: WorkloadKind, all: &mut Vec<Hindrance>) {
     }
 }
 
-/// Where programs look for the token of their service account.
+/// The path at which programs look for their service account token.
 const TOKEN_FOLDER: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
 
-/// Whether the Pods are given no token although they need one: `account` is the service account's own word. The Pod's
-/// goes before it, and a volume with a token in the usual place does as well.
+/// Whether the Pods get no token although they need one. `account` is the service account's setting; the Pod's overrides
+/// it, and so does a volume with a token at the usual path.
 pub(super) fn without_token(
     object: &Object,
     spec: &Node,
@@ -134,7 +134,9 @@ pub(super) fn without_token(
     let path = spec_path(WorkloadKind::parse(&object.api_version, &object.kind)?);
     Some(Hindrance {
         stage: Stage::Work,
-        words: String::from("it is given no token of its service account and cannot speak to the API server"),
+        words: String::from(
+            "it gets no service account token, so the API server does not accept its requests",
+        ),
         place,
         advice: format!("set '{field}: true'"),
         since: 0,

@@ -1,6 +1,6 @@
-//! The kinds of workloads, and what they do for the boot.
+//! The kinds of workloads, and their roles in the boot.
 
-/// What a workload does for the boot.
+/// The role of a workload in the boot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Role {
     /// The cloud controller manager.
@@ -9,13 +9,13 @@ pub(crate) enum Role {
     NodeManager,
     /// Sets up the pod network of the Node it runs on.
     Cni,
-    /// Answers for the cluster's DNS.
+    /// Serves the cluster's DNS.
     Dns,
-    /// Nothing the boot waits for.
+    /// Anything that the boot does not wait for.
     Other,
 }
 
-/// The kinds that make Pods.
+/// The kinds that create Pods.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum WorkloadKind {
     Deployment,
@@ -30,18 +30,18 @@ pub(crate) enum WorkloadKind {
 /// How a Pod finds its name servers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum DnsPolicy {
-    /// Cluster DNS; the Node's on the host's network. The default.
+    /// Cluster DNS; on the host's network the Node's. The default.
     ClusterFirst,
     /// Cluster DNS on the host's network as well.
     ClusterFirstWithHostNet,
     /// The Node's.
     Default,
-    /// What `dnsConfig` says.
+    /// The name servers of `dnsConfig`.
     None,
 }
 
 impl WorkloadKind {
-    /// The kind, when it is one of Kubernetes' own API groups; others have kinds of the same names.
+    /// The kind, if it belongs to one of Kubernetes' own API groups; others have kinds of the same names.
     pub(crate) fn parse(api_version: &str, kind: &str) -> Option<WorkloadKind> {
         let group = api_version.split_once('/').map_or("", |(group, _)| group);
         if !["", "apps", "batch", "extensions"].contains(&group) {
@@ -66,7 +66,7 @@ impl std::fmt::Display for WorkloadKind {
     }
 }
 
-/// Where the Pod's specification is below an object of this kind.
+/// The path of the Pod's specification in an object of this kind.
 pub(crate) fn spec_path(kind: WorkloadKind) -> &'static [&'static str] {
     match kind {
         WorkloadKind::Pod => &["spec"],
@@ -75,7 +75,7 @@ pub(crate) fn spec_path(kind: WorkloadKind) -> &'static [&'static str] {
     }
 }
 
-/// Where the Pod template is below an object of this kind.
+/// The path of the Pod template in an object of this kind.
 pub(crate) fn template_path(kind: WorkloadKind) -> &'static [&'static str] {
     let path = spec_path(kind);
     path.split_last().map_or(path, |(_, template)| template)

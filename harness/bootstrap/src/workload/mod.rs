@@ -1,4 +1,4 @@
-//! Workloads: what of a Pod template decides whether its Pods are made, scheduled, started and can work.
+//! Workloads: the parts of a Pod template that decide whether its Pods are created, scheduled, started and can work.
 
 mod container;
 mod extract;

@@ -1,30 +1,30 @@
-//! What a boot depends on that no manifest shows: images, the size of Nodes, what lies on them.
+//! What a boot depends on that manifests do not show: images, the size of Nodes, files on them.
 
 use super::hindrance::{each_container, identity};
 use super::kind::WorkloadKind;
 use crate::manifest::{Node, Object, Place};
 use embedded_objects::billionths;
 
-/// Something outside of the manifests that has to be so.
+/// A condition outside of the manifests.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Condition {
-    /// What goes after `boots if`.
+    /// The text that follows `boots if`.
     pub(crate) words: String,
     pub(crate) place: Place,
 }
 
-/// What the smallest machine that kubeadm installs on (two processors, 2 GiB) has to spare beside its own Pods, in
-/// billionths of a processor and of a byte. Requests below that are taken to fit.
+/// What the smallest machine that kubeadm supports (two processors, 2 GiB) has left after its own Pods, in billionths of
+/// a processor and of a byte. Requests below that are assumed to fit.
 const SPARE: [(&str, i128); 3] = [
     ("cpu", 1_000_000_000),
     ("memory", (1 << 30) * 1_000_000_000),
     ("ephemeral-storage", (1 << 30) * 1_000_000_000),
 ];
 
-/// Memory that every CCM gets by with, in billionths of a byte.
+/// Memory that is enough for every CCM, in billionths of a byte.
 const LEAST_MEMORY: i128 = (48 << 20) * 1_000_000_000;
 
-/// Kernel settings that a kubelet lets every Pod change (`pkg/kubelet/sysctl/safe_sysctls.go`).
+/// Kernel settings that a kubelet allows every Pod to change (`pkg/kubelet/sysctl/safe_sysctls.go`).
 const SAFE_SYSCTLS: [&str; 11] = [
     "kernel.shm_rmid_forced",
     "net.ipv4.ip_local_port_range",
@@ -39,7 +39,7 @@ const SAFE_SYSCTLS: [&str; 11] = [
     "net.ipv4.tcp_rmem",
 ];
 
-/// Conditions so far.
+/// The conditions found so far.
 struct Conditions<'a> {
     object: &'a Object,
     all: Vec<Condition>,
@@ -52,7 +52,7 @@ impl Conditions<'_> {
     }
 }
 
-/// What the object's Pods depend on; `spec` is theirs.
+/// The conditions of the object's Pods; `spec` is theirs.
 pub(super) fn read(object: &Object, kind: WorkloadKind, spec: &Node) -> Vec<Condition> {
     let mut conditions = Conditions { object, all: Vec::new() };
     owner(&mut conditions, kind);
@@ -63,7 +63,7 @@ pub(super) fn read(object: &Object, kind: WorkloadKind, spec: &Node) -> Vec<Cond
         let name = init.text_at("name").unwrap_or_default();
         let words = match init.text_at("restartPolicy") {
             Some("Always") => format!("the sidecar '{name}' starts"),
-            _ => format!("the init container '{name}' ends with success"),
+            _ => format!("the init container '{name}' succeeds"),
         };
         conditions.add(init, words);
     }
@@ -78,7 +78,7 @@ pub(super) fn read(object: &Object, kind: WorkloadKind, spec: &Node) -> Vec<Cond
     conditions.all
 }
 
-/// What decides whether and when the owner makes Pods.
+/// Conditions on whether and when the owner creates Pods.
 fn owner(conditions: &mut Conditions, kind: WorkloadKind) {
     let root = &conditions.object.node;
     let owners = root.at(&["metadata", "ownerReferences"]).map(Node::items).unwrap_or_default();
@@ -94,15 +94,15 @@ fn owner(conditions: &mut Conditions, kind: WorkloadKind) {
     }
     let Some(spec) = root.get("spec") else { return };
     if let Some(by) = spec.get("managedBy").filter(|by| by.text() != Some("kubernetes.io/job-controller")) {
-        conditions.add(by, format!("the controller '{}' makes its Pods", by.text().unwrap_or_default()));
+        conditions.add(by, format!("the controller '{}' creates its Pods", by.text().unwrap_or_default()));
     }
     if let (WorkloadKind::CronJob, Some(schedule)) = (kind, spec.get("schedule")) {
-        let words = format!("the schedule '{}' comes round", schedule.text().unwrap_or_default());
+        let words = format!("the schedule '{}' creates a Job", schedule.text().unwrap_or_default());
         conditions.add(schedule, words);
     }
 }
 
-/// Where the image comes from, and as whom it runs.
+/// Conditions on the image, and on the user it runs as.
 fn image(conditions: &mut Conditions, spec: &Node, container: &Node) {
     let Some(image) = container.get("image") else { return };
     let shown = image.text().unwrap_or_default();
@@ -111,15 +111,15 @@ fn image(conditions: &mut Conditions, spec: &Node, container: &Node) {
     let policy = container.get("imagePullPolicy");
     match policy.and_then(Node::text) {
         Some("Always") => {
-            let words = format!("a registry hands out '{shown}' at every start (imagePullPolicy: Always)");
+            let words = format!("'{shown}' can be pulled at every start (imagePullPolicy: Always)");
             conditions.add(policy.unwrap_or(image), words);
         }
         None if latest && !image.is_placeholder() => {
-            let words = format!("a registry hands out '{shown}' at every start, since its tag is latest");
+            let words = format!("'{shown}' can be pulled at every start, since its tag is latest");
             conditions.add(image, words);
         }
         Some("Never") => {
-            let words = format!("'{shown}' is on the Nodes already (imagePullPolicy: Never)");
+            let words = format!("'{shown}' is already on the Nodes (imagePullPolicy: Never)");
             conditions.add(policy.unwrap_or(image), words);
         }
         _ => {}
@@ -128,7 +128,7 @@ fn image(conditions: &mut Conditions, spec: &Node, container: &Node) {
     if not_root && user.is_none() {
         let own = container.at(&["securityContext", "runAsNonRoot"]);
         let of_pod = spec.at(&["securityContext", "runAsNonRoot"]);
-        let words = format!("the image '{shown}' names its user by a number other than 0 (runAsNonRoot)");
+        let words = format!("the image '{shown}' sets a numeric user other than 0 (runAsNonRoot)");
         conditions.add(own.or(of_pod).unwrap_or(container), words);
     }
     for (holder, whose) in [(container, "container"), (spec, "Pod")] {
@@ -142,36 +142,44 @@ fn image(conditions: &mut Conditions, spec: &Node, container: &Node) {
     if let Some(mount) =
         container.at(&["securityContext", "procMount"]).filter(|p| p.text() == Some("Unmasked"))
     {
-        conditions.add(mount, String::from("the Node gives Pods an unmasked /proc"));
+        conditions.add(mount, String::from("the Node allows Pods an unmasked /proc"));
     }
 }
 
-/// What the container runs, and what is done to it.
+/// Conditions on the container's program, its hooks and its limits.
 fn program(conditions: &mut Conditions, container: &Node) {
     let image = container.text_at("image").unwrap_or_default();
     if let Some(program) = container.get("command").and_then(|command| command.items().first()) {
         let named = program.scalar().unwrap_or_default();
-        conditions.add(program, format!("the image '{image}' holds the program '{named}'"));
+        conditions.add(program, format!("the image '{image}' contains the program '{named}'"));
     }
     if let Some(hook) = container.at(&["lifecycle", "postStart"]) {
         let name = container.text_at("name").unwrap_or_default();
-        conditions.add(hook, format!("the postStart hook of container '{name}' succeeds, else it is ended"));
+        conditions.add(
+            hook,
+            format!(
+                "the postStart hook of container '{name}' succeeds, as the container is killed \
+                                      otherwise"
+            ),
+        );
     }
     let limit = container.at(&["resources", "limits", "memory"]);
     if let Some(limit) = limit.filter(|limit| amount(limit).is_some_and(|bytes| bytes < LEAST_MEMORY)) {
         let shown = limit.scalar().unwrap_or_default();
-        conditions.add(limit, format!("the program gets by with {shown} of memory"));
+        conditions.add(limit, format!("the program needs at most {shown} of memory"));
     }
     for variable in container.get("env").map(Node::items).unwrap_or_default() {
         let of_file = variable.at(&["valueFrom", "fileKeyRef"]);
         if let Some(file) = of_file.filter(|file| file.get("optional").and_then(Node::bool) != Some(true)) {
             let key = file.text_at("key").unwrap_or_default();
-            conditions
-                .add(file, format!("an init container leaves the key '{key}' in the file of a variable"));
+            conditions.add(
+                file,
+                format!("an init container writes the key '{key}' to the file of an environment variable"),
+            );
         }
     }
     if let Some(rules) = container.get("restartPolicyRules") {
-        conditions.add(rules, String::from("no rule of restartPolicyRules ends it for good"));
+        conditions.add(rules, String::from("no rule of restartPolicyRules stops it for good"));
     }
 }
 
@@ -179,14 +187,14 @@ fn amount(node: &Node) -> Option<i128> {
     billionths(&node.scalar()?)
 }
 
-/// What its requests take of a Node.
+/// Conditions on the resources of a Node.
 fn room(conditions: &mut Conditions, spec: &Node) {
     let mut wanted: Vec<(String, i128, &Node)> = Vec::new();
     let containers = spec.get("containers").map(Node::items).unwrap_or_default();
     let of_pod = spec.get("resources").into_iter();
     let lists = containers.iter().filter_map(|container| container.get("resources")).chain(of_pod);
     for resources in lists {
-        // A limit without a request is the request (API defaulting).
+        // A limit without a request is also the request (API defaulting).
         let requests = resources.get("requests").map(Node::entries).unwrap_or_default();
         let limits = resources.get("limits").map(Node::entries).unwrap_or_default();
         let only_limited = limits.iter().filter(|limit| requests.iter().all(|own| own.key != limit.key));
@@ -211,15 +219,19 @@ fn room(conditions: &mut Conditions, spec: &Node) {
     }
 }
 
-/// What the Pod as a whole asks of a Node.
+/// Conditions of the Pod as a whole on its Node.
 fn pod(conditions: &mut Conditions, spec: &Node) {
     if let Some(node) = spec.get("nodeName").filter(|node| node.text().is_some_and(|name| !name.is_empty())) {
         let name = node.text().unwrap_or_default();
-        conditions.add(node, format!("there is a Node called '{name}', since nobody schedules it elsewhere"));
+        conditions.add(
+            node,
+            format!("there is a Node called '{name}', since it is never scheduled to another one"),
+        );
     }
     if let Some(seconds) = spec.get("activeDeadlineSeconds").filter(|seconds| !seconds.is_null()) {
         let shown = seconds.scalar().unwrap_or_default();
-        conditions.add(seconds, format!("the boot takes less than {shown} s, after which the Pod is ended"));
+        conditions
+            .add(seconds, format!("the boot takes less than {shown} s, after which the Pod is terminated"));
     }
     if let Some(class) =
         spec.get("runtimeClassName").filter(|class| class.text().is_some_and(|c| !c.is_empty()))
@@ -228,7 +240,7 @@ fn pod(conditions: &mut Conditions, spec: &Node) {
         conditions.add(class, format!("the Nodes' runtime has the handler of the RuntimeClass '{name}'"));
     }
     if let Some(users) = spec.get("hostUsers").filter(|users| users.bool() == Some(false)) {
-        conditions.add(users, String::from("the Nodes give Pods user namespaces (hostUsers: false)"));
+        conditions.add(users, String::from("the Nodes support user namespaces for Pods (hostUsers: false)"));
     }
     if let Some(group) = spec.get("schedulingGroup").filter(|group| !group.is_null()) {
         conditions.add(group, String::from("its scheduling group is complete"));
@@ -242,11 +254,14 @@ fn pod(conditions: &mut Conditions, spec: &Node) {
     }
     for secret in spec.get("imagePullSecrets").map(Node::items).unwrap_or_default() {
         let name = secret.text_at("name").unwrap_or_default();
-        conditions.add(secret, format!("its images can be pulled with the Secret '{name}', or without"));
+        conditions.add(
+            secret,
+            format!("its images can be pulled with the Secret '{name}', or without credentials"),
+        );
     }
 }
 
-/// Volumes of storage systems that are no part of Kubernetes' own drivers.
+/// Volumes of storage systems that Kubernetes' own drivers do not cover.
 const NETWORK_VOLUMES: [&str; 21] = [
     "awsElasticBlockStore",
     "azureDisk",
@@ -275,7 +290,7 @@ fn one_volume(conditions: &mut Conditions, volume: &Node) {
     if let Some(host) = volume.get("hostPath") {
         let path = host.text_at("path").unwrap_or_default();
         match host.text_at("type").unwrap_or_default() {
-            // The first two are made where they are missing, and so is what nobody asks about.
+            // The first two are created if they are missing, and without a type there is no check.
             "" | "DirectoryOrCreate" | "FileOrCreate" => {}
             kind => conditions.add(host, format!("'{path}' is a {kind} on the Node")),
         }
@@ -296,7 +311,7 @@ fn one_volume(conditions: &mut Conditions, volume: &Node) {
             if let Some(source) =
                 source.get(kind).filter(|s| s.get("optional").and_then(Node::bool) != Some(true))
             {
-                conditions.add(source, format!("the cluster hands out the {kind} of its volume"));
+                conditions.add(source, format!("the cluster provides the {kind} of its volume"));
             }
         }
     }

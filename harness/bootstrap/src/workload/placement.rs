@@ -1,4 +1,4 @@
-//! Where Pods may go: node selectors, affinity and anti-affinity.
+//! Where Pods may run: node selectors, affinity and anti-affinity.
 
 use super::selector::{Expression, Selector, Term};
 use crate::manifest::{Node, Object, Place};
@@ -6,13 +6,13 @@ use crate::manifest::{Node, Object, Place};
 /// A required relation to other Pods.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct PodTerm {
-    /// Which Pods; `None` for none.
+    /// Which Pods; `None` matches none.
     pub(crate) selector: Option<Selector>,
     /// In which namespaces; empty for the Pod's own.
     pub(crate) namespaces: Vec<String>,
-    /// Whether every namespace is meant.
+    /// Whether all namespaces are meant.
     pub(crate) everywhere: bool,
-    /// Label of Nodes that says what 'the same place' is.
+    /// The Node label that defines 'the same place'.
     pub(crate) topology_key: String,
     pub(crate) place: Place,
 }
@@ -48,7 +48,7 @@ pub(super) fn node_affinity(object: &Object, spec: &Node) -> Option<Vec<Term>> {
         expressions.extend(read(term, "matchFields", true));
         Term { expressions }
     };
-    // A term without requirements chooses no Node (nodeaffinity, `isEmptyNodeSelectorTerm`).
+    // A term without requirements matches no Node (nodeaffinity, `isEmptyNodeSelectorTerm`).
     Some(terms.iter().map(term).filter(|term| !term.expressions.is_empty()).collect())
 }
 

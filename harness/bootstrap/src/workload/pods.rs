@@ -1,4 +1,4 @@
-//! A workload: its Pod template as far as it decides whether Pods are made, scheduled, started and can work.
+//! A workload: the parts of its Pod template that decide whether Pods are created, scheduled, started and can work.
 
 use super::container::Container;
 use super::hindrance::Hindrance;
@@ -10,18 +10,18 @@ use super::selector::{Labels, Term};
 use super::taint::{Effect, NETWORK_UNAVAILABLE, NOT_READY, Taint, Toleration, UNREACHABLE, borne};
 use crate::manifest::Place;
 
-/// A workload and where its parts are written.
+/// A workload, with the places of its parts.
 #[derive(Clone, Debug)]
 pub(crate) struct Workload {
     pub(crate) kind: WorkloadKind,
     pub(crate) namespace: String,
     pub(crate) name: String,
-    /// What it does for the boot.
+    /// Its role in the boot.
     pub(crate) role: Role,
-    /// Index of its object in the set; `None` for what Kubernetes brings itself.
+    /// The index of its object in the set; `None` for workloads that Kubernetes itself brings.
     pub(crate) object: Option<usize>,
     pub(crate) place: Place,
-    /// Where the Pod's specification begins.
+    /// The place where the Pod's specification begins.
     pub(crate) spec_place: Place,
     pub(crate) replicas: u32,
     pub(crate) replicas_place: Place,
@@ -50,16 +50,16 @@ pub(crate) struct Workload {
     pub(crate) priority_class: Option<(String, Place)>,
     /// The scheduler's priority, once the class is known.
     pub(crate) priority: i64,
-    /// Ports of the host that the scheduler knows of: number, protocol, place.
+    /// Ports of the host that the scheduler takes into account: number, protocol, place.
     pub(crate) host_ports: Vec<(i64, String, Place)>,
     pub(crate) containers: Vec<Container>,
-    /// Objects that have to exist.
+    /// Objects that must exist.
     pub(crate) refs: Vec<Ref>,
-    /// Environment taken from `status.hostIP` or `status.hostIPs`.
+    /// Environment variables read from `status.hostIP` or `status.hostIPs`.
     pub(crate) host_ip: Vec<Place>,
-    /// Environment taken from `status.podIP`.
+    /// Environment variables read from `status.podIP`.
     pub(crate) pod_ip: Vec<Place>,
-    /// Volumes of the storage system: CSI and claims.
+    /// Volumes that need the storage system: CSI volumes and PersistentVolumeClaims.
     pub(crate) storage: Vec<Place>,
     /// Whether it mounts the folders of the network plugin.
     pub(crate) mounts_cni: bool,
@@ -67,15 +67,15 @@ pub(crate) struct Workload {
     pub(crate) node_name: Option<(String, Place)>,
     /// Labels that a Node needs for a hard topology spread constraint.
     pub(crate) spread: Vec<(String, Place)>,
-    /// Who places its Pods, when that is not Kubernetes' own scheduler.
+    /// The scheduler of its Pods, if it is not Kubernetes' own.
     pub(crate) scheduler: Option<(String, Place)>,
-    /// Whether its Pods may push weaker ones off a Node.
+    /// Whether its Pods may preempt Pods of lower priority.
     pub(crate) preempts: bool,
-    /// What is written and keeps its Pods from running wherever they are.
+    /// Settings that keep its Pods from running on any Node.
     pub(crate) hindrances: Vec<Hindrance>,
-    /// What has to be so outside of the manifests.
+    /// Conditions outside of the manifests.
     pub(crate) conditions: Vec<Condition>,
-    /// Why the API server refuses it: where, what, way out.
+    /// Why the API server refuses it: place, message, remedy.
     pub(crate) refused: Vec<(Place, String, String)>,
 }
 
@@ -85,7 +85,7 @@ impl Workload {
         format!("{}/{}", self.kind, self.name)
     }
 
-    /// `Deployment/name (file:line)`, without the place for what Kubernetes brings itself.
+    /// `Deployment/name (file:line)`, without the place for workloads that Kubernetes itself brings.
     pub(crate) fn title_with_place(&self) -> String {
         match self.object {
             Some(_) => format!("{} ({})", self.title(), self.place),
@@ -93,7 +93,7 @@ impl Workload {
         }
     }
 
-    /// The tolerations its Pods end up with: those written, those the DaemonSet controller adds
+    /// All tolerations of its Pods: those of the template, those that the DaemonSet controller adds
     /// (`AddOrUpdateDaemonPodTolerations`), and the 300 s that admission adds (`DefaultTolerationSeconds`).
     pub(crate) fn effective_tolerations(&self) -> Vec<Toleration> {
         let mut all = self.tolerations.clone();
@@ -118,7 +118,7 @@ impl Workload {
         all
     }
 
-    /// How long its Pods stay on a Node with the NoExecute form of a taint, seconds; `None` for ever, 0 not at all.
+    /// How long its Pods stay on a Node with the NoExecute form of a taint, in seconds; `None` for ever, 0 not at all.
     pub(crate) fn bears_for(&self, key: &str) -> Option<i64> {
         let taint = Taint::new(key, "", Effect::NoExecute);
         let bearing: Vec<Toleration> =
@@ -126,7 +126,7 @@ impl Workload {
         if bearing.is_empty() {
             return Some(0);
         }
-        // The taint manager takes the shortest of those that match (`getMinTolerationTime`).
+        // The taint manager uses the shortest of those that match (`getMinTolerationTime`).
         bearing.iter().filter_map(|toleration| toleration.seconds).map(|seconds| seconds.max(0)).min()
     }
 
@@ -135,7 +135,7 @@ impl Workload {
         self.containers.iter().filter(|container| !container.init).find_map(|container| container.flag(name))
     }
 
-    /// Whether any command line is written down at all.
+    /// Whether the manifest contains a command line.
     pub(crate) fn has_arguments(&self) -> bool {
         self.containers.iter().any(|container| !container.init && !container.arguments.is_empty())
     }

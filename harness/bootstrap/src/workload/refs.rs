@@ -1,17 +1,17 @@
-//! What a Pod template refers to by name.
+//! The objects to which a Pod template refers by name.
 
 use crate::manifest::Place;
 
-/// At which step the absence of an object is felt.
+/// The stage at which a missing object takes effect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Stage {
-    /// No Pod is made: service account, priority class, runtime class, namespace.
+    /// No Pod is created: service account, priority class, runtime class, namespace.
     Creation,
-    /// The Pod stays Pending: claims.
+    /// The Pod stays Pending: PersistentVolumeClaims.
     Scheduling,
-    /// The container is not started: secrets and config maps in volumes and environment.
+    /// The container is not started: secrets and config maps in volumes and environment variables.
     Start,
-    /// The program starts and cannot do its work.
+    /// The program starts but cannot do its work.
     Work,
 }
 
@@ -22,7 +22,7 @@ pub(crate) struct Ref {
     /// Empty for objects without a namespace.
     pub(crate) namespace: String,
     pub(crate) name: String,
-    /// The key inside it that is used, if one is named.
+    /// The key of it that is used, if one is named.
     pub(crate) key: Option<String>,
     pub(crate) stage: Stage,
     pub(crate) place: Place,

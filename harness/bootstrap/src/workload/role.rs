@@ -1,18 +1,18 @@
-//! Which workload is the cloud controller manager, which the network plugin, and so on.
+//! Recognises which workload is the cloud controller manager, which the network plugin, and so on.
 
 use super::kind::{Role, WorkloadKind};
 use super::pods::Workload;
 
-/// What cannot be known for certain.
+/// Why the CCM cannot be determined for certain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum CcmDoubt {
     /// No workload looks like a CCM.
     None,
-    /// Several do.
+    /// Several workloads look like one.
     Several,
 }
 
-/// The role, by the field's names and by what is mounted.
+/// The role, recognised by well-known names and by mounts.
 pub(super) fn of(workload: &Workload) -> Role {
     let name = workload.name.to_lowercase();
     let images: Vec<String> = workload.containers.iter().map(|c| c.image.to_lowercase()).collect();
@@ -24,7 +24,7 @@ pub(super) fn of(workload: &Workload) -> Role {
     let own_flag = workload.flag("cloud-provider").is_some();
     let short = name == "ccm" || name.ends_with("-ccm") || name.starts_with("ccm-") || name.contains("-ccm-");
     let image = images.iter().any(|i| i.contains("-ccm") || i.contains("/ccm"));
-    // Others that take the same flag.
+    // Other programs with the same flag.
     let others = ["kube-apiserver", "kube-controller-manager", "kubelet", "autoscaler", "csi"];
     let another = others.iter().any(|own| named(own));
     if named("cloud-controller") || labelled("cloud-controller-manager") || short || image {
@@ -42,7 +42,7 @@ pub(super) fn of(workload: &Workload) -> Role {
     Role::Other
 }
 
-/// Indices of the CCMs of a set, and whether that is in doubt.
+/// Indices of the CCMs of a set, and whether there is doubt about them.
 pub(crate) fn cloud_controllers(workloads: &[Workload]) -> (Vec<usize>, Option<CcmDoubt>) {
     let is_ccm = |workload: &Workload| matches!(workload.role, Role::Ccm | Role::NodeManager);
     let found: Vec<usize> =
@@ -57,7 +57,7 @@ pub(crate) fn cloud_controllers(workloads: &[Workload]) -> (Vec<usize>, Option<C
 }
 
 impl Workload {
-    /// Whether it initialises Nodes: `--controllers` may switch that off.
+    /// Whether it initialises Nodes: `--controllers` may disable that.
     pub(crate) fn initialises_nodes(&self) -> bool {
         let Some((list, _)) = self.flag("controllers") else { return true };
         let names: Vec<&str> = list.split(',').map(str::trim).collect();

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 /// Labels of an object.
 pub(crate) type Labels = BTreeMap<String, String>;
 
-/// How a requirement compares.
+/// The operator of a requirement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Operator {
     In,
@@ -24,12 +24,12 @@ pub(crate) struct Expression {
     pub(crate) operator: Operator,
     pub(crate) values: Vec<String>,
     pub(crate) place: Option<Place>,
-    /// Whether it is about `metadata.name` rather than a label.
+    /// Whether it is about `metadata.name` instead of a label.
     pub(crate) field: bool,
 }
 
 impl Expression {
-    /// Whether an object with this value of the label, or without the label, is chosen.
+    /// Whether an object with this value of the label, or without the label, matches.
     pub(crate) fn holds(&self, value: Option<&String>) -> bool {
         let listed = |value: &String| self.values.contains(value);
         let number = |text: &String| text.parse::<i64>().ok();
@@ -62,7 +62,7 @@ impl Expression {
         Some(Expression { key: node.text_at("key")?.to_owned(), operator, values, place, field: false })
     }
 
-    /// As people write it.
+    /// The requirement, as people write it.
     pub(crate) fn words(&self) -> String {
         let values = self.values.join(", ");
         match self.operator {
@@ -90,7 +90,7 @@ pub(crate) struct Selector {
 }
 
 impl Selector {
-    /// Reads `{matchLabels, matchExpressions}`; an absent selector chooses nothing.
+    /// Reads `{matchLabels, matchExpressions}`; an absent selector matches nothing.
     pub(crate) fn read(node: Option<&Node>) -> Option<Selector> {
         let node = node.filter(|node| !node.is_null())?;
         let mut expressions = Vec::new();
@@ -109,13 +109,13 @@ impl Selector {
         Some(Selector { expressions })
     }
 
-    /// Whether the labels are chosen; a selector without requirements chooses everything.
+    /// Whether the labels match; a selector without requirements matches everything.
     pub(crate) fn chooses(&self, labels: &Labels) -> bool {
         self.expressions.iter().all(|expression| expression.holds(labels.get(&expression.key)))
     }
 }
 
-/// Labels written in a map.
+/// Reads labels from a map.
 pub(crate) fn labels(node: Option<&Node>) -> Labels {
     let entries = node.map(Node::entries).unwrap_or_default();
     entries.iter().filter_map(|entry| Some((entry.key.clone(), entry.value.scalar()?))).collect()

@@ -7,7 +7,7 @@ use std::fmt;
 pub(crate) const UNINITIALIZED: &str = "node.cloudprovider.kubernetes.io/uninitialized";
 /// Taint of a Node that is not Ready (admission plugin `TaintNodesByCondition`, node lifecycle controller).
 pub(crate) const NOT_READY: &str = "node.kubernetes.io/not-ready";
-/// Taint of a Node whose kubelet is silent.
+/// Taint of a Node whose kubelet does not report.
 pub(crate) const UNREACHABLE: &str = "node.kubernetes.io/unreachable";
 /// Taint of a Node whose condition `NetworkUnavailable` is true.
 pub(crate) const NETWORK_UNAVAILABLE: &str = "node.kubernetes.io/network-unavailable";
@@ -16,12 +16,12 @@ pub(crate) const CONTROL_PLANE: &str = "node-role.kubernetes.io/control-plane";
 /// kubeadm's older taint (until 1.24) and label (until 1.23) of a control plane.
 pub(crate) const MASTER: &str = "node-role.kubernetes.io/master";
 
-/// What a taint does to Pods without a toleration.
+/// The effect of a taint on Pods without a toleration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Effect {
     /// They are not scheduled to the Node.
     NoSchedule,
-    /// They are scheduled elsewhere if that is possible.
+    /// They are scheduled elsewhere if possible.
     PreferNoSchedule,
     /// They are not scheduled to the Node, and evicted from it.
     NoExecute,
@@ -51,12 +51,12 @@ pub struct Taint {
     pub key: String,
     /// Its value, often empty.
     pub value: String,
-    /// What it does.
+    /// Its effect.
     pub effect: Effect,
 }
 
 impl Taint {
-    /// A taint.
+    /// Builds a taint.
     pub fn new(key: &str, value: &str, effect: Effect) -> Taint {
         Taint { key: key.to_owned(), value: value.to_owned(), effect }
     }
@@ -68,7 +68,7 @@ impl std::str::FromStr for Taint {
     /// Reads `KEY[=VALUE]:EFFECT`, as `kubectl taint` writes it.
     fn from_str(text: &str) -> Result<Taint, String> {
         let form =
-            || format!("'{text}' is not a taint; write KEY[=VALUE]:EFFECT, e.g. dedicated=true:NoSchedule");
+            || format!("invalid taint '{text}': expected KEY[=VALUE]:EFFECT, e.g. dedicated=true:NoSchedule");
         let (left, effect) = text.rsplit_once(':').ok_or_else(form)?;
         let effect = Effect::parse(effect).ok_or_else(form)?;
         let (key, value) = left.split_once('=').unwrap_or((left, ""));
@@ -90,25 +90,25 @@ impl fmt::Display for Taint {
 pub(crate) struct Toleration {
     /// The key; empty for every key.
     pub(crate) key: String,
-    /// Whether any value will do (`operator: Exists`).
+    /// Whether it matches any value (`operator: Exists`).
     pub(crate) exists: bool,
-    /// The value that is wanted otherwise.
+    /// The value that it matches otherwise.
     pub(crate) value: String,
     /// The effect; `None` for every effect.
     pub(crate) effect: Option<Effect>,
-    /// How long a NoExecute taint is borne, seconds; `None` for ever.
+    /// How long a NoExecute taint is tolerated, in seconds; `None` for ever.
     pub(crate) seconds: Option<i64>,
-    /// Where it is written; `None` when Kubernetes adds it.
+    /// Its place; `None` if Kubernetes adds it.
     pub(crate) place: Option<Place>,
 }
 
 impl Toleration {
-    /// Bears a key whatever its value.
+    /// Returns a toleration for a key with any value.
     pub(crate) fn of(key: &str, effect: Option<Effect>, seconds: Option<i64>) -> Toleration {
         Toleration { key: key.to_owned(), exists: true, value: String::new(), effect, seconds, place: None }
     }
 
-    /// Whether the Pod bears the taint.
+    /// Whether it tolerates the taint.
     pub(crate) fn bears(&self, taint: &Taint) -> bool {
         let effect = self.effect.is_none_or(|effect| effect == taint.effect);
         let key = self.key.is_empty() || self.key == taint.key;
@@ -116,7 +116,7 @@ impl Toleration {
     }
 }
 
-/// Whether any of the tolerations bears the taint.
+/// Whether any of the tolerations tolerates the taint.
 pub(crate) fn borne(tolerations: &[Toleration], taint: &Taint) -> bool {
     tolerations.iter().any(|toleration| toleration.bears(taint))
 }

@@ -60,8 +60,9 @@ fn every_stuck_cell_has_a_change_that_makes_it_boot() {
             }
         }
     }
-    // The port belongs to the neighbour's manifest or the CCM's: which of them gives way is not for a tool to say.
-    // Nobody in the set initialises Nodes: the manager is missing as a whole.
+    // The port belongs to the other workload's manifest or to the CCM's: a tool cannot decide which of them must change
+    // it.
+    // No workload initialises Nodes: the node manager is missing.
     let expected = ["port-taken", "vendor-azure-without-node-manager"].map(String::from);
     assert_eq!(without, BTreeSet::from(expected));
 }

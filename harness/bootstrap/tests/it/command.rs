@@ -9,7 +9,7 @@ fn exit_codes_say_what_happened() {
     assert_eq!(on_variant("check", "good-deployment", &["--strict"]).0, 0, "nothing to find");
     assert_eq!(on_variant("check", "mbt-01-no-uninitialized-toleration", &[]).0, 1);
     assert_eq!(on_variant("check", "webhook-before-its-own-pods", &[]).0, 1, "some order fails");
-    // A finding without effect on the boot.
+    // A finding that does not affect the boot.
     assert_eq!(on_variant("check", "mbt-08-no-election", &[]).0, 0);
     assert_eq!(on_variant("check", "mbt-08-no-election", &["--strict"]).0, 1);
     assert_eq!(bootstrap(&["check", "/nowhere/ccm.yaml"], "").0, 2);

@@ -1,4 +1,4 @@
-//! What the tool says of manifests, from outside: verdicts, findings, output, mending, and what it makes of nonsense.
+//! The tool from outside: verdicts, findings, output, fixes, and invalid input.
 
 mod cases;
 mod command;
@@ -15,7 +15,7 @@ fn variants() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/bootstrap")
 }
 
-/// Runs `bootstrap` with arguments and a standard input.
+/// Runs `bootstrap` with arguments and standard input.
 fn bootstrap(arguments: &[&str], stdin: &str) -> (u8, String, String) {
     use clap::Parser;
     #[derive(Parser)]

@@ -1,8 +1,8 @@
-//! `bootstrap fix`: what it prints boots, keeps comments and layout, and is the difference it shows.
+//! `bootstrap fix`: its output boots, keeps comments and layout, and matches the printed difference.
 
 use super::{bootstrap, on_variant, variants};
 
-/// Mends a variant and checks the outcome.
+/// Fixes a variant and checks the outcome.
 #[track_caller]
 fn mended(name: &str, options: &[&str]) -> String {
     let path = variants().join(name).join("ccm.yaml");

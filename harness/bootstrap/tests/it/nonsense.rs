@@ -1,9 +1,9 @@
-//! What is no manifest: a clear word with file and line, never a panic.
+//! Invalid manifests: a clear message with file and line, never a panic.
 
 use super::{bootstrap, variants};
 use std::time::{Duration, Instant};
 
-/// The exit code and words that must be in what is said.
+/// The exit code, and texts that the output must contain.
 #[track_caller]
 fn says(text: &str, code: u8, words: &[&str]) {
     let (found, out, err) = bootstrap(&["check", "-", "--topology", "single-node"], text);
@@ -23,15 +23,15 @@ fn ccm(spec: &str) -> String {
 
 #[test]
 fn unreadable_texts_name_their_place() {
-    says("", 2, &["<stdin>:1", "holds no document", "no workload"]);
-    says("---\n---\n", 2, &["holds no document"]);
-    says("just words\n", 2, &["<stdin>:1", "not a Kubernetes object but text"]);
+    says("", 2, &["<stdin>:1", "contains no document", "no workload"]);
+    says("---\n---\n", 2, &["contains no document"]);
+    says("just words\n", 2, &["<stdin>:1", "not a Kubernetes object but a string"]);
     says("- 1\n- 2\n", 2, &["not a Kubernetes object but a list"]);
     says("a: 1\nb: 2\n", 2, &["apiVersion or kind is missing"]);
     says("a:\n  - b\n c: d\n", 2, &["<stdin>:3", "is not YAML"]);
     says("a: 1\na: 2\n", 2, &["<stdin>:2", "given twice"]);
     says("a: *nowhere\n", 2, &["<stdin>:1"]);
-    says("? {a: b}\n: c\n", 2, &["a key that is a map"]);
+    says("? {a: b}\n: c\n", 2, &["a key is a map"]);
     says("\u{0}\u{1}\u{7f}", 2, &["<stdin>:1"]);
     says("apiVersion: v1\nkind: Pod\nmetadata: {}\n", 2, &["the Pod has no name"]);
 }
@@ -39,11 +39,11 @@ fn unreadable_texts_name_their_place() {
 #[test]
 fn templates_left_unrendered_are_named() {
     let hint = "helm template";
-    says("{{- if .Values.x }}\napiVersion: v1\nkind: Pod\n{{- end }}\n", 2, &["left unrendered", hint]);
+    says("{{- if .Values.x }}\napiVersion: v1\nkind: Pod\n{{- end }}\n", 2, &["is not rendered", hint]);
     says(
         "apiVersion: v1\nkind: Pod\nmetadata:\n  name: {{ .Release.Name }}\n",
         2,
-        &["<stdin>:4", "unrendered"],
+        &["<stdin>:4", "is not rendered"],
     );
     says("apiVersion: v1\nkind: Pod\nmetadata:\n  name: \"{{ .Release.Name }}\"\n", 2, &["<stdin>:4", hint]);
     // Other tools' templates are data.
@@ -56,7 +56,7 @@ fn one_broken_document_does_not_hide_the_next() {
     says(
         "a: [\n---\nb: {{ x }}\n---\nc: 1\nc: 2\n",
         2,
-        &["<stdin>:1: MUST", "<stdin>:3: MUST", "unrendered", "<stdin>:6: MUST", "given twice"],
+        &["<stdin>:1: MUST", "<stdin>:3: MUST", "is not rendered", "<stdin>:6: MUST", "given twice"],
     );
 }
 
@@ -83,7 +83,7 @@ fn tolerations_that_the_api_server_refuses_are_named() {
     says(
         &wrong("{key: a, value: true}"),
         1,
-        &["tolerations[0].value is a truth value (true) where text belongs", "put it in quotes"],
+        &["tolerations[0].value: expected a string, got a boolean (true)", "put it in quotes"],
     );
 }
 
@@ -102,11 +102,11 @@ fn unknown_kinds_and_several_ccms_are_named() {
     let right = defined(&format!("{custom}size: 1\n"));
     assert!(!right.contains("Widget"), "{right}");
     let wrong = defined(&format!("{custom}size: big\n"));
-    assert!(wrong.contains("size is the text 'big'"), "{wrong}");
+    assert!(wrong.contains("got the string 'big'"), "{wrong}");
     let misspelt = "---\napiVersion: apps/v1\nkind: Deploiment\nmetadata: {name: w}\n";
     says(&format!("{}{misspelt}", ccm("")), 1, &["no kind Deploiment in apps/v1"]);
     let two = format!("{}---\n{}", ccm(""), ccm("").replace("name: ccm", "name: other-ccm"));
-    says(&two, 1, &["Deployment/other-ccm is one CCM of 2"]);
+    says(&two, 1, &["Deployment/other-ccm is one of 2 CCMs"]);
 }
 
 #[test]
@@ -129,7 +129,7 @@ fn depth_is_bounded() {
     says(&"{a: ".repeat(100_000), 2, &["<stdin>:1"]);
     says(&"- ".repeat(50_000), 2, &["<stdin>:1"]);
     let lists = "{apiVersion: v1, kind: List, items: [".repeat(50) + &"]}".repeat(50);
-    says(&lists, 2, &["lists within lists"]);
+    says(&lists, 2, &["lists are nested more than eight deep"]);
 }
 
 /// Random changes of real manifests, for a fixed time: `BOOTSTRAP_FUZZ_SECONDS`, or two seconds.
@@ -180,7 +180,7 @@ fn mutated_manifests_never_panic() {
         "replicas: -5\n",
         "tolerationSeconds: -1\n",
     ];
-    // A linear congruential generator: the same inputs on every machine, unless another seed is asked for.
+    // A linear congruential generator: the same inputs on every machine, unless another seed is set.
     let asked = std::env::var("BOOTSTRAP_FUZZ_SEED").ok().and_then(|seed| seed.parse().ok());
     let mut state: u64 = asked.unwrap_or(0x2026_1121);
     let mut random = move |below: usize| {

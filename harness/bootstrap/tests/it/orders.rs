@@ -1,4 +1,4 @@
-//! Growth: the states stay bounded whatever the size, and Nodes that are alike count once.
+//! Growth: the number of states stays bounded, and interchangeable Nodes count once.
 
 use super::variants;
 use bootstrap::{

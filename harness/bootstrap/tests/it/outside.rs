@@ -1,10 +1,10 @@
-//! What keeps Pods from running, field by field: what the manifests decide is a deadlock that names the field, what they
-//! do not decide is a condition by name, and what is not known is named.
+//! Settings that keep Pods from running, field by field: what the manifests decide is a deadlock that names the field,
+//! what they do not decide is a named condition, and unknown fields are reported.
 
 use super::bootstrap;
 use serde_json::Value;
 
-/// The good manifest with a change; the first place that has the text is replaced.
+/// The good manifest with a change; the first occurrence of the text is replaced.
 fn changed(from: &str, to: &str) -> String {
     let path = super::variants().join("good-deployment/ccm.yaml");
     let text = std::fs::read_to_string(path).expect("the variant");
@@ -29,7 +29,7 @@ fn beside(document: &str) -> String {
     format!("{}---\n{document}", changed("", ""))
 }
 
-/// The cell of a control plane with a worker and a network of its own.
+/// The cell of a control plane with a worker and an independent pod network.
 fn cell(text: &str) -> Value {
     let options = ["--topology", "control-plane-and-worker", "--cni", "independent", "--output", "json"];
     let (_, out, err) = bootstrap(&[&["check", "-"], &options[..]].concat(), text);
@@ -58,13 +58,13 @@ fn never_boots(text: &str, because: &str) {
 
 #[test]
 fn what_lies_outside_is_a_condition_by_name() {
-    boots_if(&with_container("          command: [/bin/ccm]\n"), "holds the program '/bin/ccm'");
-    boots_if(&changed("imagePullPolicy: IfNotPresent", "imagePullPolicy: Never"), "is on the Nodes already");
+    boots_if(&with_container("          command: [/bin/ccm]\n"), "contains the program '/bin/ccm'");
+    boots_if(&changed("imagePullPolicy: IfNotPresent", "imagePullPolicy: Never"), "is already on the Nodes");
     boots_if(
         &changed("image: ${IMAGE}\n          imagePullPolicy: IfNotPresent", "image: a/ccm"),
         "its tag is latest",
     );
-    boots_if(&changed("            runAsUser: 65532\n", ""), "names its user by a number other than 0");
+    boots_if(&changed("            runAsUser: 65532\n", ""), "sets a numeric user other than 0");
     boots_if(
         &with_container("          lifecycle: {postStart: {exec: {command: [a]}}}\n"),
         "the postStart hook",
@@ -80,7 +80,7 @@ fn what_lies_outside_is_a_condition_by_name() {
     boots_if(
         &changed("            requests:", "            limits: {memory: 8Mi, cpu: 1}\n            requests:")
             .replace("memory: 32Mi", "memory: 4Mi"),
-        "gets by with 8Mi",
+        "needs at most 8Mi",
     );
     boots_if(&with_spec("      nodeName: here\n"), "there is a Node called 'here'");
     boots_if(&with_spec("      imagePullSecrets: [{name: pull}]\n"), "can be pulled with the Secret 'pull'");
@@ -121,7 +121,7 @@ fn what_lies_outside_is_a_condition_by_name() {
 #[test]
 fn objects_beside_the_workload_may_hold_it_up() {
     let quota = "apiVersion: v1\nkind: ResourceQuota\nmetadata: {name: q, namespace: kube-system}\n";
-    boots_if(&beside(quota), "ResourceQuota/q lets its Pods be made");
+    boots_if(&beside(quota), "ResourceQuota/q allows its Pods");
     let policy =
         "apiVersion: admissionregistration.k8s.io/v1\nkind: ValidatingAdmissionPolicy\nmetadata: {name: p}\n";
     boots_if(&beside(policy), "ValidatingAdmissionPolicy/p");
@@ -130,7 +130,7 @@ fn objects_beside_the_workload_may_hold_it_up() {
     boots_if(&beside(hook), "the webhook 'w' of ValidatingWebhookConfiguration/h");
     let network = "apiVersion: networking.k8s.io/v1\nkind: NetworkPolicy\nmetadata: {name: net, namespace: kube-system}\n\
                    spec: {podSelector: {}, policyTypes: [Egress]}\n";
-    // On the host's network no policy applies.
+    // Network policies do not apply on the host's network.
     let untouched = cell(&beside(network));
     assert_eq!(untouched["outcome"], "boots", "{untouched:#}");
     let own_network = changed("hostNetwork: true", "hostNetwork: false");
@@ -146,7 +146,10 @@ fn objects_beside_the_workload_may_hold_it_up() {
 
 #[test]
 fn what_the_manifests_decide_is_a_deadlock_that_names_it() {
-    never_boots(&with_spec("      schedulerName: placer\n"), "nobody in the set is the scheduler 'placer'");
+    never_boots(
+        &with_spec("      schedulerName: placer\n"),
+        "no workload of the manifests is the scheduler 'placer'",
+    );
     never_boots(
         &changed("hostNetwork: true", "hostNetwork: false").replace("dnsPolicy: Default", "dnsPolicy: None"),
         "must provide `dnsConfig`",
@@ -159,10 +162,13 @@ fn what_the_manifests_decide_is_a_deadlock_that_names_it() {
             .replace("      serviceAccountName: reference-ccm\n", "      serviceAccountName: reference-ccm\n      restartPolicy: OnFailure\n")
     };
     assert_eq!(cell(&job(""))["outcome"], "boots");
-    never_boots(&job("  suspend: true\n"), "a Job that is suspended makes no Pods");
+    never_boots(&job("  suspend: true\n"), "a Job that is suspended creates no Pods");
     never_boots(&job("  parallelism: 0\n"), "a Job with parallelism 0");
-    never_boots(&job("  parallelism: two\n"), "spec.parallelism is the text 'two'");
-    boots_if(&job("  managedBy: example.org/other\n"), "the controller 'example.org/other' makes its Pods");
+    never_boots(
+        &job("  parallelism: two\n"),
+        "spec.parallelism: expected a 32-bit integer, got the string 'two'",
+    );
+    boots_if(&job("  managedBy: example.org/other\n"), "the controller 'example.org/other' creates its Pods");
     let set = changed("kind: Deployment", "kind: StatefulSet")
         .replace("  strategy:\n    # A replacement on the same host needs the port of its predecessor.\n    rollingUpdate:\n      maxSurge: 0\n      maxUnavailable: 1\n", "  volumeClaimTemplates: [{metadata: {name: state}}]\n");
     never_boots(&set, "it waits for the storage system");
@@ -171,11 +177,11 @@ fn what_the_manifests_decide_is_a_deadlock_that_names_it() {
 #[test]
 fn a_token_may_come_by_another_way() {
     let refused = "      automountServiceAccountToken: false\n";
-    never_boots(&with_spec(refused), "it is given no token");
-    // The Pod's word goes before its account's.
+    never_boots(&with_spec(refused), "it gets no service account token");
+    // The Pod's setting overrides its account's.
     let account = "  name: reference-ccm\n  namespace: kube-system\n";
     let by_account = changed(account, &format!("{account}automountServiceAccountToken: false\n"));
-    never_boots(&by_account, "it is given no token");
+    never_boots(&by_account, "it gets no service account token");
     let anchor = "      serviceAccountName: reference-ccm\n";
     let overruled =
         by_account.replace(anchor, &format!("{anchor}      automountServiceAccountToken: true\n"));
@@ -205,7 +211,7 @@ fn what_is_not_known_is_named() {
     );
     boots_if(
         &with_spec("      hostNetwok: true\n"),
-        "spec.template.spec.hostNetwok, which Kubernetes does not know",
+        "it is applied without spec.template.spec.hostNetwok, a field that Kubernetes does not know",
     );
     let (_, out, _) = bootstrap(&["check", "-"], &with_spec("      hostNetwok: true\n"));
     assert!(
@@ -213,7 +219,7 @@ fn what_is_not_known_is_named() {
             && out.contains("Kubernetes has no field spec.template.spec.hostNetwok"),
         "{out}"
     );
-    assert!(out.contains("boots if whoever applies it drops"), "{out}");
+    assert!(out.contains("boots if it is applied without"), "{out}");
 }
 
 #[test]
@@ -234,7 +240,7 @@ fn what_the_api_server_refuses_names_file_and_document() {
     );
     refused(
         &beside("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: x}\ndata: {a: 1}\n"),
-        "data[a] is a number (1) where text belongs",
+        "data[a]: expected a string, got a number (1)",
     );
     refused(
         &beside("apiVersion: v1\nkind: Service\nmetadata: {name: s}\nspec: {ports: [{port: 0}]}\n"),
@@ -242,7 +248,7 @@ fn what_the_api_server_refuses_names_file_and_document() {
     );
     refused(
         &beside("apiVersion: rbac.authorization.k8s.io/v1beta1\nkind: Role\nmetadata: {name: r}\n"),
-        "is not served since Kubernetes 1.22",
+        "is no longer served since Kubernetes 1.22",
     );
     refused(
         &beside(
@@ -250,7 +256,7 @@ fn what_the_api_server_refuses_names_file_and_document() {
         ),
         "metadata.labels[a]",
     );
-    // A placeholder becomes something else before anybody applies it.
+    // A placeholder is replaced before the manifest is applied.
     assert_eq!(cell(&changed("replicas: 2", "replicas: ${REPLICAS}"))["outcome"], "boots");
 }
 

@@ -1,4 +1,4 @@
-//! Every row of the lint finds what it is for, where it is, and nothing in a good manifest.
+//! Every row of the lint finds its defect at the right place, and nothing in a good manifest.
 
 use super::{bootstrap, on_variant};
 use serde_json::Value;
@@ -92,7 +92,7 @@ fn ids(findings: &[Value]) -> BTreeSet<String> {
 fn every_row_finds_what_it_is_for() {
     let found = ids(&findings(&["--kube-proxy", "no"]));
     let mut wanted: BTreeSet<String> = (1..=22).map(|row| format!("BOOT-LINT-{row:02}")).collect();
-    // Which of several CCMs is meant, and objects that are not there.
+    // Which of several CCMs is meant, and objects that do not exist.
     wanted.extend(["BOOT-READ", "BOOT-REF"].map(String::from));
     assert_eq!(found, wanted);
 }

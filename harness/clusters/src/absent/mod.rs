@@ -1,4 +1,4 @@
-//! No cluster at all: for subjects that are judged without one, as an image credential provider is.
+//! No cluster: for components that are judged without one, such as an image credential provider.
 
 use super::backend::{Backend, BackendEntry, Facts, Fidelity, Lifetime, Runs};
 use super::error::ClusterError;
@@ -13,7 +13,7 @@ use std::net::Ipv4Addr;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// A cloud is for this machine's programs alone.
+/// Only programs of this machine use the cloud.
 const SITE: CloudSite = CloudSite::ThisMachine { address: Ipv4Addr::LOCALHOST, name: None };
 
 pub(super) const BACKEND: BackendEntry = BackendEntry {
@@ -25,7 +25,7 @@ pub(super) const BACKEND: BackendEntry = BackendEntry {
         side_by_side: 1,
         memory_gib: 0,
         facilities: &[],
-        lacks_because: "there is no cluster",
+        lacks_because: "the run has no cluster",
     },
     requirements: || ready(vec![nothing()]).boxed_local(),
     begin: |spec| Arc::new(Absent { spec }),
@@ -36,11 +36,11 @@ fn nothing() -> Requirement {
     Requirement::fine(
         "nothing",
         "a profile of 'kind: image-credentials' or 'network-proxy' is judged without a cluster",
-        "no cluster is made".to_owned(),
+        "no cluster is created".to_owned(),
     )
 }
 
-/// The cluster that a run has not.
+/// The cluster of a run without a cluster.
 #[derive(Debug)]
 struct Absent {
     spec: ClusterSpec,

@@ -1,4 +1,4 @@
-//! The embedded cluster as a backend: brought up and taken down with a run, its machines reached by a socket in the run's
+//! The embedded cluster as a backend: created and removed with a run; its machines are reached by a socket in the run's
 //! folder.
 
 use super::survey::{MEMORY_GIB, requirements};
@@ -28,10 +28,10 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use tokio::sync::Mutex;
 
-/// The name by which programs of an embedded cluster know a cloud in this process; `.test` is nobody's.
+/// The name by which programs of an embedded cluster reach a cloud in this process; `.test` is reserved.
 pub const CLOUD_NAME: &str = "cloud.conformance.test";
 
-/// What can be done to its machines.
+/// The facilities of its machines.
 const FACILITIES: &[Facility] = &[
     Facility::NodeControl,
     Facility::KubeletControl,
@@ -62,14 +62,14 @@ pub(crate) const BACKEND: BackendEntry = BackendEntry {
     attach: |record| Ok(Some(Arc::new(EmbeddedMachines::attach(record)?))),
 };
 
-/// What a cluster's record holds for this backend alone.
+/// The part of a cluster's record that only this backend uses.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct EmbeddedRecord {
-    /// The socket by which its machines are reached.
+    /// The socket for access to its machines.
     socket: PathBuf,
 }
 
-/// What the API server gives out stands in no output.
+/// Credentials that the API server issues are redacted from all output.
 #[derive(Debug)]
 struct KeptSecret;
 
@@ -86,7 +86,7 @@ struct Embedded {
     running: Mutex<Option<Running>>,
 }
 
-/// A cluster that is up, and the listening end of its socket.
+/// A cluster that is up, and its listening socket.
 #[derive(Debug)]
 struct Running {
     cluster: Cluster,
@@ -117,8 +117,8 @@ impl Backend for Embedded {
 }
 
 impl Embedded {
-    /// Starts it with its kubeconfig, a socket by which the run's processes reach its machines, and all Nodes
-    /// registered. What is running is noted at once, so that `down` finds it whatever happens next.
+    /// Starts it with its kubeconfig, a socket through which the run's processes access its machines, and all Nodes
+    /// registered. What runs is recorded at once, so that `down` finds it whatever happens next.
     async fn start(&self) -> Result<ClusterRecord, ClusterError> {
         let (spec, own) = (&self.spec, self.spec.own());
         let layout = topology::load(&own.topology)?;
@@ -150,7 +150,7 @@ impl Embedded {
         cluster.tell_issued(Arc::new(KeptSecret));
         let fleet = cluster.machines();
         for machine in &mut records {
-            // Programs listen on their machine's address of this computer.
+            // Programs listen on their simulated machine's address on this computer.
             machine.reached_at = fleet.state(&machine.name).ok().map(|state| state.loopback.into());
         }
         let mut held = self.running.lock().await;
@@ -161,7 +161,7 @@ impl Embedded {
         let serving = running.cluster.serve(&socket).map_err(ClusterError::file("listen at", &socket))?;
         running.serving = Some(serving);
         let own = EmbeddedRecord { socket };
-        // Without files of their own programs share this machine's names.
+        // Without their own files, programs share the name resolution of this machine.
         let named = running.cluster.pods().have_namespaces();
         let possible = |facility: &Facility| named || *facility != Facility::CloudName;
         Ok(ClusterRecord {
@@ -200,7 +200,7 @@ fn program(of: &ProgramImage) -> Program {
     }
 }
 
-/// The machines of an embedded cluster, as any process of its run reaches them.
+/// The machines of an embedded cluster, accessible from all processes of its run.
 #[derive(Debug)]
 struct EmbeddedMachines {
     remote: Remote,
@@ -307,7 +307,7 @@ async fn operate(remote: &Remote, operation: Operation<'_>) -> Result<(), Cluste
     done.map_err(failed)
 }
 
-/// Those Pods: by their own tokens, or by those that they were given for this cluster from outside.
+/// These Pods: identified by their own tokens, or by tokens that they got for this cluster from outside.
 fn out_of_reach(pods: &[PodTraffic]) -> OutOfReach {
     let tokens: Vec<String> = pods.iter().filter_map(|pod| pod.token.clone()).collect();
     match tokens.is_empty() {

@@ -1,4 +1,4 @@
-//! Clusters in this process: an adapter to the crate `embedded-cluster`. Needs no Docker, nor any right.
+//! Clusters in this process: an adapter for the crate `embedded-cluster`. Needs neither Docker nor privileges.
 
 mod backend;
 mod survey;

@@ -1,4 +1,4 @@
-//! What a run wants of a cluster, in the words of the embedded one. Pure.
+//! Translates a run's request into a request for an embedded cluster. Pure functions.
 
 use crate::error::ClusterError;
 use crate::record::{Machine, Role};
@@ -10,12 +10,12 @@ use embedded_cluster::{
 };
 use harness_config::{Kubernetes, NodeIp, ServingCertificates};
 
-/// The version that is asked for; the newest is the one whose answers were recorded. Else why it cannot be: a node
-/// image, or a version nobody knows.
+/// The requested version; the newest is the one whose answers were recorded. Otherwise why it is not possible: it is a
+/// node image, or an unknown version.
 pub(super) fn version(wanted: &Kubernetes) -> Result<KubernetesVersion, String> {
     match wanted {
         Kubernetes::Newest => Ok(KubernetesVersion::default()),
-        Kubernetes::Image(image) => Err(format!("{image} is a node image, which only kind takes")),
+        Kubernetes::Image(image) => Err(format!("{image} is a node image, which only kind can use")),
         Kubernetes::Version { minor, patch } => {
             let newest = KubernetesVersion::default();
             let patch = patch.unwrap_or(if *minor == newest.minor() { newest.patch() } else { 0 });
@@ -30,20 +30,20 @@ fn taint(planned: &PlannedTaint) -> NodeTaint {
     NodeTaint { key, value, effect }
 }
 
-/// Whether it is known what every Node begins with.
+/// Whether the initial taints and labels of all Nodes are known.
 pub(super) fn check_registrations(layout: &Layout) -> Result<(), ClusterError> {
     let unknown = layout.machines.iter().find_map(|machine| machine.registration.unknown.clone());
     unknown.map_or(Ok(()), |why| {
         Err(ClusterError::Usage {
             what: format!("topology {}", layout.name),
-            why: format!("the taints of its Nodes are not known: {why}"),
+            why: format!("the taints of its Nodes cannot be determined: {why}"),
             way_out: "use a patch without apiVersion, or '--cluster kind'".to_owned(),
         })
     })
 }
 
-/// The machines of a run with their roles, control planes first, named as kind names its own. Those of a management cluster
-/// wait for no cloud.
+/// The machines of a run with their roles, control planes first, named as kind would name them. Those of a management
+/// cluster do not wait for a cloud.
 pub(super) fn machines(spec: &ClusterSpec, layout: &Layout) -> Vec<(Role, MachineSpec)> {
     let cloud = match spec.purpose {
         Purpose::Served => CloudProvider::External,
@@ -89,7 +89,7 @@ pub(super) fn families(layout: &Layout) -> IpFamilies {
     }
 }
 
-/// The machines as the run knows them.
+/// The machines for the run's record.
 pub(super) fn records(machines: &[(Role, MachineSpec)], families: IpFamilies) -> Vec<Machine> {
     let record = |(index, (role, machine)): (u32, &(Role, MachineSpec))| Machine {
         name: machine.name.clone(),
@@ -102,10 +102,10 @@ pub(super) fn records(machines: &[(Role, MachineSpec)], families: IpFamilies) ->
     (0_u32..).zip(machines).map(record).collect()
 }
 
-/// The first version whose kubelets take two addresses beside an external cloud provider.
+/// The first version whose kubelets accept two addresses with an external cloud provider.
 const TWO_NODE_IPS: u32 = 29;
 
-/// Whether there can be a cluster of these families.
+/// Whether a cluster with these families is possible.
 pub(super) fn check_families(
     layout: &Layout,
     kubernetes: KubernetesVersion,
@@ -118,7 +118,7 @@ pub(super) fn check_families(
         && kubernetes.minor() < TWO_NODE_IPS
     {
         (
-            "before Kubernetes 1.29 kubelets with an external cloud provider take one address only",
+            "before Kubernetes 1.29, kubelets with an external cloud provider accept only one address",
             "use a newer version, or '--node-ip dropped'",
         )
     } else {

@@ -1,5 +1,5 @@
-//! A run in a Pod of the cluster that it tests in: by which service account it speaks to the API server, and where the
-//! cluster's machines reach it.
+//! A run in a Pod of the cluster that it tests: the service account for its requests to the API server, and the address
+//! at which the cluster's machines reach it.
 
 use super::super::error::ClusterError;
 use super::super::record::CloudSite;
@@ -11,13 +11,13 @@ use std::path::{Path, PathBuf};
 
 /// Where kubelets mount the credential of a Pod's service account.
 const ACCOUNT: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
-/// Names that folder where it is another: on a machine where nothing can be mounted.
+/// The variable that names another such folder, for machines on which nothing can be mounted.
 const ACCOUNT_VARIABLE: &str = "SERVICE_ACCOUNT_FOLDER";
 
-/// The Pod that this process runs in.
+/// The Pod of this process.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InsideCluster {
-    /// Host of the API server, as the Pod is told it.
+    /// Host of the API server, as given to the Pod.
     host: String,
     /// Its port.
     port: u16,
@@ -28,8 +28,8 @@ pub struct InsideCluster {
 }
 
 impl InsideCluster {
-    /// The Pod that this process runs in, where the cluster asked for is the one around it: nobody names a kubeconfig, and
-    /// there is none where kubectl would look.
+    /// The Pod of this process, if the requested cluster is the one around it: no kubeconfig is named, and there is none
+    /// where kubectl would look.
     pub fn of(desired: &DesiredCluster) -> Option<InsideCluster> {
         match desired {
             DesiredCluster::Existing(existing) => InsideCluster::around(existing),
@@ -44,7 +44,7 @@ impl InsideCluster {
         (!is_named).then(|| InsideCluster::told(variable, Path::new(&account))).flatten()
     }
 
-    /// As the environment and the folder of a service account tell it.
+    /// Reads it from the environment and the folder of a service account.
     fn told(variable: impl Fn(&str) -> Option<String>, account: &Path) -> Option<InsideCluster> {
         let host = variable("KUBERNETES_SERVICE_HOST").filter(|host| !host.is_empty())?;
         let port = variable("KUBERNETES_SERVICE_PORT")?.parse().ok()?;
@@ -57,7 +57,7 @@ impl InsideCluster {
         })
     }
 
-    /// A kubeconfig of the service account. The token is named by its file, as kubelets replace it.
+    /// A kubeconfig for the service account. It refers to the token by its file, as kubelets replace the token.
     pub fn kubeconfig(&self) -> String {
         let host = if self.host.contains(':') { format!("[{}]", self.host) } else { self.host.clone() };
         let file = |name: &str| self.account.join(name);
@@ -68,16 +68,16 @@ impl InsideCluster {
             "users": [{"name": "pod", "user": {"tokenFile": file("token")}}],
             "contexts": [{"name": "pod", "context": {"cluster": "pod", "user": "pod", "namespace": self.namespace}}],
         });
-        // JSON is YAML.
+        // JSON is valid YAML.
         format!("{config:#}\n")
     }
 
-    /// The service account's token, which stands in no output.
+    /// The service account's token, which is redacted from all output.
     pub(super) fn token(&self) -> Option<String> {
         std::fs::read_to_string(self.account.join("token")).ok()
     }
 
-    /// Where the cloud has to be: in this process, as Pods and machines of a cluster reach each other.
+    /// The place for the cloud: in this process, since Pods and machines of a cluster can connect to each other.
     ///
     /// # Errors
     /// As [`InsideCluster::address`].
@@ -85,28 +85,27 @@ impl InsideCluster {
         Ok(CloudSite::ThisMachine { address: self.address()?, name: None })
     }
 
-    /// The address of the Pod: that of its own by which it reaches the API server.
+    /// The address of the Pod: its own address for connections to the API server.
     ///
     /// # Errors
-    /// It has none of IPv4, or there is no way to the API server.
+    /// It has no IPv4 address, or cannot connect to the API server.
     fn address(&self) -> Result<Ipv4Addr, ClusterError> {
         let unknown = |why: String| ClusterError::Unavailable {
             what: "the address of this Pod, where the cloud listens,".to_owned(),
             why,
-            way_out:
-                "the CCM has to reach it by IPv4: run the Pod in a cluster whose Pods have such addresses"
-                    .to_owned(),
+            way_out: "the CCM must reach it by IPv4: run the Pod in a cluster whose Pods have IPv4 addresses"
+                .to_owned(),
         };
         let own = || {
             let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0))?;
-            // Nothing is sent: the system chooses the way.
+            // Nothing is sent: the system chooses the route.
             socket.connect((self.host.as_str(), self.port))?;
             socket.local_addr()
         };
         match own().map(|address: SocketAddr| address.ip()) {
             Ok(IpAddr::V4(address)) => Ok(address),
             Ok(IpAddr::V6(address)) => Err(unknown(format!("it is {address}"))),
-            Err(error) => Err(unknown(format!("there is no way to {}:{}: {error}", self.host, self.port))),
+            Err(error) => Err(unknown(format!("cannot connect to {}:{}: {error}", self.host, self.port))),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Which kubeconfig is meant when none is named.
+//! The default kubeconfig.
 
 use std::ffi::OsString;
 use std::path::PathBuf;

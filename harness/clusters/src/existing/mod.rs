@@ -1,4 +1,4 @@
-//! A cluster that was there before: the harness has its kubeconfig and nothing else, or runs in a Pod of it.
+//! An existing cluster: the harness has only its kubeconfig, or runs in one of its Pods.
 
 mod inside;
 mod kubeconfig;
@@ -29,11 +29,11 @@ pub(super) const BACKEND: BackendEntry = BackendEntry {
         runs: Runs::Images,
         lifetime: Lifetime::UntilRemoved,
         manages: false,
-        // There is only the one.
+        // There is only one of it.
         side_by_side: 1,
         memory_gib: 0,
         facilities: &[],
-        lacks_because: "the harness did not make it and has no access to its machines",
+        lacks_because: "the harness did not create it and has no access to its machines",
     },
     requirements: || requirements().boxed_local(),
     begin: |spec| {
@@ -43,12 +43,12 @@ pub(super) const BACKEND: BackendEntry = BackendEntry {
     attach: |_| Ok(None),
 };
 
-/// Asks for a kubeconfig and the engine; in a Pod of the cluster for neither.
+/// Requires a kubeconfig and a Docker engine; neither in a Pod of the cluster.
 async fn requirements() -> Vec<Requirement> {
-    let (cluster, cloud) = ("there has to be a cluster", "the fake cloud is a container beside its machines");
+    let (cluster, cloud) = ("the run needs a cluster", "the fake cloud is a container next to its machines");
     let unnamed = ExistingCluster { kubeconfig: None, allow_foreign: false };
     if let Some(inside) = InsideCluster::around(&unnamed) {
-        let found = format!("this is a Pod of one, in namespace {}", inside.namespace);
+        let found = format!("this program runs in a Pod of one, in namespace {}", inside.namespace);
         return vec![Requirement::fine("service account", cluster, found)];
     }
     vec![
@@ -57,25 +57,27 @@ async fn requirements() -> Vec<Requirement> {
             Err(_) => Requirement::fine(
                 "kubeconfig",
                 cluster,
-                "neither KUBECONFIG nor ~/.kube/config names one that is there",
+                "neither KUBECONFIG nor ~/.kube/config names a cluster",
             )
-            .but(State::Missing, "set KUBECONFIG, or give '--kubeconfig FILE'"),
+            .but(State::Missing, "set KUBECONFIG, or pass '--kubeconfig FILE'"),
         },
         match Engine::connect().await {
             Ok(engine) => Requirement::fine("Docker", cloud, engine.host()),
-            Err(error) => Requirement::fine("Docker", cloud, chain(&error))
-                .but(State::Missing, "install and start Docker, or set DOCKER_HOST to where one listens"),
+            Err(error) => Requirement::fine("Docker", cloud, chain(&error)).but(
+                State::Missing,
+                "install and start Docker, or set DOCKER_HOST to the address of an engine",
+            ),
         },
     ]
 }
 
-/// The cluster of a run that was there before it.
+/// The existing cluster of a run.
 #[derive(Debug)]
 struct Existing {
     spec: ClusterSpec,
-    /// The Pod of the cluster that this process runs in.
+    /// The cluster's Pod in which this process runs.
     inside: Option<InsideCluster>,
-    /// The engine that the fake cloud runs on, beside the cluster's machines.
+    /// The engine that runs the fake cloud, next to the cluster's machines.
     engine: OnceCell<Engine>,
 }
 
@@ -103,7 +105,7 @@ impl Backend for Existing {
         futures::future::ready(record).boxed_local()
     }
 
-    /// The cluster stays; what the run has put beside it goes.
+    /// The cluster stays; what the run added next to it is removed.
     fn down(&self) -> LocalBoxFuture<'_, Result<(), ClusterError>> {
         async {
             let Some(engine) = self.engine.get() else { return Ok(()) };
@@ -115,7 +117,7 @@ impl Backend for Existing {
 }
 
 impl Existing {
-    /// The cluster around the Pod that this process runs in.
+    /// The cluster around the Pod of this process.
     fn of_pod(&self, inside: &InsideCluster) -> Result<ClusterRecord, ClusterError> {
         inside.token().iter().for_each(|token| secrets::know(token));
         let kubeconfig = self.spec.folder.join("kubeconfig");
@@ -126,13 +128,14 @@ impl Existing {
     }
 }
 
-/// The cluster of a kubeconfig; without one, that of `KUBECONFIG` or `~/.kube/config`, as kubectl chooses.
+/// The cluster of a kubeconfig; by default that of `KUBECONFIG` or `~/.kube/config`, as kubectl chooses.
 fn record(kubeconfig: Option<&Path>) -> Result<ClusterRecord, ClusterError> {
     let missing = || {
         ClusterError::Usage {
         what: "the existing cluster".to_owned(),
-        why: "no kubeconfig is given, neither KUBECONFIG nor ~/.kube/config names one, and this is not a Pod of it".to_owned(),
-        way_out: "give its path".to_owned(),
+        why: "no kubeconfig was passed, neither KUBECONFIG nor ~/.kube/config names one, and this program does not run \
+              in a Pod of the cluster".to_owned(),
+        way_out: "pass its path".to_owned(),
     }
     };
     let chosen = kubeconfig.map(Path::to_owned).or_else(usual_kubeconfig).ok_or_else(missing)?;

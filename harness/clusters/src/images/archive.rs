@@ -1,4 +1,4 @@
-//! Images from an empty base as one file, made without an engine.
+//! Images without a base image as one file, created without an engine.
 //!
 //! Pure: the same content gives the same bytes. The file is in the format of `docker save`, its images share their one
 //! layer; both
@@ -9,16 +9,16 @@ use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What images hold that differ only in what they run.
+/// The common contents of images that differ only in what they run.
 #[derive(Clone, Copy, Debug)]
 pub struct ImageContent<'a> {
-    /// Their files, in any order; folders come by themselves.
+    /// Their files, in any order; folders are added automatically.
     pub files: &'a [ImageFile<'a>],
     /// Environment variables as `NAME=value`.
     pub env: &'a [&'a str],
 }
 
-/// What is an image's own.
+/// The distinguishing properties of an image.
 #[derive(Clone, Debug)]
 pub struct ImageRun {
     /// Its name with tag, e.g. `ccm-conformance.invalid/fake-cloud:0123456789ab`.
@@ -32,7 +32,7 @@ pub struct ImageRun {
 /// A file of an image. It belongs to root.
 #[derive(Clone, Copy, Debug)]
 pub struct ImageFile<'a> {
-    /// Absolute path; one that ends in `/` is an empty folder of these permissions.
+    /// Absolute path; one that ends in `/` is an empty folder with these permissions.
     pub path: &'a str,
     /// Permission bits, e.g. `0o755`.
     pub mode: u32,

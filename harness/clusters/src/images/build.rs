@@ -1,6 +1,6 @@
-//! Compiles a program of a Cargo workspace so that it runs in an image with nothing else in it.
+//! Compiles a program of a Cargo workspace so that it runs in an image without any other file.
 //!
-//! Knows cargo and nothing of images.
+//! It knows cargo but is independent of images.
 
 use harness_core::bounded;
 use serde_json::Value;
@@ -12,7 +12,7 @@ use std::time::Duration;
 use tokio::process::Command;
 use tokio::time::timeout;
 
-/// How long one compilation may take; a first one on two cores takes two to three minutes.
+/// Maximum time of one compilation; the first one on two cores takes two to three minutes.
 const BUILD_LIMIT: Duration = Duration::from_secs(1800);
 /// Lines of cargo's output that an error shows.
 const LINES_SHOWN: usize = 30;
@@ -22,7 +22,7 @@ const LINES_SHOWN: usize = 30;
 pub enum BuildError {
     /// There is no cargo, or it cannot be run.
     #[error(
-        "cannot run '{}' to compile {package}; install Rust, or name a ready image instead",
+        "cannot run '{}' to compile {package}; install Rust, or name an existing image instead",
         cargo.display()
     )]
     NoCargo {
@@ -34,14 +34,14 @@ pub enum BuildError {
         #[source]
         source: std::io::Error,
     },
-    /// The profile is in no workspace.
+    /// The profile is not in a workspace.
     #[error(
-        "cannot compile {package}: {} is in no Cargo workspace; put the profile's folder into the one that has the \
-         package, or name a ready image instead",
+        "cannot compile {package}: {} is not in a Cargo workspace; move the profile's folder into the workspace with \
+         the package, or name an existing image instead",
         folder.display()
     )]
     NoWorkspace {
-        /// The folder looked into.
+        /// The folder that was searched.
         folder: PathBuf,
         /// The package to be compiled.
         package: String,
@@ -49,25 +49,25 @@ pub enum BuildError {
     /// Cargo ended with an error.
     #[error("{command} failed with {status}; its last lines:\n{lines}")]
     Failed {
-        /// The command, ready to be repeated.
+        /// The command, for repeating it.
         command: String,
         /// Its exit status.
         status: String,
         /// The end of its output.
         lines: String,
     },
-    /// Cargo did not end.
+    /// Cargo did not end in time.
     #[error("{command} did not end within {limit:?}; does another build hold the lock of its target folder?")]
     TimedOut {
-        /// The command, ready to be repeated.
+        /// The command, for repeating it.
         command: String,
-        /// How long it had.
+        /// The time limit.
         limit: Duration,
     },
-    /// Cargo ended well, but the program is not there.
-    #[error("{command} ended well but made no {}", path.display())]
+    /// Cargo succeeded, but the program does not exist.
+    #[error("{command} succeeded but did not create {}", path.display())]
     NoProgram {
-        /// The command, ready to be repeated.
+        /// The command, for repeating it.
         command: String,
         /// Where the program should be.
         path: PathBuf,
@@ -81,15 +81,15 @@ pub struct Program {
     pub package: String,
     /// Binary of that package.
     pub bin: String,
-    /// The package's features, in place of its default ones; `None` keeps those.
+    /// The package's features, instead of its default ones; `None` keeps those.
     pub features: Option<Vec<String>>,
 }
 
-/// Compiles a program of the workspace that `folder` is in into one static file and says where it is. Takes under a
-/// second when nothing has changed.
+/// Compiles a program of the workspace of `folder` into one static file and returns its path. Takes less than a second if
+/// nothing has changed.
 ///
-/// The target folder is `images` in cargo's own (`CARGO_TARGET_DIR`, else the workspace's `target`), so that a cargo
-/// that waits for us, as `cargo test` does, cannot be waited for by ours.
+/// The target folder is `images` in cargo's own (`CARGO_TARGET_DIR`, otherwise the workspace's `target`), so that it is
+/// not locked by an outer cargo that waits for this one, such as `cargo test`.
 ///
 /// # Errors
 /// No cargo, no workspace, or a compilation that fails or does not end.
@@ -100,7 +100,7 @@ pub async fn static_binary(folder: &Path, program: &Program) -> Result<PathBuf, 
     let cargo = PathBuf::from(std::env::var_os("CARGO").unwrap_or_else(|| OsString::from("cargo")));
     let workspace = find_workspace(&cargo, &folder, package).await?.ok_or_else(no_workspace)?;
     let target = host_triple(&cargo, &workspace, package).await?;
-    // Whoever keeps cargo's output elsewhere keeps this there, too.
+    // If cargo's output is elsewhere, so is this.
     let cargos = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| workspace.join("target"), PathBuf::from);
     let folder = cargos.join("images");
     let mut arguments: Vec<OsString> = ["build", "--release", "--locked", "--package", package, "--bin", bin]
@@ -127,12 +127,12 @@ pub async fn static_binary(folder: &Path, program: &Program) -> Result<PathBuf, 
     if path.is_file() { Ok(path) } else { Err(BuildError::NoProgram { command, path }) }
 }
 
-/// What the workspace that `folder` is in has not of what a program is built from: the key's last word, and what is wrong.
-/// Nothing where there is no cargo to ask, as without one nothing else can be said.
+/// What is missing in the workspace of `folder` for building a program: the last word of the key, and what is wrong.
+/// `None` if there is no cargo, as nothing can be checked without it.
 pub async fn unknown_part(folder: &Path, program: &Program) -> Option<(&'static str, String)> {
     let Program { package, bin, features } = program;
     let cargo = PathBuf::from(std::env::var_os("CARGO").unwrap_or_else(|| OsString::from("cargo")));
-    let nowhere = || Some(("package", format!("{} is in no Cargo workspace", folder.display())));
+    let nowhere = || Some(("package", format!("{} is not in a Cargo workspace", folder.display())));
     let Ok(found) = std::fs::canonicalize(folder) else { return nowhere() };
     let Ok(workspace) = find_workspace(&cargo, &found, package).await else { return None };
     let Some(workspace) = workspace else { return nowhere() };
@@ -142,7 +142,7 @@ pub async fn unknown_part(folder: &Path, program: &Program) -> Option<(&'static 
     missing_part(&metadata, package, bin, features.as_deref().unwrap_or_default())
 }
 
-/// The same, of cargo's metadata.
+/// The same check on cargo's metadata.
 fn missing_part(
     metadata: &Value,
     package: &str,
@@ -168,13 +168,13 @@ fn missing_part(
     let known: Vec<String> =
         found["features"].as_object().into_iter().flat_map(|all| all.keys().cloned()).collect();
     let mut parts = vec![lacks("binary", bin, &of_package, programs.map(name).collect())];
-    // Those of a dependency are its own matter.
+    // The features of a dependency are not checked.
     let own = features.iter().filter(|feature| !feature.contains('/'));
     parts.extend(own.map(|feature| lacks("features", feature, &of_package, known.clone())));
     parts.into_iter().flatten().next()
 }
 
-/// The root of the workspace that a folder is in.
+/// The root of the workspace that contains a folder.
 async fn find_workspace(cargo: &Path, folder: &Path, package: &str) -> Result<Option<PathBuf>, BuildError> {
     let arguments = ["locate-project", "--workspace", "--message-format", "plain"].map(OsString::from);
     let output = run(cargo, folder, &arguments, package, Duration::from_secs(60)).await?;
@@ -182,7 +182,8 @@ async fn find_workspace(cargo: &Path, folder: &Path, package: &str) -> Result<Op
     Ok(manifest.parent().filter(|_| output.status.success()).map(Path::to_owned))
 }
 
-/// The triple of this machine, which must be named for `RUSTFLAGS` to spare build scripts and procedural macros.
+/// The triple of this machine, which must be passed so that `RUSTFLAGS` do not apply to build scripts and procedural
+/// macros.
 async fn host_triple(cargo: &Path, workspace: &Path, package: &str) -> Result<String, BuildError> {
     let arguments = ["-vV".into()];
     let output = run(cargo, workspace, &arguments, package, Duration::from_secs(60)).await?;
@@ -216,7 +217,7 @@ async fn run(
     }
 }
 
-/// The environment without what an outer cargo says to its own children, and with the flags for static linking.
+/// The environment without the variables of an outer cargo for its children, and with the flags for static linking.
 ///
 /// `RUSTUP_TOOLCHAIN` stays: it makes `rustc` the one that belongs to the `CARGO` in use.
 fn clean_environment(outer: impl Iterator<Item = (OsString, OsString)>) -> BTreeMap<OsString, OsString> {
@@ -227,7 +228,7 @@ fn clean_environment(outer: impl Iterator<Item = (OsString, OsString)>) -> BTree
     inner
 }
 
-/// Whether a variable is one that cargo sets for its children, or one that would change what or where cargo builds.
+/// Whether cargo sets this variable for its children, or it would change what or where cargo builds.
 fn is_outer_cargos(name: &str) -> bool {
     const STARTS: &[&str] = &[
         "CARGO_PKG_",
@@ -320,8 +321,8 @@ mod tests {
         for folder in [Path::new("/nowhere"), Path::new("built-in:acme"), elsewhere.path()] {
             let error = static_binary(folder, &program).await.expect_err("there is nothing to compile");
             let expected = format!(
-                "cannot compile acme-ccm: {} is in no Cargo workspace; put the profile's folder into the one that has \
-                 the package, or name a ready image instead",
+                "cannot compile acme-ccm: {} is not in a Cargo workspace; move the profile's folder into the \
+                 workspace with the package, or name an existing image instead",
                 folder.display()
             );
             assert_eq!(error.to_string(), expected);
@@ -357,6 +358,6 @@ mod tests {
         let elsewhere = tempfile::tempdir().expect("a folder");
         let program = Program { package: "a".into(), bin: "a".into(), features: None };
         let (key, what) = unknown_part(elsewhere.path(), &program).await.expect("there is no workspace");
-        assert!(key == "package" && what.ends_with("is in no Cargo workspace"), "{key}: {what}");
+        assert!(key == "package" && what.ends_with("is not in a Cargo workspace"), "{key}: {what}");
     }
 }

@@ -1,6 +1,7 @@
-//! The Docker engine, one call at a time: every call is bounded, and every failure names operation, subject and cause.
+//! The Docker engine, one call at a time: every call has a time limit, and every error names operation, subject and
+//! cause.
 //!
-//! Knows nothing of clusters and clouds. The only place that decides which engine is meant.
+//! It is independent of clusters and clouds, and the only code that decides which engine is used.
 
 use super::pending::begin;
 use bollard::errors::Error as BollardError;
@@ -13,12 +14,11 @@ use std::time::Duration;
 use tokio::net::{TcpStream, UnixStream};
 use tokio::time::timeout;
 
-/// Where an engine listens when nobody says otherwise.
+/// The default address of an engine.
 const DEFAULT_HOST: &str = "unix:///var/run/docker.sock";
-/// How long an engine may take to answer its first question.
+/// How long an engine may take for its first answer.
 const CONNECT_LIMIT: Duration = Duration::from_secs(10);
-/// The least time between two requests on one connection that the client library may give up after; our own limits,
-/// one per call, are always shorter.
+/// Minimum time limit of the client library for a request; our own limits, one per call, are always shorter.
 const LIBRARY_LIMIT: Duration = Duration::from_secs(1800);
 
 /// A Docker engine that answered.
@@ -28,31 +28,31 @@ pub struct Engine {
     host: String,
 }
 
-/// What another process needs to speak to the same engine.
+/// What another process needs to use the same engine.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct EngineRecord {
-    /// Its address in the form of `DOCKER_HOST`.
+    /// Its address in the format of `DOCKER_HOST`.
     pub host: String,
-    /// The API version agreed on, major and minor.
+    /// The negotiated API version, major and minor.
     pub api_version: (usize, usize),
 }
 
-/// What went wrong with the Docker engine.
+/// Errors of the Docker engine.
 #[derive(Debug, thiserror::Error)]
 pub enum EngineError {
     /// The socket does not exist.
     #[error(
-        "no Docker engine: the socket {} does not exist; install and start Docker (on Debian, ci/docker/setup does both) \
-         or set DOCKER_HOST to where it listens", path.display()
+        "no Docker engine: the socket {} does not exist; install and start Docker (on Debian, ci/docker/setup does \
+         both) or set DOCKER_HOST to its address", path.display()
     )]
     NoSocket {
-        /// The socket looked for.
+        /// The missing socket.
         path: PathBuf,
     },
-    /// Nothing listens there.
+    /// Nothing listens at the address.
     #[error(
-        "no Docker engine answers at {host}; start it (on Debian, ci/docker/setup does) or set DOCKER_HOST to where it \
-         listens"
+        "no Docker engine answers at {host}; start it (on Debian, ci/docker/setup does) or set DOCKER_HOST to its \
+         address"
     )]
     NotRunning {
         /// The address tried.
@@ -61,16 +61,16 @@ pub enum EngineError {
         #[source]
         source: std::io::Error,
     },
-    /// The socket may not be used by this user.
+    /// This user has no permission for the socket.
     #[error(
-        "the Docker engine's socket {} may not be used by this user; add the user to the group that owns it (often \
-         'docker') and log in again, or run as root", path.display()
+        "this user has no permission to use the Docker engine's socket {}; add the user to the group that owns it \
+         (often 'docker') and log in again, or run as root", path.display()
     )]
     PermissionDenied {
         /// The socket.
         path: PathBuf,
     },
-    /// `DOCKER_HOST` or the Docker context names something that cannot be used.
+    /// `DOCKER_HOST` or the Docker context has an invalid address.
     #[error(
         "the Docker engine's address '{host}' cannot be used: {why}; correct DOCKER_HOST or the Docker context"
     )]
@@ -83,11 +83,11 @@ pub enum EngineError {
     /// The engine refused a call, or the connection broke.
     #[error("the Docker engine could not {operation} {subject}")]
     Call {
-        /// What was asked, a verb.
+        /// The operation, a verb.
         operation: &'static str,
         /// Container, network or image concerned.
         subject: String,
-        /// The engine's words.
+        /// The engine's message.
         #[source]
         source: Box<BollardError>,
     },
@@ -96,27 +96,27 @@ pub enum EngineError {
         "the Docker engine did not {operation} {subject} within {limit:?}; 'docker info' shows whether it is alive"
     )]
     TimedOut {
-        /// What was asked, a verb.
+        /// The operation, a verb.
         operation: &'static str,
         /// Container, network or image concerned.
         subject: String,
-        /// How long it had.
+        /// The time limit.
         limit: Duration,
     },
 }
 
 impl EngineError {
-    /// Whether the thing asked about does not exist.
+    /// Whether the subject does not exist.
     pub fn is_not_found(&self) -> bool {
         self.status() == Some(404)
     }
 
-    /// Whether the thing is in a state that forbids the call, or in use.
+    /// Whether the subject is in use, or in a state that forbids the call.
     pub fn is_conflict(&self) -> bool {
         self.status() == Some(409)
     }
 
-    /// The engine's own words, where it answered at all.
+    /// The engine's own message, if it answered.
     pub fn message(&self) -> Option<&str> {
         match self {
             EngineError::Call { source, .. } => match source.as_ref() {
@@ -141,18 +141,18 @@ impl EngineError {
 
 impl Engine {
     /// Finds the engine as the `docker` command does (`DOCKER_HOST`, the Docker context, the default socket), connects
-    /// and agrees on an API version.
+    /// and negotiates an API version.
     ///
     /// # Errors
-    /// No engine, one that this user may not use, or an address that is no engine's.
+    /// There is no engine, this user has no permission, or the address is not an engine's.
     pub async fn connect() -> Result<Engine, EngineError> {
         Engine::connect_to(&chosen_host().await).await
     }
 
-    /// Connects to the engine at `host`, an address in the form of `DOCKER_HOST`.
+    /// Connects to the engine at `host`, an address in the format of `DOCKER_HOST`.
     ///
     /// # Errors
-    /// As [`Engine::connect`].
+    /// Those of [`Engine::connect`].
     pub async fn connect_to(host: &str) -> Result<Engine, EngineError> {
         knock(host).await?;
         let client = Docker::connect_with_host(host)
@@ -174,11 +174,11 @@ impl Engine {
         }
     }
 
-    /// Speaks to an engine that another process of the run has connected to. Asks nothing; the first call shows
-    /// whether it is still there.
+    /// Uses an engine to which another process of the run has connected. Makes no requests; the first call shows whether
+    /// it still exists.
     ///
     /// # Errors
-    /// The address is none, or its socket is gone.
+    /// The address is invalid, or its socket is gone.
     pub fn attach(record: &EngineRecord) -> Result<Engine, EngineError> {
         let EngineRecord { host, api_version: (major_version, minor_version) } = record;
         let version = ClientVersion { major_version: *major_version, minor_version: *minor_version };
@@ -194,28 +194,28 @@ impl Engine {
         }
     }
 
-    /// What another process needs to speak to the same engine.
+    /// What another process needs to use the same engine.
     pub fn record(&self) -> EngineRecord {
         let version = self.docker.client_version();
         EngineRecord { host: self.host.clone(), api_version: (version.major_version, version.minor_version) }
     }
 
-    /// Its address in the form of `DOCKER_HOST`, for child processes that must use the same engine.
+    /// Its address in the format of `DOCKER_HOST`, for child processes that must use the same engine.
     pub fn host(&self) -> &str {
         &self.host
     }
 
-    /// Whether the engine runs on this machine, so that its folders and published ports are ours.
+    /// Whether the engine runs on this machine, so that its folders and published ports are on this machine too.
     pub fn is_local(&self) -> bool {
         self.host.starts_with("unix://")
     }
 
-    /// The client by which the engine is called.
+    /// The client for calls to the engine.
     pub fn docker(&self) -> &Docker {
         &self.docker
     }
 
-    /// As [`Engine::call`], for a call that makes something: it goes on to its end even when the caller is gone, and
+    /// Like [`Engine::call`], for a call that creates something: it continues to its end even if the caller is gone, and
     /// [`super::settled`] waits for it.
     pub async fn make<T, F>(
         &self,
@@ -232,7 +232,7 @@ impl Engine {
         begin(async move { engine.call(operation, &subject, limit, call).await }).await
     }
 
-    /// Makes one call and says, when it fails, what was asked of whom.
+    /// Makes one call; an error says what was requested of which subject.
     pub async fn call<T>(
         &self,
         operation: &'static str,
@@ -250,7 +250,7 @@ impl Engine {
     }
 }
 
-/// The engine the `docker` command would use.
+/// The engine that the `docker` command would use.
 async fn chosen_host() -> String {
     if let Some(host) = std::env::var("DOCKER_HOST").ok().filter(|host| !host.is_empty()) {
         return host;
@@ -268,7 +268,7 @@ async fn chosen_host() -> String {
     }
 }
 
-/// The Docker context in force, when it is not the default one.
+/// The current Docker context, if it is not the default one.
 fn chosen_context() -> Option<String> {
     let named = std::env::var("DOCKER_CONTEXT").ok().filter(|name| !name.is_empty());
     let context = named.or_else(|| {
@@ -282,7 +282,7 @@ fn chosen_context() -> Option<String> {
     (context != "default" && !context.is_empty()).then_some(context)
 }
 
-/// Opens and closes a connection, because the operating system says best why it cannot be had.
+/// Opens and closes a connection, as the operating system gives the best reason if that fails.
 async fn knock(host: &str) -> Result<(), EngineError> {
     if let Some(path) = host.strip_prefix("unix://") {
         let path = Path::new(path);
@@ -298,12 +298,12 @@ async fn knock(host: &str) -> Result<(), EngineError> {
         };
     }
     let Some(address) = host.strip_prefix("tcp://").or_else(|| host.strip_prefix("http://")) else {
-        return Err(bad_host(host, "only unix:// and plain tcp:// are understood".into()));
+        return Err(bad_host(host, "only unix:// and plain tcp:// are supported".into()));
     };
     if std::env::var_os("DOCKER_TLS_VERIFY").is_some_and(|set| !set.is_empty()) {
         return Err(bad_host(
             host,
-            "TLS (DOCKER_TLS_VERIFY) is not supported; tunnel to its unix socket".into(),
+            "TLS (DOCKER_TLS_VERIFY) is not supported; use a tunnel to its unix socket".into(),
         ));
     }
     let refused = |source| EngineError::NotRunning { host: host.to_owned(), source };
@@ -334,7 +334,7 @@ mod tests {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let missing = format!("unix://{}/docker.sock", folder.path().display());
         assert!(refusal(&missing).await.contains("docker.sock does not exist; install and start Docker"));
-        // A file that is no listening socket refuses connections like a socket whose engine died.
+        // A file that is not a listening socket refuses connections like a socket whose engine has died.
         let dead = folder.path().join("dead.sock");
         drop(std::os::unix::net::UnixListener::bind(&dead).expect("a socket"));
         assert!(

@@ -1,4 +1,4 @@
-//! A Docker engine that is none: it answers as a test says, and remembers what it was asked.
+//! A fake Docker engine for tests: it gives scripted answers and records the requests.
 
 use super::Engine;
 use bytes::Bytes;
@@ -13,15 +13,15 @@ use std::convert::Infallible;
 use std::sync::{Arc, Mutex};
 use tokio::net::TcpListener;
 
-/// One that listens as long as its runtime lives.
+/// A fake engine that listens as long as its runtime lives.
 pub(crate) struct FakeEngine {
-    /// A client of it.
+    /// A client for it.
     pub(crate) engine: Engine,
     asked: Arc<Mutex<Vec<String>>>,
 }
 
 impl FakeEngine {
-    /// One that gives these answers, a status and a body, to a method and a path without the version of the API.
+    /// A fake engine with these answers, a status and a body, by method and path without the API version.
     pub(crate) async fn answering(
         answer: impl Fn(&str) -> (u16, Value) + Send + Sync + 'static,
     ) -> FakeEngine {
@@ -49,7 +49,7 @@ impl FakeEngine {
         FakeEngine { engine, asked }
     }
 
-    /// What it was asked since it was there: method and path.
+    /// The requests so far: method and path.
     pub(crate) fn asked(&self) -> Vec<String> {
         self.asked.lock().expect("no holder of this lock panics").clone()
     }
@@ -61,7 +61,7 @@ fn answered(
     answer: &dyn Fn(&str) -> (u16, Value),
 ) -> (u16, Value) {
     let path = request.uri().path();
-    // The version of the API comes first, once one is agreed on.
+    // The path begins with the API version, once that is negotiated.
     let path =
         path.strip_prefix("/v1.").and_then(|rest| rest.find('/').map(|at| &rest[at..])).unwrap_or(path);
     let line = format!("{} {path}", request.method());

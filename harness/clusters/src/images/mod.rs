@@ -1,7 +1,7 @@
-//! Images: of this program or of one compiled here, from an empty base, or taken from the local Docker engine; and that
+//! Images: of this program or of one compiled here, without a base image, or from the local Docker engine; and that
 //! engine itself.
 //!
-//! Knows nothing of clusters. `engine` is the boundary to Docker for this module and the two after it.
+//! They are independent of clusters. `engine` is the interface to Docker for this module and the two that follow.
 
 mod archive;
 mod build;

@@ -1,4 +1,4 @@
-//! Names and labels of everything a run creates, so that it can be told from what others created.
+//! Names and labels of everything that a run creates, which distinguish it from other things.
 
 use harness_core::owner::Owner;
 use std::collections::HashMap;
@@ -7,18 +7,18 @@ use std::str::FromStr;
 
 /// Every name of a container, network or cluster the harness makes starts with this.
 pub const NAME_PREFIX: &str = "ccm-conformance-";
-/// Label whose value is the run's id.
+/// Label with the run's id.
 pub const RUN_LABEL: &str = "io.ccm-conformance.run";
-/// Label whose value says what the thing is: `network`, `fake-cloud` ...
+/// Label with the kind of thing: `network`, `fake-cloud` ...
 pub const COMPONENT_LABEL: &str = "io.ccm-conformance.component";
-/// Label whose value says which process made the thing, as [`Owner`] writes it: whoever finds it, as whatever user and from
-/// whatever folder, can tell whether the run still goes on.
+/// Label with the process that created the thing, as [`Owner`] writes it: from it any user can tell, from any folder,
+/// whether the run is still in progress.
 pub const OWNER_LABEL: &str = "io.ccm-conformance.owner";
-/// Registry of the images built here. The domain cannot exist (RFC 2606), so that nobody ever pulls from it.
+/// Registry of the images built here. The domain cannot exist (RFC 2606), so that no engine ever pulls from it.
 pub const IMAGE_REGISTRY: &str = "ccm-conformance.invalid";
 
-/// Whether that is a name or a digest of an image: engines say `<none>:<none>` and `<none>@<none>` of one that has none, which
-/// they take for no name of it.
+/// Whether that is a real name or digest of an image: engines report `<none>:<none>` and `<none>@<none>` for an image
+/// without one, and do not accept these as names.
 pub(crate) fn is_named(name: &str) -> bool {
     !name.is_empty() && !name.contains("<none>")
 }
@@ -26,18 +26,18 @@ pub(crate) fn is_named(name: &str) -> bool {
 /// Length of a run id.
 const LENGTH: usize = 8;
 
-/// A run's own short id: eight lower-case letters and digits, the first a letter. A lane of a run that has several has
-/// its number behind that, as in `abcdefgh-2`, so that everything it makes can be told from what the others make.
+/// A run's own short id: eight lower-case letters and digits, beginning with a letter. If a run has several lanes, their
+/// ids end with their number, as in `abcdefgh-2`, which distinguishes everything that they create.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct RunId(String);
 
 impl RunId {
-    /// A new id that no other run has.
+    /// Creates a new id that no other run has.
     pub fn fresh() -> RunId {
         const LETTERS: &[u8] = b"abcdefghijklmnopqrstuvwxyz";
         const MARKS: &[u8] = b"abcdefghijklmnopqrstuvwxyz0123456789";
-        // The standard library's hasher keys are the only randomness at hand that needs no dependency.
+        // The keys of the standard library's hasher are the only random numbers that need no dependency.
         let mut bits = std::hash::BuildHasher::hash_one(&std::hash::RandomState::new(), std::process::id());
         let mut draw = |from: &'static [u8]| {
             let length = from.len() as u64;
@@ -50,18 +50,18 @@ impl RunId {
         RunId(text)
     }
 
-    /// The id of a lane of this run: its own where there is one lane only (number 0).
+    /// The id of a lane of this run: the run's own if there is only one lane (number 0).
     #[must_use]
     pub fn lane(&self, number: u32) -> RunId {
         if number == 0 { self.clone() } else { RunId(format!("{}-{number}", self.0)) }
     }
 
-    /// The number of the lane whose id it is.
+    /// The number of the lane with this id.
     pub fn number(&self) -> u32 {
         self.0.split_once('-').and_then(|(_, lane)| lane.parse().ok()).unwrap_or(0)
     }
 
-    /// A number of the run's own, the same for all its lanes.
+    /// A number for the run, the same for all its lanes.
     pub fn seed(&self) -> u32 {
         let run = self.0.bytes().take(LENGTH);
         run.fold(0, |sum: u32, byte| sum.wrapping_mul(31).wrapping_add(u32::from(byte)))
@@ -72,7 +72,7 @@ impl RunId {
         &self.0
     }
 
-    /// The name of what there is one of in a run: `ccm-conformance-<run id>`.
+    /// The name of something that a run has only one of: `ccm-conformance-<run id>`.
     pub fn name(&self) -> String {
         format!("{NAME_PREFIX}{}", self.0)
     }
@@ -82,15 +82,15 @@ impl RunId {
         format!("{NAME_PREFIX}{}-{part}", self.0)
     }
 
-    /// The run that gave `name` to a cluster, container or network; `None` when no run did.
+    /// The run that created the cluster, container or network `name`; `None` if no run did.
     pub fn of_name(name: &str) -> Option<RunId> {
         let mut parts = name.strip_prefix(NAME_PREFIX)?.split('-');
         let run: RunId = parts.next()?.parse().ok()?;
-        // What follows the id is a lane's number, or else a part of the run.
+        // The id is followed by a lane's number, or by a part of the run.
         Some(run.lane(parts.next().and_then(|part| part.parse().ok()).unwrap_or(0)))
     }
 
-    /// The labels of a thing this run creates.
+    /// The labels of things that this run creates.
     pub fn labels(&self, component: &str) -> HashMap<String, String> {
         HashMap::from([
             (RUN_LABEL.to_owned(), self.0.clone()),
@@ -111,14 +111,15 @@ impl FromStr for RunId {
 
     fn from_str(text: &str) -> Result<Self, String> {
         let (text, lane) = text.split_once('-').unwrap_or((text, "0"));
-        let lane =
-            lane.parse::<u32>().map_err(|_| format!("'{text}-{lane}' is not a lane of a run: a number"))?;
+        let lane = lane
+            .parse::<u32>()
+            .map_err(|_| format!("'{text}-{lane}' is not a lane of a run: the lane must be a number"))?;
         let lower = text.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit());
         if lower && text.len() == LENGTH && text.as_bytes()[0].is_ascii_lowercase() {
             Ok(RunId(text.to_owned()).lane(lane))
         } else {
             Err(format!(
-                "'{text}' is not a run id: {LENGTH} lower-case letters and digits, the first a letter"
+                "'{text}' is not a run id: expected {LENGTH} lower-case letters and digits, beginning with a letter"
             ))
         }
     }

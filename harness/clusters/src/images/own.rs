@@ -1,20 +1,20 @@
-//! Where this program is: images and simulated containers are made from it.
+//! The path of this program, from which images and simulated containers are made.
 
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
-/// The program, where it is another than the one that this process runs.
+/// The program, if it is not the one of this process.
 static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
 
-/// Names the program for a process that runs another, as tests do. The first name stays.
+/// Sets the program for a process that runs another one, such as a test. The first call wins.
 pub fn set_own_program(path: &Path) {
     PROGRAM.get_or_init(|| path.to_owned());
 }
 
-/// Where the program is.
+/// The path of the program.
 ///
 /// # Errors
-/// The system does not say.
+/// The system does not report it.
 pub fn own_program() -> std::io::Result<PathBuf> {
     PROGRAM.get().map_or_else(std::env::current_exe, |path| Ok(path.clone()))
 }

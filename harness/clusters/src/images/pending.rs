@@ -1,7 +1,7 @@
-//! Work at the engine that goes on although nobody waits for it any more.
+//! Requests to the engine that continue after their caller is gone.
 //!
-//! An engine that was asked to make a container makes it, even when the connection breaks: the container appears some
-//! time later. So requests that make something are not dropped half-way, and whoever cleans up waits for them first.
+//! An engine that was asked to create a container does so even if the connection breaks: the container appears some time
+//! later. So requests that create something are not dropped half-way, and a cleanup waits for them first.
 
 use std::future::Future;
 use std::sync::LazyLock;
@@ -11,7 +11,7 @@ use tokio_util::task::TaskTracker;
 
 static UNDER_WAY: LazyLock<TaskTracker> = LazyLock::new(TaskTracker::new);
 
-/// Does work that goes on to its end even when the caller is gone. The work must be bounded.
+/// Runs work to its end even if the caller is gone. The work must have a time limit.
 pub(crate) fn begin<T: Send + 'static>(
     work: impl Future<Output = T> + Send + 'static,
 ) -> impl Future<Output = T> + Send {
@@ -20,13 +20,13 @@ pub(crate) fn begin<T: Send + 'static>(
         match task.await.map_err(JoinError::try_into_panic) {
             Ok(outcome) => outcome,
             Err(Ok(panic)) => std::panic::resume_unwind(panic),
-            // The runtime is shutting down and nobody will ask again.
+            // The runtime is shutting down, so the result is not needed.
             Err(Err(_)) => std::future::pending().await,
         }
     }
 }
 
-/// Waits until everything that was begun has ended, or `limit` has passed.
+/// Waits until all of this work has ended, or `limit` has passed.
 pub(crate) async fn settled(limit: Duration) {
     UNDER_WAY.close();
     if tokio::time::timeout(limit, UNDER_WAY.wait()).await.is_err() {

@@ -1,4 +1,4 @@
-//! Where an image comes from, and having it at hand as a file.
+//! The sources of images, and their preparation as files.
 
 use super::archive::{ImageArchive, ImageContent, ImageFile, ImageRun, docker_archive, oci_archive, sha256};
 use super::build::{BuildError, Program, static_binary};
@@ -15,40 +15,40 @@ use std::time::Duration;
 use tempfile::{NamedTempFile, TempPath};
 use tokio::io::AsyncWriteExt;
 
-/// How long the engine may take to say what it knows of an image.
+/// How long the engine may take to describe an image.
 const LOOK_LIMIT: Duration = Duration::from_secs(30);
 /// How long a pull may take.
 const PULL_LIMIT: Duration = Duration::from_secs(600);
 /// How long saving or loading an image may take.
 const MOVE_LIMIT: Duration = Duration::from_secs(300);
 
-/// Where an image comes from.
+/// The source of an image.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub enum ImageSource {
-    /// A program of a Cargo workspace, compiled into an image with nothing else in it.
+    /// A program of a Cargo workspace, compiled into an image without any other file.
     Build(Program),
-    /// An image by name: one the local engine has, else one it can pull.
+    /// An image by name: from the local engine, or pulled by it.
     Reference(String),
 }
 
-/// An image at hand. Its archive is removed when the last image in it is dropped.
+/// A prepared image. Its archive is removed when the last image in it is dropped.
 #[derive(Clone, Debug)]
 pub struct PreparedImage {
     /// Its name, as manifests must spell it.
     pub reference: String,
-    /// What identifies its content: the repository's digest where the image was pulled, else the image's id.
+    /// The digest of its content: the repository's if the image was pulled, otherwise the image's id.
     pub digest: String,
     archive: Arc<TempPath>,
 }
 
 impl PreparedImage {
-    /// The image as one file in the format of `docker save`; there may be others in it.
+    /// The archive in the format of `docker save`; it may contain other images.
     pub fn archive(&self) -> &Path {
         &self.archive
     }
 }
 
-/// An image that cannot be had.
+/// An image is not available.
 #[derive(Debug, thiserror::Error)]
 pub enum ImageError {
     /// It could not be compiled.
@@ -60,10 +60,11 @@ pub enum ImageError {
         #[source]
         source: BuildError,
     },
-    /// Neither here nor to be pulled.
+    /// It is not in the local engine and cannot be pulled.
     #[error(
-        "image {reference} is not there: the local Docker engine does not have it and could not pull it ({why}); \
-         build it, load it ('docker load') or pull it ('docker pull', which knows your credentials), or correct the name"
+        "image {reference} does not exist: the local Docker engine does not have it and could not pull it ({why}); \
+         build it, load it ('docker load') or pull it ('docker pull', which uses your credentials), or correct the \
+         name"
     )]
     NotThere {
         /// The image.
@@ -71,10 +72,10 @@ pub enum ImageError {
         /// Why it could not be pulled.
         why: String,
     },
-    /// It would be made of this program, which needs more than its own file.
+    /// It would be made from this program, which needs more than its own file.
     #[error(
-        "no image can be made of {}: it was built with shared libraries, and the image holds nothing else; build it \
-         where its sources are ('cargo build --release' in a checkout makes it static)",
+        "cannot create an image of {}: it needs shared libraries, but the image contains only the program; build a \
+         static one ('cargo build --release' in a checkout does)",
         program.display()
     )]
     NotStatic {
@@ -91,17 +92,16 @@ pub enum ImageError {
         operation: &'static str,
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         #[source]
         source: std::io::Error,
     },
 }
 
-/// Has an image at hand: compiles it, or finds it in the engine, or lets the engine pull it.
-///
+/// Prepares an image: compiles it, finds it in the engine, or lets the engine pull it.
 ///
 /// # Errors
-/// It does not compile, it is nowhere, or a file or the engine failed.
+/// It does not compile, it does not exist, or a file or the engine failed.
 pub async fn prepare(
     engine: &Engine,
     source: &ImageSource,
@@ -113,22 +113,22 @@ pub async fn prepare(
     }
 }
 
-/// Folders that preparing an image works with.
+/// Folders for preparing an image.
 #[derive(Clone, Copy, Debug)]
 pub struct Folders<'a> {
-    /// A folder of the workspace that has the sources: the profile's.
+    /// A folder of the workspace with the sources: the profile's.
     pub sources: &'a Path,
     /// Where archives are written.
     pub scratch: &'a Path,
 }
 
-/// The largest program that is taken, bytes.
+/// Maximum size of a program, in bytes.
 const LARGEST_PROGRAM: u64 = 4 << 30;
 
-/// What identifies a program by its content.
+/// The digest of a program's content.
 ///
 /// # Errors
-/// When it cannot be read.
+/// It cannot be read.
 pub fn file_digest(path: &Path) -> Result<String, ImageError> {
     let read = |source| ImageError::File { operation: "read", path: path.to_owned(), source };
     Ok(format!("sha256:{}", sha256(&files::bytes(path, LARGEST_PROGRAM).map_err(read)?)))
@@ -142,7 +142,7 @@ async fn build(program: &Program, sources: &Path, scratch: &Path) -> Result<Prep
     Ok(images.remove(0))
 }
 
-/// Images of this program, one for each of its commands, in one archive. Nothing else is in them.
+/// Images of this program, one for each of its commands, in one archive, without any other file.
 ///
 /// # Errors
 /// The program is not static or cannot be read, or the archive cannot be written.
@@ -162,7 +162,7 @@ fn static_program() -> Result<PathBuf, ImageError> {
     if cfg!(target_feature = "crt-static") { Ok(program) } else { Err(ImageError::NotStatic { program }) }
 }
 
-/// This program as an image to give to others, with a folder for temporary files and nothing else in it.
+/// This program as an image for others, with only a folder for temporary files.
 ///
 /// # Errors
 /// The program is not static or cannot be read.
@@ -178,13 +178,13 @@ pub fn image_of_this_program(reference: &str) -> Result<ImageArchive, ImageError
     let run = ImageRun {
         reference: reference.to_owned(),
         entrypoint: vec![place.to_owned()],
-        // None of ours: what carries those is taken away by 'clean'.
+        // It has none of our labels: 'clean' removes images that have them.
         labels: BTreeMap::from([("org.opencontainers.image.title".to_owned(), "ccm-conformance".to_owned())]),
     };
     Ok(oci_archive(ImageContent { files: &files, env: &["PATH=/"] }, &run))
 }
 
-/// Images of a program by these names, each with arguments before those of the container.
+/// Images of a program with these names, each with arguments before those of the container.
 async fn pack(
     program: &Path,
     images: &[(&str, &[&str])],
@@ -195,7 +195,7 @@ async fn pack(
         path: program.to_owned(),
         source,
     })?;
-    // The name tells the content, so that an image of the same name is the same image.
+    // The name depends on the content, so that an image of the same name is the same image.
     let version = &sha256(&bytes)[..12];
     let place = format!("/{}", program.file_name().unwrap_or(program.as_os_str()).to_string_lossy());
     let run = |(name, arguments): &(&str, &[&str])| ImageRun {
@@ -226,7 +226,7 @@ async fn fetch(engine: &Engine, reference: &str, scratch: &Path) -> Result<Prepa
             pull(engine, reference).await?;
             find_digest(engine, reference).await?.ok_or_else(|| ImageError::NotThere {
                 reference: reference.to_owned(),
-                why: "the pull ended well but left no image".to_owned(),
+                why: "the pull succeeded but there is no image".to_owned(),
             })?
         }
     };
@@ -255,7 +255,7 @@ pub async fn find_digest(engine: &Engine, reference: &str) -> Result<Option<Stri
 pub async fn pull(engine: &Engine, reference: &str) -> Result<(), ImageError> {
     tracing::info!(image = reference, "pulling");
     let mut options = CreateImageOptionsBuilder::new().from_image(reference);
-    // Without a tag the engine would pull every tag there is.
+    // Without a tag the engine would pull all tags.
     if !has_tag_or_digest(reference) {
         options = options.tag("latest");
     }
@@ -273,7 +273,7 @@ fn has_tag_or_digest(reference: &str) -> bool {
     last.contains(':') || last.contains('@')
 }
 
-/// Puts an image into the local engine; one that is there already costs a question.
+/// Loads an image into the local engine; for one that is already there this is only a query.
 ///
 /// # Errors
 /// The archive cannot be read, or the engine refuses it.
@@ -292,7 +292,7 @@ pub async fn load_into_engine(engine: &Engine, image: &PreparedImage) -> Result<
     Ok(engine.call("load image", &image.reference, MOVE_LIMIT, loading).await?)
 }
 
-/// Writes a stream into a file that goes when its owner goes.
+/// Writes a stream to a file that is removed with its owner.
 async fn store<B: AsRef<[u8]>>(
     folder: &Path,
     content: impl Stream<Item = Result<B, std::io::Error>>,

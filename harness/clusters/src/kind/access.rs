@@ -1,4 +1,4 @@
-//! Access to the machines of a cluster of kind.
+//! Access to the machines of a kind cluster.
 
 use super::record::KindRecord;
 use crate::error::ClusterError;
@@ -6,7 +6,7 @@ use crate::images::Engine;
 use crate::record::{ClusterRecord, Machine};
 use std::path::{Path, PathBuf};
 
-/// The machines of a cluster that kind has made.
+/// The machines of a cluster that kind created.
 #[derive(Debug)]
 pub(super) struct KindMachines {
     pub(super) engine: Engine,
@@ -19,10 +19,10 @@ pub(super) struct KindMachines {
 }
 
 impl KindMachines {
-    /// Those of a cluster's record. Asks nobody.
+    /// The machines in a cluster's record. Makes no requests.
     ///
     /// # Errors
-    /// The record is of another backend, or its engine cannot be named.
+    /// The record is of another backend, or has no valid engine.
     pub(super) fn attach(record: &ClusterRecord) -> Result<KindMachines, ClusterError> {
         let kind = KindRecord::of(record)?;
         let engine = Engine::attach(&kind.engine)?;

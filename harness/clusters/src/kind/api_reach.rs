@@ -1,7 +1,8 @@
-//! Who reaches the API server from machines of kind: what is not to pass is refused by the machine's own packet filter. Pure.
+//! Restricts which clients on machines of kind reach the API server, with each machine's own packet filter. Pure
+//! functions.
 //!
-//! Pods on the pod network are known by their addresses. One on its machine's network has its machine's, and is known by a
-//! supplementary group of its processes, which replicas of the CCM are given for that.
+//! Pods on the pod network are identified by their addresses. A Pod on its machine's network has the machine's address,
+//! and is identified by a supplementary group of its processes, which replicas of the CCM get for that.
 
 use crate::operation::{ApiReach, PodTraffic};
 use std::net::IpAddr;
@@ -11,11 +12,11 @@ pub(super) const FIRST_GROUP: u32 = 61_000;
 /// The last one.
 const LAST_GROUP: u32 = FIRST_GROUP + 63;
 
-/// Stands in the rules for the device that has the machine's address. Docker gives it another name when a machine that was
-/// switched off comes back.
+/// A placeholder in the rules for the network device with the machine's address. Docker gives it another name when a
+/// machine is switched off and on.
 const DEVICE: &str = "MACHINE-DEVICE";
 
-/// Puts the rules of the standard input in the place of those before, all at once, and has packets to the API server come by
+/// Replaces the previous rules by those of the standard input, all at once, and directs packets for the API server to
 /// them. `$1` is the program, `$2` the port, `$3` the machine's address.
 pub(super) const SCRIPT: &str = r#"
 set -e
@@ -29,18 +30,18 @@ for chain in OUTPUT FORWARD INPUT; do
 done
 "#;
 
-/// Whether packets of a Pod can be told from those of its machine.
+/// Whether packets of a Pod can be distinguished from those of its machine.
 pub(super) fn is_told(pod: &PodTraffic) -> bool {
     !pod.addresses.is_empty() || own_groups(pod).next().is_some()
 }
 
-/// The groups of a Pod that are its own.
+/// The groups of a Pod that only it has.
 fn own_groups(pod: &PodTraffic) -> impl Iterator<Item = u32> + '_ {
     pod.groups.iter().copied().filter(|group| (FIRST_GROUP..=LAST_GROUP).contains(group))
 }
 
-/// The chains of one family of addresses. What is no packet to the API server does not come by. To tell packets by groups takes
-/// Linux 5.3 and iptables 1.8.4.
+/// The chains for one family of addresses, for packets to the API server only. Matching packets by groups requires Linux
+/// 5.3 and iptables 1.8.4.
 pub(super) fn rules(reach: ApiReach<'_>, is_of_the_family: fn(&IpAddr) -> bool) -> String {
     const REFUSED: &str = "-p tcp -j REJECT --reject-with tcp-reset";
     let of_group = |groups: &str| {
@@ -54,7 +55,7 @@ pub(super) fn rules(reach: ApiReach<'_>, is_of_the_family: fn(&IpAddr) -> bool) 
         ApiReach::All => {}
         ApiReach::None => {
             lines.push(of_group(&format!("{FIRST_GROUP}-{LAST_GROUP}")));
-            // What machines forward is their Pods'; what comes in is, too, but for other machines' and their own.
+            // Forwarded packets are from the machine's Pods; so are incoming ones, except those of machines.
             lines.push(format!("-A CCM-API-FORWARD {REFUSED}"));
             lines.extend(["lo", DEVICE].map(|known| format!("-A CCM-API-INPUT -i {known} -j RETURN")));
             lines.push(format!("-A CCM-API-INPUT {REFUSED}"));

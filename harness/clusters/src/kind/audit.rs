@@ -1,8 +1,8 @@
-//! The API server's audit log: what service accounts asked of it, kept on each control plane.
+//! The API server's audit log of service accounts' requests, on each control plane.
 //!
-//! kube-apiserver writes it (`--audit-policy-file`, `--audit-log-path`), so that its policy has to be on the machine before
-//! kubeadm starts it. kind copies no file of ours there, and a mounted one would have to be on the engine's own machine; so the
-//! policy is written into each control plane as soon as its container runs, several seconds before kubeadm.
+//! kube-apiserver writes it (`--audit-policy-file`, `--audit-log-path`), so its policy must be on the machine before
+//! kubeadm starts the API server. kind cannot copy files there, and a mounted file would have to be on the engine's own
+//! machine. So the policy is written to each control plane as soon as its container runs, several seconds before kubeadm.
 
 use super::access::KindMachines;
 use super::exec::{Stdin, exec_ok};
@@ -20,15 +20,15 @@ use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::time::Duration;
 
-/// Where policy and log are, on the machine and in the API server's container alike.
+/// The folder of policy and log, the same on the machine and in the API server's container.
 const FOLDER: &str = "/var/lib/ccm-conformance-audit";
 /// How long a file may take to be written.
 const WRITE_LIMIT: Duration = Duration::from_secs(30);
 /// How long the log may take to be read.
 const READ_LIMIT: Duration = Duration::from_secs(60);
 
-/// What is logged: requests of service accounts with their answers, when these end, or begin where they go on (watches). What
-/// the control plane's own controllers ask under accounts of theirs is not.
+/// What is logged: requests of service accounts with their answers when they end, or when they begin for those that
+/// continue (watches). Requests of the control plane's own controllers' accounts are not logged.
 const POLICY: &str = r#"apiVersion: audit.k8s.io/v1
 kind: Policy
 omitStages: [RequestReceived]
@@ -45,7 +45,7 @@ rules:
 /// Writes `$1/policy.yaml` from the standard input.
 const WRITE: &str = r#"umask 077; mkdir -p "$1" && cat > "$1/policy.yaml""#;
 
-/// Lines of service accounts whose name begins with `$2`, of the log before first. A log that has nothing of them is fine.
+/// Lines of service accounts whose name begins with `$2`, oldest first. It is not an error if there are none.
 const READ: &str = r#"
 cd "$1" || exit 1
 for file in audit-*.log audit.log; do
@@ -54,18 +54,18 @@ for file in audit-*.log audit.log; do
 done
 "#;
 
-/// The arguments of an API server that keeps the log, as name and value.
+/// The arguments of an API server with this log, as name and value.
 pub(super) fn arguments() -> [(&'static str, Option<String>); 4] {
     [
         ("audit-policy-file", Some(format!("{FOLDER}/policy.yaml"))),
         ("audit-log-path", Some(format!("{FOLDER}/audit.log"))),
-        // MiB; a full run asks some 30.
+        // MiB; a full run needs about 30.
         ("audit-log-maxsize", Some("64".to_owned())),
         ("audit-log-maxbackup", Some("3".to_owned())),
     ]
 }
 
-/// The volume by which its container sees policy and log, as kubeadm wants it.
+/// The volume that makes policy and log available in its container, in kubeadm's format.
 pub(super) fn volume() -> Value {
     json!({
         "name": "ccm-conformance-audit",
@@ -75,8 +75,8 @@ pub(super) fn volume() -> Value {
     })
 }
 
-/// Writes the policy into each control plane of a cluster that is about to be made, as its container starts; ends with
-/// why that cannot go on: an API server without its policy does not start.
+/// Writes the policy to each control plane of a cluster that is about to be created, as soon as its container starts.
+/// Returns an error if that is not possible: an API server without its policy does not start.
 pub(super) async fn provide(
     engine: &Engine,
     cluster: &str,
@@ -92,7 +92,7 @@ pub(super) async fn provide(
             return format!("the audit policy of {} was not written: {}", machine.name, chain(&error));
         }
     }
-    "the Docker engine's events ended while the cluster was made".to_owned()
+    "the Docker engine's events ended while the cluster was created".to_owned()
 }
 
 /// Containers of the cluster that start from now on.
@@ -103,7 +103,7 @@ pub(super) fn starts(engine: &Engine, cluster: &str) -> impl Stream<Item = Event
 
 const ROLE_LABEL: &str = "io.x-k8s.kind.role";
 
-/// The control plane of that cluster that a container with those labels is.
+/// The control plane of that cluster that is a container with those labels.
 fn control_plane(cluster: &str, container_id: String, labels: &HashMap<String, String>) -> Option<Machine> {
     let label = |name: &str| labels.get(name).map(String::as_str);
     (label(CLUSTER_LABEL) == Some(cluster) && label(ROLE_LABEL) == Some("control-plane")).then(|| Machine {
@@ -117,7 +117,7 @@ fn control_plane(cluster: &str, container_id: String, labels: &HashMap<String, S
 }
 
 impl KindMachines {
-    /// What the control planes' logs have of it, in the order of its coming.
+    /// The log entries of all control planes for this query, in order.
     pub(super) async fn read_audit_log(&self, query: &AuditQuery) -> Result<Vec<Asked>, ClusterError> {
         let command = ["sh", "-c", READ, "sh", FOLDER, &query.user];
         let mut text = String::new();
@@ -129,7 +129,7 @@ impl KindMachines {
     }
 }
 
-/// A line of the log, as far as it is of use (`audit.k8s.io/v1` Event).
+/// A line of the log, reduced to the needed fields (`audit.k8s.io/v1` Event).
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Line {
@@ -171,7 +171,7 @@ struct ResponseStatus {
     code: u16,
 }
 
-/// What the lines tell of the query. A request that goes on has two lines; a line that was cut short tells nothing.
+/// The entries of the lines that match the query. A request that continues has two lines; an incomplete line is ignored.
 fn select<'a>(lines: impl Iterator<Item = &'a str>, query: &AuditQuery) -> Vec<Asked> {
     let mut seen = BTreeSet::new();
     let parsed = lines.filter_map(|line| serde_json::from_str::<Line>(line).ok());
@@ -209,7 +209,7 @@ impl Line {
             name,
             path: self.request_uri.split('?').next().unwrap_or_default().to_owned(),
             code: self.response_status.code,
-            // Kubernetes tells it from 1.12 on of every request that came as far.
+            // Kubernetes includes it from 1.12 on for every request that was authorized.
             authorized: decision.map_or(self.response_status.code != 403, |decision| decision == "allow"),
             user_agent: self.user_agent,
         }

@@ -1,5 +1,5 @@
-//! The `kind` command as a child process: bounded, its steps passed on, and dead with all its children when nobody
-//! waits for it any more.
+//! The `kind` command as a child process: with a time limit, its steps reported, and killed with all of its children when
+//! its caller is gone.
 
 use super::condense::condense;
 use super::family::Family;
@@ -30,48 +30,48 @@ pub(super) struct Creation<'a> {
     pub(super) network: &'a str,
     /// File with the configuration.
     pub(super) config: &'a Path,
-    /// Where the kubeconfig goes.
+    /// The path of the kubeconfig.
     pub(super) kubeconfig: &'a Path,
     /// Node image; `None` lets kind choose and pull its own.
     pub(super) image: Option<&'a str>,
-    /// How long it may take.
+    /// The time limit.
     pub(super) limit: Duration,
 }
 
-/// How kind failed.
+/// A failure of kind.
 #[derive(Debug)]
 pub(super) struct Failure {
-    /// All it wrote.
+    /// Its whole output.
     pub(super) output: String,
     /// How it ended, and its last lines.
     pub(super) what: String,
 }
 
 impl Failure {
-    /// Why it failed, in words, when that may not happen again in a second attempt; else `None`.
+    /// Why it failed, as text, if a second attempt may succeed; otherwise `None`.
     pub(super) fn passing(&self) -> Option<&'static str> {
         if ports::is_taken(&self.output) {
-            return Some("another program had taken the port that was chosen for its API server");
+            return Some("another program took the port that was chosen for its API server");
         }
-        self.is_openapi_race().then_some("the API server described its objects too late")
+        self.is_openapi_race().then_some("the API server served its OpenAPI description too late")
     }
 
-    /// Whether the API server's description of its own objects was not ready when kind applied the default StorageClass. Some
-    /// kubectl name it, others only say what for.
+    /// Whether the API server's OpenAPI description was not ready when kind applied the default StorageClass. Some
+    /// versions of kubectl name it, others only the consequence.
     fn is_openapi_race(&self) -> bool {
         let text = self.output.to_lowercase();
         text.contains("failed to add default storage class")
             && (text.contains("openapi") || text.contains("error validating data"))
     }
 
-    /// Why the node image could not be pulled, when that is what failed.
+    /// Why the node image could not be pulled, if that is what failed.
     pub(super) fn pull(&self) -> Option<String> {
         let line = self.output.lines().find(|line| line.contains("failed to pull image"))?;
         Some(line.trim_start_matches("ERROR: ").trim().to_owned())
     }
 }
 
-/// Creates a cluster. What a failed creation has made stays, for its logs.
+/// Creates a cluster. What a failed creation leaves stays, for its logs.
 pub(super) async fn create(
     engine: &Engine,
     creation: Creation<'_>,
@@ -83,7 +83,7 @@ pub(super) async fn create(
         command.args(["--image", image]);
     }
     command.env("KIND_EXPERIMENTAL_DOCKER_NETWORK", creation.network);
-    // The same engine as ours, whatever kind would find by itself.
+    // The same engine as ours, whatever kind would choose.
     command
         .env("KIND_EXPERIMENTAL_PROVIDER", "docker")
         .env("DOCKER_HOST", engine.host())
@@ -122,14 +122,14 @@ pub(super) async fn create(
     Ok(Err(Failure { output, what }))
 }
 
-/// The last lines of what a child wrote.
+/// The last lines of a child's output.
 #[derive(Default)]
 struct Said {
     lines: Mutex<VecDeque<String>>,
 }
 
 impl Said {
-    /// Reads lines until the end and tells each.
+    /// Reads lines until the end and reports each.
     async fn listen(&self, from: Option<impl AsyncRead + Unpin>, tell: &(dyn Fn(&str) + Sync)) {
         let Some(from) = from else { return };
         let mut lines = Lines::of(from);
@@ -150,7 +150,7 @@ impl Said {
     }
 }
 
-/// A step that kind begins, from its line without a terminal: ` • Preparing nodes 📦  ...`.
+/// The step that kind begins, from its line without a terminal: ` • Preparing nodes 📦  ...`.
 fn step(line: &str) -> Option<&str> {
     let text = line.trim().strip_prefix('•')?.trim();
     let end = text.find(|mark: char| !mark.is_ascii()).unwrap_or(text.len());

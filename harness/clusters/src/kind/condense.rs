@@ -1,9 +1,9 @@
-//! Long logs of kind, kubeadm and kubelets, shortened to what a person can read.
+//! Shortens long logs of kind, kubeadm and kubelets.
 
 use std::collections::HashSet;
 
-/// The last `count` lines that say something of their own: without stack traces and without what Kubernetes' logger
-/// calls information, and of lines that differ in numbers alone only the last.
+/// The last `count` informative lines: without stack traces and without lines of the level info of Kubernetes' logger; of
+/// lines that differ only in numbers, only the last one.
 pub(super) fn condense(text: &str, count: usize) -> String {
     let all: Vec<&str> = text.lines().map(str::trim_end).collect();
     let is_frame = |at: usize| {

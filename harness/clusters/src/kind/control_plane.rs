@@ -1,4 +1,4 @@
-//! What is done to the control plane itself: new Nodes are kept from getting pod CIDRs, and watches are made too old to go on.
+//! Operations on the control plane: withholding pod CIDRs from new Nodes, and expiring watches.
 
 use super::access::KindMachines;
 use super::exec::{ExecOutput, Stdin, exec, exec_ok};
@@ -11,12 +11,12 @@ use harness_core::probe::pause;
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// How long a short command may take.
+/// Maximum time of a short command.
 const LIMIT: Duration = Duration::from_secs(30);
-/// How long an API server may take until it does what it was told, its start included.
+/// How long an API server may take until it does what it was told, including its start.
 const TAKES: Duration = Duration::from_secs(150);
 const AGAIN: Duration = Duration::from_millis(400);
-/// How often in a row an API server says that it is ready until it is believed.
+/// How often in a row an API server must report ready.
 const IN_A_ROW: u32 = 3;
 const KUBECTL: [&str; 2] = ["kubectl", "--kubeconfig=/etc/kubernetes/admin.conf"];
 
@@ -24,12 +24,12 @@ const KUBECTL: [&str; 2] = ["kubectl", "--kubeconfig=/etc/kubernetes/admin.conf"
 const POLICIES_SINCE: u32 = 30;
 const POLICY: &str = "ccm-conformance-withholds-pod-cidrs";
 
-/// Whether an API server of that version can be told to withhold pod CIDRs.
+/// Whether an API server of that version can withhold pod CIDRs.
 pub(super) fn withholds_pod_cidrs(kubernetes: &str) -> bool {
     kubernetes.parse().is_ok_and(|version: Version| version.is_at_least(1, POLICIES_SINCE))
 }
 
-/// Refuses pod CIDRs that the control plane's allocator (`nodeipam`, by its account `node-controller`) writes.
+/// Refuses pod CIDRs written by the control plane's allocator (`nodeipam`, with the account `node-controller`).
 fn policy() -> String {
     format!(
         r#"apiVersion: admissionregistration.k8s.io/v1
@@ -57,13 +57,13 @@ spec:
     )
 }
 
-/// Who writes pod CIDRs.
+/// The account that writes pod CIDRs.
 const ALLOCATOR: &str = "system:serviceaccount:kube-system:node-controller";
-/// A Node that is never made: whether it would be tells whether the policy is in force.
+/// A Node that is never created: a dry run with it shows whether the policy is in effect.
 const TRIED: &str = r#"{"apiVersion": "v1", "kind": "Node", "metadata": {"name": "ccm-conformance-tried"}, "spec": {"podCIDR": "192.0.2.0/24"}}"#;
 
 impl KindMachines {
-    /// Each API server refuses pod CIDRs of new Nodes, or lets them pass again.
+    /// Makes all API servers refuse pod CIDRs of new Nodes, or allow them again.
     pub(super) async fn withhold_pod_cidrs(&self, withheld: bool) -> Result<(), ClusterError> {
         let text = policy();
         let verb: &[&str] =
@@ -75,7 +75,7 @@ impl KindMachines {
         Ok(())
     }
 
-    /// Waits until that machine's API server acts by the policy, or no more.
+    /// Waits until that machine's API server applies the policy, or no longer does.
     async fn policy_is(&self, machine: &Machine, in_force: bool) -> Result<(), ClusterError> {
         let what = format!(
             "the API server of {} to {} pod CIDRs of new Nodes",
@@ -83,7 +83,7 @@ impl KindMachines {
             if in_force { "refuse" } else { "let pass" }
         );
         let as_allocator = ["--as", ALLOCATOR, "--as-group", "system:masters"];
-        // An API server of its own answers each control plane.
+        // Each control plane uses its own API server.
         let server = format!(
             "--server=https://{}:6443",
             machine.ip().map_or_else(|| "localhost".to_owned(), bracketed)
@@ -98,14 +98,14 @@ impl KindMachines {
         self.says(machine, &command, TRIED, &what, 1, as_wanted).await
     }
 
-    /// Pods are cut off from the API server, which then begins anew. A watch that stands would be cut off by what it tells next,
-    /// so it has to end; and what an API server can tell of begins with its start, so that no watch of before can go on.
+    /// Cuts off Pods from the API server, which is then restarted. Existing watches must end, as they would only be cut
+    /// off by their next event. The API server's history begins with its start, so no earlier watch can continue.
     pub(super) async fn set_watches(&self, op: WatchOp) -> Result<(), ClusterError> {
         if op == WatchOp::Expire {
             return self.set_api_reach(ApiReach::All).await;
         }
         self.set_api_reach(ApiReach::None).await?;
-        // So that what is told by now is not the last of all.
+        // So that the events so far are not the last ones.
         let mark =
             ["annotate", "--overwrite", "namespace", "kube-system", "ccm-conformance/watches=interrupted"];
         let unmark = ["annotate", "namespace", "kube-system", "ccm-conformance/watches-"];
@@ -118,8 +118,8 @@ impl KindMachines {
         Ok(())
     }
 
-    /// The kubelet begins anew, too: it remembers how long to wait until it starts a container again that has ended before, and
-    /// until it asks an API server again that did not answer.
+    /// Restarts the kubelet too: it keeps the back-off of containers that have exited, and of an API server that did not
+    /// answer.
     async fn begin_api_server_anew(&self, machine: &Machine) -> Result<(), ClusterError> {
         let anew = ["sh", "-c", "pkill -KILL -x kube-apiserver && systemctl restart kubelet.service"];
         exec_ok(&self.engine, machine, &anew, Stdin::Empty, LIMIT).await?;
@@ -128,7 +128,7 @@ impl KindMachines {
         self.says(machine, &ask, "", &what, IN_A_ROW, |said| said.status == 0).await
     }
 
-    /// Repeats a command until what it says is `enough`, so often in a row.
+    /// Repeats a command until its output is `enough` this often in a row.
     async fn says(
         &self,
         machine: &Machine,
@@ -173,7 +173,7 @@ impl KindMachines {
     }
 }
 
-/// An address as a URL has it.
+/// An address in the form used in URLs.
 fn bracketed(ip: std::net::IpAddr) -> String {
     if ip.is_ipv6() { format!("[{ip}]") } else { ip.to_string() }
 }

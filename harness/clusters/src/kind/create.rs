@@ -1,4 +1,4 @@
-//! Making a cluster: the run of kind, and a look at what it has made.
+//! Creates a cluster: runs kind, and examines the result.
 
 use super::access::KindMachines;
 use super::api_reach::{FIRST_GROUP, rules};
@@ -31,19 +31,19 @@ use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// How long kind may take for a first machine, pulling its image included.
+/// How long kind may take for the first machine, including pulling its image.
 const CREATE_LIMIT: Duration = Duration::from_secs(420);
-/// How much longer for each further machine.
+/// Additional time for each further machine.
 const CREATE_LIMIT_EACH: Duration = Duration::from_secs(90);
-/// How long a question to the engine or a short command in a machine may take.
+/// Time limit for a query to the engine or a short command in a machine.
 const LIMIT: Duration = Duration::from_secs(60);
-/// How often creation is begun before a failure is believed that a new beginning usually gets rid of.
+/// How often the creation is tried if it fails in a way that a retry usually solves.
 const ATTEMPTS: u32 = 3;
 
-/// Makes a cluster and its network, and waits until its machines have joined. Nothing is waited for beyond that: Nodes
-/// register a moment later, and there is no pod network until somebody sets it up.
+/// Creates a cluster and its network, and waits until its machines have joined. It does not wait further: Nodes register
+/// a moment later, and there is no pod network until it is set up.
 ///
-/// When this fails, what was half made is removed. When the future is dropped, kind and its children are killed, and
+/// When this fails, everything is removed. When the future is dropped, kind and its children are killed, and
 /// [`crate::leftovers::cleanup`] removes the rest.
 pub(super) async fn create(engine: &Engine, spec: &ClusterSpec) -> Result<ClusterRecord, ClusterError> {
     let own = spec.own();
@@ -84,7 +84,7 @@ pub(super) async fn create(engine: &Engine, spec: &ClusterSpec) -> Result<Cluste
     }
 }
 
-/// A cluster while it is being made.
+/// A cluster while it is being created.
 struct Making<'a> {
     engine: &'a Engine,
     spec: &'a ClusterSpec,
@@ -101,7 +101,7 @@ impl Making<'_> {
         self.spec.folder.join("kubeconfig")
     }
 
-    /// Writes the configuration for kind, with a port of its own for the API server.
+    /// Writes the configuration for kind, with its own port for the API server.
     async fn configure(&self) -> Result<PathBuf, ClusterError> {
         let config = self.spec.folder.join("kind.yaml");
         let port = ports::choose(self.layout.is_ipv6_only())
@@ -138,7 +138,7 @@ impl Making<'_> {
                 image: self.image.reference.as_deref(),
                 limit: CREATE_LIMIT + CREATE_LIMIT_EACH * further,
             };
-            // From before its first container starts.
+            // Before its first container starts.
             let starts = audit::starts(self.engine, self.name);
             let ended = tokio::select! {
                 ended = command::create(self.engine, creation) => ended?,
@@ -160,7 +160,7 @@ impl Making<'_> {
         owner_only(&kubeconfig).await
     }
 
-    /// A failure with the machines' logs, and the end of the first kubelet's, whose words usually name the fault.
+    /// An error with the machines' logs, and the end of the first kubelet's log, which usually names the cause.
     async fn failed(&self, what: String) -> ClusterError {
         let machines = machines(self.engine, self.name, self.network).await.unwrap_or_default();
         let evidence = (!machines.is_empty()).then(|| self.spec.evidence.clone());
@@ -174,7 +174,7 @@ impl Making<'_> {
         ClusterError::Kind { name: self.name.to_owned(), what, journal, evidence }
     }
 
-    /// Looks at what kind has made.
+    /// Examines what kind has created.
     async fn look(&self, kind_version: String) -> Result<ClusterRecord, ClusterError> {
         let machines = machines(self.engine, self.name, self.network).await?;
         let looks = try_join_all(machines.iter().map(|machine| self.look_into(machine))).await?;
@@ -206,7 +206,7 @@ impl Making<'_> {
             pod_network: Some(self.layout.pod_network),
             replica_group: programs.contains(OWNER_GROUPS).then_some(FIRST_GROUP),
             api_server_for_pods: beside_proxy.map(|ip| (ip.to_string(), API_SERVER_PORT)),
-            // Its address is in the API server's certificate, and another cluster's Pods have no name for it.
+            // Its address is in the API server's certificate, and Pods of another cluster cannot resolve its name.
             api_server_from_beside: beside
                 .map(|ip| format!("https://{}", SocketAddr::new(ip, API_SERVER_PORT))),
             cloud_site: CloudSite::Network(self.network.to_owned()),
@@ -243,8 +243,8 @@ impl Making<'_> {
         Ok(look)
     }
 
-    /// Removes what a failed creation left. The failure is what the caller wants to hear of, so trouble here is only
-    /// logged; [`crate::remove_leftovers`] finds what stays.
+    /// Removes what a failed creation left. The original failure is what the caller needs, so errors here are only
+    /// logged; [`crate::remove_leftovers`] finds what remains.
     async fn clear_up(&self) {
         let removal = async {
             remove_cluster(self.engine, self.name).await?;
@@ -254,18 +254,19 @@ impl Making<'_> {
         if let Err(error) = removal.await {
             tracing::warn!(%error, cluster = self.name, "a failed cluster was not removed");
         }
-        // A cloud or another cluster that was started meanwhile may still be on the network; then its owner removes both.
+        // A cloud or another cluster that was started in the meantime may still be on the network; then its owner removes
+        // both.
         if let Err(error) = network::remove(self.engine, self.network).await {
-            tracing::debug!(%error, network = self.network, "the network stays");
+            tracing::debug!(%error, network = self.network, "the network was not removed");
         }
     }
 }
 
-/// What a machine's iptables is called that tells packets by groups of their sender.
+/// The name of a machine's iptables that can match packets by their sender's groups.
 const OWNER_GROUPS: &str = "iptables-owner-groups";
 
-/// What a machine says of itself. Each line is a word and a value. `$1` is the word for an iptables that takes the rules of the
-/// standard input.
+/// Prints properties of a machine. Each line is a word and a value. `$1` is the word for an iptables that accepts the
+/// rules on standard input.
 const LOOK: &str = r#"
 echo "kubernetes $(cat /kind/version)"
 echo "flags $(cat /var/lib/kubelet/kubeadm-flags.env)"
@@ -276,7 +277,7 @@ for plugin in ptp host-local loopback portmap; do test -x /opt/cni/bin/$plugin &
 true
 "#;
 
-/// What was seen in a machine.
+/// The observed properties of a machine.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Look {
     kubernetes: String,
@@ -302,12 +303,12 @@ impl Look {
         look
     }
 
-    /// Contract ENV-01, ENV-03 and ENV-04: our arguments arrived and kind's own survived. A management cluster waits for no
-    /// cloud, and its provider ids are nobody's concern.
+    /// Contract ENV-01, ENV-03 and ENV-04: our arguments are set and kind's own are kept. A management cluster does not
+    /// wait for a cloud, and its provider ids do not matter.
     fn check(&self, machine: &Machine, spec: &ClusterSpec) -> Result<(), ClusterError> {
         let provider_id =
             format!("--provider-id={} ", spec.provider_ids.of(&machine.name).unwrap_or_default());
-        // Quotes are the file's, and a last argument has no blank after it.
+        // The file has quotes, and no space after the last argument.
         let flags = format!("{} ", self.flags.replace(['"', '\''], " "));
         let dropped = spec.own().node_ip == NodeIp::Dropped;
         let served = spec.purpose == Purpose::Served;
@@ -327,7 +328,7 @@ impl Look {
     }
 }
 
-/// What can be done to machines of a node image that lacks nothing.
+/// The facilities of machines with a fully capable node image.
 pub(super) const FACILITIES: &[Facility] = &[
     Facility::NodeControl,
     Facility::HostPorts,
@@ -346,7 +347,7 @@ pub(super) const FACILITIES: &[Facility] = &[
     Facility::CsiDrivers,
 ];
 
-/// What can be done to machines that have these programs and plugins, and that Kubernetes.
+/// The facilities of machines with these programs and plugins, and that Kubernetes.
 fn facilities(
     programs: &BTreeSet<String>,
     cni_plugins: &BTreeSet<String>,

@@ -1,5 +1,5 @@
-//! An image credential provider on a machine of kind: files, the registry beside the container runtime, and the flags of its
-//! kubelet.
+//! An image credential provider on a machine of kind: files, the registry next to the container runtime, and the flags of
+//! its kubelet.
 
 use super::access::KindMachines;
 use super::exec::{Stdin, exec_ok};
@@ -8,17 +8,17 @@ use crate::record::Machine;
 use harness_components::image_credentials::{NODE_FOLDER, NodeSetup, REGISTRY, REGISTRY_PORT};
 use std::time::Duration;
 
-/// How long putting programs onto a machine may take.
+/// How long copying programs to a machine may take.
 const COPY_LIMIT: Duration = Duration::from_secs(120);
-/// How long the rest may take, a kubelet that stops included.
+/// How long the rest may take, including a kubelet's stop.
 const LIMIT: Duration = Duration::from_secs(60);
-/// Status of a machine whose container runtime asks nobody where images of a registry are.
+/// Exit status if the machine's container runtime has no configuration of registries.
 const NO_REGISTRIES: i64 = 41;
-/// Status of a machine whose kubelet has not the flags of kubeadm.
+/// Exit status if the machine's kubelet does not have kubeadm's flags.
 const NO_FLAGS: i64 = 42;
-/// The unit that is the registry.
+/// The systemd unit of the registry.
 const UNIT: &str = "ccm-conformance-registry";
-/// Where kubeadm writes flags of the kubelet.
+/// The file in which kubeadm writes flags of the kubelet.
 const FLAGS: &str = "/var/lib/kubelet/kubeadm-flags.env";
 
 impl KindMachines {
@@ -38,12 +38,12 @@ impl KindMachines {
         );
         match self.script(machine, &script).await {
             Err(ClusterError::Command { status: NO_REGISTRIES, .. }) => Err(ClusterError::NotObservable {
-                what: format!("pulling images of ours on machine {}", machine.name),
-                why: "its containerd is not told of /etc/containerd/certs.d".to_owned(),
+                what: format!("pulling images of the harness's registry on machine {}", machine.name),
+                why: "its containerd is not configured to use /etc/containerd/certs.d".to_owned(),
             }),
             Err(ClusterError::Command { status: NO_FLAGS, .. }) => Err(ClusterError::NotObservable {
-                what: format!("further flags for the kubelet of machine {}", machine.name),
-                why: format!("kubeadm has left no {FLAGS} there"),
+                what: format!("additional flags for the kubelet of machine {}", machine.name),
+                why: format!("kubeadm did not write {FLAGS} there"),
             }),
             other => other,
         }
@@ -52,8 +52,9 @@ impl KindMachines {
     pub(super) async fn uninstall(&self, machine: &Machine, setup: &NodeSetup) -> Result<(), ClusterError> {
         let folders: Vec<String> =
             setup.registries.iter().map(|registry| format!("'/etc/containerd/certs.d/{registry}'")).collect();
-        // A plugin may outlive the kubelet that killed its recorder. Processes end while they are looked at, and a registry
-        // that did not start cannot be stopped: what counts is the kubelet before that, and the files after it.
+        // A plugin may outlive the kubelet that killed its recorder. Processes may end while they are examined, and a
+        // registry that did not start cannot be stopped: only the results for the kubelet before that and the files after
+        // it count.
         let script = format!(
             "set -e\n\
              if [ -e {FLAGS}.before ]; then mv {FLAGS}.before {FLAGS}; systemctl restart kubelet.service; fi\n\

@@ -1,4 +1,4 @@
-//! Commands in a machine: a process in its container, bounded inside as well as outside.
+//! Commands in a machine: a process in its container, with time limits inside and outside.
 
 use crate::error::ClusterError;
 use crate::images::{Engine, EngineError, last_lines};
@@ -12,34 +12,34 @@ use std::path::Path;
 use std::time::Duration;
 use tokio::io::{AsyncWrite, AsyncWriteExt};
 
-/// What a command may write to each of its outputs, bytes; an audit log is the largest.
+/// Maximum size of each output of a command, in bytes; an audit log is the largest.
 const MOST: usize = 256 << 20;
-/// What a command has beyond its own limit until we stop listening: `timeout` in the machine ends it first.
+/// Additional time until we stop listening: normally `timeout` in the machine ends the command first.
 const GRACE: Duration = Duration::from_secs(10);
 /// Status with which `timeout` reports that it had to end the command.
 const TIMED_OUT: i64 = 124;
 /// Status with which `timeout` reports that it had to kill the command.
 const KILLED: i64 = 137;
 
-/// What a command did.
+/// The result of a command.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct ExecOutput {
-    /// Exit status; 128 and a signal's number when a signal ended it.
+    /// Exit status; 128 plus the number of a signal if a signal ended it.
     pub(super) status: i64,
-    /// What it wrote, invalid UTF-8 replaced.
+    /// Its standard output, with invalid UTF-8 replaced.
     pub(super) stdout: String,
-    /// What it wrote as diagnostics.
+    /// Its standard error.
     pub(super) stderr: String,
 }
 
-/// What a command reads.
+/// The standard input of a command.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Stdin<'a> {
     /// Nothing.
     Empty,
     /// A text.
     Text(&'a str),
-    /// A file of ours.
+    /// A file of this machine.
     File(&'a Path),
 }
 
@@ -66,7 +66,7 @@ pub(super) async fn exec(
     if matches!(output.status, TIMED_OUT | KILLED) {
         let what = format!("the end of {subject}");
         let seen = format!(
-            "it was ended, its last words: {}",
+            "it was killed, its last output: {}",
             last_lines(&format!("{}\n{}", output.stdout, output.stderr), 5)
         );
         return Err(ClusterError::TimedOut { what, limit, seen });
@@ -74,7 +74,7 @@ pub(super) async fn exec(
     Ok(output)
 }
 
-/// As [`exec`], but anything else than status 0 is an error.
+/// Like [`exec`], but a status other than 0 is an error.
 pub(super) async fn exec_ok(
     engine: &Engine,
     machine: &Machine,
@@ -102,7 +102,7 @@ async fn run(
     stdin: Stdin<'_>,
     subject: &str,
 ) -> Result<ExecOutput, ClusterError> {
-    // The caller bounds the whole; each call alone needs no shorter limit.
+    // The caller limits the whole; single calls need no shorter limit.
     let limit = Duration::from_secs(3600);
     let docker = engine.docker();
     let options = CreateExecOptions {
@@ -138,7 +138,7 @@ async fn run(
     let (read, fed) = tokio::join!(reading, feed(input, stdin));
     engine.call("run", subject, limit, async { read }).await?;
     let status = engine.call("run", subject, limit, docker.inspect_exec(&created.id)).await?.exit_code;
-    // A command that ends early leaves its input unread; its status says more than the broken pipe.
+    // A command that ends early leaves its input unread; its status matters more than the broken pipe.
     if let (Err(error), Some(0) | None) = (fed, status) {
         return Err(error);
     }

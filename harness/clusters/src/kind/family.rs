@@ -1,4 +1,4 @@
-//! A child process with all its descendants, which share a process group.
+//! A child process with all of its descendants, which share a process group.
 
 use crate::images::begin;
 use futures::future::join_all;
@@ -12,20 +12,20 @@ use tokio::task::spawn_blocking;
 /// How long children that are left alone may take to end.
 const END_LIMIT: Duration = Duration::from_secs(60);
 
-/// The processes of a child that leads its own group. Dropped before the child has ended, it kills them; except those
-/// that are just making a container: an engine does not stop making one because nobody waits, so they must come to
-/// their end for the container to be found and removed. [`crate::images::settled`] waits for that.
+/// The processes of a child that leads its own group. If it is dropped before the child has ended, it kills them, except
+/// those that are just creating a container: an engine continues to create it without its client, so they must finish for
+/// the container to be found and removed. [`crate::images::settled`] waits for that.
 pub(super) struct Family {
     leader: Option<Pid>,
 }
 
 impl Family {
-    /// The family of a child that was started as the leader of a group.
+    /// The group of a child that was started as its leader.
     pub(super) fn of(child: &Child) -> Family {
         Family { leader: child.id().and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw) }
     }
 
-    /// The child has ended by itself; there is nobody left to kill.
+    /// The child has ended by itself; nothing is left to kill.
     pub(super) fn has_ended(mut self) {
         self.leader = None;
     }
@@ -59,12 +59,12 @@ impl Drop for Family {
     }
 }
 
-/// Waits until a process has ended, whoever its parent is.
+/// Waits until a process has ended, whichever process is its parent.
 #[cfg(target_os = "linux")]
 fn wait_for_end(pid: Pid) {
     use rustix::event::{PollFd, PollFlags, Timespec, poll};
     use rustix::process::{PidfdFlags, pidfd_open};
-    // That it cannot be opened means that it has ended.
+    // If it cannot be opened, it has ended.
     let Ok(process) = pidfd_open(pid, PidfdFlags::empty()) else { return };
     let limit = Timespec::try_from(END_LIMIT).ok();
     if poll(&mut [PollFd::new(&process, PollFlags::IN)], limit.as_ref()) == Ok(0) {
@@ -72,7 +72,7 @@ fn wait_for_end(pid: Pid) {
     }
 }
 
-/// Elsewhere there is no `/proc` either, and nobody to wait for.
+/// Other systems have no `/proc`, so there are no processes to wait for.
 #[cfg(not(target_os = "linux"))]
 fn wait_for_end(_: Pid) {}
 
@@ -115,10 +115,10 @@ mod tests {
     async fn a_dropped_family_dies_with_its_children_but_not_in_the_middle_of_making_a_container() {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let docker = folder.path().join("docker");
-        // A copy, because a process is known by the name it was started with.
+        // A copy, because a process has the name with which it was started.
         std::fs::copy("/bin/sh", &docker).expect("a program");
         let made = folder.path().join("made");
-        // It goes on when 'cat' is killed.
+        // It continues when 'cat' is killed.
         std::fs::write(folder.path().join("run"), format!("read -r line; touch {}", made.display()))
             .expect("a script");
         let script = format!("cd {}; sleep 1000 & cat | ./docker run", folder.path().display());

@@ -1,4 +1,4 @@
-//! The machines' own logs, taken before they are removed.
+//! The machines' own logs, saved before the machines are removed.
 
 use super::condense::condense;
 use super::exec::{Stdin, exec};
@@ -11,14 +11,14 @@ use harness_core::bounded::Beginning;
 use std::path::Path;
 use std::time::Duration;
 
-/// How long one machine's log may take to be read.
+/// How long reading one machine's log may take.
 const LIMIT: Duration = Duration::from_secs(30);
 /// Lines of the kubelet's log that an error shows.
 const LINES_SHOWN: usize = 8;
-/// What is read of a machine's console, bytes.
+/// Maximum size of a machine's console output, in bytes.
 const CONSOLE: usize = 16 << 20;
 
-/// What is read in a machine, by the file it goes to.
+/// The commands whose output is saved, by the name of the file.
 const SOURCES: &[(&str, &str)] = &[
     ("kubelet.log", "journalctl --no-pager --lines 2000 --unit kubelet.service"),
     ("containerd.log", "journalctl --no-pager --lines 2000 --unit containerd.service"),
@@ -30,8 +30,8 @@ const SOURCES: &[(&str, &str)] = &[
     ("network.log", "ip address; ip route; iptables-save; ls -l /etc/cni/net.d"),
 ];
 
-/// Writes each machine's logs into a folder of its name. Takes what it can get: a machine that does not answer leaves a
-/// note in place of its log.
+/// Writes each machine's logs to a folder with its name, as far as possible: for a machine that does not answer, a note
+/// replaces its log.
 pub(super) async fn collect(engine: &Engine, machines: &[Machine], folder: &Path) {
     join_all(machines.iter().map(|machine| async move {
         let folder = folder.join(&machine.name);
@@ -51,7 +51,7 @@ pub(super) async fn collect(engine: &Engine, machines: &[Machine], folder: &Path
     .await;
 }
 
-/// The end of a machine's kubelet log, where it can be had.
+/// The end of a machine's kubelet log, if it can be read.
 pub(super) async fn kubelet_tail(engine: &Engine, machine: &Machine) -> Option<String> {
     let command =
         ["journalctl", "--no-pager", "--output", "cat", "--lines", "200", "--unit", "kubelet.service"];
@@ -60,7 +60,7 @@ pub(super) async fn kubelet_tail(engine: &Engine, machine: &Machine) -> Option<S
     (!text.is_empty()).then_some(text)
 }
 
-/// What a machine wrote to its console.
+/// The console output of a machine.
 async fn console(engine: &Engine, machine: &Machine) -> String {
     let options = LogsOptionsBuilder::new().stdout(true).stderr(true).tail("2000").build();
     let mut log = engine.docker().logs(&machine.container_id, Some(options));

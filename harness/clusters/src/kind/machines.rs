@@ -12,10 +12,10 @@ use std::time::Duration;
 
 /// kind's label with a container's role.
 const ROLE_LABEL: &str = "io.x-k8s.kind.role";
-/// How long a question to the engine may take.
+/// Time limit for a query to the engine.
 const LIMIT: Duration = Duration::from_secs(60);
 
-/// The machines of a cluster, on that network: control planes first, otherwise by name.
+/// The machines of a cluster on that network: control planes first, otherwise by name.
 pub(super) async fn machines(
     engine: &Engine,
     cluster: &str,
@@ -55,7 +55,7 @@ pub(super) fn machine(container: ContainerInspectResponse, network: &str) -> Opt
         container_id: container.id?,
         reached_at: None,
     };
-    // The engine's networks are this machine's, too.
+    // The engine's networks are on this machine too.
     machine.reached_at = machine.ip();
     Some(machine)
 }

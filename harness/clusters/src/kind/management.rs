@@ -1,4 +1,4 @@
-//! A management cluster of kind: its machine gets its pod network, and takes Pods before anybody else hears of it.
+//! A management cluster of kind: its machine gets its pod network, and is ready for Pods before the cluster is used.
 
 use super::access::KindMachines;
 use super::exec::{Stdin, exec_ok};
@@ -12,15 +12,15 @@ use std::time::Duration;
 
 /// How long the machine's Node may take for each step.
 const LIMIT: Duration = Duration::from_secs(120);
-/// How long one question may take.
+/// Time limit for one query.
 const ASKED: Duration = Duration::from_secs(20);
 const AGAIN: Duration = Duration::from_millis(200);
-/// The pod CIDRs of a Node.
+/// A query for the pod CIDRs of a Node.
 const POD_CIDRS: &str = "{.spec.podCIDRs[*]}";
-/// Whether a Node is Ready, and the keys of the taints that it still has.
+/// A query for whether a Node is Ready, and the keys of its remaining taints.
 const STANDING: &str = "{.status.conditions[?(@.type=='Ready')].status} {.spec.taints[*].key}";
 
-/// Sets the pod network up, and waits until every Node is Ready and no taint is left of it coming up.
+/// Sets up the pod network, and waits until all Nodes are Ready without startup taints.
 ///
 /// # Errors
 /// A Node gets no pod CIDR, or does not become Ready.
@@ -40,13 +40,13 @@ pub(super) async fn ready(cluster: &KindMachines) -> Result<(), ClusterError> {
     Ok(())
 }
 
-/// Whether a Node that stands so takes Pods.
+/// Whether a Node in this state accepts Pods.
 fn takes_pods(standing: &str) -> bool {
     let mut words = standing.split_whitespace();
     words.next() == Some("True") && !words.any(|key| key.starts_with("node.kubernetes.io/"))
 }
 
-/// What the machine's Node has there, once that is `enough`.
+/// The answer for the machine's Node, once it is `enough`.
 async fn told(
     cluster: &KindMachines,
     machine: &Machine,

@@ -1,5 +1,5 @@
-//! The metadata service's address on machines of kind: translated to where the service is, by the machine's own kernel, so
-//! that calls of Pods and of programs on the machine's network alike come from the machine's address.
+//! The metadata service's address on machines of kind: the machine's own kernel translates it to the service's real
+//! address, so that calls of Pods and of programs on the machine's network come from the machine's address.
 
 use super::exec::{Stdin, exec_ok};
 use crate::METADATA_ADDRESS;
@@ -10,13 +10,13 @@ use futures::future::try_join_all;
 use std::net::SocketAddrV4;
 use std::time::Duration;
 
-/// How long a machine may take.
+/// Time limit for a machine.
 const LIMIT: Duration = Duration::from_secs(60);
-/// Status of the script where a machine lacks a program for it.
+/// Exit status of the script if a machine lacks a program for it.
 const LACKS: i64 = 127;
 
-/// A machine loses its rules with its power, so the rule is a service that it starts with. `$1` is the address, `$2` what is
-/// in its place.
+/// A machine loses its rules when it is switched off, so the rule is a service that is started at boot. `$1` is the
+/// address, `$2` its replacement.
 const SCRIPT: &str = r#"
 for program in iptables systemctl; do command -v $program > /dev/null || exit 127; done
 set -e
@@ -35,7 +35,7 @@ systemctl enable --quiet metadata-address.service
 systemctl restart metadata-address.service
 "#;
 
-/// Has `at` answer on all machines under the metadata service's address; `false` where a node image lacks the programs.
+/// Makes `at` answer on all machines at the metadata service's address; `false` if a node image lacks the programs.
 pub(super) async fn serve(
     engine: &Engine,
     machines: &[Machine],

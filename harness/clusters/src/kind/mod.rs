@@ -1,4 +1,4 @@
-//! Clusters made with kind: one container of the local Docker engine for each machine.
+//! Clusters created with kind: one container of the local Docker engine for each machine.
 
 mod access;
 mod api_reach;
@@ -54,18 +54,18 @@ pub(super) const BACKEND: BackendEntry = BackendEntry {
         runs: Runs::Images,
         lifetime: Lifetime::UntilRemoved,
         manages: true,
-        // One takes most of a small machine.
+        // One needs most of a small machine.
         side_by_side: 1,
         memory_gib: survey::MEMORY_GIB,
         facilities: create::FACILITIES,
-        lacks_because: "its node image lacks the programs for it, or its Kubernetes is too old",
+        lacks_because: "its node image does not contain the programs for it, or its Kubernetes is too old",
     },
     requirements: || survey::requirements().boxed_local(),
     begin: |spec| Arc::new(Kind { spec, engine: OnceCell::new() }),
     attach: |record| Ok(Some(Arc::new(KindMachines::attach(record)?))),
 };
 
-/// Whether kind can make a cluster of that Kubernetes with what is on this machine (Docker, kind and a node image), and
+/// Whether kind can create a cluster of that Kubernetes with what is on this machine (Docker, kind and a node image), and
 /// with which node image.
 ///
 /// # Errors
@@ -76,7 +76,7 @@ pub async fn at_hand(kubernetes: &Kubernetes) -> Result<String, ClusterError> {
     node_image::at_hand(&engine, kubernetes).await?.ok_or_else(|| ClusterError::Unavailable {
         what: format!("a node image of Kubernetes {kubernetes}"),
         why: "the local Docker engine has none".to_owned(),
-        way_out: "'ccm-conformance doctor' says whether one can be pulled; ci/node-image/build makes one"
+        way_out: "'ccm-conformance doctor' shows whether one can be pulled; ci/node-image/build builds one"
             .to_owned(),
     })
 }
@@ -85,7 +85,7 @@ pub async fn at_hand(kubernetes: &Kubernetes) -> Result<String, ClusterError> {
 #[derive(Debug)]
 struct Kind {
     spec: ClusterSpec,
-    /// Set before anything is made.
+    /// Set before anything is created.
     engine: OnceCell<Engine>,
 }
 
@@ -130,9 +130,9 @@ impl Backend for Kind {
 
     fn down(&self) -> LocalBoxFuture<'_, Result<(), ClusterError>> {
         async {
-            // Whoever never reached the engine has made nothing in it.
+            // Without a connection to the engine, nothing was created in it.
             let Some(engine) = self.engine.get() else { return Ok(()) };
-            // By label and name, not by what was recorded: a stage that was cut short recorded nothing.
+            // By label and name, not by the record: a stage that was interrupted recorded nothing.
             let removed = cleanup(engine, &self.spec.run).await;
             removed.map(drop).map_err(|error| ClusterError::NotRemoved { what: chain(&error) })
         }

@@ -1,4 +1,4 @@
-//! The files of a network proxy on machines of kind, and the direct way that it stands in for.
+//! The files of a network proxy on machines of kind, and the direct connection that it replaces.
 
 use super::access::KindMachines;
 use super::exec::{Stdin, exec_ok};
@@ -12,12 +12,12 @@ use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// How long rules of the packet filter may take.
+/// How long changing rules of the packet filter may take.
 const LIMIT: Duration = Duration::from_secs(60);
-/// The file of the API server's configuration.
+/// The file with the API server's configuration.
 const EGRESS: &str = "egress-selector-configuration.yaml";
 
-/// Folders of this machine that machines of a cluster have at [`FOLDER`].
+/// Folders of this machine that are mounted on machines of a cluster at [`FOLDER`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct ProxyFolders {
     control_plane: PathBuf,
@@ -25,7 +25,7 @@ pub(super) struct ProxyFolders {
 }
 
 impl ProxyFolders {
-    /// Those of a cluster's folder, not written yet.
+    /// The folders of a cluster, not written yet.
     pub(super) fn of(folder: &Path) -> ProxyFolders {
         ProxyFolders {
             control_plane: folder.join("network-proxy"),
@@ -33,7 +33,7 @@ impl ProxyFolders {
         }
     }
 
-    /// Writes configuration and certificates. Servers are known by the names of their machines.
+    /// Writes configuration and certificates. Servers are identified by the names of their machines.
     pub(super) fn write(&self, egress: &str, cluster: &str, roles: &[Role]) -> std::io::Result<()> {
         let names = machine_names(cluster, roles).into_iter().zip(roles);
         let mut known: Vec<String> =
@@ -54,8 +54,8 @@ impl ProxyFolders {
         json!({"hostPath": host.display().to_string(), "containerPath": FOLDER})
     }
 
-    /// What API servers are told, and what they have of their machine. A Service is reached by its endpoints, so that no
-    /// machine of agents needs kube-proxy.
+    /// The settings of API servers, and the files of their machine that they use. A Service is reached by its endpoints,
+    /// so that machines with agents do not need kube-proxy.
     pub(super) fn arguments() -> Vec<(&'static str, Option<String>)> {
         vec![
             ("egress-selector-config-file", Some(format!("{FOLDER}/{EGRESS}"))),
@@ -63,15 +63,15 @@ impl ProxyFolders {
         ]
     }
 
-    /// The volume by which API servers have the folder, as kubeadm wants it.
+    /// The volume with the folder for API servers, in kubeadm's format.
     pub(super) fn volume() -> Value {
         json!({"name": "network-proxy", "hostPath": FOLDER, "mountPath": FOLDER, "pathType": "Directory"})
     }
 }
 
 impl KindMachines {
-    /// Closes or opens the way from the machines of the control plane to these addresses: what begins there is refused, and
-    /// what came from there is answered as ever.
+    /// Blocks or allows connections from the machines of the control plane to these addresses: new connections are
+    /// refused, but connections from these addresses still work.
     pub(super) async fn set_direct_way(&self, to: &[String], op: LinkOp) -> Result<(), ClusterError> {
         let rule = match op {
             LinkOp::Cut => r#"$iptables -C OUTPUT "$@" 2> /dev/null || $iptables -I OUTPUT "$@""#,

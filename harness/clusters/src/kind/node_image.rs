@@ -1,4 +1,4 @@
-//! Which node image a cluster gets: one that is at hand, else one that can be pulled.
+//! Chooses the node image of a cluster: a local one, or one that can be pulled.
 
 use super::published::{KIND_REPOSITORY, Published, published};
 use super::record::KubeProxy;
@@ -16,34 +16,35 @@ use std::collections::HashMap;
 use std::io::Read;
 use std::time::Duration;
 
-/// Label of the node images that ci/node-image/build makes.
+/// Label of the node images that ci/node-image/build builds.
 pub(super) const NODE_IMAGE_LABEL: &str = "io.ccm-conformance.node-image";
 const VERSION_LABEL: &str = "io.ccm-conformance.kubernetes";
 const KUBE_PROXY_LABEL: &str = "io.ccm-conformance.kube-proxy";
-/// The newest minor version of Kubernetes that the contract is about: a result on a newer one says less.
+/// The newest minor version of Kubernetes that the contract covers: a result on a newer one means less.
 pub(super) const JUDGED: u32 = bootstrap::Version::DEFAULT.minor;
-/// What to do on a machine that reaches no registry.
-pub(super) const WITHOUT_A_REGISTRY: &str = "let Docker reach a registry, put an image into it with 'docker load', build one \
-     with ci/node-image/build, or run with '--cluster embedded', which needs none";
+/// What to do without access to a registry.
+pub(super) const WITHOUT_A_REGISTRY: &str = "give Docker access to a registry, load an image with 'docker load', build \
+                                             one with ci/node-image/build, or run with '--cluster embedded', which \
+                                             needs no node image";
 /// The oldest Kubernetes that kind and the harness support.
 const LEAST: Version = Version::release(1, 20, 0);
-/// How long a question to the engine may take.
+/// Time limit for a query to the engine.
 const LIMIT: Duration = Duration::from_secs(60);
-/// What is read of the file with the version, bytes, in its archive.
+/// How much of the archive with the version file is read, in bytes.
 const MOST: usize = 64 << 10;
 
-/// A node image to use.
+/// The node image of a cluster.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct NodeImage {
-    /// How to name it to kind; `None` lets kind choose and pull its own.
+    /// Its name for kind; `None` lets kind choose and pull its own.
     pub(super) reference: Option<String>,
-    /// Its Kubernetes, where known before a machine runs.
+    /// Its Kubernetes version, if it is known before a machine runs.
     pub(super) version: Option<Version>,
     /// Whether it has kube-proxy.
     pub(super) kube_proxy: KubeProxy,
 }
 
-/// Chooses: a named image; or the newest image at hand that fits; or one that can be pulled.
+/// Chooses a node image: the named one, the newest suitable local one, or one that can be pulled.
 pub(super) async fn choose(engine: &Engine, wanted: &Kubernetes) -> Result<NodeImage, ClusterError> {
     if let Kubernetes::Image(reference) = wanted {
         return named(engine, reference).await;
@@ -55,7 +56,7 @@ pub(super) async fn choose(engine: &Engine, wanted: &Kubernetes) -> Result<NodeI
     let unknown = |why: String| ClusterError::Usage {
         what: format!("Kubernetes {wanted}"),
         why,
-        way_out: format!("at hand: {}", listed(&present)),
+        way_out: format!("available: {}", listed(&present)),
     };
     let reference = match *wanted {
         Kubernetes::Version { minor, .. } if minor < LEAST.minor => {
@@ -65,7 +66,7 @@ pub(super) async fn choose(engine: &Engine, wanted: &Kubernetes) -> Result<NodeI
         Kubernetes::Version { minor, patch: None } => published_as(engine, minor, &present).await?,
         Kubernetes::Newest | Kubernetes::Image(_) => match published(engine, JUDGED).await {
             Published::As(reference) => reference,
-            // kind may reach what the engine does not say: which image it pulls is its own secret.
+            // kind may have access to more than the engine reports, and only kind knows which image it pulls.
             Published::Not | Published::Unknown(_) => {
                 return Ok(NodeImage { reference: None, version: None, kube_proxy: KubeProxy::Present });
             }
@@ -73,31 +74,31 @@ pub(super) async fn choose(engine: &Engine, wanted: &Kubernetes) -> Result<NodeI
     };
     match pull(engine, &reference).await {
         Ok(()) => named(engine, &reference).await,
-        Err(ImageError::NotThere { why, .. }) => {
-            Err(unknown(format!("no node image of it is at hand, and {reference} cannot be pulled ({why})")))
-        }
+        Err(ImageError::NotThere { why, .. }) => Err(unknown(format!(
+            "there is no local node image of it, and {reference} cannot be pulled ({why})"
+        ))),
         Err(other) => Err(other.into()),
     }
 }
 
-/// The image to pull for a version of which none is at hand.
+/// The image to pull for a version without a local image.
 async fn published_as(engine: &Engine, minor: u32, present: &[NodeImage]) -> Result<String, ClusterError> {
     match published(engine, minor).await {
         Published::As(reference) => Ok(reference),
         Published::Not => Err(ClusterError::Usage {
             what: format!("Kubernetes 1.{minor}"),
-            why: format!("no node image of it is at hand, and {KIND_REPOSITORY} has none"),
-            way_out: format!("at hand: {}", listed(present)),
+            why: format!("there is no local node image of it, and {KIND_REPOSITORY} has none"),
+            way_out: format!("available: {}", listed(present)),
         }),
         Published::Unknown(why) => Err(ClusterError::Unavailable {
             what: format!("a node image of Kubernetes 1.{minor}"),
-            why: format!("none is at hand ({}), and none can be pulled ({why})", listed(present)),
+            why: format!("there is no local one ({}), and none can be pulled ({why})", listed(present)),
             way_out: format!("name a full version such as 1.{minor}.1, {WITHOUT_A_REGISTRY}"),
         }),
     }
 }
 
-/// The node image that [`choose`] would take without pulling any; `None` when it would have to pull.
+/// The node image that [`choose`] would use without pulling; `None` if it would have to pull.
 ///
 /// # Errors
 /// The engine does not answer.
@@ -108,7 +109,7 @@ pub(super) async fn at_hand(engine: &Engine, wanted: &Kubernetes) -> Result<Opti
     Ok(pick(wanted, &present(engine).await?).and_then(|image| image.reference.clone()))
 }
 
-/// The node images in the local engine, newest Kubernetes first, each with its Kubernetes.
+/// The node images in the local engine, newest Kubernetes first, each with its Kubernetes version.
 ///
 /// # Errors
 /// The engine does not answer.
@@ -117,7 +118,7 @@ pub(super) async fn listed_at_hand(engine: &Engine) -> Result<Vec<(String, Versi
     Ok(present(engine).await?.into_iter().filter_map(named).collect())
 }
 
-/// An image the user has named, pulled where it is not at hand.
+/// An image that the user has named, pulled if it is not local.
 async fn named(engine: &Engine, reference: &str) -> Result<NodeImage, ClusterError> {
     let inspect = || engine.call("inspect image", reference, LIMIT, engine.docker().inspect_image(reference));
     let found = match inspect().await {
@@ -161,7 +162,7 @@ async fn present(engine: &Engine) -> Result<Vec<NodeImage>, ClusterError> {
         .await?;
     let mut found = Vec::new();
     for image in all.into_iter().filter(is_node_image) {
-        // An image that was pulled by digest alone has no tag; one without any name is what a newer build has replaced.
+        // An image that was pulled by digest has no tag; one without any name was replaced by a newer build.
         let names = image.repo_tags.iter().chain(&image.repo_digests);
         let Some(reference) = names.into_iter().find(|name| is_named(name)).cloned() else {
             continue;
@@ -188,7 +189,8 @@ fn is_node_image(image: &ImageSummary) -> bool {
         || image.repo_tags.iter().chain(&image.repo_digests).any(kinds)
 }
 
-/// The first that fits; the list is newest first. One that is newer than what is judged is taken for want of others.
+/// The first suitable one; the list is newest first. Versions newer than the contract are used only if there is nothing
+/// else.
 fn pick<'a>(wanted: &Kubernetes, present: &'a [NodeImage]) -> Option<&'a NodeImage> {
     let is_judged =
         |image: &&NodeImage| image.version.as_ref().is_some_and(|version| version.minor <= JUDGED);
@@ -214,7 +216,7 @@ fn listed(present: &[NodeImage]) -> String {
     let mut versions: Vec<String> =
         present.iter().filter_map(|image| image.version.as_ref()).map(Version::to_string).collect();
     versions.dedup();
-    if versions.is_empty() { "none; ci/node-image/build makes one".to_owned() } else { versions.join(", ") }
+    if versions.is_empty() { "none; ci/node-image/build builds one".to_owned() } else { versions.join(", ") }
 }
 
 fn kube_proxy(labels: &HashMap<String, String>) -> KubeProxy {
@@ -236,8 +238,8 @@ fn version_by_name(labels: &HashMap<String, String>, names: &[String]) -> Option
         .or_else(|| names.iter().find_map(tagged))
 }
 
-/// Reads `/kind/version` out of the image, by way of a container that never starts. It goes again even when nobody
-/// waits for the answer any more.
+/// Reads `/kind/version` from the image, using a container that is never started. The container is removed even if the
+/// caller is gone.
 async fn version_by_looking(engine: &Engine, reference: &str) -> Result<Option<Version>, EngineError> {
     let (engine, reference) = (engine.clone(), reference.to_owned());
     begin(async move { look_into(&engine, &reference).await }).await
@@ -259,7 +261,7 @@ async fn look_into(engine: &Engine, reference: &str) -> Result<Option<Version>, 
     let read = docker.download_from_container(&container, Some(path)).try_fold(
         Vec::new(),
         |mut all: Vec<u8>, piece| async move {
-            // The file is a line; what an image has in its place is no business of this process's memory.
+            // The file is one line; a larger one must not use this process's memory.
             let fits = piece.len().min(MOST - all.len());
             all.extend_from_slice(&piece[..fits]);
             Ok(all)
@@ -308,7 +310,7 @@ mod tests {
         assert_eq!(picked("1.20").as_deref(), Some("a"));
         assert_eq!(picked("1.31"), None);
         assert_eq!(listed(&present), "v1.36.2, v1.36.0, v1.20.2");
-        assert_eq!(listed(&[]), "none; ci/node-image/build makes one");
+        assert_eq!(listed(&[]), "none; ci/node-image/build builds one");
     }
 
     #[test]

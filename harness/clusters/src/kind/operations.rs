@@ -1,4 +1,4 @@
-//! What is done to machines of kind: kubelets, whole machines, connections, and processes of containers.
+//! Operations on machines of kind: kubelets, whole machines, connections, and processes of containers.
 
 use super::access::KindMachines;
 use super::api_reach::{SCRIPT, is_told, rules};
@@ -15,9 +15,9 @@ use std::net::IpAddr;
 use std::path::Path;
 use std::time::Duration;
 
-/// How long a short operation on a machine may take.
+/// Time limit for a short operation on a machine.
 const LIMIT: Duration = Duration::from_secs(60);
-/// How long a machine may take from power-on to its services.
+/// How long a machine may take from power-on until its services run.
 const BOOT_LIMIT: Duration = Duration::from_secs(120);
 /// How long loading an image into a machine may take.
 const LOAD_LIMIT: Duration = Duration::from_secs(300);
@@ -46,7 +46,7 @@ impl KindMachines {
     }
 
     pub(super) async fn load_image(&self, archive: &Path) -> Result<(), ClusterError> {
-        // Without '--all-platforms': Docker saves only this machine's.
+        // Without '--all-platforms': Docker saves only the image of this machine's platform.
         let load = ["ctr", "--namespace", "k8s.io", "images", "import", "-"];
         let loads =
             self.machines.iter().map(|m| exec_ok(&self.engine, m, &load, Stdin::File(archive), LOAD_LIMIT));
@@ -74,7 +74,7 @@ impl KindMachines {
         self.do_in(machine, &command).await
     }
 
-    /// Takes the power away: nothing on the machine gets a chance to say goodbye.
+    /// Switches it off: nothing on the machine gets a chance to shut down.
     async fn power_off(&self, machine: &Machine) -> Result<(), ClusterError> {
         self.note_switched_off(machine, true).map_err(ClusterError::file("note in", &self.folder))?;
         let options = KillContainerOptionsBuilder::new().signal("SIGKILL").build();
@@ -82,12 +82,12 @@ impl KindMachines {
         let call = docker.kill_container(&machine.container_id, Some(options));
         self.engine.call("stop machine", &machine.name, LIMIT, call).await?;
         let mut end = docker.wait_container(&machine.container_id, None);
-        // A killed machine ends with a status of its own, which the library reports as an error.
+        // A killed machine ends with a special status, which the library reports as an error.
         let call = async { end.next().await.map(drop).map_or(Ok(()), Ok) };
-        Ok(self.engine.call("see the end of machine", &machine.name, LIMIT, call).await?)
+        Ok(self.engine.call("wait for the end of machine", &machine.name, LIMIT, call).await?)
     }
 
-    /// Gives the power back and waits until the machine's services have been started.
+    /// Switches it on and waits until the machine's services have been started.
     async fn power_on(&self, stopped: &Machine) -> Result<(), ClusterError> {
         let docker = self.engine.docker();
         let (id, name) = (stopped.container_id.as_str(), stopped.name.as_str());
@@ -122,8 +122,8 @@ impl KindMachines {
         };
         let seen = match tokio::time::timeout(BOOT_LIMIT, up).await {
             Ok(Ok(())) => return Ok(()),
-            Ok(Err(last)) => format!("it ended, its last words: {}", last.trim()),
-            Err(_) => "it still boots".to_owned(),
+            Ok(Err(last)) => format!("it ended, its last output: {}", last.trim()),
+            Err(_) => "it is still booting".to_owned(),
         };
         Err(ClusterError::TimedOut { what: format!("the start of machine {name}"), limit: BOOT_LIMIT, seen })
     }
@@ -137,11 +137,12 @@ impl KindMachines {
         self.filter(machine, target, r#"while $iptables -D $chain "$@" 2> /dev/null; do :; done"#).await
     }
 
-    /// Applies `rule` to both ways packets leave a machine: its own and those of Pods on its pod network.
+    /// Applies `rule` to both ways on which packets leave a machine: its own and those of Pods on its pod network.
     async fn filter(&self, machine: &Machine, target: Target, rule: &str) -> Result<(), ClusterError> {
         let port = API_SERVER_PORT.to_string();
         let (ip, which) = match target {
-            // Whoever asks the machine from there is answered: a cloud that is a process has the address of this host.
+            // Requests to the machine from there are still answered: a cloud that is a process has the address of this
+            // host.
             Target::Cloud(ip) => (ip, ["-m", "conntrack", "--ctdir", "ORIGINAL"]),
             Target::ApiServer(ip) => (ip, ["-p", "tcp", "--dport", &port]),
         };
@@ -163,14 +164,14 @@ impl KindMachines {
         }
     }
 
-    /// Has every machine let those pass, and refuse the others with a reset, on connections that stand as well.
+    /// Makes all machines allow those clients, and refuse the others with a reset, on existing connections too.
     pub(super) async fn set_api_reach(&self, reach: ApiReach<'_>) -> Result<(), ClusterError> {
         if let ApiReach::AllBut(pods) = reach
             && let Some(pod) = pods.iter().find(|pod| !is_told(pod))
         {
             return Err(ClusterError::NotObservable {
                 what: Operation::ApiServer(reach).to_string(),
-                why: format!("nothing tells packets of Pod {} from those of its machine", pod.name),
+                why: format!("packets of Pod {} cannot be distinguished from those of its machine", pod.name),
             });
         }
         let mut all = Vec::new();
@@ -190,7 +191,7 @@ impl KindMachines {
     }
 }
 
-/// Seconds since 1970 of a time as Docker writes it.
+/// Converts a time in Docker's format to seconds since 1970.
 fn unix_seconds(text: &str) -> Option<i32> {
     let at: jiff::Timestamp = text.parse().ok()?;
     i32::try_from(at.as_second()).ok()

@@ -1,6 +1,6 @@
-//! The harness' own pod network: one file per machine and static routes, so that it can come and go at once.
+//! The harness's own pod network: one file per machine and static routes, so that it can be set up and removed at once.
 //!
-//! Each machine hands out addresses of its Node's pod CIDRs; machines reach each other's Pods by static routes.
+//! Each machine assigns addresses of its Node's pod CIDRs; machines reach each other's Pods by static routes.
 
 use super::access::KindMachines;
 use super::exec::{Stdin, exec_ok};
@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::time::Duration;
 
-/// How long a change of one machine may take.
+/// Time limit for a change on one machine.
 const LIMIT: Duration = Duration::from_secs(60);
 
 impl KindMachines {
@@ -43,14 +43,14 @@ impl KindMachines {
     }
 }
 
-/// Takes the file and the routes away, however many there are.
+/// Removes the file and all routes.
 const ABSENT: &str = "
 rm -f /etc/cni/net.d/10-ccm-conformance.conflist
 ip -4 route flush proto 186
 ip -6 route flush proto 186 2> /dev/null || true
 ";
 
-/// Puts routes and the file there. The file comes by renaming within its folder, which containerd notices as a whole.
+/// Adds routes and the file. The file is renamed within its folder, so that containerd sees it complete.
 fn present(routes: &str) -> String {
     format!(
         "{ABSENT}{routes}mkdir -p /etc/cni/net.d\ncat > /etc/cni/net.d/.ccm-conformance\n\
@@ -58,7 +58,7 @@ fn present(routes: &str) -> String {
     )
 }
 
-/// Commands for the routes from one machine to the Pods of all others. The protocol number marks them as ours.
+/// Commands for the routes from one machine to the Pods of all others. The protocol number identifies them as ours.
 fn routes(machines: &[Machine], from: &Machine, cidrs: &BTreeMap<String, Vec<String>>) -> String {
     let mut commands = String::new();
     for to in machines.iter().filter(|to| to.name != from.name) {
@@ -77,10 +77,10 @@ fn routes(machines: &[Machine], from: &Machine, cidrs: &BTreeMap<String, Vec<Str
     commands
 }
 
-/// A plugin that not every node image has.
+/// A plugin that some node images do not have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Plugin {
-    /// Serves `hostPort`.
+    /// Implements `hostPort`.
     Portmap,
 }
 

@@ -1,20 +1,20 @@
 //! The port at which this machine reaches a cluster's API server.
 //!
-//! Left to itself kind looks for a free port and lets go of it before Docker takes it, so that two clusters that are made side
-//! by side can be given the same one. Here no port is chosen twice in one process.
+//! By default kind looks for a free port and releases it before Docker uses it, so that two clusters that are created at
+//! the same time can get the same one. Here a process never chooses a port twice.
 
 use std::collections::BTreeSet;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, TcpListener};
 use std::sync::{Mutex, PoisonError};
 
-/// Every port this process has chosen. None is given back: a machine that is switched off and on again needs its port again.
+/// All ports that this process has chosen. None is released: a machine that is switched off and on needs its port again.
 static CHOSEN: Mutex<BTreeSet<u16>> = Mutex::new(BTreeSet::new());
-/// How many free ports in a row may turn out to be chosen already.
+/// How many free ports in a row may already have been chosen.
 const TRIES: usize = 1000;
 
-/// A free port of the loopback address that this process has not chosen before. Another program may still take it before the
-/// cluster's container does; then Docker refuses, see [`is_taken`].
+/// A free port of the loopback address that this process has not chosen before. Another program may still take it before
+/// the cluster's container does; then Docker refuses, see [`is_taken`].
 ///
 /// # Errors
 /// There is no such loopback address, or it has no free port.
@@ -26,7 +26,7 @@ pub(super) fn choose(ipv6: bool) -> io::Result<u16> {
             return Ok(port);
         }
     }
-    Err(io::Error::new(io::ErrorKind::AddrInUse, format!("{address} has no free port left")))
+    Err(io::Error::new(io::ErrorKind::AddrInUse, format!("{address} has no free port")))
 }
 
 /// Whether kind or Docker failed because another program had taken the port.

@@ -1,4 +1,4 @@
-//! Whether this machine can run a cluster at all, asked before anything is made.
+//! Whether this machine can run a cluster, checked before anything is created.
 
 use crate::host::free_bytes;
 use crate::images::{Engine, EngineError};
@@ -11,10 +11,10 @@ use std::time::Duration;
 use tokio::process::Command;
 use tokio::time::timeout;
 
-/// The oldest kind whose options and configuration the harness speaks.
+/// The oldest kind whose options and configuration the harness supports.
 const KIND_LEAST: Version = Version::release(0, 20, 0);
-/// Free space in Docker's folder below which nothing is begun: a node writes 1.5 to 2 GiB, and a full disk fails late
-/// and with odd words.
+/// Minimum free space in Docker's folder: a node writes 1.5 to 2 GiB, and a full disk fails late and with unclear
+/// messages.
 pub(super) const DISK_LEAST_BYTES: u64 = 4 << 30;
 /// What kind's documentation advises: <https://kind.sigs.k8s.io/docs/user/known-issues/>.
 pub(super) const INOTIFY_ADVISED: [(&str, u64); 2] =
@@ -25,7 +25,7 @@ pub(super) const KIND_WAY_OUT: &str =
 /// How to get Docker's command line.
 pub(super) const DOCKER_WAY_OUT: &str =
     "kind needs Docker's command line; install it (Debian: docker.io or docker-cli)";
-/// How long a question may take.
+/// Time limit for a query.
 const LIMIT: Duration = Duration::from_secs(20);
 
 /// Why this machine cannot run a cluster.
@@ -45,38 +45,39 @@ pub enum PreflightError {
         #[source]
         source: std::io::Error,
     },
-    /// kind is too old, or no kind.
+    /// kind is too old, or the program is not kind.
     #[error(
-        "'kind version' says '{found}', needed is {KIND_LEAST} or newer; see https://kind.sigs.k8s.io for a newer one"
+        "kind {KIND_LEAST} or newer is needed, but 'kind version' reports '{found}'; see https://kind.sigs.k8s.io for \
+         a newer one"
     )]
     OldKind {
-        /// What it said.
+        /// Its output.
         found: String,
     },
     /// The disk is nearly full.
     #[error(
-        "only {} MiB are free in Docker's folder {}, a cluster needs {} MiB; make room ('docker system df' shows what \
-         takes it)", free_bytes >> 20, folder.display(), DISK_LEAST_BYTES >> 20
+        "only {} MiB are free in Docker's folder {}, but a cluster needs {} MiB; free some space ('docker system df' \
+         shows what uses it)", free_bytes >> 20, folder.display(), DISK_LEAST_BYTES >> 20
     )]
     DiskFull {
         /// Docker's folder.
         folder: PathBuf,
-        /// What is free in it.
+        /// The free space in it.
         free_bytes: u64,
     },
 }
 
 impl PreflightError {
-    /// Whether something is not there at all, rather than too old or too small.
+    /// Whether something is missing, not just too old or too small.
     pub(super) fn is_missing(&self) -> bool {
         matches!(self, PreflightError::NoProgram { .. } | PreflightError::Engine(_))
     }
 
-    /// What was found, without the way out.
+    /// What was found, without the remedy.
     pub(super) fn found(&self) -> String {
         match self {
             PreflightError::NoProgram { program, source, .. } => format!("cannot run '{program}': {source}"),
-            PreflightError::OldKind { found } => format!("'kind version' says '{found}'"),
+            PreflightError::OldKind { found } => format!("'kind version' reports '{found}'"),
             PreflightError::Engine(_) | PreflightError::DiskFull { .. } => chain(self),
         }
     }
@@ -91,10 +92,10 @@ pub(crate) enum Cgroups {
     V2,
 }
 
-/// What was found out about the machine.
+/// The properties of the machine.
 #[derive(Clone, Debug)]
 pub(crate) struct Preflight {
-    /// What will probably work all the same; for the user to read.
+    /// Warnings for the user.
     pub(crate) warnings: Vec<String>,
     /// Version of kind.
     pub(crate) kind: Version,
@@ -102,7 +103,7 @@ pub(crate) struct Preflight {
     pub(crate) cgroups: Cgroups,
 }
 
-/// Asks the engine, kind and the system.
+/// Queries the engine, kind and the system.
 ///
 /// # Errors
 /// What is missing, and how to get it.
@@ -118,7 +119,8 @@ pub(crate) async fn preflight(engine: &Engine) -> Result<Preflight, PreflightErr
     }
     if !engine.is_local() {
         warnings.push(format!(
-            "the Docker engine is at {}; published ports on 127.0.0.1 there must be reachable on 127.0.0.1 here",
+            "the Docker engine is at {}; ports that it publishes on 127.0.0.1 must be reachable on 127.0.0.1 of this \
+             machine",
             engine.host()
         ));
     }
@@ -129,23 +131,23 @@ pub(crate) async fn preflight(engine: &Engine) -> Result<Preflight, PreflightErr
     Ok(Preflight { warnings, kind, cgroups })
 }
 
-/// What the engine says of itself.
+/// The engine's description of itself.
 pub(super) async fn describe(engine: &Engine) -> Result<SystemInfo, EngineError> {
     engine.call("describe", "itself", LIMIT, engine.docker().info()).await
 }
 
-/// kind's version, which has to be one that the harness speaks to.
+/// kind's version, which the harness must support.
 pub(super) async fn kind_version() -> Result<Version, PreflightError> {
     parse_kind_version(&say("kind", &["version"], KIND_WAY_OUT).await?)
 }
 
-/// What Docker's command line says of itself; kind drives Docker by it.
+/// The version of Docker's command line, which kind uses to control Docker.
 pub(super) async fn docker_cli() -> Result<String, PreflightError> {
     let said = say("docker", &["--version"], DOCKER_WAY_OUT).await?;
     Ok(said.trim().to_owned())
 }
 
-/// A limit of the kernel's, where it says.
+/// A limit of the kernel, if it reports it.
 pub(super) fn inotify_limit(name: &str) -> Option<u64> {
     std::fs::read_to_string(format!("/proc/sys/fs/inotify/{name}")).ok()?.trim().parse().ok()
 }
@@ -165,7 +167,7 @@ async fn say(
     }
 }
 
-/// Reads `kind v0.33.0 go1.27.2 linux/amd64`.
+/// Parses `kind v0.33.0 go1.27.2 linux/amd64`.
 fn parse_kind_version(said: &str) -> Result<Version, PreflightError> {
     let version = said.split_whitespace().nth(1).and_then(|word| word.parse::<Version>().ok());
     match version {
@@ -189,8 +191,8 @@ fn inotify_warnings(read: impl Fn(&str) -> Option<u64>) -> Vec<String> {
         .filter_map(|(name, advised)| {
             let found = read(name).filter(|found| found < advised)?;
             Some(format!(
-                "fs.inotify.{name} is {found}; with several nodes that can end in 'too many open files'. \
-                 As root: sysctl fs.inotify.{name}={advised}"
+                "fs.inotify.{name} is {found}; with several nodes that can cause 'too many open files'. As root: \
+                 sysctl fs.inotify.{name}={advised}"
             ))
         })
         .collect()
@@ -208,7 +210,10 @@ mod tests {
         );
         for said in ["kind v0.19.0 go1.20 linux/amd64", "kinda", ""] {
             let text = parse_kind_version(said).expect_err("refused").to_string();
-            assert!(text.contains(&format!("says '{said}', needed is v0.20.0")), "{text}");
+            assert!(
+                text.contains(&format!("v0.20.0 or newer is needed, but 'kind version' reports '{said}'")),
+                "{text}"
+            );
         }
     }
 
@@ -219,7 +224,7 @@ mod tests {
         assert!(enough_room(folder, Some(DISK_LEAST_BYTES)).is_ok());
         let text = enough_room(folder, Some(1 << 30)).expect_err("full").to_string();
         assert!(text.starts_with(
-            "only 1024 MiB are free in Docker's folder /var/lib/docker, a cluster needs 4096 MiB"
+            "only 1024 MiB are free in Docker's folder /var/lib/docker, but a cluster needs 4096 MiB"
         ));
     }
 

@@ -1,5 +1,5 @@
-//! Which node images kind has published of a minor version: asked of the registry by way of the engine, so that its mirrors and
-//! proxies count. Pulls nothing.
+//! Which node images kind has published for a minor version, queried from the registry through the engine, so that its
+//! mirrors and proxies are used. Pulls nothing.
 
 use crate::images::{Engine, EngineError};
 use futures::{StreamExt, stream};
@@ -9,21 +9,21 @@ use std::time::Duration;
 
 /// Repository of kind's own node images.
 pub(super) const KIND_REPOSITORY: &str = "kindest/node";
-/// No minor version has had more patch releases than this.
+/// Maximum number of patch releases of a minor version.
 const LAST_PATCH: u32 = 24;
-/// How many are asked for at a time.
+/// Number of concurrent queries.
 const AT_ONCE: usize = 6;
-/// How long one answer may take.
+/// Time limit for one answer.
 const LIMIT: Duration = Duration::from_secs(10);
 
-/// What the registry says of a minor version.
+/// The registry's answer for a minor version.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Published {
     /// The newest image, by its name.
     As(String),
     /// There is none.
     Not,
-    /// The registry does not say, in words why.
+    /// The registry does not answer; the reason as text.
     Unknown(String),
 }
 
@@ -48,7 +48,7 @@ pub(super) async fn published(engine: &Engine, minor: u32) -> Published {
     Published::Not
 }
 
-/// Whether the registry says that it has no such image, as opposed to saying nothing.
+/// Whether the registry says that it has no such image, as opposed to giving no answer.
 fn is_absent(error: &EngineError) -> bool {
     let says = |words: &str| error.message().is_some_and(|message| message.contains(words));
     error.is_not_found() || says("manifest unknown") || says("no such manifest")
@@ -72,7 +72,7 @@ mod tests {
         (status, json!({"message": message}))
     }
 
-    /// The engine of a machine without images, at a registry that has these patch releases of the newest version.
+    /// The engine of a machine without images, with a registry that has these patch releases of the newest version.
     async fn with_published(patches: &'static [u32]) -> FakeEngine {
         FakeEngine::answering(move |asked| {
             let of = |patch: &u32| format!("kindest/node:v1.{JUDGED}.{patch}");
@@ -134,7 +134,7 @@ mod tests {
         for part in ["no such host", "ci/node-image/build", "--cluster embedded", "docker load", "1.36.1"] {
             assert!(text.contains(part), "{part}: {text}");
         }
-        // Where no version is asked for kind may still find one; what it says then names the way out, too.
+        // If no version was requested, kind may still find one; its message then contains a remedy too.
         assert_eq!(choose(&offline.engine, &Kubernetes::Newest).await.expect("kind's own").reference, None);
         let none = ClusterError::NoNodeImage { why: "no such host".to_owned() }.to_string();
         assert!(none.contains("ci/node-image/build") && none.contains("--cluster embedded"), "{none}");

@@ -1,4 +1,4 @@
-//! What only this backend knows of its clusters and needs again when it attaches.
+//! The part of a cluster's record that only this backend uses, for attaching to the cluster.
 
 use crate::error::ClusterError;
 use crate::images::EngineRecord;
@@ -6,16 +6,16 @@ use crate::record::ClusterRecord;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 
-/// What a cluster's record holds for this backend alone.
+/// The part of a cluster's record that only this backend uses.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct KindRecord {
-    /// The Docker engine it runs on.
+    /// The Docker engine of the cluster.
     pub(super) engine: EngineRecord,
     /// Name of the Docker network of its machines.
     pub(super) network: String,
-    /// CNI plugins every machine has.
+    /// CNI plugins that all machines have.
     pub(super) cni_plugins: BTreeSet<String>,
-    /// Greatest size of a packet on the machines' network, bytes; 0 when unknown.
+    /// Maximum packet size on the machines' network, in bytes; 0 if unknown.
     pub(super) mtu: u32,
 }
 
@@ -35,6 +35,6 @@ impl KindRecord {
 pub(super) enum KubeProxy {
     /// It runs on every machine.
     Present,
-    /// The node image has none.
+    /// The node image has no kube-proxy.
     Absent,
 }

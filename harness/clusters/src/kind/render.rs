@@ -1,8 +1,8 @@
-//! The kind configuration of a cluster, from its topology and what is known of image and machine.
+//! The kind configuration of a cluster, from its topology and the properties of image and machine.
 //!
-//! Pure. What is added to a topology: kubelets that wait for a cloud provider, unless the cluster is a management cluster
-//! (contract ENV-01 to ENV-04), an audit log of what service accounts ask, no pod network of kind's, no kube-proxy where the image has none, and what
-//! old control groups or old Kubernetes need.
+//! Pure functions. Additions to a topology: kubelets that wait for a cloud provider, unless the cluster is a management
+//! cluster (contract ENV-01 to ENV-04), an audit log of service accounts' requests, kind's pod network disabled, no
+//! kube-proxy if the image has none, and settings for old control groups or old Kubernetes.
 
 use super::audit;
 use super::names::machine_names;
@@ -16,16 +16,17 @@ use crate::version::Version;
 use harness_config::{NodeIp, ServingCertificates, yaml};
 use serde_json::{Map, Value, json};
 
-/// What the rendering depends on beside the topology.
+/// What the configuration depends on apart from the topology.
 #[derive(Clone, Debug)]
 pub(super) struct Facts<'a> {
     /// The cluster's name.
     pub(super) cluster: &'a str,
-    /// What it is for.
+    /// Its purpose.
     pub(super) purpose: Purpose,
-    /// Version of Kubernetes in the node image; `None` when kind chooses the image.
+    /// Version of Kubernetes in the node image; `None` if kind chooses the image.
     pub(super) kubernetes: Option<&'a Version>,
-    /// Port of the loopback address at which this machine reaches the API server. A topology that names one keeps its own.
+    /// Port of the loopback address at which this machine reaches the API server. A port in the topology takes
+    /// precedence.
     pub(super) api_server_port: u16,
     /// Version of kind.
     pub(super) kind: &'a Version,
@@ -35,15 +36,15 @@ pub(super) struct Facts<'a> {
     pub(super) kube_proxy: KubeProxy,
     /// What kubelets write into `spec.providerID`.
     pub(super) provider_id: &'a ProviderIds,
-    /// Whether kubelets announce a node IP.
+    /// Whether kubelets set a node IP.
     pub(super) node_ip: NodeIp,
-    /// Where kubelets have the certificates from that they serve with.
+    /// The source of the kubelets' serving certificates.
     pub(super) serving: ServingCertificates,
-    /// What machines have of a network proxy, where one is under test.
+    /// The files of a network proxy on the machines, if one is under test.
     pub(super) network_proxy: Option<&'a ProxyFolders>,
 }
 
-/// How kubeadm wants extra arguments written (contract ENV-04).
+/// The format of extra arguments in kubeadm's configuration (contract ENV-04).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Form {
     /// Name to value, up to v1beta3.
@@ -56,11 +57,11 @@ enum Form {
 #[derive(Clone, Copy, Debug)]
 struct Dialect {
     form: Form,
-    /// Only named when it is not known which version kind will choose: kind then takes the patch that fits.
+    /// Only set if it is unknown which version kind will use: kind then applies the matching patch.
     api_version: Option<&'static str>,
 }
 
-/// An argument and its value; `None` takes an argument away that kind would set.
+/// An argument and its value; `None` removes an argument that kind would set.
 type Argument<'a> = (&'a str, Option<String>);
 
 /// The configuration as text.
@@ -72,9 +73,9 @@ pub(super) fn render(layout: &Layout, facts: &Facts<'_>) -> String {
     if facts.kube_proxy == KubeProxy::Absent {
         networking.insert("kubeProxyMode".into(), json!("none"));
     }
-    // Before 1.22 kubeadm's etcd asks for ephemeral storage, which a kubelet that was just restarted without its Node
-    // does not know yet: now and then it turns etcd away for good (kubernetes/kubernetes pull request 102673). With the
-    // gate off nobody counts ephemeral storage.
+    // Before 1.22 kubeadm's etcd requests ephemeral storage, which a kubelet that was just restarted without its Node
+    // does not know yet: sometimes it rejects etcd permanently (kubernetes/kubernetes pull request 102673). With the
+    // feature gate off, ephemeral storage is ignored.
     if facts.kubernetes.is_some_and(|version| !version.is_at_least(1, 22)) {
         object(&mut config, "featureGates").insert("LocalStorageCapacityIsolation".into(), json!(false));
     }
@@ -106,12 +107,12 @@ fn cluster_patches(facts: &Facts<'_>) -> Vec<Value> {
     patches.extend(api_server_patches(facts));
     patches.extend(etcd_patches(facts));
     patches.extend(sparing_patches(facts));
-    // From 1.35 on a kubelet refuses to start on old control groups unless told otherwise; older ones do not know the
-    // setting, and warn of it at most.
+    // From 1.35 on a kubelet does not start on old control groups by default; older ones do not know the setting, and at
+    // most print a warning.
     if facts.cgroups == Cgroups::V1 && facts.kubernetes.is_none_or(|version| version.is_at_least(1, 35)) {
         patches.push(json!({ "kind": "KubeletConfiguration", "failCgroupV1": false }));
     }
-    // A kubelet notices addresses that others write only when it posts a status: every five minutes, unless told.
+    // By default a kubelet notices addresses that others write only when it posts a status, every five minutes.
     if facts.serving == ServingCertificates::Requested {
         patches.push(json!({
             "kind": "KubeletConfiguration",
@@ -123,7 +124,7 @@ fn cluster_patches(facts: &Facts<'_>) -> Vec<Value> {
     patches
 }
 
-/// What has machines wait for a cloud controller manager.
+/// The settings that make machines wait for a cloud controller manager.
 fn cloud_patches(facts: &Facts<'_>) -> Vec<Value> {
     let external = ("cloud-provider", Some("external".to_owned()));
     let mut kubelet: Vec<Argument<'_>> = vec![external];
@@ -140,15 +141,15 @@ fn cloud_patches(facts: &Facts<'_>) -> Vec<Value> {
     patches
 }
 
-/// What the control plane's own controllers are told.
+/// The settings of the control plane's own controllers.
 fn controller_patches(facts: &Facts<'_>, control_planes: usize) -> Vec<Value> {
     let (mut manager, mut scheduler): (Vec<Argument<'_>>, Vec<Argument<'_>>) = (Vec::new(), Vec::new());
-    // From 1.31 on the controller manager has no cloud loops left to switch off (contract ENV-02).
+    // From 1.31 on the controller manager has no cloud loops that could be disabled (contract ENV-02).
     let has_loops = facts.kubernetes.is_some_and(|version| !version.is_at_least(1, 31));
     if facts.purpose == Purpose::Served && has_loops {
         manager.push(("cloud-provider", Some("external".to_owned())));
     }
-    // Who competes with nobody need not end when the API server has been away, nor write a Lease every two seconds.
+    // Without competitors they need not exit when the API server was away, nor write a Lease every two seconds.
     if control_planes == 1 {
         let alone = ("leader-elect", Some("false".to_owned()));
         manager.push(alone.clone());
@@ -157,7 +158,7 @@ fn controller_patches(facts: &Facts<'_>, control_planes: usize) -> Vec<Value> {
     let told = |dialect: Dialect, arguments: &[Argument<'_>]| {
         let mut arguments = arguments.to_vec();
         if dialect.form == Form::List {
-            // A list takes the place of kind's own.
+            // A list replaces kind's own.
             arguments.push(("enable-hostpath-provisioner", Some("true".to_owned())));
         }
         json!({ "extraArgs": extra_arguments(dialect, &arguments) })
@@ -175,8 +176,8 @@ fn controller_patches(facts: &Facts<'_>, control_planes: usize) -> Vec<Value> {
     dialects(facts).into_iter().filter_map(patched).collect()
 }
 
-/// What API servers are told, and what they have of their machine: for their audit log, and for a network proxy. One patch, as
-/// a later one's volumes would take the place of these.
+/// The settings of API servers, and the files of their machine that they use: for their audit log, and for a network
+/// proxy. They are one patch, as the volumes of a later one would replace these.
 fn api_server_patches(facts: &Facts<'_>) -> Vec<Value> {
     let (mut arguments, mut volumes) = (Vec::new(), Vec::new());
     if facts.purpose == Purpose::Served {
@@ -198,8 +199,8 @@ fn api_server_patches(facts: &Facts<'_>) -> Vec<Value> {
     dialects(facts).into_iter().map(patched).collect()
 }
 
-/// Has etcd leave it to the machine when what it writes goes to disk: on a busy disk each write of the API server waits for
-/// that else, and no cluster outlives its machine. Kubernetes comes with an etcd that knows the flag, 3.5, from 1.22 on.
+/// Lets the operating system decide when etcd's writes go to disk: otherwise each write of the API server waits for a
+/// busy disk, and clusters do not outlive their machine anyway. Kubernetes has an etcd with this flag, 3.5, from 1.22 on.
 fn etcd_patches(facts: &Facts<'_>) -> Vec<Value> {
     if facts.kubernetes.is_none_or(|version| !version.is_at_least(1, 22)) {
         return Vec::new();
@@ -211,11 +212,12 @@ fn etcd_patches(facts: &Facts<'_>) -> Vec<Value> {
     dialects(facts).into_iter().map(patched).collect()
 }
 
-/// Percent of what it keeps that a program of the control plane allots before it collects garbage (`GOGC`; 100 in Go itself).
+/// How much a program of the control plane allocates, in percent of what it uses, before it collects garbage (`GOGC`;
+/// Go's default is 100).
 const GARBAGE_PERCENT: &str = "300";
 
-/// What spares the machine processor time: programs that collect garbage less often, and keys of elliptic curves, which are
-/// sooner made and sooner used in each handshake than RSA's. kubeadm knows both from v1beta4 on.
+/// Settings that save processor time: less frequent garbage collection, and elliptic curve keys, which are faster to
+/// create and in each handshake than RSA keys. kubeadm supports both from v1beta4 on.
 fn sparing_patches(facts: &Facts<'_>) -> Vec<Value> {
     let told = json!({ "extraEnvs": [{ "name": "GOGC", "value": GARBAGE_PERCENT }] });
     let body = json!({
@@ -229,7 +231,7 @@ fn sparing_patches(facts: &Facts<'_>) -> Vec<Value> {
     knows.map(|dialect| patch(dialect, "ClusterConfiguration", body.clone())).collect()
 }
 
-/// Which kubeadm configuration versions may be in play; kind has known v1beta4 since 0.32.
+/// The kubeadm configuration versions that may be used; kind has supported v1beta4 since 0.32.
 fn dialects(facts: &Facts<'_>) -> Vec<Dialect> {
     let knows_lists = facts.kind.is_at_least(0, 32);
     match facts.kubernetes {

@@ -1,4 +1,4 @@
-//! What kind needs of this machine, thing by thing, for whoever wants to know all of it at once.
+//! The requirements of kind, one by one, for users who want to see all of them at once.
 
 use super::node_image::{self, JUDGED, WITHOUT_A_REGISTRY};
 use super::preflight::{
@@ -14,33 +14,35 @@ use bollard::models::{SystemInfo, SystemInfoCgroupVersionEnum};
 use harness_core::check::chain;
 use std::path::Path;
 
-/// What a cluster of one node takes of the machine's memory, GiB.
+/// Memory of the machine that a single-node cluster needs, in GiB.
 pub(super) const MEMORY_GIB: u64 = 4;
 
-/// Asks the engine, kind and the system.
+/// Queries the engine, kind and the system.
 pub(super) async fn requirements() -> Vec<Requirement> {
     let mut all = Vec::new();
     match Engine::connect().await {
         Ok(engine) => of_engine(&engine, &mut all).await,
-        Err(error) => all.push(
-            Requirement::fine("Docker", NODES, chain(&error))
-                .but(State::Missing, "install and start Docker, or set DOCKER_HOST to where one listens"),
-        ),
+        Err(error) => {
+            all.push(Requirement::fine("Docker", NODES, chain(&error)).but(
+                State::Missing,
+                "install and start Docker, or set DOCKER_HOST to the address of an engine",
+            ))
+        }
     }
     all.push(match docker_cli().await {
-        Ok(said) => Requirement::fine("docker", "kind drives Docker by it", said),
-        Err(error) => Requirement::fine("docker", "kind drives Docker by it", chain(&error))
+        Ok(said) => Requirement::fine("docker", "kind uses it to control Docker", said),
+        Err(error) => Requirement::fine("docker", "kind uses it to control Docker", chain(&error))
             .but(State::Missing, DOCKER_WAY_OUT),
     });
     all.push(match kind_version().await {
-        Ok(version) => Requirement::fine("kind", "making clusters", version.to_string()),
+        Ok(version) => Requirement::fine("kind", "creating clusters", version.to_string()),
         Err(error) => {
             let state = if error.is_missing() { State::Missing } else { State::TooSmall };
-            Requirement::fine("kind", "making clusters", error.found()).but(state, KIND_WAY_OUT)
+            Requirement::fine("kind", "creating clusters", error.found()).but(state, KIND_WAY_OUT)
         }
     });
-    all.extend([memory(MEMORY_GIB << 10, "a cluster of one node"), cores(2, "a cluster beside its checks")]);
-    all.push(loopback("the cluster's API server, as kind publishes it"));
+    all.extend([memory(MEMORY_GIB << 10, "a cluster of one node"), cores(2, "a cluster and its checks")]);
+    all.push(loopback("the cluster's API server, which kind publishes on one"));
     all.extend(INOTIFY_ADVISED.map(|(name, advised)| inotify(name, advised, inotify_limit(name))));
     all
 }
@@ -72,16 +74,16 @@ async fn of_engine(engine: &Engine, all: &mut Vec<Requirement>) {
 
 const NODE_IMAGE: &str = "a cluster of its Kubernetes";
 
-/// What runs on kind find here: the images at hand, newest first, and what can be pulled of the newest version that is judged
-/// where it is not among them.
+/// What a run on kind can use here: the local images, newest first, and what can be pulled of the newest version that the
+/// contract covers if it is not among them.
 fn node_images(images: &[(String, Version)], published: Option<Published>) -> Requirement {
     let names: Vec<String> = images.iter().map(|(name, version)| format!("{name} ({version})")).collect();
-    let here = if names.is_empty() { "none here".to_owned() } else { names.join(", ") };
+    let here = if names.is_empty() { "no local one".to_owned() } else { names.join(", ") };
     let found = |more: String| Requirement::fine("node image", NODE_IMAGE, format!("{here}{more}"));
     let why = match published {
         None => return found(String::new()),
         Some(Published::As(name)) => {
-            return found(format!("; {name} can be pulled: '--kubernetes 1.{JUDGED}' does"));
+            return found(format!("; '--kubernetes 1.{JUDGED}' pulls {name}"));
         }
         Some(Published::Not) => format!("the registry has none of 1.{JUDGED}"),
         Some(Published::Unknown(why)) => format!("none of 1.{JUDGED} can be pulled: {why}"),
@@ -107,7 +109,7 @@ fn about(info: &SystemInfo, host: &str) -> String {
 }
 
 fn disk(folder: &Path, free: Option<u64>) -> Requirement {
-    let needed_for = "what nodes and images write";
+    let needed_for = "files of nodes and images";
     match enough_room(folder, free) {
         Ok(()) => {
             let free = free.map_or_else(|| "unknown".to_owned(), |bytes| format!("{} MiB", bytes >> 20));
@@ -115,7 +117,7 @@ fn disk(folder: &Path, free: Option<u64>) -> Requirement {
         }
         Err(error) => Requirement::fine("disk", needed_for, error.to_string()).but(
             State::TooSmall,
-            format!("make room for {} MiB; 'docker system df' shows what takes it", DISK_LEAST_BYTES >> 20),
+            format!("free {} MiB; 'docker system df' shows what uses the space", DISK_LEAST_BYTES >> 20),
         ),
     }
 }
@@ -127,7 +129,7 @@ fn inotify(name: &'static str, advised: u64, found: Option<u64>) -> Requirement 
     };
     let needed_for = "clusters of several nodes";
     let Some(found) = found else {
-        return Requirement::fine(what, needed_for, "this system does not say").advised();
+        return Requirement::fine(what, needed_for, "this system does not report it").advised();
     };
     let asked = Requirement::fine(what, needed_for, format!("fs.inotify.{name} is {found}")).advised();
     if found >= advised {
@@ -166,16 +168,16 @@ mod tests {
         assert_eq!((fine.state, fine.found.as_str()), (State::Fine, "kindest/node:v1.36.2 (v1.36.2)"));
         let pulled = node_images(&[], can());
         assert_eq!(pulled.state, State::Fine);
-        assert_eq!(pulled.found, "none here; kindest/node:v1.36.1 can be pulled: '--kubernetes 1.36' does");
+        assert_eq!(pulled.found, "no local one; '--kubernetes 1.36' pulls kindest/node:v1.36.1");
         let older = node_images(&here("v1.20.2"), can());
         assert!(
             older.state == State::Fine
                 && older.found.contains("v1.20.2")
-                && older.found.contains("can be pulled")
+                && older.found.contains("pulls kindest/node:v1.36.1")
         );
         let missing = node_images(&[], offline());
         assert!(
-            missing.hinders() && missing.found == "none here; none of 1.36 can be pulled: no such host",
+            missing.hinders() && missing.found == "no local one; none of 1.36 can be pulled: no such host",
             "{missing:?}"
         );
         for part in ["ci/node-image/build", "--cluster embedded"] {

@@ -1,4 +1,4 @@
-//! What becomes of a cluster's machines though nobody of the run did it: somebody else, or the engine, has ended one.
+//! Watches for machines of a cluster that end without the run's doing.
 
 use super::access::KindMachines;
 use crate::images::Engine;
@@ -13,14 +13,14 @@ use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// The label by which a container says which cluster of kind it is a machine of.
+/// The label with which a container names its kind cluster.
 pub(super) const CLUSTER_LABEL: &str = "io.x-k8s.kind.cluster";
-/// How long an inspection may take.
+/// Time limit for an inspection.
 const LIMIT: Duration = Duration::from_secs(60);
-/// How long a machine that has ended may take to be there again, by a restart of the engine's.
+/// How long a machine that has ended may take to be restarted by the engine.
 const RESTART: Duration = Duration::from_secs(2);
 
-/// What the engine tells of the containers of a cluster from that second on (since 1970), of one kind: `start`, `die`.
+/// The engine's events for the containers of a cluster since that second (since 1970), of one kind: `start`, `die`.
 pub(super) fn container_events(
     engine: &Engine,
     cluster: &str,
@@ -37,10 +37,10 @@ pub(super) fn container_events(
 }
 
 impl KindMachines {
-    /// Ends when a machine has ended that no process of the run has switched off, and says so.
+    /// Returns a message when a machine has ended that no process of the run has switched off.
     pub(super) async fn lost(&self) -> String {
         loop {
-            // What ends between a look and the next events is among these.
+            // Machines that end between a look and the next events are among these.
             let since = Timestamp::now().as_second();
             for machine in &self.machines {
                 if let Some(why) = self.has_ended(machine).await {
@@ -57,12 +57,12 @@ impl KindMachines {
                     return why;
                 }
             }
-            // The engine tells nothing more; an engine that is gone is told by whoever needs it.
+            // There are no more events; an engine that is gone is reported by the code that uses it.
             pause(RESTART).await;
         }
     }
 
-    /// That a machine has ended and stays so, in words; `None` where it runs, is switched off, or the engine does not say.
+    /// That a machine has ended and stays so, as text; `None` if it runs, is switched off, or the engine does not answer.
     async fn has_ended(&self, machine: &Machine) -> Option<String> {
         for look in [true, false] {
             let asked = self.engine.docker().inspect_container(&machine.container_id, None);
@@ -76,8 +76,8 @@ impl KindMachines {
             } else {
                 let code = state.exit_code.unwrap_or_default();
                 return Some(format!(
-                    "machine {} has ended with exit code {code}, and no check has switched it off: somebody else has, or the \
-                     machine that Docker runs on lacks memory",
+                    "machine {} ended with exit code {code}, but no check switched it off: it was stopped from \
+                     outside, or the machine that Docker runs on is out of memory",
                     machine.name
                 ));
             }
@@ -85,15 +85,15 @@ impl KindMachines {
         None
     }
 
-    /// The file that is there while a process of the run has the machine switched off.
+    /// The file that exists while a process of the run has the machine switched off.
     fn switched_off(&self, machine: &Machine) -> PathBuf {
         self.folder.join(format!("switched-off-{}", machine.name))
     }
 
-    /// Lets every process of the run know that a machine is switched off, or no longer.
+    /// Tells all processes of the run that a machine is switched off, or no longer is.
     ///
     /// # Errors
-    /// The run's folder cannot be written to.
+    /// The run's folder cannot be written.
     pub(super) fn note_switched_off(&self, machine: &Machine, off: bool) -> io::Result<PathBuf> {
         let file = self.switched_off(machine);
         let noted = if off { std::fs::write(&file, "") } else { std::fs::remove_file(&file) };

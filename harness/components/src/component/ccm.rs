@@ -25,7 +25,7 @@ impl Component for Ccm {
         "mutants"
     }
 
-    /// By a variable, since unlike a flag it is in the manifests as shipped, too.
+    /// By a variable, since the manifests as shipped contain it, unlike a flag.
     fn change(&self, change: Change, id: &str, keys: &mut Keys) {
         let variable = match change {
             Change::Mutant => "REFERENCE_CCM_MUTANT",
@@ -42,7 +42,7 @@ impl Component for Ccm {
         let image = match &profile.image {
             None => "none: nothing is deployed".to_owned(),
             Some(Image::Reference(reference)) => reference.clone(),
-            Some(Image::Command(command)) => format!("this program as '{command}'"),
+            Some(Image::Command(command)) => format!("this program, run as '{command}'"),
             Some(Image::Build(build)) => format!("built from package {}", build.package),
         };
         profile.has_ccm().then_some(("image", image))

@@ -1,15 +1,15 @@
-//! A cluster whose in-tree volumes moved to CSI drivers.
+//! A cluster whose in-tree volumes were migrated to CSI drivers.
 
 use super::{Change, Component, Keys, run_instead};
 use harness_config::{Profile, ProfileKind, Section};
 use harness_core::check::Facility;
 
-/// Volumes that moved to CSI drivers.
+/// Volumes that were migrated to CSI drivers.
 pub(super) struct CsiMigration;
 
-/// The command of this program that is the reference driver, able to be changed.
+/// The command of this program that is the reference driver with mutants and variants.
 const CHANGEABLE: &str = "reference-csi-driver-mutant";
-/// The variable that changes it.
+/// The variable that selects one.
 const VARIABLE: &str = "REFERENCE_CSI_DRIVER_MUTANT";
 
 impl Component for CsiMigration {

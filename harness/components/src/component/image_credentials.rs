@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 /// An image credential provider.
 pub(super) struct ImageCredentialProvider;
 
-/// The command of this program that is the reference, able to be changed.
+/// The command of this program that is the reference with mutants and variants.
 const CHANGEABLE: &str = "reference-credential-provider-mutant";
 /// A file that cannot be executed.
 const NO_PROGRAM: &str = "/dev/null";
@@ -54,7 +54,7 @@ impl Component for ImageCredentialProvider {
         Some(Facility::ImageCredentials)
     }
 
-    /// It is asked once, and may give the cloud a few seconds: on a busy machine its answer is chance.
+    /// It is called once, and may give the cloud only a few seconds: on a busy machine its answer is random.
     fn is_timed(&self) -> bool {
         true
     }

@@ -7,9 +7,9 @@ use harness_core::check::Facility;
 /// A network proxy.
 pub(super) struct NetworkProxy;
 
-/// The command of this program that is the reference, able to be changed.
+/// The command of this program that is the reference with mutants and variants.
 const CHANGEABLE: &str = "reference-network-proxy-mutant";
-/// The variable that changes it.
+/// The variable that selects one.
 const VARIABLE: &str = "REFERENCE_NETWORK_PROXY_MUTANT";
 
 impl Component for NetworkProxy {
@@ -25,7 +25,7 @@ impl Component for NetworkProxy {
         "reference-network-proxy"
     }
 
-    /// It runs in containers and as a process of this machine.
+    /// It runs in containers and as a process on this machine.
     fn change(&self, _: Change, id: &str, keys: &mut Keys) {
         run_instead(self.section(), CHANGEABLE, (VARIABLE, id), keys);
         section_of(self.section(), keys)["program"] = command_line(CHANGEABLE);

@@ -1,4 +1,4 @@
-//! In-tree volumes and the drivers that they moved to, as data (KEP-625). Knows no cluster.
+//! In-tree volumes and the drivers to which they were migrated, as data (KEP-625). Independent of clusters.
 
 mod moved;
 mod vectors;

@@ -1,20 +1,20 @@
-//! What moved where (`k8s.io/csi-translation-lib` plugins/).
+//! Which plugins were migrated to which drivers (`k8s.io/csi-translation-lib` plugins/).
 
 use harness_config::CsiDriver;
 use serde_json::{Value, json};
 
-/// The annotation of a CSINode with the in-tree plugins whose volumes its kubelet hands to drivers.
+/// The annotation of a CSINode with the in-tree plugins whose volumes its kubelet passes to drivers.
 pub const MIGRATED_PLUGINS: &str = "storage.alpha.kubernetes.io/migrated-plugins";
 /// The annotation of a claim or a volume with the driver that serves it.
 pub const MIGRATED_TO: &str = "pv.kubernetes.io/migrated-to";
-/// The annotation of a volume with who made it.
+/// The annotation of a volume with its provisioner.
 pub const PROVISIONED_BY: &str = "pv.kubernetes.io/provisioned-by";
 /// The annotation of a claim with its class's provisioner.
 pub const STORAGE_PROVISIONER: &str = "volume.kubernetes.io/storage-provisioner";
 /// The label of zones.
 pub const ZONE: &str = "topology.kubernetes.io/zone";
 
-/// An in-tree plugin, as far as checks need it.
+/// An in-tree plugin, reduced to what checks need.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Moved {
     /// The driver.
@@ -23,15 +23,15 @@ pub struct Moved {
     pub in_tree: &'static str,
     /// The key of a volume's source.
     pub source: &'static str,
-    /// The driver's key for zones, where volumes have them.
+    /// The driver's key for zones, if volumes have them.
     pub zone: Option<&'static str>,
-    /// Whether classes name a file system by `fstype`.
+    /// Whether storage classes set the file system by `fstype`.
     pub fs_type: bool,
-    /// Whether classes name zones by `zone` and `zones`.
+    /// Whether storage classes set zones by `zone` and `zones`.
     pub zones: bool,
 }
 
-/// What moved to that driver.
+/// What was migrated to that driver.
 pub fn moved(driver: CsiDriver) -> Moved {
     let of = |in_tree, source| Moved { driver, in_tree, source, zone: None, fs_type: false, zones: false };
     match driver {
@@ -60,9 +60,9 @@ pub fn moved(driver: CsiDriver) -> Moved {
 }
 
 impl Moved {
-    /// The source of a volume of that name: of one that is stored, or of one inline in a Pod.
+    /// The source of a volume with that name: of a stored volume, or of an inline one in a Pod.
     pub fn source_of(&self, id: &str) -> Value {
-        // API servers take no other form of it.
+        // API servers accept no other form of it.
         let disk = "/subscriptions/s/resourceGroups/g/providers/Microsoft.Compute/disks/";
         let id = match self.driver {
             CsiDriver::AzureDisk if !id.starts_with('/') => &format!("{disk}{id}"),
@@ -82,5 +82,5 @@ impl Moved {
     }
 }
 
-/// The Secret of every volume of Azure's files: its name holds that of the account.
+/// The Secret of all Azure file volumes: it contains the name of the account.
 pub const AZURE_SECRET: &str = "azure-storage-account-account-secret";

@@ -1,18 +1,18 @@
-//! Volumes and the handles by which drivers are to know them (contract CSIM-04).
+//! Volumes and the handles by which drivers must know them (contract CSIM-04).
 
 use crate::csi_migration::ZONE;
 use harness_config::CsiDriver;
 
-/// The label of zones of old, which a disk's path has its zone from before the one of today.
+/// The old label of zones, which takes precedence over the current one in a disk's path.
 const BETA_ZONE: &str = "failure-domain.beta.kubernetes.io/zone";
 
-/// A volume and its handle. `{id}` stands for a name of its own, `{here}` for the zone of its Node, `{there}` for another,
-/// `{region}` for what they have in common, `{volume}` and `{namespace}` for those of the objects.
+/// A volume and its handle. `{id}` stands for its own name, `{here}` for the zone of its Node, `{there}` for another
+/// zone, `{region}` for their common part, `{volume}` and `{namespace}` for those of the objects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Vector {
     /// The driver.
     pub driver: CsiDriver,
-    /// What it is about.
+    /// What it shows.
     pub what: &'static str,
     /// The volume's name in its source.
     pub id: &'static str,
@@ -22,10 +22,10 @@ pub struct Vector {
     pub handle: &'static str,
 }
 
-/// What stands for what, in one place.
+/// The values of the placeholders.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Place {
-    /// A name of its own.
+    /// Its own name.
     pub id: String,
     /// The zone of its Node.
     pub here: String,
@@ -38,7 +38,7 @@ pub struct Place {
 }
 
 impl Place {
-    /// A text with everything filled in.
+    /// A text with all placeholders filled in.
     pub fn fill(&self, text: &str) -> String {
         let region = self.here.rsplit_once('-').map_or(self.here.as_str(), |(region, _)| region);
         text.replace("{id}", &self.id)

@@ -8,10 +8,10 @@ use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// The kind of an answer.
+/// The kind of a response.
 const RESPONSE: &str = "CredentialProviderResponse";
 
-/// A request for the credentials of an image, with what a service account brings along where the configuration asks for it.
+/// A request for the credentials of an image, with the service account's data if the configuration asks for it.
 pub fn request(
     version: &str,
     image: &str,
@@ -19,7 +19,7 @@ pub fn request(
     annotations: &BTreeMap<String, String>,
 ) -> String {
     let mut request = json!({"kind": "CredentialProviderRequest", "apiVersion": version, "image": image});
-    // Older versions know no service accounts.
+    // Older versions do not support service accounts.
     if let Some(token) = token.filter(|_| version == NEWEST) {
         request["serviceAccountToken"] = token.into();
         request["serviceAccountAnnotations"] = json!(annotations);
@@ -27,19 +27,19 @@ pub fn request(
     format!("{request}\n")
 }
 
-/// For which images a cached answer is used.
+/// The images for which a cached response is used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CacheKeyType {
     /// For the image.
     Image,
     /// For all images of its registry.
     Registry,
-    /// For every image.
+    /// For all images.
     Global,
 }
 
 impl CacheKeyType {
-    /// Its name, spelt as a kubelet spells it.
+    /// Its name, in the spelling of kubelets.
     pub(super) fn of(name: &str) -> Option<CacheKeyType> {
         match name {
             "Image" => Some(CacheKeyType::Image),
@@ -49,7 +49,7 @@ impl CacheKeyType {
         }
     }
 
-    /// Whether an answer for one image is used for the other.
+    /// Whether a response for one image is used for the other.
     pub fn joins(self, one: &str, other: &str) -> bool {
         let registry = |image: &str| image.split('/').next().unwrap_or_default().to_owned();
         match self {
@@ -75,18 +75,18 @@ impl fmt::Debug for Credential {
     }
 }
 
-/// What a kubelet objects to.
+/// The errors that a kubelet finds.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// It is not one answer and nothing beside it.
+    /// It is not exactly one response.
     NotOne(String),
-    /// It is of another version.
+    /// It has another version.
     Version(String),
-    /// A field is unknown, given twice or of another type.
+    /// A field is unknown, duplicate or of another type.
     Field(String),
-    /// The kind of cache key is none.
+    /// The kind of cache key is invalid.
     KeyType(String),
-    /// The duration is none.
+    /// The duration is invalid.
     Duration(String),
 }
 
@@ -101,21 +101,22 @@ impl fmt::Display for Fault {
     }
 }
 
-/// What a plugin answered, as far as it can be read, and everything that a kubelet objects to.
+/// A plugin's response, as far as it can be read, and all errors that a kubelet would find.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Answer {
-    /// For which images it is kept.
+    /// The images for which it is cached.
     pub cache_key_type: Option<CacheKeyType>,
-    /// For how long, seconds; `None` leaves it to the configuration.
+    /// How long it is cached, in seconds; `None` uses the configuration's value.
     pub cache_duration: Option<f64>,
     /// Credentials by pattern.
     pub auth: BTreeMap<String, Credential>,
-    /// What is wrong with it.
+    /// The errors in it.
     pub faults: Vec<Fault>,
 }
 
 impl Answer {
-    /// Reads what a plugin wrote when it was asked in `version`. Its passwords stand in no output of this process from now on.
+    /// Reads a plugin's output for a request of `version`. Its passwords are redacted from all output of this process
+    /// from now on.
     pub fn read(stdout: &[u8], version: &str) -> Answer {
         let mut answer = Answer::default();
         match json::read(stdout) {
@@ -136,12 +137,14 @@ impl Answer {
     fn fields(&mut self, fields: Map<String, Value>, version: &str) {
         match fields.get("kind").and_then(Value::as_str) {
             Some(RESPONSE) => {}
-            other => self.faults.push(Fault::NotOne(format!("its kind is {}, not {RESPONSE}", shown(other)))),
+            other => {
+                self.faults.push(Fault::NotOne(format!("its kind is {}, expected {RESPONSE}", shown(other))))
+            }
         }
         match fields.get("apiVersion").and_then(Value::as_str) {
             Some(said) if said == version => {}
             other => {
-                let what = format!("its apiVersion is {}, and the request's {version}", shown(other));
+                let what = format!("its apiVersion is {}, expected the request's {version}", shown(other));
                 self.faults.push(Fault::Version(what));
             }
         }
@@ -156,7 +159,7 @@ impl Answer {
                     auth.into_iter().for_each(|(key, value)| self.credential(key, value))
                 }
                 ("auth", other) => self.wrong_type("auth", "a map", &other),
-                (unknown, _) => self.faults.push(Fault::Field(format!("there is no field '{unknown}'"))),
+                (unknown, _) => self.faults.push(Fault::Field(format!("unknown field '{unknown}'"))),
             }
         }
         let said = key_type.as_ref().and_then(Value::as_str);
@@ -164,7 +167,7 @@ impl Answer {
         if self.cache_key_type.is_none() {
             let said = shown(said);
             self.faults
-                .push(Fault::KeyType(format!("cacheKeyType is {said}, none of Image, Registry, Global")));
+                .push(Fault::KeyType(format!("cacheKeyType is {said}, expected Image, Registry or Global")));
         }
     }
 
@@ -172,12 +175,12 @@ impl Answer {
         let read = match value {
             Value::Null => return,
             Value::String(text) => go_duration(text),
-            other => Err(format!("cacheDuration is {}, no text such as \"10m\"", type_of(other))),
+            other => Err(format!("cacheDuration is {}, expected a string such as \"10m\"", type_of(other))),
         };
         match read {
             Ok(seconds) if seconds >= 0.0 => self.cache_duration = Some(seconds),
             Ok(_) => {
-                self.faults.push(Fault::Duration(format!("cacheDuration is {value}, less than nothing")))
+                self.faults.push(Fault::Duration(format!("cacheDuration must not be negative (got {value})")))
             }
             Err(why) => self.faults.push(Fault::Duration(why)),
         }
@@ -194,7 +197,7 @@ impl Answer {
                 "username" => &mut credential.username,
                 "password" => &mut credential.password,
                 _ => {
-                    self.faults.push(Fault::Field(format!("there is no field '{path}.{name}'")));
+                    self.faults.push(Fault::Field(format!("unknown field '{path}.{name}'")));
                     continue;
                 }
             };
@@ -209,7 +212,7 @@ impl Answer {
     }
 
     fn wrong_type(&mut self, path: &str, wanted: &str, found: &Value) {
-        self.faults.push(Fault::Field(format!("'{path}' is {}, not {wanted}", type_of(found))));
+        self.faults.push(Fault::Field(format!("'{path}' is {}, expected {wanted}", type_of(found))));
     }
 }
 
@@ -220,7 +223,7 @@ fn shown(text: Option<&str>) -> String {
 fn type_of(value: &Value) -> &'static str {
     match value {
         Value::Null => "null",
-        Value::Bool(_) => "a truth value",
+        Value::Bool(_) => "a boolean",
         Value::Number(_) => "a number",
         Value::String(_) => "a text",
         Value::Array(_) => "a list",
@@ -228,7 +231,7 @@ fn type_of(value: &Value) -> &'static str {
     }
 }
 
-/// What stands there in place of one answer. Nothing of it is shown: it may hold a password.
+/// What the output is instead of a single response. None of it is shown, as it may contain a password.
 fn not_one(stdout: &[u8], error: &serde_json::Error) -> String {
     if stdout.iter().all(u8::is_ascii_whitespace) {
         return "it wrote nothing to standard output".to_owned();
@@ -236,7 +239,7 @@ fn not_one(stdout: &[u8], error: &serde_json::Error) -> String {
     let (line, column) = (error.line(), error.column());
     let lines = stdout.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()).count();
     format!(
-        "its standard output ({} bytes, {lines} lines) is not one JSON object: wrong at {line}:{column}",
+        "its standard output ({} bytes, {lines} lines) is not a single JSON object: error at {line}:{column}",
         stdout.len()
     )
 }
@@ -278,20 +281,23 @@ mod tests {
         for (fields, fault) in [
             (
                 r#""cacheKeyType": "registry""#.to_owned(),
-                "cacheKeyType is 'registry', none of Image, Registry, Global",
+                "cacheKeyType is 'registry', expected Image, Registry or Global",
             ),
-            (r#""auth": {}"#.to_owned(), "cacheKeyType is absent, none of Image, Registry, Global"),
-            (format!("{image}, \"expires\": 1"), "there is no field 'expires'"),
+            (r#""auth": {}"#.to_owned(), "cacheKeyType is absent, expected Image, Registry or Global"),
+            (format!("{image}, \"expires\": 1"), "unknown field 'expires'"),
             (format!("{image}, {image}"), "the field 'cacheKeyType' is given twice"),
             (format!("{image}, \"auth\": {{\"a\": {{}}, \"a\": {{}}}}"), "the field 'auth.a' is given twice"),
+            (format!("{image}, \"auth\": {{\"a\": {{\"token\": \"t\"}}}}"), "unknown field 'auth.a.token'"),
+            (format!("{image}, \"auth\": []"), "'auth' is a list, expected a map"),
             (
-                format!("{image}, \"auth\": {{\"a\": {{\"token\": \"t\"}}}}"),
-                "there is no field 'auth.a.token'",
+                format!("{image}, \"cacheDuration\": 0"),
+                "cacheDuration is a number, expected a string such as \"10m\"",
             ),
-            (format!("{image}, \"auth\": []"), "'auth' is a list, not a map"),
-            (format!("{image}, \"cacheDuration\": 0"), "cacheDuration is a number, no text such as \"10m\""),
             (format!("{image}, \"cacheDuration\": \"1d\""), "'1d' is not a Go duration: 'd' is not a unit"),
-            (format!("{image}, \"cacheDuration\": \"-1s\""), "cacheDuration is \"-1s\", less than nothing"),
+            (
+                format!("{image}, \"cacheDuration\": \"-1s\""),
+                "cacheDuration must not be negative (got \"-1s\")",
+            ),
         ] {
             assert_eq!(faults(&fields), [fault], "{fields}");
         }
@@ -304,12 +310,12 @@ mod tests {
         assert_eq!(text("[]"), "it is not an object but a list");
         assert_eq!(
             text("fetching hunter2\n{}"),
-            "its standard output (19 bytes, 2 lines) is not one JSON object: wrong at 1:2"
+            "its standard output (19 bytes, 2 lines) is not a single JSON object: error at 1:2"
         );
         assert_eq!(
             text("{} {}"),
-            "its standard output (5 bytes, 1 lines) is not one JSON object: wrong at 1:4"
+            "its standard output (5 bytes, 1 lines) is not a single JSON object: error at 1:4"
         );
-        assert_eq!(text("{}"), "its kind is absent, not CredentialProviderResponse");
+        assert_eq!(text("{}"), "its kind is absent, expected CredentialProviderResponse");
     }
 }

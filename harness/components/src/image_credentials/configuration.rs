@@ -1,5 +1,5 @@
-//! The kubelet's configuration of plugins (`--image-credential-provider-config`), and what keeps a kubelet from starting with
-//! it (kubernetes pkg/credentialprovider/plugin/config.go).
+//! The kubelet's configuration of plugins (`--image-credential-provider-config`), and errors with which a kubelet does
+//! not start (kubernetes pkg/credentialprovider/plugin/config.go).
 
 use super::go_duration::go_duration;
 use super::patterns::Pattern;
@@ -10,19 +10,19 @@ use std::collections::BTreeSet;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-/// The newest version that a plugin is asked in.
+/// The newest version of requests to plugins.
 pub const NEWEST: &str = "credentialprovider.kubelet.k8s.io/v1";
-/// The versions that a plugin can be asked in.
+/// The versions of requests to plugins.
 pub const API_VERSIONS: &[&str] =
     &[NEWEST, "credentialprovider.kubelet.k8s.io/v1beta1", "credentialprovider.kubelet.k8s.io/v1alpha1"];
 /// The kind of the file.
 const KIND: &str = "CredentialProviderConfig";
-/// The version of the file that knows everything.
+/// The version of the file with all fields.
 const FILE_V1: &str = "kubelet.config.k8s.io/v1";
 /// The versions of the file.
 const FILE_VERSIONS: &[&str] = &[FILE_V1, "kubelet.config.k8s.io/v1beta1", "kubelet.config.k8s.io/v1alpha1"];
 
-/// A file of it.
+/// A configuration file.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct Configuration {
@@ -38,17 +38,17 @@ pub struct Configuration {
 pub struct Provider {
     /// The name of its program.
     pub name: String,
-    /// Which images it is asked for.
+    /// The images for which it is called.
     pub match_images: Vec<String>,
-    /// How long an answer is kept that does not say it.
+    /// How long a response without a duration is cached.
     pub default_cache_duration: Option<String>,
-    /// The version that it is asked in.
+    /// The version of its requests.
     pub api_version: String,
     /// Its arguments.
     pub args: Vec<String>,
     /// Its variables.
     pub env: Vec<Variable>,
-    /// What it gets of service accounts.
+    /// The service account data that it gets.
     pub token_attributes: Option<TokenAttributes>,
 }
 
@@ -62,26 +62,26 @@ pub struct Variable {
     pub value: String,
 }
 
-/// What a plugin gets of service accounts.
+/// The service account data that a plugin gets.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct TokenAttributes {
-    /// Whom the tokens are for.
+    /// The audience of the tokens.
     pub service_account_token_audience: String,
     /// `Token` or `ServiceAccount`.
     pub cache_type: String,
     require_service_account: Option<bool>,
-    /// Annotations without which it is not run.
+    /// Annotations without which it is not called.
     pub required_service_account_annotation_keys: Vec<String>,
-    /// Annotations that it gets where they are there.
+    /// Annotations that it gets if they exist.
     pub optional_service_account_annotation_keys: Vec<String>,
 }
 
 impl Configuration {
-    /// Reads a file, or all of a folder as one.
+    /// Reads a file, or all files of a folder as one.
     ///
     /// # Errors
-    /// Which file cannot be read, and why; a name that stands in two.
+    /// Which file cannot be read, and why; a name that is in two files.
     pub fn read(path: &Path) -> Result<Configuration, String> {
         let mut whole = Configuration::default();
         for file in files_of(path)? {
@@ -89,11 +89,11 @@ impl Configuration {
             let text = files::read(&file).map_err(|error| told(error.to_string()))?;
             let one: Configuration = yaml::from_str(&text, &file).map_err(|error| error.to_string())?;
             if one.kind != KIND {
-                return Err(told(format!("kind is '{}', not {KIND}", one.kind)));
+                return Err(told(format!("kind is '{}', expected {KIND}", one.kind)));
             }
             if !FILE_VERSIONS.contains(&one.api_version.as_str()) {
                 return Err(told(format!(
-                    "apiVersion is '{}', none of {}",
+                    "apiVersion is '{}', expected one of {}",
                     one.api_version,
                     FILE_VERSIONS.join(", ")
                 )));
@@ -102,7 +102,7 @@ impl Configuration {
                 && one.api_version != FILE_V1
             {
                 return Err(told(format!(
-                    "provider '{}': {} knows no tokenAttributes",
+                    "provider '{}': {} has no tokenAttributes",
                     provider.name, one.api_version
                 )));
             }
@@ -116,7 +116,7 @@ impl Configuration {
         Ok(whole)
     }
 
-    /// The plugin of that name; without one, the only one.
+    /// The plugin with that name; without a name, the only one.
     ///
     /// # Errors
     /// There is none, or more than one.
@@ -126,7 +126,7 @@ impl Configuration {
             (Some(name), all) => all
                 .iter()
                 .find(|one| one.name == name)
-                .ok_or_else(|| format!("it has no provider '{name}' among {}", names())),
+                .ok_or_else(|| format!("it has no provider '{name}', only {}", names())),
             (None, [one]) => Ok(one),
             (None, []) => Err("it has no provider".to_owned()),
             (None, _) => Err(format!("it has the providers {}; name one", names())),
@@ -135,7 +135,8 @@ impl Configuration {
 }
 
 impl Provider {
-    /// How long an answer is kept that does not say it, seconds; `None` where that is not said either.
+    /// How long a response without a duration is cached, in seconds; `None` if the configuration does not say that
+    /// either.
     pub fn keeps_for(&self) -> Option<f64> {
         go_duration(self.default_cache_duration.as_deref()?).ok()
     }
@@ -149,10 +150,11 @@ fn files_of(path: &Path) -> Result<Vec<PathBuf>, String> {
     let is_one =
         |file: &PathBuf| file.extension().is_some_and(|end| end == "json" || end == "yaml" || end == "yml");
     let files: Vec<PathBuf> = listed.into_iter().filter(is_one).collect();
-    if files.is_empty() { Err(format!("{} holds no configuration", path.display())) } else { Ok(files) }
+    if files.is_empty() { Err(format!("{} contains no configuration", path.display())) } else { Ok(files) }
 }
 
-/// Why a kubelet does not start with the configuration, where `program` is that of a provider, if that is known; a line each.
+/// Why a kubelet would not start with the configuration, one line each; `program` is the path of a provider's program, if
+/// known.
 pub fn lint(path: &Path, program: impl Fn(&str) -> Option<PathBuf>) -> Vec<String> {
     let configuration = match Configuration::read(path) {
         Ok(configuration) => configuration,
@@ -160,7 +162,7 @@ pub fn lint(path: &Path, program: impl Fn(&str) -> Option<PathBuf>) -> Vec<Strin
     };
     let mut found = Vec::new();
     if configuration.providers.is_empty() {
-        found.push("providers: there has to be one".to_owned());
+        found.push("providers: at least one is required".to_owned());
     }
     for provider in &configuration.providers {
         let mut wrong = of_provider(provider);
@@ -184,13 +186,17 @@ fn of_provider(provider: &Provider) -> Vec<String> {
     let mut wrong = Vec::new();
     let name = provider.name.as_str();
     if name.contains(['/', ' ']) || [".", "..", ""].contains(&name) {
-        wrong.push("name: has to be the name of a file, without '/' and blanks".to_owned());
+        wrong.push("name: must be the name of a file, without '/' and spaces".to_owned());
     }
     if !API_VERSIONS.contains(&provider.api_version.as_str()) {
-        wrong.push(format!("apiVersion: '{}' is none of {}", provider.api_version, API_VERSIONS.join(", ")));
+        wrong.push(format!(
+            "apiVersion: '{}' is not one of {}",
+            provider.api_version,
+            API_VERSIONS.join(", ")
+        ));
     }
     if provider.match_images.is_empty() {
-        wrong.push("matchImages: there has to be one".to_owned());
+        wrong.push("matchImages: at least one is required".to_owned());
     }
     let patterns = provider.match_images.iter().filter_map(|text| Pattern::new(text).err());
     wrong.extend(patterns.map(|bad| format!("matchImages: {bad}")));
@@ -198,7 +204,7 @@ fn of_provider(provider: &Provider) -> Vec<String> {
         None => wrong.push("defaultCacheDuration: is missing".to_owned()),
         Some(Err(why)) => wrong.push(format!("defaultCacheDuration: {why}")),
         Some(Ok(seconds)) if seconds < 0.0 => {
-            wrong.push("defaultCacheDuration: is less than nothing".to_owned())
+            wrong.push("defaultCacheDuration: must not be negative".to_owned())
         }
         Some(Ok(_)) => {}
     }
@@ -220,7 +226,7 @@ fn of_tokens(provider: &Provider, attributes: &TokenAttributes) -> Vec<String> {
             wrong.push(what.to_owned());
         }
     };
-    unless(provider.api_version == NEWEST, &format!("only plugins of {NEWEST} have them"));
+    unless(provider.api_version == NEWEST, &format!("only {NEWEST} supports them"));
     unless(!attributes.service_account_token_audience.is_empty(), "serviceAccountTokenAudience is missing");
     unless(attributes.require_service_account.is_some(), "requireServiceAccount is missing");
     unless(
@@ -229,17 +235,17 @@ fn of_tokens(provider: &Provider, attributes: &TokenAttributes) -> Vec<String> {
     );
     unless(
         ["Token", "ServiceAccount"].contains(&attributes.cache_type.as_str()),
-        "cacheType is neither Token nor ServiceAccount",
+        "cacheType must be Token or ServiceAccount",
     );
     let mut seen = BTreeSet::new();
     for key in required.iter().chain(optional) {
-        unless(is_qualified_name(key), &format!("'{key}' is not a key of an annotation"));
-        unless(seen.insert(key), &format!("the annotation '{key}' is named twice"));
+        unless(is_qualified_name(key), &format!("'{key}' is not a valid annotation key"));
+        unless(seen.insert(key), &format!("duplicate annotation '{key}'"));
     }
     wrong
 }
 
-/// Whether a text may be an annotation's key (k8s.io/apimachinery pkg/util/validation IsQualifiedName), in whatever case.
+/// Whether a text is a valid annotation key (k8s.io/apimachinery pkg/util/validation IsQualifiedName), in any case.
 fn is_qualified_name(key: &str) -> bool {
     let ends = |text: &str| {
         let alphanumeric = |sign: Option<char>| sign.is_some_and(|sign| sign.is_ascii_alphanumeric());
@@ -281,28 +287,28 @@ mod tests {
             .map(|(_, rest)| format!("- name{rest}"))
             .expect("a provider");
         for (text, what) in [
-            (GOOD.replace("acme\n", "../acme\n"), "provider '../acme': name: has to be"),
-            (GOOD.replace("name: acme\n", "name: 'acme x'\n"), "name: has to be"),
-            (GOOD.replace("['*.acme.example']", "[]"), "matchImages: there has to be one"),
+            (GOOD.replace("acme\n", "../acme\n"), "provider '../acme': name: must be"),
+            (GOOD.replace("name: acme\n", "name: 'acme x'\n"), "name: must be"),
+            (GOOD.replace("['*.acme.example']", "[]"), "matchImages: at least one is required"),
             (GOOD.replace("*.acme.example", "acme:port"), "'port' is not a port"),
             (GOOD.replace("  defaultCacheDuration: 10m\n", ""), "defaultCacheDuration: is missing"),
             (GOOD.replace("10m", "1d"), "'1d' is not a Go duration"),
-            (GOOD.replace("10m", "-1s"), "less than nothing"),
-            (GOOD.replace("k8s.io/v1\n", "k8s.io/v2\n"), "none of"),
+            (GOOD.replace("10m", "-1s"), "must not be negative"),
+            (GOOD.replace("k8s.io/v1\n", "k8s.io/v2\n"), "expected one of"),
             (
                 GOOD.replace("kubelet.k8s.io/v1", "kubelet.k8s.io/v3"),
-                "apiVersion: 'credentialprovider.kubelet.k8s.io/v3' is none of",
+                "apiVersion: 'credentialprovider.kubelet.k8s.io/v3' is not one of",
             ),
             (GOOD.replace("CredentialProviderConfig", "Config"), "kind is 'Config'"),
             (format!("{GOOD}{twice}"), "the provider name 'acme' is given twice"),
             (format!("{GOOD}  command: x\n"), "command"),
             (
                 format!("{GOOD}{}", tokens.replace("audience: a", "")).replace("Token,", "Pod,"),
-                "cacheType is neither",
+                "cacheType must be",
             ),
             (
                 format!("{GOOD}{tokens}").replace("config.k8s.io/v1", "config.k8s.io/v1beta1"),
-                "knows no tokenAttributes",
+                "has no tokenAttributes",
             ),
         ] {
             let said = found(&text).join("; ");

@@ -1,4 +1,4 @@
-//! Durations as Go writes and reads them: <https://pkg.go.dev/time#ParseDuration>.
+//! Durations in Go's format: <https://pkg.go.dev/time#ParseDuration>.
 
 const UNITS: &[(&str, f64)] = &[
     ("ns", 1.0),
@@ -10,13 +10,13 @@ const UNITS: &[(&str, f64)] = &[
     ("m", 60e9),
     ("h", 3600e9),
 ];
-/// What a `time.Duration` holds at most, nanoseconds.
+/// Maximum of a `time.Duration`, in nanoseconds.
 const MOST: f64 = i64::MAX as f64;
 
 /// The seconds of a Go duration, which may be negative.
 ///
 /// # Errors
-/// Why it is none.
+/// Why the text is not a duration.
 pub fn go_duration(text: &str) -> Result<f64, String> {
     let wrong = |why: &str| format!("'{text}' is not a Go duration: {why}");
     let (sign, mut rest) = match text.strip_prefix(['-', '+']) {

@@ -1,17 +1,17 @@
-//! JSON with what a strict reader objects to: keys that are given twice.
+//! JSON with duplicate keys, which a strict reader rejects.
 
 use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Value};
 use std::fmt;
 
-/// A value, and the keys that were given twice in it, by their paths.
+/// A value, and the paths of its duplicate keys.
 #[derive(Debug, Default)]
 pub(super) struct Read {
     pub(super) value: Value,
     pub(super) twice: Vec<String>,
 }
 
-/// Reads one value and nothing after it.
+/// Reads a single value with nothing after it.
 pub(super) fn read(bytes: &[u8]) -> Result<Read, serde_json::Error> {
     serde_json::from_slice(bytes)
 }

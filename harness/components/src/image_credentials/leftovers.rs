@@ -1,14 +1,14 @@
-//! What a vendor's program has started and left behind. Whatever it starts has its environment, however detached it is; a mark there
-//! tells it from everything else on this machine.
+//! Processes that a vendor's program has started and left behind. Everything that it starts inherits its environment,
+//! however detached it is; a mark there distinguishes them from all other processes on this machine.
 
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 
-/// The variable that marks a program and all that it starts.
+/// The variable that marks a program and everything that it starts.
 pub(crate) const MARK: &str = "CCM_CONFORMANCE_PLUGIN";
-/// Who starts others faster than they can be ended is given up after so many rounds.
+/// Number of rounds after which a program that starts processes faster than they can be ended is given up.
 const ROUNDS: usize = 200;
 
-/// Ends, when dropped, the group of a program and every process with its mark.
+/// When dropped, ends the group of a program and all processes with its mark.
 #[derive(Debug)]
 pub(crate) struct ProcessGroupGuard {
     pub(crate) group: Option<Pid>,
@@ -21,7 +21,7 @@ impl ProcessGroupGuard {
         marked(&self.mark)
     }
 
-    /// Has the group and all with its mark stand still; whether there was one.
+    /// Freezes the group and all processes with its mark; returns whether there was one.
     pub(crate) fn freeze(&self) -> bool {
         let group = self.group.map(|group| kill_process_group(group, Signal::STOP));
         let marked = self.processes().into_iter().map(|one| kill_process(one, Signal::STOP));
@@ -32,7 +32,7 @@ impl ProcessGroupGuard {
 impl Drop for ProcessGroupGuard {
     fn drop(&mut self) {
         if let Some(group) = self.group {
-            // That it has ended already is fine.
+            // It may have already ended.
             let _ = kill_process_group(group, Signal::KILL);
         }
         for _ in 0..ROUNDS {
@@ -44,7 +44,10 @@ impl Drop for ProcessGroupGuard {
                 let _ = kill_process(one, Signal::KILL);
             }
         }
-        tracing::warn!(mark = self.mark, "processes of a program stay: it starts them faster than they end");
+        tracing::warn!(
+            mark = self.mark,
+            "processes of a program remain: it starts them faster than they can be ended"
+        );
     }
 }
 

@@ -1,8 +1,8 @@
-//! Image credential provider plugins of the kubelet (KEP-2133), as a kubelet sees them: how one is configured, run and
-//! answered for, and which images its patterns match.
+//! Image credential provider plugins of the kubelet (KEP-2133), as a kubelet sees them: how one is configured and run,
+//! its responses, and which images its patterns match.
 //!
-//! Sources: kubernetes `pkg/credentialprovider/plugin` and `keyring.go`; `k8s.io/kubelet` `pkg/apis/credentialprovider/v1`
-//! and `config/v1`. Knows no cluster and no check.
+//! Sources: kubernetes `pkg/credentialprovider/plugin` and `keyring.go`; `k8s.io/kubelet`
+//! `pkg/apis/credentialprovider/v1` and `config/v1`. Independent of clusters and checks.
 
 mod answer;
 mod configuration;

@@ -1,5 +1,5 @@
-//! What a node gets so that its kubelet runs a plugin: the program, a recorder before it, the configuration, and where the
-//! container runtime finds the images of its registries.
+//! What a node needs so that its kubelet runs a plugin: the program, a recorder in front of it, the configuration, and
+//! the registry's address for the container runtime.
 
 use super::configuration::{Provider, Variable};
 use super::recorder::RECORDER;
@@ -11,15 +11,15 @@ use std::io;
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-/// Port of the registry on the node; nothing of Kubernetes listens there.
+/// Port of the registry on the node; no Kubernetes component uses it.
 pub const REGISTRY_PORT: u16 = 5047;
-/// The folder of all of it on the node, without the first '/'.
+/// The folder of all these files on the node, without the first '/'.
 pub const NODE_FOLDER: &str = "opt/ccm-conformance-credentials";
-/// The largest file that is put on a node, bytes.
+/// Maximum size of a file that is copied to a node, in bytes.
 const LARGEST: u64 = 1 << 30;
 
-/// The version in which kubelets of a minor version ask plugins, of those that the plugin knows; of the configuration's file
-/// it is the same. `None` where there is none.
+/// The version of requests that kubelets of a minor version use and the plugin supports, which is also that of the
+/// configuration file. `None` if there is none.
 pub fn version_for(minor: u32, known: &[String]) -> Option<&'static str> {
     let served: &[&str] = match minor {
         26.. => &["v1", "v1beta1", "v1alpha1"],
@@ -30,42 +30,42 @@ pub fn version_for(minor: u32, known: &[String]) -> Option<&'static str> {
     served.iter().find(is_known).copied()
 }
 
-/// Whether kubelets of a minor version give plugins tokens of service accounts unasked.
+/// Whether kubelets of a minor version pass service account tokens to plugins by default.
 pub fn gives_tokens(minor: u32) -> bool {
     minor >= 34
 }
 
-/// A plugin as a node is to have it.
+/// A plugin to be installed on a node.
 #[derive(Debug)]
 pub struct OnNode<'a> {
     /// Its part of the configuration.
     pub provider: &'a Provider,
     /// Minor version of the kubelet.
     pub minor: u32,
-    /// The version in which it is asked: the last part of its name.
+    /// The version of its requests: the last part of its name.
     pub version: &'static str,
     /// Its program and first arguments.
     pub line: Vec<String>,
-    /// The folder of its program, where that is one of its own.
+    /// The folder of its program, if that is a separate one.
     pub folder: Option<PathBuf>,
-    /// Its variables beside those of the configuration.
+    /// Its variables in addition to the configuration's.
     pub environment: BTreeMap<String, String>,
-    /// The registries whose images the node has of ours.
+    /// The registries that are replaced by the harness's on the node.
     pub registries: BTreeSet<String>,
-    /// The program of the harness.
+    /// The harness's program.
     pub own_program: &'a Path,
 }
 
-/// What is put on a node, and how its kubelet is told of it.
+/// The files for a node, and the settings of its kubelet for them.
 #[derive(Clone, PartialEq, Eq)]
 pub struct NodeSetup {
     /// A tar archive of files below '/'.
     pub archive: PathBuf,
-    /// The program of the harness on the node.
+    /// The path of the harness's program on the node.
     pub program: String,
-    /// Further flags of its kubelet.
+    /// Additional flags of its kubelet.
     pub kubelet_flags: Vec<String>,
-    /// The registries whose images the node has of ours.
+    /// The registries that are replaced by the harness's on the node.
     pub registries: Vec<String>,
 }
 
@@ -76,7 +76,7 @@ impl std::fmt::Debug for NodeSetup {
 }
 
 impl OnNode<'_> {
-    /// Writes the archive, which holds secrets of the run's.
+    /// Writes the archive, which contains secrets of the run.
     ///
     /// # Errors
     /// A program cannot be read, or the archive not be written.
@@ -106,7 +106,7 @@ impl OnNode<'_> {
             format!("--image-credential-provider-config=/{NODE_FOLDER}/config.json"),
             format!("--image-credential-provider-bin-dir=/{NODE_FOLDER}/bin"),
         ];
-        // Before 1.24 it is off unless asked for.
+        // Before 1.24 it is disabled by default.
         if self.minor < 24 {
             kubelet_flags.push("--feature-gates=KubeletCredentialProviders=true".to_owned());
         }
@@ -114,7 +114,7 @@ impl OnNode<'_> {
         Ok(NodeSetup { archive, program: format!("/{program}"), kubelet_flags, registries })
     }
 
-    /// Puts the plugin's program there; the line by which it is run.
+    /// Adds the plugin's program; returns its command line.
     fn program(
         &self,
         own: &str,
@@ -126,7 +126,7 @@ impl OnNode<'_> {
             line[0] = format!("/{own}");
             return Ok(line);
         }
-        // What is looked up is the node's own.
+        // A program without a path is looked up on the node.
         if !path.is_absolute() || !path.is_file() {
             return Ok(line);
         }
@@ -172,7 +172,7 @@ impl OnNode<'_> {
     }
 }
 
-/// A new file that nobody else may read.
+/// A new file that only its owner can read.
 fn private(path: &Path) -> io::Result<File> {
     OpenOptions::new().create(true).truncate(true).write(true).mode(0o600).open(path)
 }
@@ -181,7 +181,7 @@ fn registry_url() -> String {
     format!("http://127.0.0.1:{REGISTRY_PORT}")
 }
 
-/// The script that a kubelet takes for the plugin. What the configuration gives for arguments comes last.
+/// The script that a kubelet runs as the plugin. Arguments from the configuration come last.
 fn recorded(program: &str, line: &[String]) -> String {
     let quoted: Vec<String> = line.iter().map(|part| format!("'{}'", part.replace('\'', r"'\''"))).collect();
     format!("#!/bin/sh\nexec {program} {RECORDER} --to {} -- {} \"$@\"\n", registry_url(), quoted.join(" "))

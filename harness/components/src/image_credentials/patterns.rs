@@ -1,13 +1,13 @@
-//! Which images a pattern matches, by the kubelet's rules (kubernetes pkg/credentialprovider/keyring.go): as many labels in
-//! the host, globs within a label alone, the same port, a path that the image's begins with.
+//! Which images a pattern matches, by the kubelet's rules (kubernetes pkg/credentialprovider/keyring.go): the same number
+//! of labels in the host, globs only within a label, the same port, and a path that is a prefix of the image's.
 
 use harness_core::glob::fits;
 use std::fmt;
 use std::net::IpAddr;
 
-/// A label of a host that nobody has registered.
+/// A host label that is not registered.
 const NOBODY: &str = "belongs-to-nobody";
-/// Labels before that of a country below which names are registered.
+/// Labels before a country's label below which names are registered.
 const BELOW_COUNTRIES: &[&str] = &["ac", "co", "com", "edu", "gov", "net", "org"];
 
 /// A pattern of `matchImages` or of an answer's `auth`.
@@ -18,7 +18,7 @@ pub struct Pattern {
     path: String,
 }
 
-/// Why a text is no pattern.
+/// Why a text is not a pattern.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("'{text}' is not a pattern: {why}")]
 pub struct BadPattern {
@@ -27,37 +27,37 @@ pub struct BadPattern {
 }
 
 impl Pattern {
-    /// From a text without scheme, as `matchImages` has them.
+    /// Parses a text without scheme, as in `matchImages`.
     ///
     /// # Errors
-    /// It is no host with an optional port and path.
+    /// It is not a host with an optional port and path.
     pub fn new(text: &str) -> Result<Pattern, BadPattern> {
         let bad = |why: &str| BadPattern { text: text.to_owned(), why: why.to_owned() };
         if text.chars().any(char::is_control) {
-            return Err(bad("it holds a control character"));
+            return Err(bad("it contains a control character"));
         }
         let end = text.find(['/', '?', '#']).unwrap_or(text.len());
         let (authority, rest) = text.split_at(end);
         let host = authority.rsplit_once('@').map_or(authority, |(_, host)| host);
         let path = &rest[..rest.find(['?', '#']).unwrap_or(rest.len())];
         if let Some(sign) = host.chars().find(|sign| sign.is_ascii() && !belongs_to_a_host(*sign)) {
-            return Err(bad(&format!("'{sign}' belongs to no host")));
+            return Err(bad(&format!("a host cannot contain '{sign}'")));
         }
         let (name, port) = match host.rsplit_once(':') {
             Some((name, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => (name, port),
             Some((_, port)) => return Err(bad(&format!("'{port}' is not a port"))),
             None => (host, ""),
         };
-        let path = unescaped(path).ok_or_else(|| bad("its path has an escape that is none"))?;
+        let path = unescaped(path).ok_or_else(|| bad("its path has an invalid escape"))?;
         let labels = name.split('.').map(str::to_owned).collect();
         Ok(Pattern { labels, port: port.to_owned(), path })
     }
 
-    /// From a key of an answer's `auth`, as a keyring takes it in: a scheme may stand before it, and what registries' own
-    /// paths begin with is no part of it.
+    /// Parses a key of a response's `auth`, as a keyring does: it may begin with a scheme, and the prefix of registries'
+    /// API paths is ignored.
     ///
     /// # Errors
-    /// As [`Pattern::new`].
+    /// Those of [`Pattern::new`].
     pub fn of_auth(key: &str) -> Result<Pattern, BadPattern> {
         let bare = key.strip_prefix("https://").or_else(|| key.strip_prefix("http://")).unwrap_or(key);
         let mut pattern = Pattern::new(bare)?;
@@ -70,7 +70,7 @@ impl Pattern {
         Ok(pattern)
     }
 
-    /// Whether it matches an image: host, perhaps port, and path, without tag and digest.
+    /// Whether it matches an image: host, optional port, and path, without tag and digest.
     pub fn matches(&self, image: &str) -> bool {
         let Ok(image) = Pattern::new(image) else { return false };
         self.port == image.port
@@ -79,7 +79,7 @@ impl Pattern {
             && self.labels.iter().zip(&image.labels).all(|(glob, label)| fits(glob, label))
     }
 
-    /// What of it a kubelet takes literally, although it looks like a glob: globs in a path match nothing.
+    /// The part that a kubelet takes literally although it looks like a glob: globs in a path match nothing.
     pub fn idle_glob(&self) -> Option<&str> {
         self.path.contains('*').then_some(self.path.as_str())
     }
@@ -92,8 +92,8 @@ impl fmt::Display for Pattern {
     }
 }
 
-/// The image of the same name in registries of others: where what somebody has registered is another's, and nothing else
-/// differs. None where nothing of the host is registered.
+/// The image of the same name in a foreign registry: only the registered part of the host differs. `None` if no part of
+/// the host is registered.
 pub fn foreign_to(image: &str) -> Vec<String> {
     let (registry, path) = image.split_once('/').unwrap_or((image, ""));
     let (host, port) = registry.split_once(':').map_or((registry, None), |(host, port)| (host, Some(port)));
@@ -116,12 +116,12 @@ pub fn foreign_to(image: &str) -> Vec<String> {
     places.map(elsewhere).collect()
 }
 
-/// Which signs Go's `net/url` allows in a host.
+/// Which characters Go's `net/url` allows in a host.
 fn belongs_to_a_host(sign: char) -> bool {
     sign.is_ascii_alphanumeric() || "-_.~!$&'()*+,;=:[]<>\"%".contains(sign)
 }
 
-/// A path with its escapes resolved; `None` where one is none.
+/// A path with its escapes decoded; `None` if one is invalid.
 fn unescaped(path: &str) -> Option<String> {
     let mut parts = path.split('%');
     let mut bytes = parts.next().unwrap_or_default().as_bytes().to_vec();

@@ -1,4 +1,4 @@
-//! One execution of a plugin: as a kubelet executes it, but bounded in what it may write, and with nothing left of it.
+//! One execution of a plugin: as a kubelet executes it, but with limits on its output, and without leftover processes.
 
 use super::leftovers::{MARK, ProcessGroupGuard};
 use harness_core::probe::{pause, poll};
@@ -17,27 +17,27 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
 use tokio::process::{ChildStdin, Command};
 use tokio::time::timeout;
 
-/// After so long a kubelet kills a plugin (kubernetes pkg/credentialprovider/plugin/plugin.go).
+/// The time limit after which a kubelet kills a plugin (kubernetes pkg/credentialprovider/plugin/plugin.go).
 pub const KUBELET_LIMIT: Duration = Duration::from_secs(60);
-/// Who writes more to standard output answers nobody, bytes.
+/// Maximum size of standard output, in bytes; a larger one is not a response.
 const MOST_ANSWERED: usize = 1 << 20;
-/// Who writes more to standard error fills the disk of a node, bytes.
+/// Maximum size of standard error, in bytes; a larger one would fill the disk of a node.
 const MOST_LOGGED: usize = 16 << 20;
-/// From when a piece of a request has been read until the next.
+/// Delay between the reading of a piece of a request and the next piece.
 const BETWEEN_PIECES: Duration = Duration::from_millis(50);
-/// Who has not read a piece by then gets the next one all the same.
+/// Time limit for reading a piece; then the next one is sent anyway.
 const UNREAD_LIMIT: Duration = Duration::from_secs(20);
-/// Between two looks whether a piece has been read.
+/// Interval at which it is checked whether a piece was read.
 const UNREAD_AGAIN: Duration = Duration::from_millis(5);
-/// What of standard error is shown.
+/// How much of standard error is shown.
 const SHOWN: usize = 600;
 
-/// A plugin as it is started.
+/// The command of a plugin.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Plugin {
     /// The program and its arguments.
     pub line: Vec<String>,
-    /// All of its environment.
+    /// Its whole environment.
     pub environment: BTreeMap<String, String>,
 }
 
@@ -46,13 +46,13 @@ pub struct Plugin {
 pub enum Ended {
     /// With this exit code.
     Code(i32),
-    /// By this signal, which was not ours.
+    /// By this signal, which the harness did not send.
     Signal(i32),
-    /// It did not begin.
+    /// It could not be started.
     NotStarted(String),
     /// It was killed after the limit.
     Late(Duration),
-    /// It ended, and something that it had started held its output open until the limit: a kubelet waits for that.
+    /// It exited, but a process that it had started kept its output open until the limit: a kubelet waits for that.
     HeldOpen(Duration),
     /// It was killed because it wrote too much.
     Flooded(&'static str, usize),
@@ -61,13 +61,16 @@ pub enum Ended {
 impl fmt::Display for Ended {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Ended::Code(code) => write!(f, "it ended with exit code {code}"),
-            Ended::Signal(signal) => write!(f, "it ended by signal {signal}"),
+            Ended::Code(code) => write!(f, "it exited with code {code}"),
+            Ended::Signal(signal) => write!(f, "it was killed by signal {signal}"),
             Ended::NotStarted(why) => write!(f, "it cannot be executed: {why}"),
-            Ended::Late(limit) => write!(f, "it had not ended after {} s and was killed", limit.as_secs()),
+            Ended::Late(limit) => {
+                write!(f, "it was still running after {} s and was killed", limit.as_secs())
+            }
             Ended::HeldOpen(limit) => write!(
                 f,
-                "it ended, but a process that it had started held its output open for {} s, which a kubelet waits for",
+                "it exited, but a process that it had started kept its output open for {} s, and a kubelet waits for \
+                 that",
                 limit.as_secs()
             ),
             Ended::Flooded(stream, bytes) => {
@@ -77,21 +80,21 @@ impl fmt::Display for Ended {
     }
 }
 
-/// What an execution came to.
+/// The result of an execution.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Execution {
     /// How it ended.
     pub ended: Ended,
-    /// What it wrote to standard output.
+    /// Its standard output.
     pub stdout: Vec<u8>,
-    /// What it wrote to standard error.
+    /// Its standard error.
     pub stderr: Vec<u8>,
-    /// How long it took.
+    /// Its duration.
     pub took: Duration,
 }
 
 impl Execution {
-    /// Whether it says that it succeeded.
+    /// Whether it exited successfully.
     pub fn succeeded(&self) -> bool {
         self.ended == Ended::Code(0)
     }
@@ -120,7 +123,7 @@ impl Execution {
 static NEXT: AtomicU64 = AtomicU64::new(0);
 
 impl Plugin {
-    /// Executes it: the pieces on its standard input, one after the other, then its end. Kills it after `limit`.
+    /// Executes it: sends the pieces to its standard input, one after the other, then closes it. Kills it after `limit`.
     pub async fn execute(&self, pieces: &[&[u8]], limit: Duration) -> Execution {
         let began = Instant::now();
         let (mut stdout, mut stderr) = (Vec::new(), Vec::new());
@@ -138,7 +141,7 @@ impl Plugin {
         let Some((program, arguments)) = self.line.split_first() else {
             return Ended::NotStarted("there is no program".to_owned());
         };
-        // A shell would be tried with it, which a kubelet does not do.
+        // A shell might run such a file, but a kubelet does not.
         if let Some(why) = no_program(Path::new(program)) {
             return Ended::NotStarted(format!("{program}: {why}"));
         }
@@ -166,7 +169,7 @@ impl Plugin {
                     write(stdin, pieces).await;
                     std::future::pending().await
                 };
-                // Who has closed its output says nothing more, whatever it were told.
+                // A plugin that has closed its output cannot respond any more.
                 tokio::select! {
                     read = reading => read,
                     never = writing => never,
@@ -185,18 +188,18 @@ impl Plugin {
                 (Some(code), _) => Ended::Code(code),
                 (None, signal) => Ended::Signal(signal.unwrap_or_default()),
             },
-            (Ok(Ok(())), None) => Ended::NotStarted("it cannot be waited for".to_owned()),
+            (Ok(Ok(())), None) => Ended::NotStarted("waiting for it failed".to_owned()),
             (Err(_), Some(_)) => Ended::HeldOpen(limit),
             (Err(_), None) => Ended::Late(limit),
         }
     }
 }
 
-/// Why a file is no program of this machine, where it can be read and is none
+/// Why a file is not a program of this machine, if it can be read and is not one
 /// (<https://refspecs.linuxfoundation.org/elf/gabi4+/ch4.eheader.html>).
 fn no_program(file: &Path) -> Option<&'static str> {
     const MAGIC: &[u8] = b"\x7fELF";
-    /// Where a header says for which machine it is.
+    /// The position of the architecture in the header.
     const MACHINE: std::ops::Range<usize> = 18..20;
     let head = |file: &Path| {
         let mut head = Vec::new();
@@ -211,7 +214,7 @@ fn no_program(file: &Path) -> Option<&'static str> {
     }
 }
 
-/// Writes one piece when the one before it has been read. Who does not read its request need not.
+/// Writes one piece when the one before it has been read. A plugin need not read its request.
 async fn write(stdin: Option<ChildStdin>, pieces: &[&[u8]]) {
     let Some(mut stdin) = stdin else { return };
     for (at, piece) in pieces.iter().enumerate() {
@@ -233,7 +236,7 @@ async fn collect(
     most: usize,
 ) -> Result<(), Ended> {
     let Some(stream) = stream else { return Ok(()) };
-    // One that breaks has ended.
+    // A broken pipe means that it has ended.
     let _ = stream.take(most as u64 + 1).read_to_end(into).await;
     if into.len() > most { Err(Ended::Flooded(name, most)) } else { Ok(()) }
 }
@@ -258,7 +261,7 @@ mod tests {
         let echo = shell("cat; echo done >&2; exit 3").execute(&[b"one ", b"two"], KUBELET_LIMIT).await;
         assert_eq!((echo.stdout.as_slice(), echo.ended.clone()), (b"one two".as_slice(), Ended::Code(3)));
         assert!(
-            echo.shown().contains("exit code 3") && echo.shown().ends_with("its standard error: done"),
+            echo.shown().contains("code 3") && echo.shown().ends_with("its standard error: done"),
             "{}",
             echo.shown()
         );

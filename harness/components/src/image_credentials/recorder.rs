@@ -1,5 +1,5 @@
-//! What stands between a kubelet and a plugin: `ccm-conformance image-credential-recorder`. It hands everything on as it is,
-//! and tells the registry of the execution before the kubelet has the answer.
+//! The recorder between a kubelet and a plugin: `ccm-conformance image-credential-recorder`. It passes everything on
+//! unchanged, and reports the execution to the registry before the kubelet gets the response.
 
 use super::seen::Seen;
 use clap::Parser;
@@ -11,18 +11,19 @@ use std::time::{Duration, Instant};
 
 /// The command.
 pub const RECORDER: &str = "image-credential-recorder";
-/// How long the registry may take: it is on the same machine.
+/// Time limit for the registry, which is on the same machine.
 const LIMIT: Duration = Duration::from_secs(5);
-/// The largest request or answer that is handed on, bytes: far more than any has, and of an endless one not the memory of a node.
+/// Maximum size of a request or response that is passed on, in bytes: far more than needed, but it protects the node's
+/// memory.
 const MOST: usize = 16 << 20;
-/// Exit code where nothing could be executed, as a shell has it.
+/// Exit code if nothing could be executed, as in a shell.
 const NOT_EXECUTED: u8 = 126;
 
-/// What the command is told.
+/// The arguments of the command.
 #[derive(Debug, Parser)]
-#[command(name = RECORDER, version, about = "Runs an image credential provider, and tells of it")]
+#[command(name = RECORDER, version, about = "Run an image credential provider and record its runs")]
 struct Arguments {
-    /// Whom it tells.
+    /// The address for its reports.
     #[arg(long, value_name = "URL")]
     to: String,
     /// The plugin and its arguments.
@@ -55,13 +56,13 @@ pub fn recorder_main(arguments: Vec<OsString>) -> ExitCode {
     code.map_or(ExitCode::from(NOT_EXECUTED), |code| ExitCode::from(code.to_le_bytes()[0]))
 }
 
-/// Its exit code and what it wrote to standard output.
+/// The plugin's exit code and its standard output.
 fn executed(plugin: &[OsString], request: &[u8]) -> std::io::Result<(Option<i32>, Vec<u8>)> {
     let mut command = Command::new(&plugin[0]);
     let mut child = command.args(&plugin[1..]).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;
     let mut stdin = child.stdin.take();
     let ended = std::thread::scope(|scope| {
-        // Who does not read its request need not.
+        // A plugin need not read its request.
         scope.spawn(move || stdin.as_mut().map(|stdin| stdin.write_all(request)));
         let stdout = bounded::read_whole(child.stdout.take(), MOST);
         if stdout.is_err() {
@@ -73,7 +74,7 @@ fn executed(plugin: &[OsString], request: &[u8]) -> std::io::Result<(Option<i32>
     Ok(ended)
 }
 
-/// An execution that nobody could be told of is missed by who counts them.
+/// An execution that cannot be reported is missing in the count.
 fn tell(url: &str, seen: &Seen) {
     let _ = rustls::crypto::ring::default_provider().install_default();
     let told = tokio::runtime::Builder::new_current_thread().enable_all().build().map(|runtime| {

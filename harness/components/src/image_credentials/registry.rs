@@ -1,8 +1,8 @@
-//! A registry whose images are made when they are asked for: `ccm-conformance image-registry`.
+//! A registry whose images are created on request: `ccm-conformance image-registry`.
 //!
-//! As much of OCI distribution as a pull takes. An image needs credentials that a plugin has handed out, as its recorder has
-//! told, but for those below [`PUBLIC`]. Who looked for what, and each execution of the plugin, stands at `GET /sightings`.
-//! Source: <https://github.com/opencontainers/distribution-spec/blob/v1.1.0/spec.md>.
+//! It implements the part of OCI distribution that a pull needs. An image requires credentials that a plugin has
+//! returned, as reported by its recorder, except for images below [`PUBLIC`]. `GET /sightings` lists who requested what,
+//! and each execution of the plugin. Source: <https://github.com/opencontainers/distribution-spec/blob/v1.1.0/spec.md>.
 
 use super::seen::{Look, Seen, Sighting, digest};
 use axum::extract::{Path, Query, State};
@@ -26,7 +26,7 @@ use std::process::ExitCode;
 use std::sync::{Arc, Mutex, MutexGuard};
 use tokio::net::TcpListener;
 
-/// Images of every registry that begin so are for all.
+/// Images of all registries with this prefix need no credentials.
 pub const PUBLIC: &str = "ccm-conformance-public/";
 /// The command.
 pub const REGISTRY: &str = "image-registry";
@@ -35,11 +35,11 @@ const MANIFEST: &str = "application/vnd.oci.image.manifest.v1+json";
 const CONFIG: &str = "application/vnd.oci.image.config.v1+json";
 const LAYER: &str = "application/vnd.oci.image.layer.v1.tar+gzip";
 
-/// What the command is told.
+/// The arguments of the command.
 #[derive(Debug, Parser)]
-#[command(name = REGISTRY, version, about = "A registry of images that are made when they are asked for")]
+#[command(name = REGISTRY, version, about = "Serve a registry whose images are created on request")]
 struct Arguments {
-    /// Where it listens.
+    /// Its address.
     #[arg(long, value_name = "ADDRESS:PORT")]
     listen: SocketAddr,
 }
@@ -69,13 +69,13 @@ async fn serve(listener: TcpListener) -> std::io::Result<()> {
     axum::serve(listener, router()).await
 }
 
-/// What it knows.
+/// Its state.
 #[derive(Debug, Default)]
 struct Known {
     sightings: Vec<Sighting>,
-    /// Digests of the credentials that let in.
+    /// Digests of the accepted credentials.
     credentials: BTreeSet<String>,
-    /// What has been made: media type and content, by digest.
+    /// The created blobs: media type and content, by digest.
     content: HashMap<String, (&'static str, Vec<u8>)>,
 }
 
@@ -135,7 +135,7 @@ async fn pulled(
     };
     if *kind == "manifests" {
         known.sightings.push(Sighting::Look(Look {
-            // A mirror is told whose it is meant to be.
+            // A mirror gets the name of the original registry.
             registry: query.get("ns").cloned().unwrap_or_default(),
             repository: (*repository).to_owned(),
             user: given.map(|(user, _)| user),
@@ -169,7 +169,7 @@ fn content(known: &Known, digest: &str) -> Response {
     }
 }
 
-/// An image with one file, which no other image has; the digest of its manifest.
+/// Creates an image with one file that no other image has; returns the digest of its manifest.
 fn make(known: &mut Known, repository: &str, tag: &str) -> String {
     let name = format!("{repository}:{tag}\n");
     let mut header = tar::Header::new_ustar();

@@ -1,5 +1,5 @@
-//! What is seen of a real kubelet that runs a plugin: each execution of it, and each look of the node's container runtime into
-//! the registry. Of credentials and tokens nothing but what tells them apart.
+//! Observations of a real kubelet that runs a plugin: each execution of it, and each request of the node's container
+//! runtime to the registry. Of credentials and tokens only digests are kept.
 
 use super::answer::CacheKeyType;
 use base64::Engine;
@@ -9,13 +9,13 @@ use serde_json::Value;
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
 
-/// One thing that was seen, in the order of its coming.
+/// One observation, in order.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "is", rename_all = "kebab-case")]
 pub enum Sighting {
     /// A kubelet ran the plugin.
     Execution(Seen),
-    /// Somebody asked for the manifest of an image.
+    /// A client requested the manifest of an image.
     Look(Look),
 }
 
@@ -23,27 +23,27 @@ pub enum Sighting {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Seen {
-    /// The image that it was asked for.
+    /// The image of the request.
     pub image: String,
-    /// The version that it was asked in.
+    /// The version of the request.
     pub version: String,
-    /// Its exit code; `None` when a signal ended it or it could not be started.
+    /// Its exit code; `None` if a signal ended it or it could not be started.
     pub code: Option<i32>,
-    /// How long it took, ms.
+    /// Its duration, in ms.
     pub took_ms: u64,
-    /// For which images its answer says that it is kept.
+    /// The images for which its response may be cached.
     pub cache_key_type: String,
-    /// For how long its answer says that it is kept; `None` leaves it to the configuration.
+    /// How long its response may be cached; `None` uses the configuration's value.
     pub cache_duration: Option<String>,
-    /// Digests of the credentials in its answer ([`digest`]).
+    /// Digests of the credentials in its response ([`digest`]).
     pub credentials: Vec<String>,
-    /// The token that it was given.
+    /// The token that it got.
     pub token: Option<Claims>,
-    /// The annotations that it was given.
+    /// The annotations that it got.
     pub annotations: BTreeMap<String, String>,
 }
 
-/// Whom a service account's token is for, and whose it is.
+/// The audiences and the owner of a service account token.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Claims {
@@ -51,27 +51,27 @@ pub struct Claims {
     pub audiences: Vec<String>,
     /// The service account, with its namespace.
     pub service_account: String,
-    /// The Pod that it is bound to; empty for none.
+    /// The Pod to which it is bound; empty for none.
     pub pod: String,
-    /// What tells it from other tokens, and nothing of it.
+    /// A digest that identifies it without revealing it.
     pub digest: String,
 }
 
-/// Somebody asked for an image's manifest.
+/// A request for an image's manifest.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Look {
-    /// The registry that was meant.
+    /// The original registry.
     pub registry: String,
     /// The image's name there.
     pub repository: String,
-    /// As which user; `None` without credentials.
+    /// The user; `None` without credentials.
     pub user: Option<String>,
-    /// What it was answered.
+    /// The status of the answer.
     pub status: u16,
 }
 
-/// What tells a user's password from others, and nothing of it.
+/// A digest that distinguishes user and password from others without revealing them.
 pub(super) fn digest(user: &str, password: &str) -> String {
     digest_of(&format!("{user}:{password}"))
 }
@@ -81,7 +81,8 @@ fn digest_of(secret: &str) -> String {
 }
 
 impl Seen {
-    /// Whether its answer is kept for what a later execution was asked, where answers are kept by token or are not.
+    /// Whether its response is cached for the request of a later execution, depending on whether responses are cached by
+    /// token.
     pub fn serves(&self, later: &Seen, by_token: bool) -> bool {
         let token = |of: &Seen| of.token.as_ref().map(|token| token.digest.clone());
         let key = CacheKeyType::of(&self.cache_key_type);
@@ -89,7 +90,7 @@ impl Seen {
             && (!by_token || token(self) == token(later))
     }
 
-    /// What can be said of a request and the answer to it, whatever they are.
+    /// An execution with the properties of a request and its response, valid or not.
     pub fn of(request: &[u8], answer: &[u8]) -> Seen {
         let read = |bytes: &[u8]| serde_json::from_slice::<Value>(bytes).unwrap_or_default();
         let (request, answer) = (read(request), read(answer));
@@ -112,7 +113,7 @@ impl Seen {
 }
 
 impl Claims {
-    /// Those of a token in JWT; nothing where it is none.
+    /// The claims of a JWT; `None` if it is not one.
     fn of(token: &str) -> Claims {
         let body = token.split('.').nth(1).and_then(|body| URL_SAFE_NO_PAD.decode(body).ok());
         let body = body.and_then(|body| serde_json::from_slice::<Value>(&body).ok()).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! What stands in the place of a plugin's cloud when that is to fail.
+//! A replacement of a plugin's cloud that fails.
 
 use harness_core::probe::pause;
 use std::io;
@@ -13,11 +13,11 @@ use tokio::task::{JoinHandle, JoinSet};
 /// How a cloud fails.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Behaviour {
-    /// Nobody listens.
+    /// Nothing listens.
     Refuses,
-    /// Whoever asks is connected, and hears nothing.
+    /// Connections are accepted but get no answer.
     IsSilent,
-    /// Every call gets this HTTP status.
+    /// All calls get this HTTP status.
     Answers(u16),
 }
 
@@ -41,7 +41,7 @@ impl Drop for StandIn {
 }
 
 impl StandIn {
-    /// Begins.
+    /// Starts it.
     ///
     /// # Errors
     /// There is no free port on loopback.
@@ -58,12 +58,12 @@ impl StandIn {
         Ok(StandIn { url, task, connections })
     }
 
-    /// Where it is.
+    /// Its address.
     pub fn url(&self) -> &str {
         &self.url
     }
 
-    /// Whether anybody has connected to it; `None` where nobody listens who could tell.
+    /// Whether a client has connected to it; `None` if nothing listens, so that it is unknown.
     pub fn was_asked(&self) -> Option<bool> {
         self.task.as_ref().map(|_| self.connections.load(Ordering::Relaxed) > 0)
     }

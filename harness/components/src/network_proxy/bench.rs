@@ -1,4 +1,4 @@
-//! A server and its agents as processes of this machine, with certificates made for them.
+//! A server and its agents as processes on this machine, with certificates created for them.
 
 use super::probe::{Asked, ask};
 use super::sockets::is_connected_to;
@@ -21,18 +21,18 @@ use tokio::process::{Child, Command};
 const NAME: &str = "localhost";
 /// How long a server may take until it listens.
 const START_LIMIT: Duration = Duration::from_secs(20);
-/// Between two looks.
+/// Interval between two looks.
 const AGAIN: Duration = Duration::from_millis(50);
-/// Ports that machines give to nobody who did not ask for them.
+/// Ports that the system does not assign automatically.
 const PORTS: Range<u16> = 20_000..30_000;
-/// Between the first ports of two processes that were started one after the other.
+/// Distance between the first ports of two processes that were started one after the other.
 const BETWEEN: u32 = 31;
 /// How many ports were tried.
 static PORT: AtomicU32 = AtomicU32::new(0);
-/// What is shown of a log, bytes.
+/// How much of a log is shown, in bytes.
 const SHOWN: usize = 300;
 
-/// How server and agents are started.
+/// The commands of server and agents.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Programs {
     /// The server, and its arguments.
@@ -54,17 +54,17 @@ pub struct Bench {
     running: BTreeMap<String, Running>,
 }
 
-/// One of them, with all that it has started.
+/// One process, with everything that it has started.
 #[derive(Debug)]
 struct Running {
     child: Child,
     guard: ProcessGroupGuard,
 }
 
-/// A number that no other of this process's has.
+/// A number that is unique in this process.
 static NEXT: AtomicU64 = AtomicU64::new(0);
 
-/// A port that nobody has. One that the machine gave would be one that it gives to others until the server listens there.
+/// A free port. A port that the system assigned could be assigned again until the server listens on it.
 fn free_port() -> io::Result<SocketAddr> {
     let many = u32::from(PORTS.end - PORTS.start);
     for _ in 0..many {
@@ -75,11 +75,11 @@ fn free_port() -> io::Result<SocketAddr> {
             return listener.local_addr();
         }
     }
-    Err(io::Error::other(format!("no port of {PORTS:?} is free")))
+    Err(io::Error::other(format!("none of the ports {PORTS:?} is free")))
 }
 
 impl Bench {
-    /// Certificates and ports; nothing runs yet.
+    /// Creates certificates and chooses ports; nothing runs yet.
     ///
     /// # Errors
     /// Files cannot be written, or there is no port.
@@ -115,7 +115,7 @@ impl Bench {
         waited.map_err(|error| io::Error::other(format!("{}; {}", error.text, self.said())))
     }
 
-    /// Starts an agent of that name.
+    /// Starts an agent with that name.
     ///
     /// # Errors
     /// It cannot be started.
@@ -149,7 +149,7 @@ impl Bench {
         self.folder.join(format!("{name}.log"))
     }
 
-    /// Kills one with all that it has started, and waits for its end.
+    /// Kills a process with everything that it has started, and waits for its end.
     ///
     /// # Errors
     /// It cannot be killed.
@@ -163,7 +163,7 @@ impl Bench {
         }
     }
 
-    /// Has one stand still, with all that it has started.
+    /// Freezes a process with everything that it has started.
     ///
     /// # Errors
     /// It does not run any more.
@@ -174,18 +174,18 @@ impl Bench {
         }
     }
 
-    /// Asks the server for a tunnel.
+    /// Requests a tunnel from the server.
     pub async fn asked(&self, target: SocketAddr, limit: Duration) -> Asked {
         ask(connect(&self.tls, &self.callers.to_string(), NAME), &target.to_string(), limit).await
     }
 
-    /// Whether an agent has a connection to the server; `false`, too, where this machine does not say.
+    /// Whether an agent has a connection to the server; also `false` if this machine does not report it.
     pub fn is_connected(&self, agent: &str) -> bool {
         let processes = self.running.get(agent).map(|one| one.guard.processes()).unwrap_or_default();
         processes.into_iter().any(|process| is_connected_to(self.agents.port(), process))
     }
 
-    /// The last words of each that was started.
+    /// The last output of each process.
     pub fn said(&self) -> String {
         let logs = std::fs::read_dir(&self.folder).into_iter().flatten().flatten().map(|file| file.path());
         let mut said: Vec<String> = Vec::new();
@@ -198,7 +198,11 @@ impl Bench {
                 said.push(format!("{name} said: {end}"));
             }
         }
-        if said.is_empty() { "neither server nor agents said anything".to_owned() } else { said.join("; ") }
+        if said.is_empty() {
+            "neither the server nor an agent wrote anything".to_owned()
+        } else {
+            said.join("; ")
+        }
     }
 }
 

@@ -1,21 +1,21 @@
-//! An `EgressSelectorConfiguration`, read as strictly as an API server reads it.
+//! An `EgressSelectorConfiguration`, validated as strictly as an API server does.
 
 use harness_config::yaml;
 use serde::Deserialize;
 use std::collections::BTreeSet;
 use std::path::Path;
 
-/// Where the files of a network proxy are on a machine.
+/// The folder of a network proxy's files on a machine.
 pub const FOLDER: &str = "/etc/kubernetes/network-proxy";
-/// Those of them that an API server has.
+/// The files for an API server.
 const FILES: &[&str] = &["ca.crt", "client.crt", "client.key"];
-/// The version that API servers read (contract ANP-01).
+/// The version that API servers accept (contract ANP-01).
 const VERSION: &str = "apiserver.k8s.io/v1beta1";
 const KIND: &str = "EgressSelectorConfiguration";
-/// What can be selected.
+/// The valid selections.
 const NAMES: &[&str] = &["cluster", "controlplane", "etcd"];
 
-/// Why an API server does not start with a configuration, or reaches nobody with it.
+/// Why an API server does not start with a configuration, or cannot connect with it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EgressFault {
     /// The contract's row.
@@ -83,7 +83,7 @@ struct Uds {
     uds_name: String,
 }
 
-/// What is wrong with a configuration; nothing where an API server starts with it and can use it.
+/// The errors of a configuration; empty if an API server starts with it and can use it.
 pub fn faults(text: &str, file: &Path) -> Vec<EgressFault> {
     let decoded: Configuration = match yaml::from_str(text, file) {
         Ok(decoded) => decoded,
@@ -96,7 +96,7 @@ pub fn faults(text: &str, file: &Path) -> Vec<EgressFault> {
         [("apiVersion", &decoded.api_version, VERSION), ("kind", &decoded.kind, KIND)]
     {
         if found.as_deref() != Some(expected) {
-            all.decoding(format!("{key} is {}, not {expected}", found.as_deref().unwrap_or("not there")));
+            all.decoding(format!("{key} is {}, expected {expected}", found.as_deref().unwrap_or("absent")));
         }
     }
     if decoded.egress_selections.is_empty() {
@@ -106,12 +106,12 @@ pub fn faults(text: &str, file: &Path) -> Vec<EgressFault> {
     for one in &decoded.egress_selections {
         let name = one.name.to_lowercase();
         if name == "master" {
-            all.decoding("selection 'master' is 'controlplane' in v1beta1".to_owned());
+            all.decoding("selection 'master' is called 'controlplane' in v1beta1".to_owned());
         } else if !NAMES.contains(&name.as_str()) {
-            all.decoding(format!("selection '{}' is none of {}", one.name, NAMES.join(", ")));
+            all.decoding(format!("selection '{}' is not one of {}", one.name, NAMES.join(", ")));
         }
         if !seen.insert(name) {
-            all.decoding(format!("selection '{}' is there twice", one.name));
+            all.decoding(format!("duplicate selection '{}'", one.name));
         }
         all.connection(&one.name, &one.connection);
     }
@@ -133,15 +133,15 @@ impl Faults {
         let transport = connection.transport.as_ref();
         let (tcp, uds) = (transport.and_then(|it| it.tcp.as_ref()), transport.and_then(|it| it.uds.as_ref()));
         match (connection.proxy_protocol.as_str(), tcp, uds) {
-            ("Direct", ..) if transport.is_some() => self.transport(name, "Direct has a transport"),
+            ("Direct", ..) if transport.is_some() => self.transport(name, "Direct must not have a transport"),
             ("Direct", ..) => {}
             ("GRPC", None, Some(uds)) => self.socket(name, uds),
-            ("GRPC", ..) => self.transport(name, "GRPC goes over uds and nothing else"),
+            ("GRPC", ..) => self.transport(name, "GRPC supports only uds"),
             ("HTTPConnect", None, Some(uds)) => self.socket(name, uds),
             ("HTTPConnect", Some(tcp), None) => self.tcp(name, tcp),
-            ("HTTPConnect", ..) => self.transport(name, "HTTPConnect goes over one of uds and tcp"),
+            ("HTTPConnect", ..) => self.transport(name, "HTTPConnect needs either uds or tcp"),
             (other, ..) => {
-                let what = format!("proxyProtocol '{other}' is none of Direct, GRPC, HTTPConnect");
+                let what = format!("proxyProtocol '{other}' is not one of Direct, GRPC, HTTPConnect");
                 self.transport(name, &what);
             }
         }
@@ -156,29 +156,29 @@ impl Faults {
     fn tcp(&mut self, name: &str, tcp: &Tcp) {
         if tcp.url.starts_with("http://") {
             let what = match tcp.tls_config {
-                Some(_) => "an http:// URL has a tlsConfig",
-                None => "an http:// URL is of no use: the API server speaks TLS all the same",
+                Some(_) => "an http:// URL must not have a tlsConfig",
+                None => "an http:// URL does not work: the API server uses TLS anyway",
             };
             return self.transport(name, what);
         }
         if !tcp.url.starts_with("https://") {
             return self
-                .transport(name, &format!("tcp.url '{}' begins with neither https:// nor http://", tcp.url));
+                .transport(name, &format!("tcp.url '{}' must begin with https:// or http://", tcp.url));
         }
         let Some(tls) = &tcp.tls_config else {
-            return self.transport(name, "an https:// URL has no tlsConfig");
+            return self.transport(name, "an https:// URL needs a tlsConfig");
         };
         let files =
             [("caBundle", &tls.ca_bundle), ("clientCert", &tls.client_cert), ("clientKey", &tls.client_key)];
         for (key, file) in files {
-            // The API server trusts the machine's own CAs where there is no bundle.
+            // Without a bundle the API server trusts the machine's own CAs.
             if file.is_empty() && key != "caBundle" {
                 self.transport(name, &format!("tlsConfig.{key} is empty"));
             }
             let ours = file.strip_prefix(FOLDER).and_then(|rest| rest.strip_prefix('/'));
             if let Some(unknown) = ours.filter(|inside| !FILES.contains(inside)) {
                 let what =
-                    format!("tlsConfig.{key}: there is no {unknown} in {FOLDER}, but {}", FILES.join(", "));
+                    format!("tlsConfig.{key}: {FOLDER} does not contain {unknown}, but {}", FILES.join(", "));
                 self.transport(name, &what);
             }
         }
@@ -223,12 +223,12 @@ mod tests {
             ("egressSelections: []", "selects nothing"),
             (
                 "egressSelections: [{name: master, connection: {proxyProtocol: Direct}}]",
-                "'controlplane' in v1beta1",
+                "called 'controlplane' in v1beta1",
             ),
-            ("egressSelections: [{name: nodes, connection: {proxyProtocol: Direct}}]", "is none of"),
+            ("egressSelections: [{name: nodes, connection: {proxyProtocol: Direct}}]", "is not one of"),
             (
                 "egressSelections: [{name: etcd, connection: {proxyProtocol: Direct}}, {name: Etcd, connection: {proxyProtocol: Direct}}]",
-                "is there twice",
+                "duplicate selection",
             ),
         ];
         for (rest, expected) in all {
@@ -245,17 +245,20 @@ mod tests {
     #[test]
     fn a_pair_that_does_not_go_is_anp_02() {
         let all = [
-            ("{proxyProtocol: Direct, transport: {uds: {udsName: /run/s}}}", "Direct has a transport"),
-            ("{proxyProtocol: GRPC, transport: {tcp: {url: \"https://h:1\"}}}", "GRPC goes over uds"),
+            (
+                "{proxyProtocol: Direct, transport: {uds: {udsName: /run/s}}}",
+                "Direct must not have a transport",
+            ),
+            ("{proxyProtocol: GRPC, transport: {tcp: {url: \"https://h:1\"}}}", "GRPC supports only uds"),
             ("{proxyProtocol: GRPC, transport: {uds: {}}}", "udsName is empty"),
-            ("{proxyProtocol: HTTPConnect}", "one of uds and tcp"),
-            ("{proxyProtocol: HTTPConnect, transport: {tcp: {url: \"http://h:1\"}}}", "of no use"),
-            ("{proxyProtocol: HTTPConnect, transport: {tcp: {url: \"https://h:1\"}}}", "has no tlsConfig"),
-            ("{proxyProtocol: HTTPConnect, transport: {tcp: {url: \"h:1\"}}}", "begins with neither"),
-            ("{proxyProtocol: SOCKS}", "is none of Direct"),
+            ("{proxyProtocol: HTTPConnect}", "either uds or tcp"),
+            ("{proxyProtocol: HTTPConnect, transport: {tcp: {url: \"http://h:1\"}}}", "does not work"),
+            ("{proxyProtocol: HTTPConnect, transport: {tcp: {url: \"https://h:1\"}}}", "needs a tlsConfig"),
+            ("{proxyProtocol: HTTPConnect, transport: {tcp: {url: \"h:1\"}}}", "must begin with"),
+            ("{proxyProtocol: SOCKS}", "is not one of Direct"),
             (
                 "{proxyProtocol: HTTPConnect, transport: {tcp: {url: \"https://h:1\", tlsConfig: {clientCert: /etc/kubernetes/network-proxy/c.crt, clientKey: /k}}}}",
-                "there is no c.crt",
+                "does not contain c.crt",
             ),
         ];
         for (connection, expected) in all {

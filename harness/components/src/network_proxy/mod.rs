@@ -1,6 +1,8 @@
-//! The API server's network proxy (KEP-1281): how an API server is told of it, and its protocol, spoken by hand.
+//! The API server's network proxy (KEP-1281): how an API server is configured for it, and an implementation of its
+//! protocol.
 //!
-//! Sources: `k8s.io/apiserver` `pkg/server/egressselector` and `pkg/apis/apiserver/v1beta1`. Knows no cluster and no check.
+//! Sources: `k8s.io/apiserver` `pkg/server/egressselector` and `pkg/apis/apiserver/v1beta1`. Independent of clusters and
+//! checks.
 
 mod bench;
 mod egress;

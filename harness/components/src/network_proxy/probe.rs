@@ -1,4 +1,4 @@
-//! HTTP CONNECT, spoken as an API server speaks it, and a peer for the other end of a tunnel.
+//! HTTP CONNECT as an API server uses it, and a peer for the other end of a tunnel.
 
 use std::fmt;
 use std::io;
@@ -9,22 +9,22 @@ use tokio::net::TcpListener;
 use tokio::task::AbortHandle;
 use tokio::time::timeout;
 
-/// The longest head of an answer, bytes.
+/// Maximum size of the head of an answer, in bytes.
 const LONGEST_HEAD: usize = 16 << 10;
 
-/// What runs over a connection to a server.
+/// A connection to a server.
 pub(super) trait Stream: AsyncRead + AsyncWrite + Unpin + Send {}
 impl<S: AsyncRead + AsyncWrite + Unpin + Send> Stream for S {}
 
-/// What became of a CONNECT.
+/// The result of a CONNECT.
 pub enum Asked {
-    /// It was answered with 200.
+    /// Status 200.
     Tunnel(Tunnel),
-    /// It was answered with another status, after so long.
+    /// Another status, after this time.
     Refused(u16, Duration),
-    /// The connection ended without an answer, or did not come about.
+    /// The connection ended without an answer, or could not be opened.
     Ended(String, Duration),
-    /// Nothing was said in all that time.
+    /// No answer in all that time.
     Silent(Duration),
 }
 
@@ -45,7 +45,7 @@ impl fmt::Debug for Asked {
     }
 }
 
-/// What was answered with 200.
+/// A tunnel after status 200.
 pub struct Tunnel {
     /// The head of the answer.
     pub head: String,
@@ -62,7 +62,7 @@ impl fmt::Debug for Tunnel {
 }
 
 impl Tunnel {
-    /// What came behind the head, to a peer that says nothing, until it was quiet for that long.
+    /// The data after the head, for a peer that sends nothing, until there was none for that long.
     pub async fn unasked(&mut self, quiet: Duration) -> Vec<u8> {
         let mut part = [0; 1024];
         while let Ok(Ok(length @ 1..)) = timeout(quiet, self.stream.read(&mut part)).await {
@@ -71,10 +71,10 @@ impl Tunnel {
         std::mem::take(&mut self.behind)
     }
 
-    /// Sends it to a peer that sends everything back, and reads as much again.
+    /// Sends data to a peer that echoes it, and reads the same amount back.
     ///
     /// # Errors
-    /// What came back in place of it, in words.
+    /// What was received instead, as text.
     pub async fn echoed(self, content: &[u8], limit: Duration) -> Result<(), String> {
         let (mut from, mut to) = tokio::io::split(self.stream);
         let mut back = self.behind;
@@ -109,7 +109,7 @@ impl Tunnel {
     }
 }
 
-/// Asks for a tunnel on a connection that is being made, which may take as long as the answer may.
+/// Requests a tunnel on a connection that is being opened, which may take as long as the answer.
 pub(super) async fn ask<S: Stream + 'static>(
     connecting: impl Future<Output = io::Result<S>>,
     target: &str,
@@ -155,7 +155,7 @@ pub(super) async fn ask<S: Stream + 'static>(
     }
 }
 
-/// A peer that sends back whatever it gets, and says nothing by itself.
+/// A peer that echoes everything it receives, and sends nothing by itself.
 #[derive(Debug)]
 pub struct Echo {
     address: SocketAddr,
@@ -163,7 +163,7 @@ pub struct Echo {
 }
 
 impl Echo {
-    /// One at a port of this machine.
+    /// Starts one at a port of this machine.
     ///
     /// # Errors
     /// There is no port.
@@ -181,7 +181,7 @@ impl Echo {
         Ok(Echo { address, task: serving.abort_handle() })
     }
 
-    /// Where it is.
+    /// Its address.
     pub fn address(&self) -> SocketAddr {
         self.address
     }

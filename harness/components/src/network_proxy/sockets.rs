@@ -1,13 +1,13 @@
-//! Connections of a process, as far as `/proc` tells.
+//! Connections of a process, as far as `/proc` shows them.
 //! Format: <https://man7.org/linux/man-pages/man5/proc_pid_net.5.html>.
 
 use rustix::process::Pid;
 use std::collections::BTreeSet;
 
-/// What stands for an established connection.
+/// The code of an established connection.
 const ESTABLISHED: &str = "01";
 
-/// Whether a process has a connection to that port, with whichever protocol of addresses.
+/// Whether a process has a connection to that port, by IPv4 or IPv6.
 pub(super) fn is_connected_to(port: u16, process: Pid) -> bool {
     let folder = format!("/proc/{}", process.as_raw_nonzero());
     let own: BTreeSet<String> = std::fs::read_dir(format!("{folder}/fd"))
@@ -22,7 +22,7 @@ pub(super) fn is_connected_to(port: u16, process: Pid) -> bool {
     })
 }
 
-/// The numbers of the sockets that are connected to that port.
+/// The inodes of the sockets that are connected to that port.
 fn established_to(port: u16, table: &str) -> impl Iterator<Item = &str> {
     let port = format!(":{port:04X}");
     table.lines().filter_map(move |line| {
@@ -51,7 +51,7 @@ mod tests {
     fn this_process_is_connected_with_either_protocol() {
         let own = rustix::process::getpid();
         for any in ["127.0.0.1:0", "[::1]:0"] {
-            // Not every machine has both.
+            // Some machines do not have both.
             let Ok(listener) = TcpListener::bind(any) else { continue };
             let address = listener.local_addr().expect("an address");
             assert!(!is_connected_to(address.port(), own), "{any}: not yet");

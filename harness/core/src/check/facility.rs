@@ -1,12 +1,12 @@
-//! What the machinery around the CCM can do.
+//! The facilities of the environment around the CCM.
 
 use std::fmt;
 
-/// What the machinery around the CCM must be able to do; where it cannot, the check is 'not observable'.
+/// A facility that the environment around the CCM must have for a check; without it the check is 'not observable'.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Facility {
-    /// Machines of the cloud can be put there, changed and removed.
+    /// Machines can be created, changed and removed in the cloud.
     Machines,
     /// Load balancers can be created, changed and removed without the CCM.
     Objects,
@@ -14,13 +14,13 @@ pub enum Facility {
     Routes,
     /// What the cloud holds can be read.
     Inventory,
-    /// Every call that the CCM makes to the cloud is recorded, by replica.
+    /// All calls of the CCM to the cloud are recorded, by replica.
     Journal,
-    /// The cloud's answers can be made wrong, late or absent.
+    /// The cloud's answers can be made wrong, late or lost.
     Faults,
     /// Calls to the cloud can be held before they take effect.
     Barriers,
-    /// How the cloud as a whole behaves can be changed: sizes of pages, times of provisioning.
+    /// Settings of the cloud as a whole can be changed: page sizes, provisioning times.
     Settings,
     /// A credential that the cloud accepts can be replaced by another.
     Credentials,
@@ -28,49 +28,49 @@ pub enum Facility {
     CcmControl,
     /// A CCM process can be killed, frozen and thawed inside its node.
     ProcessControl,
-    /// A real kubelet can be restarted so that its Node registers anew.
+    /// A real kubelet can be restarted so that its Node registers again.
     KubeletControl,
-    /// The pod network can be absent or present as the check wants it.
+    /// The pod network can be set up or removed.
     PodNetworkControl,
-    /// The cluster can be kept from giving new Nodes pod CIDRs.
+    /// The cluster can be prevented from assigning pod CIDRs to new Nodes.
     PodCidrControl,
     /// A machine can be switched off and on.
     NodeControl,
     /// A machine can be cut off from the API server and from the cloud.
     LinkControl,
-    /// The CCM boots on the cluster that it initialises, not beside a control plane elsewhere.
+    /// The CCM boots on the cluster that it initialises, not on a management cluster.
     BootsInside,
-    /// The cluster has one node and no more.
+    /// The cluster has exactly one node.
     SingleNode,
-    /// A replica of the CCM runs that does not lead.
+    /// A replica of the CCM runs that is not the leader.
     Standby,
-    /// The CCM's watches of the API server can be ended and made too old to go on.
+    /// The CCM's watches of the API server can be ended and their resource versions made too old to continue.
     WatchControl,
-    /// The API server can be put out of reach of the CCM, and of one replica of it.
+    /// The API server can be made unreachable for the CCM, and for one replica of it.
     ApiControl,
-    /// What the CCM asks of the API server is recorded, with the answers.
+    /// The CCM's requests to the API server are recorded, with the answers.
     AuditLog,
-    /// What listens on the nodes' network can be connected to.
+    /// The harness can connect to ports on the nodes' network.
     HostPorts,
     /// The API server reaches kubelets at the addresses of their Nodes.
     KubeletAddresses,
-    /// Programs on the machines may know the cloud by a name, which those find that ask their machine's resolver, and
-    /// those that ask cluster DNS when it runs.
+    /// Programs on the machines can reach the cloud by a name, which the resolver of their machine and, when it runs,
+    /// cluster DNS know.
     CloudName,
-    /// A further cluster can be made, with machines as a check wants them and a cloud of its own.
+    /// An additional cluster can be created, with suitable machines and its own cloud.
     OwnEnvironment,
-    /// A kubelet can be made to run an image credential provider, and to pull images of a registry of ours.
+    /// A kubelet can be configured to run an image credential provider, and to pull images from the harness's registry.
     ImageCredentials,
-    /// The API server has the network proxy under test, and the direct way to Nodes and Pods can be closed to it.
+    /// The API server uses the network proxy under test, and its direct connection to Nodes and Pods can be blocked.
     NetworkProxy,
-    /// Kubelets are real ones, and can be given a CSI driver under the name of a cloud's.
+    /// Kubelets are real, and a CSI driver can be installed under the name of a cloud's.
     CsiDrivers,
-    /// The manifests as shipped ask for more than one Pod of the CCM.
+    /// The manifests as shipped run more than one Pod of the CCM.
     ShippedReplicas,
 }
 
 impl Facility {
-    /// Every facility.
+    /// All facilities.
     pub const ALL: &[Facility] = &[
         Facility::Machines,
         Facility::Objects,
@@ -104,13 +104,13 @@ impl Facility {
         Facility::ShippedReplicas,
     ];
 
-    /// Whether it is a cluster's: its backend has or lacks it.
+    /// Whether it is a facility of clusters, which a backend has or not.
     pub fn is_of_the_cluster(self) -> bool {
         !Facility::OF_THE_CLOUD.contains(&self) && !Facility::OF_THE_RUN.contains(&self)
     }
 
-    /// Those of the harness itself and of what is run: its topology, how the CCM is deployed, how many replicas it has,
-    /// whether it makes its clusters and clouds itself.
+    /// Facilities of the harness itself and of the run: its topology, how the CCM is deployed, how many replicas it has,
+    /// whether it creates its clusters and clouds itself.
     pub const OF_THE_RUN: &[Facility] = &[
         Facility::CcmControl,
         Facility::BootsInside,
@@ -120,10 +120,10 @@ impl Facility {
         Facility::ShippedReplicas,
     ];
 
-    /// Those that rest on the CCM's Pods being on the cluster that it serves.
+    /// Facilities that require the CCM's Pods to be on the cluster that it serves.
     pub const OF_PODS_INSIDE: &[Facility] = &[Facility::BootsInside];
 
-    /// Those of the cloud, which its driver has or lacks.
+    /// Facilities of the cloud, which its driver has or not.
     pub const OF_THE_CLOUD: &[Facility] = &[
         Facility::Machines,
         Facility::Objects,
@@ -174,17 +174,17 @@ impl fmt::Display for Facility {
     }
 }
 
-/// A set of facilities, as a table of checks can hold it.
+/// A set of facilities that can be part of a constant table of checks.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
 pub struct Facilities(u32);
 
 impl Facilities {
-    /// These.
+    /// A set of these.
     pub const fn of(facilities: &[Facility]) -> Facilities {
         Facilities(0).and(facilities)
     }
 
-    /// These as well.
+    /// Adds these.
     pub const fn and(mut self, more: &[Facility]) -> Facilities {
         let mut index = 0;
         while index < more.len() {
@@ -194,17 +194,17 @@ impl Facilities {
         self
     }
 
-    /// Without these.
+    /// Removes these.
     pub const fn without(self, fewer: &[Facility]) -> Facilities {
         Facilities(self.0 & !Facilities::of(fewer).0)
     }
 
-    /// Whether it is one of them.
+    /// Whether it contains this one.
     pub const fn contains(self, facility: Facility) -> bool {
         self.0 & (1 << facility as u32) != 0
     }
 
-    /// Each of them, in the order of [`Facility::ALL`].
+    /// Its members, in the order of [`Facility::ALL`].
     pub fn iter(self) -> impl Iterator<Item = Facility> {
         Facility::ALL.iter().copied().filter(move |facility| self.contains(*facility))
     }

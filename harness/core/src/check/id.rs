@@ -1,27 +1,27 @@
-//! The name of a check.
+//! The ids of checks.
 
 use std::fmt;
 
 /// The id of a check: a row of the contract (`NODE-INIT-01`), or one claim of a row that makes several
 /// (`SVC-UPD-01.port`).
 ///
-/// The row is capital letters, digits and hyphens; the claim, after a dot, is small letters, digits and hyphens. So an
-/// id is a test's name and a folder's name as it stands, and the row alone names all of its claims.
+/// The row consists of capital letters, digits and hyphens; the claim, after a dot, of lower-case letters, digits and
+/// hyphens. So an id can be used as the name of a test or a folder, and the row alone selects all of its claims.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct CheckId {
-    /// The text, filled up with zeros.
+    /// The text, padded with zeros.
     text: [u8; LONGEST],
     length: usize,
 }
 
-/// The longest id, in bytes: it is a part of the names of Services and Nodes.
+/// Maximum length in bytes: ids are part of the names of Services and Nodes.
 const LONGEST: usize = 40;
 
 impl CheckId {
-    /// From its text.
+    /// Parses an id.
     ///
     /// # Panics
-    /// When the text has another form or is too long; in a table of checks that is an error of the compiler.
+    /// When the text has another form or is too long; in a table of checks that is a compile error.
     pub const fn new(text: &str) -> CheckId {
         let bytes = text.as_bytes();
         assert!(!bytes.is_empty() && bytes[0].is_ascii_uppercase(), "an id begins with a capital letter");
@@ -36,8 +36,8 @@ impl CheckId {
                 }
                 b'-' => hyphens += 1,
                 b'0'..=b'9' => {}
-                _ if in_claim => assert!(byte.is_ascii_lowercase(), "a claim is of small letters"),
-                _ => assert!(byte.is_ascii_uppercase(), "a row's id is of capital letters"),
+                _ if in_claim => assert!(byte.is_ascii_lowercase(), "a claim has only lower-case letters"),
+                _ => assert!(byte.is_ascii_uppercase(), "a row's id has only capital letters"),
             }
             id.text[id.length] = byte;
             id.length += 1;
@@ -46,10 +46,10 @@ impl CheckId {
         id
     }
 
-    /// Of one claim of a contract row that makes several.
+    /// The id of one claim of a contract row with several claims.
     ///
     /// # Panics
-    /// As [`CheckId::new`].
+    /// Like [`CheckId::new`].
     pub const fn of_claim(row: &str, claim: &str) -> CheckId {
         let (row, claim) = (row.as_bytes(), claim.as_bytes());
         let (mut text, mut at) = ([b'.'; LONGEST], 0);
@@ -65,13 +65,13 @@ impl CheckId {
         }
         match std::str::from_utf8(text.split_at(row.len() + 1 + claim.len()).0) {
             Ok(text) => CheckId::new(text),
-            Err(_) => panic!("an id is of ASCII letters"),
+            Err(_) => panic!("an id has only ASCII letters"),
         }
     }
 
-    /// As text.
+    /// The id as text.
     pub fn as_str(&self) -> &str {
-        std::str::from_utf8(&self.text[..self.length]).expect("an id is of ASCII letters")
+        std::str::from_utf8(&self.text[..self.length]).expect("an id has only ASCII letters")
     }
 
     /// The contract's row.
@@ -79,12 +79,12 @@ impl CheckId {
         row_of(self.as_str())
     }
 
-    /// Whether `name` means this check: it is its id, or the id of its row.
+    /// Whether `name` selects this check: it is its id, or the id of its row.
     pub fn is_named(&self, name: &str) -> bool {
         self.as_str() == name || self.row() == name
     }
 
-    /// Below 0 where this id sorts before `text`, 0 where they are equal, above 0 otherwise; by bytes.
+    /// Compares by bytes: below 0 if this id sorts before `text`, 0 if they are equal, above 0 otherwise.
     pub(super) const fn order(&self, text: &str) -> i32 {
         let (text, mut at) = (text.as_bytes(), 0);
         while at < self.length && at < text.len() {
@@ -101,7 +101,7 @@ impl CheckId {
             return false;
         }
         let mut at = self.length;
-        // From the end: ids of one area begin alike.
+        // From the end: ids of one area have the same beginning.
         while at > 0 {
             at -= 1;
             if self.text[at] != other.text[at] {
@@ -112,12 +112,12 @@ impl CheckId {
     }
 }
 
-/// The contract's row in a check's id.
+/// The contract's row of a check's id.
 pub fn row_of(id: &str) -> &str {
     id.split_once('.').map_or(id, |(row, _)| row)
 }
 
-/// A check's id as the start of names in Kubernetes and the cloud: small letters, digits and hyphens.
+/// The prefix of a check's names in Kubernetes and the cloud: lower-case letters, digits and hyphens.
 pub fn label_of(id: &str) -> String {
     id.to_lowercase().replace('.', "-")
 }

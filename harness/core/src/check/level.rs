@@ -1,4 +1,4 @@
-//! How binding a check is.
+//! The levels of checks.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -17,7 +17,7 @@ pub enum Level {
 }
 
 impl Level {
-    /// The next that binds less.
+    /// The next lower level.
     pub fn softer(self) -> Level {
         match self {
             Level::Must => Level::Should,

@@ -1,21 +1,21 @@
-//! Who makes the promises of the contract.
+//! The components that the contract is about.
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// Whose promise a row of the contract is, and so what a suite judges.
+/// The component that a row of the contract is about, and that a suite judges.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Party {
-    /// The cloud controller manager's.
+    /// The cloud controller manager.
     Ccm,
-    /// The harness's own: what it needs of a cluster and does in every check.
+    /// The harness itself: what it requires of a cluster and does in every check.
     Harness,
-    /// The kubelet's image credential provider's.
+    /// The kubelet's image credential provider.
     ImageCredentials,
-    /// The API server's network proxy's.
+    /// The API server's network proxy.
     NetworkProxy,
-    /// The cluster's, whose volumes moved to CSI.
+    /// A cluster whose volumes were migrated to CSI.
     CsiMigration,
 }
 

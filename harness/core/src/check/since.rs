@@ -1,24 +1,25 @@
-//! Since which version of the framework a claim holds (contract section 22).
+//! The version of the framework from which a claim applies (contract section 22).
 
 use std::fmt;
 
-/// A change of the framework `k8s.io/cloud-provider` that a claim rests on. A CCM is judged by the version it declares.
+/// A change of the framework `k8s.io/cloud-provider` on which a claim is based. A CCM is judged by the version that it
+/// declares.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Since {
-    /// The minor version that brought it, 30 for 1.30.
+    /// The minor version with the change, 30 for 1.30.
     pub minor: u32,
-    /// What it brought.
+    /// The change.
     pub what: &'static str,
-    /// What is expected of older ones.
+    /// What is expected of older versions.
     pub before: Before,
 }
 
 /// What is expected of a CCM whose framework is older than a change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Before {
-    /// Nothing: the claim is recorded and never failed.
+    /// Nothing: the claim is recorded but cannot fail.
     NotJudged,
-    /// Something else, which the check's body asks for; in words.
+    /// Something else, which the check's body checks; as text.
     Otherwise(&'static str),
 }
 

@@ -1,27 +1,27 @@
-//! Groups of checks, and that no two checks of them have one id.
+//! Groups of checks, and the rule that ids of checks are unique.
 
 use super::{Check, Party};
 
-/// A named group of checks, in the user's words.
+/// A named group of checks.
 pub struct Suite<Cx: 'static> {
     /// Name for `--suite` and the first part of a test's name, e.g. `taint-removal`.
     pub name: &'static str,
-    /// What the suite proves, one sentence.
+    /// What the suite shows, one sentence.
     pub proves: &'static str,
-    /// Whose promises it judges: its checks apply to profiles that name such a subject.
+    /// The component that it judges: its checks apply to profiles with such a component.
     pub judges: Party,
     /// Its checks, as the tables of its modules.
     pub tables: &'static [&'static [Check<Cx>]],
 }
 
 impl<Cx: 'static> Suite<Cx> {
-    /// Its checks, in their order.
+    /// Its checks, in order.
     pub fn checks(&self) -> impl Iterator<Item = &'static Check<Cx>> + use<Cx> {
         self.tables.iter().flat_map(|table| table.iter())
     }
 }
 
-/// Refuses, when evaluated at compile time, that two checks have one id.
+/// Fails at compile time if two checks have the same id.
 ///
 /// # Panics
 /// When two do.
@@ -48,7 +48,7 @@ struct Position {
 impl Position {
     const START: Position = Position { suite: 0, table: 0, check: 0 };
 
-    /// The check there or at the next place that has one, and the place after it.
+    /// The check at that place or the next one, and the place after it.
     const fn check<Cx>(mut self, suites: &[Suite<Cx>]) -> Option<(&'static Check<Cx>, Position)> {
         while self.suite < suites.len() {
             let tables = suites[self.suite].tables;

@@ -1,4 +1,4 @@
-//! Since when a check's claim holds, and what time has to do with it.
+//! The versions from which a check applies, and its timing.
 
 use super::{Before, Check, Served, Since};
 
@@ -9,31 +9,31 @@ impl<Cx> Check<Cx> {
         self
     }
 
-    /// Holds as it stands from this minor version of the framework on, which brought `what` (contract section 22).
+    /// Applies from this minor version of the framework on, which introduced `what` (contract section 22).
     pub const fn since(mut self, minor: u32, what: &'static str, before: Before) -> Check<Cx> {
         self.since = Some(Since { minor, what, before });
         self
     }
 
-    /// Takes at least so many seconds when it passes.
+    /// Takes at least this many seconds when it passes.
     pub const fn takes(mut self, seconds: u32) -> Check<Cx> {
         self.takes_s = seconds;
         self
     }
 
-    /// Takes at least so many seconds where machines are real, and that is more than [`Check::takes`] says.
+    /// Takes at least this many seconds with real machines, if that is more than [`Check::takes`].
     pub const fn takes_on_machines(mut self, seconds: u32) -> Check<Cx> {
         self.takes_on_machines_s = seconds;
         self
     }
 
-    /// Goes on for as long as a run is told to soak; one that is not does without it.
+    /// Lasts as long as the run's soak time; without one it is not run.
     pub const fn soaks(mut self) -> Check<Cx> {
         self.soaks = true;
         self
     }
 
-    /// Rests on what is written, and not on when anything happens.
+    /// Depends only on what is written, not on timing.
     pub const fn timeless(mut self) -> Check<Cx> {
         self.timeless = true;
         self

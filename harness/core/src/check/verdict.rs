@@ -1,32 +1,32 @@
-//! How a body ends: the claim holds, the CCM broke a promise, another promise it broke is in the way, the machinery
-//! failed, or it cannot be shown.
+//! The result of a check's body: the claim holds, the CCM violated it, the CCM violated another claim that blocks this
+//! one, the harness failed, or it is not observable.
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// What a body returns: `Ok` when the claim holds.
+/// The result of a body: `Ok` if the claim holds.
 pub type Verdict = Result<(), CheckError>;
 
 /// Why a body stopped before its end.
 #[derive(Clone, Debug)]
 pub enum CheckError {
-    /// The CCM broke the promise: a failure.
+    /// The CCM violated the claim: a failure.
     Violation(Box<Violation>),
-    /// The CCM broke another promise, without which this one cannot be judged.
+    /// The CCM violated another claim, without which this one cannot be judged.
     Blocked {
-        /// Which.
+        /// The other claim.
         by: Blocker,
-        /// What was seen of it.
+        /// What was observed of it.
         seen: String,
     },
-    /// The machinery failed: an environment error, never the CCM's fault.
+    /// The harness failed: an environment error, never the CCM's fault.
     Error(String),
     /// This cluster or cloud cannot show it.
     NotObservable(String),
 }
 
 impl CheckError {
-    /// A failure found outside a wait, in the same form as one found inside.
+    /// A failure that was found outside of a wait, in the same form as one found by a wait.
     pub fn violation(
         promise: impl Into<String>,
         expected: impl Into<String>,
@@ -35,7 +35,7 @@ impl CheckError {
         CheckError::Violation(Box::new(Violation::new(promise, expected, seen)))
     }
 
-    /// What there is to say of it where nobody is judged.
+    /// The text for callers that judge nothing.
     pub fn in_words(self) -> String {
         match self {
             CheckError::Violation(violation) => violation.to_string(),
@@ -45,7 +45,7 @@ impl CheckError {
     }
 }
 
-/// A promise without which nothing else can be judged. It has a check of its own, which fails; the others are blocked by it.
+/// A claim without which nothing else can be judged. Its own check fails, and the others are blocked by it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Blocker {
@@ -53,12 +53,12 @@ pub enum Blocker {
     StaysUp,
     /// A replica leads by the declared Lease (contract HA-01).
     Elects,
-    /// The Nodes of machines that are there stay (contract NODE-LIFE-01).
+    /// The Nodes of existing machines stay (contract NODE-LIFE-01).
     KeepsNodes,
 }
 
 impl Blocker {
-    /// Id of the check that is about it.
+    /// Id of the check that judges it.
     pub const fn check(self) -> &'static str {
         match self {
             Blocker::StaysUp => "OBS-10",
@@ -67,15 +67,15 @@ impl Blocker {
         }
     }
 
-    /// The promise as one that was broken.
+    /// The claim as a violation.
     pub fn broken(self, seen: impl Into<String>) -> Violation {
         match self {
             Blocker::StaysUp => {
-                Violation::new("the CCM stays up", "no end of its process that no check made", seen)
+                Violation::new("the CCM stays up", "no exit of its process that a check did not cause", seen)
             }
             Blocker::KeepsNodes => Violation::new(
                 "the Nodes of the cluster's own machines stay",
-                "no deletion of such a Node that the harness did not make",
+                "no deletion of such a Node except by the harness",
                 seen,
             ),
             Blocker::Elects => Violation::new(
@@ -88,7 +88,7 @@ impl Blocker {
 }
 
 impl<E: std::error::Error + 'static> From<E> for CheckError {
-    /// Outside a wait an error is the machinery's, with its whole chain of causes.
+    /// Outside of a wait, an error is the harness's, with its whole chain of causes.
     fn from(error: E) -> CheckError {
         CheckError::Error(chain(&error))
     }
@@ -109,7 +109,7 @@ pub fn chain(error: &dyn std::error::Error) -> String {
     text
 }
 
-/// An error's own text. kube appends the whole status as a debug dump to what the API server said; that is cut off.
+/// An error's own text. kube appends a debug dump of the whole status to the API server's message, which is cut off.
 fn words(error: &dyn std::error::Error) -> String {
     let text = error.to_string();
     match text.split_once(" (Status {") {
@@ -118,14 +118,14 @@ fn words(error: &dyn std::error::Error) -> String {
     }
 }
 
-/// What a promise is about: the uid tells it from a namesake.
+/// The subject of a claim; the uid distinguishes it from another object of the same name.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SubjectName {
-    /// What kind of thing, e.g. `Service`.
+    /// Its kind, e.g. `Service`.
     pub kind: &'static str,
-    /// Its name, with the namespace where it has one.
+    /// Its name, with the namespace if it has one.
     pub name: String,
-    /// Its uid, or the cloud's id; `None` where it has none.
+    /// Its uid, or the cloud's id; `None` if it has none.
     pub uid: Option<String>,
 }
 
@@ -139,27 +139,27 @@ impl fmt::Display for SubjectName {
     }
 }
 
-/// A broken promise: what was promised of what, expected and seen, and for how long it was waited for.
+/// A violation: the claim and its subject, what was expected and observed, and how long the check waited.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Violation {
-    /// The promise, a sentence.
+    /// The claim, a sentence.
     pub promise: String,
-    /// What it is about, where that is one thing.
+    /// Its subject, if that is a single thing.
     pub subject: Option<SubjectName>,
-    /// What would have fulfilled it.
+    /// What would have fulfilled the claim.
     pub expected: String,
-    /// What was there instead.
+    /// What was observed instead.
     pub seen: String,
-    /// How long and how often was looked; `None` when the promise was judged from what had happened already.
+    /// How long and how often the check looked; `None` if it judged what had already happened.
     pub waited: Option<String>,
     /// The cloud's last calls about the subject, newest last, one line each.
     pub calls: Vec<String>,
-    /// Why it may be so, where that can be told; several lines.
+    /// The probable reason, if there is one; several lines.
     pub explained: Option<String>,
 }
 
 impl Violation {
-    /// With nothing but the words.
+    /// A violation with only these texts.
     pub fn new(
         promise: impl Into<String>,
         expected: impl Into<String>,

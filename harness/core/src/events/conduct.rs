@@ -1,22 +1,22 @@
-//! How the CCM behaved over a whole run: from events to the ends of its process that nobody made, and to Nodes that nobody
-//! has taken away.
+//! How the CCM behaved during a whole run: derives from the events which exits of its process no check caused, and which
+//! Nodes it deleted.
 
 use super::event::{Event, ObjectChanged, Payload};
 use crate::probe::Observed;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
-/// Fact of a Pod: the replica of the CCM it is.
+/// Fact of a Pod: its replica of the CCM.
 pub const REPLICA: &str = "replica";
-/// Fact of a Pod: what the process before the present one ended with.
+/// Fact of a Pod: the exit code of the previous process.
 pub const LAST_EXIT_CODE: &str = "lastExitCode";
 
-/// What the events so far say of the CCM's processes, and of what the cloud was asked to make.
+/// The events so far about the CCM's processes, and about the resources created in the cloud.
 #[derive(Clone, Debug, Default)]
 pub struct Conduct {
     pods: BTreeMap<(u32, String), Process>,
     ends: Vec<End>,
-    /// Nodes that the harness takes away, by lane.
+    /// Nodes that the harness deletes, by lane.
     withdrawn: BTreeSet<(u32, String)>,
     lost_nodes: Vec<LostNode>,
     /// Namespace and name of each Service, by uid.
@@ -31,57 +31,57 @@ struct Process {
     replica: String,
     restarts: u64,
     containers: String,
-    /// What the process before the present one ended with.
+    /// The exit code of the previous process.
     last_exit_code: Option<String>,
-    /// How often its process has ended.
+    /// How often its process has exited.
     ends: u64,
-    /// Whether the CCM has led since the Pod came.
+    /// Whether the CCM has led since the Pod was created.
     steady: bool,
-    /// The check that has disturbed the replica and goes on; empty where nobody knows which.
+    /// The running check that has disturbed the replica; empty if it is unknown.
     disturbed_by: Option<String>,
-    /// Since when it runs undisturbed again, or will, in milliseconds since the run began; `None` where it always has.
+    /// Since when it runs undisturbed again, or will, in milliseconds since the run began; `None` if it was never
+    /// disturbed.
     recovered_ms: Option<u64>,
     leaving: bool,
 }
 
-/// For how long after a check has disturbed a replica what becomes of its process may be that check's doing: a Lease that was
-/// lost, a process that has to find the cluster first. Milliseconds.
+/// How long after a disturbance a check may still be the cause of an exit: a Lease was lost, or a new process has to find
+/// the cluster first. Milliseconds.
 const RECOVERS_MS: u64 = 30_000;
-/// Exit codes of a program that does not end by a decision of its own, whoever was silent: a panic of Go or Rust, an abort, a
-/// fault of memory.
+/// Exit codes of programs that crash, whichever component was silent: a panic of Go or Rust, an abort, a memory fault.
 const CRASHES: [i32; 4] = [2, 101, 134, 139];
 
-/// An end of a replica's process that no check made.
+/// An exit of a replica's process that no check caused.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct End {
     /// The lane.
     pub lane: u32,
     /// The replica.
     pub replica: String,
-    /// When it was seen, in milliseconds since the run began.
+    /// When it was observed, in milliseconds since the run began.
     pub at_ms: u64,
-    /// What its process ended with, where its kubelet told.
+    /// The exit code, if the kubelet reported one.
     pub code: Option<i32>,
-    /// The last lines that it wrote, oldest first, where they could be read.
+    /// Its last log lines, oldest first, if they could be read.
     pub last_lines: Vec<String>,
 }
 
 impl End {
-    /// Whether it was a crash, which nobody else's silence explains.
+    /// Whether it was a crash, which the silence of another component does not explain.
     pub fn is_crash(&self) -> bool {
         self.code.is_some_and(|code| CRASHES.contains(&code))
     }
 }
 
-/// A Node that went, and the harness had not said that it takes it away. Checks delete the Nodes that they have made, too:
-/// only those of real machines say something.
+/// A Node that was deleted without the harness having announced it. Checks also delete their own Nodes, so only those of
+/// real machines count.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LostNode {
     /// The lane.
     pub lane: u32,
     /// Its name.
     pub node: String,
-    /// When it was seen, in milliseconds since the run began.
+    /// When it was observed, in milliseconds since the run began.
     pub at_ms: u64,
 }
 
@@ -102,7 +102,7 @@ impl fmt::Display for End {
 }
 
 impl Conduct {
-    /// Takes the next event in.
+    /// Adds the next event.
     pub(super) fn take(&mut self, event: &Event) {
         let Some(lane) = event.lane else { return };
         match &event.event {
@@ -153,30 +153,31 @@ impl Conduct {
         }
     }
 
-    /// The ends of its process that no check made, in order: not counted are those before it first led, those of a replica
-    /// that a check disturbs or has just disturbed, and those of a Pod that was told to go.
+    /// The exits of its process that no check caused, in order. Not counted are those before it first led, those of a
+    /// replica that a check is disturbing or has just disturbed, and those of a Pod that is being deleted.
     pub fn ends(&self) -> &[End] {
         &self.ends
     }
 
-    /// Those in a lane from some moment on, in milliseconds since the run began.
+    /// The exits in a lane since a moment, in milliseconds since the run began.
     pub fn ends_since(&self, lane: u32, from_ms: u64) -> impl Iterator<Item = &End> {
         self.ends.iter().filter(move |end| end.lane == lane && end.at_ms >= from_ms)
     }
 
-    /// The Nodes that went though the harness had not taken them away, in order.
+    /// The Nodes that were deleted, but not by the harness, in order.
     pub fn lost_nodes(&self) -> &[LostNode] {
         &self.lost_nodes
     }
 
-    /// Namespace and name of the Service that an owner in the cloud is: its uid, a name made of the uid, or these two.
+    /// Namespace and name of the Service that is an owner in the cloud, given by its uid, a name made from the uid, or
+    /// namespace and name.
     pub fn service_of(&self, owner: &str) -> Option<&str> {
         let is = |uid: &str, name: &str| default_name(uid) == owner || name == owner;
         let named = || self.services.iter().find(|(uid, name)| is(uid, name)).map(|(_, name)| name);
         self.services.get(owner).or_else(named).map(String::as_str)
     }
 
-    /// What explains more than one failure, one sentence each, the weightiest first.
+    /// Explanations for more than one failure, one sentence each, the most important first.
     pub fn explanations(&self) -> Vec<String> {
         let mut told = Vec::new();
         let mut by_replica: BTreeMap<(u32, &str), usize> = BTreeMap::new();
@@ -210,7 +211,7 @@ impl Conduct {
         if let Some(replica) = says(REPLICA) {
             self.pods.entry(key.clone()).or_default().replica.clone_from(replica);
         }
-        // Pods of others carry no such label.
+        // Pods of other programs have no such label.
         let Some(pod) = self.pods.get_mut(&key) else { return };
         pod.leaving |= says("deletionTimestamp").is_some();
         if let Some(restarts) = says("restarts").and_then(|count| count.parse().ok()) {
@@ -235,7 +236,7 @@ impl Conduct {
     }
 }
 
-/// The name the framework gives a Service's load balancer (k8s.io/cloud-provider cloud.go, DefaultLoadBalancerName).
+/// The framework's name for a Service's load balancer (k8s.io/cloud-provider cloud.go, DefaultLoadBalancerName).
 fn default_name(uid: &str) -> String {
     format!("a{}", uid.replace('-', "")).chars().take(32).collect()
 }
@@ -301,7 +302,7 @@ mod tests {
             pod("u", &[("containers", "running"), ("restarts", "2")]),
             restarted("4"),
         ]);
-        // The end seen at 3 s is the restart of 4 s.
+        // The end observed at 3 s is the restart of 4 s.
         assert_eq!(seconds(&all), [3, 5, 5]);
         assert_eq!(all.ends_since(0, 5000).count(), 2);
         assert_eq!(all.ends_since(1, 0).count(), 0);
@@ -318,7 +319,7 @@ mod tests {
         assert_eq!(ended("ended with 1, running"), [(Some(1), false)]);
         assert_eq!(ended("CrashLoopBackOff"), [(None, false)]);
         let restarted = pod("u", &[("containers", "running"), ("restarts", "1"), (LAST_EXIT_CODE, "139")]);
-        // The second end with the same code changes nothing but the count.
+        // The second end with the same code only changes the count.
         let again = pod("u", &[("restarts", "2")]);
         let all = conduct(vec![begins("u"), Payload::CcmLeads, restarted, again]);
         assert_eq!(all.ends().iter().map(End::is_crash).collect::<Vec<_>>(), [true, true]);
@@ -360,7 +361,7 @@ mod tests {
         assert!(conduct(vec![begins("u"), Payload::CcmLeads, leaving, ended("u")]).ends().is_empty());
         let again = vec![begins("u"), Payload::CcmLeads, disturbed(), Payload::CcmLeads, ended("u")];
         assert_eq!(seconds(&conduct(again)), [4], "it has led again");
-        // Once who has disturbed it has ended, and what that led to is over.
+        // When the check that disturbed it has ended, and the consequences are over.
         let told = |events: Vec<(u64, Option<&str>, Payload)>| {
             let mut conduct = Conduct::default();
             for (at_s, check, event) in events {

@@ -1,4 +1,4 @@
-//! What can happen in a run. Pure data; the form is versioned by [`SCHEMA`].
+//! The events of a run. Pure data; the form is versioned by [`SCHEMA`].
 
 use crate::check::{Isolation, Level};
 use crate::ledger::{Outcome, SkipReason, Subject};
@@ -6,21 +6,21 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// The form of the stream. A reader refuses any other; a new kind of event, or a new field without a default, is a new
-/// version.
+/// The version of the form. A reader refuses any other; a new kind of event, or a new field without a default, requires a
+/// new version.
 pub const SCHEMA: &str = "ccm-conformance/events/v1";
 
 /// One line of `events.jsonl`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Event {
-    /// When, in milliseconds since the run began.
+    /// The time, in milliseconds since the run began.
     pub at_ms: u64,
-    /// The lane whose cluster, cloud and CCM it happened in, from 0; absent for what belongs to the run. Numbers that a
-    /// cloud gives (calls, faults, barriers) are unique within a lane.
+    /// The lane whose cluster, cloud and CCM it happened in, from 0; absent for events of the run. Numbers that a cloud
+    /// assigns (calls, faults, barriers) are unique within a lane.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lane: Option<u32>,
-    /// The check it belongs to, by id; absent for what belongs to the run.
+    /// The id of the check that it belongs to; absent for events of the run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub check: Option<String>,
     /// What happened.
@@ -28,7 +28,7 @@ pub struct Event {
 }
 
 impl Event {
-    /// Its line in the file, with the line's end.
+    /// Its line in the file, with the line end.
     pub fn line(&self) -> String {
         serde_json::to_string(self).expect("an event is plain data") + "\n"
     }
@@ -39,13 +39,14 @@ impl Event {
         value["type"].as_str().unwrap_or_default().to_owned()
     }
 
-    /// Whether it is a message, the only event that may follow the end of the run.
+    /// Whether it is a message, the only kind of event that may follow the end of the run.
     pub fn is_message(&self) -> bool {
         matches!(self.event, Payload::Said { .. })
     }
 }
 
-/// The first event after the end of the run that is not a message. A run writes none, and what it says is not the run's.
+/// The first event after the end of the run that is not a message. A run never writes one, so such an event is not from
+/// the run.
 pub fn after_end(events: &[Event]) -> Option<&Event> {
     let rest = events.iter().skip_while(|event| !matches!(event.event, Payload::RunEnded { .. }));
     rest.skip(1).find(|event| !event.is_message())
@@ -57,12 +58,12 @@ pub fn after_end(events: &[Event]) -> Option<&Event> {
 pub enum Payload {
     /// The run began; the first event of every stream.
     RunBegan(RunBegan),
-    /// Something was said to the person who waits.
+    /// A message to the user.
     Said {
         /// The line.
         text: String,
     },
-    /// A stage of bringing the environment up, judging or taking it down began.
+    /// A stage of creating the environment, judging or cleaning up began.
     StageBegan {
         /// Its name, e.g. `cluster`.
         stage: String,
@@ -73,96 +74,96 @@ pub enum Payload {
         stage: String,
         /// Wall time, milliseconds.
         took_ms: u64,
-        /// Whether it did what it is for.
+        /// Whether it succeeded.
         ok: bool,
     },
-    /// The environment did not come up; nothing can be judged.
+    /// The environment could not be created; nothing can be judged.
     EnvironmentFailed {
-        /// Why, with the way out.
+        /// The reason, with a remedy.
         message: String,
     },
-    /// What is tested, as far as it is known now; a later one takes the place of an earlier one.
+    /// The subject of the run, as far as it is known; a later one replaces an earlier one.
     SubjectKnown(Box<Subject>),
-    /// Every check there is, and whether it runs. A later plan takes the place of an earlier one: what a cluster cannot
-    /// show is known only once it is up.
+    /// All checks, and whether each runs. A later plan replaces an earlier one: what a cluster cannot show is known only
+    /// once it is up.
     ChecksPlanned {
         /// In the order of the report.
         checks: Vec<PlannedCheck>,
     },
-    /// A check has its turn.
+    /// A check has started.
     CheckBegan {
-        /// When, RFC 3339.
+        /// The time, RFC 3339.
         started: String,
     },
     /// A check has ended; every check that was to run ends once.
     CheckEnded {
-        /// How.
+        /// Its outcome.
         ended: Outcome,
         /// Wall time, milliseconds; 0 when it did not run.
         duration_ms: u64,
-        /// The longest share of a wait's limit that was used, percent.
+        /// The largest fraction of a wait's limit that was used, in percent.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         budget_used_percent: Option<u32>,
         /// Facts the check recorded, by name.
         #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
         facts: BTreeMap<String, String>,
     },
-    /// A wait on a promise began.
+    /// A wait for a claim began.
     PromiseBegan(PromiseBegan),
-    /// A promise was kept.
+    /// A claim was fulfilled.
     PromiseMet {
         /// The wait's number within its check.
         wait: u32,
-        /// How long it was waited for, milliseconds.
+        /// How long the check waited, in milliseconds.
         waited_ms: u64,
-        /// How often was looked.
+        /// How often it looked.
         reads: u64,
     },
-    /// A promise was broken, or could not be judged.
+    /// A claim was violated, or could not be judged.
     PromiseBroken(PromiseBroken),
-    /// The CCM leads, with every replica running: deployed, or back after a disturbance.
+    /// The CCM leads, with all replicas running: it was deployed, or has recovered from a disturbance.
     CcmLeads,
-    /// A check makes a replica's process end, or may.
+    /// A check makes a replica's process exit, or may do so.
     ReplicaDisturbed {
         /// The replica.
         replica: String,
     },
-    /// A replica's process has ended, and no check made it.
+    /// A replica's process exited, and no check caused it.
     ReplicaEnded {
         /// The replica.
         replica: String,
-        /// The last lines that it wrote, oldest first.
+        /// Its last log lines, oldest first.
         last_lines: Vec<String>,
     },
-    /// The harness is about to delete Nodes of real machines, whose kubelets will register them anew.
+    /// The harness is about to delete Nodes of real machines, whose kubelets will register them again.
     NodesWithdrawn {
         /// Their names.
         nodes: Vec<String>,
     },
-    /// A watched object changed in something that checks look at.
+    /// A watched object changed in a property that checks use.
     ObjectChanged(ObjectChanged),
     /// The CCM called the cloud, and the call has ended.
     CloudCall(CloudCall),
-    /// A fault is in force in the cloud.
+    /// A fault was injected into the cloud.
     FaultInjected {
         /// The cloud's number for it.
         fault: u64,
-        /// What calls meet it, and what they meet.
+        /// Which calls it affects, and how.
         what: String,
     },
-    /// A fault was ended.
+    /// A fault was cleared.
     FaultCleared {
         /// The cloud's number for it.
         fault: u64,
     },
-    /// Calls wait at a barrier from now on.
+    /// A barrier was added, at which calls wait.
     BarrierRaised {
         /// The cloud's number for it.
         barrier: u64,
-        /// What calls wait at it.
+        /// Which calls wait at it.
         what: String,
     },
-    /// A barrier is gone; what waited goes on.
+    /// A barrier was released; the waiting calls continue.
     BarrierReleased {
         /// The cloud's number for it.
         barrier: u64,
@@ -172,7 +173,7 @@ pub enum Payload {
         /// The folder, relative to the report.
         folder: String,
     },
-    /// The judging is over. Only messages may follow: what was written, the summary, the taking down.
+    /// All checks are judged. Only messages may follow: written files, the summary, the cleanup.
     RunEnded {
         /// Wall time since the run began, milliseconds.
         duration_ms: u64,
@@ -184,7 +185,7 @@ pub enum Payload {
 pub struct RunBegan {
     /// [`SCHEMA`].
     pub schema: String,
-    /// When, RFC 3339.
+    /// The time, RFC 3339.
     pub started: String,
     /// Version of the harness.
     pub harness_version: String,
@@ -200,14 +201,14 @@ pub struct PlannedCheck {
     pub suite: String,
     /// The claim.
     pub title: String,
-    /// How it binds this CCM.
+    /// The level that applies to this CCM.
     pub level: Level,
-    /// How it runs beside others.
+    /// How it shares its cluster with others.
     pub sharing: Isolation,
-    /// Whether it is a vendor's own, and not of the contract.
+    /// Whether it is a vendor's private check, which is not part of the contract.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub private: bool,
-    /// Why it does not run, where it does not.
+    /// Why it does not run, if it does not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub skipped: Option<Skipped>,
 }
@@ -218,47 +219,47 @@ pub struct PlannedCheck {
 pub struct Skipped {
     /// The kind of reason.
     pub reason: SkipReason,
-    /// In words.
+    /// The reason as text.
     pub detail: String,
 }
 
 /// A wait began.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct PromiseBegan {
-    /// Number within its check, from 1; several waits of one check may be under way.
+    /// Number within its check, from 1; a check may have several waits at the same time.
     pub wait: u32,
-    /// What it is about, where that is one thing: kind, name and uid.
+    /// Its subject, if that is a single thing: kind, name and uid.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub subject: Option<String>,
-    /// The promise, a sentence.
+    /// The claim, a sentence.
     pub promise: String,
     /// What fulfils it.
     pub expected: String,
-    /// The longest wait, or the window in which it has to hold, milliseconds.
+    /// The limit of the wait, or the window in which the claim must hold, in milliseconds.
     pub limit_ms: u64,
-    /// Whether it has to hold throughout the window, rather than come true once within the limit.
+    /// Whether it must hold during the whole window, instead of becoming true once within the limit.
     pub throughout: bool,
 }
 
-/// A wait ended without its promise kept.
+/// A wait that ended without the claim being fulfilled.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct PromiseBroken {
     /// Number within its check.
     pub wait: u32,
-    /// What it is about, where that is one thing: kind, name and uid.
+    /// Its subject, if that is a single thing: kind, name and uid.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub subject: Option<String>,
-    /// The promise, a sentence.
+    /// The claim, a sentence.
     pub promise: String,
     /// What would have fulfilled it.
     pub expected: String,
-    /// What was last seen instead; or why it could not be judged.
+    /// What was last observed instead; or why it could not be judged.
     pub seen: String,
-    /// How long was waited, milliseconds.
+    /// How long the check waited, in milliseconds.
     pub waited_ms: u64,
-    /// How often was looked.
+    /// How often it looked.
     pub reads: u64,
-    /// Whether the CCM broke it; else the environment kept it from being judged.
+    /// Whether the CCM violated it; otherwise the environment prevented a judgement.
     pub judged: bool,
 }
 
@@ -274,10 +275,10 @@ pub struct ObjectChanged {
     pub name: String,
     /// Uid.
     pub uid: String,
-    /// Whether it is gone.
+    /// Whether it was deleted.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub deleted: bool,
-    /// The facts that are others than before, with their new values; `null` for what is no longer there.
+    /// The facts that changed, with their new values; `null` for removed ones.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub changed: BTreeMap<String, Option<String>>,
 }
@@ -287,24 +288,24 @@ pub struct ObjectChanged {
 pub struct CloudCall {
     /// Position in the cloud's journal.
     pub seq: u64,
-    /// Whose credential it was made with: the replica.
+    /// The credential it was made with, which identifies the replica.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub by: Option<String>,
-    /// What it means, e.g. `lb.create`.
+    /// Its meaning, e.g. `lb.create`.
     pub operation: String,
-    /// As the cloud received it: method, path and query.
+    /// The request as the cloud received it: method, path and query.
     pub request: String,
     /// The object it is about.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub resource: Option<String>,
-    /// Whom that object belongs to.
+    /// The owner of that object.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub owner: Option<String>,
     /// Whether it changes the cloud.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub writes: bool,
-    /// How long it took, milliseconds.
+    /// How long it took, in milliseconds.
     pub took_ms: u64,
-    /// What became of it: an HTTP status, or why there is none.
+    /// The result: an HTTP status, or why there is none.
     pub outcome: String,
 }

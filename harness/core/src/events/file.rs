@@ -1,8 +1,8 @@
-//! `events.jsonl`: written line by line, read back as far as it is whole.
+//! `events.jsonl`: written line by line, and read as far as it is complete.
 //!
-//! A stream has one form: each line is what [`Event::line`] makes of its event. A line of any other form, such as other
-//! blanks, unknown or repeated keys, or another line end, was not written by a run and is refused. So the digest of the
-//! events is the digest of the bytes in the file.
+//! A stream has exactly one form: each line is what [`Event::line`] returns for its event. A line in any other form, such
+//! as with other spaces, unknown or repeated keys, or another line end, was not written by a run and is refused. So the
+//! digest of the events is the digest of the bytes in the file.
 
 use super::event::{Event, Payload, SCHEMA};
 use super::packed::{GZIP, Packed};
@@ -13,16 +13,16 @@ use std::path::{Path, PathBuf};
 /// Name of the stream's file in the output folder.
 pub const EVENTS_FILE: &str = "events.jsonl";
 
-/// Name of the stream's file where it is packed (gzip), as submitted reports have it.
+/// Name of the stream's file when it is packed (gzip), as in submitted reports.
 pub const PACKED_EVENTS_FILE: &str = "events.jsonl.gz";
 
-/// The largest stream that is read, bytes; of a packed one what comes out of it.
+/// Maximum size of a stream, in bytes; for a packed one the unpacked size.
 pub const LARGEST_STREAM: u64 = 1 << 30;
 
-/// The largest line a reader takes, bytes; far above what any event needs.
+/// Maximum length of a line, in bytes; far more than any event needs.
 const LONGEST_LINE: u64 = 4 << 20;
 
-/// A file that is no stream of events of this version.
+/// A file that is not a stream of events of this version.
 #[derive(Debug, thiserror::Error)]
 pub enum StreamError {
     /// It cannot be read.
@@ -30,38 +30,38 @@ pub enum StreamError {
     Unreadable {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         cause: io::Error,
     },
-    /// It does not begin as a stream does.
+    /// It does not begin like a stream.
     #[error("{path}: not a stream of events: {why}; it is the events.jsonl of a run's output folder")]
     NotAStream {
         /// The file.
         path: PathBuf,
-        /// What stands there.
+        /// Its beginning.
         why: String,
     },
     /// Another version of the form.
-    #[error("{path}: events of the form '{found}'; this version reads '{SCHEMA}'")]
+    #[error("{path}: the events have schema '{found}', but this version reads '{SCHEMA}'")]
     Version {
         /// The file.
         path: PathBuf,
-        /// What it says.
+        /// The version in the file.
         found: String,
     },
-    /// A line in the middle is no event: the file was changed.
-    #[error("{path}:{line}: not an event: {why}; a stream is never edited")]
+    /// A line in the middle is not an event: the file was changed.
+    #[error("{path}:{line}: not an event: {why}; a stream must not be edited")]
     Broken {
         /// The file.
         path: PathBuf,
         /// The line, from 1.
         line: usize,
-        /// Why it is none.
+        /// The cause.
         why: String,
     },
-    /// A line is an event in another form than a run writes it.
+    /// A line is an event in another form than a run writes.
     #[error(
-        "{path}:{line}: an event, but not in the form in which a run writes it; a stream is never edited"
+        "{path}:{line}: the event is not in the form in which a run writes it; a stream must not be edited"
     )]
     Form {
         /// The file.
@@ -69,9 +69,10 @@ pub enum StreamError {
         /// The line, from 1.
         line: usize,
     },
-    /// Something other than a message follows the event that ends the run.
+    /// The event that ends the run is followed by an event that is not a message.
     #[error(
-        "{path}:{line}: '{kind}' after the end of the run, where a run only writes messages; a stream is never edited"
+        "{path}:{line}: '{kind}' after the end of the run, where only messages are allowed; a stream must not be \
+         edited"
     )]
     AfterEnd {
         /// The file.
@@ -81,7 +82,7 @@ pub enum StreamError {
         /// The type of the event.
         kind: String,
     },
-    /// The last line is not whole.
+    /// The last line is not complete.
     #[error("{path}:{line}: the last line is cut")]
     Torn {
         /// The file.
@@ -92,7 +93,8 @@ pub enum StreamError {
 }
 
 impl StreamError {
-    /// Whether the file is a stream of events of this version that no run has left like this: it was cut or edited.
+    /// Whether the file is a stream of events of this version that a run did not leave in this state: it was cut or
+    /// edited.
     pub fn is_of_its_lines(&self) -> bool {
         match self {
             StreamError::Broken { .. }
@@ -106,26 +108,26 @@ impl StreamError {
     }
 }
 
-/// Every event of a file, in its order. A last line that is not whole is left out: whoever wrote it was cut short, and the
-/// stream then lacks its end, too.
+/// All events of a file, in order. An incomplete last line is ignored: its writer was interrupted, and the stream then
+/// also lacks its end.
 ///
 /// # Errors
-/// The file cannot be read, is no stream of this version, a line before the last is not an event in the form in which a run
-/// writes it, or something other than a message follows the end of the run.
+/// The file cannot be read, is not a stream of this version, a line before the last is not an event in the form in which
+/// a run writes it, or the end of the run is followed by an event that is not a message.
 pub fn read(path: &Path) -> Result<Vec<Event>, StreamError> {
     read_lines(path).map(|lines| lines.events)
 }
 
-/// Every event of a file whose last line is whole.
+/// All events of a file whose last line is complete.
 ///
 /// # Errors
-/// As [`read`], and the last line is cut.
+/// Those of [`read`], and if the last line is cut.
 pub fn read_whole(path: &Path) -> Result<Vec<Event>, StreamError> {
     let Lines { events, torn } = read_lines(path)?;
     torn.map_or(Ok(events), |line| Err(StreamError::Torn { path: path.to_owned(), line }))
 }
 
-/// The stream in a folder: `events.jsonl`, or `events.jsonl.gz` where only that is there.
+/// The stream in a folder: `events.jsonl`, or `events.jsonl.gz` if only that exists.
 pub fn stream_in(folder: &Path) -> PathBuf {
     let (plain, packed) = (folder.join(EVENTS_FILE), folder.join(PACKED_EVENTS_FILE));
     if !plain.exists() && packed.exists() { packed } else { plain }
@@ -136,11 +138,11 @@ fn read_lines(path: &Path) -> Result<Lines, StreamError> {
     parse(open_stream(path).map_err(unreadable)?, path)
 }
 
-/// The lines of a stream, unpacked where the file is packed, whatever its name.
+/// The lines of a stream, unpacked if the file is packed, whatever its name.
 ///
 /// # Errors
-/// It is not there, is not a file, or is too large. Reading fails where more than [`LARGEST_STREAM`] bytes come out of a packed
-/// one, or something follows the packed stream.
+/// It does not exist, is not a file, or is too large. Reading fails if a packed stream has more than [`LARGEST_STREAM`]
+/// unpacked bytes, or is followed by other data.
 pub fn open_stream(path: &Path) -> io::Result<Box<dyn BufRead>> {
     let mut file = BufReader::new(files::open(path, LARGEST_STREAM)?);
     if file.fill_buf()?.starts_with(&GZIP) {
@@ -149,10 +151,10 @@ pub fn open_stream(path: &Path) -> io::Result<Box<dyn BufRead>> {
     Ok(Box::new(file))
 }
 
-/// What stands in a file of events.
+/// The contents of a file of events.
 struct Lines {
     events: Vec<Event>,
-    /// The last line, where that is not whole.
+    /// The last line, if it is not complete.
     torn: Option<usize>,
 }
 
@@ -162,7 +164,7 @@ fn parse(mut stream: impl BufRead, path: &Path) -> Result<Lines, StreamError> {
     let mut line = Vec::new();
     for at in 1.. {
         line.clear();
-        // One line at a time, so that what is no stream takes no memory.
+        // One line at a time, so that a file that is not a stream needs no memory.
         let length = stream.by_ref().take(LONGEST_LINE).read_until(b'\n', &mut line);
         if length.map_err(|cause| StreamError::Unreadable { path: path.to_owned(), cause })? == 0 {
             break;
@@ -191,12 +193,12 @@ fn parse(mut stream: impl BufRead, path: &Path) -> Result<Lines, StreamError> {
         Some(Payload::RunBegan(head)) => {
             Err(StreamError::Version { path: path.to_owned(), found: head.schema.clone() })
         }
-        Some(_) => Err(not_a_stream("its first event is not the beginning of a run".to_owned())),
+        Some(_) => Err(not_a_stream("its first event is not the start of a run".to_owned())),
         None => Err(not_a_stream("it is empty".to_owned())),
     }
 }
 
-/// What a first line says that is no event of this version: perhaps one of another.
+/// The version in a first line that is not an event of this version: perhaps another one.
 fn head(line: &[u8], path: &Path) -> Option<StreamError> {
     let value: serde_json::Value = serde_json::from_slice(line).ok()?;
     let found = value.pointer("/event/schema")?.as_str()?.to_owned();
@@ -258,7 +260,7 @@ mod tests {
     fn a_line_in_another_form_than_a_run_writes_it_is_refused() {
         let form = |text: &str| {
             let why = parsed(&(begin(SCHEMA) + text + &said("two"))).expect_err("not written by a run");
-            assert!(why.contains("e.jsonl:2: an event, but not in the form"), "{text}: {why}");
+            assert!(why.contains("e.jsonl:2: the event is not in the form"), "{text}: {why}");
         };
         let one = said("one");
         form(&one.replace("\":", "\": "));
@@ -296,7 +298,7 @@ mod tests {
         let other = refused(&begin("ccm-conformance/events/v9"));
         assert!(other.contains("'ccm-conformance/events/v9'"), "{other}");
         let headless = refused(&said("hello"));
-        assert!(headless.contains("its first event is not the beginning"), "{headless}");
+        assert!(headless.contains("its first event is not the start"), "{headless}");
         assert!(refused("{\"a\":1}\n").contains("not a stream"));
         let edited = refused(&(begin(SCHEMA) + "{\"at_ms\":1}\n" + &said("two")));
         assert!(edited.contains("e.jsonl:2: not an event"), "{edited}");

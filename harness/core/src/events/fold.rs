@@ -1,4 +1,4 @@
-//! From events to the ledger.
+//! Computes the ledger from events.
 
 use super::conduct::Conduct;
 use super::event::{Event, Payload, PlannedCheck};
@@ -7,8 +7,8 @@ use crate::ledger::{Entry, FIRST_TRY, Ledger, Outcome, StageTime, Stream};
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
 
-/// What the events so far add up to. Takes them one by one; asked at any moment, it tells the ledger of a run that ended
-/// just there.
+/// The result of the events so far. It takes them one by one, and can return, at any moment, the ledger of a run that
+/// ended at that point.
 #[derive(Clone, Debug, Default)]
 pub struct Fold {
     ledger: Ledger,
@@ -21,7 +21,7 @@ pub struct Fold {
     digest: Sha256,
 }
 
-/// What is known of a check that has begun.
+/// A check that has started.
 #[derive(Clone, Debug, Default)]
 struct Judged {
     started: String,
@@ -29,27 +29,27 @@ struct Judged {
     budget_used_percent: Option<u32>,
     evidence: Option<String>,
     facts: BTreeMap<String, String>,
-    /// The lane it ended in.
+    /// The lane in which it ended.
     lane: Option<u32>,
 }
 
 impl Fold {
-    /// The ledger of a whole stream.
+    /// Folds a whole stream.
     pub fn of(events: &[Event]) -> Fold {
         let mut fold = Fold::default();
         events.iter().for_each(|event| fold.take(event));
         fold
     }
 
-    /// Takes the next event in.
+    /// Adds the next event.
     pub fn take(&mut self, event: &Event) {
         self.take_line(event, &event.line());
     }
 
-    /// Takes the next event in, of which this is the line.
+    /// Adds the next event, whose line this is.
     pub(super) fn take_line(&mut self, event: &Event, line: &str) {
         if self.ended {
-            // The digest ends there, so nothing after it may count.
+            // The digest ends here, so later events must not count.
             return;
         }
         self.events += 1;
@@ -118,8 +118,8 @@ impl Fold {
         &self.conduct
     }
 
-    /// Ids of the checks of a lane of which an attempt was aborted: it ended in an error of the environment, whether the check was
-    /// judged once more or not.
+    /// Ids of the checks of a lane with an aborted attempt: one that ended in an error of the environment, whether or not
+    /// the check was judged once more.
     pub fn aborted_in(&self, lane: u32) -> Vec<&str> {
         let aborted = |judged: &Judged| {
             judged.facts.contains_key(FIRST_TRY) || matches!(judged.ended, Some((Outcome::Error { .. }, _)))
@@ -128,28 +128,28 @@ impl Fold {
         of_it.map(|(id, _)| id.as_str()).collect()
     }
 
-    /// The check that has given something this name: all of a check's names begin with its id. `None` where none of the planned
-    /// checks has.
+    /// The check that has created something with this name: all names of a check begin with its id. `None` if it is none
+    /// of the planned checks.
     pub fn maker_of(&self, name: &str) -> Option<&str> {
         let begins = |id: &&str| name.strip_prefix(&label_of(id)).is_some_and(|rest| rest.starts_with('-'));
-        // 'svc-upd-01-port-abcd' is of SVC-UPD-01.port rather than of SVC-UPD-01.
+        // 'svc-upd-01-port-abcd' belongs to SVC-UPD-01.port, not to SVC-UPD-01.
         self.planned.iter().map(|check| check.id.as_str()).filter(begins).max_by_key(|id| id.len())
     }
 
-    /// Ids of the checks that were to run and have not ended.
+    /// Ids of the checks that should run and have not ended.
     pub fn unended(&self) -> Vec<String> {
         let ended = |id: &str| self.judged.get(id).is_some_and(|judged| judged.ended.is_some());
         let open = self.planned.iter().filter(|check| check.skipped.is_none() && !ended(&check.id));
         open.map(|check| check.id.clone()).collect()
     }
 
-    /// Whether the run's end is among the events.
+    /// Whether the end of the run is among the events.
     pub fn is_ended(&self) -> bool {
         self.ended
     }
 
-    /// The ledger of a run that goes on: that it has not ended is no error of the environment. A check that has begun and not
-    /// ended has an outcome that says so and nothing else; [`unended`](Fold::unended) names it.
+    /// The ledger of a run in progress, for which a missing end is not an error of the environment. A check that has
+    /// started and not ended has an outcome that only says so; [`unended`](Fold::unended) names it.
     pub fn ledger_so_far(&self) -> Ledger {
         let mut ledger = self.ledger();
         if !self.ended {
@@ -159,7 +159,8 @@ impl Fold {
         ledger
     }
 
-    /// The ledger. A stream without its end is told as an error of the environment, so that it never makes a good verdict.
+    /// The ledger. A stream without its end counts as an error of the environment, so that it never results in a good
+    /// verdict.
     pub fn ledger(&self) -> Ledger {
         let mut ledger = self.ledger.clone();
         let lost = match &ledger.environment_error {

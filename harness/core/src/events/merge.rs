@@ -1,4 +1,4 @@
-//! One stream of the streams of a run's parts, as if they had run side by side from one moment on.
+//! Merges the streams of a run's parts into one, as if the parts had run at the same time.
 
 use super::event::{Event, Payload, PlannedCheck, RunBegan, SCHEMA, after_end};
 use super::fold::Fold;
@@ -9,16 +9,16 @@ use std::collections::{BTreeMap, BTreeSet};
 /// The stream of a part, and where it was found.
 #[derive(Debug)]
 pub struct Part {
-    /// Where, for messages.
+    /// Its place, for messages.
     pub name: String,
     /// The stream.
     pub events: Vec<Event>,
 }
 
-/// What differs between machines and says nothing of the result.
+/// What may differ between machines without affecting the result.
 #[derive(Clone, Copy, Debug)]
 pub struct Merging<'a> {
-    /// The stage in which checks run; the merged stream has one, as long as the longest.
+    /// The stage in which checks run; the merged stream has one of them, as long as the longest.
     pub checks_stage: &'a str,
     /// The setting that says which part it is; the merged report has none.
     pub shard_setting: &'a str,
@@ -28,7 +28,7 @@ pub struct Merging<'a> {
     pub command: &'a str,
 }
 
-/// A part with what follows from its stream.
+/// A part with what was derived from its stream.
 struct Read<'a> {
     part: &'a Part,
     share: Share,
@@ -37,12 +37,12 @@ struct Read<'a> {
     planned: BTreeMap<&'a str, &'a PlannedCheck>,
 }
 
-/// The events of the whole run. A check's events are those of the part it belongs to; one that judges the whole run was
-/// judged in every part, and the worst counts.
+/// The events of the whole run. A check's events are those of the part that it belongs to; one that judges the whole run
+/// was judged in every part, and the worst outcome counts.
 ///
 /// # Errors
-/// Everything that keeps these parts from being one run, by name: parts of different runs, versions, profiles or clusters; a
-/// part that is missing, doubled, cut, or no part.
+/// All reasons why these parts are not one run, by name: parts of different runs, versions, profiles or clusters; a part
+/// that is missing, duplicate, cut, or not a part.
 pub fn merge(parts: &[Part], merging: Merging<'_>) -> Result<Vec<Event>, Vec<String>> {
     let mut wrong = Vec::new();
     let mut read: Vec<Read<'_>> = Vec::new();
@@ -83,10 +83,10 @@ impl Read<'_> {
             _ => None,
         });
         let Some(shard) = of.flatten() else {
-            return Err("a whole run, no part of one; '--shard K/N' makes parts".to_owned());
+            return Err("a complete run, not a part of one; '--shard K/N' creates parts".to_owned());
         };
         if ledger.subject.certify && shard.run.as_deref().unwrap_or_default().is_empty() {
-            let why = "a part that certifies without the name of its run, so it may be of another run than the rest; \
+            let why = "a certifying part without the name of its run, which may come from another run than the rest; \
                        run all parts with the same '--shard-of NAME'";
             return Err(why.to_owned());
         }
@@ -102,17 +102,17 @@ impl Read<'_> {
         format!("{} (part {})", self.part.name, self.share)
     }
 
-    /// How many lanes it had.
+    /// The number of its lanes.
     fn lanes(&self) -> u32 {
         self.part.events.iter().filter_map(|event| event.lane).max().map_or(0, |last| last + 1)
     }
 }
 
-/// Each part once, none missing, all of one split.
+/// Checks that each part is there once, all from one split.
 fn complete(read: &[Read<'_>], wrong: &mut Vec<String>) {
-    let Some(first) = read.first() else { return wrong.push("no part is given".to_owned()) };
+    let Some(first) = read.first() else { return wrong.push("no parts were given".to_owned()) };
     for other in read.iter().filter(|other| other.share.of() != first.share.of()) {
-        wrong.push(format!("{} and {} are of different splits", first.name(), other.name()));
+        wrong.push(format!("{} and {} are parts of different splits", first.name(), other.name()));
     }
     if !wrong.is_empty() {
         return;
@@ -123,12 +123,12 @@ fn complete(read: &[Read<'_>], wrong: &mut Vec<String>) {
         match there.as_slice() {
             [_] => {}
             [] => wrong.push(format!("part {part} of {} is missing", first.share.of())),
-            many => wrong.push(format!("part {part} is there {} times: {}", many.len(), many.join(", "))),
+            many => wrong.push(format!("part {part} was given {} times: {}", many.len(), many.join(", "))),
         }
     }
 }
 
-/// What was tested, on what and how, is the same in all.
+/// Checks that subject, cluster and settings are the same in all parts.
 fn alike(read: &[Read<'_>], merging: Merging<'_>, wrong: &mut Vec<String>) {
     let base = base(read);
     for other in read.iter().filter(|other| other.share != base.share) {
@@ -140,7 +140,7 @@ fn alike(read: &[Read<'_>], merging: Merging<'_>, wrong: &mut Vec<String>) {
             differs("its run", show(other.run), show(base.run));
         }
         let (known, own) = (plain(&base.ledger.subject), plain(&other.ledger.subject));
-        // What an environment that did not come up never told is no difference.
+        // Missing facts of an environment that could not be created are not a difference.
         let cut = other.ledger.environment_error.is_some();
         let keys: BTreeSet<&String> = known.keys().chain(own.keys()).collect();
         for key in keys {
@@ -174,12 +174,12 @@ fn alike(read: &[Read<'_>], merging: Merging<'_>, wrong: &mut Vec<String>) {
     }
 }
 
-/// The part that tells of the whole: the first whose environment came up.
+/// The part that describes the whole: the first one whose environment was created.
 fn base<'a, 'b>(read: &'a [Read<'b>]) -> &'a Read<'b> {
     read.iter().find(|one| one.ledger.environment_error.is_none()).unwrap_or(&read[0])
 }
 
-/// What a subject says, without what differs from part to part.
+/// The properties of a subject that must not differ from part to part.
 fn plain(subject: &Subject) -> serde_json::Map<String, serde_json::Value> {
     let mut value = serde_json::to_value(subject).expect("a subject is plain data");
     let map = value.as_object_mut().expect("it has keys");
@@ -189,7 +189,7 @@ fn plain(subject: &Subject) -> serde_json::Map<String, serde_json::Value> {
     std::mem::take(map)
 }
 
-/// The part that a check's outcome is of, by position among the parts.
+/// The part that a check's outcome comes from, by position among the parts.
 fn owners<'a>(read: &[Read<'a>], wrong: &mut Vec<String>) -> BTreeMap<&'a str, usize> {
     let mut owners = BTreeMap::new();
     let ids: BTreeSet<&str> = read.iter().flat_map(|one| one.planned.keys().copied()).collect();
@@ -220,7 +220,7 @@ fn owners<'a>(read: &[Read<'a>], wrong: &mut Vec<String>) -> BTreeMap<&'a str, u
             [] => drop(owners.insert(id, 0)),
             [one, other, ..] => {
                 wrong.push(format!(
-                    "check {id} was judged in {} and in {}",
+                    "check {id} was judged in both {} and {}",
                     read[*one].name(),
                     read[*other].name()
                 ));
@@ -230,7 +230,7 @@ fn owners<'a>(read: &[Read<'a>], wrong: &mut Vec<String>) -> BTreeMap<&'a str, u
     owners
 }
 
-/// How much an outcome says against the CCM.
+/// How strongly an outcome counts against the CCM.
 fn badness(outcome: &Outcome) -> u8 {
     match outcome {
         Outcome::Fail { .. } => 4,
@@ -241,7 +241,7 @@ fn badness(outcome: &Outcome) -> u8 {
     }
 }
 
-/// The stream of all, in the order of time since each part began.
+/// The merged stream, in the order of time since each part began.
 fn joined(read: &[Read<'_>], owners: &BTreeMap<&str, usize>, merging: Merging<'_>) -> Vec<Event> {
     let of_run = |at_ms, event| Event { at_ms, lane: None, check: None, event };
     let started = read.iter().map(|one| one.ledger.started.clone()).min().unwrap_or_default();
@@ -277,7 +277,7 @@ fn joined(read: &[Read<'_>], owners: &BTreeMap<&str, usize>, merging: Merging<'_
     all
 }
 
-/// An event of a part in the merged stream, where it belongs there.
+/// An event of a part in the merged stream, if it belongs there.
 fn taken(
     event: &Event,
     at: usize,
@@ -322,7 +322,7 @@ fn taken(
     Some(Event { at_ms: event.at_ms, lane, check: event.check.clone(), event: payload })
 }
 
-/// What was tested, by all parts.
+/// The subject of all parts.
 fn subject(read: &[Read<'_>], merging: Merging<'_>) -> Subject {
     let mut subject = base(read).ledger.subject.clone();
     subject.settings.retain(|one| one.setting != merging.shard_setting);
@@ -348,7 +348,7 @@ fn subject(read: &[Read<'_>], merging: Merging<'_>) -> Subject {
     subject
 }
 
-/// Every check as its own part has planned it.
+/// All checks, each as planned in its own part.
 fn planned(read: &[Read<'_>], owners: &BTreeMap<&str, usize>) -> Vec<PlannedCheck> {
     let of =
         |id: &str| read[owners.get(id).copied().unwrap_or(0)].planned.get(id).map(|check| (*check).clone());

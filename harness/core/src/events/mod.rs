@@ -1,10 +1,11 @@
 //! A run as one stream of typed events.
 //!
-//! Whatever happens in a run is an [`Event`]: a stage, a check, a promise, a change of an object, a call to the cloud. The
-//! stream is written to `events.jsonl`, one JSON object a line, as it happens; the ledger ([`Fold`]), the terminal and with
-//! the ledger both reports are made of it and of nothing else, so a stream that was kept makes the same reports again.
+//! Everything that happens in a run is an [`Event`]: a stage, a check, a claim, a change of an object, a call to the
+//! cloud. The stream is written to `events.jsonl`, one JSON object per line, as it happens. The ledger ([`Fold`]), the
+//! terminal output and, through the ledger, both reports are made only from it, so a saved stream produces the same
+//! reports again.
 //!
-//! Several processes of one run may write into one file: a line is written by one call, at the file's end.
+//! Several processes of one run can write to one file: each line is written by one call, at the end of the file.
 
 mod conduct;
 mod event;

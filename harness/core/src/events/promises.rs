@@ -1,4 +1,4 @@
-//! Promises as events: a check's waits as they begin and end.
+//! Claims as events: the beginning and end of a check's waits.
 
 use super::event::{Payload, PromiseBegan, PromiseBroken};
 use super::stream::CheckEvents;

@@ -1,4 +1,4 @@
-//! Where events are emitted: to the file, to the ledger, and to whoever listens.
+//! Emits events: to the file, to the ledger, and to listeners.
 
 use super::event::{Event, Payload, RunBegan, SCHEMA};
 use super::file;
@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
-/// Somebody who takes events as they come: the terminal, a test.
+/// A listener for events: the terminal, a test.
 pub trait Sink: Send {
     /// Takes the next event.
     fn take(&mut self, event: &Event);
@@ -33,21 +33,21 @@ struct Inner {
     began: Timestamp,
     begun_here: bool,
     state: Mutex<State>,
-    /// The folder of a stream that was begun here: no other run has it as long as this is open.
+    /// The folder of a stream that this process began: it is locked for other runs as long as this is open.
     _folder: Option<File>,
 }
 
 struct State {
     file: Option<(PathBuf, File)>,
-    /// Why the file ends before the run.
+    /// Why the file does not contain all events, if so.
     unwritten: Option<String>,
     fold: Fold,
     sinks: Vec<Box<dyn Sink>>,
-    /// The keys of what is said once.
+    /// The keys of messages that are shown once.
     said_once: BTreeSet<String>,
     count: u64,
     cost: Duration,
-    /// Whether only the run's end, and what is said, are still taken.
+    /// Whether only the end of the run and messages are still accepted.
     is_sealed: bool,
 }
 
@@ -86,10 +86,10 @@ impl Events {
         }
     }
 
-    /// Takes a folder for one stream, until what is returned is closed.
+    /// Locks a folder for one stream, until the result is closed.
     ///
     /// # Errors
-    /// A run that goes on has it, or it cannot be opened.
+    /// Another run in progress has it, or it cannot be opened.
     pub fn lock_folder(path: &Path) -> std::io::Result<File> {
         let folder = File::open(path)?;
         match folder.try_lock() {
@@ -97,17 +97,17 @@ impl Events {
             Err(TryLockError::Error(error)) => Err(error),
             Err(TryLockError::WouldBlock) => Err(std::io::Error::new(
                 std::io::ErrorKind::ResourceBusy,
-                "another run writes its results there; name another folder with '--out', or wait for it",
+                "another run is writing its results there; choose another folder with '--out', or wait for that run",
             )),
         }
     }
 
-    /// Begins the stream of a run: a new file, in place of one that is there, in a folder that was locked for it.
+    /// Begins the stream of a run: a new file, which replaces an existing one, in a folder that was locked for it.
     ///
     /// # Errors
-    /// The file cannot be made.
+    /// The file cannot be created.
     pub fn begin(path: &Path, sinks: Vec<Box<dyn Sink>>, folder: File) -> std::io::Result<Events> {
-        // Every process of the run writes at the end, wherever that is then.
+        // All processes of the run append to the file.
         let removed = std::fs::remove_file(path);
         if let Err(error) = removed
             && error.kind() != std::io::ErrorKind::NotFound
@@ -128,13 +128,13 @@ impl Events {
     /// Joins a stream that another process of the run has begun.
     ///
     /// # Errors
-    /// The file is not there.
+    /// The file does not exist.
     pub fn join(path: &Path, began: Timestamp) -> std::io::Result<Events> {
         let file = OpenOptions::new().append(true).open(path)?;
         Ok(Events::of(began, false, Some((path.to_owned(), file)), Vec::new(), None))
     }
 
-    /// A stream that is kept nowhere: for what is no run.
+    /// A stream without a file: for work that is not a run.
     pub fn unrecorded(sinks: Vec<Box<dyn Sink>>) -> Events {
         Events::new(Timestamp::now(), None, sinks)
     }
@@ -144,27 +144,28 @@ impl Events {
         self.inner.began
     }
 
-    /// Whether this process began the stream. It alone tells of cluster and cloud, which every process sees.
+    /// Whether this process began the stream. Only that process records events of cluster and cloud, which every process
+    /// observes.
     pub fn is_begun_here(&self) -> bool {
         self.inner.begun_here
     }
 
-    /// The stream's file; `None` when it is kept nowhere.
+    /// The stream's file; `None` if it has none.
     pub fn path(&self) -> Option<PathBuf> {
         self.lock().file.as_ref().map(|(path, _)| path.clone())
     }
 
-    /// Something happened to the run as a whole.
+    /// Records an event of the run as a whole.
     pub fn emit(&self, payload: Payload) {
         self.take(None, payload);
     }
 
-    /// A line for the person who waits.
+    /// Shows a message to the user.
     pub fn say(&self, line: impl Into<String>) {
         self.emit(Payload::Said { text: line.into() });
     }
 
-    /// A line for the person who waits, unless one was said under this key before.
+    /// Shows a message to the user, unless one with this key was shown before.
     pub fn say_once(&self, key: &str, line: impl Into<String>) {
         let is_new = self.lock().said_once.insert(key.to_owned());
         if is_new {
@@ -172,8 +173,8 @@ impl Events {
         }
     }
 
-    /// Every check that has not ended was interrupted. Of what comes now only the run's end, and what is said, are taken: the run
-    /// is ended while it still goes on.
+    /// Marks all checks that have not ended as interrupted. Afterwards only the end of the run and messages are accepted:
+    /// the run is ended while it is still in progress.
     pub fn interrupt(&self) {
         let at_ms = self.now_ms();
         let mut state = self.lock();
@@ -189,22 +190,22 @@ impl Events {
         state.is_sealed = true;
     }
 
-    /// The same stream, to which stages are not told: for what happens several times side by side.
+    /// The same stream without stages: for work of which several instances run at the same time.
     pub fn without_stages(&self) -> Events {
         Events { stages: false, ..self.clone() }
     }
 
-    /// The same stream, for what happens to the run as a whole.
+    /// The same stream, for events of the run as a whole.
     pub fn of_run(&self) -> Events {
         Events { lane: None, ..self.clone() }
     }
 
-    /// The same stream, for what happens in the lane of that number.
+    /// The same stream, for events of the lane with that number.
     pub fn of_lane(&self, lane: u32) -> Events {
         Events { lane: Some(lane), ..self.clone() }
     }
 
-    /// Begins a stage. It ends, as one that failed, when what is returned is dropped.
+    /// Begins a stage. It ends when the result is dropped, as failed unless it was ended before.
     pub fn stage(&self, name: &str) -> StageGuard {
         if self.stages {
             self.emit(Payload::StageBegan { stage: name.to_owned() });
@@ -212,32 +213,32 @@ impl Events {
         StageGuard { events: self.clone(), stage: name.to_owned(), began: Instant::now(), ok: false }
     }
 
-    /// The stream for what happens to one check.
+    /// The stream for the events of one check.
     pub fn of_check(&self, id: &str) -> CheckEvents {
         CheckEvents { events: self.clone(), id: id.to_owned() }
     }
 
-    /// What the events of this process add up to so far.
+    /// The result of this process's events so far.
     pub fn fold(&self) -> Fold {
         self.lock().fold.clone()
     }
 
-    /// How often a replica of the CCM in this lane has ended so far though no check made it.
+    /// How often a replica of the CCM in this lane has exited so far without a check causing it.
     pub fn unmade_ends(&self) -> usize {
         self.lock().fold.conduct().ends_since(self.lane.unwrap_or_default(), 0).count()
     }
 
-    /// The present moment as events tell it: milliseconds since the run began.
+    /// The current time of events: milliseconds since the run began.
     pub fn now_ms(&self) -> u64 {
         u64::try_from(Timestamp::now().duration_since(self.inner.began).as_millis()).unwrap_or(0)
     }
 
-    /// The lane whose events these are; `None` for those of the run.
+    /// The lane of these events; `None` for those of the run.
     pub fn lane(&self) -> Option<u32> {
         self.lane
     }
 
-    /// Takes in what the other processes of the run have written: what the stream adds up to is then read from its file.
+    /// Includes the events of the run's other processes: the result is then read from the file.
     ///
     /// # Errors
     /// The file cannot be read any more.
@@ -249,15 +250,15 @@ impl Events {
         Ok(())
     }
 
-    /// Whether every event stands in the file.
+    /// Whether all events are in the file.
     ///
     /// # Errors
-    /// Why one does not, with the file.
+    /// Why one is not, with the file.
     pub fn written(&self) -> Result<(), String> {
         self.lock().unwritten.clone().map_or(Ok(()), Err)
     }
 
-    /// What the events that this process has emitted have cost it so far.
+    /// The cost of the events that this process has emitted so far.
     pub fn cost(&self) -> Cost {
         let state = self.lock();
         Cost { events: state.count, spent: state.cost, process: processor_time(ClockId::ProcessCPUTime) }
@@ -277,7 +278,7 @@ impl Events {
     }
 }
 
-/// What a stream has cost the process that emits it: to write the events, to fold them, and to show them to its sinks.
+/// The cost of a stream for the process that emits it: writing the events, folding them, and showing them to its sinks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cost {
     /// How many events it has emitted.
@@ -313,8 +314,8 @@ impl State {
         let mut line = event.line();
         let mut event = event;
         if let Some(clean) = secrets::redacted(&line) {
-            // What stands in a secret's place needs no escape, so the line is as sound as before. A key that was a secret
-            // may have another place now: the event decides on the form of its line.
+            // The replacement of a secret needs no escape, so the line stays valid. If a key contained a secret, its
+            // position may have changed; the event determines the form of its line.
             line = clean;
             if let Ok(clean) = serde_json::from_str::<Event>(&line) {
                 line = clean.line();
@@ -322,7 +323,7 @@ impl State {
             }
         }
         if self.fold.is_ended() && !event.is_message() {
-            // The end of the run is the end of what is told of it: what still happens while it is taken down is not kept.
+            // The end of the run ends its record: events during the cleanup are not written.
             return self.sinks.iter_mut().for_each(|sink| sink.take(&event));
         }
         if let Some((path, file)) = &mut self.file
@@ -337,7 +338,7 @@ impl State {
     }
 }
 
-/// The stream for what happens to one check.
+/// The stream for the events of one check.
 #[derive(Clone, Debug)]
 pub struct CheckEvents {
     events: Events,
@@ -345,13 +346,13 @@ pub struct CheckEvents {
 }
 
 impl CheckEvents {
-    /// Something happened to the check.
+    /// Records an event of the check.
     pub fn emit(&self, payload: Payload) {
         self.events.take(Some(&self.id), payload);
     }
 }
 
-/// A stage under way.
+/// A stage in progress.
 #[derive(Debug)]
 pub struct StageGuard {
     events: Events,

@@ -1,4 +1,4 @@
-//! With what a run was made: every value that bears on how much its result says, and who set it.
+//! The settings of a run that affect what its result means, and who set each.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -8,9 +8,9 @@ use std::fmt;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum SetBy {
-    /// Nobody: it is the harness's default.
+    /// Not set: the harness's default.
     Default,
-    /// The harness: the machinery of this cluster needs it.
+    /// The harness, because this cluster needs it.
     Harness,
     /// The CCM's profile.
     Profile,
@@ -18,7 +18,7 @@ pub enum SetBy {
     RunFile,
     /// An option of the command line.
     Option,
-    /// A variable of the environment.
+    /// An environment variable.
     Environment,
 }
 
@@ -35,30 +35,30 @@ impl fmt::Display for SetBy {
     }
 }
 
-/// How a value compares with what the contract demands.
+/// How a value compares with the contract's requirement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Bearing {
-    /// The contract demands nothing of it.
+    /// The contract requires nothing.
     None,
     /// The contract's own value.
     AsContract,
-    /// It asks more of the CCM than the contract does.
+    /// It is stricter for the CCM than the contract.
     Stricter,
-    /// It asks less: the result is at most partial.
+    /// It is less strict: the result is at most partial.
     Looser,
 }
 
-/// One value in force.
+/// One effective value.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Setting {
-    /// What it is of: the run file's key (`limits.scale`), a budget's (`limits.budgets.watch`), or `manifests` for a change
-    /// of the CCM's manifests.
+    /// Its name: the run file's key (`limits.scale`), a budget's (`limits.budgets.watch`), or `manifests` for a change of
+    /// the CCM's manifests.
     pub setting: String,
-    /// The value in force.
+    /// The effective value.
     pub value: String,
-    /// The contract's value, where it names one.
+    /// The contract's value, if it has one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub contract: Option<String>,
     /// Who set it.
@@ -68,7 +68,7 @@ pub struct Setting {
 }
 
 impl Setting {
-    /// A value of which the contract demands nothing.
+    /// A value for which the contract has no requirement.
     pub fn told(setting: &str, value: impl fmt::Display, from: SetBy) -> Setting {
         Setting {
             setting: setting.to_owned(),

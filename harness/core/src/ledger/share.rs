@@ -15,7 +15,7 @@ pub struct Share {
 }
 
 impl Share {
-    /// All there is.
+    /// All of it.
     pub const WHOLE: Share = Share { part: 1, of: 1 };
 
     /// Which one it is, from 1.
@@ -28,7 +28,7 @@ impl Share {
         self.of
     }
 
-    /// Keeps of a list what is in this share: every Nth entry, from the Kth on.
+    /// Keeps the entries of a list that belong to this share: every Nth entry, from the Kth on.
     pub fn keep<T>(self, list: Vec<T>) -> Vec<T> {
         list.into_iter().skip(self.part - 1).step_by(self.of).collect()
     }

@@ -9,7 +9,7 @@ impl Observed for Entry {
     }
 }
 
-/// An entry in one line, as a failure or the evidence shows it.
+/// An entry in one line, as in failures and evidence.
 pub fn show_entry(entry: &Entry) -> String {
     let outcome = show_outcome(&entry.outcome);
     let by = entry.credential.as_deref().unwrap_or("unknown credential");
@@ -18,7 +18,7 @@ pub fn show_entry(entry: &Entry) -> String {
     format!("#{} {seconds:.3}s {by}: {} -> {outcome}{unknown}", entry.seq, entry.request)
 }
 
-/// What became of a call, in words.
+/// The result of a call, as text.
 pub fn show_outcome(outcome: &Outcome) -> String {
     match outcome {
         Outcome::Answered { status } => status.to_string(),

@@ -66,7 +66,7 @@ impl Observed for Lease {
             "Lease {}/{} holder {}, duration {}s, transitions {}, renewed {}",
             self.namespace().unwrap_or_default(),
             self.name_any(),
-            spec.holder_identity.unwrap_or_else(|| "nobody".into()),
+            spec.holder_identity.unwrap_or_else(|| "none".into()),
             spec.lease_duration_seconds.unwrap_or_default(),
             spec.lease_transitions.unwrap_or_default(),
             spec.renew_time.map_or_else(|| "never".to_owned(), |t| t.0.to_string()),

@@ -2,7 +2,7 @@
 
 /// Taint of a Node that no CCM has initialised yet (`T-UNINIT`).
 pub const T_UNINIT: &str = "node.cloudprovider.kubernetes.io/uninitialized";
-/// The taint of a Node that the node lifecycle controller has not seen to be Ready.
+/// The taint of a Node that has not been Ready yet for the node lifecycle controller.
 pub const T_NOT_READY: &str = "node.kubernetes.io/not-ready";
 /// Taint of a Node whose instance is shut down (`T-SHUT`).
 pub const T_SHUT: &str = "node.cloudprovider.kubernetes.io/shutdown";
@@ -22,13 +22,13 @@ pub const B_ZONE: &str = "failure-domain.beta.kubernetes.io/zone";
 pub const B_REGION: &str = "failure-domain.beta.kubernetes.io/region";
 /// Deprecated instance type label (`B-TYPE`).
 pub const B_TYPE: &str = "beta.kubernetes.io/instance-type";
-/// Label that keeps a Node out of load balancers (`L-EXCL`).
+/// Label that excludes a Node from load balancers (`L-EXCL`).
 pub const L_EXCL: &str = "node.kubernetes.io/exclude-from-external-load-balancers";
 /// Finalizer that holds a Service until its load balancer is gone (`F-LB`).
 pub const F_LB: &str = "service.kubernetes.io/load-balancer-cleanup";
-/// Taint kubeadm gives control-plane Nodes that are to run nothing else, from 1.24 on.
+/// Taint that kubeadm sets on control plane Nodes without other workloads, from 1.24 on.
 pub const T_CONTROL_PLANE: &str = "node-role.kubernetes.io/control-plane";
-/// Label kubeadm gives control-plane Nodes from 1.20 on.
+/// Label that kubeadm sets on control plane Nodes from 1.20 on.
 pub const L_CONTROL_PLANE: &str = "node-role.kubernetes.io/control-plane";
-/// Condition of a Node that no route leads to (`C-NET`).
+/// Condition of a Node without a route to it (`C-NET`).
 pub const C_NET: &str = "NetworkUnavailable";

@@ -1,4 +1,4 @@
-//! Objects of the cluster and of the cloud: their well-known keys, how they are read, and how failures show them.
+//! Objects of the cluster and of the cloud: their well-known keys, how they are read, and how they appear in failures.
 
 mod cloud;
 mod kubernetes;

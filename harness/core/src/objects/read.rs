@@ -1,9 +1,9 @@
-//! Readers of single facts. Pure.
+//! Functions that read single facts of objects. Pure functions.
 
 use k8s_openapi::api::core::v1::{Node, Service};
 use kube::ResourceExt;
 
-/// Whether the Node carries a taint with this key, whatever its effect and value.
+/// Whether the Node has a taint with this key, with any effect and value.
 pub fn has_taint(node: &Node, key: &str) -> bool {
     taint_keys(node).iter().any(|k| k == key)
 }
@@ -24,7 +24,7 @@ pub fn taints(node: &Node) -> Vec<String> {
         .collect()
 }
 
-/// `spec.providerID`, where not empty.
+/// `spec.providerID`, if it is not empty.
 pub fn provider_id(node: &Node) -> Option<String> {
     node.spec.as_ref().and_then(|s| s.provider_id.clone()).filter(|id| !id.is_empty())
 }
@@ -65,19 +65,19 @@ pub fn ingress(service: &Service) -> Vec<(Option<String>, Option<String>)> {
     ingress.into_iter().flatten().map(|i| (i.ip.clone(), i.hostname.clone())).collect()
 }
 
-/// The `ipMode` of each entry of `status.loadBalancer.ingress`, and whether that has an IP.
+/// The `ipMode` of each entry of `status.loadBalancer.ingress`, and whether the entry has an IP.
 pub fn ip_modes(service: &Service) -> Vec<(bool, Option<String>)> {
     let status = service.status.as_ref().and_then(|s| s.load_balancer.as_ref());
     let ingress = status.and_then(|l| l.ingress.as_ref());
     ingress.into_iter().flatten().map(|i| (i.ip.is_some(), i.ip_mode.clone())).collect()
 }
 
-/// Whether the object carries the finalizer.
+/// Whether the object has the finalizer.
 pub fn has_finalizer(service: &Service, finalizer: &str) -> bool {
     service.finalizers().iter().any(|f| f == finalizer)
 }
 
-/// Whether deletion of the object has been asked for.
+/// Whether the object is being deleted.
 pub fn is_being_deleted(service: &Service) -> bool {
     service.metadata.deletion_timestamp.is_some()
 }

@@ -1,11 +1,11 @@
-//! Text of others (a CCM, a driver, the cluster) made harmless for whoever shows it: terminals, and runners of workflows, which
-//! obey what stands in the output of a step.
+//! Makes foreign text (of a CCM, a driver, the cluster) safe to show on terminals, and in the output of a workflow step,
+//! where a runner executes certain lines as commands.
 
 use std::borrow::Cow;
 use std::sync::OnceLock;
 
-/// Whether what this process writes is read by a runner that obeys workflow commands: of GitHub Actions or what is like it, or of
-/// Azure Pipelines.
+/// Whether a runner that executes workflow commands reads this process's output: that of GitHub Actions or a compatible
+/// one, or of Azure Pipelines.
 pub(super) fn is_in_a_workflow() -> bool {
     static IS: OnceLock<bool> = OnceLock::new();
     *IS.get_or_init(|| {
@@ -14,8 +14,8 @@ pub(super) fn is_in_a_workflow() -> bool {
     })
 }
 
-/// Whether a terminal obeys a sign, or shows those beside it in another order: control signs but for line breaks and tabs, line and
-/// paragraph separators, and the controls of bidirectional text.
+/// Whether a character controls a terminal, or reorders the characters next to it: control characters except line breaks
+/// and tabs, line and paragraph separators, and bidirectional controls.
 pub fn is_obeyed(sign: char) -> bool {
     match sign {
         '\n' | '\t' => false,
@@ -24,7 +24,7 @@ pub fn is_obeyed(sign: char) -> bool {
     }
 }
 
-/// Text of others as a terminal may show it: signs that it would obey are written out, in the way of JSON and YAML, so that
+/// Foreign text that is safe for a terminal: control characters are escaped, in the syntax of JSON and YAML, so that
 /// documents in these formats keep their meaning.
 pub fn plain(text: &str) -> Cow<'_, str> {
     if !text.contains(is_obeyed) {
@@ -41,7 +41,7 @@ pub fn plain(text: &str) -> Cow<'_, str> {
     Cow::Owned(shown)
 }
 
-/// As [`plain`], but what only sets colours stays.
+/// Like [`plain`], but keeps sequences that only set colours.
 pub(super) fn with_colours(text: &str) -> Cow<'_, str> {
     if !text.contains(is_obeyed) {
         return Cow::Borrowed(text);
@@ -62,16 +62,16 @@ pub(super) fn with_colours(text: &str) -> Cow<'_, str> {
     Cow::Owned(shown)
 }
 
-/// How long the sequence is that a text begins with, if it is one that sets colours; otherwise 0.
+/// The length of the colour sequence at the beginning of a text; 0 if there is none.
 fn colour(text: &str) -> usize {
     let Some(parameters) = text.strip_prefix("\u{1b}[") else { return 0 };
     let length = parameters.bytes().take_while(|byte| byte.is_ascii_digit() || *byte == b';').count();
     if parameters[length..].starts_with('m') { length + 3 } else { 0 }
 }
 
-/// Text in which a runner finds no command. `::command::` counts at the beginning of a line, behind blanks; `##[command]` and
-/// `##vso[command]` count anywhere. A blank is put in between. Source: ActionCommand.cs of actions/runner, and "Logging commands"
-/// of Azure Pipelines.
+/// Text without workflow commands. `::command::` is recognised at the beginning of a line, after spaces; `##[command]`
+/// and `##vso[command]` are recognised anywhere. A space is inserted to break them. Source: ActionCommand.cs of
+/// actions/runner, and "Logging commands" of Azure Pipelines.
 pub(super) fn without_commands(text: &str) -> Cow<'_, str> {
     if !text.contains("::") && !text.contains("##") {
         return Cow::Borrowed(text);
@@ -80,7 +80,7 @@ pub(super) fn without_commands(text: &str) -> Cow<'_, str> {
     for line in text.split_inclusive('\n') {
         let command = line.trim_start();
         let blanks = line.len() - command.len();
-        // What is no command needs no change: an IPv6 address.
+        // Anything else stays unchanged, such as an IPv6 address.
         let rest = match command.strip_prefix("::") {
             Some(rest) if rest.contains("::") => {
                 safe.push_str(&line[..blanks]);
@@ -101,7 +101,7 @@ pub(super) fn without_commands(text: &str) -> Cow<'_, str> {
     Cow::Owned(safe)
 }
 
-/// Whether what follows `##` makes a command of it: a bracket, perhaps behind a word.
+/// Whether the text after `##` makes it a command: a bracket, possibly after a word.
 fn begins_command(rest: &str) -> bool {
     rest.trim_start_matches(|sign: char| sign.is_ascii_alphanumeric()).starts_with('[')
 }

@@ -1,57 +1,57 @@
-//! What a wait looks at: a read and a matcher, behind one trait, so that the code that waits is there once.
+//! What a wait reads: a read and a matcher behind one trait, so that there is only one implementation of waiting.
 
 use super::{Matcher, Observed, Seen};
 use futures::future::LocalBoxFuture;
 
-/// Whom a read asks.
+/// Where a read gets its data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReadSource {
-    /// Whatever is at hand: a watch's copy, a mirror.
+    /// The cached copy: a watch's state, a mirror.
     Cache,
     /// The API server or the cloud itself.
     Origin,
 }
 
-/// A read that failed. Inside a wait it is remembered and reading goes on, unless no later read can succeed.
+/// A read that failed. A wait remembers it and continues, unless no later read can succeed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{text}")]
 pub struct ReadError {
-    /// What failed, with its cause.
+    /// What failed, with the cause.
     pub text: String,
-    /// Whether trying again is pointless (401, 403).
+    /// Whether a retry is pointless (401, 403).
     pub fatal: bool,
 }
 
 impl ReadError {
-    /// A failure that may pass.
+    /// A failure that may be temporary.
     pub fn passing(text: impl Into<String>) -> ReadError {
         ReadError { text: text.into(), fatal: false }
     }
 }
 
 impl From<kube::Error> for ReadError {
-    /// Of a request to the API server: what it does not allow now it will not allow later.
+    /// The failure of a request to the API server: what is forbidden now stays forbidden.
     fn from(error: kube::Error) -> ReadError {
         let fatal = matches!(&error, kube::Error::Api(status) if matches!(status.code, 401 | 403));
         ReadError { text: crate::check::chain(&error), fatal }
     }
 }
 
-/// Looks at something once.
+/// Reads something once.
 pub trait Look {
-    /// Reads, keeps what was read, and matches it.
+    /// Reads, stores the result, and matches it.
     fn look(&mut self, reach: ReadSource) -> LocalBoxFuture<'_, Result<Seen<()>, ReadError>>;
 
-    /// What was read last, in words; `None` when nothing has been.
+    /// The last result as text; `None` if there is none.
     fn shown(&self) -> Option<String>;
 }
 
-/// A read and its matcher; keeps the last observation and what the matcher yielded.
+/// A read and its matcher; stores the last result and the matcher's value.
 pub struct Reading<'m, R, O, T> {
     read: R,
     matcher: &'m Matcher<O, T>,
     last: Option<O>,
-    /// What the matcher yielded.
+    /// The matcher's value.
     pub value: Option<T>,
 }
 
@@ -61,7 +61,7 @@ where
     O: Observed + 'static,
     T: 'static,
 {
-    /// Of a read and a matcher.
+    /// Combines a read and a matcher.
     pub fn new(read: R, matcher: &'m Matcher<O, T>) -> Reading<'m, R, O, T> {
         Reading { read, matcher, last: None, value: None }
     }

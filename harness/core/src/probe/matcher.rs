@@ -1,24 +1,24 @@
-//! Matchers: pure values that say what they expect and whether an observation fulfils it.
+//! Matchers: pure values that describe what they expect and whether an observation fulfils it.
 
-/// What a matcher makes of an observation.
+/// A matcher's result for an observation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Seen<T> {
-    /// The promise is fulfilled.
+    /// The claim is fulfilled.
     Yes(T),
     /// Not yet, and why.
     NotYet(String),
-    /// It never will be: the wait ends at once.
+    /// It can never be fulfilled: the wait ends at once.
     Never(String),
 }
 
 impl Seen<()> {
-    /// `Yes` when it holds, `NotYet` with no words of its own when it does not.
+    /// `Yes` if it holds, otherwise `NotYet` without a reason.
     pub fn when(holds: bool) -> Seen<()> {
         if holds { Seen::Yes(()) } else { Seen::NotYet(String::new()) }
     }
 }
 
-/// Says in words what it expects and matches observations of type `O`, yielding a `T`.
+/// Describes what it expects, and matches observations of type `O`, returning a `T`.
 pub struct Matcher<O, T = ()> {
     claim: String,
     expected: Option<String>,
@@ -28,29 +28,29 @@ pub struct Matcher<O, T = ()> {
 type Verdict<O, T> = Box<dyn Fn(&O) -> Seen<T>>;
 
 impl<O: 'static, T: 'static> Matcher<O, T> {
-    /// What it says of its subject, to be read after the subject's name: `is initialised`.
+    /// Its claim about its subject, to be read after the subject's name: `is initialised`.
     pub fn claim(&self) -> &str {
         &self.claim
     }
 
-    /// The words for 'expected': what exactly fulfils the claim.
+    /// The text for 'expected': what exactly fulfils the claim.
     pub fn expected(&self) -> &str {
         self.expected.as_deref().unwrap_or(&self.claim)
     }
 
-    /// What it makes of one observation.
+    /// Its result for one observation.
     pub fn matches(&self, observation: &O) -> Seen<T> {
         (self.verdict)(observation)
     }
 
-    /// With words of its own for 'expected', where the claim does not say what exactly fulfils it.
+    /// Sets the text for 'expected', if the claim does not say what exactly fulfils it.
     #[must_use]
     pub fn expecting(mut self, expected: impl Into<String>) -> Matcher<O, T> {
         self.expected = Some(expected.into());
         self
     }
 
-    /// The same, whatever it yields.
+    /// The same matcher without its value.
     pub fn only(self) -> Matcher<O> {
         let verdict = self.verdict;
         Matcher {
@@ -65,27 +65,27 @@ impl<O: 'static, T: 'static> Matcher<O, T> {
     }
 }
 
-/// A matcher from its claim and a function.
+/// Creates a matcher from its claim and a function.
 pub fn matcher<O, T>(claim: impl Into<String>, verdict: impl Fn(&O) -> Seen<T> + 'static) -> Matcher<O, T> {
     Matcher { claim: claim.into(), expected: None, verdict: Box::new(verdict) }
 }
 
-/// A matcher from its claim and a predicate.
+/// Creates a matcher from its claim and a predicate.
 pub fn holds<O>(claim: impl Into<String>, predicate: impl Fn(&O) -> bool + 'static) -> Matcher<O> {
     matcher(claim, move |observation| Seen::when(predicate(observation)))
 }
 
-/// The object is not there.
+/// The object does not exist.
 pub fn gone<O: 'static>() -> Matcher<Option<O>> {
     holds("is gone", |observation: &Option<O>| observation.is_none()).expecting("no such object")
 }
 
-/// The object is there.
+/// The object exists.
 pub fn present<O: 'static>() -> Matcher<Option<O>> {
     holds("is there", |observation: &Option<O>| observation.is_some())
 }
 
-/// Of two observations each fulfils its own.
+/// Each of two observations fulfils its own matcher.
 pub fn both<A: 'static, B: 'static>(first: Matcher<A>, second: Matcher<B>) -> Matcher<(A, B)> {
     let claim = format!("{}, and {}", first.claim(), second.claim());
     let expected = format!("{}; {}", first.expected(), second.expected());

@@ -1,12 +1,11 @@
 //! Waiting: the only code that lets time pass.
 //!
-//! A wait has a promise (what is said, of which subject, for how long) and looks at something: it reads and matches.
-//! Because reading and matching are apart, the last observation is kept, and no check can forget to report it. Reads are
-//! repeated when the [`Pulse`] says that something changed, and at the latest after [`Probe::idle`]; so a wait costs
-//! nothing while nothing happens.
+//! A wait has a claim (text, subject, time limit) and reads and matches something. Because reading and matching are
+//! separate, the last observation is always kept, and no check can forget to report it. Reads are repeated when the
+//! [`Pulse`] signals a change, and at the latest after [`Probe::idle`], so a wait costs nothing while nothing happens.
 //!
-//! What is read in between may be a copy (a watch, a mirror of a journal). What ends a wait never is: the last read
-//! of a broken or a kept promise asks the origin itself.
+//! Reads during a wait may use a copy (a watch, a mirror of a journal). The end of a wait never depends on a copy: the
+//! last read of a violated or fulfilled claim uses the origin itself.
 
 mod look;
 mod matcher;
@@ -28,7 +27,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::watch;
 
-/// Says that something a check may be waiting for has changed.
+/// Signals that something for which a check may be waiting has changed.
 #[derive(Clone, Debug)]
 pub struct Pulse {
     beat: Arc<watch::Sender<u64>>,
@@ -41,7 +40,7 @@ impl Default for Pulse {
 }
 
 impl Pulse {
-    /// Wakes everybody who waits.
+    /// Wakes all waiters.
     pub fn beat(&self) {
         self.beat.send_modify(|count| *count += 1);
     }
@@ -52,7 +51,7 @@ impl Pulse {
     }
 }
 
-/// Lets `period` pass. For loops that keep something alive (a lease, a long poll), never for a verdict.
+/// Sleeps for `period`. For loops that keep something alive (a lease, a long poll), never for a verdict.
 #[expect(clippy::disallowed_methods, reason = "this module is the one that may")]
 pub async fn pause(period: Duration) {
     tokio::time::sleep(period).await;

@@ -1,8 +1,8 @@
-//! How an observation is shown in a failure: the few fields that matter, in one line.
+//! How an observation appears in a failure: the few fields that matter, in one line.
 
 use std::sync::Arc;
 
-/// Shown as 'last seen' when a wait ends without its promise fulfilled.
+/// Shown as 'last seen' when a wait ends without its claim being fulfilled.
 pub trait Observed {
     /// The few fields that matter, in one line.
     fn observed(&self) -> String;

@@ -1,16 +1,16 @@
-//! Waiting for facts of the machinery itself.
+//! Waits for states of the harness's own environment.
 
 use super::ReadError;
 use std::time::Duration;
 use tokio::time::{Instant, timeout};
 
-/// Waits for a fact of the machinery itself (a pod gone, a container up), outside any check.
+/// Waits for a state of the harness's own environment (a pod gone, a container up), outside of checks.
 ///
-/// `read` answers `Ok(Some(value))` when the fact is there, `Ok(None)` when not yet; its words of what it last saw are
-/// kept in `seen`.
+/// `read` returns `Ok(Some(value))` when the state is reached, `Ok(None)` before that; it stores what it last saw in
+/// `seen`.
 ///
 /// # Errors
-/// The text says what was waited for, how long, and what was last seen.
+/// The message says what was waited for, how long, and what was last seen.
 pub async fn poll<T>(
     what: &str,
     limit: Duration,
@@ -30,11 +30,11 @@ pub async fn poll<T>(
                 errors += 1;
                 seen = format!("read error {errors}: {error}");
             }
-            Err(_) => seen = format!("the read was not answered in time; before: {seen}"),
+            Err(_) => seen = format!("the read was not answered in time; last seen before: {seen}"),
         }
         if began.elapsed() >= limit {
             return Err(ReadError::passing(format!(
-                "{what} did not come true in {}s: last seen: {seen}",
+                "{what}: not reached within {}s; last seen: {seen}",
                 limit.as_secs()
             )));
         }

@@ -1,18 +1,18 @@
-//! How a wait went.
+//! Statistics of a wait.
 
 use super::ReadError;
 use std::fmt;
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// Below this a pause between two reads says nothing of the machine, whatever the limit.
+/// A shorter pause between two reads is not significant, whatever the limit.
 const STALL_AT_LEAST: Duration = Duration::from_secs(2);
 
-/// Counts reads while a wait lasts.
+/// Counts reads during a wait.
 #[derive(Debug)]
 pub(super) struct Tally {
     began: Instant,
-    /// When something was read last; at first when the wait began.
+    /// The time of the last successful read; initially the start of the wait.
     read: Instant,
     longest_gap: Duration,
     reads: u64,
@@ -45,7 +45,7 @@ impl Tally {
         self.last_error = Some((Instant::now(), error));
     }
 
-    /// Whether for more than half of `limit` nothing could be read: then the wait says nothing of the CCM.
+    /// Whether reads failed for more than half of `limit`: then the wait is not evidence about the CCM.
     pub(super) fn stalled(&self, limit: Duration) -> bool {
         self.longest_gap > (limit / 2).max(STALL_AT_LEAST)
     }
@@ -64,38 +64,38 @@ impl Tally {
     }
 }
 
-/// What became of a promise.
+/// The result for a claim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ending {
-    /// It was kept.
+    /// It was fulfilled.
     Met,
-    /// It was broken.
+    /// It was violated.
     Broken,
-    /// It could not be told: reads failed, or this machine stalled.
+    /// Unknown: reads failed, or this machine stalled.
     Untold,
 }
 
 /// How a wait ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ended {
-    /// What became of the promise.
+    /// The result for the claim.
     pub ending: Ending,
-    /// What was last seen, in words; not filled in for a promise that was kept.
+    /// What was last seen, as text; empty for a fulfilled claim.
     pub seen: Option<String>,
-    /// How long was waited.
+    /// How long the wait took.
     pub waited: Duration,
-    /// How often something was read, or tried to.
+    /// How many reads were tried.
     pub reads: u64,
     /// How many of these reads failed.
     pub read_errors: u64,
     /// The last failed read, and how long before the end it was.
     pub last_read_error: Option<(String, Duration)>,
-    /// The longest time between two reads that succeeded.
+    /// The longest time between two successful reads.
     pub longest_gap: Duration,
 }
 
 impl fmt::Display for Ended {
-    /// The figures in one line.
+    /// The statistics in one line.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let s = |duration: Duration| duration.as_secs_f64();
         let reads = if self.reads == 1 { "read" } else { "reads" };

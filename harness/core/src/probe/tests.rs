@@ -1,4 +1,4 @@
-//! Waits under a clock of their own.
+//! Waits with a paused clock.
 
 use super::*;
 use crate::check::{CheckError, SubjectName};
@@ -69,7 +69,7 @@ async fn never_ends_a_wait_at_once_and_a_refused_read_is_the_environments() {
     let refused = async |_| Err(ReadError { text: "403".into(), fatal: true });
     assert_eq!(
         text(wait(Span::Within(S(60)), 2, refused).await),
-        "untold\nwhether the promise 'Counter c is two' was kept cannot be told: Counter c (uid u1): 403 (waited 0.0s, 0 reads, at most 0.0s apart)"
+        "untold\ncould not determine whether 'Counter c is two' was fulfilled: Counter c (uid u1): 403 (waited 0.0s, 0 reads, at most 0.0s apart)"
     );
 }
 
@@ -89,7 +89,7 @@ async fn what_has_to_hold_is_watched_for_the_whole_window() {
 
 #[tokio::test(start_paused = true)]
 async fn the_last_read_asks_the_origin() {
-    // The copy stands still; the origin has moved on, and that is what counts.
+    // The copy does not change; the origin has changed, and that is what counts.
     let read = async |reach| Ok(if reach == ReadSource::Origin { 2 } else { 1 });
     assert_eq!(text(wait(Span::Within(S(10)), 2, read).await), "kept");
     assert!(text(wait(Span::Throughout(S(10)), 1, read).await).contains("last seen: 2"));
@@ -109,7 +109,7 @@ async fn the_last_read_asks_the_origin() {
 
 #[tokio::test(start_paused = true)]
 async fn a_copy_that_is_older_than_the_wait_decides_nothing() {
-    // The copy shows the past for a while; the origin has been right all the time.
+    // The copy is outdated for a while; the origin was right all the time.
     let late = |reads: u32| {
         let mut looked = 0;
         async move |reach| {
@@ -118,7 +118,7 @@ async fn a_copy_that_is_older_than_the_wait_decides_nothing() {
         }
     };
     assert_eq!(text(wait(Span::Throughout(S(10)), 1, late(3)).await), "kept");
-    // Once it has caught up, what it shows counts.
+    // Once it has caught up, it counts.
     let mut looked = 0;
     let breaks = async |reach| {
         looked += u32::from(reach == ReadSource::Cache);
@@ -139,13 +139,16 @@ async fn what_cannot_be_read_at_the_end_cannot_be_told() {
     let broken_watch = || ReadError::passing("the watch on Nodes is broken");
     for span in [Span::Within(S(4)), Span::Throughout(S(4))] {
         let said = text(wait(span, 2, async |_| Err(broken_watch())).await);
-        assert!(said.contains("it could not be read at the end: the watch on Nodes is broken"), "{said}");
+        assert!(
+            said.contains("the state could not be read at the end: the watch on Nodes is broken"),
+            "{said}"
+        );
         assert!(
             said.contains("9 read errors (last: the watch on Nodes is broken, 0.0s before the end)"),
             "{said}"
         );
     }
-    // A broken copy is made good by the origin, and the text says so.
+    // The origin replaces a broken copy, and the text says so.
     let read = async |reach| if reach == ReadSource::Origin { Ok(1) } else { Err(broken_watch()) };
     let said = text(wait(Span::Within(S(3)), 2, read).await);
     assert!(said.starts_with("untold"), "nothing was read for most of the time: {said}");
@@ -161,12 +164,12 @@ async fn a_machine_that_stalls_is_not_the_ccms_fault() {
         }
     };
     let said = text(wait(Span::Within(S(10)), 2, stalled_by(6)).await);
-    assert!(said.contains("for more than half of the time nothing could be read"), "{said}");
+    assert!(said.contains("the state could not be read for more than half of the time"), "{said}");
     assert!(said.contains("at most 6"), "{said}");
     assert!(text(wait(Span::Within(S(10)), 2, stalled_by(1)).await).starts_with("broken"));
     assert!(text(wait(Span::Throughout(S(10)), 1, stalled_by(6)).await).starts_with("untold"));
     assert_eq!(text(wait(Span::Throughout(S(10)), 1, stalled_by(1)).await), "kept");
-    // What is seen in spite of it is seen.
+    // What is seen in spite of that counts.
     assert_eq!(text(wait(Span::Within(S(10)), 1, stalled_by(6)).await), "kept");
 }
 

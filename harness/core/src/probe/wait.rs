@@ -1,4 +1,4 @@
-//! The loop behind every promise.
+//! The loop that waits for claims.
 
 use super::tally::Tally;
 use super::{Ended, Ending, Look, Pulse, ReadError, ReadSource, Seen};
@@ -8,48 +8,48 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 use tokio::time::{Instant, timeout, timeout_at};
 
-/// The longest one read may take.
+/// Maximum time for one read.
 const READ_AT_MOST: Duration = Duration::from_secs(10);
-/// What a read at the deadline still gets to be answered.
+/// Minimum time for a read at the deadline.
 const LAST_READ: Duration = Duration::from_secs(5);
 
-/// For how long a promise is waited for.
+/// How long to wait for a claim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Span {
-    /// It has to come true within the limit, once.
+    /// It must become true once within the limit.
     Within(Duration),
-    /// It has to hold for the whole window.
+    /// It must hold during the whole window.
     Throughout(Duration),
 }
 
-/// What is promised.
+/// A claim to wait for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Promise {
-    /// The promise, a sentence.
+    /// The claim, a sentence.
     pub text: String,
-    /// What it is about, where that is one thing.
+    /// Its subject, if that is a single thing.
     pub subject: Option<SubjectName>,
     /// What fulfils it.
     pub expected: String,
-    /// For how long.
+    /// How long.
     pub span: Span,
 }
 
-/// Is told of each wait as it begins and ends.
+/// An observer of the beginning and end of each wait.
 pub trait Observer: std::fmt::Debug + Send + Sync {
-    /// A wait begins. `wait` is its number within the probe, from 1; several may be under way.
+    /// A wait begins. `wait` is its number within the probe, from 1; several may be in progress.
     fn begins(&self, wait: u32, promise: &Promise);
-    /// The wait of that number has ended.
+    /// The wait with that number has ended.
     fn ends(&self, wait: u32, promise: &Promise, ended: &Ended);
 }
 
-/// Waits on behalf of one check and remembers how much of its limits it used.
+/// Waits on behalf of one check and records how much of its limits it used.
 #[derive(Debug)]
 pub struct Probe {
     pulse: Pulse,
-    /// The longest time between two reads while nothing changes.
+    /// Maximum time between two reads while nothing changes.
     pub idle: Duration,
-    /// The shortest time between two reads however much changes.
+    /// Minimum time between two reads, however much changes.
     pub spacing: Duration,
     observer: Option<Box<dyn Observer>>,
     waits: AtomicU32,
@@ -57,7 +57,7 @@ pub struct Probe {
 }
 
 impl Probe {
-    /// A probe that reads again whenever `pulse` beats.
+    /// Creates a probe that reads again whenever `pulse` beats.
     pub fn new(pulse: Pulse) -> Probe {
         Probe {
             pulse,
@@ -69,28 +69,29 @@ impl Probe {
         }
     }
 
-    /// A probe that tells `observer` of every wait.
+    /// Adds an observer of all waits.
     #[must_use]
     pub fn observed_by(mut self, observer: Box<dyn Observer>) -> Probe {
         self.observer = Some(observer);
         self
     }
 
-    /// The largest share of a limit any promise that had to come true has used, in percent.
+    /// The largest fraction of a limit that a claim with a limit has used, in percent.
     pub fn used_percent(&self) -> Option<u32> {
         *self.used_percent.lock().expect("no holder of this lock panics")
     }
 
-    /// Waits for what is promised.
+    /// Waits for a claim.
     ///
-    /// The first read happens at once and each is bounded; the last one, at the deadline, asks the origin. Nothing is decided by one
-    /// read of a copy that may be older than the wait: until the copy has once shown what is promised, a copy that shows it broken
-    /// is checked against the origin.
+    /// The first read happens at once, and each read is bounded; the last one, at the deadline, uses the origin. A single
+    /// read of a copy that may be older than the wait decides nothing: until the copy has once shown the claim fulfilled,
+    /// a copy that shows a violation is checked against the origin.
     ///
     /// # Errors
-    /// [`CheckError::Violation`] with the last observation when a promise did not come true within its limit or never can, or at
-    /// the first moment one is broken that had to hold. [`CheckError::Error`] when a read failed for good, when the last one
-    /// failed, or when for more than half of the span nothing could be read: then nobody knows what the CCM did.
+    /// [`CheckError::Violation`] with the last observation when a claim did not become true within its limit or never
+    /// can, or at the first moment at which a claim that must hold does not. [`CheckError::Error`] when a read failed
+    /// permanently, when the last one failed, or when reads failed for more than half of the time: then it is unknown
+    /// what the CCM did.
     pub async fn wait(&self, promise: &Promise, look: &mut dyn Look) -> Result<(), CheckError> {
         let wait = self.waits.fetch_add(1, Ordering::Relaxed) + 1;
         if let Some(observer) = &self.observer {
@@ -158,12 +159,14 @@ impl Probe {
                 Err(error) => {
                     tally.failed(error.clone());
                     if last {
-                        return Err(Why::Untold(format!("it could not be read at the end: {error}")));
+                        return Err(Why::Untold(format!("the state could not be read at the end: {error}")));
                     }
                 }
             }
             if last && tally.stalled(span) {
-                return Err(Why::Untold("for more than half of the time nothing could be read".to_owned()));
+                return Err(Why::Untold(
+                    "the state could not be read for more than half of the time".to_owned(),
+                ));
             }
             if last {
                 return Ok(());
@@ -187,11 +190,11 @@ impl Probe {
     }
 }
 
-/// Why a wait ended without its promise kept.
+/// Why a wait ended without the claim being fulfilled.
 enum Why {
-    /// The promise is broken; the matcher's reason, which may be empty.
+    /// The claim was violated; the matcher's reason, which may be empty.
     Broken(String),
-    /// Whether it is cannot be told.
+    /// The result is unknown.
     Untold(String),
 }
 
@@ -203,12 +206,12 @@ async fn read(look: &mut dyn Look, reach: ReadSource, deadline: Instant) -> Resu
     }
 }
 
-/// What the origin says after the copy at hand has shown a promise broken. If the origin shows it kept, the copy is behind, and
-/// that read says nothing.
+/// The result of the origin after the cached copy has shown a violation. If the origin shows none, the copy is outdated
+/// and does not count.
 fn confirmed(origin: Result<Seen<()>, ReadError>, span: Span) -> Result<Seen<()>, ReadError> {
     match (origin, span) {
         (Ok(Seen::Yes(())), Span::Throughout(_)) => {
-            Err(ReadError::passing("the copy at hand is behind what the origin shows"))
+            Err(ReadError::passing("the cached copy is older than the origin"))
         }
         (origin, _) => origin,
     }
@@ -233,5 +236,5 @@ fn violation(promise: &Promise, ended: &Ended) -> Violation {
 
 fn untold(promise: &Promise, why: &str, ended: &Ended) -> String {
     let subject = promise.subject.as_ref().map(|subject| format!("{subject}: ")).unwrap_or_default();
-    format!("whether the promise '{}' was kept cannot be told: {subject}{why} (waited {ended})", promise.text)
+    format!("could not determine whether '{}' was fulfilled: {subject}{why} (waited {ended})", promise.text)
 }

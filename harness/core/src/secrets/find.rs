@@ -1,4 +1,4 @@
-//! Finding parts of many secrets in one pass over a text.
+//! Finds parts of many secrets in one pass over a text.
 
 use super::text::{Folded, fold};
 use std::collections::HashMap;
@@ -6,18 +6,19 @@ use std::ops::Range;
 
 /// Length of the pieces that are looked up.
 const PIECE: usize = 8;
-/// The shortest part of a secret that counts. Every part so long has a piece that is known, as every eighth is.
+/// Minimum length of a part of a secret that counts. Every part of this length contains an indexed piece, as every eighth
+/// is.
 const PART: usize = 2 * PIECE - 1;
-/// Between two secrets.
+/// The separator between two secrets.
 const END: u8 = 0;
 
-/// Every form of every secret, as [`Folded`] has text.
+/// All forms of all secrets, in the form of [`Folded`].
 #[derive(Debug, Default)]
 pub(super) struct Forms {
     signs: Vec<u8>,
-    /// Where a piece stands in `signs`.
+    /// The position of a piece in `signs`.
     pieces: HashMap<u64, u32>,
-    /// Which pieces there may be, by a part of their hash: most places of a text need no more than this.
+    /// A filter of possible pieces by a part of their hash: for most places of a text it is enough.
     filter: Vec<u64>,
 }
 
@@ -49,17 +50,17 @@ impl Forms {
         }
     }
 
-    /// Whether this is a form that is known already.
+    /// Whether this form is already known.
     fn covers(&self, form: &[u8]) -> bool {
         let Some(&place) = self.pieces.get(&key(&form[..PIECE])) else { return false };
         self.signs[place as usize..].starts_with(form)
     }
 
-    /// Where in a text parts of secrets stand.
+    /// The positions of secrets' parts in a text.
     pub(super) fn find(&self, text: &Folded) -> Vec<Range<usize>> {
         let (mut found, mut at, mut end) = (Vec::new(), 0, 0);
         let signs = &text.signs;
-        // The piece that ends before the next sign.
+        // The piece that ends before the next character.
         let (mut piece, mut read) = (0, 0);
         while at + PIECE <= signs.len() {
             while read < at + PIECE {
@@ -78,7 +79,7 @@ impl Forms {
                     signs[at..].iter().zip(&self.signs[place..]).take_while(|(one, other)| one == other);
                 let (from, to) = (at - before, at + after.count());
                 let (first, last) = (place - before, place + (to - at));
-                // A secret that is shorter than a part has to be there as a whole.
+                // A secret that is shorter than a part must appear as a whole.
                 let whole = self.signs[first - 1] == END && self.signs[last] == END;
                 if to - from >= PART || whole {
                     found.push(text.place(from, to));

@@ -1,8 +1,8 @@
-//! What must appear in no output: every token, key and certificate that a run has made, known to one redactor.
+//! The redactor: knows all tokens, keys and certificates of a run, which must not appear in any output.
 //!
-//! A secret is found in the forms in which programs print it: as it is, in base64 (wherever it stands in what was encoded,
-//! in either alphabet), in hexadecimal, in any case, escaped, with colours or line breaks in it; and a part of it counts as
-//! well. What looks like a token of a service account or a private key is taken for one, whoever made it.
+//! A secret is recognised in the forms in which programs print it: plain, in base64 (at any position of the encoded data,
+//! in either alphabet), in hexadecimal, in any case, escaped, with colours or line breaks in it; parts of it count too.
+//! Anything with the form of a service account token or a private key is redacted, whatever its origin.
 
 mod find;
 mod shapes;
@@ -16,20 +16,20 @@ use std::ops::Range;
 use std::sync::{LazyLock, RwLock};
 use text::Folded;
 
-/// What stands in a secret's place.
+/// The replacement of a secret.
 const REDACTED: &str = "<redacted>";
-/// What is shorter is no secret, and would be found everywhere.
+/// Shorter values are not secrets; they would be found everywhere.
 const SHORTEST: usize = 8;
 
 /// The redactor of this process.
 static KNOWN: LazyLock<RwLock<Redactor>> = LazyLock::new(RwLock::default);
 
-/// From now on this stands in no output of this process: a token, or keys and certificates in PEM.
+/// Registers a secret: a token, or keys and certificates in PEM.
 pub fn know(secret: &str) {
     KNOWN.write().expect("no holder of this lock panics").know(secret);
 }
 
-/// From now on no credential of this kubeconfig stands in any output of this process.
+/// Registers all credentials of this kubeconfig.
 pub fn know_kubeconfig(text: &str) {
     const KEYS: [&str; 5] =
         ["client-key-data", "client-certificate-data", "certificate-authority-data", "token", "password"];
@@ -59,14 +59,14 @@ pub fn redacted(text: &str) -> Option<String> {
     }
 }
 
-/// Whether a secret stands in a text, in whatever form.
+/// Whether a text contains a secret, in any form.
 pub fn stands_in(secret: &str, text: &str) -> bool {
     let mut known = Redactor::default();
     known.know(secret);
     !known.forms.is_empty() && known.forms.find(&Folded::of(text)).into_iter().next().is_some()
 }
 
-/// Secrets, and how they are found.
+/// Secrets, and the index for finding them.
 #[derive(Debug, Default)]
 struct Redactor {
     forms: Forms,
@@ -76,14 +76,14 @@ impl Redactor {
     fn know(&mut self, secret: &str) {
         let secret = secret.trim();
         if secret.contains("-----BEGIN") {
-            // What every key and certificate begins and ends with is no secret.
+            // The common first and last lines of all keys and certificates are not secret.
             let blocks = secret.split("-----").filter(|part| part.len() > 64);
             blocks.for_each(|block| self.add(block.trim().as_bytes()));
             return;
         }
         let mut parts = secret.split('.');
         match (parts.next(), parts.next(), parts.next(), parts.next()) {
-            // A signature makes a token of claims that are no secret, and is its only part that differs from others'.
+            // The claims of a token are not secret; the signature makes it valid, and is the only part that is unique.
             (Some(header), Some(_), Some(signature), None) if header.starts_with("eyJ") => {
                 self.add(signature.as_bytes());
             }
@@ -96,7 +96,8 @@ impl Redactor {
             return;
         }
         self.forms.add(secret);
-        // By where it stands in what is encoded there are three: each without the signs that depend on its neighbours.
+        // There are three forms, by position in the encoded data: each without the characters that depend on its
+        // neighbours.
         for before in 0..3_usize {
             let shifted: Vec<u8> = std::iter::repeat_n(0, before).chain(secret.iter().copied()).collect();
             let whole = shifted.len() / 3 * 3;

@@ -1,9 +1,9 @@
-//! Secrets that are known by their shape: whoever made them.
+//! Secrets that are recognised by their form, whatever their origin.
 
 use std::ops::Range;
 
-/// What a signed token of JSON (RFC 7519) begins with: `{"alg":`, as it is encoded in a token; the same in base64 again, by
-/// where it stands; and in hexadecimal.
+/// The beginning of a signed JSON token (RFC 7519): `{"alg":`, as it is encoded in a token; the same in base64 again, by
+/// position; and in hexadecimal.
 const TOKENS: [&str; 6] = [
     "eyJhbGciOi",
     "ZXlKaGJHY2lPa",
@@ -12,14 +12,14 @@ const TOKENS: [&str; 6] = [
     "65794a68624763694f69",
     "65794A68624763694F69",
 ];
-/// The least that follows.
+/// Minimum length of the rest.
 const REST: usize = 40;
-/// What a private key in PEM begins with, between marks.
+/// The beginning of a private key in PEM, between marks.
 const KEY: &str = "PRIVATE KEY-----";
 /// The mark.
 const MARK: &str = "-----";
 
-/// Where in a text what looks like one stands.
+/// The positions of such texts.
 pub(super) fn find(text: &str) -> Vec<Range<usize>> {
     let mut found = Vec::new();
     for token in TOKENS {
@@ -34,7 +34,7 @@ pub(super) fn find(text: &str) -> Vec<Range<usize>> {
     }
     for (at, _) in text.match_indices(KEY) {
         let begin = at + KEY.len();
-        // The end's mark is no beginning.
+        // The mark at the end is not a beginning.
         let is_begin = text[..at].rfind(MARK).is_some_and(|mark| text[mark..at].starts_with("-----BEGIN"));
         let length = text[begin..].find(MARK).unwrap_or(text.len() - begin);
         if is_begin && length >= REST {

@@ -54,7 +54,7 @@ fn no_part_of_a_secret_stands_in_any_of_its_forms() {
         let clean = redactor.clean(&format!("before {form} after")).into_owned();
         assert!(clean.starts_with("before ") && clean.ends_with(" after"), "{name}: {clean}");
         let rest = clean.replace(REDACTED, "");
-        // A sign or two that depend on their neighbours may stay of base64.
+        // A character or two that depend on their neighbours may remain of base64.
         let header = STANDARD.encode("Authorization: Bearer ").len();
         let allowed = "before  after".len() + if name == "base64 of a header" { header } else { 13 };
         assert!(rest.len() <= allowed && clean.contains(REDACTED), "{name}: {clean}");
@@ -107,7 +107,7 @@ fn keys_and_certificates_are_known_by_their_content() {
     let shown = redact(pem(&body, "CERTIFICATE"));
     assert_eq!(shown, "-----BEGIN CERTIFICATE-----\n<redacted>\n-----END CERTIFICATE-----\n");
     assert_eq!(redacted(&pem(&other, "CERTIFICATE")), None, "another's");
-    // A private key is one, whoever made it.
+    // A private key is redacted whatever its origin.
     let shown = redact(pem(&other, "EC PRIVATE KEY"));
     assert!(shown.contains(REDACTED) && !shown.contains(&other[..20]), "{shown}");
 }

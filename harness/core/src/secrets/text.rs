@@ -1,11 +1,11 @@
-//! A text as secrets are looked for in it: without what programs put between the signs of one.
+//! A text in the form in which secrets are searched: without characters that programs insert into a secret.
 
-/// The signs that count, with where each stands in the text: lower case, one alphabet of base64, no blanks, line breaks,
-/// colours or other control signs, whether they stand there as they are or as escapes.
+/// The significant characters, each with its position in the text: in lower case, in one alphabet of base64, without
+/// spaces, line breaks, colours or other control characters, whether plain or escaped.
 #[derive(Debug, Default)]
 pub(super) struct Folded {
     pub(super) signs: Vec<u8>,
-    /// Where each sign begins and ends.
+    /// The beginning and end of each character.
     places: Vec<(u32, u32)>,
 }
 
@@ -16,7 +16,7 @@ impl Folded {
         let bytes = text.as_bytes();
         let mut at = 0;
         while at < bytes.len() {
-            // Most signs say no more than themselves.
+            // Most characters stand for themselves.
             if !matches!(bytes[at], 0x1b | b'\\' | b'%') {
                 let sign = FOLDED[bytes[at] as usize];
                 if sign != 0 {
@@ -45,18 +45,18 @@ impl Folded {
         self.places.push((short(from), short(to)));
     }
 
-    /// Where in the text these signs stand.
+    /// The position of these characters in the text.
     pub(super) fn place(&self, from: usize, to: usize) -> std::ops::Range<usize> {
         self.places[from].0 as usize..self.places[to - 1].1 as usize
     }
 }
 
-/// A sign as it counts; `None` for one that may stand within a secret without being of it.
+/// The significant form of a character; `None` for one that may appear within a secret without being part of it.
 pub(super) fn fold(sign: u8) -> Option<u8> {
     Some(FOLDED[sign as usize]).filter(|sign| *sign != 0)
 }
 
-/// Each sign as it counts; 0 for none.
+/// The significant form of each character; 0 for none.
 const FOLDED: [u8; 256] = {
     let (mut table, mut at) = ([0; 256], b'!' as usize);
     while at < table.len() {
@@ -71,7 +71,7 @@ const FOLDED: [u8; 256] = {
     table
 };
 
-/// The next sign, and how many bytes say it: itself, an escape of JSON, C or Rust, or one of a URL.
+/// The next character, and the number of bytes that represent it: itself, an escape of JSON, C or Rust, or one of a URL.
 fn read(bytes: &[u8]) -> (u8, usize) {
     match bytes {
         [b'\\', b'n' | b'r' | b't', ..] => (b' ', 2),
@@ -95,7 +95,7 @@ fn read(bytes: &[u8]) -> (u8, usize) {
     }
 }
 
-/// A sign that is written as a number of so many digits, after so many bytes that announce it.
+/// A character that is written as a number with this many digits, after this many bytes of prefix.
 fn numbered(digits: &[u8], length: usize, radix: u32, before: usize) -> (u8, usize) {
     match digits.get(..length).and_then(|digits| number(digits, radix)) {
         Some(sign) => (sign, before + length),
@@ -109,9 +109,10 @@ fn number(digits: &[u8], radix: u32) -> Option<u8> {
     u32::from_str_radix(digits, radix).ok().and_then(|sign| u8::try_from(sign).ok())
 }
 
-/// How long a control sequence is after its escape: <https://www.ecma-international.org/publications-and-standards/standards/ecma-48/>.
+/// The length of a control sequence after its escape:
+/// <https://www.ecma-international.org/publications-and-standards/standards/ecma-48/>.
 fn sequence(bytes: &[u8]) -> usize {
-    /// Longer ones are none.
+    /// Longer ones are not control sequences.
     const LONGEST: usize = 256;
     let ends = |end: fn(u8) -> bool| {
         let length = bytes[1..].iter().take(LONGEST).position(|byte| end(*byte));

@@ -1,4 +1,4 @@
-//! The agent: connections that wait at the server, each of which becomes a tunnel.
+//! The agent: it opens connections to the server that wait there until each becomes a tunnel.
 
 use super::odd::Odd;
 use super::tls::{TunnelTls, connect};
@@ -12,39 +12,39 @@ use tokio::net::TcpStream;
 use tokio::sync::Semaphore;
 use tokio::time::timeout;
 
-/// How long a dial may take: the server waits a little longer.
+/// How long a dial may take; the server waits a little longer.
 const DIAL_LIMIT: Duration = Duration::from_secs(4);
-/// How long until it connects again to a server that was not there.
+/// Delay before it connects again to a server that was unavailable.
 const AGAIN: Duration = Duration::from_millis(250);
 /// How long connecting to the server may take.
 const CONNECT_LIMIT: Duration = Duration::from_secs(5);
-/// Where kubelets listen.
+/// The port of kubelets.
 const KUBELET: &str = ":10250";
-/// How long strangers take before they connect for the first time.
+/// How long conforming variants wait before they connect for the first time.
 const LATE: &[(&str, Duration)] =
     &[("S-NP-02", Duration::from_secs(12)), ("S-NP-04", Duration::from_secs(5))];
 
 /// An agent.
 #[derive(Clone, Debug)]
 pub(super) struct Agent {
-    /// Where the server is.
+    /// The server's address.
     pub(super) server: String,
     /// The name in the server's certificate.
     pub(super) server_name: String,
     /// Its own name.
     pub(super) name: String,
-    /// What tells this process from an earlier one of the name.
+    /// What distinguishes this process from an earlier one with the same name.
     pub(super) number: u64,
-    /// How many of its connections wait.
+    /// The number of its waiting connections.
     pub(super) waiting: usize,
     /// Its certificates.
     pub(super) tls: TunnelTls,
-    /// What is wrong with it.
+    /// Its bug.
     pub(super) odd: Odd,
 }
 
 impl Agent {
-    /// Works until it is dropped.
+    /// Runs until it is dropped.
     pub(super) async fn run(self) {
         for (_, late) in LATE.iter().filter(|(id, _)| self.odd.is(id)) {
             pause(*late).await;
@@ -57,7 +57,7 @@ impl Agent {
                     tokio::spawn(async move {
                         let mut stream = stream;
                         let Ok(asked) = line(&mut stream).await else { return };
-                        // Its place is another's from now on.
+                        // Its slot is free from now on.
                         drop(place);
                         if let Err(error) = agent.tunnel(stream, &asked).await {
                             tracing::debug!(%error, asked, "a tunnel ended");
@@ -84,9 +84,7 @@ impl Agent {
     }
 
     async fn tunnel(&self, mut server: impl Stream, asked: &str) -> io::Result<()> {
-        let target = asked
-            .strip_prefix("DIAL ")
-            .ok_or_else(|| io::Error::other("it was asked for nothing it knows"))?;
+        let target = asked.strip_prefix("DIAL ").ok_or_else(|| io::Error::other("the request is unknown"))?;
         let refused =
             (self.odd.is("M-NP-03") && !target.ends_with(KUBELET)).then(|| "not a kubelet".to_owned());
         let dialled = match refused {

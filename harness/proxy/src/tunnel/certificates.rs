@@ -13,10 +13,10 @@ pub const AGENT_FILES: [&str; 3] = ["ca.crt", "agent.crt", "agent.key"];
 /// Those of an API server.
 pub const CLIENT_FILES: [&str; 3] = ["ca.crt", "client.crt", "client.key"];
 
-/// Writes all of them into a folder; the server is known by these names and addresses.
+/// Writes all of them to a folder; the server's certificate has these names and addresses.
 ///
 /// # Errors
-/// A file cannot be written, or a name is none.
+/// A file cannot be written, or a name is invalid.
 pub fn write_certificates(folder: &Path, names: &[String]) -> io::Result<()> {
     let authority = Authority::new().map_err(io::Error::other)?;
     std::fs::create_dir_all(folder)?;
@@ -35,7 +35,7 @@ pub fn write_certificates(folder: &Path, names: &[String]) -> io::Result<()> {
     Ok(())
 }
 
-/// Writes a key that only its owner reads.
+/// Writes a key with permissions for its owner only.
 fn write_key(file: &Path, key_pem: &str) -> io::Result<()> {
     let mut made = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(file)?;
     made.write_all(key_pem.as_bytes())

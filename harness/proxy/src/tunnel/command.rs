@@ -16,11 +16,11 @@ use std::time::{Duration, SystemTime};
 use tokio::net::{TcpListener, UnixListener};
 use tokio::signal::unix::{SignalKind, signal};
 
-/// The variable that names a mutant or a stranger.
+/// The variable that selects a mutant or a conforming variant.
 const MUTANT: &str = "REFERENCE_NETWORK_PROXY_MUTANT";
-/// Exit code when an argument is unknown.
+/// Exit code for an unknown argument.
 const USAGE: u8 = 2;
-/// How long to keep off when no connection can be accepted.
+/// How long to wait when connections cannot be accepted.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(20);
 
 /// The network proxy that passes every check.
@@ -33,45 +33,45 @@ struct Arguments {
 
 #[derive(Debug, PartialEq, Eq, Subcommand)]
 enum Command {
-    /// Serve API servers, and the agents that dial for them.
+    /// Serve API servers, and the agents that dial for them
     Server {
-        /// Where API servers ask for tunnels; may be repeated.
+        /// Address for API servers that request tunnels; repeatable
         #[arg(long, value_name = "tcp://ADDRESS:PORT|unix://PATH", required = true)]
         listen: Vec<String>,
-        /// Where agents connect.
+        /// Address for agents
         #[arg(long, value_name = "ADDRESS:PORT")]
         agents: String,
-        /// Folder with the server's certificate and key, and the certificate of the authority.
+        /// Folder with the server's certificate and key, and the CA certificate
         #[arg(long, value_name = "FOLDER")]
         certificates: PathBuf,
     },
-    /// Dial for a server.
+    /// Dial for a server
     Agent {
-        /// Where the server listens for agents.
+        /// The server's address for agents
         #[arg(long, value_name = "HOST:PORT")]
         server: String,
-        /// The name in the server's certificate.
+        /// The name in the server's certificate
         #[arg(long, value_name = "NAME")]
         server_name: String,
-        /// The agent's own name.
+        /// The agent's own name
         #[arg(long, value_name = "NAME")]
         name: String,
-        /// Folder with the agent's certificate and key, and the certificate of the authority.
+        /// Folder with the agent's certificate and key, and the CA certificate
         #[arg(long, value_name = "FOLDER")]
         certificates: PathBuf,
-        /// How many connections wait at the server for a tunnel.
+        /// Number of connections that wait at the server for a tunnel
         #[arg(long, value_name = "NUMBER", default_value_t = 8)]
         waiting: usize,
     },
 }
 
-/// The reference, with these arguments: the command's name, then what it is told.
+/// Runs the reference with these arguments: the command's name, then its arguments.
 pub fn reference_main(arguments: impl Iterator<Item = OsString>) -> ExitCode {
     main(arguments, Odd::default())
 }
 
-/// The same, broken or strange as the variable `REFERENCE_NETWORK_PROXY_MUTANT` says. A command of its own, so that nothing changes the
-/// one that is judged.
+/// The same with the mutant or variant of the variable `REFERENCE_NETWORK_PROXY_MUTANT`. It is a separate command, so
+/// that nothing changes the one that is judged.
 pub fn mutant_main(arguments: impl Iterator<Item = OsString>) -> ExitCode {
     match std::env::var(MUTANT).map_or(Ok(Odd::default()), |id| Odd::of(&id)) {
         Ok(odd) => main(arguments, odd),
@@ -88,7 +88,7 @@ fn main(arguments: impl Iterator<Item = OsString>, odd: Odd) -> ExitCode {
     let command = match Arguments::try_parse_from(arguments) {
         Ok(arguments) => arguments.command,
         Err(error) => {
-            // Help and version go to standard output, mistakes to standard error; a closed one is no reason to fail.
+            // Help and version go to standard output, errors to standard error; a closed one is not an error.
             let _ = error.print();
             return if error.use_stderr() { ExitCode::from(USAGE) } else { ExitCode::SUCCESS };
         }
@@ -143,9 +143,7 @@ pub(super) async fn serve(listen: &[String], agents: &str, certificates: &Path, 
             }
             (_, Some(address)) => Door::Callers(bound(place, TcpListener::bind(address).await)?),
             _ => {
-                return Err(io::Error::other(format!(
-                    "--listen {place} begins with neither tcp:// nor unix://"
-                )));
+                return Err(io::Error::other(format!("--listen {place} must begin with tcp:// or unix://")));
             }
         });
     }
@@ -159,10 +157,10 @@ pub(super) async fn serve(listen: &[String], agents: &str, certificates: &Path, 
 }
 
 fn bound<L>(place: &str, listener: io::Result<L>) -> io::Result<L> {
-    listener.map_err(|error| io::Error::other(format!("cannot listen at {place}: {error}")))
+    listener.map_err(|error| io::Error::other(format!("cannot listen on {place}: {error}")))
 }
 
-/// Where connections come in.
+/// The listener for connections.
 enum Door {
     Socket(UnixListener),
     Callers(TcpListener),

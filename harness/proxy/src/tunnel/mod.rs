@@ -1,9 +1,9 @@
-//! The reference of a network proxy: an HTTP CONNECT server beside an API server, and agents that dial for it.
+//! The reference network proxy: an HTTP CONNECT server next to an API server, and agents that dial for it.
 //!
-//! The API server asks for a tunnel by HTTP CONNECT, over TLS with certificates on both sides or over a Unix socket
-//! (`k8s.io/apiserver` `pkg/server/egressselector`). Agents connect to the server, each with some connections that wait:
-//! a connection becomes one tunnel, and its agent opens another in its place. Between server and agent a line each:
-//! `AGENT name number`, then `DIAL host:port`, then `OK` or `FAIL reason`, then what the tunnel carries.
+//! The API server requests a tunnel by HTTP CONNECT, over TLS with certificates on both sides or over a Unix socket
+//! (`k8s.io/apiserver` `pkg/server/egressselector`). Agents open some connections to the server that wait there: a
+//! connection becomes one tunnel, and its agent opens another one. Server and agent exchange one line each: `AGENT name
+//! number`, then `DIAL host:port`, then `OK` or `FAIL reason`, then the tunnel's data.
 
 mod agent;
 mod certificates;
@@ -25,14 +25,14 @@ pub use tls::{TunnelTls, connect};
 use std::io;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite};
 
-/// The longest line between server and agent, bytes.
+/// Maximum length of a line between server and agent, in bytes.
 const LONGEST_LINE: usize = 512;
 
-/// What a tunnel runs over.
+/// The connection of a tunnel.
 pub(crate) trait Stream: AsyncRead + AsyncWrite + Unpin + Send {}
 impl<S: AsyncRead + AsyncWrite + Unpin + Send> Stream for S {}
 
-/// Reads a line, and no byte more.
+/// Reads a line, and not one byte more.
 async fn line(stream: &mut (impl AsyncRead + Unpin)) -> io::Result<String> {
     let mut text = Vec::new();
     loop {

@@ -1,5 +1,5 @@
-//! A Pod that an API server reaches through a proxy: it says a line each second, and serves a webhook and an aggregated API
-//! over TLS, and a greeting without.
+//! A Pod that an API server reaches through a proxy: it prints a line each second, serves a webhook and an aggregated API
+//! over TLS, and a greeting without TLS.
 
 use super::certificates::SERVER_FILES;
 use super::tls::acceptor_for_all;
@@ -22,17 +22,17 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpListener;
 
-/// The command: where it serves with TLS, where without, and the folder of its certificate.
+/// The arguments: its addresses with and without TLS, and the folder of its certificate.
 pub const PEER: &str = "network-proxy-peer";
-/// What it says.
+/// Its greeting.
 pub const GREETING: &str = "hello from behind the proxy";
 /// The group of its API.
 pub const GROUP: &str = "peer.ccm-conformance.example";
-/// Exit code when an argument is unknown or missing.
+/// Exit code for an unknown or missing argument.
 const USAGE: u8 = 2;
-/// How often it says something.
+/// Interval between its lines.
 const EVERY: Duration = Duration::from_secs(1);
-/// The largest request, bytes.
+/// Maximum size of a request, in bytes.
 const LARGEST: usize = 4 << 20;
 
 /// A Pod that an API server reaches through a proxy.
@@ -47,29 +47,29 @@ struct Arguments {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Say its line once.
+    /// Print the line once
     Say,
 }
 
 #[derive(Debug, Args)]
 struct Serve {
-    /// Where it serves a webhook and an API with TLS.
+    /// Address of the webhook and the API, with TLS
     #[arg(value_name = "ADDRESS:PORT", required = true)]
     tls: String,
-    /// Where it greets without TLS.
+    /// Address of the greeting, without TLS
     #[arg(value_name = "ADDRESS:PORT", required = true)]
     plain: String,
-    /// Folder with its certificate and key.
+    /// Folder with the certificate and key
     #[arg(value_name = "FOLDER", required = true)]
     folder: PathBuf,
 }
 
-/// The command, until it is ended. Told `say` it says its line once.
+/// Runs the command until it is ended. With `say` it prints its line once.
 pub fn peer_main(arguments: impl Iterator<Item = OsString>) -> ExitCode {
     let arguments = match Arguments::try_parse_from(arguments) {
         Ok(arguments) => arguments,
         Err(error) => {
-            // Help and version go to standard output, mistakes to standard error; a closed one is no reason to fail.
+            // Help and version go to standard output, errors to standard error; a closed one is not an error.
             let _ = error.print();
             return if error.use_stderr() { ExitCode::from(USAGE) } else { ExitCode::SUCCESS };
         }
@@ -143,7 +143,8 @@ async fn answered(request: Request<Incoming>) -> Result<Response<Full<Bytes>>, I
     Ok(response)
 }
 
-/// What is answered: a webhook refuses everything with its greeting, the API knows itself, everybody else is greeted.
+/// The answer to a request: the webhook refuses everything with its greeting, the API describes itself, and all other
+/// requests get the greeting.
 fn answer(method: &Method, path: &str, body: &[u8]) -> (StatusCode, Value) {
     let version = format!("{GROUP}/v1");
     if *method == Method::POST {

@@ -1,4 +1,4 @@
-//! The server: a tunnel for each CONNECT of an API server, by one of the agents that wait at it.
+//! The server: a tunnel for each CONNECT of an API server, through one of the waiting agents.
 
 use super::odd::Odd;
 use super::{Stream, line};
@@ -12,47 +12,47 @@ use tokio::time::{Instant, timeout, timeout_at};
 
 /// How long an agent may take to dial.
 const ANSWER_LIMIT: Duration = Duration::from_secs(5);
-/// How long a tunnel may wait for an agent that can be asked.
+/// How long a tunnel may wait for an available agent.
 const AGENT_LIMIT: Duration = Duration::from_secs(3);
-/// The same all together: an API server gives up after 30 s.
+/// The limit for all of it: an API server gives up after 30 s.
 const TUNNEL_LIMIT: Duration = Duration::from_secs(20);
-/// The same two for S-NP-03: as long as an API server waits.
+/// The same two limits for S-NP-03: as long as an API server waits.
 const LONGEST_LIMIT: Duration = Duration::from_secs(30);
-/// How long a tunnel of S-NP-04 may wait for an agent: until one has its next connection.
+/// How long a tunnel of S-NP-04 may wait for an agent: until an agent opens its next connection.
 const SHORT_LIMIT: Duration = Duration::from_secs(1);
-/// How long a caller may take to say what it wants.
+/// How long a client may take to send a request.
 const HEAD_LIMIT: Duration = Duration::from_secs(10);
-/// The longest head of a request, bytes.
+/// Maximum size of the head of a request, in bytes.
 const LONGEST_HEAD: usize = 8 << 10;
-/// So long nobody waits.
+/// Longer than any client waits.
 const FOR_EVER: Duration = Duration::from_secs(3600);
-/// What M-NP-07d lets pass, bytes.
+/// How many bytes M-NP-07d lets through.
 const FEW: u64 = 64 << 10;
 
 type Tunnel = Box<dyn Stream>;
-/// Why there is no tunnel: a status, and a reason.
+/// Why there is no tunnel: a status and a reason.
 type Refusal = (&'static str, String);
 
-/// What an agent's connection is asked for.
+/// A request to an agent's connection.
 struct Job {
     target: String,
-    /// `Err` holds the agent's reason.
+    /// `Err` contains the agent's reason.
     answer: oneshot::Sender<Result<Tunnel, String>>,
 }
 
-/// A connection of an agent that waits.
+/// A waiting connection of an agent.
 struct Idle {
     agent: String,
     job: oneshot::Sender<Job>,
 }
 
-/// The agents that wait.
+/// The waiting agents.
 #[derive(Default)]
 struct Waiting {
     idle: VecDeque<Idle>,
-    /// The number of the process that came first with a name.
+    /// The number of the first process with a name.
     numbers: BTreeMap<String, String>,
-    /// The agent that came first.
+    /// The agent that connected first.
     first: Option<String>,
 }
 
@@ -72,12 +72,12 @@ impl Server {
         self.waiting.lock().expect("no holder of this lock panics")
     }
 
-    /// A connection of an agent, until it has ended or is a tunnel.
+    /// Handles a connection of an agent, until it has ended or is a tunnel.
     pub(super) async fn agent(self: Arc<Server>, mut stream: impl Stream + 'static) -> io::Result<()> {
         let hello = timeout(HEAD_LIMIT, line(&mut stream)).await??;
         let mut words = hello.split(' ');
         let (Some("AGENT"), Some(agent), Some(number)) = (words.next(), words.next(), words.next()) else {
-            return Err(io::Error::other("it does not say which agent it is"));
+            return Err(io::Error::other("it does not identify its agent"));
         };
         let (send, job) = oneshot::channel();
         {
@@ -95,7 +95,7 @@ impl Server {
             true => job.await,
             false => tokio::select! {
                 job = job => job,
-                // An agent says nothing before it is asked: it has ended.
+                // An agent sends nothing before a request, so it has ended.
                 _ = stream.read_u8() => return Ok(()),
             },
         };
@@ -113,7 +113,7 @@ impl Server {
         Ok(())
     }
 
-    /// A connection of an API server, until it has ended.
+    /// Handles a connection of an API server, until it has ended.
     pub(super) async fn caller(self: Arc<Server>, mut stream: impl Stream) -> io::Result<()> {
         let (head, early) = timeout(HEAD_LIMIT, head(&mut stream)).await??;
         let mut words = head.split_ascii_whitespace();
@@ -154,7 +154,7 @@ impl Server {
         copy_bidirectional(&mut stream, &mut tunnel).await.map(drop)
     }
 
-    /// A tunnel to a target, by the first agent that answers.
+    /// Opens a tunnel to a target, through the first agent that answers.
     async fn tunnel(&self, target: &str) -> Result<Tunnel, Refusal> {
         let patient = self.odd.is("M-NP-10");
         let (whole, each) = match self.odd {
@@ -171,7 +171,7 @@ impl Server {
                 if self.odd.is("M-NP-10b") {
                     self.odd.ends();
                 }
-                let why = if lost.is_empty() { "no agent is there" } else { "no agent answers" };
+                let why = if lost.is_empty() { "no agent is connected" } else { "no agent answers" };
                 ("503 Service Unavailable", why.to_owned())
             })?;
             let (answer, answered) = oneshot::channel();
@@ -183,7 +183,7 @@ impl Server {
             match timeout(limit, answered).await {
                 Ok(Ok(Ok(tunnel))) => return Ok(tunnel),
                 Ok(Ok(Err(why))) => return Err(("502 Bad Gateway", why)),
-                // It has ended, or is silent: its other connections are no better.
+                // It has ended or does not answer, so its other connections are useless too.
                 Ok(Err(_)) | Err(_) => {
                     self.waiting().idle.retain(|one| one.agent != agent);
                     if self.odd.is("M-NP-08b") {
@@ -195,7 +195,7 @@ impl Server {
         }
     }
 
-    /// A connection that waits, of an agent that was not lost. Those that have waited longest come first.
+    /// A waiting connection of an agent that was not lost. Those that have waited longest come first.
     async fn idle(&self, lost: &BTreeSet<String>) -> Idle {
         loop {
             let came = self.came.notified();
@@ -220,7 +220,7 @@ impl Server {
     }
 }
 
-/// The head of a request, and what came behind it.
+/// The head of a request, and the data after it.
 async fn head(stream: &mut impl Stream) -> io::Result<(String, Vec<u8>)> {
     let (mut read, mut part) = (Vec::new(), [0; 1024]);
     loop {

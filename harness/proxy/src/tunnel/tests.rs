@@ -10,7 +10,7 @@ use tokio::io::AsyncWriteExt;
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 
-/// A port that nobody has.
+/// An unused port.
 async fn free_port() -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("there is a port");
     listener.local_addr().expect("it has an address").port()
@@ -54,7 +54,7 @@ impl Bench {
         tokio::spawn(agent.run())
     }
 
-    /// What is answered to a CONNECT, with what comes behind it until the peer's `hello` or the end.
+    /// The answer to a CONNECT, with the data after it until the peer's `hello` or the end.
     async fn connected(&self, target: &str) -> String {
         let tls = TunnelTls::of(self.path(), CLIENT_FILES).expect("certificates");
         let mut stream = loop {
@@ -83,7 +83,7 @@ async fn spoken(stream: &mut (impl Stream + ?Sized), target: &str) -> String {
     String::from_utf8_lossy(&read).into_owned()
 }
 
-/// A peer that greets.
+/// A peer that sends a greeting.
 async fn greeter() -> String {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("there is a port");
     let address = listener.local_addr().expect("it has an address").to_string();
@@ -117,7 +117,7 @@ async fn without_agents_it_says_so_in_time_and_an_agent_that_comes_back_is_used(
     agent.abort();
     let _ = agent.await;
     let began = Instant::now();
-    // Connections that the task has handed on live as long as the runtime: they may serve a last tunnel or two.
+    // Connections that the task has passed on live as long as the runtime: they may serve a last tunnel or two.
     let mut said = String::new();
     for _ in 0..4 {
         said = bench.connected(&peer).await;

@@ -11,7 +11,7 @@ use tokio::net::TcpStream;
 use tokio_rustls::client::TlsStream;
 use tokio_rustls::{TlsAcceptor, TlsConnector};
 
-/// A client's TLS, made once.
+/// A client's TLS configuration.
 #[derive(Clone)]
 pub struct TunnelTls(TlsConnector);
 
@@ -22,10 +22,10 @@ impl std::fmt::Debug for TunnelTls {
 }
 
 impl TunnelTls {
-    /// Of these files: CA, certificate, key.
+    /// Reads these files: CA, certificate, key.
     ///
     /// # Errors
-    /// A file is not there, or does not hold what it should.
+    /// A file does not exist, or does not contain what it should.
     pub fn of(folder: &Path, files: [&str; 3]) -> io::Result<TunnelTls> {
         let (roots, chain, key) = read(folder, files)?;
         let provider = Arc::new(rustls::crypto::ring::default_provider());
@@ -36,7 +36,7 @@ impl TunnelTls {
     }
 }
 
-/// A connection to a server, which has to be of that name.
+/// Connects to a server, whose certificate must have that name.
 ///
 /// # Errors
 /// The server cannot be reached, or is not trusted.
@@ -47,7 +47,7 @@ pub async fn connect(tls: &TunnelTls, address: &str, name: &str) -> io::Result<T
     tls.0.connect(name, stream).await
 }
 
-/// What accepts connections of those whom the CA knows.
+/// An acceptor for clients with a certificate of the CA.
 pub(super) fn acceptor(folder: &Path, files: [&str; 3]) -> io::Result<TlsAcceptor> {
     let (roots, chain, key) = read(folder, files)?;
     let provider = Arc::new(rustls::crypto::ring::default_provider());
@@ -61,7 +61,7 @@ pub(super) fn acceptor(folder: &Path, files: [&str; 3]) -> io::Result<TlsAccepto
     Ok(TlsAcceptor::from(Arc::new(config)))
 }
 
-/// What accepts connections of everybody.
+/// An acceptor for all clients.
 pub(super) fn acceptor_for_all(folder: &Path, files: [&str; 3]) -> io::Result<TlsAcceptor> {
     let (_, chain, key) = read(folder, files)?;
     let config = ServerConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))

@@ -1,4 +1,4 @@
-//! Calls and answers of any form, for a fixed time: whatever comes, each call ends, nothing panics and others are served.
+//! Calls and answers of any form, for a fixed time: each call ends, nothing panics, and other calls are served.
 
 use super::support::{before, client, json, path, query, source};
 use fake_cloud_driver::Op;
@@ -10,7 +10,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::time::timeout;
 
-/// A small generator of numbers (xorshift64), seeded so that a failure comes again.
+/// A small generator of numbers (xorshift64), seeded so that a failure can be reproduced.
 struct Numbers(u64);
 
 impl Numbers {
@@ -94,7 +94,7 @@ fn broken(text: &str, numbers: &mut Numbers) -> String {
     text
 }
 
-/// A head with these lines, and a body that it may or may not tell of rightly.
+/// A head with these lines, and a body whose length the head may state wrongly.
 fn message(first: &str, numbers: &mut Numbers) -> Vec<u8> {
     let body = broken(numbers.one(BODIES), numbers);
     let (length, body) = match numbers.below(7) {
@@ -151,7 +151,7 @@ fn number(name: &str) -> Option<u64> {
     std::env::var(name).ok()?.parse().ok()
 }
 
-/// Panics of this process since this was asked for first.
+/// Panics of this process since the first call.
 fn panics() -> Arc<AtomicU32> {
     let count = Arc::new(AtomicU32::new(0));
     let (counted, before) = (count.clone(), std::panic::take_hook());
@@ -177,7 +177,7 @@ async fn calls_and_answers_of_any_form_end() {
             tokio::spawn(async move {
                 let mut asked = [0; 4096];
                 let size = stream.read(&mut asked).await.unwrap_or(0);
-                // The greeting of the proxy, and calls that are to be right.
+                // The greeting of the proxy, and valid calls.
                 if asked[..size].starts_with(b"GET / ") || asked[..size].starts_with(b"GET /right") {
                     said = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: close\r\n\r\nok".to_vec();
                 }

@@ -1,4 +1,4 @@
-//! What calls mean, and what the journal says of them.
+//! The meaning of calls, and their entries in the journal.
 
 use super::support::Proxied;
 use fake_cloud_driver::{DriverFacility, Op, Outcome};
@@ -47,7 +47,7 @@ async fn whose_a_load_balancer_is_the_driver_tells() {
     let lb = r#"{"id": "lb-7", "name": "old", "owner": "uid-7", "frontends": [], "backends": [], "addresses": [],
         "state": "active"}"#;
     let lb = serde_json::from_str(lb).expect("a load balancer");
-    // Past the proxy, which then has to ask.
+    // Without the proxy, which then has to query the driver.
     let behind = fake_cloud_driver::Client::new(
         &format!("http://{}", proxied.cloud.driver_addr()),
         proxied.cloud.driver_token(),

@@ -1,4 +1,4 @@
-//! The proxy from outside: before the fake cloud, before a server of a few lines, and before nobody.
+//! The proxy from outside: in front of the fake cloud, in front of a small server, and without a server.
 
 mod arbitrary;
 mod calls;

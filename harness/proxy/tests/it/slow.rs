@@ -1,4 +1,4 @@
-//! Callers that take their time, and more of them than there is room for.
+//! Clients that are slow, and more of them than the limit.
 
 use super::support::{Pieces, Proxied, before, client};
 use fake_cloud_driver::Outcome;
@@ -10,9 +10,9 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
-/// Long enough for whoever does not dawdle, and short for a test.
+/// Long enough for a client that is not slow, and short for a test.
 const SOON: Duration = Duration::from_millis(300);
-/// As long as anything of the test takes.
+/// Longer than anything in the test.
 const LIMIT: Duration = Duration::from_secs(10);
 
 fn bounds() -> Bounds {
@@ -23,11 +23,11 @@ async fn connected(url: &str) -> TcpStream {
     TcpStream::connect(url.trim_start_matches("http://")).await.expect("a connection")
 }
 
-/// What comes until the connection is closed.
+/// The data until the connection is closed.
 async fn until_closed(stream: &mut TcpStream) -> String {
     let mut said = Vec::new();
     let closed = timeout(LIMIT, stream.read_to_end(&mut said)).await;
-    // A connection that is reset is closed, too.
+    // A reset connection is closed too.
     let _ = closed.expect("it is closed");
     String::from_utf8_lossy(&said).into_owned()
 }
@@ -42,7 +42,7 @@ async fn who_takes_too_long_for_the_head_of_a_request_is_closed() {
         until_closed(&mut stream).await;
         assert!(began.elapsed() >= SOON / 2, "{begun}: {:?}", began.elapsed());
     }
-    // A byte now and then is no more.
+    // A byte now and then does not help.
     let mut stream = connected(&proxied.url("a", "")).await;
     let (mut read, mut write) = stream.split();
     let dribbles = async {
@@ -60,7 +60,9 @@ async fn who_takes_too_long_for_the_head_of_a_request_is_closed() {
     let told = proxied.told.lock().expect("fine").clone();
     assert_eq!(
         told,
-        ["a caller from 127.0.0.1 took more than 300ms for the head of a request: its connection was closed"]
+        [
+            "a client from 127.0.0.1 took more than 300ms to send the head of a request: its connection was closed"
+        ]
     );
     assert_eq!(proxied.get("/v1/instances").await.status(), 200, "others are served");
 }
@@ -68,19 +70,23 @@ async fn who_takes_too_long_for_the_head_of_a_request_is_closed() {
 #[tokio::test]
 async fn who_takes_too_long_for_a_body_is_answered_and_in_the_journal() {
     let proxied = Proxied::bounded(bounds()).await;
-    // One that a rule reads, and one that is passed on as it comes.
+    // One that a rule reads, and one that is streamed.
     for line in ["POST /v1/load-balancers HTTP/1.1", "PUT /v1/elsewhere HTTP/1.1"] {
         let mut stream = connected(&proxied.url("a", "")).await;
         let head = format!("{line}\r\nHost: x\r\nContent-Length: 100\r\nConnection: close\r\n\r\n{{");
         stream.write_all(head.as_bytes()).await.expect("written");
         let answer = until_closed(&mut stream).await;
         assert!(answer.starts_with("HTTP/1.1 408 "), "{answer}");
-        assert!(answer.contains("took too long for a body and was answered 408"), "{answer}");
+        assert!(answer.contains("took too long to send a body and was answered 408"), "{answer}");
     }
     let outcomes: Vec<Outcome> = proxied.journal().await.into_iter().map(|entry| entry.outcome).collect();
     assert_eq!(outcomes, [Outcome::Answered { status: 408 }, Outcome::Answered { status: 408 }]);
     let told = proxied.told.lock().expect("fine").clone();
-    assert_eq!(told.iter().filter(|what| what.contains("took too long for a body")).count(), 1, "{told:?}");
+    assert_eq!(
+        told.iter().filter(|what| what.contains("took too long to send a body")).count(),
+        1,
+        "{told:?}"
+    );
 }
 
 #[tokio::test]
@@ -96,10 +102,10 @@ async fn a_port_has_only_so_many_connections() {
     assert_eq!(
         told,
         [
-            "the proxy's port for a has 3 connections, as many as it may; others, such as one from 127.0.0.1, are closed"
+            "the proxy's port for a has 3 connections, the maximum; further ones, such as one from 127.0.0.1, are closed"
         ]
     );
-    // Another replica has a port of its own, and who goes makes room.
+    // Another replica has its own port, and a client that leaves makes room.
     let other = client().get(proxied.url("b", "/v1/instances")).send().await.expect("an answer");
     assert_eq!(other.status(), 401);
     drop(standing);
@@ -129,7 +135,7 @@ async fn who_waits_for_an_answer_or_sends_piece_by_piece_is_not_slow() {
     let asked = tokio::spawn(async move {
         client().post(url).body(reqwest::Body::wrap_stream(stream)).send().await.expect("an answer")
     });
-    // Longer in all than any bound, with no pause that is.
+    // Longer in total than any limit, but no pause is.
     for part in ["one", "two", "three", "four"] {
         sender.send(Ok(part)).expect("sent");
         pieces.hears(part).await;
@@ -137,7 +143,7 @@ async fn who_waits_for_an_answer_or_sends_piece_by_piece_is_not_slow() {
     }
     drop(sender);
     pieces.hears("\r\n0\r\n\r\n").await;
-    // A long poll: nothing for longer than any bound, and then piece by piece.
+    // A long poll: nothing for longer than any limit, and then piece by piece.
     pause(SOON * 2).await;
     pieces.say(b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n5\r\nfirst\r\n");
     let mut answer = asked.await.expect("asked");

@@ -1,4 +1,4 @@
-//! A proxy before the fake cloud, as a run has one.
+//! A proxy in front of the fake cloud, as in a run.
 
 use fake_cloud::{Config as CloudConfig, Running as Cloud, Server};
 use fake_cloud_driver::{Client, Credential, Entry, Instance, Op};
@@ -49,7 +49,7 @@ pub(crate) fn table() -> Table {
     Table::new(rules.into_iter().map(|rule| rule.expect("a rule")).collect()).expect("a table")
 }
 
-/// A proxy without a driver API before this URL.
+/// A proxy without a driver API for this URL.
 pub(crate) fn before(upstream: &str) -> Config {
     let errors = ErrorForms(vec![ErrorForm {
         status: None,
@@ -71,13 +71,13 @@ pub(crate) fn before(upstream: &str) -> Config {
     }
 }
 
-/// The fake cloud, a proxy before it, and its driver.
+/// The fake cloud, a proxy in front of it, and its driver.
 pub(crate) struct Proxied {
     pub(crate) cloud: Cloud,
     pub(crate) proxy: Running,
     pub(crate) driver: Client,
     pub(crate) http: reqwest::Client,
-    /// What a person was told.
+    /// The messages for the user.
     pub(crate) told: Arc<Mutex<Vec<String>>>,
 }
 
@@ -126,7 +126,7 @@ impl Proxied {
         request.bearer_auth(CALLER_TOKEN).send().await
     }
 
-    /// Makes a load balancer; its id.
+    /// Creates a load balancer; returns its id.
     pub(crate) async fn balancer(&self, name: &str, owner: &str) -> String {
         let wanted = serde_json::json!({"name": name, "owner": owner, "frontends": [], "backends": []});
         let url = self.url("a", "/v1/load-balancers");
@@ -145,7 +145,8 @@ pub(crate) fn client() -> reqwest::Client {
     reqwest::Client::builder().no_proxy().build().expect("a client")
 }
 
-/// A server that answers each connection with these pieces, one after the other, when told to go on; and the bytes it got.
+/// A server that answers each connection with these pieces, one after the other, when the test says so; and the bytes it
+/// received.
 pub(crate) struct Pieces {
     pub(crate) url: String,
     pub(crate) go_on: tokio::sync::mpsc::UnboundedSender<&'static [u8]>,
@@ -160,7 +161,7 @@ impl Pieces {
         let got: Arc<Mutex<Vec<u8>>> = Arc::default();
         let kept = got.clone();
         tokio::spawn(async move {
-            // The first is the proxy, which looks whether anybody is there.
+            // The first connection is the proxy's check whether the server answers.
             greet(&listener).await;
             let (stream, _) = listener.accept().await.expect("a connection");
             let (mut read, mut write) = stream.into_split();
@@ -181,7 +182,7 @@ impl Pieces {
         self.go_on.send(piece).expect("somebody listens");
     }
 
-    /// Waits until it got this.
+    /// Waits until it has received this.
     pub(crate) async fn hears(&self, text: &str) {
         let heard = async {
             while !String::from_utf8_lossy(&self.got.lock().expect("fine")).contains(text) {

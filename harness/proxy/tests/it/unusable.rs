@@ -1,4 +1,5 @@
-//! Upstreams that are absent, slow, somebody else, or no HTTP: each in its own words, before the first call and after it.
+//! Upstreams that are absent, slow, untrusted, or not HTTP: each with its own message, before the first call and after
+//! it.
 
 use super::support::{Proxied, answer, before, client};
 use recording_proxy::{Config, Running, StartError, UpstreamError};
@@ -54,7 +55,7 @@ async fn an_upstream_that_says_nothing_is_given_up() {
 async fn a_certificate_that_nobody_vouches_for_is_not_accepted() {
     let hidden = Proxied::start().await;
     let url = format!("http://{}", hidden.cloud.cloud_addr());
-    // A proxy that speaks TLS is an upstream as good as any.
+    // A proxy with TLS works as an upstream too.
     let tls = Some(vec!["127.0.0.1".to_owned()]);
     let front = Running::start(Config { tls, ..before(&url) }).await.expect("a proxy");
     let folder = std::env::temp_dir().join(format!("recording-proxy-{}", std::process::id()));

@@ -1,4 +1,4 @@
-//! Bodies as they come, and HTTP of every sort.
+//! Streamed bodies, and HTTP of every kind.
 
 use super::support::{CALLER_TOKEN, Pieces, Proxied, before, client};
 use recording_proxy::{Config, Rewrites, Running};
@@ -16,7 +16,7 @@ async fn an_answer_is_passed_on_as_it_comes() {
     let mut answer = asked.await.expect("asked");
     assert_eq!(answer.headers()["x-own"], "1");
     assert_eq!(answer.chunk().await.expect("a piece").as_deref(), Some(&b"first"[..]));
-    // A long poll: nothing yet, and the connection stands.
+    // A long poll: nothing yet, but the connection stays open.
     assert!(timeout(Duration::from_millis(50), answer.chunk()).await.is_err());
     pieces.say(b"6\r\nsecond\r\n0\r\n\r\n");
     assert_eq!(answer.chunk().await.expect("a piece").as_deref(), Some(&b"second"[..]));

@@ -1,4 +1,4 @@
-//! What the page of a run that goes on is told.
+//! The updates for the page of a run in progress.
 
 use super::super::page::{demands, evidence};
 use harness_core::events::Events;
@@ -14,36 +14,36 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-/// How often the stream is folded for those who watch, at most.
+/// Minimum interval between two folds of the stream for viewers.
 pub(super) const PACE: Duration = Duration::from_secs(1);
-/// What of the stream goes into one answer, bytes; more than its longest line.
+/// How much of the stream goes into one answer, in bytes; more than its longest line.
 const AT_ONCE: u64 = 8 << 20;
-/// Name of the page that stays.
+/// Name of the final page.
 const REPORT: &str = "report.html";
 
-/// A run that goes on.
+/// A run in progress.
 pub(super) struct Live {
     events: Events,
     folder: PathBuf,
     head: Mutex<Option<Head>>,
 }
 
-/// What is told of the run as a whole.
+/// The state of the run as a whole.
 #[derive(Clone)]
 struct Head {
     at: Instant,
-    /// Events that it is made of.
+    /// The number of events in it.
     events: u64,
     text: Arc<RawValue>,
     digest: String,
     demands: Arc<Demands>,
 }
 
-/// What is new to a page.
+/// The updates for a page.
 pub(super) struct News {
     /// The answer: a line of JSON, then lines of the stream.
     pub(super) text: String,
-    /// Whether that is anything.
+    /// Whether there are any.
     pub(super) is_any: bool,
 }
 
@@ -64,8 +64,8 @@ impl Live {
         Live { events: events.clone(), folder: folder.to_owned(), head: Mutex::new(None) }
     }
 
-    /// What is new to a page that has the stream up to a byte and the head of this digest. `is_over`: the run is, so this is
-    /// the rest.
+    /// The updates for a page that has the stream up to a byte and a head with this digest. `is_over` means that the run
+    /// has ended, so this is the rest.
     ///
     /// # Errors
     /// The stream cannot be read.
@@ -85,7 +85,7 @@ impl Live {
         Ok(News { text: secrets::redact(text), is_any: is_new || !lines.is_empty() })
     }
 
-    /// What was taken of a check that failed, as JSON; `None` where nothing was.
+    /// The evidence of a check that failed, as JSON; `None` if there is none.
     pub(super) fn evidence(&self, id: &str) -> Option<String> {
         let ledger = self.events.fold().ledger_so_far();
         let of_check = ledger.all().filter(|entry| entry.id == id);
@@ -116,7 +116,7 @@ impl Live {
         Ok(kept.insert(Head { at: Instant::now(), events, text, digest, demands }).clone())
     }
 
-    /// Whole lines of the stream from a byte on, where they end, and whether these are all.
+    /// Whole lines of the stream from a byte on, the position of their end, and whether these are all.
     fn lines(&self, from: u64) -> std::io::Result<(String, u64, bool)> {
         let Some(path) = self.events.path() else { return Ok((String::new(), 0, true)) };
         let mut file = File::open(path)?;

@@ -1,4 +1,5 @@
-//! Who is let in to the page of a run: whoever knows its address, on this machine, and no page of somebody else's.
+//! Access to the page of a run: only for clients on this machine that know its address, and not for pages of other
+//! origins.
 
 use super::live::{Live, PACE};
 use bytes::Bytes;
@@ -22,20 +23,20 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
-/// How many connections there may be.
+/// Maximum number of connections.
 const CONNECTIONS: usize = 128;
-/// What a request may say before its body, bytes.
+/// Maximum size of a request's head, in bytes.
 const HEAD_AT_MOST: usize = 16 << 10;
-/// How long it may take for that.
+/// Maximum time for receiving it.
 const HEAD_LIMIT: Duration = Duration::from_secs(10);
-/// How long a page that asks for news is left without an answer where there are none.
+/// How long a request for updates waits if there are none.
 const HOLD: Duration = Duration::from_secs(15);
-/// How long open pages have to get the rest when the run has ended.
+/// How long open pages may fetch the rest after the end of the run.
 const GRACE: Duration = Duration::from_secs(2);
-/// How often is looked whether they have.
+/// How often the server checks whether they have.
 const LOOK: Duration = Duration::from_millis(20);
 
-/// What every answer says: it is kept nowhere, shown in no other page, taken for nothing else and given to no other origin.
+/// Headers of every answer: not cached, not framed, no other content type, no access for other origins.
 const ALWAYS: [(HeaderName, &str); 6] = [
     (header::CACHE_CONTROL, "no-store"),
     (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
@@ -45,27 +46,27 @@ const ALWAYS: [(HeaderName, &str); 6] = [
     (HeaderName::from_static("cross-origin-opener-policy"), "same-origin"),
 ];
 
-/// What was asked of a run that could be watched.
+/// Statistics of a watched run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Served {
     /// How often the page was opened.
     pub(super) opened: usize,
-    /// How many requests were answered in all.
+    /// How many requests were answered.
     pub(super) answers: usize,
 }
 
-/// The page's one address.
+/// The only address of the page.
 pub(super) struct LiveServer {
-    /// What a browser that was led there says of where it is.
+    /// What a browser sends as its host for that address.
     hosts: [String; 2],
     token: [u8; 32],
     live: Live,
     over: watch::Receiver<bool>,
     opened: AtomicUsize,
     answers: AtomicUsize,
-    /// Pages that wait for news.
+    /// Pages that wait for updates.
     asking: AtomicUsize,
-    /// Pages that have got some, and will ask for more, or for the evidence of what failed.
+    /// Pages that have received some, and will ask for more or for evidence.
     reading: AtomicI64,
 }
 
@@ -83,7 +84,7 @@ impl LiveServer {
         })
     }
 
-    /// Serves until the run is over and the open pages know.
+    /// Serves until the run is over and the open pages have everything.
     ///
     /// # Errors
     /// The listener cannot be used.
@@ -103,7 +104,7 @@ impl LiveServer {
                             connections.spawn(connection(stream, self.clone(), close.clone()));
                         }
                         Ok(_) => {}
-                        // For want of file descriptors, say.
+                        // For example because file descriptors ran out.
                         Err(_) => pause(LOOK).await,
                     },
                 }
@@ -145,15 +146,15 @@ impl LiveServer {
         answer
     }
 
-    /// Says nothing to whoever does not know the token, not even that there is one.
+    /// Gives no information to clients that do not know the token, not even that there is one.
     async fn answered(&self, request: &Request<Incoming>) -> Response<Full<Bytes>> {
-        // A name that somebody else's page has made point to this machine is not ours.
+        // This rejects foreign host names that resolve to this machine.
         if !self.is_addressed(request) {
             return refusal(StatusCode::MISDIRECTED_REQUEST);
         }
         let path = request.uri().path().strip_prefix('/').unwrap_or_default();
         let Some((token, what)) = path.split_once('/') else { return refusal(StatusCode::NOT_FOUND) };
-        // How long it takes to compare digests says nothing of what they are of.
+        // The time for comparing digests reveals nothing about their inputs.
         if <[u8; 32]>::from(Sha256::digest(token)) != self.token {
             return refusal(StatusCode::NOT_FOUND);
         }
@@ -177,7 +178,7 @@ impl LiveServer {
                 Ok(from) => self.news(from, &asked("head")).await,
                 Err(_) => refusal(StatusCode::BAD_REQUEST),
             },
-            // A page has all that it wants of the news that were the last.
+            // The page has received the last updates.
             "taken" => {
                 self.reading.fetch_sub(1, Ordering::Relaxed);
                 data("text/plain; charset=utf-8", String::new())
@@ -190,7 +191,7 @@ impl LiveServer {
         }
     }
 
-    /// Whether a request is for the address that was given out.
+    /// Whether a request uses the address that was printed.
     fn is_addressed(&self, request: &Request<Incoming>) -> bool {
         let mut hosts = request.headers().get_all(header::HOST).iter();
         let named = hosts.next().and_then(|host| host.to_str().ok());
@@ -198,7 +199,7 @@ impl LiveServer {
         is_ours && hosts.next().is_none() && request.uri().authority().is_none()
     }
 
-    /// Whether a browser says that its own page asks; who is no browser says nothing of it.
+    /// Whether the browser says that the page itself sent the request; other clients do not send this header.
     fn is_of_own_page(&self, headers: &HeaderMap) -> bool {
         let is = |name: HeaderName, fits: &dyn Fn(&[u8]) -> bool| {
             headers.get_all(name).iter().all(|value| fits(value.as_bytes()))
@@ -208,7 +209,7 @@ impl LiveServer {
             && is(HeaderName::from_static("sec-fetch-site"), &|site| site == b"same-origin")
     }
 
-    /// What is new to a page, as soon as anything is, and not more often than the stream is folded.
+    /// The updates, as soon as there are any, and at most as often as the stream is folded.
     async fn news(&self, from: u64, seen: &str) -> Response<Full<Bytes>> {
         let _asking = Asking::new(&self.asking);
         let mut over = self.over.clone();
@@ -231,7 +232,7 @@ impl LiveServer {
     }
 }
 
-/// A page that waits for news, until it is dropped.
+/// A page that waits for updates, until this is dropped.
 struct Asking<'a>(&'a AtomicUsize);
 
 impl Asking<'_> {
@@ -247,7 +248,7 @@ impl Drop for Asking<'_> {
     }
 }
 
-/// Ends after a time, or when the run is over.
+/// Returns after a time, or when the run is over.
 async fn until(over: &mut watch::Receiver<bool>, period: Duration) {
     tokio::select! {
         _ = over.wait_for(|over| *over) => {}
@@ -256,7 +257,7 @@ async fn until(over: &mut watch::Receiver<bool>, period: Duration) {
 }
 
 async fn connection(stream: TcpStream, server: Arc<LiveServer>, close: CancellationToken) {
-    // Without it small answers wait for acknowledgements; that it cannot be set is no reason not to serve.
+    // Without it small answers wait for acknowledgements; if it cannot be set, serving still works.
     let _ = stream.set_nodelay(true);
     let service = service_fn(move |request| {
         let server = server.clone();
@@ -266,7 +267,7 @@ async fn connection(stream: TcpStream, server: Arc<LiveServer>, close: Cancellat
     builder.timer(TokioTimer::new()).header_read_timeout(HEAD_LIMIT).max_buf_size(HEAD_AT_MOST);
     let served = builder.serve_connection(TokioIo::new(stream), service);
     tokio::pin!(served);
-    // A connection that breaks is its browser's to make again.
+    // The browser reconnects after a broken connection.
     tokio::select! {
         _ = served.as_mut() => {}
         () = close.cancelled() => {

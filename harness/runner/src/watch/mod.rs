@@ -1,8 +1,8 @@
-//! `run --watch`: the page of a run while it goes, for a browser of this machine.
+//! `run --watch`: the page of a run in progress, for a browser on this machine.
 //!
-//! It is served on loopback by a thread of its own, at an address that nobody can guess, from the run's stream and its fold.
-//! The page is the one of `report.html`; it asks once a second what is new, and where nobody looks it costs nothing. It
-//! ends with the run.
+//! A separate thread serves it on loopback, at an address that cannot be guessed, from the run's stream and its fold. It
+//! is the page of `report.html`, which asks for updates once a second; without viewers it costs nothing. It ends with the
+//! run.
 
 mod live;
 mod live_server;
@@ -28,13 +28,13 @@ pub(super) struct Watched {
     thread: JoinHandle<Result<Cost, String>>,
 }
 
-/// What it has cost that somebody watched.
+/// The cost of serving the page.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Cost {
     served: Served,
-    /// Processor time of the thread that served.
+    /// Processor time of the serving thread.
     spent: Duration,
-    /// How long it did.
+    /// How long it ran.
     lasted: Duration,
 }
 
@@ -56,16 +56,16 @@ impl Watched {
     /// Serves the run of this stream, whose results are in this folder.
     ///
     /// # Errors
-    /// In words: no port of loopback is free, or the system gives no random bits.
+    /// A message: no port of loopback is free, or the system provides no random numbers.
     pub(super) fn begin(events: &Events, output: &Path) -> Result<Watched, String> {
         let token = fresh_token().map_err(|error| error.to_string())?;
         let bound = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).and_then(|listener| {
             listener.set_nonblocking(true)?;
             Ok((listener.local_addr()?, listener))
         });
-        let (address, listener) = bound.map_err(|error| format!("no port of 127.0.0.1: {error}"))?;
+        let (address, listener) = bound.map_err(|error| format!("no free port on 127.0.0.1: {error}"))?;
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-        let runtime = runtime.map_err(|error| format!("no runtime: {error}"))?;
+        let runtime = runtime.map_err(|error| format!("cannot start the async runtime: {error}"))?;
         let url = format!("http://{address}/{token}/");
         let (over, is_over) = watch::channel(false);
         let server = LiveServer::new(address.port(), &token, Live::of(events, output), is_over);
@@ -76,23 +76,24 @@ impl Watched {
             Ok(Cost { served, spent, lasted: began.elapsed() })
         };
         let thread = std::thread::Builder::new().name("watch".to_owned()).spawn(serve);
-        Ok(Watched { url, over, thread: thread.map_err(|error| format!("no thread: {error}"))? })
+        Ok(Watched { url, over, thread: thread.map_err(|error| format!("cannot start a thread: {error}"))? })
     }
 
-    /// Where the page is. Whoever knows it may read it, so it is for the one who asked, and for no file.
+    /// The address of the page. Everyone who knows it can read the page, so it is shown only to the user and never
+    /// written to a file.
     pub(super) fn url(&self) -> &str {
         &self.url
     }
 
-    /// The run has ended: pages that are open get the rest, while the environment is taken down.
+    /// Records that the run has ended: open pages get the rest while the environment is removed.
     pub(super) fn run_ended(&self) {
         self.over.send_replace(true);
     }
 
-    /// Ends it, once the open pages have the rest or had two seconds for it.
+    /// Stops serving once the open pages have the rest, or after two seconds.
     ///
     /// # Errors
-    /// In words, why nobody could watch.
+    /// A message saying why the page could not be served.
     pub(super) fn end(self) -> Result<Cost, String> {
         self.run_ended();
         let Watched { over, thread, .. } = self;

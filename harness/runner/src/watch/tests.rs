@@ -1,4 +1,4 @@
-//! Who may read the page of a run, and what they are told.
+//! Who may read the page of a run, and which updates it gets.
 
 use super::Watched;
 use harness_core::check::{Isolation, Level};
@@ -44,7 +44,7 @@ fn parts(watched: &Watched) -> (String, String) {
     (address.to_owned(), format!("/{path}"))
 }
 
-/// What is answered to a request of these lines: status, head, body.
+/// The answer to a request with these lines: status, head, body.
 fn asked(address: &str, lines: &[&str]) -> (u16, String, String) {
     let mut stream = TcpStream::connect(address).expect("somebody listens");
     let mut request = lines.join("\r\n");
@@ -103,13 +103,13 @@ fn nobody_is_let_in_who_was_not_given_the_address() {
         let (first, host) = (format!("GET {path} HTTP/1.1"), format!("Host: {address}"));
         asked(&address, &[&[first.as_str(), &host], more].concat()).0
     };
-    // Another origin's page, in a browser that this user has open, knows the address or guesses it.
+    // A page of another origin, in a browser of this user, knows the address or guesses it.
     assert_eq!(with(&news, &["Origin: http://evil.example"]), 403);
     assert_eq!(with(&news, &["Origin: null"]), 403);
     assert_eq!(with(&news, &["Sec-Fetch-Site: cross-site"]), 403);
     assert_eq!(with(&news, &["Sec-Fetch-Site: same-origin", &format!("Origin: http://{address}")]), 200);
     assert_eq!(with(&page, &["Sec-Fetch-Site: cross-site"]), 200, "a link to the page");
-    // A name of somebody else's that points here.
+    // A foreign host name that resolves to this address.
     let hosts = |lines: &[&str]| {
         let first = format!("GET {news} HTTP/1.1");
         asked(&address, &[&[first.as_str()], lines].concat()).0
@@ -127,7 +127,7 @@ fn nobody_is_let_in_who_was_not_given_the_address() {
     let long = "x".repeat(20 << 10);
     assert_eq!(with(&format!("/{long}"), &[]), 431);
 
-    // It stands in no file.
+    // It is not in any file.
     let token = page.trim_matches('/');
     let stream = std::fs::read_to_string(folder.path().join("events.jsonl")).expect("the stream");
     assert!(!stream.contains(token));
@@ -163,7 +163,7 @@ fn a_page_is_told_what_is_new_and_the_end() {
     assert_eq!(files, r#"[["objects.yaml","taints: []"]]"#);
     assert_eq!(get(&address, &format!("{page}evidence?check=../NODE-INIT-01")).0, 404);
 
-    // Whoever waits is told at once that the run has ended, and then nobody is served any more.
+    // Waiting pages learn at once that the run has ended, and then serving ends.
     let (next, digest) = (second["next"].as_u64().expect("a number"), second["digest"].to_string());
     events.emit(Payload::RunEnded { duration_ms: 7 });
     let waits = std::thread::spawn({

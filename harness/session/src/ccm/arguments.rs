@@ -10,9 +10,9 @@ use std::fmt;
 pub struct Flag {
     /// Its name without dashes, e.g. `leader-elect-lease-duration`.
     pub name: String,
-    /// Its value, e.g. `6s`; `None` for a flag that stands alone.
+    /// Its value, e.g. `6s`; `None` for a flag without a value.
     pub value: Option<String>,
-    /// Who asks for it.
+    /// Who sets it.
     pub from: SetBy,
 }
 
@@ -35,7 +35,7 @@ impl fmt::Display for Flag {
     }
 }
 
-/// Sets a flag on a container, replacing either spelling of it, in `args` where the CCM has some.
+/// Sets a flag on a container, replacing either spelling of it; in `args` if the CCM has some.
 pub(super) fn set_flag(workload: &mut Value, container: usize, flag: &Flag) {
     let container = &mut pod_spec_mut(workload)["containers"][container];
     let (bare, with_value) = (format!("--{}", flag.name), format!("--{}=", flag.name));
@@ -70,7 +70,7 @@ pub(super) fn flag_of(container: &Value, flag: &str) -> Option<String> {
         Some(value) => Some(value.to_owned()),
         None if *word == bare => {
             let next = words.get(at + 1).filter(|next| !next.starts_with('-'));
-            // A switch.
+            // A boolean flag.
             Some(next.map_or("true", |value| value).to_owned())
         }
         None => None,

@@ -1,11 +1,11 @@
-//! What a copy of the CCM may take of its machine.
+//! Resource limits of a copy of the CCM.
 
 use super::manifests::pod_spec_mut;
 use serde_json::{Value, json};
 
-/// What a copy may take of its machine, where its manifests do not say: one that runs away fails, and the machine stays. What
-/// it asks for stays as it was, as a limit alone is taken for a request, too; who asks for more than that has what it asks for.
-/// What was set, in words.
+/// Limits a copy's resources if its manifests do not: a runaway CCM then fails without affecting the machine. Its
+/// requests stay unchanged, as a limit alone would also count as a request; a CCM with larger requests gets what it
+/// requests. Returns what was set, as text.
 pub(super) fn set(workload: &mut Value, container: usize) -> Option<String> {
     let container = &mut pod_spec_mut(workload)["containers"][container];
     if !container["resources"].is_object() {
@@ -32,8 +32,7 @@ pub(super) fn set(workload: &mut Value, container: usize) -> Option<String> {
         told.push(format!("{what} {most}"));
     }
     let told = told.join(" and ");
-    (!told.is_empty())
-        .then(|| format!("limits of {told}, so that one that runs away leaves the machine to others"))
+    (!told.is_empty()).then(|| format!("limits of {told}, to protect the machine from a runaway CCM"))
 }
 
 #[cfg(test)]

@@ -1,20 +1,21 @@
-//! Which document of a hosted CCM's manifests goes to which cluster. Pure.
+//! Which of a hosted CCM's manifests go to which cluster. Pure functions.
 
 use serde_json::Value;
 
 /// Where a document is applied.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Place {
-    /// On the cluster that the CCM serves: who it is there, and what it may do.
+    /// On the cluster that the CCM serves: its identity and its permissions there.
     Served,
     /// On the management cluster, where its Pods run.
     Management,
-    /// On both: the namespace and the service account are what rights are given to on the one, and what Pods name on the other.
+    /// On both: namespaces and service accounts are needed for permissions on the served cluster and for Pods on the
+    /// other.
     Both,
 }
 
-/// Where documents of this kind go: namespaces and service accounts to both clusters, roles and their bindings to the one that
-/// is served, everything else (workload, ConfigMap, Secret, PriorityClass) to the management cluster.
+/// Where documents of this kind go: namespaces and service accounts to both clusters, roles and their bindings to the
+/// served one, everything else (workload, ConfigMap, Secret, PriorityClass) to the management cluster.
 fn place_of(kind: &str) -> Place {
     match kind {
         "Namespace" | "ServiceAccount" => Place::Both,

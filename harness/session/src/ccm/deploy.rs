@@ -1,4 +1,4 @@
-//! Applying and removing manifests, and what keeps Pods from running.
+//! Applies and removes manifests, and finds out what keeps Pods from running.
 
 use super::logs::{containers_of, log_end};
 use super::manifests::{ObjectKey, key_of};
@@ -21,7 +21,7 @@ use tokio::sync::Mutex;
 /// Field manager of everything the harness applies.
 pub const FIELD_MANAGER: &str = "ccm-conformance";
 
-/// The CCM could not be deployed, or does not come up.
+/// The CCM could not be deployed, or does not start.
 #[derive(Debug, thiserror::Error)]
 pub enum CcmError {
     /// The API server refused a manifest.
@@ -29,9 +29,9 @@ pub enum CcmError {
     Apply {
         /// The object.
         object: String,
-        /// What the API server said.
+        /// The API server's message.
         cause: String,
-        /// Whether it was the API server that said no, rather than nobody who answered.
+        /// Whether the API server refused, instead of not answering.
         refused: bool,
     },
     /// An object could not be removed.
@@ -39,25 +39,25 @@ pub enum CcmError {
     Remove {
         /// The object.
         object: String,
-        /// What the API server said.
+        /// The API server's message.
         cause: String,
     },
-    /// It runs into a wall that waiting does not move, and that is not of its making.
+    /// It cannot start, for a reason that waiting does not change and that is not its own.
     #[error("{0}")]
     Broken(String),
-    /// Its process ends again and again.
+    /// Its process crash-loops.
     #[error("{0}")]
     CrashLoops(String),
-    /// Every replica runs, and none leads.
+    /// All replicas run, but none leads.
     #[error("{0}")]
     NeverLeads(String),
-    /// It did not come up in time.
+    /// It did not start in time.
     #[error("{0}")]
     NotReady(String),
 }
 
 impl CcmError {
-    /// The promise the CCM broke by it; `None` where the environment is to blame.
+    /// The claim that the CCM violated; `None` if the environment is to blame.
     pub fn blocker(&self) -> Option<Blocker> {
         match self {
             CcmError::CrashLoops(_) => Some(Blocker::StaysUp),
@@ -70,18 +70,18 @@ impl CcmError {
     }
 }
 
-/// For how long, and how often, an object is applied again that the API server wants to be sent once more: on a busy machine
-/// kube-controller-manager makes the token of an account late, without which old API servers take no Pod of it.
+/// How long, and how often, an object is applied again if the API server asks for a retry: on a busy machine
+/// kube-controller-manager creates service account tokens late, and old API servers accept no Pods before that.
 const AGAIN_FOR: Duration = Duration::from_secs(30);
 const AGAIN_EVERY: Duration = Duration::from_millis(200);
 
-/// Whether the API server says itself that the same request may be taken in a moment: before Kubernetes 1.24 it does so of a
-/// Pod whose service account is so new that it has no token yet (plugin/pkg/admission/serviceaccount).
+/// Whether the API server says that the same request may succeed in a moment: before Kubernetes 1.24 it does so for a Pod
+/// whose service account has no token yet (plugin/pkg/admission/serviceaccount).
 fn is_worth_another_try(error: &kube::Error) -> bool {
     matches!(error, kube::Error::Api(status) if status.reason == "ServerTimeout")
 }
 
-/// Applies dynamic objects, remembering what the API server calls their kinds.
+/// Applies dynamic objects and caches the API server's resource names for their kinds.
 pub struct Applier {
     client: Client,
     kinds: Mutex<BTreeMap<(String, String), (ApiResource, ApiCapabilities)>>,
@@ -94,7 +94,7 @@ impl std::fmt::Debug for Applier {
 }
 
 impl Applier {
-    /// An applier that speaks through `client`.
+    /// An applier that uses `client`.
     pub fn new(client: Client) -> Applier {
         Applier { client, kinds: Mutex::new(BTreeMap::new()) }
     }
@@ -125,10 +125,10 @@ impl Applier {
         })
     }
 
-    /// Applies every document, in order.
+    /// Applies all documents, in order.
     ///
     /// # Errors
-    /// At the first the API server refuses; it is named.
+    /// The first document that the API server refuses.
     pub async fn apply(&self, documents: &[Value]) -> Result<(), CcmError> {
         for document in documents {
             let object = key_of(document);
@@ -150,18 +150,19 @@ impl Applier {
                     Ok(Some(()))
                 }
             };
-            let taken = poll("the API server takes it", AGAIN_FOR, AGAIN_EVERY, tried).await;
+            let taken = poll("the API server accepts it", AGAIN_FOR, AGAIN_EVERY, tried).await;
             taken.map_err(|error: ReadError| failed(error.text, true))?;
             refusal.map_or(Ok(()), Err)?;
         }
         Ok(())
     }
 
-    /// Removes every document, last first; what is not there is no error. A Pod is given a second: without one its object
-    /// goes at once, and its program, which holds its ports and works on, goes when its kubelet gets to it.
+    /// Removes all documents, the last first; missing ones are not an error. A Pod gets one second: without a grace
+    /// period its object is deleted at once, but its program, which still uses its ports and works, ends only when its
+    /// kubelet gets to it.
     ///
     /// # Errors
-    /// All that could not be removed, after trying everything.
+    /// All objects that could not be removed, after trying everything.
     pub async fn remove(&self, documents: &[Value]) -> Result<(), CcmError> {
         let mut failures = Vec::new();
         for document in documents.iter().rev() {
@@ -190,7 +191,7 @@ impl Applier {
     /// Sets `spec.replicas` of a workload.
     ///
     /// # Errors
-    /// What the API server said.
+    /// The API server's message.
     pub(super) async fn scale(&self, workload: &ObjectKey, replicas: u32) -> Result<(), CcmError> {
         let document = json!({
             "apiVersion": "apps/v1", "kind": workload.kind,
@@ -224,7 +225,7 @@ pub fn pods_of(world: &World, workload: &ObjectKey) -> Vec<Arc<Pod>> {
 /// Waits until no Pod of the workloads is left.
 ///
 /// # Errors
-/// After `limit`, naming what is left.
+/// After `limit`, naming the remaining Pods.
 pub async fn pods_gone(world: &World, workloads: &[ObjectKey], limit: Duration) -> Result<(), ReadError> {
     let gone = async |seen: &mut String| {
         let left: Vec<Arc<Pod>> = workloads.iter().flat_map(|w| pods_of(world, w)).collect();
@@ -234,10 +235,10 @@ pub async fn pods_gone(world: &World, workloads: &[ObjectKey], limit: Duration) 
     poll("the CCM's Pods are gone", limit, Duration::from_millis(50), gone).await
 }
 
-/// Waits until no Pod of the workloads is left that a program runs in.
+/// Waits until no Pod of the workloads with a running program is left.
 ///
 /// # Errors
-/// After `limit`, naming what is left.
+/// After `limit`, naming the remaining Pods.
 pub(super) async fn programs_ended(
     world: &World,
     workloads: &[ObjectKey],
@@ -251,7 +252,7 @@ pub(super) async fn programs_ended(
     poll("the CCM's programs have ended", limit, Duration::from_millis(50), ended).await
 }
 
-/// Whether each program of a Pod that is being removed has run and ended. One that has not begun may yet.
+/// Whether all programs of a Pod that is being deleted have run and ended. One that has not started may still do so.
 fn is_at_rest(pod: &Pod) -> bool {
     let statuses = pod.status.as_ref().and_then(|s| s.container_statuses.as_deref()).unwrap_or_default();
     let terminated = |state: Option<&ContainerState>| state.is_some_and(|state| state.terminated.is_some());
@@ -262,7 +263,7 @@ fn is_at_rest(pod: &Pod) -> bool {
     pod.metadata.deletion_timestamp.is_some() && !statuses.is_empty() && statuses.iter().all(ended)
 }
 
-/// The last lines a Pod's containers wrote, of the run before a restart too.
+/// The last lines of a Pod's containers, including those before a restart.
 pub async fn last_lines(client: &Client, pod: &Pod, lines: i64) -> String {
     let api: Api<Pod> = Api::namespaced(client.clone(), &pod.namespace().unwrap_or_default());
     let mut text = String::new();
@@ -281,13 +282,13 @@ pub async fn last_lines(client: &Client, pod: &Pod, lines: i64) -> String {
     if text.is_empty() { format!("\n  {} wrote nothing", pod.name_any()) } else { text }
 }
 
-/// The lines of a log as they are shown: without secrets, and each at a bearable length.
+/// The lines of a log as they are shown: without secrets, and not too long.
 pub fn shown_lines(log: String) -> Vec<String> {
-    // Before anything is cut: of what is left of a secret then too little might be known.
+    // Before anything is cut: a part of a secret might not be recognised.
     secrets::redact(log).lines().map(beginning).collect()
 }
 
-/// The beginning of a line, which may be as long as its writer likes.
+/// The beginning of a line, which may be very long.
 fn beginning(line: &str) -> String {
     const SHOWN: usize = 500;
     match line.char_indices().nth(SHOWN) {

@@ -1,4 +1,4 @@
-//! How the programs of a Pod have ended so far, read from its status, and when to stop waiting for them. Pure.
+//! How the programs of a Pod have exited so far, read from its status, and when to stop waiting for them. Pure functions.
 
 use k8s_openapi::api::core::v1::{ContainerState, ContainerStateTerminated, ContainerStatus, Pod};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
@@ -8,10 +8,10 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How often a program may end before it has worked, while the API server and the cloud answer. The first two restarts come
-/// within about ten seconds of the first start.
+/// How often a program may exit before it has worked, while the API server and the cloud answer. The first two restarts
+/// happen within about ten seconds of the first start.
 const ENDS_AT_START: u32 = 3;
-/// Signals that end programs, as the exit codes from 128 on name them.
+/// Signals that end programs, by the exit codes from 128 on.
 const SIGNALS: [(i32, &str); 13] = [
     (1, "SIGHUP"),
     (2, "SIGINT"),
@@ -27,7 +27,7 @@ const SIGNALS: [(i32, &str); 13] = [
     (24, "SIGXCPU"),
     (31, "SIGSYS"),
 ];
-/// Reasons that add nothing to an exit code.
+/// Reasons that add no information to an exit code.
 const PLAIN_REASONS: [&str; 3] = ["", "Error", "Completed"];
 
 /// The last end of a container's program.
@@ -41,17 +41,17 @@ pub struct ProgramEnd {
     pub container: String,
     /// The image that the Pod names.
     pub image: String,
-    /// How often its program has ended so far.
+    /// How often its program has exited so far.
     pub ends: u32,
-    /// How often it was started again.
+    /// How often it was restarted.
     pub restarts: u32,
-    /// What it ended with: from 128 on 128 and the number of a signal.
+    /// Its exit code; 128 plus the number of a signal if a signal ended it.
     pub exit_code: Option<i32>,
-    /// Why, where the kubelet says more than that: `OOMKilled`, `StartError`.
+    /// The reason, if the kubelet reports a specific one: `OOMKilled`, `StartError`.
     pub reason: Option<String>,
-    /// What the kubelet or the program itself said of it.
+    /// The message of the kubelet or the program itself.
     pub message: Option<String>,
-    /// For how long it ran, in whole seconds.
+    /// How long it ran, in whole seconds.
     pub ran_for: Option<Duration>,
 }
 
@@ -74,7 +74,7 @@ impl fmt::Display for ProgramEnd {
 }
 
 impl ProgramEnd {
-    /// How often it was restarted, in words.
+    /// How often it was restarted, as text.
     pub fn restarted(&self) -> String {
         match self.restarts {
             1 => "restarted once so far".to_owned(),
@@ -82,15 +82,16 @@ impl ProgramEnd {
         }
     }
 
-    /// What exit codes of this kind usually mean, where that helps.
+    /// What exit codes of this kind usually mean, if that helps.
     pub fn hint(&self) -> Option<&'static str> {
         match self.exit_code {
             Some(126) => Some(
-                "126 usually means that the program cannot be executed: it lacks the executable bit, or is built for another \
-                 machine",
+                "126 usually means that the program cannot be executed: it is not executable, or is built for another \
+                 architecture",
             ),
             Some(127) => Some(
-                "127 usually means that the program is not there, or not the interpreter or dynamic loader that it names",
+                "127 usually means that the program, or the interpreter or dynamic loader that it needs, does not \
+                 exist",
             ),
             _ => None,
         }
@@ -101,7 +102,7 @@ fn signal_of(code: i32) -> Option<&'static str> {
     SIGNALS.iter().find(|(number, _)| code - 128 == *number).map(|(_, name)| *name)
 }
 
-/// The last end of each program of a Pod that has ended. An init container that has done its work has not.
+/// The last end of each program of a Pod that has exited. An init container that succeeded does not count.
 pub fn ends_of(pod: &Pod) -> Vec<ProgramEnd> {
     let is_init = |end: &ProgramEnd| {
         let init = pod.status.as_ref().and_then(|status| status.init_container_statuses.as_ref());
@@ -111,7 +112,7 @@ pub fn ends_of(pod: &Pod) -> Vec<ProgramEnd> {
     all.filter(|end| end.exit_code != Some(0) || !is_init(end)).collect()
 }
 
-/// The statuses of a Pod's containers, those that run first last.
+/// The statuses of a Pod's containers, the init containers last.
 pub(crate) fn statuses_of(pod: &Pod) -> impl Iterator<Item = &ContainerStatus> {
     let status = pod.status.as_ref();
     let main = status.and_then(|status| status.container_statuses.as_ref());
@@ -147,28 +148,28 @@ fn end_of(pod: &Pod, status: &ContainerStatus) -> Option<ProgramEnd> {
 
 fn lasted(end: &ContainerStateTerminated) -> Option<Duration> {
     let (Time(from), Time(to)) = (end.started_at.as_ref()?, end.finished_at.as_ref()?);
-    // A program that was never started has the beginning of time as its start.
+    // A program that was never started has the zero time as its start.
     (from.as_second() > 0).then(|| Duration::try_from(to.duration_since(*from)).unwrap_or_default())
 }
 
-/// Counts how often the programs of some Pods end from a moment on.
+/// Counts how often the programs of some Pods exit after a moment.
 #[derive(Clone, Debug, Default)]
 pub struct Starts {
     /// How many ends of each container's program are known, by the Pod's uid.
     known: BTreeMap<(String, String), u32>,
-    /// How many of them speak against it.
+    /// How many of them count against it.
     counted: BTreeMap<(String, String), u32>,
 }
 
 impl Starts {
-    /// From now on: what has ended in these Pods before is not counted.
+    /// Starts counting: earlier ends in these Pods do not count.
     pub fn beside(pods: &[Arc<Pod>]) -> Starts {
         let mut starts = Starts::default();
         starts.news(pods);
         starts
     }
 
-    /// The programs that have ended since this was last asked, each with the number of times.
+    /// The programs that have exited since the last call, each with the number of times.
     pub fn news(&mut self, pods: &[Arc<Pod>]) -> Vec<(ProgramEnd, u32)> {
         let mut news = Vec::new();
         for end in pods.iter().flat_map(|pod| ends_of(pod)) {
@@ -182,7 +183,7 @@ impl Starts {
         news
     }
 
-    /// So many ends of that program speak against it, as nothing else explains them. Whether it has had its chances.
+    /// Counts ends of that program that nothing else explains. Returns whether it has used up its tries.
     pub fn count(&mut self, end: &ProgramEnd, times: u32) -> bool {
         let counted = self.counted.entry((end.uid.clone(), end.container.clone())).or_default();
         *counted += times;

@@ -1,4 +1,4 @@
-//! The deployed CCM: bring it up in one of its forms, take it down, find its Pods and its leader.
+//! The deployed CCM: deploys it in one of its forms, removes it, finds its Pods and its leader.
 
 use super::arguments::{Flag, flag_of};
 use super::deploy::{CcmError, last_lines, pods_of};
@@ -25,15 +25,15 @@ use tokio::time::Instant;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Form {
-    /// Not at all.
+    /// It is not deployed.
     Absent,
-    /// The vendor's manifests as they are.
+    /// The vendor's manifests unchanged.
     AsShipped,
     /// One single-replica copy per replica; see [`super::render`].
     Replicas,
 }
 
-/// Which Lease the CCM leads by.
+/// The Lease with which the CCM elects its leader.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct LeaseKey {
     /// Namespace.
@@ -46,7 +46,7 @@ pub struct LeaseKey {
 pub struct Ccm {
     /// The cluster that it serves.
     served: Side,
-    /// Where its Pods are when that is another one.
+    /// The cluster of its Pods, if that is another one.
     hosting: Option<Hosting>,
     manifests: Option<Manifests>,
     surroundings: Surroundings,
@@ -64,7 +64,8 @@ impl std::fmt::Debug for Ccm {
 }
 
 impl Ccm {
-    /// A handle; deploys nothing. `hosting` says where its Pods are when that is not the cluster that it serves. `newcomers` come beside the replicas when a check wants more. `manifests` is `None` for a profile that runs no CCM.
+    /// Creates a handle; deploys nothing. `hosting` is the cluster of its Pods if that is not the one that it serves.
+    /// `newcomers` are additional replicas that checks can start. `manifests` is `None` for a profile without a CCM.
     pub fn new(
         served: Side,
         hosting: Option<Hosting>,
@@ -77,12 +78,12 @@ impl Ccm {
         Ccm { served, hosting, manifests, surroundings, replicas, newcomers, lease, last_node }
     }
 
-    /// The cluster that its Pods are on.
+    /// The cluster of its Pods.
     fn pods_side(&self) -> &Side {
         self.hosting.as_ref().map_or(&self.served, |hosting| &hosting.side)
     }
 
-    /// Whether the profile runs a CCM at all.
+    /// Whether the profile runs a CCM.
     pub fn exists(&self) -> bool {
         self.manifests.is_some()
     }
@@ -92,12 +93,12 @@ impl Ccm {
         &self.replicas
     }
 
-    /// The replicas that come beside those when a check wants more.
+    /// The additional replicas that checks can start.
     pub fn newcomers(&self) -> &[Replica] {
         &self.newcomers
     }
 
-    /// What they consist of, beside [`Form::Replicas`]; `None` when there is no CCM.
+    /// Their objects, in addition to those of [`Form::Replicas`]; `None` if there is no CCM.
     pub fn rendered_newcomers(&self) -> Option<Rendered> {
         let all: Vec<Replica> = self.replicas.iter().chain(&self.newcomers).cloned().collect();
         let mut rendered = replicas(self.manifests.as_ref()?, &all, &self.surroundings);
@@ -107,12 +108,12 @@ impl Ccm {
         Some(rendered)
     }
 
-    /// Which Lease it leads by; `None` without leader election.
+    /// The Lease of its leader; `None` without leader election.
     pub fn lease_key(&self) -> Option<&LeaseKey> {
         self.lease.as_ref()
     }
 
-    /// What a form consists of; `None` when nothing is deployed in it.
+    /// The objects of a form; `None` if nothing is deployed in it.
     pub fn rendered(&self, form: Form) -> Option<Rendered> {
         let manifests = self.manifests.as_ref()?;
         match form {
@@ -122,13 +123,13 @@ impl Ccm {
         }
     }
 
-    /// Whether the manifests as shipped ask for more than one Pod of it; where none are shipped nobody says otherwise.
+    /// Whether the manifests as shipped run more than one Pod of it; true if no manifests are shipped.
     pub fn ships_replicas(&self) -> bool {
         self.manifests.as_ref().is_none_or(Manifests::ask_for_several)
     }
 
-    /// What a trial of that name consists of: the CCM by itself, with these arguments set after its others, on the Node of a
-    /// replica if one has run. `None` when there is no CCM.
+    /// The objects of a trial with that name: one CCM process, with these arguments after its others. `None` if there is
+    /// no CCM.
     pub fn trial(&self, name: &str, arguments: &[String]) -> Option<Rendered> {
         let (manifests, like) = (self.manifests.as_ref()?, self.replicas.first()?);
         Some(trial(manifests, name, like, &self.surroundings, (self.node_of_a_replica().as_deref(), arguments)))
@@ -143,8 +144,8 @@ impl Ccm {
         last.clone()
     }
 
-    /// A replica with a credential of its own and these arguments set after its others, which its cluster starts again when it
-    /// ends; `None` where there is no CCM.
+    /// A replica with its own credential and these arguments after its others, which its cluster restarts when it exits;
+    /// `None` if there is no CCM.
     pub fn with_credential(&self, credential: &Credential, arguments: &[&str]) -> Option<Rendered> {
         let (manifests, like) = (self.manifests.as_ref()?, self.replicas.first()?);
         let Credential { name, token } = credential.clone();
@@ -154,12 +155,12 @@ impl Ccm {
         Some(replicas(manifests, std::slice::from_ref(&own), &around))
     }
 
-    /// The Pods of what was rendered.
+    /// The Pods of rendered objects.
     pub fn pods_of_rendered(&self, rendered: &Rendered) -> Vec<Arc<Pod>> {
         rendered.workloads.iter().flat_map(|workload| pods_of(&self.pods_side().world, workload)).collect()
     }
 
-    /// The value of a flag among the arguments of a replica, named without dashes; `None` when there is none.
+    /// The value of a flag, named without dashes, among the arguments of a replica; `None` if it is not set.
     pub fn flag(&self, name: &str) -> Option<String> {
         let container = self.manifests.as_ref()?.container;
         let rendered = self.rendered(Form::Replicas)?;
@@ -190,13 +191,13 @@ impl Ccm {
             .unwrap_or_default()
     }
 
-    /// The port that a replica serves HTTPS on in [`Form::Replicas`].
+    /// The port on which a replica serves HTTPS in [`Form::Replicas`].
     pub fn secure_port_of(&self, replica: &str) -> Option<u16> {
         let own = self.replicas.iter().chain(&self.newcomers).find(|r| r.name == replica)?.secure_port;
         Some(if self.surroundings.takes_secure_port { own } else { self.surroundings.secure_port })
     }
 
-    /// Webhooks that stand in its way, where its Pods are and where it works; see [`webhooks_in_the_way`].
+    /// Webhooks that block it, on the cluster of its Pods and on the one that it serves; see [`webhooks_in_the_way`].
     pub async fn in_the_way(&self) -> Vec<String> {
         let mut all = webhooks_in_the_way(&self.served.client).await;
         if let Some(hosting) = &self.hosting {
@@ -205,7 +206,7 @@ impl Ccm {
         all
     }
 
-    /// The Lease as it is now.
+    /// The current Lease.
     pub fn find_lease(&self) -> Option<Arc<Lease>> {
         let key = self.lease.as_ref()?;
         self.served.world.leases.find(&key.namespace, &key.name)
@@ -222,8 +223,8 @@ impl Ccm {
         }
     }
 
-    /// The manifests as shipped, with `name` wherever [`Form::AsShipped`] has the cloud's `address`; `None` where nothing is
-    /// deployed or the manifests take the address from elsewhere.
+    /// The manifests as shipped, with `name` in place of the cloud's `address` in [`Form::AsShipped`]; `None` if nothing
+    /// is deployed or the manifests do not get the address from the harness.
     pub fn with_cloud_named(&self, address: &str, name: &str) -> Option<Rendered> {
         let manifests = self.manifests.as_ref()?;
         let first = self.replicas.first().cloned()?;
@@ -233,7 +234,7 @@ impl Ccm {
         differs.then_some(rendered)
     }
 
-    /// Applies what was rendered; does not wait for it. A hosted CCM gets a kubeconfig for the account that its Pods name.
+    /// Applies rendered objects; does not wait. A hosted CCM gets a kubeconfig for the service account of its Pods.
     ///
     /// # Errors
     /// What the API server refused.
@@ -247,12 +248,11 @@ impl Ccm {
         }
     }
 
-    /// Removes a form with everything it consists of and waits until its Pods are gone; then its Lease goes too, so
-    /// that the next one need not wait for it to expire. No CCM runs then, so that takes the lease from nobody
-    /// (contract HA-17).
+    /// Removes a form with all of its objects and waits until its Pods are gone. Then removes its Lease too, so that the
+    /// next form need not wait for it to expire. No CCM runs then, so no holder loses it (contract HA-17).
     ///
     /// # Errors
-    /// What could not be removed, or which Pods did not go.
+    /// Objects that could not be removed, or Pods that still exist.
     pub async fn remove(&self, form: Form) -> Result<(), CcmError> {
         match self.rendered(form) {
             Some(rendered) => self.remove_rendered(rendered).await,
@@ -260,28 +260,28 @@ impl Ccm {
         }
     }
 
-    /// As [`Ccm::remove`], of what was rendered.
+    /// Like [`Ccm::remove`], for rendered objects.
     ///
     /// # Errors
-    /// What could not be removed, or which Pods did not go.
+    /// Objects that could not be removed, or Pods that still exist.
     pub async fn remove_rendered(&self, rendered: Rendered) -> Result<(), CcmError> {
         self.remove_beside(rendered).await?;
         self.forget_lease(None).await
     }
 
-    /// The same beside replicas that stay, and with them the Lease.
+    /// Like [`Ccm::remove_rendered`], while other replicas and the Lease stay.
     ///
     /// # Errors
-    /// What could not be removed, or which Pods did not go.
+    /// Objects that could not be removed, or Pods that still exist.
     pub async fn remove_beside(&self, rendered: Rendered) -> Result<(), CcmError> {
         let (workloads, others): (Vec<Value>, Vec<Value>) = rendered
             .documents
             .into_iter()
             .partition(|document| rendered.workloads.contains(&key_of(document)));
         self.pods_side().applier.remove(&workloads).await?;
-        // A ReplicaSet that outlives its Deployment replaces Pods, and the garbage collector of a young cluster is not awake
-        // for ten seconds. Where the Secrets of such a Pod are gone, an older kubelet waits two minutes for them before it
-        // lets the Pod go.
+        // A ReplicaSet that outlives its Deployment replaces Pods, and the garbage collector of a new cluster does not
+        // work for the first ten seconds. If the Secrets of such a Pod are deleted, an older kubelet waits two minutes
+        // for them before it lets the Pod go.
         self.pods_side().remove_replica_sets(&rendered.workloads).await?;
         self.pods_side().evict(&rendered.workloads).await?;
         match &self.hosting {
@@ -312,8 +312,8 @@ impl Ccm {
         }
     }
 
-    /// Removes the Lease of a leader that has ended while no replica runs: the next one need not wait for it to expire, as
-    /// after [`Ccm::remove`]. A Lease that somebody takes meanwhile stays.
+    /// Removes the Lease of a leader that has exited while no replica runs, so that the next one need not wait for it to
+    /// expire, as after [`Ccm::remove`]. A Lease that was taken in between stays.
     ///
     /// # Errors
     /// What the API server refused.
@@ -326,7 +326,7 @@ impl Ccm {
         }
     }
 
-    /// Removes the Lease, where it is still that version.
+    /// Removes the Lease if it still has that version.
     async fn forget_lease(&self, version: Option<String>) -> Result<(), CcmError> {
         let Some(key) = &self.lease else { return Ok(()) };
         let api: Api<Lease> = Api::namespaced(self.served.client.clone(), &key.namespace);
@@ -342,13 +342,13 @@ impl Ccm {
         }
     }
 
-    /// Waits until the CCM leads: somebody holds the Lease and has renewed it since, or, without leader election,
-    /// every Pod runs. All Pods of the form must run then.
+    /// Waits until the CCM leads: the Lease has a holder that has renewed it since, or, without leader election, all Pods
+    /// run. All Pods of the form must run by then.
     ///
     /// # Errors
-    /// [`CcmError::Broken`] as soon as no waiting helps (image absent), [`CcmError::CrashLoops`] when its process ends again
-    /// and again; when `limit` has passed [`CcmError::NeverLeads`] where every Pod runs, else [`CcmError::NotReady`]. All
-    /// with the last log lines.
+    /// [`CcmError::Broken`] as soon as waiting is useless (image missing), [`CcmError::CrashLoops`] when its process
+    /// crash-loops; after `limit`, [`CcmError::NeverLeads`] if all Pods run, otherwise [`CcmError::NotReady`]. All with
+    /// the last log lines.
     pub async fn leading(&self, form: Form, limit: Duration) -> Result<(), CcmError> {
         let began = Instant::now();
         let renewed_at_first = self.find_lease().and_then(|lease| renew_time(&lease));
@@ -393,7 +393,7 @@ impl Ccm {
     }
 }
 
-/// Why a CCM does not lead, by what its Pods are at the end of the wait: whose fault it is follows from that.
+/// Why a CCM does not lead, from the state of its Pods at the end of the wait; this determines who is to blame.
 fn not_up(pods: &[Arc<Pod>], expected: usize, elects: bool, text: String) -> CcmError {
     if pods.iter().any(|pod| unrecoverable(pod).is_some()) {
         CcmError::Broken(text)

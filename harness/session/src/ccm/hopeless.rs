@@ -1,28 +1,29 @@
-//! What keeps a Pod's programs from running, read from its status. Pure.
+//! Why a Pod's programs cannot run, read from its status. Pure functions.
 
 use super::ends::{ends_of, statuses_of};
 use k8s_openapi::api::core::v1::{ContainerStatus, Pod};
 use kube::ResourceExt;
 
-/// How often a CCM may be restarted before it works: one of the framework ends while the API server does not answer, by design.
+/// How often a CCM may be restarted before it works: one on the framework exits, by design, while the API server does not
+/// answer.
 const RESTARTS_AT_MOST: u32 = 5;
-/// Reasons for which a container waits for an image that it will not get.
+/// Reasons of a container whose image cannot be pulled.
 const NO_IMAGE: [&str; 4] = ["ErrImageNeverPull", "InvalidImageName", "ErrImagePull", "ImagePullBackOff"];
-/// Reasons for which a container cannot be made or started.
+/// Reasons of a container that cannot be created or started.
 const NO_CONTAINER: [&str; 2] = ["CreateContainerError", "RunContainerError"];
 
-/// Why a container waits, and what the kubelet says of it.
+/// The reason of a waiting container, and the kubelet's message.
 fn waits(status: &ContainerStatus) -> Option<(&str, &str)> {
     let waiting = status.state.as_ref()?.waiting.as_ref()?;
     Some((waiting.reason.as_deref()?, waiting.message.as_deref().unwrap_or_default()))
 }
 
-/// Something about a Pod that no waiting mends and that is not its program's doing, in words.
+/// A problem of a Pod that does not go away and is not caused by its program, as text.
 pub fn unrecoverable(pod: &Pod) -> Option<String> {
     let name = pod.name_any();
     statuses_of(pod).find_map(|status| match waits(status)? {
         (reason, message) if NO_IMAGE.contains(&reason) => {
-            Some(format!("Pod {name} cannot have its image {}: {reason} {message}", status.image))
+            Some(format!("Pod {name} cannot pull its image {}: {reason} {message}", status.image))
         }
         (reason, message) if NO_CONTAINER.contains(&reason) => {
             Some(format!("Pod {name} cannot start its container {}: {reason} {message}", status.name))
@@ -31,7 +32,7 @@ pub fn unrecoverable(pod: &Pod) -> Option<String> {
     })
 }
 
-/// What a Pod's container lacks that may still come, in words: a Secret or ConfigMap.
+/// What a Pod's container is missing that may still appear, as text: a Secret or ConfigMap.
 pub fn lacks_configuration(pod: &Pod) -> Option<String> {
     let name = pod.name_any();
     statuses_of(pod).find_map(|status| match waits(status)? {
@@ -42,12 +43,12 @@ pub fn lacks_configuration(pod: &Pod) -> Option<String> {
     })
 }
 
-/// Whether a Pod's program has ended by itself at least once.
+/// Whether a Pod's program has exited at least once.
 pub(super) fn has_ended(pod: &Pod) -> bool {
     !ends_of(pod).is_empty()
 }
 
-/// That a Pod's program ends again and again, in words.
+/// That a Pod's program crash-loops, as text.
 pub fn crash_loops(pod: &Pod) -> Option<String> {
     let looping =
         statuses_of(pod).filter(|status| waits(status).is_some_and(|(why, _)| why == "CrashLoopBackOff"));
@@ -82,7 +83,7 @@ mod tests {
             let why = |reason| unrecoverable(&pod(field, 0, waiting(reason)));
             for reason in NO_IMAGE {
                 let expected =
-                    format!("Pod ccm-a cannot have its image acme/ccm:1: {reason} says the kubelet");
+                    format!("Pod ccm-a cannot pull its image acme/ccm:1: {reason} says the kubelet");
                 assert_eq!(why(reason), Some(expected));
             }
             for reason in NO_CONTAINER {

@@ -1,4 +1,4 @@
-//! A CCM whose Pods run on another cluster than the one it serves.
+//! A CCM whose Pods run on another cluster than the one that it serves.
 
 use super::deal::dealt;
 use super::deploy::CcmError;
@@ -10,25 +10,26 @@ use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 
-/// Annotation of a hosted CCM's workload: the id of the token in its kubeconfig, by which the API server that it serves knows it.
+/// Annotation of a hosted CCM's workload: the id of the token in its kubeconfig, by which the served API server
+/// identifies it.
 pub const TOKEN_ID: &str = "ccm-conformance.io/token-id";
 
-/// Where the Pods of a hosted CCM are: a management cluster.
+/// The management cluster, which runs the Pods of a hosted CCM.
 pub struct Hosting {
     pub(super) side: Side,
-    /// The cluster that it serves, as its Pods reach it.
+    /// The served cluster, with its address for the Pods.
     served_at: ServerAddress,
 }
 
 impl Hosting {
-    /// On that cluster, from which the served one is reached at `served_at`.
+    /// Runs Pods on that cluster, from which the served one is reached at `served_at`.
     pub fn new(side: Side, served_at: ServerAddress) -> Hosting {
         Hosting { side, served_at }
     }
 
-    /// Applies what was rendered where it belongs: on the served cluster first, then, with a kubeconfig for it where its
-    /// placeholder stands, on the management cluster. Each replica gets a kubeconfig of its own, for the account that a workload among the documents
-    /// names, else for that of `usual`, the workload of the manifests; the Pods themselves run as the latter.
+    /// Applies rendered objects to the right cluster: first those of the served cluster, then those of the management
+    /// cluster, with a kubeconfig in place of its placeholder. Each replica gets its own kubeconfig, for the service
+    /// account of its workload, or of `usual`, the workload of the manifests. The Pods themselves run as the latter.
     pub(super) async fn apply(
         &self,
         served: &Side,
@@ -51,7 +52,7 @@ impl Hosting {
             substitute(document, &BTreeMap::from([(KUBECONFIG.to_owned(), own.kubeconfig.clone())]));
         }
         for workload in here.iter_mut().filter(|document| is_workload(document)) {
-            // Not a Pod's own: another token would be a reason to replace it.
+            // Not on the Pods: they would be replaced for a new token.
             if let Some(own) = given.get(&replica_of(workload)) {
                 workload["metadata"]["annotations"][TOKEN_ID] = json!(own.token_id);
             }
@@ -64,7 +65,7 @@ impl Hosting {
         self.side.applier.apply(&here).await
     }
 
-    /// Removes documents from where [`Hosting::apply`] has put them.
+    /// Removes documents from the clusters to which [`Hosting::apply`] applied them.
     pub(super) async fn remove(&self, served: &Side, documents: &[Value]) -> Result<(), CcmError> {
         let (there, here) = dealt(documents);
         self.side.applier.remove(&here).await?;
@@ -72,7 +73,7 @@ impl Hosting {
     }
 }
 
-/// Whose document it is, of several replicas.
+/// The replica to which a document belongs.
 fn replica_of(document: &Value) -> String {
     document["metadata"]["labels"][REPLICA_LABEL].as_str().unwrap_or_default().to_owned()
 }

@@ -1,4 +1,4 @@
-//! The kubeconfig by which a hosted CCM reaches the cluster that it serves.
+//! The kubeconfig with which a hosted CCM reaches the cluster that it serves.
 
 use super::deploy::CcmError;
 use base64::Engine as _;
@@ -16,29 +16,29 @@ use std::time::Duration;
 
 /// Placeholder of the kubeconfig in manifests.
 pub const KUBECONFIG: &str = "KUBECONFIG";
-/// How long its token is good for, seconds: longer than a run takes.
+/// The lifetime of its token in seconds: longer than a run.
 const GOOD_FOR_S: i64 = 24 * 3600;
-/// How long a service account may take to be there: that of a new namespace is made by a controller.
+/// How long a service account may take to appear: a controller creates that of a new namespace.
 const THERE_IN: Duration = Duration::from_secs(10);
 const AGAIN: Duration = Duration::from_millis(100);
 
-/// An API server as Pods of the management cluster reach it.
+/// An API server as Pods of the management cluster connect to it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ServerAddress {
     /// Its URL.
     pub url: String,
-    /// The certificates by which it is known, PEM in base64, as a kubeconfig has them.
+    /// Its CA certificates, PEM in base64, as in a kubeconfig.
     pub ca_data: String,
 }
 
-/// Namespace and name of a service account.
+/// The namespace and name of a service account.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct AccountKey {
     pub(super) namespace: String,
     pub(super) name: String,
 }
 
-/// A kubeconfig, and by what the API server tells who comes with it.
+/// A kubeconfig, and the id by which the API server identifies its user.
 #[derive(Clone, Debug)]
 pub(super) struct Given {
     /// The kubeconfig as text.
@@ -47,10 +47,10 @@ pub(super) struct Given {
     pub(super) token_id: String,
 }
 
-/// A kubeconfig with a token of that account, which is made for it. Token and kubeconfig are known to the redactor.
+/// Creates a token for that account, and a kubeconfig with it. Both are registered for redaction.
 ///
 /// # Errors
-/// [`CcmError::Apply`]: the API server does not give a token.
+/// [`CcmError::Apply`]: the API server does not issue a token.
 pub(super) async fn kubeconfig_of(
     served: &Client,
     server: &ServerAddress,
@@ -72,14 +72,14 @@ async fn token_of(served: &Client, account: &AccountKey) -> Result<String, CcmEr
         let granted = granted.map_err(|error| ReadError::passing(chain(&error)))?;
         Ok(granted.status.and_then(|status| status.token))
     };
-    poll("the API server grants a token", THERE_IN, AGAIN, granted).await.map_err(|error| CcmError::Apply {
+    poll("the API server issues a token", THERE_IN, AGAIN, granted).await.map_err(|error| CcmError::Apply {
         object: format!("a token of ServiceAccount/{} in {}", account.name, account.namespace),
         cause: error.text,
         refused: true,
     })
 }
 
-/// The id of a service account's token as the API server says it (`authentication.kubernetes.io/credential-id`).
+/// The id of a service account's token, in the format of the API server (`authentication.kubernetes.io/credential-id`).
 fn id_of(token: &str) -> Option<String> {
     let claims = URL_SAFE_NO_PAD.decode(token.split('.').nth(1)?).ok()?;
     let claims: Value = serde_json::from_slice(&claims).ok()?;

@@ -1,28 +1,28 @@
-//! Reading a CCM's log, of which nobody knows how much there is.
+//! Reads a CCM's log, whose size is unknown.
 
 use futures::AsyncReadExt;
 use k8s_openapi::api::core::v1::Pod;
 use kube::api::{Api, LogParams};
 
-/// What is read of one log at most, in bytes.
+/// Maximum number of bytes that are read from one log.
 pub const LOG_BYTES: i64 = 1 << 20;
 
 /// The end of a log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LogEnd {
-    /// Its text; what is no UTF-8 in it is replaced.
+    /// Its text; invalid UTF-8 in it is replaced.
     pub text: String,
-    /// How many lines were asked for.
+    /// The number of requested lines.
     pub lines: i64,
-    /// Whether a line of it is longer than what is read of a log: only its beginning is here.
+    /// Whether a line is longer than the maximum: then only its beginning is here.
     pub cut: bool,
 }
 
-/// The last lines of the log of a Pod's container, `previous` for the run before its last restart: as many of `lines` as
-/// [`LOG_BYTES`] hold. The API server refuses a Pod of several containers of which none is named.
+/// The last lines of the log of a Pod's container, with `previous` of the run before its last restart: as many of `lines`
+/// as fit into [`LOG_BYTES`]. The API server refuses a request for a Pod of several containers without a container name.
 ///
 /// # Errors
-/// What the API server refused, or a connection that broke.
+/// What the API server refused, or a broken connection.
 pub async fn log_end(
     api: &Api<Pod>,
     (pod, container): (&str, Option<&str>),
@@ -37,7 +37,7 @@ pub async fn log_end(
             LogParams { container, tail_lines, limit_bytes, previous, timestamps, ..LogParams::default() };
         let stream = api.log_stream(pod, &params).await?;
         let mut bytes = Vec::new();
-        // A server that knows no limit has one here.
+        // Also limits the answer of a server that ignores the limit.
         let read = std::pin::pin!(stream).take(LOG_BYTES.unsigned_abs()).read_to_end(&mut bytes).await;
         read.map_err(kube::Error::ReadEvents)?;
         Ok(bytes)
@@ -45,10 +45,10 @@ pub async fn log_end(
     .await
 }
 
-/// The first [`LOG_BYTES`] of that log: what a CCM says when it starts.
+/// The first [`LOG_BYTES`] of that log: what a CCM writes when it starts.
 ///
 /// # Errors
-/// As [`log_end`].
+/// Those of [`log_end`].
 pub async fn log_beginning(
     api: &Api<Pod>,
     (pod, container): (&str, Option<&str>),
@@ -63,7 +63,7 @@ pub async fn log_beginning(
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
-/// The containers of a Pod, each of which has a log of its own; those that run first are last.
+/// The containers of a Pod, each of which has its own log; init containers come last.
 pub fn containers_of(pod: &Pod) -> Vec<&str> {
     let spec = pod.spec.as_ref();
     let main = spec.map(|spec| spec.containers.as_slice()).unwrap_or_default();
@@ -71,7 +71,7 @@ pub fn containers_of(pod: &Pod) -> Vec<&str> {
     main.iter().chain(init).map(|container| container.name.as_str()).collect()
 }
 
-/// Asks for fewer lines as long as the answer is cut: it is cut at its end, and the end is what is wanted.
+/// Requests fewer lines as long as the answer is cut: it is cut at its end, but the end is needed.
 async fn end_of<R>(mut lines: i64, read: impl Fn(i64) -> R) -> kube::Result<LogEnd>
 where
     R: Future<Output = kube::Result<Vec<u8>>>,
@@ -91,7 +91,7 @@ mod tests {
     use super::*;
     use std::future::ready;
 
-    /// What a server answers that has these lines.
+    /// The answer of a server with these lines.
     fn answer(log: &[String], lines: i64) -> Vec<u8> {
         let from = log.len().saturating_sub(usize::try_from(lines).expect("positive"));
         let mut text = log[from..].join("\n").into_bytes();

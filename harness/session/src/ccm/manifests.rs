@@ -1,4 +1,4 @@
-//! The CCM's manifests as data: documents, the workload among them, placeholders. Pure.
+//! The CCM's manifests as data: documents, the workload among them, placeholders. Pure functions.
 
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
@@ -8,7 +8,7 @@ use std::fmt;
 /// The manifests do not describe a CCM that can be deployed.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 pub enum ManifestError {
-    /// No workload at all.
+    /// There is no workload.
     #[error(
         "no CCM workload in the manifests: expected a Deployment, DaemonSet, StatefulSet or Pod, found {found}; name the right files under 'manifests' of the profile"
     )]
@@ -17,17 +17,15 @@ pub enum ManifestError {
         found: String,
     },
     /// More than one candidate.
-    #[error(
-        "several workloads in the manifests ({found}); say which one is the CCM under 'workload' of the profile"
-    )]
+    #[error("several workloads in the manifests ({found}); name the CCM under 'workload' of the profile")]
     Ambiguous {
         /// Candidates.
         found: String,
     },
-    /// The profile names one that is not there.
-    #[error("the profile names workload {wanted}, the manifests hold {found}")]
+    /// The profile names a workload that does not exist.
+    #[error("the profile names workload {wanted}, but the manifests contain {found}")]
     Absent {
-        /// As named.
+        /// The name in the profile.
         wanted: String,
         /// Candidates.
         found: String,
@@ -45,7 +43,7 @@ pub enum ManifestError {
     NoContainer {
         /// The workload.
         workload: String,
-        /// As named.
+        /// The name in the profile.
         wanted: String,
         /// Containers there.
         found: String,
@@ -73,7 +71,7 @@ impl fmt::Display for ObjectKey {
     }
 }
 
-/// What the profile says about the workload; empty fields leave it to be found.
+/// The profile's settings for the workload; empty fields are determined from the manifests.
 #[derive(Clone, Debug, Default)]
 pub struct WorkloadHint {
     /// Namespace.
@@ -101,7 +99,7 @@ impl Manifests {
     /// Unfolds Lists, drops empty documents, finds the workload and its container.
     ///
     /// # Errors
-    /// When a document is not an object of Kubernetes, or the workload is absent or ambiguous.
+    /// A document is not a Kubernetes object, or the workload is missing or ambiguous.
     pub fn new(documents: Vec<Value>, hint: &WorkloadHint) -> Result<Manifests, ManifestError> {
         let mut flat = Vec::new();
         for document in documents {
@@ -113,10 +111,10 @@ impl Manifests {
         Ok(Manifests { documents: flat, workload, container })
     }
 
-    /// Whether each document is an object of Kubernetes, those of Lists too.
+    /// Whether all documents are Kubernetes objects, including those in Lists.
     ///
     /// # Errors
-    /// The first that is not, by its place.
+    /// The position of the first one that is not.
     pub fn check(documents: &[Value]) -> Result<(), ManifestError> {
         let mut flat = Vec::new();
         documents.iter().for_each(|document| unfold(document.clone(), &mut flat));
@@ -142,7 +140,7 @@ impl Manifests {
         key_of(&self.documents[self.workload])
     }
 
-    /// Whether they ask for more than one Pod of it; a DaemonSet does where there are machines for them.
+    /// Whether they run more than one Pod of it; a DaemonSet does if there are machines for them.
     pub fn ask_for_several(&self) -> bool {
         let workload = &self.documents[self.workload];
         match workload["kind"].as_str() {
@@ -235,12 +233,12 @@ pub fn pod_spec(workload: &Value) -> &Value {
     if workload["kind"] == "Pod" { &workload["spec"] } else { &workload["spec"]["template"]["spec"] }
 }
 
-/// The same, to be changed.
+/// The Pod spec of a workload document, mutable.
 pub(super) fn pod_spec_mut(workload: &mut Value) -> &mut Value {
     if workload["kind"] == "Pod" { &mut workload["spec"] } else { &mut workload["spec"]["template"]["spec"] }
 }
 
-/// The array in a field, made where there is none.
+/// The array in a field, created if there is none.
 pub(super) fn array_at<'a>(value: &'a mut Value, field: &str) -> &'a mut Vec<Value> {
     if !value[field].is_array() {
         value[field] = json!([]);
@@ -248,7 +246,7 @@ pub(super) fn array_at<'a>(value: &'a mut Value, field: &str) -> &'a mut Vec<Val
     value[field].as_array_mut().expect("made an array above")
 }
 
-/// Replaces `${NAME}` in every string scalar. Names not in the table are left alone: they may be a script's own.
+/// Replaces `${NAME}` in every string scalar. Unknown names stay unchanged: they may belong to a script.
 pub fn substitute(value: &mut Value, table: &BTreeMap<String, String>) {
     match value {
         Value::String(text) => {
@@ -275,7 +273,7 @@ pub fn mentions(value: &Value, name: &str) -> bool {
     }
 }
 
-/// SHA-256 over the documents, as hexadecimal digits. Taken before tokens are filled in, so it is reproducible.
+/// SHA-256 over the documents, as hexadecimal digits. Computed before tokens are filled in, so it is reproducible.
 pub fn fingerprint(documents: &[Value]) -> String {
     let mut hash = Sha256::new();
     for document in documents {

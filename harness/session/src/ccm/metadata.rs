@@ -1,8 +1,9 @@
-//! How a CCM reaches the metadata service of its cloud. Pure.
+//! How a CCM reaches the metadata service of its cloud. Pure functions.
 //!
-//! Where machines lead its address there themselves nothing is changed. Elsewhere the service is the CCM's HTTP proxy:
-//! whoever calls `169.254.169.254` by a library that honours `HTTP_PROXY`, as those of Go do, reaches it, and the user of the
-//! proxy's URL is the name of the CCM's Node, which tells it who asks. API server and cloud are reached without it.
+//! If the machines themselves route the service's address, nothing is changed. Otherwise the service is the CCM's HTTP
+//! proxy: a library that honours `HTTP_PROXY`, as Go's does, reaches it when it calls `169.254.169.254`. The user in the
+//! proxy's URL is the name of the CCM's Node, so the service knows which Node the request is from. API server and cloud
+//! are reached without the proxy.
 
 use super::manifests::{array_at, pod_spec_mut};
 use harness_clusters::METADATA_ADDRESS;
@@ -13,25 +14,25 @@ use std::net::SocketAddrV4;
 
 /// Placeholder of the service's URL.
 const PLACEHOLDER: &str = "METADATA";
-/// The variable that holds the name of the CCM's Node.
+/// The variable that contains the name of the CCM's Node.
 const NODE: &str = "CCM_CONFORMANCE_NODE";
 
 /// How the metadata service is reached.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Metadata {
-    /// At its own address: the machines see to it.
+    /// At its own address, which the machines route.
     AtItsAddress,
     /// By variables of the CCM's container.
     ByVariables {
-        /// Where it is.
+        /// Its address.
         at: SocketAddrV4,
-        /// What is not called by way of it, beside this machine: the cloud, by address and name.
+        /// Destinations that bypass it, in addition to this machine: the cloud, by address and name.
         direct: Vec<String>,
     },
 }
 
-/// Has a workload's container reach it, and fills its placeholder in; what was changed for that, where anything was.
+/// Configures a workload's container for it, and fills in its placeholder; returns what was changed, if anything.
 pub(super) fn reach(
     workload: &mut Value,
     container: usize,
@@ -47,7 +48,7 @@ pub(super) fn reach(
     let direct = ["localhost", "127.0.0.0/8"].into_iter().chain(direct.iter().map(String::as_str));
     let direct = Vec::from_iter(direct).join(",");
     let env = array_at(&mut pod_spec_mut(workload)["containers"][container], "env");
-    // Those of the manifests win; a variable that others mention comes before them.
+    // Those of the manifests take precedence; a variable that others refer to is placed before them.
     let own = [("HTTP_PROXY", url), ("NO_PROXY", direct)];
     let own = own.map(|(name, value)| json!({"name": name, "value": value}));
     let own = own.into_iter().filter(|own| env.iter().all(|entry| entry["name"] != own["name"]));
@@ -55,6 +56,6 @@ pub(super) fn reach(
     env.extend(own);
     env.insert(0, json!({"name": NODE, "valueFrom": {"fieldRef": {"fieldPath": "spec.nodeName"}}}));
     Some(format!(
-        "variables HTTP_PROXY and NO_PROXY, by which calls of {METADATA_ADDRESS} reach the run's metadata service"
+        "variables HTTP_PROXY and NO_PROXY, so that calls of {METADATA_ADDRESS} reach the run's metadata service"
     ))
 }

@@ -1,6 +1,6 @@
 //! The CCM under test: profile to rendered manifests to Pods to a known leader.
 //!
-//! Repairs nothing and judges nothing.
+//! It does not repair or judge anything.
 
 mod arguments;
 mod bounds;

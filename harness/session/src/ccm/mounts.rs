@@ -1,10 +1,10 @@
-//! What a Pod mounts where its program may look for it unasked. Pure.
+//! The mounts of a Pod that its program may use without being configured to. Pure functions.
 
 use k8s_openapi::api::core::v1::{Container, Pod, Volume};
 use std::collections::BTreeSet;
 
-/// The folders of a Pod's volumes whose files come from the cluster and of which a container's command line and environment say
-/// nothing: the paths are built into its program.
+/// The folders of a Pod's volumes that contain files of the cluster and are not mentioned in a container's command line
+/// or environment: their paths are built into its program.
 pub(crate) fn untold_mounts(pod: &Pod) -> BTreeSet<String> {
     let Some(spec) = &pod.spec else { return BTreeSet::new() };
     let from_cluster = |volume: &&Volume| {

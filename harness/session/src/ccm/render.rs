@@ -1,4 +1,4 @@
-//! From a vendor's manifests to what is applied, every change said openly. Pure.
+//! Turns a vendor's manifests into the objects that are applied, and records every change. Pure functions.
 //!
 //! Two forms. *As shipped*: the manifests with placeholders filled in; bootstrap checks judge these. *Replicas*: one
 //! single-replica copy of the workload per replica, each with its own cloud credential and secure port, so that the
@@ -22,35 +22,35 @@ use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// What is applied.
+/// The objects to apply.
 #[derive(Clone, Debug)]
 pub struct Rendered {
     /// Objects in the order they are applied.
     pub documents: Vec<Value>,
     /// The workload, or its copies in the order of the replicas.
     pub workloads: Vec<ObjectKey>,
-    /// What was changed beyond filling placeholders in.
+    /// What was changed apart from filling in placeholders.
     pub changes: Vec<Setting>,
 }
 
-/// Facts of the cluster and the profile that rendering needs.
+/// Properties of the cluster and the profile that rendering needs.
 #[derive(Clone, Debug, Default)]
 pub struct Surroundings {
-    /// Placeholders but those of a replica: `IMAGE`, the profile's own.
+    /// Placeholders except those of a replica: `IMAGE`, and the profile's own.
     pub placeholders: BTreeMap<String, String>,
-    /// The command of the CCM's container where its image is one of several programs; empty where it is the image's own.
+    /// The command of the CCM's container if its image contains several programs; empty for the image's own.
     pub command: Vec<String>,
-    /// Host and port of the API server, set when the cluster has no kube-proxy and its Service address is dead.
+    /// Host and port of the API server, set if the cluster has no kube-proxy and its Service address does not work.
     pub api_server: Option<(String, u16)>,
-    /// The first of the supplementary groups by which the cluster tells replicas' packets from others', where it does.
+    /// The first of the supplementary groups by which the cluster distinguishes the packets of replicas, if it does.
     pub group: Option<u32>,
-    /// Variables of the CCM's container, as the profile asks for; values may hold placeholders.
+    /// Variables of the CCM's container from the profile; values may contain placeholders.
     pub environment: BTreeMap<String, String>,
-    /// How the cloud's metadata service is reached, where it has one.
+    /// How the cloud's metadata service is reached, if it has one.
     pub metadata: Option<Metadata>,
     /// Whether the CCM reaches the cloud through the variable `HTTP_PROXY`.
     pub http_proxy: bool,
-    /// The CA by which the cloud's API is known, in PEM, where it is the run's.
+    /// The CA of the cloud's API in PEM, if it is the run's.
     pub cloud_ca: Option<String>,
     /// Flags to set on the copies.
     pub flags: Vec<Flag>,
@@ -68,7 +68,7 @@ pub fn as_shipped(manifests: &Manifests, first: Option<&Replica>, around: &Surro
     renderer.set_command();
     if let Some(group) = around.group {
         join_group(&mut renderer.workload, group);
-        let what = format!("supplementary group {group}, by which it is cut off from the API server");
+        let what = format!("supplementary group {group}, used to cut it off from the API server");
         renderer.changes.push(by_us(what));
     }
     renderer.reach_metadata();
@@ -115,7 +115,7 @@ pub fn replicas(manifests: &Manifests, replicas: &[Replica], around: &Surroundin
     in_order(documents, workloads, renderer.changes)
 }
 
-/// What is applied, in the order in which that is done.
+/// The objects, in the order in which they are applied.
 fn in_order(mut documents: Vec<Value>, workloads: Vec<ObjectKey>, changes: Vec<Setting>) -> Rendered {
     documents.sort_by_key(|document| rank(document["kind"].as_str().unwrap_or_default()));
     Rendered { documents, workloads, changes }
@@ -127,12 +127,12 @@ fn filled_in(document: &Value, table: &BTreeMap<String, String>) -> Value {
     document
 }
 
-/// Which objects beside the workload the copies share, and of which each has its own.
+/// Which objects besides the workload the copies share, and which each copy has for itself.
 struct Copies<'a> {
     count: usize,
-    /// Whether each reaches the cloud by an endpoint of its own.
+    /// Whether each copy uses its own endpoint of the cloud.
     are_apart: bool,
-    /// Whether they serve another cluster than the one they run on.
+    /// Whether they serve another cluster than the one on which they run.
     are_hosted: bool,
     common: Vec<&'a Value>,
     per_replica: Vec<&'a Value>,
@@ -154,13 +154,13 @@ impl<'a> Copies<'a> {
     }
 }
 
-/// A workload on its way from the vendor's manifests to what is applied.
+/// A workload while the vendor's manifests are turned into the objects to apply.
 struct Renderer<'a> {
     around: &'a Surroundings,
-    /// Which of its containers is the CCM's.
+    /// The index of the CCM's container.
     container: usize,
     workload: Value,
-    /// The placeholders, so far.
+    /// The placeholders collected so far.
     table: BTreeMap<String, String>,
     changes: Vec<Setting>,
 }
@@ -201,7 +201,7 @@ impl<'a> Renderer<'a> {
         }
     }
 
-    /// Says which program of its image the CCM is, where the manifests leave it to the image.
+    /// Sets which program of its image the CCM is, if the manifests do not.
     fn set_command(&mut self) {
         let command = &self.around.command;
         let container = self.container();
@@ -212,11 +212,11 @@ impl<'a> Renderer<'a> {
         }
     }
 
-    /// The profile's variables; one of the same name in the manifests gives way.
+    /// Sets the profile's variables; they replace those of the same name in the manifests.
     fn set_environment(&mut self) {
         for (name, value) in &self.around.environment {
             set_variable(self.container(), name, value);
-            let what = format!("variable {name}, as the profile asks for");
+            let what = format!("variable {name}, as the profile requires");
             self.changes.push(Setting::of_manifests(what, SetBy::Profile));
         }
     }
@@ -236,7 +236,7 @@ impl<'a> Renderer<'a> {
         self.changes.push(Setting::of_manifests(what, SetBy::Profile));
     }
 
-    /// Has the CCM's container reach the cloud's metadata service, where there is one.
+    /// Configures the CCM's container for the cloud's metadata service, if there is one.
     fn reach_metadata(&mut self) {
         let Renderer { around, container, workload, table, changes } = self;
         let metadata = around.metadata.as_ref();
@@ -244,12 +244,13 @@ impl<'a> Renderer<'a> {
         changes.extend(changed.map(by_us));
     }
 
-    /// Puts the CA of the cloud into the CCM's container, and says where it is; what it is in there.
+    /// Adds the cloud's CA to the CCM's container, and fills in its path; returns the ConfigMap.
     fn trust_the_cloud(&mut self) -> Option<Value> {
         let ca = self.around.cloud_ca.as_ref()?;
         let certificates = trust::mount(&mut self.workload, self.container, ca);
         self.table.extend(trust::placeholders());
-        self.changes.push(by_us("a volume with the CA of the run's proxy, by which the cloud is known"));
+        self.changes
+            .push(by_us("a volume with the CA of the run's proxy, to verify the cloud's certificate"));
         Some(certificates)
     }
 
@@ -284,15 +285,15 @@ impl<'a> Renderer<'a> {
     fn drop_anti_affinity(&mut self) {
         let affinity = &mut self.workload["spec"]["template"]["spec"]["affinity"];
         if affinity.as_object_mut().is_some_and(|map| map.remove("podAntiAffinity").is_some()) {
-            self.changes.push(by_us("pod anti-affinity left out, so that copies can share a node"));
+            self.changes.push(by_us("pod anti-affinity removed, so that copies can share a node"));
         }
         if affinity.is_null() {
-            // Looking a field up by index creates it; null is what the API server takes for absent.
+            // Accessing a field by index creates it; the API server treats null as absent.
             *affinity = json!({});
         }
     }
 
-    /// On the hosts' network a declared port is one of the node's: two copies with the same one would not share it.
+    /// On the host's network a declared port is a port of the node: two copies with the same one could not share it.
     fn drop_other_ports(&mut self) {
         let secure_port = self.around.secure_port;
         let spec = pod_spec_mut(&mut self.workload);
@@ -308,7 +309,7 @@ impl<'a> Renderer<'a> {
             }
         }
         if dropped {
-            let what = "declared ports but the secure one left out, so that copies can share a node";
+            let what = "declared ports removed except the secure one, so that copies can share a node";
             self.changes.push(by_us(what));
         }
     }
@@ -321,7 +322,7 @@ impl<'a> Renderer<'a> {
         for flag in &self.around.flags {
             set_flag(&mut self.workload, self.container, flag);
             let by = if flag.from == SetBy::Profile { "profile" } else { "timing" };
-            self.changes.push(Setting::of_manifests(format!("{flag}, as the {by} asks for"), flag.from));
+            self.changes.push(Setting::of_manifests(format!("{flag}, as the {by} requires"), flag.from));
         }
     }
 
@@ -335,12 +336,12 @@ impl<'a> Renderer<'a> {
         )));
         if let Some(group) = self.around.group {
             self.changes.push(by_us(format!(
-                "a supplementary group for each copy, from {group} on, by which it is cut off from the API server"
+                "a supplementary group for each copy, from {group} on, used to cut it off from the API server"
             )));
         }
     }
 
-    /// The workload of one replica; the objects that are its own go to `documents`.
+    /// The workload of one replica; its own objects are added to `documents`.
     fn copy(&self, (index, replica): (u32, &Replica), own: &[&Value], documents: &mut Vec<Value>) -> Value {
         let around = self.around;
         let mut table = self.table.clone();
@@ -369,7 +370,7 @@ impl<'a> Renderer<'a> {
     }
 }
 
-/// Order of application: what others refer to comes first.
+/// Order of application: objects that others refer to come first.
 pub fn rank(kind: &str) -> u8 {
     match kind {
         "Namespace" => 0,
@@ -383,7 +384,7 @@ pub fn rank(kind: &str) -> u8 {
     }
 }
 
-/// A change that the machinery needs.
+/// Records a change that the harness needs.
 fn by_us(what: impl fmt::Display) -> Setting {
     Setting::of_manifests(what, SetBy::Harness)
 }

@@ -1,4 +1,4 @@
-//! A cluster as the CCM's handle needs it: the one it serves, or the one its Pods are on.
+//! One cluster for the CCM's handle: the one that it serves, or the one of its Pods.
 
 use super::deploy::{Applier, CcmError, pods_gone, pods_of, programs_ended};
 use super::manifests::ObjectKey;
@@ -10,10 +10,10 @@ use kube::{Client, ResourceExt};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How long Pods have to go before they are taken away without asking, and after that.
+/// How long Pods may take to end before they are deleted without a grace period, and after that.
 const PODS_GO: Duration = Duration::from_secs(30);
 
-/// A cluster as the CCM's handle needs it.
+/// One cluster for the CCM's handle.
 pub struct Side {
     pub(super) client: Client,
     pub(super) world: Arc<World>,
@@ -21,7 +21,7 @@ pub struct Side {
 }
 
 impl Side {
-    /// The cluster of that client, of which `world` tells.
+    /// The cluster of that client, observed by `world`.
     pub fn new(client: Client, world: Arc<World>) -> Side {
         Side { applier: Applier::new(client.clone()), client, world }
     }
@@ -50,11 +50,12 @@ impl Side {
         Ok(())
     }
 
-    /// Has the Pods of workloads go, and waits for that.
+    /// Deletes the Pods of workloads, and waits until they are gone.
     pub(super) async fn evict(&self, workloads: &[ObjectKey]) -> Result<(), CcmError> {
         self.delete_pods(workloads, 1).await;
-        // A kubelet says at once that a Pod's programs have ended, and with 1.20 up to ten seconds later that it may go. One
-        // that is told while it starts a Pod may forget to stop it; when the object is gone it stops what is left of it.
+        // A kubelet reports at once that a Pod's programs have ended, but with 1.20 up to ten seconds later that the Pod
+        // may be removed. One that is starting a Pod at that moment may forget to stop it; when the object is gone it
+        // stops the rest.
         let _ = programs_ended(&self.world, workloads, PODS_GO).await;
         self.delete_pods(workloads, 0).await;
         pods_gone(&self.world, workloads, PODS_GO).await.map_err(|error| CcmError::NotReady(error.text))
@@ -63,7 +64,7 @@ impl Side {
     async fn delete_pods(&self, workloads: &[ObjectKey], grace_s: u32) {
         for pod in workloads.iter().flat_map(|workload| pods_of(&self.world, workload)) {
             let api: Api<Pod> = Api::namespaced(self.client.clone(), &pod.namespace().unwrap_or_default());
-            // Its controller may have removed it already: what counts is that it goes, which is waited for.
+            // Its controller may have removed it already; only its end matters, and that is waited for.
             let _ = api.delete(&pod.name_any(), &DeleteParams::default().grace_period(grace_s)).await;
         }
     }

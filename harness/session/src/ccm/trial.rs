@@ -1,4 +1,4 @@
-//! The CCM by itself, with flags of a check's own: one process that is not started again when it ends. Pure.
+//! The CCM as a single process with a check's own flags, which is not restarted when it exits. Pure functions.
 
 use super::arguments::Flag;
 use super::manifests::{Manifests, key_of};
@@ -10,8 +10,8 @@ use std::slice::from_ref;
 /// Label of a Pod that is a trial, with the trial's name.
 const TRIAL_LABEL: &str = "ccm-conformance.io/trial";
 
-/// What a trial consists of: what a copy of the workload does, with a bare Pod in the workload's place. `arguments` are set
-/// after those of the manifests and the profile. `like` lends its credential and port. On `node` the Pod is bound at once.
+/// The objects of a trial: those of a copy of the workload, with a bare Pod instead of the workload. `arguments` come
+/// after those of the manifests and the profile. `like` provides credential and port.
 pub(super) fn trial(
     manifests: &Manifests,
     name: &str,
@@ -46,7 +46,7 @@ fn bare_pod(workload: &Value, trial: &str, node: Option<&str>) -> Value {
         }
     }
     let metadata = &workload["metadata"];
-    // Without the labels of the workload nobody else takes it for one of theirs.
+    // Without the labels of the workload, no controller or Service selects it.
     json!({
         "apiVersion": "v1", "kind": "Pod",
         "metadata": {"name": metadata["name"], "namespace": metadata["namespace"], "labels": {TRIAL_LABEL: trial}},

@@ -1,20 +1,20 @@
-//! The certificates by which a CCM knows the cloud, where the run has a CA of its own. Pure.
+//! The CA certificates for the CCM if the run has its own CA. Pure functions.
 
 use super::manifests::{array_at, pod_spec_mut};
 use serde_json::{Value, json};
 
-/// Where they are in the CCM's container.
+/// Their path in the CCM's container.
 const FOLDER: &str = "/etc/ccm-conformance/cloud";
-/// The volume of them, and the ConfigMap that they are in.
+/// Their volume, and their ConfigMap.
 const VOLUME: &str = "ccm-conformance-cloud-ca";
 
-/// The placeholders for them, and where they are.
+/// The placeholders for them, and the values.
 pub(super) fn placeholders() -> [(String, String); 2] {
     [("CLOUD_CA", "ca.crt"), ("CLOUD_CA_BUNDLE", "ca-bundle.crt")]
         .map(|(name, file)| (name.to_owned(), format!("{FOLDER}/{file}")))
 }
 
-/// Mounts them into a workload's container; the ConfigMap that they are in. `ca` is the run's, in PEM.
+/// Mounts them into a workload's container; returns their ConfigMap. `ca` is the run's, in PEM.
 pub(super) fn mount(workload: &mut Value, container: usize, ca: &str) -> Value {
     let namespace = workload["metadata"]["namespace"].clone();
     let spec = pod_spec_mut(workload);

@@ -1,4 +1,4 @@
-//! Which of the losses count. Pure.
+//! Decides which of the losses count. Pure functions.
 
 use super::spec::Part;
 use super::timeline::{Rewrite, Rule, Timeline, Withdrawal, Write};
@@ -10,10 +10,10 @@ use tokio::time::Instant;
 /// How long before a loss the Service and the Node concerned must have been unchanged, if nothing else is known: a CCM may act
 /// on what it read before, and calls can be slow.
 const STEADY: Duration = Duration::from_secs(20);
-/// How much later than the CCM the harness may hear of a change.
+/// How much later than the CCM the harness may learn of a change.
 const HEARD: Duration = Duration::from_millis(1_500);
 
-/// Which losses are looked for.
+/// Which losses to look for.
 #[derive(Clone, Debug)]
 pub struct Window {
     /// The rules; all of them if empty.
@@ -26,7 +26,7 @@ pub struct Window {
 }
 
 impl Window {
-    /// The whole run, by every rule.
+    /// The whole run, with all rules.
     pub fn whole() -> Window {
         Window { rules: Vec::new(), owner: None, since: None }
     }
@@ -60,7 +60,7 @@ pub struct Break {
     pub service: Option<String>,
     /// When.
     pub at: Instant,
-    /// In words, with the call that did it.
+    /// A description, with the call that caused it.
     pub what: String,
 }
 
@@ -115,7 +115,7 @@ impl Judge<'_> {
         })
     }
 
-    /// Whether the Node that this backend means is known and did not change in that time.
+    /// Whether this backend's Node is known and did not change in that time.
     fn node_is_steady(&self, backend: &str, from: Instant, until: Instant) -> bool {
         let mut meant = self.timeline.nodes.values().filter(|node| node.names.contains(backend)).peekable();
         let changed = |at: &Instant| *at >= from && *at <= until;
@@ -128,7 +128,7 @@ impl Judge<'_> {
             return Vec::new();
         }
         let broken = |backend: &(String, String)| {
-            // A backend that never comes back was taken out for good: whether that is right is what the end state shows.
+            // A backend that never comes back was removed for good; whether that is right is judged by the end state.
             let mut later = self.timeline.writes[position + 1..].iter();
             let back = later.find(|one| one.balancer == write.balancer && one.gained.contains(backend))?;
             let from = self.window.steady_from(write.at);
@@ -163,7 +163,7 @@ impl Judge<'_> {
         let settled = match (edits.map(|(at, _)| *at).next_back(), self.window.since) {
             (None, _) => true,
             (Some(edit), Some(since)) => edit < since,
-            // The work of an edit may take several steps. It is over when what it set has stayed for a while.
+            // An edit may need several steps. It is finished when the settings have stayed unchanged for a while.
             (Some(edit), None) => edit < rewrite.since && rewrite.since < from,
         };
         if !settled {
@@ -171,7 +171,8 @@ impl Judge<'_> {
         }
         let new = rewrite.new.as_deref().unwrap_or("nothing");
         let what = format!(
-            "{} of load balancer {} was changed from {} to {new} by {}, though the Service had not changed in that",
+            "{} of load balancer {} was changed from {} to {new} by {}, though this setting of the Service had not \
+             changed",
             rewrite.key.1, write.balancer, rewrite.old, write.call
         );
         Some(self.broken(Rule::Settings, &write.owner, write.at, what))

@@ -1,5 +1,5 @@
-//! Whether the load balancer of an address that left a status still exists: asked of the cloud at once, and once more later, since
-//! it may be on its way out.
+//! Whether the load balancer of an address that was removed from a status still exists. The cloud is queried at once, and
+//! again later, as the load balancer may be about to be deleted.
 
 use super::timeline::{Lost, Timeline, Withdrawal};
 use harness_clouds::{Cloud, Inventory, LbState};
@@ -7,10 +7,10 @@ use harness_core::probe::pause;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-/// How long after the first look the second one comes.
+/// Delay between the first and the second query.
 const AGAIN: Duration = Duration::from_secs(2);
 
-/// Looks at the cloud, and notes in the timeline what they find.
+/// Queries the cloud, and records the results in the timeline.
 #[derive(Clone)]
 pub(super) struct Looks {
     cloud: Cloud,
@@ -22,7 +22,7 @@ impl Looks {
         Looks { cloud, timeline }
     }
 
-    /// Looks for the load balancer that has what the Service of that owner no longer publishes.
+    /// Looks for the load balancer with the addresses that the Service of that owner no longer publishes.
     pub(super) fn look(&self, owner: String, lost: Lost) {
         let this = self.clone();
         tokio::spawn(async move {
@@ -35,7 +35,7 @@ impl Looks {
         });
     }
 
-    /// The active load balancer of that owner that has one of the addresses. A cloud that does not answer shows none.
+    /// The active load balancer of that owner with one of the addresses; none if the cloud does not answer.
     async fn balancer(&self, owner: &str, lost: &Lost) -> Option<String> {
         holder(&self.cloud.inventory().await.ok()?, owner, lost)
     }

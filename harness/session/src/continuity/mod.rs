@@ -1,8 +1,8 @@
-//! The continuity observer: what a load balancer has lost on the way from one right state to the next.
+//! The continuity observer: what a load balancer lost while it changed from one correct state to the next.
 //!
-//! Checks wait for an end state. A CCM can reach it and still cut clients off in between: it empties the backends and fills them
-//! again, deletes a firewall and makes a new one, takes an address out of a Service's status for a while. The cloud's journal
-//! shows each of these states, since it records what every write changed ([`Entry::change`]).
+//! Checks wait for an end state. A CCM can reach it and still interrupt clients in between: it empties the backends and
+//! fills them again, deletes a firewall and creates a new one, or removes an address from a Service's status for a while.
+//! The cloud's journal shows each of these states, since it records what every write changed ([`Entry::change`]).
 //!
 //! [`Timeline`] collects facts as they come: changes of Nodes and Services from the watches, writes from the journal. [`judge`]
 //! decides later and knows no clock: a loss counts only if neither the Service nor the Node concerned changed around it.
@@ -57,7 +57,7 @@ impl Continuity {
         this
     }
 
-    /// Takes in each change of a Node that load balancers may depend on.
+    /// Records each change of a Node that load balancers may depend on.
     pub(super) fn of_nodes(&self) -> ChangeObserver<Node> {
         let this = self.clone();
         Box::new(move |old, new| {
@@ -69,7 +69,7 @@ impl Continuity {
         })
     }
 
-    /// Takes in each change of a Service.
+    /// Records each change of a Service.
     pub(super) fn of_services(&self) -> ChangeObserver<Service> {
         let this = self.clone();
         Box::new(move |old, new| {
@@ -85,7 +85,7 @@ impl Continuity {
         })
     }
 
-    /// Takes in a call to the cloud that has ended.
+    /// Records a call to the cloud that has ended.
     pub(super) fn take(&self, call: &Entry) {
         self.timeline().call(call, Instant::now());
     }
@@ -95,7 +95,7 @@ impl Continuity {
         self.timeline().sees_changes()
     }
 
-    /// What was lost, in the order of the writes that lost it.
+    /// The losses, in the order of the writes that caused them.
     pub fn breaks(&self, window: &Window) -> Vec<Break> {
         judge::breaks(&self.timeline(), window)
     }

@@ -1,4 +1,4 @@
-//! What a load balancer and what belongs to it amount to, in comparable facts.
+//! A load balancer and its auxiliaries as comparable settings.
 
 use super::spec::Part;
 use harness_clouds::{Auxiliary, HealthCheck, LbParts, LbState};
@@ -8,11 +8,11 @@ use std::collections::{BTreeMap, BTreeSet};
 /// A kind of setting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Kind {
-    /// A port that it listens on, with the node port behind.
+    /// A port on which it listens, with its node port.
     Port,
     /// A health check.
     HealthCheck,
-    /// The ranges of clients that it lets in.
+    /// The permitted ranges of client addresses.
     Ranges,
     /// The session affinity.
     Affinity,
@@ -40,17 +40,17 @@ pub(super) type Key = (Kind, String);
 pub(super) struct Facts {
     /// Its owner.
     pub(super) owner: String,
-    /// Its backends; those of one port alone with that port.
+    /// Its backends; those of a single port with that port.
     pub(super) backends: BTreeSet<(String, String)>,
-    /// The ports it listens on.
+    /// The ports on which it listens.
     pub(super) ports: BTreeSet<String>,
-    /// Its settings that have a value. What is absent, or the default of every cloud, is not among them.
+    /// Its settings that have a value, without those that are absent or the default of every cloud.
     pub(super) settings: BTreeMap<Key, String>,
     /// The lists of its firewalls that have entries, e.g. `ports`.
     pub(super) admits: BTreeSet<String>,
 }
 
-/// The load balancers in service or on the way to it, by id.
+/// The load balancers that are active or being created, by id.
 pub(super) fn facts(parts: &LbParts) -> BTreeMap<String, Facts> {
     let there = parts.load_balancers.iter().filter(|lb| lb.state != LbState::Deleting);
     there
@@ -99,7 +99,7 @@ fn health_check(check: &HealthCheck) -> String {
     format!("{} {}:{}", check.protocol, check.path, check.port)
 }
 
-/// Whether what belongs to a load balancer decides who may reach it.
+/// Whether an auxiliary of a load balancer restricts its clients.
 pub(super) fn is_firewall(kind: &str) -> bool {
     kind.contains("firewall") || kind.contains("security")
 }

@@ -1,4 +1,4 @@
-//! What of a Service decides how its load balancer should be, and by which names backends mean a Node.
+//! The parts of a Service that determine its load balancer, and the names by which backends refer to a Node.
 
 use crate::k8s::{ingress, is_being_deleted, provider_id};
 use harness_config::ProviderIdFormat;
@@ -10,9 +10,9 @@ use std::collections::{BTreeMap, BTreeSet};
 /// A part of a Service that some setting of its load balancer depends on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Part {
-    /// Whether it wants a load balancer: its type, its class, its deletion.
+    /// Whether it needs a load balancer: its type, its class, its deletion.
     Wanted,
-    /// Its annotations: a vendor's can mean anything.
+    /// Its annotations, which can have any vendor-specific meaning.
     Annotations,
     /// Its ports.
     Ports,
@@ -22,25 +22,25 @@ pub(super) enum Part {
     Affinity,
     /// Its traffic policy, with the port of the health check.
     Policy,
-    /// IP families and addresses asked for.
+    /// IP families and requested addresses.
     Addresses,
 }
 
 /// One version of a Service.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct ServiceVersion {
-    /// Each part as text, to be compared.
+    /// Each part as text, for comparison.
     pub(super) parts: BTreeMap<Part, String>,
     /// The addresses it publishes.
     pub(super) published: BTreeSet<String>,
-    /// Whether it wants a load balancer.
+    /// Whether it needs a load balancer.
     pub(super) wants: bool,
-    /// Who wrote its status last, by the manager's name.
+    /// The field manager that wrote its status last.
     pub(super) status_by: Option<String>,
 }
 
 impl ServiceVersion {
-    /// What a Service says; `gone` if it was deleted.
+    /// The properties of a Service; `gone` if it was deleted.
     pub(super) fn of(service: &Service, gone: bool) -> ServiceVersion {
         let spec = service.spec.clone().unwrap_or_default();
         let wants = !gone && !is_being_deleted(service) && spec.type_.as_deref() == Some("LoadBalancer");
@@ -89,7 +89,7 @@ fn status_by(service: &Service) -> Option<String> {
         .and_then(|field| field.manager.clone())
 }
 
-/// The names by which a load balancer's backend can mean a Node: its machine's id, its addresses, its own name.
+/// The names by which a load balancer's backend can refer to a Node: its machine's id, its addresses, its own name.
 pub(super) fn backend_names(node: &Node, format: &ProviderIdFormat) -> BTreeSet<String> {
     let id = provider_id(node);
     let machine = id.as_deref().and_then(|id| format.instance(id)).map(str::to_owned);

@@ -1,4 +1,4 @@
-//! Stories of load balancers, and what was lost in them.
+//! Sequences of changes of load balancers, and the losses in them.
 
 use super::judge::breaks;
 use super::spec::ServiceVersion;
@@ -148,7 +148,7 @@ fn a_setting_keeps_its_value_unless_the_service_says_otherwise() {
     story.sets(60, "/load_balancers/0/session_affinity", json!("None"));
     assert_eq!(story.broken(), [], "it was edited");
     let mut story = Story::new();
-    // Somebody else alters it, and the CCM puts it right.
+    // Someone else changes it, and the CCM corrects it.
     story.parts["load_balancers"][0]["source_ranges"] = json!(["0.0.0.0/0"]);
     story.sets(60, "/load_balancers/0/source_ranges", json!(["192.0.2.0/24"]));
     assert_eq!(story.broken(), [], "it was not the CCM's value");
@@ -177,9 +177,9 @@ fn a_firewall_is_never_empty_while_it_is_needed() {
     assert_eq!(story.broken(), [(60, Rule::Firewall)]);
     let mut story = Story::new();
     story.sets(60, "/auxiliaries", json!([]));
-    // Its source ranges are a setting as well.
+    // Its source ranges are a setting too.
     assert_eq!(story.broken(), [(60, Rule::Settings), (60, Rule::Firewall)]);
-    // The harness hears of the deletion a moment later than the CCM.
+    // The harness learns of the deletion a moment later than the CCM.
     let mut story = Story::new();
     story.sets(60, "/auxiliaries", json!([]));
     let at = story.at(61);

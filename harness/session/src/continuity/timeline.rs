@@ -1,4 +1,4 @@
-//! What happened, in order: how Nodes and Services changed, and what each write to a load balancer took away.
+//! Records what happened, in order: changes of Nodes and Services, and what each write removed from a load balancer.
 
 use super::settings::{Facts, Key, facts};
 use super::spec::{Part, ServiceVersion};
@@ -10,22 +10,22 @@ use tokio::time::Instant;
 /// What must not be lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Rule {
-    /// A backend that stays is never missing.
+    /// A backend that stays must never be missing.
     Backends,
-    /// A published address stays in the Service's status while its load balancer exists.
+    /// A published address must stay in the Service's status while its load balancer exists.
     Addresses,
-    /// A setting that no edit concerns keeps its value.
+    /// A setting that no edit concerns must keep its value.
     Settings,
-    /// A firewall is never empty or absent.
+    /// A firewall must never be empty or missing.
     Firewall,
 }
 
-/// A Node as load balancers know it.
+/// A Node as load balancers refer to it.
 #[derive(Debug, Default)]
 pub(super) struct NodeRecord {
-    /// Every name by which a backend has ever meant it.
+    /// Every name by which a backend has ever referred to it.
     pub(super) names: BTreeSet<String>,
-    /// When it came, changed or went.
+    /// When it was created, changed or deleted.
     pub(super) changes: Vec<Instant>,
 }
 
@@ -35,7 +35,7 @@ pub(super) struct ServiceRecord {
     /// Namespace and name.
     pub(super) place: String,
     pub(super) now: ServiceVersion,
-    /// When which parts of it changed.
+    /// The times of changes of its parts.
     pub(super) changes: Vec<(Instant, BTreeSet<Part>)>,
 }
 
@@ -50,7 +50,7 @@ pub(super) struct Rewrite {
     pub(super) since: Instant,
 }
 
-/// A write that took something from a load balancer or gave it backends.
+/// A write that removed something from a load balancer or added backends to it.
 #[derive(Debug)]
 pub(super) struct Write {
     pub(super) at: Instant,
@@ -58,27 +58,27 @@ pub(super) struct Write {
     pub(super) call: String,
     pub(super) balancer: String,
     pub(super) owner: String,
-    /// Backends that were there before; only of ports that stay.
+    /// Backends that existed before; only of ports that stay.
     pub(super) lost: BTreeSet<(String, String)>,
     pub(super) gained: BTreeSet<(String, String)>,
     pub(super) rewrites: Vec<Rewrite>,
-    /// The lists of its firewalls that had entries before and have none after.
+    /// The lists of its firewalls that had entries before but not after.
     pub(super) emptied: BTreeSet<String>,
-    /// Whether the Service wanted its load balancer and published an address. Until then it is being made, and after that
-    /// taken away.
+    /// Whether the Service needed its load balancer and published an address. Before that it is being created, and
+    /// afterwards removed.
     pub(super) in_use: bool,
 }
 
-/// Addresses that went from a status.
+/// Addresses that were removed from a status.
 #[derive(Clone, Debug)]
 pub(super) struct Lost {
     pub(super) at: Instant,
     pub(super) addresses: BTreeSet<String>,
-    /// Who wrote the status last.
+    /// The field manager that wrote the status last.
     pub(super) by: Option<String>,
 }
 
-/// The same, once the cloud has shown that their load balancer exists.
+/// The same addresses, once the cloud has shown that their load balancer exists.
 #[derive(Debug)]
 pub(super) struct Withdrawal {
     pub(super) owner: String,
@@ -86,7 +86,7 @@ pub(super) struct Withdrawal {
     pub(super) lost: Lost,
 }
 
-/// A load balancer as the last write left it.
+/// A load balancer after the last write to it.
 #[derive(Debug)]
 struct Known {
     facts: Facts,
@@ -94,15 +94,15 @@ struct Known {
     since: BTreeMap<Key, Instant>,
 }
 
-/// Everything that was observed in a lane.
+/// All observations of a lane.
 #[derive(Debug, Default)]
 pub(super) struct Timeline {
     pub(super) nodes: BTreeMap<String, NodeRecord>,
-    /// By the owner that load balancers name.
+    /// By the owner of load balancers.
     pub(super) services: BTreeMap<String, ServiceRecord>,
     pub(super) writes: Vec<Write>,
     pub(super) withdrawals: Vec<Withdrawal>,
-    /// When a fault made the cloud deny a machine, or answer with a wrong list of them.
+    /// When a fault made the cloud deny that a machine exists, or answer with a wrong list of machines.
     pub(super) denials: Vec<Instant>,
     known: BTreeMap<String, Known>,
     sees_changes: bool,
@@ -113,14 +113,15 @@ impl Timeline {
         self.sees_changes
     }
 
-    /// A Node came, changed or went.
+    /// Records that a Node was created, changed or deleted.
     pub(super) fn node(&mut self, name: &str, names: BTreeSet<String>, at: Instant) {
         let record = self.nodes.entry(name.to_owned()).or_default();
         record.names.extend(names);
         record.changes.push(at);
     }
 
-    /// A Service came, changed or went. Returns what it no longer publishes although it wants a load balancer.
+    /// Records that a Service was created, changed or deleted. Returns the addresses that it no longer publishes although
+    /// it needs a load balancer.
     pub(super) fn service(
         &mut self,
         owner: &str,
@@ -144,7 +145,7 @@ impl Timeline {
         lost
     }
 
-    /// A call has ended.
+    /// Records that a call has ended.
     pub(super) fn call(&mut self, call: &Entry, at: Instant) {
         if denies_machines(call) {
             self.denials.push(at);
@@ -167,7 +168,7 @@ impl Timeline {
                 .settings
                 .iter()
                 .filter(|&(key, value)| new.settings.get(key) != Some(value))
-                // Only what a write of the CCM itself has set: anything else may be put right at any time.
+                // Only settings that a write of the CCM has set: others may be corrected at any time.
                 .filter_map(|(key, value)| {
                     let known = known.filter(|known| known.facts.settings.get(key) == Some(value))?;
                     let since = *known.since.get(key)?;
@@ -201,7 +202,7 @@ impl Timeline {
             for (key, value) in &facts.settings {
                 let kept = old.as_ref().filter(|old| old.facts.settings.get(key) == Some(value));
                 let set = kept.and_then(|old| old.since.get(key)).copied();
-                // A value that was there before the first write that is known was set by somebody else.
+                // A value from before the first known write was set by someone else.
                 let foreign =
                     old.is_none() && before.get(&id).is_some_and(|b| b.settings.get(key) == Some(value));
                 if !foreign {
@@ -213,7 +214,7 @@ impl Timeline {
     }
 }
 
-/// Whether a fault made the answer deny that a machine is there. A refusal or an outage says nothing about machines.
+/// Whether a fault made the answer deny that a machine exists. A refusal or an outage is no statement about machines.
 fn denies_machines(call: &Entry) -> bool {
     let about_machines = matches!(call.op, Op::InstanceGet | Op::InstanceList);
     about_machines && matches!(call.outcome, Outcome::Faulted { status: Some(200 | 404), .. })

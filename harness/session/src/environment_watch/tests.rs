@@ -1,4 +1,4 @@
-//! Who is gone, who was away, and whom nobody blames.
+//! Components that are gone, were away, or are excused.
 
 use super::*;
 use std::future::ready;
@@ -19,13 +19,13 @@ async fn who_is_silent_for_long_is_gone_and_who_comes_back_is_not() {
     assert_eq!(began.elapsed(), Duration::from_secs(57));
     let away = part.away_since(began).expect("it was away");
     assert!(
-        away.starts_with("the API server did not answer for 27 s meanwhile (connection refused)"),
+        away.starts_with("the API server did not answer for 27 s during the check (connection refused)"),
         "{away}"
     );
     assert_eq!(part.away_since(began + Duration::from_secs(28)), None, "it was back then");
 }
 
-/// A watch whose parts answer by `answers`.
+/// A watch whose components answer as in `answers`.
 fn watched<F>(answers: impl Fn() -> F + Send + Sync + 'static) -> EnvironmentWatch
 where
     F: Future<Output = Result<(), String>> + Send,
@@ -49,7 +49,7 @@ async fn a_failure_stands_only_where_all_were_there() {
     let gone = watched(|| ready(Err("refused".to_owned())));
     let why = "the cloud has not answered for 30 s: refused".to_owned();
     assert_eq!(gone.throughout(began).await, Err(Excuse::Away(why.clone())), "nobody answers");
-    // What needs it is given up, however long it would take.
+    // A future that needs it is cancelled, however long it would take.
     let endless = std::future::pending::<Result<(), String>>();
     assert_eq!(gone.unless_gone(endless).await, Err(why));
     assert_eq!(there.unless_gone(ready(Err::<(), _>("own".to_owned()))).await, Err("own".to_owned()));
@@ -116,7 +116,7 @@ async fn who_fails_while_every_answer_is_slow_is_not_judged() {
         assert_eq!(part.slow_since(began), None, "one slow answer is none");
         pause(Duration::from_secs(58)).await;
         let why = part.slow_since(began).expect("it was slow");
-        assert!(why.contains("the API server took 0.7 s for an answer meanwhile, 0.7 s at worst"), "{why}");
+        assert!(why.contains("the API server needed 0.7 s per answer on average, 0.7 s at worst"), "{why}");
     };
     tokio::select! {
         why = looking => panic!("{why}"),
@@ -144,7 +144,7 @@ async fn an_absence_that_is_meant_is_neither_the_end_nor_an_excuse() {
         lost.gone().is_some() && began.elapsed() < Duration::from_secs(90),
         "who does not come back is gone"
     );
-    // One that is given up in the middle is over, too.
+    // One that is cancelled half-way is over too.
     let given_up = timeout(Duration::from_secs(1), watch.through_absence(std::future::pending::<()>()));
     given_up.await.expect_err("it never ends");
     assert!(watch.parts.iter().all(|part| !part.is_meant_to_be_away()));
@@ -182,13 +182,13 @@ async fn who_refuses_once_was_away_and_who_is_a_little_late_was_not() {
     let check = async {
         pause(Duration::from_secs(8)).await;
         let why = part.away_since(began).expect("it has refused");
-        assert!(why.ends_with("(etcd has stopped): what failed cannot be told from that"), "{why}");
+        assert!(why.ends_with("(etcd has stopped), so its failure may not be the CCM's"), "{why}");
         let began = Instant::now();
         pause(Duration::from_secs(8)).await;
         assert_eq!(part.away_since(began), None, "1.2 s are less than any bound of the contract");
         pause(Duration::from_secs(8)).await;
         let why = part.away_since(began).expect("it took 2 s");
-        assert!(why.contains("did not answer for 3 s meanwhile (it was slow)"), "{why}");
+        assert!(why.contains("did not answer for 3 s during the check (it was slow)"), "{why}");
     };
     tokio::select! {
         why = looking => panic!("{why}"),
@@ -204,7 +204,7 @@ async fn a_late_answer_excuses_a_leader_that_ends_soon_after_it() {
     assert_eq!(part.late_before(Instant::now(), deadline), None, "that left enough time");
     part.answered(Instant::now(), Duration::from_millis(1200));
     let late = part.late_before(Instant::now(), deadline).expect("a late answer");
-    assert_eq!(late, "the API server took 1.2 s for an answer shortly before");
+    assert_eq!(late, "the API server needed 1.2 s for an answer shortly before");
     pause(Duration::from_secs(9)).await;
     assert_eq!(part.late_before(Instant::now(), deadline), None, "that was long ago");
     let cloud = Part::new("the cloud", None);

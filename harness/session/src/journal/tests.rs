@@ -1,4 +1,4 @@
-//! The mirror against a driver that answers as scripted.
+//! The mirror with a driver that answers as scripted.
 
 use super::*;
 use futures::FutureExt;
@@ -9,7 +9,7 @@ use std::collections::VecDeque;
 
 /// What the scripted driver does with one call.
 enum Step {
-    /// Answers with these entries, whatever was asked for.
+    /// Answers with these entries, whatever was requested.
     Entries(Vec<Entry>),
     /// Does not answer.
     Fails,
@@ -17,7 +17,7 @@ enum Step {
     Hangs,
 }
 
-/// Plays its steps one after the other; a long poll beyond them hangs, any other call says that there is no news.
+/// Plays its steps one after the other; then a long poll hangs, and any other call returns no entries.
 #[derive(Default)]
 struct Scripted {
     steps: Mutex<VecDeque<Step>>,
@@ -120,7 +120,7 @@ async fn a_broken_poll_makes_reads_fail_until_the_cloud_is_heard_again() {
     let error = since(&journal, 0, |_| true).expect_err("the poll is broken");
     assert_eq!(
         error.text,
-        "the cloud's journal was last heard 0.3s ago: cloud driver 'scripted', reading the journal: no answer"
+        "the cloud's journal was last read 0.3s ago: cloud driver 'scripted', reading the journal: no answer"
     );
     assert!(!error.fatal);
     assert!(journal.mark().is_err());
@@ -136,14 +136,14 @@ async fn a_poll_that_never_ends_is_broken() {
     pause(LONG_POLL + LIMIT - Duration::from_secs(1)).await;
     assert_eq!(numbers(since(&journal, 0, |_| true)), Ok(vec![1]));
     pause(Duration::from_secs(2)).await;
-    assert!(since(&journal, 0, |_| true).expect_err("it is silent").text.contains("last heard 31.0s ago"));
+    assert!(since(&journal, 0, |_| true).expect_err("it is silent").text.contains("last read 31.0s ago"));
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_cloud_whose_calls_never_cease_is_caught_up_with() {
     let (journal, driver) = journal([Step::Entries(vec![over(1)]), Step::Hangs]).await;
     tokio::task::yield_now().await;
-    // What there was, and then a call more with each answer, for ever as far as anybody can tell.
+    // The existing entries, and then one more with each answer, apparently forever.
     let ceaseless = (5..1_000).map(|seq| Step::Entries(vec![over(seq)]));
     let all = [Step::Entries(vec![over(2), over(3), over(4)])].into_iter().chain(ceaseless);
     driver.steps.lock().expect("fine").extend(all);
@@ -153,7 +153,7 @@ async fn a_cloud_whose_calls_never_cease_is_caught_up_with() {
 
 #[tokio::test(start_paused = true)]
 async fn the_last_read_of_a_window_asks_the_cloud_itself() {
-    // The long poll hangs and hears nothing; the journal has gone on, and is handed out in two parts.
+    // The long poll hangs without an answer; the journal has grown, and is returned in two parts.
     let (journal, driver) = journal([Step::Entries(vec![over(1)]), Step::Hangs]).await;
     tokio::task::yield_now().await;
     let parts = [vec![over(2)], vec![over(3)], Vec::new()];
@@ -171,9 +171,9 @@ async fn the_last_read_of_a_window_asks_the_cloud_itself() {
 #[tokio::test(start_paused = true)]
 async fn nonsense_names_driver_and_call_and_is_final() {
     for (nonsense, cause) in [
-        (vec![over(3)], "entry 3 came where entry 2 is due"),
-        (vec![over(1)], "entry 1 came where entry 2 is due"),
-        (vec![over(2), over(2)], "entry 2 came where entry 3 is due"),
+        (vec![over(3)], "expected entry 2, got entry 3"),
+        (vec![over(1)], "expected entry 2, got entry 1"),
+        (vec![over(2), over(2)], "expected entry 3, got entry 2"),
     ] {
         let (journal, driver) = journal([Step::Entries(vec![over(1)]), Step::Hangs]).await;
         tokio::task::yield_now().await;
@@ -257,8 +257,8 @@ async fn of_hours_of_calls_some_are_kept_and_who_reads_on_misses_none() {
     assert!(error.fatal);
     assert_eq!(
         error.text,
-        "calls #1 to #190001 to the cloud are no longer kept: there were 10000 since, and 10000 are kept for everybody, \
-         200000 for a check that began before them; events.jsonl has all of them"
+        "calls #1 to #190001 to the cloud are no longer in memory: 10000 calls followed, 10000 are always kept and \
+         200000 for a check that began before them; events.jsonl contains all of them"
     );
     let (gone, kept) = journal.kept_since(150_000).expect("heard");
     assert_eq!((gone, kept.len()), (40_001, 10_000));

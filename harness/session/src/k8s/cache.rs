@@ -1,4 +1,5 @@
-//! What a watch has shown: every object as it is now, its recent versions in watch order, and how fresh that is.
+//! The state that a watch has shown: every object as it is now, its recent versions in watch order, and how fresh that
+//! is.
 
 use harness_core::probe::ReadError;
 use kube::Resource;
@@ -7,13 +8,13 @@ use std::sync::{Arc, RwLock};
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// How many versions of one object are kept; the oldest go first.
+/// Number of versions that are kept of one object; the oldest are dropped first.
 const KEPT_VERSIONS: usize = 256;
-/// A watch that has heard nothing for so long is behind: an API server sends a bookmark about every minute, so two are
-/// missing.
+/// A watch that has received nothing for this long is behind: an API server sends a bookmark about every minute, so two
+/// are missing.
 const SILENT: Duration = Duration::from_secs(150);
 
-/// Whether a version came with an apply or with the deletion.
+/// Whether a version is from a change or from the deletion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Change {
     /// Created or changed.
@@ -39,18 +40,18 @@ impl<K> Clone for Version<K> {
     }
 }
 
-/// How a cache knows what it holds.
+/// The state of a cache's watch.
 #[derive(Clone, Debug)]
 enum Source {
     /// The first list is not complete.
     Opening,
-    /// The watch is open; it has said something last at that time.
+    /// The watch is open; the time of its last message.
     Heard(Instant),
-    /// The watch broke at that time, for that reason, and has not been opened again.
+    /// The watch broke at that time, for that reason, and has not been reopened.
     Broken(Instant, String),
 }
 
-/// Is told each change: what was there before, and what is now.
+/// An observer that is called for each change with the old and the new object.
 pub type ChangeObserver<K> = Box<dyn Fn(Option<&K>, Option<&K>) + Send + Sync>;
 
 struct Observers<K>(Vec<ChangeObserver<K>>);
@@ -91,14 +92,14 @@ impl<K: Resource> Cache<K> {
         change(&mut self.inner.write().expect("no holder of this lock panics"));
     }
 
-    /// An empty view of `kind`, in the plural.
+    /// An empty view of `kind`, a plural name.
     pub(super) fn of(kind: &'static str) -> Cache<K> {
         let observers = Observers(Vec::new());
         let inner = Inner { observers, objects: BTreeMap::new(), source: Source::Opening, ready: false };
         Cache { kind, inner: Arc::new(RwLock::new(inner)) }
     }
 
-    /// A list is complete: what it does not name is gone.
+    /// Applies a complete list: objects that are not in it are gone.
     pub(super) fn listed(&self, objects: Vec<K>) {
         self.write(|inner| {
             let listed: BTreeSet<(String, String)> = objects.iter().map(key_of).collect();
@@ -119,7 +120,7 @@ impl<K: Resource> Cache<K> {
         });
     }
 
-    /// The watch shows a change.
+    /// Applies a change that the watch shows.
     pub(super) fn changed(&self, change: Change, object: K) {
         self.write(|inner| {
             push(inner, key_of(&object), change, object);
@@ -127,7 +128,7 @@ impl<K: Resource> Cache<K> {
         });
     }
 
-    /// Tells `observer` of everything that is there, as having come, and of each change from now on.
+    /// Calls `observer` for all existing objects as new ones, and for each change from now on.
     pub fn observe(&self, observer: ChangeObserver<K>) {
         self.write(|inner| {
             let there = inner.objects.values().filter_map(|versions| current(versions));
@@ -136,12 +137,12 @@ impl<K: Resource> Cache<K> {
         });
     }
 
-    /// The watch is open and says that there is nothing new.
+    /// Records that the watch is open and has no news.
     pub(super) fn heard(&self) {
         self.write(|inner| inner.source = Source::Heard(Instant::now()));
     }
 
-    /// The watch, or the list before it, broke.
+    /// Records that the watch, or the list before it, broke.
     pub(super) fn broke(&self, why: &str) {
         self.write(|inner| match &mut inner.source {
             Source::Broken(_, last) => *last = why.to_owned(),
@@ -149,10 +150,10 @@ impl<K: Resource> Cache<K> {
         });
     }
 
-    /// This view, if it can be trusted to show the present.
+    /// This view, if it is up to date.
     ///
     /// # Errors
-    /// When the watch is broken, or has been silent for so long that it must be behind: which one, since when, why.
+    /// The watch is broken, or has been silent for so long that it must be behind; with its kind, since when, and why.
     pub fn current(&self) -> Result<&Cache<K>, ReadError> {
         let source = self.read(|inner| inner.source.clone());
         let kind = self.kind;
@@ -161,7 +162,7 @@ impl<K: Resource> Cache<K> {
             Source::Heard(at) => {
                 let silent = at.elapsed().as_secs();
                 Err(ReadError::passing(format!(
-                    "the watch on {kind} is behind: it has heard nothing for {silent} s"
+                    "the watch on {kind} is behind: it has received nothing for {silent} s"
                 )))
             }
             Source::Broken(since, why) => {
@@ -179,8 +180,8 @@ impl<K: Resource> Cache<K> {
         self.read(|inner| inner.ready)
     }
 
-    /// How many versions since then differ from the one before in what `facts` says of them; objects that came or went
-    /// count.
+    /// How many versions since then differ from their predecessor in what `facts` returns; objects that were created or
+    /// deleted count.
     pub fn changes_since<F: PartialEq>(&self, since: Instant, facts: impl Fn(&K) -> F) -> usize {
         let of_one = |versions: &[Version<K>]| {
             let news = versions.iter().enumerate().filter(|(at, version)| {
@@ -195,14 +196,14 @@ impl<K: Resource> Cache<K> {
         self.read(|inner| inner.objects.values().map(|versions| of_one(versions)).sum())
     }
 
-    /// The object as it is now, if it is there. Cluster-scoped kinds have the empty namespace.
+    /// The current object, if it exists. Cluster-scoped kinds have an empty namespace.
     pub fn find(&self, namespace: &str, name: &str) -> Option<Arc<K>> {
         self.read(|inner| {
             inner.objects.get(&(namespace.to_owned(), name.to_owned())).and_then(|v| current(v))
         })
     }
 
-    /// All objects that are there now.
+    /// All objects that currently exist.
     pub fn all(&self) -> Vec<Arc<K>> {
         self.read(|inner| inner.objects.values().filter_map(|v| current(v)).collect())
     }
@@ -320,7 +321,7 @@ mod tests {
         advance(SILENT).await;
         assert_eq!(trouble(&cache), "");
         advance(Duration::from_secs(1)).await;
-        assert_eq!(trouble(&cache), "the watch on Nodes is behind: it has heard nothing for 151 s");
+        assert_eq!(trouble(&cache), "the watch on Nodes is behind: it has received nothing for 151 s");
         cache.changed(Change::Applied, node("a", "2"));
         assert_eq!(trouble(&cache), "");
     }

@@ -1,7 +1,7 @@
-//! Keeps a cache up to date: list, watch from there, list again when the server has forgotten where that was.
+//! Keeps a cache up to date: lists, watches from there, and lists again when the server no longer has that version.
 //!
-//! kube's own watcher opens a watch again without saying so, and swallows bookmarks; whoever reads the cache could not
-//! tell a watch that is quiet from one that is broken.
+//! kube's own watcher reopens a watch silently and swallows bookmarks, so readers of the cache could not distinguish a
+//! quiet watch from a broken one.
 
 use super::cache::{Cache, Change};
 use futures::TryStreamExt;
@@ -13,22 +13,22 @@ use std::fmt::Debug;
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// Pause before the first new attempt after a failure, doubled with each further one.
+/// Pause before the first retry after a failure; doubled with each further one.
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
-/// The longest pause between two attempts.
+/// Maximum pause between two tries.
 const LONGEST_PAUSE: Duration = Duration::from_secs(3);
 /// Objects in one page of a list.
 const PAGE: u32 = 500;
-/// The server ends a watch after so long; below the 295 s that kube allows.
+/// The server ends a watch after this time; below the 295 s that kube allows.
 const WATCH_S: u32 = 290;
 
 /// Why a watch ended.
 enum End {
-    /// The server ended it in its time: it goes on from here.
+    /// The server ended it as expected: it continues from here.
     Over,
-    /// The server no longer knows this place.
+    /// The server no longer has this version.
     Forgotten,
-    /// Anything else, in words.
+    /// Any other reason, as text.
     Broken(String),
 }
 
@@ -41,7 +41,8 @@ impl From<kube::Error> for End {
     }
 }
 
-/// Fills `cache` with what the field selector `fields` leaves until it is aborted; beats `pulse` on each change.
+/// Fills `cache` with the objects that match the field selector `fields` until it is aborted; beats `pulse` on each
+/// change.
 pub(super) async fn follow<K>(api: Api<K>, fields: Option<&'static str>, cache: Cache<K>, pulse: Pulse)
 where
     K: Resource + Clone + Debug + serde::de::DeserializeOwned + Send + Sync + 'static,
@@ -62,13 +63,13 @@ where
                 Err(error) => Err(End::Broken(chain(&error))),
             },
         };
-        // A watch that held for a while was no failure of the attempt.
+        // A watch that worked for a while was not a failed attempt.
         failures = if began.elapsed() > LONGEST_PAUSE { 0 } else { failures + 1 };
         match outcome {
             Ok(()) | Err(End::Over) => {}
             Err(End::Forgotten) => place = None,
             Err(End::Broken(why)) => {
-                tracing::debug!(why, "a watch broke and is opened again");
+                tracing::debug!(why, "a watch broke and is being reopened");
                 cache.broke(&why);
                 pulse.beat();
             }
@@ -79,7 +80,7 @@ where
     }
 }
 
-/// All objects, and the version to watch from.
+/// All objects, and the version from which to watch.
 async fn list<K>(api: &Api<K>, fields: Option<&str>) -> Result<(Vec<K>, String), kube::Error>
 where
     K: Resource + Clone + Debug + serde::de::DeserializeOwned,
@@ -97,7 +98,7 @@ where
     }
 }
 
-/// Takes in what happens after `version`, which moves on with it.
+/// Applies the events after `version`, and updates that.
 async fn watch<K>(
     api: &Api<K>,
     fields: Option<&str>,
@@ -154,7 +155,7 @@ mod tests {
     type Bytes = BoxStream<'static, Result<Frame<bytes::Bytes>, std::io::Error>>;
     type StreamBody<S> = http_body_util::StreamBody<S>;
 
-    /// What an API server answers, one request after the other; to any further one it says nothing.
+    /// The answers of an API server, one request after another; further requests get no answer.
     #[derive(Clone, Default)]
     struct Script {
         answers: Arc<Mutex<VecDeque<Answer>>>,
@@ -162,13 +163,13 @@ mod tests {
     }
 
     enum Answer {
-        /// A list of Nodes, name and version, as of a version.
+        /// A list of Nodes, with name and version, at a version.
         List(&'static [(&'static str, &'static str)], &'static str),
-        /// Events of a watch, which then ends.
+        /// Events of a watch that then ends.
         Watch(Vec<Value>),
-        /// A watch that says nothing and stays open.
+        /// A watch that sends nothing and stays open.
         Silence,
-        /// A status and nothing else.
+        /// Only a status.
         Status(u16),
     }
 
@@ -236,7 +237,7 @@ mod tests {
             (cache, task)
         }
 
-        /// The versions that watches were opened at, in order.
+        /// The versions at which watches were opened, in order.
         fn watched_from(&self) -> Vec<String> {
             let asked = self.asked.lock().expect("fine");
             let version = |query: &String| {
@@ -247,7 +248,7 @@ mod tests {
         }
     }
 
-    /// Waits until what `look` says is true of the cache.
+    /// Waits until `look` is true for the cache.
     async fn until(cache: &Cache<Node>, look: impl Fn(&Cache<Node>) -> bool) {
         let seen = async |seen: &mut String| {
             *seen = format!("{cache:?}");
@@ -279,7 +280,7 @@ mod tests {
         let told = cache.current().map(|_| ()).expect_err("the watch is broken").text;
         assert!(told.starts_with("the watch on Nodes has been broken for 0."), "{told}");
         assert!(told.contains("not now"), "{told}");
-        // What it held can still be looked at by whoever does not need the present.
+        // Its contents can still be read where they need not be current.
         assert!(cache.find("", "a").is_some());
         until(&cache, |cache| cache.current().is_ok()).await;
         assert_eq!(script.watched_from(), ["1", "9", "9", "9"]);

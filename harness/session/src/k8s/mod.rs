@@ -1,6 +1,6 @@
-//! Kubernetes objects: what the cluster holds now and held before, how objects are built, read and shown.
+//! Kubernetes objects: their current and past states in the cluster, and how they are built, read and shown.
 //!
-//! Knows no cloud, no CCM and no check.
+//! It is independent of clouds, CCMs and checks.
 
 mod cache;
 mod follow;

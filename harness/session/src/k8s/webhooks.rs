@@ -1,5 +1,5 @@
-//! Admission webhooks that stand in a CCM's way: they refuse what they cannot look at (`failurePolicy: Fail`, the default),
-//! and nobody answers behind their Service.
+//! Admission webhooks that block a CCM: they refuse requests that they cannot examine (`failurePolicy: Fail`, the
+//! default), and no Pod answers behind their Service.
 
 use k8s_openapi::api::admissionregistration::v1::{
     MutatingWebhookConfiguration, RuleWithOperations, ServiceReference, ValidatingWebhookConfiguration,
@@ -10,7 +10,7 @@ use kube::api::{Api, ListParams};
 use kube::{Client, ResourceExt};
 use std::collections::BTreeSet;
 
-/// What a boot takes of the API server, which a webhook may be asked about: how it is said, group, resource, operations.
+/// Requests of a boot that a webhook may intercept: description, group, resource, operations.
 const GUARDED: &[(&str, &str, &str, &[&str])] = &[
     ("the creation of Pods", "", "pods", &["CREATE"]),
     ("changes of Nodes", "", "nodes", &["UPDATE"]),
@@ -31,8 +31,9 @@ struct Webhook {
     service: Option<ServiceReference>,
 }
 
-/// Each webhook that refuses what a boot takes, because it fails closed and no Pod behind its Service is ready: a sentence
-/// with its name, its `failurePolicy`, what it stands before, and the Service. Nothing where the API server does not say.
+/// Each webhook that blocks requests of a boot, because it fails closed and no Pod behind its Service is ready: a
+/// sentence with its name, its `failurePolicy`, the requests that it intercepts, and the Service. Empty if the API server
+/// does not answer.
 pub async fn webhooks_in_the_way(client: &Client) -> Vec<String> {
     let all = ListParams::default();
     let validating: Api<ValidatingWebhookConfiguration> = Api::all(client.clone());
@@ -92,7 +93,7 @@ fn answering(endpoints: &[Endpoints]) -> BTreeSet<(String, String)> {
 }
 
 impl Webhook {
-    /// Why it is in the way, if it is.
+    /// Why it blocks requests, if it does.
     fn in_the_way(&self, answering: &BTreeSet<(String, String)>) -> Option<String> {
         let service = self.service.as_ref()?;
         let before: Vec<&str> =
@@ -100,7 +101,7 @@ impl Webhook {
         let answers = answering.contains(&(service.namespace.clone(), service.name.clone()));
         (self.fails_closed && !answers && !before.is_empty()).then(|| {
             format!(
-                "webhook {} of {} (failurePolicy Fail) stands before {}, and no Pod behind its Service {}/{} is ready",
+                "webhook {} of {} (failurePolicy Fail) intercepts {}, but no Pod behind its Service {}/{} is ready",
                 self.name,
                 self.of,
                 before.join(", "),
@@ -153,8 +154,8 @@ mod tests {
         let rule = |resources: Value| json!({"apiGroups": [""], "apiVersions": ["v1"], "operations": ["*"], "resources": resources});
         let nobody = json!(null);
         let why = said("Fail", rule(json!(["nodes", "pods"])), &nobody);
-        let expected = "webhook gate.example.com of ValidatingWebhookConfiguration gate (failurePolicy Fail) stands before the \
-                        creation of Pods, changes of Nodes, and no Pod behind its Service policy/gate is ready";
+        let expected = "webhook gate.example.com of ValidatingWebhookConfiguration gate (failurePolicy Fail) intercepts the \
+                        creation of Pods, changes of Nodes, but no Pod behind its Service policy/gate is ready";
         assert_eq!(why.as_deref(), Some(expected));
         let all =
             said("Fail", rule(json!(["*/*"])), &nobody).expect("it stands before everything of this group");

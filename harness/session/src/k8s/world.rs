@@ -1,7 +1,7 @@
 //! The cluster as its watches show it: Nodes, Services, Pods and Leases, each with its recent history.
 //!
-//! Watches are opened before anything is provoked (contract TEST-01), so what happens to an object is never missed
-//! between two reads, and a wait costs the API server nothing.
+//! Watches are opened before a check provokes anything (contract TEST-01), so that no change of an object is missed
+//! between two reads, and waiting costs the API server nothing.
 
 use super::cache::Cache;
 use super::follow::follow;
@@ -19,30 +19,30 @@ use tokio::task::JoinSet;
 /// The API server cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum WorldError {
-    /// The kubeconfig is not there or not one.
+    /// The kubeconfig does not exist or is invalid.
     #[error("reading kubeconfig {path}")]
     Kubeconfig {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         #[source]
         cause: Box<kube::config::KubeconfigError>,
     },
-    /// No client could be made of it.
+    /// No client could be created from it.
     #[error("making a client from kubeconfig {path}")]
     Client {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         #[source]
         cause: Box<kube::Error>,
     },
-    /// The watches did not come up.
+    /// The watches could not be opened.
     #[error("{0}")]
     NotReady(#[source] ReadError),
 }
 
-/// A client for the cluster of `kubeconfig` that names itself `user_agent`, so that audit logs say who did what.
+/// A client for the cluster of `kubeconfig` with the user agent `user_agent`, which audit logs show.
 ///
 /// # Errors
 /// When the file cannot be read or does not describe a usable cluster.
@@ -60,7 +60,7 @@ pub async fn client_for(kubeconfig: &Path, user_agent: &str) -> Result<Client, W
         .map_err(|cause| WorldError::Client { path: kubeconfig.to_owned(), cause: Box::new(cause) })
 }
 
-/// A client for a run that has no cluster: every call fails and says so.
+/// A client for a run without a cluster: every call fails with that reason.
 pub fn no_client() -> Client {
     let refuse = |_: http::Request<kube::client::Body>| async {
         Err::<http::Response<kube::client::Body>, _>(std::io::Error::other("this run has no cluster"))
@@ -68,7 +68,7 @@ pub fn no_client() -> Client {
     Client::new(tower::service_fn(refuse), "default")
 }
 
-/// Watched views of everything checks look at.
+/// Watched views of everything that checks examine.
 #[derive(Debug)]
 pub struct World {
     /// Nodes.
@@ -88,7 +88,7 @@ impl World {
     /// Opens the watches and returns when each has its first list.
     ///
     /// # Errors
-    /// When the API server does not answer in 30 s.
+    /// The API server does not answer in 30 s.
     pub async fn open(client: &Client, pulse: Pulse) -> Result<World, WorldError> {
         let mut watches = JoinSet::new();
         let (all, not_heartbeats) = (None, Some("metadata.namespace!=kube-node-lease"));
@@ -117,7 +117,7 @@ impl World {
         Ok(world)
     }
 
-    /// The one of a run that has no cluster: nothing is there.
+    /// The world of a run without a cluster, which is empty.
     pub fn empty(pulse: Pulse) -> World {
         let (nodes, services) = (Cache::of("Nodes"), Cache::of("Services"));
         let (pods, leases) = (Cache::of("Pods"), Cache::of("Leases"));
@@ -134,7 +134,7 @@ impl World {
     }
 }
 
-/// Opens a watch on a kind, by its name in the plural and a field selector.
+/// Opens a watch on a kind, given by its plural name and a field selector.
 fn feed<K>(
     watches: &mut JoinSet<()>,
     api: Api<K>,

@@ -1,4 +1,4 @@
-//! Starting the cloud where the cluster's machines can reach it.
+//! Starts the cloud where the cluster's machines can reach it.
 
 use super::prepared::Artifacts;
 use super::stage::stage;
@@ -30,10 +30,10 @@ pub(super) struct WantedCloud<'a> {
 }
 
 impl WantedCloud<'_> {
-    /// Starts it at `site`. How it goes again is on the teardown before it is begun.
+    /// Starts it at `site`. Its removal is registered with the teardown before it is started.
     ///
     /// # Errors
-    /// It does not start, or no place is known that `nodes` can reach.
+    /// It does not start, or there is no address that `nodes` can reach.
     pub(super) async fn start(
         self,
         teardown: &mut Teardown,
@@ -50,7 +50,7 @@ impl WantedCloud<'_> {
                 match (cloud, contained) {
                     (Some(cloud), _) => cloud.stop().await.map_err(|error| chain(&error)),
                     (None, Some(run)) => by_label(&run).await,
-                    // The container of one that did not come up goes with the cluster: by the lane's label.
+                    // The container of one that did not start is removed with the cluster, by the lane's label.
                     (None, None) => Ok(()),
                 }
             }
@@ -77,7 +77,7 @@ impl WantedCloud<'_> {
                 let place = Place::ThisProcess { address: *address, name: name.as_deref() };
                 return Ok(start(CloudSpec { place, ..here }).await?);
             }
-            // A cloud that is there already is where it is; a proxy before it has to be where the CCM reaches it.
+            // The address of an existing cloud is fixed; a proxy for it must be where the CCM can reach it.
             _ if !cloud.is_many() && !matches!(cloud, CloudSource::Proxied { .. }) => {
                 return Ok(start(here).await?);
             }
@@ -86,7 +86,7 @@ impl WantedCloud<'_> {
         };
         let Some(images) = &artifacts.images else {
             return Err(SessionError::Precondition(format!(
-                "there is no image of the fake cloud for network {network}: this backend runs programs"
+                "this backend runs the fake cloud as a program, so there is no image of it for network {network}"
             )));
         };
         let engine = Engine::connect().await.map_err(ImageError::from)?;
@@ -95,25 +95,25 @@ impl WantedCloud<'_> {
     }
 }
 
-/// Takes away what a driver's container has left that did not come up: no cluster may do that.
+/// Removes the container of a driver that did not start, if no cluster will do so.
 async fn by_label(run: &RunId) -> Result<(), String> {
     let engine = match Engine::connect().await {
         Ok(engine) => engine,
-        // It was not there then, either.
+        // Then there was no container either.
         Err(_) => return Ok(()),
     };
     cleanup(&engine, run).await.map(drop).map_err(|error| chain(&error))
 }
 
-/// That the driver of the plan's cloud can be a container, where its cluster needs no engine and so nobody else asks.
+/// Whether the driver of the plan's cloud can be a container, if its cluster needs no engine and so does not check that.
 ///
 /// # Errors
-/// [`SessionError::Usage`]: there is no engine, or it is not this machine's.
+/// [`SessionError::Usage`]: there is no engine, or it is not on this machine.
 pub(super) async fn check_engine(plan: &RunPlan) -> Result<(), SessionError> {
     let Some(image) = plan.profile.cloud.driver_image() else { return Ok(()) };
     let why = match Engine::connect().await {
         Ok(engine) if engine.is_local() => return Ok(()),
-        Ok(engine) => format!("the Docker engine at {} is not this machine's", engine.host()),
+        Ok(engine) => format!("the Docker engine at {} is not on this machine", engine.host()),
         Err(error) => chain(&error),
     };
     Err(SessionError::Usage(format!(
@@ -124,7 +124,7 @@ pub(super) async fn check_engine(plan: &RunPlan) -> Result<(), SessionError> {
     )))
 }
 
-/// Where the fake cloud has to be so that the Nodes of a cluster that was there before can reach it.
+/// Where the fake cloud must run so that the Nodes of an existing cluster can reach it.
 async fn network_beside(nodes: &[Node]) -> Result<String, SessionError> {
     let engine = Engine::connect().await.map_err(ImageError::from)?;
     let own: Vec<IpAddr> =

@@ -1,4 +1,4 @@
-//! Whether a cluster that was there before the run looks as if somebody needs it.
+//! Whether an existing cluster appears to be in use.
 
 use crate::SessionError;
 use crate::k8s::client_for;
@@ -10,15 +10,14 @@ use kube::api::{Api, ListParams};
 
 /// How many objects of a kind are named.
 const NAMED: usize = 3;
-/// What kubelets of a kind cluster write into `spec.providerID`: no cloud controller manager did.
+/// Prefix of the `spec.providerID` that kubelets of a kind cluster set without a cloud controller manager.
 const KIND: &str = "kind://";
 
-/// Says what a run does to a cluster that others have made, and refuses one that looks as if they need it: nothing has been
-/// put there yet.
+/// Prints what a run does to an existing cluster, and refuses one that appears to be in use before anything is changed.
 ///
 /// # Errors
-/// It has Services of type LoadBalancer, or Nodes that another cloud controller manager has initialised, and the user has not
-/// said that it may be taken all the same; or the API server does not answer.
+/// It has Services of type LoadBalancer, or Nodes that another cloud controller manager has initialised, and the user has
+/// not allowed that; or the API server does not answer.
 pub(super) async fn spare(
     cluster: &ClusterRecord,
     nodes: &[Node],
@@ -30,7 +29,7 @@ pub(super) async fn spare(
         return Ok(());
     }
     events.say(format!(
-        "  in the cluster of {} checks deploy the CCM, and make and delete Nodes, Services, Pods and namespaces",
+        "  checks deploy the CCM and create and delete Nodes, Services, Pods and namespaces in the cluster of {}",
         cluster.name
     ));
     let client = client_for(&cluster.kubeconfig, "ccm-conformance").await?;
@@ -43,15 +42,15 @@ pub(super) async fn spare(
             Ok(())
         }
         signs => Err(SessionError::Usage(format!(
-            "the cluster of {} looks as if somebody needs it: {}; take another one, or give '--allow-foreign-cluster' where \
-             all of it may be lost",
+            "the cluster of {} appears to be in use: {}; use another one, or pass '--allow-foreign-cluster' if \
+             everything in it may be lost",
             cluster.name,
             signs.join("; ")
         ))),
     }
 }
 
-/// What speaks for a cluster that somebody needs, a sentence each.
+/// Signs that a cluster is in use, one sentence each.
 fn signs(nodes: &[Node], services: &[Service], own: &ProviderIdFormat) -> Vec<String> {
     let is_balanced = |service: &&Service| {
         service.spec.as_ref().and_then(|spec| spec.type_.as_deref()) == Some("LoadBalancer")

@@ -6,8 +6,8 @@ use harness_clouds::CloudRecord;
 use harness_clusters::{Cluster, ClusterRecord};
 use std::net::SocketAddrV4;
 
-/// On machines of `cluster`, that of the CCM's Pods, which can do so its own address leads there; elsewhere variables of the CCM
-/// do.
+/// On machines of `cluster`, where the CCM's Pods run, the service's own address is routed to it if they support that;
+/// otherwise variables of the CCM are set.
 ///
 /// # Errors
 /// A machine refuses it.
@@ -18,7 +18,7 @@ pub(super) async fn reached(
     let Some(url) = &cloud.metadata else { return Ok(None) };
     let at = address(url).ok_or_else(|| {
         SessionError::Precondition(format!(
-            "the cloud's driver says that its metadata service is at '{url}'; that has to be http://IPV4-ADDRESS:PORT"
+            "the cloud's driver reports its metadata service at '{url}'; expected http://IPV4-ADDRESS:PORT"
         ))
     })?;
     if Cluster::attach(cluster.clone())?.serve_metadata(at).await? {

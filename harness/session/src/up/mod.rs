@@ -1,9 +1,9 @@
-//! Bringing the environment up, and taking it down whatever happened.
+//! Creates the environment, and removes it whatever happened.
 //!
-//! A run is [`Prepared`] once; each of its lanes is an [`Environment`] with a cluster, a cloud and a CCM of its own.
-//! Stages in order: images or the CCM's program, cluster, cloud, nodes known to the cloud; images are made beside the
-//! cluster, and the cloud is started beside it where its place is known before the cluster is up. The CCM itself is
-//! deployed by the first check that needs it: bootstrap checks need a cluster without one.
+//! A run is [`Prepared`] once; each of its lanes is an [`Environment`] with its own cluster, cloud and CCM. Stages in
+//! order: images or the CCM's program, cluster, cloud, nodes known to the cloud. Images are built while the cluster
+//! starts, and so is the cloud if its address is known before the cluster is up. The CCM itself is deployed by the first
+//! check that needs it: bootstrap checks need a cluster without one.
 
 mod cloud;
 mod credentials;
@@ -48,12 +48,12 @@ use std::sync::Arc;
 use teardown::Teardown;
 use tokio_util::sync::CancellationToken;
 
-/// How many replicas come beside the others when a check wants more: of two they make five (contract BOOT-DYN-13).
+/// Number of additional replicas that checks can start: with two it makes five (contract BOOT-DYN-13).
 const NEWCOMERS: usize = 3;
 /// The name of an image credential provider in the cloud's journal.
 const PLUGIN: &str = "plugin";
 
-/// One lane's cluster, cloud and CCM, from before they are there until they are gone.
+/// One lane's cluster, cloud and CCM, from before they exist until they are gone.
 #[derive(Debug)]
 pub struct Environment {
     prepared: Arc<Prepared>,
@@ -66,13 +66,13 @@ pub struct Environment {
 /// How the environment is left at the end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Leave {
-    /// Nothing stays.
+    /// Everything is removed.
     Nothing,
-    /// Everything stays, for somebody to look at; `clean` removes it.
+    /// Everything stays, for the user to look at; `clean` removes it.
     Everything,
 }
 
-/// The events of bringing a cluster up: where there is none, nothing is told of it.
+/// The events of creating a cluster; without a cluster there are none.
 fn stages_of(backend: BackendKind, events: &Events) -> Events {
     match facts(backend).fidelity {
         Fidelity::Absent => events.without_stages(),
@@ -85,37 +85,37 @@ fn hosted_on(there: &ClusterRecord) -> Setting {
     let (backend, of) = (there.backend, &there.about);
     let version = of.kubernetes.as_deref().unwrap_or("unknown");
     let what = format!(
-        "the workload runs on a management cluster (backend {backend}, topology {}, Kubernetes {version}), and serves \
-         this one by a kubeconfig",
+        "the workload runs on a management cluster (backend {backend}, topology {}, Kubernetes {version}) and reaches \
+         this cluster by a kubeconfig",
         of.topology
     );
     Setting::of_manifests(what, SetBy::Profile)
 }
 
-/// The Lease of a CCM that elects a leader.
+/// The Lease of a CCM with leader election.
 fn lease_of(profile: &Profile) -> Option<LeaseKey> {
     let Lease { namespace, name } = profile.lease.clone();
     profile.capabilities.leader_election.then_some(LeaseKey { namespace, name })
 }
 
 impl Environment {
-    /// The lane of that number, 0 where the run has only one. Nothing made yet.
+    /// The lane with that number, 0 if the run has only one. Nothing is created yet.
     pub fn new(prepared: Arc<Prepared>, lane: u32) -> Environment {
         let id = prepared.run.lane(lane);
         Environment { prepared, lane, id, dir: None, teardown: Teardown::default() }
     }
 
-    /// The lane's id: the run's where there is only one.
+    /// The lane's id: the run's if there is only one.
     pub fn run_id(&self) -> &RunId {
         &self.id
     }
 
-    /// Whether what was made lives in this process, and ends with it.
+    /// Whether the environment lives in this process, and ends with it.
     pub fn is_in_process(&self) -> bool {
         self.dir.is_some() && facts(self.plan().cluster.backend()).lifetime == Lifetime::Process
     }
 
-    /// The lane's folder, once made.
+    /// The lane's folder, once it is created.
     pub fn dir(&self) -> Option<&RunDir> {
         self.dir.as_ref()
     }
@@ -124,17 +124,17 @@ impl Environment {
         &self.prepared.plan
     }
 
-    /// Brings everything up and joins it. What was begun is remembered here even when a later stage fails or the
-    /// future is dropped, so that [`Environment::down`] can undo it.
+    /// Creates everything and joins it. Everything that was started is recorded even if a later stage fails or the future
+    /// is dropped, so that [`Environment::down`] can undo it.
     ///
     /// # Errors
-    /// The first stage that fails, with the way out.
+    /// The first stage that fails, with a remedy.
     pub async fn up(
         &mut self,
         events: &Events,
         cancel: &CancellationToken,
     ) -> Result<Arc<Session>, SessionError> {
-        // What is wrong with the manifests is said before anything is started.
+        // Errors in the manifests are reported before anything is started.
         load_manifests(self.plan())?;
         check_hosting(self.plan())?;
         check_image(self.plan())?;
@@ -201,7 +201,7 @@ impl Environment {
             true => Some(begin(kind, self.management_spec(programs.clone())?)),
             false => None,
         };
-        // The programs are where the CCM's Pods are.
+        // The programs are on the machines of the CCM's Pods.
         let programs = if management.is_some() { Vec::new() } else { programs };
         let backends = Backends { served: begin(kind, self.spec(programs)), management };
         let made = async {
@@ -274,7 +274,7 @@ impl Environment {
                     ids: plan.profile.instance_ids(),
                 },
             },
-            // What cannot be read is judged, and no API server is to start with it.
+            // Unreadable files are judged by checks, and no API server starts with them.
             network_proxy: egress.and_then(Result::ok),
             programs,
             folder: self.dir.as_ref().expect("made before").path().to_owned(),
@@ -282,7 +282,7 @@ impl Environment {
         }
     }
 
-    /// The management cluster of a hosted CCM: one node, of the same Kubernetes.
+    /// The management cluster of a hosted CCM: one node, with the same Kubernetes.
     fn management_spec(&self, programs: Vec<ProgramImage>) -> Result<ClusterSpec, SessionError> {
         let plan = self.plan();
         let cluster = plan.cluster.clone().with(|own| {
@@ -301,7 +301,7 @@ impl Environment {
         })
     }
 
-    /// What the image credential provider under test has of the cloud.
+    /// What the image credential provider under test gets from the cloud.
     fn plugin(&self) -> Result<Option<ReplicaRecord>, SessionError> {
         let Some(_) = &self.plan().profile.image_credentials else { return Ok(None) };
         let (name, token, endpoint) = (PLUGIN.to_owned(), fresh_token()?, String::new());
@@ -315,7 +315,7 @@ impl Environment {
         Ok(Some(Replaced { first: fresh_token()?, then: fresh_token()? }))
     }
 
-    /// The replicas, and those that come beside them when a check wants more.
+    /// The replicas, and the additional ones that checks can start.
     fn replicas(
         &self,
         credentials: &Credentials,
@@ -339,7 +339,7 @@ impl Environment {
                 };
                 let token = credentials.token().map_or_else(fresh_token, Ok)?;
                 let name = letter.to_string();
-                // Where the cloud is shows once it runs.
+                // The address of the cloud is known once it runs.
                 Ok(ReplicaRecord { name, token, secure_port, endpoint: String::new() })
             })
             .collect();
@@ -348,7 +348,7 @@ impl Environment {
         Ok((all, newcomers))
     }
 
-    /// Undoes everything, last first, trying all of it; or, told to leave everything, leaves it.
+    /// Undoes everything, the last first, trying all of it; or keeps everything, if told to.
     ///
     /// # Errors
     /// What could not be removed, one line each.
@@ -366,7 +366,7 @@ impl Environment {
     }
 }
 
-/// Minor version the API server reports, and the Nodes there are.
+/// The minor version that the API server reports, and the existing Nodes.
 async fn inspect(record: &ClusterRecord) -> Result<(u32, Vec<Node>), SessionError> {
     if facts(record.backend).fidelity == Fidelity::Absent {
         return Ok((0, Vec::new()));

@@ -1,4 +1,4 @@
-//! The image that this process runs in, where it is a Pod of the cluster: the harness's own commands are in it.
+//! The image of this process, if it runs in a Pod of the cluster: it contains the harness's own commands.
 
 use crate::SessionError;
 use harness_clusters::InsideCluster;
@@ -10,8 +10,8 @@ use kube::api::Api;
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use std::path::Path;
 
-/// Variables that name the Pod: one that manifests set, and the one that kubelets set where Pods have a name of their own on
-/// the network.
+/// Variables that contain the Pod's name: one that manifests set, and the one that kubelets set where Pods have their own
+/// host name.
 const NAMES: [&str; 2] = ["POD_NAME", "HOSTNAME"];
 
 /// The image of this Pod's container.
@@ -19,31 +19,32 @@ const NAMES: [&str; 2] = ["POD_NAME", "HOSTNAME"];
 pub(super) struct OwnImage {
     /// Its name, as the Pod spells it.
     pub(super) image: String,
-    /// What identifies its content; empty where the kubelet has not said it yet.
+    /// The digest of its content; empty if the kubelet has not reported it yet.
     pub(super) digest: String,
-    /// Where this program is in it.
+    /// The path of this program in it.
     program: String,
 }
 
 impl OwnImage {
-    /// What a container of the image has to be told so that it is that command of this program.
+    /// The command of a container of the image that runs this command of the program.
     pub(super) fn command(&self, command: &str) -> Vec<String> {
         vec![self.program.clone(), command.to_owned()]
     }
 }
 
-/// Asks the API server for the Pod that this process runs in.
+/// Queries the API server for the Pod of this process.
 ///
 /// # Errors
-/// It does not answer, or knows no such Pod.
+/// It does not answer, or there is no such Pod.
 pub(super) async fn own_image(inside: &InsideCluster) -> Result<OwnImage, SessionError> {
     let unknown = |why: String| {
         SessionError::Precondition(format!(
-            "which image this Pod runs is not known: {why}; its container has to have the variable POD_NAME, from the field \
-             metadata.name"
+            "the image of this Pod is unknown: {why}; set the environment variable POD_NAME of its container from the \
+             field metadata.name"
         ))
     };
-    let program = own_program().map_err(|error| unknown(format!("where is this program? {error}")))?;
+    let program =
+        own_program().map_err(|error| unknown(format!("cannot find this program's own file: {error}")))?;
     let name = NAMES.iter().find_map(|name| std::env::var(name).ok().filter(|name| !name.is_empty()));
     let name = name.ok_or_else(|| unknown(format!("neither {} is set", NAMES.join(" nor "))))?;
     let config = Kubeconfig::from_yaml(&inside.kubeconfig()).map_err(|error| unknown(chain(&error)))?;

@@ -1,5 +1,5 @@
-//! What the lanes of a run share: what cloud and CCM are made from, images or programs. It is made once, by the first
-//! lane that needs it, and kept as long as any lane may.
+//! What the lanes of a run share: the images or programs of cloud and CCM. They are built once, by the first lane that
+//! needs them, and kept as long as any lane may need them.
 
 use super::own_image::own_image;
 use super::stage::stage;
@@ -19,36 +19,36 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tokio::sync::OnceCell;
 
-/// Flag by which a framework CCM chooses its address. Replicas on simulated machines share this one, so each listens on
-/// its machine's own loopback address.
+/// Flag with which a CCM on the framework chooses its address. Replicas on simulated machines share this machine, so each
+/// listens on the loopback address of its simulated one.
 const BIND_ADDRESS: &str = "bind-address";
 
-/// The command of this program that is the fake cloud; told `idle` it does nothing.
+/// The command of this program that runs the fake cloud; with `idle` it does nothing.
 const FAKE_CLOUD: &str = "fake-cloud";
 
-/// A run before any of its lanes is up: its plan and id, and what its lanes are made from, once the first needs it.
+/// A run before any of its lanes is up: its plan and id, and the artifacts of its lanes, once the first needs them.
 #[derive(Debug)]
 pub struct Prepared {
     pub(super) plan: Arc<RunPlan>,
     pub(super) run: RunId,
-    /// The Pod of the cluster that this process runs in.
+    /// The Pod of this process, if it runs in the cluster.
     inside: Option<InsideCluster>,
     made: OnceCell<Artifacts>,
 }
 
 impl Prepared {
-    /// Nothing made yet.
+    /// A run without artifacts yet.
     pub fn new(plan: Arc<RunPlan>) -> Arc<Prepared> {
         let inside = InsideCluster::of(plan.cluster.desired());
         Arc::new(Prepared { plan, run: RunId::fresh(), inside, made: OnceCell::new() })
     }
 
-    /// Whether containers are made by an engine of this machine.
+    /// Whether containers are created by an engine on this machine.
     pub(super) fn uses_engine(&self) -> bool {
         facts(self.plan.cluster.backend()).runs == Runs::Images && self.inside.is_none()
     }
 
-    /// What the cluster's nodes have or fetch themselves: the CCM's image by its name, and the one that this Pod runs.
+    /// Images that the cluster's nodes have or pull themselves: the CCM's by its name, and that of this Pod.
     async fn of_nodes(&self, inside: &InsideCluster) -> Result<Artifacts, SessionError> {
         let own = own_image(inside).await?;
         let idle_command = own.command(FAKE_CLOUD);
@@ -64,8 +64,8 @@ impl Prepared {
             }
             Some(Image::Build(build)) => {
                 return Err(SessionError::Usage(format!(
-                    "profile '{}' builds its image from package {}, and nothing is built in a Pod: name an image that the \
-                     cluster's nodes have or can pull with '--image REFERENCE'",
+                    "profile '{}' builds its image from package {}, which is not possible in a Pod: pass an image that \
+                     the cluster's nodes have or can pull with '--image REFERENCE'",
                     profile.name, build.package
                 )));
             }
@@ -80,8 +80,8 @@ impl Prepared {
         })
     }
 
-    /// What cloud and CCM are made from. Whoever asks first makes it, the others wait for that; when it fails or is given
-    /// up, the next begins anew.
+    /// The artifacts of cloud and CCM. The first caller builds them, and the others wait; if that fails or is cancelled,
+    /// the next caller starts again.
     pub(super) async fn artifacts(&self, events: &Events) -> Result<&Artifacts, SessionError> {
         let make = || async {
             match facts(self.plan.cluster.backend()).runs {
@@ -129,9 +129,9 @@ impl Prepared {
         })
     }
 
-    /// The program that is the CCM: the one the user names, or the profile's; none when nothing is deployed.
+    /// The program of the CCM: the one that the user names, or the profile's; none if nothing is deployed.
     async fn program(&self) -> Result<Artifacts, SessionError> {
-        // No program stands for it: its containers are simulated.
+        // There is no program for it: its containers are simulated.
         let idle_image = format!("{IMAGE_REGISTRY}/idle");
         let profile = &self.plan.profile;
         if profile.deploys_nothing() {
@@ -142,7 +142,9 @@ impl Prepared {
             (Some(binary), _) => (absolute(binary), "binary".to_owned()),
             (None, Some(Image::Command(command))) => {
                 first_arguments.push(command.to_string());
-                let unknown = |error| SessionError::Precondition(format!("where is this program? {error}"));
+                let unknown = |error| {
+                    SessionError::Precondition(format!("cannot find this program's own file: {error}"))
+                };
                 (own_program().map_err(unknown)?, command.to_string())
             }
             (None, Some(Image::Build(build))) => {
@@ -154,8 +156,8 @@ impl Prepared {
             }
             (None, Some(Image::Reference(_)) | None) => {
                 return Err(SessionError::Usage(format!(
-                    "profile '{}' runs an image, and the {} cluster runs programs: name the CCM's with '--binary \
-                     PATH', or use '--cluster kind'",
+                    "profile '{}' runs an image, but the {} cluster runs programs: pass the CCM's program with \
+                     '--binary PATH', or use '--cluster kind'",
                     profile.name,
                     self.plan.cluster.backend()
                 )));
@@ -190,24 +192,24 @@ impl Prepared {
     }
 }
 
-/// What cloud and CCM are made from.
+/// The artifacts of cloud and CCM.
 #[derive(Debug, Default)]
 pub(super) struct Artifacts {
-    /// The image that the CCM's Pods name; empty for none.
+    /// The image in the CCM's Pods; empty for none.
     pub(super) ccm_image: String,
-    /// What identifies the CCM's content; empty for none.
+    /// The digest of the CCM's content; empty for none.
     pub(super) ccm_image_digest: String,
-    /// The CCM's command in its containers; empty where it is the image's own.
+    /// The CCM's command in its containers; empty for the image's own.
     pub(super) ccm_command: Vec<String>,
     /// An image whose containers do nothing.
     pub(super) idle_image: String,
-    /// Their command; empty where it is the image's own.
+    /// Their command; empty for the image's own.
     pub(super) idle_command: Vec<String>,
-    /// Programs that stand for images.
+    /// Programs that replace images.
     pub(super) programs: Vec<ProgramImage>,
-    /// What this changes in how the CCM runs.
+    /// What this changes in the way the CCM runs.
     pub(super) changes: Vec<Setting>,
-    /// Images, where the backend runs those.
+    /// Images, if the backend runs those.
     pub(super) images: Option<Images>,
 }
 
@@ -215,7 +217,7 @@ impl Artifacts {
     /// The archives that the nodes need.
     pub(super) fn archives(&self) -> Vec<&Path> {
         let images = self.images.iter().flat_map(|images| std::iter::once(&images.cloud).chain(&images.ccm));
-        // Images of this program share one.
+        // All commands of this program share one image.
         let archives: BTreeSet<&Path> = images.map(PreparedImage::archive).collect();
         archives.into_iter().collect()
     }
@@ -226,11 +228,11 @@ impl Artifacts {
 pub(super) struct Images {
     pub(super) cloud: PreparedImage,
     ccm: Option<PreparedImage>,
-    /// After the archives in it, which remove themselves.
+    /// Dropped after the archives in it, which remove themselves.
     _folder: SharedFolder,
 }
 
-/// A folder of the whole run's, removed when its last lane has gone.
+/// A folder of the whole run, removed with its last lane.
 #[derive(Debug)]
 struct SharedFolder(Option<RunDir>);
 

@@ -1,4 +1,4 @@
-//! Bringing a cluster up beside the images it needs and the cloud, so that whatever ends it half-way is undone.
+//! Creates a cluster while its images and the cloud are prepared, so that everything is undone if one of them fails.
 
 use super::prepared::Artifacts;
 use super::stage::stage;
@@ -10,30 +10,30 @@ use harness_core::check::chain;
 use harness_core::events::Events;
 use std::sync::Arc;
 
-/// What has been brought up.
+/// What has been created.
 pub(super) struct Raised<'a, C> {
     pub(super) cluster: ClusterRecord,
-    /// The management cluster, where there is one.
+    /// The management cluster, if there is one.
     pub(super) management: Option<ClusterRecord>,
     pub(super) artifacts: &'a Artifacts,
-    /// What was begun beside the cluster, where that was possible.
+    /// The result of the work that ran next to the cluster, if that was possible.
     pub(super) beside: Option<C>,
 }
 
 /// The backends of a lane.
 pub(super) struct Backends {
-    /// Of the cluster that is served.
+    /// The one of the served cluster.
     pub(super) served: Arc<dyn Backend>,
-    /// Of the management cluster of a hosted CCM.
+    /// The one of the management cluster of a hosted CCM.
     pub(super) management: Option<Arc<dyn Backend>>,
 }
 
-/// Brings the clusters up side by side while `artifacts` are made, and `beside` of these where the served cluster's place is
-/// known before it is up; then puts the artifacts into their nodes. The first failure ends all. The backends are on the
-/// teardown before anything is begun.
+/// Creates the clusters while `artifacts` are built, and runs `beside` at the same time if the served cluster's site is
+/// known before it is up; then loads the artifacts into their nodes. The first failure ends everything. The backends are
+/// registered with the teardown before anything is started.
 ///
 /// # Errors
-/// What is missing on this machine, said before anything is compiled; or what failed.
+/// What is missing on this machine, before anything is compiled; or what failed.
 pub(super) async fn raise<'a, C>(
     Backends { served, management }: Backends,
     teardown: &mut Teardown,
@@ -50,7 +50,7 @@ pub(super) async fn raise<'a, C>(
     for warning in served.preflight().await? {
         events.say(format!("warning: {warning}"));
     }
-    // What both clusters are on is made by now.
+    // The network of both clusters exists by now.
     let site = served.cloud_site().await?;
     let up = async { Ok(stage(events, "cluster", served.up()).await?) };
     let managed = async {
@@ -90,11 +90,11 @@ mod tests {
     use harness_config::BackendKind;
     use std::sync::Mutex;
 
-    /// What a scripted backend does when it is to come up.
+    /// The behaviour of a scripted backend.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     enum Script {
         Comes,
-        /// As `Comes`; where a cloud has to be shows only then.
+        /// Like `Comes`, but the cloud's site is known only then.
         ComesAnywhere,
         LacksSomething,
         Fails,
@@ -102,7 +102,7 @@ mod tests {
         ComesAndStays,
     }
 
-    /// A backend that notes what is asked of it.
+    /// A backend that records the calls to it.
     #[derive(Debug)]
     struct Scripted {
         script: Script,
@@ -178,8 +178,8 @@ mod tests {
         }
     }
 
-    /// What was asked of the backend until it is down again, how coming up ended (`None`: given up by the caller) and how
-    /// going down did.
+    /// The calls to the backend until it is down again, the result of creating the cluster (`None`: cancelled by the
+    /// caller) and the result of removing it.
     async fn through(
         script: Script,
         artifacts: Result<(), &str>,
@@ -219,18 +219,18 @@ mod tests {
         let failed = |why: &str| Some(Err(why.to_owned()));
         assert_eq!(through(Script::Comes, Ok(())).await, (with_cloud.clone(), Some(Ok(())), Ok(())));
         assert_eq!(through(Script::Fails, Ok(())).await, (all.clone(), failed("no disk"), Ok(())));
-        // Images that are not made end a cluster that is still coming up.
+        // A failure to build images ends a cluster that is still starting.
         assert_eq!(
             through(Script::NeverComes, Err("no image")).await,
             (all.clone(), failed("no image"), Ok(()))
         );
-        // Given up by whoever waited: the future is dropped half-way. The cloud does not wait for the cluster.
+        // Cancelled by the caller: the future is dropped half-way. The cloud does not wait for the cluster.
         assert_eq!(through(Script::NeverComes, Ok(())).await, (with_cloud.clone(), None, Ok(())));
         assert_eq!(
             through(Script::ComesAndStays, Ok(())).await,
             (with_cloud, Some(Ok(())), Err("cluster: a container stays".to_owned()))
         );
-        // Where the running cluster has to be asked, the cloud is left to whoever looks at it.
+        // If the running cluster must be queried, the caller starts the cloud.
         assert_eq!(through(Script::ComesAnywhere, Ok(())).await, (all, Some(Ok(())), Ok(())));
     }
 

@@ -1,8 +1,8 @@
-//! A stage of bringing an environment up, as the stream of events tells of it.
+//! A stage of creating an environment, with its events.
 
 use harness_core::events::Events;
 
-/// Does the work of a stage. How it ends is told when it has ended.
+/// Runs a stage and records its result when it has ended.
 pub(super) async fn stage<T, E>(
     events: &Events,
     name: &str,

@@ -1,17 +1,17 @@
-//! What has been made so far, and how it goes again: last first, all of it, whatever fails.
+//! What has been created so far, and how it is removed: the last first, all of it, whatever fails.
 
 use futures::future::LocalBoxFuture;
 use std::fmt;
 use std::time::Duration;
 
-/// How long one step may take; Docker's own limits are shorter.
+/// Maximum time for one step; Docker's own limits are shorter.
 const LIMIT: Duration = Duration::from_secs(300);
 
-/// Undoes one thing; says what could not be undone.
+/// A function that undoes one thing and returns what could not be undone.
 type Undo = Box<dyn FnOnce() -> LocalBoxFuture<'static, Result<(), String>> + Send + Sync>;
 
-/// What is to be undone. A step is put here before the thing it undoes is begun, so that a failure or a cancellation
-/// half-way is undone, too.
+/// The things to undo. A step is added before its thing is started, so that a failure or a cancellation half-way is
+/// undone too.
 #[derive(Default)]
 pub(super) struct Teardown {
     steps: Vec<(&'static str, Undo)>,
@@ -24,7 +24,7 @@ impl fmt::Debug for Teardown {
 }
 
 impl Teardown {
-    /// `undo` takes `what` away, in whatever state it is.
+    /// Registers `undo`, which removes `what` in whatever state it is.
     pub(super) fn push(
         &mut self,
         what: &'static str,
@@ -36,14 +36,14 @@ impl Teardown {
     /// Undoes everything.
     ///
     /// # Errors
-    /// What could not be undone, one line each, in the order in which it was tried.
+    /// What could not be undone, one line each, in the order of the tries.
     pub(super) async fn run(self) -> Result<(), String> {
         let mut failures = Vec::new();
         for (what, undo) in self.steps.into_iter().rev() {
             match tokio::time::timeout(LIMIT, undo()).await {
                 Ok(Ok(())) => {}
                 Ok(Err(why)) => failures.push(format!("{what}: {why}")),
-                Err(_) => failures.push(format!("{what}: it was not gone within {} s", LIMIT.as_secs())),
+                Err(_) => failures.push(format!("{what}: not removed within {} s", LIMIT.as_secs())),
             }
         }
         if failures.is_empty() { Ok(()) } else { Err(failures.join("\n")) }
@@ -56,7 +56,7 @@ mod tests {
     use futures::FutureExt;
     use std::sync::{Arc, Mutex};
 
-    /// A teardown of steps by these names; each notes its name, and `fails` fails.
+    /// A teardown with steps of these names; each records its name, and `fails` fails.
     fn of(names: &[&'static str], fails: &'static str) -> (Teardown, Arc<Mutex<Vec<&'static str>>>) {
         let (mut teardown, done) = (Teardown::default(), Arc::new(Mutex::new(Vec::new())));
         for &name in names {
@@ -90,7 +90,7 @@ mod tests {
     async fn what_never_goes_is_named_and_holds_nothing_up() {
         let (mut teardown, done) = of(&["folder"], "");
         teardown.push("cluster", || std::future::pending().boxed_local());
-        assert_eq!(teardown.run().await, Err("cluster: it was not gone within 300 s".to_owned()));
+        assert_eq!(teardown.run().await, Err("cluster: not removed within 300 s".to_owned()));
         assert_eq!(*done.lock().expect("sound"), ["folder"]);
     }
 }

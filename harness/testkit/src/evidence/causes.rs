@@ -1,32 +1,32 @@
-//! What probably made a check fail, read from its evidence. A hint for whoever reads the failure, never part of a verdict.
+//! The probable causes of a failure, read from its evidence. A hint for the reader, never part of a verdict.
 
 use k8s_openapi::api::core::v1::{Node, Pod, Taint, Toleration};
 use kube::ResourceExt;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-/// How many causes are named at most.
+/// Maximum number of causes.
 const MOST: usize = 3;
 
-/// What a CCM asks the API server for who comes to its ports, and for nothing else.
+/// API requests that a CCM makes only to authenticate clients of its ports.
 const REVIEWS: [&str; 2] = [" tokenreviews", " subjectaccessreviews"];
 
-/// What is looked at.
+/// The evidence that is examined.
 #[derive(Debug, Default)]
 pub(super) struct Traces<'a> {
-    /// When the check began, RFC 3339: what is older says nothing of it.
+    /// When the check began, RFC 3339: earlier lines are ignored.
     pub(super) since: &'a str,
-    /// Whether the check is about what listens at the CCM's ports.
+    /// Whether the check is about the CCM's ports.
     pub(super) connects: bool,
-    /// Lines of Events and of the CCM's logs, each after its time.
+    /// Lines of Events and of the CCM's logs, each beginning with its time.
     pub(super) lines: Vec<&'a str>,
-    /// The cloud's journal from the check's beginning on; calls about its own objects are marked.
+    /// The cloud's journal since the check began; calls about the check's own objects are marked.
     pub(super) journal: &'a str,
-    /// Webhooks that refuse what the CCM does, each in a sentence.
+    /// Webhooks that refuse the CCM's requests, one sentence each.
     pub(super) webhooks: Vec<String>,
 }
 
-/// The likely causes, the surest first, each in a line.
+/// The likely causes, the most certain first, one line each.
 pub(super) fn causes(traces: &Traces<'_>, pods: &[Arc<Pod>], nodes: &[Arc<Node>]) -> Vec<String> {
     let recent = || traces.lines.iter().copied().filter(|line| is_since(line, traces.since));
     let counts = |right: &String| traces.connects || !REVIEWS.iter().any(|review| right.ends_with(review));
@@ -43,7 +43,7 @@ pub(super) fn causes(traces: &Traces<'_>, pods: &[Arc<Pod>], nodes: &[Arc<Node>]
     all
 }
 
-/// Whether a line that begins with its time is not older than the check.
+/// Whether a line that begins with its time belongs to the check's time.
 fn is_since(line: &str, since: &str) -> bool {
     // To the second: `2026-03-01T12:00:42`.
     const SECOND: usize = 19;
@@ -53,7 +53,7 @@ fn is_since(line: &str, since: &str) -> bool {
     }
 }
 
-/// The right that a refusal of the API server names: `cannot patch resource "services/status" in API group ""`.
+/// The permission that a refusal of the API server names: `cannot patch resource "services/status" in API group ""`.
 fn refused_right(line: &str) -> Option<String> {
     let plain = line.replace('\\', "");
     let (_, rest) = plain.split_once(" cannot ")?;
@@ -75,7 +75,7 @@ fn unresolved_name(line: &str) -> Option<String> {
     Some(named.filter(|name| name.contains('.')).unwrap_or("of the cloud or the API server").to_owned())
 }
 
-/// A call that the cloud refused for its credential, and that no check had made it refuse.
+/// A call that the cloud refused because of its credential, without a fault of a check.
 fn refused_credential(journal: &str) -> Option<String> {
     let refused = |line: &&str| line.ends_with("-> 401") || line.ends_with("-> 403");
     let line = journal.lines().rfind(refused)?;
@@ -127,7 +127,7 @@ fn steady_pace(at: &[f64]) -> Option<f64> {
     (pauses.len() >= 2 && least >= 1.5 && most <= 30.0 && most <= 1.3 * least).then_some(least)
 }
 
-/// Taints for which Pods of the CCM that wait for a Node find none.
+/// Taints because of which Pods of the CCM find no Node.
 fn untolerated(pods: &[Arc<Pod>], nodes: &[Arc<Node>]) -> Vec<String> {
     let waits = |pod: &&Arc<Pod>| pod.spec.as_ref().is_some_and(|spec| spec.node_name.is_none());
     let Some(pod) = pods.iter().find(waits) else { return Vec::new() };
@@ -140,7 +140,7 @@ fn untolerated(pods: &[Arc<Pod>], nodes: &[Arc<Node>]) -> Vec<String> {
         let of_node: Vec<&Taint> =
             keeps.filter(|taint| !tolerations.iter().any(|one| bears(one, taint))).collect();
         if of_node.is_empty() {
-            // There is a Node that it could run on.
+            // It could run on this Node.
             return Vec::new();
         }
         blocking.extend(of_node.into_iter().map(shown));
@@ -150,7 +150,7 @@ fn untolerated(pods: &[Arc<Pod>], nodes: &[Arc<Node>]) -> Vec<String> {
     blocking.into_iter().map(line).collect()
 }
 
-/// Whether a toleration bears a taint, as the scheduler has it.
+/// Whether a toleration matches a taint, as in the scheduler.
 fn bears(toleration: &Toleration, taint: &Taint) -> bool {
     let same = |asked: &Option<String>, is: &str| {
         asked.as_deref().is_none_or(|asked| asked.is_empty() || asked == is)

@@ -1,9 +1,9 @@
-//! What the cloud holds for one Service.
+//! Matchers for a Service's resources in the cloud.
 
 use harness_clouds::{Instance, Inventory, LbState, LoadBalancer};
 use harness_core::probe::{Matcher, Seen, holds, matcher};
 
-/// Exactly one load balancer, in service and with an address; yields it.
+/// Exactly one load balancer, active and with an address; returns it.
 pub fn one_active() -> Matcher<Inventory, LoadBalancer> {
     matcher("is one, active and with an address", |held: &Inventory| match held.load_balancers.as_slice() {
         [lb] if lb.state == LbState::Active && !lb.addresses.is_empty() => Seen::Yes(lb.clone()),
@@ -13,7 +13,7 @@ pub fn one_active() -> Matcher<Inventory, LoadBalancer> {
     .expecting("exactly one active load balancer with an address")
 }
 
-/// Exactly one load balancer, of which `wanted` holds.
+/// Exactly one load balancer, for which `wanted` holds.
 pub fn one_balancer(
     claim: impl Into<String>,
     wanted: impl Fn(&LoadBalancer) -> bool + 'static,
@@ -21,14 +21,14 @@ pub fn one_balancer(
     holds(claim, move |held: &Inventory| matches!(held.load_balancers.as_slice(), [lb] if wanted(lb)))
 }
 
-/// A load balancer, in whatever state.
+/// A load balancer, in any state.
 pub fn at_least_one() -> Matcher<Inventory> {
-    holds("is there, ready or not", |held: &Inventory| !held.load_balancers.is_empty())
+    holds("exists, ready or not", |held: &Inventory| !held.load_balancers.is_empty())
         .expecting("at least one load balancer")
 }
 
-/// The same load balancer as before with the same addresses, and, once `arrived` says so, as wanted. It never becomes
-/// right when it was replaced.
+/// The same load balancer as before with the same addresses, and as wanted once `arrived` says so. Never, if it was
+/// replaced.
 pub fn no_other_than(
     before: &LoadBalancer,
     claim: impl Into<String>,
@@ -46,17 +46,17 @@ pub fn no_other_than(
     .expecting(expected)
 }
 
-/// Whether a load balancer sends traffic to a machine by each of its ports: by its id, or by an address of it.
+/// Whether a load balancer sends traffic to a machine on each of its ports, by the machine's id or address.
 pub fn targets(lb: &LoadBalancer, machine: &Instance) -> bool {
     behind(lb).iter().all(|backends| name(backends, machine))
 }
 
-/// Whether it does so by any of them.
+/// Whether it does so on any port.
 pub fn reaches(lb: &LoadBalancer, machine: &Instance) -> bool {
     name(&lb.backends, machine) || behind(lb).iter().any(|backends| name(backends, machine))
 }
 
-/// The backends of each port, or those of all.
+/// The backends of each port, or the common ones.
 fn behind(lb: &LoadBalancer) -> Vec<&[String]> {
     let of_ports = lb.frontends.iter().map(|port| port.backends.as_deref().unwrap_or(&lb.backends));
     match of_ports.len() {
@@ -71,9 +71,9 @@ fn name(backends: &[String], machine: &Instance) -> bool {
     })
 }
 
-/// Nothing at all.
+/// There are no resources at all.
 pub fn nothing_left() -> Matcher<Inventory> {
-    holds("is gone with everything that belongs to it", |held: &Inventory| {
+    holds("is gone with all of its resources", |held: &Inventory| {
         held.load_balancers.is_empty() && held.auxiliaries.is_empty()
     })
     .expecting("nothing in the cloud")

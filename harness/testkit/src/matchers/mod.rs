@@ -1,4 +1,5 @@
-//! What checks expect of Nodes, Services and what the cloud holds for them, in words and as matchers. Pure.
+//! Expectations of checks about Nodes, Services and their resources in the cloud, as text and as matchers. Pure
+//! functions.
 
 mod balancers;
 mod nodes;

@@ -1,4 +1,4 @@
-//! Nodes.
+//! Matchers for Nodes.
 
 use harness_clouds::Instance;
 use harness_core::probe::{Matcher, Seen, holds, matcher};
@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 type MaybeNode = Option<Arc<Node>>;
 
-/// It is there and no longer uninitialised; yields it.
+/// The Node exists and is no longer uninitialised; returns it.
 pub fn initialised() -> Matcher<MaybeNode, Arc<Node>> {
     matcher("is initialised", |node: &MaybeNode| match node {
         Some(node) if !has_taint(node, T_UNINIT) => Seen::Yes(node.clone()),
@@ -29,11 +29,11 @@ pub fn addressed() -> Matcher<MaybeNode> {
     })
 }
 
-/// It still carries the uninitialized taint and nothing the cloud would have given it: no providerID, none of the labels,
-/// no address but a host name.
+/// It still has the uninitialized taint and nothing from the cloud: no providerID, none of the labels, no address but a
+/// host name.
 pub fn untouched() -> Matcher<MaybeNode> {
     const LABELS: [&str; 6] = [L_ZONE, B_ZONE, L_REGION, B_REGION, L_TYPE, B_TYPE];
-    matcher("is not touched", move |node: &MaybeNode| {
+    matcher("is not changed", move |node: &MaybeNode| {
         let Some(node) = node else { return Seen::NotYet("no such Node".to_owned()) };
         let mut given: Vec<String> = provider_id(node).map(|id| format!("providerID {id}")).into_iter().collect();
         given.extend(LABELS.iter().filter_map(|key| label(node, key).map(|value| format!("{key}={value}"))));
@@ -50,7 +50,7 @@ pub fn untouched() -> Matcher<MaybeNode> {
     ))
 }
 
-/// Its addresses are exactly these, in this order. IPs are compared by value: how they are spelt is the provider's choice.
+/// Its addresses are exactly these, in this order. IPs are compared by value, so their spelling is up to the provider.
 pub fn has_addresses(wanted: Vec<(String, String)>) -> Matcher<MaybeNode> {
     let claim = format!("has the addresses {}", show_addresses(&wanted));
     let wanted = by_value(wanted);
@@ -67,7 +67,7 @@ fn by_value(mut addresses: Vec<(String, String)>) -> Vec<(String, String)> {
     addresses
 }
 
-/// Zone, region and type labels of both generations, as the machine says; none for what the cloud leaves empty.
+/// Zone, region and type labels of both generations, from the machine's properties; none for properties that are empty.
 pub fn expected_labels(instance: &Instance) -> Vec<(&'static str, String)> {
     [
         (L_ZONE, &instance.zone),
@@ -83,7 +83,7 @@ pub fn expected_labels(instance: &Instance) -> Vec<(&'static str, String)> {
     .collect()
 }
 
-/// What is missing of an initialised Node, in words; empty when nothing is.
+/// What an initialised Node lacks, as text; empty if it lacks nothing.
 pub fn missing_metadata(node: &Node, instance: &Instance) -> Vec<String> {
     let mut missing: Vec<String> = expected_labels(instance)
         .into_iter()
@@ -96,7 +96,7 @@ pub fn missing_metadata(node: &Node, instance: &Instance) -> Vec<String> {
     missing
 }
 
-/// It has everything the cloud supplies of that machine.
+/// It has everything that the cloud supplies for that machine.
 pub fn initialised_as(claim: &str, instance: &Instance) -> Matcher<MaybeNode> {
     let instance = instance.clone();
     let labels: Vec<String> = expected_labels(&instance).iter().map(|(k, v)| format!("{k}={v}")).collect();

@@ -1,4 +1,4 @@
-//! Services.
+//! Matchers for Services.
 
 use harness_clouds::LoadBalancer;
 use harness_core::probe::{Matcher, holds};
@@ -12,27 +12,27 @@ fn is(claim: &str, wanted: impl Fn(&Service) -> bool + 'static) -> Matcher<Maybe
     holds(claim, move |service: &MaybeService| service.as_ref().is_some_and(|s| wanted(s)))
 }
 
-/// It is there and carries the load balancer finalizer.
+/// The Service exists and has the load balancer finalizer.
 pub fn keeps_finalizer() -> Matcher<MaybeService> {
     is("carries the finalizer", |s| has_finalizer(s, F_LB))
         .expecting(format!("the Service with finalizer {F_LB}"))
 }
 
-/// It is there without the load balancer finalizer.
+/// It exists without the load balancer finalizer.
 pub fn lacks_finalizer() -> Matcher<MaybeService> {
     is("carries no finalizer", |s| !has_finalizer(s, F_LB))
         .expecting(format!("the Service without finalizer {F_LB}"))
 }
 
-/// Its deletion has been asked for, and the load balancer finalizer holds it.
+/// It is being deleted, and the load balancer finalizer holds it.
 pub fn waits_to_be_deleted() -> Matcher<MaybeService> {
     is("stays, held by the finalizer", |s| has_finalizer(s, F_LB) && is_being_deleted(s))
         .expecting(format!("the Service with deletionTimestamp and finalizer {F_LB}"))
 }
 
-/// Its ingress has an entry, and each names an address of the load balancer by IP, by host name or by both (contract
-/// SVC-CREATE-02), none twice. It need not have all of them, and no order is asked for: a Service of one family may have a
-/// balancer of two.
+/// Its ingress has an entry, and each entry names an address of the load balancer by IP, by host name or by both
+/// (contract SVC-CREATE-02), none of them twice. It need not contain all addresses, in any order: a Service of one family
+/// may have a load balancer with two.
 pub fn publishes(lb: &LoadBalancer) -> Matcher<MaybeService> {
     let had: Vec<_> =
         lb.addresses.iter().map(|a| (a.ip.map(|ip| ip.to_string()), a.hostname.clone())).collect();
@@ -55,7 +55,7 @@ pub fn publishes(lb: &LoadBalancer) -> Matcher<MaybeService> {
     .expecting(expected)
 }
 
-/// It is there and its ingress is empty.
+/// It exists and its ingress is empty.
 pub fn publishes_nothing() -> Matcher<MaybeService> {
     is("publishes no address", |s| ingress(s).is_empty())
 }

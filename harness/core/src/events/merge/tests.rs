@@ -37,7 +37,7 @@ fn subject(share: Share) -> Subject {
     }
 }
 
-/// The stream of a part, whose checks do as they are told.
+/// The stream of a part, whose checks end as set.
 fn part(subject: Subject, checks: &[Does]) -> Part {
     let share = subject.shard.as_ref().map_or(Share::WHOLE, |shard| shard.share);
     let mine = |of: usize| of == 0 || of == share.part();
@@ -157,20 +157,20 @@ fn a_part_whose_environment_failed_leaves_the_whole_unjudged() {
 fn what_is_no_one_run_is_refused_by_name() {
     let of = |text: &str| part(subject(share(text)), PASSING);
     assert_eq!(refused(&[of("1/2")]), "part 2 of 2 is missing");
-    assert_eq!(refused(&[]), "no part is given");
-    assert!(refused(&[of("1/2"), of("2/2"), of("2/2")]).contains("part 2 is there 2 times: dir-2, dir-2"));
+    assert_eq!(refused(&[]), "no parts were given");
+    assert!(refused(&[of("1/2"), of("2/2"), of("2/2")]).contains("part 2 was given 2 times: dir-2, dir-2"));
     assert!(
         refused(&[of("1/2"), of("2/3")])
-            .contains("dir-1 (part 1/2) and dir-2 (part 2/3) are of different splits")
+            .contains("dir-1 (part 1/2) and dir-2 (part 2/3) are parts of different splits")
     );
     let whole = part(Subject { shard: None, ..subject(share("1/2")) }, PASSING);
-    assert!(refused(&[whole, of("2/2")]).contains("dir-1: a whole run, no part of one"));
+    assert!(refused(&[whole, of("2/2")]).contains("dir-1: a complete run, not a part of one"));
     let mut cut = of("2/2");
     cut.events.pop();
     assert!(refused(&[of("1/2"), cut]).contains("dir-2: the stream of events was cut"));
     let twice: Vec<Does> = vec![("A-01", Isolation::Shared, 2, fail), PASSING[1], PASSING[2]];
     let doubled = refused(&[of("1/2"), part(subject(share("2/2")), &twice)]);
-    assert_eq!(doubled, "check A-01 was judged in dir-1 (part 1/2) and in dir-2 (part 2/2)");
+    assert_eq!(doubled, "check A-01 was judged in both dir-1 (part 1/2) and dir-2 (part 2/2)");
 }
 
 #[test]
@@ -210,7 +210,7 @@ fn parts_that_certify_belong_to_a_run_with_a_name() {
         part(Subject { certify: true, shard: Some(shard), ..subject(share(text)) }, PASSING)
     };
     let said = refused(&[certify("1/2", None), certify("2/2", Some(""))]);
-    assert!(said.contains("dir-1: a part that certifies without the name of its run"), "{said}");
+    assert!(said.contains("dir-1: a certifying part without the name of its run"), "{said}");
     assert!(said.contains("dir-2: ") && said.contains("'--shard-of NAME'"), "{said}");
     let named = [certify("1/2", Some("ci-7")), certify("2/2", Some("ci-7"))];
     assert_eq!(ledger(&named).conformance(), Conformance::Conformant);

@@ -24,7 +24,7 @@ fn what_was_emitted_is_read_back_from_every_process() {
     assert_eq!(all[4].lane, None, "what belongs to the run");
     events.take_others_in().expect("it can be read");
     assert_eq!(events.fold().ledger().stages.len(), 1);
-    // The next run begins a stream of its own.
+    // The next run begins a new stream.
     drop(events);
     let lock = Events::lock_folder(folder.path()).expect("that run has ended");
     Events::begin(&path, Vec::new(), lock).expect("a file");

@@ -1,4 +1,4 @@
-//! What statuses of Pods say of programs that ended: as kubelets, containerd and the embedded cluster write them.
+//! Statuses of Pods with programs that exited, as kubelets, containerd and the embedded cluster write them.
 
 use super::*;
 use serde_json::{Value, json};
@@ -29,12 +29,12 @@ fn told(statuses: Value) -> Vec<(u32, u32, String)> {
 #[test]
 fn an_end_is_told_with_its_exit_code_signal_and_time() {
     let after = |code| format!("{code} after 5 s");
-    // Just ended; waiting for the next start; started again.
+    // Just exited; waiting for the next start; started again.
     assert_eq!(told(container(0, ended(1), json!({}))), [(1, 0, after("exit code 1"))]);
     assert_eq!(told(container(1, back_off(), ended(1))), [(2, 1, after("exit code 1"))]);
     assert_eq!(told(container(2, json!({"running": {}}), ended(0))), [(2, 2, after("exit code 0"))]);
     assert_eq!(told(container(0, ended(139), json!({}))), [(1, 0, after("exit code 139 (SIGSEGV)"))]);
-    // Neither started nor ended.
+    // Neither started nor exited.
     assert_eq!(told(container(0, json!({"running": {}}), json!({}))), []);
     assert_eq!(told(container(0, json!({"waiting": {"reason": "ContainerCreating"}}), json!({}))), []);
     // A kubelet that has lost the last state still knows that there were restarts.
@@ -48,7 +48,7 @@ fn what_the_kubelet_says_of_an_end_is_kept() {
         told(container(0, killed, json!({}))),
         [(1, 0, "exit code 137 (SIGKILL, OOMKilled)".to_owned())]
     );
-    // What containerd reports of a program that cannot be executed; its start is the beginning of time.
+    // containerd's status for a program that cannot be executed; its start is the zero time.
     let why = "failed to create containerd task: exec: \"/ccm\": permission denied";
     let never = json!({"terminated": {"exitCode": 128, "reason": "StartError", "message": why,
         "startedAt": "1970-01-01T00:00:00Z", "finishedAt": "2026-01-01T00:00:05Z"}});
@@ -56,7 +56,7 @@ fn what_the_kubelet_says_of_an_end_is_kept() {
     let [end] = ends_of(&pod(container(1, waits, never))).try_into().expect("one");
     assert_eq!((end.to_string().as_str(), end.message.as_deref()), ("exit code 128 (StartError)", Some(why)));
     assert_eq!(end.hint(), None);
-    for (code, hint) in [(126, "cannot be executed"), (127, "is not there")] {
+    for (code, hint) in [(126, "cannot be executed"), (127, "does not exist")] {
         let [end] = ends_of(&pod(container(0, ended(code), json!({})))).try_into().expect("one");
         assert!(end.hint().expect("one").contains(hint), "{code}");
     }
@@ -87,14 +87,14 @@ fn a_program_has_three_chances_from_the_moment_on() {
     assert_eq!(news(&at(1, json!({"running": {}})), true), [(1, false)]);
     assert_eq!(news(&at(1, json!({"running": {}})), true), [], "nothing new");
     assert_eq!(news(&at(1, back_off()), true), [(1, false)]);
-    // While the API server was away nobody saw the restarts, and they do not count.
+    // While the API server was away the restarts were not observed, so they do not count.
     assert_eq!(news(&at(4, back_off()), false), [(3, false)]);
     assert_eq!(news(&at(5, back_off()), true), [(1, true)]);
-    // What was before does not count either.
+    // Earlier ones do not count either.
     let mut later = Starts::beside(&at(5, back_off()));
     let [(end, times)] = later.news(&at(7, back_off())).try_into().expect("one");
     assert_eq!((times, later.count(&end, times)), (2, false));
-    // Nor is a Pod to blame for another.
+    // A Pod's ends do not count for another one.
     let other = ProgramEnd { uid: "u-2".to_owned(), ..end };
     assert!(!later.count(&other, 2));
 }

@@ -1,19 +1,19 @@
-//! Small changes of a workload.
+//! Small edits of a workload.
 
 use super::super::manifests::{array_at, pod_spec_mut};
 use serde_json::{Value, json};
 
-/// Label that tells a copy from its sisters.
+/// Label that distinguishes a copy from the others.
 pub const REPLICA_LABEL: &str = "ccm-conformance.io/replica";
 
-/// Sets a variable of a container in the place of one with the same name.
+/// Sets a variable of a container, replacing one with the same name.
 pub(super) fn set_variable(container: &mut Value, name: &str, value: &str) {
     let env = array_at(container, "env");
     env.retain(|entry| entry["name"] != *name);
     env.push(json!({"name": name, "value": value}));
 }
 
-/// Has the Pods' processes be of a group that nobody else is of.
+/// Adds a supplementary group to the Pods' processes that no other process has.
 pub(super) fn join_group(workload: &mut Value, group: u32) {
     let spec = pod_spec_mut(workload);
     if !spec["securityContext"].is_object() {
@@ -22,7 +22,7 @@ pub(super) fn join_group(workload: &mut Value, group: u32) {
     array_at(&mut spec["securityContext"], "supplementalGroups").push(json!(group));
 }
 
-/// Moves the declared port and the probes of a container to another port.
+/// Changes the declared port and the probes of a container to another port.
 pub(super) fn move_port(workload: &mut Value, container: usize, from: u16, to: u16) {
     let container = &mut pod_spec_mut(workload)["containers"][container];
     for port in container["ports"].as_array_mut().into_iter().flatten() {
@@ -50,7 +50,7 @@ pub(super) fn set_apart(workload: &mut Value, replica: &str) {
     workload["spec"]["template"]["metadata"]["labels"][REPLICA_LABEL] = json!(replica);
 }
 
-/// Points references to a Secret or ConfigMap at its copy.
+/// Changes references to a Secret or ConfigMap to its copy.
 pub(super) fn refer_to(value: &mut Value, kind: &str, name: &str, renamed: &str) {
     let fields: &[&str] = match kind {
         "Secret" => &["secret", "secretKeyRef", "secretRef"],

@@ -111,7 +111,7 @@ fn the_harness_own_image_is_told_which_of_its_programs_it_is() {
         );
     }
     assert_eq!(command(&replicas(&manifests(), &list, &around()).documents), Value::Null);
-    // Manifests that name a program themselves know their image.
+    // Manifests with a command know their image.
     let mut told = manifests();
     let workload = told.workload;
     told.documents[workload]["spec"]["template"]["spec"]["containers"][0]["command"] = json!(["/ccm"]);
@@ -135,7 +135,7 @@ fn copies_are_told_apart_by_name_label_credential_and_port() {
     let first = ["ServiceAccount", "ConfigMap", "Secret", "ConfigMap", "Secret", "ConfigMap"];
     assert_eq!(kinds, [&first[..], &["Deployment", "Deployment"]].concat());
     assert_eq!(rendered.documents[4]["stringData"]["token"], "t-b");
-    // An endpoint of its own is one in a copy of its own.
+    // With its own endpoint, each copy gets its own ConfigMap.
     assert_eq!(rendered.documents[5]["data"]["url"], "http://cloud/b/v1");
     assert_eq!(rendered.documents[5]["metadata"]["name"], "where-b");
     let certificates = &rendered.documents[1];
@@ -163,9 +163,9 @@ fn copies_are_told_apart_by_name_label_credential_and_port() {
     assert_eq!((flag("leader-elect-lease-duration"), flag("port")), (Some("6s".into()), None));
     let by = |what: &str| rendered.changes.iter().find(|c| c.value.contains(what)).map(|c| c.from);
     assert_eq!(by("DaemonSet"), Some(SetBy::Harness), "{:?}", rendered.changes);
-    assert_eq!(by("limits of cpu 1, so that"), Some(SetBy::Harness), "{:?}", rendered.changes);
-    assert_eq!(by("6s, as the timing asks for"), Some(SetBy::RunFile), "{:?}", rendered.changes);
-    assert_eq!(by("--debug, as the profile asks for"), Some(SetBy::Profile), "{:?}", rendered.changes);
+    assert_eq!(by("limits of cpu 1, to protect"), Some(SetBy::Harness), "{:?}", rendered.changes);
+    assert_eq!(by("6s, as the timing requires"), Some(SetBy::RunFile), "{:?}", rendered.changes);
+    assert_eq!(by("--debug, as the profile requires"), Some(SetBy::Profile), "{:?}", rendered.changes);
 }
 
 #[test]
@@ -229,7 +229,7 @@ fn the_metadata_service_is_reached_by_variables_where_its_address_leads_nowhere(
         workload["spec"]["template"]["spec"]["containers"][0]["env"].clone()
     };
     let found = env(&shipped);
-    // What others mention comes first.
+    // Variables that others refer to come first.
     assert_eq!(found[0]["valueFrom"]["fieldRef"]["fieldPath"], "spec.nodeName");
     let value = |found: &Value, name: &str| {
         let entry =
@@ -240,14 +240,14 @@ fn the_metadata_service_is_reached_by_variables_where_its_address_leads_nowhere(
     assert_eq!(value(&found, "HTTP_PROXY"), Some(json!(url)));
     assert_eq!(value(&found, "NO_PROXY"), Some(json!("localhost,127.0.0.0/8,127.0.0.1,cloud")));
     assert_eq!(value(&found, "WHERE"), Some(json!(format!("{url}/v1"))));
-    // A proxy of the profile's own stays.
+    // A proxy of the profile stays.
     let own = BTreeMap::from([("HTTP_PROXY".to_owned(), "http://own".to_owned())]);
     let around = Surroundings { environment: own, ..around };
     assert_eq!(
         value(&env(&as_shipped(&manifests(), None, &around)), "HTTP_PROXY"),
         Some(json!("http://own"))
     );
-    // Where the machines see to it nothing is changed.
+    // If the machines route the address, nothing is changed.
     let environment = BTreeMap::from([("WHERE".to_owned(), "${METADATA}/v1".to_owned())]);
     let around = Surroundings { metadata: Some(Metadata::AtItsAddress), environment, ..around };
     let found = env(&as_shipped(&manifests(), None, &around));
