@@ -132,7 +132,13 @@ impl Ccm {
     /// no CCM.
     pub fn trial(&self, name: &str, arguments: &[String]) -> Option<Rendered> {
         let (manifests, like) = (self.manifests.as_ref()?, self.replicas.first()?);
-        Some(trial(manifests, name, like, &self.surroundings, (self.node_of_a_replica().as_deref(), arguments)))
+        Some(trial(
+            manifests,
+            name,
+            like,
+            &self.surroundings,
+            (self.node_of_a_replica().as_deref(), arguments),
+        ))
     }
 
     /// The Node that a replica runs on or, if none runs, the one that the last of them was seen on.

@@ -87,7 +87,10 @@ mod tests {
         let container = &pod["spec"]["containers"][0];
         assert_eq!(container["args"], json!(["--leader-elect=false", "--help"]));
         assert_eq!(container["env"][0]["valueFrom"]["secretKeyRef"]["name"], "cloud-trial-x");
-        assert_eq!((&pod["spec"]["nodeName"], &pod["spec"]["nodeSelector"]["a"]), (&Value::Null, &json!("b")));
+        assert_eq!(
+            (&pod["spec"]["nodeName"], &pod["spec"]["nodeSelector"]["a"]),
+            (&Value::Null, &json!("b"))
+        );
         let bound = trial(&manifests, "trial-x", &like, &Surroundings::default(), (Some("n1"), &flags));
         let pod = &bound.documents[1]["spec"];
         assert_eq!((&pod["nodeName"], &pod["nodeSelector"]), (&json!("n1"), &Value::Null));
