@@ -60,14 +60,17 @@ fn the_skeleton_passes_its_check_and_carries_a_run() {
         program(folder.path(), &Vec::from_iter(["driver", "check", "--command"].into_iter().chain(line)));
     let said = words(&check);
     assert_eq!(check.status.code(), Some(0), "{said}");
-    for part in ["driver acme", "15 of 15 promises kept", "journal       no, not observable without it: "] {
+    for part in ["driver acme", "15 of 15 promises kept", "checks are not observable without it:"] {
         assert!(said.contains(part), "{part} is not in {said}");
     }
     assert!(std::fs::read_to_string(made.join("driver.py")).expect("a driver").lines().count() <= 300);
     let ran = run(folder.path());
     assert_eq!(ran.status.code(), Some(0), "{}", words(&ran));
     let report = std::fs::read_to_string(folder.path().join("results/report.yaml")).expect("a report");
-    assert!(report.contains(r#"driver: "acme: machines, objects, inventory""#), "by whose eyes it was");
+    assert!(
+        report.contains(r#"driver: "acme: machines, objects, routes, inventory""#),
+        "by whose eyes it was"
+    );
     assert!(report.contains("the cloud's driver acme lacks journal"));
     assert!(words(&ran).contains("5 passed; 0 failed"), "{}", words(&ran));
     nothing_is_left(folder.path());
@@ -124,7 +127,7 @@ fn a_proxy_gives_the_skeleton_what_it_lacks() {
     assert_eq!(ran.status.code(), Some(0), "{}", words(&ran));
     let report = std::fs::read_to_string(folder.path().join("results/report.yaml")).expect("a report");
     assert!(
-        report.contains("acme behind the recording proxy: machines, objects, inventory, journal"),
+        report.contains("acme behind the recording proxy: machines, objects, routes, inventory, journal"),
         "{report}"
     );
     assert!(words(&ran).contains("7 passed; 0 failed"), "{}", words(&ran));

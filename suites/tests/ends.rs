@@ -263,12 +263,12 @@ fn results_of_others_stay() {
     };
     let (code, said) = run();
     assert_eq!(code, Some(2), "{said}");
-    assert!(said.contains("no run of this version made it") && mine.exists(), "{said}");
+    assert!(said.contains("was not created by a run of this version") && mine.exists(), "{said}");
     std::fs::remove_dir_all(out.path().join("evidence")).expect("removed");
     // Another run has the folder.
     let lock = File::open(out.path()).expect("a folder");
     lock.lock().expect("nobody else has it");
     let (code, said) = run();
     assert_eq!(code, Some(2), "{said}");
-    assert!(said.contains("another run writes its results there"), "{said}");
+    assert!(said.contains("another run is writing its results there"), "{said}");
 }

@@ -112,7 +112,7 @@ fn a_plugin_that_does_harm_fails_with_the_cause_and_leaves_nothing() {
             0o755,
             "it wrote more than 1 MiB to standard output and was killed",
         ),
-        (detached.as_bytes().to_vec(), 0o755, "(9 bytes, 1 lines) is not one JSON object"),
+        (detached.as_bytes().to_vec(), 0o755, "(9 bytes, 1 lines) is not a single JSON object"),
         (b"#!/bin/sh\nkill -9 $$\n".to_vec(), 0o755, "it was killed by signal 9"),
         (b"#!/bin/sh\nexit 0\n".to_vec(), 0o755, "it wrote nothing to standard output"),
         (b"#!/bin/sh\n".to_vec(), 0o644, "it cannot be executed"),
@@ -167,7 +167,7 @@ fn a_profile_that_is_wrong_is_refused_with_its_keys() {
         (
             PROFILE.replace("team/app", "team/app:v1"),
             &[],
-            "has a tag or digest, which a plugin is never told",
+            "has a tag or digest, which a plugin never receives",
         ),
         (PROFILE.replace("[registry.acme.example/team/app]", "[nginx]"), &[], "names no registry"),
         (format!("{PROFILE}replicas: 3\n"), &[], "replicas: has no meaning with 'kind: image-credentials'"),

@@ -132,8 +132,8 @@ fn a_stream_in_another_form_is_not_the_one_that_was_submitted() {
         ("two members", [packed(halves.0), packed(halves.1)].concat(), "more data after the end"),
         ("bytes after it", [packed(&stream), vec![0]].concat(), "more data after the end"),
         ("cut", packed(&stream)[..100_000].to_vec(), "error: "),
-        ("CRLF", packed(&stream.replace('\n', "\r\n")), ":1: an event, but not in the form"),
-        ("blanks", packed(&stream.replacen("\":", "\": ", 1)), ":1: an event, but not in the form"),
+        ("CRLF", packed(&stream.replace('\n', "\r\n")), ":1: the event is not in the form"),
+        ("blanks", packed(&stream.replacen("\":", "\": ", 1)), ":1: the event is not in the form"),
         (
             "an unknown key",
             packed(&stream.replacen("{\"at_ms\"", "{\"more\":1,\"at_ms\"", 1)),

@@ -65,11 +65,11 @@ fn a_ccm_that_misses_its_mounts_there_is_not_to_blame_and_the_way_out_is_told() 
     let Some((ended, said)) = run(&out, &["--profile", &profile, "--binary", binary]) else { return };
     assert_eq!(ended.status.code(), Some(3), "{said}");
     for told in [
-        "no mount namespaces",
+        "mount namespaces",
         "/var/run/secrets/kubernetes.io/serviceaccount",
         "user.max_mnt_namespaces=0",
         "sysctl -w user.max_mnt_namespaces=",
-        "the CCM is not confined",
+        "the CCM is not sandboxed",
         "ccm-conformance doctor",
     ] {
         assert!(said.contains(told), "{told}:\n{said}");
@@ -78,7 +78,7 @@ fn a_ccm_that_misses_its_mounts_there_is_not_to_blame_and_the_way_out_is_told() 
     let doctor = on_such_a_machine(env!("CARGO_BIN_EXE_ccm-conformance"), &["doctor"]).expect("as before");
     let said = String::from_utf8_lossy(&doctor.stdout);
     for told in
-        ["programs are not confined", "user.max_mnt_namespaces=0", "sysctl -w user.max_mnt_namespaces="]
+        ["programs are not sandboxed", "user.max_mnt_namespaces=0", "sysctl -w user.max_mnt_namespaces="]
     {
         assert!(said.contains(told), "{told}:\n{said}");
     }

@@ -199,7 +199,7 @@ fn stays(name: &str, folders: &[(PathBuf, String, Liveness)], things: &[Leftover
     });
     let unknown = || {
         all.iter().find_map(|standing| match standing {
-            Liveness::Unknown(why) => Some(format!("whether it goes on cannot be told from here: {why}")),
+            Liveness::Unknown(why) => Some(format!("whether it still runs is unknown: {why}")),
             _ => None,
         })
     };

@@ -99,8 +99,9 @@ fn as_text(found: &Coverage, backends: &[String]) -> String {
 }
 
 fn reasons<'a>(head: &str, missing: impl Iterator<Item = &'a Missing>, text: &mut String) {
-    let reason =
-        |one: &Missing| if one.reason.is_empty() { "nobody says why".to_owned() } else { one.reason.clone() };
+    let reason = |one: &Missing| {
+        if one.reason.is_empty() { "no reason is given".to_owned() } else { one.reason.clone() }
+    };
     grouped(head, missing.map(|one| (reason(one), format!("{} ({})", one.row, one.level))), text);
 }
 

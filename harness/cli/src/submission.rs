@@ -53,7 +53,7 @@ fn pack(options: &PackOptions) -> Result<u8, String> {
     let folder = options.to.join(&minor).join(&about.vendor);
     let failed = |error: io::Error| format!("{}: {error}", folder.display());
     if folder.exists() {
-        return Err(format!("{} is there already; remove it to submit anew", folder.display()));
+        return Err(format!("{} exists already; remove it to submit again", folder.display()));
     }
     fs::create_dir_all(&folder).map_err(failed)?;
     let written = write_into(&folder, &about, &options.report);
@@ -118,7 +118,7 @@ fn list(folder: &Path, document: Option<&Path>) -> Result<u8, String> {
         return Ok(exit::CONFORMANT);
     }
     fs::write(document, made).map_err(|error| format!("{}: {error}", document.display()))?;
-    output::err(&format!("{}: the table was another, and has been written anew", document.display()));
+    output::err(&format!("{}: the table was out of date and has been rewritten", document.display()));
     Ok(exit::NOT_CONFORMANT)
 }
 

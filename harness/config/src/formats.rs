@@ -129,7 +129,7 @@ fn registry_image(text: &str) -> Result<(), String> {
     let wrong = |why: &str| Err(format!("{why}; write e.g. registry.example/team/app"));
     let Some((host, path)) = text.split_once('/') else { return wrong("names no registry before a '/'") };
     if path.contains(['@', ':']) {
-        return wrong("has a tag or digest, which a plugin is never told");
+        return wrong("has a tag or digest, which a plugin never receives");
     }
     if text.contains(char::is_whitespace) || text.contains("://") || text.contains('*') {
         return wrong("is not an image");

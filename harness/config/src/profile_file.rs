@@ -1,5 +1,5 @@
 //! The profile file: how a vendor describes a CCM. Keys, meaning and defaults are said here and nowhere else: the schema,
-//! the table in `docs/profile.md` and what is said of mistakes come from these types. [`super::Profile`] is what
+//! the table in `docs/profile-keys.md` and what is said of mistakes come from these types. [`super::Profile`] is what
 //! a profile means.
 
 use super::annotation_effects::AnnotationEffectKeys;
@@ -124,7 +124,7 @@ pub(crate) struct ProfileFile {
     #[schemars(range(min = 1, max = 9), example = 3)]
     #[schemars(extend("x-default" = "`2` with leader election, otherwise `1`"))]
     pub(crate) replicas: Option<u32>,
-    /// Values for further `${NAME}` in the manifests, in addition to those that the harness sets (see below).
+    /// Values for further `${NAME}` in the manifests, in addition to those that the harness sets.
     #[schemars(with = "Keyed<Placeholder, String>", example = BTreeMap::from([("CLUSTER_ID", "demo")]))]
     pub(crate) placeholders: BTreeMap<String, String>,
     /// Environment variables for the container of the CCM. Values may contain `${NAME}`.
@@ -144,7 +144,7 @@ pub(crate) struct ProfileFile {
     /// Documented deviations. The report shows them next to the outcome. A failed MUST stays a failed MUST.
     pub(crate) declared: Vec<Deviation>,
     /// Where the Pods of the CCM run. With `hosted`, they run on a management cluster that the harness creates next to
-    /// the cluster under test, with the kubeconfig from `${KUBECONFIG}` (see below).
+    /// the cluster under test, with the kubeconfig from `${KUBECONFIG}`.
     pub(crate) deployment: Deployment,
 }
 

@@ -309,7 +309,7 @@ mod tests {
             ),
             ("  - {call: GET /a, op: lb.got}\n", "routes.yaml:4: routes[0].op: 'lb.got' is none of "),
             ("  - {call: GET /a, op: lb.get, creates: {json: id}}\n", "'id' is not a JSON pointer"),
-            ("  - {call: GET /a, op: lb.get, names: [{xpath: '//a[1]'}]}\n", "'//a[1]' is not an XPath"),
+            ("  - {call: GET /a, op: lb.get, names: [{xpath: '//a[1]'}]}\n", "unsupported XPath '//a[1]'"),
             (
                 "  - {call: GET /a, op: lb.get, nmes: []}\n",
                 "routes[0].nmes: unknown key; did you mean 'names'?",

@@ -201,7 +201,7 @@ fn choose(candidate: &Candidate, selection: &Selection, offer: &Offer) -> Choice
         );
     }
     if candidate.soaks && selection.soak.is_none() {
-        return Choice::Skip(SkipReason::NotDeclared, "the run is not told to soak (--soak)".to_owned());
+        return Choice::Skip(SkipReason::NotDeclared, "the run does not soak (--soak)".to_owned());
     }
     if let Some(detail) = deselected(candidate, selection) {
         return Choice::Skip(SkipReason::Deselected, detail);

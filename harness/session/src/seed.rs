@@ -97,6 +97,16 @@ impl Session {
         let internal = own.map(|address| Address { kind: "InternalIP".to_owned(), address });
         let external = format!("198.51.100.{}", 200 + index % 50);
         let external = Address { kind: "ExternalIP".to_owned(), address: external };
+        // Where machines have no private addresses, that of the Node is its public one.
+        let shown = self.cloud.shown();
+        let own: Vec<Address> = internal.collect();
+        let addresses = match shown.part_of(own.clone()) {
+            known if known.is_empty() => {
+                let public = own.into_iter().map(|own| Address { kind: "ExternalIP".to_owned(), ..own });
+                shown.part_of(public.chain(std::iter::once(external)))
+            }
+            _ => shown.part_of(own.into_iter().chain(std::iter::once(external))),
+        };
         let (format, ids) = (&self.plan.profile.provider_id, self.cloud.ids());
         // An existing Node may have an id in another format; its machine is then found by name.
         let id = format.instance(&provider_id).filter(|id| ids.allow(id)).map(str::to_owned);
@@ -107,7 +117,7 @@ impl Session {
             instance_type: "m1.large".to_owned(),
             zone: self.profile_location().zone.clone(),
             region: self.profile_location().region.clone(),
-            addresses: self.cloud.shown().part_of(internal.chain(std::iter::once(external))),
+            addresses,
             labels: BTreeMap::new(),
             state: InstanceState::Running,
         }

@@ -239,6 +239,11 @@ impl Subject for Fault<'_> {
         self.target.cx
     }
 
+    /// Calls may come only when the cloud has carried out earlier ones.
+    fn usual_limit(&self) -> Duration {
+        self.cx().limits().load_balancer()
+    }
+
     fn name(&self) -> SubjectName {
         let Target { about, .. } = &self.target;
         let name = format!("'{}' for {} {}", self.what, about.kind, about.name);
@@ -290,6 +295,11 @@ impl Subject for Barrier<'_> {
 
     fn cx(&self) -> &CheckCx {
         self.target.cx
+    }
+
+    /// Calls may come only when the cloud has carried out earlier ones.
+    fn usual_limit(&self) -> Duration {
+        self.cx().limits().load_balancer()
     }
 
     fn name(&self) -> SubjectName {

@@ -262,6 +262,11 @@ impl Subject for Service<'_> {
         self.cx
     }
 
+    /// The cloud may work on the load balancer, and the CCM waits for it.
+    fn usual_limit(&self) -> Duration {
+        self.cx().limits().load_balancer()
+    }
+
     fn name(&self) -> SubjectName {
         let ServiceKey { namespace, name, uid, .. } = &self.key;
         SubjectName { kind: "Service", name: format!("{namespace}/{name}"), uid: Some(uid.clone()) }
@@ -312,6 +317,11 @@ impl Subject for Balancer<'_> {
 
     fn cx(&self) -> &CheckCx {
         self.service.cx
+    }
+
+    /// The cloud may work on the load balancer, and the CCM waits for it.
+    fn usual_limit(&self) -> Duration {
+        self.cx().limits().load_balancer()
     }
 
     fn name(&self) -> SubjectName {

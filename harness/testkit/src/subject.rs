@@ -28,10 +28,15 @@ pub trait Subject {
     /// Whether a call to the cloud is about it.
     fn concerns(&self, call: &Entry) -> bool;
 
-    /// Claims that it becomes what `matcher` says, within B-WATCH unless another limit is given; waiting returns the
+    /// The limit within which a change of it is visible, unless a claim gives another one: B-WATCH.
+    fn usual_limit(&self) -> Duration {
+        self.cx().limits().watch()
+    }
+
+    /// Claims that it becomes what `matcher` says, within its usual limit unless another one is given; waiting returns the
     /// matcher's value.
     fn becomes<T: 'static>(&self, matcher: Matcher<Self::Seen, T>) -> Wait<'_, Self, T> {
-        Wait { subject: self, matcher, when: String::new(), span: Span::Within(self.cx().limits().watch()) }
+        Wait { subject: self, matcher, when: String::new(), span: Span::Within(self.usual_limit()) }
     }
 
     /// Claims that it is what `matcher` says and stays so, for the default time in which a violation would show, unless

@@ -143,7 +143,7 @@ async fn lists_once_a_period(cx: &CheckCx) -> Verdict {
         true => Err(cloud.breaks(
             "no machine is looked up for a reconciliation in which nothing changes",
             "a list of the routes, and nothing else",
-            &format!("{} look-ups of machines beside {} lists", look_ups.len(), lists.len()),
+            &format!("{} look-ups of machines next to {} lists", look_ups.len(), lists.len()),
         )),
     }
 }

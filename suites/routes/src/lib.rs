@@ -16,7 +16,7 @@ use harness_testkit::prelude::*;
 /// The suite.
 pub const SUITE: Suite = Suite {
     name: "routes",
-    proves: "each pod network of a Node has one route, Nodes say so, and nobody else's routes are touched",
+    proves: "each pod network of a Node has one route, Nodes say so, and foreign routes are not touched",
     judges: Party::Ccm,
     tables: &[
         creation::CHECKS,

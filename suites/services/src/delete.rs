@@ -141,7 +141,7 @@ fn is_being_deleted() -> Matcher<Inventory> {
 
 /// It carries somebody else's finalizer and no other.
 fn only_foreign_finalizer() -> Matcher<Option<Arc<core::Service>>> {
-    holds("keeps somebody else's finalizer alone", |service: &Option<Arc<core::Service>>| {
+    holds("keeps a foreign finalizer", |service: &Option<Arc<core::Service>>| {
         service.as_ref().is_some_and(|service| service.finalizers() == [FOREIGN])
     })
     .expecting(format!("the Service with finalizer {FOREIGN} and no other"))
@@ -155,7 +155,7 @@ async fn keeps_foreign_finalizers(cx: &CheckCx) -> Verdict {
     web.becomes(only_foreign_finalizer()).when("once the cloud holds nothing for it").await?;
     web.keeps(only_foreign_finalizer()).await?;
     web.patch(&json!({"metadata": {"finalizers": null}})).await?;
-    web.becomes(gone()).when("once nobody holds it").await
+    web.becomes(gone()).when("once no finalizer holds it").await
 }
 
 async fn touches_no_other_balancer(cx: &CheckCx) -> Verdict {
@@ -217,7 +217,7 @@ fn facts(held: &Inventory) -> Facts {
 fn holds_untouched(foreign: LoadBalancer) -> Matcher<Inventory> {
     let expected = foreign.observed();
     let alone = |load_balancers: Vec<LoadBalancer>| Inventory { load_balancers, ..Inventory::default() };
-    matcher("holds what is nobody's as it was", move |held: &Inventory| {
+    matcher("keeps foreign objects as they were", move |held: &Inventory| {
         let now = held.load_balancers.iter().filter(|lb| lb.id == foreign.id).cloned().collect();
         match alone(vec![foreign.clone()]).diff(&alone(now)) {
             same if same.is_empty() => Seen::Yes(()),

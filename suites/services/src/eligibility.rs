@@ -47,7 +47,7 @@ async fn leaves_classed_services_alone(cx: &CheckCx) -> Verdict {
     let calls = classed.calls();
     (&classed, &calls).keeps(left_alone()).within(cx.limits().quiet_services()).await?;
     classed.delete().await?;
-    classed.becomes(gone()).when("though nobody lets it go").await?;
+    classed.becomes(gone()).when("without a release by another controller").await?;
     calls.keeps(no_calls()).when("after its deletion either").await
 }
 
@@ -89,7 +89,7 @@ async fn tells_nothing_of(cx: &CheckCx, others: &[Service<'_>]) -> Verdict {
     let plain = cx.service(load_balancer("plain").port(80)).await?.provisioned().await?;
     let events = plain.events();
     let told = events.becomes(tells("Normal", "EnsuredLoadBalancer")).within(cx.limits().event());
-    if !whether(told.when("beside Services that are not for the CCM").await)? {
+    if !whether(told.when("next to Services that are not for the CCM").await)? {
         let why = "the CCM records no Events about its own Services: see SVC-CREATE-17";
         return Err(CheckError::NotObservable(why.to_owned()));
     }

@@ -125,7 +125,7 @@ async fn leaves_to_others(cx: &CheckCx) -> Verdict {
     });
     let quiet = cx.limits().quiet_services();
     let settled = quiet / LEARNS;
-    theirs.keeps(nothing).within(settled).when("as somebody else implements it").await?;
+    theirs.keeps(nothing).within(settled).when("because another controller implements it").await?;
     let mark = cx.cloud().mark_now().await?;
     let nothing = holds("has no address", |service: &MaybeService| {
         service.as_ref().is_some_and(|service| ingress(service).is_empty())
@@ -135,7 +135,7 @@ async fn leaves_to_others(cx: &CheckCx) -> Verdict {
     both_of_it
         .keeps(both(nothing, no_calls()))
         .within(quiet - settled)
-        .when("as somebody else implements it")
+        .when("because another controller implements it")
         .await?;
     theirs.calls().writes().is(no_calls()).await?;
     let told = holds("are no warning", |events: &Vec<core::Event>| warns().matches(events) != Seen::Yes(()));

@@ -57,7 +57,7 @@ async fn notes_repair(cx: &CheckCx) -> Verdict {
     web.balancer().vanishes().await?;
     let balancer = web.balancer();
     let again = balancer.becomes(one_active()).within(cx.limits().quiet_services());
-    let unprompted = whether(again.when("though nobody edits its Service").await)?;
+    let unprompted = whether(again.when("without an edit of its Service").await)?;
     cx.record("made_again_unprompted", unprompted);
     if unprompted {
         return Ok(());

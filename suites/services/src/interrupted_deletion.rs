@@ -86,7 +86,10 @@ async fn keeps_what_it_cannot_see(
 ) -> Verdict {
     web.delete().await?;
     if (&blind, web).becomes(asked_or_gone()).await? {
-        web.keeps(keeps_finalizer()).within(unknown).when("while nobody can tell what the cloud has").await?;
+        web.keeps(keeps_finalizer())
+            .within(unknown)
+            .when("while the inventory of the cloud cannot be read")
+            .await?;
         web.balancer().is(at_least_one()).await?;
     } else {
         // It knew without asking; whether it was right shows below.

@@ -88,7 +88,7 @@ async fn follows_beside_an_unknown_node(cx: &CheckCx) -> Verdict {
     let (machine, node) = kept_out(cx, "known").await?;
     let web = cx.service(load_balancer("web").port(80)).await?.provisioned().await?;
     node.label(L_EXCL, None).await?;
-    web.balancer().becomes(has_backend(&machine)).when("beside Nodes that the cloud does not know").await
+    web.balancer().becomes(has_backend(&machine)).when("next to Nodes that the cloud does not know").await
 }
 
 /// Calls by which a provider changes the backends of a load balancer.

@@ -100,7 +100,11 @@ async fn makes_no_second_one_unseen(cx: &CheckCx) -> Verdict {
     let blind = cx.cloud().anything().fails().to(&[Op::LbGet, Op::LbList]).await?;
     moves_to_8080(&web).await?;
     let only = one_balancer("is the only one", |_| true).expecting("exactly one load balancer");
-    web.balancer().keeps(only).within(FAILING).when("while nobody can tell what the cloud has").await?;
+    web.balancer()
+        .keeps(only)
+        .within(FAILING)
+        .when("while the inventory of the cloud cannot be read")
+        .await?;
     cx.record("failed_look_ups", blind.read(ReadSource::Origin).await?);
     blind.clear().await?;
     let limit = cx.limits().service_after(3) + cx.limits().load_balancer_work();
@@ -179,7 +183,7 @@ async fn shares_no_balancer(cx: &CheckCx) -> Verdict {
     let first = here.gets_published().await?;
     let there = cx.service(load_balancer("web").port(80).elsewhere()).await?;
     let second = there.gets_published().await?;
-    let same = no_other_than(&first, "is there beside its namesake's", |_| true);
+    let same = no_other_than(&first, "exists next to that of the Service with the same name", |_| true);
     here.balancer().keeps(same).await?;
     here.is(publishes(&first)).await?;
     // A Service of the same name that comes later inherits nothing.
@@ -190,7 +194,7 @@ async fn shares_no_balancer(cx: &CheckCx) -> Verdict {
     let again = cx.service(load_balancer("web").port(80).elsewhere()).await?;
     let third = again.gets_published().await?;
     if third.id == second.id || third.id == first.id {
-        let (wanted, seen) = ("a load balancer of its own".to_owned(), third.observed());
+        let (wanted, seen) = ("its own load balancer".to_owned(), third.observed());
         return Err(again.breaks("a Service inherits no load balancer", &wanted, &seen));
     }
     Ok(())
@@ -198,13 +202,10 @@ async fn shares_no_balancer(cx: &CheckCx) -> Verdict {
 
 /// It publishes a load balancer of its own: what is written to a name may be meant for who had it before.
 fn is_served() -> Matcher<(Inventory, Option<Arc<core::Service>>)> {
-    holds(
-        "publishes a load balancer of its own",
-        |(held, service): &(Inventory, Option<Arc<core::Service>>)| {
-            let publishes = |lb: &LoadBalancer| matches!(publishes(lb).matches(service), Seen::Yes(()));
-            held.load_balancers.iter().any(|lb| lb.state == LbState::Active && publishes(lb))
-        },
-    )
+    holds("publishes its own load balancer", |(held, service): &(Inventory, Option<Arc<core::Service>>)| {
+        let publishes = |lb: &LoadBalancer| matches!(publishes(lb).matches(service), Seen::Yes(()));
+        held.load_balancers.iter().any(|lb| lb.state == LbState::Active && publishes(lb))
+    })
     .expecting("an active load balancer, and its address in the Service")
 }
 

@@ -252,7 +252,7 @@ const RETRY_AFTER_S: u64 = 4;
 
 /// No call came within the time that was announced with the first one, but for clocks that are cut off.
 fn waited_as_told() -> Matcher<Vec<Call>> {
-    matcher("wait for as long as they are told", |calls: &Vec<Call>| {
+    matcher("wait as long as the answer says", |calls: &Vec<Call>| {
         match too_early(calls, RETRY_AFTER_S * 1000 - 200) {
             None => Seen::Yes(()),
             Some(after_ms) => Seen::NotYet(format!("again after {after_ms} ms")),
@@ -265,7 +265,7 @@ fn waited_as_told() -> Matcher<Vec<Call>> {
 
 async fn honours_retry_after(cx: &CheckCx) -> Verdict {
     if !cx.cloud().tells_when_to_come_back() {
-        let why = "the cloud's API tells nobody when to come back".to_owned();
+        let why = "the cloud's API never says when to retry".to_owned();
         return Err(CheckError::NotObservable(why));
     }
     let web = cx.service(load_balancer("web").port(80).not_yet()).await?;

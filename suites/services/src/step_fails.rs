@@ -117,7 +117,7 @@ async fn waits_for_an_end_unseen(cx: &CheckCx) -> Verdict {
     let fault = cx.cloud().anything().fails().to(&[Op::LbGet, Op::LbList]).await?;
     let both = (&web, &balancer);
     let waits = both.keeps(outlasts_all_of_it()).within(FAILING);
-    waits.when("while nobody can tell whether its load balancer is gone").await?;
+    waits.when("while it is unknown whether its load balancer is gone").await?;
     goes_after(cx, &web, fault).await
 }
 

@@ -85,10 +85,10 @@ async fn restricts_by_spec(cx: &CheckCx) -> Verdict {
     let web = cx.service(plan).await?;
     let restricted = || admits_only("is restricted as the spec says", &[OF_THE_SPEC]);
     let limit = cx.limits().load_balancer();
-    web.balancer().becomes(restricted()).within(limit).when("beside an annotation").await?;
+    web.balancer().becomes(restricted()).within(limit).when("next to an annotation").await?;
     let web = web.provisioned().await?;
     web.rests().await?;
-    web.balancer().keeps(restricted()).when("beside an annotation").await
+    web.balancer().keeps(restricted()).when("next to an annotation").await
 }
 
 async fn admits_everybody(cx: &CheckCx) -> Verdict {

@@ -18,9 +18,9 @@ pub(super) fn as_text(found: &Examination, fixing: bool) -> String {
     if !found.mended.is_empty() {
         let _ = writeln!(text, "\n{}", found.mended.join("\n"));
     } else if fixing {
-        text.push_str("\nnothing to mend that '--fix' may\n");
+        text.push_str("\nthere is nothing that '--fix' can change\n");
     } else if !found.remedies().is_empty() {
-        text.push_str("\n'--fix' mends what is marked with *\n");
+        text.push_str("\n'--fix' changes what is marked with *\n");
     }
     let works: Vec<&str> =
         found.clusters.iter().filter(|one| one.works()).map(|one| one.cluster.as_str()).collect();
@@ -56,7 +56,7 @@ fn show(one: &Requirement, text: &mut String) {
     );
     if one.state != State::Fine {
         let _ = writeln!(text, "             for: {}", one.needed_for);
-        let _ = writeln!(text, "             mend: {}", one.way_out);
+        let _ = writeln!(text, "             fix: {}", one.way_out);
     }
 }
 
@@ -97,7 +97,7 @@ struct Item<'a> {
     needed_for: &'a str,
     required: bool,
     #[serde(skip_serializing_if = "str::is_empty")]
-    mend: &'a str,
+    fix: &'a str,
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     fixable: bool,
 }
@@ -109,7 +109,7 @@ fn item(one: &Requirement) -> Item<'_> {
         found: &one.found,
         needed_for: one.needed_for,
         required: one.need == Need::Required,
-        mend: &one.way_out,
+        fix: &one.way_out,
         fixable: one.remedy.is_some(),
     }
 }
@@ -185,9 +185,9 @@ mod tests {
             "--cluster kind       does not work: kind\n",
             "--cluster embedded   works (a simulation: a result is at most partial)\n",
             "  fine       Docker             28 at unix:///docker.sock\n",
-            " *too small  inotify watches    8\n             for: machines\n             mend: sysctl\n",
-            "  missing    kind               cannot run 'kind'\n             for: machines\n             mend: install it\n",
-            "'--fix' mends what is marked with *\n",
+            " *too small  inotify watches    8\n             for: machines\n             fix: sysctl\n",
+            "  missing    kind               cannot run 'kind'\n             for: machines\n             fix: install it\n",
+            "'--fix' changes what is marked with *\n",
             "\nworks here: --cluster embedded\n",
         ] {
             assert!(text.contains(part), "{part}\nis not in\n{text}");
@@ -206,6 +206,6 @@ mod tests {
             (&low["state"], &low["required"], &low["fixable"]),
             (&"too-small".into(), &false.into(), &true.into())
         );
-        assert_eq!(json["clusters"][0]["requirements"][2]["mend"], "install it");
+        assert_eq!(json["clusters"][0]["requirements"][2]["fix"], "install it");
     }
 }

@@ -49,7 +49,10 @@ pub(super) fn written(draft: &Draft, manifests: String) -> Written {
             .push(format!("the manifests use ConfigMap {name} and do not hold it: put it into manifests/"));
     }
     if !draft.placeholders.is_empty() {
-        let _ = writeln!(profile, "placeholders: # in the manifests, and filled in by nobody");
+        let _ = writeln!(
+            profile,
+            "placeholders: # these are in the manifests, and the harness does not fill them in"
+        );
         for name in &draft.placeholders {
             let _ = writeln!(profile, "  {name}: to-be-said");
             unknown.push(format!("placeholders.{name}: its value"));
@@ -186,7 +189,7 @@ fn cloud(draft: &Draft, put: &mut impl FnMut(&str, &str), unknown: &mut Vec<Stri
         }
         None => {
             let by = known.and_then(|known| known.settings.as_deref());
-            put("# environment: {ACME_URL: \"${CLOUD_ENDPOINT}\"}", "how it is told where the cloud is");
+            put("# environment: {ACME_URL: \"${CLOUD_ENDPOINT}\"}", "how it learns the address of the cloud");
             unknown.push(match by {
                 Some(settings) => format!("where the cloud is: {settings}, as ${{CLOUD_ENDPOINT}}"),
                 None => "environment: the variable, flag or file that says where the cloud is, as ${CLOUD_ENDPOINT}".to_owned(),

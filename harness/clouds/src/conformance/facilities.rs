@@ -46,7 +46,10 @@ pub(super) async fn try_one(trial: &mut Trial<'_>, facility: DriverFacility) {
         }
         DriverFacility::Barriers => {
             let outcome = barriers(trial).await;
-            trial.note("barriers: one that is raised holds nobody, and is gone once it is released", outcome);
+            trial.note(
+                "barriers: one that is raised holds no other call, and is gone once it is released",
+                outcome,
+            );
             let outcome = released_before_it_was_raised(trial).await;
             trial.note("barriers: one that was released before it was raised is refused with 409", outcome);
         }

@@ -110,7 +110,7 @@ fn table(schema: &Value) -> String {
 
 #[test]
 fn the_table_of_a_profiles_keys() {
-    check("docs/profile.md", "keys", &table(&profile_reading::SCHEMA));
+    check("docs/profile-keys.md", "keys", &table(&profile_reading::SCHEMA));
 }
 
 #[test]

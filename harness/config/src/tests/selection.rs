@@ -228,7 +228,7 @@ fn a_quick_run_leaves_out_what_is_long_unless_it_is_named() {
 fn what_soaks_is_part_of_a_run_that_is_told_to() {
     let soaks = Candidate { takes_s: LONG_S, soaks: true, ..CANDIDATES[0] };
     let choice = |selection: Selection| select(&[soaks], &selection, &everything()).expect("sound").remove(0);
-    let why = "the run is not told to soak (--soak)".to_owned();
+    let why = "the run does not soak (--soak)".to_owned();
     assert_eq!(choice(Selection::default()), Choice::Skip(SkipReason::NotDeclared, why));
     let soak = Some(Duration::from_secs(60));
     assert_eq!(choice(Selection { soak, quick: true, ..Selection::default() }), Choice::Selected);

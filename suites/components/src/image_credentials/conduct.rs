@@ -88,7 +88,7 @@ async fn fails_with(cx: &CheckCx, behaviour: Behaviour) -> Verdict {
 /// Whether an execution shows what a plugin does while that cloud fails: one that succeeds without a call to it does not.
 fn shows(cloud: &StandIn, execution: &Execution) -> Verdict {
     if execution.succeeded() && cloud.was_asked() == Some(false) {
-        let why = "it succeeds and asks nobody, so nothing shows what it does when its cloud fails";
+        let why = "it succeeds without a call, so nothing shows what it does when its cloud fails";
         return Err(CheckError::NotObservable(why.to_owned()));
     }
     Ok(())

@@ -96,7 +96,7 @@ async fn is_not_run_for_others(cx: &CheckCx) -> Verdict {
     // It is run at all.
     kubelet.has_pulled(&plugin.images()[0], " with its credentials").await?;
     for image in &foreign {
-        kubelet.has_pulled(image, ", an image of a registry that is nobody's").await?;
+        kubelet.has_pulled(image, ", an image of a registry without a provider").await?;
     }
     let runs = kubelet.executions().await?;
     cx.record("executions", runs.len());

@@ -164,7 +164,7 @@ async fn keeps_to_its_registries(cx: &CheckCx) -> Verdict {
 
 /// Whether a pattern of an answer is one, and no wider than registries of somebody.
 fn sound(plugin: &ImageCredentialProvider<'_>, image: &str, key: &str) -> Verdict {
-    let promise = format!("asked for {image} it hands credentials to nobody else");
+    let promise = format!("asked for {image} it returns credentials for no other registry");
     let pattern = match Pattern::of_auth(key) {
         Ok(pattern) => pattern,
         Err(bad) => {

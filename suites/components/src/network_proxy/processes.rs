@@ -71,7 +71,7 @@ async fn refuses(cx: &CheckCx) -> Verdict {
     match asked {
         Asked::Refused(..) | Asked::Ended(..) => {}
         Asked::Tunnel(_) | Asked::Silent(_) => {
-            let promise = format!("asked for {nobody}, where nobody listens, it refuses");
+            let promise = format!("asked for {nobody}, where no program listens, it refuses");
             return Err(proxy.broken(&promise, "another status than 200, or the end", &asked.to_string()));
         }
     }

@@ -191,7 +191,7 @@ mod tests {
         };
         let none = || lacks_labels(&[L_ZONE, B_ZONE]);
         assert_eq!(none().matches(&of(json!({"other": "x"}))), Seen::Yes(()));
-        assert_eq!(none().matches(&of(json!({L_ZONE: ""}))), Seen::NotYet(format!("{L_ZONE}=\"\"")));
+        assert_eq!(none().matches(&of(json!({L_ZONE: ""}))), Seen::NotYet(format!("{L_ZONE}=''")));
         assert!(matches!(none().matches(&None), Seen::NotYet(_)));
     }
 }

@@ -39,7 +39,7 @@ async fn works_beside_malformed_ids(cx: &CheckCx) -> Verdict {
     for suffix in ["after-1", "after-2", "after-3"] {
         let machine = cx.machine(machine(suffix)).await?;
         let node = cx.node(machine.node()).await?;
-        node.becomes(initialised()).when("beside Nodes whose providerIDs are malformed").await?;
+        node.becomes(initialised()).when("next to Nodes whose providerIDs are malformed").await?;
     }
     Ok(())
 }

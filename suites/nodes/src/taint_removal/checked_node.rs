@@ -12,5 +12,5 @@ pub(crate) fn looked_at() -> Matcher<Option<Arc<Node>>> {
 }
 
 pub(crate) fn nobody_looks(_: CheckError) -> CheckError {
-    CheckError::Error(format!("nobody takes {T_NOT_READY} off a Ready Node"))
+    CheckError::Error(format!("no controller removes {T_NOT_READY} from a Ready Node"))
 }

@@ -71,7 +71,7 @@ async fn knows_names_that_are_alike(cx: &CheckCx) -> Verdict {
     let [dash, dot, letter] = [("b-1", "-"), ("b-2", "."), ("b-3", "x")]
         .map(|(id, dot)| machine(id).named(&format!("{name}{dot}example")));
     let (_dash, dotted, _letter) = try_join3(cx.machine(dash), cx.machine(dot), cx.machine(letter)).await?;
-    is_the_node_of(cx, &own, "beside machines with names alike").await?;
+    is_the_node_of(cx, &own, "next to machines with similar names").await?;
     is_the_node_of(cx, &dotted, "whose name has a dot").await
 }
 

@@ -30,6 +30,6 @@ async fn initialises_missed_nodes(cx: &CheckCx) -> Verdict {
     missed.keeps(present()).within(SETTLES).when("while it settles").await?;
     let pauses = interruption.expire().await?;
     let told = missed.becomes(initialised()).within(cx.limits().start() + pauses);
-    told.when("though the watch that would have told of it has expired").await?;
+    told.when("although the watch that would have reported it has expired").await?;
     Ok(())
 }

@@ -115,7 +115,7 @@ async fn keeps_up_with_many(cx: &CheckCx) -> Verdict {
     // Of Nodes that come one by one the last is all there is to keep up with.
     if joining.elapsed() > AT_ONCE {
         return Err(CheckError::Error(format!(
-            "this machine took {:.1} s to register {MANY} Nodes, and {AT_ONCE:?} would still be at once; run with nothing beside it",
+            "this machine took {:.1} s to register {MANY} Nodes, and {AT_ONCE:?} would still be at once; stop other programs and run again",
             joining.elapsed().as_secs_f64()
         )));
     }

@@ -91,10 +91,10 @@ async fn takes_the_new_one_up(cx: &CheckCx) -> Verdict {
     };
     // What its user is left with.
     ccm.restarts().await?;
-    let restarted = new.becomes(initialised()).within(cx.limits().start()).when("started anew").await;
+    let restarted = new.becomes(initialised()).within(cx.limits().start()).when("started again").await;
     let explained = match restarted {
-        Ok(_) => "started anew from outside it works with the new credential",
-        Err(_) => "started anew from outside it does not work with the new credential either",
+        Ok(_) => "restarted from outside it works with the new credential",
+        Err(_) => "restarted from outside it does not work with the new credential either",
     };
     violation.explained =
         Some(format!("{explained}; before that it said:\n{}", violation.explained.unwrap_or_default()));

@@ -26,7 +26,7 @@ async fn ends_or_lets_nobody_in(cx: &CheckCx) -> Verdict {
     cx.record("another-way", "it goes on");
     let port = worker.trial.secure_port()?;
     for path in ["/metrics", "/configz"] {
-        port.get(path).becomes(refused()).when("asked by nobody in particular").await?;
+        port.get(path).becomes(refused()).when("without a credential").await?;
     }
     Ok(())
 }
@@ -37,7 +37,7 @@ async fn lets_nobody_in(cx: &CheckCx) -> Verdict {
     worker.sees(&node, initialised(), cx.limits().start(), "as ever").await?;
     let (reader, port) = (cx.reader().await?, worker.trial.secure_port()?);
     for path in ["/metrics", "/configz"] {
-        port.get(path).becomes(refused()).when("asked by nobody in particular").await?;
+        port.get(path).becomes(refused()).when("without a credential").await?;
         port.get_as(path, &reader).becomes(refused()).when("as it cannot find out who asks").await?;
     }
     worker.goes_on().await?;

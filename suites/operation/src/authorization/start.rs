@@ -92,7 +92,7 @@ async fn waits_for_its_lease(cx: &CheckCx) -> Verdict {
     let worker = Worker::start(cx, "AUTH-10", true, &[]).await?;
     is_running(cx, &worker).await?;
     let (_, node) = registered(cx, machine("unled")).await?;
-    node.keeps(untouched()).within(window(cx)).when("as nobody can lead").await?;
+    node.keeps(untouched()).within(window(cx)).when("as no replica can lead").await?;
     // One that ends for it has nothing to come back to by itself.
     if worker.trial.is(goes_on()).await.is_err() {
         cx.record("ends", "its process ended for it");
@@ -115,7 +115,7 @@ fn ends_before_it_works() -> Matcher<(Tried, Option<Arc<core::Node>>)> {
     matcher("ends with an error", move |seen: &(Tried, Option<Arc<core::Node>>)| {
         match outcome.matches(seen) {
             Seen::Yes(true) => Seen::Yes(()),
-            Seen::Yes(false) => Seen::Never("it works by rights of its own".to_owned()),
+            Seen::Yes(false) => Seen::Never("it works with other rights".to_owned()),
             Seen::NotYet(why) => Seen::NotYet(why),
             Seen::Never(why) => Seen::Never(why),
         }

@@ -33,7 +33,7 @@ async fn adds_no_writer(cx: &CheckCx) -> Verdict {
     );
     // Each has looked at the Lease twice by then.
     let stays = lease.keeps(unchanged(&before)).within(2 * cx.limits().lease().longest_poll());
-    stays.when("beside three replicas more").await?;
+    stays.when("next to three more replicas").await?;
     let is_work = move |call: &Entry| call.write || nodes.iter().any(|node| node.concerns(call));
     let others = |call: &Entry| call.credential.as_deref() != Some(&leader);
     let calls = cx.cloud().calls().since(mark).that(is_work).that(others).list().await?;
@@ -42,7 +42,7 @@ async fn adds_no_writer(cx: &CheckCx) -> Verdict {
     }
     let expected = format!("the work of replica {leader} alone");
     let seen = format!("{} calls of {} besides", calls.len(), json!(callers(&calls)));
-    Err(cx.cloud().breaks("one replica works beside three more", &expected, &seen))
+    Err(cx.cloud().breaks("one replica works next to three more", &expected, &seen))
 }
 
 /// Nodes and, where it looks after them, Services, all there at once; how long it took them to be as wanted, in milliseconds.

@@ -21,10 +21,8 @@ pub(super) const CHECKS: &[Check] = &[
 /// Somebody else holds it than before the crash, and one crash was one transition.
 fn succeeds(crash: &Crash) -> Matcher<Option<Arc<Lease>>> {
     let (holder, transitions) = (crash.holder.clone(), crash.transitions + 1);
-    let expected = format!(
-        "{transitions} transitions and another holder than {}",
-        holder.as_deref().unwrap_or("nobody")
-    );
+    let expected =
+        format!("{transitions} transitions and another holder than {}", holder.as_deref().unwrap_or("none"));
     holds("has changed hands once", move |lease: &Option<Arc<Lease>>| {
         lease.as_ref().is_some_and(|l| holder_of(l) != holder && transitions_of(l) == transitions)
     })

@@ -62,5 +62,5 @@ async fn works_without_election(cx: &CheckCx) -> Verdict {
     let (_, node) = registered(cx, machine("unelected")).await?;
     let worked = node.becomes(initialised()).within(cx.limits().start()).when("by a CCM that is not elected");
     alone.explained(worked.await).await?;
-    cx.lease().keeps(gone()).when("as nobody is elected").await
+    cx.lease().keeps(gone()).when("as there is no election").await
 }

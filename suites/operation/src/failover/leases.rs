@@ -59,11 +59,8 @@ async fn leads_by_another_name(cx: &CheckCx) -> Verdict {
     let flag = format!("--leader-elect-resource-name={name}");
     let alone = cx.ccm_as(least_rights(cx), &[&flag]).await?;
     let (_, node) = registered(cx, machine("led")).await?;
-    let led = node
-        .becomes(initialised())
-        .within(cx.limits().start())
-        .when("by a CCM with a Lease of its own")
-        .await;
+    let led =
+        node.becomes(initialised()).within(cx.limits().start()).when("by a CCM with another Lease").await;
     alone.explained(led).await?;
     own.becomes(held()).await?;
     usual.let_go().await

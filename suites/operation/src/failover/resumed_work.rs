@@ -61,7 +61,7 @@ pub(super) async fn nobody_leads(cx: &CheckCx) -> Result<i32, CheckError> {
 async fn nobody_led(cx: &CheckCx, before: i32) -> Verdict {
     match taken_over(before).matches(&cx.lease().read(ReadSource::Origin).await?) {
         Seen::Yes(_) => Err(CheckError::Error(
-            "the next leader was there before this machine had done what it was to find; run with nothing beside it"
+            "the next leader was there before this machine had done what it was to find; stop other programs and run again"
                 .to_owned(),
         )),
         _ => Ok(()),

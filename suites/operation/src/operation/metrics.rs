@@ -125,7 +125,7 @@ async fn counts_calls(cx: &CheckCx) -> Verdict {
         true => Ok(()),
         false => Err(cx.lease().breaks(
             "its metrics tell calls to the cloud apart by operation and by outcome",
-            "a series of its own that grows with each of them alone",
+            "a separate series that grows only with them",
             &lacks.join("; "),
         )),
     }

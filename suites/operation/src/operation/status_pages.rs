@@ -35,7 +35,7 @@ pub(super) const CHECKS: &[Check] = &[
 async fn refuses_strangers(cx: &CheckCx) -> Verdict {
     for port in ports(cx).await? {
         for path in ["/metrics", "/configz", "/debug/pprof/", "/debug/pprof/heap"] {
-            port.get(path).becomes(shows_nothing()).when("asked by nobody in particular").await?;
+            port.get(path).becomes(shows_nothing()).when("without a credential").await?;
         }
     }
     Ok(())

@@ -34,7 +34,7 @@ async fn ends_in_time(cx: &CheckCx, replica: &Replica<'_>) -> Verdict {
             true => format!("it was killed after {grace:?}"),
             false => format!("it was gone after {took:.1?}"),
         };
-        return Err(departure.breaks("a replica ends when it is told to", &expected, &seen));
+        return Err(departure.breaks("a replica ends on SIGTERM", &expected, &seen));
     }
     Ok(())
 }

@@ -44,7 +44,7 @@ fn has_a_named_writer() -> Matcher<Option<Arc<Node>>> {
         let writers = node.as_deref().map(writers).unwrap_or_default();
         match writers.iter().find(|writer| is_nameless(writer)) {
             Some(writer) => Seen::Never(format!("field manager '{writer}'")),
-            None if writers.is_empty() => Seen::NotYet("nobody owns spec.providerID".to_owned()),
+            None if writers.is_empty() => Seen::NotYet("no field manager owns spec.providerID".to_owned()),
             None => Seen::Yes(()),
         }
     })

@@ -94,6 +94,6 @@ mod tests {
         let list =
             |resource: &str| Asked { verb: "list".into(), resource: resource.into(), ..Asked::default() };
         let asked: Vec<Asked> = std::iter::repeat_n(list("nodes"), 5).chain([list("services")]).collect();
-        assert_eq!(polled(&asked), ["\"\" listed nodes 5 times"]);
+        assert_eq!(polled(&asked), ["'' listed nodes 5 times"]);
     }
 }

@@ -148,7 +148,7 @@ async fn waits_for_slow_ones_once(cx: &CheckCx) -> Verdict {
     let since = Instant::now();
     // Each may be asked whether it is there and whether it is shut down.
     let limit = cx.limits().life_of_machine() + 2 * SLOW * LATENCY;
-    node.becomes(gone()).within(limit).when("beside ten that are slow to look up").await?;
+    node.becomes(gone()).within(limit).when("next to ten that are slow to look up").await?;
     cx.record("gone_after_ms", since.elapsed().as_millis());
     Ok(())
 }

@@ -15,7 +15,7 @@ use tokio::time::Instant;
 /// The suite.
 pub const SUITE: Suite = Suite {
     name: "soak",
-    proves: "for as long as a run is told to, everything that happens is followed, and nothing is done when nothing happens",
+    proves: "for the given time, each change is followed, and nothing is done without a change",
     judges: Party::Ccm,
     tables: &[CHECKS],
 };
