@@ -351,7 +351,6 @@ impl Session {
             Ok(()) => {
                 if wanted != Form::Absent && self.ccm.exists() {
                     self.events.emit(Payload::CcmLeads);
-                    self.ccm.node_of_a_replica();
                 }
                 Ok(self.note_form(wanted)?)
             }

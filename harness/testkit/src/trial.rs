@@ -254,8 +254,6 @@ impl CheckCx {
 
     /// Removes the CCM; returns the parts of a trial, and its Pod. Undone when the check ends.
     async fn trial(&self, arguments: &[&str]) -> Result<(Rendered, ObjectKey), CheckError> {
-        // Remembered before its Pods are gone.
-        self.session.ccm().node_of_a_replica();
         self.withdraw_ccm().await?;
         let name = format!("trial-{}", suffix(self.session.next_number()));
         let listed: Vec<String> = arguments.iter().map(|argument| (*argument).to_owned()).collect();

@@ -17,7 +17,7 @@ use k8s_openapi::api::core::v1::Pod;
 use kube::ResourceExt;
 use kube::api::{Api, DeleteParams, Preconditions};
 use serde_json::Value;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
 
@@ -53,8 +53,6 @@ pub struct Ccm {
     replicas: Vec<Replica>,
     newcomers: Vec<Replica>,
     lease: Option<LeaseKey>,
-    /// The Node that a replica was last seen on.
-    last_node: Mutex<Option<String>>,
 }
 
 impl std::fmt::Debug for Ccm {
@@ -74,8 +72,7 @@ impl Ccm {
         (replicas, newcomers): (Vec<Replica>, Vec<Replica>),
         lease: Option<LeaseKey>,
     ) -> Ccm {
-        let last_node = Mutex::default();
-        Ccm { served, hosting, manifests, surroundings, replicas, newcomers, lease, last_node }
+        Ccm { served, hosting, manifests, surroundings, replicas, newcomers, lease }
     }
 
     /// The cluster of its Pods.
@@ -132,22 +129,8 @@ impl Ccm {
     /// no CCM.
     pub fn trial(&self, name: &str, arguments: &[String]) -> Option<Rendered> {
         let (manifests, like) = (self.manifests.as_ref()?, self.replicas.first()?);
-        Some(trial(
-            manifests,
-            name,
-            like,
-            &self.surroundings,
-            (self.node_of_a_replica().as_deref(), arguments),
-        ))
-    }
-
-    /// The Node that a replica runs on or, if none runs, the one that the last of them was seen on.
-    pub fn node_of_a_replica(&self) -> Option<String> {
-        let pods = self.pods_of_rendered(&self.rendered(Form::Replicas)?);
-        let runs_on = |pod: &Arc<Pod>| pod.spec.as_ref()?.node_name.clone();
-        let mut last = self.last_node.lock().unwrap_or_else(PoisonError::into_inner);
-        *last = pods.iter().find_map(runs_on).or_else(|| last.take());
-        last.clone()
+        let nodes = self.pods_side().world.nodes.all();
+        Some(trial(manifests, name, like, &self.surroundings, (&nodes, arguments)))
     }
 
     /// A replica with its own credential and these arguments after its others, which its cluster restarts when it exits;
