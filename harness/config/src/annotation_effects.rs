@@ -1,10 +1,8 @@
 //! Annotations of the vendor that change a load balancer, as a profile declares them.
 
-use super::profile_reading::Reading;
 use super::schema::ordered;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
 
 /// What an annotation of the vendor does to a load balancer.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -31,31 +29,4 @@ pub(crate) struct AnnotationEffectKeys {
     /// What the load balancer shows there for each of the values.
     #[schemars(example = ["rr", "lc"], extend("x-default" = "the values"))]
     pub(crate) shows: Option<Vec<String>>,
-}
-
-impl Reading<'_> {
-    /// Annotations whose effect can be told; anything else is a problem.
-    pub(super) fn annotation_effects(
-        &mut self,
-        written: BTreeMap<String, AnnotationEffectKeys>,
-    ) -> BTreeMap<String, AnnotationEffect> {
-        let mut effects = BTreeMap::new();
-        for (annotation, AnnotationEffectKeys { values, at, shows }) in written {
-            let key = format!("annotationEffects.{annotation}");
-            let shown = shows.clone().unwrap_or_else(|| values.clone());
-            let two = |list: &[String]| <[String; 2]>::try_from(list.to_vec()).ok().filter(|[a, b]| a != b);
-            match (two(&values), two(&shown)) {
-                (Some(values), Some(shows)) if at.starts_with('/') => {
-                    effects.insert(annotation, AnnotationEffect { values, at, shows });
-                }
-                (None, _) => self.problem(&format!("{key}.values"), "has to be two values that differ"),
-                (_, None) => self.problem(&format!("{key}.shows"), "has to be two texts that differ"),
-                _ => self.problem(
-                    &format!("{key}.at"),
-                    format!("'{at}' is not a JSON pointer, such as /details/size"),
-                ),
-            }
-        }
-        effects
-    }
 }

@@ -9,6 +9,7 @@ mod backends;
 pub mod contract;
 
 mod annotation_effects;
+mod annotation_reading;
 mod capabilities;
 mod cloud_reading;
 mod cloud_source;

@@ -8,6 +8,7 @@
 mod again;
 mod causes;
 mod head;
+mod material;
 
 use super::compare::Difference;
 use base64::Engine as _;
@@ -17,7 +18,7 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 use harness_core::ledger::{Conformance, Ledger, Outcome};
 use head::{Head, RunHead};
-use serde::Serialize;
+pub use material::{Demand, Demands, Evidence, Material, Side};
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
 use std::io::Write as _;
@@ -54,43 +55,6 @@ const MATERIAL_AT_MOST: usize = 4_500_000;
 
 /// The word for a run that goes on, in place of its verdict.
 const UNDER_WAY: &str = "under-way";
-
-/// The files of evidence of each check: name and text.
-pub type Evidence = BTreeMap<String, Vec<(String, String)>>;
-
-/// What a row of the contract demands.
-#[derive(Clone, Debug, Serialize)]
-pub struct Demand {
-    /// What is required.
-    pub requires: String,
-    /// Why: what happens to a cluster otherwise.
-    pub why: String,
-    /// How the harness brings it about and what it looks at.
-    pub provoked: String,
-}
-
-/// What the rows demand that checks judge, by id.
-pub type Demands = BTreeMap<String, Demand>;
-
-/// What tells of a run beside its ledger.
-#[derive(Debug, Default)]
-pub struct Material {
-    /// The text of its `events.jsonl`, empty where there is none.
-    pub events: String,
-    /// What was taken of failed checks.
-    pub evidence: Evidence,
-}
-
-/// A run, for a page of two.
-#[derive(Debug)]
-pub struct Side<'a> {
-    /// What it is called: the file it was read from.
-    pub name: &'a str,
-    /// How it ended.
-    pub ledger: &'a Ledger,
-    /// What else tells of it.
-    pub material: &'a Material,
-}
 
 /// The page of a run. Where its events are too many, calls to the cloud and changes of objects are left out, those of checks
 /// that passed first, and the page says how many.

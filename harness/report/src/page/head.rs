@@ -2,7 +2,7 @@
 
 use super::again::again;
 use super::causes::{Cause, causes};
-use super::{Demands, Evidence, Side};
+use super::material::{Demands, Evidence, Side};
 use crate::compare::Difference;
 use crate::failure_text::FailureText;
 use crate::profile_result::{ProfileResult, profile_results};

@@ -74,7 +74,7 @@ pub fn as_shipped(manifests: &Manifests, first: Option<&Replica>, around: &Surro
     renderer.reach_metadata();
     renderer.set_environment();
     renderer.use_http_proxy();
-    first.iter().for_each(|replica| replica.fill_in(&mut renderer.table, around));
+    first.iter().for_each(|replica| replica.fill_in(&mut renderer.table, around.http_proxy));
     let certificates = renderer.trust_the_cloud();
     let Renderer { workload, table, changes, .. } = renderer;
     let mut documents = manifests.documents.clone();
@@ -102,7 +102,7 @@ pub fn replicas(manifests: &Manifests, replicas: &[Replica], around: &Surroundin
     let copies = Copies::of(manifests, replicas);
     renderer.tell_of(&copies);
     if let Some(first) = replicas.first().filter(|_| !copies.are_apart) {
-        first.fill_in(&mut renderer.table, around);
+        first.fill_in(&mut renderer.table, around.http_proxy);
     }
     let mut documents: Vec<Value> = certificates.into_iter().collect();
     documents.extend(copies.common.iter().map(|document| filled_in(document, &renderer.table)));
@@ -345,7 +345,7 @@ impl<'a> Renderer<'a> {
     fn copy(&self, (index, replica): (u32, &Replica), own: &[&Value], documents: &mut Vec<Value>) -> Value {
         let around = self.around;
         let mut table = self.table.clone();
-        replica.fill_in(&mut table, around);
+        replica.fill_in(&mut table, around.http_proxy);
         let mut copy = self.workload.clone();
         if let Some(group) = around.group {
             join_group(&mut copy, group + index);

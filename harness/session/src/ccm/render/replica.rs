@@ -1,6 +1,5 @@
 //! One replica of the CCM, and the placeholders of its own.
 
-use super::Surroundings;
 use std::collections::BTreeMap;
 
 /// Placeholder of the cloud token in manifests.
@@ -32,10 +31,10 @@ pub struct Replica {
 }
 
 impl Replica {
-    /// The placeholders of its own.
-    pub(super) fn fill_in(&self, table: &mut BTreeMap<String, String>, around: &Surroundings) {
+    /// Its own placeholders. With `http_proxy` the CCM reaches the cloud through its endpoint as a proxy.
+    pub(super) fn fill_in(&self, table: &mut BTreeMap<String, String>, http_proxy: bool) {
         table.insert(TOKEN.to_owned(), self.token.clone());
-        if around.http_proxy {
+        if http_proxy {
             table.insert(PROXY.to_owned(), self.endpoint.clone());
             table.insert(ENDPOINT.to_owned(), format!("http://{NOWHERE}"));
             table.extend(
