@@ -129,7 +129,11 @@ fn a_stream_in_another_form_is_not_the_one_that_was_submitted() {
     let last = stream.trim_end().rfind('\n').expect("lines") + 1;
     for (what, forged, refusal) in [
         ("as it is", packed(&stream), "VERIFIED"),
-        ("two members", [packed(halves.0), packed(halves.1)].concat(), "data after the end of the packed stream"),
+        (
+            "two members",
+            [packed(halves.0), packed(halves.1)].concat(),
+            "data after the end of the packed stream",
+        ),
         ("bytes after it", [packed(&stream), vec![0]].concat(), "data after the end of the packed stream"),
         ("cut", packed(&stream)[..100_000].to_vec(), "error: "),
         ("CRLF", packed(&stream.replace('\n', "\r\n")), ":1: the event is not in the form"),
