@@ -5,7 +5,7 @@ use super::profile_reading::Reading;
 use std::collections::BTreeMap;
 
 impl Reading<'_> {
-    /// Annotations whose effect can be told; anything else is a problem.
+    /// The annotations whose effect can be checked; anything else is a problem.
     pub(super) fn annotation_effects(
         &mut self,
         written: BTreeMap<String, AnnotationEffectKeys>,

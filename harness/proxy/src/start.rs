@@ -201,7 +201,7 @@ impl Running {
     pub async fn shutdown(mut self) {
         for task in &mut self.tasks {
             task.abort();
-            // It was told to stop, so the result does not matter.
+            // It was stopped, so the result does not matter.
             let _ = task.await;
         }
     }

@@ -1,4 +1,4 @@
-//! What GitHub Actions shows of a run: annotations beside the log and in manifests, and a summary on the job's page.
+//! What GitHub Actions shows of a run: annotations next to the log and in manifests, and a summary on the job's page.
 
 mod annotations;
 mod job_summary;

@@ -1,4 +1,4 @@
-//! Waits for a CCM that is starting: the user is told at once when its program exits, and the wait ends early if it only
+//! Waits for a CCM that is starting: the user sees at once when its program exits, and the wait ends early if it only
 //! exits.
 
 use super::Session;

@@ -40,7 +40,7 @@ impl<'a> Cloud<'a> {
         self.cx.cloud.shown().provider_ids
     }
 
-    /// Whether clients that are told to retry later are also told when.
+    /// Whether the cloud also says when clients should retry, if it asks them to retry later.
     pub fn tells_when_to_come_back(&self) -> bool {
         self.cx.cloud.shown().retry_after
     }

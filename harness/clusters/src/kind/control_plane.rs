@@ -13,7 +13,7 @@ use tokio::time::Instant;
 
 /// Maximum time of a short command.
 const LIMIT: Duration = Duration::from_secs(30);
-/// How long an API server may take until it does what it was told, including its start.
+/// How long an API server may take until it does what was requested, including its start.
 const TAKES: Duration = Duration::from_secs(150);
 const AGAIN: Duration = Duration::from_millis(400);
 /// How often in a row an API server must report ready.

@@ -55,12 +55,12 @@ function figuresOfBoth(runs) {
 
 // What was tested, or how, in one run otherwise than in the other.
 function conditions(runs) {
-  const told = runs.map(({ report: { subject } }) => {
+  const subjects = runs.map(({ report: { subject } }) => {
     const { settings, reproduce, declared, ...rest } = subject;
     return new Map([...Object.entries(rest), ...settings.map((one) => [one.setting, one.value])].map(([name, value]) => [name, typeof value === "string" ? value : JSON.stringify(value)]));
   });
-  const names = [...new Set(told.flatMap((of) => [...of.keys()]))].filter((name) => told[0].get(name) !== told[1].get(name));
-  const rows = names.map((name) => make("tr", {}, cell(name), told.map((of) => cell(of.get(name) ?? "", { className: "mono" }))));
+  const names = [...new Set(subjects.flatMap((of) => [...of.keys()]))].filter((name) => subjects[0].get(name) !== subjects[1].get(name));
+  const rows = names.map((name) => make("tr", {}, cell(name), subjects.map((of) => cell(of.get(name) ?? "", { className: "mono" }))));
   return folded(`${count(rows.length, "condition")} of the runs differ${rows.length === 1 ? "s" : ""}`, table(["condition", ...SIDES], rows));
 }
 
@@ -103,7 +103,7 @@ class ComparePage {
       factList(facts[0].filter(isCommon)), make("div", { className: "pair" }, sides), figuresOfBoth(runs),
     );
     this.list = new List(ids.map((id) => compareRow(runs, id, changes.get(id))), {
-      kinds: { change: CHANGES, level: Object.keys(LEVELS) }, presets: COMPARE_PRESETS, groupOf: (row) => row.told.kinds.change, noun: "change", rank: (row) => CHANGES.slice(0, 3).indexOf(row.told.kinds.change),
+      kinds: { change: CHANGES, level: Object.keys(LEVELS) }, presets: COMPARE_PRESETS, groupOf: (row) => row.traits.kinds.change, noun: "change", rank: (row) => CHANGES.slice(0, 3).indexOf(row.traits.kinds.change),
       counted: (some) => countsOf(some.map((row) => runs.findLast((run) => run.listed.has(row.id)).check(row.id).entry)),
     });
     const overviews = () => runs.flatMap((run, n) => [make("h3", {}, SIDES[n]), run.isRead ? overview(run) : reading()]);

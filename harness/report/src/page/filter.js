@@ -73,16 +73,16 @@ class Filter {
     const find = state.word("find").toLowerCase();
     const [suite, used] = [state.word("suite"), Number(state.word("used"))];
     const kinds = Object.keys(this.kinds).filter((kind) => kind !== but).map((kind) => [kind, state.words(kind)]);
-    return ({ told }) => kinds.every(([kind, words]) => !words.length || words.includes(told.kinds[kind]))
-      && (!suite || told.suite === suite) && told.words.includes(find) && (!used || told.used >= used);
+    return ({ traits }) => kinds.every(([kind, words]) => !words.length || words.includes(traits.kinds[kind]))
+      && (!suite || traits.suite === suite) && traits.words.includes(find) && (!used || traits.used >= used);
   }
 
   refresh(rows, shown) {
     for (const [kind, chips] of this.chips) {
       const left = rows.filter(this.fits(kind));
       for (const chip of chips) {
-        chip.button.hidden = !rows.some((row) => row.told.kinds[kind] === chip.word);
-        chip.refresh(left.filter((row) => row.told.kinds[kind] === chip.word).length);
+        chip.button.hidden = !rows.some((row) => row.traits.kinds[kind] === chip.word);
+        chip.refresh(left.filter((row) => row.traits.kinds[kind] === chip.word).length);
       }
     }
     for (const [sets, node] of this.presets) {

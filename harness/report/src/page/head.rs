@@ -11,7 +11,7 @@ use harness_core::ledger::{Ledger, Outcome, Setting};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-/// What the page is made of: its first line. The events of the runs follow, one after the other.
+/// The first line of the material of a page. The events of the runs follow, one after the other.
 #[derive(Serialize)]
 pub(super) struct Head<'a> {
     pub(super) runs: Vec<RunHead<'a>>,
@@ -21,7 +21,7 @@ pub(super) struct Head<'a> {
     pub(super) differences: Option<&'a [Difference]>,
 }
 
-/// What is told of a run as a whole.
+/// What the page says about a run as a whole.
 #[derive(Serialize)]
 pub(super) struct RunHead<'a> {
     pub(super) name: &'a str,

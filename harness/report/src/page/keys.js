@@ -29,7 +29,7 @@ function helpWindow() {
     table(["level", "meaning"], meanings({ ...LEVELS, "limit used": LIMIT_USED })),
     table(["key", "what it does"], keys),
   );
-  // A click beside the window closes it.
+  // A click outside the window closes it.
   node.addEventListener("click", (event) => event.target === node && node.close());
   return node;
 }

@@ -30,14 +30,14 @@ class Row {
 
   // Shows what has changed. An open check is drawn again with it, and while it runs, unless it is in use.
   refresh() {
-    const { cells, ...told } = this.tell();
-    const now = JSON.stringify(told);
+    const { cells, ...traits } = this.tell();
+    const now = JSON.stringify(traits);
     const isOther = now !== this.shown;
     if (isOther) {
-      Object.assign(this, { shown: now, told });
+      Object.assign(this, { shown: now, traits });
       this.button.replaceChildren(...cells());
     }
-    if (!this.detail || !(isOther || (told.kinds.outcome === "running" && !this.detail.matches(":hover, :focus-within")))) return;
+    if (!this.detail || !(isOther || (traits.kinds.outcome === "running" && !this.detail.matches(":hover, :focus-within")))) return;
     const fresh = this.open();
     this.detail.replaceWith(fresh);
     this.detail = fresh;
@@ -80,7 +80,7 @@ class List {
   constructor(rows, { kinds, presets, groupOf, rank, counted, noun = "problem" }) {
     Object.assign(this, { rows, groupOf, rank, counted, noun, toggled: new Map(), whole: new Set(), pinned: null });
     rows.forEach((row) => row.refresh());
-    const suites = [...new Set(rows.map((row) => row.told.suite))];
+    const suites = [...new Set(rows.map((row) => row.traits.suite))];
     this.filter = new Filter(kinds, presets, suites, () => this.narrow());
     this.place = make("div", { className: "groups" });
     this.steps = span("steps", button("tool", () => this.step(-1), { title: `Previous ${noun} (p)`, ariaLabel: `previous ${noun}` }, "‹"), this.where = span("where"), button("tool", () => this.step(1), { title: `Next ${noun} (n)`, ariaLabel: `next ${noun}` }, "›"));
@@ -120,7 +120,7 @@ class List {
     const left = this.rows.filter((row) => row === this.pinned || fits(row));
     const { sort } = this.filter;
     if (sort !== "suite") {
-      const by = { slow: (a, b) => b.told.ms - a.told.ms, limit: (a, b) => b.told.used - a.told.used, id: (a, b) => a.id.localeCompare(b.id, "en", { numeric: true }) }[sort];
+      const by = { slow: (a, b) => b.traits.ms - a.traits.ms, limit: (a, b) => b.traits.used - a.traits.used, id: (a, b) => a.id.localeCompare(b.id, "en", { numeric: true }) }[sort];
       return [[ORDERS[sort] ?? "all", by ? left.sort(by) : left]];
     }
     const groups = new Map();
@@ -151,7 +151,7 @@ class List {
     this.all.textContent = open.some(Boolean) ? "Collapse" : "Expand";
     this.all.hidden = groups.length < 2;
     // What is as it was stays, with what is open in it and what has the focus.
-    const now = JSON.stringify(groups.map(([name, rows], n) => [name, open[n], this.whole.has(name), rows.map((row) => [row.id, row.told.kinds])])) + (this.pinned?.id ?? "");
+    const now = JSON.stringify(groups.map(([name, rows], n) => [name, open[n], this.whole.has(name), rows.map((row) => [row.id, row.traits.kinds])])) + (this.pinned?.id ?? "");
     if (now === this.drawn) return;
     this.drawn = now;
     const focused = document.activeElement;
@@ -162,7 +162,7 @@ class List {
 
   group(name, rows, isOpen) {
     const counts = this.counted(rows);
-    const took = rows.reduce((sum, row) => sum + row.told.ms, 0);
+    const took = rows.reduce((sum, row) => sum + row.traits.ms, 0);
     const head = button("group-head", () => {
       this.pinned = null;
       this.toggled.set(name, !isOpen);

@@ -21,7 +21,7 @@ pub struct Demand {
 /// What the rows demand that checks judge, by id.
 pub type Demands = BTreeMap<String, Demand>;
 
-/// What tells of a run beside its ledger.
+/// The records of a run in addition to its ledger.
 #[derive(Debug, Default)]
 pub struct Material {
     /// The text of its `events.jsonl`, empty where there is none.

@@ -10,7 +10,7 @@ const outcomeOf = (entry) => (entry.outcome === "skip" ? entry.reason : entry.ou
 const allOf = (report) => [...report.entries, ...(report.private ?? [])];
 const textOf = (entry) => entry.message ?? entry.detail ?? "";
 
-// What the page was made with; null where it is told what it shows while the run goes on.
+// What the page was made with; null while the run goes on, when the page receives what it shows.
 async function unpacked() {
   const packed = document.getElementById("material").textContent;
   if (!packed) return null;

@@ -39,7 +39,7 @@ class ReportPage {
         const rows = ids().map((id) => reportRow(run, id));
         this.list = new List(rows, {
           kinds: { level: [...Object.keys(LEVELS), PRIVATE], outcome: [...Object.keys(OUTCOMES), ...Object.keys(UNENDED)] }, presets: run.goesOn ? [...PRESETS, ["Running", { outcome: "running" }]] : PRESETS,
-          groupOf: (row) => row.told.suite, rank: (row) => TROUBLE.indexOf(row.told.kinds.outcome),
+          groupOf: (row) => row.traits.suite, rank: (row) => TROUBLE.indexOf(row.traits.kinds.outcome),
           counted: (some) => countsOf(some.map((row) => run.check(row.id).entry)),
         });
         return this.list.node;

@@ -1,5 +1,5 @@
 // Time lines on a canvas: rows of bars and marks, to be pointed at or walked through with the arrow keys. Names of rows are
-// text beside the canvas, or above each row where the page is narrow. Flags mark moments across all rows.
+// text next to the canvas, or above each row where the page is narrow. Flags mark moments across all rows.
 
 const ROW = 18;
 const LABEL = 150;

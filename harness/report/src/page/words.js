@@ -67,7 +67,7 @@ function drawn(tag, attributes, ...children) {
   return node;
 }
 
-// The symbol of an outcome. `label`: the word that is read out; empty where the word stands beside it.
+// The symbol of an outcome. `label`: the word that is read out; empty if the word is next to it.
 function symbol(outcome, label = spaced(outcome)) {
   const shapes = (SYMBOLS[outcome] ?? SYMBOLS.unknown).map(([tag, attributes]) => drawn(tag, attributes));
   const said = label ? { role: "img", "aria-label": label } : { "aria-hidden": "true" };

@@ -348,7 +348,7 @@ impl Environment {
         Ok((all, newcomers))
     }
 
-    /// Undoes everything, the last first, trying all of it; or keeps everything, if told to.
+    /// Undoes everything, the last first, and tries all of it; or keeps everything, if requested.
     ///
     /// # Errors
     /// What could not be removed, one line each.

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 pub const TOKEN: &str = "CLOUD_TOKEN";
 /// Placeholder of the URL of the cloud's API.
 pub(super) const ENDPOINT: &str = "CLOUD_ENDPOINT";
-/// Placeholders of the parts of it, for a CCM that is told host and port apart.
+/// Placeholders of its parts, for a CCM with separate settings for host and port.
 pub(super) const HOST: &str = "CLOUD_HOST";
 pub(super) const PORT: &str = "CLOUD_PORT";
 /// Placeholder of the proxy's URL, for the variable `HTTP_PROXY`.
