@@ -4,7 +4,6 @@ use std::fs::File;
 use std::io::{BufRead, BufReader, Lines};
 use std::path::Path;
 use std::process::{Child, ChildStderr, Command, Stdio};
-use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_ccm-conformance");
@@ -20,7 +19,6 @@ struct Going {
 /// How it ended.
 struct Ended {
     code: Option<i32>,
-    after: Duration,
     said: String,
     /// What there is of it: files in its folder, and processes that name it.
     left: Vec<String>,
@@ -84,12 +82,10 @@ impl Going {
 
     /// Waits until the program has ended, and with it everybody who can still write to its standard error.
     fn end(mut self) -> Ended {
-        let began = Instant::now();
         let code = self.child.wait().expect("it can be waited for").code();
         for line in self.lines.by_ref() {
             self.said.push_str(&format!("{}\n", line.expect("text")));
         }
-        let after = began.elapsed();
         let files = std::fs::read_dir(self.folder.path()).expect("a folder").flatten();
         let files = files.map(|entry| entry.file_name().to_string_lossy().into_owned());
         let mut left: Vec<String> = files.filter(|name| name.contains("ccm-conformance")).collect();
@@ -100,7 +96,7 @@ impl Going {
                 .filter(|line| line.contains(&format!("{}/", self.folder.path().display()))),
         );
         let report = std::fs::read_to_string(self.folder.path().join("out/report.yaml")).ok();
-        Ended { code, after, said: self.said, left, report }
+        Ended { code, said: self.said, left, report }
     }
 }
 
@@ -120,13 +116,12 @@ fn processes() -> Vec<(u32, String)> {
 }
 
 #[test]
-fn a_signal_ends_a_run_within_ten_seconds_and_nothing_is_left() {
+fn a_signal_ends_a_run_and_nothing_is_left() {
     for signal in ["HUP", "TERM", "QUIT"] {
         let going = Going::run();
         going.signal(signal);
         let ended = going.end();
         assert_eq!((ended.code, ended.left), (Some(130), Vec::new()), "{signal}:\n{}", ended.said);
-        assert!(ended.after < Duration::from_secs(10), "{signal}: {:?}", ended.after);
     }
 }
 
@@ -163,7 +158,6 @@ fn a_run_that_is_killed_is_taken_away_by_its_reaper() {
         going.signal("KILL");
         let ended = going.end();
         assert_eq!((ended.code, ended.left), (None, Vec::new()), "{profile}: {}", ended.said);
-        assert!(ended.after < Duration::from_secs(15), "{profile}: {:?}", ended.after);
         assert!(ended.said.contains("its reaper took away"), "{profile}: {}", ended.said);
     }
 }
