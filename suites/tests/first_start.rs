@@ -63,7 +63,10 @@ struct Ended<'a> {
 /// The seconds in "... after 5 s, ...".
 fn seconds(report: &str) -> u64 {
     let (_, rest) = report.split_once(" after ").unwrap_or_else(|| panic!("no time in: {report}"));
-    rest.split(' ').next().and_then(|number| number.parse().ok()).unwrap_or_else(|| panic!("no seconds in: {report}"))
+    rest.split(' ')
+        .next()
+        .and_then(|number| number.parse().ok())
+        .unwrap_or_else(|| panic!("no seconds in: {report}"))
 }
 
 /// Runs a CCM whose program ends, and requires that its end is reported at once and that no check waits for it.
@@ -88,7 +91,11 @@ fn is_reported(script: &str, ended: Ended<'_>, wrote: &str) {
 #[test]
 fn a_ccm_that_prints_an_error_and_exits() {
     let script = "#!/bin/sh\necho 'error: unknown flag --cluster-cidr' >&2\nexit 3\n";
-    is_reported(script, Ended { with: "exit code 3 after ", after: 0 }, "\n    error: unknown flag --cluster-cidr");
+    is_reported(
+        script,
+        Ended { with: "exit code 3 after ", after: 0 },
+        "\n    error: unknown flag --cluster-cidr",
+    );
 }
 
 #[test]
@@ -116,7 +123,11 @@ fn a_ccm_that_is_killed_by_a_signal() {
 
 #[test]
 fn a_ccm_whose_interpreter_is_not_there() {
-    is_reported("#!/nowhere/interpreter\n", Ended { with: "exit code 127", after: 0 }, "\n  127 usually means");
+    is_reported(
+        "#!/nowhere/interpreter\n",
+        Ended { with: "exit code 127", after: 0 },
+        "\n  127 usually means",
+    );
 }
 
 #[test]
