@@ -126,7 +126,8 @@ class NodeBalancers(Case):
         kept = fake_cloud.inventory()["load_balancers"][0]
         machines = ["192.168.0.101", "192.168.0.102"]
         self.assertEqual((kept["owner"], kept["backends"]), ("default/web", machines))
-        front = {"port": 80, "protocol": "TCP", "node_port": 30080, "backends": machines}
+        check = {"protocol": "TCP", "port": 30080, "path": ""}
+        front = {"port": 80, "protocol": "TCP", "node_port": 30080, "backends": machines, "health_check": check}
         self.assertEqual(kept["frontends"], [front])
         made.client_conn_throttle = 0
         made.tags = ["kubernetes", "default/other"]
