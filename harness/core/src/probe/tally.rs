@@ -12,9 +12,12 @@ const STALL_AT_LEAST: Duration = Duration::from_secs(2);
 #[derive(Debug)]
 pub(super) struct Tally {
     began: Instant,
+    window_began: Instant,
     /// The time of the last successful read; initially the start of the wait.
     read: Instant,
     longest_gap: Duration,
+    /// The same in the current window.
+    gap_of_window: Duration,
     reads: u64,
     errors: u64,
     last_error: Option<(Instant, ReadError)>,
@@ -23,18 +26,31 @@ pub(super) struct Tally {
 impl Tally {
     pub(super) fn begin() -> Tally {
         let now = Instant::now();
-        Tally { began: now, read: now, longest_gap: Duration::ZERO, reads: 0, errors: 0, last_error: None }
+        let none = Duration::ZERO;
+        let (longest_gap, gap_of_window) = (none, none);
+        Tally {
+            began: now,
+            window_began: now,
+            read: now,
+            longest_gap,
+            gap_of_window,
+            reads: 0,
+            errors: 0,
+            last_error: None,
+        }
     }
 
-    pub(super) fn began(&self) -> Instant {
-        self.began
+    /// The start of the current window.
+    pub(super) fn window_began(&self) -> Instant {
+        self.window_began
     }
 
     /// A read succeeded just now.
     pub(super) fn succeeded(&mut self) {
         let now = Instant::now();
         self.reads += 1;
-        self.longest_gap = self.longest_gap.max(now - self.read);
+        self.gap_of_window = self.gap_of_window.max(now - self.read);
+        self.longest_gap = self.longest_gap.max(self.gap_of_window);
         self.read = now;
     }
 
@@ -45,9 +61,15 @@ impl Tally {
         self.last_error = Some((Instant::now(), error));
     }
 
-    /// Whether reads failed for more than half of `limit`: then the wait is not evidence about the CCM.
+    /// A window begins now: what was not read before it does not count.
+    pub(super) fn begin_window(&mut self) {
+        (self.window_began, self.read) = (Instant::now(), Instant::now());
+        self.gap_of_window = Duration::ZERO;
+    }
+
+    /// Whether reads failed for more than half of `limit`, the length of the window: then it is not evidence about the CCM.
     pub(super) fn stalled(&self, limit: Duration) -> bool {
-        self.longest_gap > (limit / 2).max(STALL_AT_LEAST)
+        self.gap_of_window > (limit / 2).max(STALL_AT_LEAST)
     }
 
     pub(super) fn ended(&self, ending: Ending, seen: Option<String>) -> Ended {

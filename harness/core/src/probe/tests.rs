@@ -173,6 +173,24 @@ async fn a_machine_that_stalls_is_not_the_ccms_fault() {
     assert_eq!(text(wait(Span::Within(S(10)), 1, stalled_by(6)).await), "kept");
 }
 
+#[tokio::test(start_paused = true)]
+async fn a_window_in_which_the_machine_stalls_begins_again() {
+    // The first reads take as long as the machine is stalled; then the values follow.
+    let stalled_then = |value: u64| {
+        let mut reads = 0;
+        async move |_| {
+            reads += 1;
+            if reads <= 2 {
+                advance(S(6)).await;
+            }
+            Ok(if reads <= 4 { 1 } else { value })
+        }
+    };
+    assert_eq!(text(wait(Span::Throughout(S(10)), 1, stalled_then(1)).await), "kept");
+    let said = text(wait(Span::Throughout(S(10)), 1, stalled_then(2)).await);
+    assert!(said.starts_with("untold") && said.contains("and later the claim did not hold"), "{said}");
+}
+
 #[derive(Clone, Debug, Default)]
 struct Notes(Arc<Mutex<Vec<String>>>);
 

@@ -12,6 +12,10 @@ use tokio::time::{Instant, timeout, timeout_at};
 const READ_AT_MOST: Duration = Duration::from_secs(10);
 /// Minimum time for a read at the deadline.
 const LAST_READ: Duration = Duration::from_secs(5);
+/// How often a window is watched if the machine stalls in each.
+const WINDOWS: u32 = 4;
+/// Why a result is unknown after a stall.
+const STALLED: &str = "the state could not be read for more than half of the time";
 
 /// How long to wait for a claim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -85,13 +89,14 @@ impl Probe {
     ///
     /// The first read happens at once, and each read is bounded; the last one, at the deadline, uses the origin. A single
     /// read of a copy that may be older than the wait decides nothing: until the copy has once shown the claim fulfilled,
-    /// a copy that shows a violation is checked against the origin.
+    /// a copy that shows a violation is checked against the origin. A window for a claim that must hold begins again if reads
+    /// failed for more than half of it; a violation in a later window then decides nothing.
     ///
     /// # Errors
     /// [`CheckError::Violation`] with the last observation when a claim did not become true within its limit or never
     /// can, or at the first moment at which a claim that must hold does not. [`CheckError::Error`] when a read failed
-    /// permanently, when the last one failed, or when reads failed for more than half of the time: then it is unknown
-    /// what the CCM did.
+    /// permanently, when the last one failed, or when reads failed for more than half of the time (of each window, for a claim
+    /// that must hold): then it is unknown what the CCM did.
     pub async fn wait(&self, promise: &Promise, look: &mut dyn Look) -> Result<(), CheckError> {
         let wait = self.waits.fetch_add(1, Ordering::Relaxed) + 1;
         if let Some(observer) = &self.observer {
@@ -103,6 +108,7 @@ impl Probe {
             Ok(()) => (Ending::Met, None),
             Err(Why::Broken(why)) => (Ending::Broken, Some(with_reason(look.shown(), why))),
             Err(Why::Untold(why)) => (Ending::Untold, Some(why.clone())),
+            Err(Why::Stalled) => (Ending::Untold, Some(STALLED.to_owned())),
         };
         let ended = tally.ended(ending, seen);
         if let Span::Within(limit) = promise.span
@@ -117,12 +123,37 @@ impl Probe {
         outcome.map_err(|why| match why {
             Why::Broken(_) => CheckError::Violation(Box::new(violation(promise, &ended))),
             Why::Untold(why) => CheckError::Error(untold(promise, &why, &ended)),
+            Why::Stalled => CheckError::Error(untold(promise, STALLED, &ended)),
         })
     }
 
+    /// Watches for one window, and again if too little of it could be read.
     async fn watch(&self, promise: &Promise, look: &mut dyn Look, tally: &mut Tally) -> Result<(), Why> {
+        let mut outcome = self.watch_window(promise, look, tally).await;
+        for _ in 1..WINDOWS {
+            if !matches!((&outcome, promise.span), (Err(Why::Stalled), Span::Throughout(_))) {
+                return outcome;
+            }
+            tally.begin_window();
+            outcome = match self.watch_window(promise, look, tally).await {
+                // What the check has prepared may have been meant for the first window only.
+                Err(Why::Broken(why)) => {
+                    return Err(Why::Untold(format!("{STALLED}, and later the claim did not hold: {why}")));
+                }
+                outcome => outcome,
+            };
+        }
+        outcome
+    }
+
+    async fn watch_window(
+        &self,
+        promise: &Promise,
+        look: &mut dyn Look,
+        tally: &mut Tally,
+    ) -> Result<(), Why> {
         let (Span::Within(span) | Span::Throughout(span)) = promise.span;
-        let deadline = tally.began() + span;
+        let deadline = tally.window_began() + span;
         let mut beats = self.pulse.listen();
         let mut copy_is_current = false;
         loop {
@@ -164,9 +195,7 @@ impl Probe {
                 }
             }
             if last && tally.stalled(span) {
-                return Err(Why::Untold(
-                    "the state could not be read for more than half of the time".to_owned(),
-                ));
+                return Err(Why::Stalled);
             }
             if last {
                 return Ok(());
@@ -196,6 +225,8 @@ enum Why {
     Broken(String),
     /// The result is unknown.
     Untold(String),
+    /// The result is unknown, because too little could be read in the window.
+    Stalled,
 }
 
 async fn read(look: &mut dyn Look, reach: ReadSource, deadline: Instant) -> Result<Seen<()>, ReadError> {
