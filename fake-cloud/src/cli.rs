@@ -1,5 +1,5 @@
-//! Command line, environment and files of the command. Tokens come from files or the environment, as everybody on the
-//! machine can read a command line.
+//! Command line, environment and files of the command. Tokens come from files or the environment, because
+//! every user of the machine can read a command line.
 
 use crate::server::{Config, Unknown};
 use clap::{Parser, Subcommand};
@@ -64,33 +64,33 @@ fn dialect_names() -> clap::builder::PossibleValuesParser {
     clap::builder::PossibleValuesParser::new(names)
 }
 
-/// What is wrong with the command line, the environment or the files it names. Never holds a token.
+/// The fault in the command line, the environment or the files that it names. Never contains a token.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Usage {
-    /// Nobody said what the driver token is.
+    /// The driver token was not set.
     #[error("no driver token: name a file with --driver-token-file or set {DRIVER_TOKEN}")]
     NoDriverToken,
     /// A file cannot be read.
     #[error("cannot read {path}")]
     File {
-        /// Which one.
+        /// The path of the file.
         path: PathBuf,
-        /// Why not.
+        /// The cause.
         #[source]
         source: io::Error,
     },
-    /// A variable of the environment is no text.
+    /// A variable of the environment is not valid text.
     #[error("{0} is not valid Unicode")]
     Variable(&'static str),
-    /// A credential is not written as it should be.
+    /// A credential does not have the right form.
     #[error("{place}: not of the form NAME=TOKEN")]
     Credential {
-        /// Where it stands.
+        /// The place of the credential.
         place: String,
     },
 }
 
-/// A credential as it was given, right or wrong; keeps it to itself.
+/// A credential as it was given, valid or not; never shown.
 #[derive(Clone)]
 struct Given(String);
 
@@ -107,7 +107,7 @@ impl fmt::Debug for Given {
 }
 
 impl Serve {
-    /// What to start.
+    /// The configuration of the cloud.
     pub(crate) fn config(self) -> Result<Config, Usage> {
         let driver_token = match &self.driver_token_file {
             Some(path) => read(path)?.trim().to_owned(),
@@ -148,7 +148,7 @@ fn variable(name: &'static str) -> Result<Option<String>, Usage> {
     }
 }
 
-/// Empty lines and lines that begin with # are passed over.
+/// Skips empty lines and lines that begin with #.
 fn parse_lines(text: &str, place: impl Fn(usize) -> String) -> Result<Vec<Credential>, Usage> {
     let lines = text.lines().zip(1..).map(|(line, number)| (line.trim(), number));
     lines
