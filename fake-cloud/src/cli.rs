@@ -12,7 +12,7 @@ use std::{env, fmt, fs, io};
 const DRIVER_TOKEN: &str = "FAKE_CLOUD_DRIVER_TOKEN";
 const CREDENTIALS: &str = "FAKE_CLOUD_CREDENTIALS";
 
-/// A cloud made of memory, for testing cloud controller managers.
+/// A cloud in memory, for testing cloud controller managers
 #[derive(Debug, Parser)]
 #[command(name = "fake-cloud", version, about)]
 pub(crate) struct Cli {
@@ -22,38 +22,37 @@ pub(crate) struct Cli {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Run the cloud until SIGTERM or SIGINT; prints one line of JSON when it answers.
+    /// Run the cloud until SIGTERM or SIGINT; prints one line of JSON when it is ready
     Serve(Serve),
-    /// Do nothing until SIGTERM or SIGINT.
+    /// Do nothing until SIGTERM or SIGINT
     Idle,
 }
 
 #[derive(clap::Args, Debug)]
 pub(crate) struct Serve {
-    /// The API it speaks.
+    /// Dialect: the API that it speaks
     #[arg(long, default_value = "native", value_parser = dialect_names())]
     pub(crate) dialect: String,
-    /// Where the cloud API listens; port 0 takes any free one.
+    /// Address of the cloud API; port 0 takes any free one
     #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:8080")]
     listen: SocketAddr,
-    /// Where the driver API listens; port 0 takes any free one.
+    /// Address of the driver API; port 0 takes any free one
     #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:8081")]
     driver_listen: SocketAddr,
-    /// Where the metadata service listens, in dialects that have one; port 0 takes any free one.
+    /// Address of the metadata service, in dialects that have one; port 0 takes any free one
     #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:8082")]
     metadata_listen: SocketAddr,
-    /// File that holds the driver API's token; otherwise it is taken from the variable FAKE_CLOUD_DRIVER_TOKEN.
+    /// File with the driver API's token [default: the variable FAKE_CLOUD_DRIVER_TOKEN]
     #[arg(long, value_name = "FILE")]
     driver_token_file: Option<PathBuf>,
-    /// File with credentials, NAME=TOKEN in each line; further ones may be in the variable FAKE_CLOUD_CREDENTIALS, one in
-    /// each line or separated by commas, or come through the driver API.
+    /// File with credentials, one NAME=TOKEN per line; the variable FAKE_CLOUD_CREDENTIALS (lines or commas)
+    /// and the driver API can add more
     #[arg(long, value_name = "FILE")]
     credentials_file: Option<PathBuf>,
-    /// A credential, for trying things out: everybody on the machine can read it. May be given many times.
+    /// A credential, for experiments: every user of the machine can read it; may be repeated
     #[arg(long = "credential", value_name = "NAME=TOKEN")]
     credentials: Vec<Given>,
-    /// Carry out what is known of calls that the dialect does not fully know, instead of refusing them with 501; for
-    /// bringing a new caller up.
+    /// Carry out the known part of calls that the dialect does not fully know, instead of rejecting them with 501
     #[arg(long)]
     lenient: bool,
 }
