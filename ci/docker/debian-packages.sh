@@ -1,27 +1,26 @@
-# Debian packages of any suite, from the mirror this machine already uses. Sourced, never run.
+# Debian packages of any suite, from the mirror that this machine already uses. Sourced, never run.
 #
-# No mirror is named here: the address and its keyring come from the machine's own apt configuration,
-# so proxies, credentials (auth.conf.d) and local mirrors keep working.
-# Suites the machine itself does not use are read through a private "view": a source list and package
-# lists in a folder of their own. Nothing is added to /etc/apt, and no upgrade can pull from there.
-# Needs messages.sh.
+# No mirror is named here: the address and its keyring come from the machine's own apt configuration, so
+# proxies, credentials (auth.conf.d) and local mirrors keep working. Suites that the machine itself does not
+# use are read through a private "view": a source list and package lists in a separate folder. Nothing is
+# added to /etc/apt, and no upgrade can install packages from there. Needs messages.sh.
 # shellcheck shell=bash
 
-# machine_release: prints the code name of the Debian release this machine runs (bookworm).
+# machine_release: prints the code name of the Debian release of this machine (bookworm).
 machine_release() {
   # shellcheck source=/dev/null
   (. /etc/os-release && printf '%s\n' "${VERSION_CODENAME:-unknown}")
 }
 
-# archive_of SUITE: prints the address the machine takes component main of SUITE from, or nothing.
-# A source may name its suite by code name or by role (bookworm, oldstable); apt knows both.
+# archive_of SUITE: prints the address from which the machine gets component main of SUITE, or nothing. A
+# source may name its suite by code name or by role (bookworm, oldstable); apt knows both.
 archive_of() {
   # shellcheck disable=SC2016 # the placeholders are apt's
   apt-get indextargets --format '$(REPO_URI) $(RELEASE) $(CODENAME)' 'Created-By: Packages' 'Component: main' \
     | awk -v suite="$1" '!found && ($2 == suite || $3 == suite) { found = 1; sub("/$", "", $1); print $1 }'
 }
 
-# debian_mirror: prints the address the machine takes its own Debian release from.
+# debian_mirror: prints the address from which the machine gets its own Debian release.
 debian_mirror() {
   local release uri
   release=$(machine_release)
@@ -34,8 +33,8 @@ debian_mirror() {
   printf '%s\n' "${uri}"
 }
 
-# debian_keyring: prints the keyring that signs Debian's archive.
-# The package debian-archive-keyring holds it on each Debian machine; else the first Signed-By of the machine's sources.
+# debian_keyring: prints the keyring that signs Debian's archive. On Debian, the package
+# debian-archive-keyring contains it; otherwise it is the first Signed-By of the machine's sources.
 debian_keyring() {
   local keyring=/usr/share/keyrings/debian-archive-keyring.gpg
   if [[ ! -r ${keyring} ]]; then
@@ -62,8 +61,8 @@ debian_sources() {
   done
 }
 
-# debian_security_sources TYPE RELEASE: prints the source for RELEASE's security updates, from where the machine
-# takes those of its own release; nothing when it takes none.
+# debian_security_sources TYPE RELEASE: prints the source for RELEASE's security updates, at the address from
+# which the machine gets those of its own release; nothing if it gets none.
 debian_security_sources() {
   local type=$1 release=$2 uri keyring
   uri=$(archive_of "$(machine_release)-security")
@@ -83,7 +82,7 @@ apt_view() {
     -o "Dir::Etc::SourceParts=/dev/null"
     -o "Dir::State::Lists=${dir}/lists"
     -o "Dir::Cache=${dir}/cache"
-    -o "APT::Sandbox::User=root" # the folder is root's own; apt's download user could not write there
+    -o "APT::Sandbox::User=root" # the folder belongs to root; apt's download user could not write there
     -o "Acquire::Languages=none"
     -o "Acquire::IndexTargets::deb::DEP-11::DefaultEnabled=false"
   )
@@ -95,6 +94,6 @@ apt_view() {
   }
 }
 
-# view_apt_get ARGS... and view_apt_cache ARGS...: apt on the view opened last.
+# view_apt_get ARGS... and view_apt_cache ARGS...: apt with the view that was opened last.
 view_apt_get() { apt-get "${VIEW_OPTIONS[@]}" "$@"; }
 view_apt_cache() { apt-cache "${VIEW_OPTIONS[@]}" "$@"; }

@@ -1,4 +1,4 @@
-//! The book: the pages of `docs`, built by mdBook. Links that leave the book lead to where the repository can be read.
+//! The book: the pages of `docs`, built by mdBook. Links out of the book lead to the repository.
 
 use crate::process::{is_installed, root, run, say};
 use crate::tidy::{documents, markdown, texts};
@@ -12,13 +12,12 @@ const PAGES: &str = "docs/";
 
 #[derive(Debug, Args)]
 pub(crate) struct Options {
-    /// Where the repository's files can be read: what stands before their paths in a URL. Without it links that leave the
-    /// book lead into this checkout.
+    /// URL of the repository's files, before their paths [default: links out of the book lead into this checkout]
     #[arg(long, value_name = "URL")]
     source: Option<String>,
 }
 
-/// Builds it into `target/book`.
+/// Builds the book into `target/book`.
 pub(crate) fn build(options: &Options) -> Result<()> {
     if !is_installed("mdbook", &["--version"]) {
         bail!("mdbook is not installed: cargo install --locked mdbook@0.5.4");
@@ -26,7 +25,7 @@ pub(crate) fn build(options: &Options) -> Result<()> {
     let root = root();
     let source = options.source.clone().unwrap_or_else(|| format!("file://{}", root.display()));
     let staged = root.join("target/book-pages");
-    // What an earlier build has left may be no page any more.
+    // An earlier build may have left files that are not pages any more.
     if staged.exists() {
         fs::remove_dir_all(&staged).context("removing the pages of an earlier build")?;
     }
@@ -45,7 +44,7 @@ fn write(path: &Path, text: &str) -> Result<()> {
     fs::write(path, text).with_context(|| format!("writing {}", path.display()))
 }
 
-/// A folder's README is its index: mdBook makes `index.html` of it, and leaves links to it as they are.
+/// The name of a folder's README in the book: mdBook turns it into `index.html`, but does not change links to it.
 fn index(path: &str) -> String {
     match path.strip_suffix("README.md") {
         Some(folder) => format!("{folder}index.md"),
@@ -56,7 +55,7 @@ fn index(path: &str) -> String {
 /// A page whose links out of the book lead to `source`.
 fn page(path: &str, text: &str, source: &str) -> String {
     let mut page = text.to_owned();
-    // From the last to the first, so that places before them stay where they are.
+    // From the last to the first, so that earlier positions do not change.
     for link in markdown::read(text).links.into_iter().rev().filter(|link| link.is_relative()) {
         let (to, anchor) = link.target.split_once('#').unwrap_or((&link.target, ""));
         let file = documents::beside(path, to);

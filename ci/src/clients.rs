@@ -1,6 +1,7 @@
-//! The vendors' own clients against the fake cloud, and through the recording proxy against a simulator of their own: each
-//! folder of `fake-cloud/tests/clients` is a dialect's name, each of `harness/proxy/tests/clients` that of a file of routes, and
-//! holds a Python test program with its requirements.
+//! Runs the vendors' own clients against the fake cloud, and through the recording proxy against a separate
+//! simulator. Each folder of `fake-cloud/tests/clients` has a dialect's name, each of
+//! `harness/proxy/tests/clients` that of a routes file, and contains a Python test program with its
+//! requirements.
 
 use crate::process::{program, root, run, say};
 use crate::python::environment;
@@ -11,11 +12,11 @@ use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
-/// Nothing else than the cloud of one run accepts them, and that listens on the loopback address only.
+/// Only the cloud of one run accepts this token, and it listens on the loopback address only.
 const DRIVER_TOKEN: &str = "driver-token-of-the-clients-tests";
 const TOKEN: &str = "token-of-the-clients-tests";
 
-/// Runs the programs of these names, or all there are: each of them, whatever fails.
+/// Runs the programs with these names, or all of them. A failure does not stop the others.
 pub(crate) fn check(names: &[String]) -> Result<()> {
     let (dialects, routes) =
         (root().join("fake-cloud/tests/clients"), root().join("harness/proxy/tests/clients"));
@@ -47,7 +48,7 @@ pub(crate) fn check(names: &[String]) -> Result<()> {
     Ok(())
 }
 
-/// Runs a program that starts a simulator and a proxy before it by itself.
+/// Runs a program that itself starts a simulator with a proxy in front of it.
 fn through_proxy(folder: &Path, name: &str) -> Result<()> {
     let python = environment(&format!("clients/{name}"), &folder.join(name).join("requirements.txt"))?;
     let program = format!("'{}'", program("ccm-conformance")?.display());
@@ -62,7 +63,7 @@ fn through_proxy(folder: &Path, name: &str) -> Result<()> {
     run(&python, &["-m", "unittest", "discover", "--start-directory", &path], &variables)
 }
 
-/// Folders with requirements, by name.
+/// The names of folders with requirements.
 fn programs(folder: &Path) -> Result<Vec<String>> {
     let entries = fs::read_dir(folder).with_context(|| format!("reading {}", folder.display()))?;
     let mut names: Vec<String> = entries
@@ -111,7 +112,7 @@ impl Cloud {
             .context("starting the fake cloud")?;
         let mut line = String::new();
         let read = child.stdout.take().map(|output| BufReader::new(output).read_line(&mut line));
-        // From here on it is stopped whatever happens.
+        // From here on it is stopped in any case.
         let mut cloud = Cloud { child, url: String::new(), driver_url: String::new() };
         read.context("its output is not ours")?.context("reading where it listens")?;
         let ready: Value =

@@ -1,6 +1,7 @@
-//! What a build from nothing costs: processor time by crate, as rustc itself used it.
+//! Measures the cost of a build from nothing: processor time by crate, as used by rustc itself.
 //!
-//! Cargo starts rustc through this very program, which starts the compiler, waits for it and notes what it used.
+//! Cargo starts rustc through this program, which starts the compiler, waits for it and records the time that
+//! it used.
 
 use crate::process::{command, say};
 use anyhow::{Context, Result, bail};
@@ -12,14 +13,14 @@ use std::path::Path;
 use std::process::{Command, ExitCode};
 use std::time::Instant;
 
-/// Set for rustc's wrapper: the file it notes times in.
+/// Set for the wrapper of rustc: the file in which it records times.
 const TIMES: &str = "CCM_CONFORMANCE_RUSTC_TIMES";
-/// How many crates are named; the others are summed up.
+/// How many crates are listed; the others are summed up.
 const NAMED: usize = 25;
-/// Clock ticks in a second, which is how Linux tells processor time to programs on every architecture.
+/// Clock ticks in a second, the unit in which Linux reports processor time to programs on every architecture.
 const TICKS: f64 = 100.0;
 
-/// Builds a package and all it needs in a folder of its own and prints what each crate took.
+/// Builds a package with its dependencies in a separate folder and prints the time for each crate.
 pub(crate) fn measure(package: &str, profile: &str) -> Result<()> {
     let folder = std::env::temp_dir().join(format!("ccm-conformance-cold-build-{}", std::process::id()));
     let built = build(package, profile, &folder);
@@ -51,7 +52,7 @@ fn build(package: &str, profile: &str, folder: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Seconds of processor time by crate, the dearest first.
+/// Seconds of processor time by crate, the most expensive first.
 fn table(times: &str, all: f64) -> Vec<String> {
     let mut crates: BTreeMap<&str, (f64, u32)> = BTreeMap::new();
     for (name, took) in times.lines().filter_map(|line| line.split_once(' ')) {
@@ -76,7 +77,7 @@ fn table(times: &str, all: f64) -> Vec<String> {
     lines
 }
 
-/// Whether cargo started this program in the place of rustc; it has then done rustc's work.
+/// Whether Cargo started this program instead of rustc; then it has done rustc's work.
 pub(crate) fn as_rustc() -> Option<ExitCode> {
     let times = std::env::var_os(TIMES)?;
     let mut arguments = std::env::args_os().skip(1);
@@ -88,13 +89,14 @@ pub(crate) fn as_rustc() -> Option<ExitCode> {
         && let Ok(used) = used_by_children()
         && let Ok(mut file) = OpenOptions::new().create(true).append(true).open(times)
     {
-        // One write, so that lines of compilers that end together stay whole. A time that is lost is shown as cargo's.
+        // One write, so that lines of compilers that end at the same time stay whole. A lost time is
+        // attributed to Cargo.
         let _ = file.write_all(format!("{} {used:.2}\n", name.to_string_lossy()).as_bytes());
     }
     Some(ExitCode::from(status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(1)))
 }
 
-/// Processor time of every child that has ended, and of theirs, in seconds.
+/// The processor time of all children that have ended, including their own children, in seconds.
 fn used_by_children() -> Result<f64> {
     let stat = std::fs::read_to_string("/proc/self/stat").context("reading /proc/self/stat")?;
     children_in(&stat).with_context(|| format!("'{stat}' is not of the form of proc(5)"))

@@ -1,20 +1,20 @@
-//! The tests that throw arbitrary input at a crate, for longer than `cargo test` does: all side by side, with inputs
-//! that differ from run to run.
+//! Runs the tests with arbitrary input for longer than `cargo test` does: all in parallel, with inputs that
+//! differ from run to run.
 
 use crate::process::{TestProgram, root, say, test_programs};
 use anyhow::{Context, Result, bail};
 use std::process::{Child, Command, Stdio};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// A test that goes on for as long as it is told.
+/// A test that runs as long as requested.
 struct Target {
     /// The folder of its package.
     folder: &'static str,
     /// Its path in the package's one test program, `it`.
     test: &'static str,
-    /// Variable with the time, in seconds.
+    /// The variable with the time, in seconds.
     seconds: &'static str,
-    /// Variable with the seed of the inputs.
+    /// The variable with the seed of the inputs.
     seed: &'static str,
 }
 
@@ -51,11 +51,11 @@ const TARGETS: &[Target] = &[
     },
 ];
 
-/// Runs all for so many seconds, with the programs that `cargo test --workspace` has built.
+/// Runs all of them for so many seconds, with the programs that `cargo test --workspace` has built.
 pub(crate) fn run(seconds: u64, seed: Option<u64>) -> Result<()> {
     let programs = test_programs(&["--workspace", "--test", "it"])?;
     let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
-    // A generator that shifts bits never leaves zero.
+    // A generator that shifts bits would stay at zero.
     let seed = seed.unwrap_or(now).max(1);
     say(&format!("{} targets for {seconds} s, seed {seed}", TARGETS.len()));
     let mut running: Vec<(&Target, Child)> = Vec::new();
@@ -66,7 +66,7 @@ pub(crate) fn run(seconds: u64, seed: Option<u64>) -> Result<()> {
     for (target, child) in running {
         let output = child.wait_with_output().with_context(|| format!("waiting for {}", target.test))?;
         let text = String::from_utf8_lossy(&output.stdout);
-        // A filter that fits no test is a success to the test program.
+        // A filter that matches no test counts as a success for the test program.
         if output.status.success() && text.contains("1 passed") {
             say(&format!("{}: {} found nothing", target.folder, target.test));
         } else {

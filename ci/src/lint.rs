@@ -1,25 +1,26 @@
-//! `cargo xtask lint`: everything that is checked without running the program.
+//! `cargo xtask lint`: all checks that do not need to run the program.
 
 use crate::process::{is_installed, program, root, run, say};
 use crate::tidy;
 use anyhow::{Result, bail};
 
-/// Versions of tools that no lock file has; the workflow and documents name the same (`tidy` compares them).
+/// Versions of tools that are in no lock file; the workflow and documents name the same (`tidy` compares them).
 const DENY: &str = "cargo install --locked cargo-deny@0.20.2";
 const SHELLCHECK: &str = "Debian's package shellcheck";
 
-/// What to check.
+/// The options of `lint`.
 #[derive(Clone, Copy, Debug, clap::Args)]
 pub(crate) struct Options {
-    /// Fail if a tool is missing or the database of advisories cannot be fetched. By default such checks are skipped and listed.
+    /// Fail if a tool is missing or the advisory database cannot be fetched. By default such checks are
+    /// skipped and listed
     #[arg(long)]
     complete: bool,
 }
 
-/// Runs every check; `accepts` reports what is wrong with arguments of `cargo xtask`.
+/// Runs every check; `accepts` reports faults in arguments of `cargo xtask`.
 ///
 /// # Errors
-/// A check failed, or was skipped though all were asked for.
+/// A check failed, or was skipped although all were requested.
 pub(crate) fn lint(options: Options, accepts: impl Fn(&[&str]) -> Result<(), String>) -> Result<()> {
     run("cargo", &["fmt", "--all", "--check"], &[])?;
     tidy::check(&root(), accepts)?;
@@ -40,7 +41,7 @@ pub(crate) fn lint(options: Options, accepts: impl Fn(&[&str]) -> Result<(), Str
     judge(&skipped, options.complete)
 }
 
-/// Which rows of the contract the checks judge.
+/// Checks which rows of the contract have checks.
 ///
 /// # Errors
 /// A row has neither check nor reason.
@@ -48,8 +49,8 @@ pub(crate) fn coverage() -> Result<()> {
     run(&program("ccm-conformance")?.display().to_string(), &["coverage"], &[])
 }
 
-/// Licences, bans, sources and advisories of all dependencies, by cargo-deny; returns what was skipped and why. Advisories are
-/// in a database that has to be fetched, and a machine without a network is no reason to fail.
+/// Checks licences, bans, sources and advisories of all dependencies with cargo-deny; returns what was
+/// skipped and why. The advisory database has to be fetched, and a missing network is not a failure.
 fn dependencies(installed: bool, deny: &dyn Fn(&[&str]) -> Result<()>) -> Result<Vec<String>> {
     if !installed {
         return Ok(vec![format!(
@@ -80,7 +81,7 @@ mod tests {
     use super::*;
     use std::cell::RefCell;
 
-    /// What is asked of cargo-deny, which fails where its arguments begin so, and what comes of it.
+    /// The calls of cargo-deny, which fails if its arguments begin in this way, and the result.
     fn asked(fails: &str) -> (Vec<String>, Result<Vec<String>>) {
         let asked = RefCell::new(Vec::new());
         let skipped = dependencies(true, &|arguments| {

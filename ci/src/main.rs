@@ -1,5 +1,5 @@
-//! The project's automation. CI calls it, and so can anybody: `cargo xtask lint`, `tidy`,
-//! `coverage`, `book`, `clients`, `page`, `fuzz`, `hard`, `release`, `cold-build`, `conformance`, `controls`.
+//! The project's automation, for CI and for developers: `cargo xtask lint`, `tidy`, `coverage`, `book`,
+//! `clients`, `page`, `fuzz`, `hard`, `release`, `cold-build`, `conformance`, `controls`.
 
 mod book;
 mod clients;
@@ -27,55 +27,56 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Task {
-    /// Check everything that needs no run: formatting, clippy, tidy, documentation, coverage, dependencies, shell scripts.
+    /// Run all checks that need no run: formatting, clippy, tidy, documentation, coverage, dependencies,
+    /// shell scripts
     Lint(lint::Options),
-    /// Rules of the project that no other tool knows.
+    /// Check rules of the project that no other tool knows
     Tidy,
-    /// Which rows of the contract the checks judge; fails where a MUST has neither check nor reason, or a check that binds
-    /// no mutant that it has to notice.
+    /// Show which rows of the contract have checks; fails for a MUST without a check or a reason, or a
+    /// binding check without a mutant
     Coverage,
-    /// The book of the documents, by mdbook, into `target/book`.
+    /// Build the book of the documents with mdbook, into `target/book`
     Book(book::Options),
-    /// The vendors' own clients, from the Python registry, against the fake cloud's dialects.
+    /// Run the vendors' own clients, from the Python registry, against the fake cloud's dialects
     Clients {
-        /// Dialects; without any, all that have such a test.
+        /// Dialects [default: all that have such a test]
         dialects: Vec<String>,
     },
-    /// `report.html` in a real browser (Chromium).
+    /// Test `report.html` in a real browser (Chromium)
     Page,
-    /// Arbitrary input for everything that reads what others wrote, side by side.
+    /// Send arbitrary input to everything that reads data of others, in parallel
     Fuzz {
-        /// How long, in seconds.
+        /// Duration in seconds
         #[arg(long, value_name = "N", default_value_t = 60)]
         seconds: u64,
-        /// Seed of the inputs, to repeat a run; without it each run has its own.
+        /// Seed of the inputs, to repeat a run [default: a different one each time]
         #[arg(long, value_name = "N")]
         seed: Option<u64>,
     },
-    /// What the harness and its machine have to bear, in figures: kills, malformed inputs, secrets that a CCM prints, clouds
-    /// that fail, hostile CCMs, strangers at every door.
+    /// Measure what the harness and its machine have to withstand: kills, malformed inputs, secrets that a
+    /// CCM prints, clouds that fail, hostile CCMs, unauthorised access
     Hard(hard::Options),
-    /// Write the assets of a release into one folder: static program, image, completions, manuals, schemas, manifests, bill of
-    /// materials, checksums.
+    /// Write the assets of a release into one folder: static program, image, completions, manuals, schemas,
+    /// manifests, bill of materials, checksums
     Release(release::Options),
-    /// What a build from nothing costs: processor time by crate.
+    /// Measure the cost of a build from nothing: processor time by crate
     ColdBuild {
-        /// The package; all it needs is built, too.
+        /// Package, which is built with all its dependencies
         #[arg(long, value_name = "NAME", default_value = "suites")]
         package: String,
-        /// Cargo's profile.
+        /// Cargo profile
         #[arg(long, value_name = "NAME", default_value = "release")]
         profile: String,
     },
-    /// `ccm-conformance run` with the given arguments, built for release.
+    /// Run `ccm-conformance run` with the given arguments, built for release
     Conformance {
-        /// Arguments of `ccm-conformance run`.
+        /// Arguments of `ccm-conformance run`
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         arguments: Vec<String>,
     },
-    /// `ccm-conformance controls` with the given arguments, built for release.
+    /// Run `ccm-conformance controls` with the given arguments, built for release
     Controls {
-        /// Arguments of `ccm-conformance controls`.
+        /// Arguments of `ccm-conformance controls`
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         arguments: Vec<String>,
     },
@@ -108,7 +109,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// What is wrong with these arguments of `cargo xtask`.
+/// The faults in these arguments of `cargo xtask`.
 fn accepts(words: &[&str]) -> Result<(), String> {
     match Cli::try_parse_from(std::iter::once(&"xtask").chain(words)) {
         Err(error) if error.use_stderr() => {

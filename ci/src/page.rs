@@ -1,10 +1,10 @@
-//! `report.html` in a real browser, with screenshots to look at.
+//! Tests `report.html` in a real browser, and takes screenshots.
 
 use crate::process::{is_installed, program, root, run};
 use crate::python::{environment, target};
 use anyhow::{Result, bail};
 
-/// Names under which systems have Chromium.
+/// The names of Chromium on different systems.
 const BROWSERS: [&str; 4] = ["chromium", "chromium-browser", "google-chrome", "google-chrome-stable"];
 
 /// Makes pages of runs, tests them, and takes screenshots at two widths in both themes.
@@ -26,7 +26,7 @@ pub(crate) fn check() -> Result<()> {
     run(&python, &["-m", "unittest", "discover", "--start-directory", &folder], &variables)
 }
 
-/// Where a program is.
+/// The path of a program.
 fn path_of(program: &str) -> Result<String> {
     let all = std::env::var_os("PATH").unwrap_or_default();
     let found = std::env::split_paths(&all).map(|folder| folder.join(program)).find(|path| path.is_file());

@@ -1,4 +1,4 @@
-//! Programs that xtask runs, and where.
+//! Runs other programs.
 
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 
 /// Writes a line to standard error.
 pub(crate) fn say(line: &str) {
-    // A closed standard error is no reason to stop.
+    // A closed standard error is not a reason to stop.
     let _ = writeln!(std::io::stderr(), "{line}");
 }
 
@@ -18,9 +18,9 @@ pub(crate) fn root() -> PathBuf {
     here.parent().unwrap_or(here).to_owned()
 }
 
-/// A program that runs in the workspace, with the environment of a user's shell. Cargo describes to this program its package, in
-/// variables that build scripts of libraries (ring's) watch: a second Cargo that inherits them builds those again, and all that
-/// uses them.
+/// A program that runs in the workspace, with the environment of a user's shell. Cargo describes its package
+/// to this program with variables that build scripts of libraries (ring's) watch: a second Cargo that
+/// inherits them would build those libraries again, and everything that uses them.
 pub(crate) fn command(program: &str) -> Command {
     let mut command = Command::new(program);
     command.current_dir(root());
@@ -39,7 +39,7 @@ fn is_of_cargo_run(name: &str) -> bool {
         || matches!(name, "CARGO_CRATE_NAME" | "CARGO_PRIMARY_PACKAGE" | "OUT_DIR")
 }
 
-/// Runs a program in the workspace and shows what it says.
+/// Runs a program in the workspace and shows its output.
 pub(crate) fn run(program: &str, arguments: &[&str], environment: &[(&str, &str)]) -> Result<()> {
     say(&format!("$ {program} {}", arguments.join(" ")));
     let status = command(program)
@@ -55,7 +55,7 @@ pub(crate) fn is_installed(program: &str, arguments: &[&str]) -> bool {
     Command::new(program).args(arguments).output().is_ok_and(|output| output.status.success())
 }
 
-/// What a program prints that runs in the workspace.
+/// The output of a program that runs in the workspace.
 pub(crate) fn said(program: &str, arguments: &[&str]) -> Result<String> {
     let output = command(program).args(arguments).output();
     let output = output.with_context(|| format!("starting {program}"))?;
@@ -70,11 +70,11 @@ pub(crate) fn said(program: &str, arguments: &[&str]) -> Result<String> {
 pub(crate) struct TestProgram {
     /// The folder of its package.
     pub(crate) folder: PathBuf,
-    /// Where it is.
+    /// The path of the program.
     pub(crate) path: String,
 }
 
-/// The test programs that `cargo test` builds for these arguments, built as it builds them.
+/// The test programs that `cargo test` builds for these arguments, built in the same way.
 pub(crate) fn test_programs(of: &[&str]) -> Result<Vec<TestProgram>> {
     let arguments = [&["test", "--locked"], of, &["--no-run", "--message-format=json"]].concat();
     say(&format!("$ cargo {}", arguments.join(" ")));
@@ -87,8 +87,9 @@ pub(crate) fn test_programs(of: &[&str]) -> Result<Vec<TestProgram>> {
     Ok(built(&arguments)?.iter().filter_map(program).collect())
 }
 
-/// A program of the workspace, built as `cargo test --workspace` builds it, so that nothing is compiled twice: tests ask for more
-/// of some libraries (tokio's `test-util`), and a build of one package alone would compile all that uses these again.
+/// A program of the workspace, built as `cargo test --workspace` builds it, so that nothing is compiled
+/// twice: tests enable more features of some libraries (tokio's `test-util`), and a build of one package
+/// alone would compile everything that uses these again.
 pub(crate) fn program(name: &str) -> Result<PathBuf> {
     built_program(name, &["--workspace", "--test", "e2e"])
 }
@@ -110,7 +111,7 @@ fn built_program(name: &str, how: &[&str]) -> Result<PathBuf> {
     Ok(PathBuf::from(path.with_context(|| format!("Cargo built no program '{name}'"))?))
 }
 
-/// What Cargo says as it builds, message by message.
+/// The messages of Cargo during a build.
 fn built(arguments: &[&str]) -> Result<Vec<Value>> {
     let output =
         command("cargo").args(arguments).stderr(Stdio::inherit()).output().context("starting cargo")?;

@@ -1,11 +1,10 @@
-//! Python programs with requirements, each in a virtual environment of its own.
+//! Python programs with requirements, each in its own virtual environment.
 
 use crate::process::{root, run};
 use anyhow::{Context, Result};
 use std::path::{Path, PathBuf};
 
-/// Python of a virtual environment of this name that has what `requirements` names; made once and brought up to date each
-/// time.
+/// The Python of a virtual environment with this name and these `requirements`; created once and updated each time.
 pub(crate) fn environment(name: &str, requirements: &Path) -> Result<String> {
     let place = target().join(name);
     let python = place.join("bin/python").display().to_string();
@@ -20,7 +19,7 @@ pub(crate) fn environment(name: &str, requirements: &Path) -> Result<String> {
     Ok(python)
 }
 
-/// Where programs and what they make are kept.
+/// The folder for programs and their output.
 pub(crate) fn target() -> PathBuf {
     match std::env::var_os("CARGO_TARGET_DIR") {
         Some(folder) => root().join(folder),

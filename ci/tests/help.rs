@@ -1,4 +1,4 @@
-//! `cargo xtask` answers `--help` and `--version`, as every program of the project does (`suites/tests/help.rs`).
+//! `cargo xtask` answers `--help` and `--version`, like every program of the project (`suites/tests/help.rs`).
 
 use std::process::Command;
 

@@ -1,7 +1,8 @@
-//! How fast the fake cloud is: `cargo bench -p fake-cloud`. Prints figures and judges none of them.
+//! The speed of the fake cloud: `cargo bench -p fake-cloud`. Prints figures and judges none of them.
 //!
-//! The server is the real binary in a process of its own; it has one thread, so a second of its processor time is a
-//! second of one core. It is driven over loopback by keep-alive connections that wait for each answer.
+//! The server is the real binary in a process of its own. It has one thread, so a second of its processor
+//! time is a second of one core. It is driven over loopback by keep-alive connections that wait for each
+//! answer.
 #![expect(clippy::print_stdout, reason = "figures are what it is for")]
 
 use fake_cloud_driver::{
@@ -19,15 +20,15 @@ const INSTANCES: usize = 1000;
 const STARTS: usize = 20;
 const RUN: Duration = Duration::from_secs(3);
 
-/// The same question in the native dialect and in another; measured in turns, so that whatever else the machine does
-/// meets both.
+/// The same request in the native dialect and in another. They are measured in turns, so that other load on
+/// the machine affects both.
 struct Pair {
     name: &'static str,
     native: &'static str,
     other: &'static str,
 }
 
-/// Dialects beside the native one.
+/// The dialects that are compared with the native one.
 const OTHERS: &[(&str, &[Pair])] = &[
     (
         "hcloud",
@@ -73,10 +74,10 @@ const OTHERS: &[(&str, &[Pair])] = &[
     ),
 ];
 
-/// How often each side of a pair is measured; the median counts.
+/// How many times each side of a pair is measured; the median counts.
 const TURNS: usize = 5;
 
-/// Something to ask for again and again.
+/// A request that is repeated again and again.
 struct Case {
     name: &'static str,
     path: &'static str,
@@ -110,7 +111,7 @@ const CASES: &[Case] = &[
 ];
 
 fn main() {
-    // `cargo test --all-targets` runs this as well, without the flag.
+    // `cargo test --all-targets` also runs this, without the flag.
     if !std::env::args().any(|argument| argument == "--bench") {
         return;
     }
@@ -134,7 +135,7 @@ fn main() {
     }
 }
 
-/// How fast a dialect is beside the native one, by the server's own processor time.
+/// Compares the speed of a dialect with the native one, by the server's own processor time.
 fn beside_native(runtime: &tokio::runtime::Runtime, dialect: &str, pairs: &[Pair]) {
     println!("{:<40} {:>14} {dialect:>14} {:>9}", "reads, calls/CPU s", "native", "ratio");
     let [native, other] = ["native", dialect].map(|dialect| {
@@ -161,7 +162,7 @@ fn beside_native(runtime: &tokio::runtime::Runtime, dialect: &str, pairs: &[Pair
     }
 }
 
-/// Machines and load balancers whose ids every dialect accepts.
+/// Creates machines and load balancers with ids that every dialect accepts.
 async fn fill_numbered(driver: &Client) {
     let numbered = |number: usize| Instance { id: number.to_string(), ..instance(number) };
     let instances: Vec<Instance> = (1..=INSTANCES).map(numbered).collect();
@@ -215,7 +216,7 @@ async fn order_faults(driver: &Client, count: usize) {
     }
 }
 
-/// What a run has come to.
+/// The result of a measurement.
 struct Measured {
     latencies: Vec<Duration>,
     wall: Duration,
@@ -288,7 +289,7 @@ fn read_answer(stream: &mut TcpStream, buffer: &mut [u8]) {
     }
 }
 
-/// The server in a process of its own.
+/// The server in a separate process.
 struct Server {
     child: Child,
     cloud: String,
@@ -296,7 +297,7 @@ struct Server {
 }
 
 impl Server {
-    /// Returns when it has said that it answers.
+    /// Starts the server and waits until it has reported that it is ready.
     fn start() -> Server {
         Server::speaking("native")
     }
@@ -324,13 +325,13 @@ impl Server {
         Server { child, cloud: address("cloud"), driver: address("driver") }
     }
 
-    /// Memory in use, as the system says it.
+    /// The memory in use, as the system reports it.
     fn memory(&self) -> String {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).expect("it runs");
         status.lines().find_map(|line| line.strip_prefix("VmRSS:")).expect("a size").trim().to_owned()
     }
 
-    /// Processor time used so far, in steps of 10 ms.
+    /// The processor time used so far, in steps of 10 ms.
     fn cpu(&self) -> Duration {
         let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.child.id())).expect("it runs");
         let (_, fields) = stat.rsplit_once(") ").expect("fields");
@@ -343,7 +344,7 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        // It may have ended by itself; either way it is gone.
+        // The server may have ended by itself; either way it is gone.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

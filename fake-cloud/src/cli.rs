@@ -1,5 +1,5 @@
-//! Command line, environment and files of the command. Tokens come from files or the environment, as everybody on the
-//! machine can read a command line.
+//! Command line, environment and files of the command. Tokens come from files or the environment, because
+//! every user of the machine can read a command line.
 
 use crate::server::{Config, Unknown};
 use clap::{Parser, Subcommand};
@@ -12,7 +12,7 @@ use std::{env, fmt, fs, io};
 const DRIVER_TOKEN: &str = "FAKE_CLOUD_DRIVER_TOKEN";
 const CREDENTIALS: &str = "FAKE_CLOUD_CREDENTIALS";
 
-/// A cloud made of memory, for testing cloud controller managers.
+/// A cloud in memory, for testing cloud controller managers
 #[derive(Debug, Parser)]
 #[command(name = "fake-cloud", version, about)]
 pub(crate) struct Cli {
@@ -22,38 +22,37 @@ pub(crate) struct Cli {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Run the cloud until SIGTERM or SIGINT; prints one line of JSON when it answers.
+    /// Run the cloud until SIGTERM or SIGINT; prints one line of JSON when it is ready
     Serve(Serve),
-    /// Do nothing until SIGTERM or SIGINT.
+    /// Do nothing until SIGTERM or SIGINT
     Idle,
 }
 
 #[derive(clap::Args, Debug)]
 pub(crate) struct Serve {
-    /// The API it speaks.
+    /// Dialect: the API that it speaks
     #[arg(long, default_value = "native", value_parser = dialect_names())]
     pub(crate) dialect: String,
-    /// Where the cloud API listens; port 0 takes any free one.
+    /// Address of the cloud API; port 0 takes any free one
     #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:8080")]
     listen: SocketAddr,
-    /// Where the driver API listens; port 0 takes any free one.
+    /// Address of the driver API; port 0 takes any free one
     #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:8081")]
     driver_listen: SocketAddr,
-    /// Where the metadata service listens, in dialects that have one; port 0 takes any free one.
+    /// Address of the metadata service, in dialects that have one; port 0 takes any free one
     #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:8082")]
     metadata_listen: SocketAddr,
-    /// File that holds the driver API's token; otherwise it is taken from the variable FAKE_CLOUD_DRIVER_TOKEN.
+    /// File with the driver API's token [default: the variable FAKE_CLOUD_DRIVER_TOKEN]
     #[arg(long, value_name = "FILE")]
     driver_token_file: Option<PathBuf>,
-    /// File with credentials, NAME=TOKEN in each line; further ones may be in the variable FAKE_CLOUD_CREDENTIALS, one in
-    /// each line or separated by commas, or come through the driver API.
+    /// File with credentials, one NAME=TOKEN per line; the variable FAKE_CLOUD_CREDENTIALS (lines or commas)
+    /// and the driver API can add more
     #[arg(long, value_name = "FILE")]
     credentials_file: Option<PathBuf>,
-    /// A credential, for trying things out: everybody on the machine can read it. May be given many times.
+    /// A credential, for experiments: every user of the machine can read it; may be repeated
     #[arg(long = "credential", value_name = "NAME=TOKEN")]
     credentials: Vec<Given>,
-    /// Carry out what is known of calls that the dialect does not fully know, instead of refusing them with 501; for
-    /// bringing a new caller up.
+    /// Carry out the known part of calls that the dialect does not fully know, instead of rejecting them with 501
     #[arg(long)]
     lenient: bool,
 }
@@ -64,33 +63,33 @@ fn dialect_names() -> clap::builder::PossibleValuesParser {
     clap::builder::PossibleValuesParser::new(names)
 }
 
-/// What is wrong with the command line, the environment or the files it names. Never holds a token.
+/// The fault in the command line, the environment or the files that it names. Never contains a token.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Usage {
-    /// Nobody said what the driver token is.
+    /// The driver token was not set.
     #[error("no driver token: name a file with --driver-token-file or set {DRIVER_TOKEN}")]
     NoDriverToken,
     /// A file cannot be read.
     #[error("cannot read {path}")]
     File {
-        /// Which one.
+        /// The path of the file.
         path: PathBuf,
-        /// Why not.
+        /// The cause.
         #[source]
         source: io::Error,
     },
-    /// A variable of the environment is no text.
+    /// A variable of the environment is not valid text.
     #[error("{0} is not valid Unicode")]
     Variable(&'static str),
-    /// A credential is not written as it should be.
+    /// A credential does not have the right form.
     #[error("{place}: not of the form NAME=TOKEN")]
     Credential {
-        /// Where it stands.
+        /// The place of the credential.
         place: String,
     },
 }
 
-/// A credential as it was given, right or wrong; keeps it to itself.
+/// A credential as it was given, valid or not; never shown.
 #[derive(Clone)]
 struct Given(String);
 
@@ -107,7 +106,7 @@ impl fmt::Debug for Given {
 }
 
 impl Serve {
-    /// What to start.
+    /// The configuration of the cloud.
     pub(crate) fn config(self) -> Result<Config, Usage> {
         let driver_token = match &self.driver_token_file {
             Some(path) => read(path)?.trim().to_owned(),
@@ -148,7 +147,7 @@ fn variable(name: &'static str) -> Result<Option<String>, Usage> {
     }
 }
 
-/// Empty lines and lines that begin with # are passed over.
+/// Skips empty lines and lines that begin with #.
 fn parse_lines(text: &str, place: impl Fn(usize) -> String) -> Result<Vec<Credential>, Usage> {
     let lines = text.lines().zip(1..).map(|(line, number)| (line.trim(), number));
     lines

@@ -1,4 +1,4 @@
-//! The driver API's server side: paths, the token, and the way from a request to the state.
+//! The server side of the driver API: paths, the token, and access to the state.
 
 use crate::server::{Shared, State as CloudState};
 use axum::Router;
@@ -22,7 +22,7 @@ use std::time::Duration;
 use tokio::net::TcpListener;
 use tokio::sync::Notify;
 
-/// Greatest body, bytes: an inventory of a very large cloud.
+/// The largest body in bytes: an inventory of a very large cloud.
 const BODY_LIMIT_BYTES: usize = 64 << 20;
 
 type Cloud = State<Arc<Shared>>;
@@ -55,11 +55,11 @@ pub(crate) fn router(shared: Arc<Shared>) -> Router {
 
 /// Serves the driver API until it is dropped.
 pub(crate) async fn serve(listener: TcpListener, router: Router) {
-    // It never ends by itself: errors of connections are theirs alone.
+    // It never ends by itself: an error of a connection only ends that connection.
     let _ = axum::serve(listener, router).await;
 }
 
-/// What the driver API answers when the model refuses something.
+/// The answer of the driver API when the model rejects something.
 fn refused(refusal: Refusal) -> ErrorReply {
     match refusal {
         Refusal::NotFound(_) => ErrorReply::not_found(refusal),
@@ -108,13 +108,13 @@ impl Recorded for Shared {
     }
 }
 
-/// Changes the state, at the present time.
+/// Changes the state at the current time.
 fn change<T>(shared: &Shared, change: impl FnOnce(&mut CloudState, Duration) -> T) -> T {
     let mut state = shared.state();
     change(&mut state, shared.now())
 }
 
-/// The same for a change that the model may refuse.
+/// The same for a change that the model may reject.
 fn try_change<T>(
     shared: &Shared,
     attempt: impl FnOnce(&mut CloudState, Duration) -> Result<T, Refusal>,
@@ -139,7 +139,7 @@ async fn get_instance(State(shared): Cloud, Path(id): Path<String>) -> Reply<Ins
     Ok(axum::Json(try_change(&shared, |state, _| state.cloud.instance(&id).cloned())?))
 }
 
-/// Checks that the dialect can speak of an instance with that id.
+/// Checks that the dialect supports an instance with this id.
 fn check_instance_id(shared: &Shared, id: &str) -> Result<(), ErrorReply> {
     if shared.info.instance_ids.allow(id) {
         return Ok(());
@@ -238,7 +238,7 @@ async fn set_settings(State(shared): Cloud, body: Bytes) -> Reply<Settings> {
 
 async fn put_credential(State(shared): Cloud, body: Bytes) -> Done {
     let credential: Credential =
-        // The parser's words could repeat a token.
+        // The parser's message could repeat a token.
         serde_json::from_slice(&body).map_err(|_| ErrorReply::invalid("the body is not {\"name\":..., \"token\":...}"))?;
     change(&shared, |state, _| state.credentials.put(credential))?;
     DONE

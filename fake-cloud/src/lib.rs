@@ -1,11 +1,13 @@
-//! A cloud made of memory, for testing cloud controller managers.
+//! A cloud in memory, for testing cloud controller managers.
 //!
-//! It holds instances, load balancers with what belongs to them, and routes ([`fake_cloud_driver::Inventory`]), and speaks
-//! about them in a vendor's API, called a dialect. Tests reach it through a second API on a port of its own, the driver API
-//! ([`fake_cloud_driver::Client`]): they set the cloud up, break it with [`fake_cloud_driver::Fault`]s, hold calls at barriers,
-//! and read every call that was made in a journal. It knows nothing of Kubernetes clusters and nothing of the harness.
+//! It has instances, load balancers with their auxiliary objects, and routes
+//! ([`fake_cloud_driver::Inventory`]), and serves them through a vendor's API, called a dialect. Tests use a
+//! second API on a separate port, the driver API ([`fake_cloud_driver::Client`]). With it they set the cloud
+//! up, break it with [`fake_cloud_driver::Fault`]s, hold calls at barriers, and read every call in a journal.
+//! The fake cloud knows nothing of Kubernetes clusters and nothing of the harness.
 //!
-//! This crate is the two HTTP APIs: [`Server::start`] for use inside a process, and the command `fake-cloud` ([`main`]).
+//! This crate contains the two HTTP APIs: [`Server::start`] for use inside a process, and the command
+//! `fake-cloud` ([`main`]).
 
 mod cli;
 mod driver_api;

@@ -1,4 +1,4 @@
-//! The fake cloud on its own, without the harness around it; `ccm-conformance fake-cloud` is the same command.
+//! The fake cloud as a program of its own, without the harness; `ccm-conformance fake-cloud` is the same command.
 
 use std::process::ExitCode;
 

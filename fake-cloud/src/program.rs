@@ -1,4 +1,4 @@
-//! The command: `fake-cloud serve` is the cloud, `fake-cloud idle` does nothing until it is told to stop.
+//! The command: `fake-cloud serve` is the cloud, `fake-cloud idle` does nothing until it is stopped.
 
 use crate::cli::{Cli, Command, Usage};
 use crate::server::{Server, StartError};
@@ -8,12 +8,12 @@ use std::ffi::OsString;
 use std::process::ExitCode;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-/// Exit code when what was asked for makes no sense.
+/// The exit code for invalid arguments.
 const EXIT_USAGE: u8 = 2;
-/// Exit code when the system does not let it run, e.g. because an address is in use.
+/// The exit code if the system does not let it run, e.g. because an address is in use.
 const EXIT_ENVIRONMENT: u8 = 3;
 
-/// Why the program ends otherwise than by a signal.
+/// The reason why the program ends other than by a signal.
 #[derive(Debug, thiserror::Error)]
 enum Failure {
     #[error(transparent)]
@@ -46,13 +46,13 @@ impl Failure {
     }
 }
 
-/// Runs the command with these arguments, its name first, until it ends or is told to.
+/// Runs the command with these arguments, beginning with its name, until it ends or is stopped.
 pub fn main(arguments: impl Iterator<Item = OsString>) -> ExitCode {
     let cli = match Cli::try_parse_from(arguments) {
         Ok(cli) => cli,
         Err(error) => {
             let asked_for = !error.use_stderr();
-            // Help and version go to standard output, mistakes to standard error; a closed one is no reason to fail.
+            // Help and version go to standard output, errors to standard error; a closed one is not a failure.
             let _ = error.print();
             return if asked_for { ExitCode::SUCCESS } else { ExitCode::from(EXIT_USAGE) };
         }
@@ -66,7 +66,7 @@ pub fn main(arguments: impl Iterator<Item = OsString>) -> ExitCode {
     }
 }
 
-/// One thread is enough for a cloud made of memory: it has nothing to wait for.
+/// Runs the cloud. One thread is enough: a cloud in memory has nothing to wait for.
 fn run(cli: Cli) -> Result<(), Failure> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -107,7 +107,7 @@ struct Stop {
 }
 
 impl Stop {
-    /// From here on the signals end nothing by themselves: as process 1 of a container they would not, either.
+    /// From here on the signals do not end the program. As process 1 of a container they would not either.
     fn listen() -> Result<Stop, Failure> {
         let listen = |kind| signal(kind).map_err(Failure::system("listen for signals"));
         Ok(Stop { terminate: listen(SignalKind::terminate())?, interrupt: listen(SignalKind::interrupt())? })
@@ -128,7 +128,7 @@ fn log_to_stderr() {
     tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).with_ansi(false).init();
 }
 
-/// Whoever started it waits for this line.
+/// Prints the line that the caller waits for.
 fn announce(line: &serde_json::Value) -> Result<(), Failure> {
     use std::io::Write;
     let mut stdout = std::io::stdout().lock();

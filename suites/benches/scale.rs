@@ -1,7 +1,8 @@
 //! Figures, not verdicts: `cargo bench -p suites --bench scale [-- COUNT...]`.
 //!
-//! An embedded cluster with so many Nodes, initialised by the reference CCM, a process of its own that is asked to work
-//! as fast as it can, with the fake cloud beside the cluster in this process.
+//! Starts an embedded cluster with the given number of Nodes. The reference CCM initialises them; it runs in
+//! a process of its own, with flags that let it work as fast as it can. The fake cloud runs in this process,
+//! next to the cluster.
 
 #![expect(clippy::print_stdout, reason = "a benchmark is there to print its figures")]
 
@@ -27,13 +28,14 @@ use tokio::process::{Child, Command};
 
 /// The taint that waits for a CCM.
 const UNINITIALIZED: &str = "node.cloudprovider.kubernetes.io/uninitialized";
-/// The CCM's flags: its defaults (20 requests a second, one Node at a time) would be all that is measured.
+/// The flags of the CCM. With its defaults (20 requests a second, one Node at a time) the benchmark would
+/// measure only those limits.
 const FAST: &[&str] = &["--concurrent-node-syncs=32", "--kube-api-qps=100000", "--kube-api-burst=100000"];
-/// Longest time for the largest cluster.
+/// The longest time that the largest cluster may take.
 const LIMIT: Duration = Duration::from_secs(1800);
-/// What the CCM shows the cloud.
+/// The token with which the CCM authenticates to the cloud.
 const TOKEN: &str = "token-of-the-benchmark";
-/// Addresses of instances are counted from here up.
+/// The first address of an instance; the others follow.
 const FIRST_ADDRESS: u32 = u32::from_be_bytes([10, 64, 0, 1]);
 
 #[tokio::main]
@@ -62,14 +64,14 @@ async fn main() -> Result<()> {
     Ok(())
 }
 
-/// What it took until all Nodes were initialised.
+/// How long it took until all Nodes were initialised, and what it cost.
 struct Took {
     time: Duration,
-    /// Of this process and the CCM's.
+    /// The processor time of this process and of the CCM.
     processor: Duration,
 }
 
-/// Brings up a cluster of so many nodes and its CCM, and waits until all Nodes are initialised and ready.
+/// Starts a cluster with `count` Nodes and its CCM, and waits until all Nodes are initialised and ready.
 async fn measure(count: u32) -> Result<Took> {
     let folder = tempfile::tempdir()?;
     let (native, told): (_, harness_clouds::Told) =
@@ -116,7 +118,7 @@ async fn measure(count: u32) -> Result<Took> {
     Ok(Took { time: seen.initialised, processor: own + ccms })
 }
 
-/// An instance for each machine.
+/// Creates an instance for each machine.
 async fn fill(cloud: &Cloud, count: u32) -> Result<()> {
     let instance = |index: u32| Instance {
         id: format!("i-{index}"),
@@ -161,14 +163,14 @@ fn start(kubeconfig: &Path, cloud: &CloudRecord, folder: &Path) -> Result<Child>
     Ok(child)
 }
 
-/// The end of the CCM's log.
+/// Returns the end of the CCM's log.
 fn log_of(folder: &Path) -> String {
     let text = std::fs::read_to_string(folder.join("ccm.log")).unwrap_or_default();
     let lines: Vec<&str> = text.lines().collect();
     lines[lines.len().saturating_sub(20)..].join("\n")
 }
 
-/// When everything was there.
+/// The times at which the Nodes were registered and initialised.
 struct Seen {
     registered: Duration,
     initialised: Duration,
@@ -200,7 +202,7 @@ async fn initialised(cluster: &Cluster, count: u32, begin: Instant) -> Result<Se
     bail!("the watch ended at {} of {count} Nodes", done.len())
 }
 
-/// What is looked at of a Node: reading all of it would be a good part of what is measured.
+/// The fields of a Node that the benchmark reads. Reading all of it would take a good part of the measured time.
 #[derive(Clone, Debug, Deserialize)]
 struct Slim {
     metadata: SlimMetadata,
@@ -230,7 +232,7 @@ struct SlimCondition {
 }
 
 impl Slim {
-    /// Whether the Node has everything from the CCM, and its kubelet says that it is ready.
+    /// Whether the CCM has initialised the Node and its kubelet reports it as ready.
     fn is_done(&self) -> bool {
         self.spec.taints.iter().flatten().all(|taint| taint.key != UNINITIALIZED)
             && self.spec.provider_id.is_some()
@@ -239,7 +241,7 @@ impl Slim {
     }
 }
 
-/// The processor time of a process: its own and the kernel's for it.
+/// Returns the processor time of a process: in user mode and in the kernel.
 fn used(process: &str) -> Result<Duration> {
     let text = std::fs::read_to_string(format!("/proc/{process}/stat"))?;
     let fields: Vec<_> = text.rsplit(')').next().unwrap_or_default().split_whitespace().collect();
@@ -247,7 +249,7 @@ fn used(process: &str) -> Result<Duration> {
     Ok(Duration::from_millis(ticks * 10))
 }
 
-/// The most memory a process has had.
+/// Returns the peak memory use of a process.
 fn peak_mebibytes(process: &str) -> Result<u64> {
     let text = std::fs::read_to_string(format!("/proc/{process}/status"))?;
     let line = text.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap_or_default();

@@ -1,7 +1,7 @@
 //! Figures, not verdicts: `cargo bench -p suites --bench start`.
 //!
-//! From the start of the process `ccm-conformance cluster embedded` to the first answer of its API server, with
-//! everything that lies between: certificates, kubeconfig file, controllers, a registered Node, TLS.
+//! Measures the time from the start of the process `ccm-conformance cluster embedded` to the first answer of
+//! its API server. This includes certificates, the kubeconfig file, controllers, a registered Node and TLS.
 
 #![expect(clippy::print_stdout, reason = "a benchmark is there to print its figures")]
 
@@ -36,7 +36,8 @@ fn show(what: &str, mut times: Vec<Duration>) {
     println!("{what:<44} {:>7.1} ms {:>7.1} ms {:>7.1} ms", ms(first), ms(middle), ms(last));
 }
 
-/// Starts a cluster and asks it; the time until it said where it is, and until it answered.
+/// Starts a cluster and sends a request. Returns the time until it printed its address and the time until it
+/// answered.
 async fn start() -> Result<(Duration, Duration), Box<dyn Error>> {
     let folder = tempfile::tempdir()?;
     let file = folder.path().join("kubeconfig");

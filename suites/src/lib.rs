@@ -1,7 +1,7 @@
 //! All checks, suite by suite. The suites are in the crates `suites-*`, one for each area of the contract.
 //!
-//! Suites never name a provider: what a CCM can do is a capability, what it is called is a profile. Bodies talk to the
-//! subjects that [`harness_testkit::prelude::CheckCx`] gives them, and to nothing else.
+//! Suites never name a provider: the abilities of a CCM are capabilities, and its names are in its profile.
+//! The body of a check uses only the subjects that [`harness_testkit::prelude::CheckCx`] gives it.
 
 use harness_testkit::prelude::*;
 use suites_components::{csi_migration, image_credentials, network_proxy};

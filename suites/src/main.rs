@@ -1,7 +1,7 @@
-//! `ccm-conformance`: judges a cloud controller manager on a cluster made for the purpose.
+//! `ccm-conformance`: tests a cloud controller manager on a cluster that is created for that purpose.
 //!
-//! One program: the fake cloud and the reference CCM are commands of it, so that images, Pods and processes of a run are
-//! made from the program that runs. Only here do they meet.
+//! The fake cloud and the reference CCM are subcommands of this one program, so that images, Pods and
+//! processes of a run are all made from it. They are combined only here.
 
 mod programs;
 

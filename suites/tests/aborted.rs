@@ -1,4 +1,5 @@
-//! What an attempt leaves in the cloud that an error of the environment ended: it is taken away, and not held against the CCM.
+//! Leftovers in the cloud of an attempt that an environment error ended: they are removed, and not attributed
+//! to the CCM.
 
 use harness_config::{BackendChoice, RunFile, Source, plan};
 use harness_core::check::{CheckError, Party, Verdict};
@@ -13,7 +14,8 @@ use tokio_util::sync::CancellationToken;
 /// How often the check was tried.
 static TRIES: AtomicU32 = AtomicU32::new(0);
 
-/// Strips a Service of its finalizer, so that its load balancer stays, and is ended by an error the first time.
+/// Removes the finalizer of a Service, so that its load balancer stays. The first attempt ends with an
+/// environment error.
 async fn strips_and_is_ended(cx: &CheckCx) -> Verdict {
     let web = cx.service(load_balancer("web").port(80)).await?.provisioned().await?;
     if TRIES.fetch_add(1, Ordering::SeqCst) > 0 {

@@ -1,4 +1,4 @@
-//! The suite `csi-migration` from outside, without a cluster: what is planned, and profiles that are wrong.
+//! The suite `csi-migration` as a user runs it, without a cluster: planned checks, and invalid profiles.
 
 use std::path::Path;
 use std::process::{Command, Output};
@@ -29,7 +29,7 @@ fn its_cluster_is_of_kind_and_has_workers() {
         let lines = |start: &str| said.lines().filter(|line| line.starts_with(start)).count();
         assert!(said.contains("cluster    kind, topology three-node"), "{said}");
         assert_eq!(lines("run   CSIM-"), 17, "{said}");
-        // That is of CCMs.
+        // That check belongs to CCMs.
         assert_eq!(lines("skip  CSIM-09"), 1, "{said}");
     }
 }

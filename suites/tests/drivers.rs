@@ -1,11 +1,11 @@
-//! A cloud of one's own in a run: the driver that `init cloud` writes, and drivers that are none.
+//! A user's own cloud in a run: the driver that `init cloud` writes, and broken drivers.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_ccm-conformance");
-/// Checks that need machines, inventory and objects, the last but one in an environment of its own, and one that needs a
-/// journal as well.
+/// Checks that need machines, inventory and objects (the last but one runs in an environment of its own), and
+/// one that also needs a request log.
 const CHECKS: [&str; 6] =
     ["NODE-INIT-04", "SVC-CREATE-02", "SVC-DEL-03", "ROUTE-04.stray", "BOOT-DYN-12", "NODE-INIT-26"];
 
@@ -19,7 +19,7 @@ fn words(output: &Output) -> String {
     format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
 }
 
-/// What `init cloud` writes, in a folder of its own.
+/// The files that `init cloud` writes, in a separate folder.
 fn made() -> (tempfile::TempDir, PathBuf) {
     made_in("python")
 }
@@ -38,7 +38,7 @@ fn run(folder: &Path) -> Output {
     program(folder, &Vec::from_iter(arguments.into_iter().chain(chosen)))
 }
 
-/// That a run has left neither folder nor process.
+/// Checks that a run has left neither a folder nor a process.
 fn nothing_is_left(folder: &Path) {
     let entries = std::fs::read_dir(folder).expect("a folder").flatten();
     let left: Vec<_> =
@@ -105,7 +105,8 @@ fn the_skeleton_in_rust_passes_its_check_and_carries_a_run() {
     nothing_is_left(folder.path());
 }
 
-/// Checks that need a journal, faults by the names of an object, and barriers: seven, as SVC-DEL-02 has a second claim.
+/// Checks that need a request log, faults by object name, and barriers: seven checks, as SVC-DEL-02 has a
+/// second claim.
 const RECORDED: [&str; 6] = [
     "NODE-INIT-26",
     "NODE-INIT-10.503",
@@ -161,7 +162,7 @@ fn a_driver_that_is_none_ends_the_run_with_its_words_and_nothing_is_left() {
     }
 }
 
-/// The folder's profile with a container of `image` as its driver.
+/// The profile in the folder, with a container of `image` as its driver.
 fn driven_by(made: &Path, image: &str, arguments: &[&str]) {
     let profile = std::fs::read_to_string(made.join("profile.yaml")).expect("a profile");
     let line = profile.lines().find(|line| line.trim().starts_with("command: [python3")).expect("a command");
@@ -190,7 +191,7 @@ fn without_an_engine_a_driver_in_a_container_is_refused_before_anything_is_start
     nothing_is_left(folder.path());
 }
 
-/// An image of this program, which goes with its owner.
+/// An image of this program, which is removed with its owner.
 struct Image(String);
 
 impl Image {
@@ -216,7 +217,7 @@ impl Drop for Image {
     }
 }
 
-/// What a fake cloud is told that is the driver of a container.
+/// The arguments of a fake cloud that is the driver in a container.
 const SERVES: [&str; 10] = [
     "fake-cloud",
     "serve",
@@ -230,7 +231,7 @@ const SERVES: [&str; 10] = [
     "${DRIVER_TOKEN_FILE}",
 ];
 
-/// Where there is no Docker the run is refused, and that is what is tested then; `.ci/run` starts Docker before.
+/// Without Docker the run is refused, and the test checks that instead; `.ci/run` starts Docker first.
 #[test]
 fn a_driver_in_a_container_carries_a_run_and_goes_with_it() {
     let (folder, made) = made();
@@ -289,14 +290,14 @@ fn what_a_driver_writes_is_obeyed_by_no_terminal_and_no_runner_of_workflows() {
     let ended = command.env("GITHUB_ACTIONS", "true").output().expect("it can be run");
     let said = words(&ended);
     assert_eq!(ended.status.code(), Some(3), "{said}");
-    // It is shown, and none of it is a command.
+    // The text is shown, and no part of it is a workflow command.
     for shown in ["\n: :stop-commands::x\n", "\n  : :add-mask::a\n", "x # #[group]y # #vso[task.complete]"] {
         assert!(said.contains(shown), "{said}");
     }
     assert!(said.contains("\\u001b]0;title\\u0007\\u202e"), "{said}");
     let obeyed = said.lines().filter(|line| line.trim_start().starts_with("::") || line.contains("##["));
     assert_eq!(obeyed.count(), 0, "{said}");
-    // Elsewhere it is shown as it is, but for what a terminal obeys.
+    // Elsewhere it is shown unchanged, except for control sequences of terminals.
     let said = words(&command.env_remove("GITHUB_ACTIONS").output().expect("it can be run"));
     assert!(said.contains("\n::stop-commands::x\n") && !said.contains(['\u{1b}', '\u{202e}']), "{said}");
 }

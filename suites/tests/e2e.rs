@@ -1,4 +1,4 @@
-//! `cargo test --test e2e`: the same run through the arguments of an ordinary Rust test.
+//! `cargo test --test e2e`: the same run with the arguments of an ordinary Rust test.
 
 use std::path::Path;
 use std::process::ExitCode;

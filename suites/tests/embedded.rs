@@ -1,4 +1,5 @@
-//! The whole harness without Docker: every check on the embedded cluster, with the reference CCM and with none.
+//! The whole harness without Docker: every check on the embedded cluster, with the reference CCM and with the
+//! null CCM.
 
 use harness_core::check::Level;
 use harness_core::ledger::{Conformance, Ledger, Outcome, SkipReason};
@@ -6,7 +7,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-/// Runs the command on the embedded cluster; its output and the report.
+/// Runs the command on the embedded cluster; returns its output and the report.
 fn run(profile: &str, out: &Path) -> (Output, Ledger) {
     let output = Command::new(env!("CARGO_BIN_EXE_ccm-conformance"))
         .args(["run", "--cluster", "embedded", "--profile", profile, "--out"])
@@ -21,18 +22,19 @@ fn run(profile: &str, out: &Path) -> (Output, Ledger) {
     (output, ledger)
 }
 
-/// The checks that ended otherwise than `expected`, with what was said of them.
+/// The checks whose outcome is not as `expected`, with their messages.
 fn others(ledger: &Ledger, expected: impl Fn(&Outcome) -> bool) -> String {
     let other = ledger.entries.iter().filter(|entry| !expected(&entry.outcome));
     other.map(|entry| format!("{}: {:?}\n", entry.id, entry.outcome)).collect()
 }
 
-/// Where the reference CCM's results stay, for whoever compares them with another cluster's.
+/// The folder that keeps the reference CCM's results, so that they can be compared with those on another cluster.
 fn kept() -> PathBuf {
     Path::new(env!("CARGO_TARGET_TMPDIR")).join("embedded-reference")
 }
 
-/// What the stream of events has of a check: its promises, and the cloud's calls in its lane meanwhile, the last ones.
+/// The events about a check in the stream: its waits, and the last calls to the cloud in its environment at
+/// that time.
 fn story(stream: &str, id: &str) -> String {
     let of_check: Vec<&str> =
         stream.lines().filter(|line| line.contains(&format!("\"check\":\"{id}\""))).collect();
@@ -49,18 +51,18 @@ fn story(stream: &str, id: &str) -> String {
     of_check.iter().chain(calls).map(|line| format!("  {line}\n")).collect()
 }
 
-/// How many calls of the cloud are shown of a check that failed.
+/// How many calls to the cloud are shown for a failed check.
 const CALLS_SHOWN: usize = 100;
-/// How many checks may fail once, and pass whenever they are run by themselves.
+/// How many checks may fail once, if they pass when they are run alone.
 const MAY_FLAKE: usize = 1;
 
-/// Tells whoever reads the log, also when the test passes in the end.
+/// Prints to the log, also when the test passes in the end.
 fn say(text: &str) {
     let _ = writeln!(std::io::stderr(), "{text}");
 }
 
-/// Shows everything of what failed, and runs it again by itself three times: whether all of it passed then, and may have
-/// flaked.
+/// Shows everything about the failed checks, and runs them alone three times. Returns whether all of them
+/// passed then, so that the failure may have been a flake.
 fn only_flaked(folder: &Path, failed: &[&str]) -> bool {
     let stream = std::fs::read_to_string(folder.join("events.jsonl")).unwrap_or_default();
     for id in failed {
@@ -94,15 +96,15 @@ fn the_reference_ccm_passes_every_check_and_the_result_is_partial() {
         ledger.entries.iter().filter(|entry| !fine(&entry.outcome)).map(|entry| entry.id.as_str()).collect();
     if !failed.is_empty() {
         assert!(only_flaked(&folder, &failed), "{}", others(&ledger, fine));
-        // The rest of this test is about a run in which all is well.
+        // The rest of this test is about a run without failures.
         (output, ledger) = run("reference", &folder);
         assert_eq!(others(&ledger, fine), "", "in a second run");
     }
-    // What only real kubelets, or a cluster of both IP families, show.
+    // Checks that only real kubelets, or a dual-stack cluster, can show.
     let hidden: Vec<&str> =
         ledger.entries.iter().filter(|e| unseen(&e.outcome)).map(|entry| entry.id.as_str()).collect();
     assert_eq!(hidden, ["NODE-ADDR-12", "SVC-CREATE-13"]);
-    // What a CCM must leave alone when it does not declare it, and what only a run has that soaks.
+    // Checks that do not apply because the CCM does not declare the capability, or because they need a soak.
     let left: Vec<&str> =
         ledger.entries.iter().filter(|e| undeclared(&e.outcome)).map(|entry| entry.id.as_str()).collect();
     let (of_plugins, left): (Vec<&str>, Vec<&str>) =
@@ -134,7 +136,8 @@ fn the_reference_ccm_passes_every_check_and_the_result_is_partial() {
     verifies(&folder);
 }
 
-/// A report holds beside its stream and can be attested; an edited one is refused, and so is one without its stream.
+/// Checks that a report is valid next to its stream and can be attested. An edited report is refused, and so
+/// is one without its stream.
 fn verifies(folder: &Path) {
     let command = |command: &str, report: &Path| {
         let output = Command::new(env!("CARGO_BIN_EXE_ccm-conformance"))
@@ -165,7 +168,8 @@ fn verifies(folder: &Path) {
     assert_eq!(command("verify", &folder.join("junit.xml")).0, Some(2));
 }
 
-/// Makes the reports again from the stream of events in `folder`, into a folder of its own; the exit code and the report.
+/// Makes the reports again from the stream of events in `folder`, in a separate folder. Returns the exit code
+/// and the report.
 fn replayed(stream: &Path, out: &Path) -> (Option<i32>, String) {
     let output = Command::new(env!("CARGO_BIN_EXE_ccm-conformance"))
         .arg("replay")
@@ -178,7 +182,8 @@ fn replayed(stream: &Path, out: &Path) -> (Option<i32>, String) {
     (output.status.code(), report)
 }
 
-/// A stream makes the reports of its run again, byte for byte; cut anywhere it makes one that says so and is not good.
+/// Checks that a stream reproduces the reports of its run byte for byte. A truncated stream gives a report
+/// that says so and is not conformant.
 fn replays(folder: &Path) {
     let read = |path: &Path| std::fs::read(path).expect("a file of the run");
     let (stream, again, cut) = (folder.join("events.jsonl"), folder.join("again"), folder.join("cut"));
@@ -224,7 +229,7 @@ fn replays(folder: &Path) {
 fn without_a_ccm_no_check_passes() {
     let folder = tempfile::tempdir().expect("a folder");
     let (output, ledger) = run("null", folder.path());
-    // What a cluster cannot show is judged of nobody, and what only records fails nobody.
+    // Checks that the cluster cannot show are not judged, and checks that only record cannot fail.
     let fails = |outcome: &Outcome| matches!(outcome, Outcome::Fail { .. } | Outcome::Skip { .. });
     let judged = Ledger {
         entries: ledger.entries.into_iter().filter(|entry| entry.level != Level::Info).collect(),

@@ -1,4 +1,4 @@
-//! However a run ends, nothing of it is left, and nothing of anybody else's is gone.
+//! However a run ends, nothing of it is left, and nothing that belongs to others is removed.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, Lines};
@@ -8,7 +8,7 @@ use tempfile::TempDir;
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_ccm-conformance");
 
-/// The program under way, with a folder for temporary files of its own.
+/// The running program, with a folder of its own for temporary files.
 struct Going {
     child: Child,
     lines: Lines<BufReader<ChildStderr>>,
@@ -16,11 +16,11 @@ struct Going {
     folder: TempDir,
 }
 
-/// How it ended.
+/// How the program ended.
 struct Ended {
     code: Option<i32>,
     said: String,
-    /// What there is of it: files in its folder, and processes that name it.
+    /// Its leftovers: files in its folder, and processes that name the folder.
     left: Vec<String>,
     report: Option<String>,
 }
@@ -30,10 +30,10 @@ impl Going {
         Going::begin_within("true", arguments, output)
     }
 
-    /// The same with limits that a line of shell sets.
+    /// Starts the program with limits that a line of shell sets.
     fn begin_within(limits: &str, arguments: &[&str], output: Stdio) -> Going {
         let folder = tempfile::tempdir().expect("a folder");
-        // A test that was started by 'nohup' would pass on that SIGHUP is to be ignored.
+        // If the test itself was started by `nohup`, SIGHUP would be ignored from the start.
         let mut child = Command::new("bash")
             .args(["-c", &format!("{limits}; exec \"$@\""), "bash"])
             .args(["env", "--default-signal=HUP", PROGRAM])
@@ -52,12 +52,12 @@ impl Going {
         Going { child, lines, said: String::new(), folder }
     }
 
-    /// A run on the embedded cluster whose environment is up.
+    /// Starts a run on the embedded cluster, and waits until its environment is up.
     fn run() -> Going {
         Going::run_of("reference")
     }
 
-    /// The same of that profile.
+    /// The same with another profile.
     fn run_of(profile: &str) -> Going {
         let arguments = ["run", "--cluster", "embedded", "--profile", profile, "--suite", "taint-removal"];
         let mut going = Going::begin(&arguments, Stdio::null());
@@ -80,7 +80,7 @@ impl Going {
         signal_to(self.child.id(), signal);
     }
 
-    /// Waits until the program has ended, and with it everybody who can still write to its standard error.
+    /// Waits until the program has ended, and with it every process that can still write to its standard error.
     fn end(mut self) -> Ended {
         let code = self.child.wait().expect("it can be waited for").code();
         for line in self.lines.by_ref() {
@@ -105,7 +105,7 @@ fn signal_to(process: u32, signal: &str) {
     assert!(sent.expect("kill can be run").success());
 }
 
-/// Every process there is: its number and its command line.
+/// All processes: number and command line.
 fn processes() -> Vec<(u32, String)> {
     let entries = std::fs::read_dir("/proc").expect("Linux has it").flatten();
     let process = |name: &str| {
@@ -170,7 +170,7 @@ fn a_second_signal_leaves_the_rest_to_the_reaper_and_says_so() {
     going.signal("TERM");
     let ended = going.end();
     assert_eq!((ended.code, ended.left), (Some(130), Vec::new()), "{}", ended.said);
-    // However soon it ends, its reports are written.
+    // However early the run ends, its reports are written.
     let report = ended.report.expect("there is a report");
     assert!(report.contains("verdict: not-judged") && report.contains("interrupted"), "{report}");
 }
@@ -232,7 +232,7 @@ fn an_output_that_cannot_be_written_ends_the_run_in_order() {
     assert!(!ended.said.contains("panicked"), "{}", ended.said);
 
     let mut going = Going::begin(&["run", "--cluster", "embedded", "--only", "NODE-INIT-01"], Stdio::piped());
-    // The reader goes away.
+    // The reader of standard output closes it.
     drop(going.child.stdout.take());
     let ended = going.end();
     assert_eq!((ended.code, ended.left), (Some(3), Vec::new()), "{}", ended.said);
@@ -259,7 +259,7 @@ fn results_of_others_stay() {
     assert_eq!(code, Some(2), "{said}");
     assert!(said.contains("was not created by a run of this version") && mine.exists(), "{said}");
     std::fs::remove_dir_all(out.path().join("evidence")).expect("removed");
-    // Another run has the folder.
+    // Another run uses the folder.
     let lock = File::open(out.path()).expect("a folder");
     lock.lock().expect("nobody else has it");
     let (code, said) = run();

@@ -1,9 +1,9 @@
-//! Every way in which the cloud can fail at every operation that a CCM asks of it: the reference CCM recovers from it, and
-//! nothing is left in the cloud afterwards.
+//! Every way in which the cloud can fail in every operation that a CCM uses: the reference CCM recovers from
+//! it, and nothing is left in the cloud afterwards.
 //!
-//! A cell is an operation and an effect. It has an API server, a cloud and a CCM of its own, in which a machine and a Service
-//! arrive, change and leave; the fault is put in force whenever the operation is due. `HARD_CELLS` says how many cells are
-//! measured (`all`, or a number), `HARD_SEED` which.
+//! A cell is an operation and an effect. It has an API server, a cloud and a CCM of its own. In them a
+//! machine and a Service arrive, change and leave; the fault is active whenever the operation is due.
+//! `HARD_CELLS` says how many cells are measured (`all`, or a number), `HARD_SEED` which.
 
 #![expect(clippy::print_stdout, reason = "the figures are printed")]
 
@@ -28,7 +28,7 @@ use std::time::{Duration, Instant};
 use tempfile::TempDir;
 use tokio::process::{Child, Command};
 
-/// What a CCM asks of a cloud, and when: as things arrive, change, or leave.
+/// The operations that a CCM uses, and when: as things arrive, change, or leave.
 const OPERATIONS: [(Op, [bool; 3]); 13] = [
     (Op::InstanceGet, [true, true, true]),
     (Op::InstanceList, [true, true, true]),
@@ -44,24 +44,26 @@ const OPERATIONS: [(Op, [bool; 3]); 13] = [
     (Op::RouteList, [true, true, true]),
     (Op::RouteCreate, [true, false, false]),
 ];
-/// Those that end something are tried beside [`OPERATIONS`], as no effect but the answer's concerns them.
+/// Operations that end something. They are tried in addition to [`OPERATIONS`], and only effects on the
+/// answer concern them.
 const ROUTE_DELETE: (Op, [bool; 3]) = (Op::RouteDelete, [false, false, true]);
 
 /// How many calls meet each fault.
 const CALLS: u64 = 2;
-/// How long things may take to be as wanted, in each of the three times: five tries of a CCM's back-off, on a busy machine.
+/// How long it may take in each of the three phases until everything is as expected: five tries of a CCM's
+/// back-off, on a busy machine.
 const LIMIT: Duration = Duration::from_secs(120);
-/// Between two looks.
+/// The pause between two looks.
 const LOOK: Duration = Duration::from_millis(100);
-/// Cells that are measured side by side: each waits most of the time.
+/// How many cells are measured in parallel; each spends most of the time waiting.
 const BESIDE: usize = 16;
-/// Cells that are measured unless more are asked for.
+/// How many cells are measured by default.
 const USUAL: usize = 8;
 const TOKEN: &str = "token-of-the-ccm-under-faults";
 const RANGES: [&str; 2] = ["192.0.2.0/24", "198.51.100.0/24"];
 
-/// An effect by its name, and whether it lets a list lie: who is told that nothing is there may leave it, so that no list
-/// lies while things leave.
+/// The effects by name, and whether the effect falsifies a list. A CCM that gets an empty list may leave
+/// things in the cloud, so that no list is falsified while things leave.
 fn effects() -> Vec<(&'static str, Effect, bool)> {
     let status = |status, retry_after_s| Effect::Status { status, retry_after_s };
     vec![
@@ -85,7 +87,7 @@ fn effects() -> Vec<(&'static str, Effect, bool)> {
     ]
 }
 
-/// What is measured at once.
+/// One measurement: an operation and an effect.
 struct Cell {
     op: Op,
     times: [bool; 3],
@@ -93,13 +95,13 @@ struct Cell {
     effect: Effect,
 }
 
-/// What became of a cell.
+/// The result of a cell.
 struct Outcome {
     name: String,
-    /// How many calls met the fault.
+    /// How many calls the fault has met.
     hits: u64,
     took: Duration,
-    /// What never came to be as it should.
+    /// The first thing that never reached its expected state.
     wrong: Option<String>,
     /// What is left in the cloud.
     left: Option<String>,
@@ -118,7 +120,7 @@ fn cells() -> Vec<Cell> {
     cells
 }
 
-/// The cells that were asked for, in an order that the seed decides.
+/// The requested cells, in an order that the seed decides.
 fn chosen() -> Vec<Cell> {
     let number = |name: &str| std::env::var(name).ok().and_then(|text| text.parse::<usize>().ok());
     let mut cells = cells();
@@ -157,7 +159,7 @@ async fn a_cloud_that_fails_is_recovered_from_and_nothing_is_left_in_it() {
         })
         .collect();
     assert!(bad.is_empty(), "{}", bad.join("\n"));
-    // Of operations that the reference CCM does without nothing is shown; most it needs.
+    // An operation that the reference CCM does not use shows nothing; it uses most of them.
     assert!(2 * count(|one| one.hits > 0) > outcomes.len(), "hardly any call met its fault");
 }
 
@@ -177,7 +179,7 @@ struct World {
     folder: TempDir,
 }
 
-/// The life of a machine and a Service in a world of their own.
+/// The life of a machine and a Service in an environment of their own.
 async fn live(cell: &Cell, hits: &mut u64, left: &mut Option<String>) -> Result<()> {
     let folder = tempfile::tempdir()?;
     let (native, told): (_, harness_clouds::Told) =
@@ -255,7 +257,7 @@ impl World {
         Ok(())
     }
 
-    /// Puts the cell's fault in force, where it is due.
+    /// Activates the cell's fault if it is due in this phase.
     async fn disturb(&self, cell: &Cell, time: usize) -> Result<Option<u64>> {
         if !cell.times[time] {
             return Ok(None);
@@ -265,7 +267,7 @@ impl World {
         Ok(Some(self.cloud.inject(fresh_id(), &fault).await?.id))
     }
 
-    /// Ends it; how many calls met it.
+    /// Clears the fault; returns how many calls it has met.
     async fn calm(&self, fault: Option<u64>) -> Result<u64> {
         let Some(id) = fault else { return Ok(0) };
         let hits = self.cloud.fault(id).await?.hits;
@@ -321,7 +323,7 @@ impl World {
         Ok(())
     }
 
-    /// What is not yet as the Service of that port and the Node ask for.
+    /// The first thing that does not yet match the Service with that port and the Node.
     async fn unfinished(&self, port: u16, range: usize) -> Result<Option<String>> {
         let (node, service) = (self.nodes.get("node-1").await?, self.services.get("web").await?);
         let inventory = self.cloud.inventory().await?;
@@ -362,7 +364,7 @@ impl World {
         Ok((inventory != empty).then(|| format!("{}", empty.diff(&inventory))))
     }
 
-    /// Waits until a look finds nothing that is missing.
+    /// Waits until everything is as expected.
     async fn becomes(
         &mut self,
         what: &str,
@@ -382,7 +384,7 @@ impl World {
             .map_err(|error| anyhow::anyhow!("not {what}: {}", error.text))
     }
 
-    /// The end of the CCM's log.
+    /// Returns the end of the CCM's log.
     fn log(&self) -> String {
         let text = std::fs::read_to_string(self.folder.path().join("ccm.log")).unwrap_or_default();
         let lines: Vec<&str> = text.lines().collect();
@@ -393,7 +395,7 @@ impl World {
 /// The taint that waits for a CCM.
 const UNINITIALIZED: &str = "node.cloudprovider.kubernetes.io/uninitialized";
 
-/// Whether a firewall lets this range in, and no other.
+/// Whether a firewall admits this range and no other.
 fn is_for(spec: &Value, range: &str) -> bool {
     spec["source_ranges"] == json!([range])
 }

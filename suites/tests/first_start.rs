@@ -1,5 +1,5 @@
-//! The most common first run: a CCM whose program ends. The run reports at once how it ended, how often it was restarted and
-//! what it wrote last, and does not wait for its checks' deadlines.
+//! The most common first run: a CCM whose program ends. The run reports at once how it ended, how often it
+//! was restarted and its last log lines, and it does not wait for the deadlines of checks.
 
 use harness_core::ledger::{Ledger, Outcome};
 use std::fs;
@@ -10,19 +10,19 @@ use std::process::{Command, Stdio};
 use tempfile::TempDir;
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_ccm-conformance");
-/// The first words of what the user hears.
+/// The first words of the message to the user.
 const ENDED: &str = "the CCM under test ended with ";
 
-/// A run that has ended.
+/// The output of a run that has ended.
 struct Ran {
     code: Option<i32>,
     said: String,
     ledger: Option<Ledger>,
 }
 
-/// The program of a CCM in a folder of its own.
+/// Writes the program of a CCM into a folder of its own.
 fn ccm(text: &[u8], mode: u32) -> (TempDir, PathBuf) {
-    // Not below the folder of temporary files, which a run may keep from its CCM.
+    // Not below the folder for temporary files, which a run may hide from its CCM.
     let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a folder");
     let program = folder.path().join("ccm");
     fs::write(&program, text).expect("written");
@@ -53,8 +53,9 @@ fn run(program: &Path, folder: &Path) -> Ran {
     Ran { code, said: format!("{said}{tests}"), ledger }
 }
 
-/// How a CCM's program ended: a part of the report, and the seconds that it lasted at least. Kubernetes' times of a container
-/// are whole seconds, so that a program of a few milliseconds may have lasted one.
+/// How a CCM's program ended: the text in the report, and the least number of seconds that it ran.
+/// Kubernetes' times of a container are whole seconds, so a program that took a few milliseconds may be
+/// reported with one second.
 struct Ended<'a> {
     with: &'a str,
     after: u64,
@@ -69,14 +70,14 @@ fn seconds(report: &str) -> u64 {
         .unwrap_or_else(|| panic!("no seconds in: {report}"))
 }
 
-/// Runs a CCM whose program ends, and requires that its end is reported at once and that no check waits for it.
+/// Runs a CCM whose program ends, and checks that its end is reported at once and that no check waits for it.
 fn is_reported(script: &str, ended: Ended<'_>, wrote: &str) {
     let (folder, program) = ccm(script.as_bytes(), 0o755);
     let ran = run(&program, folder.path());
     let said = &ran.said;
     let first = said.lines().find(|line| line.starts_with(ENDED));
     let first = first.unwrap_or_else(|| panic!("the end of the CCM was not reported:\n{said}"));
-    // The first restart comes at once, so that the first two ends may be seen as one.
+    // The first restart is immediate, so the first two ends may be seen as one.
     assert!(first.contains(ended.with) && first.contains(", restarted "), "{first}\n{said}");
     assert!(ended.after <= seconds(first), "{first}\n{said}");
     assert!(said.contains("restarted once so far"), "{said}");
@@ -116,7 +117,8 @@ fn a_ccm_that_exits_silently() {
 
 #[test]
 fn a_ccm_that_is_killed_by_a_signal() {
-    // The first process of its namespace is spared signals of its own making: this is what a container's shell reports.
+    // The first process of its namespace is not killed by its own signals. Therefore this program exits as a
+    // container's shell does.
     let script = "#!/bin/sh\nsh -c 'kill -KILL $$'\nexit $?\n";
     is_reported(script, Ended { with: "exit code 137 (SIGKILL)", after: 0 }, "\n  ");
 }
@@ -151,7 +153,7 @@ fn a_ccm_that_this_machine_cannot_execute_is_refused_before_anything_is_started(
 
 #[test]
 fn a_ccm_that_works_at_its_third_start_is_judged() {
-    // A Pod's home stays as long as the Pod, whatever becomes of its containers.
+    // A Pod's home directory exists as long as the Pod, whatever happens to its containers.
     let script = r#"#!/bin/sh
 echo >> "$HOME/starts"
 if [ "$(wc -l < "$HOME/starts")" -le 2 ]; then echo 'not yet'; exit 1; fi

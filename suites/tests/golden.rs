@@ -1,4 +1,4 @@
-//! The list of this version's checks in the program is that of its suites, and they are those of the contract.
+//! The list of this version's checks in the program equals that of its suites, and all of them are in the contract.
 
 use harness_config::contract::{Contract, coverage};
 use harness_report::Golden;

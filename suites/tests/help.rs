@@ -1,4 +1,4 @@
-//! Every program that is shipped answers `--help` and `--version`: on standard output, with exit code 0.
+//! Every shipped program answers `--help` and `--version` on standard output, with exit code 0.
 
 #[path = "../src/programs.rs"]
 mod programs;
@@ -11,7 +11,7 @@ use std::process::{Command, Output};
 const PROGRAM: &str = env!("CARGO_BIN_EXE_ccm-conformance");
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 
-/// What it writes to standard output, which is all that it does.
+/// Runs the program and returns its standard output; it must not do anything else.
 fn answer(arguments: &[&str]) -> String {
     let Output { status, stdout, stderr } =
         Command::new(PROGRAM).args(arguments).output().expect("the program can be run");
@@ -29,7 +29,7 @@ fn every_program_of_its_own_answers() {
             assert!(help.contains("Usage: ") && help.contains(name), "{name}: {help}");
             assert!(help.contains("--version"), "{name}: {help}");
         }
-        // One that can be broken on purpose may have the name of the one that it is otherwise.
+        // A mutant may have the name of the program that it is based on.
         let version = answer(&[name, "--version"]);
         let own = version.strip_suffix(&format!(" {VERSION}\n"));
         assert!(own == Some(name) || own == name.strip_suffix("-mutant"), "{name}: {version}");
@@ -63,9 +63,9 @@ fn every_command_answers() {
     assert!(answer(&["--version"]).starts_with(&format!("ccm-conformance {VERSION} (")));
 }
 
-/// The programs of the workspace, so that none comes to be without such a test: that of `fake-cloud` is in its own package,
-/// that of `xtask` in `ci/tests`, as a package can run the programs of its own alone. `acme-conformance` is an example whose command
-/// line is ours, and has its test in its own package.
+/// The programs of the workspace, so that none is missing here. `fake-cloud` is tested in its own package and
+/// `xtask` in `ci/tests`, as a package can run only its own programs. `acme-conformance` is an example that
+/// uses our command line, and is tested in its own package.
 #[test]
 fn no_program_of_the_workspace_is_forgotten() {
     let mut cargo = Command::new(env!("CARGO"));

@@ -1,4 +1,5 @@
-//! A CCM whose Pods run on a management cluster: right ones pass, wrong ones and none do not, and nothing else takes it.
+//! A CCM whose Pods run on a management cluster: correct ones pass, faulty ones and a missing one do not, and
+//! other environments refuse such a profile.
 
 use harness_core::ledger::{Ledger, Outcome, SkipReason};
 use serde_json::Value;
@@ -7,9 +8,9 @@ use std::path::Path;
 use std::process::{Command, Output};
 use tempfile::TempDir;
 
-/// Checks that have to do with the CCM's Pods, its account or its boot, by what they do: trials with flags and rights of their
-/// own, a credential that is replaced, a leader that is killed, frozen and told to go, more replicas, ports, logs; and one each of
-/// Nodes, Services and routes.
+/// Checks that involve the CCM's Pods, its account or its boot: trials with other flags and rights, a
+/// replaced credential, a leader that is killed, frozen and terminated, more replicas, ports, logs; and one
+/// check each of Nodes, Services and routes.
 const SAMPLE: &[&str] = &[
     "AUTH-02",
     "AUTH-13",
@@ -31,7 +32,7 @@ const SAMPLE: &[&str] = &[
     "SVC-CREATE-02",
 ];
 
-/// What rests on the CCM's Pods being on the cluster that it serves.
+/// Checks that need the CCM's Pods to be in the cluster that it serves.
 const INSIDE: &[&str] = &["BOOT-DYN-02", "BOOT-DYN-05", "BOOT-DYN-09", "BOOT-DYN-10"];
 
 fn command(arguments: &[&str], profile: &Path, checks: &[&str], out: &Path) -> Output {
@@ -52,7 +53,7 @@ fn run(profile: &Path, checks: &[&str]) -> (Option<i32>, Ledger, TempDir) {
     (output.status.code(), harness_report::parse(&text, &report).expect("a report"), out)
 }
 
-/// The profile of the hosted reference CCM, changed.
+/// The profile of the hosted reference CCM with a change.
 fn profile(change: impl Fn(String) -> String) -> TempDir {
     let ccms = Path::new(env!("CARGO_MANIFEST_DIR")).join("../fixtures/ccms");
     let text = std::fs::read_to_string(ccms.join("reference-hosted/profile.yaml")).expect("the profile");
@@ -109,7 +110,7 @@ fn the_reference_ccm_passes_from_a_management_cluster() {
     ] {
         assert!(passed.contains(&shown), "{shown} is not among {passed:?}");
     }
-    // Its Pods are where it is hosted, and nowhere else.
+    // Its Pods are in the management cluster, and nowhere else.
     let stream = std::fs::read_to_string(out.path().join("events.jsonl")).expect("a stream");
     let told = stream.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
     let places: BTreeSet<String> = told

@@ -1,4 +1,4 @@
-//! The suite `image-credentials` from outside: the reference plugin, plugins that do harm, profiles that are wrong.
+//! The suite `image-credentials` as a user runs it: the reference plugin, harmful plugins, invalid profiles.
 
 use harness_core::ledger::{Conformance, Entry, Ledger, Outcome, SkipReason};
 use std::os::unix::fs::PermissionsExt;
@@ -22,7 +22,7 @@ fn ledger(out: &Path, output: &Output) -> Ledger {
     harness_report::parse(&text, &report).expect("a report of this version")
 }
 
-/// A profile of a plugin that is this file.
+/// A profile of a plugin with this file as its program.
 fn folder(plugin: &[u8], mode: u32) -> tempfile::TempDir {
     let folder = tempfile::tempdir().expect("a folder");
     let bin = folder.path().join("bin");
@@ -34,7 +34,7 @@ fn folder(plugin: &[u8], mode: u32) -> tempfile::TempDir {
     folder
 }
 
-/// What became of the checks that a plugin meets.
+/// The outcomes of the checks of a plugin.
 fn judged(plugin: &[u8], mode: u32, arguments: &[&str]) -> (Output, Ledger) {
     let folder = folder(plugin, mode);
     let out = folder.path().join("out");
@@ -80,7 +80,7 @@ fn the_reference_plugin_passes_all_that_needs_no_kubelet_without_a_cluster_in_se
 
 #[test]
 fn what_a_plugin_answers_stands_in_no_output() {
-    // It shows its answer in its log, and fails.
+    // The plugin prints its answer to its log, and fails.
     let plugin = format!("#!/bin/sh\ncat >/dev/null\necho '{ANSWER}' >&2\necho '{ANSWER}'\n");
     let folder = folder(plugin.as_bytes(), 0o755);
     let out = folder.path().join("out");

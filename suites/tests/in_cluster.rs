@@ -1,5 +1,5 @@
-//! A run in a Pod of the cluster that it tests in, by the manifests that users get: without Docker, with the rights that they give
-//! it, and with what Sonobuoy waits for, however it ends.
+//! A run in a Pod of the cluster under test, with the manifests that users get: without Docker, with the
+//! rights of the manifests, and with the files that Sonobuoy waits for, however the run ends.
 
 use embedded_cluster::{Cluster, ClusterSpec, Program, Share};
 use flate2::read::GzDecoder;
@@ -24,14 +24,14 @@ use tempfile::TempDir;
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_ccm-conformance");
 const NAMESPACE: &str = "ccm-conformance";
-/// The image of manifests, and one of the CCM, which listens beside other tests of this machine.
+/// The image in the manifests, and one of the CCM, which listens next to other tests of this machine.
 const OWN: &str = "ccm-conformance:latest";
 const CCM: &str = "ccm:test";
-/// Where Sonobuoy's folder is in a plugin.
+/// Sonobuoy's folder in a plugin.
 const PLUGINS: &str = "/tmp/sonobuoy/results";
 
-/// Checks that make, change, watch and take away whatever a run does: Nodes, a Service, roles and accounts, the CCM as it is
-/// shipped and by itself, its logs; and what looks at all Nodes.
+/// Checks that create, change, watch and delete everything that a run uses: Nodes, a Service, roles and
+/// accounts, the CCM as it is shipped and by itself, its logs; and a check that looks at all Nodes.
 const SELECTED: &[&str] = &[
     "NODE-INIT-01",
     "NODE-INIT-04",
@@ -69,7 +69,7 @@ fn manifests_name_options_that_there_are() {
             let expanded = |text: &str| text.replace("$(JOB)", "a-1").replace("$(JOB_COMPLETION_INDEX)", "1");
             let arguments: Vec<String> = arguments.map(expanded).collect();
             assert!(!arguments.concat().contains("$("), "{name}: {arguments:?}");
-            // 'plan' takes the same and starts nothing; 'merge' misses its folders.
+            // `plan` takes the same arguments and starts nothing; `merge` fails because its folders do not exist.
             let command = if arguments[0] == "run" { "plan" } else { &arguments[0] };
             let ended = Command::new(PROGRAM)
                 .arg(command)
@@ -92,12 +92,12 @@ fn manifests_name_options_that_there_are() {
     );
 }
 
-/// A cluster with what `base.yaml` has, and a folder for the results of a plugin in it.
+/// A cluster with the objects of `base.yaml`, and a folder for the results of a plugin in it.
 struct Around {
     cluster: Cluster,
     pods: Api<Pod>,
     results: TempDir,
-    /// Another folder that the plugin sees where it is, and may write to.
+    /// Another folder that the plugin sees at the same path, and may write to.
     shared: TempDir,
 }
 
@@ -134,7 +134,7 @@ impl Around {
                 "ClusterRoleBinding" => {
                     create::<ClusterRoleBinding>(Api::all(client.clone()), &document).await
                 }
-                // Its place is a folder of this test.
+                // A folder of this test replaces it.
                 "PersistentVolumeClaim" => {}
                 other => panic!("base.yaml has a {other}, and this test makes none"),
             }
@@ -142,7 +142,7 @@ impl Around {
         Around { pods: Api::namespaced(client, NAMESPACE), cluster, results, shared }
     }
 
-    /// A Node whose providerID has the form of another cloud, with a pod network, as one of kind's own.
+    /// Adds a Node whose providerID has the form of another cloud, with a pod network, like one of kind's own.
     async fn add_node_of_another_cloud(&self) {
         let spec = json!({"providerID": "kind://docker/other/node", "podCIDR": "10.199.0.0/24", "podCIDRs": ["10.199.0.0/24"]});
         let node = json!({"metadata": {"name": "of-another-cloud"}, "spec": spec});
@@ -155,7 +155,7 @@ impl Around {
         let text = text.replace(PLUGINS, &self.results.path().display().to_string());
         let plugin = from_str_multi(&text, Path::new("plugin")).expect("YAML").remove(0);
         let mut container = plugin["spec"].clone();
-        // The folder of the results is where it is on this machine.
+        // The folder of the results is the one on this machine.
         container["volumeMounts"] = json!([]);
         let arguments = container["args"].as_array_mut().expect("args");
         arguments.extend(["--image", CCM].iter().chain(more).map(|argument| json!(argument)));
@@ -177,7 +177,7 @@ impl Around {
         annotations.remove("alpha.kubernetes.io/provided-node-ip").expect("its kubelet announces one")
     }
 
-    /// What the Pod has written so far.
+    /// The output of the Pod so far.
     async fn log(&self) -> String {
         self.pods.logs("plugin", &LogParams::default()).await.unwrap_or_else(|error| error.to_string())
     }
@@ -191,7 +191,7 @@ impl Around {
         found.unwrap_or_else(|error| panic!("{error}"))
     }
 
-    /// The files that Sonobuoy would get, once there is the file that it waits for.
+    /// The files that Sonobuoy would get, as soon as the file that it waits for exists.
     async fn handed_over(&self, limit: u64) -> BTreeMap<String, String> {
         let done = self.results.path().join("done");
         let archive =
@@ -245,7 +245,7 @@ async fn in_a_pod_a_run_judges_the_cluster_around_it_without_docker() {
     around.cluster.stop().await;
 }
 
-/// A cloud that knows the cluster's machine already, and whose driver lets nobody put anything there.
+/// A cloud that already knows the cluster's machine, and whose driver does not allow changes.
 const REAL: &str = r#"
 import driver
 put, seen = driver.DriverApi.call, []
@@ -334,7 +334,7 @@ impl Alone {
         std::fs::read_to_string(self.folder.path().join("said")).unwrap_or_default()
     }
 
-    /// The process that is the run itself.
+    /// The process of the run itself.
     fn run(&self) -> u32 {
         let parent = self.child.id();
         let children =
@@ -343,7 +343,7 @@ impl Alone {
         children.next().expect("it has a child")
     }
 
-    /// Waits for its end: its exit code, and the file of results that Sonobuoy gets.
+    /// Waits for its end. Returns its exit code, and the result file that Sonobuoy gets.
     fn end(mut self) -> (Option<i32>, String) {
         let code = self.child.wait().expect("it can be waited for").code();
         let done = std::fs::read_to_string(self.folder.path().join("results/done"));

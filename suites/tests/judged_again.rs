@@ -1,4 +1,4 @@
-//! What becomes of a check that the environment failed: it is judged once more.
+//! A check that ended with an environment error is run once more.
 
 use harness_config::{RunFile, Source, plan};
 use harness_core::check::{CheckError, Party};

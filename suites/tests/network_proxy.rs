@@ -1,4 +1,5 @@
-//! The suite `network-proxy` from outside, without a cluster: the reference, and proxies that are none.
+//! The suite `network-proxy` as a user runs it, without a cluster: the reference proxy, and programs that are
+//! not proxies.
 
 use harness_core::ledger::{Conformance, Entry, Ledger, Outcome, SkipReason};
 use std::path::Path;
@@ -6,7 +7,7 @@ use std::process::{Command, Output};
 
 const PROFILE: &str = "apiVersion: ccm-conformance/v1\nkind: network-proxy\nname: acme\nnetworkProxy:\n  egress: egress.yaml\n  program: [/bin/false]\n";
 const EGRESS: &str = "apiVersion: apiserver.k8s.io/v1beta1\nkind: EgressSelectorConfiguration\negressSelections: [{name: cluster, connection: {proxyProtocol: Direct}}]\n";
-/// What needs an API server.
+/// Checks that need an API server.
 const BY_A_SERVER: [&str; 12] = [
     "ANP-03.logs",
     "ANP-03.exec",

@@ -1,11 +1,12 @@
-//! What a profile can promise, and the checks that judge it.
+//! The capabilities that a profile can declare, and the checks that judge them.
 
 use harness_config::{Framework, Offer, PROMISES, Promise, RunFile, Source, plan};
 use harness_core::check::{Capability, Level};
 use harness_runner::{judged, plan_checks};
 use std::collections::BTreeSet;
 
-/// Capabilities that no check judges yet: reports show them as declared and not judged. This list may only shrink.
+/// Capabilities that no check judges yet: reports show them as declared and not judged. This list may only
+/// get shorter.
 const UNJUDGED: &[Capability] = &[Capability::Clusters, Capability::SharedLb];
 
 #[test]
@@ -58,7 +59,7 @@ fn what_came_later_binds_no_ccm_of_an_older_framework() {
     assert_eq!(level(version(28), "NODE-ADDR-V08"), Level::Info);
     assert_eq!(level(version(29), "NODE-ADDR-V08"), Level::Must);
     assert_eq!(level(Framework::Other, "NODE-ADDR-V08"), Level::Must);
-    // What was there before is expected instead.
+    // The earlier behaviour is expected instead.
     assert_eq!(level(version(28), "NODE-LBL-08"), Level::Must);
     assert_eq!(level(version(20), "SVC-ELIG-02"), Level::Info);
 }

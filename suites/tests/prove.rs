@@ -1,10 +1,10 @@
-//! The boot model held against embedded clusters, in a part of the table that shows every kind of cycle;
-//! `ccm-conformance bootstrap prove` measures all of it.
+//! Compares the boot model with embedded clusters, in a part of the table that contains every kind of cycle;
+//! `ccm-conformance bootstrap prove` measures the whole table.
 
 use std::process::Command;
 
-/// Good ones, the contract's mutants that deadlock, the seed's example as printed and mended, and a fault a
-/// vendor has shipped.
+/// Correct manifests, the contract's mutants that deadlock, the specification's example as printed and
+/// corrected, and a fault that a vendor has shipped.
 const CASES: &[&str] = &[
     "good-deployment",
     "mbt-01-no-uninitialized-toleration",
@@ -35,7 +35,7 @@ fn model_and_embedded_clusters_agree() {
     let expected = format!("{cells} cells: {cells} agree, 0 disagree, 0 not observable, 0 failed");
     assert!(text.contains(&expected), "{told}");
     assert_eq!(output.status.code(), Some(0), "{told}");
-    // Both outcomes are there, so agreement means something.
+    // Both outcomes occur, so that the agreement means something.
     let both = |outcome: &str| text.lines().filter(|line| line.matches(outcome).count() == 2).count();
     assert!(both("boots") > 5 && both("deadlock") > 10, "{told}");
 }

@@ -7,7 +7,7 @@ use std::io::Write;
 use std::path::Path;
 use std::process::{Command, Output};
 
-/// Everything that a stream makes.
+/// Every file that is made from a stream.
 const MADE: [&str; 4] = ["report.yaml", "junit.xml", "badge.json", "report.html"];
 
 fn program(arguments: &[&str], paths: &[&Path]) -> Output {
@@ -15,8 +15,8 @@ fn program(arguments: &[&str], paths: &[&Path]) -> Output {
     command.args(arguments).args(paths).output().expect("the program runs")
 }
 
-/// A run of one check that fails, so that there is evidence, too: its files are made again byte for byte, from the stream as
-/// it is and packed. It left checks out, so it is neither verified nor attested.
+/// Runs one check that fails, so that there is evidence as well. The files are made again byte for byte, from
+/// the plain and from the compressed stream. The run left checks out, so it is neither verified nor attested.
 #[test]
 fn a_stream_makes_the_files_of_its_run_again_byte_for_byte() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -40,7 +40,7 @@ fn a_stream_makes_the_files_of_its_run_again_byte_for_byte() {
         }
         fs::remove_dir_all(again).expect("removed");
     }
-    // Beside the report either is found.
+    // Either is found next to the report.
     fs::remove_file(&stream).expect("removed");
     let report = results.join("report.yaml");
     let verify = program(&["verify"], &[&report]);

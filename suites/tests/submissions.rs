@@ -1,5 +1,5 @@
-//! Reports that were submitted: each is accepted by the checks of the version that made it, whatever has changed since, and
-//! is refused once something about it was edited.
+//! Submitted reports: each is accepted by the checks of the version that made it, whatever has changed since,
+//! and is refused after an edit.
 
 use flate2::Compression;
 use flate2::read::GzDecoder;
@@ -27,7 +27,7 @@ fn submitted() -> Vec<PathBuf> {
     found
 }
 
-/// Runs a command on a file: its exit code and everything it says.
+/// Runs a command on a file. Returns its exit code and its whole output.
 fn said(command: &str, file: &Path, more: &[&str]) -> (Option<i32>, String) {
     let output = Command::new(PROGRAM).arg(command).arg(file).args(more).output().expect("the program runs");
     let text = [output.stdout, output.stderr].concat();
@@ -86,7 +86,7 @@ fn what_was_submitted_is_verified_attested_and_replayed_from_its_packed_events()
     }
 }
 
-/// A submitted report in a folder of its own, beside a stream.
+/// A submitted report in a folder of its own, next to a stream.
 fn beside(stream: &[u8], name: &str) -> (tempfile::TempDir, PathBuf, PathBuf) {
     let folder = tempfile::tempdir().expect("a folder");
     let (report, events) = (folder.path().join("report.yaml"), folder.path().join(name));
@@ -95,7 +95,7 @@ fn beside(stream: &[u8], name: &str) -> (tempfile::TempDir, PathBuf, PathBuf) {
     (folder, report, events)
 }
 
-/// The first line of the stream that says what was tested, with this done to it.
+/// The line of the stream that names the subject, with this edit.
 fn subject_with(stream: &str, from: &str, to: &str) -> String {
     let line = stream.lines().find(|line| line.contains("\"type\":\"subject-known\"")).expect("a subject");
     let other = line.replacen(from, to, 1);
@@ -164,7 +164,7 @@ fn the_end_of_a_reason_is_as_true_as_its_beginning() {
     let folder = submitted()[0].clone();
     let text = fs::read_to_string(folder.join("report.yaml")).expect("a report");
     let seen = text.match_indices("last seen: ").map(|(at, _)| at + "last seen: ".len());
-    // Those of the list of reasons are cut, and follow from the checks' own.
+    // The entries of the list of reasons are removed: they follow from the checks' own.
     let (place, mut edited) = (seen.filter(|at| *at > text.find("\nchecks:").expect("checks")), 0);
     for at in place.collect::<Vec<_>>().into_iter().step_by(5) {
         let other = format!("{}none, {}", &text[..at], &text[at..]);

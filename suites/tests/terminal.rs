@@ -1,5 +1,5 @@
-//! What a person sees of a run on a terminal: rendered as terminals do, in windows of 80 and 120 columns, and while the window
-//! is resized.
+//! The output of a run on a terminal: rendered as terminals do, in windows of 80 and 120 columns, and while
+//! the window is resized.
 
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use rustix::termios::{Winsize, tcsetwinsize};
@@ -14,36 +14,36 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_ccm-conformance");
-/// More than any run here writes, so that nothing scrolls away.
+/// More rows than any run here writes, so that nothing scrolls away.
 const ROWS: u16 = 400;
-/// Lines of so many columns fit into each window.
+/// Lines of this many columns fit into each window.
 const SHORT: usize = 76;
-/// What the moving line begins with.
+/// The characters with which the progress line begins.
 const TURNS: [&str; 4] = ["| ", "/ ", "- ", "\\ "];
-/// How a terminal is told to erase the line that its cursor is in.
+/// The control sequence that erases the current line of a terminal.
 const ERASE: &str = "\r\u{1b}[2K";
 
-/// A run, as its terminal has it.
+/// The output of a run on a terminal.
 struct Seen {
     code: Option<i32>,
-    /// What was written to the terminal.
+    /// The bytes that were written to the terminal.
     raw: String,
-    /// What is on it in the end: lines that it has wrapped are one.
+    /// The final content of the terminal; wrapped lines are joined.
     lines: Vec<String>,
-    /// What was written to standard output where that is no terminal.
+    /// Standard output, if it is not a terminal.
     piped: String,
-    /// Whether the window was: what was wider than it became is cut on this terminal.
+    /// Whether the window was resized: this terminal truncates lines that are wider than the new window.
     was_resized: bool,
 }
 
-/// How a run is looked at.
+/// The terminal of a run.
 #[derive(Clone, Copy, Default)]
 struct Look<'a> {
     columns: u16,
-    /// The window's width from then on, again and again.
+    /// The later widths of the window, again and again.
     resized: &'a [u16],
     variables: &'a [(&'a str, &'a str)],
-    /// Whether standard output goes elsewhere.
+    /// Whether standard output is redirected.
     is_piped: bool,
     binary: Option<&'a Path>,
 }
@@ -91,7 +91,7 @@ fn seen(look: Look<'_>) -> Seen {
     command.stderr(slave()).envs(look.variables.iter().copied());
     command.stdout(if look.is_piped { Stdio::piped() } else { slave().into() });
     let mut child = command.spawn().expect("the program starts");
-    // Who reads is told of the end once nobody has the other side open.
+    // The reader sees the end of file once no process has the other side open.
     drop(command);
     let piped = child.stdout.take().map(|mut pipe| {
         std::thread::spawn(move || {
@@ -120,7 +120,7 @@ fn seen(look: Look<'_>) -> Seen {
     Seen { code, raw: String::from_utf8(raw).expect("text"), lines, piped, was_resized }
 }
 
-/// Nothing of what moved is left, nothing was drawn over, and nothing is padded.
+/// Checks that nothing of the progress line is left, that no line is overwritten, and that none is padded.
 fn is_tidy(seen: &Seen, told: &str) {
     let (raw, text) = (&seen.raw, seen.lines.join("\n"));
     for line in &seen.lines {
@@ -132,13 +132,13 @@ fn is_tidy(seen: &Seen, told: &str) {
     assert!(!raw.contains(&" ".repeat(60)), "{told}: padded: {raw:?}");
     assert!(raw.ends_with("\r\n"), "{told}: the next prompt would stand behind it: {raw:?}");
     if !seen.was_resized {
-        // Each line ends with a line end of its own, not at the edge of the window.
+        // Each line ends with its own line end, not at the edge of the window.
         assert!(raw.matches('\n').count() >= seen.lines.len(), "{told}: {raw:?}");
         assert!(seen.lines.iter().all(|line| line.trim_end() == line), "{told}: padded:\n{text}");
     }
 }
 
-/// The lines that are the same in every run: tests, and what the summary begins with.
+/// The lines that are the same in every run: those of tests, and the beginning of the summary.
 fn of_every_run(lines: impl Iterator<Item = String>) -> BTreeSet<String> {
     const FIRST: [&str; 7] = ["running ", "test ", "PARTIAL", "  MUST", "  SHOULD", "  INFO", "Profiles of"];
     let lines = lines.filter(|line| FIRST.iter().any(|first| line.starts_with(first)));
@@ -147,7 +147,7 @@ fn of_every_run(lines: impl Iterator<Item = String>) -> BTreeSet<String> {
     lines.map(timeless).map(|line| unaligned(&line)).collect()
 }
 
-/// The line of a test without the blanks that align its outcome with others'.
+/// The line of a test without the spaces that align its outcome.
 fn unaligned(line: &str) -> String {
     if line.starts_with("test ") {
         line.split_whitespace().collect::<Vec<_>>().join(" ")
@@ -156,7 +156,7 @@ fn unaligned(line: &str) -> String {
     }
 }
 
-/// Whether a line is that of the test, which has ended so.
+/// Whether a line is the one of the test, with this outcome.
 fn is_there(lines: &[String], test: &str) -> bool {
     lines.iter().any(|line| unaligned(line) == test)
 }

@@ -1,6 +1,6 @@
-//! A machine that gives programs no mount namespaces, as a container of Docker's with its usual seccomp profile does.
+//! A machine that does not allow mount namespaces, like a container of Docker with its default seccomp profile.
 //!
-//! The tests make one of their own: in a user namespace, whose limit of mount namespaces is its own, that limit is 0.
+//! The tests simulate one: in a user namespace whose limit of mount namespaces is 0.
 
 use harness_core::ledger::{Ledger, Outcome};
 use std::io::Write;
@@ -9,11 +9,11 @@ use std::path::Path;
 use std::process::{Command, Output};
 
 const LIMITED: &str = "echo 0 > /proc/sys/user/max_mnt_namespaces && exec \"$0\" \"$@\"";
-/// A CCM that has the usual path of its account's token built in and does not do without.
+/// A CCM that has the usual path of its account's token built in and cannot run without it.
 const CCM: &str =
     "#!/bin/sh\nexec 3< /var/run/secrets/kubernetes.io/serviceaccount/token || exit 1\nexec sleep 3600\n";
 
-/// Runs a program there; `None` where this machine has no user namespaces to make it in.
+/// Runs a program on such a machine; `None` if user namespaces are not available.
 fn on_such_a_machine(program: &str, arguments: &[&str]) -> Option<Output> {
     let make = |command: &[&str]| {
         let mut unshare = Command::new("unshare");
@@ -38,7 +38,7 @@ fn run(out: &Path, arguments: &[&str]) -> Option<(Output, String)> {
     Some((ended, said))
 }
 
-/// A profile of a CCM whose Pods do not tell it where its token is.
+/// A profile of a CCM whose Pods do not get the path of their token.
 fn described_in(folder: &Path) -> String {
     let reference = Path::new(env!("CARGO_MANIFEST_DIR")).join("../fixtures/ccms/reference");
     let (from, to) = (reference.join("manifests"), folder.join("manifests"));

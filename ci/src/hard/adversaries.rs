@@ -1,5 +1,5 @@
-//! Hostile CCMs: each fails what it breaks and nothing else, in bounded time; the harness's memory stays bounded, and nothing of
-//! them is left.
+//! Hostile CCMs: each fails only the checks about what it breaks, in limited time; the harness's memory stays
+//! limited, and nothing of the CCM is left.
 
 use super::kills::left_in;
 use super::watched::{peak_memory, until_it_ends};
@@ -9,13 +9,13 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-/// Every hostile CCM there is.
+/// The list of all hostile CCMs.
 const LIST: &str = "fixtures/ccms/mutants/adversaries.yaml";
-/// The most memory that the harness may take meanwhile, with API servers and clouds in its process, MiB.
+/// The most memory in MiB that the harness may use, including API servers and clouds in its process.
 const MEMORY: u64 = 1024;
-/// How often it is looked at.
+/// How often the memory is read.
 const LOOK: Duration = Duration::from_millis(100);
-/// After that it has got stuck: each CCM has a limit of its own, a few minutes.
+/// After this time it is considered stuck: each CCM has its own limit of a few minutes.
 const LIMIT: Duration = Duration::from_secs(3600);
 
 pub(super) fn measure(program: &Path, count: Option<usize>, seed: u64) -> Result<Vec<String>> {
@@ -73,7 +73,7 @@ fn ids() -> Result<Vec<String>> {
     Ok(ids.map(|id| id.trim().to_owned()).collect())
 }
 
-/// How many were endured of how many, in the last line of `controls`.
+/// How many CCMs were endured of how many, from the last line of `controls`.
 fn endured(line: &str) -> Option<(usize, usize)> {
     let (before, _) = line.split_once(" adversaries endured")?;
     let mut words = before.rsplit(' ');

@@ -1,4 +1,4 @@
-//! What is done to a run's environment from outside, while the run judges.
+//! Disturbances of a run's environment from outside, during the run.
 
 use super::kills::On;
 use super::slow_docker::SlowDocker;
@@ -16,27 +16,27 @@ use std::time::{Duration, Instant};
 /// A disturbance of the environment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(super) enum Disturbance {
-    /// Every 15 s the API server answers nothing for 2 s (kind).
+    /// Every 15 s the API server does not answer for 2 s (kind)
     FrozenApiServer,
-    /// Every 30 s etcd is told to end, and its kubelet starts it again (kind).
+    /// Every 30 s etcd gets SIGTERM, and its kubelet restarts it (kind)
     EtcdRestarts,
-    /// Every request to Docker takes 300 ms longer (kind).
+    /// Every request to Docker takes 300 ms longer (kind)
     SlowDocker,
-    /// Another program has taken the port for the API server (kind).
+    /// Another program has taken the port for the API server (kind)
     PortTaken,
-    /// One machine is killed while checks run (kind).
+    /// One machine is killed while checks run (kind)
     MachineKilled,
-    /// Every 10 s the program, with API server and cloud in it, does not run for 3 s (embedded).
+    /// Every 10 s the program, including API server and cloud, is frozen for 3 s (embedded)
     FrozenProgram,
-    /// Twice as many busy loops as there are processors.
+    /// Twice as many busy loops as processors
     BusyMachine,
 }
 
-/// Something that has to be there before the run begins.
+/// A disturbance that has to be prepared before the run begins.
 pub(super) enum Prepared {
-    /// A way to Docker that takes long.
+    /// A slow proxy to Docker.
     SlowDocker(SlowDocker),
-    /// Somebody who takes the first port that is chosen.
+    /// A program that takes the first port that is chosen.
     TakenPort(TakenPort),
 }
 
@@ -58,7 +58,7 @@ impl fmt::Display for Disturbance {
 }
 
 impl Disturbance {
-    /// Those of runs on that kind of cluster.
+    /// The disturbances for runs on this kind of cluster.
     pub(super) fn of(on: On) -> Vec<Disturbance> {
         match on {
             On::Embedded => vec![Disturbance::FrozenProgram, Disturbance::BusyMachine],
@@ -73,7 +73,7 @@ impl Disturbance {
         }
     }
 
-    /// What has to be there before the run begins; the run is to use it.
+    /// Prepares the disturbance before the run begins, and makes the run use it.
     pub(super) fn prepare(self, folder: &Path, run: &mut Command) -> Result<Option<Prepared>> {
         Ok(match self {
             Disturbance::SlowDocker => Some(Prepared::SlowDocker(SlowDocker::begin(folder, run)?)),
@@ -82,7 +82,7 @@ impl Disturbance {
         })
     }
 
-    /// After how long it comes for the first time, and then again; `None` where it does not come by itself.
+    /// The time before the first disturbance, and between later ones; `None` if it does not come by itself.
     fn pauses(self) -> Option<(Duration, Duration)> {
         let seconds = |first, then| Some((Duration::from_secs(first), Duration::from_secs(then)));
         match self {
@@ -96,7 +96,7 @@ impl Disturbance {
     }
 }
 
-/// Somebody who disturbs a run until he is told to stop.
+/// A thread that disturbs a run until it is stopped.
 pub(super) struct Disturbing {
     stop: Arc<AtomicBool>,
     times: Arc<AtomicUsize>,
@@ -104,7 +104,7 @@ pub(super) struct Disturbing {
 }
 
 impl Disturbing {
-    /// Stops it; how often the run was disturbed.
+    /// Stops it; returns how often the run was disturbed.
     pub(super) fn stop(self) -> usize {
         self.stop.store(true, Ordering::SeqCst);
         let _ = self.thread.join();
@@ -112,7 +112,7 @@ impl Disturbing {
     }
 }
 
-/// Disturbs a run from now on: that process, which writes to that file.
+/// Starts to disturb a run: the process is the run's, and the console the file of its output.
 pub(super) fn disturb(disturbance: Disturbance, process: u32, console: PathBuf) -> Disturbing {
     let (stop, times) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicUsize::new(0)));
     let (told, count) = (stop.clone(), times.clone());
@@ -129,7 +129,7 @@ pub(super) fn disturb(disturbance: Disturbance, process: u32, console: PathBuf) 
                 Disturbance::SlowDocker | Disturbance::PortTaken => false,
             };
             count.fetch_add(usize::from(done), Ordering::SeqCst);
-            // What could not be done, as there is no cluster yet, is tried again soon.
+            // An attempt that fails because there is no cluster yet is repeated soon.
             pause = if done { then } else { Duration::from_secs(2) };
         }
     });
@@ -139,7 +139,7 @@ pub(super) fn disturb(disturbance: Disturbance, process: u32, console: PathBuf) 
 /// Stops the API server for 2 s.
 const FREEZE: &str = "pkill -STOP -x kube-apiserver && sleep 2; pkill -CONT -x kube-apiserver";
 
-/// Waits; whether to go on then.
+/// Waits; returns whether to continue after that.
 #[expect(clippy::disallowed_methods, reason = "moments are what is chosen here")]
 fn wait(pause: Duration, stop: &AtomicBool) -> bool {
     let until = Instant::now() + pause;
@@ -149,7 +149,7 @@ fn wait(pause: Duration, stop: &AtomicBool) -> bool {
     !stop.load(Ordering::SeqCst)
 }
 
-/// The run's machines of that role, once it has said its id and its first check has begun.
+/// The run's machines with this role, once it has printed its id and its first check has begun.
 fn machines(console: &Path, role: &str) -> Vec<String> {
     let said = std::fs::read_to_string(console).unwrap_or_default();
     let Some(run) = said.lines().find_map(|line| line.strip_prefix("run ")) else { return Vec::new() };
@@ -166,7 +166,7 @@ fn machines(console: &Path, role: &str) -> Vec<String> {
     listed.lines().map(str::to_owned).collect()
 }
 
-/// Has a shell do something in every control plane at once; whether it was done in one.
+/// Runs a script in every control plane at once; returns whether it succeeded in one.
 fn in_control_planes(console: &Path, script: &str) -> bool {
     let started: Vec<_> = machines(console, "control-plane")
         .iter()
@@ -180,7 +180,7 @@ fn in_control_planes(console: &Path, script: &str) -> bool {
     ended.filter(|done| *done).count() > 0
 }
 
-/// Kills one machine that is no control plane, or the only one that there is.
+/// Kills one machine that is not a control plane, or the only machine.
 fn kill_machine(console: &Path) -> bool {
     let machines = [machines(console, "worker"), machines(console, "control-plane")].concat();
     let Some(machine) = machines.first() else { return false };
@@ -201,7 +201,7 @@ fn freeze(process: u32) -> bool {
     signal("CONT") && stopped
 }
 
-/// Computes nothing, with twice as many threads as there are processors, until it is to stop.
+/// Uses twice as many busy threads as there are processors, until it has to stop.
 fn keep_busy(stop: &AtomicBool) -> bool {
     let threads = 2 * std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
     std::thread::scope(|scope| {

@@ -1,5 +1,5 @@
-//! Disturbances of a run's environment that no check makes. Whatever happens, a CCM that is correct fails no MUST: what cannot be
-//! judged is told as an error of the environment.
+//! Disturbances of a run's environment that no check makes. In spite of them, a correct CCM fails no MUST: a
+//! check that cannot be judged is reported as an environment error.
 
 use super::disturbance::{Disturbance, disturb};
 use super::kills::On;
@@ -12,12 +12,12 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-/// How often it is looked whether the run has ended.
+/// How often it is checked whether the run has ended.
 const LOOK: Duration = Duration::from_millis(200);
-/// A run that takes longer has got stuck.
+/// After this time a run is considered stuck.
 const LIMIT: Duration = Duration::from_secs(3600);
 
-/// Runs the reference CCM once for each disturbance, and each time `only` those checks where there is any choice.
+/// Runs the reference CCM once for each disturbance, each time with the checks `only`, if given.
 pub(super) fn measure(
     program: &Path,
     on: On,
@@ -75,16 +75,16 @@ fn one(program: &Path, on: On, disturbance: Disturbance, only: Option<&str>) -> 
     Ok(wrong)
 }
 
-/// What the events of a run tell.
+/// The facts from the events of a run.
 #[derive(Default)]
 struct Told {
-    /// Checks that failed or were blocked, with why.
+    /// Checks that failed or were blocked, with the reason.
     held_against: Vec<String>,
-    /// How many checks were judged once more.
+    /// How many checks were repeated.
     judged_again: usize,
-    /// How many checks ended in an error of the environment.
+    /// How many checks ended with an environment error.
     errors: usize,
-    /// How many checks ended at all.
+    /// How many checks ended in any way.
     ended: usize,
 }
 

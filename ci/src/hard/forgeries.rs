@@ -1,4 +1,4 @@
-//! Reports that were submitted, forged line by line: `verify` of the built program refuses each.
+//! Submitted reports that are forged line by line: `verify` of the built program refuses each.
 
 use crate::process::{root, say};
 use anyhow::{Context, Result, bail};
@@ -10,9 +10,9 @@ use std::process::{Command, Stdio};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Of the events that only tell what happened, every so many-th is kept, so that a stream is read quickly.
+/// Of the events that only describe what happened, one of so many is kept, so that a stream is read quickly.
 const KEPT: usize = 250;
-/// Types of such events.
+/// The types of such events.
 const TELLING: [&str; 4] = ["object-changed", "cloud-call", "promise-began", "promise-met"];
 
 /// A report and its stream, as lines.
@@ -24,16 +24,16 @@ struct Genuine {
     end: usize,
 }
 
-/// What is done to a line.
+/// The change of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Does {
     Changes,
     Goes,
     Repeats,
     Moves,
-    /// An event only: it is written with a blank that a run does not write.
+    /// For an event only: it is written with an additional space, as no run writes it.
     IsSpaced,
-    /// An event only: it stands at the end of the stream once more.
+    /// For an event only: it is repeated at the end of the stream.
     Follows,
 }
 
@@ -50,7 +50,7 @@ struct Forgery<'a> {
     does: Does,
 }
 
-/// Tries so many forgeries: what was not refused.
+/// Tries so many forgeries; returns those that were not refused.
 ///
 /// # Errors
 /// A genuine report is refused, or the program cannot be run.
@@ -129,7 +129,8 @@ fn submitted() -> Result<Vec<PathBuf>> {
 }
 
 impl Genuine {
-    /// A submitted report, which has to be verified; then a part of its stream, and the report that the program makes of that.
+    /// A submitted report, which has to be valid; then a part of its stream, and the report that the program
+    /// makes from it.
     fn of(program: &Path, folder: &Path, scratch: &Path) -> Result<Genuine> {
         let name = folder.file_name().context("a folder has a name")?.to_string_lossy().into_owned();
         let whole = verify(program, &folder.join("report.yaml"))?;
@@ -146,7 +147,7 @@ impl Genuine {
         let part = scratch.join(&name);
         fs::create_dir_all(&part)?;
         fs::write(part.join("events.jsonl"), joined(&events))?;
-        // Its exit code is the run's.
+        // Its exit code is that of the run.
         Command::new(program)
             .arg("replay")
             .arg(part.join("events.jsonl"))
@@ -166,14 +167,14 @@ fn joined(lines: &[String]) -> String {
     lines.iter().flat_map(|line| [line.as_str(), "\n"]).collect()
 }
 
-/// What `verify` says of a report whose stream is beside it.
+/// The output of `verify` for a report with a stream next to it.
 fn verify(program: &Path, report: &Path) -> Result<String> {
     let output = Command::new(program).arg("verify").arg(report).stdin(Stdio::null()).output()?;
     let said = [output.stdout, output.stderr].concat();
     Ok(String::from_utf8_lossy(&said).into_owned())
 }
 
-/// Why a forgery was not refused, if it was not.
+/// The reason why a forgery was not refused, if it was not.
 fn not_refused(
     program: &Path,
     folder: &Path,
@@ -204,7 +205,7 @@ impl Forgery<'_> {
         format!("{}/{file}:{} {:?} ({line})", self.of.name, self.at + 1, self.does)
     }
 
-    /// The lines with the forgery among them; `None` where it changes nothing.
+    /// The lines with the forgery; `None` if it changes nothing.
     fn lines(&self) -> Option<Vec<String>> {
         let (own, at) = (self.own_lines(), self.at);
         let mut lines = own.to_vec();
@@ -220,32 +221,33 @@ impl Forgery<'_> {
         (lines != own).then_some(lines)
     }
 
-    /// Whether it is one of those that may be accepted, as nothing is told otherwise.
+    /// Whether it may be accepted, because it does not change the meaning.
     fn means_nothing(&self) -> bool {
         let (own, at) = (self.own_lines(), self.at);
         if !self.is_report {
-            // Messages after the end of the run are of no report and no page. A message may follow, too.
+            // Messages after the end of the run are in no report and on no page. A repeated message is
+            // allowed there, too.
             let is_message = own[at].contains("\"event\":{\"type\":\"said\"");
             return is_message
                 && (at > self.of.end || self.does == Does::Follows)
                 && self.does != Does::IsSpaced;
         }
         match self.does {
-            // The order of the keys of one mapping means nothing in YAML.
+            // The order of keys in a mapping has no meaning in YAML.
             Does::Moves => {
                 let indent = |line: &str| line.len() - line.trim_start().len();
                 let is_entry = |line: &str| line.contains(": ") && !line.trim_start().starts_with("- ");
                 let (one, other) = (&own[at], &own[at + 1]);
                 is_entry(one) && is_entry(other) && indent(one) == indent(other)
             }
-            // So do empty lines at the end of a text whose end is stripped.
+            // Neither do empty lines at the end of a text whose end is stripped.
             Does::Goes | Does::Repeats => own[at].trim().is_empty(),
             Does::Changes | Does::IsSpaced | Does::Follows => false,
         }
     }
 }
 
-/// A line of YAML with another value.
+/// A line of YAML with a changed value.
 fn other_value(line: &str) -> String {
     match line.strip_suffix('"') {
         Some(rest) => format!("{rest}x\""),

@@ -1,4 +1,5 @@
-//! Malformed inputs of a committed corpus, wherever a user names a file: each is refused clearly, soon, and in little memory.
+//! Malformed inputs from a committed corpus, for every command that reads a file: each is rejected with a
+//! clear message, soon, and with little memory.
 
 use super::watched::{peak_memory, until_it_ends};
 use crate::process::{root, say};
@@ -14,12 +15,12 @@ use std::time::{Duration, Instant};
 const CORPUS: &str = "ci/malformed.json";
 /// How long one may take.
 const LIMIT: Duration = Duration::from_secs(5);
-/// The most memory that one may take, KiB.
+/// The most memory that one may use, in KiB.
 const MEMORY: u64 = 256 << 10;
-/// How often the process is looked at.
+/// How often the memory of the process is read.
 const LOOK: Duration = Duration::from_millis(5);
 
-/// What became of one input.
+/// The result for one input.
 struct Outcome {
     code: Option<i32>,
     took: Duration,
@@ -66,7 +67,7 @@ pub(super) fn measure(program: &Path, every: usize) -> Result<Vec<String>> {
     Ok(wrong)
 }
 
-/// Every input: its name and where it is.
+/// Every input: its name and its path.
 fn inputs(corpus: &Value, folder: &Path) -> Result<Vec<(String, PathBuf)>> {
     let mut all = Vec::new();
     for (name, text) in corpus["texts"].as_object().context("the corpus has no texts")? {

@@ -1,4 +1,4 @@
-//! Runs that are ended by a signal at any moment: after how many seconds nothing is left of them.
+//! Runs that are ended by a signal at any moment: after how many seconds nothing of them is left.
 
 use crate::process::say;
 use anyhow::{Context, Result};
@@ -11,17 +11,17 @@ use std::time::{Duration, Instant};
 
 /// The signals, in turn, and the seconds within which nothing may be left.
 const SIGNALS: [(&str, f64); 4] = [("KILL", 15.0), ("TERM", 10.0), ("INT", 10.0), ("HUP", 10.0)];
-/// The kind of cluster that a run has which is ended.
+/// The kind of cluster of the ended run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(super) enum On {
-    /// The embedded cluster.
+    /// The embedded cluster
     Embedded,
-    /// kind; nobody else may make containers, networks or volumes meanwhile.
+    /// kind; no other program may create containers, networks or volumes during that time
     Kind,
 }
 
 impl On {
-    /// As `--cluster` has it.
+    /// The value for `--cluster`.
     pub(super) fn word(self) -> &'static str {
         match self {
             On::Embedded => "embedded",
@@ -29,7 +29,7 @@ impl On {
         }
     }
 
-    /// The latest moment of a signal, milliseconds: by then every stage of a run has begun.
+    /// The latest moment of a signal, in milliseconds: by then every stage of a run has begun.
     fn latest(self) -> u64 {
         match self {
             On::Embedded => 15_000,
@@ -37,7 +37,7 @@ impl On {
         }
     }
 
-    /// What there is of Docker's that a run may leave.
+    /// The Docker resources that a run may leave.
     fn things(self) -> Result<BTreeSet<String>> {
         if self == On::Embedded {
             return Ok(BTreeSet::new());
@@ -83,12 +83,12 @@ pub(super) fn measure(program: &Path, on: On, count: u32, seed: u64) -> Result<V
     Ok(wrong)
 }
 
-/// Seconds from the signal until nothing of the run can write any more, and what is left then.
+/// The seconds from the signal until no process of the run can write any more, and what is left then.
 #[expect(clippy::disallowed_methods, reason = "moments are what is measured here")]
 fn one(program: &Path, on: On, signal: &str, delay: Duration) -> Result<(f64, Vec<String>)> {
     let before = on.things()?;
     let folder = tempfile::tempdir()?;
-    // Started by 'nohup' a run ignores SIGHUP, as it should.
+    // If it were started by 'nohup', a run would ignore SIGHUP, and should.
     let mut child = Command::new("env")
         .arg("--default-signal=HUP")
         .arg(program)
@@ -100,7 +100,7 @@ fn one(program: &Path, on: On, signal: &str, delay: Duration) -> Result<(f64, Ve
         .spawn()
         .with_context(|| format!("starting {}", program.display()))?;
     let mut said = child.stderr.take().context("a child without its pipe")?;
-    // Whoever is not read from waits.
+    // A process whose output is not read would block.
     let reading = std::thread::spawn(move || {
         let mut text = Vec::new();
         let _ = said.read_to_end(&mut text);
@@ -110,7 +110,7 @@ fn one(program: &Path, on: On, signal: &str, delay: Duration) -> Result<(f64, Ve
     Command::new("kill").args(["-s", signal, &child.id().to_string()]).status()?;
     let began = Instant::now();
     child.wait()?;
-    // The reaper, too, has the run's standard error.
+    // The reaper has the run's standard error as well.
     let _ = reading.join();
     let took = began.elapsed().as_secs_f64();
     let mut left = left_in(folder.path())?;
@@ -118,8 +118,8 @@ fn one(program: &Path, on: On, signal: &str, delay: Duration) -> Result<(f64, Ve
     Ok((took, left))
 }
 
-/// What a run has left in the folder that it had for temporary files, its results apart, and processes that name it
-/// or were started with it.
+/// The files that a run has left in its folder for temporary files, without its results, and the processes
+/// that name it or were started with it.
 pub(super) fn left_in(folder: &Path) -> Result<Vec<String>> {
     let mut left = Vec::new();
     for entry in std::fs::read_dir(folder)? {

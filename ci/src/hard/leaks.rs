@@ -1,4 +1,4 @@
-//! A CCM that prints its credentials in every encoding it can think of: none of them is in anything that the run gives out.
+//! A CCM that prints its credentials in every encoding it can think of: none of them is in any output of the run.
 
 use crate::process::say;
 use anyhow::{Context, Result, bail};
@@ -7,9 +7,10 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-/// The CCM: prints each form of each secret, and ends. Inside the sandbox it can write no file that is seen outside, so it also
-/// prints the secret itself as decimal numbers, each greater by one than a byte of it: no filter knows that. With a folder
-/// in `LEAK_COPIES` it writes the same forms of `LEAK_SECRET` to files of that folder instead.
+/// The CCM: it prints each form of each secret, and ends. Inside the sandbox it can write no file that is
+/// visible outside. So it also prints the secret itself as decimal numbers, each greater by one than a byte
+/// of it, which no filter recognises. With a folder in `LEAK_COPIES` it writes the same forms of
+/// `LEAK_SECRET` to files of that folder instead.
 const CCM: &str = r#"#!/bin/sh
 copies=$LEAK_COPIES
 both() {
@@ -51,7 +52,7 @@ done
 exit 1
 "#;
 
-/// Length of the pieces that are looked for.
+/// The length of the pieces that are searched for.
 const PIECE: usize = 24;
 
 pub(super) fn measure(program: &Path) -> Result<Vec<String>> {
@@ -101,7 +102,7 @@ pub(super) fn measure(program: &Path) -> Result<Vec<String>> {
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
         forms += 1;
         let form = bare(&std::fs::read(&path)?);
-        // Of a signed token the signature is the secret, at its end.
+        // In a signed token the signature is the secret, at its end.
         let from = if name.starts_with("account") { form.len() - form.len() / 14 } else { 0 };
         let pieces: Vec<&str> =
             (from..form.len().saturating_sub(PIECE - 1)).map(|at| &form[at..at + PIECE]).collect();
@@ -135,7 +136,7 @@ fn secrets(exits: &[(String, Vec<u8>)]) -> BTreeSet<(String, String)> {
     found
 }
 
-/// Every file below a folder.
+/// All files in a folder, recursively.
 fn files(folder: &Path, into: &mut Vec<(String, Vec<u8>)>) -> Result<()> {
     for entry in std::fs::read_dir(folder)? {
         let path = entry?.path();
@@ -149,7 +150,7 @@ fn files(folder: &Path, into: &mut Vec<(String, Vec<u8>)>) -> Result<()> {
     Ok(())
 }
 
-/// A text without blanks, line breaks and colours, in lower case.
+/// A text without spaces, line breaks and colours, in lower case.
 fn bare(bytes: &[u8]) -> String {
     let text = String::from_utf8_lossy(bytes);
     let text = text.replace("\\n", "").replace("\\u{1b}", "\u{1b}").replace("\\u001b", "\u{1b}");

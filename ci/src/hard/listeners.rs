@@ -1,4 +1,5 @@
-//! Where a run listens: on addresses that no other machine reaches, and at sockets in a folder of its own.
+//! The addresses that a run listens on: only addresses that no other machine reaches, and sockets in its own
+//! folder.
 
 use super::watched::until_it_ends;
 use crate::process::say;
@@ -8,11 +9,11 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-/// How often the run is looked at.
+/// How often the run is examined.
 const LOOK: Duration = Duration::from_millis(50);
-/// After that the run of two checks has got stuck.
+/// After this time the run of two checks is considered stuck.
 const LIMIT: Duration = Duration::from_secs(300);
-/// The state of a socket that listens, in the kernel's table.
+/// The state of a listening socket in the kernel's table.
 const LISTENS: &str = "0A";
 
 pub(super) fn measure(program: &Path) -> Result<Vec<String>> {
@@ -70,7 +71,7 @@ fn sockets(process: u32) -> BTreeSet<String> {
     links.filter_map(inode).collect()
 }
 
-/// Where somebody listens: the address as the kernel writes it, whether it is loopback's, and the socket's inode.
+/// All listening sockets: the address as the kernel writes it, whether it is loopback, and the socket's inode.
 fn listening() -> Vec<((String, bool), String)> {
     let mut all = Vec::new();
     for (table, is_loopback) in
@@ -89,12 +90,12 @@ fn listening() -> Vec<((String, bool), String)> {
     all
 }
 
-/// 127.0.0.0/8, the last of its bytes first.
+/// Whether an address is in 127.0.0.0/8; its bytes are in reverse order.
 fn is_loopback_v4(address: &str) -> bool {
     address.split(':').next().is_some_and(|host| host.ends_with("7F"))
 }
 
-/// `::1`, or 127.0.0.0/8 in it.
+/// Whether an address is `::1`, or 127.0.0.0/8 mapped to IPv6.
 fn is_loopback_v6(address: &str) -> bool {
     let host = address.split(':').next().unwrap_or_default();
     host == "00000000000000000000000001000000"

@@ -1,4 +1,5 @@
-//! Drivers and CCMs that write without an end, and clients that never read: the most memory that the harness takes of it.
+//! Drivers and CCMs that write without an end, and clients that never read: the most memory that they make
+//! the harness use.
 
 use super::watched::{peak_memory, until_it_ends};
 use crate::process::say;
@@ -11,9 +12,9 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// A driver that is hostile in the way that its first argument says.
+/// A driver that is hostile in the way of its first argument.
 const DRIVER: &str = include_str!("memory/driver.py");
-/// The ways, and whether such a driver is refused.
+/// The ways, and whether such a driver is rejected.
 const DRIVERS: [(&str, bool); 8] = [
     ("stdout-without-line-end", true),
     ("stderr-without-line-end", true),
@@ -24,18 +25,19 @@ const DRIVERS: [(&str, bool); 8] = [
     ("endless-error", true),
     ("floods-while-it-works", false),
 ];
-/// A CCM that is hostile in the way that stands in place of `MODE`, and reports what it has done to the port in place of `REPORTS_TO`.
+/// A CCM that is hostile in the way that replaces `MODE`, and reports what it has done to the port that
+/// replaces `REPORTS_TO`.
 const CCM: &str = include_str!("memory/ccm.py");
 const CCMS: [&str; 2] = ["writes", "unread"];
-/// The most memory that a check of a driver may take, and a run whose CCM is hostile, MiB: as docs/reliability.md has them.
+/// The most memory in MiB for a check of a driver, and for a run with a hostile CCM, as in docs/reliability.md.
 const MOST_OF_A_CHECK: u64 = 192;
 const MOST_OF_A_RUN: u64 = 384;
-/// How often a process is looked at.
+/// How often the memory of a process is read.
 const LOOK: Duration = Duration::from_millis(50);
-/// After that something has got stuck.
+/// After this time a program is considered stuck.
 const LIMIT: Duration = Duration::from_secs(300);
 
-/// What became of one of them.
+/// The result for one of them.
 struct Outcome {
     code: Option<i32>,
     memory: u64,
@@ -43,21 +45,21 @@ struct Outcome {
     said: String,
 }
 
-/// One that is measured.
+/// A measurement.
 struct Hostile {
-    /// What it is called.
+    /// Its name.
     what: String,
-    /// The program that has to bear it.
+    /// The program that is measured.
     command: Command,
-    /// The most memory that this may take, MiB.
+    /// The most memory that it may use, in MiB.
     most: u64,
-    /// Whether it is refused; `None` where that does not matter.
+    /// Whether the hostile program has to be rejected; `None` if that does not matter.
     is_refused: Option<bool>,
-    /// Where it reports what it has done, if it does.
+    /// The listener to which it reports what it has done, if it does.
     done: Option<TcpListener>,
 }
 
-/// Measures all of them, side by side: each is a process of its own, and most of them wait.
+/// Measures all of them in parallel: each is a separate process, and most of them wait.
 pub(super) fn measure(program: &Path) -> Result<Vec<String>> {
     let folder = tempfile::tempdir()?;
     let mut all = drivers(program, folder.path())?;
@@ -105,7 +107,7 @@ fn ccms(program: &Path, folder: &Path) -> Result<Vec<Hostile>> {
     Ok(all)
 }
 
-/// Runs one and shows its figures; what is wrong with it.
+/// Runs one and prints its figures; returns its faults.
 fn measured(hostile: Hostile, folder: &Path, at: usize) -> Result<Vec<String>> {
     let Hostile { what, command, most, is_refused, done } = hostile;
     let outcome = one(command, folder, at)?;
@@ -114,7 +116,7 @@ fn measured(hostile: Hostile, folder: &Path, at: usize) -> Result<Vec<String>> {
         wrong.push(format!("memory: {what}: exit code {:?}: {}", outcome.code, outcome.said));
     }
     if let Some(done) = done {
-        // It reports that by connections, which wait to be accepted: a log of such a length is no place for it.
+        // It reports that with connections, which wait to be accepted: its log would be too long.
         let lines = reported(&done)?;
         if lines.is_empty() {
             bail!("{what}: it did nothing:\n{}", outcome.said);
@@ -124,7 +126,7 @@ fn measured(hostile: Hostile, folder: &Path, at: usize) -> Result<Vec<String>> {
     Ok(wrong)
 }
 
-/// The lines that a CCM has sent, each over a connection of its own.
+/// The lines that a CCM has sent, each over a separate connection.
 fn reported(done: &TcpListener) -> Result<Vec<String>> {
     done.set_nonblocking(true)?;
     let mut lines = Vec::new();
@@ -159,7 +161,7 @@ fn one(mut command: Command, folder: &Path, at: usize) -> Result<Outcome> {
     })
 }
 
-/// Shows the figures of one; what is wrong with it.
+/// Prints the figures of one; returns its fault.
 fn judged(what: &str, outcome: &Outcome, most: u64) -> Option<String> {
     say(&format!("memory     {what}: {} MiB at most, {:.0} s", outcome.memory, outcome.took.as_secs_f64()));
     match outcome.code {

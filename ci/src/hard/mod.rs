@@ -1,5 +1,6 @@
-//! `cargo xtask hard`: what the harness and a machine that runs it have to bear, in figures: kills at any moment, malformed
-//! inputs, forged reports, secrets that a CCM prints, clouds that fail, hostile CCMs, strangers at every door.
+//! `cargo xtask hard`: measures what the harness and its machine have to withstand: kills at any moment,
+//! malformed inputs, forged reports, secrets that a CCM prints, clouds that fail, hostile CCMs, unauthorised
+//! access.
 
 mod adversaries;
 mod disturbance;
@@ -20,81 +21,81 @@ use anyhow::{Context, Result, bail};
 use clap::ValueEnum;
 use std::path::PathBuf;
 
-/// A part of what is measured.
+/// A part of the measurements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Part {
-    /// Malformed inputs.
+    /// Malformed inputs
     Inputs,
-    /// Submitted reports, forged line by line.
+    /// Submitted reports, forged line by line
     Forgeries,
-    /// Secrets that a CCM prints.
+    /// Secrets that a CCM prints
     Secrets,
-    /// Every door, with no token, another's, one that has ended; ways of an account to more rights; odd requests.
+    /// Access without a token, with that of others, with an expired one; privilege escalation; odd requests
     Access,
-    /// Every fault of the fake cloud at every operation.
+    /// Every fault of the fake cloud in every operation
     Faults,
-    /// Hostile CCMs.
+    /// Hostile CCMs
     Adversaries,
-    /// Signals at any moment of a run.
+    /// Signals at any moment of a run
     Kills,
-    /// An API server that freezes, an etcd that restarts, a Docker that is slow, a port that is taken, a machine that is killed: a
-    /// full run for each, unless '--checks' says otherwise.
+    /// A frozen API server, a restarting etcd, a slow Docker, a taken port, a killed machine: a full run for
+    /// each, unless '--checks' says otherwise
     Environment,
-    /// What is written without an end, and what is never read.
+    /// Output without an end, and output that is never read
     Memory,
 }
 
-/// How many forgeries are measured where all is: there are some 47,000, of which a seed chooses.
+/// How many forgeries '--all' measures, of some 47,000; a seed chooses them.
 const FORGERIES: usize = 5000;
 
-/// What is measured, and how much of it.
+/// The selected measurements, and their extent.
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct Options {
-    /// The program; without it one is built for release.
+    /// The program [default: a release build]
     #[arg(long, value_name = "PATH")]
     program: Option<PathBuf>,
-    /// The program as `cargo test` builds it.
+    /// Use the program as `cargo test` builds it
     #[arg(long, conflicts_with = "program")]
     dev: bool,
-    /// Runs that are ended by a signal, at moments that differ.
+    /// Number of runs that are ended by a signal, at different moments
     #[arg(long, value_name = "N", default_value_t = 60)]
     kills: u32,
-    /// Kind of cluster of the runs that are ended by a signal, or whose environment is disturbed.
+    /// Kind of cluster for runs that are ended by a signal, or whose environment is disturbed
     #[arg(long, value_name = "KIND", default_value = "embedded")]
     cluster: kills::On,
-    /// Only these disturbances of the environment.
+    /// Only these disturbances of the environment
     #[arg(long, value_name = "DISTURBANCE", value_delimiter = ',')]
     disturbances: Vec<disturbance::Disturbance>,
-    /// Only these checks, by id or pattern with *, in runs whose environment is disturbed.
+    /// Only these checks, by id or pattern with *, in runs whose environment is disturbed
     #[arg(long, value_name = "ID")]
     checks: Option<String>,
-    /// Only every Nth of the malformed inputs.
+    /// Only every Nth of the malformed inputs
     #[arg(long, value_name = "N", default_value_t = 1)]
     every: usize,
-    /// Forged reports; about ten seconds.
+    /// Number of forged reports; about ten seconds
     #[arg(long, value_name = "N", default_value_t = 200)]
     forgeries: usize,
-    /// Seed of the moments, and of what is measured of forgeries, faults and adversaries.
+    /// Seed for moments, forgeries, faults and adversaries
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
-    /// Cells of faults and operations that are measured; about a minute.
+    /// Number of measured combinations of fault and operation; about a minute
     #[arg(long, value_name = "N", default_value_t = 32)]
     cells: usize,
-    /// Hostile CCMs that are measured; about a minute.
+    /// Number of measured hostile CCMs; about a minute
     #[arg(long, value_name = "N", default_value_t = 4)]
     adversaries: usize,
-    /// All cells, all hostile CCMs, and 5,000 forgeries.
+    /// All combinations, all hostile CCMs, and 5,000 forgeries
     #[arg(long)]
     all: bool,
-    /// Only these parts.
+    /// Only these parts
     #[arg(long, value_name = "PART", value_delimiter = ',')]
     only: Vec<Part>,
 }
 
-/// Measures everything and prints the figures.
+/// Makes the measurements and prints the figures.
 ///
 /// # Errors
-/// A figure is not as promised; each that is not was printed.
+/// A figure exceeds its limit; each of these was printed.
 pub(crate) fn measure(options: &Options) -> Result<()> {
     let program = match &options.program {
         Some(program) => std::fs::canonicalize(program).with_context(|| program.display().to_string())?,

@@ -1,4 +1,4 @@
-//! A way to Docker's socket on which every request takes longer.
+//! A proxy in front of Docker's socket that makes every request slower.
 
 use anyhow::{Context, Result};
 use std::io::{Read, Write};
@@ -10,18 +10,18 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-/// By how much every piece of a request is late.
+/// The delay of every piece of a request.
 const LATE: Duration = Duration::from_millis(300);
-/// Where Docker listens.
+/// The socket of Docker.
 const DOCKER: &str = "/var/run/docker.sock";
 
-/// The way.
+/// The proxy.
 pub(super) struct SlowDocker {
     times: Arc<AtomicUsize>,
 }
 
 impl SlowDocker {
-    /// Begins to pass requests on, late, and has the run use this way.
+    /// Starts to pass requests on with a delay, and makes the run use this socket.
     pub(super) fn begin(folder: &Path, run: &mut Command) -> Result<SlowDocker> {
         let socket = folder.join("out.docker.sock");
         let listener = UnixListener::bind(&socket).with_context(|| socket.display().to_string())?;
@@ -37,13 +37,13 @@ impl SlowDocker {
         Ok(SlowDocker { times })
     }
 
-    /// How many connections were late.
+    /// How many connections were delayed.
     pub(super) fn times(&self) -> usize {
         self.times.load(Ordering::SeqCst)
     }
 }
 
-/// Passes on what client and engine say to each other; what the client says is late.
+/// Passes on the data of client and engine; the client's data is delayed.
 fn pass_on(client: UnixStream) {
     let Ok(engine) = UnixStream::connect(DOCKER) else { return };
     let (Ok(answers), Ok(to_client)) = (engine.try_clone(), client.try_clone()) else { return };

@@ -1,4 +1,4 @@
-//! Another program that takes the port which was chosen for a cluster's API server, before Docker can.
+//! Another program that takes the port which was chosen for a cluster's API server, before Docker can take it.
 
 use anyhow::{Context, Result};
 use std::net::TcpListener;
@@ -9,8 +9,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-/// Stands before kind on the path. The first time it is asked to create a cluster it tells the port (`$0.port`) and waits until
-/// that is taken (`$0.taken`).
+/// A script in front of kind on the path. At the first request to create a cluster it writes the port
+/// (`$0.port`) and waits until the port is taken (`$0.taken`).
 const BEFORE_KIND: &str = r#"#!/bin/sh
 if [ "$1 $2" = "create cluster" ] && mkdir "$0.once" 2> /dev/null; then
   for argument; do
@@ -28,7 +28,7 @@ pub(super) struct TakenPort {
 }
 
 impl TakenPort {
-    /// Stands before kind on the run's path.
+    /// Puts the script in front of kind on the run's path.
     pub(super) fn begin(folder: &Path, run: &mut Command) -> Result<TakenPort> {
         let path = std::env::var_os("PATH").unwrap_or_default();
         let kind = std::env::split_paths(&path).map(|folder| folder.join("kind")).find(|kind| kind.is_file());
@@ -52,7 +52,7 @@ impl TakenPort {
     }
 }
 
-/// Takes the port that is told, and keeps it for as long as this program runs.
+/// Takes the port in the file, and keeps it for as long as this program runs.
 #[expect(clippy::disallowed_methods, reason = "a file tells nobody that it has come")]
 fn take(kind: &Path, count: &AtomicUsize) {
     let beside = |end: &str| PathBuf::from(format!("{}.{end}", kind.display()));

@@ -1,12 +1,14 @@
-//! Parts that are tests of the workspace, too: with more cases here than there, and for their figures. They are built with the
-//! whole workspace, whose libraries have other features than those of a package alone and would be compiled once more.
+//! Measurements that are also tests of the workspace: here with more cases, and for their figures. They are
+//! built with the whole workspace: its libraries have other features than those of a single package, and
+//! would have to be compiled again.
 
 use crate::process::{TestProgram, root, say, test_programs};
 use anyhow::{Context, Result, bail};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-/// The doors of the embedded API server and of the fake cloud: packages' folders and tests of their program `it`.
+/// The access tests of the embedded API server and of the fake cloud: packages' folders and tests of their
+/// program `it`.
 const ACCESS: [(&str, &[&str]); 2] = [
     (
         "harness/embedded-apiserver",
@@ -50,7 +52,7 @@ pub(super) fn unread() -> Result<Vec<String>> {
     Ok(wrong)
 }
 
-/// So many cells of faults and operations, or all.
+/// Measures so many combinations of fault and operation, or all.
 pub(super) fn faults(cells: Option<usize>, seed: u64) -> Result<Vec<String>> {
     let programs = test_programs(&["--workspace", "--test", "faults"])?;
     let (cells, seed) = (cells.map_or("all".to_owned(), |cells| cells.to_string()), seed.to_string());
@@ -58,7 +60,7 @@ pub(super) fn faults(cells: Option<usize>, seed: u64) -> Result<Vec<String>> {
     one(&programs, "suites", test, &[("HARD_CELLS", &cells), ("HARD_SEED", &seed)])
 }
 
-/// Runs one test and shows the figures it prints; what is wrong, where it fails.
+/// Runs one test and prints its figures; returns the fault if it fails.
 fn one(
     programs: &[TestProgram],
     package: &str,
@@ -78,7 +80,7 @@ fn one(
     let text = String::from_utf8_lossy(&output.stdout);
     let is_figure = |line: &&str| ["access ", "faults ", "memory "].iter().any(|part| line.starts_with(part));
     text.lines().filter(is_figure).for_each(say);
-    // A filter that fits no test is a success to the test program.
+    // A filter that matches no test counts as a success for the test program.
     if output.status.success() && text.contains("1 passed") {
         return Ok(Vec::new());
     }

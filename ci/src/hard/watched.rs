@@ -1,10 +1,11 @@
-//! Programs that are looked at as long as they go on.
+//! Programs that are watched while they run.
 
 use anyhow::Result;
 use std::process::{Child, ExitStatus};
 use std::time::{Duration, Instant};
 
-/// Looks at a program again and again until it ends; `None`: it went on for longer than `limit`, and was killed.
+/// Calls `look` for a program again and again until it ends; `None`: it ran for longer than `limit`, and was
+/// killed.
 ///
 /// # Errors
 /// It cannot be waited for.
@@ -30,7 +31,7 @@ pub(super) fn until_it_ends(
     }
 }
 
-/// The most memory that a process has had so far, KiB; 0 when it is gone.
+/// The peak memory of a process so far, in KiB; 0 if it is gone.
 pub(super) fn peak_memory(process: u32) -> u64 {
     let status = std::fs::read_to_string(format!("/proc/{process}/status")).unwrap_or_default();
     let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));

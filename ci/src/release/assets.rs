@@ -1,4 +1,5 @@
-//! The assets of a release: one flat folder of files, each of which is uploaded under its own name, with their checksums.
+//! The assets of a release: one flat folder of files, each of which is uploaded under its own name, with
+//! their checksums.
 
 use super::elf::is_static;
 use super::version::Version;
@@ -13,26 +14,26 @@ use std::path::{Path, PathBuf};
 
 /// The program's name.
 pub(super) const PROGRAM: &str = "ccm-conformance";
-/// The file that holds what shells, manuals, editors and clusters need.
+/// The archive with the files for shells, manuals, editors and clusters.
 const EXTRAS: &str = "extras.tar.gz";
-/// The file that holds the SHA-256 of each other asset, as `sha256sum --check` reads it.
+/// The file with the SHA-256 of each other asset, in the form of `sha256sum --check`.
 const CHECKSUMS: &str = "SHA256SUMS";
-/// Shells that get completions, and what their files are called.
+/// Shells that get completions, and the names of their files.
 const SHELLS: &[(&str, &str)] =
     &[("bash", "ccm-conformance.bash"), ("zsh", "_ccm-conformance"), ("fish", "ccm-conformance.fish")];
-/// Where the manifests are that run the image inside a cluster.
+/// The folder of the manifests that run the image inside a cluster.
 const IN_CLUSTER: &str = "ci/in-cluster";
 
-/// A program that was built, and Rust's name of the machine that it runs on.
+/// A built program, and Rust's name of its machine.
 #[derive(Clone, Debug)]
 pub(super) struct Built {
     /// Rust's name of the machine.
     pub(super) target: String,
-    /// Where it is.
+    /// The path of the program.
     pub(super) path: PathBuf,
 }
 
-/// Which release is made, and where.
+/// The release, and where it is made.
 pub(super) struct Release<'a> {
     /// An empty folder.
     pub(super) out: &'a Path,
@@ -50,7 +51,7 @@ impl Release<'_> {
         self.out.join(format!("{PROGRAM}-{}-{}", self.version.name, machine(target)))
     }
 
-    /// Writes all assets; `bill` writes the bill of materials into the file that it is given.
+    /// Writes all assets; `bill` writes the bill of materials into the given file.
     ///
     /// # Errors
     /// A program is not static or does not describe itself, or a file cannot be written.
@@ -72,7 +73,7 @@ impl Release<'_> {
         checksums(self.out)
     }
 
-    /// The image of a program that runs here, and the archive of what it says of itself.
+    /// Writes the image of a program that runs here, and the archive of its own descriptions.
     fn describe(&self, program: &Path) -> Result<()> {
         let name = program.to_str().context("the folder's name is not UTF-8")?;
         let reference = format!("{}:{}", self.image, self.version.name);
@@ -112,7 +113,7 @@ fn schemas(help: &str) -> Result<Vec<String>> {
     Ok(listed.split(',').map(|name| name.trim().to_owned()).collect())
 }
 
-/// The manifests that run the image inside a cluster, with its name in them, by their places in the archive.
+/// The manifests that run the image inside a cluster, with its name in them, by their path in the archive.
 fn manifests(reference: &str) -> Result<BTreeMap<String, Vec<u8>>> {
     let (own, released) = (format!("image: {PROGRAM}:latest\n"), format!("image: {reference}\n"));
     let files = read(&root().join(IN_CLUSTER))?;
@@ -138,7 +139,7 @@ fn read(folder: &Path) -> Result<BTreeMap<String, Vec<u8>>> {
     Ok(files)
 }
 
-/// Packs files so that equal files make equal archives: sorted, without times and owners.
+/// Packs files so that equal files give equal archives: sorted, without times and owners.
 fn pack(files: &BTreeMap<String, Vec<u8>>, to: &Path) -> Result<()> {
     let mut archive = tar::Builder::new(GzEncoder::new(Vec::new(), Compression::best()));
     for (name, bytes) in files {
@@ -151,7 +152,8 @@ fn pack(files: &BTreeMap<String, Vec<u8>>, to: &Path) -> Result<()> {
     fs::write(to, packed).with_context(|| to.display().to_string())
 }
 
-/// Writes the SHA-256 of each file. A folder cannot be uploaded and would be missing from the release.
+/// Writes the SHA-256 of each file. Fails for a folder, which cannot be uploaded and would be missing from
+/// the release.
 fn checksums(out: &Path) -> Result<()> {
     let mut text = String::new();
     for entry in fs::read_dir(out)? {
@@ -168,7 +170,7 @@ fn checksums(out: &Path) -> Result<()> {
     Ok(())
 }
 
-/// A machine as others call it.
+/// The name of a machine outside of Rust.
 fn machine(target: &str) -> String {
     let architecture = match target.split('-').next().unwrap_or(target) {
         "x86_64" => "amd64",

@@ -1,5 +1,5 @@
-//! The released program as somebody uses it who has nothing else: in a root folder that holds the program, `/tmp`, `/proc`
-//! and what an empty container has in `/dev`. No shell, no library, no certificate.
+//! Uses the released program without anything else: in a root folder with the program, `/tmp`, `/proc` and
+//! the content of `/dev` in an empty container. There is no shell, no library, no certificate.
 
 use crate::process::{root, say};
 use anyhow::{Context, Result, bail};
@@ -8,7 +8,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Instant;
 
-/// Mounts what an empty container has, and becomes the program. `$1`: the root folder; the rest: its arguments.
+/// Mounts what an empty container has, and then runs the program. `$1`: the root folder; the rest: its arguments.
 const ENTER: &str = r#"
 set -e
 root=$1
@@ -18,11 +18,11 @@ mount -t proc proc "${root}/proc"
 exec chroot "${root}" /ccm-conformance "$@"
 "#;
 
-/// What a new user does, and the exit code it ends with.
+/// The commands of a new user, and the exit code of each.
 const STEPS: &[(&[&str], i32)] = &[
     (&["--version"], 0),
     (&["doctor"], 0),
-    // Without a container engine there is no kind.
+    // Without a container engine, kind is not available.
     (&["doctor", "--cluster", "kind"], 3),
     (&["init", "--manifests", "/work/manifests", "--name", "acme", "--out", "/work/acme"], 0),
     (&["run", "--cluster", "embedded", "--out", "/work/results"], 0),
@@ -31,10 +31,10 @@ const STEPS: &[(&[&str], i32)] = &[
     (&["image", "--out", "/work/image.tar"], 0),
 ];
 
-/// Does what a new user does.
+/// Runs the commands of a new user.
 ///
 /// # Errors
-/// A step ends with another exit code than it has to, or a file is missing.
+/// A step ends with a wrong exit code, or a file is missing.
 pub(super) fn try_out(program: &Path) -> Result<()> {
     let place = tempfile::tempdir().context("making a root folder")?;
     let folder = place.path();

@@ -1,4 +1,4 @@
-//! Building the program for each machine that it is released for.
+//! Builds the program for each machine that it is released for.
 
 use super::assets::{Built, PROGRAM};
 use super::version::Version;
@@ -16,7 +16,7 @@ pub(super) fn host() -> Result<String> {
     Ok(line.context("rustc does not name its host")?.to_owned())
 }
 
-/// Builds the program for a target with this profile of Cargo.
+/// Builds the program for a target with this Cargo profile.
 ///
 /// # Errors
 /// Rust's library or a linker for the target is missing, or the program does not compile.
@@ -34,7 +34,7 @@ pub(super) fn build(target: &str, host: &str, profile: &str, version: &Version) 
     let what = ["--package", "suites", "--bin", PROGRAM, "--target", target];
     run("cargo", &[&["build", "--locked", "--profile", profile][..], &what].concat(), &environment)?;
     let folder = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from);
-    // Cargo's names of these two are not those of their folders.
+    // The folders of these two profiles have other names.
     let profile = match profile {
         "bench" => "release",
         "dev" => "debug",
@@ -43,7 +43,8 @@ pub(super) fn build(target: &str, host: &str, profile: &str, version: &Version) 
     Ok(Built { target: target.to_owned(), path: folder.join(target).join(profile).join(PROGRAM) })
 }
 
-/// The linker for programs for another machine, which are made here where Rust's library for it is here, too.
+/// Finds the linker for programs for another machine, which are built here if Rust's library for that machine
+/// is installed.
 fn linkable(target: &str) -> Result<String> {
     let library = said("rustc", &["--print", "target-libdir", "--target", target])?;
     if !Path::new(library.trim()).is_dir() {

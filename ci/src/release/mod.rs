@@ -1,7 +1,8 @@
-//! `cargo xtask release`: everything that is given to others, in one folder.
+//! `cargo xtask release`: all files of a release, in one folder.
 //!
-//! A static program for each target, its image from an empty base, an archive of what shells, manuals, editors and clusters need,
-//! a bill of materials and checksums. The version is Cargo's, and a commit that is tagged has to be tagged with it.
+//! A static program for each target, its image without a base, an archive of files for shells, manuals,
+//! editors and clusters, a bill of materials and checksums. The version is Cargo's; the tag of a tagged
+//! commit must be the same.
 
 mod assets;
 mod bare;
@@ -19,25 +20,25 @@ use std::fs;
 use std::path::PathBuf;
 use version::Version;
 
-/// What is released, and whether it is tried.
+/// What is released, and whether it is tested.
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct Options {
-    /// The folder to write; what is in it is removed first.
+    /// Folder to write; its content is removed first
     #[arg(long, value_name = "DIR", default_value = "target/release-files")]
     out: PathBuf,
     /// Rust's name for a machine to build for; may be repeated [default: this machine]
     #[arg(long, value_name = "TRIPLE")]
     target: Vec<String>,
-    /// Cargo's profile.
+    /// Cargo profile
     #[arg(long, value_name = "NAME", default_value = "bench")]
     profile: String,
-    /// A program for this machine that is built already.
+    /// Program for this machine that is already built
     #[arg(long, value_name = "PATH", conflicts_with = "target")]
     program: Option<PathBuf>,
-    /// The image's name without a tag, for the image and for the manifests that run it inside a cluster.
+    /// Name of the image without a tag, for the image and for the manifests that run it inside a cluster
     #[arg(long, value_name = "NAME", default_value = PROGRAM)]
     image: String,
-    /// Then use the program in a root folder with no other file: doctor, init, run, verify.
+    /// Then use the program in a root folder with no other file: doctor, init, run, verify
     #[arg(long = "try")]
     tried: bool,
 }
@@ -45,7 +46,7 @@ pub(crate) struct Options {
 /// Makes the folder.
 ///
 /// # Errors
-/// A program could not be built, a tool is missing, a tag contradicts the version, or what was made does not work.
+/// A program could not be built, a tool is missing, a tag contradicts the version, or the result does not work.
 pub(crate) fn release(options: &Options) -> Result<()> {
     let version = Version::here()?;
     let host = build::host()?;

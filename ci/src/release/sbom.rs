@@ -1,4 +1,4 @@
-//! The bill of materials of the program, in CycloneDX's form, by `cargo cyclonedx`.
+//! The bill of materials of the program in CycloneDX format, made by `cargo cyclonedx`.
 
 use crate::process::{is_installed, root, run, said};
 use anyhow::{Context, Result, bail, ensure};
@@ -6,10 +6,10 @@ use serde_json::Value;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// What the tool is told to call its files, which it puts beside each Cargo.toml of the workspace.
+/// The name of the files that the tool writes, next to each Cargo.toml of the workspace.
 const DRAFT: &str = "release-bill-of-materials";
 
-/// Looks for the tool, before minutes are spent on compiling.
+/// Checks that the tool exists, before minutes are spent on compiling.
 ///
 /// # Errors
 /// It is not installed.
@@ -22,12 +22,13 @@ pub(super) fn tool() -> Result<()> {
     Ok(())
 }
 
-/// Writes the bill of what the program is made of, for these targets.
+/// Writes the bill of materials of the program for these targets.
 ///
 /// # Errors
 /// The tool fails, or lists nothing.
 pub(super) fn write(file: &Path, targets: &[String]) -> Result<()> {
-    // It takes one target, or all; more than one is rare, and what is needed by any of them is on the bill of all.
+    // It accepts one target, or all. More than one is rare, and then the bill of all contains everything that
+    // any of them needs.
     let target = match targets {
         [one] => one.as_str(),
         _ => "all",
@@ -58,7 +59,7 @@ pub(super) fn write(file: &Path, targets: &[String]) -> Result<()> {
     fs::write(file, text).with_context(|| format!("writing {}", file.display()))
 }
 
-/// Where the tool puts its files.
+/// The files that the tool has written.
 fn drafts() -> Result<Vec<PathBuf>> {
     let metadata = said("cargo", &["metadata", "--no-deps", "--format-version=1", "--offline"])?;
     let metadata: Value = serde_json::from_str(&metadata).context("reading what 'cargo metadata' says")?;

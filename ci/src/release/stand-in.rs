@@ -1,4 +1,4 @@
-//! Stands in for ccm-conformance where a release is assembled in a test: answers what `cargo xtask release` asks of the program.
+//! Stands in for ccm-conformance when a test assembles a release: it answers the calls of `cargo xtask release`.
 
 use std::fs;
 

@@ -1,5 +1,5 @@
-//! A release is assembled from a small program by the code that assembles all, and then used: downloaded by the Action, checked
-//! by `sha256sum`, published with programs in the place of skopeo and gh.
+//! Assembles a release from a small program with the real code, and then uses it: it is downloaded by the
+//! Action, checked by `sha256sum`, and published with programs that stand in for skopeo and gh.
 
 use super::assets::{Built, Release};
 use super::build::host;
@@ -27,7 +27,7 @@ fn fine(command: &mut Command) -> String {
     out.into_owned()
 }
 
-/// The folder of a release for both machines, of this image; only this machine's program can run.
+/// The folder of a release for both machines, with this image; only this machine's program can run.
 fn assembled(image: &str) -> TempDir {
     let folder = tempfile::tempdir().expect("a folder");
     let program = folder.path().join("stand-in");
@@ -85,7 +85,7 @@ fn a_release_is_files_with_their_checksums_and_every_schema() {
     ] {
         assert!(extras.lines().any(|line| line == file), "{file} is missing of\n{extras}");
     }
-    // The same twice: whoever builds it again can compare it.
+    // The same twice, so that a second build can be compared.
     let again = assembled(NAME);
     let read = |folder: &TempDir| fs::read(folder.path().join("out/extras.tar.gz")).expect("a file");
     assert_eq!(read(&release), read(&again));
@@ -97,7 +97,7 @@ fn the_action_takes_a_release_as_it_was_written() {
     fine(Command::new(root().join("ci/action/test")).arg(release.path().join("out")));
 }
 
-/// `ci/publish` with programs in the place of skopeo and gh that write down what they are asked for.
+/// `ci/publish` with programs that stand in for skopeo and gh and record their arguments.
 struct Publish {
     release: TempDir,
     bin: PathBuf,
@@ -123,7 +123,7 @@ impl Publish {
         self.release.path().join("out")
     }
 
-    /// Whether it ended with 0, and what it wrote to standard error.
+    /// Whether it ended with 0, and its output on standard error.
     fn run(&self, what: &str, more: &[&str]) -> (bool, String) {
         let path = std::env::var("PATH").unwrap_or_default();
         let mut command = Command::new(root().join("ci/publish"));

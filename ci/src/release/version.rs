@@ -1,4 +1,4 @@
-//! Which version a release is.
+//! The version of a release.
 
 use crate::process::said;
 use anyhow::{Context, Result, bail};
@@ -7,19 +7,19 @@ use serde_json::Value;
 /// A version.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Version {
-    /// Cargo's, which reports name.
+    /// Cargo's version, which reports contain.
     pub(super) cargo: String,
-    /// In names of files: Cargo's where the commit is tagged with it, else with the commit.
+    /// The version in file names: Cargo's if the commit has that tag, otherwise with the commit.
     pub(super) name: String,
-    /// The commit, with `-dirty` where files differ from it.
+    /// The commit, with `-dirty` if files differ from it.
     pub(super) commit: String,
 }
 
 impl Version {
-    /// That of the checkout.
+    /// The version of the checkout.
     ///
     /// # Errors
-    /// A tag contradicts Cargo's version, or git or cargo cannot be asked.
+    /// A tag contradicts Cargo's version, or git or cargo fails.
     pub(super) fn here() -> Result<Version> {
         let metadata = said("cargo", &["metadata", "--no-deps", "--format-version=1", "--offline"])?;
         let metadata: Value =

@@ -1,14 +1,14 @@
-//! The table of crates in docs/architecture.md is true: every crate of the folders below is in it, with the description of its
-//! manifest, below the crates that it uses.
+//! The table of crates in docs/architecture.md is correct: it contains every crate in the folders below, with
+//! the description from its manifest, after the crates that it uses.
 
 use anyhow::{Context, Result};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-/// The folders whose crates the table has.
+/// The folders whose crates are in the table.
 const FOLDERS: [&str; 3] = ["fake-cloud", "harness", "suites"];
-/// The document that has the table.
+/// The document with the table.
 const DOCUMENT: &str = "docs/architecture.md";
 
 /// A crate as its manifest describes it.
@@ -17,7 +17,7 @@ struct Package {
     uses: BTreeSet<String>,
 }
 
-/// Compares the table with what `cargo metadata` says of the workspace.
+/// Compares the table with the output of `cargo metadata`.
 pub(super) fn check(root: &Path, metadata: &Value, findings: &mut Vec<String>) -> Result<()> {
     let text = std::fs::read_to_string(root.join(DOCUMENT)).with_context(|| format!("reading {DOCUMENT}"))?;
     compare(&text, &packages(root, metadata), findings);

@@ -1,15 +1,16 @@
-//! No circle of files: one file uses another, that a third, and so on back to the first.
+//! Finds circles of files: one file uses another, that a third, and so on back to the first.
 //!
-//! A name counts as used where the path to it, followed through re-exports, ends in another file. Calls of methods are
-//! not seen: which type they belong to is the compiler's to know.
+//! A name counts as used where the path to it, followed through re-exports, ends in another file. Calls of
+//! methods are not seen: only the compiler knows which type they belong to.
 
 use super::resolve::Uses;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-/// Circles that are still to go, one a line: the files of each, in order. This list may only shrink.
+/// Known circles that still have to be removed, one per line: the files of each, in order. This list may only
+/// get shorter.
 const KNOWN: &str = include_str!("circles.txt");
 
-/// Compares the rings of all crates with those that are known.
+/// Compares the rings of all crates with the known ones.
 pub(super) fn check(rings: Vec<Ring>, findings: &mut Vec<String>) {
     compare(KNOWN, rings, findings);
 }
@@ -24,10 +25,10 @@ fn compare(known: &str, rings: Vec<Ring>, findings: &mut Vec<String>) {
     }));
 }
 
-/// Files that all use one another, by however many others in between.
+/// Files that all use one another, directly or indirectly.
 #[derive(Debug)]
 pub(super) struct Ring {
-    /// In order.
+    /// The files, sorted.
     files: Vec<String>,
     finding: String,
 }
@@ -38,7 +39,7 @@ pub(super) fn rings(uses: &Uses) -> Vec<Ring> {
     file_sets(uses).into_iter().map(ring).collect()
 }
 
-/// The sets of files that all use one another, by however many others in between.
+/// The sets of files that all use one another, directly or indirectly.
 fn file_sets(uses: &Uses) -> Vec<Vec<String>> {
     let reached: BTreeMap<&String, BTreeSet<&String>> =
         uses.keys().map(|file| (file, reachable(uses, file))).collect();
@@ -53,7 +54,7 @@ fn file_sets(uses: &Uses) -> Vec<Vec<String>> {
     rings.into_iter().collect()
 }
 
-/// Every file that this one uses, directly or not.
+/// Every file that this one uses, directly or indirectly.
 fn reachable<'a>(uses: &'a Uses, from: &'a String) -> BTreeSet<&'a String> {
     let (mut seen, mut open) = (BTreeSet::new(), vec![from]);
     while let Some(file) = open.pop() {
@@ -84,7 +85,7 @@ fn finding(uses: &Uses, files: &[String]) -> String {
     format!("circle of files: {}{more}; move what they share into a file of its own", steps.join(", "))
 }
 
-/// The shortest way from this file back to itself, both ends included.
+/// The shortest path from this file back to itself, including both ends.
 fn circle_of(uses: &Uses, file: &str) -> Option<Vec<String>> {
     let mut open = VecDeque::from([vec![file.to_owned()]]);
     let mut seen = BTreeSet::new();
@@ -110,7 +111,7 @@ mod tests {
     use crate::tidy::resolve::uses;
     use std::fs;
 
-    /// The rings of a crate with these files, and the finding of the first.
+    /// The rings of a crate with these files, and the finding for the first.
     fn rings_of(files: &[(&str, &str)]) -> (Vec<Vec<String>>, Option<String>) {
         let folder = tempfile::tempdir().expect("a folder");
         for (path, text) in files {

@@ -1,12 +1,12 @@
-//! What documents point to is there: links and their anchors, paths of the repository, commands of this program, pages of
-//! the book.
+//! The targets of references in documents exist: links and their anchors, paths of the repository, commands
+//! of this program, pages of the book.
 
 use super::markdown::{self, Page};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The book's list of pages.
 const SUMMARY: &str = "docs/SUMMARY.md";
-/// The README opens on one screen and is read to its end.
+/// The largest number of lines of the README, so that it is read to its end.
 const README: (&str, usize) = ("README.md", 120);
 
 /// The documents of the repository.
@@ -18,7 +18,7 @@ pub(super) struct Documents {
 }
 
 impl Documents {
-    /// `texts` are the Markdown files by their paths, `files` the paths of all files.
+    /// `texts` are the Markdown files by path, `files` the paths of all files.
     pub(super) fn read(texts: &BTreeMap<String, String>, files: &[String]) -> Self {
         let folders =
             files.iter().flat_map(|file| file.match_indices('/').map(|(end, _)| file[..end].to_owned()));
@@ -28,7 +28,7 @@ impl Documents {
         }
     }
 
-    /// Checks all of them; `accepts` says what is wrong with arguments of `cargo xtask`.
+    /// Checks all of them; `accepts` returns the faults in arguments of `cargo xtask`.
     pub(super) fn check(&self, accepts: impl Fn(&[&str]) -> Result<(), String>, findings: &mut Vec<String>) {
         for (path, page) in &self.pages {
             for link in page.links.iter().filter(|link| link.is_relative()) {
@@ -43,7 +43,7 @@ impl Documents {
         self.check_book(findings);
     }
 
-    /// Every page below `docs` is in the book.
+    /// Checks that every page in `docs` is in the book.
     fn check_book(&self, findings: &mut Vec<String>) {
         let listed = self.pages.get(SUMMARY).into_iter().flat_map(|page| &page.links);
         let listed: BTreeSet<_> = listed.filter_map(|link| self.follow(SUMMARY, &link.target).ok()).collect();
@@ -54,7 +54,7 @@ impl Documents {
         );
     }
 
-    /// The file a relative link leads to.
+    /// The file that a relative link leads to.
     fn follow(&self, from: &str, target: &str) -> Result<String, String> {
         let (path, anchor) = target.split_once('#').unwrap_or((target, ""));
         let file = if path.is_empty() { from.to_owned() } else { beside(from, path) };
@@ -69,7 +69,7 @@ impl Documents {
         }
     }
 
-    /// What is wrong with code that is a path of the repository.
+    /// The fault in code that looks like a path of the repository.
     fn lost_path(&self, code: &str) -> Option<String> {
         let path = code.split_whitespace().next()?.trim_end_matches('/');
         let (top, _) = path.split_once('/')?;
@@ -78,7 +78,7 @@ impl Documents {
         (is_ours && !self.paths.contains(path)).then(|| format!("there is no {path}"))
     }
 
-    /// Pages that a source file names and that are not there.
+    /// Finds pages that a source file names and that do not exist.
     pub(super) fn named(&self, path: &str, text: &str, findings: &mut Vec<String>) {
         for (line, number) in text.lines().zip(1_usize..) {
             for (at, _) in line.match_indices("docs/") {
@@ -93,7 +93,7 @@ impl Documents {
     }
 }
 
-/// The README stays short.
+/// Checks that the README stays short.
 pub(super) fn length(texts: &BTreeMap<String, String>, findings: &mut Vec<String>) {
     let (path, most) = README;
     let lines = texts.get(path).map_or(0, |text| text.lines().count());
@@ -103,7 +103,7 @@ pub(super) fn length(texts: &BTreeMap<String, String>, findings: &mut Vec<String
     }
 }
 
-/// What is wrong with code that is a command of `cargo xtask`.
+/// The fault in code that is a command of `cargo xtask`.
 fn refused(code: &str, accepts: impl Fn(&[&str]) -> Result<(), String>) -> Option<String> {
     let rest = code.trim_start().strip_prefix("cargo xtask ")?;
     let rest: Vec<&str> =
@@ -131,7 +131,7 @@ mod tests {
 
     const FILES: &[&str] = &["README.md", "docs/SUMMARY.md", "docs/a.md", "docs/sub/b.md", "ci/src/main.rs"];
 
-    /// What is found where the page `docs/a.md` has this text.
+    /// The findings for a page `docs/a.md` with this text.
     fn findings(text: &str) -> Vec<String> {
         let texts = [
             ("docs/SUMMARY.md", "[A](a.md) [B](sub/b.md)"),

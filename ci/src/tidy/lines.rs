@@ -1,8 +1,8 @@
-//! Rules that a file's text alone decides.
+//! Rules about the text of a file alone.
 
 use std::path::PathBuf;
 
-/// Longest source file, lines. Tables may grow longer and say so here.
+/// The largest number of lines of a source file. Tables may be longer and are listed here.
 const LONGEST: usize = 450;
 /// Files that are tables or test tables rather than logic.
 const TABLES: &[&str] = &["fake-cloud/driver/src/types.rs", "harness/embedded-objects/src/kinds/table.rs"];
@@ -30,7 +30,7 @@ fn opening(path: &str, text: &str, findings: &mut Vec<String>) {
 }
 
 fn waiting(path: &str, text: &str, findings: &mut Vec<String>) {
-    // A CCM is a program like any other: its back-off sleeps.
+    // A CCM is an ordinary program: its back-off sleeps.
     if ["harness/core/src/probe/", "ci/", "fixtures/"].iter().any(|exempt| path.starts_with(exempt)) {
         return;
     }
@@ -46,10 +46,10 @@ fn waiting(path: &str, text: &str, findings: &mut Vec<String>) {
     }
 }
 
-/// What leaves the harness passes the one place where secrets are taken out.
+/// Checks that all output of the harness goes through the module that removes secrets.
 fn printing(path: &str, text: &str, findings: &mut Vec<String>) {
-    // The screen writes what the output module has made harmless.
-    // A build script speaks to Cargo by its output.
+    // The screen only prints what the output module has made harmless. A build script communicates with Cargo
+    // through its output.
     let exempt = ["harness/core/build.rs", "harness/core/src/output.rs", "harness/core/src/screen.rs"];
     if !is_of_the_harness(path) || exempt.contains(&path) {
         return;
@@ -64,7 +64,7 @@ fn printing(path: &str, text: &str, findings: &mut Vec<String>) {
     }
 }
 
-/// Whether a file is of the harness itself, and not of a library in its folder that knows nothing of it.
+/// Whether a file belongs to the harness itself, and not to an independent library in its folder.
 fn is_of_the_harness(path: &str) -> bool {
     let library = |name: &str| ["bootstrap", "proxy"].contains(&name) || name.starts_with("embedded-");
     path.strip_prefix("harness/").and_then(|rest| rest.split('/').next()).is_some_and(|name| !library(name))

@@ -1,28 +1,28 @@
-//! What a Markdown file holds that can be held against something: headings, links, code.
+//! The parts of a Markdown file that can be checked: headings, links, code.
 
 use pulldown_cmark::{CodeBlockKind, Event, Options, Parser, Tag, TagEnd};
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-/// A document, read.
+/// A parsed document.
 #[derive(Debug, Default)]
 pub(crate) struct Page {
-    /// Anchors of its headings, as GitHub and mdBook name them alike.
+    /// The anchors of its headings, as GitHub and mdBook name them.
     pub(crate) anchors: Vec<String>,
     /// Links and pictures.
     pub(crate) links: Vec<Link>,
-    /// What is set as code: words within a line, and each line of a block for a shell, with the line it stands on.
+    /// Code, with its line number: code within a line, and each line of a shell block.
     pub(crate) code: Vec<(usize, String)>,
 }
 
 /// A link or a picture.
 #[derive(Debug)]
 pub(crate) struct Link {
-    /// Line, from 1 up.
+    /// The line number, from 1.
     pub(crate) line: usize,
-    /// Where it leads.
+    /// Its target.
     pub(crate) target: String,
-    /// Its place in the text.
+    /// Its position in the text.
     pub(crate) place: Range<usize>,
 }
 
@@ -33,7 +33,7 @@ impl Link {
     }
 }
 
-/// Reads a document.
+/// Parses a document.
 pub(crate) fn read(text: &str) -> Page {
     let mut page = Page::default();
     let (mut heading, mut is_shell) = (None::<String>, false);

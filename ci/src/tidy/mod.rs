@@ -1,4 +1,4 @@
-//! Rules of the project that no other tool knows. Each finding names file, line and the way out.
+//! Rules of the project that no other tool knows. Each finding names file, line and remedy.
 
 mod architecture;
 mod circles;
@@ -17,7 +17,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Checks everything; `accepts` says what is wrong with arguments of `cargo xtask`.
+/// Checks everything; `accepts` returns the faults in arguments of `cargo xtask`.
 pub(crate) fn check(root: &Path, accepts: impl Fn(&[&str]) -> Result<(), String>) -> Result<()> {
     let mut findings = Vec::new();
     let texts = texts(root, ".md")?;
@@ -30,7 +30,7 @@ pub(crate) fn check(root: &Path, accepts: impl Fn(&[&str]) -> Result<(), String>
     for (path, text) in self::texts(root, ".rs")? {
         lines::check(&path, &text, &mut findings);
         prose::check_code(&path, &text, &mut findings);
-        // What stands here are examples.
+        // The texts in `ci/` are examples.
         if !path.starts_with("ci/") {
             documents.named(&path, &text, &mut findings);
         }
@@ -48,7 +48,7 @@ pub(crate) fn check(root: &Path, accepts: impl Fn(&[&str]) -> Result<(), String>
     bail!("tidy found {}:\n  {}", findings.len(), findings.join("\n  "))
 }
 
-/// The files git knows with this ending, by their paths.
+/// The files with this ending that git knows, by path.
 pub(crate) fn texts(root: &Path, ending: &str) -> Result<BTreeMap<String, String>> {
     let read = |path: String| {
         let text = fs::read_to_string(root.join(&path)).with_context(|| format!("reading {path}"))?;
@@ -57,7 +57,7 @@ pub(crate) fn texts(root: &Path, ending: &str) -> Result<BTreeMap<String, String
     tracked(root, ending)?.into_iter().map(read).collect()
 }
 
-/// Files git knows, with this ending, relative to the root.
+/// The paths of the files with this ending that git knows, relative to the root.
 fn tracked(root: &Path, ending: &str) -> Result<Vec<String>> {
     let listed = Command::new("git")
         .args(["ls-files", "--cached", "--others", "--exclude-standard"])
@@ -69,7 +69,7 @@ fn tracked(root: &Path, ending: &str) -> Result<Vec<String>> {
     Ok(text.lines().filter(|path| path.ends_with(ending)).filter(exists).map(str::to_owned).collect())
 }
 
-/// Every shell script, by its first line.
+/// All shell scripts, recognised by their first line.
 pub(crate) fn shell_scripts(root: &Path) -> Result<Vec<String>> {
     let is_shell = |path: &String| {
         let first = fs::read(root.join(path)).unwrap_or_default();
@@ -79,7 +79,7 @@ pub(crate) fn shell_scripts(root: &Path) -> Result<Vec<String>> {
     Ok(tracked(root, "")?.into_iter().filter(is_shell).collect())
 }
 
-/// What `cargo metadata` says of the workspace.
+/// The output of `cargo metadata` for the workspace.
 fn metadata(workspace: &Path) -> Result<serde_json::Value> {
     let listed = Command::new("cargo")
         .args(["metadata", "--no-deps", "--format-version=1", "--offline"])

@@ -1,6 +1,7 @@
-//! The modules of one crate as its sources declare them: what each defines, what it imports, which paths its code names.
+//! The modules of one crate according to its sources: the items that each defines, its imports, and the paths
+//! in its code.
 //!
-//! Test code (`#[cfg(test)]`) is left out: what a test needs is no part of how the crate is built.
+//! Test code (`#[cfg(test)]`) is left out: the needs of tests are not part of the crate's structure.
 
 use anyhow::{Context, Result};
 use proc_macro2::{TokenStream, TokenTree};
@@ -11,7 +12,7 @@ use syn::spanned::Spanned as _;
 use syn::visit::{self, Visit};
 use syn::{Item, ItemMod, UseTree, Visibility};
 
-/// Number of a module in its crate.
+/// The number of a module in its crate.
 pub(super) type ModuleId = usize;
 
 /// A crate's modules; the first is its root.
@@ -23,9 +24,9 @@ pub(super) struct Modules {
 /// One module: a file, or a part of one.
 #[derive(Debug)]
 pub(super) struct Module {
-    /// The file it stands in, relative to the workspace.
+    /// The file that contains it, relative to the workspace.
     pub(super) file: String,
-    /// The module it is declared in; none for the root.
+    /// The module that declares it; none for the root.
     pub(super) parent: Option<ModuleId>,
     /// Modules it declares.
     pub(super) children: BTreeMap<String, ModuleId>,
@@ -33,17 +34,17 @@ pub(super) struct Module {
     pub(super) defines: BTreeSet<String>,
     /// Names it imports or re-exports, with the path each stands for.
     pub(super) imports: BTreeMap<String, Vec<String>>,
-    /// Modules or enums whose names it imports all.
+    /// Modules or enums with a glob import.
     pub(super) globs: Vec<Vec<String>>,
-    /// What its code names.
+    /// The paths in its code.
     pub(super) named: Vec<Named>,
 }
 
-/// A path that code names.
+/// A path in code.
 #[derive(Debug)]
 pub(super) struct Named {
     pub(super) path: Vec<String>,
-    /// Line in the file, from 1 up.
+    /// The line number in the file, from 1.
     pub(super) line: usize,
 }
 
@@ -56,7 +57,7 @@ pub(super) fn read(workspace: &Path, root: &Path) -> Result<Modules> {
 }
 
 impl Modules {
-    /// Reads a file; `folder` is where the files of its own modules are.
+    /// Reads a file; `folder` is the folder of its own modules' files.
     fn read_file(
         &mut self,
         workspace: &Path,
@@ -141,7 +142,7 @@ impl Modules {
         flatten(&item.tree, &mut Vec::new(), &mut found);
         let module = &mut self.all[id];
         for (name, path, line) in found {
-            // Whoever only passes a name on does not use it.
+            // A re-export is not a use.
             if matches!(item.vis, Visibility::Inherited) && name.is_some() {
                 module.named.push(Named { path: path.clone(), line });
             }
@@ -193,7 +194,7 @@ fn attributes(item: &Item) -> &[syn::Attribute] {
     }
 }
 
-/// The name an item defines.
+/// The name that an item defines.
 fn defined(item: &Item) -> Option<String> {
     let name = match item {
         Item::Const(item) => &item.ident,
@@ -211,7 +212,7 @@ fn defined(item: &Item) -> Option<String> {
     Some(name.to_string())
 }
 
-/// Each name of a `use`, its path and line; without a name: all names of that path.
+/// Each name of a `use`, with its path and line; without a name: all names in that path.
 type Used = (Option<String>, Vec<String>, usize);
 
 fn flatten(tree: &UseTree, before: &mut Vec<String>, found: &mut Vec<Used>) {
@@ -242,7 +243,7 @@ fn flatten(tree: &UseTree, before: &mut Vec<String>, found: &mut Vec<Used>) {
     }
 }
 
-/// Collects the paths that code names.
+/// Collects the paths in code.
 struct Code {
     named: Vec<Named>,
 }
@@ -256,7 +257,7 @@ impl<'ast> Visit<'ast> for Code {
         visit::visit_path(self, path);
     }
 
-    /// A `use` within a function.
+    /// A `use` inside a function.
     fn visit_item_use(&mut self, item: &'ast syn::ItemUse) {
         let mut found = Vec::new();
         flatten(&item.tree, &mut Vec::new(), &mut found);
@@ -282,7 +283,7 @@ impl<'ast> Visit<'ast> for Code {
 }
 
 impl Code {
-    /// What a macro is given is no syntax yet: whatever looks like a path in it.
+    /// The tokens of a macro call have no syntax yet: everything in them that looks like a path counts.
     fn in_tokens(&mut self, tokens: TokenStream) {
         let mut path: Vec<String> = Vec::new();
         let (mut line, mut colons) = (0, 0);

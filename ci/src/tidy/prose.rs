@@ -4,7 +4,7 @@
 use proc_macro2::{Delimiter, TokenStream, TokenTree};
 use std::collections::BTreeMap;
 
-/// Words that documents no longer use, each with what to write.
+/// Words that documents do not use any more, each with its replacement.
 const RETIRED: &[(&str, &str)] = &[
     ("anew", "again"),
     ("at hand", "available"),
@@ -27,12 +27,12 @@ const PLAIN_CODE: &[&str] = &[
     "harness/session/",
     "harness/testkit/",
 ];
-/// Longest paragraph, lines of up to 130 characters.
+/// The longest paragraph, in lines of up to 130 characters.
 const LONGEST_PARAGRAPH: usize = 8;
-/// Characters of such a line.
+/// The number of characters in such a line.
 const LINE: usize = 130;
 
-/// Checks the documents; those that are generated show what their sources say, and are checked too.
+/// Checks the documents. Generated documents contain the text of their sources, and are checked too.
 pub(super) fn check(texts: &BTreeMap<String, String>, findings: &mut Vec<String>) {
     for (path, text) in texts {
         let mut paragraph = (0, 0);

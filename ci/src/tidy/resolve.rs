@@ -1,9 +1,9 @@
-//! Which file a path leads to: through modules, imports and re-exports to where the item is defined.
+//! Finds the file of a path: through modules, imports and re-exports to where the item is defined.
 
 use super::modules::{ModuleId, Modules};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Which file uses which other, with the line of the first use.
+/// The files that each file uses, with the line of the first use.
 pub(super) type Uses = BTreeMap<String, BTreeMap<String, usize>>;
 
 /// All uses between the files of a crate.
@@ -22,7 +22,7 @@ pub(super) fn uses(modules: &Modules) -> Uses {
     uses
 }
 
-/// Where a path has led so far.
+/// The place that a path has reached so far.
 enum Place {
     Module(ModuleId),
     /// An item of this module.
@@ -31,7 +31,7 @@ enum Place {
 
 struct Resolver<'a> {
     modules: &'a Modules,
-    /// Names that are being looked up, so that imports in a ring end.
+    /// Names that are being looked up, so that circular imports end.
     busy: BTreeSet<(ModuleId, String)>,
 }
 
@@ -63,7 +63,7 @@ impl Resolver<'_> {
         Some(at)
     }
 
-    /// What a name stands for in a module.
+    /// The item of a name in a module.
     fn name(&mut self, module: ModuleId, name: &str) -> Option<Place> {
         let known = &self.modules.all[module];
         if let Some(child) = known.children.get(name) {
@@ -80,7 +80,7 @@ impl Resolver<'_> {
         }
         known.globs.iter().find_map(|glob| match self.place(module, glob)? {
             Place::Module(target) => self.name(target, name),
-            // The variants of an enum: the name may be any.
+            // The variants of an enum: it may be any of them.
             Place::Item(_) => None,
         })
     }

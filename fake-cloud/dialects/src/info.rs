@@ -1,27 +1,27 @@
-//! A dialect as a line of the table: what is known of it without speaking it.
+//! An entry in the table of dialects.
 
 use fake_cloud_driver::{InstanceIds, Shown};
 use fake_cloud_kit::Dialect;
 
-/// A dialect that can be spoken.
+/// A dialect that the fake cloud can speak.
 #[derive(Clone, Copy)]
 pub struct DialectInfo {
-    /// Its name, as in the command line and in profiles.
+    /// Its name in the command line and in profiles.
     pub name: &'static str,
-    /// What it is, in a few words.
+    /// A short description.
     pub title: &'static str,
     /// Which ids its instances may have.
     pub instance_ids: InstanceIds,
     /// Which addresses of an instance it shows.
     pub shown: Shown,
-    /// Whether the cloud has a metadata service, which its machines ask about themselves.
+    /// Whether the cloud has a metadata service, where machines get information about themselves.
     pub metadata: bool,
-    /// Makes one for a cloud of its own.
+    /// Creates the dialect for a new cloud.
     pub(super) new: fn() -> Box<dyn Dialect>,
 }
 
 impl DialectInfo {
-    /// Makes one for a cloud of its own.
+    /// Creates the dialect for a new cloud.
     pub fn make(&self) -> Box<dyn Dialect> {
         (self.new)()
     }

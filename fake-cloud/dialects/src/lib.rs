@@ -1,6 +1,7 @@
-//! Dialects: the APIs vendors' clients speak, each a thin layer of paths, fields and error forms over the one model.
+//! Dialects: the APIs of vendors' clients, each a thin layer of paths, fields and error forms over the common
+//! model.
 //!
-//! Adding one is a folder made with the [`fake_cloud_kit`] and a line in [`ALL`]; docs/extending.md says how.
+//! To add a dialect, write a folder with the [`fake_cloud_kit`] and a line in [`ALL`]; see docs/extending.md.
 
 mod digitalocean;
 mod hcloud;
@@ -104,7 +105,7 @@ pub const ALL: &[DialectInfo] = &[
     },
 ];
 
-/// Their names, in the same order.
+/// The names of all dialects, in the same order.
 pub const NAMES: &[&str] = &{
     let mut names = [""; ALL.len()];
     let mut index = 0;
@@ -115,7 +116,7 @@ pub const NAMES: &[&str] = &{
     names
 };
 
-/// The dialect of that name.
+/// The dialect with this name.
 pub fn find(name: &str) -> Option<&'static DialectInfo> {
     ALL.iter().find(|dialect| dialect.name == name)
 }

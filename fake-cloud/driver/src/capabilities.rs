@@ -1,4 +1,4 @@
-//! What a driver says of itself.
+//! The description that a driver gives of itself.
 
 use super::ids::InstanceIds;
 use super::shown::Shown;
@@ -20,25 +20,26 @@ pub struct Capabilities {
     /// The driver's name, as errors and reports use it.
     #[schemars(length(min = 1, max = 80))]
     pub name: String,
-    /// Whether machines can be put, changed and removed. Before a real cloud they cannot: those are there already.
+    /// Whether machines can be created, changed and removed. With a real cloud they cannot: its machines
+    /// already exist.
     #[serde(default = "usual")]
     pub machines: bool,
-    /// What it can do beyond machines and inventory.
+    /// What it can do in addition to machines and inventory.
     #[serde(default)]
     pub facilities: BTreeSet<DriverFacility>,
-    /// Which ids machines may have: the harness chooses them.
+    /// Which ids machines may have; the harness chooses them.
     #[serde(default)]
     pub ids: InstanceIds,
-    /// What of a machine and of a load balancer the cloud's API shows to a CCM.
+    /// Which parts of a machine and of a load balancer the cloud's API shows to a CCM.
     #[serde(default)]
     pub shows: Shown,
-    /// URL of the cloud's API, for CCMs on the machine where the driver listens: what `${CLOUD_ENDPOINT}` stands for. Absent
-    /// where the profile says itself where its cloud is.
+    /// URL of the cloud's API, for CCMs on the machine of the driver: the value of `${CLOUD_ENDPOINT}`.
+    /// Absent if the profile itself says where its cloud is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub endpoint: Option<String>,
-    /// URL of the cloud's metadata service, where it has one: what machines of the cloud ask at `169.254.169.254`. A machine is
-    /// known by the address it asks from, or by its name as the user of `Proxy-Authorization: Basic` or
-    /// `Authorization: Basic`, which then counts.
+    /// URL of the cloud's metadata service, if it has one: the service at `169.254.169.254` for machines of
+    /// the cloud. A machine is recognised by the address of its request, or by its name as the user of
+    /// `Proxy-Authorization: Basic` or `Authorization: Basic`, which takes precedence.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub metadata: Option<String>,
 }
@@ -47,7 +48,7 @@ fn usual() -> bool {
     true
 }
 
-/// What a driver may be able to do beyond machines and inventory.
+/// A facility of a driver, in addition to machines and inventory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum DriverFacility {
@@ -57,13 +58,13 @@ pub enum DriverFacility {
     Routes,
     /// Every call that a CCM makes to the cloud is recorded.
     Journal,
-    /// The cloud's answers can be made wrong, late or absent.
+    /// The cloud's answers can be made wrong or late, or suppressed.
     Faults,
     /// Calls to the cloud can be held before they take effect.
     Barriers,
-    /// How the cloud as a whole behaves can be changed.
+    /// The behaviour of the cloud as a whole can be changed.
     Settings,
-    /// The cloud lets in whom the harness names, and tells replicas apart by their tokens.
+    /// The cloud accepts the credentials that the harness sets, and recognises replicas by their tokens.
     Credentials,
 }
 

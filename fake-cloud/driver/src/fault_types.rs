@@ -1,4 +1,4 @@
-//! The driver API's types for what disturbs calls: faults that hit them and barriers that hold them.
+//! The driver API's types for disturbed calls: faults that hit calls and barriers that hold them.
 
 use super::types::Op;
 use schemars::JsonSchema;
@@ -11,23 +11,23 @@ use std::net::IpAddr;
 pub struct Match {
     /// Any of these operations; empty means any.
     pub ops: Vec<Op>,
-    /// The object: an id, a name, a provider id, or an owner. The fake cloud knows them all for an object it has,
-    /// and compares with what the call names otherwise.
+    /// The object: an id, a name, a provider id, or an owner. The fake cloud knows all of these for an object
+    /// that it has, and otherwise compares with the names in the call.
     pub resource: Option<String>,
     /// The credential's name.
     pub credential: Option<String>,
     /// The caller's address.
     pub peer: Option<IpAddr>,
-    /// Of lists in pages: those that ask for this page or a later one. Any other call asks for the first.
+    /// For paged lists: only calls that ask for this page or a later one. All other calls ask for the first.
     pub from_page: Option<u64>,
-    /// Method and path, for calls whose operation nobody knows: `GET /v2/droplets/*`. A `*` stands for any method or for any
-    /// one part of the path, `**` at the end for all that follows.
+    /// Method and path, for calls whose operation is not known: `GET /v2/droplets/*`. A `*` stands for any
+    /// method or for any single part of the path, `**` at the end for everything that follows.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub request: Option<String>,
 }
 
 impl Match {
-    /// Whether method and path of a call are those that are asked for; `line` is `METHOD /path?query`.
+    /// Whether the method and path of a call match; `line` is `METHOD /path?query`.
     pub fn fits_request(&self, line: &str) -> bool {
         let Some((method, path)) = self.request.as_deref().map(split_request) else { return true };
         let (given, target) = split_request(line);
@@ -53,25 +53,26 @@ fn fits_path(wanted: &str, path: &str) -> bool {
     given.next().is_none()
 }
 
-/// What calls get instead of their answer (contract CLOUD-05).
+/// What happens to calls instead of their usual answer (contract CLOUD-05).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Fault {
-    /// Calls it applies to.
+    /// Calls that it applies to.
     #[serde(default)]
     pub matching: Match,
     /// What happens.
     pub effect: Effect,
-    /// Gone after so many calls, at least 1; `None`: no limit.
+    /// Ends after so many calls, at least 1; `None`: no limit.
     #[serde(default)]
     pub calls: Option<u64>,
-    /// Gone after so long, milliseconds, at least 1; `None`: until cleared.
+    /// Ends after so many milliseconds, at least 1; `None`: until cleared.
     #[serde(default)]
     pub for_ms: Option<u64>,
 }
 
-/// What a fault does. What happens to a call on its way (`status` to `lose-answer`) every driver with faults can do; what the
-/// cloud itself does otherwise (`slow-provisioning` and those after it) one that has `settings` as well.
+/// The effect of a fault. Every driver with faults supports the effects on a call itself (`status` to
+/// `lose-answer`). The effects on the cloud's behaviour (`slow-provisioning` and those after it) need a
+/// driver that also has `settings`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Effect {
@@ -83,9 +84,9 @@ pub enum Effect {
         #[serde(default)]
         retry_after_s: Option<u64>,
     },
-    /// A 200 with a body that is not what the dialect promises.
+    /// A 200 with a body that does not have the dialect's form.
     Malformed,
-    /// The connection is closed without an answer: what a caller sees of a refused connection once it is set up.
+    /// The connection is closed without an answer, like a refused connection after it was set up.
     Refuse,
     /// Never answered; the connection stays open until the caller gives up, or is closed after `ms`.
     Hang {
@@ -93,60 +94,60 @@ pub enum Effect {
         #[serde(default)]
         ms: Option<u64>,
     },
-    /// Answered normally, but so much later. The time passes before the call takes effect, so a caller that gives up in
-    /// the meantime has changed nothing.
+    /// Answered normally, but with this delay. The time passes before the call takes effect, so a caller that
+    /// gives up in the meantime has changed nothing.
     Latency {
         /// Milliseconds.
         ms: u64,
     },
     /// Takes effect in the model, then the connection is closed without an answer.
     LoseAnswer {
-        /// So much later, milliseconds, unless the caller gives up before; `None`: at once.
+        /// After so many milliseconds, unless the caller gives up before; `None`: at once.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         ms: Option<u64>,
     },
-    /// Takes effect and is answered, but a load balancer that it creates stays without an address for so long, whatever
-    /// the settings say.
+    /// Takes effect and is answered, but a load balancer that it creates stays without an address for this
+    /// time, whatever the settings say.
     SlowProvisioning {
         /// Milliseconds.
         ms: u64,
     },
-    /// Takes effect and is answered, but a load balancer that it deletes stays for so long, and is seen as one that is being
-    /// deleted where the dialect shows such, whatever the settings say.
+    /// Takes effect and is answered, but a load balancer that it deletes stays for this time, and is shown as
+    /// one that is being deleted if the dialect shows such load balancers, whatever the settings say.
     SlowDeletion {
         /// Milliseconds.
         ms: u64,
     },
-    /// A list comes back empty, as if there were nothing. Look-ups of one object are answered as usual.
+    /// A list is returned empty, as if nothing existed. Look-ups of one object are answered as usual.
     Empty,
-    /// A list lacks the objects that are known by one of these: an id, a name, a provider id, an owner.
+    /// A list lacks the objects with one of these names: an id, a name, a provider id, an owner.
     Without {
-        /// By what the objects are known.
+        /// The names of the objects.
         names: Vec<String>,
     },
-    /// A list shows what there was when the fault was put in force.
+    /// A list shows the state from when the fault was activated.
     Stale,
-    /// A list begins with a page without items that leads to the others, which come one page later than usual.
+    /// A list begins with a page without items, followed by the usual pages.
     EmptyFirstPage,
-    /// Accepted, but the action that it began fails with this code, and nothing is changed. A call that begins none is
-    /// carried out as usual. Only for dialects with actions.
+    /// Accepted, but the action that it began fails with this code, and nothing is changed. A call that
+    /// begins no action is carried out as usual. Only for dialects with actions.
     FailAction {
         /// The error's code, in the dialect's words.
         code: String,
     },
 }
 
-/// A fault in force.
+/// A fault that was activated.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ActiveFault {
     /// Its id.
     pub id: u64,
-    /// What was asked for.
+    /// The fault as it was requested.
     pub fault: Fault,
-    /// Calls it has hit so far.
+    /// How many calls it has hit so far.
     pub hits: u64,
-    /// Whether it can still hit: its calls are not used up and its time is not over. A fault that is no longer in force
-    /// stays readable until it is cleared.
+    /// Whether it can still hit: its calls are not used up and its time is not over. A fault that has ended
+    /// can be read until it is cleared.
     pub in_force: bool,
 }
 
@@ -157,9 +158,9 @@ pub struct BarrierStatus {
     pub id: u64,
     /// Which calls it holds.
     pub matching: Match,
-    /// Calls waiting at it now.
+    /// How many calls are waiting at it now.
     pub waiting: u64,
-    /// Calls that ever came to it.
+    /// How many calls have ever reached it.
     pub arrived: u64,
 }
 

@@ -3,32 +3,33 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Which ids instances may have in a cloud: they are chosen by whoever puts them there, not by the cloud.
+/// Which ids instances may have in a cloud. The client that creates them chooses them, not the cloud.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum InstanceIds {
-    /// Any text that can stand in a path.
+    /// Any text that is allowed in a path.
     #[default]
     Text,
-    /// Whole numbers from 1 to 2^53 - 1, the greatest that every reader of JSON keeps exactly.
+    /// Whole numbers from 1 to 2^53 - 1, the largest that every JSON parser keeps exactly.
     Number,
-    /// UUIDs in small letters. The machine's firmware has the same, so it is the `systemUUID` of its Node. That of a machine
-    /// without firmware tables, as a container is one, has no hyphens: kubelets read `/etc/machine-id` there.
+    /// UUIDs in lower case. The machine's firmware has the same UUID, so it is also the `systemUUID` of its
+    /// Node. A machine without firmware tables, such as a container, has one without hyphens: kubelets read
+    /// `/etc/machine-id` there.
     Uuid,
-    /// The same, but a kubelet reads the bytes of the first three parts of its machine's UUID in the other order, as those of
-    /// vSphere's do: SMBIOS stores them so.
+    /// The same, but a kubelet reads the bytes of the first three parts of its machine's UUID in reverse
+    /// order, as with vSphere: SMBIOS stores them in that order.
     UuidSwapped,
 }
 
-/// Greatest number that is an id.
+/// The largest number that is an id.
 const GREATEST: u64 = (1 << 53) - 1;
-/// Ids made of words have sixteen digits, so that texts of them sort as numbers and none is a number somebody would
-/// choose by hand.
+/// Ids that are made from names have sixteen digits, so that their texts sort like numbers and do not collide
+/// with numbers that people choose.
 const MADE_FROM: u64 = 1_000_000_000_000_000;
 
 impl InstanceIds {
-    /// An id for the machine of that name: always the same one for the same name, and for two names with near certainty
-    /// not the same.
+    /// The id for the machine with this name: always the same one for the same name, and almost certainly
+    /// different for another name.
     pub fn make(self, name: &str) -> String {
         match self {
             InstanceIds::Text => format!("i-{name}"),
@@ -37,8 +38,8 @@ impl InstanceIds {
         }
     }
 
-    /// What the kubelet of the machine with that id reads from its firmware (`status.nodeInfo.systemUUID`); where the cloud
-    /// says nothing of it, a UUID that is made of the id.
+    /// The UUID that the machine's kubelet reads from its firmware (`status.nodeInfo.systemUUID`). If the
+    /// cloud does not define it, a UUID made from the id.
     pub fn system_uuid(self, id: &str) -> String {
         match self {
             InstanceIds::Text | InstanceIds::Number => uuid(id),
@@ -47,7 +48,7 @@ impl InstanceIds {
         }
     }
 
-    /// The id of the machine whose kubelet reads that, where the cloud has both the same.
+    /// The id of the machine whose kubelet reads this UUID, if the cloud uses the same for both.
     pub fn of_system_uuid(self, system_uuid: &str) -> Option<String> {
         let read = system_uuid.to_ascii_lowercase();
         let id = match self {
@@ -62,7 +63,7 @@ impl InstanceIds {
     pub fn allow(self, id: &str) -> bool {
         match self {
             InstanceIds::Text => !matches!(id, "" | "." | ".."),
-            // Written in one way only, so that a number finds its id again.
+            // Written in one way only, so that a number can be converted back to its id.
             InstanceIds::Number => {
                 !id.starts_with(['+', '0']) && id.parse().is_ok_and(|number: u64| number <= GREATEST)
             }
@@ -71,10 +72,10 @@ impl InstanceIds {
     }
 }
 
-/// How many digits each part of a UUID has.
+/// The number of digits in each part of a UUID.
 const PARTS: [usize; 5] = [8, 4, 4, 4, 12];
 
-/// A UUID made of a text (RFC 9562, version 8: made up by its maker).
+/// A UUID made from a text (RFC 9562, version 8: custom).
 fn uuid(text: &str) -> String {
     let (high, low) = (hash(text), hash(&format!("{text}/")));
     format!(
@@ -95,7 +96,7 @@ fn is_uuid(text: &str) -> bool {
     text.split('-').map(str::len).eq(PARTS) && text.split('-').all(is_hex)
 }
 
-/// A UUID with the bytes of its first three parts in the other order; any other text as it is.
+/// A UUID with the bytes of its first three parts in reverse order; any other text does not change.
 fn swapped(uuid: &str) -> String {
     if !is_uuid(uuid) {
         return uuid.to_owned();

@@ -1,4 +1,4 @@
-//! Comparing inventories: what was added, removed and changed between two moments. Pure.
+//! Compares inventories: what was added, removed and changed between two moments. Pure functions.
 
 use super::types::{Auxiliary, Instance, Inventory, LoadBalancer, Op, Route};
 use serde::{Deserialize, Serialize};
@@ -6,7 +6,7 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// The kinds of objects an inventory holds.
+/// The kinds of objects in an inventory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ObjectKind {
@@ -21,7 +21,7 @@ pub enum ObjectKind {
 }
 
 impl Op {
-    /// The kind of object the operation is about; `None` for one that is about none the model knows.
+    /// The kind of object that the operation is about; `None` if it is not about an object of the model.
     pub fn object_kind(self) -> Option<ObjectKind> {
         match self {
             Op::InstanceGet | Op::InstanceList | Op::InstanceWrite => Some(ObjectKind::Instance),
@@ -46,14 +46,14 @@ impl fmt::Display for ObjectKind {
     }
 }
 
-/// An object that is on one side only.
+/// An object that only one of the inventories has.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Item {
-    /// What it is.
+    /// The kind of the object.
     pub kind: ObjectKind,
     /// Its id.
     pub id: String,
-    /// The few facts that tell a reader which one it is, e.g. `name web, owner 4be1`.
+    /// The facts by which a reader recognises it, e.g. `name web, owner 4be1`.
     pub summary: String,
 }
 
@@ -63,10 +63,10 @@ impl fmt::Display for Item {
     }
 }
 
-/// An object that is on both sides but not the same.
+/// An object that both inventories have, with differences.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Changed {
-    /// What it is.
+    /// The kind of the object.
     pub kind: ObjectKind,
     /// Its id.
     pub id: String,
@@ -88,7 +88,7 @@ impl fmt::Display for Changed {
 /// A field that differs.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FieldChange {
-    /// Name of the field as in the driver API.
+    /// The name of the field in the driver API.
     pub field: String,
     /// Its value before.
     pub before: Value,
@@ -129,7 +129,7 @@ impl fmt::Display for InventoryDiff {
 }
 
 impl Inventory {
-    /// What has happened from `self`, the earlier inventory, to `later`.
+    /// The difference between `self`, the earlier inventory, and `later`.
     pub fn diff(&self, later: &Inventory) -> InventoryDiff {
         let mut diff = InventoryDiff::default();
         compare(&self.instances, &later.instances, &mut diff);
@@ -139,8 +139,8 @@ impl Inventory {
         diff
     }
 
-    /// The load balancers of an owner, and the auxiliaries that are either the owner's or serve one of those. Instances
-    /// and routes have no owner and are left out.
+    /// The load balancers of an owner, and the auxiliary objects that belong to the owner or to one of those
+    /// load balancers. Instances and routes have no owner and are left out.
     pub fn owned_by(&self, owner: &str) -> Inventory {
         let load_balancers: Vec<LoadBalancer> =
             self.load_balancers.iter().filter(|lb| lb.owner == owner).cloned().collect();
@@ -152,7 +152,7 @@ impl Inventory {
     }
 }
 
-/// What comparing needs to know of an object.
+/// The parts of an object that a comparison needs.
 trait Listed: Serialize + PartialEq {
     const KIND: ObjectKind;
     fn id(&self) -> &str;
@@ -225,7 +225,7 @@ fn compare<T: Listed>(before: &[T], after: &[T], diff: &mut InventoryDiff) {
 fn fields<T: Serialize>(before: &T, after: &T) -> Vec<FieldChange> {
     let object = |value: &T| match serde_json::to_value(value) {
         Ok(Value::Object(fields)) => fields,
-        // Our own plain structures always make objects.
+        // Our own simple structures are always objects.
         _ => serde_json::Map::new(),
     };
     let (before, after) = (object(before), object(after));

@@ -1,5 +1,5 @@
-//! The driver protocol: how a test sets the cloud up, disturbs its calls and reads back what happened. These types are all that
-//! the harness knows of a cloud, whoever serves them.
+//! The driver protocol, with which a test sets up the cloud, disturbs its calls and reads what happened. The
+//! harness knows a cloud only through these types, whichever program serves them.
 
 mod capabilities;
 #[cfg(feature = "client")]

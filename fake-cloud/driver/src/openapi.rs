@@ -1,4 +1,4 @@
-//! The driver protocol as an OpenAPI document: the calls are this table, and what they carry are the types beside it.
+//! The driver protocol as an OpenAPI document: this table has the calls, and the types have the content.
 
 use super::capabilities::{Capabilities, DriverFacility};
 use super::replies::{JournalPage, Problem};
@@ -12,20 +12,20 @@ use serde_json::{Map, Value, json};
 /// A call of the protocol.
 #[derive(Clone, Copy)]
 pub struct Operation {
-    /// Method in capitals.
+    /// The method in capitals.
     pub method: &'static str,
-    /// Path below `/driver/v1`, with names in braces.
+    /// The path below `/driver/v1`, with names in braces.
     pub path: &'static str,
-    /// The facility it belongs to; `None`: every driver has it.
+    /// The facility that it belongs to; `None`: every driver has it.
     pub facility: Option<DriverFacility>,
-    /// What it does.
+    /// A summary of what it does.
     summary: &'static str,
-    /// Keys of its query, all of them numbers or truth values: name, type, meaning.
+    /// The keys of its query, all of them numbers or booleans: name, type, meaning.
     query: &'static [(&'static str, &'static str, &'static str)],
     request: Option<Described>,
-    /// What it answers with; `None`: 204 and nothing.
+    /// The type of its answer; `None`: 204 without a body.
     answer: Option<Described>,
-    /// Statuses of refusals beyond 401 and 422, and what they mean.
+    /// The statuses of errors other than 401 and 422, and their meaning.
     refusals: &'static [(u16, &'static str)],
 }
 
@@ -179,7 +179,7 @@ const ABOUT: &str = "What ccm-conformance asks of a cloud. Every call carries `A
      wrong), 404, 409, 410 or 422 (the body makes no sense, or the cloud cannot have such a thing). An unknown field of a body \
      is refused, by either side. An answer takes less than 10 s.";
 
-/// The document.
+/// The OpenAPI document.
 pub fn document() -> Value {
     let settings = SchemaSettings::draft2020_12().with(|settings| {
         settings.definitions_path = "/components/schemas".into();

@@ -1,4 +1,4 @@
-//! What the driver API wraps its answers in.
+//! The wrappers of the driver API's answers.
 
 use super::types::Entry;
 use schemars::JsonSchema;
@@ -14,6 +14,6 @@ pub struct JournalPage {
 /// Body of every error of the driver API.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Problem {
-    /// What is wrong, as a lower-case fragment.
+    /// The fault, as a lower-case fragment.
     pub error: String,
 }

@@ -1,12 +1,13 @@
-//! What an API can show: which addresses of an instance, and whether a load balancer is being deleted.
+//! The limits of what an API can show: which addresses of an instance, and whether a load balancer is being
+//! deleted.
 
 use super::types::Address;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::net::IpAddr;
 
-/// How many addresses of each sort an instance can have in a vendor's API, and what else it shows. What is more than that
-/// the API leaves out, so nobody can see whether its CCM would handle it.
+/// How many addresses of each sort an instance can have in a vendor's API, and what else the API shows. The
+/// API leaves out everything else, so the harness cannot see whether the CCM would handle it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Shown {
@@ -22,20 +23,23 @@ pub struct Shown {
     /// Public IPv6; absent: any number.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub external_v6: Option<u32>,
-    /// Host and DNS names apart from the instance's own name; absent: any number.
+    /// Host and DNS names in addition to the instance's own name; absent: any number.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub names: Option<u32>,
-    /// Whether a load balancer that is being deleted is seen until it is gone.
+    /// Whether a load balancer that is being deleted is shown until it is gone.
     pub deletions: bool,
-    /// Whether who is told to come back later is told when (`Retry-After`).
+    /// Whether an answer that tells the caller to come back later says when (`Retry-After`).
     pub retry_after: bool,
-    /// Whether it says each instance's providerID, which one may lack then; else it is made of the instance's id.
+    /// Whether it shows each instance's providerID, which may then be missing; otherwise it is made from the
+    /// instance's id.
     pub provider_ids: bool,
-    /// Whether a load balancer can be seen before it has an address; else the call that makes one is answered when it has.
+    /// Whether a load balancer is shown before it has an address; otherwise the call that creates it is
+    /// answered only then.
     pub provisioning: bool,
-    /// Whether routes may lie within one another; else none is made to a network that overlaps with that of another.
+    /// Whether routes may overlap; otherwise no route can be created to a network that overlaps with that of
+    /// another.
     pub nested_routes: bool,
-    /// Whether a call may be accepted and what it has begun fail later, as the API tells who asks.
+    /// Whether a call may be accepted and its work fail later, as the API then reports.
     pub actions: bool,
 }
 
@@ -46,7 +50,7 @@ impl Default for Shown {
 }
 
 impl Shown {
-    /// Whatever is asked for.
+    /// Everything is shown.
     pub const ALL: Shown = Shown {
         internal_v4: None,
         internal_v6: None,
@@ -61,11 +65,11 @@ impl Shown {
         actions: true,
     };
 
-    /// Any address, and what may be absent is: what is meant where nothing is said.
+    /// Any number of addresses, and the defaults for everything else.
     pub const PLAIN: Shown =
         Shown { deletions: false, retry_after: false, provider_ids: false, actions: false, ..Shown::ALL };
 
-    /// Those of a machine's addresses that the API shows, in their order.
+    /// The addresses of a machine that the API shows, in their order.
     pub fn part_of(&self, addresses: impl IntoIterator<Item = Address>) -> Vec<Address> {
         let mut part = Vec::new();
         for address in addresses {
@@ -77,7 +81,7 @@ impl Shown {
         part
     }
 
-    /// The first sort of which there are more than the API shows, in words; `None` when it shows them all.
+    /// The first sort of address of which there are more than the API shows, as text; `None` if it shows them all.
     pub fn lacks(&self, addresses: &[Address]) -> Option<String> {
         let count = |wanted: fn(&str, Option<IpAddr>) -> bool| {
             addresses.iter().filter(|a| wanted(&a.kind, a.address.parse().ok())).count()
@@ -149,7 +153,7 @@ mod tests {
             assert!(lack.ends_with(why), "{lack}");
             assert_eq!(Shown::ALL.lacks(&addresses(list)), None);
         }
-        // What a node of a kind cluster has.
+        // The addresses of a node of a kind cluster.
         let node =
             addresses(&[(INTERNAL, "192.0.2.10"), (INTERNAL, "2001:db8::a"), (EXTERNAL, "198.51.100.10")]);
         assert_eq!(

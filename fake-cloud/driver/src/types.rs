@@ -1,7 +1,7 @@
 //! The driver API's types: what a test sets up, provokes and reads back.
 //!
-//! These types are the whole contract between the harness and the fake cloud; the harness knows nothing else of it.
-//! Every duration is in milliseconds and says so in its name.
+//! These types are the whole interface between the harness and the fake cloud. All durations are in
+//! milliseconds, as their names say.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -16,25 +16,25 @@ pub struct Instance {
     pub id: String,
     /// The machine's name; a CCM may look instances up by it.
     pub name: String,
-    /// What belongs into `spec.providerID` of its Node; `None` when the cloud does not report one yet.
+    /// The `spec.providerID` that its Node should have; `None` if the cloud does not report one yet.
     #[serde(default)]
     pub provider_id: Option<String>,
-    /// Instance type; empty when the cloud does not report one.
+    /// Instance type; empty if the cloud does not report one.
     #[serde(default)]
     pub instance_type: String,
-    /// Zone; empty when the cloud does not report one.
+    /// Zone; empty if the cloud does not report one.
     #[serde(default)]
     pub zone: String,
-    /// Region; empty when the cloud does not report one.
+    /// Region; empty if the cloud does not report one.
     #[serde(default)]
     pub region: String,
     /// Addresses in the cloud's order.
     #[serde(default)]
     pub addresses: Vec<Address>,
-    /// Labels beyond zone, region and type that the cloud offers for the Node.
+    /// Labels other than zone, region and type that the cloud offers for the Node.
     #[serde(default)]
     pub labels: BTreeMap<String, String>,
-    /// Power state. A deleted instance is absent, not a state.
+    /// Power state. A deleted instance is absent; that is not a state.
     #[serde(default)]
     pub state: InstanceState,
 }
@@ -57,7 +57,7 @@ pub struct Address {
     /// A Kubernetes node address type: `Hostname`, `InternalIP`, `ExternalIP`, `InternalDNS` or `ExternalDNS`.
     #[serde(rename = "type")]
     pub kind: String,
-    /// The address in the cloud's spelling.
+    /// The address as the cloud writes it.
     pub address: String,
 }
 
@@ -69,18 +69,18 @@ pub struct LoadBalancer {
     pub id: String,
     /// The name its creator gave it; unique in the cloud.
     pub name: String,
-    /// Whom its creator says it belongs to: the Service's uid in the native dialect, a tag elsewhere.
+    /// The owner, according to its creator: the Service's uid in the native dialect, a tag elsewhere.
     #[serde(default)]
     pub owner: String,
-    /// What it listens on.
+    /// The ports that it listens on.
     pub frontends: Vec<Frontend>,
-    /// Instance ids traffic goes to, or IP addresses where a balancer targets those; sorted. Empty where the cloud chooses the
-    /// machines itself (`targets: pool` in the profile).
+    /// Instance ids that traffic goes to, or IP addresses if a load balancer targets those; sorted. Empty if
+    /// the cloud chooses the machines itself (`targets: pool` in the profile).
     pub backends: Vec<String>,
-    /// How backends are probed. Where each port has a health check of its own, that of the first.
+    /// How backends are probed. If each port has its own health check, that of the first.
     #[serde(default)]
     pub health_check: Option<HealthCheck>,
-    /// Client address ranges let in; empty means nobody has restricted them on the balancer itself.
+    /// Client address ranges that are admitted; empty means that the balancer itself has no restriction.
     #[serde(default)]
     pub source_ranges: Vec<String>,
     /// `None` or `ClientIP`, as in Kubernetes.
@@ -88,35 +88,35 @@ pub struct LoadBalancer {
     pub session_affinity: String,
     /// Public addresses; empty until provisioned.
     pub addresses: Vec<LbAddress>,
-    /// Where it is in its life.
+    /// Its state.
     pub state: LbState,
-    /// What the dialect keeps about it that the model has no field for, by field name.
+    /// Data of the dialect that the model has no field for, by field name.
     #[serde(default, skip_serializing_if = "serde_json::Value::is_null")]
     pub details: serde_json::Value,
 }
 
-/// A port a load balancer listens on.
+/// A port that a load balancer listens on.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Frontend {
-    /// Port clients connect to.
+    /// Port that clients connect to.
     pub port: u16,
     /// `TCP`, `UDP` or `SCTP`.
     pub protocol: String,
     /// Port on the backends.
     pub node_port: u16,
-    /// The backends of this port alone, where a cloud has some for each port. Absent, or the same as those of the load balancer,
-    /// mean the same.
+    /// The backends of this port alone, if the cloud has separate ones for each port. Absent means those of
+    /// the load balancer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub backends: Option<Vec<String>>,
-    /// How the backends of this port are probed, where a cloud has a health check for each port; where it has not, all ports have
-    /// that of the load balancer.
+    /// How the backends of this port are probed, if the cloud has a health check for each port; otherwise all
+    /// ports have that of the load balancer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub health_check: Option<HealthCheck>,
 }
 
 impl Frontend {
-    /// One with the load balancer's backends.
+    /// A port with the load balancer's backends.
     pub fn new(port: u16, protocol: impl Into<String>, node_port: u16) -> Frontend {
         Frontend { port, protocol: protocol.into(), node_port, backends: None, health_check: None }
     }
@@ -147,7 +147,7 @@ pub struct LbAddress {
     pub hostname: Option<String>,
 }
 
-/// Where a load balancer is in its life.
+/// The state of a load balancer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum LbState {
@@ -155,7 +155,7 @@ pub enum LbState {
     Provisioning,
     /// In service.
     Active,
-    /// Being torn down; disappears by itself.
+    /// Being deleted; disappears by itself.
     Deleting,
 }
 
@@ -165,14 +165,14 @@ pub enum LbState {
 pub struct Auxiliary {
     /// The cloud's own identifier.
     pub id: String,
-    /// What it is, e.g. `firewall`.
+    /// Its kind, e.g. `firewall`.
     pub kind: String,
     /// Its name.
     pub name: String,
-    /// Whom it belongs to, as in [`LoadBalancer::owner`].
+    /// Its owner, as in [`LoadBalancer::owner`].
     #[serde(default)]
     pub owner: String,
-    /// The load balancer it serves, if any.
+    /// The load balancer that it belongs to, if any.
     #[serde(default)]
     pub load_balancer: Option<String>,
     /// Its content, by field name.
@@ -191,7 +191,7 @@ pub struct Route {
     /// Target instance's id; `None` for a black hole.
     #[serde(default)]
     pub target_instance: Option<String>,
-    /// Target addresses, where the cloud reports them.
+    /// Target addresses, if the cloud reports them.
     #[serde(default)]
     pub target_addresses: Vec<String>,
     /// Whether traffic is dropped.
@@ -199,8 +199,8 @@ pub struct Route {
     pub blackhole: bool,
 }
 
-/// Everything the cloud holds at one moment (contract CLOUD-10). Lists are sorted by id; of
-/// instances, shorter ids come first.
+/// All objects in the cloud at one moment (contract CLOUD-10). Lists are sorted by id; of instances, shorter
+/// ids come first.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Inventory {
@@ -215,7 +215,7 @@ pub struct Inventory {
     pub routes: Vec<Route>,
 }
 
-/// What a call means to the model, whatever the dialect calls it (contract CLOUD-04).
+/// The meaning of a call in the model, whatever it is called in the dialect (contract CLOUD-04).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 pub enum Op {
     /// Read one instance.
@@ -224,7 +224,7 @@ pub enum Op {
     /// List instances.
     #[serde(rename = "instance.list")]
     InstanceList,
-    /// Change or delete an instance; no CCM has reason to.
+    /// Change or delete an instance; no CCM has a reason to do that.
     #[serde(rename = "instance.write")]
     InstanceWrite,
     /// Read one load balancer.
@@ -263,7 +263,7 @@ pub enum Op {
     /// Delete a route.
     #[serde(rename = "route.delete")]
     RouteDelete,
-    /// Anything else a dialect answers.
+    /// Any other call of a dialect.
     #[serde(rename = "other")]
     Other,
 }
@@ -299,60 +299,61 @@ pub struct Entry {
     pub seq: u64,
     /// Arrival, milliseconds since the fake cloud started (monotonic).
     pub at_ms: u64,
-    /// How long the call took, milliseconds; `None` while it is under way.
+    /// How long the call took, milliseconds; `None` while it is in progress.
     pub took_ms: Option<u64>,
     /// The caller's address without port.
     pub peer: IpAddr,
-    /// Name of the credential used, never the token; `None` when it was missing or unknown.
+    /// Name of the credential, never the token; `None` if it was missing or unknown.
     pub credential: Option<String>,
-    /// What the call means.
+    /// The operation of the call.
     pub op: Op,
     /// Whether it changes the cloud.
     pub write: bool,
-    /// The object's id; for look-ups by another key `key=value`, e.g. `name=node-1`. A creation has its `name=value` until
-    /// it ends well, then the new id.
+    /// The object's id; for look-ups by another key `key=value`, e.g. `name=node-1`. A creation has its
+    /// `name=value` until it succeeds, and then the new id.
     pub resource: Option<String>,
-    /// [`LoadBalancer::owner`] of the load balancer concerned, where known.
+    /// [`LoadBalancer::owner`] of the load balancer in question, if known.
     pub owner: Option<String>,
     /// `METHOD /path?query` as received.
     pub request: String,
-    /// Its header `User-Agent`, where it has one.
+    /// Its header `User-Agent`, if it has one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub user_agent: Option<String>,
-    /// What became of it.
+    /// The result of the call.
     pub outcome: Outcome,
-    /// What of the call the dialect does not know: the call itself, a field, a parameter. `None`: it knows all of it.
+    /// The part of the call that the dialect does not know: the call itself, a field, a parameter. `None`: it
+    /// knows all of it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unknown: Option<String>,
-    /// What a call that wrote to a load balancer, or to what belongs to one, made of them. `None` for any other call, where
-    /// nothing changed, and where the driver does not record it.
+    /// The changes of a call that wrote to a load balancer, or to an object that belongs to one. `None` for
+    /// any other call, if nothing changed, or if the driver does not record it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub change: Option<Box<LbChange>>,
 }
 
-/// A load balancer with what belongs to it, before and after one call.
+/// A load balancer with the objects that belong to it, before and after one call.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct LbChange {
     /// Before the call took effect.
     pub before: LbParts,
-    /// After it.
+    /// After the call took effect.
     pub after: LbParts,
 }
 
-/// The load balancers that a call is about, and what belongs to them. Usually one load balancer.
+/// The load balancers that a call is about, and the objects that belong to them. Usually one load balancer.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct LbParts {
     /// The load balancers, sorted by id.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub load_balancers: Vec<LoadBalancer>,
-    /// What belongs to them, sorted by id.
+    /// The objects that belong to them, sorted by id.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub auxiliaries: Vec<Auxiliary>,
 }
 
-/// What became of a call.
+/// The result of a call.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
 pub enum Outcome {
@@ -361,40 +362,40 @@ pub enum Outcome {
         /// HTTP status.
         status: u16,
     },
-    /// Answered or broken by a fault; the model was not asked, except with
-    /// [`Effect::LoseAnswer`](super::Effect::LoseAnswer) and by lists that show less than there is. A call that a fault
-    /// only makes slower, or what it does, is `Answered`.
+    /// Answered or broken by a fault; the model was not involved, except with
+    /// [`Effect::LoseAnswer`](super::Effect::LoseAnswer) and for lists that show less than exists. A call
+    /// that a fault only delays, or whose effect it delays, is `Answered`.
     Faulted {
-        /// HTTP status, `None` when the connection was closed or never answered.
+        /// HTTP status; `None` if the connection was closed or never answered.
         status: Option<u16>,
         /// Id of the fault.
         fault: u64,
     },
-    /// Held by a barrier or still being handled.
+    /// Held by a barrier or still in progress.
     UnderWay,
-    /// The caller went away before it was answered.
+    /// The caller disconnected before it was answered.
     Abandoned,
 }
 
-/// Settings of the whole cloud. Absent fields stay as they are.
+/// Settings of the whole cloud. Absent fields do not change.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Settings {
-    /// Greatest number of items in a page of any list, at least 1; default 50.
+    /// Largest number of items in a page of any list, at least 1; default 50.
     pub page_size: Option<u32>,
     /// How long a new load balancer stays without an address, milliseconds; default 0.
     pub provisioning_ms: Option<u64>,
     /// How long a deleted load balancer stays visible as `deleting`, milliseconds; default 0.
     pub deletion_ms: Option<u64>,
-    /// How old a list may be, milliseconds; default 0, always fresh (contract CLOUD-08).
+    /// How old a list may be, milliseconds; default 0, which means always fresh (contract CLOUD-08).
     pub stale_ms: Option<u64>,
-    /// How long an action runs, milliseconds; default 0, it has finished when the call is answered. Only dialects with
-    /// actions have any.
+    /// How long an action runs, milliseconds; default 0, which means that it has finished when the call is
+    /// answered. Only for dialects with actions.
     pub action_ms: Option<u64>,
-    /// How long every call waits before it takes effect, milliseconds; default 0. A fault that hits a call has its way
-    /// with it at once.
+    /// How long every call waits before it takes effect, milliseconds; default 0. A fault takes effect on a
+    /// call without this delay.
     pub latency_ms: Option<u64>,
-    /// Which addresses a new load balancer gets; default: as the dialect has it.
+    /// Which addresses a new load balancer gets; default: those that are usual in the dialect.
     pub addresses: Option<LbAddressing>,
 }
 
@@ -402,20 +403,20 @@ pub struct Settings {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum LbAddressing {
-    /// As the dialect has it.
+    /// As usual in the dialect.
     #[default]
     Usual,
-    /// One of IPv4 and one of IPv6.
+    /// One IPv4 and one IPv6 address.
     DualStack,
-    /// Each with a host name beside it.
+    /// Each with a host name.
     Named,
 }
 
-/// A credential the cloud accepts. The token itself is never shown again.
+/// A credential that the cloud accepts. The token itself is never shown again.
 #[derive(Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Credential {
-    /// Name for the journal, e.g. the replica it was given to.
+    /// Name for the journal, e.g. the replica that it belongs to.
     pub name: String,
     /// Bearer token.
     pub token: String,

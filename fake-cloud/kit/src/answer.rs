@@ -1,4 +1,4 @@
-//! Answers as dialects give them: HTTP without connections.
+//! Answers of dialects: HTTP without connections.
 
 use hyper::StatusCode;
 use hyper::body::Bytes;
@@ -10,16 +10,16 @@ const LIMIT: HeaderName = HeaderName::from_static("ratelimit-limit");
 const REMAINING: HeaderName = HeaderName::from_static("ratelimit-remaining");
 const RESET: HeaderName = HeaderName::from_static("ratelimit-reset");
 
-/// An answer as a dialect gives it.
+/// An answer of a dialect.
 #[derive(Clone, Debug)]
 pub struct Answer {
     /// HTTP status.
     pub status: StatusCode,
-    /// Headers beyond length and date.
+    /// The headers except length and date.
     pub headers: Vec<(HeaderName, HeaderValue)>,
     /// The body.
     pub body: Bytes,
-    /// Id of the object that was created.
+    /// The id of the object that was created.
     pub created: Option<String>,
 }
 
@@ -29,32 +29,32 @@ impl Answer {
         Answer { status: code(status), headers: Vec::new(), body: Bytes::new(), created: None }
     }
 
-    /// An answer with a body of JSON.
+    /// An answer with a JSON body.
     pub fn json(status: u16, body: &impl Serialize) -> Answer {
         match serde_json::to_string(body) {
             Ok(text) => Answer::json_text(status, text),
-            // Nothing we answer with can fail to be JSON; should it, that is our fault and not the caller's.
+            // All our answers can be written as JSON; if one could not, that would be our bug and not the caller's.
             Err(error) => Answer { body: error.to_string().into(), ..Answer::empty(500) },
         }
     }
 
-    /// An answer with a body that claims to be JSON.
+    /// An answer with a body that is already JSON.
     pub fn json_text(status: u16, text: String) -> Answer {
         Answer::text(status, "application/json", text)
     }
 
-    /// An answer with a body of text of that media type.
+    /// An answer with a text body of this media type.
     pub fn text(status: u16, media_type: &'static str, text: String) -> Answer {
         let headers = vec![(CONTENT_TYPE, HeaderValue::from_static(media_type))];
         Answer { headers, body: text.into(), ..Answer::empty(status) }
     }
 
-    /// An object under its key: `{"droplet": {...}}`.
+    /// An answer with an object under its key: `{"droplet": {...}}`.
     pub fn one(status: u16, key: &str, value: &impl Serialize) -> Answer {
         Answer::json(status, &Under { key, value })
     }
 
-    /// A list under its key, and what a page says besides.
+    /// An answer with a list under its key, and the other fields of a page.
     pub fn page<T: Serialize>(key: &str, items: &[T], besides: &impl Serialize) -> Answer {
         Answer::json(200, &Page { items: Under { key, value: items }, besides })
     }
@@ -65,7 +65,7 @@ impl Answer {
         self
     }
 
-    /// The same with the time, seconds, after which the caller may come again.
+    /// The same with the number of seconds after which the caller may retry.
     pub fn retry_after(self, seconds: Option<u64>) -> Answer {
         match seconds {
             Some(seconds) => self.with(RETRY_AFTER, seconds),
@@ -73,13 +73,14 @@ impl Answer {
         }
     }
 
-    /// The same with how many calls the caller may make, how many are left, and when all are, Unix seconds.
+    /// The same with the rate limit: how many calls the caller may make, how many are left, and when the
+    /// limit is reset, in Unix seconds.
     pub fn rate_limited(mut self, limit: u64, left: u64, reset_s: i64) -> Answer {
         self.headers.reserve(4);
         self.with(LIMIT, limit).with(REMAINING, left).with(RESET, reset_s)
     }
 
-    /// The same, which says that an object was created.
+    /// The same, with the id of the object that was created.
     pub fn creating(mut self, id: &str) -> Answer {
         self.created = Some(id.to_owned());
         self
@@ -90,7 +91,7 @@ fn code(status: u16) -> StatusCode {
     StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR)
 }
 
-/// A value under a key that is known only when it is written.
+/// A value under a key that is not known before it is written.
 struct Under<'a, T: ?Sized> {
     key: &'a str,
     value: &'a T,

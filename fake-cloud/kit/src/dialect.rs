@@ -1,4 +1,4 @@
-//! What a dialect has to know and do.
+//! The interface of a dialect.
 
 use super::answer::Answer;
 use super::error::Denial;
@@ -9,44 +9,44 @@ use fake_cloud_recording::credentials::Credentials;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// An API over the model. One dialect serves one cloud, and may keep what the model has no place for (behind a lock of
-/// its own): actions that run, tokens it has issued.
+/// An API over the model. One dialect serves one cloud, and may keep data that the model has no place for
+/// (behind its own lock), such as running actions or issued tokens.
 ///
-/// For each call the server asks it, in this order, what the call means ([`Dialect::plan`]), whose it is
-/// ([`Dialect::identify`]), and then either to carry it out ([`Plan::run`]) or to put a refusal into its own words.
-/// Journal, faults and barriers are none of its business.
+/// For each call the server asks the dialect, in this order, for the meaning of the call ([`Dialect::plan`])
+/// and for its credential ([`Dialect::identify`]). Then the call is either carried out ([`Plan::run`]) or
+/// rejected in the dialect's words. The dialect does not deal with journal, faults and barriers.
 pub trait Dialect: Send + Sync {
-    /// What a call means. Never fails: what makes no sense is a plan that answers so, and what this dialect does not know
-    /// is a [`Plan::unknown`].
+    /// The plan of a call. Never fails: for an invalid call it is a plan with an error as its answer, and for
+    /// an unknown call it is a [`Plan::unknown`].
     fn plan(&self, request: &Request) -> Plan;
 
-    /// What a call of the metadata service means, which a machine asks about itself. Only a dialect whose line in the
-    /// table says that it has one is asked.
+    /// The plan of a call of the metadata service, with which a machine reads about itself. Only called for a
+    /// dialect whose entry in the table has a metadata service.
     fn metadata(&self, request: &Request, _asker: Asker) -> Plan {
         Plan::unknown(request)
     }
 
-    /// What ids the cloud gives out look like.
+    /// The form of the ids that the cloud assigns.
     fn ids(&self) -> IdForm {
         IdForm::Prefixed
     }
 
-    /// What becomes of deleted instances among the backends of load balancers.
+    /// What happens to deleted instances among the backends of load balancers.
     fn gone_backends(&self) -> GoneBackends {
         GoneBackends::Kept
     }
 
-    /// Whether two load balancers can have one name.
+    /// Whether two load balancers can have the same name.
     fn naming(&self) -> Naming {
         Naming::Unique
     }
 
-    /// The same answer with the headers that every answer has. Gets the time.
+    /// Adds the headers that every answer has. Gets the time.
     fn with_headers(&self, answer: Answer, _now: Duration) -> Answer {
         answer
     }
 
-    /// Whose call it is.
+    /// The credential of a call.
     fn identify(&self, request: &Request, known: &Credentials) -> Identity {
         match request.bearer().and_then(|token| known.name_of(token)) {
             Some(name) => Identity::Known(name),
@@ -54,22 +54,22 @@ pub trait Dialect: Send + Sync {
         }
     }
 
-    /// A refusal in this dialect's form.
+    /// The answer for a rejected call, in this dialect's form.
     fn refuse(&self, denial: Denial) -> Answer;
 
-    /// A 200 that is not what this dialect promises: JSON that breaks off.
+    /// A 200 without this dialect's form: truncated JSON.
     fn malformed(&self) -> Answer {
         Answer::json_text(200, "{\"unexpected\": [1, 2,".to_owned())
     }
 }
 
-/// Whose call it is.
+/// The credential of a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Identity {
-    /// That of the credential of this name.
+    /// The credential with this name.
     Known(Arc<str>),
-    /// Nobody's we know; the call is refused.
+    /// No known credential; the call is rejected.
     Unknown,
-    /// Anybody's: the call needs no credential, such as one that asks for a token or asks the metadata service.
+    /// The call needs no credential, for example because it requests a token or uses the metadata service.
     Anybody,
 }

@@ -1,75 +1,74 @@
-//! Why a call is not answered as its caller hoped. What went wrong is the same for all dialects; each says it in words
-//! of its own.
+//! Errors of calls. The causes are the same for all dialects; each dialect describes them in its own words.
 
 use fake_cloud_model::Refusal;
 use serde_json::Value;
 use std::borrow::Cow;
 
-/// Why a call is refused.
+/// The reason why a call is rejected.
 #[derive(Debug)]
 pub enum Error {
-    /// The model refuses.
+    /// The model rejects it.
     Refused(Refusal),
-    /// The body is not what was asked for.
+    /// The body does not have the required form.
     Body(serde_json::Error),
-    /// A parameter of the query is no number in its range.
+    /// A parameter of the query is not a number in its range.
     Number {
         /// The parameter.
         parameter: String,
-        /// The greatest number it may be, if there is one; the least is 1.
+        /// The largest allowed number, if there is one; the smallest is 1.
         most: Option<u64>,
     },
-    /// The server refuses, or has to.
+    /// The server rejects it.
     Denied(Denial),
-    /// The dialect has a reason of its own.
+    /// The dialect rejects it.
     Said {
         /// HTTP status.
         status: u16,
-        /// The vendor's word for it; empty where it follows from the status.
+        /// The vendor's error code; empty if it follows from the status.
         code: &'static str,
         /// The text.
         message: Cow<'static, str>,
-        /// Whatever the vendor says besides.
+        /// The vendor's other fields.
         details: Option<Value>,
     },
 }
 
-/// A refusal that does not come from the model.
+/// A rejection that does not come from the model.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Denial {
-    /// No credential, or one we do not know.
+    /// No credential, or an unknown one.
     Unauthenticated,
-    /// The body is too long.
+    /// The body is too large.
     TooLarge {
-        /// Greatest number of bytes.
+        /// The largest number of bytes.
         limit_bytes: usize,
     },
-    /// The dialect does not know the call, or not all of it, and is strict: a 501 that says so.
+    /// The dialect does not know the call, or a part of it, and is strict: the answer is a 501 that says so.
     Unknown {
-        /// What it does not know.
+        /// The unknown part.
         what: String,
     },
-    /// A fault says so.
+    /// A fault requires it.
     Fault {
         /// 400 to 599.
         status: u16,
-        /// Value of `Retry-After`, seconds.
+        /// The value of `Retry-After`, in seconds.
         retry_after_s: Option<u64>,
     },
 }
 
 impl Error {
-    /// A reason of the dialect's own, whose word follows from the status.
+    /// A reason of the dialect, whose code follows from the status.
     pub fn new(status: u16, message: impl Into<Cow<'static, str>>) -> Error {
         Error::said(status, "", message)
     }
 
-    /// A reason of the dialect's own with the vendor's word for it.
+    /// A reason of the dialect with the vendor's error code.
     pub fn said(status: u16, code: &'static str, message: impl Into<Cow<'static, str>>) -> Error {
         Error::Said { status, code, message: message.into(), details: None }
     }
 
-    /// The same with what the vendor says besides.
+    /// The same with the vendor's other fields.
     pub fn detailed(mut self, more: Value) -> Error {
         if let Error::Said { details, .. } = &mut self {
             *details = Some(more);
@@ -77,7 +76,7 @@ impl Error {
         self
     }
 
-    /// The status that most APIs answer with.
+    /// The status that most APIs use.
     pub fn status(&self) -> u16 {
         match self {
             Error::Refused(Refusal::NotFound(_)) => 404,
@@ -92,7 +91,7 @@ impl Error {
         }
     }
 
-    /// What went wrong in plain words.
+    /// The error in plain words.
     pub fn text(&self) -> Cow<'_, str> {
         match self {
             Error::Refused(refusal) => refusal.to_string().into(),
@@ -111,7 +110,7 @@ impl Error {
         }
     }
 
-    /// When the caller may come again, seconds, where a fault says so.
+    /// After how many seconds the caller may retry, if a fault sets it.
     pub fn retry_after_s(&self) -> Option<u64> {
         match self {
             Error::Denied(Denial::Fault { retry_after_s, .. }) => *retry_after_s,

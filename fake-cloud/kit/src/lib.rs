@@ -1,5 +1,5 @@
-//! What all dialects are made with: how a call is read, how a list is cut into pages, how a refusal comes into the
-//! dialect's own words. A dialect then is its routes, its wire and its rules.
+//! The common parts of all dialects: reading calls, cutting lists into pages, and converting errors to the
+//! dialect's own words. A dialect then consists of its routes, its wire format and its rules.
 
 mod answer;
 mod dialect;

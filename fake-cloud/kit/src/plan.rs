@@ -1,4 +1,4 @@
-//! What a call means and how it is carried out.
+//! The meaning of a call and how it is carried out.
 
 use super::answer::Answer;
 use super::error::Error;
@@ -11,28 +11,29 @@ use serde::de::DeserializeOwned;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// What a call does when it takes effect: at once and as a whole. Gets the time.
+/// The effect of a call: immediate and atomic. Gets the time.
 pub type Run = Box<dyn FnOnce(&mut Cloud, Duration) -> Answer + Send>;
 
-/// What a call means, and how it is carried out.
+/// The meaning of a call, and how it is carried out.
 pub struct Plan {
-    /// What it means.
+    /// The meaning.
     pub call: Call,
     /// How it is carried out.
     pub run: Run,
-    /// What of it the dialect does not know. A strict cloud then refuses it with [`Denial::Unknown`](super::Denial), a
-    /// lenient one carries it out all the same; the journal shows it either way.
+    /// The part that the dialect does not know. A strict cloud then rejects the call with
+    /// [`Denial::Unknown`](super::Denial), a lenient one still carries it out; the journal shows it in both
+    /// cases.
     pub unknown: Option<String>,
 }
 
 impl Plan {
-    /// A call, and how it is carried out.
+    /// A plan from a call and the function that carries it out.
     pub fn new(call: Call, run: impl FnOnce(&mut Cloud, Duration) -> Answer + Send + 'static) -> Plan {
         Plan { call, run: Box::new(run), unknown: None }
     }
 
-    /// A call that is none of this dialect. A lenient cloud answers it as if it were one about nothing: with an empty
-    /// object, with 201 where something would be created, with 204 where it would be deleted.
+    /// The plan of a call that this dialect does not know. A lenient cloud answers it without an effect: with
+    /// an empty object, with 201 for a creation, with 204 for a deletion.
     pub fn unknown(request: &Request) -> Plan {
         let answer = match request.method {
             Method::DELETE => Answer::empty(204),
@@ -43,22 +44,22 @@ impl Plan {
         plan.with_unknown(Some("this dialect has no such call".to_owned()))
     }
 
-    /// The same plan of a call which may have something the dialect does not know; the first such thing counts.
+    /// The same plan with a part that the dialect may not know; the first such part counts.
     pub fn with_unknown(mut self, what: Option<String>) -> Plan {
         self.unknown = self.unknown.or(what);
         self
     }
 }
 
-/// How a dialect speaks, for as long as one call takes.
+/// How a dialect answers one call.
 pub trait Voice: Clone + Send + 'static {
-    /// The answer to a call: refusals in the dialect's form.
+    /// The answer to a call, with errors in the dialect's form.
     fn answer(&self, result: Result<Answer, Error>) -> Answer;
 }
 
-/// The same for a dialect whose answers depend on what it keeps: it speaks through an [`Arc`] of it.
+/// The same for a dialect whose answers depend on its state: it answers through an [`Arc`] of it.
 pub trait SharedVoice: Send + Sync + 'static {
-    /// The answer to a call: refusals in the dialect's form.
+    /// The answer to a call, with errors in the dialect's form.
     fn answer(&self, result: Result<Answer, Error>) -> Answer;
 }
 
@@ -88,8 +89,9 @@ where
     plan.with_unknown(unknown)
 }
 
-/// The plan of a call of the metadata service: what `shown` makes of the machine that asks, as text. `None` is what the
-/// service knows nothing of; so is a caller that is no machine of the cloud.
+/// The plan of a call of the metadata service: `shown` returns the text about the machine that calls. `None`
+/// means that the service does not have the path; the answer is the same for a caller that is not a machine
+/// of the cloud.
 pub fn about_the_asker(
     asker: Asker,
     media_type: &'static str,
@@ -105,15 +107,15 @@ pub fn about_the_asker(
     })
 }
 
-/// A body: what it says, or what is wrong with it, and which of its fields are not known.
+/// A body: its content or its fault, and its first unknown field.
 pub struct Body<T> {
-    /// What it says.
+    /// The content.
     pub value: Result<T, Error>,
     unknown: Vec<String>,
 }
 
 impl<T: DeserializeOwned> Body<T> {
-    /// The body of a call.
+    /// Parses the body of a call.
     pub fn of(request: &Request) -> Body<T> {
         let mut reader = serde_json::Deserializer::from_slice(&request.body);
         let mut unknown = Vec::new();

@@ -4,31 +4,31 @@ use super::error::Error;
 use super::request::{Call, Request};
 use fake_cloud_driver::Op;
 
-/// The query of a call; `X` is what a dialect has in it besides filters and pages.
+/// The query of a call; `X` has the parts other than filters and pages.
 #[derive(Debug)]
 pub struct Query<X = ()> {
     filters: Vec<(String, String)>,
-    /// The page asked for, from 1.
+    /// The requested page, from 1.
     pub page: u64,
-    /// How many items a page is to have, if the caller says so.
+    /// The requested number of items in a page, if the caller sets it.
     pub per_page: Option<u64>,
-    /// What the dialect has besides.
+    /// The dialect's other parts.
     pub besides: X,
     problem: Option<Error>,
-    /// The first parameter that is not known.
+    /// The first unknown parameter.
     unknown: Option<String>,
     /// Whether a page without items comes first.
     empty_first: bool,
 }
 
 impl<X> Query<X> {
-    /// The query of a list that can be filtered by these keys, some of which may be given many times. `most`: the
-    /// greatest number of items that may be asked for.
+    /// The query of a list that can be filtered by these keys, some of which may occur several times. `most`:
+    /// the largest number of items that may be requested.
     pub fn list(request: &Request, filters: &[&str], most: Option<u64>, besides: X) -> Query<X> {
         Query::sized("per_page", request, filters, most, besides)
     }
 
-    /// The same where another parameter says how many items a page is to have.
+    /// The same with another parameter for the number of items in a page.
     pub fn sized(size: &str, request: &Request, filters: &[&str], most: Option<u64>, besides: X) -> Query<X> {
         let mut query = Query::new(besides);
         for (key, value) in request.query() {
@@ -42,7 +42,7 @@ impl<X> Query<X> {
         query
     }
 
-    /// The query of a call that has none.
+    /// The query of a call that accepts none.
     pub fn none(request: &Request, besides: X) -> Query<X> {
         let mut query = Query::new(besides);
         request.query().for_each(|(key, _)| query.does_not_know(key));
@@ -61,7 +61,7 @@ impl<X> Query<X> {
         }
     }
 
-    /// Says that something of it is not known; what is said first counts.
+    /// Records an unknown part; the first one counts.
     pub fn does_not_know(&mut self, key: String) {
         self.unknown.get_or_insert(key);
     }
@@ -77,55 +77,55 @@ impl<X> Query<X> {
         }
     }
 
-    /// Says that something is wrong with it; what is said first counts.
+    /// Records a fault; the first one counts.
     pub fn refuse(&mut self, problem: Error) {
         self.problem.get_or_insert(problem);
     }
 
-    /// The first parameter that is not known, which then is nobody's business any more.
+    /// Takes the first unknown parameter, so that it is not reported again.
     pub fn take_unknown(&mut self) -> Option<String> {
         self.unknown.take()
     }
 
-    /// Leaves out filters that say nothing, for APIs where an empty filter is none.
+    /// Removes empty filters, for APIs that ignore them.
     pub fn without_empty(mut self) -> Query<X> {
         self.filters.retain(|(_, value)| !value.is_empty());
         self
     }
 
-    /// Takes the values of a parameter that is no filter.
+    /// Takes the values of a parameter that is not a filter.
     pub fn take(&mut self, key: &str) -> Vec<String> {
         let of_key = self.filters.extract_if(.., |(known, _)| known == key);
         of_key.map(|(_, value)| value).collect()
     }
 
-    /// All filters, as they were given.
+    /// All filters, unchanged.
     pub fn filters(&self) -> &[(String, String)] {
         &self.filters
     }
 
-    /// The value of a filter that can be given once; of several the last one.
+    /// The value of a filter that can occur once; the last one if there are several.
     pub fn filter(&self, key: &str) -> Option<&str> {
         self.filters.iter().rev().find(|(known, _)| known == key).map(|(_, value)| value.as_str())
     }
 
-    /// Whether an object with that value fits: a filter given many times is met by any of its values.
+    /// Whether an object with this value matches: if a filter occurs several times, any of its values is enough.
     pub fn fits(&self, key: &str, value: &str) -> bool {
         let mut wanted = self.filters.iter().filter(|(known, _)| known == key).peekable();
         wanted.peek().is_none() || wanted.any(|(_, wanted)| wanted == value)
     }
 
-    /// What a list with these filters is about.
+    /// The call of a list with these filters.
     pub fn call(&self, op: Op) -> Call {
         self.filters.iter().fold(Call::new(op), |call, (key, value)| call.keyed(key, value))
     }
 
-    /// The same query of a list that begins with a page without items, where that is said.
+    /// The same query, with an empty page before the others if `empty_first` is true.
     pub(super) fn empty_first(self, empty_first: bool) -> Query<X> {
         Query { empty_first, ..self }
     }
 
-    /// The items of the page asked for, of pages of `size` items, and whether there are more after it.
+    /// The items of the requested page, with pages of `size` items, and whether there are more after it.
     pub fn cut<T>(&self, size: u64, items: impl Iterator<Item = T>) -> (Vec<T>, bool) {
         let page = if self.empty_first { self.page - 1 } else { self.page };
         if page == 0 {
@@ -137,12 +137,12 @@ impl<X> Query<X> {
         (found, rest.next().is_some())
     }
 
-    /// The last of the pages of `size` items that `total` items make; there is always one.
+    /// The number of the last page for `total` items in pages of `size`; there is always one.
     pub fn last_page(&self, size: u64, total: u64) -> u64 {
         (total.div_ceil(size) + u64::from(self.empty_first && total > 0)).max(1)
     }
 
-    /// Itself, what is wrong with it, and what of it is not known.
+    /// The query, its fault, and its unknown part.
     pub(super) fn checked(mut self) -> (Query<X>, Option<Error>, Option<String>) {
         let unknown = self.unknown.take().map(|key| format!("the parameter {key:.40} of the query"));
         let problem = self.problem.take();

@@ -1,4 +1,4 @@
-//! Calls as dialects see them: HTTP without connections.
+//! Calls as dialects get them: HTTP without connections.
 
 use super::error::Error;
 use base64::Engine as _;
@@ -13,49 +13,49 @@ use serde::de::DeserializeOwned;
 use std::fmt;
 use std::net::IpAddr;
 
-/// A call as it came.
+/// A call as it was received.
 #[derive(Clone, Debug)]
 pub struct Request {
     /// HTTP method.
     pub method: Method,
     /// Path and query.
     pub uri: Uri,
-    /// Headers. They hold tokens: show them to nobody.
+    /// The headers. They contain tokens: do not show them.
     pub headers: HeaderMap,
-    /// The body; empty when it was too long.
+    /// The body; empty if it was too large.
     pub body: Bytes,
 }
 
 impl Request {
-    /// Token of the header `Authorization: Bearer TOKEN`.
+    /// The token in the header `Authorization: Bearer TOKEN`.
     pub fn bearer(&self) -> Option<&str> {
         let value = self.headers.get(AUTHORIZATION)?.to_str().ok()?;
         let (scheme, token) = value.split_once(' ')?;
         scheme.eq_ignore_ascii_case("bearer").then(|| token.trim())
     }
 
-    /// Who the caller's program says that it is.
+    /// The header `User-Agent`.
     pub fn user_agent(&self) -> Option<&str> {
         self.headers.get(USER_AGENT)?.to_str().ok()
     }
 
-    /// Decoded parts of the path between slashes.
+    /// The decoded parts of the path between slashes.
     pub fn segments(&self) -> Vec<String> {
         let path = self.uri.path();
         let parts = path.strip_prefix('/').unwrap_or(path).split('/');
         parts.map(|part| percent_decode_str(part).decode_utf8_lossy().into_owned()).collect()
     }
 
-    /// Decoded pairs of the query, in order.
+    /// The decoded pairs of the query, in order.
     pub fn query(&self) -> impl Iterator<Item = (String, String)> {
         let pairs = form_urlencoded::parse(self.uri.query().unwrap_or_default().as_bytes());
         pairs.map(|(key, value)| (key.into_owned(), value.into_owned()))
     }
 
-    /// What the body says.
+    /// Parses the body.
     ///
     /// # Errors
-    /// When it is no JSON or not of that form.
+    /// When it is not JSON or has another form.
     pub fn body<T: DeserializeOwned>(&self) -> Result<T, Error> {
         Ok(serde_json::from_slice(&self.body)?)
     }
@@ -67,17 +67,17 @@ impl Request {
     }
 }
 
-/// Who asks a metadata service, which lets in whoever is a machine of the cloud.
+/// The caller of a metadata service, which accepts every machine of the cloud.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Asker {
-    /// The name of the machine that it says it is: the user of its `Proxy-Authorization` or `Authorization`.
+    /// The machine's name, if the caller gives it: the user of its `Proxy-Authorization` or `Authorization`.
     name: Option<String>,
-    /// Where it asks from.
+    /// The address of the caller.
     address: IpAddr,
 }
 
 impl Asker {
-    /// Who made a request from this address.
+    /// The caller that sent a request from this address.
     pub fn of(request: &Request, address: IpAddr) -> Asker {
         let name = [PROXY_AUTHORIZATION, AUTHORIZATION].iter().find_map(|header| {
             let value = request.headers.get(header)?.to_str().ok()?;
@@ -90,7 +90,7 @@ impl Asker {
         Asker { name, address }
     }
 
-    /// The machine that asks: the one of its name, or that of its address where it gives none.
+    /// The machine that calls: the one with the given name, or, without a name, the one with the address.
     pub fn machine<'a>(&self, cloud: &'a Cloud) -> Option<&'a Instance> {
         match &self.name {
             Some(name) => cloud.instances_named(name).next(),
@@ -111,33 +111,33 @@ impl fmt::Display for Asker {
     }
 }
 
-/// What a call means, before it takes effect.
+/// The meaning of a call, before it takes effect.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Call {
-    /// The model's word for it.
+    /// The operation in the model.
     pub op: Op,
-    /// All names by which the request itself names the object: id, name, provider id, owner. None is empty.
+    /// All names in the request for the object: id, name, provider id, owner. None is empty.
     pub named: Vec<String>,
-    /// What the journal shows: an id, or `key=value`.
+    /// The object as the journal shows it: an id, or `key=value`.
     pub resource: Option<String>,
     /// The load balancer's owner, if the request itself names it.
     pub owner: Option<String>,
-    /// Which page of a list it asks for, from 1.
+    /// The requested page of a list, from 1.
     pub page: u64,
 }
 
 impl Call {
-    /// A call about nothing in particular.
+    /// A call about no particular object.
     pub fn new(op: Op) -> Call {
         Call { op, named: Vec::new(), resource: None, owner: None, page: 1 }
     }
 
-    /// A call about the object with that id.
+    /// A call about the object with this id.
     pub fn on(op: Op, id: &str) -> Call {
         Call { resource: Some(id.to_owned()), ..Call::new(op).naming(id) }
     }
 
-    /// The same, if the request names the object by this as well.
+    /// The same, if the request also contains this name of the object.
     pub fn naming(mut self, name: &str) -> Call {
         if !name.is_empty() {
             self.named.push(name.to_owned());
@@ -145,7 +145,7 @@ impl Call {
         self
     }
 
-    /// The same, if it looks the object up by this, or is about to create it with this.
+    /// The same, if it looks the object up by this key, or is about to create it with this value.
     pub fn keyed(mut self, key: &str, value: &str) -> Call {
         let shown = format!("{key}={value}");
         self.resource = Some(self.resource.map_or(shown.clone(), |earlier| format!("{earlier}&{shown}")));

@@ -1,15 +1,15 @@
-//! Objects as a dialect shows them, as JSON that is made once and kept.
+//! Cached JSON of objects in a dialect's form.
 //!
-//! Vendors show an object at many times the length of what the model knows of it, and callers list the same objects over
-//! and over. A text is kept beside the object it was made of and used again only for one that is equal, so nobody has to
-//! say when it is out of date.
+//! Vendors show an object with many more fields than the model has, and callers list the same objects again
+//! and again. The cache keeps the JSON together with the object that it was made from, and uses it only for
+//! an equal object. So nothing has to be invalidated.
 
 use serde::ser::{Error, Serialize, Serializer};
 use serde_json::value::{RawValue, to_raw_value};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// How many texts are kept. Beyond that all are forgotten: objects that are gone leave theirs behind.
+/// How many texts are kept. Beyond that, all are removed: deleted objects leave theirs behind.
 const LIMIT: usize = 20_000;
 
 /// The texts of one kind of object.
@@ -23,9 +23,9 @@ impl<T> Default for Texts<T> {
 }
 
 impl<T> Texts<T> {
-    /// The texts, for as long as one call needs them.
+    /// The texts, for the duration of one call.
     pub fn open(&self) -> MutexGuard<'_, TextMap<T>> {
-        // Every entry is whole, whatever happened to the call of somebody who panicked.
+        // Every entry is complete, even if another call has panicked.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -42,8 +42,8 @@ struct Kept<T> {
 }
 
 impl<T: Clone + PartialEq> TextMap<T> {
-    /// The text of an object. `beside` is what it is shown with that is not in the object itself; `show` makes what is
-    /// shown when there is no text of just that yet.
+    /// The text of an object. `beside` contains other data that is shown with it; `show` makes the shown form
+    /// if there is no text for exactly this yet.
     pub fn text<S: Serialize>(
         &mut self,
         id: &str,
@@ -67,7 +67,7 @@ impl<T: Clone + PartialEq> TextMap<T> {
     }
 }
 
-/// An object's JSON, or why there is none.
+/// The JSON of an object, or the reason why there is none.
 #[derive(Clone, Debug)]
 pub struct Text(Result<Arc<RawValue>, String>);
 

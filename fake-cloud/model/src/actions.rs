@@ -1,28 +1,28 @@
-//! Work that a cloud does after it has accepted a call, where its API speaks of it: actions that run and finish.
+//! Actions: work that runs after a call was accepted, in clouds whose API shows it.
 //!
-//! The work itself takes effect with the call; an action only says how long it took.
+//! The effect of the work comes with the call; an action only determines how long it takes.
 
 use super::Cloud;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// How many actions stay readable; the oldest go first.
+/// How many actions can still be read; the oldest are removed first.
 const KEPT: usize = 10_000;
 
-/// Work of the cloud.
+/// An action of the cloud.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Action {
     /// The cloud's own identifier.
     pub id: String,
-    /// What is done, in the dialect's word.
+    /// The command, in the dialect's words.
     pub command: String,
-    /// The objects concerned: kind in the dialect's word, and id. The first is the one that is changed.
+    /// The objects in question: kind in the dialect's words, and id. The first is the one that is changed.
     pub resources: Vec<(String, String)>,
     /// When it began.
     pub started: Duration,
-    /// When it is over.
+    /// When it ends.
     pub ends: Duration,
-    /// Why it came to nothing: a code in the dialect's words.
+    /// Why it failed: a code in the dialect's words.
     pub error: Option<String>,
 }
 
@@ -32,7 +32,7 @@ impl Action {
         now < self.ends
     }
 
-    /// How much of it is done, percent.
+    /// Its progress in percent.
     pub fn progress(&self, now: Duration) -> u64 {
         let (whole, done) =
             (self.ends - self.started, now.saturating_sub(self.started).min(self.ends - self.started));
@@ -42,7 +42,7 @@ impl Action {
         }
     }
 
-    /// Whether it is about that object.
+    /// Whether it is about this object.
     pub fn concerns(&self, kind: &str, id: &str) -> bool {
         self.resources.iter().any(|resource| resource.0 == kind && resource.1 == id)
     }
@@ -52,7 +52,7 @@ impl Action {
 #[derive(Debug, Default)]
 pub(super) struct Actions {
     by_id: BTreeMap<String, Action>,
-    /// What the action begun next fails with.
+    /// The error of the next action.
     failure: Option<String>,
 }
 
@@ -72,20 +72,20 @@ impl Actions {
         self.by_id.values()
     }
 
-    /// Orders the failure of the next action, or takes the order back.
+    /// Makes the next action fail, or cancels that.
     pub(super) fn fail_next(&mut self, code: Option<String>) {
         self.failure = code;
     }
 
-    /// What was ordered, once.
+    /// Takes the error of the next action.
     pub(super) fn take_failure(&mut self) -> Option<String> {
         self.failure.take()
     }
 }
 
 impl Cloud {
-    /// Begins an action about these objects, which has failed if `error` says so. It is over when the settings say and not
-    /// before `not_before`.
+    /// Begins an action about these objects, which has failed if there is an `error`. It ends after the time
+    /// in the settings, and not before `not_before`.
     pub fn begin_action(
         &mut self,
         command: &str,
@@ -108,12 +108,12 @@ impl Cloud {
         self.actions.iter()
     }
 
-    /// Orders that the action begun next fails with this code, or takes the order back.
+    /// Makes the next action fail with this code, or cancels that.
     pub fn fail_next_action(&mut self, code: Option<String>) {
         self.actions.fail_next(code);
     }
 
-    /// What the action that is about to begin has to fail with. Asked for once for each action, before anything is done.
+    /// Takes the error that the next action has to fail with. Called once for each action, before anything is done.
     pub fn take_action_failure(&mut self) -> Option<String> {
         self.actions.take_failure()
     }

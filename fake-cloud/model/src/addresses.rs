@@ -1,10 +1,10 @@
-//! Public addresses of load balancers, from the ranges reserved for documentation (RFC 5737) and benchmarks (RFC 2544),
-//! so that none of them can ever be somebody's.
+//! The public addresses of load balancers, from the ranges reserved for documentation (RFC 5737) and
+//! benchmarks (RFC 2544), so that they can never belong to a real host.
 
 use std::collections::BTreeSet;
 use std::net::{IpAddr, Ipv4Addr};
 
-/// Addresses in each documentation range: without the first and the last of a /24.
+/// The number of addresses in each documentation range: those of a /24 without the first and the last.
 const DOCUMENTATION_COUNT: u32 = 254;
 /// First addresses of 203.0.113.0/24 and 198.51.100.0/24.
 const DOCUMENTATION: [Ipv4Addr; 2] = [Ipv4Addr::new(203, 0, 113, 1), Ipv4Addr::new(198, 51, 100, 1)];
@@ -13,14 +13,14 @@ const BENCHMARK: Ipv4Addr = Ipv4Addr::new(198, 18, 0, 1);
 /// Addresses in 198.18.0.0/15 without the first and the last.
 const BENCHMARK_COUNT: u32 = (1 << 17) - 2;
 
-/// Hands addresses out in turn, so that one just given back is the last to be used again.
+/// Assigns addresses in turn, so that a released one is reused as late as possible.
 #[derive(Debug, Default)]
 pub(super) struct AddressPool {
     next: u32,
 }
 
 impl AddressPool {
-    /// An address that is not in use; `None` when all of them are.
+    /// An address that is not in use; `None` if all are.
     pub(super) fn take(&mut self, in_use: &BTreeSet<IpAddr>) -> Option<IpAddr> {
         let documentation = DOCUMENTATION_COUNT * 2;
         for step in 0..documentation {
@@ -36,7 +36,7 @@ impl AddressPool {
     }
 }
 
-/// The IPv6 address that belongs to an address of the pool: in 2001:db8::/32, reserved for documentation (RFC 3849), with
+/// The IPv6 address for an address of the pool: in 2001:db8::/32, reserved for documentation (RFC 3849), with
 /// the IPv4 address as its last part.
 pub(super) fn beside(address: IpAddr) -> IpAddr {
     const DOCUMENTATION: u128 = 0x2001_0db8 << 96;

@@ -1,4 +1,4 @@
-//! Under which names the cloud knows an object: its id, its name, its provider id, its owner.
+//! All names of an object: its id, its name, its provider id, its owner.
 
 use super::Cloud;
 use super::names::{is_at, names_of_auxiliary, names_of_instance, names_of_load_balancer, names_of_route};
@@ -6,7 +6,8 @@ use fake_cloud_driver::{LbParts, ObjectKind, Op};
 use std::collections::BTreeSet;
 
 impl Cloud {
-    /// All names of the objects that a call names by `named`, those included: a test may mean an object by any of them.
+    /// All names of the objects with the names `named`, including these: a test may refer to an object by any
+    /// of them.
     pub fn names_of(&self, op: Op, named: &[String]) -> BTreeSet<String> {
         let mut known: BTreeSet<String> = named.iter().cloned().collect();
         if named.is_empty() {
@@ -23,7 +24,7 @@ impl Cloud {
             }
             Some(ObjectKind::LoadBalancer) => {
                 self.load_balancers.iter().for_each(|lb| add(&names_of_load_balancer(lb)));
-                // Some clouds look one up by its address.
+                // Some clouds look a load balancer up by its address.
                 let at = self.load_balancers.iter().filter(|lb| named.iter().any(|name| is_at(lb, name)));
                 known.extend(
                     at.flat_map(names_of_load_balancer).filter(|name| !name.is_empty()).map(str::to_owned),
@@ -32,7 +33,7 @@ impl Cloud {
             Some(ObjectKind::Auxiliary) => {
                 self.auxiliaries.iter().for_each(|aux| add(&names_of_auxiliary(aux)));
             }
-            // A route is known by its target as well, and that by all its names.
+            // A route also has the names of its target.
             Some(ObjectKind::Route) => {
                 self.instances.iter().for_each(|instance| add(&names_of_instance(instance)));
                 self.routes.iter().for_each(|route| add(&names_of_route(route)));
@@ -64,7 +65,7 @@ impl Cloud {
         owner.filter(|owner| !owner.is_empty()).cloned()
     }
 
-    /// The load balancers that a write is about, with what belongs to them; `None` for any other call.
+    /// The load balancers that a write is about, with the objects that belong to them; `None` for any other call.
     pub fn parts_of(&self, op: Op, named: &[String]) -> Option<LbParts> {
         if !op.is_write() {
             return None;

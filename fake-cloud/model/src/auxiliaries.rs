@@ -1,5 +1,5 @@
-//! What belongs to load balancers: firewalls, listeners, pools, reserved addresses. The cloud knows what they serve, not
-//! what they do.
+//! The objects that belong to load balancers: firewalls, listeners, pools, reserved addresses. The cloud
+//! knows which load balancer they belong to, but not their function.
 
 use super::Refusal;
 use super::checks::{check_name, check_text, shown};
@@ -17,7 +17,7 @@ pub struct AuxSpec {
     pub owner: String,
     /// See [`Auxiliary::load_balancer`].
     pub load_balancer: Option<String>,
-    /// See [`Auxiliary::spec`]; its meaning is the dialect's.
+    /// See [`Auxiliary::spec`]; the dialect defines its meaning.
     pub spec: Value,
 }
 
@@ -34,7 +34,7 @@ impl Auxiliaries {
         self.0.values()
     }
 
-    /// One that serves the load balancer.
+    /// The auxiliary object that belongs to the load balancer.
     pub(super) fn serving(&self, load_balancer: &str) -> Option<&Auxiliary> {
         self.iter().find(|aux| aux.load_balancer.as_deref() == Some(load_balancer))
     }

@@ -1,4 +1,4 @@
-//! What a name, a port, a range or an inventory must look like.
+//! Checks of names, ports, ranges and inventories.
 
 use super::Refusal;
 use fake_cloud_driver::{Inventory, ObjectKind};
@@ -8,10 +8,10 @@ use std::fmt::Display;
 
 /// Longest name or owner.
 const NAME_LIMIT_CHARS: usize = 255;
-/// How much of a caller's text an error repeats.
+/// How many characters of a caller's text an error repeats.
 const SHOWN_CHARS: usize = 80;
 
-/// A caller's text as an error shows it: cut, and with control characters escaped.
+/// A caller's text for an error: truncated, and with control characters escaped.
 pub(super) fn shown(text: &str) -> String {
     let escape = |c: char| if c.is_control() { c.escape_unicode().to_string() } else { c.to_string() };
     let mut shown: String = text.chars().take(SHOWN_CHARS).map(escape).collect();
@@ -21,7 +21,7 @@ pub(super) fn shown(text: &str) -> String {
     if shown.is_empty() { "\"\"".to_owned() } else { shown }
 }
 
-/// Checks a name that has to be there.
+/// Checks a required name.
 pub(super) fn check_name(name: &str) -> Result<(), Refusal> {
     if name.is_empty() {
         return Err(Refusal::Invalid("name must not be empty".to_owned()));
@@ -61,7 +61,7 @@ pub fn check_source_ranges(ranges: &[String]) -> Result<(), Refusal> {
     }
 }
 
-/// A range from `ADDRESS/LENGTH`; the address may have bits set that the prefix does not cover.
+/// Parses a range `ADDRESS/LENGTH`; the address may have bits set that the prefix does not cover.
 pub fn parse_cidr(text: &str) -> Option<IpNet> {
     text.parse().ok()
 }
@@ -71,7 +71,7 @@ pub(super) fn is_network(range: IpNet) -> bool {
     range == range.trunc()
 }
 
-/// Checks an id that the driver API chose: it has to fit into a path of its own.
+/// Checks an id from the driver API: it has to fit in a path.
 pub(super) fn check_id(kind: impl Display, id: &str) -> Result<(), Refusal> {
     match id {
         "" => Err(Refusal::Invalid(format!("{kind} without an id"))),
@@ -92,7 +92,7 @@ pub(super) fn check_ids<'a>(kind: ObjectKind, ids: impl Iterator<Item = &'a str>
     Ok(())
 }
 
-/// Checks that an inventory can be what the cloud holds.
+/// Checks that an inventory can be the content of the cloud.
 pub(super) fn check_inventory(inventory: &Inventory) -> Result<(), Refusal> {
     check_ids(ObjectKind::Instance, inventory.instances.iter().map(|i| i.id.as_str()))?;
     check_ids(ObjectKind::LoadBalancer, inventory.load_balancers.iter().map(|lb| lb.id.as_str()))?;

@@ -1,4 +1,4 @@
-//! The rules between kinds of objects, and the one thing the rest of the crate talks to.
+//! The rules between kinds of objects, and the main type of this crate.
 
 use super::actions::Actions;
 use super::auxiliaries::{AuxSpec, Auxiliaries};
@@ -16,10 +16,10 @@ use fake_cloud_driver::{
 use std::net::IpAddr;
 use std::time::Duration;
 
-/// What happens to the auxiliaries that serve a load balancer when that is deleted.
+/// What happens to the auxiliary objects of a load balancer that is deleted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Dependents {
-    /// As long as there are any the load balancer is not deleted.
+    /// If there are any, the load balancer is not deleted.
     Forbid,
     /// They are deleted with it.
     Remove,
@@ -27,7 +27,7 @@ pub enum Dependents {
     Keep,
 }
 
-/// [`Settings`] with all fields filled.
+/// [`Settings`] with all fields set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Tuning {
     page_size: u32,
@@ -53,7 +53,7 @@ impl Default for Tuning {
     }
 }
 
-/// Everything that exists, and how the cloud behaves.
+/// All objects, and the behaviour of the cloud.
 #[derive(Debug, Default)]
 pub struct Cloud {
     pub(super) instances: Instances,
@@ -66,18 +66,18 @@ pub struct Cloud {
     pub(super) ids: Ids,
     tuning: Tuning,
     pub(super) seen: Seen,
-    /// What lists show to the call that takes effect now.
+    /// What lists show to the current call.
     pub(super) view: View,
 }
 
 impl Cloud {
-    /// An empty cloud that gives out ids of this form and treats its load balancers so.
+    /// An empty cloud with ids of this form and these rules for load balancers.
     pub fn new(ids: IdForm, gone_backends: GoneBackends, naming: Naming) -> Cloud {
         let load_balancers = LoadBalancers::named(naming);
         Cloud { ids: Ids::new(ids), gone_backends, naming, load_balancers, ..Cloud::default() }
     }
 
-    /// The settings in force.
+    /// The current settings.
     pub fn settings(&self) -> Settings {
         let ms = |duration: Duration| Some(u64::try_from(duration.as_millis()).unwrap_or(u64::MAX));
         Settings {
@@ -91,8 +91,8 @@ impl Cloud {
         }
     }
 
-    /// Changes the settings that are given. Load balancers already under way keep their times; when lists become stale,
-    /// they show the cloud as it is now.
+    /// Changes the given settings. Load balancers that are already being provisioned or deleted keep their
+    /// times; when lists become stale, they show the current state.
     pub fn set(&mut self, settings: &Settings, now: Duration) -> Result<(), Refusal> {
         if settings.page_size == Some(0) {
             return Err(Refusal::Invalid("page_size must be at least 1".to_owned()));
@@ -111,7 +111,7 @@ impl Cloud {
         Ok(())
     }
 
-    /// Does something with another provisioning time than the settings say.
+    /// Calls `act` with another provisioning time than that of the settings.
     pub fn with_provisioning<T>(&mut self, time: Duration, act: impl FnOnce(&mut Cloud) -> T) -> T {
         let usual = std::mem::replace(&mut self.tuning.provisioning, time);
         let outcome = act(self);
@@ -124,7 +124,7 @@ impl Cloud {
         self.tuning.latency
     }
 
-    /// Does something with another deletion time than the settings say.
+    /// Calls `act` with another deletion time than that of the settings.
     pub fn with_deletion<T>(&mut self, time: Duration, act: impl FnOnce(&mut Cloud) -> T) -> T {
         let usual = std::mem::replace(&mut self.tuning.deletion, time);
         let outcome = act(self);
@@ -132,7 +132,7 @@ impl Cloud {
         outcome
     }
 
-    /// Does something while lists show this.
+    /// Calls `act` while lists show this view.
     pub fn with_view<T>(&mut self, view: View, act: impl FnOnce(&mut Cloud) -> T) -> T {
         let usual = std::mem::replace(&mut self.view, view);
         let outcome = act(self);
@@ -145,7 +145,7 @@ impl Cloud {
         self.view == View::EmptyFirstPage
     }
 
-    /// An id that nothing else has, for what only the dialect knows of.
+    /// A new id for an object that only the dialect knows.
     pub fn new_id(&mut self, prefix: &str) -> String {
         self.ids.next(prefix)
     }
@@ -160,17 +160,17 @@ impl Cloud {
         self.tuning.action
     }
 
-    /// When a load balancer created now will be in service.
+    /// When a load balancer that is created now will be active.
     pub fn provisioned_at(&self, now: Duration) -> Duration {
         now.saturating_add(self.tuning.provisioning)
     }
 
-    /// Greatest number of items in a page.
+    /// The largest number of items in a page.
     pub fn page_size(&self) -> u32 {
         self.tuning.page_size
     }
 
-    /// Everything that exists, never stale.
+    /// All objects, never stale.
     pub fn inventory(&mut self, now: Duration) -> Inventory {
         self.load_balancers.settle(now);
         Inventory {
@@ -181,8 +181,8 @@ impl Cloud {
         }
     }
 
-    /// Makes exactly this exist. A load balancer that already is as the inventory says keeps the time at which its state
-    /// ends; any other stays in the state given.
+    /// Replaces all objects. A load balancer that is already as in the inventory keeps the time at which its
+    /// state ends; any other stays in the given state.
     pub fn restore(&mut self, inventory: Inventory, now: Duration) -> Result<(), Refusal> {
         check_inventory(&inventory)?;
         self.ids.saw_all(&inventory);
@@ -195,7 +195,7 @@ impl Cloud {
         Ok(())
     }
 
-    /// Takes everything away and sets the settings back. Ids given out are not given out again.
+    /// Removes everything and resets the settings. Assigned ids are not assigned again.
     pub fn reset(&mut self) {
         let ids = std::mem::take(&mut self.ids);
         let (gone_backends, naming) = (self.gone_backends, self.naming);
@@ -203,7 +203,7 @@ impl Cloud {
         *self = Cloud { ids, gone_backends, naming, load_balancers, ..Cloud::default() };
     }
 
-    /// Lists show the present; while they may be stale they go on showing it.
+    /// Lists show the current state; while they may be stale, they keep showing it.
     fn forget_lists(&mut self, now: Duration) {
         self.seen = Seen::default();
         if !self.tuning.stale.is_zero() {
@@ -220,24 +220,24 @@ impl Cloud {
         self.instances.get(id).ok_or_else(|| Refusal::no(ObjectKind::Instance, id))
     }
 
-    /// All instances by id as they are, for look-ups by another key.
+    /// The current instances by id, for look-ups by another key.
     pub fn instances(&self) -> impl Iterator<Item = &Instance> {
         self.instances.iter()
     }
 
-    /// The instances of that name, letters in either case, as they are.
+    /// The current instances with this name, ignoring case.
     pub fn instances_named(&self, name: &str) -> impl Iterator<Item = &Instance> {
         self.instances.named(name)
     }
 
-    /// Puts an instance there, or replaces it.
+    /// Creates an instance, or replaces it.
     pub fn put_instance(&mut self, instance: Instance) -> Result<(), Refusal> {
         checks::check_id(ObjectKind::Instance, &instance.id)?;
         self.instances.put(instance);
         Ok(())
     }
 
-    /// Puts many there, or none of them.
+    /// Creates all of these instances, or none of them.
     pub fn put_instances(&mut self, instances: Vec<Instance>) -> Result<(), Refusal> {
         checks::check_ids(ObjectKind::Instance, instances.iter().map(|instance| instance.id.as_str()))?;
         for instance in instances {
@@ -246,7 +246,7 @@ impl Cloud {
         Ok(())
     }
 
-    /// Takes an instance away. Routes to it become black holes.
+    /// Deletes an instance. Routes to it become black holes.
     pub fn delete_instance(&mut self, id: &str) -> Result<(), Refusal> {
         if self.gone_backends == GoneBackends::Dropped {
             self.load_balancers.drop_backend(id);
@@ -263,7 +263,7 @@ impl Cloud {
         self.load_balancers.get(id)
     }
 
-    /// All load balancers by id as they are, for look-ups by another key.
+    /// The current load balancers by id, for look-ups by another key.
     pub fn load_balancers(&mut self, now: Duration) -> impl Iterator<Item = &LoadBalancer> {
         self.load_balancers.settle(now);
         self.load_balancers.iter()
@@ -287,7 +287,7 @@ impl Cloud {
         self.load_balancers.create((spec, families), &mut self.ids, now, self.tuning.provisioning)
     }
 
-    /// Makes a load balancer what `change` makes of its present description.
+    /// Replaces a load balancer by the result of `change`.
     pub fn update_load_balancer(
         &mut self,
         id: &str,
@@ -313,7 +313,7 @@ impl Cloud {
         self.load_balancers.delete(id, now, self.tuning.deletion)
     }
 
-    /// Puts a load balancer there, or replaces it, whatever the rules say. It stays in the state given.
+    /// Creates a load balancer or replaces it, ignoring the rules. It stays in the given state.
     pub fn put_load_balancer(&mut self, lb: LoadBalancer) -> Result<(), Refusal> {
         checks::check_id(ObjectKind::LoadBalancer, &lb.id)?;
         self.ids.saw(&lb.id);
@@ -321,7 +321,7 @@ impl Cloud {
         Ok(())
     }
 
-    /// Takes a load balancer away at once.
+    /// Removes a load balancer at once.
     pub fn remove_load_balancer(
         &mut self,
         id: &str,
@@ -349,7 +349,7 @@ impl Cloud {
     }
 
     fn check_backends(&self, ids: &[String]) -> Result<(), Refusal> {
-        // An address may be anybody's.
+        // A backend may be any address.
         let is_none = |id: &&String| self.instances.get(id).is_none() && id.parse::<IpAddr>().is_err();
         match ids.iter().find(is_none) {
             None => Ok(()),
@@ -358,14 +358,14 @@ impl Cloud {
     }
 }
 
-/// What belongs to load balancers.
+/// Objects that belong to load balancers.
 impl Cloud {
     /// One auxiliary object of that kind.
     pub fn auxiliary(&self, kind: &str, id: &str) -> Result<&Auxiliary, Refusal> {
         self.auxiliaries.get(kind, id)
     }
 
-    /// All auxiliaries by id as they are, for look-ups by another key.
+    /// The current auxiliary objects by id, for look-ups by another key.
     pub fn auxiliaries(&self) -> impl Iterator<Item = &Auxiliary> {
         self.auxiliaries.iter()
     }
@@ -382,7 +382,7 @@ impl Cloud {
         self.auxiliaries.create(kind, prefix, spec, &mut self.ids)
     }
 
-    /// Replaces what an auxiliary object of that kind is.
+    /// Replaces an auxiliary object of this kind.
     pub fn update_auxiliary(
         &mut self,
         kind: &str,
@@ -397,7 +397,7 @@ impl Cloud {
         self.auxiliaries.update(kind, id, spec)
     }
 
-    /// Deletes an auxiliary object of that kind.
+    /// Deletes an auxiliary object of this kind.
     pub fn delete_auxiliary(&mut self, kind: &str, id: &str) -> Result<(), Refusal> {
         self.auxiliaries.remove(kind, id)
     }
@@ -421,7 +421,7 @@ impl Cloud {
         self.routes.iter()
     }
 
-    /// Creates a route to an instance, or to an address that may be an instance's.
+    /// Creates a route to an instance, or to an address that may belong to an instance.
     pub fn create_route(&mut self, destination: &str, target: RouteTarget<'_>) -> Result<Route, Refusal> {
         self.routes.create(destination, target, &self.instances, &mut self.ids)
     }
@@ -431,7 +431,7 @@ impl Cloud {
         self.routes.remove(id)
     }
 
-    /// Puts a route there, or replaces it, whatever the rules say; without an id it gets one.
+    /// Creates a route or replaces it, ignoring the rules; without an id it gets one.
     pub fn put_route(&mut self, mut route: Route) -> Result<Route, Refusal> {
         if route.id.is_empty() {
             route.id = self.ids.next(routes::PREFIX);

@@ -1,26 +1,26 @@
-//! Identifiers the cloud gives out: a prefix and a number that only grows.
+//! The ids that the cloud assigns: a prefix and a number that only grows.
 
 use fake_cloud_driver::Inventory;
 use std::collections::BTreeMap;
 
-/// What ids look like that the cloud gives out. Those of instances are the driver API's to choose.
+/// The form of assigned ids. The driver API chooses those of instances.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum IdForm {
     /// A word for the kind and a number, e.g. `lb-1`.
     #[default]
     Prefixed,
-    /// A number; all of them have eight digits or more, so that texts of them sort as numbers for a long time.
+    /// A number; all have at least eight digits, so that their texts sort like numbers for a long time.
     Number,
-    /// A UUID (RFC 9562, version 8: made up by its maker), with the number at its end.
+    /// A UUID (RFC 9562, version 8: custom), with the number at its end.
     Uuid,
 }
 
-/// What is added to the count for [`IdForm::Number`].
+/// The number that is added to the count for [`IdForm::Number`].
 const FIRST_NUMBER: u64 = 10_000_000;
-/// What is before the count in [`IdForm::Uuid`].
+/// The text before the count in [`IdForm::Uuid`].
 const UUID_HEAD: &str = "fa4ec10d-0000-8000-8000-";
 
-/// The last number given out for each prefix. None is ever given out twice, not even after a reset.
+/// The last number for each prefix. None is ever assigned twice, not even after a reset.
 #[derive(Debug, Default)]
 pub(super) struct Ids {
     form: IdForm,
@@ -32,11 +32,11 @@ impl Ids {
         Ids { form, last: BTreeMap::new() }
     }
 
-    /// The next id for a kind of objects that has this prefix, e.g. `lb-1`.
+    /// The next id for kinds of objects with this prefix, e.g. `lb-1`.
     pub(super) fn next(&mut self, prefix: &str) -> String {
         let key = match self.form {
             IdForm::Prefixed => prefix,
-            // One count for all kinds: an id says which object is meant even where its kind is not said.
+            // One count for all kinds: an id identifies an object even without its kind.
             IdForm::Number | IdForm::Uuid => "",
         };
         let last = match self.last.get_mut(key) {
@@ -51,7 +51,7 @@ impl Ids {
         }
     }
 
-    /// Takes note of an id somebody else chose.
+    /// Records an id that was chosen elsewhere.
     pub(super) fn saw(&mut self, id: &str) {
         let (prefix, number) = match self.form {
             IdForm::Prefixed => match id.rsplit_once('-') {
@@ -61,13 +61,13 @@ impl Ids {
             IdForm::Number => ("", id.parse::<u64>().ok().and_then(|n| n.checked_sub(FIRST_NUMBER))),
             IdForm::Uuid => ("", id.strip_prefix(UUID_HEAD).and_then(|n| u64::from_str_radix(n, 16).ok())),
         };
-        // A number at the end of the range would leave none to give out.
+        // A number at the end of the range would leave none to assign.
         let Some(number) = number.filter(|number| u32::try_from(*number).is_ok()) else { return };
         let last = self.last.entry(prefix.to_owned()).or_default();
         *last = (*last).max(number);
     }
 
-    /// Takes note of all ids the cloud could have given out.
+    /// Records all ids that the cloud could have assigned.
     pub(super) fn saw_all(&mut self, inventory: &Inventory) {
         let load_balancers = inventory.load_balancers.iter().map(|lb| &lb.id);
         let auxiliaries = inventory.auxiliaries.iter().map(|aux| &aux.id);

@@ -3,8 +3,8 @@
 use fake_cloud_driver::Instance;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// All instances by id: shorter ids first, so that numbers are in their order. Names need not be unique, and are what CCMs
-/// look up new machines by: they have an index, in small letters, as some clouds do not tell letters apart by case.
+/// All instances by id: shorter ids first, so that numbers are in order. Names need not be unique. CCMs look
+/// up new machines by name, so names have an index, in lower case because some clouds ignore the case.
 #[derive(Debug, Default)]
 pub(super) struct Instances {
     by_id: BTreeMap<Key, Instance>,
@@ -23,7 +23,7 @@ impl Instances {
         self.by_id.get(&key(id))
     }
 
-    /// Those of that name, letters in either case, by id.
+    /// The instances with this name, ignoring case, by id.
     pub(super) fn named(&self, name: &str) -> impl Iterator<Item = &Instance> {
         self.keys_by_name
             .get(&name.to_ascii_lowercase())

@@ -1,8 +1,8 @@
-//! The cloud itself: what exists and by which rules it changes.
+//! The cloud itself: the objects and the rules of their changes.
 //!
-//! One file for each kind of object, and `cloud.rs` for the rules between kinds. Nothing here knows HTTP, a dialect or a
-//! clock: the time is passed in, counted from any fixed moment, and must not go backwards. What happens by itself, such
-//! as the end of provisioning, happens when the time passed in has reached it.
+//! There is one file for each kind of object, and `cloud.rs` for the rules between kinds. Nothing here knows
+//! HTTP, a dialect or a clock: the time is an argument, counted from any fixed moment, and must not go
+//! backwards. Events such as the end of provisioning happen when the given time has reached them.
 
 mod actions;
 mod addresses;

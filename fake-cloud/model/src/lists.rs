@@ -1,4 +1,4 @@
-//! Lists of what there is: as old as the settings allow, and as much of it as a fault lets be seen (contract CLOUD-08).
+//! Lists of objects: as old as the settings allow, and restricted by faults (contract CLOUD-08).
 
 use super::Cloud;
 use fake_cloud_driver::{Auxiliary, Instance, LoadBalancer, Route};

@@ -1,4 +1,4 @@
-//! Load balancers: provisioning, in service, being deleted, gone.
+//! Load balancers and their states: provisioning, active, deleting, gone.
 
 use super::Refusal;
 use super::addresses::{AddressPool, beside};
@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::time::Duration;
 
-/// What load balancers' ids begin with.
+/// The prefix of load balancers' ids.
 const PREFIX: &str = "lb";
 
 /// The part of a load balancer that its creator decides.
@@ -30,23 +30,23 @@ pub struct LbSpec {
     pub source_ranges: Vec<String>,
     /// See [`LoadBalancer::session_affinity`]; empty means `None`.
     pub session_affinity: String,
-    /// See [`LoadBalancer::details`]; its meaning is the dialect's.
+    /// See [`LoadBalancer::details`]; the dialect defines its meaning.
     pub details: Value,
 }
 
 /// Which addresses a load balancer gets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Families {
-    /// One of IPv4.
+    /// One IPv4 address.
     V4,
-    /// One of IPv4 and one of IPv6.
+    /// One IPv4 and one IPv6 address.
     Both,
-    /// One of IPv4, with a host name beside it.
+    /// One IPv4 address with a host name.
     Named,
 }
 
 impl LbSpec {
-    /// What a load balancer's creator has decided so far.
+    /// The part of a load balancer that its creator has decided so far.
     pub fn of(lb: &LoadBalancer) -> LbSpec {
         LbSpec {
             name: lb.name.clone(),
@@ -60,7 +60,7 @@ impl LbSpec {
         }
     }
 
-    /// The same in its usual form, if it makes sense.
+    /// The same in its usual form, if it is valid.
     pub(super) fn checked(mut self) -> Result<LbSpec, Refusal> {
         check_name(&self.name)?;
         check_text("owner", &self.owner)?;
@@ -120,27 +120,27 @@ fn check_health_check(check: &HealthCheck) -> Result<(), Refusal> {
     }
 }
 
-/// What becomes of an instance among the backends of load balancers when it is deleted.
+/// What happens to a deleted instance among the backends of load balancers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum GoneBackends {
-    /// It stays: only their creator may tidy them.
+    /// It stays: only the creator of the load balancer may remove it.
     #[default]
     Kept,
-    /// It is no longer among them.
+    /// It is removed.
     Dropped,
 }
 
-/// Whether two load balancers can have one name.
+/// Whether two load balancers can have the same name.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Naming {
-    /// A name that is taken is refused.
+    /// A name that is in use is rejected.
     #[default]
     Unique,
-    /// Only ids tell them apart.
+    /// Only ids distinguish them.
     Shared,
 }
 
-/// What became of a load balancer that is deleted.
+/// The result of a deletion.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Deleted<'a> {
     /// It is gone.
@@ -153,17 +153,17 @@ pub enum Deleted<'a> {
 #[derive(Debug, Default)]
 pub(super) struct LoadBalancers {
     by_id: BTreeMap<String, Record>,
-    /// When the state of which one ends by itself.
+    /// When the states of load balancers end by themselves.
     due: BTreeSet<(Duration, String)>,
     pool: AddressPool,
     naming: Naming,
 }
 
-/// A load balancer and what is not to be seen of it.
+/// A load balancer and its hidden data.
 #[derive(Debug)]
 struct Record {
     lb: LoadBalancer,
-    /// Addresses it will have once provisioned.
+    /// Addresses that it will have once it is provisioned.
     reserved: Vec<LbAddress>,
     /// When its state ends by itself; `None`: never.
     due: Option<Duration>,
@@ -174,7 +174,7 @@ impl LoadBalancers {
         LoadBalancers { naming, ..LoadBalancers::default() }
     }
 
-    /// Brings everything to what it is by `now`. All other methods rely on this having been called.
+    /// Applies all changes that are due by `now`. All other methods rely on this call.
     pub(super) fn settle(&mut self, now: Duration) {
         while self.due.first().is_some_and(|(at, _)| *at <= now) {
             let Some((_, id)) = self.due.pop_first() else { return };
@@ -275,7 +275,7 @@ impl LoadBalancers {
         }
     }
 
-    /// Takes an instance off all lists of backends.
+    /// Removes an instance from all lists of backends.
     pub(super) fn drop_backend(&mut self, instance: &str) {
         for record in self.by_id.values_mut() {
             record.lb.backends.retain(|id| id != instance);

@@ -1,4 +1,4 @@
-//! By what an object is known. An empty name is none.
+//! The names of objects. An empty name does not count.
 
 use fake_cloud_driver::{Auxiliary, Instance, LoadBalancer, Route};
 use std::net::IpAddr;
@@ -11,7 +11,7 @@ pub(super) fn names_of_load_balancer(lb: &LoadBalancer) -> [&str; 3] {
     [&lb.id, &lb.name, &lb.owner]
 }
 
-/// Whether a load balancer is reached by that address or host name.
+/// Whether a load balancer has this address or host name.
 pub(super) fn is_at(lb: &LoadBalancer, name: &str) -> bool {
     let ip = name.parse::<IpAddr>().ok();
     lb.addresses.iter().any(|a| (ip.is_some() && a.ip == ip) || a.hostname.as_deref() == Some(name))

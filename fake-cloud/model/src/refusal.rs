@@ -1,17 +1,17 @@
-//! Why the cloud does not do what it was asked.
+//! The reasons why the cloud rejects a request.
 
 use super::checks::shown;
 
-/// Why the cloud does not do what it was asked.
+/// The reason why the cloud rejects a request.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
-    /// There is no such object; holds kind and id.
+    /// There is no such object; contains kind and id.
     #[error("{0} does not exist")]
     NotFound(String),
-    /// Something that exists is in the way.
+    /// An existing object is in the way.
     #[error("{0}")]
     Conflict(String),
-    /// What was asked for makes no sense.
+    /// The request is invalid.
     #[error("{0}")]
     Invalid(String),
 }

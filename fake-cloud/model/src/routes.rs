@@ -8,15 +8,16 @@ use fake_cloud_driver::{Instance, ObjectKind, Route};
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
-/// What routes' ids begin with.
+/// The prefix of routes' ids.
 pub(super) const PREFIX: &str = "r";
 
 /// Where a new route leads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RouteTarget<'a> {
-    /// To the instance of that id.
+    /// To the instance with this id.
     Instance(&'a str),
-    /// To an address: that of the instance which has it among its internal ones, if there is one, else into a black hole.
+    /// To an address: that of the instance with this internal address, if there is one; otherwise into a
+    /// black hole.
     Address(IpAddr),
 }
 
@@ -80,7 +81,7 @@ impl Routes {
     }
 }
 
-/// The instance a route leads to and the addresses it is reached by.
+/// The instance that a route leads to, and its addresses.
 fn resolve(target: RouteTarget<'_>, instances: &Instances) -> Result<(Option<String>, Vec<String>), Refusal> {
     let internal = |instance: &'_ Instance| -> Vec<String> {
         let internal = instance.addresses.iter().filter(|address| address.kind == "InternalIP");

@@ -3,7 +3,7 @@
 use fake_cloud_driver::{Auxiliary, Instance, LoadBalancer, Route};
 use std::time::Duration;
 
-/// What lists of each kind showed last.
+/// The last state that lists of each kind showed.
 #[derive(Debug, Default)]
 pub(super) struct Seen {
     pub(super) instances: Snapshot<Instance>,
@@ -23,7 +23,7 @@ impl<T> Default for Snapshot<T> {
 }
 
 impl<T: Clone> Snapshot<T> {
-    /// The list as it was not longer than `max_age` ago; taken anew when it is older. Always the present one when
+    /// The list as it was at most `max_age` ago; made again if it is older. Always the current one if
     /// `max_age` is zero.
     pub(super) fn view<'a, I>(
         &'a mut self,

@@ -1,4 +1,4 @@
-//! The cloud's rules, without HTTP and with times that nobody waits for.
+//! The cloud's rules, without HTTP and without waiting.
 
 use super::{AuxSpec, Cloud, Deleted, Dependents, Families, LbSpec, Refusal, RouteTarget};
 use fake_cloud_driver::{

@@ -1,4 +1,4 @@
-//! What lists show of the cloud, when a fault says that it is not all of it.
+//! What lists show of the cloud while a fault hides a part of it.
 
 use super::names::{names_of_auxiliary, names_of_instance, names_of_load_balancer, names_of_route};
 use fake_cloud_driver::{Auxiliary, Instance, Inventory, LoadBalancer, Route};
@@ -13,25 +13,25 @@ pub enum View {
     Whole,
     /// Nothing.
     Nothing,
-    /// Everything but the objects that are known by one of these.
+    /// Everything except the objects with one of these names.
     Without(BTreeSet<String>),
-    /// What there was.
+    /// An earlier state.
     AsOf(Arc<Inventory>),
     /// Everything, after a page without items.
     EmptyFirstPage,
 }
 
-/// What can be listed.
+/// A kind of object that can be listed.
 pub(super) trait Listed: Sized {
-    /// By what it is known.
+    /// The names of the object.
     fn names(&self) -> Vec<&str>;
 
-    /// Those of an inventory.
+    /// The objects of this kind in an inventory.
     fn of(inventory: &Inventory) -> &[Self];
 }
 
 impl View {
-    /// What is shown of a list.
+    /// The objects of a list that are shown.
     pub(super) fn of<'a, T: Listed>(&'a self, all: Vec<&'a T>) -> Vec<&'a T> {
         match self {
             View::Whole | View::EmptyFirstPage => all,

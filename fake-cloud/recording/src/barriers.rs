@@ -1,13 +1,13 @@
-//! Barriers: where calls wait before they take effect. It knows who waits, not for what.
+//! Barriers, at which calls wait before they take effect. A barrier knows its callers, but not what their calls do.
 
 use crate::used_ids::{Taken, UsedIds};
 use fake_cloud_driver::{BarrierStatus, Match};
 use tokio::sync::watch;
 
-/// All barriers that stand, in the order they were raised.
+/// All current barriers, in the order in which they were raised.
 #[derive(Debug, Default)]
 pub struct Barriers {
-    /// How many were raised.
+    /// How many barriers were raised.
     raised: u64,
     ended: UsedIds,
     list: Vec<Barrier>,
@@ -15,17 +15,17 @@ pub struct Barriers {
 
 #[derive(Debug)]
 struct Barrier {
-    /// Which it is in the order in which they were raised, from 1.
+    /// Its position in the order in which barriers were raised, from 1.
     place: u64,
     status: BarrierStatus,
-    /// Dropped with the barrier, which wakes everybody who waits.
+    /// Dropped with the barrier, which wakes all waiting calls.
     gate: watch::Sender<()>,
 }
 
-/// A place in front of a barrier.
+/// A place at a barrier.
 #[derive(Debug)]
 pub struct Place {
-    /// The barrier's id; the one who waits has to tell [`Barriers::leave`] when it goes away.
+    /// The barrier's id. A call that stops waiting has to call [`Barriers::leave`].
     pub barrier: u64,
     gate: watch::Receiver<()>,
 }
@@ -38,11 +38,11 @@ impl Place {
 }
 
 impl Barriers {
-    /// Raises a barrier. An id serves once, so that a barrier that was released stays so, even if the call that raises it
-    /// is carried out after the one that releases it.
+    /// Raises a barrier. An id can be used once. So a released barrier stays released, even if the call that
+    /// raises it is carried out after the one that releases it.
     ///
     /// # Errors
-    /// There is one of that id, or there was.
+    /// There is a barrier with this id, or there was one.
     pub fn raise(&mut self, id: u64, matching: Match) -> Result<BarrierStatus, Taken> {
         self.ended.is_free(id, self.find(id).is_some())?;
         self.raised += 1;
@@ -52,13 +52,13 @@ impl Barriers {
         Ok(status)
     }
 
-    /// How many barriers were raised by now.
+    /// How many barriers were raised so far.
     pub fn raised(&self) -> u64 {
         self.raised
     }
 
-    /// A place in front of the first barrier that applies and is among the first `youngest` that were raised, if there is
-    /// one.
+    /// A place at the first barrier that applies and is among the first `youngest` that were raised, if there
+    /// is one.
     pub fn arrive(&mut self, youngest: u64, applies: impl Fn(&Match) -> bool) -> Option<Place> {
         let stands = |barrier: &&mut Barrier| barrier.place <= youngest && applies(&barrier.status.matching);
         let barrier = self.list.iter_mut().find(stands)?;
@@ -67,7 +67,7 @@ impl Barriers {
         Some(Place { barrier: barrier.status.id, gate: barrier.gate.subscribe() })
     }
 
-    /// Somebody has gone away from a barrier, which may be gone itself.
+    /// Records that a call has left a barrier, which may already be gone.
     pub fn leave(&mut self, id: u64) {
         if let Some(barrier) = self.list.iter_mut().find(|barrier| barrier.status.id == id) {
             barrier.status.waiting = barrier.status.waiting.saturating_sub(1);
@@ -84,14 +84,14 @@ impl Barriers {
         self.list.iter().map(|barrier| barrier.status.clone()).collect()
     }
 
-    /// Takes a barrier away; returns what it was at that moment. There will be none of that id.
+    /// Removes a barrier; returns its state at that moment. Its id cannot be used again.
     pub fn release(&mut self, id: u64) -> Option<BarrierStatus> {
         self.ended.use_up(id);
         let at = self.list.iter().position(|barrier| barrier.status.id == id)?;
         Some(self.list.remove(at).status)
     }
 
-    /// Takes all barriers away.
+    /// Removes all barriers.
     pub fn release_all(&mut self) {
         self.list.drain(..).for_each(|barrier| self.ended.use_up(barrier.status.id));
     }

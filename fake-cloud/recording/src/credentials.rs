@@ -1,24 +1,24 @@
-//! Who may call: tokens by name. Tokens are compared in constant time and shown to nobody.
+//! The accepted credentials: tokens by name. Tokens are compared in constant time and never shown.
 
 use fake_cloud_driver::Credential;
 use std::fmt;
 use std::sync::Arc;
 use subtle::ConstantTimeEq;
 
-/// Shortest token that is worth hiding in a text: a shorter one may be part of any word.
+/// The length of the shortest token that is removed from texts: a shorter one may be part of any word.
 const HIDEABLE_BYTES: usize = 8;
 
-/// A token that never shows itself.
+/// A token that is never shown.
 #[derive(Clone)]
 pub struct Secret(String);
 
 impl Secret {
-    /// This token.
+    /// A secret with this token.
     pub fn new(token: impl Into<String>) -> Secret {
         Secret(token.into())
     }
 
-    /// Whether somebody presents this token. Takes the same time for any token of the same length.
+    /// Whether this token was presented. Takes the same time for any token of the same length.
     pub fn is(&self, presented: &str) -> bool {
         self.0.as_bytes().ct_eq(presented.as_bytes()).into()
     }
@@ -35,16 +35,16 @@ impl fmt::Debug for Secret {
     }
 }
 
-/// Why a credential is not accepted.
+/// The reason why a credential is not accepted.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CredentialError {
     /// It has no name.
     #[error("a credential without a name")]
     NoName,
-    /// No header can carry the token.
+    /// The token is not allowed in a header.
     #[error("the token of credential {0} is empty or holds something else than visible ASCII characters")]
     Unusable(String),
-    /// Two names for one token: the journal could not tell who called.
+    /// Two names have the same token: the journal could not distinguish the callers.
     #[error("credential {0} has the token of credential {1}")]
     Shared(String, String),
 }
@@ -54,7 +54,7 @@ pub enum CredentialError {
 pub struct Credentials(Vec<(Arc<str>, Secret)>);
 
 impl Credentials {
-    /// Lets a token in, or gives its name a new one.
+    /// Adds a credential, or gives its name a new token.
     pub fn put(&mut self, credential: Credential) -> Result<(), CredentialError> {
         let Credential { name, token } = credential;
         if name.is_empty() {
@@ -71,19 +71,19 @@ impl Credentials {
         Ok(())
     }
 
-    /// Locks a credential out; says whether there was one.
+    /// Removes a credential; returns whether there was one.
     pub fn remove(&mut self, name: &str) -> bool {
         let before = self.0.len();
         self.0.retain(|(known, _)| **known != *name);
         self.0.len() < before
     }
 
-    /// Whose token it is.
+    /// The name of the credential with this token.
     pub fn name_of(&self, token: &str) -> Option<Arc<str>> {
         self.0.iter().find(|(_, secret)| secret.is(token)).map(|(name, _)| name.clone())
     }
 
-    /// A text without any of the tokens.
+    /// Removes all tokens from a text.
     pub fn redact(&self, mut text: String) -> String {
         for (_, secret) in self.0.iter().filter(|(_, secret)| secret.0.len() >= HIDEABLE_BYTES) {
             if text.contains(&secret.0) {

@@ -1,4 +1,4 @@
-//! Faults in force: which of them hits a call. Pure; what the effect is like on the wire is the server's business.
+//! The active faults, and which of them hits a call. Pure functions; the server implements the effects.
 
 use crate::used_ids::UsedIds;
 use fake_cloud_driver::{ActiveFault, Effect, Fault, Inventory, Match};
@@ -7,24 +7,24 @@ use std::time::Duration;
 
 pub use crate::used_ids::Taken;
 
-/// How many faults that are no longer in force stay readable.
+/// How many faults that have ended can still be read.
 const SPENT_LIMIT: usize = 1000;
 
-/// Why a fault is not accepted.
+/// The reason why a fault is not accepted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FaultError {
-    /// The status is no error.
+    /// The status is not an error.
     #[error("status {0} is not an error: 400 to 599 are")]
     Status(u16),
-    /// It would be over before it began.
+    /// It would end before it begins.
     #[error("{0} must be at least 1, or absent for no limit")]
     Never(&'static str),
-    /// Its id.
+    /// Its id was used before.
     #[error("fault {0}")]
     Taken(#[from] Taken),
 }
 
-/// All faults that were not cleared, in order of injection.
+/// All faults that were not cleared, in the order of their activation.
 #[derive(Debug, Default)]
 pub struct Faults {
     ended: UsedIds,
@@ -36,9 +36,9 @@ struct Slot {
     id: u64,
     fault: Fault,
     hits: u64,
-    /// When its time is over.
+    /// When it ends.
     until: Option<Duration>,
-    /// What there was when it was put in force, for lists that show that.
+    /// The inventory from when it was activated, for lists that show it.
     then: Option<Arc<Inventory>>,
 }
 
@@ -47,9 +47,9 @@ struct Slot {
 pub struct Hit {
     /// The fault's id.
     pub id: u64,
-    /// What it does.
+    /// The effect.
     pub effect: Effect,
-    /// What there was when it was put in force; there with [`Effect::Stale`] alone.
+    /// The inventory from when it was activated; only for [`Effect::Stale`].
     pub then: Option<Arc<Inventory>>,
 }
 
@@ -64,17 +64,17 @@ impl Slot {
 }
 
 impl Faults {
-    /// Whether a fault may get this id: an id serves once, so that one that was ended stays ended, even if the call that
-    /// puts it in force is carried out after the one that ends it.
+    /// Whether a fault may get this id. An id can be used once. So an ended fault stays ended, even if the
+    /// call that activates it is carried out after the one that ends it.
     ///
     /// # Errors
-    /// There is one of that id, or there was.
+    /// There is a fault with this id, or there was one.
     pub fn is_free(&self, id: u64) -> Result<(), Taken> {
         let stands = self.list.iter().any(|slot| slot.id == id);
         self.ended.is_free(id, stands)
     }
 
-    /// Puts a fault in force. `inventory` is asked for what there is by a fault that has to remember it.
+    /// Activates a fault. `inventory` is called for a fault that has to remember the current state.
     ///
     /// # Errors
     /// It could never hit, or its id is used.
@@ -109,7 +109,7 @@ impl Faults {
         Ok(status)
     }
 
-    /// The first fault in force that applies to a call; counts the hit.
+    /// The first active fault that applies to a call; counts the hit.
     pub fn hit(&mut self, now: Duration, applies: impl Fn(&Match) -> bool) -> Option<Hit> {
         let slot = self.list.iter_mut().find(|slot| slot.in_force(now) && applies(&slot.fault.matching))?;
         slot.hits += 1;
@@ -126,7 +126,7 @@ impl Faults {
         self.list.iter().map(|slot| slot.status(now)).collect()
     }
 
-    /// Ends a fault and forgets it; says whether there was one. There will be none of that id.
+    /// Ends a fault and removes it; returns whether there was one. Its id cannot be used again.
     pub fn clear(&mut self, id: u64) -> bool {
         self.ended.use_up(id);
         let before = self.list.len();
@@ -134,7 +134,7 @@ impl Faults {
         self.list.len() < before
     }
 
-    /// Ends all faults and forgets them.
+    /// Ends all faults and removes them.
     pub fn clear_all(&mut self) {
         self.list.drain(..).for_each(|slot| self.ended.use_up(slot.id));
     }
@@ -150,7 +150,7 @@ impl Faults {
     }
 }
 
-/// Lets time pass for a call that is slow or silent.
+/// Waits, for a call that is slow or never answered.
 #[expect(clippy::disallowed_methods, reason = "a slow cloud is one that lets time pass")]
 pub async fn pause(time: Duration) {
     tokio::time::sleep(time).await;

@@ -1,25 +1,25 @@
-//! The journal: every call in order of arrival, with what became of it.
+//! The journal: every call in order of arrival, with its result.
 
 use fake_cloud_driver::{Entry, LbChange, LbParts, Outcome};
 use std::collections::VecDeque;
 use std::time::Duration;
 
-/// How many entries are kept; the oldest go first. Some hundred bytes each.
+/// How many entries are kept; the oldest are removed first. Each takes some hundred bytes.
 pub const CAPACITY: usize = 200_000;
 
-/// Part of the journal was asked for that is no longer kept.
+/// The requested part of the journal is not kept any more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("journal entries up to {last_dropped} are no longer kept; read on after that")]
 pub struct Dropped {
-    /// Number of the youngest entry that is no longer kept.
+    /// The number of the newest entry that is not kept any more.
     pub last_dropped: u64,
 }
 
-/// The journal. Entries are never changed once their call has ended.
+/// The journal. Entries do not change after their call has ended.
 #[derive(Debug)]
 pub struct Journal {
     entries: VecDeque<Entry>,
-    /// How many entries were dropped, which is the number of the last one.
+    /// How many entries were removed, which is also the number of the last one.
     dropped: u64,
     capacity: usize,
 }
@@ -35,7 +35,7 @@ impl Journal {
         Journal { entries: VecDeque::new(), dropped: 0, capacity }
     }
 
-    /// Adds the entry of a call that has arrived; numbers it and returns the number.
+    /// Adds the entry of a call that has arrived; returns its number.
     pub fn open(&mut self, mut entry: Entry) -> u64 {
         if self.entries.len() >= self.capacity && self.entries.pop_front().is_some() {
             self.dropped += 1;
@@ -46,14 +46,15 @@ impl Journal {
         seq
     }
 
-    /// Says what became of a call that has not ended yet: hung by a fault, for instance.
+    /// Sets the outcome of a call that has not ended yet, for example because a fault makes it hang.
     pub fn mark(&mut self, seq: u64, outcome: Outcome) {
         if let Some(entry) = self.entry(seq) {
             entry.outcome = outcome;
         }
     }
 
-    /// A call has ended. Only the first end counts, and a call that was marked before keeps its outcome.
+    /// Records the end of a call. Only the first end counts, and a call with an outcome from
+    /// [`Journal::mark`] keeps it.
     pub fn close(&mut self, seq: u64, now: Duration, outcome: Outcome) {
         if let Some(entry) = self.entry(seq).filter(|entry| entry.took_ms.is_none()) {
             entry.took_ms = Some(millis(now).saturating_sub(entry.at_ms));
@@ -63,7 +64,7 @@ impl Journal {
         }
     }
 
-    /// Takes note of the object a call has created.
+    /// Records the object that a call has created.
     pub fn created(&mut self, seq: u64, id: String) {
         if let Some(entry) = self.entry(seq) {
             entry.resource = Some(id);
@@ -85,21 +86,21 @@ impl Journal {
         self.entries.get(index)
     }
 
-    /// Notes whose load balancer a call is about, where that is found out after its arrival.
+    /// Records the owner of a call's load balancer, if it becomes known after the call's arrival.
     pub fn owned(&mut self, seq: u64, owner: String) {
         if let Some(entry) = self.entry(seq) {
             entry.owner = Some(owner);
         }
     }
 
-    /// Records what a call made of the load balancers that it is about, where it changed them.
+    /// Records how a call changed the load balancers that it is about, if it changed them.
     pub fn changed(&mut self, seq: u64, before: LbParts, after: LbParts) {
         if let Some(entry) = self.entry(seq).filter(|_| before != after) {
             entry.change = Some(Box::new(LbChange { before, after }));
         }
     }
 
-    /// Number of the youngest entry; 0 when there is none.
+    /// The number of the newest entry; 0 if there is none.
     pub fn last(&self) -> u64 {
         self.dropped + self.entries.len() as u64
     }
@@ -110,7 +111,7 @@ impl Journal {
     }
 }
 
-/// A time as the journal shows it.
+/// A time in the journal's form.
 pub fn millis(time: Duration) -> u64 {
     u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }

@@ -1,7 +1,7 @@
-//! What records calls to a cloud and disturbs them: who may call ([`credentials`]), the request log ([`journal`]), [`faults`]
-//! and [`barriers`], and the part of the driver API that is about these ([`recorded`]).
+//! Records and disturbs calls to a cloud: credentials ([`credentials`]), the request log ([`journal`]),
+//! [`faults`] and [`barriers`], and the part of the driver API for these ([`recorded`]).
 //!
-//! The fake cloud is made with it, and so is a proxy in front of another cloud.
+//! The fake cloud uses it, and so does a proxy in front of another cloud.
 
 pub mod barriers;
 pub mod credentials;

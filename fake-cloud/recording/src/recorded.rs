@@ -1,5 +1,5 @@
-//! The part of the driver API that tells of calls and disturbs them: journal, faults, barriers. Whoever records calls
-//! serves it: the fake cloud, and a proxy before another cloud.
+//! The part of the driver API that reports and disturbs calls: journal, faults, barriers. It is served by
+//! each program that records calls: the fake cloud, and a proxy in front of another cloud.
 
 use crate::barriers::Barriers;
 use crate::credentials::{CredentialError, Secret};
@@ -23,12 +23,12 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::Notify;
 
-/// Longest long poll, milliseconds.
+/// The longest long poll in milliseconds.
 const LONGEST_POLL_MS: u64 = 30_000;
 
-/// Whoever records calls. Each access is for a moment: nobody waits for anything in it.
+/// A program that records calls. Each access is short: nothing waits in it.
 pub trait Recorded: Send + Sync + 'static {
-    /// The token that callers of the driver API have to know.
+    /// The token that clients of the driver API need.
     fn token(&self) -> &Secret;
 
     /// The faults, and the time since the start.
@@ -40,10 +40,10 @@ pub trait Recorded: Send + Sync + 'static {
     /// The journal.
     fn journal<T>(&self, access: impl FnOnce(&Journal) -> T) -> T;
 
-    /// Rings when a call has arrived.
+    /// Notifies when a call has arrived.
     fn arrivals(&self) -> &Notify;
 
-    /// Puts a fault in force.
+    /// Activates a fault.
     fn inject(&self, id: u64, fault: Fault) -> impl Future<Output = Result<ActiveFault, ErrorReply>> + Send;
 
     /// A fault that was not cleared.
@@ -57,13 +57,13 @@ pub trait Recorded: Send + Sync + 'static {
         ready(Ok(()))
     }
 
-    /// Ends a fault; says whether there was one.
+    /// Ends a fault; returns whether there was one.
     fn clear(&self, id: u64) -> impl Future<Output = Result<bool, ErrorReply>> + Send {
         ready(Ok(self.faults(|faults, _| faults.clear(id))))
     }
 }
 
-/// Its paths, below `/driver/v1`.
+/// The routes, below `/driver/v1`.
 pub fn router<R: Recorded>() -> Router<Arc<R>> {
     Router::new()
         .route("/faults", get(faults::<R>).delete(clear_faults::<R>))
@@ -78,26 +78,26 @@ pub fn router<R: Recorded>() -> Router<Arc<R>> {
 #[derive(Debug)]
 pub struct ErrorReply(StatusCode, String);
 
-/// What a call of the driver API answers.
+/// The result of a call of the driver API.
 pub type Reply<T> = Result<axum::Json<T>, ErrorReply>;
-/// What a call of the driver API answers that has nothing to say.
+/// The result of a call of the driver API without content.
 pub type Done = Result<StatusCode, ErrorReply>;
 
-/// The answer of a call that has nothing to say.
+/// The answer of a call without content.
 pub const DONE: Done = Ok(StatusCode::NO_CONTENT);
 
 impl ErrorReply {
-    /// With this status, and why.
+    /// An error with this status and text.
     pub fn new(status: StatusCode, text: impl ToString) -> ErrorReply {
         ErrorReply(status, text.to_string())
     }
 
-    /// There is no such thing.
+    /// The error for a missing object.
     pub fn not_found(text: impl ToString) -> ErrorReply {
         ErrorReply::new(StatusCode::NOT_FOUND, text)
     }
 
-    /// What was asked for makes no sense.
+    /// The error for an invalid request.
     pub fn invalid(text: impl ToString) -> ErrorReply {
         ErrorReply::new(StatusCode::UNPROCESSABLE_ENTITY, text)
     }
@@ -139,10 +139,10 @@ impl From<Dropped> for ErrorReply {
     }
 }
 
-/// Lets in who knows the token.
+/// Accepts requests with the token.
 ///
 /// # Errors
-/// 401 for everybody else.
+/// 401 for all others.
 pub async fn authorize<R: Recorded>(
     State(shared): State<Arc<R>>,
     request: Request,
@@ -156,10 +156,10 @@ pub async fn authorize<R: Recorded>(
     }
 }
 
-/// What a body says.
+/// Parses a body.
 ///
 /// # Errors
-/// 422 when it is something else.
+/// 422 when it has another form.
 pub fn parse<T: DeserializeOwned>(body: &Bytes) -> Result<T, ErrorReply> {
     serde_json::from_slice(body)
         .map_err(|error| ErrorReply::invalid(format!("the body is not as expected: {error}")))
@@ -246,7 +246,7 @@ async fn journal<R: Recorded>(
     let wait = Duration::from_millis(query.wait_ms.min(LONGEST_POLL_MS));
     let poll = async {
         loop {
-            // Asked for before looking, so that no arrival in between is missed.
+            // Created before the look, so that no arrival in between is missed.
             let arrival = shared.arrivals().notified();
             if shared.journal(Journal::last) > query.after || limit == 0 {
                 return;
@@ -254,7 +254,7 @@ async fn journal<R: Recorded>(
             arrival.await;
         }
     };
-    // That nothing has arrived in time is an answer as well.
+    // A timeout without an arrival is a valid result as well.
     let _ = tokio::time::timeout(wait, poll).await;
     Ok(axum::Json(JournalPage { entries: shared.journal(|journal| journal.after(query.after, limit))? }))
 }

@@ -1,27 +1,27 @@
-//! Ids that callers choose, each of which serves once.
+//! Ids that callers choose, each of which can be used once.
 
 use std::collections::VecDeque;
 
-/// How many ids that were used up are remembered: more than calls can be under way at once.
+/// How many used ids are remembered: more than there can be calls in progress.
 const REMEMBERED: usize = 10_000;
 
-/// Why an id cannot be had.
+/// The reason why an id is not available.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Taken {
-    /// There is one of that id.
+    /// There is an object with this id.
     #[error("{0} is there already: an id serves once")]
     Stands(u64),
-    /// It was ended, perhaps before it was there.
+    /// The object with this id was ended, possibly before it existed.
     #[error("{0} was ended: an id serves once")]
     Ended(u64),
 }
 
-/// The ids that were used up last.
+/// The ids that were used last.
 #[derive(Debug, Default)]
 pub(crate) struct UsedIds(VecDeque<u64>);
 
 impl UsedIds {
-    /// Whether `id` can be had; `stands` is whether there is one.
+    /// Whether `id` is available; `stands` says whether there is an object with it.
     pub(crate) fn is_free(&self, id: u64, stands: bool) -> Result<(), Taken> {
         if stands {
             return Err(Taken::Stands(id));
@@ -29,7 +29,7 @@ impl UsedIds {
         if self.0.contains(&id) { Err(Taken::Ended(id)) } else { Ok(()) }
     }
 
-    /// `id` cannot be had from now on.
+    /// Makes `id` unavailable from now on.
     pub(crate) fn use_up(&mut self, id: u64) {
         if self.0.len() == REMEMBERED {
             self.0.pop_front();

@@ -1,9 +1,10 @@
 //! One call of the cloud API from arrival to answer.
 //!
 //! # Order of events
-//! The call arrives and gets its number in the journal; whose it is is decided; the first fault that applies hits;
-//! barriers hold it; it takes effect; it is answered. Where neither fault nor barrier applies, all of this happens
-//! under one lock, so that the order of the journal is the order in which calls took effect.
+//! The call arrives and gets its number in the journal; its credential is checked; the first fault that
+//! applies hits; barriers hold it; it takes effect; it is answered. If neither a fault nor a barrier applies,
+//! all of this happens under one lock, so that the order of the journal is the order in which calls took
+//! effect.
 
 use super::state::{Shared, State};
 use super::twist::Twist;
@@ -20,55 +21,55 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Greatest body of a call, bytes.
+/// The largest body of a call, in bytes.
 pub(crate) const BODY_LIMIT_BYTES: usize = 1 << 20;
 
-/// The connection is to be closed without an answer.
+/// The connection has to be closed without an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("closed without an answer, as a fault has ordered")]
 pub(crate) struct Closed;
 
-/// What of the cloud is called.
+/// The service of the cloud that is called.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Service {
-    /// Its API, with a credential.
+    /// The cloud's API, with a credential.
     Api,
-    /// The metadata service, by a machine.
+    /// The metadata service, called by a machine.
     Metadata,
 }
 
-/// How much of a call's body has come.
+/// How much of a call's body was received.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Body {
-    /// All of it.
+    /// The whole body.
     Complete,
-    /// More than [`BODY_LIMIT_BYTES`]; the request has none of it.
+    /// More than [`BODY_LIMIT_BYTES`]; the request contains none of it.
     TooLong,
-    /// Not all: the caller is gone.
+    /// Only a part: the caller disconnected.
     BrokenOff,
 }
 
-/// A call that has arrived. When it is dropped it has ended, in whichever way.
+/// A call that has arrived. When it is dropped, it has ended, in whatever way.
 pub(super) struct InFlight {
     shared: Arc<Shared>,
     seq: u64,
     peer: IpAddr,
     credential: Option<Arc<str>>,
     call: Call,
-    /// What of it the dialect does not know.
+    /// The part that the dialect does not know.
     unknown: Option<String>,
     names: OnceCell<BTreeSet<String>>,
     /// `METHOD /path?query`.
     line: String,
-    /// Barriers raised later do not hold it.
+    /// Barriers that were raised later do not hold it.
     youngest_barrier: u64,
-    /// The barrier it waits at.
+    /// The barrier at which it waits.
     waits_at: Option<u64>,
     /// The fault that changes how it takes effect.
     twist: Option<(u64, Twist)>,
 }
 
-/// What comes next for a call.
+/// The next step of a call.
 enum Step {
     Answer(Answer),
     Wait(Duration),
@@ -77,10 +78,10 @@ enum Step {
     Close,
 }
 
-/// What a call does when it takes effect, until it has.
+/// The effect of a call, until it has taken place.
 type Pending = Option<Run>;
 
-/// A call as it comes in.
+/// A call that was received.
 struct Arrived<'a> {
     peer: IpAddr,
     request: &'a Request,
@@ -101,7 +102,7 @@ pub(super) async fn answer(
         Service::Metadata => shared.dialect.metadata(&request, Asker::of(&request, peer)),
     };
     let mut run = Some(run);
-    // Declared before the lock is taken: should anything panic, the lock is given back before the call ends.
+    // Declared before the lock is taken: if anything panics, the lock is released before the call ends.
     let mut flight;
     let mut step = {
         let mut state = shared.state();
@@ -143,7 +144,7 @@ pub(super) async fn answer(
 }
 
 impl InFlight {
-    /// Enters a call into the journal. `identity` is whose it is.
+    /// Enters a call into the journal. `identity` is its credential.
     fn open(
         shared: &Arc<Shared>,
         state: &mut State,
@@ -192,7 +193,7 @@ impl InFlight {
         }
     }
 
-    /// Turns away who is not known and what is not complete, then begins.
+    /// Rejects unknown callers and incomplete calls; otherwise begins.
     fn admit(
         &mut self,
         state: &mut State,
@@ -212,7 +213,7 @@ impl InFlight {
         }
     }
 
-    /// Looks for faults, then goes on.
+    /// Looks for faults, then continues.
     fn begin(&mut self, state: &mut State, now: Duration, run: &mut Pending) -> Step {
         let State { cloud, faults, .. } = state;
         let Some(hit) = faults.hit(now, |matching| self.is_meant(cloud, matching)) else {
@@ -249,7 +250,7 @@ impl InFlight {
         }
     }
 
-    /// After something has held the call.
+    /// Continues after something has held the call.
     fn go_on(&mut self, run: &mut Pending) -> Step {
         let shared = self.shared.clone();
         let mut state = shared.state();
@@ -300,7 +301,7 @@ impl InFlight {
         }
     }
 
-    /// Records what a write made of the load balancers that it is about; `before` is what they were.
+    /// Records how a write changed the load balancers that it is about; `before` is their earlier state.
     fn changed(&self, state: &mut State, before: Option<LbParts>, answer: &Answer) {
         let Some(before) = before else { return };
         let mut named = self.call.named.clone();
@@ -321,7 +322,7 @@ impl InFlight {
         state.journal.close(self.seq, now, outcome);
     }
 
-    /// All names of what it is about, as of the first time anybody asks.
+    /// All names of its object, computed when they are first needed.
     fn names(&self, cloud: &Cloud) -> &BTreeSet<String> {
         self.names.get_or_init(|| cloud.names_of(self.call.op, &self.call.named))
     }

@@ -1,4 +1,4 @@
-//! Starting and stopping a cloud.
+//! Starts and stops a cloud.
 
 use super::call::Service;
 use super::listen;
@@ -15,27 +15,28 @@ use std::sync::Arc;
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 
-/// What a cloud is started with.
+/// The configuration of a cloud.
 #[derive(Clone)]
 pub struct Config {
-    /// Name of the dialect it speaks.
+    /// The name of its dialect.
     pub dialect: String,
-    /// Where the cloud API listens; port 0 takes any free one.
+    /// The address of the cloud API; port 0 takes any free one.
     pub listen: SocketAddr,
-    /// Where the driver API listens; port 0 takes any free one.
+    /// The address of the driver API; port 0 takes any free one.
     pub driver_listen: SocketAddr,
-    /// Where the metadata service listens, in dialects that have one; port 0 takes any free one.
+    /// The address of the metadata service, in dialects that have one; port 0 takes any free one.
     pub metadata_listen: SocketAddr,
-    /// Token of the driver API; `None` makes a random one.
+    /// The token of the driver API; `None` makes a random one.
     pub driver_token: Option<String>,
-    /// Credentials accepted from the start.
+    /// The credentials that are accepted from the start.
     pub credentials: Vec<Credential>,
-    /// What becomes of calls that the dialect does not know.
+    /// What happens to calls that the dialect does not know.
     pub unknown: Unknown,
 }
 
 impl Config {
-    /// A cloud inside this process: free ports of the loopback address, a random driver token, no credentials.
+    /// The configuration of a cloud inside this process: free ports on the loopback address, a random driver
+    /// token, no credentials.
     pub fn local(dialect: &str) -> Config {
         let any = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
         Config {
@@ -63,37 +64,37 @@ impl fmt::Debug for Config {
     }
 }
 
-/// Why a cloud does not start.
+/// The reason why a cloud does not start.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
-    /// No such dialect.
+    /// The dialect does not exist.
     #[error("dialect {name} is not known; there are: {known}")]
     Dialect {
-        /// What was asked for.
+        /// The requested name.
         name: String,
-        /// What there is.
+        /// The existing names.
         known: String,
     },
-    /// An address cannot be listened on.
+    /// The cloud cannot listen on an address.
     #[error("cannot listen on {address} for the {api} API: {way_out}")]
     Listen {
-        /// The address asked for.
+        /// The requested address.
         address: SocketAddr,
         /// `cloud`, `driver` or `metadata`.
         api: &'static str,
-        /// What to do about it.
+        /// The remedy.
         way_out: String,
-        /// Why not.
+        /// The cause.
         #[source]
         source: io::Error,
     },
-    /// The driver token cannot stand in a header.
+    /// The driver token is not allowed in a header.
     #[error("the driver token is empty or holds something else than visible ASCII characters")]
     DriverToken,
     /// A credential is not accepted.
     #[error("a credential cannot be used")]
     Credential(#[from] CredentialError),
-    /// The system gives no random numbers.
+    /// The system provides no random numbers.
     #[error("the system gives no random numbers for an driver token")]
     Random,
 }
@@ -103,10 +104,10 @@ pub enum StartError {
 pub struct Server;
 
 impl Server {
-    /// Starts a cloud on the current runtime. When this returns both APIs answer.
+    /// Starts a cloud on the current runtime. When this returns, both APIs answer.
     ///
     /// # Errors
-    /// When the dialect is not known, an address is taken or a token makes no sense.
+    /// When the dialect is not known, an address is in use or a token is invalid.
     pub async fn start(config: Config) -> Result<Running, StartError> {
         let Config { dialect, listen, driver_listen, metadata_listen, driver_token, credentials, unknown } =
             config;
@@ -158,17 +159,17 @@ pub struct Running {
 }
 
 impl Running {
-    /// Where the cloud API really listens.
+    /// The actual address of the cloud API.
     pub fn cloud_addr(&self) -> SocketAddr {
         self.shared.places.cloud
     }
 
-    /// Where the driver API really listens.
+    /// The actual address of the driver API.
     pub fn driver_addr(&self) -> SocketAddr {
         self.shared.places.driver
     }
 
-    /// Where the metadata service really listens; `None` where the dialect has none.
+    /// The actual address of the metadata service; `None` if the dialect has none.
     pub fn metadata_addr(&self) -> Option<SocketAddr> {
         self.shared.places.metadata
     }
@@ -178,11 +179,11 @@ impl Running {
         self.shared.driver_token.reveal()
     }
 
-    /// Stops at once: both ports are closed and so are all connections.
+    /// Stops at once: closes both ports and all connections.
     pub async fn shutdown(mut self) {
         for task in &mut self.tasks {
             task.abort();
-            // It was told to stop, so that it has not ended by itself is no news.
+            // It was stopped, so an error about that is expected.
             let _ = task.await;
         }
     }

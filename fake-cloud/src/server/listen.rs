@@ -16,17 +16,18 @@ use std::time::Duration;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
 
-/// How much of a body that is too long is read for nothing, so that the caller comes to read the answer.
+/// How many bytes of a body that is too large are read and discarded, so that the caller gets to read the answer.
 const DISCARDED_LIMIT_BYTES: usize = 64 << 20;
-/// How many connections a service of the cloud may have at once: each costs what its caller does not read.
+/// How many connections a service of the cloud may have at once: each uses memory for data that its caller
+/// does not read.
 const MOST_CONNECTIONS: usize = 512;
-/// How long to keep off when no connection can be accepted, e.g. for want of file descriptors.
+/// The pause when no connection can be accepted, e.g. because there are no file descriptors.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(20);
 
-/// What is buffered of a connection at most, bytes; a head may be no longer.
+/// The largest buffer of a connection in bytes; the head of a request may not be longer.
 const BUFFER: usize = 64 << 10;
 
-/// Serves connections of one of the cloud's services until it is dropped, and all connections with it.
+/// Serves the connections of one of the cloud's services. All end when this future is dropped.
 pub(super) async fn serve(listener: TcpListener, service: Service, shared: Arc<Shared>) {
     let mut connections = JoinSet::new();
     loop {
@@ -50,7 +51,7 @@ pub(super) async fn serve(listener: TcpListener, service: Service, shared: Arc<S
 }
 
 async fn connection(stream: TcpStream, peer: SocketAddr, service: Service, shared: Arc<Shared>) {
-    // Without it small answers wait for acknowledgements; that it cannot be set is no reason not to serve.
+    // Without it small answers wait for acknowledgements; if it cannot be set, the service still works.
     let _ = stream.set_nodelay(true);
     let peer = peer.ip().to_canonical();
     let answers = service_fn(move |request| answer(shared.clone(), service, peer, request));
@@ -73,7 +74,7 @@ async fn answer(
     call::answer(shared, service, peer, request, state).await.map(response)
 }
 
-/// Reads a body to its end, as far as it is not too long.
+/// Reads a body to its end, unless it is too large.
 async fn read(mut incoming: Incoming) -> (Bytes, Body) {
     let mut read: Vec<u8> = Vec::new();
     let mut discarded_bytes = 0;

@@ -1,4 +1,4 @@
-//! What the two APIs share.
+//! The state that the two APIs share.
 
 use super::unknown::Unknown;
 use fake_cloud_dialects::DialectInfo;
@@ -13,7 +13,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use tokio::sync::Notify;
 
-/// Everything that changes.
+/// The part that changes.
 #[derive(Default)]
 pub(crate) struct State {
     pub(crate) cloud: Cloud,
@@ -23,26 +23,26 @@ pub(crate) struct State {
     pub(crate) credentials: Credentials,
 }
 
-/// Where a cloud listens.
+/// The addresses of a cloud.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Places {
     /// The cloud API.
     pub(crate) cloud: SocketAddr,
     /// The driver API.
     pub(crate) driver: SocketAddr,
-    /// The metadata service, where there is one.
+    /// The metadata service, if there is one.
     pub(crate) metadata: Option<SocketAddr>,
 }
 
-/// One cloud, for all connections of both APIs.
+/// One cloud, shared by all connections of both APIs.
 pub(crate) struct Shared {
     pub(crate) info: &'static DialectInfo,
     pub(crate) dialect: Box<dyn Dialect>,
     pub(crate) unknown: Unknown,
     pub(crate) driver_token: Secret,
-    /// Where it listens.
+    /// Its addresses.
     pub(crate) places: Places,
-    /// Rings when a call has arrived.
+    /// Notifies when a call has arrived.
     pub(crate) arrivals: Notify,
     started: Instant,
     state: Mutex<State>,
@@ -70,9 +70,9 @@ impl Shared {
         }
     }
 
-    /// The state, for a moment: nobody waits for anything while holding it.
+    /// The state, for a moment: nothing waits while holding it.
     pub(crate) fn state(&self) -> MutexGuard<'_, State> {
-        // Whoever panicked has ended its own call; the others go on with what it left.
+        // A panic only ended its own call; the others continue with the state.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

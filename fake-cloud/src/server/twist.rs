@@ -1,4 +1,4 @@
-//! What a fault does to a call that takes effect all the same.
+//! The effect of a fault on a call that still takes effect.
 
 use fake_cloud_driver::Effect;
 use fake_cloud_kit::{Answer, Run};
@@ -6,23 +6,23 @@ use fake_cloud_model::{Cloud, View};
 use fake_cloud_recording::faults::Hit;
 use std::time::Duration;
 
-/// How a call takes effect, when not as usual.
+/// An unusual way in which a call takes effect.
 #[derive(Debug)]
 pub(super) enum Twist {
-    /// Its answer is lost, and the caller learns that after so long.
+    /// Its answer is lost, and the caller learns that after this time.
     LoseAnswer(Option<Duration>),
-    /// What it creates takes so long.
+    /// An object that it creates takes this time.
     Provisioning(Duration),
-    /// What it deletes takes so long.
+    /// An object that it deletes takes this time.
     Deletion(Duration),
     /// Its action fails with this code.
     FailAction(String),
-    /// Lists show this.
+    /// Lists show this view.
     View(View),
 }
 
 impl Twist {
-    /// That of a fault, if it has one: all others put something in the answer's place, or just take time.
+    /// The twist of a fault, if it has one: all other faults replace the answer, or just take time.
     pub(super) fn of(hit: &Hit) -> Option<Twist> {
         Some(match &hit.effect {
             Effect::LoseAnswer { ms } => Twist::LoseAnswer(ms.map(Duration::from_millis)),
@@ -41,7 +41,7 @@ impl Twist {
         })
     }
 
-    /// Carries the call out; whether the caller could see something of the fault in the answer.
+    /// Carries the call out; returns whether the caller could see something of the fault in the answer.
     pub(super) fn carry_out(self, run: Run, cloud: &mut Cloud, now: Duration) -> (Answer, bool) {
         match self {
             Twist::LoseAnswer(_) => (run(cloud, now), true),

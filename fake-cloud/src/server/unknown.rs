@@ -1,13 +1,13 @@
-//! What becomes of calls that a dialect does not know.
+//! The handling of calls that a dialect does not know.
 
-/// What becomes of a call that the dialect does not know, or which has fields or parameters it does not know. Either way
-/// the journal says so ([`fake_cloud_driver::Entry::unknown`]), and the log.
+/// What happens to a call that the dialect does not know, or that has unknown fields or parameters. In both
+/// cases the journal ([`fake_cloud_driver::Entry::unknown`]) and the log record it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Unknown {
-    /// Refused with 501: a caller that needs more than the dialect has says so itself.
+    /// It is rejected with 501, so that a caller which needs more than the dialect has reports that itself.
     #[default]
     Refused,
-    /// What is known of it is carried out; a call of which nothing is gets an empty answer that says success. For bringing
-    /// a new caller up: nothing it does then proves anything.
+    /// The known part is carried out; a call without a known part gets an empty answer that reports success.
+    /// This is for making a new caller work: its behaviour then proves nothing.
     PassedOver,
 }

@@ -1,5 +1,5 @@
-//! Who is let in: every call of both APIs, of every dialect, without a token, with another's, with one that has ended; and
-//! what those do who do not speak as they should.
+//! Access control: every call of both APIs, in every dialect, without a token, with that of another, and with
+//! one that was removed. Also callers that do not follow the protocol.
 
 use crate::support::{LIMIT, Reply, TOKEN, TestCloud, instance};
 use fake_cloud::Unknown;
@@ -9,7 +9,7 @@ use std::io::Write;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-/// Paths of each dialect; those with an id are asked for what is there.
+/// Paths of each dialect; those with an id are for existing objects.
 const PATHS: [(&str, &[&str]); 3] = [
     (
         "native",
@@ -66,7 +66,7 @@ const PATHS: [(&str, &[&str]); 3] = [
         ],
     ),
 ];
-/// Paths of every dialect, and what only looks like one.
+/// Paths of every dialect, and texts that only look like paths.
 const EVERYWHERE: [&str; 5] = ["/", "/v1/nothing", "//v1/instances", "/driver/v1/inventory", "/healthz"];
 /// Paths of the driver API.
 const DRIVER: [&str; 17] = [
@@ -90,13 +90,13 @@ const DRIVER: [&str; 17] = [
 ];
 const METHODS: [Method; 6] =
     [Method::GET, Method::HEAD, Method::POST, Method::PUT, Method::PATCH, Method::DELETE];
-/// A token that was let in, and is no longer.
+/// A token that was accepted, and is not any more.
 const ENDED: &str = "token-that-has-ended";
 
-/// How somebody shows who they are, or does not.
+/// A way to present a token, or none.
 type Shown = fn(RequestBuilder, &str) -> RequestBuilder;
 
-/// Ways to show a token that is not one's own, or none at all. The text is the other API's token.
+/// Ways to present a token of others, or none. The text is the other API's token.
 const STRANGERS: [(&str, Shown); 12] = [
     ("none", |request, _| request),
     ("another API's", |request, other| request.bearer_auth(other)),
@@ -141,7 +141,7 @@ async fn nobody_is_let_in_without_a_token_of_their_own() {
                     let request = show(cloud.http.request(method.clone(), &url), other).body("{}");
                     let reply = Reply::of(request).await;
                     requests += 1;
-                    // That a path has no such method is no secret of the driver API, whose description is public.
+                    // A missing method of a path is not a secret of the driver API, whose description is public.
                     let shut = reply.status == 401 || (reply.status == 405 && url.starts_with(&driver));
                     if !shut {
                         let_in.push(format!("{dialect}: {method} {url} with {who}: {}", reply.status));
@@ -160,7 +160,8 @@ async fn nobody_is_let_in_without_a_token_of_their_own() {
     assert!(let_in.is_empty(), "{}", let_in.join("\n"));
 }
 
-/// What may hide a second request from one of two readers, or be too much for one; each asks for something to be made.
+/// Requests that hide a second request from one of two parsers, or that are too large for one; each asks for
+/// an object to be created.
 fn odd_requests() -> Vec<(&'static str, Vec<u8>)> {
     let body = r#"{"destination": "10.9.0.0/24", "target_instance": "i-1"}"#;
     let head = |token: &str, more: &str| {
@@ -200,7 +201,7 @@ fn odd_requests() -> Vec<(&'static str, Vec<u8>)> {
 async fn slow_oversized_and_smuggled_requests_do_nothing_to_anybody() {
     let cloud = TestCloud::start().await;
     let (addresses, odd) = ([cloud.running.cloud_addr(), cloud.running.driver_addr()], odd_requests());
-    // Those who say little stay while the others are served.
+    // Slow callers stay connected while others are served.
     let mut slow = Vec::new();
     for address in addresses {
         for part in ["", "G", "GET / HTTP/1.1\r\n", "POST / HTTP/1.1\r\nContent-Length: 99\r\n\r\n"] {
@@ -215,7 +216,7 @@ async fn slow_oversized_and_smuggled_requests_do_nothing_to_anybody() {
     for address in addresses {
         for (what, bytes) in &odd {
             let mut stream = TcpStream::connect(address).await.expect("a connection");
-            // It may be refused before all of it was sent.
+            // It may be rejected before it was sent completely.
             let _ = stream.write_all(bytes).await;
             let _ = stream.shutdown().await;
             let mut answer = Vec::new();
@@ -240,7 +241,7 @@ async fn slow_oversized_and_smuggled_requests_do_nothing_to_anybody() {
     assert_eq!(made, 0);
 }
 
-/// The figures, for whoever runs the test for their sake.
+/// Prints the figures for a reader of the test's output.
 fn say(line: &str) {
     let _ = writeln!(std::io::stdout(), "{line}");
 }

@@ -1,11 +1,11 @@
-//! Drivers that answer otherwise than drivers do: an error that says so, soon, and never a panic.
+//! Drivers with invalid answers: the client reports an error soon, and never panics.
 
 use fake_cloud_driver::{Client, ClientError, Effect, Fault, Match, Settings};
 use std::time::{Duration, Instant};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 
-/// A small generator of numbers (xorshift64), seeded so that a failure comes again.
+/// A small generator of numbers (xorshift64), seeded so that a failure can be reproduced.
 struct Numbers(u64);
 
 impl Numbers {
@@ -17,7 +17,7 @@ impl Numbers {
     }
 }
 
-/// Answers that are right for some call, to be broken.
+/// Answers that are valid for some call, to be broken.
 const BODIES: [&str; 8] = [
     r#"{"protocol":1,"driver":"d","facilities":["machines","journal"],"instanceIds":"text"}"#,
     r#"{"instances":[],"load_balancers":[],"auxiliaries":[],"routes":[]}"#,
@@ -76,7 +76,7 @@ fn number(name: &str) -> Option<u64> {
     std::env::var(name).ok()?.parse().ok()
 }
 
-/// Asks for something; what is said of the answer.
+/// Makes a call; returns its result.
 async fn ask(client: &Client, which: usize) -> Result<(), ClientError> {
     let fault = Fault { matching: Match::default(), effect: Effect::Refuse, calls: None, for_ms: None };
     match which {

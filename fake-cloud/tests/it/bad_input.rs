@@ -1,4 +1,4 @@
-//! Nonsense of every kind: refused in the dialect's form, and never the end of the cloud.
+//! Invalid input of every kind: it is rejected in the dialect's form, and never ends the cloud.
 
 use crate::support::{LIMIT, Reply, TOKEN, TestCloud, load_balancer};
 use fake_cloud::Unknown;
@@ -158,7 +158,7 @@ async fn a_token_has_to_be_known() {
     Reply::of(bare(Some(&format!("bearer {TOKEN}")))).await.answers(200);
     let journal = cloud.journal().await;
     assert_eq!(journal.iter().filter(|entry| entry.credential.is_none()).count(), 8);
-    // Whoever is not known learns nothing of what exists.
+    // An unknown caller learns nothing about existing objects.
     Reply::of(cloud.http.get(cloud.url("/v1/nothing"))).await.fails(401, "unauthorized");
 }
 
@@ -206,7 +206,7 @@ async fn what_is_no_http_harms_nobody() {
         stream.write_all(bytes).await.expect("written");
         stream.shutdown().await.expect("shut");
         let mut rest = Vec::new();
-        // Whether it answers 400 or just hangs up does not matter.
+        // Both a 400 and a closed connection are fine.
         let _ = tokio::time::timeout(LIMIT, stream.read_to_end(&mut rest)).await.expect("it ends");
     }
     cloud.get("/v1/instances/i-1").await.answers(200);
@@ -245,7 +245,7 @@ async fn no_mutation_of_a_call_ends_the_cloud() {
             body[at] = BYTES[random.below(BYTES.len())];
         }
         for _ in 0..random.below(3) {
-            // After the first slash, and with characters that may stand in a target.
+            // After the first slash, and with characters that are allowed in a request target.
             let at = 1 + random.below(path.len() - 1);
             path.insert(at, char::from(MARKS[random.below(MARKS.len())]));
         }
@@ -256,7 +256,7 @@ async fn no_mutation_of_a_call_ends_the_cloud() {
     assert_eq!(cloud.last_seq().await, 601);
 }
 
-/// Numbers that look random and are the same each time (Knuth's MMIX generator).
+/// Pseudo-random numbers that are the same each time (Knuth's MMIX generator).
 struct Random(u64);
 
 impl Random {

@@ -32,7 +32,7 @@ async fn a_call_waits_and_takes_effect_on_release() {
     let status_now = cloud.driver.barrier(barrier.id).await.expect("it stands");
     assert_eq!((status_now.waiting, status_now.arrived), (1, 1));
     assert!(balancers(&cloud).await.is_empty());
-    // Others are not held.
+    // Other calls are not held.
     assert_eq!(cloud.load_balancer("b", "owner-of-b").await, "lb-1");
     let last = cloud.driver.release_barrier(barrier.id).await.expect("released");
     assert_eq!((last.waiting, last.arrived), (1, 1));
@@ -70,7 +70,7 @@ async fn barriers_stand_behind_one_another() {
     let entry = cloud.arrival(0).await;
     let waiting = async |id| cloud.driver.barrier(id).await.map(|status| status.waiting).ok();
     assert_eq!((waiting(first.id).await, waiting(second.id).await), (Some(1), Some(0)));
-    // Raised after the call has arrived: does not hold it.
+    // Raised after the call has arrived, so it does not hold it.
     let third = cloud.driver.raise_barrier(&Match::default()).await.expect("raised");
     cloud.driver.release_barrier(first.id).await.expect("released");
     crate::support::until(async || (waiting(second.id).await == Some(1)).then_some(())).await;
@@ -108,7 +108,7 @@ async fn faults_come_before_barriers() {
     let fault = cloud.inject(about("a"), Effect::Status { status: 503, retry_after_s: None }).await;
     assert_eq!(status(create(&cloud, "a")).await, 503);
     cloud.driver.clear_fault(fault).await.expect("cleared");
-    // A slow call comes to the barrier after its delay, and one whose answer will be lost waits as well.
+    // A slow call reaches the barrier after its delay, and one whose answer will be lost waits as well.
     cloud.inject(about("b"), Effect::Latency { ms: 1 }).await;
     let fault = cloud.inject(about("c"), Effect::LoseAnswer { ms: None }).await;
     let (slow, lost) = (create(&cloud, "b"), create(&cloud, "c"));

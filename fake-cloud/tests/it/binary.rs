@@ -1,4 +1,4 @@
-//! The program: what it prints, what it refuses, how it stops.
+//! The program: its output, its errors, and how it stops.
 
 use crate::support::{LIMIT, in_time};
 use fake_cloud_driver::Client;
@@ -103,7 +103,7 @@ async fn it_stops_with_calls_under_way() {
 #[tokio::test]
 async fn it_idles_until_it_is_told_to_stop() {
     let mut child = program(&["idle"]).spawn().expect("it starts");
-    // It has to listen for the signal before it may get one, and says so to nobody: its state tells.
+    // It has to handle the signal before it may get one. It does not report that, but its process status shows it.
     let path = format!("/proc/{}/status", child.id().expect("it runs"));
     crate::support::until(async || {
         let status = std::fs::read_to_string(&path).expect("it runs");

@@ -1,4 +1,4 @@
-//! What the journal records of the load balancers that a call changes.
+//! The journal records how a call changes load balancers.
 
 use crate::support::{TestCloud, firewall, load_balancer};
 use fake_cloud_driver::{Effect, Entry, LbParts, Match, Op};

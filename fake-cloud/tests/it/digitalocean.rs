@@ -1,4 +1,4 @@
-//! Dialect `digitalocean`: start-up, droplets, pages, errors, faults, and what it does not know.
+//! Dialect `digitalocean`: start-up, droplets, pages, errors, faults, and unknown calls.
 
 use crate::digitalocean_cloud::{Answer, Calls, created, droplet, load_balancer, start, start_with};
 use crate::support::{about, answered, on};

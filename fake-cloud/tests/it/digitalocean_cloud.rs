@@ -1,4 +1,4 @@
-//! A cloud that speaks the `digitalocean` dialect, and its short words.
+//! A cloud with the `digitalocean` dialect, and helpers for calling it.
 
 use crate::support::{LIMIT, TestCloud};
 use fake_cloud::Unknown;
@@ -55,21 +55,21 @@ pub(crate) fn load_balancer(name: &str) -> Value {
     })
 }
 
-/// Creates a load balancer of that name; returns its id.
+/// Creates a load balancer with this name; returns its id.
 pub(crate) async fn created(cloud: &TestCloud, name: &str) -> String {
     let created = cloud.post("/v2/load_balancers", load_balancer(name)).await;
     let body = body(&created.text, created.status, 202);
     body["load_balancer"]["id"].as_str().expect("an id").to_owned()
 }
 
-/// The body of an answer with that status.
+/// The body of an answer, which has to have this status.
 #[track_caller]
 pub(crate) fn body(text: &str, status: u16, wanted: u16) -> Value {
     assert_eq!(status, wanted, "{text}");
     if text.is_empty() { Value::Null } else { serde_json::from_str(text).expect("JSON") }
 }
 
-/// An answer with what this dialect says in its headers.
+/// An answer with this dialect's headers.
 pub(crate) struct Answer {
     pub(crate) status: u16,
     pub(crate) headers: BTreeMap<String, String>,
@@ -88,7 +88,7 @@ impl Answer {
         }
     }
 
-    /// The body of an answer with that status, which is JSON as this dialect sends it.
+    /// The body of an answer, which has to have this status and to be JSON in this dialect's form.
     #[track_caller]
     pub(crate) fn answers(&self, status: u16) -> Value {
         let body = body(&self.text, self.status, status);
@@ -101,7 +101,7 @@ impl Answer {
         body
     }
 
-    /// The message of an error, which has the one form that this dialect has for them.
+    /// The message of an error, which has to have this dialect's form.
     #[track_caller]
     pub(crate) fn fails(&self, status: u16, id: &str) -> String {
         let body = self.answers(status);
@@ -112,7 +112,7 @@ impl Answer {
     }
 }
 
-/// Short words for calls whose headers count.
+/// Helpers for calls whose headers matter.
 pub(crate) trait Calls {
     fn call(&self, method: &str, path: &str, body: Option<Value>) -> impl Future<Output = Answer>;
 }

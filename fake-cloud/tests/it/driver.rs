@@ -66,7 +66,7 @@ async fn every_call_of_the_protocol_is_served_and_is_in_the_document() {
     for operation in OPERATIONS {
         let method: Method = operation.method.parse().expect("a method");
         let path = format!("/driver/v1{}", operation.path);
-        // Whoever has no token learns that the call is there, and nothing else.
+        // A caller without the token learns that the call exists, and nothing else.
         let reply = Reply::of(driver(&cloud, method, &path.replace("{id}", "1"))).await;
         assert_eq!(problem(reply, 401), "the driver token is missing or wrong", "{path}");
         let said = &document["paths"][&path][operation.method.to_lowercase()];
@@ -86,7 +86,7 @@ fn the_document_in_the_repository_is_made_of_the_types() {
     }
     let kept = std::fs::read_to_string(file).unwrap_or_default();
     assert!(kept == made, "out of date; REWRITE_DOCUMENTS=1 cargo test -p fake-cloud --test it document");
-    // Whatever it refers to is there.
+    // Everything that it refers to exists.
     let text = made.replace("~1", "/");
     for reference in text.split("\"$ref\": \"#").skip(1).filter_map(|rest| rest.split('"').next()) {
         assert!(fake_cloud_driver::document().pointer(reference).is_some(), "{reference}");
@@ -273,7 +273,7 @@ async fn a_client_says_what_is_wrong_with_its_address() {
     let error = Client::new("127.0.0.1:1", "secret\nline").expect_err("a line feed");
     assert!(!error.to_string().contains("secret"), "{error}");
     let cloud = TestCloud::start().await;
-    // Not an driver API at all.
+    // The address of another API.
     let other = Client::new(&cloud.running.cloud_addr().to_string(), "token").expect("a client");
     let error = other.inventory().await.expect_err("refused");
     assert_eq!(error.status(), Some(401));

@@ -1,9 +1,9 @@
-//! Exchanges in `fixtures/dialects/<dialect>/`, played again: each file is a cloud of its own, with its machines, its
-//! settings and calls in order, and every answer has to be as it was recorded but for its times and for where the cloud
-//! listens.
+//! Replays the exchanges in `fixtures/dialects/<dialect>/`: each file is a cloud of its own, with its
+//! machines, its settings and calls in order. Every answer has to be as recorded, except for times and for
+//! the address of the cloud.
 //!
-//! `FAKE_CLOUD_RECORD=1 cargo test -p fake-cloud --test it exchanges` writes the answers down anew, for somebody to
-//! read before they are kept.
+//! `FAKE_CLOUD_RECORD=1 cargo test -p fake-cloud --test it exchanges` records the answers again; review them
+//! before you commit them.
 
 use crate::support::{LIMIT, TestCloud};
 use fake_cloud::Unknown;
@@ -96,7 +96,7 @@ async fn call(cloud: &TestCloud, request: &Request) -> Response {
     let method: Method = request.method.parse().expect("a method");
     let mut call = cloud.request(method, &request.path);
     match &request.body {
-        // A text stands for a body that is no JSON.
+        // A text stands for a body that is not JSON.
         Some(Value::String(text)) => call = call.body(text.clone()),
         Some(body) => call = call.json(body),
         None => {}
@@ -111,7 +111,7 @@ async fn call(cloud: &TestCloud, request: &Request) -> Response {
     Response { status, content_type, body }
 }
 
-/// Times differ from run to run.
+/// Replaces times, which differ from run to run.
 fn without_times(value: &mut Value) {
     match value {
         Value::String(text) if is_time(text) => "<time>".clone_into(text),

@@ -1,5 +1,6 @@
-//! The dialect `hcloud` and everything that works alike in every dialect: faults, barriers, journal, inventory, the strict
-//! and the lenient cloud. Its calls one by one are the vendor's own client's to test (`tests/clients/hcloud`).
+//! The dialect `hcloud` and everything that works in the same way in every dialect: faults, barriers,
+//! journal, inventory, the strict and the lenient cloud. Its individual calls are tested with the vendor's
+//! own client (`tests/clients/hcloud`).
 
 use crate::support::{Reply, TestCloud, about, answered, on, until};
 use fake_cloud::Unknown;
@@ -30,7 +31,7 @@ async fn start(unknown: Unknown) -> TestCloud {
     TestCloud::speaking("hcloud", unknown, &[server(1), server(2)]).await
 }
 
-/// A load balancer for the Service of that uid, as the CCM makes one.
+/// A load balancer for the Service with this uid, as the CCM creates it.
 fn balancer(uid: &str) -> Value {
     json!({
         "name": format!("a{uid}"),
@@ -149,7 +150,7 @@ async fn an_action_that_fails_is_a_fault_that_has_hit() {
     assert_eq!(renamed["load_balancer"]["algorithm"]["type"], "round_robin", "nothing was changed");
     let outcomes: Vec<Outcome> =
         cloud.journal().await.into_iter().skip(1).map(|entry| entry.outcome).collect();
-    // Renaming begins no action, so there is none to fail.
+    // Renaming begins no action, so no action can fail.
     assert_eq!(outcomes, [Outcome::Faulted { status: Some(201), fault }, answered(200)]);
 }
 
@@ -310,7 +311,7 @@ async fn routes_can_be_put_there_and_calls_about_them_fail_or_wait() {
     );
     let route = |destination: &str| json!({"destination": destination, "gateway": "10.0.0.1"});
     let (add, delete) = ("/v1/networks/1/actions/add_route", "/v1/networks/1/actions/delete_route");
-    // By the network it leads to, whichever call it is.
+    // By the network of the route, with any call.
     let status = Effect::Status { status: 503, retry_after_s: None };
     cloud.inject(Match { ops: vec![Op::RouteCreate], ..about("10.244.1.0/24") }, status.clone()).await;
     refused(cloud.post(add, route("10.244.1.0/24")).await, 503, "service_error");

@@ -66,7 +66,7 @@ async fn the_order_of_the_journal_is_the_order_of_effects() {
     let journal = cloud.journal().await;
     let seqs: Vec<u64> = journal.iter().map(|entry| entry.seq).collect();
     assert_eq!(seqs, (1..=CALLERS * CALLS).collect::<Vec<_>>());
-    // Ids are given out one after the other, so they tell the order of effects.
+    // Ids are assigned one after the other, so they show the order of effects.
     let ids: Vec<String> = journal.into_iter().filter_map(|entry| entry.resource).collect();
     assert_eq!(ids, (1..=CALLERS * CALLS).map(|number| format!("fw-{number}")).collect::<Vec<_>>());
 }

@@ -1,5 +1,6 @@
-//! The dialect `linode` and everything that works alike in every dialect: faults, barriers, journal, inventory, the strict
-//! and the lenient cloud. Its calls one by one are the vendor's own client's to test (`tests/clients/linode`).
+//! The dialect `linode` and everything that works in the same way in every dialect: faults, barriers,
+//! journal, inventory, the strict and the lenient cloud. Its individual calls are tested with the vendor's
+//! own client (`tests/clients/linode`).
 
 use crate::support::{Reply, TestCloud, about, on, until};
 use fake_cloud::Unknown;
@@ -47,7 +48,7 @@ fn config(port: u16, node_port: u16) -> Value {
     })
 }
 
-/// A NodeBalancer for the Service of that namespace and name, as the CCM makes one.
+/// A NodeBalancer for the Service with this namespace and name, as the CCM creates it.
 fn balancer(label: &str, service: &str) -> Value {
     json!({
         "label": label, "region": "us-ord", "client_conn_throttle": 0, "type": "common",

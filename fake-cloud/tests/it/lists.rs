@@ -1,4 +1,5 @@
-//! Faults of lists, in every dialect: lists that fail from a page on, that are empty, partial or old, pages without items.
+//! Faults of lists, in every dialect: lists that fail from some page on, that are empty, partial or old, and
+//! pages without items.
 
 use crate::support::{TestCloud, instance, load_balancer, on};
 use fake_cloud::Unknown;
@@ -11,17 +12,17 @@ struct Speech {
     path: &'static str,
     key: &'static str,
     provider: &'static str,
-    /// What of an answer says that there is another page.
+    /// How an answer shows that there is another page.
     next: More,
-    /// The field that holds an instance's name.
+    /// The field with an instance's name.
     name: &'static str,
 }
 
-/// What of a page says that there are others after it.
+/// How a page shows that there are others after it.
 enum More {
-    /// This is there and not null.
+    /// This field exists and is not null.
     There(&'static str),
-    /// The number of pages here is greater than the page's own.
+    /// The number of pages in this field is larger than the page's own number.
     Pages(&'static str),
 }
 

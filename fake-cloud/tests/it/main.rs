@@ -1,4 +1,4 @@
-//! The fake cloud as its callers see it: the real server on free ports, driven over HTTP.
+//! The fake cloud as its callers see it: the real server on free ports, used over HTTP.
 
 mod access;
 mod answers;

@@ -1,11 +1,11 @@
-//! The metadata service: who asks it, and what it says of the machine that does.
+//! The metadata service: how it recognises its caller, and its answers about a machine.
 
 use crate::support::{TestCloud, instance};
 use fake_cloud::Unknown;
 use fake_cloud_driver::{Address, Instance, Op};
 use std::time::Duration;
 
-/// A machine with that address.
+/// A machine with this address.
 fn machine(id: &str, address: &str) -> Instance {
     let own = Address { kind: "InternalIP".to_owned(), address: address.to_owned() };
     Instance {
@@ -16,7 +16,7 @@ fn machine(id: &str, address: &str) -> Instance {
     }
 }
 
-/// Status and body of what `user` is told, or whoever asks from here.
+/// Status and body of the answer for `user`, or for a caller from this address.
 async fn asked(cloud: &TestCloud, path: &str, user: Option<&str>) -> (u16, String) {
     let service = cloud.running.metadata_addr().expect("it has one");
     let mut request = cloud.http.get(format!("http://{service}{path}"));
@@ -32,7 +32,7 @@ async fn each_machine_is_told_of_itself() {
     let machines = [machine("1", "127.0.0.1"), machine("2", "10.0.0.2")];
     let cloud = TestCloud::speaking("digitalocean", Unknown::Refused, &machines).await;
     const REGION: &str = "/metadata/v1/region";
-    // By the address it asks from, and by its name, which then counts.
+    // By the address of the caller, and by its name, which takes precedence.
     assert_eq!(asked(&cloud, REGION, None).await, (200, "region-1".to_owned()));
     assert_eq!(asked(&cloud, REGION, Some("node-2")).await, (200, "region-2".to_owned()));
     assert_eq!(asked(&cloud, "/metadata/v1/id", Some("node-2")).await, (200, "2".to_owned()));
@@ -40,7 +40,7 @@ async fn each_machine_is_told_of_itself() {
     assert_eq!((status, why.as_str()), (404, "no machine of this cloud asks: 'node-3' at 127.0.0.1\n"));
     cloud.driver.delete_instance("1").await.expect("it goes");
     assert_eq!(asked(&cloud, REGION, None).await.0, 404);
-    // It is no way into the API, and the API none to it.
+    // It gives no access to the API, and the API gives none to it.
     assert_eq!(asked(&cloud, "/v2/droplets", Some("node-2")).await.0, 501);
     assert_eq!(cloud.get(REGION).await.status, 501);
     let journal = cloud.driver.journal(0, Duration::ZERO).await.expect("it is kept");
@@ -48,7 +48,7 @@ async fn each_machine_is_told_of_itself() {
     assert_eq!((first.op, first.request.as_str()), (Op::Other, "GET /metadata/v1/region"));
 }
 
-/// As a client does whose HTTP proxy the service is.
+/// Like a client that uses the service as its HTTP proxy.
 #[tokio::test]
 async fn it_is_reached_by_way_of_a_proxy_with_the_machines_name() {
     let cloud = TestCloud::speaking("hcloud", Unknown::Refused, &[machine("1", "10.0.0.1")]).await;

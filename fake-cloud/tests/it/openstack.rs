@@ -1,5 +1,6 @@
-//! The dialect `openstack` and everything that works alike in every dialect: faults, barriers, journal, inventory, the
-//! strict and the lenient cloud. Its calls one by one are its own client's to test (`tests/clients/openstack`).
+//! The dialect `openstack` and everything that works in the same way in every dialect: faults, barriers,
+//! journal, inventory, the strict and the lenient cloud. Its individual calls are tested with its own client
+//! (`tests/clients/openstack`).
 
 use crate::support::{LIMIT, OTHER_TOKEN, Reply, TestCloud, about, instance, on, until};
 use fake_cloud::Unknown;
@@ -30,7 +31,7 @@ async fn get(cloud: &TestCloud, path: &str) -> Reply {
     call(cloud, Method::GET, path, None).await
 }
 
-/// A load balancer for the Service of that namespace and name, as the CCM makes one.
+/// A load balancer for the Service with this namespace and name, as the CCM creates it.
 fn balancer(service: &str) -> Value {
     let member = |ip: &str| json!({"address": ip, "protocol_port": 30080, "name": ip, "subnet_id": SUBNET});
     let pool = json!({"name": "p", "protocol": "TCP", "lb_algorithm": "ROUND_ROBIN",

@@ -11,7 +11,7 @@ async fn the_cloud_never_repeats_a_token() {
     let driver_token = cloud.running.driver_token().to_owned();
     let secrets = [TOKEN, OTHER_TOKEN, driver_token.as_str()];
     let mut seen = String::new();
-    // Callers that put their token where it does not belong.
+    // Callers with their token in the wrong place.
     for path in [
         format!("/v1/instances/{TOKEN}"),
         format!("/v1/instances?name={OTHER_TOKEN}"),

@@ -1,4 +1,4 @@
-//! A cloud of its own for each test, and short words for calling it.
+//! A separate cloud for each test, and helpers for calling it.
 
 use fake_cloud::{Config, Running, Server, Unknown};
 use fake_cloud_driver::{
@@ -10,11 +10,11 @@ use std::collections::BTreeMap;
 use std::future::Future;
 use std::time::Duration;
 
-/// Token of credential `replica-1`.
+/// The token of credential `replica-1`.
 pub(crate) const TOKEN: &str = "token-of-replica-one";
-/// Token of credential `replica-2`.
+/// The token of credential `replica-2`.
 pub(crate) const OTHER_TOKEN: &str = "token-of-replica-two";
-/// Longer than anything here may take, even on a busy machine.
+/// Longer than any test step may take, even on a busy machine.
 pub(crate) const LIMIT: Duration = Duration::from_secs(30);
 
 /// A running cloud with instances `i-1` and `i-2`.
@@ -33,7 +33,7 @@ impl TestCloud {
         TestCloud::speaking("native", unknown, &[instance("i-1"), instance("i-2")]).await
     }
 
-    /// A cloud that speaks a dialect and has these machines.
+    /// A cloud with this dialect and these machines.
     pub(crate) async fn speaking(dialect: &str, unknown: Unknown, instances: &[Instance]) -> TestCloud {
         let credential =
             |name: &str, token: &str| Credential { name: name.to_owned(), token: token.to_owned() };
@@ -51,7 +51,7 @@ impl TestCloud {
         format!("http://{}{path}", self.running.cloud_addr())
     }
 
-    /// A call of replica 1, with its token wherever a dialect looks for it.
+    /// A call of replica 1, with its token in every place where a dialect looks for it.
     pub(crate) fn request(&self, method: Method, path: &str) -> RequestBuilder {
         self.http.request(method, self.url(path)).bearer_auth(TOKEN).header("X-Auth-Token", TOKEN)
     }
@@ -72,24 +72,24 @@ impl TestCloud {
         Reply::of(self.request(Method::DELETE, path)).await
     }
 
-    /// Creates a load balancer of that name and owner; returns its id.
+    /// Creates a load balancer with this name and owner; returns its id.
     pub(crate) async fn load_balancer(&self, name: &str, owner: &str) -> String {
         let created = self.post("/v1/load-balancers", load_balancer(name, owner)).await.answers(201);
         created["id"].as_str().expect("an id").to_owned()
     }
 
-    /// All of the journal.
+    /// The whole journal.
     pub(crate) async fn journal(&self) -> Vec<Entry> {
         self.driver.journal(0, Duration::ZERO).await.expect("a journal")
     }
 
-    /// The first entry after `after`, as soon as there is one.
+    /// The first entry after `after`, as soon as it exists.
     pub(crate) async fn arrival(&self, after: u64) -> Entry {
         let entries = self.driver.journal(after, LIMIT).await.expect("a journal");
         entries.into_iter().next().expect("a call arrives")
     }
 
-    /// The entry as soon as its call has ended.
+    /// The entry, as soon as its call has ended.
     pub(crate) async fn ended(&self, seq: u64) -> Entry {
         until(async || {
             let entry = self.arrival(seq - 1).await;
@@ -133,7 +133,7 @@ impl Reply {
         }
     }
 
-    /// The body of an answer with that status.
+    /// The body of an answer, which has to have this status.
     #[track_caller]
     pub(crate) fn answers(self, status: u16) -> Value {
         assert_eq!(self.status, status, "{}", self.text);
@@ -144,7 +144,7 @@ impl Reply {
         serde_json::from_str(&self.text).unwrap_or_else(|error| panic!("{error}: {}", self.text))
     }
 
-    /// The message of an error in the dialect's form.
+    /// The message of an error, which has to have the dialect's form.
     #[track_caller]
     pub(crate) fn fails(self, status: u16, code: &str) -> String {
         let body = self.answers(status);
@@ -169,7 +169,7 @@ pub(crate) fn instance(id: &str) -> Instance {
     }
 }
 
-/// Body that creates a load balancer.
+/// The body of a request that creates a load balancer.
 pub(crate) fn load_balancer(name: &str, owner: &str) -> Value {
     json!({
         "name": name,
@@ -182,7 +182,7 @@ pub(crate) fn load_balancer(name: &str, owner: &str) -> Value {
     })
 }
 
-/// Body that creates a firewall.
+/// The body of a request that creates a firewall.
 pub(crate) fn firewall(name: &str, owner: &str, load_balancer: Option<&str>) -> Value {
     json!({
         "name": name,
@@ -205,7 +205,7 @@ pub(crate) fn answered(status: u16) -> Outcome {
     Outcome::Answered { status }
 }
 
-/// Asks again and again until there is an answer.
+/// Calls `ask` again and again until there is a result.
 pub(crate) async fn until<T>(mut ask: impl AsyncFnMut() -> Option<T>) -> T {
     let asking = async {
         loop {

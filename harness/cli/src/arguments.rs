@@ -103,10 +103,10 @@ pub(super) enum Command {
     },
     /// Remove what earlier runs left behind
     Clean(CleanOptions),
-    /// Takes away what a run has made when the run is killed; started by the run.
+    /// Remove everything that a run has created when the run is killed; started by the run
     #[command(hide = true)]
     Reap {
-        /// The process of the run.
+        /// The process of the run
         run: u32,
     },
     /// Find bootstrap deadlocks in manifests, without a cluster
@@ -148,7 +148,7 @@ Exit codes:
   3    a cell could not be measured: the machinery failed
   130  interrupted";
 
-/// What variants are applied to.
+/// The kind of cluster that the variants are applied to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(super) enum ProofCluster {
     Embedded,
@@ -232,7 +232,7 @@ pub(super) struct ControlOptions {
 }
 
 impl ControlOptions {
-    /// What was typed, in the run file's form.
+    /// The options in the form of a run file.
     pub(super) fn overrides(&self) -> RunFile {
         RunFile {
             cluster: ClusterKeys {

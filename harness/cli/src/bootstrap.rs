@@ -1,4 +1,4 @@
-//! `bootstrap`: lint and model of manifests, which needs nothing of the rest.
+//! `bootstrap`: lint and model of manifests, which is independent of the rest.
 
 use ::bootstrap::BootstrapCommand;
 use harness_core::output::{Log, Out};
@@ -6,15 +6,15 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::io::{Error, ErrorKind, Read, Result, Stdin};
 use std::process::ExitCode;
 
-/// How long whoever writes to standard input may pause, seconds.
+/// How many seconds the writer of standard input may pause.
 const PATIENCE: i64 = 60;
 
-/// Runs the command on the process's own streams.
+/// Runs the command with the process's own streams.
 pub(super) fn run(command: &BootstrapCommand) -> ExitCode {
     ExitCode::from(::bootstrap::run(command, &mut Patient(std::io::stdin()), &mut Out, &mut Log))
 }
 
-/// Standard input that is not waited for without end.
+/// Standard input with a limit on waiting.
 struct Patient(Stdin);
 
 impl Read for Patient {

@@ -1,5 +1,5 @@
-//! `clean`: removes what runs have left, by label and name. What belongs to a run that goes on, or may go on as far as can be
-//! told from here, is named and left alone.
+//! `clean`: removes the leftovers of runs, by label and name. Resources of a run that is, or may be, still
+//! running are listed and left alone.
 
 use super::arguments::CleanOptions;
 use harness_clusters::images::{Engine, EngineError};
@@ -31,10 +31,10 @@ pub(super) fn clean(options: &CleanOptions) -> ExitCode {
     }
 }
 
-/// Why nothing was removed.
+/// The reason why nothing was removed.
 struct Refused(String);
 
-/// Whether everything that was to go is gone.
+/// Returns whether everything that had to be removed is gone.
 async fn try_to(options: &CleanOptions) -> Result<bool, Refused> {
     let mut whole = true;
     let mut failed = |why: String| {
@@ -91,7 +91,7 @@ async fn try_to(options: &CleanOptions) -> Result<bool, Refused> {
     Ok(whole)
 }
 
-/// Asks, where somebody is there to answer.
+/// Asks for confirmation if there is someone to answer.
 fn agreed(question: &str) -> Result<(), Refused> {
     if !std::io::stdin().is_terminal() {
         return Err(Refused(format!(
@@ -111,16 +111,16 @@ fn say(line: &str) {
     output::err(line);
 }
 
-/// What is to go, and what stays.
+/// The resources to remove, and those to keep.
 #[derive(Debug, Default)]
 struct Found {
     folders: Vec<PathBuf>,
     things: BTreeSet<Leftover>,
-    /// By run: why it is left alone, and what of it there is.
+    /// By run: why it is left alone, and its resources.
     kept: BTreeMap<String, Kept>,
 }
 
-/// What there is of a run that is left alone.
+/// The resources of a run that is left alone.
 #[derive(Debug, Default)]
 struct Kept {
     why: String,
@@ -163,7 +163,7 @@ impl Found {
         found
     }
 
-    /// What is left alone, by run, in words.
+    /// Describes the runs that are left alone.
     fn alone(&self) -> Vec<(String, String)> {
         let told = |kept: &Kept| {
             let folders = kept.folders.iter().map(|path| path.display().to_string());
@@ -173,7 +173,7 @@ impl Found {
         self.kept.iter().map(|(run, kept)| (run.clone(), told(kept))).collect()
     }
 
-    /// Nothing is left alone.
+    /// Removes the resources of all runs.
     fn take_all(&mut self) {
         for (_, kept) in std::mem::take(&mut self.kept) {
             self.folders.extend(kept.folders);
@@ -186,8 +186,9 @@ fn run(thing: &Leftover) -> Option<String> {
     thing.run.as_ref().map(|run| run.as_str().to_owned())
 }
 
-/// Why a run is left alone; `None` when its owner is gone. The lock of its folder tells, and so does the owner that is noted
-/// on what it made: the folder of a run may be where this process does not look.
+/// The reason why a run is left alone; `None` if its owner is gone. Both the lock of its folder and the owner
+/// that is recorded in its resources are considered, because the folder of a run may be outside of the places
+/// where this process looks.
 fn stays(name: &str, folders: &[(PathBuf, String, Liveness)], things: &[Leftover]) -> Option<String> {
     let own = folders.iter().filter(|(_, run, _)| run == name).map(|(_, _, standing)| standing.clone());
     let mine: Vec<&Leftover> = things.iter().filter(|thing| run(thing).as_deref() == Some(name)).collect();

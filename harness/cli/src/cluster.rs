@@ -1,4 +1,4 @@
-//! `cluster embedded`: a cluster of its own, for kubectl, a CCM under a debugger or any other client.
+//! `cluster embedded`: a separate cluster for kubectl, a CCM under a debugger or any other client.
 
 use super::arguments::EmbeddedOptions;
 use embedded_cluster::{Cluster, ClusterSpec};
@@ -24,13 +24,13 @@ pub(super) fn embedded(options: &EmbeddedOptions) -> ExitCode {
 async fn serve(options: &EmbeddedOptions) -> ExitCode {
     let began = Instant::now();
     let file = &options.kubeconfig;
-    // Before anything is started: whoever has clusters in that file must not lose them.
+    // Before anything is started: a user must not lose other clusters in that file.
     if file.exists() {
         let why = format!("{} exists, and would be overwritten; name a file that does not", file.display());
         return fail(exit::USAGE, &why);
     }
     start_reaper();
-    // By this folder 'clean' finds a cluster that was killed, and the kubeconfig it has left.
+    // With this folder, 'clean' finds a cluster that was killed, and its kubeconfig.
     let dir = match RunDir::create(RunId::fresh().as_str()) {
         Ok(dir) => dir,
         Err(error) => return fail(exit::ENVIRONMENT, &chain(&error)),
@@ -74,7 +74,7 @@ async fn in_folder(options: &EmbeddedOptions, dir: &RunDir, began: Instant) -> u
     output::out(&text);
     signals.next().await;
     cluster.stop().await;
-    // It leads nowhere any more.
+    // It refers to a cluster that does not exist any more.
     match std::fs::remove_file(file) {
         Err(error) if error.kind() != ErrorKind::NotFound => {
             say(exit::ENVIRONMENT, &format!("{} could not be removed: {error}", file.display()))

@@ -1,4 +1,4 @@
-//! `compare`: what changed between two reports, in lines and as a page.
+//! `compare`: the changes between two reports, as lines and as a page.
 
 use super::arguments::CompareOptions;
 use harness_core::check::chain;
@@ -11,8 +11,8 @@ use harness_runner::{demands, material};
 use std::path::Path;
 use std::process::ExitCode;
 
-/// Prints each check whose outcome differs, and writes the page. Exit codes: 0 none, 1 some, 2 a report cannot be read, 3 the
-/// page cannot be written.
+/// Prints each check whose outcome differs, and writes the page. Exit codes: 0 none, 1 some, 2 a report
+/// cannot be read, 3 the page cannot be written.
 pub(super) fn compare(options: &CompareOptions) -> ExitCode {
     let (before, after) = match (read(&options.before), read(&options.after)) {
         (Ok(before), Ok(after)) => (before, after),
@@ -63,7 +63,7 @@ fn page(sides: [(&Path, &Ledger); 2], differences: &[Difference]) -> Result<Stri
     to_comparison(&[before, after], &demands, differences).map_err(|error| chain(&error))
 }
 
-/// What lies beside a report: nothing, where that is another run's.
+/// The files next to a report; none if they belong to another run.
 fn told(report: &Path, ledger: &Ledger) -> PageMaterial {
     let stream = events::stream_in(report.parent().unwrap_or(Path::new("")));
     let is_of_it =
@@ -90,7 +90,7 @@ pub(super) fn read(path: &Path) -> Result<Ledger, String> {
     parse(&text, path).map_err(|error| chain(&error))
 }
 
-/// What a report is of, in a few words.
+/// A short description of a report's subject.
 fn about(ledger: &Ledger) -> String {
     let subject = &ledger.subject;
     format!("{} on {} {}", subject.profile, subject.backend, subject.kubernetes_version)

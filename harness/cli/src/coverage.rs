@@ -105,7 +105,7 @@ fn reasons<'a>(head: &str, missing: impl Iterator<Item = &'a Missing>, text: &mu
     grouped(head, missing.map(|one| (reason(one), format!("{} ({})", one.row, one.level))), text);
 }
 
-/// What has one reason, under it, in the order in which the reasons come.
+/// Lists items under their common reason, in the order in which the reasons occur.
 fn grouped(head: &str, of: impl Iterator<Item = (String, String)>, text: &mut String) {
     let mut groups: Vec<(String, Vec<String>)> = Vec::new();
     for (reason, id) in of {

@@ -1,4 +1,4 @@
-//! Every command line in a document is one that the program accepts.
+//! Tests that the program accepts every command line in a document.
 
 use super::arguments::Cli;
 use clap::Parser as _;
@@ -6,7 +6,7 @@ use clap::error::ErrorKind;
 use pulldown_cmark::{CodeBlockKind, Event, Parser, Tag, TagEnd};
 use std::path::{Path, PathBuf};
 
-/// Commands that are programs of their own, with arguments that only they know.
+/// Commands that are programs in their own right, with their own arguments.
 const PROGRAMS: &[&str] = &[
     "fake-cloud",
     "reference-ccm",
@@ -19,16 +19,16 @@ const PROGRAMS: &[&str] = &[
     "reference-csi-driver-mutant",
 ];
 
-/// What of the workspace holds no documents of ours, and what tells of commands that have gone.
+/// Parts of the workspace without documents of ours, and the changelog, which also has commands that were removed.
 const LEFT_OUT: &[&str] = &[".git", "target", "CHANGELOG.md"];
 
 /// Code in a document.
 struct Code {
-    /// Its line, from 1 up.
+    /// The line number, from 1.
     line: usize,
     text: String,
-    /// Whether it is to be typed: a line of a block for a shell. Words within a line may name a command without its
-    /// arguments.
+    /// Whether it is to be typed, as a line of a shell block is. Code within a line may name a command
+    /// without its arguments.
     is_typed: bool,
 }
 
@@ -87,7 +87,7 @@ fn collect(folder: &Path, files: &mut Vec<PathBuf>) {
     }
 }
 
-/// Code within lines, and each command of blocks for a shell with its continued lines joined.
+/// The code within lines, and each command in shell blocks with its continued lines joined.
 fn shell_code(text: &str) -> Vec<Code> {
     let mut found = Vec::new();
     let mut is_shell = false;
@@ -134,7 +134,7 @@ fn our_commands(code: &str) -> Vec<Vec<String>> {
     commands
 }
 
-/// What the program says against these arguments; those that are not typed may be too few.
+/// The program's error for these arguments; those that are not typed may be incomplete.
 fn objection(arguments: &[String], is_typed: bool) -> Option<String> {
     if arguments.first().is_some_and(|first| PROGRAMS.contains(&first.as_str())) {
         return None;

@@ -1,4 +1,4 @@
-//! `driver`: the driver protocol and its own conformance test.
+//! `driver`: the driver protocol and its conformance test.
 
 use super::arguments::{DriverCommand, DriverOptions};
 use super::judgeable::{in_words, offer, with_cloud};
@@ -53,7 +53,7 @@ fn check(suites: &'static [Suite], options: &DriverOptions) -> ExitCode {
     if broken { ExitCode::from(exit::NOT_CONFORMANT) } else { ExitCode::SUCCESS }
 }
 
-/// The cloud to try, and the plan of a profile that it is of.
+/// The cloud to test, and the plan of its profile, if there is one.
 fn asked(options: &DriverOptions) -> Result<(CloudSource, Option<RunPlan<WantedCluster>>), ExitCode> {
     if let Some(profile) = &options.profile {
         let typed = RunFile { profile: Some(profile.clone()), ..RunFile::default() };
@@ -83,7 +83,7 @@ fn asked(options: &DriverOptions) -> Result<(CloudSource, Option<RunPlan<WantedC
     Ok((CloudSource::Proxied { behind: Box::new(cloud), proxy }, None))
 }
 
-/// What was tried, and for each facility which checks need it.
+/// The tested requirements, and for each facility the checks that need it.
 fn as_text(suites: &[Suite], found: &Found) -> String {
     let mut text = format!("driver {}\n", found.capabilities.name);
     for one in &found.tried {
@@ -109,7 +109,7 @@ fn as_text(suites: &[Suite], found: &Found) -> String {
     text
 }
 
-/// Each facility of the harness that a driver may have, and whether this one does.
+/// Each facility of the harness that a driver can have, and whether this one has it.
 fn facilities(found: &Found) -> Vec<(Facility, bool)> {
     let has = |one: &DriverFacility| found.capabilities.facilities.contains(one);
     let own = [(Facility::Machines, found.capabilities.machines), (Facility::Inventory, true)];
@@ -134,7 +134,7 @@ fn of_all(suites: &[Suite], found: &Found) -> String {
 /// The longest line of a list of checks.
 const WIDTH: usize = 84;
 
-/// A list in lines of a readable width.
+/// Wraps a list into lines of a readable width.
 fn wrapped(ids: &[String]) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for (at, id) in ids.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! `explain`: a row of the contract and its checks, for whoever reads its id in a report.
+//! `explain`: a row of the contract and its checks, for a reader of its id in a report.
 
 use super::controls::list::{Mutant, mutants};
 use super::list::{needs, print};
@@ -14,7 +14,7 @@ use harness_testkit::{Check, Suite};
 use std::fmt::Write as _;
 use std::process::ExitCode;
 
-/// The backends whose clusters the harness makes.
+/// The backends whose clusters the harness creates.
 pub(super) const OURS: &[BackendKind] = &[BackendKind::Kind, BackendKind::Embedded];
 
 pub(super) fn explain(suites: &'static [Suite], id: &str) -> ExitCode {
@@ -33,13 +33,13 @@ pub(super) fn explain(suites: &'static [Suite], id: &str) -> ExitCode {
     }
 }
 
-/// What there is to say of a row with all of its checks, or of one check and its row.
+/// The explanation of a row with all of its checks, or of one check and its row.
 ///
 /// # Errors
-/// There is neither of that id.
+/// There is no row or check with this id.
 fn explanation(contract: &Contract, all: &[&Check], mutants: &[Mutant], id: &str) -> Result<String, String> {
     let named = all.iter().find(|check| check.id.as_str().eq_ignore_ascii_case(id));
-    // A claim has to be one of the row's checks; the row alone means them all.
+    // A claim has to be one of the row's checks; the row alone means all of them.
     let row = contract.row(id).or_else(|| named.and_then(|check| contract.row(check.id.row())));
     let ids: Vec<CheckId> = all.iter().map(|check| check.id).collect();
     let Some((area, row)) = row else {
@@ -66,7 +66,7 @@ fn explanation(contract: &Contract, all: &[&Check], mutants: &[Mutant], id: &str
     Ok(text)
 }
 
-/// Text under a label, folded at blanks; a line that is too long for it stays whole.
+/// Text after a label, wrapped at spaces; a line that is too long for that stays whole.
 fn labelled(label: &str, text: &str) -> String {
     const WIDTH: usize = 100;
     let mut out = format!("  {label:<14}");
@@ -203,19 +203,19 @@ fn of_check(check: &Check, mutants: &[Mutant], all: &[CheckId]) -> String {
     text
 }
 
-/// A check that is not of the contract.
+/// The explanation of a check that is not part of the contract.
 fn of_private(check: &Check, mutants: &[Mutant], all: &[CheckId]) -> String {
     let head = format!("{}  a private check: not of the contract, no effect on the verdict\n", check.id);
     head + &of_check(check, mutants, all)
 }
 
-/// What comes last; `name` is what to run, where there is a check.
+/// The last part; `name` is what to run, if there is a check.
 fn ending(contract: &Contract, area: &Area, row: &Row, name: Option<&str>) -> String {
     let mut text = String::from("\n");
     if !row.judged_by.is_empty() {
         text.push_str(&labelled("judged by:", &row.judged_by.join(", ")));
     }
-    // A reason for having no check is outdated where there is one.
+    // A reason for a missing check is outdated if there is one.
     for one in contract.reasons(&row.id).filter(|one| one.in_part || name.is_none()) {
         let label = if one.in_part { "in part:" } else { "no check:" };
         text.push_str(&labelled(label, &one.reason));

@@ -1,4 +1,4 @@
-//! `image`: this program as a container image from an empty base.
+//! `image`: this program as a container image without a base.
 
 use super::arguments::ImageOptions;
 use harness_clusters::images::image_of_this_program;
@@ -7,7 +7,7 @@ use harness_core::output;
 use harness_report::exit;
 use std::process::ExitCode;
 
-/// Writes the archive. Exit code 2 where there can be none.
+/// Writes the archive. Exit code 2 if no image is possible.
 pub(super) fn image(options: &ImageOptions) -> ExitCode {
     let made = image_of_this_program(&options.reference).map_err(|error| chain(&error)).and_then(|image| {
         let written = std::fs::write(&options.out, &image.bytes);

@@ -12,7 +12,7 @@ use harness_session::RunDir;
 use std::path::Path;
 use std::sync::Arc;
 
-/// What checks can use of that cloud, and all that a cluster may have.
+/// The facilities of that cloud, and all facilities that a cluster can have.
 pub(super) fn offer(profile: &Profile, cloud: &Cloud) -> Offer {
     let others = Facility::ALL.iter().copied().filter(|one| !Facility::OF_THE_CLOUD.contains(one));
     Offer {
@@ -22,7 +22,7 @@ pub(super) fn offer(profile: &Profile, cloud: &Cloud) -> Offer {
     }
 }
 
-/// The number, in words: of the checks that apply and were not left out.
+/// The number of checks that can be judged, of those that apply and were not left out, as text.
 pub(super) fn in_words(checks: &[Planned], driver: &str) -> String {
     let lacks = |one: &&Planned| matches!(&one.choice, Choice::Skip(SkipReason::NotObservable, _));
     let judged = checks.iter().filter(|one| one.choice == Choice::Selected).count();
@@ -35,7 +35,7 @@ pub(super) fn in_words(checks: &[Planned], driver: &str) -> String {
 /// Starts a cloud for a moment, on this machine.
 ///
 /// # Errors
-/// It does not start, or does not answer; in words.
+/// It does not start, or does not answer; as text.
 pub(super) fn with_cloud<T>(
     cloud: &CloudSource,
     used: impl AsyncFnOnce(&RunningCloud) -> Result<T, StartError>,
@@ -45,7 +45,7 @@ pub(super) fn with_cloud<T>(
         reaper::uses_engine();
     }
     let run = RunId::fresh();
-    // By this folder 'clean' finds what was left by a command that was killed.
+    // With this folder, 'clean' finds the leftovers of a command that was killed.
     let dir = RunDir::create(run.as_str()).map_err(|error| chain(&error))?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
     let runtime = runtime.map_err(|error| format!("no runtime: {error}"))?;

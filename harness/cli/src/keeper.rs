@@ -1,7 +1,7 @@
-//! One environment for many processes: nextest starts a process per check and no one before or after them.
+//! One environment for many processes: nextest starts one process per check, and none before or after them.
 //!
-//! The first of them starts a keeper, a process of its own, and all wait until it has the environment up. The keeper
-//! watches nextest itself and takes everything down when that is gone, however it went.
+//! The first of them starts a keeper, which is a separate process, and all wait until it has started the
+//! environment. The keeper watches nextest itself and cleans up when nextest has ended, in whatever way.
 
 use harness_config::{RunPlan, WantedCluster};
 use harness_core::check::{Isolation, chain};
@@ -26,24 +26,24 @@ use std::process::{Command, ExitCode, Stdio};
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
-/// Set for the keeper: where the processes of its run meet.
+/// Set for the keeper: the folder that the processes of its run share.
 const PLACE: &str = "CCM_CONFORMANCE_KEEPER_PLACE";
 /// Set for the keeper: the process whose end ends the run.
 const WATCHED: &str = "CCM_CONFORMANCE_KEEPER_WATCHES";
-/// How long bringing the environment up may take, images compiled on the way included.
+/// How long the start of the environment may take, including images that have to be compiled.
 const UP_LIMIT: Duration = Duration::from_secs(1800);
 
-/// What the keeper tells the others.
+/// A message of the keeper to the others.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(tag = "is", rename_all = "kebab-case")]
 enum News {
     /// The environment is up.
     Up(Kept),
-    /// It did not come up.
+    /// It did not start.
     Failed { why: String },
 }
 
-/// An environment that is kept for others.
+/// An environment that is kept for other processes.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Kept {
     /// The folder of each lane.
@@ -54,14 +54,14 @@ pub(super) struct Kept {
     pub(super) began: Timestamp,
 }
 
-/// Where the processes of one nextest run meet.
+/// The folder that the processes of one nextest run share.
 #[derive(Clone, Debug)]
 pub(super) struct Shared {
     place: PathBuf,
 }
 
 impl Shared {
-    /// The meeting place of the nextest run this process belongs to; `None` outside nextest.
+    /// The folder of the nextest run that this process belongs to; `None` outside nextest.
     pub(super) fn of_nextest() -> Option<Shared> {
         if std::env::var("NEXTEST_EXECUTION_MODE").as_deref() != Ok("process-per-test") {
             return None;
@@ -71,7 +71,7 @@ impl Shared {
         Some(Shared { place: std::env::temp_dir().join(format!("{FOLDER_PREFIX}nextest-{id}")) })
     }
 
-    /// The environment; starts a keeper when there is none yet.
+    /// The environment; starts a keeper if there is none yet.
     pub(super) async fn environment(&self) -> Result<Kept, String> {
         self.start_keeper().map_err(|error| format!("starting the environment's keeper: {error}"))?;
         let meeting = RunDir::join(&self.place);
@@ -89,7 +89,7 @@ impl Shared {
         poll("the shared environment is up", UP_LIMIT, interval, up).await.map_err(|error| error.text)
     }
 
-    /// Makes the place where the processes meet and starts the keeper; the first of them does.
+    /// Creates the shared folder and starts the keeper; only the first process does this.
     fn start_keeper(&self) -> Result<(), String> {
         let name = self.place.file_name().unwrap_or_default().to_string_lossy();
         let run = name.strip_prefix(FOLDER_PREFIX).unwrap_or(&name);
@@ -97,7 +97,7 @@ impl Shared {
             Ok(meeting) => meeting,
             Err(error) if error.cause.kind() == ErrorKind::AlreadyExists => {
                 return match RunDir::liveness(&self.place) {
-                    // What stands there is believed.
+                    // An existing folder is trusted.
                     Liveness::Unknown(why) => Err(format!("{}: {why}", self.place.display())),
                     Liveness::Lives(_) | Liveness::Gone => Ok(()),
                 };
@@ -117,23 +117,24 @@ impl Shared {
             .env(PLACE, &self.place)
             .env(WATCHED, std::os::unix::process::parent_id().to_string())
             .env_remove("NEXTEST_EXECUTION_MODE")
-            // The lock that tells that the place is in use goes over to the keeper, which reads nothing.
+            // The lock that marks the folder as used is passed to the keeper as its standard input, which it
+            // does not read.
             .stdin(meeting.into_lock().map_or_else(Stdio::null, Stdio::from))
             .stdout(log.try_clone()?)
             .stderr(log)
-            // A group of its own: nextest ends the group of a test that is over.
+            // A process group of its own: nextest ends the group of a finished test.
             .process_group(0)
             .spawn()?;
         Ok(())
     }
 }
 
-/// Whether this process was started as a keeper, and where.
+/// Whether this process was started as a keeper, and for which folder.
 pub(super) fn asked_to_keep() -> Option<PathBuf> {
     std::env::var_os(PLACE).map(PathBuf::from)
 }
 
-/// The keeper: a run whose checks other processes judge, until nextest has ended.
+/// The keeper: a run whose checks are judged by other processes, until nextest has ended.
 pub(super) fn main(suites: &'static [Suite], plan: RunPlan<WantedCluster>, place: &Path) -> ExitCode {
     let Some(watched) = std::env::var(WATCHED).ok().and_then(|pid| pid.parse().ok()) else {
         output::err("error: the keeper was started without a process to watch");
@@ -149,10 +150,10 @@ pub(super) fn main(suites: &'static [Suite], plan: RunPlan<WantedCluster>, place
     code
 }
 
-/// Lets others judge.
+/// Manages the environment for the other processes.
 struct Keeper {
     meeting: RunDir,
-    /// Nextest's process.
+    /// The process of nextest.
     watched: u32,
     cancel: CancellationToken,
 }
@@ -174,7 +175,7 @@ impl Judging for Keeper {
         if let Err(error) = events.take_others_in() {
             events.say(format!("error: {}", chain(&error)));
         }
-        // Nobody else could tell when all others had ended.
+        // No other process could find out that all others had ended.
         let unended = events.fold().unended();
         for one in stand.planned.iter().filter(|one| one.check.isolation == Isolation::AfterTheRun) {
             if unended.contains(&one.check.id.to_string()) && !self.cancel.is_cancelled() {
@@ -191,7 +192,7 @@ impl Judging for Keeper {
         }
     }
 
-    /// Every process of nextest's learns why; the last of them has to be there to read it before the place goes.
+    /// Every process of nextest learns the reason; the last of them has to read it before the folder is removed.
     fn cannot(&mut self, why: &str) {
         self.tell(&News::Failed { why: why.to_owned() });
         match tokio::runtime::Builder::new_current_thread().enable_all().build() {

@@ -1,4 +1,5 @@
-//! The command line: arguments to a plan, the stages in order, the exit code. Knows everything, decides nothing.
+//! The command line: it converts arguments to a plan, runs the stages in order, and determines the exit code.
+//! It connects all other crates.
 
 mod arguments;
 mod bootstrap;
@@ -49,12 +50,12 @@ use std::path::Path;
 use std::process::ExitCode;
 use tracing_subscriber::EnvFilter;
 
-/// A command of the program that is a program of its own, with arguments and exit codes of its own.
+/// A subcommand that is a program in its own right, with its own arguments and exit codes.
 #[derive(Clone, Copy, Debug)]
 pub struct SubProgram {
-    /// The command.
+    /// The name of the subcommand.
     pub name: &'static str,
-    /// What it is, for the list of commands.
+    /// Its description in the list of commands.
     pub about: &'static str,
     /// Whether the list of commands shows it.
     pub shown: bool,
@@ -62,7 +63,7 @@ pub struct SubProgram {
     pub main: fn(Vec<OsString>) -> ExitCode,
 }
 
-/// `ccm-conformance`, with these programs among its commands.
+/// `ccm-conformance`, with these programs as subcommands.
 pub fn main(suites: &'static [Suite], programs: &[SubProgram]) -> ExitCode {
     let asked = std::env::args_os().nth(1);
     if let Some(program) = programs.iter().find(|program| asked.as_deref() == Some(program.name.as_ref())) {
@@ -73,7 +74,7 @@ pub fn main(suites: &'static [Suite], programs: &[SubProgram]) -> ExitCode {
     let listed = programs
         .iter()
         .map(|program| clap::Command::new(program.name).about(program.about).hide(!program.shown));
-    // Once for the process, which clap wants it to live for.
+    // Once per process: clap needs it for the whole lifetime.
     let version: &'static str = version::long(suites).leak();
     let command = Cli::command().version(version).subcommands(listed);
     let parsed = command.clone().try_get_matches();
@@ -81,7 +82,7 @@ pub fn main(suites: &'static [Suite], programs: &[SubProgram]) -> ExitCode {
         Ok(cli) => cli,
         Err(error) => {
             let asked_for = !error.use_stderr();
-            // Help and version go to standard output, mistakes to standard error; a closed one is no reason to fail.
+            // Help and version go to standard output, errors to standard error; a closed one is not a failure.
             let _ = error.print();
             if !asked_for {
                 let typed: Vec<OsString> = std::env::args_os().skip(1).collect();
@@ -101,8 +102,8 @@ pub fn main(suites: &'static [Suite], programs: &[SubProgram]) -> ExitCode {
     }
 }
 
-/// [`main`] with a vendor's own suites after those of the contract. Their checks run with the others, are reported apart from
-/// them, and have no effect on the verdict.
+/// [`main`] with a vendor's own suites after those of the contract. Their checks run together with the
+/// others, are reported separately, and have no effect on the verdict.
 pub fn main_with(suites: &'static [Suite], private: &'static [Suite], programs: &[SubProgram]) -> ExitCode {
     match private::joined(suites, private) {
         Ok(all) => main(all, programs),
@@ -113,7 +114,7 @@ pub fn main_with(suites: &'static [Suite], private: &'static [Suite], programs: 
     }
 }
 
-/// Carries out a command; `line` is the whole command line, for shells and manuals.
+/// Carries out a command; `line` is the whole command line, for completions and manuals.
 fn obey(suites: &'static [Suite], command: Command, line: clap::Command) -> ExitCode {
     match command {
         Command::Run(options) => run::run(suites, &options),
@@ -145,7 +146,7 @@ fn obey(suites: &'static [Suite], command: Command, line: clap::Command) -> Exit
 }
 
 /// `cargo test --test e2e`, and `cargo nextest run --test e2e`, of the package in this folder; `program` is
-/// `ccm-conformance`, built beside the test.
+/// `ccm-conformance`, built together with the test.
 pub fn test_main(suites: &'static [Suite], program: &Path, package: &Path) -> ExitCode {
     use_limits();
     start_logging();
@@ -155,11 +156,11 @@ pub fn test_main(suites: &'static [Suite], program: &Path, package: &Path) -> Ex
     code
 }
 
-/// Logs go to standard error when `RUST_LOG` asks for them.
+/// Writes logs to standard error if `RUST_LOG` is set.
 fn start_logging() {
     let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("off"));
     let logger =
         tracing_subscriber::fmt().with_env_filter(filter).with_writer(|| output::Log).with_ansi(false);
-    // A second start in one process keeps the first.
+    // A second start in the same process keeps the first logger.
     let _ = logger.try_init();
 }

@@ -1,4 +1,4 @@
-//! `merge`: one report of the parts of a run that machines have shared.
+//! `merge`: one report for the parts of a run that several machines have shared.
 
 use super::arguments::MergeOptions;
 use harness_config::{CLUSTERS, Completeness, SEED, SHARD};
@@ -14,11 +14,11 @@ use harness_runner::{make_ready, tell_github, write_reports};
 use std::path::{Component, Path, PathBuf};
 use std::process::ExitCode;
 
-/// Settings that may differ from machine to machine.
+/// Settings that may differ between machines.
 const OF_MACHINES: &[&str] = &[CLUSTERS, SEED, "jobs"];
 
-/// Writes the merged stream, the evidence, report.yaml, junit.xml and report.html, and prints the summary. The exit code is
-/// that of the run.
+/// Writes the merged stream, the evidence, report.yaml, junit.xml and report.html, and prints the summary.
+/// The exit code is that of the run.
 pub(super) fn merge(options: &MergeOptions) -> ExitCode {
     match joined(options) {
         Ok(code) => ExitCode::from(code),
@@ -58,7 +58,7 @@ fn joined(options: &MergeOptions) -> Result<u8, String> {
     let stream = out.join(EVENTS_FILE);
     let text: String = events.iter().map(Event::line).collect();
     output::file(&stream, text).map_err(|error| format!("{}: {error}", stream.display()))?;
-    // What was written is what counts: a redactor may have been at it.
+    // The written stream counts, because secrets may have been removed from it.
     let ledger = Fold::of(&read(&stream).map_err(|error| chain(&error))?).ledger();
     copy_evidence(&ledger, &parts, &options.shards, out)?;
     let written = write_reports(out, &ledger, &stream, &terminal);
@@ -73,17 +73,17 @@ fn joined(options: &MergeOptions) -> Result<u8, String> {
     })
 }
 
-/// The stream of a part: in its folder, or the file itself.
+/// The stream of a part: the one in its folder, or the file itself.
 fn stream_of(part: &Path) -> PathBuf {
     if part.is_dir() { stream_in(part) } else { part.to_owned() }
 }
 
-/// Takes the evidence of what failed along, from the part that the merged report has it of.
+/// Copies the evidence of failed checks from the part that the merged report refers to.
 fn copy_evidence(ledger: &Ledger, parts: &[Part], folders: &[PathBuf], out: &Path) -> Result<(), String> {
     let parts: Vec<Ledger> = parts.iter().map(|part| Fold::of(&part.events).ledger()).collect();
     for entry in ledger.all() {
         let Some(evidence) = &entry.evidence else { continue };
-        // A part may come from somebody else, whose stream can name any folder.
+        // A part may come from others, and its stream can name any folder.
         if !Path::new(evidence).components().all(|part| matches!(part, Component::Normal(_))) {
             return Err(format!(
                 "evidence '{evidence}' of check {} is not in the folder of its part",

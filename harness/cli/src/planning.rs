@@ -1,4 +1,4 @@
-//! What is asked of a run outside of any file, and the plan that comes of it.
+//! The settings of a run outside of any file, and the resulting plan.
 
 use harness_clusters::images::{Program, unknown_part};
 use harness_clusters::planned_machines;
@@ -18,13 +18,13 @@ use std::str::FromStr;
 /// Environment variable naming the run file for `cargo test --test e2e`.
 pub const CONFIG_VARIABLE: &str = "CCM_CONFORMANCE_CONFIG";
 
-/// Environment variable that chooses the cluster where no option does: `auto`, `kind`, `embedded` or `existing`.
+/// Environment variable that selects the cluster if no option does: `auto`, `kind`, `embedded` or `existing`.
 pub const CLUSTER_VARIABLE: &str = "CCM_CONFORMANCE_CLUSTER";
 
-/// What the environment says of a run, and what was typed.
+/// The settings of a run from the environment and the command line.
 ///
 /// # Errors
-/// A variable holds what it cannot.
+/// A variable has an invalid value.
 fn given(typed: RunFile) -> Result<Given, String> {
     let mut environment = RunFile::default();
     if let Some(word) = std::env::var_os(CLUSTER_VARIABLE) {
@@ -34,7 +34,7 @@ fn given(typed: RunFile) -> Result<Given, String> {
     Ok(Given { environment, typed, ..Given::default() })
 }
 
-/// The plan of what was typed; said, where there is none.
+/// The plan for the given options; prints the reason if there is none.
 pub(super) fn planned(source: &Source, typed: RunFile) -> Result<RunPlan<WantedCluster>, ExitCode> {
     let given = given(typed).map_err(|why| {
         output::err(&format!("error: {why}"));
@@ -48,7 +48,7 @@ pub(super) fn planned(source: &Source, typed: RunFile) -> Result<RunPlan<WantedC
     Ok(plan)
 }
 
-/// What is said of the cluster in files of its own is read before anything is started.
+/// Checks the files that describe the cluster before anything is started.
 fn check_cluster(plan: &RunPlan<WantedCluster>) -> Result<(), String> {
     match plan.cluster.desired() {
         DesiredCluster::Own(own) => planned_machines(&own.topology).map(drop).map_err(|error| chain(&error)),
@@ -57,7 +57,7 @@ fn check_cluster(plan: &RunPlan<WantedCluster>) -> Result<(), String> {
     }
 }
 
-/// What would be compiled has to be there before anything is started.
+/// Checks the code that would be compiled before anything is started.
 fn check_build(plan: &RunPlan<WantedCluster>) -> Result<(), String> {
     let (Some(Image::Build(build)), None) = (&plan.profile.image, &plan.binary) else { return Ok(()) };
     let features = (!build.features.is_empty()).then(|| build.features.iter().cloned().collect());
@@ -70,7 +70,7 @@ fn check_build(plan: &RunPlan<WantedCluster>) -> Result<(), String> {
     }
 }
 
-/// Whether a kubeconfig leads to a cluster.
+/// Checks that a kubeconfig leads to a cluster.
 fn check_kubeconfig(file: &Path) -> Result<(), String> {
     let wrong = |why: String| format!("kubeconfig {}: {why}", file.display());
     let text = files::read(file).map_err(|error| wrong(error.to_string()))?;

@@ -5,7 +5,7 @@ use harness_testkit::Suite;
 /// All suites, the vendor's last.
 ///
 /// # Errors
-/// A private suite cannot be told from another one, or a check of it from a check of the contract.
+/// A private suite has the name of another one, or one of its checks the id of a check in the contract.
 pub(super) fn joined(
     suites: &'static [Suite],
     private: &'static [Suite],
@@ -28,7 +28,7 @@ pub(super) fn joined(
         judges: suite.judges,
         tables: suite.tables,
     };
-    // Once for the process, as long as it lives.
+    // Once for the process, for its whole lifetime.
     Ok(suites.iter().chain(private).map(copy).collect::<Vec<Suite>>().leak())
 }
 

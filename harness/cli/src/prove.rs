@@ -1,4 +1,4 @@
-//! `bootstrap prove`: what the boot model says, held against what clusters do.
+//! `bootstrap prove`: compares the predictions of the boot model with real clusters.
 
 use super::arguments::{ProofCluster, ProveOptions};
 use harness_core::events::Events;

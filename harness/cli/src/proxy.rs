@@ -1,4 +1,4 @@
-//! `proxy`: the recording proxy by itself, before a real cloud or a simulator.
+//! `proxy`: the recording proxy alone, in front of a real cloud or a simulator.
 
 use super::arguments::ProxyOptions;
 use fake_cloud_driver::Entry;
@@ -14,7 +14,7 @@ use std::process::ExitCode;
 use std::sync::{Arc, Mutex};
 use tokio::signal::unix::{SignalKind, signal};
 
-/// Why it ends otherwise than by a signal: the exit code, and what is said.
+/// The reason why it ends other than by a signal: the exit code and the message.
 struct Failure(u8, String);
 
 fn usage(why: impl ToString) -> Failure {
@@ -106,7 +106,7 @@ fn config(options: &ProxyOptions) -> Result<Config, Failure> {
     })
 }
 
-/// Writes each call down as it ends.
+/// Writes each call to the journal as it ends.
 fn journal(options: &ProxyOptions) -> Result<Ended, Failure> {
     let line = |entry: &Entry| serde_json::to_string(entry).unwrap_or_default();
     let Some(path) = &options.journal else {

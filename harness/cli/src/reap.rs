@@ -1,4 +1,5 @@
-//! `reap`: the reaper of a run. Reads from the run what it has made, and takes that away when the run is gone.
+//! `reap`: the reaper of a run. It reads from the run what the run has created, and removes that when the run
+//! is gone.
 
 use harness_clusters::images::Engine;
 use harness_clusters::reaper::Told;
@@ -17,17 +18,17 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-/// How often it is looked what the run has started.
+/// How often it looks for processes that the run has started.
 const LOOK: Timespec = Timespec { tv_sec: 0, tv_nsec: 200_000_000 };
-/// How long containers are looked for that an engine was still making.
+/// How long it looks for containers that an engine was still creating.
 const LATE: Duration = Duration::from_secs(8);
-/// How long is waited between two looks.
+/// The pause between two looks.
 const AGAIN: Duration = Duration::from_millis(500);
-/// How often what the run has started is ended: what is killed may just have started another.
+/// How many times the processes of the run are ended: one that is killed may just have started another.
 const ROUNDS: u32 = 10;
 
 pub(super) fn reap(run: u32) -> ExitCode {
-    // What ends the run's session or group does not end its reaper.
+    // A signal that ends the run's session or group does not end its reaper.
     let _ = setsid();
     let Ok(run) = i32::try_from(run) else { return ExitCode::from(exit::USAGE) };
     let (holdings, mut offspring) = listen(run);
@@ -52,7 +53,7 @@ pub(super) fn reap(run: u32) -> ExitCode {
     ExitCode::from(exit::ENVIRONMENT)
 }
 
-/// What the run has, as far as it has told.
+/// The resources of the run, as far as it has reported them.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Holdings {
     has: BTreeSet<PathBuf>,
@@ -70,13 +71,13 @@ impl Holdings {
             }
             Ok(Told::UsesEngine) => self.uses_engine = true,
             Ok(Told::Ended) => self.has.clear(),
-            // The last line of a run that was killed may be half a line.
+            // The last line of a run that was killed may be incomplete.
             Err(_) => {}
         }
     }
 }
 
-/// Listens to the run until it is gone: what it had then, and what it had started.
+/// Listens to the run until it is gone: returns its resources, and the processes that it has started.
 fn listen(run: i32) -> (Holdings, Offspring) {
     let (mut holdings, mut offspring) = (Holdings::default(), Offspring::of(run));
     let mut stdin = std::io::stdin().lock();
@@ -103,7 +104,7 @@ fn listen(run: i32) -> (Holdings, Offspring) {
     }
 }
 
-/// Ends what the run has started.
+/// Ends the processes that the run has started.
 async fn end(offspring: &mut Offspring) {
     for _ in 0..ROUNDS {
         offspring.look();
@@ -112,14 +113,14 @@ async fn end(offspring: &mut Offspring) {
             return;
         }
         for process in living {
-            // It may have ended meanwhile.
+            // It may have ended by now.
             let _ = Pid::from_raw(process.pid).map(|pid| kill_process(pid, Signal::KILL));
         }
         pause(Duration::from_millis(50)).await;
     }
 }
 
-/// Takes everything away; what stays, and why.
+/// Removes everything; returns what remains, and why.
 async fn take_away(holdings: &Holdings) -> Vec<String> {
     let mut stays = Vec::new();
     if holdings.uses_engine && !holdings.has.is_empty() {
@@ -136,12 +137,12 @@ async fn take_away(holdings: &Holdings) -> Vec<String> {
     stays
 }
 
-/// The run whose folder it is.
+/// The run that this folder belongs to.
 fn run_of(folder: &Path) -> Option<&str> {
     folder.file_name()?.to_str()?.strip_prefix(FOLDER_PREFIX)
 }
 
-/// Removes what these runs have made in the engine. What it was just making shows up late.
+/// Removes the containers of these runs. Those that were being created appear late.
 async fn containers_of(runs: &BTreeSet<&str>) -> Result<(), String> {
     let engine = Engine::connect().await.map_err(|error| chain(&error))?;
     let began = Instant::now();

@@ -1,4 +1,4 @@
-//! `run --repeat N`: the same run several times, and the checks that did not end the same.
+//! `run --repeat N`: the same run several times, and the checks whose outcomes differ.
 
 use super::compare::read;
 use harness_config::{API_VERSION, RunPlan, WantedCluster, yaml};
@@ -13,29 +13,30 @@ use std::path::Path;
 use std::process::ExitCode;
 use tokio_util::sync::CancellationToken;
 
-/// Name of the file that sums the runs up.
+/// The name of the file with the summary.
 const SUMMARY: &str = "repeat.yaml";
 
-/// What so many runs add up to.
+/// The summary of several runs.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Repeated {
     api_version: &'static str,
     kind: &'static str,
-    /// Runs that were asked for.
+    /// How many runs were requested.
     asked: u32,
-    /// Runs that wrote a report.
+    /// How many runs wrote a report.
     runs: usize,
-    /// How many runs ended with which verdict.
+    /// How many runs ended with each verdict.
     verdicts: BTreeMap<&'static str, usize>,
-    /// Checks there are.
+    /// The number of checks.
     checks: usize,
-    /// Those that did not end the same in every run.
+    /// The checks that did not end in the same way in every run.
     flakes: Vec<Flake>,
 }
 
-/// Runs so many times, each on an environment of its own: what one leaves behind must not make the next one's result. Stops
-/// where the next would end the same without judging anything: wrong usage, nothing selected, an interruption.
+/// Runs so many times, each with a new environment, so that the leftovers of one run cannot affect the next.
+/// Stops when the next run would end in the same way without judging anything: wrong usage, nothing selected,
+/// an interruption.
 pub(super) fn repeat(
     suites: &'static [Suite],
     plan: &RunPlan<WantedCluster>,
@@ -105,7 +106,7 @@ fn write(folder: &Path, repeated: &Repeated) -> Result<(), String> {
     output::file(&path, text).map_err(|error| format!("{}: {error}", path.display()))
 }
 
-/// The exit code of several runs: whichever says most against them.
+/// The exit code of several runs: the worst of theirs.
 fn worst(codes: &[u8]) -> u8 {
     const WORST_FIRST: [u8; 6] = [
         INTERRUPTED,

@@ -1,4 +1,4 @@
-//! `replay`: the reports of a run again, from its stream of events.
+//! `replay`: writes the reports of a run again, from its stream of events.
 
 use super::arguments::ReplayOptions;
 use harness_config::Completeness;
@@ -10,8 +10,8 @@ use harness_runner::write_reports;
 use std::path::Path;
 use std::process::ExitCode;
 
-/// Writes report.yaml, junit.xml and report.html as the run did and prints its summary. The exit code is that of the run; a stream that
-/// was cut makes a report that says so, and never one that is conformant.
+/// Writes report.yaml, junit.xml and report.html as the run did and prints its summary. The exit code is that
+/// of the run. A truncated stream gives a report that says so, and that is never conformant.
 pub(super) fn replay(options: &ReplayOptions) -> ExitCode {
     let terminal = Terminal::alone();
     let ledger = match read(&options.events) {

@@ -42,7 +42,7 @@ pub(super) fn run(suites: &'static [Suite], options: &RunOptions) -> ExitCode {
     }
 }
 
-/// What was typed, with the checks that an earlier report names.
+/// The options, with the checks that an earlier report names.
 fn typed(options: &RunOptions) -> Result<RunFile, ExitCode> {
     let mut typed = options.overrides();
     let Some(report) = &options.failed_from else { return Ok(typed) };
@@ -60,7 +60,8 @@ fn typed(options: &RunOptions) -> Result<RunFile, ExitCode> {
     Ok(typed)
 }
 
-/// `ccm-conformance plan`: everything that can be said without a cluster. A driver is started, as only it knows what it has.
+/// `ccm-conformance plan`: everything that is known without a cluster. A driver is started, as only the
+/// driver itself knows its capabilities.
 pub(super) fn plan(suites: &'static [Suite], options: &RunOptions) -> ExitCode {
     let plan = match typed(options).and_then(|typed| planned(&options.source(), typed)) {
         Err(code) => return code,
@@ -146,7 +147,7 @@ pub(super) fn plan(suites: &'static [Suite], options: &RunOptions) -> ExitCode {
     ExitCode::from(if selected == 0 { exit::NOTHING_SELECTED } else { exit::CONFORMANT })
 }
 
-/// Which cluster is taken when none is named.
+/// The cluster that is used if none is named.
 fn default_cluster(desired: &DesiredCluster) -> String {
     match InsideCluster::of(desired) {
         Some(inside) => format!("that of this Pod, in namespace {}", inside.namespace),

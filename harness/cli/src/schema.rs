@@ -1,11 +1,11 @@
-//! `schema`: what the harness's files may hold, for editors and for other programs.
+//! `schema`: the JSON Schemas of the harness's files, for editors and for other programs.
 
 use harness_core::events::Event;
 use harness_report::exit;
 use serde_json::Value;
 use std::process::ExitCode;
 
-/// A file with a schema: its name, and what makes its JSON Schema (draft 2020-12).
+/// A file with a schema: its name, and the function that makes its JSON Schema (draft 2020-12).
 type Described = (&'static str, fn() -> Value);
 
 /// Every file with a schema.
@@ -26,7 +26,7 @@ pub(super) fn print(file: &str) -> ExitCode {
     let Some((_, schema)) = SCHEMAS.iter().find(|(name, _)| *name == file) else {
         return ExitCode::from(exit::USAGE);
     };
-    // A closed standard output is no reason to fail.
+    // A closed standard output is not a failure.
     harness_core::output::out(&format!("{:#}\n", schema()));
     ExitCode::from(exit::CONFORMANT)
 }

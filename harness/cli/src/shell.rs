@@ -1,4 +1,4 @@
-//! What shells and manuals are told of the command line.
+//! Completions for shells, and manual pages.
 
 use super::arguments::{CompletionOptions, ManOptions};
 use clap::Command;

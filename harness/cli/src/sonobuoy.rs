@@ -1,7 +1,7 @@
 //! `run --sonobuoy-results DIR`: the run as a plugin of Sonobuoy.
 //!
-//! Sonobuoy waits until the file `done` in the folder names an archive of results. So the run is a child of this process: however
-//! it ends, somebody is there to write that file.
+//! Sonobuoy waits until the file `done` in the folder names an archive of results. So the run is a child of
+//! this process, which writes that file however the run ends.
 
 use super::compare::read;
 use flate2::Compression;
@@ -25,14 +25,14 @@ use tokio::task::JoinHandle;
 
 /// The option, as it is typed.
 const OPTION: &str = "--sonobuoy-results";
-/// The folder of the run's results in Sonobuoy's, and the name of the archive.
+/// The folder of the run's results in Sonobuoy's folder, and the name of the archive.
 const RESULTS: &str = "ccm-conformance";
 /// The file that Sonobuoy waits for.
 const DONE: &str = "done";
-/// How many of the run's last lines are told where it has no report.
+/// How many of the run's last lines are shown if it has no report.
 const LINES: usize = 20;
 
-/// Runs what was typed, without the option, as a child; its exit code.
+/// Runs the given command line, without the option, as a child; returns its exit code.
 pub(super) fn run(folder: &Path) -> ExitCode {
     ExitCode::from(plugin(folder, |plugin| {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
@@ -41,14 +41,14 @@ pub(super) fn run(folder: &Path) -> ExitCode {
     }))
 }
 
-/// Tells Sonobuoy that what was typed is wrong, if its folder was.
+/// Reports to Sonobuoy that the command line is wrong, if it names Sonobuoy's folder.
 pub(super) fn refuse(typed: &[OsString], why: &str) {
     if let Some(folder) = folder_of(typed) {
         plugin(&folder, |_| Ok((exit::USAGE, why.to_owned())));
     }
 }
 
-/// The folder that was typed.
+/// The folder in the command line.
 fn folder_of(typed: &[OsString]) -> Option<PathBuf> {
     let at = typed.iter().position(|one| one == OPTION);
     let apart = at.and_then(|at| typed.get(at + 1)).map(PathBuf::from);
@@ -58,7 +58,7 @@ fn folder_of(typed: &[OsString]) -> Option<PathBuf> {
     apart.or_else(joined).filter(|folder| !folder.as_os_str().is_empty())
 }
 
-/// What was typed after the program's name, without the option.
+/// The arguments after the program's name, without the option.
 fn without_option(typed: impl Iterator<Item = OsString>) -> Vec<OsString> {
     let (mut rest, mut value) = (Vec::new(), false);
     for one in typed {
@@ -81,7 +81,7 @@ struct Plugin {
     folder: PathBuf,
 }
 
-/// Makes the folder ready, does the work, which says how it ended and its last lines, and hands the results over.
+/// Prepares the folder, runs `work`, which returns the exit code and the last lines, and hands the results over.
 fn plugin(folder: &Path, work: impl FnOnce(&Plugin) -> Result<(u8, String), String>) -> u8 {
     let made = std::path::absolute(folder).and_then(|folder| Plugin { folder }.made_ready());
     let plugin = match made {
@@ -105,7 +105,7 @@ fn plugin(folder: &Path, work: impl FnOnce(&Plugin) -> Result<(u8, String), Stri
 }
 
 impl Plugin {
-    /// Takes away what an earlier container of the same Pod has left: its results are not those of this run.
+    /// Removes the leftovers of an earlier container in the same Pod: its results are not those of this run.
     fn made_ready(self) -> std::io::Result<Plugin> {
         std::fs::create_dir_all(self.results())?;
         for old in [self.done(), self.archive(), self.report()] {
@@ -133,7 +133,7 @@ impl Plugin {
         self.folder.join(DONE)
     }
 
-    /// Runs the child to its end, whoever wants to end it: its exit code and its last lines.
+    /// Runs the child to its end, passing on signals: its exit code and its last lines.
     async fn supervise(&self) -> Result<(u8, String), String> {
         let mut signals = Signals::heard();
         let program = own_program().map_err(|error| format!("where is this program? {error}"))?;
@@ -143,7 +143,7 @@ impl Plugin {
             .arg(self.results())
             .stdin(Stdio::null())
             .stderr(Stdio::piped())
-            // What is typed at a terminal is for this process, which passes it on.
+            // Signals from a terminal are for this process, which passes them on.
             .process_group(0)
             .spawn()
             .map_err(|error| format!("the run cannot be started: {error}"))?;
@@ -161,7 +161,7 @@ impl Plugin {
         Ok((code_of(status), said))
     }
 
-    /// Writes the results in Sonobuoy's form and their archive, and says where it is.
+    /// Writes the results in Sonobuoy's form and their archive, and tells Sonobuoy its path.
     fn hand_over(&self, code: u8, said: &str) -> Result<(), String> {
         let failed = |what: &Path, why: String| format!("{}: {why}", what.display());
         let ledger = read(&self.report());
@@ -173,14 +173,14 @@ impl Plugin {
             .and_then(|text| output::file(&file, text).map_err(|error| failed(&file, error.to_string())));
         let archive = self.archive();
         let packed = packed(&self.results(), &archive).map_err(|error| failed(&archive, error.to_string()));
-        // Sonobuoy also takes a folder, which it packs itself.
+        // Sonobuoy also accepts a folder, which it packs itself.
         let results = if packed.is_ok() { archive } else { self.results() };
         let done = output::file(&self.done(), results.display().to_string());
         written.and(packed).and(done.map_err(|error| failed(&self.done(), error.to_string())))
     }
 }
 
-/// Passes on what the child says; its last lines.
+/// Passes on the child's output; returns its last lines.
 fn passed_on(from: ChildStderr) -> JoinHandle<String> {
     tokio::spawn(async move {
         let (mut lines, mut last) = (Lines::of(from), VecDeque::new());
@@ -195,18 +195,18 @@ fn passed_on(from: ChildStderr) -> JoinHandle<String> {
     })
 }
 
-/// Asks the child to end. It takes everything down then; that it has ended already is fine.
+/// Asks the child to end, so that it cleans up. Ignores that it has already ended.
 fn end(child: &Child) {
     let process = child.id().and_then(|id| Pid::from_raw(i32::try_from(id).ok()?));
     let _ = process.map(|process| kill_process(process, Signal::TERM));
 }
 
-/// The exit code of a run that ended like this. One that was killed has none of its own.
+/// The exit code of a run that ended in this way. A run that was killed has none of its own.
 fn code_of(status: ExitStatus) -> u8 {
     status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(exit::ENVIRONMENT)
 }
 
-/// Writes what is in a folder into an archive, whole or not at all, readable for the container beside this one.
+/// Packs a folder into an archive, completely or not at all, readable for the other container of the Pod.
 fn packed(folder: &Path, archive: &Path) -> std::io::Result<()> {
     let place = archive.parent().unwrap_or(Path::new("."));
     let made = tempfile::Builder::new().permissions(Permissions::from_mode(0o644)).tempfile_in(place)?;
@@ -241,7 +241,7 @@ mod tests {
         }
     }
 
-    /// The files of the archive that the file `done` names, by name.
+    /// The files in the archive that `done` names, by name.
     fn handed_over(folder: &Path) -> Vec<(String, String)> {
         let done = std::fs::read_to_string(folder.join(DONE)).expect("it is done");
         let archive = std::fs::File::open(&done).expect("the archive is there");

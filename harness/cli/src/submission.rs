@@ -1,4 +1,4 @@
-//! `submission`: reports packed for others to see, checked, and listed.
+//! `submission`: packs, checks and lists submitted reports.
 
 use super::arguments::{PackOptions, SubmissionCommand};
 use super::verify::{Run, usage};
@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 const REPORT_FILE: &str = "report.yaml";
-/// Between these lines of a document stands the table.
+/// The lines of a document that enclose the table.
 const MARKS: [&str; 2] = ["<!-- reports: begin -->", "<!-- reports: end -->"];
 
 /// `ccm-conformance submission ..`.
@@ -58,7 +58,7 @@ fn pack(options: &PackOptions) -> Result<u8, String> {
     fs::create_dir_all(&folder).map_err(failed)?;
     let written = write_into(&folder, &about, &options.report);
     if let Err(error) = written {
-        // Ours since a moment ago.
+        // This process has just created it.
         let _ = fs::remove_dir_all(&folder);
         return Err(failed(error));
     }
@@ -72,7 +72,7 @@ fn write_into(folder: &Path, about: &About, report: &Path) -> io::Result<()> {
     fs::copy(report, folder.join(REPORT_FILE))?;
     let stream = stream_in(report.parent().unwrap_or(Path::new("")));
     let packed = BufWriter::new(File::create(folder.join(PACKED_EVENTS_FILE))?);
-    // No name and no time in it: the same stream packs to the same bytes.
+    // Without name and time: the same stream packs to the same bytes.
     let mut packed = GzEncoder::new(packed, Compression::best());
     io::copy(&mut open_stream(&stream)?, &mut packed)?;
     packed.finish()?.flush()
@@ -122,14 +122,14 @@ fn list(folder: &Path, document: Option<&Path>) -> Result<u8, String> {
     Ok(exit::NOT_CONFORMANT)
 }
 
-/// The document with that table between its marks; `None` where it has none.
+/// The document with this table between its marks; `None` if it has none.
 fn with_table(text: &str, table: &str) -> Option<String> {
     let (before, rest) = text.split_once(MARKS[0])?;
     let (_, after) = rest.split_once(MARKS[1])?;
     Some(format!("{before}{}\n\n{table}\n{}{after}", MARKS[0], MARKS[1]))
 }
 
-/// A submission, and what is wrong with it.
+/// A submission and its faults.
 fn read(folder: &Path) -> Result<(Run, About, Vec<String>), String> {
     let file = folder.join(ABOUT_FILE);
     let text = files::read(&file).map_err(|error| format!("{}: {error}", file.display()))?;
@@ -157,7 +157,7 @@ fn submissions_in(folders: &[PathBuf]) -> Result<Vec<PathBuf>, String> {
     for folder in folders {
         let before = found.len();
         collect(folder, 2, &mut found).map_err(|error| format!("{}: {error}", folder.display()))?;
-        // A folder for submissions may have none yet, but it is no submission that lacks its files.
+        // A folder for submissions may still be empty; it is not a submission without its files.
         let is_home = folder.join("README.md").is_file();
         if found.len() == before && !is_home {
             return Err(format!(

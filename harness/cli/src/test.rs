@@ -1,7 +1,8 @@
 //! `cargo test --test e2e` and `cargo nextest run --test e2e`.
 //!
-//! The first is one process: the same run as `ccm-conformance run`, with libtest's arguments. Nextest starts a process
-//! per check: they share one environment, which a keeper brings up and takes down (see [`super::keeper`]).
+//! The first is one process: the same run as `ccm-conformance run`, with libtest's arguments. Nextest starts
+//! one process per check: they share one environment, which a keeper starts and removes (see
+//! [`super::keeper`]).
 
 use super::keeper::{self, Shared};
 use super::planning::{CONFIG_VARIABLE, planned};
@@ -24,7 +25,7 @@ use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 
 pub(super) fn main(suites: &'static [Suite], package: &Path) -> ExitCode {
-    // Cargo starts tests in their package's folder; paths are meant from where the user stands, the workspace.
+    // Cargo starts tests in their package's folder; paths are relative to where the user is, the workspace.
     let workspace = package.parent().unwrap_or(package);
     if let Err(error) = std::env::set_current_dir(workspace) {
         output::err(&format!("error: {}: {error}", workspace.display()));
@@ -57,7 +58,7 @@ pub(super) fn main(suites: &'static [Suite], package: &Path) -> ExitCode {
     )
 }
 
-/// Names and ignored flags from the profile alone: needs no cluster.
+/// Lists names and ignored flags from the profile alone, without a cluster.
 fn listing(suites: &'static [Suite], plan: &RunPlan<WantedCluster>, arguments: &Arguments) -> ExitCode {
     match plan_checks(suites, plan, &Offer::declared(&plan.profile)) {
         Err(problems) => refuse(&problems),
@@ -72,7 +73,7 @@ fn listing(suites: &'static [Suite], plan: &RunPlan<WantedCluster>, arguments: &
     }
 }
 
-/// One process of nextest's: joins the shared environment and runs what it was asked to.
+/// One process of nextest: joins the shared environment and runs its check.
 fn one_of_many(
     suites: &'static [Suite],
     plan: RunPlan<WantedCluster>,
@@ -118,7 +119,7 @@ async fn join_and_run(
         shared.environment().await.map_err(|why| format!("{} environment error\n{why}", one.check.id))?;
     let events = Events::join(&kept.events, kept.began)
         .map_err(|error| format!("events {}: {error}", kept.events.display()))?;
-    // What the cluster turned out not to show is decided only now, and with it who runs in which lane.
+    // Only now is it decided which checks the cluster cannot show, and therefore which check runs in which lane.
     let read = |lane: usize| -> Result<(RunDir, RunState), String> {
         let place = kept.lanes.get(lane).ok_or("the run has no lane")?;
         let dir = RunDir::join(place);
@@ -127,7 +128,7 @@ async fn join_and_run(
     };
     let join = async |lane: usize| {
         let (dir, state) = read(lane)?;
-        // The keeper has settled which backend it is.
+        // The keeper has decided which backend it is.
         let cluster = plan.cluster.clone().settled(state.cluster.backend);
         let plan = Arc::new(plan.as_ref().clone().on(cluster));
         let joined = Session::join(plan, dir, state, events.clone(), cancel.clone()).await;

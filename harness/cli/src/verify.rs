@@ -1,4 +1,4 @@
-//! `verify` and `attest`: whether a report is what it says, and a statement of it that others can hold.
+//! `verify` and `attest`: whether a report is genuine, and a statement about it for others.
 
 use super::arguments::{AttestOptions, VerifyOptions};
 use harness_config::Completeness;
@@ -18,7 +18,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-/// A report and what belongs to it.
+/// A report and the files that belong to it.
 pub(super) struct Run {
     written: Written,
     told: Result<Told, Finding>,
@@ -27,10 +27,10 @@ pub(super) struct Run {
 }
 
 impl Run {
-    /// Reads a report and its stream, which is beside it unless named.
+    /// Reads a report and its stream, which is next to it unless named.
     ///
     /// # Errors
-    /// In words, when one of them cannot be read, or is something else. A stream that was cut or edited is a finding.
+    /// As text, when one of them cannot be read, or is something else. A truncated or edited stream is a finding.
     pub(super) fn read(report: &Path, events: Option<&Path>) -> Result<Run, String> {
         let text = files::read(report).map_err(|error| format!("{}: {error}", report.display()))?;
         let written = read(&text, report).map_err(|error| chain(&error))?;
@@ -50,12 +50,12 @@ impl Run {
         Ok(Run { written, told, golden, digests })
     }
 
-    /// What the report says.
+    /// The content of the report.
     pub(super) fn report(&self) -> &Ledger {
         &self.written.ledger
     }
 
-    /// What does not hold.
+    /// Everything that is wrong with it.
     pub(super) fn findings(&self, image: Option<&str>) -> Vec<Finding> {
         let Run { written, told, golden, .. } = self;
         match told {
@@ -65,7 +65,7 @@ impl Run {
     }
 }
 
-/// `ccm-conformance verify`. Exit codes as those of the run, and 1 where something does not hold.
+/// `ccm-conformance verify`. Exit codes are those of the run, and 1 if there are findings.
 pub(super) fn verify(options: &VerifyOptions) -> ExitCode {
     match verified(options) {
         Ok(code) => ExitCode::from(code),
@@ -136,8 +136,8 @@ fn verified(options: &VerifyOptions) -> Result<u8, String> {
     })
 }
 
-/// `ccm-conformance attest`. Prints the statement, in a signed envelope where there is a key. Exit code 1 where `verify` refuses
-/// the report.
+/// `ccm-conformance attest`. Prints the statement, in a signed envelope if there is a key. Exit code 1 if
+/// `verify` refuses the report.
 pub(super) fn attest(options: &AttestOptions) -> ExitCode {
     let run = match Run::read(&options.report, options.events.as_deref()) {
         Ok(run) => run,
@@ -162,7 +162,7 @@ pub(super) fn attest(options: &AttestOptions) -> ExitCode {
     }
 }
 
-/// The key in a file; whoever else can read it is warned of.
+/// Reads the key in a file; warns if other users can read it.
 fn signing_key(file: &Path) -> Result<SigningKey, String> {
     let mode = std::fs::metadata(file).map(|meta| meta.permissions().mode()).unwrap_or_default();
     if mode & 0o077 != 0 {
@@ -183,7 +183,7 @@ fn sha256(bytes: &[u8]) -> String {
     hexadecimal(&Sha256::digest(bytes))
 }
 
-/// That of a stream, however long.
+/// The SHA-256 of a stream of any length.
 fn sha256_of(stream: &Path) -> Result<String, String> {
     let named = |error| format!("{}: {error}", stream.display());
     let mut hasher = Sha256::new();

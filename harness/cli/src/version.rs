@@ -1,12 +1,12 @@
-//! What this program is: its version, where it was built from, and its checks.
+//! The description of this program: its version, its source commit, and its checks.
 
 use harness_runner::golden;
 use harness_testkit::Suite;
 
-/// The commit that a released program was built from; `cargo xtask release` tells the compiler.
+/// The commit that a released program was built from; `cargo xtask release` passes it to the compiler.
 const COMMIT: Option<&str> = option_env!("CCM_CONFORMANCE_COMMIT");
 
-/// Version, commit, and the set of checks by number and name.
+/// Version, commit, and the number and name of the set of checks.
 pub(super) fn long(suites: &[Suite]) -> String {
     let golden = golden(suites);
     let commit = COMMIT.filter(|commit| !commit.is_empty());

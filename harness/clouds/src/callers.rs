@@ -1,6 +1,6 @@
-//! What callers of an API say of themselves.
+//! User agents: the names with which callers of an API identify themselves.
 
-/// What clients call themselves that nobody has given a name; their versions follow.
+/// The default user agents of client libraries; their versions follow.
 const NAMELESS: &[&str] = &[
     "",
     "unknown",
@@ -26,10 +26,10 @@ const NAMELESS: &[&str] = &[
     "linodego",
     "scaleway-sdk-go",
 ];
-/// What SDKs add to their names: languages, systems, and what they were called for.
+/// The keys that SDKs add to their names: languages, systems, and the purpose of the call.
 const ADDED: &[&str] = &["api", "app", "cfg", "exec-env", "ft", "lang", "m", "md", "os", "ua"];
 
-/// Whether a user agent, or a field manager made of one, says no more than which libraries it is made of.
+/// Whether a user agent, or a field manager made from one, only names the libraries of the program.
 pub fn is_nameless(agent: &str) -> bool {
     let products = agent.split('(').flat_map(|part| part.rsplit(')').next()).flat_map(str::split_whitespace);
     let name = |product: &str| product.split('/').next().unwrap_or_default().to_ascii_lowercase();

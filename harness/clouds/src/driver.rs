@@ -1,7 +1,7 @@
-//! What a driver of a cloud can be asked, one trait a facility.
+//! The interface of a driver, with one trait for each facility.
 //!
-//! A driver has a facility when it hands out the trait for it; so it cannot claim what it does not have, and what it
-//! lacks makes the checks that name it 'not observable'.
+//! A driver has a facility if it returns the trait for it, so it cannot claim a facility that it does not
+//! have. A missing facility makes the checks that need it 'not observable'.
 
 use super::CloudError;
 use super::{
@@ -14,12 +14,12 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::time::Duration;
 
-/// What a driver answers, once it does.
+/// The future answer of a driver.
 pub type Answer<'a, T> = BoxFuture<'a, Result<T, CloudError>>;
 
-/// A way to a cloud: a simulator, a proxy before one, or a real cloud that can only be looked at.
+/// Access to a cloud: a simulator, a proxy in front of one, or a real cloud that can only be read.
 ///
-/// Every call ends by itself, within 10 s where nothing else is said.
+/// Every call ends by itself, within 10 s unless stated otherwise.
 pub trait Driver: fmt::Debug + Send + Sync {
     /// Its name, as errors, reports and [`CloudRecord`](super::CloudRecord) use it.
     fn name(&self) -> &str;
@@ -92,85 +92,86 @@ pub(super) fn facilities(driver: &dyn Driver) -> BTreeSet<Facility> {
     has.into_iter().filter(|(_, has)| *has).map(|(facility, _)| facility).collect()
 }
 
-/// What an operator of the cloud does, past every CCM.
+/// The operations on machines, as by an operator of the cloud, without a CCM.
 pub trait Machines: Sync {
-    /// Puts machines there, or changes those with the same ids (power state included): all or none.
+    /// Creates machines, or changes those with the same ids (including their power state): all or none.
     fn put<'a>(&'a self, instances: &'a [Instance]) -> Answer<'a, ()>;
 
-    /// Takes a machine away; [`Problem::NotFound`](super::Problem::NotFound) when there is none of that id.
+    /// Removes a machine; [`Problem::NotFound`](super::Problem::NotFound) if there is none with this id.
     fn remove<'a>(&'a self, id: &'a str) -> Answer<'a, ()>;
 }
 
-/// What an operator of the cloud does with what CCMs make.
+/// The operations on objects that CCMs usually create, as by an operator of the cloud.
 pub trait Objects: Sync {
-    /// Puts a load balancer there as it is given, or changes the one with its id.
+    /// Creates this load balancer, or changes the one with its id.
     fn put_load_balancer<'a>(&'a self, lb: &'a LoadBalancer) -> Answer<'a, ()>;
 
-    /// Takes a load balancer away with everything that serves it;
-    /// [`Problem::NotFound`](super::Problem::NotFound) when there is none of that id.
+    /// Removes a load balancer and the objects that belong to it;
+    /// [`Problem::NotFound`](super::Problem::NotFound) if there is none with this id.
     fn remove_load_balancer<'a>(&'a self, id: &'a str) -> Answer<'a, ()>;
 }
 
-/// What an operator of the cloud does with its routes.
+/// The operations on routes, as by an operator of the cloud.
 pub trait Routes: Sync {
-    /// Puts a route there as it is given, or changes the one with its id; one with an empty id gets one.
+    /// Creates this route, or changes the one with its id; a route with an empty id gets one.
     fn put_route<'a>(&'a self, route: &'a Route) -> Answer<'a, Route>;
 
-    /// Takes a route away; [`Problem::NotFound`](super::Problem::NotFound) when there is none of that id.
+    /// Removes a route; [`Problem::NotFound`](super::Problem::NotFound) if there is none with this id.
     fn remove_route<'a>(&'a self, id: &'a str) -> Answer<'a, ()>;
 }
 
-/// What the cloud holds.
+/// The content of the cloud.
 pub trait Stock: Sync {
-    /// Everything the cloud holds now, sorted by id.
+    /// All current objects, sorted by id.
     fn read(&self) -> Answer<'_, Inventory>;
 }
 
 /// The record of every call that CCMs made.
 pub trait Journalled: Sync {
-    /// Entries numbered above `after`, in order of arrival without gaps. Answers as soon as there is one; waits for it as
-    /// long as `wait` says and then answers with none, so this call alone may take that much longer.
+    /// Entries with a number above `after`, in order of arrival and without gaps. Answers as soon as there is
+    /// one. Otherwise it waits as long as `wait` says and answers with none, so only this call may take that
+    /// much longer.
     fn read(&self, after: u64, wait: Duration) -> Answer<'_, Vec<Entry>>;
 }
 
-/// Trouble to order.
+/// Faults that can be activated.
 pub trait Faults: Sync {
-    /// Puts a fault in force under an id that the caller has chosen; each serves once, and one that was ended stays so even
-    /// if this call is carried out later.
+    /// Activates a fault with an id that the caller has chosen. Each id can be used once, and an ended fault
+    /// stays ended even if this call is carried out later.
     fn inject<'a>(&'a self, id: u64, fault: &'a Fault) -> Answer<'a, ActiveFault>;
 
-    /// A fault and how often it has hit; also after it is used up, until it is cleared.
+    /// A fault and how many calls it has hit. It can be read until it is cleared, also after it is used up.
     fn read(&self, id: u64) -> Answer<'_, ActiveFault>;
 
-    /// Ends a fault for good; [`Problem::NotFound`](super::Problem::NotFound) when it was cleared before.
+    /// Ends a fault for good; [`Problem::NotFound`](super::Problem::NotFound) if it was cleared before.
     fn clear(&self, id: u64) -> Answer<'_, ()>;
 }
 
 /// Calls held before they take effect.
 pub trait Barriers: Sync {
-    /// Raises a barrier under an id that the caller has chosen, as [`Faults::inject`]: calls that match wait at it.
+    /// Raises a barrier with an id that the caller has chosen, as [`Faults::inject`]: matching calls wait at it.
     fn raise<'a>(&'a self, id: u64, matching: &'a Match) -> Answer<'a, BarrierStatus>;
 
-    /// A barrier and who waits at it.
+    /// A barrier and the calls that wait at it.
     fn read(&self, id: u64) -> Answer<'_, BarrierStatus>;
 
-    /// Takes a barrier away and lets its calls go on; what it was at that moment.
-    /// [`Problem::NotFound`](super::Problem::NotFound) when it was released before.
+    /// Removes a barrier and lets its calls continue; returns its state at that moment.
+    /// [`Problem::NotFound`](super::Problem::NotFound) if it was released before.
     fn release(&self, id: u64) -> Answer<'_, BarrierStatus>;
 }
 
-/// How the cloud as a whole behaves.
+/// The behaviour of the cloud as a whole.
 pub trait Tunable: Sync {
-    /// The settings in force, all fields filled.
+    /// The current settings, with all fields set.
     fn read(&self) -> Answer<'_, Settings>;
 
-    /// Changes the settings that are given; all of them as they are then.
+    /// Changes the given settings; returns all settings afterwards.
     fn change<'a>(&'a self, settings: &'a Settings) -> Answer<'a, Settings>;
 }
 
-/// Whom the cloud lets in.
+/// The credentials that the cloud accepts.
 pub trait Admission: Sync {
-    /// Lets a caller in, whose calls have the credential's name in the journal; one of that name that was let in before with
-    /// another token is refused from now on.
+    /// Accepts a caller, whose calls have the credential's name in the journal. An earlier credential with
+    /// the same name and another token is rejected from now on.
     fn admit<'a>(&'a self, caller: &'a Credential) -> Answer<'a, ()>;
 }

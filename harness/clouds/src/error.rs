@@ -1,40 +1,40 @@
-//! Why a cloud did not do what it was asked.
+//! Errors of calls to a cloud.
 
 use harness_core::check::Facility;
 use std::error::Error;
 use std::fmt;
 
-/// A call to a cloud that did not end well: always the environment's fault, never the CCM's.
+/// A failed call to a cloud: always an error of the environment, never the CCM's.
 #[derive(Debug, thiserror::Error)]
 #[error("cloud driver '{driver}', {call}: {problem}")]
 pub struct CloudError {
     /// The driver's name.
     pub driver: String,
-    /// What was asked, e.g. `reading the inventory`.
+    /// The call, e.g. `reading the inventory`.
     pub call: &'static str,
-    /// What became of it.
+    /// The kind of problem.
     pub problem: Problem,
     /// The cause, in the driver's own words.
     #[source]
     pub source: Option<Box<dyn Error + Send + Sync>>,
 }
 
-/// How a call ended badly.
+/// The kind of problem with a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Problem {
     /// The driver does not have the facility.
     Lacks(Facility),
-    /// What is to be read or removed is not there.
+    /// The object to read or remove does not exist.
     NotFound,
-    /// The driver will not, or cannot as things stand.
+    /// The driver rejects the call, possibly because of the current state.
     Refused,
-    /// Nobody answered, or not in time.
+    /// There was no answer, or not in time.
     NoAnswer,
-    /// The answer makes no sense: another program, another version, or a broken one.
+    /// The answer is not valid: it comes from another program, another version, or a broken one.
     Nonsense,
-    /// It shows something else than what was written.
+    /// The cloud shows something else than what was written.
     NotKept,
-    /// What is recorded of the cloud is of no use.
+    /// The record of the cloud cannot be used.
     Unusable,
 }
 
@@ -53,23 +53,23 @@ impl fmt::Display for Problem {
 }
 
 impl CloudError {
-    /// A problem without a cause of its own.
+    /// A problem without a cause.
     pub fn new(driver: &str, call: &'static str, problem: Problem) -> CloudError {
         CloudError { driver: driver.to_owned(), call, problem, source: None }
     }
 
-    /// The same with the driver's own words.
+    /// The same with the driver's error as its cause.
     pub fn caused_by(mut self, cause: impl Into<Box<dyn Error + Send + Sync>>) -> CloudError {
         self.source = Some(cause.into());
         self
     }
 
-    /// Whether what was to be read or removed is not there.
+    /// Whether the object to read or remove does not exist.
     pub fn is_not_found(&self) -> bool {
         self.problem == Problem::NotFound
     }
 
-    /// Whether asking again is pointless.
+    /// Whether a retry is pointless.
     pub fn is_final(&self) -> bool {
         match self.problem {
             Problem::Lacks(_) | Problem::Nonsense | Problem::Unusable => true,

@@ -1,4 +1,4 @@
-//! The cloud as a run and its checks use it.
+//! The cloud in the form that a run and its checks use.
 
 use super::driver::facilities;
 use super::kept::{lost_of_load_balancer, lost_of_route};
@@ -12,26 +12,26 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// What was done to the cloud's answers, for whoever keeps a record of the run.
+/// A change of the cloud's answers, for the record of the run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Disturbance {
-    /// A fault is in force.
+    /// A fault was activated.
     FaultInjected(ActiveFault),
     /// A fault was ended, by its number.
     FaultCleared(u64),
-    /// Calls wait at a barrier from now on.
+    /// Calls wait at this barrier from now on.
     BarrierRaised(BarrierStatus),
-    /// A barrier is gone; how it was at that moment.
+    /// A barrier was released; its state at that moment.
     BarrierReleased(BarrierStatus),
 }
 
-/// Hears of every disturbance made through one handle.
+/// Called for every disturbance that is made through one handle.
 type Observer = Arc<dyn Fn(&Disturbance) + Send + Sync>;
 
-/// A cloud, whoever drives it. Cheap to clone.
+/// A cloud with any driver. Cheap to clone.
 ///
-/// Every call fails with [`Problem::Lacks`] where the driver lacks the facility it belongs to, which the call's
-/// documentation names.
+/// Every call fails with [`Problem::Lacks`] if the driver lacks the facility that it needs; the documentation
+/// of the call names the facility.
 #[derive(Clone)]
 pub struct Cloud {
     driver: Arc<dyn Driver>,
@@ -50,15 +50,15 @@ impl Cloud {
         Cloud { driver, observer: None }
     }
 
-    /// The cloud that is recorded; no call is made.
+    /// The recorded cloud; no call is made.
     ///
     /// # Errors
-    /// The record is not one of this program's drivers'.
+    /// The record does not belong to a driver of this program.
     pub fn attach(record: &CloudRecord) -> Result<Cloud, CloudError> {
         Ok(Cloud::new(drivers::attach(record)?))
     }
 
-    /// The same cloud, with an observer of the faults and barriers made through the handle returned.
+    /// The same cloud, with an observer of the faults and barriers that are made through the returned handle.
     pub fn observed_by(&self, observer: impl Fn(&Disturbance) + Send + Sync + 'static) -> Cloud {
         Cloud { driver: self.driver.clone(), observer: Some(Arc::new(observer)) }
     }
@@ -68,7 +68,7 @@ impl Cloud {
         self.driver.name()
     }
 
-    /// What of a cloud's facilities the driver has.
+    /// The facilities that the driver has.
     pub fn facilities(&self) -> BTreeSet<Facility> {
         facilities(self.driver.as_ref())
     }
@@ -83,11 +83,11 @@ impl Cloud {
         self.driver.ids()
     }
 
-    /// Lets a caller in; the journal calls it by the credential's name, and one that had the name before is refused. Where
-    /// whom the cloud lets in is not its driver's to say, there is nothing to do.
+    /// Accepts a caller, whose calls have the credential's name in the journal; an earlier caller with the
+    /// same name is rejected. Does nothing if the driver does not manage credentials.
     ///
     /// # Errors
-    /// When the cloud refuses or does not answer.
+    /// When the cloud rejects it or does not answer.
     pub async fn admit(&self, caller: &Credential) -> Result<(), CloudError> {
         match self.driver.credentials() {
             Some(admission) => admission.admit(caller).await,
@@ -95,36 +95,37 @@ impl Cloud {
         }
     }
 
-    /// Puts a machine there, or changes the one with its id. Needs [`Facility::Machines`].
+    /// Creates a machine, or changes the one with its id. Needs [`Facility::Machines`].
     ///
     /// # Errors
-    /// When the cloud refuses or does not answer.
+    /// When the cloud rejects it or does not answer.
     pub async fn put_instance(&self, instance: &Instance) -> Result<(), CloudError> {
         self.put_instances(std::slice::from_ref(instance)).await
     }
 
-    /// The same for many at once: all or none. Needs [`Facility::Machines`].
+    /// The same for several machines: all or none. Needs [`Facility::Machines`].
     ///
     /// # Errors
-    /// When the cloud refuses or does not answer.
+    /// When the cloud rejects it or does not answer.
     pub async fn put_instances(&self, instances: &[Instance]) -> Result<(), CloudError> {
         let machines = self.has(self.driver.machines(), Facility::Machines, "putting machines there")?;
         machines.put(instances).await
     }
 
-    /// Takes a machine away. Needs [`Facility::Machines`].
+    /// Removes a machine. Needs [`Facility::Machines`].
     ///
     /// # Errors
-    /// [`Problem::NotFound`] when there is none of that id; when the cloud refuses or does not answer.
+    /// [`Problem::NotFound`] if there is none with this id; when the cloud rejects it or does not answer.
     pub async fn remove_instance(&self, id: &str) -> Result<(), CloudError> {
         self.has(self.driver.machines(), Facility::Machines, "removing a machine")?.remove(id).await
     }
 
-    /// Creates a load balancer without the CCM, or changes the one with its id. Returns it as the cloud shows it afterwards. Needs
-    /// [`Facility::Objects`].
+    /// Creates a load balancer without the CCM, or changes the one with its id. Returns it as the cloud shows
+    /// it afterwards. Needs [`Facility::Objects`].
     ///
     /// # Errors
-    /// When the cloud refuses or does not answer; [`Problem::NotKept`] if it shows something else than what was written.
+    /// When the cloud rejects it or does not answer; [`Problem::NotKept`] if it shows something else than
+    /// what was written.
     pub async fn put_load_balancer(&self, lb: &LoadBalancer) -> Result<LoadBalancer, CloudError> {
         const CALL: &str = "putting a load balancer there";
         let objects = self.has(self.driver.objects(), Facility::Objects, CALL)?;
@@ -138,20 +139,21 @@ impl Cloud {
         }
     }
 
-    /// Takes a load balancer away with everything that serves it, behind the CCM's back. Needs [`Facility::Objects`].
+    /// Removes a load balancer and the objects that belong to it, without the CCM. Needs [`Facility::Objects`].
     ///
     /// # Errors
-    /// [`Problem::NotFound`] when there is none of that id; when the cloud refuses or does not answer.
+    /// [`Problem::NotFound`] if there is none with this id; when the cloud rejects it or does not answer.
     pub async fn remove_load_balancer(&self, id: &str) -> Result<(), CloudError> {
         let objects = self.has(self.driver.objects(), Facility::Objects, "removing a load balancer")?;
         objects.remove_load_balancer(id).await
     }
 
-    /// Creates a route without the CCM, or changes the one with its id; one with an empty id gets one. Returns it as the cloud
-    /// shows it afterwards. Needs [`Facility::Routes`].
+    /// Creates a route without the CCM, or changes the one with its id; a route with an empty id gets one.
+    /// Returns it as the cloud shows it afterwards. Needs [`Facility::Routes`].
     ///
     /// # Errors
-    /// When the cloud refuses or does not answer; [`Problem::NotKept`] if it shows something else than what was written.
+    /// When the cloud rejects it or does not answer; [`Problem::NotKept`] if it shows something else than
+    /// what was written.
     pub async fn put_route(&self, route: &Route) -> Result<Route, CloudError> {
         const CALL: &str = "putting a route there";
         let put = self.has(self.driver.routes(), Facility::Routes, CALL)?.put_route(route).await?;
@@ -167,12 +169,12 @@ impl Cloud {
     /// Removes a route without the CCM. Needs [`Facility::Routes`].
     ///
     /// # Errors
-    /// [`Problem::NotFound`] when there is none of that id; when the cloud refuses or does not answer.
+    /// [`Problem::NotFound`] if there is none with this id; when the cloud rejects it or does not answer.
     pub async fn remove_route(&self, id: &str) -> Result<(), CloudError> {
         self.has(self.driver.routes(), Facility::Routes, "removing a route")?.remove_route(id).await
     }
 
-    /// Everything the cloud holds now. Needs [`Facility::Inventory`].
+    /// All current objects of the cloud. Needs [`Facility::Inventory`].
     ///
     /// # Errors
     /// When the cloud does not answer.
@@ -180,7 +182,7 @@ impl Cloud {
         self.has(self.driver.inventory(), Facility::Inventory, "reading the inventory")?.read().await
     }
 
-    /// Journal entries numbered above `after`; waits for the first of them as long as `wait` says. Needs
+    /// Journal entries with a number above `after`; waits for the first of them as long as `wait` says. Needs
     /// [`Facility::Journal`].
     ///
     /// # Errors
@@ -189,11 +191,11 @@ impl Cloud {
         self.has(self.driver.journal(), Facility::Journal, READING_THE_JOURNAL)?.read(after, wait).await
     }
 
-    /// Puts a fault in force under an id of the caller's ([`fresh_id`](super::fresh_id)), who notes it before the call: where
-    /// no answer is heard, the fault may be in force all the same. Needs [`Facility::Faults`].
+    /// Activates a fault with an id of the caller ([`fresh_id`](super::fresh_id)), which notes the id before
+    /// the call: if the answer is lost, the fault may still be active. Needs [`Facility::Faults`].
     ///
     /// # Errors
-    /// When the cloud refuses or does not answer.
+    /// When the cloud rejects it or does not answer.
     pub async fn inject(&self, id: u64, fault: &Fault) -> Result<ActiveFault, CloudError> {
         let faults = self.has(self.driver.faults(), Facility::Faults, "injecting a fault")?;
         let asked_for = ActiveFault { id, fault: fault.clone(), hits: 0, in_force: true };
@@ -201,10 +203,11 @@ impl Cloud {
         news.of(faults.inject(id, fault).await, |active| Disturbance::FaultInjected(active.clone()))
     }
 
-    /// A fault and how often it has hit; also after it is used up, until it is cleared. Needs [`Facility::Faults`].
+    /// A fault and how many calls it has hit. It can be read until it is cleared, also after it is used up.
+    /// Needs [`Facility::Faults`].
     ///
     /// # Errors
-    /// [`Problem::NotFound`] when it was cleared; when the cloud does not answer.
+    /// [`Problem::NotFound`] if it was cleared; when the cloud does not answer.
     pub async fn fault(&self, id: u64) -> Result<ActiveFault, CloudError> {
         self.has(self.driver.faults(), Facility::Faults, "reading a fault")?.read(id).await
     }
@@ -219,11 +222,11 @@ impl Cloud {
         Ok(())
     }
 
-    /// Raises a barrier under an id of the caller's, as [`Cloud::inject`]: calls that match wait at it before they take
-    /// effect. Needs [`Facility::Barriers`].
+    /// Raises a barrier with an id of the caller, as [`Cloud::inject`]: matching calls wait at it before they
+    /// take effect. Needs [`Facility::Barriers`].
     ///
     /// # Errors
-    /// When the cloud refuses or does not answer.
+    /// When the cloud rejects it or does not answer.
     pub async fn raise_barrier(&self, id: u64, matching: &Match) -> Result<BarrierStatus, CloudError> {
         let barriers = self.has(self.driver.barriers(), Facility::Barriers, "raising a barrier")?;
         let asked_for = BarrierStatus { id, matching: matching.clone(), waiting: 0, arrived: 0 };
@@ -231,18 +234,19 @@ impl Cloud {
         news.of(barriers.raise(id, matching).await, |raised| Disturbance::BarrierRaised(raised.clone()))
     }
 
-    /// A barrier and who waits at it. Needs [`Facility::Barriers`].
+    /// A barrier and the calls that wait at it. Needs [`Facility::Barriers`].
     ///
     /// # Errors
-    /// [`Problem::NotFound`] when it was released; when the cloud does not answer.
+    /// [`Problem::NotFound`] if it was released; when the cloud does not answer.
     pub async fn barrier(&self, id: u64) -> Result<BarrierStatus, CloudError> {
         self.has(self.driver.barriers(), Facility::Barriers, "reading a barrier")?.read(id).await
     }
 
-    /// Takes a barrier away and lets its calls go on; what it was at that moment. Needs [`Facility::Barriers`].
+    /// Removes a barrier and lets its calls continue; returns its state at that moment. Needs
+    /// [`Facility::Barriers`].
     ///
     /// # Errors
-    /// [`Problem::NotFound`] when it was released before; when the cloud does not answer.
+    /// [`Problem::NotFound`] if it was released before; when the cloud does not answer.
     pub async fn release_barrier(&self, id: u64) -> Result<BarrierStatus, CloudError> {
         let barriers = self.has(self.driver.barriers(), Facility::Barriers, "releasing a barrier")?;
         let released = barriers.release(id).await?;
@@ -250,7 +254,7 @@ impl Cloud {
         Ok(released)
     }
 
-    /// The settings in force, all fields filled. Needs [`Facility::Settings`].
+    /// The current settings, with all fields set. Needs [`Facility::Settings`].
     ///
     /// # Errors
     /// When the cloud does not answer.
@@ -258,10 +262,10 @@ impl Cloud {
         self.has(self.driver.settings(), Facility::Settings, "reading the settings")?.read().await
     }
 
-    /// Changes the settings that are given; all of them as they are then. Needs [`Facility::Settings`].
+    /// Changes the given settings; returns all settings afterwards. Needs [`Facility::Settings`].
     ///
     /// # Errors
-    /// When the cloud refuses or does not answer.
+    /// When the cloud rejects it or does not answer.
     pub async fn change_settings(&self, settings: &Settings) -> Result<Settings, CloudError> {
         let tunable = self.has(self.driver.settings(), Facility::Settings, "changing the settings")?;
         tunable.change(settings).await
@@ -282,8 +286,8 @@ impl Cloud {
     }
 }
 
-/// A disturbance that was asked for. Told when this goes, unless the cloud has refused it: where no answer was heard, it may
-/// have come about.
+/// A disturbance that was requested. It is reported when this is dropped, unless the cloud has rejected it:
+/// if the answer was lost, it may still have taken effect.
 struct News<'a> {
     cloud: &'a Cloud,
     what: Option<Disturbance>,
@@ -313,7 +317,7 @@ impl Drop for News<'_> {
 }
 
 impl RunningCloud {
-    /// The cloud, to be used.
+    /// A handle to the cloud.
     ///
     /// # Errors
     /// As [`Cloud::attach`].
@@ -322,7 +326,7 @@ impl RunningCloud {
     }
 }
 
-/// What reading the journal is called in errors.
+/// The name of reading the journal in errors.
 pub const READING_THE_JOURNAL: &str = "reading the journal";
 
 #[cfg(test)]

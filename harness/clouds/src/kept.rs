@@ -1,12 +1,12 @@
-//! Whether a cloud shows what was written to it. `driver check` and a run use the same comparison.
+//! Compares what a cloud shows with what was written to it. `driver check` and a run use the same comparison.
 
 use super::{Frontend, Instance, LoadBalancer, Route};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 use std::net::IpAddr;
 
-/// Brings a load balancer into the one form that is compared: backends of a port that equal those of the load balancer mean the
-/// same as none, and backends are sorted.
+/// Brings a load balancer into the form for comparisons: backends of a port that equal those of the load
+/// balancer are removed, and backends are sorted.
 pub(crate) fn in_one_form(lb: &mut LoadBalancer) {
     lb.backends.sort();
     for Frontend { backends, .. } in &mut lb.frontends {
@@ -19,7 +19,7 @@ pub(crate) fn in_one_form(lb: &mut LoadBalancer) {
     }
 }
 
-/// What a load balancer lacks of what was written, in words; empty if it has all of it.
+/// Describes the parts of a load balancer that were written and are missing; empty if it has all of them.
 pub(crate) fn lost_of_load_balancer(written: &LoadBalancer, seen: &LoadBalancer) -> Vec<String> {
     let (mut written, mut seen) = (written.clone(), seen.clone());
     in_one_form(&mut written);
@@ -27,7 +27,7 @@ pub(crate) fn lost_of_load_balancer(written: &LoadBalancer, seen: &LoadBalancer)
     lost(&written, &seen)
 }
 
-/// What a route lacks of what was written, in words.
+/// Describes the parts of a route that were written and are missing.
 pub(crate) fn lost_of_route(written: &Route, seen: &Route) -> Vec<String> {
     let mut seen = seen.clone();
     if written.id.is_empty() {
@@ -40,7 +40,8 @@ pub(crate) fn lost_of_route(written: &Route, seen: &Route) -> Vec<String> {
     lost(written, &seen)
 }
 
-/// What a machine lacks of what was written, in words. Addresses are compared by value, not by spelling.
+/// Describes the parts of a machine that were written and are missing. Addresses are compared by value, not
+/// by spelling.
 pub(crate) fn lost_of_instance(written: &Instance, seen: &Instance, shows_provider_ids: bool) -> Vec<String> {
     let in_one_spelling = |instance: &Instance| {
         let mut instance = instance.clone();
@@ -59,8 +60,8 @@ pub(crate) fn lost_of_instance(written: &Instance, seen: &Instance, shows_provid
     lost(&in_one_spelling(written), &in_one_spelling(seen))
 }
 
-/// The fields that were written and are otherwise now. What was left out (null) may be anything, and an object may have more
-/// fields than were written.
+/// The fields that were written and are different now. Fields that were left out (null) may have any value,
+/// and an object may have more fields than were written.
 fn lost(written: &impl Serialize, seen: &impl Serialize) -> Vec<String> {
     let (written, seen) = (fields(written), fields(seen));
     let differs = |(name, value): (&String, &Value)| {
@@ -73,12 +74,12 @@ fn lost(written: &impl Serialize, seen: &impl Serialize) -> Vec<String> {
 fn fields(of: &impl Serialize) -> Map<String, Value> {
     match json!(of) {
         Value::Object(fields) => fields,
-        // Our own structures always make objects.
+        // Our own structures are always objects.
         _ => Map::new(),
     }
 }
 
-/// Whether `seen` has all that `written` says.
+/// Whether `seen` contains everything in `written`.
 fn has(seen: &Value, written: &Value) -> bool {
     match (written, seen) {
         (Value::Null, _) => true,

@@ -1,7 +1,8 @@
-//! The cloud of a run: what it can be asked ([`Cloud`]), by whom it is done ([`Driver`]), and how one is started
-//! ([`start`]) or joined by another process of the run ([`Cloud::attach`]).
+//! The cloud of a run: its operations ([`Cloud`]), the program that carries them out ([`Driver`]), and how a
+//! cloud is started ([`start`]) or joined by another process of the run ([`Cloud::attach`]).
 //!
-//! A run and its checks know [`Cloud`] alone. A further driver is a file or folder in `drivers` and a line in its table.
+//! A run and its checks use only [`Cloud`]. To add a driver, write a file or folder in `drivers` and a line
+//! in its table.
 
 mod callers;
 mod conformance;
@@ -30,7 +31,7 @@ pub use operators::operators_balancer;
 pub use record::CloudRecord;
 pub use token::fresh_token;
 
-// The words in which a cloud is spoken of, whoever drives it.
+// The types that describe a cloud, whatever its driver.
 pub use fake_cloud_driver::{
     ActiveFault, Address, Auxiliary, BarrierStatus, Credential, Effect, Entry, Fault, Frontend, HealthCheck,
     Instance, InstanceState, Inventory, LbAddress, LbAddressing, LbChange, LbParts, LbState, LoadBalancer,

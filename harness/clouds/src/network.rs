@@ -1,4 +1,4 @@
-//! On which of Docker's networks a cluster that was there before has its machines.
+//! Finds the Docker network of an existing cluster's machines.
 
 use bollard::query_parameters::ListContainersOptionsBuilder;
 use harness_clusters::images::{Engine, EngineError};
@@ -8,7 +8,8 @@ use std::time::Duration;
 /// How long the engine may take to list its containers.
 const LIMIT: Duration = Duration::from_secs(30);
 
-/// The network on which a container has one of these addresses; `None` when the machines are no containers here.
+/// The network on which a container has one of these addresses; `None` if the machines are not containers of
+/// this engine.
 ///
 /// # Errors
 /// The engine does not answer.

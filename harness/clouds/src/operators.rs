@@ -1,13 +1,14 @@
-//! What an operator of the cloud has there, without any CCM.
+//! Objects of an operator of the cloud, which no CCM has created.
 
 use super::{Frontend, LbAddress, LbState, LoadBalancer};
 use serde_json::Value;
 use std::net::{IpAddr, Ipv4Addr};
 
-/// The address of a load balancer that no CCM has made.
+/// The address of a load balancer that no CCM has created.
 const ADDRESS: IpAddr = IpAddr::V4(Ipv4Addr::new(192, 0, 2, 250));
 
-/// A load balancer that no CCM has made: one TCP port, no backend, no health check. `driver check` and the run write the same.
+/// A load balancer that no CCM has created: one TCP port, no backend, no health check. `driver check` and the
+/// run write the same one.
 pub fn operators_balancer(id: String, name: String, owner: String) -> LoadBalancer {
     LoadBalancer {
         id,

@@ -5,33 +5,33 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::net::Ipv4Addr;
 
-/// A running cloud. Holds secrets: whoever writes it to a file does so for its owner alone (0600).
+/// A running cloud. Contains secrets: a file with it must be readable only for its owner (0600).
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CloudRecord {
     /// Name of its driver.
     pub driver: String,
-    /// Its address as machines of the cluster see it; what a machine is cut off from.
+    /// Its address for machines of the cluster, from which a machine can be cut off.
     pub ip: Ipv4Addr,
-    /// URL of the cloud's API by IP, as machines and Pods of the cluster reach it.
+    /// URL of the cloud's API with an IP address, for machines and Pods of the cluster.
     pub endpoint: String,
-    /// The name by which machines of the cluster may know that address; `None` where they know the address alone.
+    /// The name that machines of the cluster have for this address; `None` if they have none.
     #[serde(default)]
     pub name: Option<String>,
-    /// The same URL for each replica of the CCM, where each has an endpoint of its own.
+    /// The same URL for each replica of the CCM, if each has a separate endpoint.
     #[serde(default)]
     pub endpoints: BTreeMap<String, String>,
-    /// Whether the endpoints are for the variable `HTTP_PROXY`, and the CCM is to call another name.
+    /// Whether the endpoints are values for the variable `HTTP_PROXY`, while the CCM calls another name.
     #[serde(default)]
     pub http_proxy: bool,
-    /// URL of its metadata service by IP, as machines and Pods of the cluster reach it, where it has one.
+    /// URL of its metadata service with an IP address, for machines and Pods of the cluster, if it has one.
     #[serde(default)]
     pub metadata: Option<String>,
-    /// The CA of the endpoint, in PEM, where it is the run's.
+    /// The CA of the endpoint, in PEM, if it belongs to the run.
     #[serde(default)]
     pub ca: Option<String>,
-    /// What its driver needs to reach it, in a form of its own.
+    /// The data that its driver needs to reach it, in the driver's own form.
     pub access: serde_json::Value,
-    /// What of that must appear in no output.
+    /// The parts of that data that no output may contain.
     pub secrets: Vec<String>,
 }
 

@@ -1,14 +1,14 @@
-//! What drivers that this process has started wrote last, for errors of calls to them.
+//! The last lines of output of drivers that this process has started, for errors of calls to them.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, LazyLock, Mutex};
 
 /// How many of the last lines are kept.
 pub(crate) const LINES_SHOWN: usize = 20;
-/// More of a line than this is not kept, characters.
+/// How many characters of a line are kept.
 const LINE_LIMIT: usize = 2000;
 
-/// The last lines that a program wrote, newest last. Clones are the same.
+/// The last lines of a program, newest last. Clones share them.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Tail(Arc<Mutex<VecDeque<String>>>);
 
@@ -32,15 +32,15 @@ impl Tail {
     }
 }
 
-/// The drivers of this process, by the URL at which they are called.
+/// The drivers of this process, by URL.
 static TAILS: LazyLock<Mutex<BTreeMap<String, Tail>>> = LazyLock::new(Mutex::default);
 
-/// Remembers what the driver at that URL writes. URLs have ports of their own, so that none is used twice while it is of use.
+/// Keeps the output of the driver at this URL. URLs have different ports, so none is used twice while it is needed.
 pub(crate) fn remember(url: &str, tail: &Tail) {
     TAILS.lock().expect("no holder of this lock panics").insert(url.to_owned(), tail.clone());
 }
 
-/// A driver is called at this URL, too: a proxy is in front of it.
+/// Records that a driver is also reached at this URL, through a proxy.
 pub(crate) fn also_at(url: &str, other: &str) {
     let mut tails = TAILS.lock().expect("no holder of this lock panics");
     if let Some(tail) = tails.get(url).cloned() {
@@ -48,12 +48,12 @@ pub(crate) fn also_at(url: &str, other: &str) {
     }
 }
 
-/// Forgets the driver at that URL.
+/// Removes the driver at this URL.
 pub(crate) fn forget(url: &str) {
     TAILS.lock().expect("no holder of this lock panics").remove(url);
 }
 
-/// The last lines of the driver at that URL; `None` if it wrote nothing, or this process did not start it.
+/// The last lines of the driver at this URL; `None` if it wrote nothing, or if this process did not start it.
 pub(crate) fn last_lines(url: &str) -> Option<String> {
     TAILS.lock().expect("no holder of this lock panics").get(url)?.lines()
 }

@@ -1,12 +1,12 @@
-//! Tokens nobody can guess.
+//! Random tokens that cannot be guessed.
 
 use super::StartError;
 use std::fmt::Write as _;
 
-/// A token nobody can guess: 256 random bits in hexadecimal digits.
+/// A token that cannot be guessed: 256 random bits in hexadecimal digits.
 ///
 /// # Errors
-/// The system gives no random bits.
+/// The system provides no random numbers.
 pub fn fresh_token() -> Result<String, StartError> {
     let mut bits = [0_u8; 32];
     getrandom::fill(&mut bits).map_err(StartError::Random)?;

@@ -4,14 +4,14 @@ use super::schema::ordered;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What an annotation of the vendor does to a load balancer.
+/// The effect of a vendor's annotation on a load balancer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AnnotationEffect {
-    /// Two values of it.
+    /// Two values of the annotation.
     pub values: [String; 2],
     /// Where the effect shows: a JSON pointer into the load balancer, as the driver shows it.
     pub at: String,
-    /// What stands there with each of the values.
+    /// The value at this place for each of the two values.
     pub shows: [String; 2],
 }
 

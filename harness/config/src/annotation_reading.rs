@@ -1,11 +1,11 @@
-//! The annotations of a profile that change a load balancer, read and checked.
+//! Reads and checks a profile's annotations that change a load balancer.
 
 use super::annotation_effects::{AnnotationEffect, AnnotationEffectKeys};
 use super::profile_reading::Reading;
 use std::collections::BTreeMap;
 
 impl Reading<'_> {
-    /// The annotations whose effect can be checked; anything else is a problem.
+    /// The annotations whose effect can be checked; all others are reported as problems.
     pub(super) fn annotation_effects(
         &mut self,
         written: BTreeMap<String, AnnotationEffectKeys>,

@@ -1,9 +1,9 @@
-//! The table of backends: one line for each, next to its folder in `cluster` the only thing a new one needs.
+//! The table of backends: one line for each. A new backend needs only this line and a folder in `cluster`.
 //!
-//! It is a macro because two modules make something of a line: `config` the word that a run file writes, and `cluster`
-//! the way from that word to the folder. `$then!` receives the lines.
+//! It is a macro because two crates use the lines: `config` for the word in a run file, and `cluster` to find
+//! the backend for that word. `$then!` receives the lines.
 
-/// Hands the lines of the table to the macro that is named.
+/// Passes the lines of the table to the given macro.
 #[macro_export]
 macro_rules! backends {
     ($then:ident) => {

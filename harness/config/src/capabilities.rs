@@ -1,4 +1,4 @@
-//! What a CCM says it can do, and which checks' needs that meets.
+//! The capabilities of a CCM, and the needs of checks that they meet.
 
 use super::enums::{Instances, Protocol, RouteTrigger, Targets};
 use super::schema::ordered;
@@ -92,7 +92,7 @@ impl Capabilities {
         self.regions.unwrap_or(self.zones)
     }
 
-    /// The needs of checks that these meet; [`super::Profile::declares`] knows those of other keys, too.
+    /// The needs of checks that these capabilities meet; [`super::Profile::declares`] adds those of other keys.
     pub(super) fn met(&self) -> BTreeSet<Capability> {
         [
             (Capability::Instances, self.instances != Instances::None),
@@ -119,7 +119,7 @@ impl Capabilities {
         .collect()
     }
 
-    /// Everything declared, in the profile's words and order, for the report.
+    /// All declared capabilities, in the profile's words and order, for the report.
     pub fn declared(&self) -> Vec<String> {
         let mut words = vec![format!("instances={}", self.instances)];
         let flags = [

@@ -1,4 +1,4 @@
-//! From the keys of a profile's `cloud` to what they mean.
+//! Converts the keys of a profile's `cloud` to a cloud source.
 
 use super::cloud_source::{CloudSource, CredentialFrom, Proxying, usual_arguments};
 use super::profile_file::{CloudKeys, CredentialKeys, DriverKeys, ProxyKeys, RealKeys};
@@ -34,7 +34,7 @@ impl Reading<'_> {
     }
 
     fn proxy(&mut self, proxy: ProxyKeys) -> Option<Proxying> {
-        // What is missing was reported already.
+        // A missing key was already reported.
         if proxy.routes.is_empty() {
             return None;
         }
@@ -68,7 +68,7 @@ impl Reading<'_> {
         Some(Proxying { routes, upstream: proxy.upstream, upstream_ca, tls, http_proxy })
     }
 
-    /// Whether at most one of these is given.
+    /// Whether at most one of these is given; otherwise reports a problem.
     fn only_one(&mut self, key: &str, forms: &[(&str, bool)]) -> bool {
         let given: Vec<&str> = forms.iter().filter(|(_, given)| *given).map(|(form, _)| *form).collect();
         if given.len() > 1 {
@@ -93,7 +93,7 @@ impl Reading<'_> {
                 None => self.problem(&key, "is empty; write 'env' or 'file'"),
             }
         }
-        // What is missing was reported already.
+        // A missing key was already reported.
         let driver = Box::new(self.driver("cloud.real.driver", real.driver?)?);
         Some(CloudSource::Real { driver, credentials })
     }

@@ -1,49 +1,49 @@
-//! Where the cloud of a CCM comes from, as its profile means it.
+//! The source of a CCM's cloud.
 
 use super::route_file::Routes;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::PathBuf;
 
-/// The placeholder for where a driver is to listen.
+/// The placeholder for the address that a driver has to listen on.
 pub const DRIVER_LISTEN: &str = "${DRIVER_LISTEN}";
-/// The placeholder for the file that holds a driver's token.
+/// The placeholder for the file with a driver's token.
 pub const DRIVER_TOKEN_FILE: &str = "${DRIVER_TOKEN_FILE}";
 
-/// Where the cloud of a CCM comes from.
+/// The source of a CCM's cloud.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CloudSource {
     /// The fake cloud in this dialect.
     Dialect(String),
-    /// A driver that runs already.
+    /// A driver that is already running.
     DriverAt {
-        /// Where it listens.
+        /// Its URL.
         url: String,
-        /// The file that holds its token.
+        /// The file with its token.
         token_file: PathBuf,
     },
     /// A driver that is started and ended with each cloud of the run.
     DriverCommand {
-        /// The program and its arguments; they may hold `${DRIVER_LISTEN}` and `${DRIVER_TOKEN_FILE}`.
+        /// The program and its arguments; they may contain `${DRIVER_LISTEN}` and `${DRIVER_TOKEN_FILE}`.
         line: Vec<String>,
-        /// The folder in which it runs.
+        /// Its working folder.
         folder: PathBuf,
     },
     /// A driver in a container, which is started and removed with each cloud of the run.
     DriverImage {
         /// The image.
         image: String,
-        /// What its entry point is told; it may hold `${DRIVER_LISTEN}` and `${DRIVER_TOKEN_FILE}`.
+        /// The arguments for its entry point; they may contain `${DRIVER_LISTEN}` and `${DRIVER_TOKEN_FILE}`.
         arguments: Vec<String>,
     },
-    /// A real cloud, seen by one of these drivers.
+    /// A real cloud, read through one of these drivers.
     Real {
         /// The driver.
         driver: Box<CloudSource>,
-        /// Where the CCM's credentials come from, by placeholder.
+        /// The sources of the CCM's credentials, by placeholder.
         credentials: BTreeMap<String, CredentialFrom>,
     },
-    /// One of these behind a recording proxy.
+    /// One of these clouds behind a recording proxy.
     Proxied {
         /// The cloud.
         behind: Box<CloudSource>,
@@ -52,7 +52,7 @@ pub enum CloudSource {
     },
 }
 
-/// Where a credential comes from.
+/// The source of a credential.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CredentialFrom {
     /// This variable of the harness's environment.
@@ -61,23 +61,23 @@ pub enum CredentialFrom {
     File(PathBuf),
 }
 
-/// A recording proxy before a cloud.
+/// A recording proxy in front of a cloud.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Proxying {
-    /// What the calls of the cloud's API mean.
+    /// The meaning of the calls of the cloud's API.
     pub routes: Routes,
-    /// URL of the cloud's API; `None` where its driver says it.
+    /// URL of the cloud's API; `None` if its driver reports it.
     pub upstream: Option<String>,
-    /// Certificates by which the cloud is known, beside those that this machine trusts.
+    /// Certificates to verify the cloud, in addition to those that this machine trusts.
     pub upstream_ca: Option<PathBuf>,
-    /// Whether the CCM speaks TLS to it.
+    /// Whether the CCM uses TLS to connect to the proxy.
     pub tls: bool,
-    /// Whether the CCM reaches it through the variable `HTTP_PROXY`.
+    /// Whether the CCM reaches the proxy through the variable `HTTP_PROXY`.
     pub http_proxy: bool,
 }
 
 impl CloudSource {
-    /// The fake cloud's dialect, where it is the fake cloud.
+    /// The dialect, if this is the fake cloud.
     pub fn dialect(&self) -> Option<&str> {
         match self {
             CloudSource::Dialect(name) => Some(name),
@@ -100,7 +100,7 @@ impl CloudSource {
         }
     }
 
-    /// Where the credentials of a real cloud's CCM come from; `None` where the cloud is made for the run.
+    /// The sources of the credentials for a real cloud; `None` if the cloud is created for the run.
     pub fn real(&self) -> Option<&BTreeMap<String, CredentialFrom>> {
         match self {
             CloudSource::Real { credentials, .. } => Some(credentials),
@@ -112,7 +112,7 @@ impl CloudSource {
         }
     }
 
-    /// The image of its driver, where that is a container wherever the cluster is.
+    /// The image of its driver, if the driver runs in a container whatever the cluster.
     pub fn driver_image(&self) -> Option<&str> {
         match self {
             CloudSource::DriverImage { image, .. } => Some(image),
@@ -138,7 +138,7 @@ impl fmt::Display for CloudSource {
     }
 }
 
-/// What an image's entry point is told where a profile says nothing else.
+/// The default arguments for an image's entry point.
 pub fn usual_arguments() -> Vec<String> {
     ["--listen", DRIVER_LISTEN, "--token-file", DRIVER_TOKEN_FILE].map(str::to_owned).to_vec()
 }

@@ -1,4 +1,4 @@
-//! The cluster a run uses, as it was asked for.
+//! The requested cluster of a run.
 
 use super::enums::{BackendKind, NodeIp, ProviderId};
 use super::paths::looks_like_path;
@@ -8,7 +8,7 @@ use std::fmt;
 use std::path::PathBuf;
 use std::str::FromStr;
 
-/// The cluster a run is to use, as it was asked for: its backend may be left to the harness.
+/// The requested cluster of a run. The harness may still have to choose its backend.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WantedCluster {
     backend: Option<BackendKind>,
@@ -16,22 +16,22 @@ pub struct WantedCluster {
 }
 
 impl WantedCluster {
-    /// One of the harness's own; `None` leaves the backend to the harness.
+    /// A cluster that the harness creates; `None` leaves the choice of the backend to the harness.
     pub(super) fn own(backend: Option<BackendKind>, own: OwnCluster) -> WantedCluster {
         WantedCluster { backend, desired: DesiredCluster::Own(own) }
     }
 
-    /// One that is there.
+    /// An existing cluster.
     pub(super) fn existing(existing: ExistingCluster) -> WantedCluster {
         WantedCluster { backend: Some(BackendKind::Existing), desired: DesiredCluster::Existing(existing) }
     }
 
-    /// None at all.
+    /// No cluster.
     pub fn absent() -> WantedCluster {
         WantedCluster { backend: Some(BackendKind::Absent), desired: DesiredCluster::Absent }
     }
 
-    /// The same, of kind where the harness makes it, with other machines where some are named.
+    /// The same cluster, with kind as its backend if the harness creates it; `topology` replaces its machines.
     #[must_use]
     pub(super) fn of_kind(mut self, topology: Option<Topology>) -> WantedCluster {
         if let DesiredCluster::Own(own) = &mut self.desired {
@@ -41,24 +41,24 @@ impl WantedCluster {
         self
     }
 
-    /// The backend that was asked for; `None` when it is left to the harness.
+    /// The requested backend; `None` if the choice is left to the harness.
     pub fn backend(&self) -> Option<BackendKind> {
         self.backend
     }
 
-    /// What the cluster is to be like.
+    /// The requested properties of the cluster.
     pub fn desired(&self) -> &DesiredCluster {
         &self.desired
     }
 
-    /// The same cluster with a backend for certain: the one that was asked for, or else `otherwise`.
+    /// The same cluster with a definite backend: the requested one, or else `otherwise`.
     #[must_use]
     pub fn settled(self, otherwise: BackendKind) -> SettledCluster {
         SettledCluster { backend: self.backend.unwrap_or(otherwise), desired: self.desired }
     }
 }
 
-/// The cluster a run uses, its backend known.
+/// The cluster of a run, with a definite backend.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SettledCluster {
     backend: BackendKind,
@@ -66,7 +66,7 @@ pub struct SettledCluster {
 }
 
 impl SettledCluster {
-    /// The same with something else asked of it, where the harness makes it.
+    /// Changes the requested properties if the harness creates the cluster.
     #[must_use]
     pub fn with(mut self, change: impl FnOnce(&mut OwnCluster)) -> SettledCluster {
         if let DesiredCluster::Own(own) = &mut self.desired {
@@ -80,25 +80,25 @@ impl SettledCluster {
         self.backend
     }
 
-    /// What the cluster is to be like.
+    /// The requested properties of the cluster.
     pub fn desired(&self) -> &DesiredCluster {
         &self.desired
     }
 }
 
-/// What a cluster is to be like.
+/// The requested properties of a cluster.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum DesiredCluster {
-    /// One that the harness makes.
+    /// A cluster that the harness creates.
     Own(OwnCluster),
-    /// One that is there.
+    /// An existing cluster.
     Existing(ExistingCluster),
-    /// None.
+    /// No cluster.
     Absent,
 }
 
 impl DesiredCluster {
-    /// What is asked of a cluster that the harness makes; `None` for any other.
+    /// The properties of a cluster that the harness creates; `None` for any other.
     pub fn own(&self) -> Option<&OwnCluster> {
         match self {
             DesiredCluster::Own(own) => Some(own),
@@ -107,42 +107,43 @@ impl DesiredCluster {
     }
 }
 
-/// A cluster of the harness's own.
+/// A cluster that the harness creates.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OwnCluster {
     /// Its nodes and network.
     pub topology: Topology,
-    /// Its Kubernetes.
+    /// Its Kubernetes version.
     pub kubernetes: Kubernetes,
-    /// What kubelets write into `spec.providerID`.
+    /// The `spec.providerID` that kubelets set.
     pub provider_id: ProviderId,
     /// Whether kubelets announce a node IP.
     pub node_ip: NodeIp,
-    /// Where kubelets have the certificates from that they serve with.
+    /// The source of the kubelets' serving certificates.
     pub serving: ServingCertificates,
-    /// What decides the moments at which a simulated cluster acts; `None` leaves it to the run.
+    /// Determines when a simulated cluster acts; `None` leaves it to the run.
     pub seed: Option<u32>,
 }
 
-/// Where kubelets have the certificates from that they serve with.
+/// The source of the kubelets' serving certificates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ServingCertificates {
-    /// From themselves.
+    /// Kubelets sign their own.
     SelfSigned,
-    /// They ask the cluster for them (`serverTLSBootstrap: true`), and nobody serves their logs until somebody has approved.
+    /// Kubelets request them from the cluster (`serverTLSBootstrap: true`), and their logs cannot be read
+    /// before these requests are approved.
     Requested,
 }
 
-/// A cluster that is there.
+/// An existing cluster.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ExistingCluster {
-    /// Its kubeconfig; `None` for the one kubectl would use.
+    /// Its kubeconfig; `None` for the default of kubectl.
     pub kubeconfig: Option<PathBuf>,
-    /// Whether it is taken though it looks as if somebody needs it.
+    /// Whether to accept it although it appears to be in use.
     pub allow_foreign: bool,
 }
 
-/// Nodes and network of a cluster of the harness's own.
+/// Nodes and network of a cluster that the harness creates.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Topology {
     /// One node.
@@ -153,7 +154,7 @@ pub enum Topology {
     NoCni,
     /// A control plane and a worker with both IP families.
     DualStack,
-    /// A kind configuration of its own.
+    /// A kind configuration file.
     File(PathBuf),
 }
 
@@ -165,7 +166,7 @@ impl Topology {
         ("dual-stack", Topology::DualStack),
     ];
 
-    /// Its name for reports: as the run file writes it, or the file's name without its end.
+    /// Its name for reports: as in the run file, or the file name without its extension.
     pub fn name(&self) -> String {
         let named = Topology::NAMED.iter().find(|(_, topology)| topology == self);
         match (named, self) {
@@ -199,19 +200,19 @@ impl Topology {
     }
 }
 
-/// The Kubernetes of a cluster of the harness's own.
+/// The Kubernetes version of a cluster that the harness creates.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Kubernetes {
-    /// The newest that is at hand.
+    /// The newest that is available on this machine.
     Newest,
-    /// A version; the newest patch release at hand when no patch is named.
+    /// A version; without a patch, the newest patch release that is available on this machine.
     Version {
         /// 36 for 1.36.
         minor: u32,
         /// 1 for 1.36.1.
         patch: Option<u32>,
     },
-    /// A node image by its reference.
+    /// A node image.
     Image(String),
 }
 

@@ -1,4 +1,4 @@
-//! `csiMigration` of a profile: the driver that a cluster's in-tree volumes moved to, as it is written and as it is meant.
+//! `csiMigration` of a profile: the driver that a cluster's in-tree volumes moved to, as keys and as their meaning.
 
 use super::enums::CsiDriver;
 use super::formats::{Name, Variable};
@@ -51,20 +51,20 @@ impl Default for CsiMigrationKeys {
     }
 }
 
-/// Drivers that in-tree volumes moved to, to be put on a cluster.
+/// Drivers that in-tree volumes moved to, to be deployed on a cluster.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CsiMigration {
     /// Their names.
     pub drivers: Vec<CsiDriver>,
     /// Files with their manifests.
     pub manifests: Vec<PathBuf>,
-    /// The name of the workload that is beside kubelets.
+    /// The name of the workload next to the kubelets.
     pub node_workload: String,
     /// The name of the workload with provisioner and attacher.
     pub controller_workload: String,
     /// Whether there is a provisioner.
     pub provisioner: bool,
-    /// Variables of both.
+    /// Environment variables of both.
     pub environment: BTreeMap<String, String>,
 }
 
@@ -75,10 +75,9 @@ impl fmt::Display for CsiMigration {
     }
 }
 
-/// What was written of drivers, as it is meant; `None` when too little of it is sound. The files that manifests stand in are
-/// given.
+/// Converts the keys to their meaning; `None` if too much is invalid. `manifests` are the files with manifests.
 pub(super) fn read(written: CsiMigrationKeys, manifests: Vec<PathBuf>) -> Option<CsiMigration> {
-    // What is missing was reported already.
+    // A missing key was already reported.
     if written.drivers.is_empty() || manifests.is_empty() {
         return None;
     }

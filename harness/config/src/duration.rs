@@ -12,13 +12,13 @@ use std::time::Duration;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct HumanDuration(pub Duration);
 
-/// Why a text is no [`HumanDuration`].
+/// The reason why a text is not a [`HumanDuration`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BadDuration {
     /// A bare number.
     #[error("a duration needs a unit, e.g. '30s' or '1m30s'")]
     NoUnit,
-    /// Anything else that does not fit.
+    /// Any other invalid form.
     #[error("not a duration; write e.g. '250ms', '30s', '1m30s' or '2h'")]
     Form,
     /// More than the harness can wait for: over a week.

@@ -1,12 +1,12 @@
-//! The words a file may choose from. Each enum is its list of words: reading, writing and the text of errors all come
-//! from the one table.
+//! The words that a file may choose from. Each enum is a list of words; reading, writing and error messages
+//! all use this one table.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
 
-/// The version every file of the harness carries as `apiVersion`.
+/// The version in the `apiVersion` of every file of the harness.
 pub const API_VERSION: &str = "ccm-conformance/v1";
 
 macro_rules! words {

@@ -1,13 +1,13 @@
-//! Whether this machine can execute a file, told before anything is started.
+//! Whether this machine can execute a file, found out before anything is started.
 
 use std::fs::File;
 use std::io::{ErrorKind, Read};
 use std::path::Path;
 
-/// How much of a file tells its format, bytes.
+/// How many bytes of a file show its format.
 const HEAD: usize = 20;
 const ELF: [u8; 4] = *b"\x7fELF";
-/// Where the kernel lists what runs files of other formats and machines.
+/// The folder in which the kernel lists handlers for files of other formats and machines.
 const HANDLERS: &str = "/proc/sys/fs/binfmt_misc";
 
 /// Machines by their number in an ELF header (`e_machine`).
@@ -22,11 +22,11 @@ const MACHINES: [(u16, &str); 8] = [
     (243, "riscv64"),
 ];
 
-/// Why this machine cannot execute a program, in words; `None` where it can, or nobody can tell.
+/// The reason why this machine cannot execute a program; `None` if it can, or if that cannot be determined.
 pub(super) fn not_executable_here(program: &Path) -> Option<String> {
     let head = match head_of(program) {
         Ok(head) => head,
-        // A file that may be executed and not read.
+        // A file that may be executed but not read.
         Err(error) if error.kind() == ErrorKind::PermissionDenied => return None,
         Err(error) => return Some(error.to_string()),
     };
@@ -40,13 +40,13 @@ fn head_of(program: &Path) -> std::io::Result<Vec<u8>> {
     Ok(head)
 }
 
-/// Whether the kernel was told of a program that runs such files, QEMU for example.
+/// Whether a handler for such files is registered, QEMU for example.
 fn has_handler(folder: &Path) -> bool {
     let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
     entries.map(|entry| entry.file_name()).any(|name| name != "register" && name != "status")
 }
 
-/// Why a file that begins so is no program of that machine.
+/// The reason why a file that begins with these bytes is not a program for this machine.
 fn judge(head: &[u8], here: &str) -> Option<String> {
     if head.starts_with(b"#!") {
         return None;
@@ -56,15 +56,15 @@ fn judge(head: &[u8], here: &str) -> Option<String> {
         return Some(if head.is_empty() { "is empty".to_owned() } else { why.to_owned() });
     }
     let &[low, high] = head.get(18..20)? else { return None };
-    // The sixth byte of a header says in which order bytes are.
+    // The sixth byte of a header gives the byte order.
     let number = if head[5] == 2 { u16::from_be_bytes([low, high]) } else { u16::from_le_bytes([low, high]) };
     let machine = MACHINES.iter().find(|(one, _)| *one == number).map(|(_, name)| *name);
     match machine {
         Some(machine) if machine == here => None,
-        // These execute programs of the smaller machine, too.
+        // These machines also execute programs for the smaller one.
         Some("x86") if here == "x86_64" => None,
         Some("arm") if here == "aarch64" => None,
-        // Nobody knows what this machine is called there.
+        // The number of this machine is not known.
         _ if !MACHINES.iter().any(|(_, name)| *name == here) => None,
         Some(machine) => Some(format!("is a program for {machine}, and this machine is {here}")),
         None => Some(format!(

@@ -34,14 +34,14 @@ impl Default for LeaseTiming {
 }
 
 impl LeaseTiming {
-    /// What framework CCMs use unless told otherwise: 15 s, 10 s, 2 s (contract section 21).
+    /// The defaults of framework CCMs: 15 s, 10 s, 2 s (contract section 21).
     pub const DEFAULT: LeaseTiming = LeaseTiming {
         duration: Duration::from_secs(15),
         renew_deadline: Duration::from_secs(10),
         retry_period: Duration::from_secs(2),
     };
 
-    /// What [`FAST_FLAGS`] set: 6 s, 4 s, 1 s (contract section 21).
+    /// The timing with [`FAST_FLAGS`]: 6 s, 4 s, 1 s (contract section 21).
     pub const FAST: LeaseTiming = LeaseTiming {
         duration: Duration::from_secs(6),
         renew_deadline: Duration::from_secs(4),
@@ -53,7 +53,7 @@ impl LeaseTiming {
         self.retry_period.mul_f64(2.2)
     }
 
-    /// Why a CCM would refuse these values, if it would.
+    /// The reason why a CCM would reject these values, if it would.
     pub(crate) fn fault(&self) -> Option<&'static str> {
         if self.duration <= self.renew_deadline {
             Some("'duration' must be longer than 'renewDeadline'")
@@ -65,7 +65,7 @@ impl LeaseTiming {
     }
 }
 
-/// What [`FAST_FLAGS`] make of the time between two refreshes of all Nodes.
+/// The time between two refreshes of all Nodes with [`FAST_FLAGS`].
 pub(crate) const FAST_STATUS_PERIOD: Duration = Duration::from_secs(10);
 
 /// The speed-up flags of contract section 21: name without dashes, value.
@@ -76,14 +76,15 @@ pub const FAST_FLAGS: &[(&str, &str)] = &[
     ("node-status-update-frequency", "10s"),
 ];
 
-/// The flag that sets how often routes are reconciled, and what it is with fast timing: name without dashes, value.
+/// The flag for the time between two reconciliations of routes, and its value with fast timing: name without
+/// dashes, value.
 pub(crate) const FAST_ROUTES: (&str, &str) = ("route-reconciliation-period", "2s");
 
-/// What [`FAST_ROUTES`] makes of the time between two reconciliations of routes.
+/// The time between two reconciliations of routes with [`FAST_ROUTES`].
 pub(crate) const FAST_ROUTE_PERIOD: Duration = Duration::from_secs(2);
 
-/// The flags every CCM built on the framework accepts (contract section 17), names without dashes. A profile that
-/// writes `framework` among its accepted flags means these.
+/// The flags that every CCM of the framework accepts (contract section 17), names without dashes. In the
+/// accepted flags of a profile, `framework` stands for these.
 pub(crate) const FRAMEWORK_FLAGS: &[&str] = &[
     "allocate-node-cidrs",
     "authentication-kubeconfig",

@@ -1,5 +1,5 @@
-//! The forms of texts in files. A form is a type, so that a key's type says which form its text has; in JSON Schema it
-//! is a `format`, by which [`check`] finds it again.
+//! The formats of texts in files. Each format is a type, so that a key's type determines the format of its
+//! text. In JSON Schema it is a `format`, by which [`check`] finds it again.
 
 use super::cluster::Kubernetes;
 use super::duration::HumanDuration;
@@ -24,10 +24,10 @@ macro_rules! forms {
             }
         )+
 
-        /// Whether a text has the form of that name; a name that is no form of ours allows every text.
+        /// Checks whether a text has the format with this name; an unknown name allows every text.
         ///
         /// # Errors
-        /// Why it has not.
+        /// The reason why it does not.
         pub(crate) fn check(format: &str, text: &str) -> Result<(), String> {
             match format {
                 $($format => $check(text),)+
@@ -40,13 +40,13 @@ macro_rules! forms {
 forms! {
     /// The name of an object, a package or a place.
     Name = "name", name;
-    /// A zone's name, or nothing where the CCM reports no zone.
+    /// A zone's name, or nothing if the CCM reports no zone.
     Zone = "zone", zone;
     /// A version of the shared framework.
     FrameworkVersion = "framework-version", framework_version;
     /// A reference to a container image.
     ImageReference = "image-reference", image_reference;
-    /// An image as a kubelet asks for its credentials: registry and path, without tag and digest.
+    /// An image in the form in which a kubelet asks for its credentials: registry and path, without tag and digest.
     RegistryImage = "registry-image", registry_image;
     /// The name of a command line flag.
     FlagName = "flag-name", flag_name;
@@ -88,7 +88,7 @@ pub const OWN_PLACEHOLDERS: &[&str] = &[
 /// The minor version in `1.<minor>`.
 ///
 /// # Errors
-/// Another form, or a version older than the contract covers.
+/// It has another form, or is older than the versions that the contract covers.
 pub(crate) fn framework_minor(text: &str) -> Result<u32, String> {
     let minor = text.strip_prefix("1.").and_then(|minor| minor.parse().ok());
     match minor {
@@ -174,7 +174,7 @@ fn provider_id(text: &str) -> Result<(), String> {
     )
 }
 
-/// The placeholder for the credential of a replica, which a profile fills in where the cloud is a real one.
+/// The placeholder for the credential of a replica, which a profile sets if the cloud is a real one.
 pub const CLOUD_TOKEN: &str = "CLOUD_TOKEN";
 
 fn credential_name(text: &str) -> Result<(), String> {

@@ -1,4 +1,4 @@
-//! `imageCredentials` of a profile: a vendor's image credential provider, as it is written and as it is meant.
+//! `imageCredentials` of a profile: a vendor's image credential provider, as keys and as their meaning.
 
 use super::duration::HumanDuration;
 use super::formats::{AnnotationKey, Name, RegistryImage, Span, Variable};
@@ -73,34 +73,34 @@ pub(crate) struct ServiceAccountKeys {
 /// An image credential provider under test.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ImageCredentials {
-    /// The kubelet's configuration of it, a file or a folder.
+    /// Its kubelet configuration, a file or a folder.
     pub config: PathBuf,
     /// Its program.
     pub program: PluginProgram,
-    /// Which of the configuration's providers it is; `None` for the only one.
+    /// Its name in the configuration; `None` if there is only one provider.
     pub provider: Option<String>,
     /// Images for which it has credentials.
     pub images: Vec<String>,
-    /// Images for which it is asked and has none.
+    /// Images for which it is called but has no credentials.
     pub without: Vec<String>,
-    /// Versions that it answers in beside the configuration's.
+    /// Versions that it supports in addition to that of the configuration.
     pub api_versions: Vec<String>,
-    /// Its variables beside the configuration's.
+    /// Its environment variables in addition to those of the configuration.
     pub environment: BTreeMap<String, String>,
-    /// How long a credential lives at least, where that is known.
+    /// The minimum lifetime of a credential, if known.
     pub credential_lifetime: Option<Duration>,
-    /// The file with the token of the service account that asks.
+    /// The file with the token of the service account in requests.
     pub token_file: Option<PathBuf>,
     /// The annotations of that service account.
     pub annotations: BTreeMap<String, String>,
-    /// Whether the configuration has it given tokens of service accounts.
+    /// Whether the configuration passes tokens of service accounts to it.
     pub takes_tokens: bool,
 }
 
-/// Where a plugin's program is.
+/// The location of a plugin's program.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PluginProgram {
-    /// In this folder, by the provider's name.
+    /// In this folder, with the provider's name.
     In(PathBuf),
     /// This program and its first arguments.
     Line(Vec<String>),
@@ -116,10 +116,11 @@ impl fmt::Display for ImageCredentials {
 }
 
 impl ImageCredentials {
-    /// Takes a program in the place of its own, with the same first arguments; nothing of it is left to others then.
+    /// Replaces its program by `program`, keeping its first arguments. Returns `None`, so that no other component
+    /// uses the program.
     pub(super) fn by_program(&mut self, program: Option<PathBuf>) -> Option<PathBuf> {
         let program = program?;
-        // It is executed elsewhere than here.
+        // It is executed in another folder.
         let program = program.canonicalize().unwrap_or(program).to_string_lossy().into_owned();
         let arguments = match &self.program {
             PluginProgram::In(_) => &[],
@@ -130,17 +131,17 @@ impl ImageCredentials {
     }
 }
 
-/// What stands in a command for this program.
+/// The placeholder for this program in a command.
 pub const PROGRAM: &str = "${PROGRAM}";
 
-/// What was written of a plugin in the profile of that folder, as it is meant; `None` when too little of it is sound. What is
-/// wrong goes to `problem`, by key.
+/// Converts the keys of a plugin, in the profile in this folder, to their meaning; `None` if too much is
+/// invalid. Faults are reported to `problem`, by key.
 pub(super) fn read(
     written: ImageCredentialKeys,
     folder: &Path,
     mut problem: impl FnMut(&str, String),
 ) -> Option<ImageCredentials> {
-    // What is missing was reported already.
+    // A missing key was already reported.
     let images = written.images.filter(|_| !written.config.is_empty())?;
     if images.is_empty() {
         problem("imageCredentials.images", "is empty; name an image for which it has credentials".to_owned());
@@ -194,8 +195,8 @@ pub(super) fn read(
     })
 }
 
-/// Whether a kubelet's configuration has a plugin given tokens of service accounts. What is wrong with it is judged, and not
-/// told here.
+/// Whether a kubelet's configuration passes tokens of service accounts to a plugin. Faults in it are judged
+/// by checks, and not reported here.
 fn takes_tokens(config: &Path, provider: Option<&str>) -> bool {
     let files = if files::is_file(config) {
         vec![config.to_owned()]

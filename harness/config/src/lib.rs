@@ -1,8 +1,8 @@
-//! What to test, where and with which limits: what was written ([`RunFile`], `ProfileFile`) becomes what it means
-//! ([`RunPlan`], [`Profile`]).
+//! What to test, where and with which limits: the files of the user ([`RunFile`], `ProfileFile`) are
+//! converted to their meaning ([`RunPlan`], [`Profile`]).
 //!
-//! Every problem of a run is reported at once, each with its file, line and key. Reading files is all the I/O there
-//! is here; nothing in this module knows Docker, a cluster or the environment's variables.
+//! All problems of a run are reported together, each with its file, line and key. Reading files is the only
+//! I/O here; nothing in this crate knows Docker, a cluster or the environment's variables.
 
 #[macro_use]
 mod backends;
@@ -81,7 +81,7 @@ pub fn profile_schema() -> serde_json::Value {
     profile_reading::SCHEMA.clone()
 }
 
-/// The JSON Schema of a file of routes.
+/// The JSON Schema of a routes file.
 pub fn routes_schema() -> serde_json::Value {
     route_file::SCHEMA.clone()
 }

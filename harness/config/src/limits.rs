@@ -1,8 +1,9 @@
-//! How long a check may wait: one method per promise, numbers from contract section 21.
+//! How long a check may wait: one method for each kind of wait, with the numbers of contract section 21.
 //!
-//! Budgets bound what must happen; the quiet windows say for how long something must not. One factor stretches both
-//! for slow machines. A factor below 1 shortens budgets only, because a shorter quiet window would prove less; to
-//! shorten a window, override it by name. An override is taken as it is, without the factor.
+//! Budgets limit how long something may take that must happen; quiet windows are the time for which something
+//! must not happen. One factor stretches both for slow machines. A factor below 1 only shortens budgets,
+//! because a shorter quiet window would prove less; to shorten a window, override it by name. An override is
+//! used unchanged, without the factor.
 
 use super::enums::Budget;
 use super::flags::LeaseTiming;
@@ -27,19 +28,19 @@ pub struct Limits {
 impl Limits {
     /// The pause between two passes of the CCM's lifecycle loop, `--node-monitor-period`: 5 s.
     pub const MONITOR_PERIOD: Duration = secs(5);
-    /// The longest a Service waits in the controller's queue between two tries: 300 s.
+    /// The longest time that a Service waits in the controller's queue between two tries: 300 s.
     pub const SERVICE_BACKOFF_MOST: Duration = secs(300);
 
-    /// How old what a CCM knows of a machine may be unless its profile says otherwise: 10 s.
+    /// How long a CCM may cache data about a machine, unless its profile sets another time: 10 s.
     pub const INSTANCE_CACHE: Duration = secs(10);
-    /// Between two refreshes of all Nodes by default, `--node-status-update-frequency`: 5 min.
+    /// The default time between two refreshes of all Nodes, `--node-status-update-frequency`: 5 min.
     pub const USUAL_STATUS_PERIOD: Duration = secs(300);
 
-    /// Between two reconciliations of routes by default, `--route-reconciliation-period`, and the least of a CCM that Nodes
-    /// prompt to it: 10 s.
+    /// The default time between two reconciliations of routes, `--route-reconciliation-period`, and the
+    /// shortest time for a CCM that is prompted by changes of Nodes: 10 s.
     pub const ROUTE_PERIOD: Duration = secs(10);
 
-    /// Limits for a CCM that elects with `lease`, unscaled.
+    /// Unscaled limits for a CCM with this timing of leader election.
     pub fn new(lease: LeaseTiming) -> Limits {
         Limits {
             lease,
@@ -51,28 +52,28 @@ impl Limits {
         }
     }
 
-    /// For a CCM that keeps for so long what it has looked up of a machine.
+    /// Limits for a CCM that caches data about a machine for this time.
     #[must_use]
     pub fn with_instance_cache(mut self, age: Duration) -> Limits {
         self.instance_cache = age;
         self
     }
 
-    /// For a CCM that refreshes all Nodes so often.
+    /// Limits for a CCM that refreshes all Nodes with this period.
     #[must_use]
     pub fn with_status_period(mut self, period: Duration) -> Limits {
         self.status_period = period;
         self
     }
 
-    /// For a CCM that reconciles routes so often.
+    /// Limits for a CCM that reconciles routes with this period.
     #[must_use]
     pub fn with_route_period(mut self, period: Duration) -> Limits {
         self.route_period = period;
         self
     }
 
-    /// Stretches every budget by `factor`, and the quiet windows too when it is above 1.
+    /// Multiplies every budget by `factor`, and also the quiet windows if it is above 1.
     #[must_use]
     pub fn scaled(mut self, factor: f64) -> Limits {
         self.scale = factor;
@@ -86,85 +87,87 @@ impl Limits {
         self
     }
 
-    /// The lease timing in force.
+    /// The current lease timing.
     pub fn lease(&self) -> LeaseTiming {
         self.lease
     }
 
-    /// A watch event is acted upon. B-WATCH: 10 s.
+    /// The CCM reacts to a watch event. B-WATCH: 10 s.
     pub fn watch(&self) -> Duration {
         self.budget(Budget::Watch)
     }
 
-    /// A CCM Pod that was started has its caches synced and leads (image present, no lease to wait for).
-    /// B-START: 60 s.
+    /// A started CCM Pod has synced its caches and leads (image present, no lease to wait for). B-START: 60 s.
     pub fn start(&self) -> Duration {
         self.budget(Budget::Start)
     }
 
-    /// The leader is gone; another replica is active. B-FAILOVER, from the lease timing in force: the lease, two of a
-    /// standby's longest polls (it may have seen the last renewal late, and it notices the end late), 6.2 s for its
-    /// caches. 30 s with default timing, 16.6 s with fast flags.
+    /// The leader is gone; another replica is active. B-FAILOVER, from the current lease timing: the lease,
+    /// two of a standby's longest polls (it may have seen the last renewal late, and it notices the end
+    /// late), 6.2 s for its caches. 30 s with default timing, 16.6 s with fast flags.
     pub fn failover(&self) -> Duration {
         self.budget(Budget::Failover)
     }
 
-    /// As [`Limits::failover`], of a CCM that elects with another timing than that in force.
+    /// Like [`Limits::failover`], for a CCM with another timing of leader election than the current one.
     pub fn failover_of(&self, lease: LeaseTiming) -> Duration {
         Limits { lease, ..self.clone() }.failover()
     }
 
-    /// A leader that cannot renew has exited (HA-05): the renew deadline, one retry period and 2 s. 14 s by default.
+    /// A leader that cannot renew its Lease has exited (HA-05): the renew deadline, one retry period and 2 s.
+    /// 14 s by default.
     pub fn step_down(&self) -> Duration {
         self.budget(Budget::StepDown)
     }
 
-    /// A boot that has stood still for so long will not go on, if by the manifests it cannot: 40 s, stretched and never cut
-    /// short. `None` where B-BOOT was set to a value of its own: that is waited for.
+    /// A boot that has made no progress for this time will not continue, if its manifests cannot work: 40 s,
+    /// stretched but never shortened. `None` if B-BOOT has an override: then the check waits for that.
     pub fn boot_stands_still(&self) -> Option<Duration> {
         let usual = !self.overrides.contains_key(&Budget::Boot);
         usual.then(|| secs(40).mul_f64(self.scale.max(1.0)))
     }
 
-    /// A kubelet has told the API server that a container ended. It looks every second and reports in its own time: 5 s.
+    /// A kubelet has reported the end of a container to the API server. It looks every second and reports a
+    /// little later: 5 s.
     pub fn kubelet_report(&self) -> Duration {
         secs(5).mul_f64(self.scale)
     }
 
-    /// An Event is written: B-EVENT, 10 s, and 20 s for those that are written before it. Recorders write one after the other
-    /// and within their client's rate, 20 a second by default.
+    /// An Event is written: B-EVENT, 10 s, and 20 s for Events that are written before it. Recorders write
+    /// one after the other within their client's rate limit, 20 a second by default.
     pub fn event(&self) -> Duration {
         secs(30).mul_f64(self.scale)
     }
 
-    /// The lifecycle loop has looked at every node. B-LIFE: 10 s, two of its periods.
+    /// The lifecycle loop has checked every Node. B-LIFE: 10 s, two of its periods.
     pub fn life(&self) -> Duration {
         self.budget(Budget::Life)
     }
 
-    /// The lifecycle loop has looked at every node and knows what has become of its machine: B-LIFE, and what it may have
-    /// kept of the machine until then.
+    /// The lifecycle loop has checked every Node with current data about its machine: B-LIFE, plus the time
+    /// for which the CCM may cache that data.
     pub fn life_of_machine(&self) -> Duration {
         self.life() + self.instance_cache
     }
 
-    /// How old what the CCM knows of a machine may be.
+    /// How long the CCM may cache data about a machine.
     pub fn instance_cache(&self) -> Duration {
         self.instance_cache
     }
 
-    /// The periodic refresh has come to every Node. B-ADDR: its period and 5 s.
+    /// The periodic refresh has reached every Node. B-ADDR: its period and 5 s.
     pub fn refresh(&self) -> Duration {
         self.status_period + secs(5).mul_f64(self.scale.max(1.0))
     }
 
-    /// The cloud has brought a load balancer into service, or has taken it away, and the CCM has noticed: B-WATCH, and twice
-    /// what the cloud takes, as the CCM's next look may come after a pause that has doubled.
+    /// The cloud has provisioned or removed a load balancer, and the CCM has noticed: B-WATCH, and twice the
+    /// time of the cloud, as the CCM's next look may come after a pause that has doubled.
     pub fn load_balancer(&self) -> Duration {
         self.watch() + self.load_balancer_work()
     }
 
-    /// By how much work of the cloud's own on a load balancer makes a limit longer; nothing unless the profile says so.
+    /// The time that the cloud itself needs for a load balancer, which is added to a limit; none unless the
+    /// profile sets it.
     pub fn load_balancer_work(&self) -> Duration {
         match self.budget(Budget::LoadBalancer) {
             Duration::ZERO => Duration::ZERO,
@@ -172,17 +175,17 @@ impl Limits {
         }
     }
 
-    /// How often all Nodes are refreshed.
+    /// The period of the refresh of all Nodes.
     pub fn status_period(&self) -> Duration {
         self.status_period
     }
 
-    /// How often routes are reconciled.
+    /// The period of the reconciliation of routes.
     pub fn route_period(&self) -> Duration {
         self.route_period
     }
 
-    /// Every route is as wanted. B-ROUTE: two periods and 5 s; 25 s by default.
+    /// Every route is correct. B-ROUTE: two periods and 5 s; 25 s by default.
     pub fn route(&self) -> Duration {
         self.budget(Budget::Route)
     }
@@ -192,7 +195,7 @@ impl Limits {
         (3 * self.route_period).mul_f64(self.scale.max(1.0))
     }
 
-    /// The taint is gone; the cloud's addresses are on the Node (NODE-INIT-05): 5 s.
+    /// The taint was removed; the cloud's addresses are on the Node (NODE-INIT-05): 5 s.
     pub fn addresses_after_taint(&self) -> Duration {
         secs(5).mul_f64(self.scale.max(1.0))
     }
@@ -200,27 +203,28 @@ impl Limits {
     /// The pause between two refreshes of all Nodes' addresses with fast timing, `--node-status-update-frequency`: 10 s.
     pub const STATUS_PERIOD: Duration = secs(10);
 
-    /// What has changed in the cloud is on a Node (B-ADDR): two of these periods, as what the CCM is told may be a period
-    /// old, and 5 s.
+    /// A change in the cloud is visible on a Node (B-ADDR): two of these periods, as the data that the CCM
+    /// gets may be one period old, and 5 s.
     pub fn addresses_refreshed(&self) -> Duration {
         let kept = self.instance_cache.saturating_sub(Self::INSTANCE_CACHE);
         (2 * Self::STATUS_PERIOD + secs(5)).mul_f64(self.scale.max(1.0)) + kept
     }
 
-    /// Nothing happens to a Node's addresses: three of these periods, and for as long as what the CCM knows of a machine may
-    /// be older than they allow for.
+    /// Nothing happens to a Node's addresses: three of these periods, plus the time by which the cached data
+    /// about a machine may be older than these allow for.
     pub fn quiet_addresses(&self) -> Duration {
         let kept = self.instance_cache.saturating_sub(Self::INSTANCE_CACHE);
         (3 * Self::STATUS_PERIOD).mul_f64(self.scale.max(1.0)) + kept
     }
 
-    /// Something held back stays held back while nobody lets it go: 2 s, far longer than a CCM needs to do it wrong.
+    /// A call that is held stays held until it is released: 2 s, far longer than a CCM needs for a wrong action.
     pub fn settle(&self) -> Duration {
         secs(2)
     }
 
-    /// A Service is as wanted after its last `failures` tries failed in a row. B-SVC(n): the controller's pauses of
-    /// 5 s doubling up to 300 s, and 10 s. 10 s after none; 15, 25, 45, 85 s after 1 to 4. The pauses are scaled too.
+    /// A Service is correct after its last `failures` tries failed in a row. B-SVC(n): the controller's
+    /// pauses of 5 s doubling up to 300 s, and 10 s. 10 s after none; 15, 25, 45, 85 s after 1 to 4. The
+    /// pauses are scaled too.
     pub fn service_after(&self, failures: u32) -> Duration {
         let most = Self::SERVICE_BACKOFF_MOST.as_secs();
         let pause = |n: u32| 5_u64.checked_shl(n).filter(|_| n < 32).map_or(most, |s| s.min(most));
@@ -228,37 +232,40 @@ impl Limits {
         waited.mul_f64(self.scale.max(1.0)) + self.budget(Budget::Service)
     }
 
-    /// The CCM's manifests are applied to a cold cluster; every node is initialised. B-BOOT: 180 s.
+    /// The CCM's manifests are applied to a cold cluster; every Node is initialised. B-BOOT: 180 s.
     pub fn boot(&self) -> Duration {
         self.budget(Budget::Boot)
     }
 
-    /// A credential for the cloud was replaced where the CCM's manifests have it; the CCM works with the new one. 5 min.
+    /// A credential for the cloud was replaced in the place that the CCM's manifests name; the CCM works with
+    /// the new one. 5 min.
     pub fn credential(&self) -> Duration {
         self.budget(Budget::Credential)
     }
 
-    /// What kept a container from running was away for so long and is there: its kubelet starts it once more. The pauses
-    /// between starts double from 10 s to 5 min, so that one is as long as all that were before it, and 10 s.
+    /// A container can start after its dependency was missing for `away`: its kubelet starts it once more.
+    /// The pauses between starts double from 10 s to 5 min, so a pause is as long as all earlier ones
+    /// together, plus 10 s.
     pub fn restart_after(&self, away: Duration) -> Duration {
         (away + secs(10)).min(secs(300)).mul_f64(self.scale.max(1.0))
     }
 
-    /// An outage of the cloud that lasted `outage` is over; nodes are as wanted. Their back-off doubles: a pause is 1.4 times
-    /// as long as what was waited before it, and begins at the outage's end at the latest. Each change of the Node in between
-    /// (its network condition, say) is one more failed try and doubles the pause with no time gone by; one is allowed for.
-    /// Three times the outage, and 10 s.
+    /// An outage of the cloud that lasted `outage` is over; Nodes are correct. Their back-off doubles: a
+    /// pause is 1.4 times as long as the time waited before it, and begins at the outage's end at the latest.
+    /// Each change of the Node in between (its network condition, for example) is one more failed try and
+    /// doubles the pause without time having passed; one such change is allowed for. Three times the outage,
+    /// and 10 s.
     pub fn nodes_after(&self, outage: Duration) -> Duration {
         3 * outage + self.watch()
     }
 
-    /// An outage of the cloud that lasted `outage` is over; Services are as wanted: at most as long again or 300 s,
-    /// and 10 s.
+    /// An outage of the cloud that lasted `outage` is over; Services are correct: at most the same time again
+    /// or 300 s, and 10 s.
     pub fn services_after(&self, outage: Duration) -> Duration {
         outage.min(Self::SERVICE_BACKOFF_MOST) + self.budget(Budget::Service)
     }
 
-    /// Nothing happens to a node. 30 s.
+    /// Nothing happens to a Node. 30 s.
     pub fn quiet_nodes(&self) -> Duration {
         self.budget(Budget::QuietNodes)
     }
@@ -268,13 +275,13 @@ impl Limits {
         self.budget(Budget::QuietLife)
     }
 
-    /// Nothing happens to a Service and its load balancer. 45 s: past the 30 s at which the controller looks at every
-    /// Service again.
+    /// Nothing happens to a Service and its load balancer. 45 s: longer than the 30 s after which the
+    /// controller looks at every Service again.
     pub fn quiet_services(&self) -> Duration {
         self.budget(Budget::QuietServices)
     }
 
-    /// The value of a budget by its name: the override, else the contract's number and the factor.
+    /// The value of a budget by its name: the override, otherwise the contract's number times the factor.
     pub fn budget(&self, budget: Budget) -> Duration {
         if let Some(exact) = self.overrides.get(&budget) {
             return *exact;
@@ -284,7 +291,7 @@ impl Limits {
             Budget::Watch | Budget::Life | Budget::Service => (secs(10), self.scale),
             Budget::Start => (secs(60), self.scale),
             Budget::Failover => {
-                // The lease runs on the CCM's clock, so only what comes on top of it grows on a slow machine.
+                // The lease runs on the CCM's clock, so only the time in addition to it grows on a slow machine.
                 let slack = Duration::from_millis(6_200).mul_f64(self.scale);
                 return lease.duration + 2 * lease.longest_poll() + slack;
             }

@@ -1,4 +1,4 @@
-//! `networkProxy` of a profile: the API server's network proxy and its agents, as they are written and as they are meant.
+//! `networkProxy` of a profile: the API server's network proxy and its agents, as keys and as their meaning.
 
 use super::formats::{Name, Variable};
 use super::schema::{Keyed, ordered};
@@ -50,7 +50,7 @@ pub(crate) struct NetworkProxyKeys {
 /// A network proxy under test.
 #[derive(Clone, Debug, PartialEq)]
 pub struct NetworkProxy {
-    /// The API server's configuration of it.
+    /// The API server's configuration for it.
     pub egress: PathBuf,
     /// Files with the manifests of server and agents.
     pub manifests: Vec<PathBuf>,
@@ -58,13 +58,13 @@ pub struct NetworkProxy {
     pub server_workload: String,
     /// The name of the agents' workload.
     pub agent_workload: String,
-    /// Program and first arguments of both; empty where they are not run as processes.
+    /// Program and first arguments of both; empty if they do not run as processes.
     pub program: Vec<String>,
     /// Further arguments of the server.
     pub server: Vec<String>,
     /// Further arguments of an agent.
     pub agent: Vec<String>,
-    /// Variables of both.
+    /// Environment variables of both.
     pub environment: BTreeMap<String, String>,
 }
 
@@ -77,15 +77,15 @@ impl fmt::Display for NetworkProxy {
     }
 }
 
-/// What was written of a network proxy in the profile of that folder, as it is meant; `None` when too little of it is sound. The
-/// files that manifests stand in are given; what is wrong goes to `problem`, by key.
+/// Converts the keys of a network proxy, in the profile in this folder, to their meaning; `None` if too much
+/// is invalid. `manifests` are the files with manifests; faults are reported to `problem`, by key.
 pub(super) fn read(
     written: NetworkProxyKeys,
     manifests: Vec<PathBuf>,
     folder: &Path,
     mut problem: impl FnMut(&str, String),
 ) -> Option<NetworkProxy> {
-    // What is missing was reported already.
+    // A missing key was already reported.
     if written.egress.is_empty() {
         return None;
     }

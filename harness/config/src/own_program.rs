@@ -1,4 +1,4 @@
-//! What the user names in the place of the profile's image or program.
+//! An image or program that the user names instead of the one in the profile.
 
 use super::cluster::WantedCluster;
 use super::enums::BackendKind;
@@ -9,7 +9,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 impl Planning {
-    /// Puts the image the user names in the place of the profile's.
+    /// Replaces the image of the profile by the one that the user names.
     pub(super) fn replace_image(&mut self, profile: &mut Profile, image: String) {
         if profile.deploys_nothing() {
             self.problem("image", format!("profile '{}' deploys nothing", profile.name));
@@ -22,7 +22,7 @@ impl Planning {
         }
     }
 
-    /// The program must be there, and the cluster one that runs programs.
+    /// Checks that the program exists, and that the cluster can run programs.
     pub(super) fn check_binary(&mut self, binary: &Path, cluster: &WantedCluster, profile: Option<&Profile>) {
         match std::fs::metadata(binary) {
             Ok(file) if !file.is_file() => {

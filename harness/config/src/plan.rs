@@ -1,4 +1,4 @@
-//! What a run file means: every default filled in, every name resolved, every contradiction found.
+//! The meaning of a run file: every default filled in, every name resolved, every contradiction found.
 
 use super::cluster::{
     ExistingCluster, Kubernetes, OwnCluster, ServingCertificates, SettledCluster, Topology, WantedCluster,
@@ -25,37 +25,38 @@ use serde_json::{Map, Value};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// In less than this no leader can end and be followed.
+/// The shortest soak: in less time, no leader can end and be replaced.
 const SHORTEST_SOAK: Duration = Duration::from_secs(20);
 
-/// A run, ready to start. Before its cluster's backend is settled it is a `RunPlan<WantedCluster>`.
+/// A run that is ready to start. Before the backend of its cluster is decided, it is a `RunPlan<WantedCluster>`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RunPlan<C = SettledCluster> {
     /// The CCM under test.
     pub profile: Profile,
     /// The cluster.
     pub cluster: C,
-    /// The CCM as a program of this machine, in place of the profile's image; only an embedded cluster runs it.
+    /// The CCM as a program on this machine, instead of the profile's image; only an embedded cluster runs it.
     pub binary: Option<PathBuf>,
     /// Which checks run.
     pub selection: Selection,
-    /// Folder for report and evidence.
+    /// The folder for report and evidence.
     pub output: PathBuf,
-    /// When the environment is left standing.
+    /// When the environment is kept.
     pub keep: Keep,
-    /// Checks that run beside each other, 1 to 256.
+    /// How many checks run at the same time, 1 to 256.
     pub jobs: u32,
-    /// Clusters side by side, at most 16; `None`: as the backend and the machine allow.
+    /// How many clusters run at the same time, at most 16; `None`: as many as the backend and the machine allow.
     pub clusters: Option<u32>,
     /// How long checks wait.
     pub limits: Limits,
     /// Whether a partial result is a failed run.
     pub require_complete: bool,
-    /// Whether the run is to certify: what would make its result partial is refused before anything is started.
+    /// Whether the run certifies: then everything that would make its result partial is refused before
+    /// anything is started.
     pub certify: bool,
     /// Which timing flags the CCM gets.
     pub timing: Timing,
-    /// Everything of the plan that bears on how much its result says, and who set it.
+    /// All settings that affect how much the result proves, and who set them.
     pub settings: Vec<Setting>,
 }
 
@@ -94,8 +95,8 @@ impl<C> RunPlan<C> {
         }
     }
 
-    /// The arguments the CCM gets beyond those in its manifests, each with who asks for it: the speed-up flags, then the
-    /// profile's own.
+    /// The arguments that are added to those in the CCM's manifests, each with who set it: the speed-up
+    /// flags, then the profile's own.
     pub fn ccm_arguments(&self) -> Vec<(String, SetBy)> {
         let fast = match self.timing {
             Timing::Fast => FAST_FLAGS,
@@ -111,12 +112,12 @@ impl<C> RunPlan<C> {
     }
 }
 
-/// Whether a partial result will do.
+/// Whether a partial result is accepted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Completeness {
-    /// It will: exit code 0.
+    /// It is: exit code 0.
     Optional,
-    /// It will not: exit code 1.
+    /// It is not: exit code 1.
     Required,
 }
 
@@ -129,14 +130,14 @@ pub enum Source {
     File(PathBuf),
 }
 
-/// What is said outside of any file: key by key it wins over the run file.
+/// Settings outside of any file. Each key overrides the run file.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Given {
-    /// By variables of the environment.
+    /// Settings from environment variables.
     pub environment: RunFile,
-    /// On the command line, which wins.
+    /// Settings from the command line, which have precedence.
     pub typed: RunFile,
-    /// Keys that are laid over those of the profile's file.
+    /// Keys that override those of the profile's file.
     pub over_profile: Map<String, Value>,
 }
 
@@ -146,10 +147,11 @@ impl From<RunFile> for Given {
     }
 }
 
-/// The plan of a run: the command line over the environment over the run file over the profile's defaults.
+/// The plan of a run: the command line overrides the environment, which overrides the run file, which
+/// overrides the profile's defaults.
 ///
 /// # Errors
-/// Everything that is wrong with the command line, the run file and the profile, together.
+/// All faults in the command line, the run file and the profile, together.
 pub fn plan(source: &Source, given: impl Into<Given>) -> Result<RunPlan<WantedCluster>, Problems> {
     let mut problems = Problems::default();
     let Given { environment, typed, over_profile } = given.into();
@@ -173,7 +175,7 @@ pub fn plan(source: &Source, given: impl Into<Given>) -> Result<RunPlan<WantedCl
         .plan(written.merge(environment).merge(typed))
 }
 
-/// How long a CCM of this profile may take, as the run file says and at this pace.
+/// The limits for a CCM with this profile, according to the run file and this timing.
 fn limits(written: LimitKeys, profile: &Profile, timing: Timing) -> Limits {
     let (lease, period) = match timing {
         Timing::Fast => (LeaseTiming::FAST, FAST_STATUS_PERIOD),
@@ -192,9 +194,9 @@ fn limits(written: LimitKeys, profile: &Profile, timing: Timing) -> Limits {
 pub(super) struct Planning {
     file: Option<PathBuf>,
     places: Places,
-    /// What the environment says.
+    /// The settings from the environment.
     surrounding: Value,
-    /// What the command line says.
+    /// The settings from the command line.
     over: Value,
     over_profile: Map<String, Value>,
     problems: Problems,
@@ -229,7 +231,7 @@ impl Planning {
         self.problems.0.push(Problem { origin, key: key.to_owned(), what: what.into() });
     }
 
-    /// For how long to soak; what is too short to show anything is refused.
+    /// The duration of the soak; one that is too short to show anything is rejected.
     fn soak(&mut self, asked: Option<HumanDuration>) -> Option<Duration> {
         let HumanDuration(time) = asked?;
         if time < SHORTEST_SOAK {
@@ -249,7 +251,7 @@ impl Planning {
         if let Some(binary) = &binary {
             self.check_binary(binary, &cluster, profile.as_ref());
         }
-        // Who describes no CCM means the program that is described.
+        // For a profile without a CCM, the program is that of the described component.
         if let Some(plugin) = profile.as_mut().and_then(Profile::plugin_alone) {
             binary = plugin.by_program(binary);
         }
@@ -269,7 +271,7 @@ impl Planning {
         let making = Making { run: &asked, profile: &profile, limits: &limits, timing, set_by: &set_by };
         let settings = making.settings();
         let certify = run.certify.unwrap_or(false);
-        // A part is never complete; whoever merges the parts demands it.
+        // A part is never complete; `merge` can require completeness of the whole.
         let require_complete = run.require_complete.unwrap_or(certify) && selection.shard.is_none();
         let workers = profile.workers;
         self.problems.or(RunPlan {
@@ -289,7 +291,7 @@ impl Planning {
         })
     }
 
-    /// The pace of the run; `refused` are the flags of the fast one that the CCM does not accept.
+    /// The timing of the run; `refused` are the flags of the fast timing that the CCM does not accept.
     fn timing(&mut self, asked: Option<Timing>, refused: &[&str]) -> Timing {
         match (asked, refused) {
             (Some(Timing::Fast), []) | (None, []) => Timing::Fast,
@@ -312,7 +314,7 @@ impl Planning {
             only: select.only.unwrap_or_default(),
             skip: select.skip.unwrap_or_default(),
             quick: select.quick.unwrap_or(false),
-            // Another text was refused as no share.
+            // Any other text was already rejected as a share.
             shard: select.shard.and_then(|text| text.parse().ok()),
             soak: self.soak(soak),
             seed,
@@ -321,7 +323,8 @@ impl Planning {
         }
     }
 
-    /// The cluster that a profile is judged on; `None` for none. Who describes no CCM needs none, and whoever does needs one.
+    /// The cluster for a profile; `None` for none. A profile without a CCM needs none, and one with a CCM
+    /// needs one.
     fn cluster_for(&mut self, profile: &Profile, wanted: &WantedCluster) -> Option<WantedCluster> {
         const BACKEND: &str = "cluster.backend";
         let absent = wanted.backend() == Some(BackendKind::Absent);
@@ -335,13 +338,13 @@ impl Planning {
             return Some(wanted.clone());
         }
         let asked = matches!(self.set_by(BACKEND), SetBy::Option | SetBy::RunFile);
-        // Agents and drivers are on other machines than the API server.
+        // Agents and drivers run on other machines than the API server.
         let others = Section::all_in(profile).any(|section| section.on_workers);
         let others = others && self.set_by("cluster.topology") == SetBy::Default;
         let wants_cluster = Section::all_in(profile).any(|section| section.wants_cluster);
         let with_kubelets = || Some(wanted.clone().of_kind(others.then_some(Topology::ThreeNode)));
         match wanted.backend() {
-            // For what a real kubelet makes of a plugin.
+            // To see how a real kubelet uses a plugin.
             Some(BackendKind::Kind) if asked => return with_kubelets(),
             _ if !asked && wants_cluster => return with_kubelets(),
             Some(_) if asked && !absent => {
@@ -387,7 +390,7 @@ impl Planning {
                 Topology::ThreeNode
             }
         };
-        // A text that is no Kubernetes was reported by the schema, which knows the same form.
+        // An invalid Kubernetes version was reported by the schema, which has the same format.
         let kubernetes = keys.kubernetes.and_then(|text| text.parse().ok()).unwrap_or(Kubernetes::Newest);
         if let (Some(BackendKind::Embedded), Kubernetes::Image(image)) = (backend, &kubernetes) {
             let what = format!("'{image}' is a node image, which only 'backend: kind' takes");

@@ -1,4 +1,4 @@
-//! What is wrong with a configuration: every problem at once, each with its place, and the nearest right word.
+//! Problems of a configuration: all of them together, each with its place and the most similar valid word.
 
 use super::yaml::YamlError;
 use serde::de::DeserializeOwned;
@@ -6,14 +6,14 @@ use serde_json::{Map, Value};
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-/// One thing wrong with a configuration.
+/// One problem of a configuration.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Problem {
     /// Where it was written.
     pub origin: Origin,
-    /// Path of the key, e.g. `cluster.topology` or `manifests[1]`; empty when the whole file is meant.
+    /// Path of the key, e.g. `cluster.topology` or `manifests[1]`; empty if the problem is about the whole file.
     pub key: String,
-    /// What is wrong and, where known, what would be right.
+    /// The fault and, if known, the correct form.
     pub what: String,
 }
 
@@ -22,13 +22,13 @@ pub struct Problem {
 pub enum Origin {
     /// On the command line.
     CommandLine,
-    /// On the command line or in the run file; the key says which setting.
+    /// On the command line or in the run file; the key shows which setting.
     Settings,
     /// In a file.
     File {
         /// The file.
         path: PathBuf,
-        /// Line, counted from 1; `None` when the fault is an absence.
+        /// The line, counted from 1; `None` if something is missing.
         line: Option<u64>,
     },
 }
@@ -48,7 +48,7 @@ impl fmt::Display for Problem {
     }
 }
 
-/// Everything that is wrong with a configuration; never empty when returned as an error.
+/// All problems of a configuration; never empty when returned as an error.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Problems(pub Vec<Problem>);
 
@@ -76,7 +76,7 @@ impl Problems {
         });
     }
 
-    /// Adds a text that is no YAML.
+    /// Adds a text that is not YAML.
     pub(crate) fn yaml(&mut self, error: YamlError) {
         self.0.push(Problem {
             origin: Origin::File { path: error.file, line: (error.line > 0).then_some(error.line) },
@@ -85,8 +85,8 @@ impl Problems {
         });
     }
 
-    /// What the walk left over, typed. The schema is the type's, so a refusal here says that the two differ; it is
-    /// reported all the same rather than hidden.
+    /// Converts the rest of the file after the schema check. The schema comes from the type, so an error here
+    /// means that the two differ; it is still reported rather than hidden.
     pub(crate) fn typed<T: DeserializeOwned + Default>(
         &mut self,
         sound: Map<String, Value>,
@@ -98,22 +98,22 @@ impl Problems {
         })
     }
 
-    /// `value` when nothing is wrong.
+    /// Returns `value` if there are no problems.
     ///
     /// # Errors
-    /// The problems, when there are any: the command line's first, then each file's by line.
+    /// The problems, if there are any: the command line's first, then those of each file by line.
     pub(crate) fn or<T>(self, value: T) -> Result<T, Problems> {
         if self.0.is_empty() { Ok(value) } else { Err(self.sorted()) }
     }
 
-    /// In the order in which they are shown.
+    /// The problems in the order in which they are shown.
     pub(crate) fn sorted(mut self) -> Problems {
         self.0.sort_by(|a, b| a.origin.cmp(&b.origin));
         self
     }
 }
 
-/// `; did you mean 'x'?` when one of `words` is near `word`, else nothing.
+/// `; did you mean 'x'?` if one of `words` is similar to `word`, otherwise nothing.
 pub fn did_you_mean(word: &str, words: impl IntoIterator<Item = impl AsRef<str>>) -> String {
     match nearest(word, words) {
         Some(near) => format!("; did you mean '{near}'?"),
@@ -121,13 +121,13 @@ pub fn did_you_mean(word: &str, words: impl IntoIterator<Item = impl AsRef<str>>
     }
 }
 
-/// The word nearest to `word`, when it is near enough to be a slip: spelling in another case or with other
-/// separators, or one change in three letters.
+/// The most similar word, if `word` may be a misspelling of it: another case or other separators, or one
+/// change in three letters.
 pub(crate) fn nearest(word: &str, words: impl IntoIterator<Item = impl AsRef<str>>) -> Option<String> {
     near(word, words).into_iter().next()
 }
 
-/// All words near `word`, nearest first.
+/// All similar words, the most similar first.
 pub(crate) fn near(word: &str, words: impl IntoIterator<Item = impl AsRef<str>>) -> Vec<String> {
     let folded = fold(word);
     let distance = |candidate: &str| strsim::osa_distance(&folded, &fold(candidate));

@@ -1,6 +1,6 @@
-//! A CCM under test: what its profile means.
+//! The meaning of a CCM's profile.
 //!
-//! Reads the profile and lists its manifests; does not read those, and starts nothing.
+//! This module reads the profile and lists its manifests; it does not read those, and starts nothing.
 
 use super::annotation_effects::AnnotationEffect;
 use super::capabilities::Capabilities;
@@ -25,7 +25,7 @@ use std::time::Duration;
 /// The built-in profile of the CCM that must pass everything; the default.
 pub const REFERENCE_PROFILE: &str = "reference";
 
-/// The built-in profile that runs no CCM and claims everything; every check must fail on it.
+/// The built-in profile that deploys no CCM and declares everything; every check must fail on it.
 pub const NULL_PROFILE: &str = "null";
 
 /// A CCM under test.
@@ -35,78 +35,79 @@ pub struct Profile {
     pub name: String,
     /// One sentence about it; may be empty.
     pub description: String,
-    /// The profile's file, as it was found.
+    /// The profile's file, as it was given.
     pub file: PathBuf,
     /// What it declares about the shared framework.
     pub framework: Framework,
-    /// Where its image comes from; `None` when the manifests name it, or nothing is deployed.
+    /// The source of its image; `None` if the manifests name it, or nothing is deployed.
     pub image: Option<Image>,
-    /// Its manifest files in the order they are applied, folders opened. Empty when nothing is deployed.
+    /// Its manifest files in the order in which they are applied; folders are replaced by their files. Empty
+    /// if nothing is deployed.
     pub manifests: Vec<PathBuf>,
-    /// Its workload, when the profile names it; else the one Deployment or DaemonSet of the manifests is meant.
+    /// Its workload, if the profile names it; otherwise it is the only Deployment or DaemonSet in the manifests.
     pub workload: Option<Workload>,
-    /// The cloud it is run against.
+    /// Its cloud.
     pub cloud: CloudSource,
-    /// What it can do.
+    /// Its capabilities.
     pub capabilities: Capabilities,
     /// Its leader election lease.
     pub lease: Lease,
-    /// The pace of its leader election when no flag says otherwise.
+    /// The timing of its leader election if no flag sets it.
     pub lease_timing: LeaseTiming,
-    /// The port of `/healthz` and `/metrics`; 0 when it serves none.
+    /// The port of `/healthz` and `/metrics`; 0 if it serves none.
     pub secure_port: u16,
-    /// On how many Services, and on how many Nodes, it works at the same time.
+    /// How many Services, and how many Nodes, it processes at the same time.
     pub workers: u32,
-    /// Flags it accepts, names without dashes.
+    /// The flags that it accepts, names without dashes.
     pub accepted_flags: BTreeSet<String>,
-    /// Arguments it always gets.
+    /// Arguments that are always added.
     pub extra_arguments: Vec<String>,
     /// The form of its provider ids.
     pub provider_id: ProviderIdFormat,
-    /// Where its machines are, unless a check says otherwise.
+    /// The location of its machines, unless a check sets another one.
     pub location: Location,
-    /// The type that it reports of every machine, where that is not the cloud's word for it.
+    /// The type that it reports for every machine, if it is not that of the cloud.
     pub instance_type: Option<String>,
-    /// How old what it knows of a machine may be.
+    /// How long it may cache data about a machine.
     pub instance_cache: Duration,
-    /// The types of addresses in the order in which it reports them; empty when that is the cloud's order.
+    /// The types of addresses in the order in which it reports them; empty if that is the cloud's order.
     pub address_order: Vec<AddressType>,
-    /// Types of addresses that it reports a second time, and under which type.
+    /// Types of addresses that it reports a second time, with the other type.
     pub also_reported_as: BTreeMap<AddressType, AddressType>,
-    /// What of its load balancers says which Service they are for.
+    /// The part of its load balancers that identifies their Service.
     pub load_balancer_owner: Ownership,
-    /// Annotations that every Service of a check carries.
+    /// Annotations for every Service of a check.
     pub service_annotations: BTreeMap<String, String>,
     /// Annotations of its vendor that change a load balancer.
     pub annotation_effects: BTreeMap<String, AnnotationEffect>,
-    /// Annotations by which it knows a Service whose load balancer somebody else makes.
+    /// Annotations that mark a Service whose load balancer another controller creates.
     pub implemented_elsewhere: BTreeMap<String, String>,
-    /// How many replicas run.
+    /// The number of replicas.
     pub replicas: u32,
-    /// Values for further `${NAME}` in its manifests; names the harness fills in itself are never among them.
+    /// Values for further `${NAME}` in its manifests; never for names that the harness sets itself.
     pub placeholders: BTreeMap<String, String>,
-    /// Variables for its container; values may hold `${NAME}`.
+    /// Environment variables for its container; values may contain `${NAME}`.
     pub environment: BTreeMap<String, String>,
-    /// Wait budgets of its own: how long it may take for what others do faster, and the profile says why.
+    /// Its own wait budgets, for things that take it longer than others; the profile gives the reason.
     pub budgets: BTreeMap<Budget, Duration>,
-    /// Deviations its vendor documents; shown beside the outcome, without effect on it.
+    /// Deviations that its vendor documents; shown next to the outcome, which they do not change.
     pub declared: Vec<Deviation>,
     /// Where it runs.
     pub deployment: Deployment,
-    /// What it describes.
+    /// The kind of component that it describes.
     pub kind: ProfileKind,
     /// Its image credential provider.
     pub image_credentials: Option<ImageCredentials>,
-    /// Its network proxy, where that is judged.
+    /// Its network proxy, if that is tested.
     pub network_proxy: Option<NetworkProxy>,
-    /// The drivers that in-tree volumes moved to, where a cluster is judged by them.
+    /// The drivers that in-tree volumes moved to, if a cluster is tested with them.
     pub csi_migration: Option<CsiMigration>,
 }
 
-/// What a CCM declares about the shared framework `k8s.io/cloud-provider`.
+/// The declarations about the shared framework `k8s.io/cloud-provider`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Framework {
-    /// Not built on it: rows of the contract that fix exact strings or timings are SHOULD.
+    /// Not built on it: rows of the contract with exact strings or timings are SHOULD.
     Other,
     /// Built on it: judged by the behaviour of this version.
     Version {
@@ -116,8 +117,8 @@ pub enum Framework {
 }
 
 impl Framework {
-    /// Whether what came with this minor version is to be expected: of that version, of later ones, and of whoever is not
-    /// built on the framework at all.
+    /// Whether a feature of this minor version is expected: from CCMs of that version or a later one, and
+    /// from those that are not built on the framework.
     pub fn has(&self, since: u32) -> bool {
         match self {
             Framework::Other => true,
@@ -125,7 +126,7 @@ impl Framework {
         }
     }
 
-    /// The version in words, when one is declared.
+    /// The version as text, if one is declared.
     pub fn version(&self) -> Option<String> {
         match self {
             Framework::Other => None,
@@ -134,14 +135,14 @@ impl Framework {
     }
 }
 
-/// Where a CCM's image comes from.
+/// The source of a CCM's image.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Image {
     /// Docker has it or can pull it.
     Reference(String),
-    /// This program itself, under one of its commands.
+    /// This program itself, with one of its commands.
     Command(CcmCommand),
-    /// Built from a package of the workspace that the profile is in.
+    /// Built from a package of the workspace that contains the profile.
     Build(Build),
 }
 
@@ -156,7 +157,7 @@ pub struct Build {
     pub features: BTreeSet<String>,
 }
 
-/// The form of a provider's ids: a text around the instance id.
+/// The format of provider ids: a text around the instance id.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProviderIdFormat {
     before: String,
@@ -164,7 +165,7 @@ pub struct ProviderIdFormat {
 }
 
 impl ProviderIdFormat {
-    /// From a text that holds `{id}` once; `None` without it.
+    /// Parses a text that contains `{id}` once; `None` otherwise.
     pub fn new(format: &str) -> Option<ProviderIdFormat> {
         let (before, after) = format.split_once("{id}")?;
         Some(ProviderIdFormat { before: before.to_owned(), after: after.to_owned() })
@@ -175,7 +176,7 @@ impl ProviderIdFormat {
         format!("{}{instance}{}", self.before, self.after)
     }
 
-    /// The instance a provider id names, when it has this form and is not empty.
+    /// The instance id in a provider id, if it has this format and the id is not empty.
     pub fn instance<'a>(&self, provider_id: &'a str) -> Option<&'a str> {
         let instance = provider_id.strip_prefix(&self.before)?.strip_suffix(&self.after)?;
         (!instance.is_empty()).then_some(instance)
@@ -194,7 +195,7 @@ impl Profile {
         files::built_in_folders_with(PROFILE_FILE)
     }
 
-    /// The folder its file is in; the working directory for a file named without one.
+    /// The folder of its file; the working directory for a file that was given without a folder.
     pub fn folder(&self) -> &Path {
         match self.file.parent() {
             Some(folder) if folder != Path::new("") => folder,
@@ -202,13 +203,14 @@ impl Profile {
         }
     }
 
-    /// Which ids its cloud's machines may have, as far as that is known before the cloud runs: a driver says it then.
+    /// Which ids its cloud's machines may have, as far as that is known before the cloud runs: a driver
+    /// reports it then.
     pub fn instance_ids(&self) -> InstanceIds {
         let dialect = self.cloud.dialect().and_then(dialects::find);
         dialect.map_or(InstanceIds::Text, |dialect| dialect.instance_ids)
     }
 
-    /// The provider id of the machine of that name.
+    /// The provider id of the machine with this name.
     pub fn provider_id_of(&self, machine: &str) -> String {
         self.provider_id.render(&self.instance_ids().make(machine))
     }
@@ -218,12 +220,12 @@ impl Profile {
         self.kind == ProfileKind::Profile
     }
 
-    /// Its image credential provider, where it describes no CCM.
+    /// Its image credential provider, if it describes no CCM.
     pub(super) fn plugin_alone(&mut self) -> Option<&mut ImageCredentials> {
         if self.has_ccm() { None } else { self.image_credentials.as_mut() }
     }
 
-    /// Everything it declares that checks may need.
+    /// All declared capabilities that checks may need.
     pub fn declares(&self) -> BTreeSet<Capability> {
         let takes_tokens = self.image_credentials.as_ref().is_some_and(|plugin| plugin.takes_tokens);
         let tokens = takes_tokens.then_some(Capability::ServiceAccountTokens);
@@ -242,17 +244,17 @@ impl Profile {
         all
     }
 
-    /// Whether nothing is deployed: the null profile, or a CCM that runs already.
+    /// Whether nothing is deployed: with the null profile, or a CCM that is already running.
     pub fn deploys_nothing(&self) -> bool {
         self.manifests.is_empty()
     }
 
-    /// Whether its CCM is deployed on a management cluster.
+    /// Whether its CCM runs on a management cluster.
     pub fn is_hosted(&self) -> bool {
         self.deployment == Deployment::Hosted && !self.deploys_nothing()
     }
 
-    /// Whether the CCM accepts a flag, named with or without dashes.
+    /// Whether the CCM accepts a flag, with or without dashes.
     pub fn accepts(&self, flag: &str) -> bool {
         self.accepted_flags.contains(flag.trim_start_matches('-'))
     }
@@ -262,13 +264,13 @@ impl Profile {
         FAST_FLAGS.iter().map(|(name, _)| *name).filter(|name| !self.accepts(name)).collect()
     }
 
-    /// Whether the harness can set how often it reconciles routes.
+    /// Whether the harness can set the period of its reconciliation of routes.
     pub(crate) fn takes_route_period(&self) -> bool {
         let Capabilities { routes, route_trigger, .. } = &self.capabilities;
         *routes && *route_trigger == RouteTrigger::Period && self.accepts(FAST_ROUTES.0)
     }
 
-    /// Flag names as a profile lists them: dashes dropped, `framework` replaced by what it stands for.
+    /// Flag names of a profile: dashes are removed, and `framework` is replaced by the framework's flags.
     pub(crate) fn flag_names(listed: &[String]) -> BTreeSet<String> {
         let mut names = BTreeSet::new();
         for flag in listed {
@@ -286,10 +288,10 @@ impl Profile {
 /// A profile's file in its folder.
 const PROFILE_FILE: &str = "profile.yaml";
 
-/// The file of the profile of that name or at that path.
+/// The file of the profile with this name or at this path.
 ///
 /// # Errors
-/// There is none; what was looked for.
+/// There is none; the error lists the places that were searched.
 pub(crate) fn find(name_or_path: &str) -> Result<PathBuf, String> {
     let path = Path::new(name_or_path);
     if looks_like_path(name_or_path) {

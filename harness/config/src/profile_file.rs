@@ -1,6 +1,6 @@
-//! The profile file: how a vendor describes a CCM. Keys, meaning and defaults are said here and nowhere else: the schema,
-//! the table in `docs/profile-keys.md` and what is said of mistakes come from these types. [`super::Profile`] is what
-//! a profile means.
+//! The profile file, with which a vendor describes a CCM. The keys, their meaning and their defaults are
+//! defined only here: the schema, the table in `docs/profile-keys.md` and error messages are generated from
+//! these types. [`super::Profile`] is the meaning of a profile.
 
 use super::annotation_effects::AnnotationEffectKeys;
 use super::capabilities::Capabilities;
@@ -402,7 +402,7 @@ pub(crate) struct ProviderIdKeys {
     pub(crate) format: Option<String>,
 }
 
-/// Where a machine is, in the cloud's words.
+/// The location of a machine, in the cloud's terms.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 #[schemars(transform = ordered::<Self>)]

@@ -1,4 +1,5 @@
-//! From a profile's text to its meaning: defaults, files, and what only shows when keys are seen together.
+//! Converts a profile's text to its meaning: defaults, files, and faults that only show when keys are seen
+//! together.
 
 use super::capabilities::Capabilities;
 use super::cloud_source::CloudSource;
@@ -27,10 +28,10 @@ use std::sync::LazyLock;
 pub(crate) static SCHEMA: LazyLock<Value> = LazyLock::new(schema::of_file::<ProfileFile>);
 
 impl Profile {
-    /// The profile of that name, or at that path (its folder or its file).
+    /// Loads the profile with this name, or at this path (its folder or its file).
     ///
     /// # Errors
-    /// There is none, or it is not sound; all its problems together.
+    /// There is none, or it is not valid; all its problems together.
     pub fn load(name_or_path: &str) -> Result<Profile, Problems> {
         let mut problems = Problems::default();
         let found = match find(name_or_path) {
@@ -47,8 +48,7 @@ impl Profile {
     }
 }
 
-/// Reads a profile, with the keys of `over` laid over its own; `None` when too little of it is sound to go on. What is
-/// wrong goes to `problems`.
+/// Reads a profile, whose keys `over` overrides; `None` if too much is invalid. Faults are reported to `problems`.
 pub(crate) fn read(file: &Path, over: &Map<String, Value>, problems: &mut Problems) -> Option<Profile> {
     let text = match files::read(file) {
         Ok(text) => text,
@@ -65,7 +65,7 @@ pub(crate) fn read(file: &Path, over: &Map<String, Value>, problems: &mut Proble
     Some(Reading { file, places, problems, given }.profile(written))
 }
 
-/// The keys that a profile without a CCM may have, beside its own.
+/// The keys that a profile without a CCM may have in addition to its own.
 const OF_ALL: &[&str] = &["apiVersion", "kind", "name", "description", "cloud", "budgets", "declared"];
 
 fn given(tree: &Tree) -> BTreeSet<String> {
@@ -169,7 +169,7 @@ impl Reading<'_> {
         }
     }
 
-    /// Whether it describes a CCM; keys that are missing then, or have no meaning.
+    /// Whether it describes a CCM; reports keys that are missing then, or have no effect.
     fn kind(&mut self, kind: ProfileKind) -> bool {
         let own = Section::of(kind);
         for (key, say) in own.required {
@@ -185,7 +185,7 @@ impl Reading<'_> {
         has_ccm
     }
 
-    /// Sections that have no meaning in the profile of a CCM.
+    /// Reports sections that have no effect in the profile of a CCM.
     fn without_lone_sections(&mut self) {
         for section in SECTIONS.iter().filter(|section| section.alone) {
             if self.given.contains(section.key) {
@@ -194,7 +194,7 @@ impl Reading<'_> {
         }
     }
 
-    /// Keys that have no meaning without a CCM.
+    /// Reports keys that have no effect without a CCM.
     fn without_keys_of_a_ccm(&mut self, own: &Section) {
         let of_ccm = |key: &&str| !OF_ALL.contains(key) && *key != own.key && !own.shares.contains(key);
         for key in keys(&SCHEMA).map(|(key, _)| key).filter(of_ccm) {
@@ -225,7 +225,7 @@ impl Reading<'_> {
         let minor = version.and_then(|text| framework_minor(text).ok());
         match (profile, minor) {
             (Some(true) | None, Some(minor)) => return Framework::Version { minor },
-            // A version that is none was reported already.
+            // An invalid version was already reported.
             (Some(true), None) if !self.places.has("framework.version") => {
                 self.problem("framework.version", "is missing; name the framework's version, e.g. \"1.36\"")
             }
@@ -296,7 +296,7 @@ impl Reading<'_> {
     }
 
     fn capabilities(&mut self, declared: &Capabilities) {
-        // `[]` says so itself.
+        // `[]` already shows it.
         let carries = self.places.has("capabilities.protocols") && !declared.protocols.is_empty();
         for (key, given) in [
             ("affinity", declared.affinity),

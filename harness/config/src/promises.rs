@@ -1,26 +1,26 @@
-//! Which keys of a profile promise something of the CCM, and to which checks.
+//! Which keys of a profile declare behaviour of the CCM, and which checks judge it.
 //!
-//! What is promised is judged: a check names the capability it needs, and a promise whose capability no check needs is
-//! reported as declared and not judged.
+//! Declared behaviour is judged: a check names the capability that it needs, and a declaration whose
+//! capability no check needs is reported as declared and not judged.
 
 use super::profile::Profile;
 use harness_core::check::Capability;
 use std::collections::BTreeSet;
 
-/// What a key of a profile promises.
+/// The behaviour that a key of a profile declares.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Promise {
-    /// Nothing that could be broken: it says how the CCM is built, started, driven or shown.
+    /// No behaviour that could be wrong: the key says how the CCM is built, started, driven or shown.
     Nothing,
-    /// A behaviour that checks with this need judge.
+    /// A behaviour that is judged by checks with this need.
     Of(Capability),
-    /// A behaviour of each of these.
+    /// Several behaviours.
     OfEach(&'static [Capability]),
-    /// The exact strings and timings of the shared framework, which rows with the contract's dagger judge.
+    /// The exact strings and timings of the shared framework, which are judged by rows with the contract's dagger.
     Framework,
 }
 
-/// What each key of a profile promises. A key stands for those below it that are not named themselves.
+/// The behaviour that each key of a profile declares. A key includes those below it that are not listed themselves.
 pub const PROMISES: &[(&str, Promise)] = &[
     ("apiVersion", Promise::Nothing),
     ("kind", Promise::Nothing),
@@ -44,7 +44,7 @@ pub const PROMISES: &[(&str, Promise)] = &[
     ("capabilities.additionalLabels", Promise::Of(Capability::AdditionalLabels)),
     ("capabilities.ipMode", Promise::Of(Capability::IpMode)),
     ("capabilities.dualStack", Promise::Of(Capability::DualStack)),
-    // TCP is what the ports of every check of load balancers speak.
+    // All checks of load balancers use TCP ports.
     (
         "capabilities.protocols",
         Promise::OfEach(&[Capability::LoadBalancer, Capability::Udp, Capability::Sctp]),
@@ -53,7 +53,7 @@ pub const PROMISES: &[(&str, Promise)] = &[
     ("capabilities.sourceRanges", Promise::Of(Capability::SourceRanges)),
     ("capabilities.sharedLB", Promise::Of(Capability::SharedLb)),
     ("capabilities.leaderElection", Promise::Of(Capability::LeaderElection)),
-    // Whoever is looked for under another Lease leads nothing, and limits follow from the pace.
+    // A CCM with another Lease would not be seen to lead, and limits follow from the timing.
     ("lease", Promise::Of(Capability::LeaderElection)),
     ("leaseTiming", Promise::Of(Capability::LeaderElection)),
     ("securePort", Promise::Of(Capability::SecurePort)),
@@ -62,7 +62,7 @@ pub const PROMISES: &[(&str, Promise)] = &[
     ("flags.accepted", Promise::Of(Capability::FrameworkFlags)),
     ("providerId", Promise::Of(Capability::Instances)),
     ("location", Promise::Of(Capability::Instances)),
-    // Asks for patience.
+    // Only lengthens limits.
     ("instanceCache", Promise::Nothing),
     ("instanceType", Promise::Of(Capability::Instances)),
     ("addressOrder", Promise::Of(Capability::Instances)),
@@ -93,8 +93,8 @@ impl Promise {
     }
 }
 
-/// The keys by which a profile declares what no check judges, where `judged` are the capabilities that checks need; with
-/// the capability's name where the key declares several.
+/// The keys with which a profile declares behaviour that no check judges. `judged` are the capabilities that
+/// checks need. A key that declares several capabilities is followed by the capability's name.
 pub fn declared_not_judged(profile: &Profile, judged: &BTreeSet<Capability>) -> Vec<String> {
     let declared = profile.declares();
     let unjudged = |promise: &Promise| -> Vec<Capability> {
@@ -148,7 +148,7 @@ mod tests {
             judged.remove(&gone);
         }
         let open = declared_not_judged(&profile, &judged);
-        // SCTP is not declared, so nobody misses its checks.
+        // SCTP is not declared, so its missing checks are not reported.
         assert_eq!(open, ["capabilities.routes", "capabilities.protocols udp", "securePort"]);
     }
 }

@@ -1,4 +1,4 @@
-//! The file of routes: what the calls of a cloud's API mean, for a recording proxy before it.
+//! The routes file: the meaning of the calls of a cloud's API, for a recording proxy in front of it.
 
 use super::enums::API_VERSION;
 use super::problem::{Origin, Problem, Problems};
@@ -14,22 +14,22 @@ use serde_json::Value;
 use std::path::Path;
 use std::sync::LazyLock;
 
-/// The schema of a file of routes.
+/// The schema of a routes file.
 pub(crate) static SCHEMA: LazyLock<Value> = LazyLock::new(schema::of_file::<RouteFile>);
 
-/// What calls mean, and how the API refuses.
+/// The meaning of calls, and the form of the API's errors.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Routes {
-    /// What calls mean.
+    /// The meaning of calls.
     pub table: Table,
-    /// How the API refuses.
+    /// The form of the API's errors.
     pub errors: ErrorForms,
-    /// Which URLs in its answers lead to the proxy instead.
+    /// URLs in its answers that are replaced by that of the proxy.
     pub rewrites: Rewrites,
 }
 
-/// What the calls of a cloud's API mean. A call is read by the narrowest rule that fits it; two rules that can fit the same
-/// call, of which neither is the narrower, are refused.
+/// The meaning of the calls of a cloud's API. A call is read by the most specific rule that matches it. Two
+/// rules that can match the same call, of which neither is more specific, are rejected.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 #[schemars(rename = "Routes", transform = ordered::<Self>)]
@@ -41,14 +41,14 @@ pub(crate) struct RouteFile {
     /// What this file is.
     #[schemars(extend("const" = "Routes"))]
     kind: String,
-    /// How the API refuses: what a call is answered with that a fault refuses. That of its status counts, else the one
-    /// without.
+    /// The answers to calls that a fault rejects. The entry for the status is used, or else the one without a
+    /// status.
     errors: Vec<ErrorKeys>,
-    /// Beginnings of URLs that the API puts into its answers and that lead past the proxy. In JSON, XML and other text they
-    /// are replaced by the URL of the port that the call came in by.
+    /// Beginnings of URLs in the API's answers that would bypass the proxy. In JSON, XML and other text they
+    /// are replaced by the URL of the port on which the call arrived.
     #[schemars(example = ["https://api.acme.example"])]
     rewrite: Vec<String>,
-    /// What calls mean.
+    /// The meaning of calls.
     #[schemars(extend("x-missing" = "list what the API's calls mean"))]
     routes: Vec<RouteKeys>,
 }
@@ -74,21 +74,21 @@ pub(crate) struct ErrorKeys {
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 #[schemars(transform = ordered::<Self>, extend("required" = ["call", "op"]))]
 pub(crate) struct RouteKeys {
-    /// Method and path. `*` is any method, `{name}` a part of the path, a last `**` all that follows.
+    /// Method and path. `*` is any method, `{name}` one part of the path, `**` at the end all further parts.
     #[schemars(example = &"GET /v1/servers/{id}", extend("x-missing" = "write 'METHOD /path'"))]
     call: String,
-    /// Only calls with all of these.
+    /// Only calls that meet all of these conditions.
     when: Vec<WhenKeys>,
-    /// The operation that it is.
+    /// The operation of the call.
     #[schemars(extend("x-missing" = "name the operation"))]
     op: Option<Op>,
-    /// Everything by which it names its object: id, name, provider id. The journal shows the first.
+    /// All places with a name of its object: id, name, provider id. The journal shows the first.
     names: Vec<SourceKeys>,
-    /// Which Service the load balancer is for, where the call says it: the first of these that it has.
+    /// The Service of the load balancer, if the call contains it: the first of these places that exists.
     owner: Vec<SourceKeys>,
-    /// Which page of a list it asks for, from 1.
+    /// The requested page of a list, from 1.
     page: Option<SourceKeys>,
-    /// Where in the answer the id stands of what it creates.
+    /// The place in the answer with the id of the created object.
     creates: Option<SourceKeys>,
 }
 
@@ -103,20 +103,20 @@ pub(crate) struct SourceKeys {
     query: Option<String>,
     /// A field of a form, in the body or the query; `*` in it is any number: `InstanceId.*`.
     form: Option<String>,
-    /// The values of the filter of this name (`Filter.1.Name`, `Filter.1.Value.1` of AWS's Query protocol).
+    /// The values of the filter with this name (`Filter.1.Name`, `Filter.1.Value.1` in AWS's Query protocol).
     filter: Option<String>,
     /// A header.
     header: Option<String>,
     /// A JSON pointer into the body; `*` in it is every item of a list.
     json: Option<String>,
-    /// A place in the body's XML: `/a/b`, `//b`, `//b/@c`, by names without prefixes.
+    /// A place in an XML body: `/a/b`, `//b`, `//b/@c`, by names without prefixes.
     xpath: Option<String>,
-    /// What the value stands in, with `{}` in its place.
+    /// The text around the value, with `{}` in its place.
     #[schemars(example = &"service-uid={}")]
     pattern: Option<String>,
 }
 
-/// One of `when`: a place in a call, and what has to stand there.
+/// One of `when`: a place in a call, and its required value.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 #[schemars(transform = ordered::<Self>)]
@@ -131,12 +131,12 @@ pub(crate) struct WhenKeys {
     header: Option<String>,
     /// A JSON pointer into the body.
     json: Option<String>,
-    /// A place in the body's XML.
+    /// A place in an XML body.
     xpath: Option<String>,
     /// The value.
     #[schemars(extend("x-default" = "any"))]
     is: Option<String>,
-    /// There is none.
+    /// Whether it must be absent.
     absent: bool,
 }
 
@@ -147,7 +147,7 @@ impl SourceKeys {
     }
 }
 
-/// Reads a file of routes; `None` when something is wrong with it, which goes to `problems`.
+/// Reads a routes file; `None` if it has faults, which are reported to `problems`.
 pub(crate) fn read(file: &Path, problems: &mut Problems) -> Option<Routes> {
     let text = match files::read(file) {
         Ok(text) => text,
@@ -261,7 +261,7 @@ impl Routes {
     /// The routes in a file.
     ///
     /// # Errors
-    /// All that is wrong with it, by lines.
+    /// All its faults, by line.
     pub fn load(file: &Path) -> Result<Routes, Problems> {
         let mut problems = Problems::default();
         match read(file, &mut problems) {

@@ -1,4 +1,4 @@
-//! The run file: what was written, every key optional. [`super::plan()`] says what it means.
+//! The keys of a run file, all optional. [`super::plan()`] converts them to their meaning.
 
 use super::duration::HumanDuration;
 use super::enums::{API_VERSION, BackendChoice, Budget, Keep, NodeIp, ProviderId, Timing};
@@ -163,32 +163,33 @@ pub struct LimitKeys {
     pub budgets: BTreeMap<Budget, HumanDuration>,
 }
 
-/// The profile unless told otherwise: the CCM that must pass everything.
+/// The default profile: the CCM that must pass everything.
 pub(crate) const DEFAULT_PROFILE: &str = REFERENCE_PROFILE;
-/// When the environment is left standing unless told otherwise.
+/// The default for when the environment is kept.
 pub(crate) const DEFAULT_KEEP: Keep = Keep::Never;
-/// Checks beside each other on one cluster unless told otherwise, for a CCM that has workers for them.
+/// The default number of checks that run at the same time on one cluster, for a CCM with enough workers.
 pub(crate) const DEFAULT_JOBS: u32 = 32;
-/// As many of them each worker of a CCM can serve within the contract's bounds, at the framework's usual rate of API calls.
+/// How many checks each worker of a CCM can serve within the contract's bounds, at the framework's usual rate
+/// of API calls.
 const JOBS_OF_A_WORKER: u32 = 8;
 
-/// Checks beside each other on one cluster unless told otherwise.
+/// The default number of checks that run at the same time on one cluster.
 pub(crate) fn usual_jobs(workers: u32) -> u32 {
     workers.saturating_mul(JOBS_OF_A_WORKER).min(DEFAULT_JOBS)
 }
-/// The backend unless told otherwise.
+/// The default backend.
 pub(crate) const DEFAULT_BACKEND: BackendChoice = BackendChoice::Auto;
-/// The topology unless told otherwise: one node comes up fastest, and the replicas share it.
+/// The default topology: one node starts fastest, and the replicas share it.
 pub(crate) const DEFAULT_TOPOLOGY: &str = "single";
-/// What kubelets write into `spec.providerID` unless told otherwise.
+/// The default for the `spec.providerID` that kubelets set.
 pub(crate) const DEFAULT_PROVIDER_ID: ProviderId = ProviderId::Empty;
-/// Whether kubelets announce a node IP unless told otherwise.
+/// The default for whether kubelets announce a node IP.
 pub(crate) const DEFAULT_NODE_IP: NodeIp = NodeIp::Kept;
-/// The folder for results unless told otherwise.
+/// The default folder for results.
 pub(crate) const DEFAULT_OUTPUT: &str = "conformance-results";
 
 impl RunFile {
-    /// This file with `over` laid on top: what `over` says wins key by key, lists are replaced whole.
+    /// Merges `over` into this file: its keys override this file's, and lists are replaced as a whole.
     #[must_use]
     pub fn merge(self, over: RunFile) -> RunFile {
         let mut written = self.said();
@@ -196,15 +197,16 @@ impl RunFile {
         serde_json::from_value(Value::Object(written)).expect("two run files have the keys of one")
     }
 
-    /// What the file says, without the keys it does not have.
+    /// The keys that the file has.
     pub(crate) fn said(&self) -> Map<String, Value> {
         let mut value = serde_json::to_value(self).expect("a run file is plain data");
         drop_unsaid(&mut value);
         value.as_object().cloned().unwrap_or_default()
     }
 
-    /// Reads the text of a run file. Paths in it become relative to the file's folder. What is wrong goes to
-    /// `problems`; what is sound is returned with its places all the same, so that later steps can find more.
+    /// Reads the text of a run file. Paths in it become relative to the file's folder. Faults are reported to
+    /// `problems`; the valid part is still returned with its places, so that later steps can find more
+    /// faults.
     pub(crate) fn read(text: &str, file: &Path, problems: &mut Problems) -> (RunFile, Places) {
         let root = match yaml::tree(text, file) {
             Ok(root) => root,

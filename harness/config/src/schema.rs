@@ -1,8 +1,9 @@
-//! From a type to its JSON Schema: the one place that says what a file may hold.
+//! Converts a type to its JSON Schema, the only definition of a file's content.
 //!
-//! What a type says, its schema says: keys, types, ranges, words, forms (`format`), defaults, meaning (doc comments).
-//! Three annotations of ours go beyond JSON Schema: `x-order` is the order of an object's keys, `x-missing` says what to
-//! write where a required key is missing, `x-default` describes a default that is computed.
+//! The schema contains everything from the type: keys, types, ranges, words, forms (`format`), defaults,
+//! meaning (doc comments). Three of our annotations go beyond JSON Schema: `x-order` is the order of an
+//! object's keys, `x-missing` says what to write if a required key is missing, `x-default` describes a
+//! default that is computed.
 
 use schemars::generate::SchemaSettings;
 use schemars::transform::transform_subschemas;
@@ -13,8 +14,8 @@ use serde_json::{Value, json};
 use std::borrow::Cow;
 use std::marker::PhantomData;
 
-/// The JSON Schema of a file that people write, everything in place: a key without a value counts as absent, so no key
-/// needs `null`, and a text is never empty unless its form allows it.
+/// The JSON Schema of a file that people write, without references: a key without a value counts as absent,
+/// so no key needs `null`, and a text is never empty unless its format allows it.
 pub(crate) fn of_file<T: JsonSchema>() -> Value {
     let settings = SchemaSettings::draft2020_12().with(|settings| settings.inline_subschemas = true);
     settings.with_transform(plain).into_generator().into_root_schema_for::<T>().to_value()
@@ -26,15 +27,15 @@ pub fn of_output<T: JsonSchema>() -> Value {
     settings.into_generator().into_root_schema_for::<T>().to_value()
 }
 
-/// Notes the order of a struct's keys, which a schema's objects do not keep; for `#[schemars(transform = ..)]`.
+/// Adds the order of a struct's keys, which a schema's objects do not keep; for `#[schemars(transform = ..)]`.
 pub(crate) fn ordered<T: DeserializeOwned>(schema: &mut Schema) {
     let mut names: &'static [&'static str] = &[];
-    // It always fails: the names are all that is wanted.
+    // This always fails: only the names are needed.
     let _ = T::deserialize(KeyNames(&mut names));
     schema.insert(String::from("x-order"), json!(names));
 }
 
-/// A table whose keys have a form or are words: `#[schemars(with = "Keyed<K, V>")]`.
+/// A table whose keys have a format or are words: `#[schemars(with = "Keyed<K, V>")]`.
 pub(crate) struct Keyed<K, V>(PhantomData<(K, V)>);
 
 impl<K: JsonSchema, V: JsonSchema> JsonSchema for Keyed<K, V> {
@@ -48,7 +49,7 @@ impl<K: JsonSchema, V: JsonSchema> JsonSchema for Keyed<K, V> {
     }
 }
 
-/// The words that a schema allows, where it allows nothing else.
+/// The words that a schema allows, if it allows nothing else.
 pub(crate) fn words(schema: &Value) -> Vec<&str> {
     let listed = schema.get("enum").and_then(Value::as_array).into_iter().flatten();
     let described = schema.get("oneOf").and_then(Value::as_array).into_iter().flatten();
@@ -61,7 +62,7 @@ pub(crate) fn keys(schema: &Value) -> impl Iterator<Item = (&str, &Value)> {
     order.filter_map(Value::as_str).filter_map(|key| Some((key, schema.get("properties")?.get(key)?)))
 }
 
-/// The keys that an object must have.
+/// The required keys of an object.
 pub(crate) fn required(schema: &Value) -> impl Iterator<Item = &str> {
     schema.get("required").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str)
 }
@@ -86,7 +87,7 @@ pub(crate) fn join(path: &str, key: &str) -> String {
     if path.is_empty() { key.to_owned() } else { format!("{path}.{key}") }
 }
 
-/// Doc comments are wrapped to the width of code; descriptions are not.
+/// Joins the lines of descriptions: doc comments are wrapped to the width of code, descriptions are not.
 fn described(schema: &mut Schema) {
     transform_subschemas(&mut described, schema);
     if let Some(Value::String(text)) = schema.get_mut("description") {
@@ -97,7 +98,7 @@ fn described(schema: &mut Schema) {
 fn plain(schema: &mut Schema) {
     transform_subschemas(&mut plain, schema);
     described(schema);
-    // `Option` of an enum: the enum beside `null`.
+    // `Option` of an enum: the enum or `null`.
     if let Some(Value::Array(choices)) = schema.get("anyOf").cloned() {
         schema.remove("anyOf");
         for (key, value) in choices.into_iter().filter_map(|choice| choice.as_object().cloned()).flatten() {
@@ -113,7 +114,7 @@ fn plain(schema: &mut Schema) {
     if schema.get("default").is_some_and(Value::is_null) {
         schema.remove("default");
     }
-    // The width of a number in memory says nothing that its range does not.
+    // The width of a number in memory adds nothing to its range.
     if matches!(schema.get("type").and_then(Value::as_str), Some("integer" | "number")) {
         schema.remove("format");
     }
@@ -132,7 +133,7 @@ fn plain(schema: &mut Schema) {
     }
 }
 
-/// Learns the names of a struct's keys from how it asks to be read.
+/// Finds the names of a struct's keys from the way in which it is deserialised.
 struct KeyNames<'a>(&'a mut &'static [&'static str]);
 
 impl<'de> Deserializer<'de> for KeyNames<'_> {

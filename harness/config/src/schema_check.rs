@@ -1,7 +1,7 @@
-//! The walk that holds a file against its schema.
+//! Compares a file with its schema.
 //!
-//! It finds every fault of form at once, with line and key path, and hands on what is sound. Typed deserialisation comes
-//! after it and therefore has nothing left to refuse.
+//! This finds all faults of form at once, with line and key path, and passes on the valid part. Typed
+//! deserialisation comes after it and therefore finds no more faults.
 
 use super::formats;
 use super::problem::{Origin, Problem, Problems, did_you_mean, nearest};
@@ -11,12 +11,12 @@ use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 use std::path::Path;
 
-/// The line of each key path that a file holds.
+/// The line of each key path in a file.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Places(BTreeMap<String, u64>);
 
 impl Places {
-    /// The line of `key`, or of the nearest table around it that is there.
+    /// The line of `key`, or of the nearest table around it that exists.
     pub(crate) fn line(&self, key: &str) -> Option<u64> {
         let mut path = key;
         loop {
@@ -33,8 +33,8 @@ impl Places {
     }
 }
 
-/// Holds a file against its schema. Returns what is sound in it and where it stands; what is not, and keys without a
-/// value, are left out. Settings of the command line (no `file`) need not have the keys that a file must have.
+/// Compares a file with its schema. Returns the valid part and its lines; invalid values, and keys without a
+/// value, are left out. Settings of the command line (no `file`) need not have the required keys.
 pub(crate) fn walk(
     root: &Node,
     schema: &Value,
@@ -125,7 +125,7 @@ impl Walk<'_> {
         Some(Value::Object(sound))
     }
 
-    /// A key without a value counts as absent, except where `null` may have been meant as a text.
+    /// A key without a value counts as absent, unless `null` may have been meant as a text.
     fn absent(&mut self, node: &Node, schema: &Value, path: &str) {
         self.places.0.insert(path.to_owned(), node.line);
         let text = type_of(schema) == "string" && words(schema).is_empty();
@@ -154,7 +154,7 @@ impl Walk<'_> {
         let Tree::List(items) = &node.tree else {
             return self.problem(node, path, wrong_type("a list", &node.tree));
         };
-        // Words of a fixed choice mean the same however often they stand there.
+        // Words of a fixed choice may be repeated without effect.
         let choice = !words(&schema["items"]).is_empty();
         for (at, item) in items.iter().enumerate() {
             if let Tree::Text(word) = &item.tree
@@ -201,7 +201,7 @@ fn key_of_free_table(name: &str, schema: &Value) -> Result<(), String> {
     })
 }
 
-/// No argument, variable or path can hold it.
+/// Checks for NUL, which no argument, variable or path can contain.
 fn without_nul(tree: &Tree) -> Result<(), String> {
     match tree {
         Tree::Text(text) if text.contains('\0') => Err("holds a NUL, which no text here may".to_owned()),
@@ -229,7 +229,7 @@ fn scalar(tree: &Tree, schema: &Value) -> Result<Value, String> {
             true => Ok(Value::from(text.clone())),
             false => Err(format!("'{text}' is none of {}{}", known.join(", "), did_you_mean(text, &known))),
         },
-        // A number counts as its spelling.
+        // A number counts as the text that was written.
         (Tree::Text(text) | Tree::Number(_, text), "string") if known.is_empty() => {
             if let Some(only) = schema["const"].as_str().filter(|only| only != text) {
                 return Err(format!("'{text}' is not understood here; write '{only}'"));
@@ -246,7 +246,7 @@ fn scalar(tree: &Tree, schema: &Value) -> Result<Value, String> {
 }
 
 fn type_of(schema: &Value) -> &str {
-    // Words with a meaning each are a choice of constants, which are texts.
+    // Words with descriptions are a choice of constants, which are texts.
     schema["type"].as_str().unwrap_or("string")
 }
 

@@ -17,7 +17,7 @@ const KEYS: [(ProfileKind, &str); 3] = [
     (ProfileKind::CsiMigration, CSI_MIGRATION),
 ];
 
-/// Which section a profile must have, by its kind, as a schema for profiles that describe no CCM.
+/// The required section for each kind of profile, as a schema for profiles that describe no CCM.
 pub(crate) fn required_without_ccm() -> Value {
     let required = |key: &str| json!({"required": [key]});
     let [(_, first), others @ ..] = KEYS;

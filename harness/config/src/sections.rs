@@ -1,4 +1,5 @@
-//! What a profile can describe: a CCM, and components that are judged with it or without one. Each has a section.
+//! The components that a profile can describe: a CCM, and others that are tested with it or alone. Each has a
+//! section.
 
 use super::enums::ProfileKind;
 use super::profile::Profile;
@@ -9,21 +10,21 @@ use std::collections::BTreeSet;
 /// The part of a profile that describes one component.
 #[derive(Debug)]
 pub struct Section {
-    /// The `kind` of a profile that describes this component and no other.
+    /// The `kind` of a profile that describes only this component.
     pub kind: ProfileKind,
-    /// Whose promises the checks of this component judge.
+    /// The party that the checks of this component judge.
     pub party: Party,
     /// The key of the section; empty for the CCM, whose keys are at the top of the profile.
     pub key: &'static str,
-    /// Keys that a profile of this kind must have, each with a hint for the one who left it out.
+    /// Keys that a profile of this kind must have, each with a hint for a user who omits it.
     pub(crate) required: &'static [(&'static str, &'static str)],
-    /// Keys of a CCM that have a meaning for this component, too.
+    /// Keys of a CCM that also apply to this component.
     pub(crate) shares: &'static [&'static str],
-    /// Whether the section may not be in the profile of a CCM.
+    /// Whether the section is not allowed in the profile of a CCM.
     pub(crate) alone: bool,
     /// Whether it runs on other machines than the API server, so that a cluster needs more than one.
     pub on_workers: bool,
-    /// Whether its checks get a cluster when the user names none.
+    /// Whether its checks get a cluster if the user names none.
     pub(crate) wants_cluster: bool,
     /// Whether a profile describes this component.
     pub(crate) is_in: fn(&Profile) -> bool,
@@ -81,24 +82,24 @@ pub static SECTIONS: &[Section] = &[
 ];
 
 impl Section {
-    /// The section of a profile of this kind.
+    /// The section for a profile of this kind.
     pub fn of(kind: ProfileKind) -> &'static Section {
         SECTIONS.iter().find(|section| section.kind == kind).expect("each kind of profile has a section")
     }
 
-    /// The sections that describe something in this profile.
+    /// The sections of the components in this profile.
     pub(crate) fn all_in(profile: &Profile) -> impl Iterator<Item = &'static Section> {
         SECTIONS.iter().filter(move |section| (section.is_in)(profile))
     }
 }
 
 impl Profile {
-    /// Whose promises are judged.
+    /// The parties that are judged.
     pub fn subjects(&self) -> BTreeSet<Party> {
         Section::all_in(self).map(|section| section.party).collect()
     }
 
-    /// Everything it declares, in words, for the report.
+    /// All its declarations as text, for the report.
     pub fn declared_words(&self) -> Vec<String> {
         let mut words = if self.has_ccm() { self.capabilities.declared() } else { Vec::new() };
         let sections = Section::all_in(self).filter(|section| section.party != Party::Ccm);

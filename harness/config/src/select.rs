@@ -1,6 +1,7 @@
-//! Which checks run: the user's selection, what the CCM declares, what the machinery can do, what the cluster serves.
+//! Which checks run, according to the user's selection, the CCM's declarations, and the abilities of harness
+//! and cluster.
 //!
-//! Pure: the same inputs give the same choice, in every process of a run.
+//! A pure function: the same inputs give the same choice, in every process of a run.
 
 use super::enums::Deployment;
 use super::problem::{Origin, Problem, Problems, near};
@@ -11,26 +12,26 @@ use harness_core::ledger::{Share, SkipReason};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-/// What selection needs to know of a check.
+/// The properties of a check that selection needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Candidate {
     /// Its suite's name.
     pub suite: &'static str,
-    /// Whose promises its suite judges.
+    /// The party that its suite judges.
     pub judges: Party,
     /// Its id.
     pub id: &'static str,
-    /// What the CCM must declare.
+    /// The capabilities that the CCM must declare.
     pub needs: &'static [Capability],
-    /// What it must not declare.
+    /// The capabilities that it must not declare.
     pub lacks: &'static [Capability],
-    /// What the machinery must be able to do.
+    /// The facilities that the environment must have.
     pub facilities: Facilities,
     /// What the API server must serve.
     pub served: Served,
-    /// The least time a passing run takes, seconds.
+    /// The shortest time of a passing run, in seconds.
     pub takes_s: u32,
-    /// Whether only a run that soaks has it.
+    /// Whether it only belongs to a run with a soak.
     pub soaks: bool,
 }
 
@@ -51,25 +52,26 @@ impl Candidate {
     }
 }
 
-/// What is there for checks to use. What is not known yet (at list time there is no cluster) hides no check.
+/// What the environment offers to checks. Facts that are not known yet (at list time there is no cluster)
+/// hide no check.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Offer {
-    /// Whom the profile names.
+    /// The parties in the profile.
     pub subjects: BTreeSet<Party>,
-    /// What the CCM declares.
+    /// The capabilities that the CCM declares.
     pub capabilities: BTreeSet<Capability>,
-    /// What the machinery can do; `None` while unknown.
+    /// The facilities of the environment; `None` if not known.
     pub facilities: Option<BTreeSet<Facility>>,
     /// Whether the CCM runs outside the cluster that it serves.
     pub hosted: bool,
-    /// Name of the cloud's driver; `None` while unknown.
+    /// The name of the cloud's driver; `None` if not known.
     pub cloud: Option<String>,
-    /// The minor version of the API server; `None` while unknown.
+    /// The minor version of the API server; `None` if not known.
     pub served_minor: Option<u32>,
 }
 
 impl Offer {
-    /// What is known from the profile alone.
+    /// The facts that are known from the profile alone.
     pub fn declared(profile: &Profile) -> Offer {
         Offer {
             subjects: profile.subjects(),
@@ -82,37 +84,37 @@ impl Offer {
     }
 }
 
-/// What becomes of a check.
+/// The decision about a check.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Choice {
     /// It runs.
     Selected,
-    /// It does not: which kind of reason, and the reason in words.
+    /// It does not run: the kind of reason, and the reason as text.
     Skip(SkipReason, String),
 }
 
-/// What the user asked for. Patterns are a check's id, that of a contract row
-/// (which means all of its claims), a suite's name, `suite::ID`, or any of these with `*` for any
-/// run of characters; upper and lower case are the same.
+/// The user's selection. Patterns are a check's id, that of a contract row (which includes all of its
+/// claims), a suite's name, `suite::ID`, or any of these with `*` for any characters; upper and lower case
+/// are the same.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Selection {
     /// Suites to run; empty for all.
     pub suites: Vec<String>,
-    /// Checks to run; empty for all. With `suites`, both must hold.
+    /// Checks to run; empty for all. With `suites`, both must match.
     pub only: Vec<String>,
     /// Checks to leave out.
     pub skip: Vec<String>,
-    /// Whether to leave out all that take [`LONG_S`] seconds or more when they pass.
+    /// Whether to leave out all checks that take [`LONG_S`] seconds or more when they pass.
     pub quick: bool,
-    /// Only this part of what is chosen.
+    /// Only this part of the selected checks.
     pub shard: Option<Share>,
-    /// For how long those checks go on that soak; without it they are no part of the run.
+    /// The duration of the soak checks; without it they are not part of the run.
     pub soak: Option<Duration>,
-    /// What decides what happens in a soak; without it the run does.
+    /// Determines what happens in a soak; without it the run decides.
     pub seed: Option<u32>,
-    /// The name of the run that the part is of.
+    /// The name of the run that the part belongs to.
     pub run: Option<String>,
-    /// Where each of the keys was written, as far as that is known.
+    /// Where each of the keys was written, as far as known.
     pub origins: BTreeMap<&'static str, Origin>,
 }
 
@@ -121,14 +123,16 @@ impl Selection {
     pub(super) const KEYS: [&'static str; 3] = ["select.suites", "select.only", "select.skip"];
 }
 
-/// From how many seconds on a check is too long for a quick run: those with a quiet window, an outage or a failover.
+/// From how many seconds on a check is too long for a quick run: checks with a quiet window, an outage or a
+/// failover.
 pub const LONG_S: u32 = 5;
 
-/// Decides on every check, in their order. First match: what the CCM does not declare is not its business, so it
-/// counts as that even when it was left out as well; then what the user left out; then what cannot be observed.
+/// Decides about every check, in their order. The first reason counts: a check of an undeclared capability
+/// does not apply, even if it was also left out; then come checks that the user left out; then those that
+/// cannot be observed.
 ///
 /// # Errors
-/// Patterns that match no check at all, with the nearest names.
+/// Patterns that match no check, with the most similar names.
 pub fn select(
     candidates: &[Candidate],
     selection: &Selection,
@@ -155,7 +159,7 @@ pub fn select(
     problems.or(candidates.iter().map(|candidate| choose(candidate, selection, offer)).collect())
 }
 
-/// Deviations that name no check: their ids with the nearest known ones, as problems of the profile.
+/// Deviations with an unknown check, as problems of the profile: their ids with the most similar known ones.
 ///
 /// # Errors
 /// There are some.
@@ -248,7 +252,7 @@ fn deselected(candidate: &Candidate, selection: &Selection) -> Option<String> {
     if let Some(pattern) = selection.skip.iter().find(|pattern| matches(pattern, candidate)) {
         return Some(format!("left out by '{pattern}'"));
     }
-    // Whoever names a check wants it, long or not.
+    // A check that is named runs, however long it takes.
     let long =
         selection.quick && selection.only.is_empty() && !candidate.soaks && candidate.takes_s >= LONG_S;
     long.then(|| format!("a quick run leaves out checks of {LONG_S} s and more"))
@@ -282,7 +286,7 @@ fn matches(pattern: &str, candidate: &Candidate) -> bool {
         || (pattern.contains("::") && glob(pattern, &format!("{}::{}", candidate.suite, candidate.id)))
 }
 
-/// Whether `pattern`, in which `*` stands for any run of characters, fits the whole of `name`; letters in either case.
+/// Whether `pattern`, in which `*` stands for any characters, matches the whole of `name`; ignores case.
 fn glob(pattern: &str, name: &str) -> bool {
     let (pattern, name) = (pattern.to_ascii_lowercase(), name.to_ascii_lowercase());
     fits(&pattern, &name)

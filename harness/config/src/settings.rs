@@ -1,5 +1,5 @@
-//! What of a plan bears on how much its result says: every value in force, who set it, and how it compares with the
-//! contract (section 21).
+//! The settings of a plan that affect how much its result proves: every value, who set it, and how it
+//! compares with the contract (section 21).
 
 use super::duration::HumanDuration;
 use super::enums::{Budget, Timing};
@@ -11,20 +11,20 @@ use harness_core::ledger::{Bearing, SetBy, Setting};
 use std::cmp::Ordering;
 use std::time::Duration;
 
-/// Name of the setting that says where the cluster comes from.
+/// The setting for the source of the cluster.
 pub const BACKEND: &str = "cluster.backend";
-/// Name of the setting that says how many clusters stand side by side.
+/// The setting for the number of clusters at the same time.
 pub const CLUSTERS: &str = "clusters";
-/// Name of the setting that says what the moments of a simulated cluster are chosen by.
+/// The setting that determines when a simulated cluster acts.
 pub const SEED: &str = "cluster.seed";
-/// Start of the names of settings that say which checks run.
+/// The prefix of the settings that select checks.
 pub const SELECT: &str = "select.";
-/// The setting that says which part of the checks runs.
+/// The setting for the part of the checks that runs.
 pub const SHARD: &str = "select.shard";
 /// The setting of checks that the test runner left out.
 pub const TEST_FILTER: &str = "test filter";
 
-/// Name of the setting that is the factor on every budget.
+/// The setting for the factor on every budget.
 const SCALE: &str = "limits.scale";
 
 /// Name of the setting of a budget.
@@ -54,8 +54,8 @@ fn scale_bearing(scale: f64) -> Bearing {
     }
 }
 
-/// What is not true of the limits among some settings: one that is not there, or does not compare with the contract as it
-/// says.
+/// The false statements about limits in some settings: a limit is missing, or compares with the contract in
+/// another way.
 pub fn untrue_limits(settings: &[Setting]) -> Vec<String> {
     let scale = |value: &str| value.parse().ok().map(scale_bearing);
     let limit =
@@ -86,7 +86,7 @@ pub fn untrue_limits(settings: &[Setting]) -> Vec<String> {
     wrong
 }
 
-/// What a plan is made of.
+/// The parts of a plan that its settings are made from.
 pub(super) struct Making<'a> {
     pub(super) run: &'a RunFile,
     pub(super) profile: &'a Profile,
@@ -97,7 +97,7 @@ pub(super) struct Making<'a> {
 }
 
 impl Making<'_> {
-    /// Every value in force, in the order of the report.
+    /// Every setting with its value, in the order of the report.
     pub(super) fn settings(&self) -> Vec<Setting> {
         let Making { run, set_by, .. } = self;
         let told = |key: &str, value: String| Setting::told(key, value, set_by(key));
@@ -128,7 +128,8 @@ impl Making<'_> {
         all
     }
 
-    /// What selects among the checks, where anything does. Whether it leaves any out is known once they are planned.
+    /// The settings that select checks, if there are any. Whether they leave any out is known when the checks
+    /// are planned.
     fn selection(&self) -> Vec<Setting> {
         let select = &self.run.select;
         let lists = [("suites", &select.suites), ("only", &select.only), ("skip", &select.skip)];
@@ -174,7 +175,8 @@ impl Making<'_> {
         }
     }
 
-    /// Whose word decides on a budget: its own value, else the factor, else the pace of the election it follows from.
+    /// Who determines a budget: its override, otherwise the factor, otherwise the timing of leader election
+    /// that it follows from.
     fn budget_set_by(&self, budget: Budget) -> SetBy {
         let elects = matches!(budget, Budget::Failover | Budget::StepDown);
         let by_timing =
@@ -196,7 +198,7 @@ impl Making<'_> {
 }
 
 impl Budget {
-    /// Whether it is a window in which something must not happen: the longer, the more it shows.
+    /// Whether it is a window in which something must not happen: a longer one proves more.
     fn is_quiet(self) -> bool {
         match self {
             Budget::QuietNodes | Budget::QuietLife | Budget::QuietServices => true,

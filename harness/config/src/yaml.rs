@@ -1,11 +1,12 @@
 //! YAML in and out: the only code that names a YAML crate.
 //!
-//! Reads what `kubectl apply` reads, the same way: plain `yes`, `no`, `on`, `off`, `y` and `n` are booleans, `0644`
-//! is octal and `1_000` a number, as in YAML 1.1 (`sigs.k8s.io/yaml`, `goyaml.v2/resolve.go`). Two differences, both
-//! on the strict side: a key given twice is an error, and so are `.inf` and `.nan`, which JSON cannot hold. A key that
-//! looks like a boolean stays the text it is (`kubectl` turns a plain key `on` into `true`).
+//! Reads the same YAML as `kubectl apply`, in the same way: plain `yes`, `no`, `on`, `off`, `y` and `n` are
+//! booleans, `0644` is octal and `1_000` a number, as in YAML 1.1 (`sigs.k8s.io/yaml`,
+//! `goyaml.v2/resolve.go`). Two differences, both on the strict side: a key given twice is an error, and so
+//! are `.inf` and `.nan`, which JSON cannot represent. A key that looks like a boolean stays text (`kubectl`
+//! turns a plain key `on` into `true`).
 //!
-//! A field that wants text gets the text as it was written: `version: 1.30` is `1.30`, never `1.3`.
+//! A text field gets the text as it was written: `version: 1.30` is `1.30`, never `1.3`.
 
 use serde::de::{DeserializeOwned, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Serialize};
@@ -14,17 +15,17 @@ use serde_saphyr::Spanned;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-/// A text that is not the YAML that was expected.
+/// A text that is not the expected YAML.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{}{}: {what}", file.display(), place(*line, *column))]
 pub struct YamlError {
     /// The file, as it was named.
     pub file: PathBuf,
-    /// Line, counted from 1; 0 when the fault has no place.
+    /// Line, counted from 1; 0 if the fault has no place.
     pub line: u64,
-    /// Column, counted from 1; 0 when the fault has no place.
+    /// Column, counted from 1; 0 if the fault has no place.
     pub column: u64,
-    /// What is wrong, without the place.
+    /// The fault, without its place.
     pub what: String,
 }
 
@@ -35,7 +36,7 @@ fn place(line: u64, column: u64) -> String {
 /// Reads one document into `T`. `file` is named in errors and not read.
 ///
 /// # Errors
-/// The text is not YAML, holds more than one document, repeats a key or does not fit `T`.
+/// The text is not YAML, contains more than one document, repeats a key or does not fit `T`.
 pub fn from_str<T: DeserializeOwned>(text: &str, file: &Path) -> Result<T, YamlError> {
     serde_saphyr::from_str_with_options(text, options()).map_err(|e| error(file, &e))
 }
@@ -48,11 +49,11 @@ pub fn from_str_multi(text: &str, file: &Path) -> Result<Vec<Value>, YamlError> 
     serde_saphyr::from_multiple_with_options(text, options()).map_err(|e| error(file, &e))
 }
 
-/// Writes one document. Texts that another reader could take for a number or a boolean are quoted, lines are never
-/// folded, and texts of several lines become literal blocks where YAML allows it.
+/// Writes one document. Texts that another parser could take for a number or a boolean are quoted, lines are
+/// never folded, and texts with several lines become literal blocks if YAML allows it.
 ///
 /// # Errors
-/// `value` holds something YAML has no form for.
+/// `value` contains something that YAML cannot represent.
 pub fn to_string<T: Serialize>(value: &T) -> Result<String, YamlError> {
     let options = serde_saphyr::ser_options! { folded_wrap_chars: usize::MAX };
     serde_saphyr::to_string_with_options(value, options).map_err(|e| YamlError {
@@ -63,7 +64,8 @@ pub fn to_string<T: Serialize>(value: &T) -> Result<String, YamlError> {
     })
 }
 
-/// What aliases may unfold to, parser's events: more than any manifest has, and read in under a second.
+/// The limit for the expansion of aliases, in the parser's events: more than any manifest has, and read in
+/// under a second.
 const MOST_UNFOLDED: usize = 100_000;
 
 fn options() -> serde_saphyr::Options {
@@ -97,7 +99,7 @@ fn error(file: &Path, error: &serde_saphyr::Error) -> YamlError {
 pub(crate) struct Node {
     /// Line, counted from 1.
     pub(crate) line: u64,
-    /// What stands there.
+    /// The value.
     pub(crate) tree: Tree,
 }
 
@@ -106,9 +108,9 @@ pub(crate) struct Node {
 pub(crate) enum Tree {
     /// Nothing, `~` or `null`, and which of them.
     Null(String),
-    /// A truth value.
+    /// A boolean.
     Bool(bool),
-    /// A number and how it was spelt.
+    /// A number and how it was written.
     Number(serde_json::Number, String),
     /// Text.
     Text(String),
@@ -119,7 +121,7 @@ pub(crate) enum Tree {
 }
 
 impl Tree {
-    /// Lays another over it: tables are merged, of everything else the other's is taken.
+    /// Merges another tree into this one: tables are merged, everything else is replaced.
     pub(crate) fn overlay(&mut self, other: Tree) {
         match (self, other) {
             (Tree::Map(mine), Tree::Map(others)) => {
@@ -145,7 +147,7 @@ pub(crate) fn tree(text: &str, file: &Path) -> Result<Node, YamlError> {
 }
 
 impl From<Value> for Tree {
-    /// A value that came from no text: lines are 0.
+    /// Converts a value that came from no text: lines are 0.
     fn from(value: Value) -> Tree {
         let node = |value| Node { line: 0, tree: Tree::from(value) };
         match value {
@@ -159,7 +161,7 @@ impl From<Value> for Tree {
     }
 }
 
-/// Values as the deserialiser hands them over; [`node`] adds the spelling.
+/// Values as the deserialiser passes them; [`node`] adds the spelling.
 enum Raw {
     Null,
     Bool(bool),

@@ -1,7 +1,8 @@
 //! Figures, not verdicts: `cargo bench -p embedded-apiserver`.
 //!
-//! From start to first answer; nodes created and changed, and the memory they take; updates of nodes to a hundred
-//! watchers, each with a connection of its own, who check that they have missed none.
+//! Measures the time from start to first answer; the creation and change of nodes, and their memory; and
+//! updates of nodes to a hundred watchers, each with a connection of its own, which check that they have
+//! missed none.
 
 #![expect(clippy::print_stdout, reason = "a benchmark is there to print its figures")]
 
@@ -17,7 +18,7 @@ use serde_json::json;
 
 const WATCHERS: usize = 100;
 const UPDATES: u32 = 10_000;
-/// The nodes that are updated in turn.
+/// The number of nodes that are updated in turn.
 const UPDATED: u32 = 100;
 
 #[tokio::main]
@@ -44,7 +45,7 @@ fn client(server: &Running) -> Client {
         .expect("a client")
 }
 
-/// A stretch of work.
+/// A measured part of the work.
 struct Stretch {
     began: Instant,
     used: Duration,
@@ -65,7 +66,7 @@ impl Stretch {
     }
 }
 
-/// The processor time of this process, and the kernel's for it.
+/// The processor time of this process, in user mode and in the kernel.
 fn used() -> Duration {
     let text = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
     let fields: Vec<_> = text.rsplit(')').next().unwrap_or_default().split_whitespace().collect();
@@ -107,7 +108,7 @@ async fn nodes(count: usize) {
     });
     created.await;
     stretch.show(&format!("{count} nodes created"));
-    // What a cloud controller manager does to each: provider id and labels, addresses, taint.
+    // The writes of a cloud controller manager for each node: provider id and labels, addresses, taint.
     let initialised = futures::stream::iter(&names).for_each_concurrent(32, |name| {
         let nodes = nodes.clone();
         async move {
@@ -136,7 +137,7 @@ async fn nodes(count: usize) {
     server.shutdown().await;
 }
 
-/// What a kubelet says of its node, in the size of a real one.
+/// The status that a kubelet reports for its node, in the size of a real one.
 fn full_status() -> serde_json::Value {
     let condition = |kind: &str, status: &str| {
         json!({"type": kind, "status": status, "lastHeartbeatTime": "2026-01-01T00:00:00Z",
@@ -158,7 +159,7 @@ fn full_status() -> serde_json::Value {
         "images": (0..8).map(image).collect::<Vec<_>>()})
 }
 
-/// The same list in every form in which clients ask for it, each by a client with a connection that is there already.
+/// Requests the same list in every form that clients use. Each form has a client with an open connection.
 async fn forms(count: usize) {
     const PROTOBUF: &str = "application/vnd.kubernetes.protobuf";
     let server = Server::start(Config::default()).await.expect("the server starts");
@@ -218,7 +219,7 @@ async fn fan_out() {
     server.shutdown().await;
 }
 
-/// Reads a watch to its last update; every update has to come, once and in order.
+/// Reads a watch up to its last update; every update has to come, once and in order.
 async fn watch(request: reqwest::RequestBuilder) {
     const MARK: &[u8] = br#""annotations":{"at":""#;
     let mut chunks = request.send().await.expect("an answer").bytes_stream();

@@ -1,4 +1,4 @@
-//! What a new cluster has.
+//! The objects of a new cluster.
 
 use embedded_objects::kinds;
 use embedded_objects::status::Status;
@@ -10,11 +10,12 @@ use crate::write::Write;
 use embedded_state::auth::user::User;
 use embedded_state::{Api, Clock};
 
-/// Creates the namespaces, roles and bindings, and the `kubernetes` service of a new cluster; `port` is the server's.
+/// Creates the namespaces, roles and bindings, and the `kubernetes` service of a new cluster; `port` is the
+/// server's.
 ///
 /// # Errors
 ///
-/// The refusal of an object and which it was: a fault of this program.
+/// The rejected object and the reason: a bug in this program.
 pub(crate) fn run(api: &Api, port: u16) -> Result<(), (String, Status)> {
     let clock = Clock::now();
     let user = User::master("system:apiserver");
@@ -47,8 +48,9 @@ pub(crate) fn run(api: &Api, port: u16) -> Result<(), (String, Status)> {
             },
         }),
     )?;
-    // A real server names an address that pods can reach. Ours listens on loopback only, which the endpoint kinds
-    // refuse: so the Service has no endpoints, and clients take the address from their kubeconfig.
+    // A real server publishes an address that pods can reach. Ours listens on loopback only, which the
+    // endpoint kinds reject. So the Service has no endpoints, and clients take the address from their
+    // kubeconfig.
     create(
         "",
         "configmaps",

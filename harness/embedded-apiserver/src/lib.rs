@@ -1,8 +1,9 @@
 //! A Kubernetes API server in the harness's process.
 //!
-//! Objects in memory, watches, TLS on loopback, client certificates and service account tokens, RBAC, admission and an
-//! audit log. What a kind's fields mean is decided by `embedded-semantics`, and `embedded-state` has the objects and rights;
-//! this crate does the rest of what kube-apiserver does with a request. It keeps nothing on disk and runs no controllers.
+//! Objects in memory, watches, TLS on loopback, client certificates and service account tokens, RBAC,
+//! admission and an audit log. The crate `embedded-semantics` decides what a kind's fields mean, and
+//! `embedded-state` has the objects and rights; this crate does the rest of what kube-apiserver does with a
+//! request. It keeps nothing on disk and runs no controllers.
 
 mod admission;
 mod bootstrap;

@@ -1,4 +1,4 @@
-//! Whose fields are whose: every write notes it in the object.
+//! Managed fields: every write records in the object which manager owns which fields.
 
 use embedded_objects::kinds::Kind;
 use embedded_objects::patch;
@@ -6,7 +6,8 @@ use serde_json::Value;
 
 use crate::write::Write;
 
-/// Notes in the object which fields this write has made the manager's. A manager without a name is nobody.
+/// Records in the object which fields the manager has set with this write. A manager without a name is not
+/// recorded.
 pub(crate) fn note(
     object: &mut Value,
     old: Option<&Value>,

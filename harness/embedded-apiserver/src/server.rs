@@ -1,4 +1,4 @@
-//! Starting and stopping a server, and the ways to reach it.
+//! Starts and stops a server, and gives access to it.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
@@ -28,16 +28,16 @@ use embedded_state::auth::user::User;
 use embedded_state::store::Keep;
 use embedded_state::{Api, Limits, Partition};
 
-/// How a server is set up.
+/// The configuration of a server.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// Where to listen: a loopback address; port 0 takes a free one.
+    /// The loopback address to listen on; port 0 takes a free one.
     pub listen: SocketAddr,
-    /// The version that is served.
+    /// The Kubernetes version that is served.
     pub version: Version,
     /// The network of Service addresses; two of different families for a dual-stack cluster.
     pub service_networks: Vec<String>,
-    /// How much of the past watches can go back to.
+    /// How much history is kept for watches.
     pub keep: Keep,
     /// How much of the server each user may use at a time.
     pub limits: Limits,
@@ -59,21 +59,21 @@ impl Default for Config {
 /// Why a server did not start.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
-    /// The address is not this machine's own.
+    /// The address is not a loopback address of this machine.
     #[error(
         "{0} is not a loopback address: the embedded API server listens on loopback only, use 127.0.0.1 or ::1"
     )]
     NotLoopback(SocketAddr),
-    /// The address is taken, or cannot be had.
+    /// The address is in use, or not available.
     #[error("listening on {address}")]
     Listen {
         /// The address.
         address: SocketAddr,
-        /// Why not.
+        /// The cause.
         #[source]
         source: std::io::Error,
     },
-    /// The Service network cannot be read.
+    /// The Service network is not valid.
     #[error("the Service network: {0}")]
     Network(String),
     /// No certificate could be made.
@@ -82,15 +82,15 @@ pub enum StartError {
     /// No signing key could be made.
     #[error(transparent)]
     Signer(#[from] SigningError),
-    /// The TLS library refuses our certificate.
+    /// The TLS library rejects the server's certificate.
     #[error("setting up TLS: {0}")]
     Tls(String),
-    /// An object of every new cluster was refused: a fault of this program.
+    /// An object of every new cluster was rejected: a bug in this program.
     #[error("creating {what} of a new cluster")]
     Bootstrap {
         /// The object.
         what: String,
-        /// The refusal.
+        /// The reason.
         #[source]
         source: Status,
     },
@@ -135,7 +135,7 @@ impl Server {
     }
 }
 
-/// A server that answers. Dropping it stops it without waiting; [`Running::shutdown`] waits.
+/// A running server. Dropping it stops it without waiting; [`Running::shutdown`] waits.
 #[derive(Debug)]
 pub struct Running {
     api: Arc<Api>,
@@ -145,13 +145,13 @@ pub struct Running {
 }
 
 impl Running {
-    /// Where it listens.
+    /// The address that the server listens on.
     #[must_use]
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// The address for clients.
+    /// The URL for clients.
     #[must_use]
     pub fn url(&self) -> String {
         format!("https://{}", self.address)
@@ -167,7 +167,7 @@ impl Running {
     ///
     /// # Errors
     ///
-    /// Where the name cannot stand in a certificate.
+    /// If the name is not allowed in a certificate.
     pub fn credential(&self, user: &User) -> Result<Credential, AuthorityError> {
         let credential = self.api.authority.client(user)?;
         self.api.tell_issued(&credential.key);
@@ -175,24 +175,24 @@ impl Running {
         Ok(credential)
     }
 
-    /// A kubeconfig for the administrator, with a client certificate inside: it is a secret.
+    /// A kubeconfig for the administrator. It contains a client certificate with its key, so it is a secret.
     ///
     /// # Errors
     ///
-    /// Where no certificate can be made.
+    /// If no certificate can be made.
     pub fn kubeconfig(&self) -> Result<String, AuthorityError> {
         self.kubeconfig_for(&User::admin())
     }
 
-    /// A kubeconfig for a user, with a client certificate inside: it is a secret.
+    /// A kubeconfig for a user. It contains a client certificate with its key, so it is a secret.
     ///
     /// # Errors
     ///
-    /// Where the name cannot stand in a certificate.
+    /// If the name is not allowed in a certificate.
     pub fn kubeconfig_for(&self, user: &User) -> Result<String, AuthorityError> {
         let credential = self.credential(user)?;
         let text = |pem: String| STANDARD.encode(pem);
-        // JSON is YAML, and needs no care for quotes.
+        // JSON is valid YAML, and quotes need no special care.
         let config = serde_json::json!({
             "apiVersion": "v1",
             "kind": "Config",
@@ -208,14 +208,14 @@ impl Running {
         Ok(format!("{config:#}\n"))
     }
 
-    /// A client of this process for a user: no socket, no TLS, no credential.
+    /// A client in this process that acts as a user: no socket, no TLS, no credential.
     #[must_use]
     pub fn client(&self, user: User) -> kube::Client {
         let service = InProcess { api: Arc::clone(&self.api), user: Arc::new(user) };
         kube::Client::new(service, "default")
     }
 
-    /// A token for a service account, bound to the account alone, for so many seconds.
+    /// A token for a service account, bound to the account alone, valid for so many seconds.
     ///
     /// # Errors
     ///
@@ -224,13 +224,13 @@ impl Running {
         verbs::token_for_account(&self.api, namespace, name, seconds)
     }
 
-    /// Says where the logs of containers come from; without it there are none. The first one stays.
+    /// Sets the source of container logs; without it there are no logs. Only the first call has an effect.
     pub fn serve_logs(&self, logs: Arc<dyn Logs>) {
-        // Whoever set it first keeps it: two keepers of the same containers would be a fault of the caller's.
+        // The first source stays: two sources for the same containers would be a bug of the caller.
         let _ = self.api.logs.set(logs);
     }
 
-    /// Says who is told of each credential that is made from now on. The first one stays.
+    /// Sets a listener that is notified of each new credential. Only the first call has an effect.
     pub fn tell_issued(&self, issued: Arc<dyn Issued>) {
         let _ = self.api.issued.set(issued);
     }
@@ -247,27 +247,29 @@ impl Running {
         self.api.store.revision()
     }
 
-    /// Ends all watches of service accounts, as a proxy or a restart of a real server does. Whoever asks for one waits, until
-    /// [`Running::expire_watches`]; lists are answered.
+    /// Ends all watches of service accounts, as a proxy or a restart of a real server does. New watches wait
+    /// until [`Running::expire_watches`]; lists are answered.
     pub fn interrupt_watches(&self) {
         self.api.interruption.interrupt();
     }
 
-    /// Puts these service accounts out of reach, and all others back within it: watches of service accounts end, and what
-    /// those out of reach ask waits until a later partition lets them.
+    /// Makes the server unreachable for these service accounts, and reachable again for all others: watches
+    /// of service accounts end, and requests of the unreachable ones wait until a later partition admits
+    /// them.
     pub fn part(&self, partition: Partition) {
         self.api.reach.set(partition);
         self.api.interruption.end();
     }
 
-    /// Forgets what has changed so far and lets watches begin again: one that goes on from before a change of its kind is
-    /// answered with 410, and so is, once, the second page of a list that a service account reads in pages.
+    /// Discards the history of changes and allows watches again. A watch that continues from before a change
+    /// of its kind is answered with 410, and so is, once, the second page of a list that a service account
+    /// reads in pages.
     pub fn expire_watches(&self) {
         self.api.store.forget();
         self.api.interruption.release();
     }
 
-    /// Stops: ends watches, lets answers under way finish, and closes the socket.
+    /// Stops the server: ends watches, finishes the current answers, and closes the socket.
     pub async fn shutdown(self) {
         self.close.send_replace(true);
         if let Err(error) = self.serving.await {

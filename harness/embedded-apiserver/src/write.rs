@@ -1,4 +1,4 @@
-//! What every write carries with it, from the request to the store.
+//! The context of a write, from the request to the store.
 
 use crate::http::call::Call;
 use embedded_objects::status::{self, Status};
@@ -8,39 +8,40 @@ use embedded_state::store::Transaction;
 use embedded_state::{Api, Clock};
 use serde_json::Value;
 
-/// What every write needs.
+/// The context of a write.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Write<'a> {
     /// The server's state.
     pub api: &'a Api,
-    /// The right to write.
+    /// The transaction.
     pub tx: &'a Transaction<'a>,
-    /// Who writes.
+    /// The user who writes.
     pub user: &'a User,
-    /// When.
+    /// The time of the write.
     pub clock: &'a Clock,
-    /// Whether nothing shall be kept.
+    /// Whether this is a dry run.
     pub dry_run: bool,
-    /// Whose fields the written ones become.
+    /// The manager that owns the written fields.
     pub manager: &'a str,
 }
 
-/// The largest object that is kept, bytes as a real server writes it to etcd: protobuf, or JSON where a kind has none. etcd
-/// takes requests of 1.5 MiB, and its client sends none of more than 2 MiB.
+/// The size limit of a stored object, in bytes as a real server writes it to etcd: protobuf, or JSON if a
+/// kind has no protobuf. etcd accepts requests of 1.5 MiB, and its client sends none of more than 2 MiB.
 const LARGEST_OBJECT: usize = 1536 << 10;
 const LARGEST_MESSAGE: usize = 2 << 20;
-/// About how much of a request is not the object: its key, twice, and what the transaction compares.
+/// About how many bytes of a request are not the object: its key, twice, and the comparisons of the transaction.
 const AROUND: usize = 200;
-/// The most that all objects may be, bytes of JSON. A real server's quota, that of etcd, is 2 GiB of a denser form.
+/// The size limit of all objects together, in bytes of JSON. A real server's quota, that of etcd, is 2 GiB of
+/// a denser form.
 const LARGEST_STORE: usize = 512 << 20;
 
-/// Whether an object may be kept.
+/// Checks that an object may be stored.
 ///
 /// # Errors
 ///
-/// 500 in etcd's words: it is too large, or there is no room for any.
+/// 500 in etcd's words: it is too large, or there is no room left.
 pub(crate) fn check_size(write: &Write<'_>, object: &Value) -> Result<(), Status> {
-    // Nothing is larger in protobuf than as JSON: only what might be too large is written for that.
+    // No object is larger in protobuf than in JSON, so only one that might be too large is encoded for this check.
     if size::of(object) + AROUND > LARGEST_OBJECT {
         let length =
             wire::encode_protobuf(object).map_or_else(|_| size::of(object), |bytes| bytes.len()) + AROUND;
@@ -61,7 +62,7 @@ pub(crate) fn check_size(write: &Write<'_>, object: &Value) -> Result<(), Status
 }
 
 impl<'a> Write<'a> {
-    /// The write that a call asks for.
+    /// The write for a call.
     pub(crate) fn of(call: &'a Call, tx: &'a Transaction<'a>, dry_run: bool, manager: &'a str) -> Self {
         Self { api: &call.api, tx, user: &call.user, clock: &call.clock, dry_run, manager }
     }

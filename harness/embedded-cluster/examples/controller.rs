@@ -1,4 +1,4 @@
-//! Tests a controller of one's own against an API server alone: nothing but it and the test writes anything.
+//! Tests your own controller against an API server alone: only the controller and the test write objects.
 //!
 //! `cargo run -p embedded-cluster --example controller`
 
@@ -55,7 +55,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     };
     let limit = Duration::from_secs(10);
     let seen = tokio::time::timeout(limit, await_condition(deployments, "web", annotated)).await??;
-    // No Deployment controller runs, so the status is nobody's.
+    // No Deployment controller runs, so no one writes the status.
     let status = seen.and_then(|web| web.status).and_then(|status| status.observed_generation);
     writeln!(std::io::stdout(), "annotated; observed by a Deployment controller: {}", status.is_some())?;
     running.abort();

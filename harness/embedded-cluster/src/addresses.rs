@@ -1,14 +1,14 @@
-//! The addresses of a cluster: of its machines, its Pods and its Services. Nothing answers at them but at the loopback
-//! addresses of machines.
+//! The addresses of a cluster: of its machines, its Pods and its Services. Only the loopback addresses of
+//! machines are reachable.
 
 use embedded_controllers::{PodCidrs, PodRange};
 use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 use std::net::{Ipv4Addr, Ipv6Addr};
 
-/// IP families of machines, Pods and Services.
+/// The IP families of machines, Pods and Services.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum IpFamilies {
-    /// IPv4 alone.
+    /// Only IPv4.
     Ipv4,
     /// IPv4 and IPv6, the first preferred.
     Dual,
@@ -23,9 +23,9 @@ impl IpFamilies {
     }
 }
 
-/// Machines' addresses are counted from here up.
+/// The IPv4 address of the first machine; the others follow.
 const FIRST_NODE_IPV4: Ipv4Addr = Ipv4Addr::new(10, 89, 0, 1);
-/// The same of the other family.
+/// The same for IPv6.
 const FIRST_NODE_IPV6: Ipv6Addr = Ipv6Addr::new(0xfd00, 0x10, 0x89, 0, 0, 0, 0, 1);
 /// Networks of Services, as kubeadm and kind choose them.
 const SERVICES: [&str; 2] = ["10.96.0.0/16", "fd00:10:96::/112"];
@@ -47,7 +47,7 @@ pub(crate) fn ipv4(index: u32) -> Ipv4Addr {
     Ipv4Addr::from_bits(FIRST_NODE_IPV4.to_bits() + index)
 }
 
-/// The IPv6 address of the machine with this number, where there are both families.
+/// The IPv6 address of the machine with this number, if the cluster has both families.
 pub(crate) fn ipv6(families: IpFamilies, index: u32) -> Option<Ipv6Addr> {
     let address = || Ipv6Addr::from_bits(FIRST_NODE_IPV6.to_bits() + u128::from(index));
     (families == IpFamilies::Dual).then(address)
@@ -64,8 +64,8 @@ pub(crate) fn pods(families: IpFamilies, machines: usize) -> PodCidrs {
     PodCidrs::Allocated(all.into_iter().take(families.count()).collect())
 }
 
-/// Clusters side by side on one computer have loopback addresses of their own: a block of 127.16.0.0 to 127.63.255.255,
-/// drawn at random.
+/// The first loopback address of this cluster. Clusters on the same computer use different blocks of
+/// 127.16.0.0 to 127.63.255.255, drawn at random.
 pub(crate) fn first_loopback() -> Ipv4Addr {
     Ipv4Addr::new(127, fastrand::u8(16..64), fastrand::u8(..), 1)
 }

@@ -1,20 +1,20 @@
-//! What was asked of the API server, for another process.
+//! The requests to the API server, for another process.
 
 use embedded_apiserver::audit::Entry;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-/// Which requests are told.
+/// Selects requests from the audit log.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AuditQuery {
-    /// Those of users whose name begins so.
+    /// Only requests of users whose name begins with this text.
     pub user: String,
-    /// Those since this time, milliseconds since 1970.
+    /// Only requests since this time, in milliseconds since 1970.
     pub since_ms: i64,
-    /// Only those that authorization refused.
+    /// Only requests that authorization denied.
     pub refused: bool,
-    /// Of those that ask for the same right only the first.
+    /// Only the first of all requests that need the same right.
     pub distinct: bool,
 }
 
@@ -23,30 +23,30 @@ pub struct AuditQuery {
 pub struct AuditEntry {
     /// When it came, milliseconds since 1970.
     pub at_ms: i64,
-    /// Who asked.
+    /// The user who sent it.
     pub user: String,
-    /// The verb, as roles have it.
+    /// The verb, as in roles.
     pub verb: String,
     /// The API group; empty for the core group.
     pub group: String,
-    /// The resource, with `/` and the subresource where there is one; empty for a path that is none.
+    /// The resource, followed by `/` and the subresource if there is one; empty for a path that is not a resource.
     pub resource: String,
     /// The namespace; empty at the cluster scope.
     pub namespace: String,
-    /// The name; empty where the request names none.
+    /// The name; empty if the request has none.
     pub name: String,
     /// The path of the request.
     pub path: String,
     /// The HTTP status of the answer.
     pub code: u16,
-    /// Whether authorization let it pass; what comes after may refuse it all the same.
+    /// Whether authorization allowed it; later steps may still have rejected it.
     pub authorized: bool,
-    /// What the client calls itself.
+    /// The user agent of the client.
     pub user_agent: String,
 }
 
 impl AuditQuery {
-    /// Those of the entries that it asks for, in their order.
+    /// The entries that the query selects, in their order.
     pub(crate) fn answer(&self, entries: &[Arc<Entry>]) -> Vec<AuditEntry> {
         let mut seen = BTreeSet::new();
         let asked = entries.iter().filter(|entry| {

@@ -1,4 +1,4 @@
-//! A running cluster: started, reached, stopped.
+//! A running cluster: how it is started, used and stopped.
 
 use crate::addresses::{self, IpFamilies};
 use crate::logs::KubeletLogs;
@@ -33,29 +33,29 @@ impl fmt::Debug for Cluster {
     }
 }
 
-/// Why a cluster did not start.
+/// The reason why a cluster did not start.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
-    /// The API server did not: no port of loopback can be had.
+    /// The API server did not start: there is no free port on loopback.
     #[error("the embedded API server does not start")]
     ApiServer(#[source] embedded_apiserver::StartError),
-    /// The controllers did not: the spec contradicts itself, or this computer runs no programs.
+    /// The controllers did not start: the spec is contradictory, or this computer cannot run programs.
     #[error("the controllers of the embedded cluster do not start")]
     Controllers(#[source] embedded_controllers::StartError),
     /// A kubelet did not register its Node.
     #[error("the Node {node} does not register within {limit:?}")]
     Registration {
-        /// Name of the Node.
+        /// The name of the Node.
         node: String,
-        /// How long was waited.
+        /// How long the cluster waited.
         limit: Duration,
     },
-    /// A Node could not be given its labels.
+    /// The labels of a Node could not be set.
     #[error("the Node {node} cannot be labelled")]
     Labels {
-        /// Name of the Node.
+        /// The name of the Node.
         node: String,
-        /// What the API server says.
+        /// The answer of the API server.
         #[source]
         source: kube::Error,
     },
@@ -87,13 +87,13 @@ impl Cluster {
         Ok(cluster)
     }
 
-    /// Waits until every machine has registered its Node, and gives Nodes the labels that kubelets may not write.
+    /// Waits until every machine has registered its Node, and sets the labels that kubelets may not write.
     async fn set_up_nodes(&self, machines: &[MachineSpec], minor: u32) -> Result<(), StartError> {
         let nodes: Api<Node> = Api::all(self.client());
         let known = self.machines();
         for machine in machines {
             let node = machine.name.clone();
-            // The machines are the spec's own, so none is missing.
+            // The machines come from the spec, so none is missing.
             let registered = tokio::time::timeout(REGISTRATION_LIMIT, known.registered(&node)).await;
             if !matches!(registered, Ok(Ok(()))) {
                 return Err(StartError::Registration { node, limit: REGISTRATION_LIMIT });
@@ -108,19 +108,19 @@ impl Cluster {
         Ok(())
     }
 
-    /// An administrator's client, in this process: no socket, no TLS.
+    /// A client in this process for the administrator: no socket, no TLS.
     #[must_use]
     pub fn client(&self) -> kube::Client {
         self.client_as(User::admin())
     }
 
-    /// A user's client, in this process. What it may do is for RBAC to say.
+    /// A client in this process for a user. RBAC decides what it may do.
     #[must_use]
     pub fn client_as(&self, user: User) -> kube::Client {
         self.server.client(user)
     }
 
-    /// An administrator's kubeconfig, with a client key in it: a secret.
+    /// A kubeconfig for the administrator. It contains a client key, so it is a secret.
     ///
     /// # Errors
     /// When no certificate can be made.
@@ -128,7 +128,7 @@ impl Cluster {
         self.kubeconfig_for(&User::admin())
     }
 
-    /// A user's kubeconfig, with a client key in it: a secret.
+    /// A kubeconfig for a user. It contains a client key, so it is a secret.
     ///
     /// # Errors
     /// When no certificate can be made for this name.
@@ -136,76 +136,77 @@ impl Cluster {
         self.server.kubeconfig_for(user)
     }
 
-    /// Writes an administrator's kubeconfig into a new file, for its owner alone (0600).
+    /// Writes a kubeconfig for the administrator to a new file that only its owner can read (0600).
     ///
     /// # Errors
-    /// There is a file of this name, it cannot be written, or no certificate can be made.
+    /// The file already exists or cannot be written, or no certificate can be made.
     pub fn write_kubeconfig(&self, path: &Path) -> io::Result<()> {
         let text = self.kubeconfig().map_err(io::Error::other)?;
         let mut file = std::fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
         file.write_all(text.as_bytes())
     }
 
-    /// Says who is told of each credential that is made from now on: tokens of service accounts, keys and certificates of
-    /// clients. Whoever shows to others what programs print keeps these out of it.
+    /// Sets a listener that is notified of each new credential: tokens of service accounts, keys and
+    /// certificates of clients. A program that shows the output of other programs uses it to remove these
+    /// secrets.
     pub fn tell_issued(&self, issued: Arc<dyn Issued>) {
         self.server.tell_issued(issued);
     }
 
-    /// Where the API server listens.
+    /// The URL of the API server.
     #[must_use]
     pub fn url(&self) -> String {
         self.server.url()
     }
 
-    /// The same, for programs that are told host and port apart.
+    /// The same as host and port, for programs that need them separately.
     #[must_use]
     pub fn address(&self) -> SocketAddr {
         self.server.address()
     }
 
-    /// The address a kubelet announces with [`NodeIp::Announced`](crate::NodeIp::Announced), by the number of its
-    /// machine in the spec from 0 up.
+    /// The address that a kubelet announces with [`NodeIp::Announced`](crate::NodeIp::Announced), by the
+    /// number of its machine in the spec, starting with 0.
     #[must_use]
     pub fn node_ipv4(index: u32) -> Ipv4Addr {
         addresses::ipv4(index)
     }
 
-    /// The same of the other family, where the cluster has both.
+    /// The same for IPv6, if the cluster has both families.
     #[must_use]
     pub fn node_ipv6(families: IpFamilies, index: u32) -> Option<Ipv6Addr> {
         addresses::ipv6(families, index)
     }
 
-    /// Its machines, and what can be done to them.
+    /// The machines of the cluster, and operations on them.
     #[must_use]
     pub fn machines(&self) -> Nodes {
         self.controllers.nodes()
     }
 
-    /// The programs of its Pods: logs and signals.
+    /// The programs of the cluster's Pods: logs and signals.
     #[must_use]
     pub fn pods(&self) -> Pods {
         self.controllers.pods()
     }
 
-    /// Ends all watches of service accounts, programs of Pods among them. Whoever asks for one waits, until
+    /// Ends all watches of service accounts, including those of programs in Pods. New watches wait until
     /// [`Cluster::expire_watches`]; lists are answered.
     pub fn interrupt_watches(&self) {
         self.server.interrupt_watches();
     }
 
-    /// Forgets what has changed so far and lets watches begin again: one that missed a change is answered with 410, and so
-    /// is, once, the second page of a list in pages.
+    /// Discards the history of changes and allows watches again. A watch that missed a change is answered
+    /// with 410, and so is, once, the second page of a list in pages.
     pub fn expire_watches(&self) {
         self.server.expire_watches();
     }
 
-    /// Lets other processes reach machines and Pods by this socket, until what is returned is dropped; see
-    /// [`Remote`](crate::Remote).
+    /// Lets other processes use machines and Pods through this socket, until the returned value is dropped;
+    /// see [`Remote`](crate::Remote).
     ///
     /// # Errors
-    /// The path is taken, or cannot be made.
+    /// The path is taken, or the socket cannot be created.
     pub fn serve(&self, socket: &Path) -> io::Result<Serving> {
         remote::serve(socket, self.machines(), self.pods(), Arc::downgrade(&self.server))
     }
@@ -219,7 +220,7 @@ impl Cluster {
     }
 }
 
-/// What the controllers are told; the machines beside it.
+/// The settings of the controllers. The machines are set separately.
 fn settings(spec: ClusterSpec, server: &embedded_apiserver::Running) -> (Vec<MachineSpec>, Settings) {
     let (minor, patch) = (spec.kubernetes.minor(), spec.kubernetes.patch());
     let settings = Settings {
@@ -239,14 +240,14 @@ fn settings(spec: ClusterSpec, server: &embedded_apiserver::Running) -> (Vec<Mac
     (spec.machines, settings)
 }
 
-/// A client for each component, with the rights of that component alone.
+/// A client for each component, with only the rights of that component.
 fn clients(server: &Arc<embedded_apiserver::Running>) -> Clients {
     let admin = server.client(User::admin());
     let kubelets = Arc::downgrade(server);
     Clients {
         controller_manager: admin.clone(),
         scheduler: server.client(User::authenticated("system:kube-scheduler", &[])),
-        // Only a server that is going has no client of its own left to give.
+        // Only a server that is stopping cannot give a client any more.
         kubelet: Arc::new(move |node| {
             kubelets.upgrade().map_or_else(|| admin.clone(), |server| server.client(User::node(node)))
         }),

@@ -1,9 +1,9 @@
 //! A Kubernetes cluster in this process.
 //!
-//! An API server with storage, watches, TLS, RBAC and admission; kubelets of as many machines as are asked for; the
-//! scheduler and the controllers every cluster has. No Docker, no etcd, no downloads, no rights: a cluster is up in a
-//! tenth of a second and gone when it is stopped. Made for tests of anything that talks to a cluster: controllers,
-//! operators, cloud controller managers, clients.
+//! An API server with storage, watches, TLS, RBAC and admission; kubelets for any number of machines; the
+//! scheduler and the controllers that every cluster has. No Docker, no etcd, no downloads, no privileges: a
+//! cluster starts within a tenth of a second and disappears when it is stopped. It is made for tests of
+//! everything that talks to a cluster: controllers, operators, cloud controller managers, clients.
 //!
 //! ```
 //! use embedded_cluster::{Cluster, ClusterSpec};
@@ -20,18 +20,20 @@
 //! # }
 //! ```
 //!
-//! - **What there is** is said by a [`ClusterSpec`]: machines, controllers, network, DNS, version of Kubernetes.
-//!   [`ClusterSpec::api_server`] has none of these, as envtest; [`ClusterSpec::of_nodes`] is a whole cluster.
-//! - **Clients**: [`Cluster::client`] needs neither socket nor TLS; [`Cluster::kubeconfig`] is for programs of their
-//!   own, kubectl among them; [`Cluster::client_as`] and [`Cluster::kubeconfig_for`] act as any [`User`].
-//! - **Machines** are simulated; [`Cluster::machines`] adds and removes them, restarts kubelets, takes their power,
-//!   freezes them and cuts them off.
-//! - **Pods** of images that stand for a program of this computer ([`Program`]) run it as an operating system process;
-//!   all others are simulated. [`Cluster::pods`] has their logs and sends them signals.
-//! - **Other processes** reach machines and Pods by a socket: [`Cluster::serve`] and [`Remote`].
+//! - **The content of a cluster** is described by a [`ClusterSpec`]: machines, controllers, network, DNS,
+//!   version of Kubernetes. [`ClusterSpec::api_server`] has none of these, like envtest;
+//!   [`ClusterSpec::of_nodes`] is a whole cluster.
+//! - **Clients**: [`Cluster::client`] needs neither socket nor TLS; [`Cluster::kubeconfig`] is for other
+//!   programs, such as kubectl; [`Cluster::client_as`] and [`Cluster::kubeconfig_for`] act as any [`User`].
+//! - **Machines** are simulated; [`Cluster::machines`] adds and removes them, restarts kubelets, switches
+//!   machines off, freezes them and cuts them off.
+//! - **Pods** whose image stands for a program of this computer ([`Program`]) run it as an operating system
+//!   process; all others are simulated. [`Cluster::pods`] has their logs and sends them signals.
+//! - **Other processes** reach machines and Pods through a socket: [`Cluster::serve`] and [`Remote`].
 //!
-//! What is modelled and what is not stands in the README of this crate and of its parts, `embedded-apiserver`
-//! and `embedded-controllers`, and of the crates under these. They are no interface of their own: use this crate.
+//! The READMEs of this crate and of its parts describe what is modelled and what is not: `embedded-apiserver`
+//! and `embedded-controllers`, and the crates below these. Those crates are not a separate interface: use
+//! this crate.
 
 mod addresses;
 mod audit;

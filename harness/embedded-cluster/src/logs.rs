@@ -1,4 +1,4 @@
-//! The API server asks the kubelets for logs.
+//! Gives the API server access to the kubelets' logs.
 
 use embedded_apiserver::{Container, Followed, LogLine, Logs};
 use embedded_controllers::Pods;

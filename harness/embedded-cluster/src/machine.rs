@@ -1,4 +1,4 @@
-//! The machines of a cluster, as kubeadm, kind and kubelets make them.
+//! The machines of a cluster, as kubeadm, kind and kubelets set them up.
 
 use crate::addresses::{self, IpFamilies};
 use embedded_controllers::{CloudProvider, NodeSpec, NodeTaint, ServingCertificate};
@@ -9,52 +9,52 @@ use std::net::{IpAddr, Ipv4Addr};
 const L_CONTROL_PLANE: &str = "node-role.kubernetes.io/control-plane";
 /// Their older label, until 1.23, and taint, until 1.24.
 const L_MASTER: &str = "node-role.kubernetes.io/master";
-/// What kubeadm gives control-plane Nodes and kind takes from the only Node of a cluster.
+/// The label that kubeadm sets on control-plane Nodes, and that kind removes from the only Node of a cluster.
 const L_EXCLUDED: &str = "node.kubernetes.io/exclude-from-external-load-balancers";
 
-/// What a machine does in the cluster. The API server and the controllers run on none of them.
+/// The role of a machine in the cluster. The API server and the controllers run on none of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
-    /// Its Node has the labels of a control plane, and the taint ([`MachineSpec::kubeadm_taint`]).
+    /// The Node has the labels of a control plane, and its taint ([`MachineSpec::kubeadm_taint`]).
     ControlPlane,
-    /// An ordinary Node.
+    /// The Node is an ordinary one.
     Worker,
 }
 
 /// Whether a kubelet announces its addresses (`--node-ip`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NodeIp {
-    /// It does: see [`Cluster::node_ipv4`](crate::Cluster::node_ipv4).
+    /// The kubelet announces its addresses: see [`Cluster::node_ipv4`](crate::Cluster::node_ipv4).
     Announced,
-    /// It leaves them to the cloud.
+    /// The kubelet leaves its addresses to the cloud.
     Unset,
 }
 
 /// One machine of a cluster and its kubelet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MachineSpec {
-    /// Name of machine and Node.
+    /// The name of machine and Node.
     pub name: String,
-    /// What it does in the cluster.
+    /// The role of the machine.
     pub role: Role,
-    /// Whether its kubelet announces its addresses.
+    /// Whether the kubelet announces its addresses.
     pub node_ip: NodeIp,
-    /// What its kubelet writes into `spec.providerID`.
+    /// The `spec.providerID` that the kubelet sets.
     pub provider_id: Option<String>,
-    /// Where its kubelet has the certificate from that it serves with.
+    /// The source of the kubelet's serving certificate.
     pub serving: ServingCertificate,
-    /// Taints its kubelet registers with besides the cloud's and, on control planes, kubeadm's.
+    /// Taints that the kubelet registers with, in addition to the cloud's and, on control planes, kubeadm's.
     pub taints: Vec<NodeTaint>,
-    /// Whether a control plane has the taint that kubeadm gives it; those of a single machine do not.
+    /// Whether a control plane has the taint of kubeadm. The only machine of a cluster does not have it.
     pub kubeadm_taint: bool,
-    /// Labels its Node has besides the usual ones.
+    /// Labels of the Node in addition to the usual ones.
     pub labels: BTreeMap<String, String>,
-    /// Who initialises its Node.
+    /// The component that initialises the Node.
     pub cloud: CloudProvider,
 }
 
 impl MachineSpec {
-    /// A machine whose Node nobody has to initialise: its kubelet announces its addresses and waits for no cloud.
+    /// A machine whose Node needs no initialisation: its kubelet announces its addresses and waits for no cloud.
     #[must_use]
     pub fn new(name: impl Into<String>, role: Role) -> MachineSpec {
         MachineSpec {
@@ -76,8 +76,9 @@ impl MachineSpec {
         MachineSpec { node_ip: NodeIp::Unset, cloud: CloudProvider::External, ..MachineSpec::new(name, role) }
     }
 
-    /// The labels its Node gets from others than its kubelet, which may not write them: those asked for, and those of
-    /// control planes, as kubeadm gives them. The only Node of a cluster stays open to load balancers, as with kind.
+    /// The labels of the Node that the kubelet may not set itself: those of the spec, and those of control
+    /// planes, as kubeadm sets them. The only Node of a cluster stays available to load balancers, as in
+    /// kind.
     pub(crate) fn labels_of_others(&self, machines: usize, minor: u32) -> BTreeMap<String, String> {
         let mut labels = self.labels.clone();
         if self.role == Role::ControlPlane {
@@ -91,7 +92,7 @@ impl MachineSpec {
         labels
     }
 
-    /// As its kubelet runs.
+    /// The settings of its kubelet.
     fn kubelet(&self, families: IpFamilies, minor: u32, index: u32, loopback: Ipv4Addr) -> NodeSpec {
         let mut spec = NodeSpec::new(self.name.clone());
         if self.node_ip == NodeIp::Announced {
@@ -118,7 +119,7 @@ impl MachineSpec {
     }
 }
 
-/// All machines, as their kubelets run.
+/// The settings of all kubelets.
 pub(crate) fn kubelets(machines: &[MachineSpec], families: IpFamilies, minor: u32) -> Vec<NodeSpec> {
     let first = addresses::first_loopback();
     let loopback = |index| Ipv4Addr::from_bits(first.to_bits() + index);

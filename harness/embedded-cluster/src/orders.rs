@@ -1,4 +1,4 @@
-//! What other processes may ask of a cluster, as data: one line of JSON for each order.
+//! The orders that other processes can send to a cluster, as data: one line of JSON for each order.
 
 use crate::audit::{AuditEntry, AuditQuery};
 use embedded_apiserver::{Partition, Running as Server};
@@ -6,52 +6,52 @@ use embedded_controllers::{ContainerSignal, NoSuch, Nodes, PodNetwork, Pods};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-/// Something to be done.
+/// An order.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "do", rename_all = "kebab-case")]
 pub(crate) enum Order {
-    /// To a machine.
+    /// An operation on a machine.
     Machine {
-        /// Its name.
+        /// The name of the machine.
         name: String,
-        /// What.
+        /// The operation.
         operation: MachineOperation,
     },
-    /// The pod network is replaced, on all machines.
+    /// Replaces the pod network on all machines.
     PodNetwork {
-        /// By this one.
+        /// The new pod network.
         network: PodNetwork,
     },
-    /// To the watches of service accounts.
+    /// An operation on the watches of service accounts.
     Watches {
-        /// What.
+        /// The operation.
         operation: WatchOperation,
     },
-    /// Service accounts are put out of the API server's reach, or back within it.
+    /// Makes the API server unreachable for service accounts, or reachable again.
     Reach {
-        /// Who is out of it.
+        /// For which accounts it is unreachable.
         without: OutOfReach,
     },
-    /// What was asked of the API server is told.
+    /// Reads the requests to the API server.
     Audit {
-        /// What of it.
+        /// Which of them.
         query: AuditQuery,
     },
-    /// New Nodes get no pod ranges, or get them again.
+    /// Stops or resumes the assignment of pod ranges to new Nodes.
     PodCidrs {
-        /// Whether they get none.
+        /// Whether new Nodes get no pod ranges.
         withheld: bool,
     },
-    /// To a container's process.
+    /// A signal to the process of a container.
     Container {
-        /// Its id, as the Pod's status has it.
+        /// The id of the container, as in the Pod's status.
         id: String,
-        /// What.
+        /// The signal.
         signal: ContainerSignal,
     },
 }
 
-/// What can be done to a machine: see the methods of [`Machines`](crate::Machines).
+/// The operations on a machine: see the methods of [`Machines`](crate::Machines).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum MachineOperation {
@@ -75,7 +75,7 @@ pub enum MachineOperation {
     Reconnect,
 }
 
-/// What can be done to the watches of service accounts.
+/// The operations on the watches of service accounts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum WatchOperation {
@@ -85,17 +85,17 @@ pub enum WatchOperation {
     Expire,
 }
 
-/// Who is out of the API server's reach.
+/// The clients that cannot reach the API server.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum OutOfReach {
-    /// Nobody.
+    /// None.
     Nobody,
     /// Every service account.
     ServiceAccounts,
     /// The programs of these Pods.
     Pods(Vec<String>),
-    /// Whoever has these tokens, by their ids, as `authentication.kubernetes.io/credential-id` has them.
+    /// The holders of these tokens, by their ids as in `authentication.kubernetes.io/credential-id`.
     Credentials(Vec<String>),
 }
 
@@ -111,7 +111,7 @@ impl From<OutOfReach> for Partition {
 }
 
 impl Order {
-    /// Carries it out; the answer is null but for the audit.
+    /// Carries the order out; the answer is null except for the audit log.
     pub(crate) fn carry_out(self, nodes: &Nodes, pods: &Pods, server: &Server) -> Result<Value, NoSuch> {
         if let Order::Audit { query } = &self {
             let entries: Vec<AuditEntry> = query.answer(&server.audit().entries());

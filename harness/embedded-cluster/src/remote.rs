@@ -1,5 +1,6 @@
-//! How other processes reach machines and Pods: a Unix socket, one line of JSON each way. Whoever may open the socket
-//! may do everything, so it belongs into a folder that is its owner's alone.
+//! Access to machines and Pods for other processes: a Unix socket, one line of JSON in each direction. Every
+//! process that can open the socket can do everything, so it belongs in a folder that only its owner can
+//! open.
 
 use crate::audit::{AuditEntry, AuditQuery};
 use crate::orders::{MachineOperation, Order, OutOfReach, WatchOperation};
@@ -17,48 +18,48 @@ use tokio::task::JoinHandle;
 /// How long an order may take; each is carried out at once.
 const LIMIT: Duration = Duration::from_secs(10);
 
-/// A cluster of another process, by its socket ([`crate::Cluster::serve`]).
+/// A cluster in another process, reached through its socket ([`crate::Cluster::serve`]).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Remote {
     socket: PathBuf,
 }
 
-/// Why an order to a cluster of another process was not carried out.
+/// The reason why an order to a cluster in another process was not carried out.
 #[derive(Debug, thiserror::Error)]
 pub enum RemoteError {
-    /// Nobody answers at the socket: the cluster's process has ended, or never was.
+    /// Nothing answers at the socket: the cluster's process has ended, or was never started.
     #[error("the embedded cluster at {} is gone", socket.display())]
     Gone {
         /// The socket.
         socket: PathBuf,
-        /// What the system says.
+        /// The error of the system.
         #[source]
         source: io::Error,
     },
-    /// The order was taken and not answered in time.
+    /// The order was sent and not answered in time.
     #[error("the embedded cluster at {} did not answer within {limit:?}", socket.display())]
     Silent {
         /// The socket.
         socket: PathBuf,
-        /// How long was waited.
+        /// How long the client waited.
         limit: Duration,
     },
     /// The cluster has no such machine or container.
     #[error("{why}")]
     Refused {
-        /// As the cluster says it.
+        /// The message of the cluster.
         why: String,
     },
 }
 
 impl Remote {
-    /// The cluster that serves this socket. Asks nobody: the first order shows whether it is there.
+    /// The cluster with this socket. No connection is made yet: the first order shows whether the cluster is there.
     #[must_use]
     pub fn new(socket: impl Into<PathBuf>) -> Remote {
         Remote { socket: socket.into() }
     }
 
-    /// Does something to a machine; returns once it is done.
+    /// Carries out an operation on a machine; returns when it is done.
     ///
     /// # Errors
     /// The cluster is gone, or has no such machine.
@@ -74,7 +75,7 @@ impl Remote {
         self.send(&Order::PodNetwork { network }).await
     }
 
-    /// Does something to the watches of service accounts.
+    /// Carries out an operation on the watches of service accounts.
     ///
     /// # Errors
     /// The cluster is gone.
@@ -82,7 +83,7 @@ impl Remote {
         self.send(&Order::Watches { operation }).await
     }
 
-    /// Gives new Nodes no pod ranges from now on, or gives them again.
+    /// Stops or resumes the assignment of pod ranges to new Nodes.
     ///
     /// # Errors
     /// The cluster is gone.
@@ -90,7 +91,7 @@ impl Remote {
         self.send(&Order::PodCidrs { withheld }).await
     }
 
-    /// Sends a signal to the process of a container by its id, as the Pod's status has it.
+    /// Sends a signal to the process of a container by its id, as in the Pod's status.
     ///
     /// # Errors
     /// The cluster is gone, or no such container runs.
@@ -98,7 +99,7 @@ impl Remote {
         self.send(&Order::Container { id: id.to_owned(), signal }).await
     }
 
-    /// Puts service accounts out of the API server's reach, and all others back within it.
+    /// Makes the API server unreachable for these service accounts, and reachable again for all others.
     ///
     /// # Errors
     /// The cluster is gone.
@@ -106,7 +107,7 @@ impl Remote {
         self.send(&Order::Reach { without }).await
     }
 
-    /// What was asked of the API server, as far as it remembers it.
+    /// Reads the requests to the API server, as far as the audit log still has them.
     ///
     /// # Errors
     /// The cluster is gone.
@@ -144,7 +145,7 @@ impl Remote {
     }
 }
 
-/// The listening end. Ends when dropped.
+/// The listening end. Stops listening when dropped.
 #[derive(Debug)]
 pub struct Serving {
     task: JoinHandle<()>,
@@ -156,16 +157,16 @@ impl Drop for Serving {
     }
 }
 
-/// Listens at this path, which must be free.
+/// Listens on this path, which must be free.
 pub(crate) fn serve(socket: &Path, nodes: Nodes, pods: Pods, server: Weak<Server>) -> io::Result<Serving> {
     let listener = UnixListener::bind(socket)?;
     let task = tokio::spawn(async move {
         while let Ok((stream, _)) = listener.accept().await {
-            // A server that is going answers nobody.
+            // A server that is stopping answers no order.
             let Some(server) = server.upgrade() else { continue };
             let (nodes, pods) = (nodes.clone(), pods.clone());
             tokio::spawn(async move {
-                // Whoever breaks off gets no answer.
+                // A client that disconnects gets no answer.
                 let _ = answer(stream, &nodes, &pods, &server).await;
             });
         }

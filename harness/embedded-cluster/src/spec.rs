@@ -1,4 +1,4 @@
-//! What a cluster shall be like.
+//! The description of a cluster.
 
 use crate::addresses::IpFamilies;
 use crate::machine::{MachineSpec, Role};
@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::path::PathBuf;
 
-/// What a cluster is like. Start from a constructor and change what shall be different:
+/// The description of a cluster. Start with a constructor and change fields as needed:
 ///
 /// ```
 /// use embedded_cluster::{ClusterSpec, Controller, Program};
@@ -24,31 +24,31 @@ use std::path::PathBuf;
 pub struct ClusterSpec {
     /// Its machines, control planes first.
     pub machines: Vec<MachineSpec>,
-    /// Which controllers run; see [`Controller::all_but`].
+    /// The controllers that run; see [`Controller::all_but`].
     pub controllers: BTreeSet<Controller>,
     /// Version of Kubernetes.
     pub kubernetes: KubernetesVersion,
     /// The IP families of machines, Pods and Services.
     pub families: IpFamilies,
-    /// Which images are programs of this computer; Pods of all others are simulated.
+    /// The images that stand for programs of this computer; Pods of all other images are simulated.
     pub programs: Vec<Program>,
-    /// The pod network at first.
+    /// The pod network at the start.
     pub network: PodNetwork,
-    /// Whether Service addresses lead anywhere.
+    /// Whether Service addresses work.
     pub services: ServiceVip,
-    /// Whether there is a cluster DNS.
+    /// Whether the cluster has DNS.
     pub dns: Dns,
-    /// Names that the machines' resolvers know, and cluster DNS with them.
+    /// Names that the resolvers of the machines know; cluster DNS knows them as well.
     pub names: BTreeMap<String, IpAddr>,
-    /// How fast things go.
+    /// The speed of the simulation.
     pub pace: Pace,
-    /// Where files of Pods are kept; `None` for a folder of its own among the system's temporary files.
+    /// The folder for the files of Pods; `None` for a separate folder in the system's folder for temporary files.
     pub folder: Option<PathBuf>,
 }
 
 impl ClusterSpec {
-    /// A cluster of these machines with all controllers, a pod network that needs nobody, working Service addresses and
-    /// no DNS.
+    /// A cluster of these machines with all controllers, a pod network that needs no setup, working Service
+    /// addresses and no DNS.
     #[must_use]
     pub fn new(machines: Vec<MachineSpec>) -> ClusterSpec {
         ClusterSpec {
@@ -66,14 +66,15 @@ impl ClusterSpec {
         }
     }
 
-    /// An API server alone, without machines and controllers: objects stay as they are written, as with envtest.
-    /// A namespace that is deleted stays `Terminating`, as nobody empties it.
+    /// An API server alone, without machines and controllers: objects stay as they are written, as with
+    /// envtest. A deleted namespace stays `Terminating`, because no controller empties it.
     #[must_use]
     pub fn api_server() -> ClusterSpec {
         ClusterSpec { controllers: BTreeSet::new(), ..ClusterSpec::new(Vec::new()) }
     }
 
-    /// A cluster of so many machines named `node-0` and on, ready for Pods: the first a control plane, the others workers.
+    /// A cluster with so many machines, named `node-0` and so on, and ready for Pods: the first is a control
+    /// plane, the others are workers.
     #[must_use]
     pub fn of_nodes(nodes: u32) -> ClusterSpec {
         ClusterSpec::new(machines(nodes, MachineSpec::new))

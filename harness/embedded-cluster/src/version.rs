@@ -1,19 +1,19 @@
-//! Which versions of Kubernetes a cluster can be.
+//! The versions of Kubernetes that a cluster can have.
 
 use std::fmt;
 use std::str::FromStr;
 
-/// The versions of Kubernetes 1 whose words and defaults are known.
+/// The minor versions of Kubernetes 1 whose messages and defaults are known.
 const MINORS: std::ops::RangeInclusive<u32> = 20..=36;
 
-/// A version of Kubernetes that a cluster can be.
+/// A version of Kubernetes that a cluster can have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct KubernetesVersion {
     minor: u32,
     patch: u32,
 }
 
-/// The text names no version that a cluster can be.
+/// The text is not a version that a cluster can have.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{text:?} is not a version from 1.{} to 1.{}, such as v1.36.2 or 1.31", MINORS.start(), MINORS.end())]
 pub struct UnknownVersion {
@@ -21,13 +21,13 @@ pub struct UnknownVersion {
 }
 
 impl KubernetesVersion {
-    /// Its second number: 36 of v1.36.2.
+    /// The minor version: 36 of v1.36.2.
     #[must_use]
     pub fn minor(self) -> u32 {
         self.minor
     }
 
-    /// Its third number: 2 of v1.36.2.
+    /// The patch version: 2 of v1.36.2.
     #[must_use]
     pub fn patch(self) -> u32 {
         self.patch

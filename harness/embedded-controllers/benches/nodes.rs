@@ -1,4 +1,5 @@
-//! How long thousands of simulated nodes take to register, and what they cost. Prints figures; asserts nothing of time.
+//! How long thousands of simulated nodes take to register, and what they cost. Prints figures; does not
+//! assert times.
 
 #![expect(clippy::print_stdout, reason = "a benchmark prints its figures")]
 
@@ -82,7 +83,7 @@ async fn until_ready(client: &Client, count: usize) -> Result<(), Box<dyn std::e
     Ok(())
 }
 
-/// The memory this process holds now.
+/// The current memory of this process.
 fn memory_mib() -> Result<u64, std::io::Error> {
     let status = std::fs::read_to_string("/proc/self/status")?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap_or_default();

@@ -1,7 +1,8 @@
-//! Runs the controllers against the API server of a kubeconfig (`KUBECONFIG`), for a look at them with kubectl.
+//! Runs the controllers against the API server of a kubeconfig (`KUBECONFIG`), so that you can look at them
+//! with kubectl.
 //!
-//! `cargo run -p embedded-controllers --example against -- NODES [IMAGE COMMAND [ARGUMENT..]]`: that many nodes that
-//! wait for no cloud; Pods of the image run the command. Ends with Ctrl-C.
+//! `cargo run -p embedded-controllers --example against -- NODES [IMAGE COMMAND [ARGUMENT..]]`: starts that
+//! many nodes, which wait for no cloud; Pods of the image run the command. Stop it with Ctrl-C.
 
 use std::net::SocketAddr;
 

@@ -1,8 +1,9 @@
-//! What makes an API server a cluster: kubelets, the scheduler and the controllers, in this process.
+//! The components that turn an API server into a cluster: kubelets, the scheduler and the controllers, in
+//! this process.
 //!
-//! Everything speaks through [`kube::Client`], so it works with any API server. Pods whose image stands for a program
-//! of this machine run as operating system processes; all others are simulated. What is modelled and what is not
-//! stands in the crate's README.
+//! All components use [`kube::Client`], so it works with any API server. Pods whose image stands for a
+//! program of this machine run as operating system processes; all others are simulated. The crate's README
+//! describes what is modelled and what is not.
 
 mod cluster;
 mod lifecycle;

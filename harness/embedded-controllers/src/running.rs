@@ -1,4 +1,4 @@
-//! Starting everything and stopping it cleanly.
+//! Starts all components and stops them cleanly.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,26 +9,26 @@ use embedded_runtime::clients::Clients;
 use embedded_runtime::settings::{Controller, Settings};
 use embedded_runtime::world::World;
 
-/// How long stopping may take before it is given up.
+/// How long stopping may take before it is abandoned.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// The entry point.
 #[derive(Debug)]
 pub struct Controllers;
 
-/// Why nothing was started.
+/// The reason why nothing was started.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
-    /// The settings contradict themselves.
+    /// The settings are contradictory.
     #[error("the cluster's settings cannot work: {}", problems.join("; "))]
     Settings {
         /// Each reason, as a sentence.
         problems: Vec<String>,
     },
-    /// The API server refused an object the cluster is installed with.
+    /// The API server rejected an object of the initial installation.
     #[error("cannot install the cluster's own objects")]
     Install(#[source] kube::Error),
-    /// Pods cannot be run here.
+    /// This machine cannot run Pods.
     #[error("cannot run Pods")]
     Pods(#[from] PodsError),
 }
@@ -37,7 +37,7 @@ impl Controllers {
     /// Starts kubelets, scheduler and controllers. Returns as soon as all caches are filled.
     ///
     /// # Errors
-    /// When the settings contradict themselves, or this machine has no folder for the files of Pods.
+    /// When the settings are contradictory, or this machine has no folder for the files of Pods.
     pub async fn start(clients: Clients, settings: Settings) -> Result<Running, StartError> {
         let problems = settings.problems();
         if !problems.is_empty() {
@@ -79,7 +79,7 @@ fn start(controller: Controller, world: &Arc<World>) {
     }
 }
 
-/// A running set of controllers. Dropping it asks everything to stop; [`Running::stop`] waits until it has.
+/// A running set of controllers. When it is dropped, everything begins to stop; [`Running::stop`] waits for that.
 pub struct Running {
     world: Arc<World>,
     nodes: Nodes,

@@ -1,4 +1,4 @@
-//! What the harness does to machines and Pods.
+//! The operations of the harness on machines and Pods.
 
 use std::fmt;
 use std::sync::Arc;
@@ -17,16 +17,16 @@ use embedded_runtime::clients::Clients;
 use embedded_runtime::settings::{NodeSpec, PodNetwork};
 use embedded_runtime::world::World;
 
-/// Why an operation on a machine or Pod is impossible.
+/// The reason why an operation on a machine or Pod is impossible.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NoSuch {
-    /// There is no machine of this name: it was never added, or was removed.
+    /// There is no machine with this name: it was never added, or was removed.
     #[error("there is no machine {0:?}")]
     Machine(String),
-    /// There is a machine of this name already.
+    /// There is already a machine with this name.
     #[error("there is a machine {0:?} already")]
     MachineTwice(String),
-    /// No container of this id runs.
+    /// No container with this id runs.
     #[error("no container {0:?} runs")]
     Container(String),
     /// No program runs for this Pod: it is unknown, simulated, or gone.
@@ -39,20 +39,20 @@ pub enum NoSuch {
     },
 }
 
-/// How long the uid of a Pod is, in a container's id.
+/// The length of a Pod's uid in a container's id.
 const UID: usize = 36;
 
-/// What can be done to the program of a container.
+/// The signals for the program of a container.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ContainerSignal {
-    /// It ends at once.
+    /// Ends the program at once.
     Kill,
-    /// It is asked to end.
+    /// Requests the program to end.
     Terminate,
-    /// It is frozen.
+    /// Freezes the program.
     Pause,
-    /// It goes on.
+    /// Lets the program continue.
     Resume,
 }
 
@@ -104,7 +104,7 @@ impl Nodes {
         self.fleet.names()
     }
 
-    /// What a machine is like now.
+    /// The current state of a machine.
     ///
     /// # Errors
     /// When there is no such machine.
@@ -115,7 +115,7 @@ impl Nodes {
     /// Adds a machine; its kubelet registers at once.
     ///
     /// # Errors
-    /// When there is a machine of this name.
+    /// When there is already a machine with this name.
     pub fn add(&self, spec: NodeSpec) -> Result<MachineState, NoSuch> {
         let name = spec.name.clone();
         let state = self.fleet.add(spec).ok_or_else(|| NoSuch::MachineTwice(name.clone()))?;
@@ -123,17 +123,17 @@ impl Nodes {
         Ok(state)
     }
 
-    /// Waits until the kubelet of a machine has registered its Node, in its present run.
+    /// Waits until the kubelet of a machine has registered its Node, in its current run.
     ///
     /// # Errors
-    /// When there is no such machine, or it is removed meanwhile.
+    /// When there is no such machine, or it is removed while waiting.
     pub async fn registered(&self, name: &str) -> Result<(), NoSuch> {
         let gone = || NoSuch::Machine(name.to_owned());
         let mut said = self.fleet.heartbeats(name).ok_or_else(gone)?;
         said.wait_for(|heartbeat| heartbeat.registered).await.map(|_| ()).map_err(|_| gone())
     }
 
-    /// Takes a machine away, with everything that runs on it. Its Node stays, as with a machine that was destroyed.
+    /// Removes a machine, with everything that runs on it. Its Node stays, as if the machine had been destroyed.
     ///
     /// # Errors
     /// When there is no such machine.
@@ -146,7 +146,7 @@ impl Nodes {
         Ok(())
     }
 
-    /// Stops a machine's kubelet; its programs go on.
+    /// Stops a machine's kubelet; its programs keep running.
     ///
     /// # Errors
     /// When there is no such machine.
@@ -172,7 +172,7 @@ impl Nodes {
         self.start_kubelet(name)
     }
 
-    /// Freezes a machine: nothing on it goes on, nothing ends.
+    /// Freezes a machine: nothing on it runs, and nothing ends.
     ///
     /// # Errors
     /// When there is no such machine.
@@ -182,7 +182,7 @@ impl Nodes {
         Ok(())
     }
 
-    /// Lets a frozen machine go on.
+    /// Lets a frozen machine continue.
     ///
     /// # Errors
     /// When there is no such machine.
@@ -191,7 +191,7 @@ impl Nodes {
         self.change(name, |state| state.power = Power::On)
     }
 
-    /// Takes a machine's power away: everything on it ends at once.
+    /// Switches a machine off: everything on it ends at once.
     ///
     /// # Errors
     /// When there is no such machine.
@@ -201,7 +201,7 @@ impl Nodes {
         Ok(())
     }
 
-    /// Gives a machine its power back: its kubelet starts, then its Pods.
+    /// Switches a machine on again: its kubelet starts, then its Pods.
     ///
     /// # Errors
     /// When there is no such machine.
@@ -213,7 +213,7 @@ impl Nodes {
         })
     }
 
-    /// Cuts a machine off from the API server: kubelet and programs go on and reach it no more.
+    /// Cuts a machine off from the API server: kubelet and programs keep running but cannot reach it.
     ///
     /// # Errors
     /// When there is no such machine.
@@ -221,7 +221,7 @@ impl Nodes {
         self.change(name, |state| state.cut_off = true)
     }
 
-    /// Connects a machine again.
+    /// Reconnects a machine.
     ///
     /// # Errors
     /// When there is no such machine.
@@ -238,8 +238,8 @@ impl Nodes {
         }
     }
 
-    /// Gives new Nodes no pod ranges from now on, as a controller manager that does not allocate them; or gives them again,
-    /// to those that lack them within half a second.
+    /// With `true`, new Nodes get no pod ranges, as with a controller manager that does not allocate them.
+    /// With `false`, Nodes without ranges get them within half a second.
     pub fn withhold_pod_cidrs(&self, withheld: bool) {
         self.pods.world.withhold_pod_cidrs(withheld);
     }
@@ -269,31 +269,32 @@ impl fmt::Debug for Pods {
 }
 
 impl Pods {
-    /// What a container has written in its current run, the newest of it; also of a Pod that has gone lately.
+    /// The newest output of a container in its current run; also of a Pod that was removed recently.
     #[must_use]
     pub fn log(&self, namespace: &str, pod: &str, container: &str) -> Option<Vec<LogLine>> {
         self.pods.logs.current(&Key::new(namespace, pod), container)
     }
 
-    /// What a container had written in the run before.
+    /// The output of a container in its previous run.
     #[must_use]
     pub fn previous_log(&self, namespace: &str, pod: &str, container: &str) -> Option<Vec<LogLine>> {
         self.pods.logs.previous(&Key::new(namespace, pod), container)
     }
 
-    /// A reader of what a container has written in its current run and of what it will write, to the end of the run.
+    /// A reader of a container's output in its current run: what it has written and will write, up to the end
+    /// of the run.
     #[must_use]
     pub fn follow(&self, namespace: &str, pod: &str, container: &str) -> Option<LogReader> {
         self.pods.logs.follow(&Key::new(namespace, pod), container)
     }
 
-    /// Whether programs are confined here, and so see files where their Pods mount them.
+    /// Whether programs are confined here, so that they see files where their Pods mount them.
     #[must_use]
     pub fn have_namespaces(&self) -> bool {
         self.pods.isolation.confines()
     }
 
-    /// Kills a container's program; its kubelet restarts it. `None`: those of all containers.
+    /// Kills a container's program; its kubelet restarts it. `None` kills those of all containers.
     ///
     /// # Errors
     /// When no program runs for the Pod.
@@ -309,7 +310,7 @@ impl Pods {
         self.signal(namespace, pod, container, Signal::STOP)
     }
 
-    /// Lets a frozen program go on.
+    /// Lets a frozen program continue.
     ///
     /// # Errors
     /// When no program runs for the Pod.
@@ -317,8 +318,8 @@ impl Pods {
         self.signal(namespace, pod, container, Signal::CONT)
     }
 
-    /// Sends a signal to the program of one container by its id, as `containerID` in the Pod's status shows it; that of
-    /// an earlier run is gone.
+    /// Sends a signal to the program of one container by its id, which is `containerID` in the Pod's status.
+    /// The id of an earlier run is not valid any more.
     ///
     /// # Errors
     /// When no such container runs.

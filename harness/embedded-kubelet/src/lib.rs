@@ -1,7 +1,7 @@
 //! Kubelets in this process: the machines of a cluster, the Node of each, and its Pods.
 //!
-//! Pods whose image stands for a program of this machine run as operating system processes; all others are simulated.
-//! What is modelled and what is not stands in the README of `embedded-controllers`.
+//! Pods whose image stands for a program of this machine run as operating system processes; all others are
+//! simulated. The README of `embedded-controllers` describes what is modelled and what is not.
 
 mod handles;
 mod nodes;

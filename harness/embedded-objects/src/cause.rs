@@ -1,4 +1,4 @@
-//! Why an object is refused: one cause a field, in the words of the API server's field errors.
+//! The causes for which an object is rejected, one per field, in the words of the API server's field errors.
 
 use serde_json::Value;
 
@@ -7,28 +7,28 @@ use serde_json::Value;
 pub enum Reason {
     /// A value is missing.
     Required,
-    /// A value stands twice.
+    /// A value occurs twice.
     Duplicate,
     /// A value is wrong.
     Invalid,
-    /// A value is of another type.
+    /// A value has the wrong type.
     TypeInvalid,
-    /// A value is none of those possible.
+    /// A value is not one of the supported ones.
     NotSupported,
-    /// A value may not stand here.
+    /// A value is not allowed here.
     Forbidden,
     /// A text is too long.
     TooLong,
     /// There are too many items.
     TooMany,
-    /// What is named does not exist.
+    /// A referenced object does not exist.
     NotFound,
     /// The server itself failed.
     Internal,
 }
 
 impl Reason {
-    /// The reason as a Status cause names it.
+    /// The reason's name in the causes of a Status.
     pub fn name(self) -> &'static str {
         match self {
             Reason::Required => "FieldValueRequired",
@@ -61,29 +61,29 @@ impl Cause {
         Cause { reason, field: field.into(), message }
     }
 
-    /// A value is missing; the detail may be empty.
+    /// The cause for a missing value; the detail may be empty.
     pub fn required(field: impl Into<String>, detail: &str) -> Cause {
         Cause::new(Reason::Required, field, with_detail("Required value".to_owned(), detail))
     }
 
-    /// A value is wrong.
+    /// The cause for an invalid value.
     pub fn invalid(field: impl Into<String>, value: impl Into<Value>, detail: impl AsRef<str>) -> Cause {
         let head = format!("Invalid value: {}", shown(&value.into()));
         Cause::new(Reason::Invalid, field, with_detail(head, detail.as_ref()))
     }
 
-    /// A value is of another type; its own stands for it.
+    /// The cause for a value of the wrong type, which is shown instead of the value.
     pub fn wrong_type(field: impl Into<String>, is: &str, detail: impl AsRef<str>) -> Cause {
         let head = format!("Invalid value: {}", quoted(is));
         Cause::new(Reason::TypeInvalid, field, with_detail(head, detail.as_ref()))
     }
 
-    /// A value stands twice.
+    /// The cause for a value that occurs twice.
     pub fn duplicate(field: impl Into<String>, value: impl Into<Value>) -> Cause {
         Cause::new(Reason::Duplicate, field, format!("Duplicate value: {}", shown(&value.into())))
     }
 
-    /// A value is none of those possible, which are listed in the order given.
+    /// The cause for an unsupported value; the supported ones are listed in the given order.
     pub fn not_supported(field: impl Into<String>, value: impl Into<Value>, possible: &[&str]) -> Cause {
         let listed: Vec<String> = possible.iter().map(|value| format!("{value:?}")).collect();
         let head = format!("Unsupported value: {}", shown(&value.into()));
@@ -92,34 +92,34 @@ impl Cause {
         Cause::new(Reason::NotSupported, field, message)
     }
 
-    /// A value may not stand here.
+    /// The cause for a value that is not allowed here.
     pub fn forbidden(field: impl Into<String>, detail: impl AsRef<str>) -> Cause {
         Cause::new(Reason::Forbidden, field, with_detail("Forbidden".to_owned(), detail.as_ref()))
     }
 
-    /// A text is longer than so many bytes.
+    /// The cause for a text with more than this many bytes.
     pub fn too_long(field: impl Into<String>, limit: usize) -> Cause {
         let unit = if limit == 1 { "byte" } else { "bytes" };
         Cause::new(Reason::TooLong, field, format!("Too long: may not be more than {limit} {unit}"))
     }
 
-    /// A list has more items than it may.
+    /// The cause for a list with too many items.
     pub fn too_many(field: impl Into<String>, count: usize, limit: usize) -> Cause {
         let unit = if limit == 1 { "item" } else { "items" };
         Cause::new(Reason::TooMany, field, format!("Too many: {count}: must have at most {limit} {unit}"))
     }
 
-    /// What a value names does not exist.
+    /// The cause for a reference to an object that does not exist.
     pub fn not_found(field: impl Into<String>, value: impl Into<Value>) -> Cause {
         Cause::new(Reason::NotFound, field, format!("Not found: {}", shown(&value.into())))
     }
 
-    /// The server failed at this field.
+    /// The cause for a failure of the server at this field.
     pub fn internal(field: impl Into<String>, detail: &str) -> Cause {
         Cause::new(Reason::Internal, field, format!("Internal error: {detail}"))
     }
 
-    /// The cause with its path before it.
+    /// The cause as text, after its path.
     pub fn text(&self) -> String {
         format!("{}: {}", self.field, self.message)
     }

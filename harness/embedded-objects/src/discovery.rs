@@ -1,6 +1,7 @@
-//! Discovery documents, plain and aggregated, of the kinds this server serves.
+//! Discovery documents, plain and aggregated, for the kinds that this server serves.
 //!
-//! `defined` are the custom resources that a server serves besides. A smaller server describes what it serves exactly as a full one does; the groups stand in the full server's order.
+//! `defined` are the custom resources of a server. A smaller server describes its kinds exactly as a full
+//! server does; the groups are in the full server's order.
 
 use std::collections::BTreeSet;
 
@@ -40,7 +41,7 @@ pub const AGGREGATED_YAML: &str = "application/yaml;g=apidiscovery.k8s.io;v=v2;a
 pub const AGGREGATED_PROTOBUF: &str =
     "application/vnd.kubernetes.protobuf;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
 
-/// `/api`. The address is the server's own, host and port.
+/// `/api`. The address is that of the server: host and port.
 pub fn api_versions(server_address: &str) -> Value {
     json!({"kind": "APIVersions", "versions": ["v1"], "serverAddressByClientCIDRs": [
         {"clientCIDR": "0.0.0.0/0", "serverAddress": server_address}]})
@@ -67,7 +68,7 @@ fn group_names(defined: &[&'static Kind]) -> Vec<&'static str> {
     GROUPS.iter().copied().chain(more.into_iter().filter(|group| !GROUPS.contains(group))).collect()
 }
 
-/// The versions of a group, the one to prefer first.
+/// The versions of a group, the preferred one first.
 fn versions(group: &str, defined: &[&'static Kind]) -> Vec<&'static str> {
     let kinds = ALL.iter().chain(defined.iter().copied()).filter(|kind| kind.group == group);
     let mut versions: Vec<&str> = kinds.map(|kind| kind.version).collect();
@@ -76,7 +77,7 @@ fn versions(group: &str, defined: &[&'static Kind]) -> Vec<&'static str> {
     versions
 }
 
-/// How much a version is to be preferred: released before beta before alpha, later before earlier, any other name last.
+/// The priority of a version: stable before beta before alpha, later before earlier, any other name last.
 /// Source: `k8s.io/apimachinery/pkg/version`, `CompareKubeAwareVersionStrings`.
 fn rank(version: &str) -> (u8, u64, u64) {
     let read = || {
@@ -119,7 +120,7 @@ pub fn resources(group: &str, version: &str, defined: &[&'static Kind]) -> Optio
     }
     listed.sort_by(|a, b| a.0.cmp(&b.0));
     let resources: Vec<Value> = listed.into_iter().map(|(_, resource)| resource).collect();
-    // The oldest document, that of the core group, carries no apiVersion.
+    // The oldest document, the one of the core group, has no apiVersion.
     Some(if group.is_empty() {
         json!({"kind": "APIResourceList", "groupVersion": version, "resources": resources})
     } else {
@@ -207,7 +208,8 @@ fn aggregated_resource(kind: &'static Kind) -> Value {
     members
 }
 
-/// What a resource answers with. A full server leaves its own group and version empty, and names those of custom resources.
+/// The kind of a resource's answers. A full server leaves its own group and version empty, and names those of
+/// custom resources.
 fn response(of: &Kind, group: &str, version: &str, kind: &str) -> Value {
     let own = of.custom.is_some() && group.is_empty();
     let (group, version) = if own { (of.group, of.version) } else { (group, version) };

@@ -1,6 +1,6 @@
-//! What a body's text alone tells: syntax errors in Go's words, fields the type does not know, fields given twice.
+//! Faults that can be found in a body's text alone: syntax errors in Go's words, unknown fields, duplicate fields.
 //!
-//! Source: `sigs.k8s.io/json`, which reads strictly and names fields in the order of the text.
+//! Source: `sigs.k8s.io/json`, which parses strictly and names fields in the order of the text.
 
 mod scan;
 
@@ -10,15 +10,15 @@ use crate::kinds::Kind;
 use crate::schema::{self, TypeId};
 use crate::status::{self, Status};
 
-/// How a request asks for unknown and duplicate fields to be treated.
+/// How a request wants unknown and duplicate fields to be handled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Mode {
-    /// Nothing is said.
+    /// They are not reported.
     Ignore,
-    /// Each is told in a Warning header. The server's default.
+    /// Each is reported in a Warning header. The server's default.
     #[default]
     Warn,
-    /// The request is refused.
+    /// The request is rejected.
     Strict,
 }
 
@@ -34,21 +34,21 @@ impl Mode {
     }
 }
 
-/// The text of Go's decoder about a text that is no JSON.
+/// The error of Go's decoder for a text that is not JSON.
 pub fn syntax_error(text: &str) -> Option<String> {
     scan::scan(None, text).err()
 }
 
-/// The unknown and duplicate fields of a text, such as `unknown field "spec.bogus"`, in the order of the text.
-/// At most a hundred are told.
+/// The unknown and duplicate fields of a text, such as `unknown field "spec.bogus"`, in the order of the
+/// text. At most a hundred are reported.
 ///
 /// # Errors
-/// The text of Go's decoder about a text that is no JSON.
+/// The error of Go's decoder for a text that is not JSON.
 pub fn problems(ty: Option<TypeId>, text: &str) -> Result<Vec<String>, String> {
     scan::scan(ty, text)
 }
 
-/// What came of a body.
+/// A parsed body.
 #[derive(Debug, PartialEq)]
 pub struct Body {
     /// The object as it was sent.
@@ -57,15 +57,15 @@ pub struct Body {
     pub warnings: Vec<String>,
 }
 
-/// Reads a JSON body that must be of a kind, for a creation or an update; its apiVersion and kind may be left out.
+/// Parses a JSON body that must be of a kind, for a creation or an update; its apiVersion and kind may be missing.
 ///
 /// # Errors
-/// The Status about what is no JSON, of another kind, or has unknown fields in strict mode.
+/// The Status for a body that is not JSON, has another kind, or has unknown fields in strict mode.
 pub fn read(kind: &Kind, text: &str, mode: Mode) -> Result<Body, Status> {
     read_typed((kind.group, kind.version, kind.kind), kind.type_id(), text, mode)
 }
 
-/// Reads a JSON body that must be of a kind that is not served itself, such as `autoscaling/v1` `Scale`.
+/// Parses a JSON body that must be of a kind that is not served itself, such as `autoscaling/v1` `Scale`.
 ///
 /// # Errors
 /// As for [`read`].
@@ -144,7 +144,7 @@ fn read_typed(
     Ok(Body { object, warnings: found })
 }
 
-/// Reads JSON options such as `DeleteOptions`, which clients send in the version of whatever they are about.
+/// Parses JSON options such as `DeleteOptions`, which clients send in the API version of the object.
 ///
 /// # Errors
 /// As for [`read`].
@@ -156,7 +156,7 @@ pub fn read_options(kind: &str, text: &str, mode: Mode) -> Result<Body, Status> 
     read_as(group, version, kind, text, mode)
 }
 
-/// The answer to a body of one kind where another is due.
+/// The answer to a body of the wrong kind.
 pub(crate) fn unknown_conversion(sent_kind: &str, sent_version: &str, group: &str, kind: &str) -> Status {
     status::bad_request(format!(
         "{sent_kind} in version {sent_version:?} cannot be handled as a {kind}: converting ({sent_version}.{sent_kind}) to ({}.{kind}): unknown conversion",
@@ -184,7 +184,7 @@ fn internal_group(group: &str) -> &str {
     }
 }
 
-/// The beginning of a body as an error shows it: as text when it looks like JSON, else as hexadecimal digits.
+/// The beginning of a body as an error shows it: as text if it looks like JSON, otherwise as hexadecimal digits.
 pub(crate) fn summary(body: &[u8]) -> String {
     const SHOWN: usize = 30;
     let more = if body.len() > SHOWN { " ..." } else { "" };

@@ -1,4 +1,4 @@
-//! The kinds this server serves: names, verbs, subresources, and what sets each apart.
+//! The kinds that this server serves: names, verbs, subresources and special behaviour.
 
 mod custom;
 mod kind;
@@ -9,7 +9,7 @@ pub(crate) use kind::dotted;
 pub use kind::{Custom, Kind, NameForm, Scale, Subresource};
 pub use table::ALL;
 
-/// The kind served at a group, version and plural name.
+/// The kind that is served with this group, version and plural name.
 pub fn find(group: &str, version: &str, plural: &str) -> Option<&'static Kind> {
     ALL.iter().find(|kind| kind.plural == plural && kind.group == group && kind.version == version)
 }
@@ -50,7 +50,8 @@ mod tests {
             // Definitions of custom resources are stored in their first version.
             let version = match kind.kind {
                 "CustomResourceDefinition" => "v1beta1",
-                // Policies of mutation are stored in the version before the one that is served, and autoscalers in their newest.
+                // Mutating admission policies are stored in the version before the served one, and
+                // autoscalers in their newest version.
                 kind if kind.starts_with("MutatingAdmissionPolicy") => "v1beta1",
                 "HorizontalPodAutoscaler" => "v2",
                 _ => kind.version,

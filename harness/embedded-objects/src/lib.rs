@@ -1,7 +1,8 @@
-//! The form of Kubernetes objects: which kinds there are, how an object of each is written and read, and what a selector or a
-//! patch makes of it. Pure functions and tables over JSON values.
+//! The form of Kubernetes objects: which kinds there are, how their objects are encoded and decoded, and how
+//! selectors and patches apply to them. Pure functions and tables over JSON values.
 //!
-//! The decisions follow kube-apiserver 1.36. What the values of fields mean is decided in `embedded-semantics`.
+//! The behaviour follows kube-apiserver 1.36. The crate `embedded-semantics` decides what the values of
+//! fields mean.
 
 pub mod cause;
 pub mod discovery;

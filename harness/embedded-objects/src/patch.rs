@@ -1,4 +1,4 @@
-//! Patches: how a change that is sent becomes a whole object.
+//! Patches: how a submitted change becomes a complete object.
 
 mod apply;
 mod fit;

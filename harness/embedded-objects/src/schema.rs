@@ -11,14 +11,14 @@ pub use types::{Field, Instead, ListType, Schema, Shape, Type, TypeId};
 
 static SCHEMA: LazyLock<Schema> = LazyLock::new(|| parse::parse(include_str!("schema/api.txt")));
 
-/// Types that definitions of custom resources brought: their ids follow those of the table. They are never given back;
-/// [`crate::kinds::defined`] bounds how many there are.
+/// Types that were added by definitions of custom resources: their ids follow those of the table. They are
+/// never removed; [`crate::kinds::defined`] limits how many there are.
 static ADDED: RwLock<Vec<&'static Type>> = RwLock::new(Vec::new());
 
-/// The type of an id.
+/// The type with this id.
 ///
 /// # Panics
-/// For an id that neither the table nor [`add`] made: there is none.
+/// For an id that neither the table nor [`add`] has created: there is none.
 pub fn get(id: TypeId) -> &'static Type {
     match SCHEMA.types.get(id.0) {
         Some(known) => known,
@@ -43,14 +43,14 @@ pub fn json_schema() -> Option<TypeId> {
     find("apiextensions/v1.JSONSchemaProps")
 }
 
-/// The id of the struct type that a root object of this apiVersion and kind has; of custom resources, none.
+/// The id of the struct type for a root object with this apiVersion and kind; `None` for custom resources.
 pub fn of_object(api_version: &str, kind: &str) -> Option<TypeId> {
     let (group, version) = api_version.rsplit_once('/').unwrap_or(("", api_version));
     let folder = match group {
         "" => "core",
         "rbac.authorization.k8s.io" => "rbac",
         "meta.k8s.io" => "meta",
-        // Only Kubernetes' own groups are in the table: `apps` is, `apps.example.com` is not.
+        // Only the built-in groups are in the table: `apps` is, `apps.example.com` is not.
         other if !other.contains('.') || other.ends_with(".k8s.io") => {
             other.split('.').next().unwrap_or(other)
         }

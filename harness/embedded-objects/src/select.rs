@@ -1,4 +1,4 @@
-//! Which objects a list, a watch or a deletion of many means: label and field selectors.
+//! Label and field selectors: which objects a list, a watch or a deletion of a collection selects.
 
 mod fields;
 mod labels;

@@ -1,9 +1,9 @@
-//! How large and how deep an object is: what bounds are about.
+//! The size and depth of objects, for limits.
 
 use serde_json::Value;
 use std::io::{Result, Write};
 
-/// Length of a value's JSON, bytes; nothing is made of it.
+/// The length of a value's JSON in bytes, computed without writing it.
 pub fn of(value: &Value) -> usize {
     struct Count(usize);
     impl Write for Count {
@@ -17,12 +17,12 @@ pub fn of(value: &Value) -> usize {
         }
     }
     let mut count = Count(0);
-    // Counting does not fail, and a value has a form.
+    // Counting does not fail, and every value can be written.
     let _ = serde_json::to_writer(&mut count, value);
     count.0
 }
 
-/// How many containers lie within one another: 0 for what is none.
+/// How deep containers are nested: 0 for a value that is not a container.
 pub fn depth(value: &Value) -> usize {
     let inner: &mut dyn Iterator<Item = &Value> = match value {
         Value::Array(items) => &mut items.iter(),

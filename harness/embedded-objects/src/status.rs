@@ -1,4 +1,4 @@
-//! Status bodies: how the API server says no, in its own words.
+//! Status objects: the errors of the API server, in its own words.
 //!
 //! Source of the words: `k8s.io/apimachinery/pkg/api/errors` and the handlers of `k8s.io/apiserver`.
 
@@ -7,19 +7,19 @@ use serde_json::{Map, Value, json};
 use crate::cause::Cause;
 use crate::kinds::{self, Kind};
 
-/// An answer of kind Status, made into a body by [`Status::body`].
+/// An answer of kind Status. [`Status::body`] makes its body.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[error("{message} ({code})")]
 pub struct Status {
     /// The HTTP status.
     pub code: u16,
-    /// The machine-readable reason; empty where the server gives none.
+    /// The machine-readable reason; empty if the server gives none.
     pub reason: &'static str,
     /// The text for people.
     pub message: String,
-    /// `details` as it stands in the body, or null where there is none.
+    /// The `details` in the body, or null if there are none.
     pub details: Value,
-    /// The `status` member is `Success`.
+    /// Whether the `status` member is `Success`.
     pub success: bool,
 }
 
@@ -96,7 +96,7 @@ impl From<&Status> for Value {
     }
 }
 
-/// The answer to a deletion that took the object away at once. The body carries no code; the HTTP status is 200.
+/// The answer to a deletion that removed the object at once. The body has no code; the HTTP status is 200.
 pub fn deleted(kind: &Kind, name: &str, uid: &str) -> Status {
     let mut status =
         Status { code: 0, reason: "", message: String::new(), details: Value::Null, success: true }.about(
@@ -108,12 +108,12 @@ pub fn deleted(kind: &Kind, name: &str, uid: &str) -> Status {
     status
 }
 
-/// The answer to a binding or an eviction that was done.
+/// The answer to a completed binding or eviction.
 pub fn created() -> Status {
     Status { code: 201, reason: "", message: String::new(), details: Value::Null, success: true }
 }
 
-/// No object of this name.
+/// There is no object with this name.
 pub fn not_found(kind: &Kind, name: &str) -> Status {
     Status::failure(404, "NotFound", format!("{} {name:?} not found", kind.resource())).about(
         name,
@@ -122,12 +122,12 @@ pub fn not_found(kind: &Kind, name: &str) -> Status {
     )
 }
 
-/// A path that the server does not serve below an API group it knows.
+/// The server does not serve this path below an API group that it has.
 pub fn no_such_resource() -> Status {
     Status::failure(404, "NotFound", "the server could not find the requested resource").about("", "", "")
 }
 
-/// The name is taken.
+/// There is already an object with this name.
 pub fn already_exists(kind: &Kind, name: &str) -> Status {
     Status::failure(409, "AlreadyExists", format!("{} {name:?} already exists", kind.resource())).about(
         name,
@@ -136,7 +136,7 @@ pub fn already_exists(kind: &Kind, name: &str) -> Status {
     )
 }
 
-/// A name made from generateName is taken.
+/// There is already an object with a name generated from generateName.
 pub fn generated_name_taken(kind: &Kind, name: &str) -> Status {
     let message = format!(
         "{} {name:?} already exists, the server was not able to generate a unique name for the object",
@@ -145,7 +145,7 @@ pub fn generated_name_taken(kind: &Kind, name: &str) -> Status {
     Status::failure(409, "AlreadyExists", message).about(name, kind.group, kind.plural).retry_after(1)
 }
 
-/// The write cannot be done on the object as it is.
+/// The write is not possible in the object's current state.
 pub fn conflict(kind: &Kind, name: &str, why: &str) -> Status {
     conflict_on(kind.group, kind.plural, name, why)
 }
@@ -157,7 +157,7 @@ pub fn conflict_on(group: &str, resource: &str, name: &str, why: &str) -> Status
         .about(name, group, resource)
 }
 
-/// The object was changed since the version the write builds on.
+/// The object was changed since the version that the write is based on.
 pub fn stale(kind: &Kind, name: &str) -> Status {
     let why = "the object has been modified; please apply your changes to the latest version and try again";
     conflict(kind, name, why)
@@ -191,12 +191,12 @@ pub fn apply_conflict(conflicts: &[(String, String)]) -> Status {
     status
 }
 
-/// The object breaks rules of its kind.
+/// The object violates rules of its kind.
 pub fn invalid(kind: &Kind, name: &str, causes: &[Cause]) -> Status {
     invalid_of(kind.group, kind.kind, name, causes)
 }
 
-/// Something breaks rules that is not of a served kind, such as `ListOptions` of `meta.k8s.io`.
+/// Something that is not of a served kind violates rules, such as `ListOptions` of `meta.k8s.io`.
 pub fn invalid_of(group: &str, kind: &str, name: &str, causes: &[Cause]) -> Status {
     let mut told = std::collections::HashSet::new();
     let texts: Vec<String> =
@@ -219,17 +219,17 @@ pub fn invalid_of(group: &str, kind: &str, name: &str, causes: &[Cause]) -> Stat
     status
 }
 
-/// The request makes no sense.
+/// The request is invalid.
 pub fn bad_request(message: impl Into<String>) -> Status {
     Status::failure(400, "BadRequest", message)
 }
 
-/// The user may not do this, or admission refuses it. An empty name stands for none.
+/// The user may not do this, or admission rejects it. An empty name means that there is none.
 pub fn forbidden(kind: &Kind, name: &str, why: &str) -> Status {
     forbidden_on(kind.group, kind.plural, name, why)
 }
 
-/// A refusal for a resource that is not a kind of its own; an empty resource stands for none.
+/// The same for a resource that is not a kind of its own; an empty resource means that there is none.
 pub fn forbidden_on(group: &str, resource: &str, name: &str, why: &str) -> Status {
     let dotted = kinds::dotted(resource, group);
     let message = match (resource, name) {
@@ -240,7 +240,7 @@ pub fn forbidden_on(group: &str, resource: &str, name: &str, why: &str) -> Statu
     Status::failure(403, "Forbidden", message).about(name, group, resource)
 }
 
-/// The namespace of a creation is going away.
+/// The namespace of a creation is being deleted.
 pub fn namespace_terminating(kind: &Kind, name: &str, namespace: &str) -> Status {
     let why = format!("unable to create new content in namespace {namespace} because it is being terminated");
     forbidden(kind, name, &why).caused_by(
@@ -250,7 +250,7 @@ pub fn namespace_terminating(kind: &Kind, name: &str, namespace: &str) -> Status
     )
 }
 
-/// The caller is nobody the server knows.
+/// The server cannot identify the caller.
 pub fn unauthorized() -> Status {
     Status::failure(401, "Unauthorized", "Unauthorized")
 }
@@ -265,7 +265,7 @@ pub fn gone(message: impl Into<String>) -> Status {
     Status::failure(410, "Gone", message)
 }
 
-/// The body's content type is not understood; the accepted ones are listed in order.
+/// The body's content type is not supported; the supported ones are listed in order.
 pub fn unsupported_media_type(accepted: &[&str]) -> Status {
     let message = format!(
         "the body of the request was in an unknown format - accepted media types include: {}",
@@ -274,19 +274,19 @@ pub fn unsupported_media_type(accepted: &[&str]) -> Status {
     Status::failure(415, "UnsupportedMediaType", message)
 }
 
-/// No accepted content type can be answered with; the possible ones are listed in order.
+/// The server has none of the content types that the client accepts; the available ones are listed in order.
 pub fn not_acceptable(possible: &[&str]) -> Status {
     let message = format!("only the following media types are accepted: {}", possible.join(", "));
     Status::failure(406, "NotAcceptable", message)
 }
 
-/// No accepted content type is one of a resource's; those that it has are listed in order.
+/// The resource has none of the content types that the client accepts; the available ones are listed in order.
 pub fn not_acceptable_here(available: &[&str]) -> Status {
     let message = format!("406: Not Acceptable\n\nAvailable representations: {}", available.join(", "));
     Status::failure(406, "NotAcceptable", message).about("", "", "")
 }
 
-/// No patch of a resource has this content type.
+/// The resource has no patch with this content type.
 pub fn unsupported_patch() -> Status {
     Status::failure(415, "UnsupportedMediaType", "415: Unsupported Media Type").about("", "", "")
 }
@@ -307,28 +307,28 @@ pub fn method_not_supported(kind: &Kind, action: &str) -> Status {
     Status::failure(405, "MethodNotAllowed", message).about("", kind.group, kind.plural)
 }
 
-/// A patch does not fit the object. Why is not told.
+/// A patch does not fit the object. The answer gives no reason.
 pub fn unprocessable() -> Status {
     Status::failure(422, "Invalid", "the server rejected our request due to an error in our request")
         .about("", "", "")
 }
 
-/// The body is larger than the server takes.
+/// The body is larger than the server accepts.
 pub fn too_large(limit: usize) -> Status {
     entity_too_large(&format!("limit is {limit}"))
 }
 
-/// What a request asks for is too much; why.
+/// The request demands too much, for this reason.
 pub fn entity_too_large(why: &str) -> Status {
     Status::failure(413, "RequestEntityTooLarge", format!("Request entity too large: {why}"))
 }
 
-/// A JSON patch has more operations than the server takes.
+/// A JSON patch has more operations than the server accepts.
 pub fn too_many_operations(limit: usize, count: usize) -> Status {
     entity_too_large(&format!("The allowed maximum operations in a JSON patch is {limit}, got {count}"))
 }
 
-/// The server has too much to do, or a disruption budget refuses an eviction.
+/// The server is too busy, or a disruption budget refuses an eviction.
 pub fn too_many_requests(message: impl Into<String>, seconds: u32) -> Status {
     Status::failure(429, "TooManyRequests", message).retry_after(seconds)
 }
@@ -344,12 +344,12 @@ pub fn internal(message: &str) -> Status {
         .caused_by("", message, "")
 }
 
-/// Something behind the server cannot be reached.
+/// A component behind the server cannot be reached.
 pub fn unavailable(message: &str) -> Status {
     Status::failure(503, "ServiceUnavailable", message)
 }
 
-/// An error of the server's own code that carries no reason, as for a watch at an unreadable resourceVersion.
+/// An error of the server's own code without a reason, as for a watch with an invalid resourceVersion.
 pub fn unexplained(message: impl Into<String>) -> Status {
     Status::failure(500, "", message)
 }

@@ -1,7 +1,7 @@
-//! Structural schemas: what the definition of a custom resource says of its objects.
+//! Structural schemas, with which the definition of a custom resource describes its objects.
 //!
-//! A schema is read as it was written (`openAPIV3Schema`). Source: `k8s.io/apiextensions-apiserver/pkg/apiserver/schema`
-//! and `k8s.io/kube-openapi/pkg/validation`.
+//! A schema is used as it was written (`openAPIV3Schema`). Source:
+//! `k8s.io/apiextensions-apiserver/pkg/apiserver/schema` and `k8s.io/kube-openapi/pkg/validation`.
 
 mod go;
 mod path;
@@ -20,7 +20,7 @@ pub use types::root_type;
 pub use validate::validate;
 pub use wellformed::faults;
 
-/// What every object has, whatever its schema says.
+/// The fields that every object has, whatever its schema contains.
 const HEAD: [&str; 3] = ["apiVersion", "kind", "metadata"];
 const KEEPS_UNKNOWN: &str = "x-kubernetes-preserve-unknown-fields";
 const EMBEDDED: &str = "x-kubernetes-embedded-resource";
@@ -31,17 +31,17 @@ fn nullable(schema: &Value) -> bool {
     schema.truth("nullable")
 }
 
-/// The schema of the members that a map may have beyond the named ones.
+/// The schema of a map's members beyond the named ones.
 fn additional(schema: &Value) -> Option<&Value> {
     schema.get("additionalProperties").filter(|more| more.is_object())
 }
 
-/// The schemas of a value's members: those of an object by name, that of all items of a list.
+/// The schema of a member: of an object by name, of a list for all items.
 fn of_member<'a>(schema: &'a Value, name: &str) -> Option<&'a Value> {
     schema.get("properties").and_then(|named| named.get(name)).or_else(|| additional(schema))
 }
 
-/// Drops what the schema of an object does not name.
+/// Removes fields that the schema of an object does not contain.
 pub fn prune(schema: &Value, object: &mut Value) {
     prune_value(schema, object, true);
 }
@@ -67,17 +67,17 @@ fn prune_value(schema: &Value, value: &mut Value, root: bool) {
     }
 }
 
-/// The most text that defaults bring into one object, bytes: one under `items` comes as often as there are items.
+/// The most bytes of text that defaults may add to one object: a default under `items` is added once for each item.
 const MOST_DEFAULTS: usize = 3 << 20;
 
-/// Defaults would bring more than [`MOST_DEFAULTS`] into an object.
+/// Defaults would add more than [`MOST_DEFAULTS`] to an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TooLarge;
 
-/// Fills in defaults, and drops nulls that may not be null.
+/// Adds defaults, and removes nulls where null is not allowed.
 ///
 /// # Errors
-/// [`TooLarge`]; the object is half filled then.
+/// [`TooLarge`]; the object then has only some of the defaults.
 pub fn default(schema: &Value, object: &mut Value) -> Result<(), TooLarge> {
     default_value(schema, object, &mut MOST_DEFAULTS.clone())
 }

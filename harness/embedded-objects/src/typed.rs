@@ -1,7 +1,7 @@
-//! JSON values as the server's typed structs would hold and write them.
+//! JSON values in the form in which the server's typed structs would hold and write them.
 //!
-//! Decoding drops what the type does not know, refuses what has another type in Go's words, and writes times and
-//! quantities canonically. The result has exactly the members that the server would answer with.
+//! Decoding removes unknown fields, rejects wrong types in Go's words, and writes times and quantities in
+//! canonical form. The result has exactly the members of the server's answer.
 
 use base64::Engine as _;
 use serde_json::{Map, Value};
@@ -12,7 +12,7 @@ use crate::schema::{self, Field, Shape, TypeId};
 /// The normal form of a value of a struct type.
 ///
 /// # Errors
-/// The text of Go's JSON decoder about the first value that does not fit.
+/// The message of Go's JSON decoder about the first value that does not fit.
 pub fn decode(ty: TypeId, value: &Value) -> Result<Value, String> {
     let mut decoder = Decoder { fields: Vec::new(), inside: "", first: None };
     let decoded = decoder.structure(ty, value, true)?;
@@ -34,7 +34,7 @@ pub fn decode_object(object: &Value) -> Result<Value, String> {
     }
 }
 
-/// The zero value that Go would write for an absent field; nothing where it leaves the field out.
+/// The zero value that Go would write for a missing field; `None` if it omits the field.
 pub(crate) fn zero(field: &Field) -> Option<Value> {
     match &field.shape {
         Shape::Time | Shape::MicroTime => (!field.omit_zero).then_some(Value::Null),
@@ -61,7 +61,7 @@ fn zero_struct(ty: TypeId) -> Value {
 }
 
 struct Decoder {
-    /// JSON names from the root, as Go's errors join them.
+    /// The JSON names from the root, as Go's errors join them.
     fields: Vec<&'static str>,
     /// The Go struct whose field is being read.
     inside: &'static str,
@@ -186,7 +186,7 @@ impl Decoder {
         })
     }
 
-    /// An item of a list or map: null is the zero value of its shape.
+    /// An item of a list or map: null becomes the zero value of its shape.
     fn element(&mut self, shape: &Shape, raw: &Value) -> Result<Value, String> {
         if raw.is_null() {
             return Ok(match shape {
@@ -230,7 +230,7 @@ fn default_element(shape: &Shape) -> Value {
     }
 }
 
-/// Whether Go writes the value: what omission drops and what storage forgets is not kept.
+/// Whether Go writes the value: omitted fields and fields that storage drops are not kept.
 fn kept(field: &Field, value: &Value) -> bool {
     match &field.shape {
         Shape::Pointer(inner) => match inner.as_ref() {
@@ -256,7 +256,7 @@ fn is_empty(value: &Value) -> bool {
     }
 }
 
-/// A value's kind in the words of Go's JSON decoder.
+/// The kind of a value in the words of Go's JSON decoder.
 pub(crate) fn kind_of(value: &Value) -> &'static str {
     match value {
         Value::Null => "null",
@@ -293,7 +293,7 @@ fn go_type(shape: &Shape) -> String {
     }
 }
 
-/// The place of the first byte that base64 cannot have.
+/// The position of the first byte that is not valid in base64.
 fn misplaced_base64(text: &str) -> usize {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'+' || byte == b'/';
     let body = text.trim_end_matches('=');

@@ -1,11 +1,11 @@
-//! Reading JSON values as Go reads its structs: what is absent reads as the zero value.
+//! Reads JSON values as Go reads its structs: a missing value reads as the zero value.
 
 use serde_json::{Map, Value};
 
-/// An empty object to borrow where a struct is absent.
+/// An empty object to borrow where a struct is missing.
 pub static EMPTY: Value = Value::Null;
 
-/// Looks at objects without caring whether what is looked for is there.
+/// Reads members of objects that may be missing.
 pub trait Look {
     /// The member at a dotted path, or null.
     fn at(&self, path: &str) -> &Value;
@@ -13,13 +13,13 @@ pub trait Look {
     fn text(&self, path: &str) -> &str;
     /// The whole number at a dotted path, or zero.
     fn int(&self, path: &str) -> i64;
-    /// The truth at a dotted path, or false.
+    /// The boolean at a dotted path, or false.
     fn truth(&self, path: &str) -> bool;
     /// The list at a dotted path, or an empty one.
     fn list(&self, path: &str) -> &[Value];
     /// The members of the object at a dotted path, or none.
     fn map(&self, path: &str) -> &Map<String, Value>;
-    /// Whether something other than null stands at a dotted path.
+    /// Whether there is something other than null at a dotted path.
     fn has(&self, path: &str) -> bool;
 }
 
@@ -62,19 +62,19 @@ impl Look for Value {
     }
 }
 
-/// Changes objects, making the structs on the way.
+/// Changes objects, and creates the structs on the way.
 pub trait Edit {
-    /// The object at a dotted path, made where it is absent or something else.
+    /// The object at a dotted path, created if it is missing or something else.
     fn object(&mut self, path: &str) -> &mut Map<String, Value>;
     /// Puts a value at a dotted path.
     fn put(&mut self, path: &str, value: impl Into<Value>);
-    /// Puts a value at a dotted path where nothing, null, the empty text or zero stands.
+    /// Sets a value at a dotted path if there is nothing, null, the empty text or zero.
     fn put_default(&mut self, path: &str, value: impl Into<Value>);
-    /// Removes what stands at a dotted path.
+    /// Removes the value at a dotted path.
     fn clear(&mut self, path: &str) -> Option<Value>;
-    /// The list at a dotted path to change in place, empty when it is absent.
+    /// The list at a dotted path as a mutable slice, empty if it is missing.
     fn items(&mut self, path: &str) -> &mut [Value];
-    /// The member at a dotted path to change in place.
+    /// The member at a dotted path as a mutable reference.
     fn at_mut(&mut self, path: &str) -> Option<&mut Value>;
 }
 

@@ -19,13 +19,13 @@ pub const PROTOBUF: &str = "application/vnd.kubernetes.protobuf";
 /// The content type of a watch in Kubernetes protobuf.
 pub const PROTOBUF_WATCH: &str = "application/vnd.kubernetes.protobuf;stream=watch";
 
-/// What Kubernetes protobuf begins with.
+/// The first bytes of Kubernetes protobuf.
 const MAGIC: &[u8; 4] = b"k8s\0";
 
-/// An object out of Kubernetes protobuf: its apiVersion, its kind, and itself in normal form.
+/// Decodes an object in Kubernetes protobuf: its apiVersion, its kind, and the object in normal form.
 ///
 /// # Errors
-/// The text about what is no such object.
+/// The message for bytes that are not such an object.
 pub fn decode_protobuf(bytes: &[u8]) -> Result<(String, String, Value), String> {
     if bytes.is_empty() {
         return Err("empty data".to_owned());
@@ -48,30 +48,30 @@ pub fn decode_protobuf(bytes: &[u8]) -> Result<(String, String, Value), String> 
     Ok((envelope.api_version, envelope.kind, object))
 }
 
-/// An object, list, Status or options in Kubernetes protobuf.
+/// Encodes an object, list, Status or options in Kubernetes protobuf.
 ///
 /// # Errors
-/// The text about an object whose type is not in the schema, or, as a Table, has no protobuf.
+/// The message for an object whose type is not in the schema, or, like Table, has no protobuf.
 pub fn encode_protobuf(object: &Value) -> Result<Vec<u8>, String> {
     let text = |name: &str| object.get(name).and_then(Value::as_str).unwrap_or_default();
     let (api_version, kind) = (text("apiVersion"), text("kind"));
     Ok(enveloped(api_version, kind, &encode::message(in_protobuf(api_version, kind)?, object)))
 }
 
-/// The bytes of an object's own fields in protobuf, as lists hold them: they do not say what the object is.
+/// The protobuf bytes of an object's own fields, as in lists: without its apiVersion and kind.
 ///
 /// # Errors
-/// The text about a kind that has no protobuf.
+/// The message for a kind that has no protobuf.
 pub fn encode_fields(kind: &Kind, object: &Value) -> Result<Vec<u8>, String> {
     Ok(encode::message(in_protobuf(&kind.api_version(), kind.kind)?, object))
 }
 
-/// An object in Kubernetes protobuf around its own fields ([`encode_fields`]).
+/// Encodes an object in Kubernetes protobuf from its own fields ([`encode_fields`]).
 pub fn encode_object(kind: &Kind, fields: &[u8]) -> Vec<u8> {
     enveloped(&kind.api_version(), kind.kind, fields)
 }
 
-/// A list in Kubernetes protobuf around the fields of its items ([`encode_fields`]).
+/// Encodes a list in Kubernetes protobuf from the fields of its items ([`encode_fields`]).
 ///
 /// # Errors
 /// As for [`encode_fields`].
@@ -97,8 +97,7 @@ pub fn encode_list_of<'a>(
     Ok(enveloped(api_version, list_kind, &encode::list(&metadata, items)))
 }
 
-/// The bytes of an object that is its metadata alone, without its type. In place of the fields that a manager owns their text
-/// may stand.
+/// Encodes an object that consists of its metadata, without its type. Managed fields may be given as their text.
 ///
 /// # Errors
 /// As for [`encode_fields`].
@@ -106,7 +105,8 @@ pub fn encode_metadata(metadata: &Value) -> Result<Vec<u8>, String> {
     Ok(encode::only(&encode::message(in_protobuf("meta.k8s.io/v1", "ObjectMeta")?, metadata)))
 }
 
-/// The first field of an object's own fields, whole: of every kind it is the metadata. Nothing where it is another.
+/// The first field in the bytes of an object's own fields: for every kind, the metadata. `None` if another
+/// field is first.
 pub fn first_field(fields: &[u8]) -> Option<&[u8]> {
     parse::first_field(fields)
 }
@@ -134,24 +134,24 @@ pub fn encode_watch_event(event: &str, object: &Value) -> Result<Vec<u8>, String
     Ok(frame)
 }
 
-/// The type and object of one event of a watch without its four bytes of length.
+/// The type and object of one event of a watch, without its four bytes of length.
 ///
 /// # Errors
-/// The text about what is no such event.
+/// The message for bytes that are not such an event.
 pub fn decode_watch_event(bytes: &[u8]) -> Result<(String, Value), String> {
     let (event, object) = parse::watch_event(bytes)?;
     decode_protobuf(object).map(|(_, _, object)| (event, object))
 }
 
-/// Reads a protobuf body that must be of a kind.
+/// Parses a protobuf body that must be of a kind.
 ///
 /// # Errors
-/// The Status about what is no such object.
+/// The Status for bytes that are not such an object.
 pub fn read(kind: &Kind, bytes: &[u8]) -> Result<Body, Status> {
     read_as(kind.group, kind.version, kind.kind, bytes)
 }
 
-/// Reads a protobuf body that must be of a kind that is not served itself, such as `autoscaling/v1` `Scale`.
+/// Parses a protobuf body that must be of a kind that is not served itself, such as `autoscaling/v1` `Scale`.
 ///
 /// # Errors
 /// As for [`read`].
@@ -169,7 +169,7 @@ pub fn read_as(group: &str, version: &str, kind: &str, bytes: &[u8]) -> Result<B
     Ok(Body { object, warnings: Vec::new() })
 }
 
-/// Reads protobuf options such as `DeleteOptions`, which clients send in the version of whatever they are about.
+/// Parses protobuf options such as `DeleteOptions`, which clients send in the API version of the object.
 ///
 /// # Errors
 /// As for [`read`].
@@ -231,9 +231,10 @@ mod tests {
     fn verbs_are_a_message_of_their_own() {
         let list = json!({"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": "v1", "resources": [
             {"name": "pods", "singularName": "pod", "namespaced": true, "kind": "Pod", "verbs": ["get", "list"]}]});
-        // By the numbers in k8s.io/apimachinery's generated.proto: an APIResourceList has groupVersion (1) and
-        // resources (2); an APIResource has name (1), namespaced (2), kind (3), verbs (4), singularName (6),
-        // group (8), version (9) and storageVersionHash (10); its verbs are a message that has items (1).
+        // According to the numbers in k8s.io/apimachinery's generated.proto: an APIResourceList has
+        // groupVersion (1) and resources (2); an APIResource has name (1), namespaced (2), kind (3), verbs
+        // (4), singularName (6), group (8), version (9) and storageVersionHash (10); its verbs are a message
+        // that has items (1).
         let verbs = b"\x22\x0b\x0a\x03get\x0a\x04list";
         let resource =
             [b"\x0a\x04pods\x10\x01\x1a\x03Pod".as_slice(), verbs, b"\x32\x03pod\x42\0\x4a\0\x52\0"];

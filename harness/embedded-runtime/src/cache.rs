@@ -1,8 +1,8 @@
 //! A watched copy of all objects of one kind, shared by every controller.
 //!
-//! One list and one watch a kind feed it. Controllers register what shall happen on a change before it runs;
-//! what they write themselves they put in at once ([`Cache::observe`]), so that a controller reads its own
-//! writes and never creates a Pod twice because the watch was slower than it.
+//! Each kind has one list and one watch. Controllers register their reactions to changes before it runs. They
+//! add their own writes at once ([`Cache::observe`]). So a controller reads its own writes and never creates
+//! a Pod twice because the watch was slower than it.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::fmt::Debug;
@@ -17,7 +17,7 @@ use tokio::sync::watch;
 
 use crate::tasks::Tasks;
 
-/// Names an object of a known kind. Cluster-scoped objects have an empty namespace.
+/// The key of an object of a known kind. Cluster-scoped objects have an empty namespace.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
 pub struct Key {
     /// Empty for cluster-scoped kinds.
@@ -47,7 +47,7 @@ impl Key {
     }
 }
 
-/// What the cache needs of a kind.
+/// The requirements of the cache for a kind.
 pub trait Kind:
     Resource<DynamicType = ()> + Clone + DeserializeOwned + Debug + Send + Sync + 'static
 {
@@ -57,13 +57,13 @@ impl<K> Kind for K where
 {
 }
 
-/// What is called on each change: the object before and after it.
+/// A function that is called on each change, with the object before and after it.
 type Handler<K> = Box<dyn Fn(Option<&Arc<K>>, Option<&Arc<K>>) + Send + Sync>;
 
 /// How many removed objects are remembered, so that a late answer does not bring one back.
 const REMEMBERED: usize = 4096;
 
-/// All objects of one kind as last seen.
+/// All objects of one kind as they were last seen.
 pub struct Cache<K> {
     objects: RwLock<HashMap<Key, Arc<K>>>,
     handlers: RwLock<Vec<Handler<K>>>,
@@ -90,12 +90,12 @@ impl<K: Kind> Cache<K> {
         })
     }
 
-    /// Registers what shall happen on each change. It is called in order and must not block.
+    /// Registers a function that is called on each change, in order. It must not block.
     pub fn on_change(&self, handler: impl Fn(Option<&Arc<K>>, Option<&Arc<K>>) + Send + Sync + 'static) {
         self.handlers.write().unwrap_or_else(PoisonError::into_inner).push(Box::new(handler));
     }
 
-    /// Registers what shall happen with the key of each object that changes.
+    /// Registers a function that is called with the key of each changed object.
     pub fn on_key(&self, handler: impl Fn(Key) + Send + Sync + 'static) {
         self.on_change(move |before, after| {
             if let Some(object) = after.or(before) {
@@ -104,8 +104,8 @@ impl<K: Kind> Cache<K> {
         });
     }
 
-    /// Registers what shall happen with the key of the object that controls each object that changes, if it is of this
-    /// kind.
+    /// Registers a function that is called with the key of a changed object's controller, if the controller
+    /// is of this kind.
     pub fn on_controller(&self, kind: &'static str, handler: impl Fn(Key) + Send + Sync + 'static) {
         self.on_change(move |before, after| {
             for object in [before, after].into_iter().flatten() {
@@ -146,12 +146,12 @@ impl<K: Kind> Cache<K> {
         all
     }
 
-    /// Takes in an object that a write of ours was answered with.
+    /// Adds an object from the answer to a write.
     pub fn observe(&self, object: K) {
         self.put(object);
     }
 
-    /// An object of ours was removed: it shall not be seen any more.
+    /// Removes an object that this process has deleted.
     pub fn forget(&self, key: &Key, uid: &str) {
         self.remember_removed(uid);
         self.take(key, uid);
@@ -160,7 +160,7 @@ impl<K: Kind> Cache<K> {
     /// Waits for the first complete list.
     pub async fn synced(&self) {
         let mut synced = self.synced.subscribe();
-        // The sender lives as long as the cache, so waiting for it cannot fail.
+        // The sender lives as long as the cache, so this wait cannot fail.
         let _ = synced.wait_for(|done| *done).await;
     }
 
@@ -270,7 +270,7 @@ impl<K: Kind> Cache<K> {
     }
 }
 
-/// The resource version as a number: they grow, in etcd and in the embedded server alike.
+/// The resource version as a number: it grows in etcd and in the embedded server.
 fn version<K: Resource>(object: &K) -> u64 {
     object.meta().resource_version.as_deref().and_then(|text| text.parse().ok()).unwrap_or(0)
 }

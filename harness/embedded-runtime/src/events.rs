@@ -1,6 +1,6 @@
-//! Events as controllers, scheduler and kubelets write them; repetitions raise a count.
+//! Events in the form in which controllers, scheduler and kubelets write them; repetitions increase a count.
 //!
-//! An Event is told in passing: whoever writes one does not wait for it, and one that cannot be written is dropped.
+//! Events are written in the background: the caller does not wait, and an Event that cannot be written is dropped.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -17,13 +17,13 @@ use crate::tasks::Tasks;
 /// Normal or Warning.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Weight {
-    /// Something went as it should.
+    /// Something expected happened.
     Normal,
-    /// Something did not.
+    /// Something went wrong.
     Warning,
 }
 
-/// Who writes an Event.
+/// The source of an Event.
 #[derive(Debug, Clone, Copy)]
 pub struct Source<'a> {
     /// E.g. `default-scheduler`, `kubelet`.
@@ -32,7 +32,7 @@ pub struct Source<'a> {
     pub host: Option<&'a str>,
 }
 
-/// The most repeated Events that are remembered.
+/// How many repeated Events are remembered.
 const REMEMBERED: usize = 4096;
 
 /// Writes Events.
@@ -43,12 +43,12 @@ pub struct Recorder {
 }
 
 impl Recorder {
-    /// A recorder whose writing belongs to these tasks.
+    /// A recorder that writes in these tasks.
     pub fn new(tasks: Tasks) -> Recorder {
         Recorder { tasks, known: Arc::default() }
     }
 
-    /// Writes that this happened to the object.
+    /// Writes an Event about the object.
     pub fn tell<K: Resource<DynamicType = ()>>(
         &self,
         client: &Client,
@@ -60,7 +60,7 @@ impl Recorder {
     ) {
         let meta = object.meta();
         let name = meta.name.clone().unwrap_or_default();
-        // Events of cluster-scoped objects live in `default`, and a Node is known to them by its name.
+        // Events of cluster-scoped objects are in `default`, and refer to a Node by its name.
         let namespace = meta.namespace.clone().unwrap_or_else(|| "default".to_owned());
         let uid = if meta.namespace.is_some() { meta.uid.clone() } else { meta.name.clone() };
         let same = format!("{} {uid:?} {reason} {message}", source.component);

@@ -1,7 +1,7 @@
-//! What kubelets, scheduler and controllers of a cluster are made of.
+//! The common parts of kubelets, scheduler and controllers of a cluster.
 //!
-//! [`world::World`] is what they share: the clients, the [`settings`] and a [`cache`] of each kind of object. Work waits in a
-//! [`queue`], and is written with [`writing`]. Everything speaks through [`kube::Client`].
+//! They share a [`world::World`]: the clients, the [`settings`] and a [`cache`] of each kind of object. Work
+//! waits in a [`queue`], and results are written with [`writing`]. All of them use [`kube::Client`].
 
 pub mod cache;
 pub mod clients;

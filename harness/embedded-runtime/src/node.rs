@@ -1,4 +1,4 @@
-//! A Node as its kubelet writes it: at registration and with each status. Pure.
+//! A Node as its kubelet writes it: at registration and with each status. Pure functions.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -15,13 +15,13 @@ use sha2::{Digest, Sha256};
 use crate::settings::{CloudProvider, KubernetesVersion, NodeSpec, PodNetwork};
 use crate::taints;
 
-/// The annotation with the addresses that were chosen on the kubelet's command line.
+/// The annotation with the addresses from the kubelet's command line.
 const PROVIDED_NODE_IP: &str = "alpha.kubernetes.io/provided-node-ip";
-/// What a kubelet says while no pod network is there.
+/// The message of a kubelet while there is no pod network.
 const NETWORK_NOT_READY: &str = "container runtime network not ready: NetworkReady=false reason:NetworkPluginNotReady \
                                  message:Network plugin returns error: cni plugin not initialized";
 
-/// The architecture as Kubernetes calls it.
+/// The architecture in the terms of Kubernetes.
 fn architecture() -> &'static str {
     match std::env::consts::ARCH {
         "x86_64" => "amd64",
@@ -30,7 +30,7 @@ fn architecture() -> &'static str {
     }
 }
 
-/// The Node a kubelet creates.
+/// The Node that a kubelet creates.
 pub fn registration(spec: &NodeSpec, version: KubernetesVersion, ready: bool, now: Timestamp) -> Node {
     let mut labels = BTreeMap::from(
         [
@@ -83,7 +83,7 @@ pub fn registration(spec: &NodeSpec, version: KubernetesVersion, ready: bool, no
     }
 }
 
-/// The status a kubelet posts over what it has read.
+/// The status that a kubelet posts, based on the one it has read.
 pub fn status(
     spec: &NodeSpec,
     version: KubernetesVersion,
@@ -123,9 +123,10 @@ pub fn status(
     }
 }
 
-/// The addresses a kubelet posts: those of the cloud are left alone; with `--node-ip` newer kubelets post that until
-/// the cloud has spoken, without it they guess one until 1.28 and know but their host name from 1.29 on
-/// (kubernetes#121028); without a cloud they are the kubelet's own.
+/// The addresses that a kubelet posts. It does not change those of the cloud. With `--node-ip`, newer
+/// kubelets post that address until the cloud has set others. Without it, they guess an address until 1.28,
+/// and know only their host name from 1.29 on (kubernetes#121028). Without a cloud, they post their own
+/// addresses.
 fn addresses(spec: &NodeSpec, version: KubernetesVersion, known: &[NodeAddress]) -> Option<Vec<NodeAddress>> {
     let external = spec.cloud == CloudProvider::External;
     if external && (!known.is_empty() || version.minor < 21) {
@@ -144,7 +145,8 @@ fn addresses(spec: &NodeSpec, version: KubernetesVersion, known: &[NodeAddress])
     Some(addresses)
 }
 
-/// The conditions of a kubelet that works, with its network or without. A transition time changes with the status only.
+/// The conditions of a working kubelet, with its network or without. A transition time changes only with the
+/// status.
 fn conditions(known: &[NodeCondition], ready: bool, now: Timestamp) -> Vec<NodeCondition> {
     let fine = [
         ("MemoryPressure", "KubeletHasSufficientMemory", "kubelet has sufficient memory available"),
@@ -175,7 +177,7 @@ fn conditions(known: &[NodeCondition], ready: bool, now: Timestamp) -> Vec<NodeC
         .collect()
 }
 
-/// Whether the pod network of this kind is there on a Node. `None`: the kubelet has not registered.
+/// Whether the pod network of this kind works on a Node. `None`: the kubelet has not registered.
 pub fn network_ready(network: &PodNetwork, node: Option<&Node>) -> bool {
     match network {
         PodNetwork::None => false,
@@ -188,7 +190,7 @@ pub fn network_ready(network: &PodNetwork, node: Option<&Node>) -> bool {
     }
 }
 
-/// The addresses Pods on this Node are told as their host's: the first internal one, else the first external one, and
+/// The host addresses for Pods on this Node: the first internal one, otherwise the first external one, and
 /// the next one of the other family.
 pub fn host_ips(node: &Node) -> Vec<IpAddr> {
     let addresses = node.status.as_ref().and_then(|status| status.addresses.as_deref()).unwrap_or_default();
@@ -206,17 +208,17 @@ pub fn node_taints(node: &Node) -> &[Taint] {
     node.spec.as_ref().and_then(|spec| spec.taints.as_deref()).unwrap_or_default()
 }
 
-/// A condition of a Node by its type.
+/// The condition of a Node with this type.
 pub fn condition<'n>(node: &'n Node, type_: &str) -> Option<&'n NodeCondition> {
     node.status.as_ref()?.conditions.as_ref()?.iter().find(|condition| condition.type_ == type_)
 }
 
-/// Whether the Node says that it is ready.
+/// Whether the Node is Ready.
 pub fn is_ready(node: &Node) -> bool {
     condition(node, "Ready").is_some_and(|condition| condition.status == "True")
 }
 
-/// An identity that stays the same for the same machine.
+/// An identity that is always the same for the same machine.
 fn identity(name: &str, what: &str) -> String {
     let digest = Sha256::digest(format!("{what}/{name}").as_bytes());
     let hex: String = digest.iter().take(16).map(|byte| format!("{byte:02x}")).collect();
@@ -277,7 +279,7 @@ mod tests {
         let posted = status.addresses.get_or_insert_default();
         let shown: Vec<_> = posted.iter().map(|one| (one.type_.as_str(), one.address.as_str())).collect();
         assert_eq!(shown, [("InternalIP", "fd00::7"), ("InternalIP", "10.0.0.7"), ("Hostname", "a")]);
-        // A second address of the same family is not told to Pods.
+        // Pods do not get a second address of the same family.
         posted[1].address = "fd00::8".to_owned();
         assert_eq!(host_ips(&node), [spec.node_ips[0]]);
     }

@@ -1,6 +1,6 @@
-//! Amounts as Kubernetes writes them: `100m`, `1.5`, `16Gi`, `2e3`. Pure.
+//! Amounts as Kubernetes writes them: `100m`, `1.5`, `16Gi`, `2e3`. Pure functions.
 
-/// An amount in thousandths, rounded up; `None` when the text is no amount.
+/// An amount in thousandths, rounded up; `None` if the text is not an amount.
 pub fn milli(text: &str) -> Option<i128> {
     let text = text.trim();
     let split = text
@@ -54,10 +54,10 @@ pub fn milli(text: &str) -> Option<i128> {
     Some(if negative { -result } else { result })
 }
 
-/// An amount divided by another, both as text, rounded up: what a `resourceFieldRef` with a divisor gives.
+/// An amount divided by another, both as text, rounded up: the value of a `resourceFieldRef` with a divisor.
 pub fn divided(amount: &str, divisor: &str) -> Option<i128> {
     let (amount, divisor) = (milli(amount)?, milli(divisor)?);
-    // A divisor of zero stands for one.
+    // A divisor of zero means one.
     let divisor = if divisor == 0 { 1000 } else { divisor };
     amount.checked_add(divisor - 1)?.checked_div(divisor)
 }

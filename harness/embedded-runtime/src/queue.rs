@@ -1,8 +1,8 @@
-//! Work queues: keys to look at, each at most once at a time, now or later.
+//! Work queues: keys to process, each at most once at a time, now or later.
 //!
-//! This is the one place of the crate where time passes. A queue is at once the work queue of a controller
-//! and the timer wheel of thousands of simulated kubelets: keys that are due sit in one ordered set, and a
-//! single timer waits for the first of them.
+//! This is the only place in the crate that waits for time to pass. A queue is both the work queue of a
+//! controller and the timer of thousands of simulated kubelets: keys that are due are in one ordered set, and
+//! a single timer waits for the first of them.
 
 use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
 use std::fmt::Debug;
@@ -16,24 +16,24 @@ use tokio::time::Instant;
 
 use crate::tasks::Tasks;
 
-/// What a look at a key led to.
+/// The result of processing a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Next {
     /// Nothing is left to do until something changes.
     Done,
-    /// Look again after this time, or earlier when something changes.
+    /// Process the key again after this time, or earlier if something changes.
     After(Duration),
 }
 
-/// What a worker hands back: an error is tried again with back-off.
+/// The result of a worker: an error is retried with back-off.
 pub type Outcome = Result<Next, kube::Error>;
 
-/// First pause after a failed look; doubles with each further failure in a row.
+/// The first pause after a failure; it doubles with each further failure in a row.
 const FIRST_RETRY: Duration = Duration::from_millis(10);
 /// The longest pause between two tries.
 const LONGEST_RETRY: Duration = Duration::from_secs(5);
 
-/// Keys waiting to be looked at.
+/// Keys that wait to be processed.
 pub struct Queue<T> {
     state: Mutex<State<T>>,
     wake: Notify,
@@ -67,17 +67,17 @@ impl<T: Clone + Eq + Hash + Ord + Debug + Send + 'static> Queue<T> {
     }
 
     fn lock(&self) -> MutexGuard<'_, State<T>> {
-        // A poisoned queue still holds a usable list of keys: every update of it is a few moves of a key.
+        // A poisoned queue still has a usable list of keys: every update only moves a few keys.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The key shall be looked at now.
+    /// Schedules the key for now.
     pub fn add(&self, key: T) {
         self.lock().make_ready(key);
         self.wake.notify_one();
     }
 
-    /// The key shall be looked at after this time, unless it is due earlier already.
+    /// Schedules the key after this time, unless it is already due earlier.
     pub fn add_after(&self, key: T, delay: Duration) {
         if delay.is_zero() {
             return self.add(key);
@@ -99,7 +99,7 @@ impl<T: Clone + Eq + Hash + Ord + Debug + Send + 'static> Queue<T> {
         self.wake.notify_one();
     }
 
-    /// The key is of no interest any more: forgets its timer and its failures.
+    /// Removes the key with its timer and its failures.
     pub fn forget(&self, key: &T) {
         let mut state = self.lock();
         if let Some(at) = state.due.remove(key) {
@@ -108,7 +108,7 @@ impl<T: Clone + Eq + Hash + Ord + Debug + Send + 'static> Queue<T> {
         state.failures.remove(key);
     }
 
-    /// Waits for the next key. It counts as being looked at until [`Queue::done`].
+    /// Waits for the next key. It counts as being processed until [`Queue::done`].
     async fn next(&self) -> T {
         loop {
             let first = {
@@ -161,7 +161,7 @@ impl<T: Clone + Eq + Hash + Ord + Debug + Send + 'static> Queue<T> {
         self.add_after(key, delay);
     }
 
-    /// Starts workers that look at keys until the tasks are stopped.
+    /// Starts workers that process keys until the tasks are stopped.
     pub fn spawn<F, Fut>(self: &Arc<Self>, tasks: &Tasks, name: &'static str, workers: usize, look: F)
     where
         T: Sync,

@@ -1,4 +1,4 @@
-//! Label selectors and node selectors. Pure.
+//! Label selectors and node selectors. Pure functions.
 
 use std::collections::BTreeMap;
 
@@ -29,7 +29,7 @@ pub fn service_selects(selector: Option<&Labels>, labels: &Labels) -> bool {
     })
 }
 
-/// Whether one requirement holds for a value that may be absent. An operator nobody knows holds for nothing.
+/// Whether one requirement holds for a value that may be missing. An unknown operator never holds.
 fn requirement(operator: &str, value: Option<&String>, values: &[String]) -> bool {
     match operator {
         "In" => value.is_some_and(|value| values.contains(value)),

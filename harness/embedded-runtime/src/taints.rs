@@ -1,4 +1,4 @@
-//! Which Pod may be on which Node: taints and tolerations. Pure.
+//! Taints and tolerations: which Pod may be on which Node. Pure functions.
 
 use std::time::Duration;
 
@@ -6,9 +6,9 @@ use k8s_openapi::api::core::v1::{Taint, Toleration};
 
 /// Taint of a Node whose kubelet waits for a cloud controller manager.
 pub const UNINITIALIZED: &str = "node.cloudprovider.kubernetes.io/uninitialized";
-/// Taint of a Node whose kubelet says that it is not ready.
+/// Taint of a Node whose kubelet reports that it is not ready.
 pub const NOT_READY: &str = "node.kubernetes.io/not-ready";
-/// Taint of a Node whose kubelet says nothing any more.
+/// Taint of a Node whose kubelet does not report any more.
 pub const UNREACHABLE: &str = "node.kubernetes.io/unreachable";
 /// Taint of a cordoned Node.
 pub const UNSCHEDULABLE: &str = "node.kubernetes.io/unschedulable";
@@ -21,12 +21,12 @@ pub const PRESSURES: [(&str, &str); 3] = [
     ("PIDPressure", "node.kubernetes.io/pid-pressure"),
 ];
 
-/// Pods are not placed on the Node.
+/// The effect that keeps new Pods off the Node.
 pub const NO_SCHEDULE: &str = "NoSchedule";
-/// Pods are not placed on the Node, and those on it have to go.
+/// The effect that keeps new Pods off the Node and evicts those on it.
 pub const NO_EXECUTE: &str = "NoExecute";
 
-/// Whether this toleration is one for this taint.
+/// Whether this toleration applies to this taint.
 pub fn tolerates(toleration: &Toleration, taint: &Taint) -> bool {
     let effect = toleration.effect.as_deref().unwrap_or_default();
     if !effect.is_empty() && effect != taint.effect {
@@ -50,12 +50,12 @@ pub fn first_untolerated<'t>(taints: &'t [Taint], tolerations: &[Toleration]) ->
         .find(|taint| !tolerations.iter().any(|toleration| tolerates(toleration, taint)))
 }
 
-/// What the NoExecute taints of a Node mean for a Pod on it.
+/// The effect of a Node's NoExecute taints on a Pod there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stay {
     /// It may stay.
     Forever,
-    /// It has to go once it has been tainted for so long; zero: now.
+    /// It is evicted when it has been tainted for so long; zero: now.
     For(Duration),
 }
 
@@ -83,7 +83,7 @@ pub fn taint(key: &str, effect: &str) -> Taint {
     Taint { key: key.to_owned(), effect: effect.to_owned(), value: None, time_added: None }
 }
 
-/// Whether both are the same taint to Kubernetes: key and effect.
+/// Whether Kubernetes considers both the same taint: equal key and effect.
 pub fn same(one: &Taint, other: &Taint) -> bool {
     one.key == other.key && one.effect == other.effect
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-/// Starts tasks and knows them until they have ended.
+/// Starts tasks and keeps track of them until they have ended.
 #[derive(Clone, Default)]
 pub struct Tasks {
     stop: CancellationToken,
@@ -25,12 +25,12 @@ impl Tasks {
         });
     }
 
-    /// Runs the task to its end: it looks at [`Tasks::stopping`] itself, because it has something to take down.
+    /// Runs the task to its end: it watches [`Tasks::stopping`] itself, because it has something to clean up.
     pub fn spawn_to_the_end(&self, task: impl Future<Output = ()> + Send + 'static) {
         self.tracker.spawn(task);
     }
 
-    /// A token that is cancelled when everything shall stop.
+    /// A token that is cancelled when everything has to stop.
     pub fn stopping(&self) -> CancellationToken {
         self.stop.clone()
     }
@@ -40,7 +40,7 @@ impl Tasks {
         self.stop.cancel();
     }
 
-    /// Stops every task and waits until all have ended, at most this long; whether all did.
+    /// Stops every task and waits until all have ended, at most this long. Returns whether all did.
     pub async fn stop(&self, patience: Duration) -> bool {
         self.stop.cancel();
         self.tracker.close();

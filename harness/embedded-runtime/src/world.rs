@@ -1,4 +1,4 @@
-//! What every controller shares: clients, settings, tasks and the watched copies of the cluster's objects.
+//! The state that all controllers share: clients, settings, tasks and the watched copies of the cluster's objects.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -23,15 +23,15 @@ use crate::tasks::Tasks;
 
 /// The shared part of a running set of controllers.
 pub struct World {
-    /// How to reach the API server.
+    /// The clients for the API server.
     pub clients: Clients,
-    /// What the cluster shall be like.
+    /// The settings of the cluster.
     pub settings: Settings,
-    /// The pod network as it is now.
+    /// The current pod network.
     network: RwLock<PodNetwork>,
-    /// Whether new Nodes get no pod ranges for now.
+    /// Whether new Nodes currently get no pod ranges.
     withholds_pod_cidrs: AtomicBool,
-    /// Everything that runs.
+    /// All running tasks.
     pub tasks: Tasks,
     /// Writes Events.
     pub recorder: Recorder,
@@ -71,12 +71,12 @@ pub struct World {
     pub claims: Arc<Cache<PersistentVolumeClaim>>,
     /// All VolumeAttributesClasses.
     pub attributes_classes: Arc<Cache<VolumeAttributesClass>>,
-    /// Which Pods are on which node.
+    /// The Pods on each node.
     pub placed: Arc<Placed>,
 }
 
 impl World {
-    /// Nothing is watched yet: see [`World::watch`].
+    /// Creates the state. Nothing is watched before [`World::watch`].
     pub fn new(clients: Clients, settings: Settings) -> Arc<World> {
         let tasks = Tasks::default();
         let recorder = Recorder::new(tasks.clone());
@@ -120,27 +120,27 @@ impl World {
         self.clients.controller_manager.clone()
     }
 
-    /// The pod network as it is now.
+    /// The current pod network.
     pub fn network(&self) -> PodNetwork {
         self.network.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Replaces the pod network. Whoever has to look again is told by the caller.
+    /// Replaces the pod network. The caller notifies the affected components.
     pub fn set_network(&self, network: PodNetwork) {
         *self.network.write().unwrap_or_else(PoisonError::into_inner) = network;
     }
 
-    /// Whether new Nodes get no pod ranges for now.
+    /// Whether new Nodes currently get no pod ranges.
     pub fn withholds_pod_cidrs(&self) -> bool {
         self.withholds_pod_cidrs.load(Ordering::Relaxed)
     }
 
-    /// Gives new Nodes no pod ranges from now on, or again.
+    /// Stops or resumes the assignment of pod ranges to new Nodes.
     pub fn withhold_pod_cidrs(&self, withheld: bool) {
         self.withholds_pod_cidrs.store(withheld, Ordering::Relaxed);
     }
 
-    /// Starts every watch. What shall happen on changes is registered before.
+    /// Starts every watch. Reactions to changes have to be registered before.
     pub fn watch(&self) {
         let (tasks, client) = (&self.tasks, || self.client());
         self.nodes.run(tasks, Api::all(client()));
@@ -190,13 +190,13 @@ impl World {
         self.nodes.get(&Key::cluster(name))
     }
 
-    /// The Pods that are on this node, in the order of their names.
+    /// The Pods on this node, ordered by name.
     pub fn pods_on(&self, node: &str) -> Vec<Arc<Pod>> {
         self.placed.on(node).iter().filter_map(|key| self.pods.get(key)).collect()
     }
 }
 
-/// Which Pods are on which node: kept up with every change of a Pod.
+/// The Pods on each node, updated with every change of a Pod.
 #[derive(Default)]
 pub struct Placed {
     by_node: RwLock<HashMap<String, HashSet<Key>>>,

@@ -1,4 +1,4 @@
-//! Writes that say what they need to be true, and answers that go straight into the caches.
+//! Conditional writes, whose answers go straight into the caches.
 
 use k8s_openapi::NamespaceResourceScope;
 use kube::api::{DeleteParams, Patch, PatchParams, PostParams, Preconditions};
@@ -36,7 +36,7 @@ pub async fn create<K: Kind + Serialize>(
     Ok(created)
 }
 
-/// Changes the object with a merge patch, provided that nobody has changed it since it was read.
+/// Changes the object with a merge patch, unless it has been changed since it was read.
 pub async fn merge_if_unchanged<K: Kind>(
     api: &Api<K>,
     cache: &Cache<K>,
@@ -71,7 +71,7 @@ pub async fn patch_status<K: Kind>(
     Ok(())
 }
 
-/// Replaces the status, provided that nobody has changed the object since it was read. That it is gone already is fine.
+/// Replaces the status, unless the object has been changed since it was read. Ignores that it is already gone.
 pub async fn replace_status<K>(client: &Client, cache: &Cache<K>, object: &K) -> Result<(), kube::Error>
 where
     K: Kind + Serialize + Resource<Scope = NamespaceResourceScope>,
@@ -87,7 +87,7 @@ where
     }
 }
 
-/// Deletes exactly this object. That it is gone already is fine.
+/// Deletes exactly this object. Ignores that it is already gone.
 pub async fn delete<K: Kind>(
     api: &Api<K>,
     cache: &Cache<K>,
@@ -99,7 +99,7 @@ pub async fn delete<K: Kind>(
     match api.delete(&object.name_any(), &how).await {
         Ok(answer) => {
             match answer.left() {
-                // A Pod with a grace period, or an object with finalizers, is answered with itself.
+                // The answer is the object itself if it is a Pod with a grace period, or has finalizers.
                 Some(left) if waits(&left) => cache.observe(left),
                 _ => cache.forget(&Key::of(object), &uid),
             }
@@ -109,13 +109,13 @@ pub async fn delete<K: Kind>(
             cache.forget(&Key::of(object), &uid);
             Ok(())
         }
-        // Another object has this name by now: the one meant is gone.
+        // Another object has this name now: the old one is gone.
         Err(kube::Error::Api(status)) if status.code == 409 => Ok(()),
         Err(error) => Err(error),
     }
 }
 
-/// Whether an object that was deleted is still there: it has a grace period or finalizers left.
+/// Whether a deleted object still exists, because it has a grace period or finalizers.
 fn waits<K: Resource>(object: &K) -> bool {
     let meta = object.meta();
     meta.deletion_timestamp.is_some()
@@ -123,17 +123,17 @@ fn waits<K: Resource>(object: &K) -> bool {
             || meta.finalizers.as_ref().is_some_and(|finalizers| !finalizers.is_empty()))
 }
 
-/// Whether the error says that the object is not there.
+/// Whether the error means that the object does not exist.
 pub fn is_not_found(error: &kube::Error) -> bool {
     matches!(error, kube::Error::Api(status) if status.code == 404)
 }
 
-/// Whether the error says that the object is there already.
+/// Whether the error means that the object already exists.
 pub fn is_already_exists(error: &kube::Error) -> bool {
     matches!(error, kube::Error::Api(status) if status.code == 409 && status.reason == "AlreadyExists")
 }
 
-/// Whether the error says that the namespace takes no new objects.
+/// Whether the error means that the namespace accepts no new objects.
 pub fn is_forbidden(error: &kube::Error) -> bool {
     matches!(error, kube::Error::Api(status) if status.code == 403)
 }

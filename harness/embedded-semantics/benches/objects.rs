@@ -1,4 +1,5 @@
-//! How long the crate takes for one Node: prints microseconds. Run with `cargo bench -p embedded-semantics`.
+//! Measures how long the crate takes for one Node: prints microseconds. Run with `cargo bench -p
+//! embedded-semantics`.
 
 #![expect(clippy::print_stdout, reason = "a benchmark prints its figures")]
 

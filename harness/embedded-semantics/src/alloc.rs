@@ -1,4 +1,4 @@
-//! Cluster IPs, node ports and health check node ports: what is free, what is taken.
+//! The allocation of cluster IPs, node ports and health check node ports.
 
 use std::collections::BTreeSet;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -27,30 +27,30 @@ impl Family {
     }
 }
 
-/// Why an address or port cannot be had, in the allocators' words.
+/// The reason why an address or port is not available, in the allocators' words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
-    /// Somebody has it.
+    /// The address is in use.
     #[error("provided IP is already allocated")]
     IpTaken,
-    /// It is of another network.
+    /// The address belongs to another network.
     #[error("the provided network does not match the current range")]
     OtherNetwork,
-    /// Nothing is left.
+    /// No address or port is free.
     #[error("range is full")]
     Full,
-    /// Somebody has it.
+    /// The port is in use.
     #[error("provided port is already allocated")]
     PortTaken,
 }
 
-/// One service network and the addresses taken from it.
+/// One service network and the addresses that are in use.
 #[derive(Clone, Debug)]
 struct Range {
     family: Family,
-    /// The network's own address, which is never given out.
+    /// The network's own address, which is never allocated.
     base: u128,
-    /// How many addresses after it can be given out.
+    /// How many addresses after it can be allocated.
     size: u128,
     text: String,
     taken: BTreeSet<u128>,
@@ -111,7 +111,7 @@ fn numeric(ip: IpAddr) -> (u128, u32) {
     }
 }
 
-/// What one write took or will give back.
+/// An address or port that one write has allocated or will release.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Held {
     Ip(IpAddr),
@@ -120,8 +120,9 @@ enum Held {
 
 /// The addresses and ports of one cluster.
 ///
-/// A write begins with [`Allocator::begin`], takes and gives back, and ends with [`Allocator::commit`] or
-/// [`Allocator::rollback`]: what it gives back is free only after the commit, what it took is free after a rollback.
+/// A write begins with [`Allocator::begin`], allocates and releases, and ends with [`Allocator::commit`] or
+/// [`Allocator::rollback`]. What it releases is free only after the commit; what it has allocated is free
+/// after a rollback.
 #[derive(Clone, Debug)]
 pub struct Allocator {
     ranges: Vec<Range>,
@@ -137,7 +138,7 @@ impl Allocator {
     /// An allocator over one service network, or two of different families, the default one first.
     ///
     /// # Errors
-    /// The network that cannot be read.
+    /// The network that is not valid.
     pub fn new(networks: &[&str]) -> Result<Allocator, String> {
         let ranges: Vec<Range> = networks
             .iter()
@@ -176,7 +177,7 @@ impl Allocator {
         format!("{}-{}", self.first_port, self.last_port)
     }
 
-    /// Whether a port is of the node ports' range.
+    /// Whether a port is in the range of node ports.
     pub fn is_node_port(&self, port: i64) -> bool {
         (i64::from(self.first_port)..=i64::from(self.last_port)).contains(&port)
     }
@@ -187,7 +188,7 @@ impl Allocator {
         self.released_later.clear();
     }
 
-    /// Ends a write that is stored.
+    /// Ends a write that was stored.
     pub fn commit(&mut self) {
         self.taken_now.clear();
         for held in std::mem::take(&mut self.released_later) {
@@ -195,7 +196,7 @@ impl Allocator {
         }
     }
 
-    /// Ends a write that is not stored.
+    /// Ends a write that was not stored.
     pub fn rollback(&mut self) {
         self.released_later.clear();
         for held in std::mem::take(&mut self.taken_now) {
@@ -218,10 +219,10 @@ impl Allocator {
         }
     }
 
-    /// Takes an address.
+    /// Allocates this address.
     ///
     /// # Errors
-    /// When it is taken or of another network.
+    /// When it is in use or belongs to another network.
     pub fn take_ip(&mut self, ip: IpAddr) -> Result<(), Refusal> {
         let family = Family::of(ip);
         let range = self.ranges.iter_mut().find(|range| range.family == family);
@@ -230,7 +231,7 @@ impl Allocator {
         Ok(())
     }
 
-    /// Takes any free address of a family.
+    /// Allocates any free address of a family.
     ///
     /// # Errors
     /// When none is left.
@@ -241,15 +242,15 @@ impl Allocator {
         Ok(ip)
     }
 
-    /// Gives an address back at the commit.
+    /// Releases an address at the commit.
     pub fn release_ip(&mut self, ip: IpAddr) {
         self.released_later.push(Held::Ip(ip));
     }
 
-    /// Takes a node port.
+    /// Allocates a node port.
     ///
     /// # Errors
-    /// When it is taken. Whether it is of the range is the caller's question.
+    /// When it is in use. The caller checks whether it is in the range.
     pub fn take_port(&mut self, port: u16) -> Result<(), Refusal> {
         if !self.ports.insert(port) {
             return Err(Refusal::PortTaken);
@@ -258,7 +259,7 @@ impl Allocator {
         Ok(())
     }
 
-    /// Takes any free node port.
+    /// Allocates any free node port.
     ///
     /// # Errors
     /// When none is left.
@@ -275,7 +276,7 @@ impl Allocator {
         Err(Refusal::Full)
     }
 
-    /// Gives a node port back at the commit.
+    /// Releases a node port at the commit.
     pub fn release_port(&mut self, port: u16) {
         self.released_later.push(Held::Port(port));
     }

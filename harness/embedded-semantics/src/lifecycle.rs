@@ -1,4 +1,4 @@
-//! What happens to an object between a request's body and storage: defaults, preparation, allocation, validation.
+//! The steps between a request's body and storage: defaults, preparation, allocation, validation.
 //!
 //! Source of the order: `k8s.io/apiserver/pkg/registry/rest/{create,update}.go` and `registry/generic/registry`.
 
@@ -42,13 +42,13 @@ use embedded_objects::status::{self, Status};
 use embedded_objects::typed;
 use embedded_objects::value::{Edit as _, Look as _};
 
-/// The longest part of a generateName that is kept, so that five characters fit a DNS label.
+/// The longest part of a generateName that is kept, so that five more characters fit in a DNS label.
 const GENERATED_PREFIX: usize = 58;
 
-/// The object as its body means it: decoded into its type, defaulted.
+/// The object in a body: decoded into its type, with defaults.
 ///
 /// # Errors
-/// The Status about a body that does not fit the type.
+/// The Status for a body that does not fit the type.
 pub fn decode(kind: &Kind, body: &Value) -> Result<Value, Status> {
     let mut object = decode_plain(kind, body)?;
     strategies::of(kind).default(&mut object);
@@ -73,10 +73,10 @@ fn decode_plain(kind: &Kind, body: &Value) -> Result<Value, Status> {
     Ok(object)
 }
 
-/// The object to store for a creation, without a resourceVersion. Its namespace stands in it already ([`place`]).
+/// The object to store for a creation, without a resourceVersion. Its namespace is already set ([`place`]).
 ///
 /// # Errors
-/// The Status that the API server refuses it with. Nothing stays allocated then.
+/// The Status with which the API server rejects it. Then nothing stays allocated.
 pub fn create(kind: &Kind, object: Value, cx: &mut Context<'_>) -> Result<Value, Status> {
     let mut object = decode(kind, &object)?;
     if !matches!(object.text("metadata.resourceVersion"), "" | "0") {
@@ -117,11 +117,11 @@ fn finish(cx: &mut Context<'_>, done: bool) {
     }
 }
 
-/// The object to store for an update of the object or of one of its subresources, with the old resourceVersion.
-/// Whether the new object's resourceVersion is stale is the store's question.
+/// The object to store for an update of the object or of one of its subresources, with the old
+/// resourceVersion. The store checks whether the new object's resourceVersion is stale.
 ///
 /// # Errors
-/// The Status that the API server refuses it with. Allocations are then as before.
+/// The Status with which the API server rejects it. Allocations are then as before.
 pub fn update(
     kind: &Kind,
     sub: Option<&str>,
@@ -169,14 +169,15 @@ fn prepare_updated(
     if causes.is_empty() { Ok(()) } else { Err(status::invalid(kind, old.text("metadata.name"), &causes)) }
 }
 
-/// Gives back what an object held, after it was removed.
+/// Releases the addresses and ports of an object after its removal.
 pub fn released(kind: &Kind, object: &Value, allocator: &mut Allocator) {
     allocator.begin();
     strategies::of(kind).released(object, allocator);
     allocator.commit();
 }
 
-/// Takes what a stored object holds, when a store is filled from elsewhere. What is taken already stays so.
+/// Allocates the addresses and ports of a stored object, when a store is filled from elsewhere. Those that
+/// are in use already stay so.
 pub fn restored(kind: &Kind, object: &Value, allocator: &mut Allocator) {
     allocator.begin();
     strategies::of(kind).restored(object, allocator);

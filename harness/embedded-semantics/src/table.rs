@@ -1,7 +1,7 @@
-//! Tables: what kubectl prints, one row an object.
+//! Tables: the output of `kubectl get`, one row for each object.
 //!
-//! Source: `pkg/printers/internalversion/printers.go`. Roles, ClusterRoles and kinds without columns of their own show
-//! their name and when they were created.
+//! Source: `pkg/printers/internalversion/printers.go`. Roles, ClusterRoles and kinds without columns of their
+//! own show their name and when they were created.
 
 mod age;
 mod cells;
@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 use embedded_objects::kinds::Kind;
 use embedded_objects::value::Look as _;
 
-/// What of each object stands in its row. Source: the parameter `includeObject`.
+/// How much of each object is in its row. Source: the parameter `includeObject`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Include {
     /// Nothing.
@@ -24,12 +24,12 @@ pub enum Include {
     /// Its metadata: the server's default.
     #[default]
     Metadata,
-    /// All of it.
+    /// The whole object.
     Object,
 }
 
 impl Include {
-    /// The choice of an `includeObject` parameter; an empty one is the default.
+    /// Parses an `includeObject` parameter; an empty one is the default.
     pub fn parse(text: &str) -> Option<Include> {
         Some(match text {
             "" | "Metadata" => Include::Metadata,
@@ -58,8 +58,8 @@ static COLUMNS: LazyLock<HashMap<&'static str, Value>> = LazyLock::new(|| {
     columns.into_iter().map(|(kind, columns)| (kind, Value::Array(columns))).collect()
 });
 
-/// The Table of objects of a kind. `list_meta` is the list's metadata (resourceVersion, continue), `now` the time ages
-/// are counted to, RFC 3339.
+/// The Table of objects of a kind. `list_meta` is the list's metadata (resourceVersion, continue); `now` is
+/// the time that ages refer to, RFC 3339.
 pub fn table(kind: &Kind, objects: &[Value], list_meta: &Value, include: Include, now: &str) -> Value {
     let rows: Vec<Value> = objects.iter().map(|object| row(kind, object, include, now)).collect();
     let metadata = if list_meta.is_object() { list_meta.clone() } else { json!({}) };
@@ -67,12 +67,12 @@ pub fn table(kind: &Kind, objects: &[Value], list_meta: &Value, include: Include
         "columnDefinitions": columns(kind), "rows": rows})
 }
 
-/// Whether a kind that is not a custom resource has columns of its own.
+/// Whether a built-in kind has columns of its own.
 fn known(kind: &Kind) -> Option<&'static Value> {
     COLUMNS.get(kind.kind).filter(|_| kind.custom.is_none())
 }
 
-/// What the columns of a kind's table are.
+/// The columns of a kind's table.
 pub fn columns(kind: &Kind) -> Value {
     let usual = COLUMNS.get("*").unwrap_or(&Value::Null);
     match &kind.custom {
@@ -92,7 +92,7 @@ pub fn cells(kind: &Kind, object: &Value, now: &str) -> Vec<Value> {
     }
 }
 
-/// What a row says of an object that has come to its end, where it has.
+/// The conditions of the row of an object that has ended, if it has.
 pub fn conditions(kind: &Kind, object: &Value) -> Option<Value> {
     if kind.custom.is_some() { None } else { pod::finished(kind, object) }
 }

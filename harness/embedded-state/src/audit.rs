@@ -1,4 +1,4 @@
-//! The audit log: every request with who made it and what became of it.
+//! The audit log: every request with its user and its result.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -7,7 +7,7 @@ use jiff::Timestamp;
 
 use crate::auth::attributes::Attributes;
 
-/// Requests remembered; the oldest go first.
+/// How many requests are kept; the oldest are discarded first.
 const KEEP: usize = 262_144;
 
 /// One answered request. A watch is entered when its stream begins.
@@ -15,19 +15,19 @@ const KEEP: usize = 262_144;
 pub struct Entry {
     /// When the request came.
     pub at: Timestamp,
-    /// The user's name, empty for a credential that was refused.
+    /// The user's name, empty for a rejected credential.
     pub user: String,
     /// The name of the user who impersonated `user`.
     pub impersonated_by: Option<String>,
-    /// What was asked: verb, group, resource, subresource, namespace, name, path.
+    /// The target of the request: verb, group, resource, subresource, namespace, name, path.
     pub request: Attributes,
-    /// What stood behind the `?`.
+    /// The query after the `?`.
     pub query: String,
     /// The HTTP status of the answer.
     pub code: u16,
-    /// Whether authorization let it pass; what comes after may refuse it all the same.
+    /// Whether authorization allowed it; later steps may still have rejected it.
     pub authorized: bool,
-    /// What the client calls itself.
+    /// The user agent of the client.
     pub user_agent: String,
 }
 
@@ -68,14 +68,14 @@ impl Audit {
         self.0.written.send_replace(written);
     }
 
-    /// All entries that are remembered, oldest first.
+    /// All entries that are kept, oldest first.
     #[must_use]
     pub fn entries(&self) -> Vec<Arc<Entry>> {
         let entries = self.0.entries.lock().unwrap_or_else(PoisonError::into_inner);
         entries.kept.iter().cloned().collect()
     }
 
-    /// A reader of all entries from the oldest that is remembered, and of those to come.
+    /// A reader of all entries that are kept, oldest first, and of later ones.
     #[must_use]
     pub fn watch(&self) -> Reader {
         Reader { log: self.clone(), written: self.0.written.subscribe(), next: 0 }
@@ -91,7 +91,7 @@ pub struct Reader {
 }
 
 impl Reader {
-    /// What was written since the last call and is still remembered; perhaps nothing.
+    /// The entries since the last call that are still kept; possibly none.
     pub fn try_next(&mut self) -> Vec<Arc<Entry>> {
         self.written.mark_unchanged();
         let entries = self.log.0.entries.lock().unwrap_or_else(PoisonError::into_inner);
@@ -108,7 +108,7 @@ impl Reader {
                 return entries;
             }
             if self.written.changed().await.is_err() {
-                // The sender lives in the log we hold, so this does not happen.
+                // The sender is in the log that this reader holds, so this does not happen.
                 return Vec::new();
             }
         }

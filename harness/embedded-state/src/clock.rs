@@ -1,4 +1,4 @@
-//! The time of one request, in the forms that objects hold.
+//! The time of one request, in the forms that objects use.
 
 use jiff::Timestamp;
 use uuid::Uuid;
@@ -15,7 +15,7 @@ pub struct Clock {
 }
 
 impl Clock {
-    /// Now.
+    /// The current moment.
     #[must_use]
     pub fn now() -> Self {
         Self::at(Timestamp::now())
@@ -45,7 +45,7 @@ pub fn unique_id() -> String {
     Uuid::new_v4().to_string()
 }
 
-/// Five characters that complete a generated name.
+/// Five random characters that complete a generated name.
 #[must_use]
 pub fn suffix() -> String {
     const LETTERS: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";

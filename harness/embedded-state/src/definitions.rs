@@ -1,7 +1,7 @@
-//! The custom resources of one server: which definitions are established, and what is served for them.
+//! The custom resources of one server: which definitions are established, and which kinds are served for them.
 //!
-//! Follows the naming, establishing and finalizing controllers of `k8s.io/apiextensions-apiserver`. A real server runs them
-//! moments after the write; here they are part of it.
+//! Follows the naming, establishing and finalizing controllers of `k8s.io/apiextensions-apiserver`. A real
+//! server runs them moments after the write; here they are part of it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, PoisonError, RwLock};
@@ -19,49 +19,49 @@ use crate::store::{Record, Store};
 const GROUP: &str = "apiextensions.k8s.io";
 const KIND: &str = "CustomResourceDefinition";
 
-/// What one server serves besides the kinds that every one has. Other servers of this process have their own.
+/// The kinds that one server has in addition to the built-in ones. Other servers in this process have their own.
 #[derive(Debug, Default)]
 pub struct Definitions(RwLock<Established>);
 
 #[derive(Debug, Default)]
 struct Established {
-    /// By the definition's name.
+    /// The established definitions by name.
     definitions: BTreeMap<String, Defined>,
-    /// The names of those that are on their way out, with their objects.
+    /// The names of definitions that are being deleted, with their objects.
     terminating: BTreeSet<String>,
     served: Arc<Vec<&'static Kind>>,
     names: Names,
     budget: Budget,
 }
 
-/// What became of a definition that was written.
+/// The result for a definition that was written.
 #[derive(Debug)]
 pub(super) struct Settled {
-    /// The definition with its new status, if that has to change.
+    /// The definition with its new status, if the status has to change.
     pub(super) object: Option<Value>,
-    /// The definitions that have to be settled again: a name that they wait for is free.
+    /// The definitions that have to be settled again, because a name that they wait for is free.
     pub(super) stirred: Vec<String>,
 }
 
-/// Whether objects of this kind define others.
+/// Whether this is the kind of definitions.
 #[must_use]
 pub fn is_definition(kind: &Kind) -> bool {
     kind.is(GROUP, KIND)
 }
 
-/// Whether every server serves this group and version: its own kinds come before custom ones.
+/// Whether this group and version is built in: built-in kinds take precedence over custom ones.
 fn is_taken(kind: &Kind) -> bool {
     kinds::ALL.iter().any(|known| known.group == kind.group && known.version == kind.version)
 }
 
 impl Definitions {
-    /// The kinds that are served, in the order of their definitions' names.
+    /// The served kinds, ordered by the names of their definitions.
     #[must_use]
     pub fn served(&self) -> Arc<Vec<&'static Kind>> {
         Arc::clone(&self.0.read().unwrap_or_else(PoisonError::into_inner).served)
     }
 
-    /// The kind at a group, version and plural name.
+    /// The kind with this group, version and plural name.
     #[must_use]
     pub(super) fn find(&self, group: &str, version: &str, plural: &str) -> Option<&'static Kind> {
         let established = self.0.read().unwrap_or_else(PoisonError::into_inner);
@@ -69,20 +69,20 @@ impl Definitions {
         served.find(|kind| kind.plural == plural && kind.group == group && kind.version == version).copied()
     }
 
-    /// The kind in whose form the objects of an established definition are kept.
+    /// The kind in whose form the objects of an established definition are stored.
     #[must_use]
     pub fn stored_kind(&self, definition: &str) -> Option<&'static Kind> {
         let established = self.0.read().unwrap_or_else(PoisonError::into_inner);
         established.definitions.get(definition).map(|defined| defined.stored)
     }
 
-    /// Whether a definition is on its way out: its objects go, and none is made.
+    /// Whether a definition is being deleted: its objects are deleted, and no new ones can be created.
     #[must_use]
     pub fn is_terminating(&self, definition: &str) -> bool {
         self.0.read().unwrap_or_else(PoisonError::into_inner).terminating.contains(definition)
     }
 
-    /// Serves what a definition that was written defines.
+    /// Serves the kinds of a definition that was written.
     pub(super) fn settle(&self, store: &Store, record: &Record) -> Settled {
         let written = with_type_of_definitions(record.value());
         let mut settled = written.clone();
@@ -106,8 +106,8 @@ impl Definitions {
         Settled { object: finish(written, settled, &now), stirred }
     }
 
-    /// Serves no longer what a definition defined; what objects are left are gone. Hands back the definitions that wait for
-    /// one of its names.
+    /// Stops serving the kinds of a definition; its remaining objects are gone. Returns the definitions that
+    /// wait for one of its names.
     pub(super) fn forget(&self, store: &Store, definition: &Value) -> Vec<String> {
         let name = text(&definition["metadata"], "name");
         let (mut gone, mut stirred) = (None, Vec::new());
@@ -131,8 +131,8 @@ impl Definitions {
 }
 
 impl Established {
-    /// Serves a definition that has its names, and says so in its status. Names once accepted stay, whatever others want to
-    /// be called.
+    /// Serves a definition that has its names, and records that in its status. Accepted names stay, whatever
+    /// other definitions want.
     fn establish(&mut self, store: &Store, name: &str, given: &Given, settled: &mut Value, now: &str) {
         if given.conflict.is_some() && !self.definitions.contains_key(name) {
             set_condition(
@@ -151,7 +151,7 @@ impl Established {
                 set_condition(settled, "Established", accepted, now);
             }
             Err(full) => {
-                // What was established goes on as it was.
+                // A definition that was already established continues unchanged.
                 let served = self.definitions.contains_key(name);
                 let why = if served { format!("{full}; served as it was before") } else { full.to_string() };
                 let is = if served { "True" } else { "False" };
@@ -168,7 +168,7 @@ fn with_type_of_definitions(object: Value) -> Value {
     }
 }
 
-/// The settled definition where it differs from the written one, with who owns its status.
+/// The settled definition if it differs from the written one, with the owner of its status.
 fn finish(written: Value, mut settled: Value, now: &str) -> Option<Value> {
     if settled == written {
         return None;
@@ -178,13 +178,13 @@ fn finish(written: Value, mut settled: Value, now: &str) -> Option<Value> {
     Some(settled)
 }
 
-/// The status of a condition, empty where it has none.
+/// The status of a condition; empty if there is none.
 fn condition<'a>(definition: &'a Value, name: &str) -> &'a str {
     let list = definition["status"]["conditions"].as_array().into_iter().flatten();
     list.filter(|one| one["type"] == name).map(|one| text(one, "status")).next().unwrap_or_default()
 }
 
-/// Puts a condition in place; it keeps its time where its status stays.
+/// Sets a condition; its time does not change if its status does not change.
 pub fn set_condition(
     definition: &mut Value,
     name: &str,

@@ -1,6 +1,6 @@
-//! Objects in the form in which they are stored. Events are one object under two groups, with other names for the same
-//! members, stored in the core group's form. Autoscalers are one object in two versions, stored in the newer. Custom resources
-//! in several versions differ in their apiVersion alone.
+//! Conversions between the stored and the served form of objects. Events are one object in two groups, with
+//! different names for the same members, stored in the form of the core group. Autoscalers are one object in
+//! two versions, stored in the newer. Custom resources with several versions differ only in their apiVersion.
 
 use embedded_objects::kinds::{self, Kind};
 use embedded_semantics::lifecycle::{autoscaler_from_v1, autoscaler_to_v1, event_from_core, event_to_core};
@@ -16,18 +16,18 @@ fn is_old_autoscaler(kind: &Kind) -> bool {
     kind.is("autoscaling", "HorizontalPodAutoscaler") && kind.version == "v1"
 }
 
-/// Whether the metadata of objects of this kind is stored as it is served.
+/// Whether the metadata of objects of this kind is served as it is stored.
 #[must_use]
 pub fn is_stored_metadata(kind: &Kind) -> bool {
     !is_old_autoscaler(kind)
 }
 
-/// The version in which objects of a custom resource are stored, where it is another.
+/// The version in which objects of a custom resource are stored, if it is another one.
 fn other_version(kind: &Kind) -> Option<&'static Kind> {
     kind.custom.as_ref().and_then(|custom| custom.stored_as)
 }
 
-/// Whether objects of this kind are stored in the form in which they are served.
+/// Whether objects of this kind are served in the form in which they are stored.
 #[must_use]
 pub fn is_stored_form(kind: &Kind) -> bool {
     !is_new_event(kind) && !is_old_autoscaler(kind) && other_version(kind).is_none()
@@ -45,7 +45,7 @@ pub(crate) fn stored_kind(kind: &'static Kind) -> &'static Kind {
     other_version(kind).unwrap_or(kind)
 }
 
-/// An object as it is served, from how it is stored.
+/// Converts a stored object to the served form.
 #[must_use]
 pub fn from_stored(kind: &'static Kind, object: Value) -> Value {
     let served = match kind {
@@ -56,7 +56,7 @@ pub fn from_stored(kind: &'static Kind, object: Value) -> Value {
     with_type(kind, served)
 }
 
-/// An object as it is stored, from how it is served.
+/// Converts a served object to the stored form.
 #[must_use]
 pub fn to_stored(kind: &'static Kind, object: Value) -> Value {
     let stored = match kind {

@@ -1,8 +1,8 @@
-//! Credentials on their way out: tokens of service accounts and keys of clients.
+//! Notifications about new credentials: tokens of service accounts and keys of clients.
 
-/// Is told every credential that the server makes for somebody. Whoever shows to others what clients print keeps these out
-/// of it.
+/// Is notified of every credential that the server issues. A program that shows the output of clients uses it
+/// to remove these secrets.
 pub trait Issued: std::fmt::Debug + Send + Sync {
-    /// A token, or a key and its certificate in PEM.
+    /// Called with a token, or with a key and its certificate in PEM.
     fn issued(&self, credential: &str);
 }

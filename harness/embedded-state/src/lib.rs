@@ -1,7 +1,7 @@
-//! The state of an API server, which all requests share: the objects, who may do what, and the clock.
+//! The state of an API server, which all requests share: the objects, access rights, and the clock.
 //!
-//! [`Api`] is all of it. [`store`] has the objects and their history, [`auth`] says who asks and whether they may, and [`audit`]
-//! what was asked. Nothing here knows HTTP.
+//! [`Api`] is the whole state. [`store`] has the objects and their history, [`auth`] the users and their
+//! rights, and [`audit`] the log of requests. This crate knows nothing about HTTP.
 
 pub mod audit;
 pub mod auth;

@@ -1,7 +1,7 @@
-//! How much of the server each user may use at a time. What exceeds it is answered with 429 and `Retry-After`, as the priority
-//! and fairness of a real server does.
+//! Limits how much of the server each user may use at a time. Requests beyond the limit are answered with 429
+//! and `Retry-After`, as by the priority and fairness of a real server.
 //!
-//! The harness's own clients, which are in this process, and `system:masters` are exempt, as they are there.
+//! The harness's own clients in this process and `system:masters` are exempt, as in a real server.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -11,24 +11,24 @@ use crate::auth::user::{MASTERS, User};
 /// The limits of a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Watches, and logs that are followed, of one user.
+    /// The watches, and followed logs, of one user.
     pub watches: usize,
     /// Other requests of one user that are not answered yet, or whose answer is not read yet.
     pub requests: usize,
-    /// Connections of one user.
+    /// The connections of one user.
     pub connections: usize,
-    /// Bytes of bodies and answers of one user that are in memory. One answer may be larger when it is the only one.
+    /// The bytes of one user's bodies and answers in memory. A single answer may be larger when it is the only one.
     pub bytes: usize,
-    /// Watches of all users.
+    /// The watches of all users.
     pub all_watches: usize,
-    /// Connections of all users, and those of which it is not known yet whose they are.
+    /// The connections of all users, including those whose user is not known yet.
     pub all_connections: usize,
-    /// Bytes of bodies and answers of all users that are in memory.
+    /// The bytes of all users' bodies and answers in memory.
     pub all_bytes: usize,
 }
 
 impl Default for Limits {
-    /// Far above what a CCM with several replicas needs in a cluster of 5,000 Nodes.
+    /// Limits far above the needs of a CCM with several replicas in a cluster of 5,000 Nodes.
     fn default() -> Self {
         Self {
             watches: 512,
@@ -42,10 +42,10 @@ impl Default for Limits {
     }
 }
 
-/// Something of which a user may have so many at a time.
+/// A resource of which a user may use a limited number at a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Use {
-    /// A watch, or a log that is followed.
+    /// A watch, or a followed log.
     Watch,
     /// Any other request.
     Request,
@@ -58,7 +58,7 @@ pub enum Use {
 #[error("too many requests: the user's {0}")]
 pub struct Exceeded(&'static str);
 
-/// What is in use.
+/// The resources in use.
 #[derive(Debug)]
 pub struct Usage {
     limits: Limits,
@@ -90,7 +90,7 @@ impl Counts {
 }
 
 impl Usage {
-    /// Nothing is in use yet.
+    /// Usage with nothing in use.
     #[must_use]
     pub fn new(limits: Limits) -> Arc<Self> {
         Arc::new(Self { limits, state: Mutex::default() })
@@ -106,11 +106,12 @@ impl Usage {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// One more of something for a user; `None` for a user who is exempt. It is given back when what is returned is dropped.
+    /// Takes one more of a resource for a user; `None` for a user who is exempt. Dropping the returned value
+    /// gives it back.
     ///
     /// # Errors
     ///
-    /// The user, or all together, have as many as they may.
+    /// The user, or all users together, already use the maximum.
     pub fn take(self: &Arc<Self>, user: &User, used: Use) -> Result<Option<Share>, Exceeded> {
         if user.in_group(MASTERS) {
             return Ok(None);
@@ -118,7 +119,7 @@ impl Usage {
         let (own, all, what) = match used {
             Use::Watch => (self.limits.watches, self.limits.all_watches, "watches"),
             Use::Request => (self.limits.requests, usize::MAX, "requests"),
-            // All connections are counted where they are accepted.
+            // The connections of all users are counted where they are accepted.
             Use::Connection => (self.limits.connections, usize::MAX, "connections"),
         };
         let name: Arc<str> = user.name.as_str().into();
@@ -134,7 +135,7 @@ impl Usage {
     }
 }
 
-/// What one user has in use. Dropping it gives it back.
+/// The resources that one user has in use. Dropping it gives them back.
 #[derive(Debug)]
 pub struct Share {
     usage: Arc<Usage>,
@@ -144,17 +145,17 @@ pub struct Share {
 }
 
 impl Share {
-    /// A share of the same user that has nothing in use yet, for bytes.
+    /// A share of the same user with nothing in use yet, for bytes.
     #[must_use]
     pub fn of_bytes(&self) -> Share {
         Share { usage: Arc::clone(&self.usage), user: Arc::clone(&self.user), used: None, bytes: 0 }
     }
 
-    /// Has so many bytes in use from now on, instead of those before.
+    /// Replaces the number of bytes in use.
     ///
     /// # Errors
     ///
-    /// The user, or all together, would have more than they may. Those before stay in use.
+    /// The user, or all users together, would exceed the maximum. The number does not change then.
     pub fn hold(&mut self, bytes: usize) -> Result<(), Exceeded> {
         let Usage { limits, state } = &*self.usage;
         let mut state = state.lock().unwrap_or_else(PoisonError::into_inner);

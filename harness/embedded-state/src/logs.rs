@@ -1,4 +1,4 @@
-//! Where the logs of containers come from: the server has none of its own.
+//! The source of container logs: the server itself has none.
 
 use std::fmt;
 
@@ -19,26 +19,26 @@ pub struct Container<'a> {
 /// A line of output.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LogLine {
-    /// When it began.
+    /// When its first byte was written.
     pub at: Timestamp,
-    /// The line with its end, where it has one.
+    /// The line, including its line end if it has one.
     pub text: String,
 }
 
-/// Whoever runs the containers and keeps what they write.
+/// The component that runs the containers and keeps their output.
 pub trait Logs: Send + Sync {
-    /// The kept lines of the container's current run, or of the one before; `None` when there was no such run.
+    /// The kept lines of the container's current run, or of the previous one; `None` if there was no such run.
     fn lines(&self, container: Container<'_>, previous: bool) -> Option<Vec<LogLine>>;
 
-    /// The container's current run as it goes on; `None` when there is no such run.
+    /// The output of the container's current run as it grows; `None` if there is no such run.
     fn follow(&self, container: Container<'_>) -> Option<Followed>;
 }
 
-/// The output of a run of a container that somebody follows.
+/// The output of a run of a container, for a follower.
 pub struct Followed {
     /// The lines that are kept.
     pub kept: Vec<LogLine>,
-    /// The lines after these, some at a time. Ends with the run.
+    /// Later lines, several at a time. Ends with the run.
     pub coming: BoxStream<'static, Vec<LogLine>>,
 }
 

@@ -1,21 +1,22 @@
-//! Who has which name: those of custom resources are given out once, and none that Kubernetes' own resources have.
+//! The names of custom resources: each is assigned once, and none that built-in resources have.
 //!
-//! Follows the naming controller of `k8s.io/apiextensions-apiserver` (`pkg/controller/status/naming_controller.go`). What was
-//! given out is remembered here: a definition's status is what its writers say.
+//! Follows the naming controller of `k8s.io/apiextensions-apiserver`
+//! (`pkg/controller/status/naming_controller.go`). Assigned names are stored here, because clients can write
+//! anything into a definition's status.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use embedded_objects::kinds::{self, Kind};
 use serde_json::{Value, json};
 
-/// What a name is one of: resources and kinds do not get in each other's way.
+/// The kind of a name: resources and kinds do not conflict with each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 enum Of {
     Resource,
     Kind,
 }
 
-/// The fields with one name, and the reason of a conflict about each.
+/// The fields with one name, and the reason for a conflict about each.
 const SINGLE: [(&str, Of, &str); 4] = [
     ("plural", Of::Resource, "PluralConflict"),
     ("singular", Of::Resource, "SingularConflict"),
@@ -29,22 +30,22 @@ type Name = (String, Of, String);
 /// The names of the custom resources of one server.
 #[derive(Debug, Default)]
 pub(super) struct Names {
-    /// The definition that has a name.
+    /// The definition that has each name.
     holders: HashMap<Name, String>,
     /// The accepted names of each definition.
     accepted: BTreeMap<String, Value>,
-    /// The definitions that wait, and for which names.
+    /// The waiting definitions, and the names that they wait for.
     waiting: BTreeMap<String, BTreeSet<Name>>,
 }
 
-/// What a definition was given.
+/// The names that a definition was assigned.
 #[derive(Debug)]
 pub(super) struct Given {
     /// Its names from now on (`acceptedNames`).
     pub(super) names: Value,
-    /// Why it did not get all that it wants: reason and message.
+    /// Why it did not get all names that it wants: reason and message.
     pub(super) conflict: Option<(&'static str, String)>,
-    /// The definitions that wait for a name that it had and has no longer.
+    /// The definitions that wait for a name that it has lost.
     pub(super) stirred: Vec<String>,
 }
 
@@ -56,7 +57,7 @@ fn texts<'a>(value: &'a Value, field: &str) -> impl Iterator<Item = &'a str> {
     value[field].as_array().into_iter().flatten().filter_map(Value::as_str)
 }
 
-/// Whether a resource of Kubernetes' own has the name, whatever its version.
+/// Whether a built-in resource has the name, in any version.
 fn is_built_in((group, of, name): &Name) -> bool {
     let has = |kind: &Kind| match of {
         Of::Resource => {
@@ -67,7 +68,7 @@ fn is_built_in((group, of, name): &Name) -> bool {
     kinds::ALL.iter().any(|kind| kind.group == group && has(kind))
 }
 
-/// All names in what a definition was given.
+/// All names that a definition was assigned.
 fn names_in(group: &str, given: &Value) -> BTreeSet<Name> {
     let single = SINGLE.iter().map(|(field, of, _)| (*of, text(given, field)));
     let short = texts(given, "shortNames").map(|name| (Of::Resource, name));
@@ -76,7 +77,8 @@ fn names_in(group: &str, given: &Value) -> BTreeSet<Name> {
 }
 
 impl Names {
-    /// Gives a definition the names it wants as far as they are free. What it had before stays where the wanted name is taken.
+    /// Assigns a definition the names that it wants, if they are free. If a wanted name is taken, the old one
+    /// stays.
     pub(super) fn give(&mut self, definition: &Value) -> Given {
         let (own, group) = (text(&definition["metadata"], "name"), text(&definition["spec"], "group"));
         let wanted = &definition["spec"]["names"];
@@ -115,7 +117,7 @@ impl Names {
         Given { names, conflict, stirred }
     }
 
-    /// Takes all names from a definition; hands back those that wait for one of them.
+    /// Removes all names of a definition; returns the definitions that wait for one of them.
     pub(super) fn release(&mut self, definition: &Value) -> Vec<String> {
         let (own, group) = (text(&definition["metadata"], "name"), text(&definition["spec"], "group"));
         self.waiting.remove(own);
@@ -124,7 +126,7 @@ impl Names {
         stirred
     }
 
-    /// Puts names in place of those that a definition has; hands back who waits for one that it has no longer.
+    /// Replaces the names of a definition; returns the definitions that wait for a name that it has lost.
     fn hold(&mut self, own: &str, group: &str, names: &Value) -> Vec<String> {
         let now = names_in(group, names);
         let before = self.accepted.insert(own.to_owned(), names.clone()).unwrap_or(Value::Null);
@@ -181,7 +183,7 @@ mod tests {
         assert_eq!(reason(&given), "ShortNamesConflict");
         assert_eq!(given.names, json!({"plural": "b", "singular": "", "kind": "", "listKind": ""}));
         assert!(names.give(&definition("c", "y.com", "Thing", &["t"])).conflict.is_none());
-        // A name of many that goes is told, too.
+        // The loss of one name among several is also reported.
         let stirred = names.give(&definition("a", "x.com", "Thing", &[])).stirred;
         assert_eq!(stirred, ["b.x.com"]);
         assert_eq!(reason(&names.give(&second)), "ListKindConflict");

@@ -1,4 +1,4 @@
-//! Reading and writing objects: what every verb needs of the store and of the kinds' own rules.
+//! Reads and writes objects: the operations on the store and the kinds' own rules that every verb needs.
 
 use std::sync::{Arc, PoisonError};
 
@@ -17,17 +17,17 @@ use super::selection::fields_of;
 use super::state::Api;
 use crate::store::{Draft, Key, Record, Transaction};
 
-/// An object that was written, or in a dry run would have been.
+/// An object that was written, or would have been in a dry run.
 #[derive(Debug)]
 pub enum Written {
-    /// It is in the store.
+    /// The object is in the store.
     Stored(Arc<Record>),
-    /// It is not.
+    /// The object is not in the store.
     Pretended(Value),
 }
 
 impl Written {
-    /// The object, whole.
+    /// The whole object.
     #[must_use]
     pub fn into_value(self, kind: &Kind) -> Value {
         match self {
@@ -37,7 +37,7 @@ impl Written {
     }
 }
 
-/// The text of an object without its kind and apiVersion, its members in the order of a real server.
+/// The text of an object without its kind and apiVersion, with its members in the order of a real server.
 fn bare_text(object: &Value) -> Bytes {
     let text = wire::json(object);
     let text = text.trim_end();
@@ -45,7 +45,7 @@ fn bare_text(object: &Value) -> Bytes {
     let head = format!(r#"{{"kind":"{}","apiVersion":"{}","#, part("kind"), part("apiVersion"));
     match text.strip_prefix(&head) {
         Some(rest) => format!("{{{rest}").into(),
-        // Custom resources are in no particular order.
+        // Custom resources have no particular order.
         None => {
             let mut bare = object.clone();
             if let Some(members) = bare.as_object_mut() {
@@ -56,7 +56,7 @@ fn bare_text(object: &Value) -> Bytes {
     }
 }
 
-/// Writes an object as it is.
+/// Writes an object unchanged.
 fn put(tx: &Transaction<'_>, kind: &'static Kind, object: Value) -> Arc<Record> {
     let fields = fields_of(&object);
     tx.put(collection_of(kind), Draft::new(with_type(stored_kind(kind), object), bare_text, fields))
@@ -67,14 +67,14 @@ impl Api {
     ///
     /// # Errors
     ///
-    /// 404 if it is not there.
+    /// 404 if it does not exist.
     pub fn find(&self, kind: &'static Kind, namespace: &str, name: &str) -> Result<Arc<Record>, Status> {
         self.store
             .get(collection_of(kind), &Key::new(namespace, name))
             .ok_or_else(|| status::not_found(kind, name))
     }
 
-    /// Decides with what a decision of the kinds' rules needs.
+    /// Calls `decide` with the input that the kinds' rules need.
     pub fn decide<T>(
         &self,
         clock: &Clock,
@@ -94,11 +94,11 @@ impl Api {
         })
     }
 
-    /// Makes an object ready for its creation; nothing is written.
+    /// Prepares an object for its creation; nothing is written.
     ///
     /// # Errors
     ///
-    /// What the kind's rules say against it.
+    /// The rejection by the kind's rules.
     pub fn prepare(&self, kind: &Kind, object: Value, clock: &Clock, dry_run: bool) -> Result<Value, Status> {
         self.decide(clock, &unique_id(), dry_run, |cx| lifecycle::create(kind, object, cx))
     }
@@ -107,13 +107,14 @@ impl Api {
     pub fn put(&self, tx: &Transaction<'_>, kind: &'static Kind, object: Value) -> Arc<Record> {
         let record = put(tx, kind, object);
         if definitions::is_definition(kind) {
-            // What a controller of a real server does moments later; whoever wrote is answered with what was written.
+            // The work of a controller in a real server, which comes moments later; the answer shows the
+            // object as it was written.
             self.settle(tx, kind, vec![record.key().name().to_owned()]);
         }
         record
     }
 
-    /// Settles definitions, and those that wait for a name that this makes free.
+    /// Settles definitions, and those that wait for a name that becomes free.
     fn settle(&self, tx: &Transaction<'_>, kind: &'static Kind, mut names: Vec<String>) {
         while let Some(name) = names.pop() {
             let Some(record) = tx.get(collection_of(kind), &Key::new("", &name)) else { continue };
@@ -125,7 +126,7 @@ impl Api {
         }
     }
 
-    /// Removes an object, whose last state is `object`, and gives back what it held.
+    /// Removes an object, whose last state is `object`, and releases its addresses and ports.
     pub fn remove(&self, tx: &Transaction<'_>, kind: &'static Kind, object: Value) -> Arc<Record> {
         self.release(kind, &object);
         let stirred = match definitions::is_definition(kind) {
@@ -139,7 +140,7 @@ impl Api {
         record
     }
 
-    /// Gives back what an object holds.
+    /// Releases the addresses and ports of an object.
     pub fn release(&self, kind: &Kind, object: &Value) {
         let mut allocator = self.allocator.lock().unwrap_or_else(PoisonError::into_inner);
         lifecycle::released(kind, object, &mut allocator);

@@ -4,12 +4,12 @@ use serde_json::{Map, Value, json};
 
 use crate::auth::rbac::Rule;
 
-/// The facts.
+/// The text of the policy.
 const TEXT: &str = include_str!("policy.txt");
 
 const GROUP: &str = "rbac.authorization.k8s.io";
 
-/// An object to be created.
+/// An object that a new cluster has.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Item {
     /// The resource in the plural.
@@ -124,13 +124,13 @@ fn binding<'a>(mut words: impl Iterator<Item = &'a str>) -> Item {
     let kind = if namespace.is_some() { "Role" } else { "ClusterRole" };
     object["roleRef"] = json!({"apiGroup": GROUP, "kind": kind, "name": role});
     if role == "cluster-admin" && object["metadata"]["name"] == "kubeadm:cluster-admins" {
-        // Written by kubeadm, not by the server: without the server's marks.
+        // kubeadm writes this one, not the server: it lacks the server's labels and annotations.
         object["metadata"] = json!({"name": "kubeadm:cluster-admins"});
     }
     Item { resource: if namespace.is_some() { "rolebindings" } else { "clusterrolebindings" }, object }
 }
 
-/// The binding of a controller's role to the service account of its name.
+/// The binding of a controller's role to the service account with the same name.
 fn controller_binding(item: &Item) -> Option<Item> {
     let name = item.object["metadata"]["name"].as_str()?;
     let account = name.strip_prefix("system:controller:").filter(|_| item.resource == "clusterroles")?;
@@ -173,7 +173,7 @@ mod tests {
 
     #[test]
     fn the_scheduler_may_watch_all_that_it_waits_for() {
-        // The informers of kube-scheduler 1.36: without any one of them it places no Pod.
+        // The informers of kube-scheduler 1.36: if one of them is missing, it places no Pod.
         let informers = [
             (
                 "",

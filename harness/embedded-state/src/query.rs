@@ -1,4 +1,4 @@
-//! The parameters behind the `?` of a request.
+//! The query parameters of a request.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use std::time::Duration;
 pub struct Query(Vec<(String, String)>);
 
 impl Query {
-    /// Reads what stands behind the `?`.
+    /// Parses the text after the `?`.
     #[must_use]
     pub fn parse(text: &str) -> Self {
         Self(form_urlencoded::parse(text.as_bytes()).into_owned().collect())
@@ -19,7 +19,7 @@ impl Query {
         self.0.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str())
     }
 
-    /// The first value of a parameter, where it is not empty.
+    /// The first value of a parameter, unless it is empty.
     #[must_use]
     pub fn text(&self, name: &str) -> Option<&str> {
         self.get(name).filter(|value| !value.is_empty())
@@ -30,7 +30,8 @@ impl Query {
         self.0.iter().filter(move |(key, _)| key == name).map(|(_, value)| value.as_str())
     }
 
-    /// A switch as the API server reads them: absent, `false` and `0` are no, everything else is yes.
+    /// A boolean as the API server reads it: `None` if it is missing; `false` and `0` are false, everything
+    /// else is true.
     #[must_use]
     pub fn flag(&self, name: &str) -> Option<bool> {
         self.get(name).map(|value| !matches!(value.to_ascii_lowercase().as_str(), "false" | "0"))
@@ -40,14 +41,14 @@ impl Query {
     ///
     /// # Errors
     ///
-    /// The sentence of Go's number reader, where it is none.
+    /// The message of Go's parser, if it is not one.
     pub fn number(&self, name: &str) -> Result<Option<i64>, String> {
         let Some(text) = self.get(name).filter(|text| !text.is_empty()) else { return Ok(None) };
         text.parse().map(Some).map_err(|_| format!("strconv.ParseInt: parsing {text:?}: invalid syntax"))
     }
 }
 
-/// Reads a length of time as Go writes it: `300ms`, `1m30s`, `2h`.
+/// Parses a duration as Go writes it: `300ms`, `1m30s`, `2h`.
 #[must_use]
 pub fn go_duration(text: &str) -> Option<Duration> {
     let mut rest = text.strip_prefix('+').unwrap_or(text);

@@ -1,5 +1,5 @@
-//! Who is out of the server's reach, on order: what a partition of the network does to clients. Their watches end, and what
-//! they ask is heard only when they are within reach again.
+//! Makes the server unreachable for some users on request, like a network partition. Their watches end, and
+//! their requests wait until the server is reachable for them again.
 
 use std::collections::BTreeSet;
 
@@ -7,31 +7,31 @@ use tokio::sync::watch;
 
 use crate::auth::user::User;
 
-/// The key under which a service account's token says which Pod it is bound to.
+/// The key under which a service account's token names the Pod that it is bound to.
 const POD: &str = "authentication.kubernetes.io/pod-name";
-/// The key under which a token says which one it is.
+/// The key under which a token has its id.
 const CREDENTIAL: &str = "authentication.kubernetes.io/credential-id";
 
-/// Who is out of reach.
+/// The users who cannot reach the server.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Partition {
-    /// Nobody.
+    /// None.
     #[default]
     None,
     /// Every service account.
     ServiceAccounts,
-    /// The programs of these Pods, by the token that is bound to each.
+    /// The programs of these Pods, recognised by the token that is bound to each.
     Pods(BTreeSet<String>),
-    /// Whoever has these tokens, by their ids (`JTI=...`).
+    /// The holders of these tokens, by their ids (`JTI=...`).
     Credentials(BTreeSet<String>),
 }
 
-/// The partition in force.
+/// The current partition.
 #[derive(Debug, Default)]
 pub struct Reach(watch::Sender<Partition>);
 
 impl Partition {
-    /// Whether this user is out of reach.
+    /// Whether this user cannot reach the server.
     fn holds(&self, user: &User) -> bool {
         match self {
             Partition::None => false,
@@ -47,14 +47,14 @@ fn says_one_of(user: &User, key: &str, values: &BTreeSet<String>) -> bool {
 }
 
 impl Reach {
-    /// Puts a partition in force in place of the one before.
+    /// Replaces the current partition.
     pub fn set(&self, partition: Partition) {
         self.0.send_replace(partition);
     }
 
-    /// Waits until this user is within reach.
+    /// Waits until this user can reach the server.
     pub async fn admits(&self, user: &User) {
-        // The sender is ours, so this does not end otherwise.
+        // This object owns the sender, so the wait cannot fail.
         let _ = self.0.subscribe().wait_for(|partition| !partition.holds(user)).await;
     }
 }

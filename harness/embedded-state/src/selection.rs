@@ -1,4 +1,4 @@
-//! Which objects a list, a watch or a deletion of many is about.
+//! Which objects a list, a watch or a deletion of a collection selects.
 
 use embedded_objects::kinds::Kind;
 use embedded_objects::select::{Fields, Labels};
@@ -9,7 +9,7 @@ use super::events::stored_kind;
 use crate::query::Query;
 use crate::store::Record;
 
-/// What selectors may ask about, over all kinds.
+/// The fields that selectors can use, over all kinds.
 const SELECTABLE: &[&str] = &[
     "metadata.name",
     "metadata.namespace",
@@ -37,14 +37,14 @@ const SELECTABLE: &[&str] = &[
     "type",
 ];
 
-/// The selectable fields that an object has.
+/// The values of the selectable fields in an object.
 #[must_use]
 pub(super) fn fields_of(object: &Value) -> Vec<(&'static str, Value)> {
     let find = |path: &str| path.split('.').try_fold(object, |value, part| value.get(part));
     SELECTABLE.iter().filter_map(|path| Some((*path, find(path)?.clone()))).collect()
 }
 
-/// The object of selectable fields, as selectors read objects.
+/// An object with only the selectable fields, in the form that selectors need.
 fn expand(record: &Record) -> Value {
     let mut object = Map::new();
     for (path, value) in record.fields() {
@@ -71,11 +71,11 @@ pub struct Selection {
 }
 
 impl Selection {
-    /// Reads `labelSelector` and `fieldSelector`; a name in the path counts as a selector for it.
+    /// Parses `labelSelector` and `fieldSelector`; a name in the path counts as a selector for it.
     ///
     /// # Errors
     ///
-    /// 400 about what cannot be read.
+    /// 400 for an invalid one.
     pub fn parse(kind: &'static Kind, query: &Query, name: Option<&str>) -> Result<Self, Status> {
         let labels =
             Labels::parse(query.get("labelSelector").unwrap_or_default()).map_err(status::bad_request)?;
@@ -88,11 +88,11 @@ impl Selection {
             text = format!("metadata.name={name}");
         }
         let fields = Fields::parse(kind, &text).map_err(status::bad_request)?;
-        // The terms have the names of the form in which objects are stored.
+        // The terms use the names of the form in which objects are stored.
         Ok(Self { kind: stored_kind(kind), labels, fields })
     }
 
-    /// Whether everything is selected.
+    /// Whether all objects are selected.
     #[must_use]
     pub fn is_everything(&self) -> bool {
         self.labels.is_empty() && self.fields.is_empty()
@@ -107,14 +107,14 @@ impl Selection {
         if self.fields.is_empty() {
             return true;
         }
-        // The two fields that thousands of watchers select by are compared without building an object.
+        // The two fields that thousands of watchers use are compared without building an object.
         let differs = |path: &str, value: &str| self.fields.exact(path).is_some_and(|wanted| wanted != value);
         if differs("metadata.name", record.key().name())
             || differs("spec.nodeName", record.field("spec.nodeName"))
         {
             return false;
         }
-        // What a definition selects by is not kept beside the object.
+        // The fields of a definition's selectors are not stored next to the object.
         let object = if self.kind.custom.is_some() { record.value() } else { expand(record) };
         self.fields.matches(self.kind, &object)
     }

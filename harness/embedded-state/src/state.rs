@@ -1,4 +1,4 @@
-//! The state of one API server: the objects, who may do what, and the clock.
+//! The state of one API server: the objects, access rights, and the clock.
 
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, OnceLock};
@@ -29,29 +29,29 @@ use crate::version::Version;
 pub struct Api {
     /// All objects.
     pub store: Store,
-    /// Service addresses and ports. Locked only by whoever holds the right to write.
+    /// Service addresses and ports. Only a writer may lock it.
     pub allocator: Mutex<Allocator>,
     /// The certificate authority.
     pub authority: Arc<Authority>,
     /// Signs service account tokens.
     pub signer: Signer,
-    /// Every request.
+    /// The log of every request.
     pub audit: Audit,
-    /// The version served.
+    /// The Kubernetes version that is served.
     pub version: Version,
-    /// Where the server listens.
+    /// The address that the server listens on.
     pub address: SocketAddr,
-    /// Becomes true when the server stops: watches end then.
+    /// Becomes true when the server stops; watches end then.
     pub closing: watch::Receiver<bool>,
-    /// Whether watches go on.
+    /// Whether watches may continue.
     pub interruption: Interruption,
-    /// Who is within reach.
+    /// Which users can reach the server.
     pub reach: Reach,
-    /// What each user has in use.
+    /// The resources that each user has in use.
     pub usage: Arc<Usage>,
-    /// Where the logs of containers come from, once somebody runs any.
+    /// The source of container logs, once it is set.
     pub logs: OnceLock<Arc<dyn Logs>>,
-    /// Who is told of credentials, once somebody wants to be.
+    /// The listener for new credentials, once it is set.
     pub issued: OnceLock<Arc<dyn Issued>>,
     /// The custom resources.
     pub definitions: Definitions,
@@ -60,7 +60,7 @@ pub struct Api {
 }
 
 impl Api {
-    /// The state of a server without any object.
+    /// The state of a server without any objects.
     #[must_use]
     pub fn new(
         (keep, limits): (Keep, Limits),
@@ -92,13 +92,14 @@ impl Api {
         }
     }
 
-    /// The kind that is served at a group, version and plural name.
+    /// The kind that is served with this group, version and plural name.
     #[must_use]
     pub fn kind(&self, group: &str, version: &str, plural: &str) -> Option<&'static Kind> {
         kinds::find(group, version, plural).or_else(|| self.definitions.find(group, version, plural))
     }
 
-    /// Whether the user may: asked of the node authorizer first, then of the roles, as kubeadm sets servers up.
+    /// Whether the user is allowed to do this: the node authorizer decides first, then the roles, as in
+    /// kubeadm's servers.
     #[must_use]
     pub fn authorize(&self, user: &User, request: &Attributes) -> Decision {
         if user.in_group(MASTERS) {
@@ -118,14 +119,14 @@ impl Api {
         }
     }
 
-    /// Tells of a credential that is made for somebody.
+    /// Notifies the listener of a new credential.
     pub fn tell_issued(&self, credential: &str) {
         if let Some(issued) = self.issued.get() {
             issued.issued(credential);
         }
     }
 
-    /// The roles and bindings as of now.
+    /// The current roles and bindings.
     #[must_use]
     pub fn policy(&self) -> Arc<rbac::Policy> {
         self.roles.get(&self.store)

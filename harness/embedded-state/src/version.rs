@@ -5,9 +5,9 @@ use serde_json::{Value, json};
 /// A version of Kubernetes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Version {
-    /// The second number: 36 of 1.36.2.
+    /// The minor version: 36 of 1.36.2.
     pub minor: u32,
-    /// The third number: 2 of 1.36.2.
+    /// The patch version: 2 of 1.36.2.
     pub patch: u32,
 }
 
@@ -19,7 +19,7 @@ impl Default for Version {
 }
 
 impl Version {
-    /// What `/version` answers.
+    /// The answer of `/version`.
     #[must_use]
     pub fn info(&self) -> Value {
         json!({

@@ -1,25 +1,26 @@
-//! What a cloud may do instead of answering a look-up (contract NODE-INIT-10, NODE-LIFE-03).
+//! The ways in which a cloud can fail to answer a look-up (contract NODE-INIT-10, NODE-LIFE-03).
 
 use harness_testkit::prelude::*;
 use std::time::Duration;
 
-/// How long a look-up meets silence before its connection is closed. A client with a shorter deadline times out by
-/// itself. It is short because a CCM with one worker does nothing else meanwhile, for no other check either.
+/// How long a look-up gets no answer before its connection is closed. A client with a shorter deadline times
+/// out by itself. The time is short because a CCM with one worker does nothing else until then, which would
+/// hold up other checks as well.
 const SILENCE_MS: u64 = 3_000;
 
-/// How often a look-up is answered and the next one fails.
+/// How many times a look-up is answered and the next one fails.
 const HALVES: usize = 20;
 
-/// Every other call is answered; the others fail with this status, and in the end all of them.
+/// Answers every other call; the others fail with this status. After `HALVES` pairs, all calls fail.
 pub fn every_other_fails(with: u16) -> Vec<Effect> {
     [Effect::Latency { ms: 0 }, status(with)].into_iter().cycle().take(2 * HALVES).collect()
 }
 
 /// One way to fail.
 pub struct Failure {
-    /// Its name, in ids and texts.
+    /// The name of the failure, in ids and texts.
     pub name: &'static str,
-    /// What calls meet, one after the other; the last stays.
+    /// The effects that calls meet, one after the other; the last one stays.
     pub effects: &'static [Effect],
 }
 
@@ -27,18 +28,18 @@ const fn status(status: u16) -> Effect {
     Effect::Status { status, retry_after_s: None }
 }
 
-/// How long a look-up is not answered at all: longer than any client waits.
+/// How long a look-up gets no answer in the longest case: longer than any client waits.
 pub const PATIENCE: Duration = Duration::from_secs(35);
 
-/// No call is answered for that long.
+/// Answers no call for `PATIENCE`.
 pub fn no_answer() -> [Effect; 1] {
     [Effect::Hang { ms: Some(u64::try_from(PATIENCE.as_millis()).unwrap_or(u64::MAX)) }]
 }
 
-/// No answer at first, and then a gateway's word that there is none.
+/// No answer at first, and then a gateway error.
 pub const SILENCE: &[Effect] = &[Effect::Hang { ms: Some(SILENCE_MS) }, status(504)];
 
-/// Everything that can go wrong with a look-up but that the machine is gone.
+/// Every way in which a look-up can fail, except that the machine is gone.
 pub const FAILURES: [Failure; 8] = [
     Failure { name: "401", effects: &[status(401)] },
     Failure { name: "403", effects: &[status(403)] },
@@ -50,7 +51,7 @@ pub const FAILURES: [Failure; 8] = [
     Failure { name: "silence", effects: SILENCE },
 ];
 
-/// A check for each failure, all of them claims of one contract row; `run` is given the failure's place.
+/// Makes one check for each failure. All are claims of one contract row; `run` gets the index of the failure.
 pub const fn for_each_failure(
     row: &'static str,
     takes_s: u32,
@@ -65,7 +66,8 @@ pub const fn for_each_failure(
     checks
 }
 
-/// The same for look-ups that a loop of the CCM waits for before it goes on with other objects.
+/// Marks the checks of [`for_each_failure`] that make a loop of the CCM wait for look-ups before it continues
+/// with other objects.
 pub const fn holding_up_a_loop(mut checks: [Check; FAILURES.len()]) -> [Check; FAILURES.len()] {
     let mut at = 0;
     while at < FAILURES.len() {
@@ -85,8 +87,8 @@ const fn of_failure(
     Check::row(id, run, at).needs(&[Capability::Instances]).with(&[Facility::Faults]).takes(takes_s)
 }
 
-/// Why a fault of look-ups met nothing: the CCM looked nothing up, which is its failure, unless it lists machines. Then
-/// what is to be seen here is to be seen where lists fail.
+/// Explains why a fault of look-ups was met by no call: the CCM looked nothing up, which is its failure,
+/// unless it lists machines. In that case the checks with failing lists show what this check cannot show.
 pub fn unless_it_lists(cx: &CheckCx, stop: CheckError) -> CheckError {
     match cx.cloud().calls().of(&[Op::InstanceList]).now() {
         Ok(lists) if !lists.is_empty() => CheckError::NotObservable(

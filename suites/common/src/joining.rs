@@ -1,12 +1,12 @@
-//! How most checks of Nodes begin: a machine exists in the cloud, its Node registers, the CCM initialises it; and what
-//! they come back to.
+//! The first steps of most checks of Nodes (a machine exists in the cloud, its Node registers, the CCM
+//! initialises it), and what a Node has to have in the end.
 
 use harness_testkit::prelude::*;
 use k8s_openapi::api::core::v1 as core;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// A machine in the cloud and its Node, registered.
+/// Creates a machine in the cloud and registers its Node.
 pub async fn registered<'a>(
     cx: &'a CheckCx,
     plan: MachinePlan,
@@ -16,22 +16,24 @@ pub async fn registered<'a>(
     Ok((machine, node))
 }
 
-/// A machine in the cloud and its Node, registered and initialised.
+/// Creates a machine in the cloud, registers its Node and waits until it is initialised.
 pub async fn joined<'a>(cx: &'a CheckCx, plan: MachinePlan) -> Result<(Machine<'a>, Node<'a>), CheckError> {
     let (machine, node) = registered(cx, plan).await?;
     node.becomes(initialised()).await?;
     Ok((machine, node))
 }
 
-/// Sees a Node of another machine initialised: the CCM is at work, and what it does not do it leaves undone.
+/// Waits until the Node of another machine is initialised. This proves that the CCM works and leaves the
+/// first Node alone.
 pub async fn ccm_initialises_others(cx: &CheckCx) -> Result<(), CheckError> {
     let (_, witness) = registered(cx, machine("witness")).await?;
     witness.becomes(initialised()).when("with nothing in its way").await?;
     Ok(())
 }
 
-/// After an outage, or once the cloud has what it lacked, it is initialised with all that the cloud supplies. The back-off
-/// has grown with the outage, and with every change of the Node in it (contract section 21).
+/// Waits until the Node is initialised with everything that the cloud supplies, after an outage or once the
+/// cloud has what it lacked. The back-off has grown with the outage, and with every change of the Node during
+/// it (contract section 21).
 pub async fn recovers(cx: &CheckCx, machine: &Machine<'_>, node: &Node<'_>, outage: Duration) -> Verdict {
     let recovery = node.becomes(initialised()).within(cx.limits().nodes_after(outage));
     let seen = recovery.when("without a restart, once the cloud answers again").await?;
@@ -42,14 +44,14 @@ pub async fn recovers(cx: &CheckCx, machine: &Machine<'_>, node: &Node<'_>, outa
     node.becomes(has_addresses(whole)).within(cx.limits().addresses_after_taint()).await
 }
 
-/// The addresses a Node without a provided IP has: the cloud's, then the kubelet's host name.
+/// The addresses of a Node without a provided IP: those of the cloud, then the kubelet's host name.
 pub fn node_with(cloud: &[Address], kubelet: &str) -> Vec<(String, String)> {
     let mut list: Vec<(String, String)> = cloud.iter().map(|a| (a.kind.clone(), a.address.clone())).collect();
     list.push(("Hostname".to_owned(), kubelet.to_owned()));
     list
 }
 
-/// What a CCM that was refused something may come to.
+/// Matches a CCM that was denied something: it either ends, or does its work.
 pub fn ends_or_works() -> Matcher<(Tried, Option<Arc<core::Node>>), bool> {
     let works = initialised();
     matcher("ends with an error, or works", move |(tried, node): &(Tried, Option<Arc<core::Node>>)| {

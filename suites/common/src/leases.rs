@@ -1,10 +1,10 @@
-//! What checks of several areas look for in a Lease.
+//! Matchers for Leases that checks of several areas use.
 
 use harness_testkit::prelude::*;
 use k8s_openapi::api::coordination::v1::Lease;
 use std::sync::Arc;
 
-/// The same holder, for the same time.
+/// Matches a Lease with the same holder and the same duration as `before`.
 pub fn unchanged(before: &Lease) -> Matcher<Option<Arc<Lease>>> {
     let (holder, transitions) = (holder_of(before), transitions_of(before));
     let expected = format!("{} with {transitions} transitions", holder.as_deref().unwrap_or("none"));

@@ -1,4 +1,5 @@
-//! What checks of several areas begin with and look for. A helper of one area stays in the crate of that area.
+//! First steps and matchers that checks of several areas share. A helper that only one area uses is in the
+//! crate of that area.
 
 pub mod failures;
 pub mod joining;

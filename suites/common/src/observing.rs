@@ -1,9 +1,9 @@
-//! What the contract only tells of, or leaves open, is looked at and recorded: whether something comes to be is a fact, not
-//! a failure.
+//! Helpers for behaviour that the contract only describes or leaves open. It is recorded as a fact; it is
+//! never a failure.
 
 use harness_testkit::prelude::*;
 
-/// Whether it came to be as was waited for. Whatever kept from finding out stays an error.
+/// Whether the expected state was reached. An error that kept the check from finding out stays an error.
 pub fn whether<T>(outcome: Result<T, CheckError>) -> Result<bool, CheckError> {
     match outcome {
         Ok(_) => Ok(true),

@@ -1,18 +1,19 @@
-//! How most checks of routes begin: a Node of a machine has a pod network, and a route leads there.
+//! The first steps of most checks of routes: a Node of a machine has a pod network, and a route leads there.
 
 use harness_testkit::prelude::*;
 use k8s_openapi::api::core::v1 as core;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// A Node of that machine as it is once it is initialised, with these pod networks.
+/// A Node of this machine with these pod networks, in the state that it has once it is initialised.
 pub fn with_networks(machine: &Machine<'_>, networks: &[&Destination<'_>]) -> NodePlan {
     let cidrs: Vec<String> = networks.iter().map(|network| network.cidr()).collect();
     let cidrs: Vec<&str> = cidrs.iter().map(String::as_str).collect();
     machine.initialised_node().pod_cidrs(&cidrs)
 }
 
-/// A Node of a machine of its own with that pod network, to which a route leads; yields them and the route.
+/// Creates a machine and its Node with this pod network, and waits for a route to it. Returns machine, Node
+/// and route.
 pub async fn routed<'a>(
     cx: &'a CheckCx,
     suffix: &str,
@@ -24,7 +25,7 @@ pub async fn routed<'a>(
     Ok((machine, node, route))
 }
 
-/// Has the CCM reconcile routes, where it does so for Nodes' sake alone: one more Node joins.
+/// Makes the CCM reconcile routes if only changes of Nodes prompt it to: one more Node joins.
 pub async fn prompt(cx: &CheckCx) -> Verdict {
     match cx.route_trigger() {
         RouteTrigger::Period => Ok(()),
@@ -36,15 +37,15 @@ pub async fn prompt(cx: &CheckCx) -> Verdict {
     }
 }
 
-/// Sees a route made for another Node: the CCM is at work, and what it does not do it leaves undone.
+/// Waits until a route is made for another Node. This proves that the CCM works and leaves the first Node alone.
 pub async fn ccm_routes_others(cx: &CheckCx) -> Verdict {
     routed(cx, &cx.fresh("witness"), &cx.pod_network(3)?).await.map(drop)
 }
 
-/// How long replicas may take that have just started.
+/// How long replicas that have just started may take.
 const STARTS: Duration = Duration::from_secs(2);
 
-/// Sees a route made for another Node, and waits until nobody reads any more what is read at a start.
+/// Waits until a route is made for another Node, and until no replica still reads what it reads when it starts.
 pub async fn is_settled(cx: &CheckCx) -> Verdict {
     let (_, other, _) = routed(cx, &cx.fresh("settled"), &cx.pod_network(3)?).await?;
     other.keeps(present()).within(STARTS).await
@@ -64,33 +65,33 @@ fn says(claim: &str, status: &'static str, reason: Option<&'static str>) -> Matc
     .expecting(format!("condition {C_NET} {status}{expected}"))
 }
 
-/// It says that its network is there.
+/// Matches a Node whose condition says that its network is available.
 pub fn is_reachable() -> Matcher<MaybeNode> {
     says("says that its network is there", "False", None)
 }
 
-/// The same in the framework's words.
+/// The same, with the reason and message of the framework.
 pub fn is_reachable_by_the_framework() -> Matcher<MaybeNode> {
     says("says that a route was made", "False", Some("RouteCreated"))
 }
 
-/// It says that its network is not there.
+/// Matches a Node whose condition says that its network is unavailable.
 pub fn is_unreachable() -> Matcher<MaybeNode> {
     says("says that its network is not there", "True", None)
 }
 
-/// The same in the framework's words.
+/// The same, with the reason and message of the framework.
 pub fn is_unreachable_by_the_framework() -> Matcher<MaybeNode> {
     says("says that no route was made", "True", Some("NoRouteCreated"))
 }
 
-/// It is there and says nothing of its network.
+/// Matches a Node that exists and has no network condition.
 pub fn says_nothing_of_its_network() -> Matcher<MaybeNode> {
     holds("says nothing of its network", |node: &MaybeNode| node.is_some() && network(node).is_none())
         .expecting(format!("no condition {C_NET}"))
 }
 
-/// It does not say that its network is there.
+/// Matches a Node whose condition does not say that its network is available.
 pub fn is_not_said_to_be_reachable() -> Matcher<MaybeNode> {
     matcher("does not say that its network is there", |node: &MaybeNode| match network(node) {
         _ if node.is_none() => Seen::Never("no such Node".to_owned()),

@@ -1,10 +1,10 @@
-//! What checks of several areas look for in a Service.
+//! Matchers for Services that checks of several areas use.
 
 use harness_testkit::prelude::*;
 use k8s_openapi::api::core::v1 as core;
 use std::sync::Arc;
 
-/// Neither finalizer nor address, and no call about it.
+/// Matches a Service without finalizer and address, and without any call about it.
 pub fn left_alone() -> Matcher<(Option<Arc<core::Service>>, Vec<Entry>)> {
     let clean = both(lacks_finalizer(), no_calls());
     let empty = publishes_nothing();

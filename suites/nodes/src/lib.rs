@@ -1,5 +1,5 @@
-//! The checks of Nodes: a CCM initialises them, writes what the cloud says of their machines, and deletes those whose machine
-//! is gone.
+//! The checks of Nodes: a CCM initialises them, writes what the cloud reports about their machines, and
+//! deletes those whose machine is gone.
 
 pub mod lifecycle;
 pub mod population;

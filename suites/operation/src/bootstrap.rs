@@ -1,5 +1,5 @@
-//! Deadlock-free bootstrap: the CCM as its vendor ships it breaks the chicken-and-egg cycle on a cold cluster
-//! (contract BOOT-DYN).
+//! Bootstrap without a deadlock: the CCM, deployed as its vendor ships it, breaks the chicken-and-egg cycle
+//! on a cold cluster (contract BOOT-DYN).
 
 mod lost_machine;
 mod manifests;
@@ -11,7 +11,7 @@ mod serving;
 use harness_testkit::prelude::*;
 use needs::{COLD, INSIDE, INSTANCES, MACHINES};
 
-/// The suite.
+/// The suite of bootstrap.
 pub const SUITE: Suite = Suite {
     name: "deadlock-free-bootstrap",
     proves: "the manifests as shipped bring a cold cluster up: no wait of CCM, CNI and scheduler for one another",
@@ -58,7 +58,8 @@ async fn boots_without_network(cx: &CheckCx) -> Verdict {
 
 async fn boots_cold(cx: &CheckCx) -> Verdict {
     let cold = cx.cold_cluster(Network::Present).await?;
-    // An ordinary workload, as a user or CoreDNS would be: it has to wait for initialisation, then run.
+    // An ordinary workload, like one of a user or CoreDNS: it has to wait for the initialisation, and then
+    // has to run.
     let canary = cx.canary().await?;
     canary.has_to_wait().await?;
     cx.apply_as_shipped().await?;

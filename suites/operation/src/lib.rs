@@ -1,5 +1,5 @@
-//! The checks of a CCM as a program of the cluster: how it boots, which replica works, with which rights, at which cost, and how
-//! it is operated.
+//! The checks of a CCM as a program in the cluster: how it boots, which replica works, with which rights, at
+//! what cost, and how it is operated.
 
 pub mod authorization;
 pub mod bootstrap;

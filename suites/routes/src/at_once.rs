@@ -1,4 +1,4 @@
-//! How many routes are being made or deleted at once (contract ROUTE-14).
+//! How many routes are created or deleted at the same time (contract ROUTE-14).
 
 use super::needs::ROUTES;
 use futures::{StreamExt, TryStreamExt, stream};
@@ -21,23 +21,25 @@ pub(super) const CHECKS: &[Check] = &[
         .takes(10),
 ];
 
-/// More than there may be routes in the making.
+/// The number of routes that are needed: more than may be created at the same time.
 const ROUTES_AT_ALL: u32 = 220;
 /// How many of them are prepared at a time.
 const AT_A_TIME: usize = 10;
-/// So many routes may be in the making.
+/// How many routes may be created at the same time.
 const MOST_AT_ONCE: u64 = 200;
-/// The first of the check's pod networks to which routes are put that have to go: checks before and after it have those
-/// before.
+/// The first of the check's pod networks for routes that have to be deleted. The networks below it belong to
+/// the checks before and after this one.
 const FIRST_STRAY: u32 = 100;
-/// How often it is looked whether more calls have come, until none has; a client that limits its rate sends them one by one.
+/// How many times the check looks for more calls before it concludes that there are no more. A client that
+/// limits its rate sends them one by one.
 const LOOKS: u32 = 10;
-/// How often it is looked whether routes are gone.
+/// The pause between two looks for routes that have to be gone.
 const AGAIN: Duration = Duration::from_millis(200);
 
-/// Routes cannot be listed until that fault is cleared: what is prepared meanwhile the CCM sees at once.
+/// Makes lists of routes fail until the fault is cleared. The CCM then sees everything that was prepared in
+/// the meantime at once.
 async fn lists_nothing(cx: &CheckCx) -> Result<Fault<'_>, CheckError> {
-    // One that has only just begun may do without routes for good where its first look fails.
+    // A CCM that has only just started may give up on routes for good if its first list fails.
     ccm_routes_others(cx).await?;
     let lists = cx.cloud().anything().answers(503).to(&[Op::RouteList]).await?;
     prompt(cx).await?;
@@ -45,7 +47,7 @@ async fn lists_nothing(cx: &CheckCx) -> Result<Fault<'_>, CheckError> {
     Ok(lists)
 }
 
-/// Calls are held there, and at no time too many, until no more of them come.
+/// Waits until no more calls arrive at the barrier, and checks that there are never too many.
 async fn holds_few(cx: &CheckCx, held: &Barrier<'_>) -> Verdict {
     let some = holds("holds a call", |waiting: &u64| *waiting > 0);
     held.becomes(some).within(cx.limits().route()).await?;
@@ -62,13 +64,13 @@ async fn holds_few(cx: &CheckCx, held: &Barrier<'_>) -> Verdict {
     Ok(())
 }
 
-/// How many routes there are.
+/// The number of routes in the cloud.
 async fn routes(cx: &CheckCx) -> Result<usize, ReadError> {
     Ok(cx.cloud().read(ReadSource::Origin).await?.routes.len())
 }
 
-/// Waits until there are no more routes than before, for as long as a CCM may take for them: whoever is judged next would have
-/// them in every list. One that removes none is judged by others.
+/// Waits until there are no more routes than before, for as long as a CCM may take for that. Otherwise the
+/// next check would have them in every list. A CCM that removes none is judged by other checks.
 async fn leaves_none(cx: &CheckCx, before: usize) {
     let gone = async |seen: &mut String| {
         let now = routes(cx).await?;

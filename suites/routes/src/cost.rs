@@ -1,4 +1,4 @@
-//! What routes cost (contract ROUTE-15).
+//! The number of calls for routes (contract ROUTE-15).
 
 use super::needs::ROUTES;
 use futures::future::try_join_all;
@@ -16,8 +16,8 @@ pub(super) const CHECKS: &[Check] = &[Check::of("ROUTE-15", |cx| Box::pin(lists_
     .alone()
     .takes(15)];
 
-/// Routes that lead to no pod network of a Node, and such networks without a route. Whether a Node of another cloud has one
-/// is left to the CCM.
+/// Routes that lead to no pod network of a Node, and pod networks without a route. Whether a Node of another
+/// cloud has a route is up to the CCM.
 struct Unsettled<'a> {
     cx: &'a CheckCx,
 }
@@ -49,8 +49,9 @@ impl Subject for Unsettled<'_> {
     }
 }
 
-/// Routes are listed about once a period, each time on so many pages: three times at least, unless Nodes alone prompt it,
-/// and no oftener than the time from the first list to the last allows, with one too many.
+/// Matches lists of routes that come about once a period, each with so many pages. At least three lists are
+/// needed, unless only changes of Nodes prompt them. The upper limit follows from the time between the first
+/// and the last list, plus one.
 fn once_a_period(period: Duration, pages: usize, trigger: RouteTrigger) -> Matcher<Vec<Entry>> {
     let least = match trigger {
         RouteTrigger::Period => 3,
@@ -71,12 +72,13 @@ fn once_a_period(period: Duration, pages: usize, trigger: RouteTrigger) -> Match
     .expecting(format!("{least} lists or more, one in {period:?}, on {pages} page(s) each"))
 }
 
-/// How many Nodes have routes: enough that a look-up for each is told from one for all.
+/// How many Nodes have routes: enough to distinguish one look-up for each Node from one for all.
 const ROUTED: u32 = 8;
-/// For how long after a list of routes a look-up is taken for what the list has led to, whatever else may be looked up.
+/// For how long after a list of routes a look-up counts as its consequence, whatever its real reason.
 const AFTER_MS: u64 = 1_000;
 
-/// More than so many machines are looked up by calls of their own: calls that name no machine are about one each.
+/// Whether more than `most` machines are looked up by calls of their own. Each call that names no machine
+/// counts as about one.
 fn are_many(look_ups: &[&Entry], most: usize) -> bool {
     let (of_one, of_any): (Vec<&Entry>, Vec<&Entry>) =
         look_ups.iter().partition(|call| call.op != Op::Other && call.resource.is_some());
@@ -84,18 +86,19 @@ fn are_many(look_ups: &[&Entry], most: usize) -> bool {
     machines.len() + of_any.len() > most
 }
 
-/// How all Nodes' addresses are refreshed, by look-ups as well.
+/// The refresh of all Nodes' addresses, which causes look-ups as well.
 #[derive(Clone, Copy)]
 struct Refresh {
     pause: Duration,
     nodes: usize,
 }
 
-/// Whether more than `most` machines were looked up after every list of routes but one at most: soon after it, or by the next
-/// one, where refreshes, however slow, do not explain so many such times.
+/// Whether more than `most` machines were looked up after every list of routes, with at most one exception.
+/// The look-ups come soon after the list, or before the next one, and refreshes, however slow, do not explain
+/// so many.
 fn are_looked_up_each_time(lists: &[Entry], look_ups: &[Entry], most: usize, refresh: Refresh) -> bool {
     let mut passes: Vec<u64> = lists.iter().map(|list| list.at_ms).collect();
-    // Pages of one list.
+    // Several pages of one list count as one.
     passes.dedup_by(|next, before| *next < *before + AFTER_MS / 2);
     let nexts = passes.iter().skip(1).copied().chain([u64::MAX]);
     let spans: Vec<(u64, u64)> = passes.iter().copied().zip(nexts).collect();
@@ -106,7 +109,7 @@ fn are_looked_up_each_time(lists: &[Entry], look_ups: &[Entry], most: usize, ref
         spans.iter().filter(|span| are_many(&of(span), most)).count()
     };
     let soon = times(&|at, _, _| at + AFTER_MS);
-    // What is no call about machines may be about anything.
+    // A call that is not about a machine may be about anything.
     let ever = times(&|at, next, op| if op == Op::Other { at + AFTER_MS } else { next });
     let span = passes.last().zip(passes.first()).map_or(0, |(last, first)| last - first);
     let refreshes = u128::from(span) / refresh.pause.as_millis().max(1) + 1;
@@ -122,7 +125,7 @@ async fn lists_once_a_period(cx: &CheckCx) -> Verdict {
     try_join_all(suffixes.iter().zip(&networks).map(|(suffix, network)| routed(cx, suffix, network))).await?;
     let settled =
         holds("are those to its Nodes' pod networks", Vec::is_empty).expecting("no other, and none missing");
-    // What checks before this one have left goes first.
+    // Leftovers of earlier checks are removed first.
     Unsettled { cx }.becomes(settled).within(2 * cx.limits().route()).await?;
     let (cloud, mark) = (cx.cloud(), cx.cloud().mark_now().await?);
     let changes = cloud.calls().of(&[Op::RouteCreate, Op::RouteDelete]).since(mark);
@@ -134,7 +137,7 @@ async fn lists_once_a_period(cx: &CheckCx) -> Verdict {
     let one = |call: &Entry| matches!(call.op, Op::InstanceGet | Op::InstanceList | Op::Other);
     let (lists, look_ups) = (lists.list().await?, cloud.calls().since(mark).that(one).list().await?);
     cx.record("look_ups", look_ups.len());
-    // One list of all machines is fewer calls than one for each of them.
+    // One list of all machines needs fewer calls than one look-up for each.
     let pages = cloud.pages_of(cloud.read(ReadSource::Origin).await?.instances.len()).await?;
     let most = networks.len() - 2 + pages;
     let refresh = Refresh { pause: cx.limits().status_period(), nodes: cx.all_nodes()?.len() };
@@ -152,7 +155,7 @@ async fn lists_once_a_period(cx: &CheckCx) -> Verdict {
 mod tests {
     use super::*;
 
-    /// So many lists within 12 s.
+    /// So many lists, spread over 12 s.
     fn lists(count: u64) -> Vec<Entry> {
         let call = |seq| Entry {
             seq,

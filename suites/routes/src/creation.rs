@@ -1,4 +1,5 @@
-//! Every pod network of a Node gets its route, and the Node says so (contract ROUTE-01, -02, -09, -10).
+//! Every pod network of a Node gets its route, and the Node's condition shows it (contract ROUTE-01, -02,
+//! -09, -10).
 
 use super::needs::{NODES_AND_ROUTES, ROUTES, ROUTES_OF_BOTH_FAMILIES};
 use harness_testkit::prelude::*;
@@ -35,7 +36,7 @@ pub(super) const CHECKS: &[Check] = &[
     Check::of("ROUTE-10", |cx| Box::pin(follows_addresses(cx))).needs(ROUTES).takes(18),
 ];
 
-/// The cluster has given it pod networks; yields them.
+/// Matches a Node to which the cluster has assigned pod networks; returns them.
 fn has_pod_networks() -> Matcher<Option<Arc<core::Node>>, Vec<String>> {
     matcher("gets its pod networks", |node: &Option<Arc<core::Node>>| {
         match node.as_ref().map(|node| pod_cidrs(node)).unwrap_or_default() {
@@ -46,7 +47,7 @@ fn has_pod_networks() -> Matcher<Option<Arc<core::Node>>, Vec<String>> {
     .expecting("spec.podCIDRs, by the controller manager of the cluster")
 }
 
-/// The second Node joins a CCM that has made routes before.
+/// When the second Node joins, the CCM has made routes before.
 async fn routes_to_nodes(cx: &CheckCx) -> Verdict {
     for suffix in ["a", "later"] {
         let (machine, node) = joined(cx, machine(suffix)).await?;
@@ -58,14 +59,14 @@ async fn routes_to_nodes(cx: &CheckCx) -> Verdict {
     Ok(())
 }
 
-/// How long a CCM may take to be told of a Node, and to act on it.
+/// How long a CCM may take to get the event about a Node and to act on it.
 const SETTLES: Duration = Duration::from_secs(2);
 
 async fn routes_to_late_networks(cx: &CheckCx) -> Verdict {
     cx.pod_networks_are_withheld().await?;
     let (network, machine) = (cx.pod_network(0)?, cx.machine(machine("a")).await?);
     let node = cx.node(with_networks(&machine, &[])).await?;
-    // What it prompts as it joins is over by then.
+    // Whatever the Node causes when it joins is over by then.
     node.keeps(present())
         .within(cx.limits().route_period() + SETTLES)
         .when("before it has a pod network")
@@ -143,7 +144,7 @@ async fn follows_addresses(cx: &CheckCx) -> Verdict {
     });
     node.becomes(has_moved.expecting(other)).within(cx.limits().addresses_refreshed()).await?;
     prompt(cx).await?;
-    // Time for whoever replaces it to do so.
+    // Time for another controller to replace the route.
     network.keeps(holds("has a route or none", |_: &Vec<Route>| true)).within(cx.limits().route()).await?;
     let leads = network.becomes(leads_to(&machine.instance())).within(cx.limits().route());
     let now = leads.when("though its address has changed").await?;

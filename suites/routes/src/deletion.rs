@@ -1,4 +1,4 @@
-//! Routes that are no Node's, and those that are none of the CCM's business (contract ROUTE-04, -05).
+//! Routes that belong to no Node, and routes that the CCM must not touch (contract ROUTE-04, -05).
 
 use super::needs::ROUTES;
 use futures::future::try_join_all;
@@ -62,7 +62,7 @@ async fn keeps_foreign_routes(cx: &CheckCx) -> Verdict {
         (host("192.0.2.241")?, None),
         (host("192.0.2.242")?, Some(&gateway)),
     ];
-    // Where the cloud refuses what overlaps, such a route would be in the way of every Node's.
+    // Where the cloud rejects overlapping routes, such a route would block those of every Node.
     let around = if cx.cloud().has_nested_routes() { cx.around_pod_networks()? } else { None };
     foreign.extend(around.map(|around| (around, Some(&machine))));
     let mut put = Vec::new();

@@ -1,4 +1,4 @@
-//! What is right stays, and what cannot be seen changes nothing (contract ROUTE-06, -07).
+//! Correct routes stay, and what the CCM cannot see causes no change (contract ROUTE-06, -07).
 
 use super::needs::{NODES_AND_ROUTES, ROUTES};
 use futures::future::try_join;
@@ -31,7 +31,7 @@ pub(super) const CHECKS: &[Check] = &[
         .alone(),
 ];
 
-/// No route leads to that machine.
+/// Matches an inventory in which no route leads to this machine.
 fn leads_nowhere_near(machine: &Machine<'_>) -> Matcher<Inventory> {
     let id = machine.id();
     holds("has no route to it", move |held: &Inventory| {
@@ -51,8 +51,8 @@ async fn leaves_nodes_without_network_alone(cx: &CheckCx) -> Verdict {
     node.is(says_nothing_of_its_network()).await
 }
 
-/// How often a route is put there, at most: who remembers for a while which machines there are takes one to a newcomer for one
-/// to nobody, and removes it without a word.
+/// How many times the route is created, at most. A CCM that caches which machines exist may take a route to a
+/// new machine for a route to no machine, and remove it without a report.
 const ROUNDS: usize = 3;
 
 async fn tells_targeted_nodes(cx: &CheckCx) -> Verdict {
@@ -96,13 +96,13 @@ async fn keeps_right_routes(cx: &CheckCx) -> Verdict {
     writes.is(no_calls()).await
 }
 
-/// What lists of routes meet, and which claim says that nothing is changed by that.
+/// What happens to lists of routes, and the claim by which it causes no change.
 struct Trouble {
     id: CheckId,
-    /// What calls meet from which page on, one after the other; the last stays.
+    /// The effects that calls meet, one after the other, from which page on; the last one stays.
     effects: &'static [Effect],
     from_page: u64,
-    /// Under which circumstances, for failures.
+    /// The circumstances, for the text of a failure.
     when: &'static str,
 }
 
@@ -131,13 +131,13 @@ async fn changes_nothing(cx: &CheckCx, trouble: &Trouble) -> Verdict {
     let (cloud, network, later) = (cx.cloud(), cx.pod_network(0)?, cx.pod_network(1)?);
     let (_, node, route) = routed(cx, "a", &network).await?;
     node.becomes(is_reachable()).within(cx.limits().route()).await?;
-    // Not before: what a CCM asks of its cloud as it starts, it may ask once.
+    // Not earlier: a call that the CCM makes when it starts may be made only once.
     cloud.comes_in_pages_of(1).await?;
     let fault = cloud.anything().meets(trouble.when, trouble.effects).to(&[Op::RouteList]);
     let fault = fault.from_page(trouble.from_page).await?;
     let newcomer = cx.machine(machine("later")).await?;
     prompt(cx).await?;
-    // A pass that listed before the fault may still be under way.
+    // A reconciliation that listed before the fault may still be running.
     fault.becomes(met_by(1)).within(cx.limits().route()).await.map_err(|stop| one_page(trouble, stop))?;
     let mark = cloud.mark_now().await?;
     let new = cx.node(with_networks(&newcomer, &[&later])).await?;
@@ -157,7 +157,7 @@ async fn changes_nothing(cx: &CheckCx, trouble: &Trouble) -> Verdict {
     ccm_routes_others(cx).await
 }
 
-/// Whoever remembers for a while which machines there are, reconciles once more when that is over.
+/// A CCM that caches which machines exist reconciles once more after its cache has expired.
 async fn keeps_routes_to_machines_unseen(cx: &CheckCx) -> Verdict {
     let (cloud, limits) = (cx.cloud(), cx.limits());
     let (first, second, later) = (cx.pod_network(0)?, cx.pod_network(1)?, cx.pod_network(2)?);
@@ -196,7 +196,7 @@ async fn keeps_routes_to_machines_unseen(cx: &CheckCx) -> Verdict {
     leads.when("once machines can be listed").await.map(drop)
 }
 
-/// Why a fault of later pages met nothing: the cloud shows all routes at once.
+/// Explains why no call met a fault of later pages: the cloud returns all routes on one page.
 fn one_page(trouble: &Trouble, stop: CheckError) -> CheckError {
     match (trouble.from_page, stop) {
         (2.., CheckError::Violation(_)) => {

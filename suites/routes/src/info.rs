@@ -1,4 +1,4 @@
-//! What makes a CCM reconcile routes: recorded, never failed (contract ROUTE-13).
+//! The events that make a CCM reconcile routes: recorded, never failed (contract ROUTE-13).
 
 use super::needs::ROUTES;
 use harness_testkit::prelude::*;
@@ -12,7 +12,7 @@ pub(super) const CHECKS: &[Check] = &[Check::of("ROUTE-13", |cx| Box::pin(notes_
     .alone()
     .takes(20)];
 
-/// For how long nothing changes: longer than the least pause of a CCM that Nodes prompt.
+/// For how long nothing changes: longer than the shortest pause of a CCM that is prompted by Nodes.
 const REST: Duration = Duration::from_secs(12);
 
 async fn notes_what_prompts(cx: &CheckCx) -> Verdict {

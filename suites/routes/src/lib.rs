@@ -1,4 +1,5 @@
-//! Routes: the cloud's network leads to every Node's pods, and to nothing that is no Node's any more (contract ROUTE).
+//! Routes: the cloud's network leads to the Pods of every Node, and to nothing that belongs to no Node
+//! (contract ROUTE).
 
 mod at_once;
 mod cost;
@@ -13,7 +14,7 @@ mod switched_off;
 
 use harness_testkit::prelude::*;
 
-/// The suite.
+/// The suite of routes.
 pub const SUITE: Suite = Suite {
     name: "routes",
     proves: "each pod network of a Node has one route, Nodes say so, and foreign routes are not touched",

@@ -1,4 +1,4 @@
-//! What a Node says of its network is so, whatever went wrong before a route was there (contract ROUTE-02).
+//! A Node's network condition is true, whatever went wrong before its route existed (contract ROUTE-02).
 
 use super::needs::ROUTES;
 use futures::future::try_join;
@@ -37,8 +37,8 @@ pub(super) const CHECKS: &[Check] = &[
 
 type MaybeNode = Option<Arc<core::Node>>;
 
-/// It does not say that its network is there while no route leads to its machine. Of a Node and the routes to its network, the
-/// Node read first: a route that was made in between is there by then.
+/// Matches unless the condition reports the network as available while no route leads to the machine. The
+/// Node is read before the routes, so a route that was made in between is seen.
 fn says_only_what_is(machine: &Instance) -> Matcher<(MaybeNode, Vec<Route>)> {
     let (said, leads) = (is_reachable(), leads_to(machine));
     matcher(
@@ -51,10 +51,11 @@ fn says_only_what_is(machine: &Instance) -> Matcher<(MaybeNode, Vec<Route>)> {
     .expecting(format!("one route, to instance {}, or no condition NetworkUnavailable False", machine.id))
 }
 
-/// How long a CCM may take to be told of a Node, while a list that it has asked for is on its way.
+/// How long a CCM may take to get the event about a Node while a list that it has requested is pending.
 const TOLD: Duration = Duration::from_secs(1);
 
-/// Holds a reconciliation that has begun, before it knows which routes there are. What a CCM reads as it starts is over by then.
+/// Holds a reconciliation that has begun, before it gets the list of routes. What a CCM reads when it starts
+/// is over by then.
 async fn begun(cx: &CheckCx) -> Result<Barrier<'_>, CheckError> {
     is_settled(cx).await?;
     let list = cx.cloud().anything().holds(&[Op::RouteList]).await?;
@@ -63,7 +64,7 @@ async fn begun(cx: &CheckCx) -> Result<Barrier<'_>, CheckError> {
     Ok(list)
 }
 
-/// A Node whose network it is.
+/// A machine, its pod network and its Node.
 type Joined<'a> = (Machine<'a>, Destination<'a>, Node<'a>);
 
 async fn joins<'a>(
@@ -82,8 +83,8 @@ async fn is_so((machine, network, node): &Joined<'_>, when: &str) -> Verdict {
     said.within(node.cx().limits().quiet_routes()).when(when).await
 }
 
-/// Its route is there in the end, and it says so. Whoever is prompted by Nodes alone may need that twice: once for what is in its
-/// way.
+/// Waits until the route exists and the Node's condition shows it. A CCM that only Nodes prompt may need two
+/// rounds: the first removes what is in the way.
 async fn gets_its_route((machine, network, node): &Joined<'_>, when: &str) -> Verdict {
     let (cx, limit) = (node.cx(), node.cx().limits().route());
     prompt(cx).await?;
@@ -108,7 +109,7 @@ async fn says_so_though_its_machine_is_unknown(cx: &CheckCx) -> Verdict {
     gets_its_route(&joined, "once its machine can be looked up").await
 }
 
-/// It has neither providerID nor addresses.
+/// The Node has neither providerID nor addresses.
 async fn says_so_though_it_is_not_initialised(cx: &CheckCx) -> Verdict {
     let (network, machine) = (cx.pod_network(0)?, cx.machine(machine("a")).await?);
     let began = Instant::now();
@@ -125,7 +126,7 @@ async fn says_so_though_it_is_not_initialised(cx: &CheckCx) -> Verdict {
     gets_its_route(&joined, "once it can be initialised").await
 }
 
-/// Lists lack it.
+/// Leaves this machine out of lists.
 fn without(machine: &Machine<'_>) -> Effect {
     Effect::Without { names: vec![machine.id(), machine.name(), machine.provider_id()] }
 }
@@ -144,7 +145,7 @@ async fn says_so_though_it_is_accepted_alone(cx: &CheckCx) -> Verdict {
 async fn says_so_though_it_is_taken(cx: &CheckCx) -> Verdict {
     let (stuck, moved, other) = (cx.pod_network(0)?, cx.pod_network(1)?, cx.machine(machine("other")).await?);
     let list = begun(cx).await?;
-    // The first cannot be taken away, the second only at the second time.
+    // The first route cannot be deleted, the second only at the second attempt.
     let fault = stuck.cloud().answers(503).to(&[Op::RouteDelete]).await?;
     moved.cloud().answers(503).to(&[Op::RouteDelete]).times(1).await?;
     for network in [&stuck, &moved] {
@@ -164,7 +165,7 @@ async fn says_so_though_routes_are_unknown(cx: &CheckCx) -> Verdict {
     let list = begun(cx).await?;
     let joined = joins(cx, "a", cx.pod_network(0)?).await?;
     joined.2.keeps(present()).within(TOLD).await?;
-    // The list that is on its way is answered; what is read after it is not.
+    // The pending list is answered; whatever is read after it fails.
     let fault = cx.cloud().anything().answers(503).to(&[Op::RouteList]).await?;
     list.release().await?;
     is_so(&joined, "while routes cannot be read again").await?;

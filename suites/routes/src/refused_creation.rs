@@ -1,4 +1,4 @@
-//! Routes that cannot be made (contract ROUTE-03).
+//! Routes that the cloud refuses to create (contract ROUTE-03).
 
 use super::needs::ROUTES;
 use harness_testkit::prelude::*;
@@ -31,7 +31,7 @@ pub(super) const CHECKS: &[Check] = &[
         .takes(5),
 ];
 
-/// A Node to whose network no route can be made, once that was tried.
+/// A Node whose route the cloud refuses to create, after the CCM has tried.
 struct Refused<'a> {
     network: Destination<'a>,
     machine: Machine<'a>,

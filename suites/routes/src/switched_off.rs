@@ -1,4 +1,4 @@
-//! Routes switched off, or without networks to keep them for (contract ROUTE-11, -12).
+//! Routes that are switched off, or a CCM without pod networks to make routes for (contract ROUTE-11, -12).
 
 use harness_testkit::prelude::*;
 use suites_common::routed_node::says_nothing_of_its_network;
@@ -26,7 +26,7 @@ async fn leaves_routes_alone(cx: &CheckCx) -> Verdict {
     let node = cx.node(machine.node().pod_cidrs(&[&network.cidr()])).await?;
     let initialised = node.becomes(initialised()).within(cx.limits().start());
     initialised.when("by the controllers that are left").await?;
-    // A provider may look at its network once, when it starts.
+    // A provider may look at its network once when it starts.
     let calls = cx.cloud().calls().of(&[Op::RouteList, Op::RouteCreate, Op::RouteDelete]);
     let (started, calls) = (calls.clone().writes().since(before), calls.since(cx.cloud().mark_now().await?));
     let all = (&calls, &node);
@@ -36,7 +36,7 @@ async fn leaves_routes_alone(cx: &CheckCx) -> Verdict {
     network.is(has_no_route()).await
 }
 
-/// The framework notices once it leads, as that is when it starts its controllers.
+/// The framework detects this once it leads, because that is when it starts its controllers.
 async fn ends_without_networks(cx: &CheckCx) -> Verdict {
     let alone = cx.ccm_alone(&["--cluster-cidr="]).await?;
     let ended = alone.becomes(has_ended()).within(cx.limits().start()).await;

@@ -1,5 +1,5 @@
-//! Nothing that a change does not concern is lost on the way, not even for a moment (contract SVC-UPD-11). The end states are
-//! judged elsewhere; these checks look at what each call to the cloud left.
+//! Whatever a change does not concern stays in place at every moment (contract SVC-UPD-11). Other checks
+//! judge the end states; these checks look at the state after each call to the cloud.
 
 use super::delete::restricted;
 use super::edits::EDIT_CALLS;
@@ -12,7 +12,7 @@ use tokio::time::Instant;
 
 const ROW: &str = "SVC-UPD-11";
 
-/// What a change of Nodes must leave alone.
+/// A change of Nodes and the parts of a load balancer that it must not affect.
 struct Claim {
     name: &'static str,
     rule: Rule,
@@ -77,7 +77,7 @@ async fn keeps_through_nodes(cx: &CheckCx, claim: &'static Claim) -> Verdict {
     web.balancer().is(has_backend(&stays)).await
 }
 
-/// For how long an edit fails. What a CCM does about the failure it does at once, and again at its second try.
+/// For how long an edit fails. A CCM reacts to the failure at once, and again at its second try.
 const FAILING: Duration = Duration::from_secs(7);
 
 async fn keeps_the_address(cx: &CheckCx) -> Verdict {
@@ -85,7 +85,8 @@ async fn keeps_the_address(cx: &CheckCx) -> Verdict {
     let before = web.gets_published().await?;
     web.rests().await?;
     let losses = web.losses_since(Instant::now(), &[Rule::Addresses]);
-    // Twice and no more: each change of a Node, by whichever check, has the edit tried again, and each failure doubles the pause.
+    // Twice and no more: each change of a Node, by any check, makes the CCM retry the edit, and each failure
+    // doubles the pause.
     let refusals = web.cloud().answers(503).to(EDIT_CALLS).times(2).await?;
     let ports = json!([{"name": "p80", "port": 80}, {"name": "p443", "port": 443}]);
     web.patch(&json!({"spec": {"ports": ports}})).await?;

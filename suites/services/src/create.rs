@@ -47,7 +47,7 @@ async fn publishes_addresses(cx: &CheckCx) -> Verdict {
     web.keeps(publishes(&lb)).await
 }
 
-/// No ingress while the load balancer has no address.
+/// Matches a Service that publishes no ingress while its load balancer has no address.
 fn published_in_time() -> Matcher<(Option<Arc<Service>>, Inventory)> {
     let nothing = publishes_nothing();
     matcher("publishes nothing before the load balancer has an address", {
@@ -66,7 +66,7 @@ async fn waits_for_an_address(cx: &CheckCx) -> Verdict {
     let balancer = web.balancer();
     balancer.becomes(at_least_one()).await?;
     (&web, &balancer).keeps(published_in_time()).within(provisioning - Duration::from_secs(1)).await?;
-    // The next try comes after a back-off or after whatever time the provider asks for (contract SVC-ERR-02).
+    // The next try comes after a back-off or after a pause that the provider requests (contract SVC-ERR-02).
     let limit = provisioning + cx.limits().service_after(3);
     let lb = balancer.becomes(one_active()).within(limit).await?;
     web.becomes(publishes(&lb)).within(limit).when("without anybody's help").await
@@ -91,7 +91,7 @@ async fn has_all(cx: &CheckCx, ports: &[(&str, u16, &str)]) -> Verdict {
     let web = cx.service(plan).await?;
     let ports = web.spec().await?.ports.unwrap_or_default();
     let targets = cx.balancers_target();
-    // Which port of a Pod is behind a port of a Service is the Pod's to say.
+    // The Pods decide which of their ports is behind a port of a Service.
     let target = |port: u16, node_port: u16| match targets {
         Targets::NodePorts | Targets::Pool => Some(node_port),
         Targets::ServicePorts => Some(port),
@@ -124,7 +124,7 @@ async fn has_all(cx: &CheckCx, ports: &[(&str, u16, &str)]) -> Verdict {
 fn eligible_machines(nodes: &[Arc<Node>], machines: &[Instance]) -> BTreeSet<String> {
     let eligible = nodes.iter().filter(|node| {
         let going = node.metadata.deletion_timestamp.is_some();
-        // What a label that reads as false means is for SVC-NODES-04 to say.
+        // How a label that reads as false is treated is checked by SVC-NODES-04.
         let reads_as_false = ["false", "False", "FALSE", "f", "F", "0"];
         let excluded =
             node.labels().get(L_EXCL).is_some_and(|value| !reads_as_false.contains(&value.as_str()));
@@ -139,7 +139,8 @@ fn eligible_machines(nodes: &[Arc<Node>], machines: &[Instance]) -> BTreeSet<Str
 }
 
 async fn has_eligible_backends(cx: &CheckCx) -> Verdict {
-    // Three Nodes of its own: one as usual, one excluded by label, one cordoned and NotReady but eligible all the same.
+    // Three Nodes of the check's own: an ordinary one, one excluded by label, and one that is cordoned and
+    // NotReady but still eligible.
     let usual = cx.machine(machine("usual")).await?;
     let excluded = cx.machine(machine("excluded")).await?;
     let cordoned = cx.machine(machine("cordoned")).await?;
@@ -160,7 +161,8 @@ async fn has_eligible_backends(cx: &CheckCx) -> Verdict {
     strays.becomes(none.expecting("machines of eligible Nodes and nothing else")).await
 }
 
-/// Backends that are machines of no eligible Node. Nodes of other checks come and go, so the answer may lag behind.
+/// Backends that are not machines of eligible Nodes. Nodes of other checks come and go, so the load balancer
+/// may lag behind.
 struct Strays<'a> {
     balancer: Balancer<'a>,
 }
@@ -181,7 +183,7 @@ impl Subject for Strays<'_> {
         let held = self.balancer.read(reach).await?;
         let eligible = eligible_machines(&self.cx().all_nodes()?, &machines);
         let backends = held.load_balancers.into_iter().flat_map(|lb| lb.backends);
-        // A machine may stand there by an address.
+        // A backend may be given as the address of a machine.
         let addresses = machines.iter().filter(|machine| eligible.contains(&machine.id));
         let addresses: BTreeSet<String> =
             addresses.flat_map(|machine| machine.addresses.iter().map(|a| a.address.clone())).collect();

@@ -60,7 +60,8 @@ pub(super) const CHECKS: &[Check] = &[
         .after_the_run(),
 ];
 
-/// The cloud loses everything of a Service within the limit, and what the cloud takes itself; then the Service goes.
+/// Waits until the cloud has removed everything of a Service, within the limit plus the time that the cloud
+/// itself takes, and then until the Service is gone.
 pub(super) async fn goes(cx: &CheckCx, web: &Service<'_>, limit: Duration) -> Verdict {
     let limit = limit + cx.limits().load_balancer_work();
     web.balancer().becomes(nothing_left()).within(limit).await?;
@@ -121,7 +122,7 @@ async fn waits_for_a_slow_cloud(cx: &CheckCx) -> Verdict {
     goes(cx, &web, takes + cx.limits().service_after(1)).await
 }
 
-/// It waits to be deleted, but where the cloud has nothing left to wait for.
+/// Matches a Service that still exists while the cloud has anything of its load balancer.
 fn outlasts_its_balancer() -> Matcher<(Option<Arc<core::Service>>, Inventory)> {
     let waits = waits_to_be_deleted();
     let expected = waits.expected().to_owned();
@@ -134,12 +135,12 @@ fn outlasts_its_balancer() -> Matcher<(Option<Arc<core::Service>>, Inventory)> {
     .expecting(expected)
 }
 
-/// Its load balancer is on its way out.
+/// Matches a cloud in which the load balancer is being deleted.
 fn is_being_deleted() -> Matcher<Inventory> {
     one_balancer("is being deleted", |lb| lb.state == LbState::Deleting)
 }
 
-/// It carries somebody else's finalizer and no other.
+/// Matches a Service whose only finalizer is that of another client.
 fn only_foreign_finalizer() -> Matcher<Option<Arc<core::Service>>> {
     holds("keeps a foreign finalizer", |service: &Option<Arc<core::Service>>| {
         service.as_ref().is_some_and(|service| service.finalizers() == [FOREIGN])
@@ -160,7 +161,7 @@ async fn keeps_foreign_finalizers(cx: &CheckCx) -> Verdict {
 
 async fn touches_no_other_balancer(cx: &CheckCx) -> Verdict {
     let foreign = cx.foreign_balancer("foreign").await?;
-    // Its name begins as that of the one that goes.
+    // Its name begins with the name of the Service that is deleted.
     let bystander = cx.service(restricted(cx, load_balancer("web-2").port(80))).await?.provisioned().await?;
     let web = cx.service(restricted(cx, load_balancer("web").port(80))).await?.provisioned().await?;
     bystander.rests().await?;
@@ -177,7 +178,7 @@ async fn touches_no_other_balancer(cx: &CheckCx) -> Verdict {
     cx.cloud().is(holds_untouched(foreign)).await
 }
 
-/// With source ranges where they are declared, so that there may be a firewall of its own.
+/// Adds source ranges to the plan if they are declared, so that there may be a separate firewall.
 pub(super) fn restricted(cx: &CheckCx, plan: ServicePlan) -> ServicePlan {
     match cx.declares(Capability::SourceRanges) {
         true => plan.with(|s| s.load_balancer_source_ranges = Some(vec!["192.0.2.0/24".to_owned()])),
@@ -185,8 +186,8 @@ pub(super) fn restricted(cx: &CheckCx, plan: ServicePlan) -> ServicePlan {
     }
 }
 
-/// What of a Service's load balancer stays as it is unless the Service changes, and who is let in by what belongs to it;
-/// not the Nodes behind it, which come and go, wherever they stand.
+/// The parts of a Service's load balancer that only change with the Service, and the ranges that its
+/// firewalls admit. The Nodes behind it are not included, because they come and go.
 #[derive(Debug, PartialEq)]
 struct Facts {
     balancers: Vec<(Vec<Frontend>, Option<HealthCheck>, Vec<String>)>,
@@ -213,7 +214,7 @@ fn facts(held: &Inventory) -> Facts {
     }
 }
 
-/// The cloud has a load balancer just as it was put there.
+/// Matches a cloud that has this load balancer exactly as the check created it.
 fn holds_untouched(foreign: LoadBalancer) -> Matcher<Inventory> {
     let expected = foreign.observed();
     let alone = |load_balancers: Vec<LoadBalancer>| Inventory { load_balancers, ..Inventory::default() };
@@ -238,12 +239,13 @@ async fn cleans_up_after_missed_deletions(cx: &CheckCx) -> Verdict {
     goes(cx, &web, cx.limits().watch() + pauses).await
 }
 
-/// For how long the attempts to delete are watched: the second comes after 5 s, and who has no pauses is known sooner.
+/// For how long attempts to delete are watched. The second attempt comes after 5 s; a CCM without pauses is
+/// detected earlier.
 const PACED: Duration = Duration::from_secs(7);
 
 async fn retries_deletion(cx: &CheckCx) -> Verdict {
     let web = cx.service(load_balancer("web").port(80)).await?.provisioned().await?;
-    // For as long as it takes to see a second try: how often a client repeats a call within one is its own choice.
+    // Long enough to see a second try. How often a client repeats a call within one try is up to the client.
     let refusals = web.cloud().fails().to(&[Op::LbDelete]).await?;
     let began = Instant::now();
     web.delete().await?;
@@ -260,7 +262,8 @@ async fn retries_deletion(cx: &CheckCx) -> Verdict {
         .when("as it is tried again")
         .await?;
     web.is(keeps_finalizer()).await?;
-    // Each failure has doubled the pause, and a change of the Service or of Nodes may have brought one forward.
+    // Each failure has doubled the pause, and a change of the Service or of Nodes may have caused an earlier
+    // attempt.
     let failures = u32::try_from(refusals.read(ReadSource::Origin).await?).unwrap_or(u32::MAX).min(4);
     refusals.clear().await?;
     goes(cx, &web, cx.limits().services_after(began.elapsed()).max(cx.limits().service_after(failures))).await
@@ -284,7 +287,7 @@ async fn leaves_nothing(cx: &CheckCx) -> Verdict {
 
 async fn leaves_the_cloud_as_it_was(cx: &CheckCx) -> Verdict {
     cx.deploy_ccm().await?;
-    // Where nothing was ever made, nothing can be left.
+    // If nothing was ever created, nothing can be left.
     let web = cx.service(load_balancer("last").port(80)).await?.provisioned().await?;
     web.delete().await?;
     web.becomes(gone()).within(cx.limits().load_balancer()).await?;

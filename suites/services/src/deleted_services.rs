@@ -1,4 +1,4 @@
-//! Services of the past: what a leader has deleted it forgets (contract SVC-DEL-01.forgotten).
+//! Deleted Services: a leader forgets the Services that it has deleted (contract SVC-DEL-01.forgotten).
 
 use super::needs::{NODES_BEHIND_LB, RESYNC};
 use super::nodes::{has_backend, kept_out};
@@ -13,7 +13,8 @@ pub(super) const CHECKS: &[Check] =
         .alone()
         .takes(6)];
 
-/// Whether the path of a call leads through a load balancer: of one that is gone the cloud may say no more.
+/// Whether the path of a call names this load balancer. Once it is gone, the cloud may not know which Service
+/// it belonged to.
 fn leads_through(request: &str, id: &str) -> bool {
     request.split(['/', ' ', '?']).any(|part| part == id)
 }
@@ -37,7 +38,7 @@ async fn forgets_what_is_gone(cx: &CheckCx) -> Verdict {
     let mark = cx.cloud().mark_now().await?;
     node.label(L_EXCL, None).await?;
     stays.balancer().becomes(has_backend(&machine)).await?;
-    // Whoever is asked about with the same change is so by then.
+    // A Service that causes calls because of the same change has done so by then.
     stays.rests().await?;
     for (web, _) in &past {
         web.calls().since(mark).is(no_calls()).await?;

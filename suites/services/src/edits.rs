@@ -1,4 +1,5 @@
-//! Edits of a Service that are more than a value: its type, many at once, and parts that go (contract SVC-UPD).
+//! Edits of a Service that change more than one value: its type, many edits at once, and removed parts
+//! (contract SVC-UPD).
 
 use super::needs::{LB, RANGES};
 use super::variants::admitted;
@@ -61,7 +62,7 @@ async fn comes_back(cx: &CheckCx) -> Verdict {
     Ok(())
 }
 
-/// How many edits come one after the other.
+/// How many edits follow one another.
 const EDITS: u16 = 20;
 
 async fn ends_with_the_last_edit(cx: &CheckCx) -> Verdict {
@@ -81,15 +82,15 @@ async fn ends_with_the_last_edit(cx: &CheckCx) -> Verdict {
     balancer.keeps(arrived("stays as the last edit says")).await
 }
 
-/// Calls by which an edit arrives.
+/// Calls by which an edit reaches the cloud.
 pub(super) const EDIT_CALLS: &[Op] = &[Op::LbUpdate, Op::AuxUpdate];
 
-/// Edits its ports: there is 8080 and no other.
+/// Edits the ports of a Service: 8080 is the only one.
 pub(super) async fn moves_to_8080(web: &Service<'_>) -> Verdict {
     web.patch(&json!({"spec": {"ports": [{"name": "alt", "port": 8080, "protocol": "TCP"}]}})).await
 }
 
-/// Whether it follows that edit.
+/// Whether the load balancer shows that edit.
 pub(super) fn serves_8080(lb: &LoadBalancer) -> bool {
     matches!(lb.frontends.as_slice(), [only] if only.port == 8080)
 }
@@ -98,7 +99,7 @@ pub(super) fn ports_of(lb: &LoadBalancer) -> BTreeSet<u16> {
     lb.frontends.iter().map(|f| f.port).collect()
 }
 
-/// Leaves of all ports only this one.
+/// Removes all ports except this one.
 async fn keeps_only(web: &Service<'_>, port: i32) -> Verdict {
     let ports = web.spec().await?.ports.unwrap_or_default().into_iter().filter(|one| one.port == port);
     let kept: Vec<Value> = ports
@@ -107,7 +108,7 @@ async fn keeps_only(web: &Service<'_>, port: i32) -> Verdict {
     web.patch(&json!({"spec": {"ports": kept}})).await
 }
 
-/// It is the load balancer that there was, and has port 443 alone.
+/// Matches the same load balancer as before, with port 443 only.
 fn serves_443_alone(before: &LoadBalancer) -> Matcher<Inventory> {
     no_other_than(
         before,
@@ -116,7 +117,7 @@ fn serves_443_alone(before: &LoadBalancer) -> Matcher<Inventory> {
     )
 }
 
-/// Three at once: who removes one after the other may end too soon.
+/// Removes three ports at once. A CCM that removes one after the other may stop too early.
 async fn removes_ports(cx: &CheckCx) -> Verdict {
     let web = cx.service(load_balancer("web").port(80).port(443).port(8080).port(8443)).await?;
     let before = web.gets_published().await?;
@@ -125,7 +126,7 @@ async fn removes_ports(cx: &CheckCx) -> Verdict {
     web.balancer().becomes(serves_443_alone(&before)).await
 }
 
-/// All that a Service may say of its load balancer beside the ports, as far as it is declared.
+/// Edits the ports of a Service that uses every other declared option of a load balancer.
 async fn keeps_the_rest(cx: &CheckCx) -> Verdict {
     let declared = [Capability::SourceRanges, Capability::Affinity, Capability::NodeTargets];
     let [ranges, affinity, to_nodes] = declared.map(|capability| cx.declares(capability));
@@ -150,7 +151,7 @@ async fn keeps_the_rest(cx: &CheckCx) -> Verdict {
     web.balancer().becomes(whole).within(cx.limits().load_balancer()).await
 }
 
-/// What an edit of the ports leaves as it is.
+/// The parts of a load balancer that an edit of the ports must not change.
 #[derive(PartialEq)]
 struct Rest {
     admitted: Option<BTreeSet<String>>,
@@ -166,7 +167,8 @@ fn rest_of(held: &Inventory) -> Rest {
     }
 }
 
-/// A permanent failure would have all of it done once more, and so would hide that a part was forgotten.
+/// Uses a temporary failure. After a permanent one, the CCM would do everything again, which would hide a
+/// forgotten part.
 async fn removes_a_port_at_the_second_try(cx: &CheckCx) -> Verdict {
     let (answered, fails) = (Effect::Latency { ms: 0 }, Effect::Status { status: 500, retry_after_s: None });
     let (first, second) = ([fails.clone()], [answered, fails]);
@@ -178,7 +180,7 @@ async fn removes_a_port_at_the_second_try(cx: &CheckCx) -> Verdict {
     .map(drop)
 }
 
-/// Of two ports of a Service of that name one goes, while calls for that meet these effects, each once.
+/// Removes one of two ports of a Service with this name. The calls for that meet these effects, each once.
 async fn removes_a_port(cx: &CheckCx, name: &str, when: &'static str, effects: &[Effect]) -> Verdict {
     let web = cx.service(load_balancer(name).port(80).port(443)).await?;
     let before = web.gets_published().await?;
@@ -189,7 +191,7 @@ async fn removes_a_port(cx: &CheckCx, name: &str, when: &'static str, effects: &
     web.balancer().becomes(serves_443_alone(&before)).within(limit).when(when).await
 }
 
-/// Whether a range is let in by what the cloud holds.
+/// Whether the cloud admits a range.
 fn admits(held: &Inventory, range: &str) -> bool {
     let on_balancers = held.load_balancers.iter().any(|lb| lb.source_ranges.iter().any(|one| one == range));
     let names =

@@ -41,7 +41,7 @@ fn of_another_class() -> ServicePlan {
 
 async fn leaves_classed_services_alone(cx: &CheckCx) -> Verdict {
     let classed = cx.service(of_another_class()).await?;
-    // A Service of the same kind without a class proves that the service loop is at work all the while.
+    // A Service of the same kind without a class proves that the service loop is working.
     cx.service(load_balancer("plain").port(80)).await?.provisioned().await?;
     classed.patch(&json!({"metadata": {"annotations": {"example.com/edited": "1"}}})).await?;
     let calls = classed.calls();
@@ -51,7 +51,7 @@ async fn leaves_classed_services_alone(cx: &CheckCx) -> Verdict {
     calls.keeps(no_calls()).when("after its deletion either").await
 }
 
-/// One Service of each other type.
+/// Creates one Service of each other type.
 async fn of_other_types(cx: &CheckCx) -> Result<Vec<Service<'_>>, CheckError> {
     let mut others = Vec::new();
     for (name, type_) in [("inside", "ClusterIP"), ("on-nodes", "NodePort"), ("elsewhere", "ExternalName")] {
@@ -66,14 +66,14 @@ async fn of_other_types(cx: &CheckCx) -> Result<Vec<Service<'_>>, CheckError> {
 
 async fn leaves_other_types_alone(cx: &CheckCx) -> Verdict {
     let others = of_other_types(cx).await?;
-    // One that does want a load balancer proves that the service loop is at work all the while.
+    // A Service that does want a load balancer proves that the service loop is working.
     cx.service(load_balancer("plain").port(80)).await?.provisioned().await?;
     let window = cx.limits().quiet_services();
     let left = others.iter().map(async |one| (one, &one.calls()).keeps(left_alone()).within(window).await);
     futures::future::try_join_all(left).await.map(drop)
 }
 
-/// Components of a control plane that may have something to say of any Service.
+/// Components of a control plane that may send Events about any Service.
 const OTHERS: &[&str] = &[
     "endpoint-controller",
     "endpoint-slice-controller",
@@ -83,8 +83,9 @@ const OTHERS: &[&str] = &[
     "portallocator-repair-controller",
 ];
 
-/// None of these Services is told anything of by whoever tells of its own. A recorder writes one Event after the other: when
-/// one about a later Service is there, those about earlier ones would be.
+/// Checks that the sender of the Events about its own Services sends none about these. A recorder writes one
+/// Event after the other: when the Event about a later Service exists, those about earlier ones would exist
+/// as well.
 async fn tells_nothing_of(cx: &CheckCx, others: &[Service<'_>]) -> Verdict {
     let plain = cx.service(load_balancer("plain").port(80)).await?.provisioned().await?;
     let events = plain.events();

@@ -1,5 +1,6 @@
-//! What of a Service's status and load balancer is somebody else's to say: the mode of an address, which the API server
-//! fills in, and the whole load balancer, where another implements it (contract SVC-CREATE-07, -13, SVC-ERR-07).
+//! Parts of a Service's status and load balancer that the CCM does not own: the mode of an address, which the
+//! API server fills in, and the whole load balancer if another controller implements it (contract
+//! SVC-CREATE-07, -13, SVC-ERR-07).
 
 use super::needs::LB;
 use harness_testkit::prelude::*;
@@ -35,7 +36,7 @@ pub(super) const CHECKS: &[Check] = &[
 
 type MaybeService = Option<Arc<core::Service>>;
 
-/// It has an ingress, and each entry of it a mode as `fits` says.
+/// Matches a Service with an ingress whose entries all have a mode that `fits` accepts.
 fn has_modes(
     claim: &str,
     fits: impl Fn(bool, Option<&str>) -> bool + 'static,
@@ -73,7 +74,7 @@ async fn keeps_the_mode(cx: &CheckCx) -> Verdict {
     web.keeps(same).when("after an edit").await
 }
 
-/// Which families the published IPs are of; a host name may lead to both.
+/// The IP families of the published addresses; a host name may stand for both.
 fn families(service: &core::Service) -> (bool, bool) {
     let published = ingress(service);
     let ips = published.iter().filter_map(|(ip, _)| ip.as_deref()?.parse::<IpAddr>().ok());
@@ -111,14 +112,14 @@ async fn serves_both_families_or_tells(cx: &CheckCx) -> Verdict {
     (&web, &events).becomes(told).within(limit).await
 }
 
-/// How long a CCM may look at a Service before it has learnt that it is not its own.
+/// How many times a CCM may look at a Service before it has learnt that another controller owns it.
 const LEARNS: u32 = 5;
 
 async fn leaves_to_others(cx: &CheckCx) -> Verdict {
     let plan = cx.implemented_elsewhere().iter();
     let plan = plan.fold(load_balancer("theirs").port(80), |plan, (key, value)| plan.annotation(key, value));
     let theirs = cx.service(plan).await?;
-    // The CCM is at work, and has come to both.
+    // The CCM is working and has processed both Services.
     cx.service(load_balancer("ours").port(80)).await?.provisioned().await?;
     let nothing = holds("has no address", |service: &MaybeService| {
         service.as_ref().is_some_and(|service| ingress(service).is_empty())

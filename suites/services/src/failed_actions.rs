@@ -1,4 +1,4 @@
-//! Work that the cloud accepts and does not carry out (contract SVC-ERR-01, SVC-UPD-01).
+//! Requests that the cloud accepts but does not carry out (contract SVC-ERR-01, SVC-UPD-01).
 
 use super::needs::LB;
 use super::retry::follows_an_edit_in;

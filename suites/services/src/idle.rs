@@ -1,6 +1,6 @@
-//! When nothing happens that concerns a load balancer, nobody writes to it (contract SVC-UPD-03, SVC-NODES-05, -06, -07,
-//! SCALE-03; for -10 see [`super::noise`]). Where Nodes come and go all the while, as beside other checks, a write could always have a reason: these
-//! checks run in calm.
+//! Without a change that concerns a load balancer, the CCM does not write to it (contract SVC-UPD-03,
+//! SVC-NODES-05, -06, -07, SCALE-03; for -10 see [`super::noise`]). While Nodes of other checks come and go,
+//! a write could always have a reason. Therefore these checks run in a calm environment.
 
 use super::needs::{LB, NODES_BEHIND_LB, STABLE};
 use super::nodes::{eligible, has_backend};
@@ -46,37 +46,37 @@ pub(super) const CHECKS: &[Check] = &[
         .takes(46),
 ];
 
-/// For how long after a change of the Nodes that load balancers may use a write may still come from it.
+/// For how long after a change of the eligible Nodes a write may still be caused by it.
 pub(super) const LATE: Duration = Duration::from_secs(15);
-/// How much later than of a write this program may hear of the change that it came from: it watches Nodes as the CCM does, and
-/// may be told of one after the CCM. So the last writes of a window are not judged.
+/// How much later than a write the harness may learn of the change that caused it: it watches Nodes as the
+/// CCM does, and may get an event after the CCM. Therefore the last writes of a window are not judged.
 const HEARD: Duration = Duration::from_secs(3);
 
-/// For how long at least nothing may have explained a write, so that the absence of one means something.
+/// The shortest time without an explanation for writes, so that the absence of writes proves something.
 const LEAST: Duration = Duration::from_secs(10);
 
-/// Calls that change what the cloud holds for a Service and that no change of Nodes explains: those of other checks come and
-/// go, and each may be a reason to write to every load balancer.
+/// Calls that change the cloud's objects of a Service and that no change of Nodes explains. Nodes of other
+/// checks come and go, and each may be a reason to write to every load balancer.
 struct Unexplained<'a> {
     writes: Calls<'a>,
     seen: RefCell<Writes>,
 }
 
-/// Writes that were seen.
+/// The writes that were seen.
 #[derive(Debug, Default)]
 struct Writes {
     count: usize,
-    /// Those that may still be explained, with when they were first seen.
+    /// Writes that may still get an explanation, and when they were first seen.
     open: Vec<(Instant, Entry)>,
-    /// Those that nothing explains.
+    /// Writes without an explanation.
     unexplained: Vec<Entry>,
-    /// When it was looked last, and for how long nothing would have explained a write.
+    /// When the check looked last, and for how long nothing would have explained a write.
     looked: Option<Instant>,
     judged: Duration,
 }
 
 impl Writes {
-    /// Takes in all that there are by now. `changed` says whether Nodes changed after a moment.
+    /// Adds the writes that exist by now. `changed` tells whether Nodes changed after a moment.
     fn look(
         &mut self,
         all: &[Entry],
@@ -103,15 +103,16 @@ impl Writes {
 }
 
 impl<'a> Unexplained<'a> {
-    /// Of a Service, from now on.
+    /// Starts to collect the calls of a Service.
     fn of(web: &Service<'a>) -> Result<Unexplained<'a>, ReadError> {
         let mark = web.cx().cloud().mark()?;
         Ok(Unexplained { writes: web.calls().writes().since(mark), seen: RefCell::default() })
     }
 }
 
-/// What of a Node decides whether load balancers may use it, and how they reach it (k8s.io/cloud-provider
-/// service/controller.go, predicates); without the autoscaler's taint, which alone is no reason to look.
+/// The parts of a Node that decide whether load balancers may use it, and how they reach it
+/// (k8s.io/cloud-provider service/controller.go, predicates). The autoscaler's taint is not included, because
+/// it alone is no reason for an update.
 pub(super) fn reasons(node: &core::Node) -> impl PartialEq + use<> {
     let excluded = node.labels().get(L_EXCL).cloned();
     let going = node.metadata.deletion_timestamp.is_some();
@@ -142,11 +143,12 @@ impl Subject for Unexplained<'_> {
     }
 }
 
-/// How long it may take until no Node has changed for a while, and how often is looked.
+/// How long to wait at most until no Node has changed for a while, and how often to look.
 const UNREST: Duration = Duration::from_secs(45);
 const LOOK: Duration = Duration::from_millis(250);
 
-/// Waits until no Node has changed for so long that load balancers would have to know of it, for as long as that is worth it.
+/// Waits until no Node has changed for so long that load balancers would have been updated. Gives up after
+/// `UNREST`.
 pub(super) async fn nodes_are_still_for(cx: &CheckCx, still: Duration) -> Verdict {
     let began = Instant::now();
     while began.elapsed() < UNREST {
@@ -159,7 +161,7 @@ pub(super) async fn nodes_are_still_for(cx: &CheckCx, still: Duration) -> Verdic
     Ok(())
 }
 
-/// Waits until a write can have no reason any more: what is done then is judged.
+/// Waits until no write can have an earlier reason: what happens after that is judged.
 async fn nodes_are_still(cx: &CheckCx) -> Verdict {
     let began = Instant::now();
     nodes_are_still_for(cx, LATE).await?;
@@ -167,7 +169,7 @@ async fn nodes_are_still(cx: &CheckCx) -> Verdict {
     Ok(())
 }
 
-/// Nothing is written while `noise` is made, nor after it until the window is over.
+/// Checks that nothing is written while `noise` is made, and after it until the window is over.
 pub(super) async fn nothing_is_written(
     web: &Service<'_>,
     noise: impl Future<Output = Verdict>,
@@ -204,7 +206,7 @@ async fn ignores_what_says_nothing(cx: &CheckCx) -> Verdict {
         .await
 }
 
-/// A load balancer with a Node of this check's own behind it, and the CCM done with both.
+/// Creates a load balancer with a Node of this check behind it, and waits until the CCM is done with both.
 pub(super) async fn with_a_backend<'a>(
     cx: &'a CheckCx,
     suffix: &str,
@@ -235,7 +237,8 @@ async fn leaves_condemned_nodes_for_later(cx: &CheckCx) -> Verdict {
     .await
 }
 
-/// A Node of this check's own stays behind its load balancer and nothing is written, whatever `change` makes of it.
+/// Checks that a Node of this check stays behind its load balancer and that nothing is written, after
+/// `change` has changed the Node.
 async fn keeps_its_backend<'a>(
     cx: &'a CheckCx,
     suffix: &str,
@@ -310,7 +313,7 @@ mod tests {
         }));
         let write: [Entry; 1] = [entry.expect("an entry")];
         let began = Instant::now() + LATE;
-        // What the program knows at each of these moments of when Nodes changed last, milliseconds.
+        // At each of these moments: the last change of Nodes that the harness knows of, in milliseconds.
         let unexplained = |looks: [(u64, Option<u64>); 2]| {
             let mut writes = Writes::default();
             for (at, changed) in looks {

@@ -1,5 +1,5 @@
-//! Services that the cloud never serves, and Services whose names are as long as names can be (contract SVC-DEL-13,
-//! SVC-CREATE-20).
+//! Services that the cloud can never serve, and Services with names of the maximum length (contract
+//! SVC-DEL-13, SVC-CREATE-20).
 
 use super::needs::LB;
 use futures::future::try_join_all;
@@ -15,7 +15,7 @@ pub(super) const CHECKS: &[Check] = &[
     Check::of("SVC-CREATE-20", |cx| Box::pin(serves_long_names(cx))).without_machines().needs(LB),
 ];
 
-/// What a cloud answers to what it cannot do: no repetition helps.
+/// The status for a request that the cloud cannot fulfil: a retry does not help.
 const REFUSED: u16 = 422;
 
 async fn goes_unserved(cx: &CheckCx) -> Verdict {

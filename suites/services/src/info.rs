@@ -1,4 +1,4 @@
-//! What a CCM may do with load balancers, as this one does it: recorded, never failed (contract SVC-ELIG-03, SVC-UPD-10,
+//! Optional behaviour with load balancers: recorded, never failed (contract SVC-ELIG-03, SVC-UPD-10,
 //! SVC-NODES-14, SVC-DEL-11, SVC-ERR-02).
 
 use super::needs::{LB, NODES_BEHIND_LB};
@@ -131,12 +131,12 @@ async fn notes_polls(cx: &CheckCx) -> Verdict {
     let calls = web.calls().list().await?;
     let made = calls.iter().find(|call| call.op == Op::LbCreate).map_or(0, |call| call.at_ms);
     let times: Vec<u64> = calls.iter().map(|call| call.at_ms).filter(|at| *at >= made).collect();
-    // Several calls may be one look.
+    // Several calls may belong to one look-up of the state.
     let pauses = times.windows(2).map(|pair| pair[1] - pair[0]).filter(|pause| *pause >= LOOK_MS);
     let pauses: Vec<String> = pauses.map(|pause| pause.to_string()).collect();
     cx.record("pauses_ms", pauses.join(" "));
     Ok(())
 }
 
-/// Calls that come closer than this are one look.
+/// Calls that follow each other more closely than this count as one look-up.
 const LOOK_MS: u64 = 200;

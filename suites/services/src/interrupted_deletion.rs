@@ -1,5 +1,5 @@
-//! Services that go while something is in the way: the cloud cannot be asked, a creation is under way, the namespace goes
-//! with them (contract SVC-DEL, SVC-ERR-09).
+//! Services that are deleted while something is in the way: the cloud does not answer, a creation is in
+//! progress, or the namespace is deleted with them (contract SVC-DEL, SVC-ERR-09).
 
 use super::needs::LB;
 use super::step_fails::FAILING;
@@ -14,7 +14,7 @@ pub(super) const CHECKS: &[Check] = &[
         .without_machines()
         .needs(LB)
         .with(&[Facility::Faults])
-        // Lists name no Service: whoever asks is not answered.
+        // Lists name no Service, so every client that lists gets no answer.
         .alone()
         .takes(9),
     Check::of("SVC-DEL-04.unrecorded", |cx| Box::pin(deletes_nothing_unrecorded(cx)))
@@ -37,11 +37,11 @@ pub(super) const CHECKS: &[Check] = &[
         .with(&[Facility::Barriers]),
 ];
 
-/// For how long nobody can tell of a load balancer that the CCM has not heard of: longer than the controller's first back-off,
-/// so that a second attempt fails as well.
+/// For how long the cloud does not answer about a load balancer that the CCM does not know of: longer than
+/// the controller's first back-off, so that a second attempt fails as well.
 const UNKNOWN: Duration = Duration::from_secs(7);
 
-/// Somebody has asked and was not answered, or the Service went without a question.
+/// Matches when a call was made and not answered, or when the Service is gone without a call.
 fn asked_or_gone() -> Matcher<(u64, Option<Arc<core::Service>>), bool> {
     matcher("is asked about, or needs no question", |(asked, service): &(u64, Option<Arc<core::Service>>)| {
         match (asked, service) {
@@ -63,7 +63,7 @@ async fn deletes_nothing_unseen(cx: &CheckCx) -> Verdict {
 async fn deletes_nothing_unrecorded(cx: &CheckCx) -> Verdict {
     let web = cx.service(load_balancer("web").port(80).not_yet()).await?;
     let lost = web.cloud().loses_the_answer().to(&[Op::LbCreate]).times(1).await?;
-    // A CCM may look at once for what it was not told of.
+    // A CCM may look at once for a load balancer that it got no answer about.
     let creation = web.cloud().holds(&[Op::LbCreate]).await?;
     web.wants_a_balancer().await?;
     creation.is_reached().await?;
@@ -77,7 +77,7 @@ async fn nobody_sees(cx: &CheckCx) -> Result<Fault<'_>, CheckError> {
     cx.cloud().anything().fails().to(&[Op::LbGet, Op::LbList]).await
 }
 
-/// Deletes the Service while nobody is told what the cloud has for it, for so long.
+/// Deletes the Service while the cloud does not answer what it has for it, for the time `unknown`.
 async fn keeps_what_it_cannot_see(
     cx: &CheckCx,
     web: &Service<'_>,
@@ -92,10 +92,11 @@ async fn keeps_what_it_cannot_see(
             .await?;
         web.balancer().is(at_least_one()).await?;
     } else {
-        // It knew without asking; whether it was right shows below.
+        // The CCM knew without a call. Whether it was right shows below.
         cx.record("asked", "nothing");
     }
-    // Each failure has doubled the pause, and a change of the Service or of Nodes may have brought one forward.
+    // Each failure has doubled the pause, and a change of the Service or of Nodes may have caused an earlier
+    // attempt.
     let failures = u32::try_from(blind.read(ReadSource::Origin).await?).unwrap_or(u32::MAX).min(4);
     blind.clear().await?;
     goes(web, cx.limits().services_after(unknown).max(cx.limits().service_after(failures))).await
@@ -141,12 +142,13 @@ async fn survives_a_vanished_service(cx: &CheckCx) -> Verdict {
     let creation = web.cloud().holds(&[Op::LbCreate]).await?;
     web.wants_a_balancer().await?;
     creation.is_reached().await?;
-    // Somebody takes the finalizer off: then nobody has to clean up (contract SVC-DEL-11), and this check does.
+    // Another client removes the finalizer. After that, the CCM does not have to clean up (contract
+    // SVC-DEL-11), and this check does.
     web.vanishes().await?;
     web.becomes(gone()).await?;
     creation.release().await?;
-    // What the CCM wants to write about it finds nobody. The cloud may even have refused to make one: a machine among the
-    // backends may have gone meanwhile.
+    // The object that the CCM wants to update does not exist any more. The cloud may even have refused the
+    // creation, because a machine among the backends was deleted.
     web.rests().await?;
     let after = cx.service(load_balancer("after").port(80)).await?;
     let served = after.gets_published().await.map(drop);

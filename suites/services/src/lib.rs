@@ -1,5 +1,5 @@
-//! LoadBalancer provisioning: Services of type LoadBalancer get a balancer in the cloud, it follows them, and nothing
-//! of it is left when they go (contract SVC).
+//! LoadBalancer provisioning: Services of type LoadBalancer get a load balancer in the cloud, it follows
+//! their changes, and nothing of it is left when they are deleted (contract SVC).
 
 mod continuity;
 mod create;
@@ -32,7 +32,7 @@ mod vendor_annotations;
 
 use harness_testkit::prelude::*;
 
-/// The suite.
+/// The suite of load balancers.
 pub const SUITE: Suite = Suite {
     name: "loadbalancer-provisioning",
     proves: "Services of type LoadBalancer get exactly one balancer, it follows them, and it goes with them",

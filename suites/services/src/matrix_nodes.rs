@@ -1,5 +1,5 @@
-//! Load balancers follow their Nodes whatever the traffic policy, though machines cannot be looked up, though another machine
-//! comes under a Node's name, and after an edit of their Service (contract SVC-NODES).
+//! Load balancers follow their Nodes: with each traffic policy, while machines cannot be looked up, when a
+//! new machine takes over a Node's name, and after an edit of their Service (contract SVC-NODES).
 
 use super::needs::{NODES_BEHIND_LB, RESYNC};
 use super::nodes::{eligible, has_backend, lacks_backend};
@@ -53,7 +53,7 @@ pub(super) const CHECKS: &[Check] = &[
         .needs(NODES_BEHIND_LB)
         .since(28, RESYNC, Before::NotJudged)
         .with(&[Facility::Faults])
-        // Machines are looked up for all Services at once.
+        // The fault concerns the look-ups for all Services.
         .alone()
         .takes(8),
     Check::of("SVC-NODES-17.joins", |cx| Box::pin(keeps_the_edit_as_a_node_joins(cx)))
@@ -97,7 +97,7 @@ async fn follows(cx: &CheckCx, cell: &'static Cell) -> Verdict {
             node.becomes(gone()).when("as it was deleted").await?;
             old.delete().await?;
             let new = cx.machine(machine("a-2").named(&old.name())).await?;
-            // What the CCM knows of the old machine may be as old.
+            // The CCM may have cached data about the old machine for as long.
             pause(cx.limits().instance_cache()).await;
             let node = cx.node(new.node().backend()).await?;
             node.becomes(initialised()).when("with another machine").await?;
@@ -108,14 +108,15 @@ async fn follows(cx: &CheckCx, cell: &'static Cell) -> Verdict {
     }
 }
 
-/// Listens on the ports that its Service has now.
+/// Matches a load balancer that listens on the current ports of its Service.
 fn listens_as_edited(ports: &Ports) -> Matcher<Inventory> {
     let ports = ports.ports();
     let expected = format!("frontends {}", listed(&ports));
     holds("listens on the edited ports", move |held: &Inventory| listens(held) == ports).expecting(expected)
 }
 
-/// A Service whose ports were edited, and whose load balancer has followed; and its ports since.
+/// Creates a Service, edits its ports and waits until the load balancer has followed. Returns the Service and
+/// its new ports.
 async fn edited(cx: &CheckCx) -> Result<(Service<'_>, Ports), CheckError> {
     let web = cx.service(load_balancer("web").port(80).port(443)).await?.provisioned().await?;
     web.rests().await?;

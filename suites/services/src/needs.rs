@@ -1,24 +1,24 @@
-//! What checks of load balancers need.
+//! The capabilities that checks of load balancers need, and versions of the framework.
 
 use harness_testkit::prelude::*;
 
-/// It provisions load balancers.
+/// The CCM provisions load balancers.
 pub(super) const LB: &[Capability] = &[Capability::LoadBalancer];
-/// It does so, and lets source ranges be restricted.
+/// The CCM provisions load balancers with source ranges.
 pub(super) const RANGES: &[Capability] = &[Capability::LoadBalancer, Capability::SourceRanges];
-/// It does so, UDP included.
+/// The CCM provisions load balancers for UDP.
 pub(super) const LB_UDP: &[Capability] = &[Capability::LoadBalancer, Capability::Udp];
-/// It does so, SCTP included.
+/// The CCM provisions load balancers for SCTP.
 pub(super) const LB_SCTP: &[Capability] = &[Capability::LoadBalancer, Capability::Sctp];
-/// It does so, and they send traffic to Nodes.
+/// The CCM provisions load balancers that send traffic to Nodes.
 pub(super) const LB_TO_NODES: &[Capability] = &[Capability::LoadBalancer, Capability::NodeTargets];
-/// Such ones, and it initialises Nodes.
+/// The CCM provisions load balancers that send traffic to Nodes, and it initialises Nodes.
 pub(super) const NODES_BEHIND_LB: &[Capability] =
     &[Capability::LoadBalancer, Capability::NodeTargets, Capability::Instances];
 
-/// What framework 1.28 brought.
+/// A feature that framework 1.28 introduced.
 pub(super) const RESYNC: &str = "a providerID that appears re-syncs load balancers";
-/// What framework 1.27 brought.
+/// A feature that framework 1.27 introduced.
 pub(super) const STABLE: &str = "the stable node set";
-/// A finalizer of somebody else's.
+/// A finalizer of another client.
 pub(super) const FOREIGN: &str = "example.com/foreign";

@@ -1,5 +1,5 @@
-//! How load balancers follow their Nodes when something is in the way: a failing update, a Node that the cloud does not
-//! know, no Node at all (contract SVC-NODES, SVC-CREATE-15).
+//! Load balancers follow their Nodes although something is in the way: a failing update, a Node that the
+//! cloud does not know, or no Node at all (contract SVC-NODES, SVC-CREATE-15).
 
 use super::needs::{LB_TO_NODES, NODES_BEHIND_LB, RESYNC};
 use super::nodes::{eligible, has_backend, kept_out, lacks_backend};
@@ -17,19 +17,19 @@ pub(super) const CHECKS: &[Check] = &[
         .by_calls()
         .needs(NODES_BEHIND_LB)
         .since(28, RESYNC, Before::NotJudged)
-        // Any other Node that came would be a reason to look.
+        // Any other new Node would be a reason for an update.
         .alone(),
     Check::of("SVC-NODES-09", |cx| Box::pin(follows_beside_an_unknown_node(cx)))
         .needs(NODES_BEHIND_LB)
         .since(28, RESYNC, Before::NotJudged)
-        // A CCM that stumbles over it stumbles in every other check.
+        // A CCM that fails over such a Node would fail in every other check as well.
         .alone(),
     Check::of("SVC-NODES-11", |cx| Box::pin(repeats_a_failed_update(cx, |web| web.cloud().fails())))
         .by_calls()
         .needs(NODES_BEHIND_LB)
         .since(28, RESYNC, Before::NotJudged)
         .with(&[Facility::Faults])
-        // Another Node would have it repeated for that one's sake.
+        // Another Node would cause a repetition of its own.
         .alone()
         .takes(17),
     Check::of("SVC-NODES-11.action", |cx| {
@@ -62,16 +62,16 @@ async fn leaves_condemned_nodes_out(cx: &CheckCx) -> Verdict {
 }
 
 async fn follows_a_late_provider_id(cx: &CheckCx) -> Verdict {
-    // Until the cloud knows the machine its Node cannot be initialised, and has no providerID.
+    // Until the cloud knows the machine, its Node cannot be initialised and has no providerID.
     let late = ["late", "later"].map(|suffix| cx.absent_machine(machine(suffix)));
     let unknown_since = Instant::now();
     let nodes = [cx.node(late[0].node().backend()).await?, cx.node(late[1].node().backend()).await?];
     let web = cx.service(load_balancer("web").port(80)).await?.provisioned().await?;
     web.rests().await?;
-    // Two, as a CCM whose look comes before the Node's addresses may find the one in time by chance.
+    // Two Nodes, because a CCM that looks too early may find one of them in time by chance.
     for (late, node) in late.iter().zip(&nodes) {
         late.appears().await?;
-        // Its pauses have grown for as long as a cloud takes for the load balancer.
+        // The CCM's pauses have grown for as long as the machine was unknown.
         let outage = unknown_since.elapsed().max(cx.limits().watch());
         node.becomes(initialised()).within(cx.limits().nodes_after(outage)).await?;
         web.balancer().becomes(has_backend(late)).when("once its Node has a providerID").await?;
@@ -82,7 +82,7 @@ async fn follows_a_late_provider_id(cx: &CheckCx) -> Verdict {
 async fn follows_beside_an_unknown_node(cx: &CheckCx) -> Verdict {
     let unknown = cx.absent_machine(machine("unknown"));
     cx.node(unknown.node().backend()).await?;
-    // It has been initialised, and its kubelet has not noticed yet.
+    // The Node has been initialised, and its kubelet has not noticed yet that the machine is gone.
     let gone = cx.absent_machine(machine("gone"));
     cx.node(gone.initialised_node().backend()).await?;
     let (machine, node) = kept_out(cx, "known").await?;
@@ -94,10 +94,10 @@ async fn follows_beside_an_unknown_node(cx: &CheckCx) -> Verdict {
 /// Calls by which a provider changes the backends of a load balancer.
 const UPDATE: &[Op] = &[Op::LbUpdate];
 
-/// What calls about a load balancer meet.
+/// A fault for the calls about a load balancer.
 type Trouble = for<'a> fn(&Service<'a>) -> FaultPlan<'a>;
 
-/// One Node takes another's place, so that there are as many backends as before and others.
+/// Replaces one Node by another, so that the number of backends stays the same while the backends change.
 async fn repeats_a_failed_update(cx: &CheckCx, trouble: Trouble) -> Verdict {
     let (old_machine, old) = eligible(cx, "replaced").await?;
     let (machine, node) = kept_out(cx, "admitted").await?;
@@ -129,11 +129,11 @@ async fn one_failure_stops_no_other(cx: &CheckCx) -> Verdict {
     try_join_all(broken.iter().chain([&web]).map(Service::rests)).await?;
     let refusals = broken.iter().map(async |one| one.cloud().fails().to(UPDATE).await);
     let refusals = try_join_all(refusals).await?;
-    // All of them may come before it, each with what its client repeats by itself.
+    // All of them may come first, each with the client's own retries.
     let limit = cx.limits().watch() + HELD;
     for (machine, node) in &nodes {
         node.label(L_EXCL, None).await?;
-        // The second comes when the failures of the other Services are known.
+        // The second change is made after the failures of the other Services have been seen.
         try_join_all(broken.iter().zip(&refusals).map(async |(service, one)| {
             let met = one.becomes(met_by(1)).within(limit).await;
             one.unless_needless(met, service.balancer().is(has_backend(machine))).await
@@ -150,7 +150,7 @@ async fn leaves_control_planes_out(cx: &CheckCx) -> Verdict {
     let control_plane = cx.machine(machine("control-plane")).await?;
     let plan = control_plane.node().label("node-role.kubernetes.io/control-plane", "").label(L_EXCL, "");
     cx.node(plan).await?.becomes(initialised()).await?;
-    // One that is a backend shows that the CCM has looked at both.
+    // A Node that is a backend shows that the CCM has looked at both.
     let (worker, _) = eligible(cx, "worker").await?;
     let web = cx.service(load_balancer("web").port(80)).await?.provisioned().await?;
     web.balancer().becomes(has_backend(&worker)).await?;
@@ -160,7 +160,7 @@ async fn leaves_control_planes_out(cx: &CheckCx) -> Verdict {
 async fn provisions_without_nodes(cx: &CheckCx) -> Verdict {
     cx.condemn_all_nodes().await?;
     let web = cx.service(load_balancer("web").port(80).not_yet()).await?;
-    // Whoever watches Nodes and Services may hear of these first.
+    // The harness watches Nodes and Services, and may see these changes first.
     web.rests().await?;
     web.wants_a_balancer().await?;
     let balancer = web.balancer();
@@ -176,7 +176,7 @@ async fn provisions_without_nodes(cx: &CheckCx) -> Verdict {
     balancer.becomes(serves_by(&machine)).when("once there is a Node").await
 }
 
-/// It has a port, and sends what comes to this machine.
+/// Matches a load balancer that has a port and sends its traffic to this machine.
 fn serves_by(machine: &Machine<'_>) -> Matcher<Inventory> {
     let instance = machine.instance();
     one_balancer(format!("has ports, and {} among its backends", instance.id), move |lb| {

@@ -1,4 +1,4 @@
-//! The node set behind load balancers (contract SVC-NODES).
+//! The set of Nodes behind load balancers (contract SVC-NODES).
 
 use super::needs::{NODES_BEHIND_LB, RESYNC};
 use futures::future::try_join_all;
@@ -8,7 +8,7 @@ pub(super) const CHECKS: &[Check] = &[
     Check::of("SVC-NODES-01", |cx| Box::pin(adds_new_nodes(cx)))
         .needs(NODES_BEHIND_LB)
         .since(28, RESYNC, BEFORE)
-        // Any other Node that came would be a reason to look once more; so in what follows.
+        // Any other new Node would be a reason for another update. The same applies to the checks below.
         .alone(),
     Check::of("SVC-NODES-02", |cx| Box::pin(removes_deleted_nodes(cx)))
         .needs(NODES_BEHIND_LB)
@@ -32,9 +32,9 @@ pub(super) const CHECKS: &[Check] = &[
 
 const BEFORE: Before = Before::Otherwise("a Node is excluded by its label until it is initialised");
 
-/// A Node that load balancers may use, with its machine. It is initialised and has its addresses, which the framework
-/// writes last: whether one that gets ready while a load balancer is being made is found is a claim of its own
-/// (SVC-NODES-08).
+/// Creates a machine and an eligible Node. The Node is initialised and has its addresses, which the framework
+/// writes last. Whether a Node that becomes ready while a load balancer is being created is found is a claim
+/// of its own (SVC-NODES-08).
 pub(super) async fn eligible<'a>(
     cx: &'a CheckCx,
     suffix: &str,
@@ -51,7 +51,7 @@ pub(super) async fn eligible<'a>(
     Ok((machine, node))
 }
 
-/// As many, all of which join at the same moment.
+/// Creates as many, all of which join at the same moment.
 async fn eligible_at_once<'a>(cx: &'a CheckCx, suffixes: &[&str]) -> Result<Vec<Machine<'a>>, CheckError> {
     let mut machines = Vec::new();
     for suffix in suffixes {
@@ -70,7 +70,8 @@ async fn eligible_at_once<'a>(cx: &'a CheckCx, suffixes: &[&str]) -> Result<Vec<
     Ok(machines)
 }
 
-/// A Node that load balancers may use once its exclusion label is removed, for claims that are not about Nodes that join.
+/// Creates a Node that becomes eligible when its exclusion label is removed, for claims that are not about
+/// Nodes that join.
 pub(super) async fn kept_out<'a>(
     cx: &'a CheckCx,
     suffix: &str,
@@ -100,13 +101,14 @@ pub(super) fn lacks_backend(machine: &Machine<'_>) -> Matcher<Inventory> {
 async fn adds_new_nodes(cx: &CheckCx) -> Verdict {
     let first = cx.service(load_balancer("first").port(80)).await?.provisioned().await?;
     let second = cx.service(load_balancer("second").port(80)).await?.provisioned().await?;
-    // One at a time: none that comes later is a reason to look once more at one that was missed.
+    // One at a time: no later Node causes an update that would include one that was missed.
     for suffix in ["single-1", "single-2", "single-3"] {
         let (machine, _) = eligible(cx, suffix).await?;
         first.balancer().becomes(has_backend(&machine)).when("after it joined alone").await?;
         second.balancer().becomes(has_backend(&machine)).when("after it joined alone").await?;
     }
-    // Several at once: of events that come close together none may be lost, nor any while backends are written.
+    // Several at once: none of the events may be lost, neither those that come close together nor those
+    // during a write of backends.
     let slow = Effect::Latency { ms: 1_000 };
     let slow = match cx.makes_faults() {
         true => Some(first.cloud().meets("updates that take 1 s", &[slow]).to(&[Op::LbUpdate]).await?),

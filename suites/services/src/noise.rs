@@ -1,4 +1,5 @@
-//! Nodes report all day: nobody writes to a load balancer for that, nor looks at it each time (contract SVC-NODES-10).
+//! Nodes report their status all day: the CCM neither writes to a load balancer because of that, nor looks it
+//! up each time (contract SVC-NODES-10).
 
 use super::idle::{LATE, nothing_is_written, reasons, with_a_backend};
 use super::needs::{NODES_BEHIND_LB, STABLE};
@@ -16,13 +17,15 @@ pub(super) const CHECKS: &[Check] =
         .since(27, STABLE, Before::NotJudged)
         .takes(62)];
 
-/// How often a Node changes, and how soon the calls have come that a change brings about.
+/// How often a Node changes, and how soon the calls that a change causes have come.
 const ROUNDS: u32 = 3;
 const ROUND: Duration = Duration::from_secs(3);
-/// How often all rounds are gone through where Nodes that come and go explain what is seen: twice is within the window.
+/// How often all rounds are repeated while Nodes that come and go explain the calls: two repetitions fit into
+/// the window.
 const TRIES: u32 = 2;
 
-/// How many calls about a Service came while nothing happened, for as long as all rounds take, and after each round.
+/// How many calls about a Service came in a time of the same length in which nothing happened, and after each
+/// round.
 #[derive(Debug, Default)]
 struct Looks {
     before: usize,
@@ -30,13 +33,13 @@ struct Looks {
 }
 
 impl Looks {
-    /// Whether it was each round that was answered: where calls come all the while, they may be about anything.
+    /// Whether every round caused calls. If calls come all the time, they may have any reason.
     fn answer(&self) -> bool {
         self.before == 0 && self.after.len() == ROUNDS as usize && self.after.iter().all(|calls| *calls > 0)
     }
 }
 
-/// How many calls about a Service come in this window, from what is done before it on.
+/// Counts the calls about a Service in this window, which begins before the action.
 async fn calls_within(
     web: &Service<'_>,
     window: Duration,
@@ -47,12 +50,12 @@ async fn calls_within(
     calls.keeps(counted()).within(window).await
 }
 
-/// However many there are.
+/// Matches any calls and counts them.
 fn counted() -> Matcher<Vec<Entry>, usize> {
     matcher("are counted", |calls: &Vec<Entry>| Seen::Yes(calls.len()))
 }
 
-/// What a kubelet reports, and what users and other controllers write to a Node.
+/// Makes the changes that a kubelet reports, and those that users and other controllers write to a Node.
 async fn changes(node: &Node<'_>, round: u32) -> Verdict {
     let value = round.to_string();
     node.reports("Ready", "True").await?;
@@ -85,7 +88,7 @@ async fn ignores_the_noise_of_nodes(cx: &CheckCx) -> Verdict {
     let when = "that changes its load balancer after changes of a Node that say nothing about it";
     nothing_is_written(&web, noise, when).await?;
     cx.record("calls", format!("{} before, {} after", json!(looks.before), json!(looks.after)));
-    // A Node that came or went meanwhile is a reason to look.
+    // A Node that came or went during the rounds is a reason for a look-up.
     if !looks.answer() || explained {
         return Ok(());
     }

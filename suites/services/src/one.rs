@@ -1,4 +1,5 @@
-//! At most one load balancer a Service (contract SVC-CREATE-04): when an answer is lost, and when the leader dies.
+//! At most one load balancer per Service (contract SVC-CREATE-04): when an answer is lost, and when the
+//! leader dies.
 
 use super::edits::{moves_to_8080, serves_8080};
 use super::needs::LB;
@@ -30,7 +31,7 @@ pub(super) const CHECKS: &[Check] = &[
         .without_machines()
         .needs(LB)
         .with(&[Facility::Faults])
-        // Lists name no Service: whoever asks is not answered.
+        // Lists name no Service, so every client that lists gets no answer.
         .alone()
         .takes(7),
     Check::of("SVC-CREATE-04.edited", |cx| Box::pin(makes_no_second_one_for_an_edit(cx)))
@@ -43,7 +44,7 @@ pub(super) const CHECKS: &[Check] = &[
         .without_machines()
         .needs(LB)
         .with(&[Facility::Settings])
-        // Every list is so.
+        // The fault concerns every list.
         .alone()
         .takes(6),
     Check::of("SVC-CREATE-14", |cx| Box::pin(shares_no_balancer(cx))).without_machines().needs(LB),
@@ -64,7 +65,7 @@ async fn creates_only_one_when_an_answer_is_lost(cx: &CheckCx) -> Verdict {
 }
 
 async fn creates_only_one_when_the_leader_dies(cx: &CheckCx) -> Verdict {
-    // The load balancer is still being provisioned when the leader that asked for it dies.
+    // The load balancer is still being provisioned when the leader that requested it dies.
     let provisioning = Duration::from_secs(10);
     let web = cx.service(load_balancer("web").port(80).not_yet()).await?;
     cx.crash_waits_for_this().await?;
@@ -78,10 +79,10 @@ async fn creates_only_one_when_the_leader_dies(cx: &CheckCx) -> Verdict {
     }
     let by_others = web.calls().since(crash.mark);
     let by_others = by_others.that(move |call| call.credential.as_deref() != Some(&crash.replica));
-    // It may have one worker, and other Services to look at first.
+    // The new leader may have one worker, and other Services to process first.
     let limit = cx.limits().failover() + cx.limits().service_after(1);
     by_others.becomes(some_calls()).within(limit).when("by the new leader").await?;
-    // As long as it takes, the new leader looks again after a back-off or a time of the provider's own (contract SVC-ERR-02).
+    // Meanwhile, the new leader looks again after a back-off or a pause of the provider (contract SVC-ERR-02).
     stays_the_only_one(&web, provisioning + cx.limits().service_after(3)).await
 }
 
@@ -114,8 +115,8 @@ async fn makes_no_second_one_unseen(cx: &CheckCx) -> Verdict {
     web.becomes(publishes(&before)).within(limit).when("as before the edit").await
 }
 
-/// How many Services are edited so at once: who knows by its own cache alone whether there is a load balancer may be told in
-/// time of one or the other.
+/// How many Services are edited in this way at once. A CCM that relies on its own cache alone may get the
+/// update in time for some of them.
 const EDITED: usize = 4;
 
 async fn makes_no_second_one_for_an_edit(cx: &CheckCx) -> Verdict {
@@ -127,7 +128,7 @@ async fn is_made_once(cx: &CheckCx, name: &str) -> Verdict {
     let web = cx.service(load_balancer(name).port(80).not_yet()).await?;
     let creation = web.cloud().holds(&[Op::LbCreate]).await?;
     web.wants_a_balancer().await?;
-    // One worker makes them one after the other.
+    // One worker creates them one after the other.
     let workers = cx.limits().service_after(1) + cx.limits().load_balancer_work();
     creation.becomes(holds("holds a call", |waiting: &u64| *waiting > 0)).within(workers).await?;
     moves_to_8080(&web).await?;
@@ -145,14 +146,14 @@ async fn is_made_once(cx: &CheckCx, name: &str) -> Verdict {
     web.balancer().keeps(only).when("once it is published").await
 }
 
-/// How long a CCM may take to be told of an edit.
+/// How long a CCM may take to get the event of an edit.
 const SEEN: Duration = Duration::from_secs(1);
 
 async fn finds_them_on_any_page(cx: &CheckCx) -> Verdict {
     let names = ["one", "two", "three"];
     let (mut all, mut before) = (Vec::new(), Vec::new());
     for name in names {
-        // One after another: whichever of them lists begin with, the second is not on the first page.
+        // One after the other: in whichever order lists are, the second load balancer is not on the first page.
         let web = cx.service(load_balancer(name).port(80).port(443)).await?;
         before.push(web.gets_published().await?);
         all.push(web);
@@ -186,7 +187,7 @@ async fn shares_no_balancer(cx: &CheckCx) -> Verdict {
     let same = no_other_than(&first, "exists next to that of the Service with the same name", |_| true);
     here.balancer().keeps(same).await?;
     here.is(publishes(&first)).await?;
-    // A Service of the same name that comes later inherits nothing.
+    // A later Service with the same name inherits nothing.
     there.delete().await?;
     there.becomes(gone()).within(cx.limits().load_balancer()).await?;
     let same = no_other_than(&first, "is there though its namesake's is gone", |_| true);
@@ -200,7 +201,8 @@ async fn shares_no_balancer(cx: &CheckCx) -> Verdict {
     Ok(())
 }
 
-/// It publishes a load balancer of its own: what is written to a name may be meant for who had it before.
+/// Matches a Service that publishes a load balancer of its own. A write that names the Service may be meant
+/// for the earlier one.
 fn is_served() -> Matcher<(Inventory, Option<Arc<core::Service>>)> {
     holds("publishes its own load balancer", |(held, service): &(Inventory, Option<Arc<core::Service>>)| {
         let publishes = |lb: &LoadBalancer| matches!(publishes(lb).matches(service), Seen::Yes(()));
@@ -212,7 +214,8 @@ fn is_served() -> Matcher<(Inventory, Option<Arc<core::Service>>)> {
 async fn follows_a_stripped_namesake(cx: &CheckCx) -> Verdict {
     let stripped = cx.service(load_balancer("web").port(80)).await?.provisioned().await?;
     stripped.rests().await?;
-    // Whoever works on it hears of nothing else that has its name, and next of the Service that has it then.
+    // The worker that processes the Service gets no event about the old one any more; the next event is about
+    // the new one.
     let edit = stripped.cloud().holds(EDITS).await?;
     stripped.patch(&json!({"spec": {"ports": [{"port": 8080, "protocol": "TCP"}]}})).await?;
     edit.is_reached().await?;
@@ -220,12 +223,12 @@ async fn follows_a_stripped_namesake(cx: &CheckCx) -> Verdict {
     stripped.becomes(gone()).await?;
     let web = cx.service(load_balancer("web").port(80)).await?;
     edit.release().await?;
-    // The old one may have to go first.
+    // The old load balancer may have to be removed first.
     let limit = cx.limits().service_after(2) + 2 * cx.limits().load_balancer_work();
     let own = web.balancer();
     let served =
         (&own, &web).becomes(is_served()).within(limit).when("though one of its name vanished").await;
-    // What that has left is nobody's to clean up (contract SVC-DEL-11), and so this check's.
+    // The CCM does not have to clean up what that Service has left (contract SVC-DEL-11), so this check does.
     let mine = own.read(ReadSource::Origin).await?.load_balancers;
     let left = stripped.balancer();
     if left
@@ -245,7 +248,7 @@ async fn stays_the_only_one(web: &Service<'_>, limit: Duration) -> Verdict {
     let lb = web.balancer().becomes(one_active()).within(limit).when("found again").await?;
     let published = web.becomes(publishes(&lb)).within(limit).await;
     if published.is_err() {
-        // Of two the Service publishes one: that there are two says more than which.
+        // The Service publishes one of the two: the existence of two is a better message than which one it is.
         web.balancer().is(one_active()).await?;
     }
     published?;

@@ -1,29 +1,31 @@
-//! Whether attempts are paced (SVC-ERR-01, -02). Pure.
+//! Decides whether attempts are paced (SVC-ERR-01, -02). Pure functions.
 
-/// How long a client may go on repeating one call by itself, and how many calls that makes. One in wide use repeats a call
-/// twice, after up to 2 and up to 4 s; who calls more often than that is told by the number.
+/// How long a client may go on repeating one call by itself, and how many calls that makes. A widely used
+/// client repeats a call twice, after up to 2 s and up to 4 s. More calls than that are not a client's
+/// repeats.
 const REPEATS_MS: u64 = 6_000;
 const REPEATS: usize = 4;
-/// The least pause between two attempts. The controller's own is 5 s and doubles; a provider may ask for a fixed one, which
-/// should be 1 s or more, and who repeats every second for ever hammers the cloud.
+/// The shortest allowed pause between two attempts. The controller's own pause is 5 s and doubles. A provider
+/// may request a fixed pause, which should be 1 s or more; a CCM that repeats every second for ever overloads
+/// the cloud.
 const PAUSE_MS: u64 = 1_500;
 
 /// A call that failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Call {
-    /// When it arrived, on the cloud's clock.
+    /// When the call arrived, by the cloud's clock.
     pub at_ms: u64,
-    /// How often the Nodes that load balancers could use had changed when it was seen. Each change may bring an attempt
-    /// forward (contract section 24).
+    /// How often the eligible Nodes had changed when the call was seen. Each change may cause an earlier
+    /// attempt (contract section 24).
     pub changes: usize,
 }
 
-/// Calls that are one attempt: a first one, and what a client repeats of it by itself.
+/// Calls that form one attempt: a first one, and the client's repeats of it.
 struct Attempt {
     first: Call,
     last_ms: u64,
     calls: usize,
-    /// The longest pause between two of them.
+    /// The longest pause between two of its calls.
     longest_ms: u64,
 }
 
@@ -42,11 +44,11 @@ fn grouped(calls: &[Call]) -> Vec<Attempt> {
     attempts
 }
 
-/// How many attempts these calls are. Who pauses no longer between two attempts than within one keeps a pace, and what looks
-/// like a client's repeats are attempts of their own, each.
+/// Groups calls into attempts. If the pauses between two attempts are no longer than those within one, the
+/// CCM keeps a steady pace: then each call that looks like a client's repeat counts as an attempt of its own.
 pub(super) fn attempts(calls: &[Call]) -> usize {
     let attempts = grouped(calls);
-    // Pauses that are meant to be the same differ by a little.
+    // Pauses that are meant to be equal differ a little.
     let paced = |at: usize| {
         let longest = attempts[at - 1].longest_ms;
         unprompted(&attempts, at).is_some_and(|pause| pause <= longest + longest / 10)
@@ -55,15 +57,15 @@ pub(super) fn attempts(calls: &[Call]) -> usize {
     (0..attempts.len()).map(|at| if singly(at) { attempts[at].calls } else { 1 }).sum()
 }
 
-/// The pause before an attempt that no change of Nodes excuses. A worker may be late: what changed before the last attempt may
-/// have brought this one forward.
+/// The pause before an attempt, unless a change of Nodes excuses it. A worker may be late: a change before
+/// the previous attempt may have caused this one.
 fn unprompted(attempts: &[Attempt], at: usize) -> Option<u64> {
     let (before, after) = (&attempts[at - 1], &attempts[at]);
     let known = attempts[at.saturating_sub(2)].first.changes;
     (after.first.changes == known).then_some(after.first.at_ms - before.last_ms)
 }
 
-/// The pause between two attempts that was too short with nothing to excuse it, and when it began; the first there is.
+/// The first pause between two attempts that was too short without an excuse, and when it began.
 pub(super) fn hurry(calls: &[Call]) -> Option<(u64, u64)> {
     let attempts = grouped(calls);
     (1..attempts.len()).find_map(|at| {
@@ -72,17 +74,17 @@ pub(super) fn hurry(calls: &[Call]) -> Option<(u64, u64)> {
     })
 }
 
-/// How many attempts have failed for certain, of calls in their order of which some failed: a client that repeats a call by
-/// itself does so with no other in between, so whatever comes after the first that failed ends an attempt, and the others
-/// are taken to be as long.
+/// How many attempts have certainly failed. The calls are in their order, and some of them failed. A client
+/// repeats a call without other calls in between, so whatever follows the first failed call ends an attempt;
+/// the other attempts are assumed to be as long.
 pub(super) fn failed(calls: impl IntoIterator<Item = bool>) -> usize {
     let calls: Vec<bool> = calls.into_iter().skip_while(|failed| !failed).collect();
     let first = calls.iter().position(|failed| !failed);
     first.map_or(0, |first| calls.iter().filter(|failed| **failed).count() / first)
 }
 
-/// How long after the first call somebody came back before the time that it was told, with nothing to excuse it. Each change
-/// of Nodes excuses one call: it may have been waiting when the first one was made.
+/// How long after the first call another call came before the announced time, without an excuse. Each change
+/// of Nodes excuses one call, because it may have been queued when the first call was made.
 pub(super) fn too_early(calls: &[Call], told_ms: u64) -> Option<u64> {
     let first = calls.first()?;
     let early = calls[1..]
@@ -109,7 +111,7 @@ mod tests {
             &[100, 2_100, 4_105, 6_103, 8_110],
             &[0, 300, 900, 1_800, 6_800, 7_100, 7_700, 8_600],
             &[0, 300, 900, 1_800, 3_800, 4_100, 4_700, 5_600, 7_600],
-            // As a vendor's was seen.
+            // The times of a vendor's CCM.
             &[0, 1_349, 4_939, 9_983, 10_853, 12_333],
         ] {
             assert_eq!(hurry(&quiet(right)), None, "{right:?}");
@@ -124,7 +126,7 @@ mod tests {
         assert_eq!(too_early(&[], 4_000), None);
         assert_eq!(too_early(&calls(&[(100, 0), (4_200, 0)]), 4_000), None);
         assert_eq!(too_early(&calls(&[(100, 0), (1_100, 0)]), 4_000), Some(1_000));
-        // A change that was seen together with the first call may have been waiting.
+        // A change that was seen together with the first call may have been queued.
         assert_eq!(too_early(&calls(&[(100, 1), (151, 1)]), 4_000), None);
         assert_eq!(too_early(&calls(&[(100, 1), (151, 1), (900, 1)]), 4_000), Some(800));
     }
@@ -153,7 +155,7 @@ mod tests {
         // A client's repeats after 2 and 4 s, and the controller's own pauses.
         let right = [0, 2_000, 6_000, 11_000, 13_000, 17_000, 27_000, 29_000];
         assert_eq!(attempts(&quiet(&right)), 3);
-        // A change of Nodes brings the second attempt forward.
+        // A change of Nodes causes an earlier second attempt.
         let calls: Vec<Call> =
             [(0, 7), (300, 7), (900, 7), (1_800, 7), (2_000, 8), (2_300, 8), (2_900, 8), (3_800, 8)]
                 .map(|(at_ms, changes)| Call { at_ms, changes })

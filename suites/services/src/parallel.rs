@@ -1,4 +1,5 @@
-//! How many Services a CCM works on at the same time, and that it never does twice on one (contract SVC-ERR-08).
+//! How many Services a CCM processes at the same time, and that it never processes one twice at the same time
+//! (contract SVC-ERR-08).
 
 use super::needs::LB;
 use futures::future::try_join_all;
@@ -19,10 +20,10 @@ pub(super) const CHECKS: &[Check] = &[
         .takes(3),
 ];
 
-/// How many Services come at once.
+/// How many Services are created at once.
 const SERVICES: u32 = 8;
 
-/// The barriers before several Services' load balancers, read as the number of calls that wait at any of them.
+/// The barriers for the load balancers of several Services, read as the number of calls that wait at any of them.
 struct Held<'a> {
     cx: &'a CheckCx,
     barriers: Vec<Barrier<'a>>,
@@ -62,7 +63,7 @@ async fn works_side_by_side(cx: &CheckCx) -> Verdict {
     let workers = u64::from(cx.workers().clamp(1, SERVICES));
     let side_by_side = holds(format!("hold {workers} calls"), move |waiting: &u64| *waiting >= workers);
     let side_by_side = side_by_side.expecting(format!("{workers} calls at the same time"));
-    // Who makes few calls in a second takes its time.
+    // A CCM that limits its rate of calls needs this time.
     let reached = held.becomes(side_by_side).within(cx.limits().service_after(1));
     reached.when(format!("as there are {} workers", cx.workers())).await?;
     cx.record("reached_ms", began.elapsed().as_millis());

@@ -1,5 +1,5 @@
-//! After each edit of the ports the firewall and the health checks of the load balancer follow, as its listeners do (contract
-//! SVC-UPD-12). A matrix: what is edited, and what is looked at.
+//! After each edit of the ports, the firewall and the health checks of the load balancer follow, as its
+//! listeners do (contract SVC-UPD-12). The checks form a matrix of edits and of parts that are examined.
 
 use super::needs::LB_TO_NODES;
 use super::update::{TRIES, other_node_port};
@@ -15,13 +15,13 @@ pub(super) enum Edit {
     Port,
     /// The node port behind 80 becomes another one.
     NodePort,
-    /// 8443 comes.
+    /// 8443 is added.
     More,
-    /// 443 goes.
+    /// 443 is removed.
     Fewer,
 }
 
-/// What is looked at.
+/// The part that is examined.
 #[derive(Clone, Copy)]
 enum Look {
     Firewall,
@@ -77,7 +77,7 @@ async fn follows(cx: &CheckCx, cell: &'static Cell) -> Verdict {
     let new = Ports::of(&web).await?;
     let right = match cell.look {
         Look::Firewall => {
-            // A firewall opens the ports that clients connect to, or those of the Nodes behind.
+            // A firewall opens either the ports that clients connect to, or those of the Nodes behind.
             let opened = openings(&held);
             let by_node_port = !opened.is_empty() && opened.is_subset(&old.node_ports());
             cx.record("firewall", if opened.is_empty() { "none that lists ports" } else { "lists ports" });
@@ -125,7 +125,7 @@ impl Ports {
         self.0.iter().map(|(_, node_port)| *node_port).filter(|port| *port != 0).collect()
     }
 
-    /// The node ports that are no longer there.
+    /// The node ports that no longer exist.
     fn gone(&self, new: &Ports) -> BTreeSet<u16> {
         self.node_ports().difference(&new.node_ports()).copied().collect()
     }
@@ -135,7 +135,7 @@ impl Ports {
     }
 }
 
-/// Ports, for a reader.
+/// Formats ports for a message.
 pub(super) fn listed(ports: &BTreeSet<u16>) -> String {
     let texts: Vec<String> = ports.iter().map(u16::to_string).collect();
     if texts.is_empty() { "no port".to_owned() } else { texts.join(", ") }
@@ -153,7 +153,7 @@ pub(super) fn listens(held: &Inventory) -> BTreeSet<u16> {
     held.load_balancers.iter().flat_map(|lb| lb.frontends.iter().map(|port| port.port)).collect()
 }
 
-/// The ports at which health checks ask and should not: a node port that is gone, or that of another port.
+/// The wrong ports of health checks: a node port that is gone, or that of another port.
 fn misdirected(held: &Inventory, old: &Ports, new: &Ports) -> Vec<u16> {
     let gone = old.gone(new);
     let mut wrong = Vec::new();
@@ -192,7 +192,7 @@ pub(super) async fn edit(web: &Service<'_>, edit: Edit) -> Verdict {
         }),
         Edit::Fewer => ports.retain(|port| port.port != 443),
         Edit::NodePort => {
-            // Another Service may have the one that is tried.
+            // Another Service may have the node port that is tried.
             let mut refused = None;
             for step in 1..=TRIES {
                 let mut moved = ports.clone();

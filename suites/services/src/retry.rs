@@ -33,7 +33,7 @@ pub(super) const CHECKS: &[Check] = &[
         .without_machines()
         .needs(LB)
         .with(&[Facility::Faults])
-        // All workers meet what fails.
+        // The fault concerns all workers.
         .alone()
         .takes(3),
     Check::of("SVC-ERR-06.announced", |cx| Box::pin(honours_retry_after(cx)))
@@ -57,7 +57,7 @@ const BACK_OFF: Check = Check::of("SVC-ERR-01", |cx| Box::pin(retries_with_backo
     .without_machines()
     .needs(LB)
     .with(&[Facility::Faults])
-    // Nodes of other checks would each allow an attempt more.
+    // Each Node of another check would allow one more attempt.
     .in_quiet()
     .takes(36);
 
@@ -66,7 +66,7 @@ const STILL: Duration = Duration::from_secs(5);
 /// For how long attempts are watched: retries come after 5, 10 and 20 s.
 const WINDOW: Duration = Duration::from_secs(16);
 
-/// Calls that are tried again, each with what had become of the Nodes when it was seen.
+/// Calls that are repeated. Each is stored with the number of changes of Nodes at the time when it was seen.
 pub(super) struct Attempts<'a> {
     calls: &'a Calls<'a>,
     since: Instant,
@@ -74,7 +74,7 @@ pub(super) struct Attempts<'a> {
 }
 
 impl<'a> Attempts<'a> {
-    /// From now on.
+    /// Starts to collect the calls.
     pub(super) fn of(calls: &'a Calls<'a>) -> Attempts<'a> {
         Attempts { calls, since: Instant::now(), seen: RefCell::default() }
     }
@@ -91,7 +91,7 @@ impl Subject for Attempts<'_> {
         self.calls.name()
     }
 
-    /// What counts as a change of a Node is that it came or went, and all that decides whether it is eligible
+    /// A Node counts as changed if it came or went, or if a part changed that decides whether it is eligible
     /// (k8s.io/cloud-provider service/controller.go, predicates).
     async fn read(&self, reach: ReadSource) -> Result<Vec<Call>, ReadError> {
         let made = self.calls.read(reach).await?;
@@ -129,7 +129,7 @@ pub(super) fn backed_off() -> Matcher<Vec<Call>> {
 }
 
 async fn retries_with_backoff(cx: &CheckCx) -> Verdict {
-    // Checks that begin with this one join their Nodes meanwhile.
+    // The Nodes of checks that begin at the same time join in this pause.
     pause(STILL).await;
     nodes_are_still_for(cx, STILL).await?;
     let web = cx.service(load_balancer("web").port(80).not_yet()).await?;
@@ -142,7 +142,7 @@ async fn retries_with_backoff(cx: &CheckCx) -> Verdict {
     let paced = Attempts::of(&attempts);
     paced.keeps(backed_off()).within(WINDOW).await?;
     fault.clear().await?;
-    // Its next try may be as far away as the last pause was long, and each change of Nodes has added a try to that.
+    // The next try may be as far away as the last pause was long, and each change of Nodes has added a try.
     let tries = u32::try_from(attempts.list().await?.len()).unwrap_or(u32::MAX).min(5);
     let limit = cx.limits().services_after(watched.elapsed()).max(cx.limits().service_after(tries));
     let limit = limit + cx.limits().load_balancer_work();
@@ -152,10 +152,11 @@ async fn retries_with_backoff(cx: &CheckCx) -> Verdict {
     Ok(())
 }
 
-/// For how long calls fail so that an attempt has failed whatever its client repeats by itself.
+/// For how long calls fail, so that an attempt has failed whatever its client repeats.
 pub(super) const HELD: Duration = Duration::from_secs(7);
 
-/// Waits until so many attempts have failed by a fault, or for as long as that takes where nobody sees where one ends.
+/// Waits until so many attempts have failed by a fault. If the end of an attempt cannot be seen, waits for as
+/// long as that takes.
 pub(super) async fn fails_for(
     web: &Service<'_>,
     fault: &Fault<'_>,
@@ -174,8 +175,8 @@ pub(super) async fn fails_for(
     looks.becomes(over).within(most + web.cx().limits().watch()).when("while they fail").await
 }
 
-/// Within which time what has failed is tried again and succeeds: by as many tries as there were calls, since a change of
-/// Nodes may have added some, and no fewer than three.
+/// The time within which the failed call is repeated and succeeds: as many tries as there were calls, since a
+/// change of Nodes may have added some, and at least three.
 async fn limit_after(web: &Service<'_>, ops: &'static [Op]) -> Result<Duration, CheckError> {
     let tries = web.calls().of(ops).list().await?.len();
     let limits = web.cx().limits();
@@ -183,11 +184,13 @@ async fn limit_after(web: &Service<'_>, ops: &'static [Op]) -> Result<Duration, 
     Ok(limits.service_after(tries) + limits.load_balancer_work())
 }
 
-/// How many failures a time to recover allows for: the pause after so many is 160 s.
+/// The number of failures that a time to recover allows for: the pause after so many is 160 s.
 const MOST: u32 = 6;
-/// How often a creation fails before it succeeds: the pauses after are 5, 10 and 20 s, and a next one would be 40 s.
+/// How often a creation fails before it succeeds: the pauses after these failures are 5, 10 and 20 s, and the
+/// next would be 40 s.
 const FAILURES: u32 = 3;
-/// How long that takes, by failures that a client may repeat by itself: they end between the third attempt and the fourth.
+/// How long these failures last, although a client may repeat calls by itself: they end between the third
+/// attempt and the fourth.
 const FAILING: Duration = Duration::from_secs(24);
 
 async fn forgets_old_failures(cx: &CheckCx) -> Verdict {
@@ -202,11 +205,11 @@ async fn forgets_old_failures(cx: &CheckCx) -> Verdict {
     web.becomes(publishes(&lb)).within(limit).when("after three failures").await?;
     web.rests().await?;
     cx.record("recovered_after_ms", waited.elapsed().as_millis());
-    // One failure more, of an edit; a second one where it is repeated while calls fail.
+    // One more failure, of an edit; and a second one if the call is repeated while calls fail.
     follows_an_edit_in(&web, web.cloud().fails(), "after a failure that followed a success").await
 }
 
-/// An edit is followed though calls for that meet this for a while.
+/// Checks that an edit is followed although the calls for it meet this fault for a while.
 pub(super) async fn follows_an_edit_in(
     web: &Service<'_>,
     trouble: FaultPlan<'_>,
@@ -221,7 +224,8 @@ pub(super) async fn follows_an_edit_in(
     web.balancer().becomes(followed()).within(web.cx().limits().service_after(2)).when(when).await
 }
 
-/// As many Services as workers, so that whoever keeps a worker with what fails has none left.
+/// The names of as many Services as there are workers. A CCM that blocks a worker with a failing Service has
+/// none left.
 pub(super) fn broken_names(cx: &CheckCx) -> Vec<String> {
     (0..cx.workers().clamp(1, 16)).map(|n| format!("broken-{n}")).collect()
 }
@@ -234,7 +238,7 @@ async fn one_failure_starves_no_other(cx: &CheckCx) -> Verdict {
     let refusals = try_join_all(refusals).await?;
     let began = Instant::now();
     try_join_all(broken.iter().map(Service::wants_a_balancer)).await?;
-    // Who makes few calls in a second takes its time.
+    // A CCM that limits its rate of calls needs this time.
     let limit = cx.limits().service_after(2);
     try_join_all(refusals.iter().map(async |one| one.becomes(met_by(1)).within(limit).await)).await?;
     let limit = cx.limits().load_balancer() + HELD + 3 * began.elapsed();
@@ -246,11 +250,12 @@ async fn one_failure_starves_no_other(cx: &CheckCx) -> Verdict {
     try_join_all(broken.iter().map(|one| one.is(keeps_finalizer()))).await.map(drop)
 }
 
-/// What is announced, in seconds: less than the controller's first pause, so that who backs off anyway waits long enough,
-/// and more than a client pauses by itself.
+/// The announced pause in seconds: less than the controller's first pause, so that a CCM that backs off
+/// anyway waits long enough, and more than a client pauses by itself.
 const RETRY_AFTER_S: u64 = 4;
 
-/// No call came within the time that was announced with the first one, but for clocks that are cut off.
+/// Matches calls of which none came within the time that the first answer announced, with a tolerance for
+/// truncated clocks.
 fn waited_as_told() -> Matcher<Vec<Call>> {
     matcher("wait as long as the answer says", |calls: &Vec<Call>| {
         match too_early(calls, RETRY_AFTER_S * 1000 - 200) {
@@ -285,7 +290,7 @@ async fn honours_retry_after(cx: &CheckCx) -> Verdict {
 const THROTTLED: Duration = Duration::from_secs(30);
 const TRIES: usize = 5;
 
-/// They are few, but for what changes of Nodes excuse.
+/// Matches calls with few attempts, apart from those that changes of Nodes excuse.
 fn few() -> Matcher<Vec<Call>> {
     matcher("are few", |calls: &Vec<Call>| {
         let (tries, changes) = (attempts(calls), calls.last().map_or(0, |last| last.changes));
@@ -318,7 +323,7 @@ async fn spares_who_throttles(cx: &CheckCx) -> Verdict {
     web.balancer().becomes(one_active()).within(limit).when("once it is let in again").await.map(drop)
 }
 
-/// A call has met the fault, or the Service publishes an address with none having done so.
+/// Matches when a call has met the fault, or when the Service publishes an address without such a call.
 fn met_or_published() -> Matcher<(u64, Option<Arc<core::Service>>), bool> {
     matcher(
         "is met by a call, or by none until the Service has its load balancer",
@@ -330,8 +335,9 @@ fn met_or_published() -> Matcher<(u64, Option<Arc<core::Service>>), bool> {
     )
 }
 
-/// What follows the creation of a load balancer fails for two attempts: what belongs to it, or its frontends and backends
-/// where a cloud takes them by calls of their own. A CCM that makes all of it by one call meets nothing.
+/// The calls after the creation of a load balancer fail for two attempts: those for its resources, or for its
+/// frontends and backends where a cloud takes them in separate calls. A CCM that creates everything in one
+/// call is not affected.
 async fn completes_what_was_begun(cx: &CheckCx) -> Verdict {
     let web = cx.service(load_balancer("web").port(80).not_yet()).await?;
     let fault = web.cloud().fails().to(PARTS).await?;
@@ -349,10 +355,10 @@ async fn completes_what_was_begun(cx: &CheckCx) -> Verdict {
     web.balancer().is(whole(&lb)).await
 }
 
-/// Calls by which a load balancer gets what is not in its creation.
+/// The calls that add what the creation of a load balancer does not include.
 const PARTS: &[Op] = &[Op::AuxCreate, Op::LbUpdate];
 
-/// One load balancer, and whatever belongs to it there once and for it.
+/// Matches a cloud with one load balancer and exactly one set of the resources that belong to it.
 fn whole(lb: &LoadBalancer) -> Matcher<Inventory> {
     let id = lb.id.clone();
     holds("is one, with everything that belongs to it once", move |held: &Inventory| {

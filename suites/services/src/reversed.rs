@@ -1,4 +1,5 @@
-//! Edits the other way: what is added is there, and what is lifted holds no longer (contract SVC-UPD-01).
+//! Edits in the reverse direction: what is added exists, and a lifted restriction no longer applies (contract
+//! SVC-UPD-01).
 
 use super::edits::ports_of;
 use super::needs::{LB, LB_TO_NODES, RANGES};
@@ -39,7 +40,7 @@ async fn adds_a_port(cx: &CheckCx) -> Verdict {
     web.balancer().becomes(both.expecting("ports 80 and 443")).await
 }
 
-/// A load balancer that lets everybody in.
+/// Matches a load balancer that admits all clients.
 fn open() -> Matcher<Inventory> {
     holds("admits everybody", |held: &Inventory| held.load_balancers.len() == 1 && admitted(held).is_none())
         .expecting("one load balancer with no range, or 0.0.0.0/0")
@@ -74,13 +75,14 @@ async fn comes_back_to_policy_cluster(cx: &CheckCx) -> Verdict {
     let local = load_balancer("web").port(80).with(|s| s.external_traffic_policy = Some("Local".to_owned()));
     let web = cx.service(local).await?.provisioned().await?;
     web.rests().await?;
-    // That it was asked at all is a claim of its own (SVC-CREATE-08).
+    // Whether health checks use this port at all is a claim of its own (SVC-CREATE-08).
     let old = web.spec().await?.health_check_node_port.unwrap_or_default();
     web.patch(&json!({"spec": {"externalTrafficPolicy": "Cluster"}})).await?;
     web.balancer().becomes(asks_elsewhere(old)).when("once its traffic policy is Cluster").await
 }
 
-/// Nobody listens any more where Nodes were asked for policy Local: who goes on asking there finds none of them healthy.
+/// Matches a load balancer whose health checks no longer use the port of policy Local. Nothing listens there
+/// any more, so a health check on that port would find no Node healthy.
 fn asks_elsewhere(old: i32) -> Matcher<Inventory> {
     one_balancer("asks no port that is given back", move |lb| {
         lb.health_check.as_ref().is_none_or(|check| i32::from(check.port) != old)

@@ -1,4 +1,5 @@
-//! One step of several fails: what comes after it is not done as if it had succeeded (contract SVC-DEL, SVC-NODES-11).
+//! One of several steps fails: the following steps are not done as if it had succeeded (contract SVC-DEL,
+//! SVC-NODES-11).
 
 use super::delete::{goes, restricted};
 use super::needs::{LB, NODES_BEHIND_LB, RESYNC};
@@ -21,7 +22,7 @@ pub(super) const CHECKS: &[Check] = &[
         .without_machines()
         .needs(LB)
         .with(&[Facility::Faults])
-        // Lists name no Service: whoever asks is not answered.
+        // Lists name no Service, so every client that lists gets no answer.
         .alone()
         .takes(13),
     Check::of("SVC-DEL-01.unseen", |cx| Box::pin(waits_for_an_end_unseen(cx)))
@@ -42,7 +43,7 @@ pub(super) const CHECKS: &[Check] = &[
 
 type MaybeService = Option<Arc<core::Service>>;
 
-/// It waits to be deleted, but where the cloud has nothing left of it.
+/// Matches a Service that still exists while the cloud has anything of it.
 fn outlasts_all_of_it() -> Matcher<(MaybeService, Inventory)> {
     let waits = waits_to_be_deleted();
     let expected = waits.expected().to_owned();
@@ -55,11 +56,11 @@ fn outlasts_all_of_it() -> Matcher<(MaybeService, Inventory)> {
     .expecting(expected)
 }
 
-/// For how long a step fails: longer than most clients repeat a call by themselves, and shorter than the controller's first
-/// back-off, so that one attempt fails and the next one succeeds.
+/// For how long a step fails: longer than most clients repeat a call by themselves, and shorter than the
+/// controller's first back-off. So one attempt fails and the next one succeeds.
 pub(super) const FAILING: Duration = Duration::from_secs(4);
 
-/// Ends the trouble: then all of it goes.
+/// Clears the fault and waits until everything of the Service is gone.
 async fn goes_after(cx: &CheckCx, web: &Service<'_>, fault: Fault<'_>) -> Verdict {
     let failures = u32::try_from(fault.read(ReadSource::Origin).await?).unwrap_or(u32::MAX).clamp(1, 4);
     cx.record("failures", failures);
@@ -67,7 +68,7 @@ async fn goes_after(cx: &CheckCx, web: &Service<'_>, fault: Fault<'_>) -> Verdic
     goes(cx, web, cx.limits().services_after(FAILING).max(cx.limits().service_after(failures))).await
 }
 
-/// Deletes it, and waits until that is seen.
+/// Deletes the Service, and waits until the harness sees its deletion.
 async fn is_deleted(web: &Service<'_>) -> Verdict {
     web.delete().await?;
     let told = holds("is being deleted, or gone", |service: &MaybeService| {
@@ -121,7 +122,7 @@ async fn waits_for_an_end_unseen(cx: &CheckCx) -> Verdict {
     goes_after(cx, &web, fault).await
 }
 
-/// Calls by which a load balancer is looked up, and what belongs to it.
+/// The calls by which a load balancer and its resources are looked up.
 const LOOK_UPS: &[Op] = &[Op::LbGet, Op::LbList, Op::AuxRead];
 
 async fn follows_a_node_after_all(cx: &CheckCx) -> Verdict {

@@ -6,14 +6,14 @@ use harness_testkit::prelude::*;
 use k8s_openapi::api::core::v1::ServiceSpec;
 use serde_json::{Value, json};
 
-/// An edit of a Service, and how what the cloud holds for it shows that it arrived.
+/// An edit of a Service, and how the cloud shows that it has arrived.
 struct Edit {
     name: &'static str,
     needs: &'static [Capability],
     patch: fn() -> Value,
-    /// Given what the cloud holds and the spec as the API server has it after the edit.
+    /// Whether the edit has arrived, from the cloud's objects and the spec in the API server after the edit.
     shows: fn(&Inventory, &ServiceSpec) -> bool,
-    /// What is expected, in words.
+    /// The expected state, as text for failures.
     expected: &'static str,
 }
 
@@ -65,13 +65,14 @@ fn only(held: &Inventory) -> Option<&LoadBalancer> {
     }
 }
 
-/// The ranges stand on the balancer itself or on a firewall of its own, as the provider does it.
+/// Whether the ranges are in effect, either on the load balancer itself or on a separate firewall, as the
+/// provider does it.
 pub(super) fn restricted(held: &Inventory, _: &ServiceSpec) -> bool {
     let on_balancer = held.load_balancers.iter().any(|lb| lb.source_ranges == [RANGE]);
     on_balancer || held.auxiliaries.iter().any(|aux| aux.spec["source_ranges"] == json!([RANGE]))
 }
 
-/// A check for each edit: it arrives.
+/// For each edit, a check that it arrives.
 pub(super) const FOLLOWS: [Check; EDITS.len()] = {
     let (mut checks, mut at) = ([follows(0); EDITS.len()], 1);
     while at < EDITS.len() {
@@ -87,7 +88,7 @@ const fn follows(at: usize) -> Check {
     check.without_machines().needs(EDITS[at].needs).by_calls()
 }
 
-/// A check for each edit: it keeps the load balancer.
+/// For each edit, a check that the load balancer is kept.
 pub(super) const KEEPS: [Check; EDITS.len()] = {
     let (mut checks, mut at) = ([keeps(0); EDITS.len()], 1);
     while at < EDITS.len() {
@@ -138,8 +139,8 @@ async fn follows_edit(cx: &CheckCx, edit: &'static Edit) -> Verdict {
     web.balancer().becomes(arrived.expecting(edit.expected)).await
 }
 
-/// Makes an edit once the CCM is done with the Service, so that it is the edit that is followed and nothing before; how
-/// what the cloud holds shows that it arrived.
+/// Makes an edit after the CCM is done with the Service, so that the check does not see the effect of an
+/// earlier change. Returns a matcher for its arrival in the cloud.
 async fn make(web: &Service<'_>, edit: &'static Edit) -> Result<Matcher<Inventory>, CheckError> {
     web.rests().await?;
     web.patch(&(edit.patch)()).await?;
@@ -156,16 +157,16 @@ async fn keeps_identity(cx: &CheckCx, edit: &'static Edit) -> Verdict {
     let claim = format!("is the same after an edit of the {}, with {}", edit.name, edit.expected);
     let same = no_other_than(&before, claim, move |held| arrived.matches(held) == Seen::Yes(()));
     web.balancer().becomes(same).await?;
-    // Once more, as what is wrong at every second time was right at one of two.
+    // Once more: a value that alternates may have been right by chance.
     let published = async || web.keeps(publishes(&before)).when("as before the edits").await;
     try_join(published(), looks_again(cx, &web)).await?;
-    // Nor is there another one, whose address is yet to come.
+    // There is no second load balancer either, whose address would be published later.
     web.rests().await?;
     let same = no_other_than(&before, "is the same after both edits", |_| true);
     try_join(published(), web.balancer().keeps(same).into_future()).await.map(drop)
 }
 
-/// Has the CCM look at a Service again, by an annotation that nobody knows.
+/// Makes the CCM process a Service again, with an annotation that has no meaning.
 async fn looks_again(cx: &CheckCx, web: &Service<'_>) -> Verdict {
     web.rests().await?;
     let mark = cx.cloud().mark()?;
@@ -175,7 +176,7 @@ async fn looks_again(cx: &CheckCx, web: &Service<'_>) -> Verdict {
 
 /// How many node ports are tried: another Service may have one.
 pub(super) const TRIES: i32 = 8;
-/// The node ports there are by default, and a stride through them: those next to each other may all be given out.
+/// The default range of node ports, and a stride through it: neighbouring ports may all be taken.
 const FIRST_PORT: i32 = 30_000;
 const PORTS: i32 = 2_768;
 const STRIDE: i32 = 331;
@@ -258,7 +259,8 @@ async fn keeps_the_finalizer_for_auxiliaries(cx: &CheckCx) -> Verdict {
     is_let_go(cx, &web).await
 }
 
-/// The cloud loses everything of a Service that is of another type by now; then the finalizer goes.
+/// Waits until the cloud has removed everything of a Service that now has another type, and then until the
+/// finalizer is gone.
 async fn is_let_go(cx: &CheckCx, web: &Service<'_>) -> Verdict {
     let limit = cx.limits().load_balancer();
     web.balancer().becomes(nothing_left()).within(limit).await?;

@@ -1,4 +1,5 @@
-//! What a Service can ask of its load balancer, one wish each: honoured, or visibly refused (contract SVC-CREATE, CAP-08).
+//! The options that a Service can set for its load balancer, one at a time: honoured, or visibly refused
+//! (contract SVC-CREATE, CAP-08).
 
 use super::needs::{FOREIGN, LB, LB_TO_NODES, RANGES};
 use harness_testkit::prelude::*;
@@ -48,8 +49,8 @@ const RANGES_MEANT: [&str; 2] = ["192.0.2.0/24", "198.51.100.0/24"];
 /// The annotation that the shared code reads.
 const ANNOTATION: &str = "service.beta.kubernetes.io/load-balancer-source-ranges";
 
-/// The ranges that may reach what the cloud holds: the firewall's where there is one, else the balancer's own; `None`
-/// where nothing restricts.
+/// The ranges that the cloud admits: the firewall's if there is one, otherwise those of the load balancer;
+/// `None` if there is no restriction.
 pub(super) fn admitted(held: &Inventory) -> Option<BTreeSet<String>> {
     let of_firewalls = held.auxiliaries.iter().filter_map(|aux| aux.spec["source_ranges"].as_array());
     let words = of_firewalls.flatten().filter_map(|range| range.as_str().map(str::to_owned));
@@ -68,7 +69,7 @@ async fn restricts_by_annotation(cx: &CheckCx) -> Verdict {
     Ok(())
 }
 
-/// These ranges may reach what the cloud holds, and no other.
+/// Matches a cloud that admits exactly these ranges.
 fn admits_only(claim: &str, meant: &[&str]) -> Matcher<Inventory> {
     let expected = format!("{} and no other", meant.join(", "));
     let meant: BTreeSet<String> = meant.iter().map(|range| (*range).to_owned()).collect();
@@ -76,7 +77,7 @@ fn admits_only(claim: &str, meant: &[&str]) -> Matcher<Inventory> {
         .expecting(expected)
 }
 
-/// A range that the annotation does not name.
+/// A range that the annotation does not contain.
 const OF_THE_SPEC: &str = "203.0.113.0/24";
 
 async fn restricts_by_spec(cx: &CheckCx) -> Verdict {
@@ -97,10 +98,10 @@ async fn admits_everybody(cx: &CheckCx) -> Verdict {
     web.balancer().keeps(open.expecting("no range, or 0.0.0.0/0")).await
 }
 
-/// What the cloud holds for a Service, and the Events about it.
+/// The cloud's objects of a Service, and the Events about it.
 type Told = (Inventory, Vec<core::Event>);
 
-/// One load balancer in service of which `honours` holds, or else Events that are as `warned` says.
+/// Matches one active load balancer for which `honours` holds, or Events for which `warned` holds.
 fn or_warns(
     claim: &'static str,
     honours: impl Fn(&LoadBalancer) -> bool + 'static,
@@ -113,8 +114,8 @@ fn or_warns(
     })
 }
 
-/// A load balancer that keeps clients, or a warning that speaks of it: one about something else, such as an update that
-/// failed once, tells nobody that sessions get lost.
+/// Matches a load balancer with session affinity, or a warning that mentions it. A warning about something
+/// else, such as a failed update, does not tell users that sessions get lost.
 fn sticky_or_warns() -> Matcher<Told> {
     let speaks = |event: &core::Event| {
         let said: String =
@@ -128,7 +129,7 @@ fn sticky_or_warns() -> Matcher<Told> {
         .expecting("session affinity ClientIP, or an Event of type Warning that speaks of it")
 }
 
-/// How long a load balancer or an Event takes.
+/// How long a load balancer or an Event may take.
 fn told_by(cx: &CheckCx) -> Duration {
     cx.limits().event().max(cx.limits().load_balancer())
 }
@@ -163,7 +164,7 @@ async fn does_without_node_ports(cx: &CheckCx) -> Verdict {
     }
     let before = balancer.read(ReadSource::Origin).await?.load_balancers.into_iter().next();
     web.patch(&json!({"spec": {"allocateLoadBalancerNodePorts": true}})).await?;
-    // What was refused is tried again after a back-off, or at once as the node port has come.
+    // The refused call is repeated after a back-off, or at once because the node port has been assigned.
     let limit = cx.limits().service_after(2) + cx.limits().load_balancer_work();
     let lb = balancer.becomes(one_active()).within(limit).when("with node ports").await?;
     if lb.frontends.is_empty() {
@@ -179,16 +180,16 @@ async fn does_without_node_ports(cx: &CheckCx) -> Verdict {
     }
 }
 
-/// A label and an annotation of the user's.
+/// The key of a label and an annotation of the user.
 const MARK: &str = "example.com/mark";
 
-/// What of a Service is the user's.
+/// The parts of a Service that belong to the user.
 #[derive(Debug, PartialEq)]
 struct Users {
     spec: Option<core::ServiceSpec>,
     labels: BTreeMap<String, String>,
     mark: Option<String>,
-    /// But for the CCM's own.
+    /// The finalizers except the CCM's own.
     finalizers: Vec<String>,
 }
 

@@ -1,5 +1,5 @@
-//! Annotations of the vendor that change a load balancer: an edit of one has its effect (contract SVC-UPD-13). Which there are,
-//! and where their effect shows, is in the profile.
+//! The vendor's annotations that change a load balancer: an edit has its effect (contract SVC-UPD-13). The
+//! profile lists them, and where their effect shows.
 
 use harness_testkit::AnnotationEffect;
 use harness_testkit::prelude::*;
@@ -32,7 +32,7 @@ async fn follows(cx: &CheckCx, name: &str, (annotation, effect): (&str, &Annotat
     web.is(publishes(&before)).await
 }
 
-/// Its one load balancer shows this value where the annotation has its effect.
+/// Matches a load balancer that shows this value where the annotation has its effect.
 fn shows(effect: &AnnotationEffect, value: &str) -> Matcher<Inventory> {
     let (at, value) = (effect.at.clone(), value.to_owned());
     let expected = format!("'{value}' at {at} of its load balancer");
@@ -46,7 +46,7 @@ fn shows(effect: &AnnotationEffect, value: &str) -> Matcher<Inventory> {
     .expecting(expected)
 }
 
-/// What stands at a place of a load balancer; nothing where there is no such place.
+/// The value at a path of a load balancer; empty if there is no such path.
 fn found(lb: &LoadBalancer, at: &str) -> String {
     match json!(lb).pointer(at) {
         None | Some(Value::Null) => String::new(),

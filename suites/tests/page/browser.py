@@ -62,7 +62,7 @@ def replayed(lines, name):
     """The page of a stream of events."""
     place = folder() / name
     place.mkdir()
-    # A stream has one form: no blanks, and letters as they are.
+    # Streams are written in one form: without spaces, and with unescaped letters.
     form = {"separators": (",", ":"), "ensure_ascii": False}
     (place / "events.jsonl").write_text("".join(f"{json.dumps(line, **form)}\n" for line in lines))
     ccm_conformance("replay", str(place / "events.jsonl"))

@@ -4,8 +4,8 @@ import unittest
 
 from browser import PHONE, Browser, full_run
 
-# Texts whose contrast with what is behind them is below the 4.5 that WCAG 2 asks for at level AA. Colours are read from a
-# canvas, which knows every form in which a browser writes them.
+# Finds texts whose contrast with their background is below the 4.5 that WCAG 2 requires at level AA. Colours
+# are read from a canvas, which understands every notation that a browser uses.
 FAINT_TEXTS = """() => {
   const pen = Object.assign(document.createElement("canvas"), { width: 1, height: 1 }).getContext("2d", { willReadFrequently: true });
   const rgba = (text) => {
@@ -37,7 +37,7 @@ FAINT_TEXTS = """() => {
   return [...new Set(faint)];
 }"""
 
-# What has no name to be read out, and what breaks the order of headings.
+# Finds elements without a name for screen readers, and headings out of order.
 NAMELESS = """() => {
   const wrong = [];
   const named = (node) => node.ariaLabel || node.textContent.trim() || node.labels?.length;
@@ -108,7 +108,7 @@ class Access(Browser):
         self.assertTrue(page.get_by_role("dialog", name="Legend and keys").is_visible())
         page.keyboard.press("Escape")
         self.assertEqual(page.get_by_role("dialog").count(), 0)
-        # The first tab leads past the head of the page.
+        # The first press of Tab skips the head of the page.
         page.evaluate("document.activeElement.blur(); scrollTo(0, 0)")
         page.keyboard.press("Tab")
         page.keyboard.press("Enter")

@@ -55,7 +55,7 @@ class Page(Browser):
         self.assertEqual(command, "ccm-conformance run --cluster embedded --profile null --only NODE-INIT-01 --keep on-failure")
         self.assertIn("node-init-01", detail.locator("details", has_text="objects.yaml").text_content())
         self.assertIn("taint", detail.locator(".demand").inner_text())
-        # The time line can be walked through with the keyboard, and says what it is at.
+        # The time line can be used with the keyboard, and announces the current position.
         line = detail.locator("canvas")
         line.focus()
         page.keyboard.press("ArrowRight")
@@ -76,7 +76,7 @@ class Page(Browser):
         self.assertGreater(shown(), 20)
         page.get_by_role("button", name="fail 2", exact=True).click()
         self.assertEqual(shown(), 2)
-        # Numbers follow the other filters.
+        # The counts follow the other filters.
         page.get_by_label("suite").select_option("taint-removal")
         self.assertEqual(shown(), 1)
         self.assertTrue(page.get_by_role("button", name="fail 1", exact=True).is_visible())
@@ -125,7 +125,7 @@ class Page(Browser):
         self.stays_text(self.opened(replayed(hostile(), "hostile"), "check=NODE-INIT-01"))
 
     def test_two_reports_stand_beside_each_other(self):
-        # As if the later CCM kept one of the promises and took longer for it.
+        # As if the later CCM met one of the requirements, but took longer.
         lines = events()
         for line in lines:
             if line.get("check") == "SVC-CREATE-02" and line["event"]["type"] == "check-ended":
@@ -178,7 +178,7 @@ class Page(Browser):
         said = run.stderr.read()
         self.assertEqual(run.wait(), 1, said)
         self.assertRegex(said, r"watched: opened 1 times, \d+ answers for \d+ ms")
-        # It shows what report.html shows, the evidence of what failed among it.
+        # It shows the same as report.html, including the evidence of failures.
         kept = self.opened(out / "report.html", "check=NODE-INIT-01")
         for part in (".figures", "#why", "#profiles", ".check:visible", "#check-NODE-INIT-01 summary"):
             self.assertEqual(page.locator(part).all_inner_texts(), kept.locator(part).all_inner_texts(), part)
@@ -202,7 +202,7 @@ class Page(Browser):
         began = next(n for n, line in enumerate(lines) if line["event"]["type"] == "check-began")
         at = lines[began]["at_ms"]
 
-        # In the order in which a run writes them: a stream has one form.
+        # In the order in which a run writes the keys: a stream has one form.
         def call(n):
             who = {"type": "cloud-call", "seq": n, "by": "a", "operation": "lb.list"}
             return {**who, "request": f"GET /v1/load-balancers?owner={n}", "took_ms": 1, "outcome": "200"}

@@ -10,9 +10,9 @@ import threading
 import time
 
 HOW = "MODE"
-# Where the measurement listens: in its sandbox a CCM can write no file that others see.
+# The listener of the measurement: in its sandbox, a CCM can write no file that others see.
 DONE = ("127.0.0.1", int("REPORTS_TO"))
-# Of each replica; both are one user.
+# The numbers for each replica; both replicas are the same user.
 WATCHES, LISTS, SILENT = 300, 60, 60
 
 

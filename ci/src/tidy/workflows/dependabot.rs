@@ -1,11 +1,11 @@
-//! Dependabot looks into every folder that pins something.
+//! Dependabot covers every folder with pinned versions.
 
 use serde_json::Value;
 use std::collections::BTreeSet;
 
 /// Dependabot's configuration.
 pub(super) const DEPENDABOT: &str = ".github/dependabot.yml";
-/// Files that pin versions, and what Dependabot calls their kind.
+/// Files with pinned versions, and Dependabot's name for their kind.
 const KINDS: &[(&str, &str)] = &[
     ("action.yml", "github-actions"),
     ("Cargo.lock", "cargo"),
@@ -13,7 +13,7 @@ const KINDS: &[(&str, &str)] = &[
     ("rust-toolchain.toml", "rust-toolchain"),
 ];
 
-/// Checks that every folder with such a file is listed under its kind, and workflows, which are listed as the root folder.
+/// Checks that every folder with such a file is listed with its kind. Workflows are listed as the root folder.
 pub(super) fn check(document: &Value, tracked: &[String], findings: &mut Vec<String>) {
     let updates: Vec<&Value> = document["updates"].as_array().into_iter().flatten().collect();
     let mut due = BTreeSet::from([("github-actions", "/".to_owned())]);

@@ -1,17 +1,17 @@
-//! What each job of a workflow has to have, and what one that publishes waits for.
+//! The required parts of each job in a workflow, and the jobs that must pass before one that publishes.
 
 use serde_json::{Map, Value};
 use std::collections::BTreeSet;
 
 /// The composite action with toolchain, cache and user namespaces.
 const PREPARE: &str = "./.github/actions/prepare";
-/// The Action of this repository, which compiles where no program is given.
+/// The Action of this repository, which compiles if no program is given.
 const ACTION: &str = "./";
-/// The longest that a job may take, minutes.
+/// The longest time that a job may take, in minutes.
 const LONGEST: u64 = 120;
 /// Commands of Cargo that read the lock file.
 const LOCKED: &[&str] = &["bench", "build", "check", "clippy", "doc", "install", "nextest", "run", "test"];
-/// Rights of a job whose results others take for the project's.
+/// The permissions of a job that publishes results of the project.
 const PUBLISHING: &[&str] = &["attestations", "contents", "packages"];
 
 /// Checks a workflow.
@@ -40,7 +40,7 @@ pub(super) fn check(path: &str, text: &str, workflow: &Value, findings: &mut Vec
     }
 }
 
-/// A run of a pull request is ended by a newer one, and no other run is.
+/// Checks that a newer run of a pull request ends the older one, and that no other run is ended.
 fn concurrency(concurrency: &Value, found: &mut dyn FnMut(String)) {
     if concurrency["cancel-in-progress"] != "${{ github.event_name == 'pull_request' }}" {
         found(
@@ -85,7 +85,7 @@ fn steps(job: &Value, found: &mut dyn FnMut(&str)) {
     }
 }
 
-/// The commands of Cargo in a line of a script, each with its arguments.
+/// The calls of Cargo in a line of a script, each with its arguments.
 fn cargo(line: &str) -> Vec<Vec<&str>> {
     let commands = line.split(['|', ';', '&', '(', ')']).map(|command| command.split_whitespace());
     let words = commands.map(|words| words.skip_while(|word| *word != "cargo").collect::<Vec<_>>());
@@ -96,13 +96,13 @@ fn publishes(job: &Value) -> bool {
     PUBLISHING.iter().any(|right| job["permissions"][right] == "write") || job["permissions"] == "write-all"
 }
 
-/// A job that publishes runs at tags alone, and when all others have passed.
+/// Checks that a job that publishes runs only for tags, and after all others have passed.
 fn published(name: &str, job: &Value, jobs: &Map<String, Value>, found: &mut dyn FnMut(&str)) {
     if job["if"] != "startsWith(github.ref, 'refs/tags/v')" {
         found("publishes, and its 'if' is not \"startsWith(github.ref, 'refs/tags/v')\"");
     }
     let needed = all_needs(name, jobs);
-    // A job with a condition is skipped at a tag, and would skip whoever needs it.
+    // A conditional job is skipped for a tag, and so would be every job that needs it.
     let runs =
         |other: &&String| *other != name && jobs[*other]["if"].is_null() && !needed.contains(other.as_str());
     let missing: Vec<&str> = jobs.keys().filter(runs).map(String::as_str).collect();
@@ -131,7 +131,7 @@ fn needs(job: &Value) -> Vec<&str> {
     }
 }
 
-/// The line, from 1 on, on which a job begins.
+/// The number of the line on which a job begins, from 1.
 fn line_of(text: &str, job: &str) -> usize {
     let begins = format!("  {job}:");
     text.lines().position(|line| line.trim_end() == begins).map_or(1, |at| at + 1)

@@ -1,5 +1,6 @@
-//! Rules for continuous integration: what GitHub's workflows, the Action and Dependabot's configuration have to have, so that a
-//! result can be repeated and nothing is published that a test refuses.
+//! Rules for continuous integration: the required parts of GitHub's workflows, the Action and Dependabot's
+//! configuration. They make sure that results can be repeated and that nothing is published that a test
+//! rejects.
 
 mod dependabot;
 mod jobs;
@@ -13,9 +14,9 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::Path;
 
-/// Where workflows are.
+/// The folder of workflows.
 const WORKFLOWS: &str = ".github/workflows/";
-/// Cargo's configuration, which has the alias `xtask`.
+/// Cargo's configuration, which contains the alias `xtask`.
 const CARGO: &str = ".cargo/config.toml";
 
 /// Checks the repository's files.
@@ -51,7 +52,7 @@ pub(super) fn check(root: &Path, tracked: &[String], findings: &mut Vec<String>)
             || path.ends_with(".rs")
             || path.as_str() == ".ci/run"
     };
-    // The rules' own tests have examples of what is refused.
+    // The tests of the rules contain examples of rejected files.
     let is_example = |path: &&String| path.starts_with("ci/src/tidy/workflows/");
     let mut named = BTreeMap::new();
     for path in tracked.iter().filter(names_tools).filter(|path| !is_example(path)) {

@@ -1,8 +1,9 @@
-//! What is fetched from elsewhere is pinned: actions by commit, tools by version, crates by the lock file.
+//! Everything from outside is pinned: actions by commit, tools by version, crates by the lock file.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Checks that each action of others is pinned by a commit, says of which version that is, and is the same everywhere.
+/// Checks that each external action is pinned by a commit, with its version in a comment, and is the same
+/// everywhere.
 pub(super) fn actions(texts: &BTreeMap<String, String>, findings: &mut Vec<String>) {
     let mut pins: BTreeMap<&str, BTreeSet<String>> = BTreeMap::new();
     for (path, text) in texts {
@@ -29,7 +30,7 @@ pub(super) fn actions(texts: &BTreeMap<String, String>, findings: &mut Vec<Strin
     }
 }
 
-/// The action, and its commit and version, of `OWNER/NAME@COMMIT # vMAJOR.MINOR.PATCH`.
+/// The action, and its commit and version, from `OWNER/NAME@COMMIT # vMAJOR.MINOR.PATCH`.
 fn pinned(used: &str) -> Option<(&str, String)> {
     let (action, pin) = used.split_once('@')?;
     let (commit, version) = pin.split_once(" # v")?;
@@ -43,7 +44,8 @@ fn is_version(text: &str) -> bool {
     numbers.len() == 3 && numbers.iter().all(|number| number.parse::<u32>().is_ok())
 }
 
-/// Checks that `cargo xtask` leaves the lock file as it is: what it checks afterwards would be what it has just written.
+/// Checks that `cargo xtask` does not change the lock file. Otherwise later checks would examine what it has
+/// just written.
 pub(super) fn alias(cargo: &str, findings: &mut Vec<String>) {
     let alias = cargo.lines().find(|line| line.starts_with("xtask = "));
     if !alias.is_some_and(|alias| alias.contains("run --locked ")) {
@@ -62,7 +64,7 @@ pub(super) fn tools(texts: &BTreeMap<String, String>, findings: &mut Vec<String>
                     .map(|word| word.trim_end_matches(['`', '"', ')', ',', ';', '.']));
                 let locked = words.next() == Some("--locked");
                 let tool = words.next();
-                // The lock file of the checkout has the versions.
+                // The lock file of the checkout contains the versions.
                 if locked && tool == Some("--path") {
                     continue;
                 }

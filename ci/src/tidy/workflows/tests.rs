@@ -1,4 +1,4 @@
-//! The rules, each with what it refuses: the repository's own files with one thing changed.
+//! The rules with examples that they reject: the repository's own files with one change.
 
 use super::{DEPENDABOT, check, dependabot, jobs, pins};
 use crate::process::root;
@@ -12,7 +12,7 @@ fn workflow() -> String {
     std::fs::read_to_string(root().join(WORKFLOW)).expect("a file of this repository")
 }
 
-/// What is found in the workflow with every `from` written as `to`.
+/// The findings in the workflow with every `from` replaced by `to`.
 fn found(from: &str, to: &str) -> Vec<String> {
     let text = workflow();
     assert!(text.contains(from), "the workflow has no '{from}'");

@@ -7,10 +7,10 @@ use fake_cloud_model::AuxSpec;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-/// What the model calls certificates, and what their ids begin with.
+/// The kind of certificates in the model, which is also the prefix of their ids.
 pub(super) const KIND: &str = "certificate";
 
-/// Body that creates a certificate.
+/// The body of a request that creates a certificate.
 #[derive(Deserialize)]
 pub(super) struct NewCertificate {
     pub(super) name: String,
@@ -25,7 +25,7 @@ pub(super) struct NewCertificate {
 }
 
 impl NewCertificate {
-    /// What the model keeps of it: never the key.
+    /// The content that the model keeps. It never includes the key.
     ///
     /// # Errors
     /// When something is missing.
@@ -54,7 +54,7 @@ impl NewCertificate {
     }
 }
 
-/// A certificate as the API shows it. What a test that put it there has left out is filled in.
+/// A certificate as the API shows it. Fields that a test has left out get default values.
 pub(super) fn shown(certificate: &Auxiliary) -> Value {
     let field = |name: &str, otherwise: Value| certificate.spec.get(name).cloned().unwrap_or(otherwise);
     json!({
@@ -69,7 +69,7 @@ pub(super) fn shown(certificate: &Auxiliary) -> Value {
     })
 }
 
-/// Whether a load balancer refers to the certificate of that id.
+/// Whether a load balancer refers to the certificate with this id.
 pub(super) fn is_used_by(id: &str, lb: &LoadBalancer) -> bool {
     let rules = lb.details.get("forwarding_rules").and_then(Value::as_array);
     rules.is_some_and(|rules| rules.iter().any(|rule| rule.get("certificate_id") == Some(&id.into())))

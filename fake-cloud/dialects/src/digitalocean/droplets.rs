@@ -1,4 +1,4 @@
-//! Droplets: the model's instances. Only one whose id is a number can be a droplet.
+//! Droplets: the model's instances. Only an instance with a number as its id can be a droplet.
 
 use super::places::{DEFAULT_VPC, Region, Size};
 use super::tags::Tags;
@@ -34,7 +34,7 @@ struct Droplet<'a> {
     vpc_uuid: &'static str,
 }
 
-/// What a droplet runs: nobody asks for more than that it is there.
+/// The image of a droplet. Callers only need it to exist.
 #[derive(Serialize)]
 struct Image {
     id: u64,
@@ -87,17 +87,17 @@ struct Network<'a, M> {
     kind: &'static str,
 }
 
-/// The number of the droplet that an instance is, if it is one.
+/// The droplet's number, if the instance is a droplet.
 pub(super) fn number(instance: &Instance) -> Option<u64> {
     id(&instance.id)
 }
 
-/// A droplet's id from its text: digits without anything before them.
+/// Parses a droplet's id: digits without anything before them.
 pub(super) fn id(text: &str) -> Option<u64> {
     if InstanceIds::Number.allow(text) { text.parse().ok() } else { None }
 }
 
-/// What is shown of an instance, if it is a droplet. Droplets are as old as the cloud.
+/// The JSON of an instance, if it is a droplet. Droplets are as old as the cloud.
 pub(super) fn text(
     texts: &mut TextMap<Instance>,
     instance: &Instance,
@@ -141,7 +141,8 @@ impl<'a> Droplet<'a> {
     }
 }
 
-/// Internal addresses are private, external ones public. What a droplet cannot have is left out: names, and private IPv6.
+/// The networks: internal addresses are private, external ones public. Names and private IPv6 addresses are
+/// left out, because a droplet cannot have them.
 fn networks(instance: &Instance) -> Networks<'_> {
     let mut networks = Networks { v4: Vec::new(), v6: Vec::new() };
     for address in &instance.addresses {

@@ -6,12 +6,12 @@ use fake_cloud_model::Refusal;
 use serde::Serialize;
 use std::borrow::Cow;
 
-/// What was asked for makes no sense.
+/// The error for an invalid request.
 pub(super) fn invalid(message: impl Into<Cow<'static, str>>) -> Error {
     Error::new(422, message)
 }
 
-/// There is no such thing.
+/// The error for a missing object.
 pub(super) fn not_found() -> Error {
     Error::Refused(Refusal::NotFound(String::new()))
 }
@@ -23,10 +23,10 @@ struct Body<'a> {
     request_id: &'a str,
 }
 
-/// An error as its caller sees it.
+/// The answer for an error.
 pub(super) fn shown(error: &Error, headers: &Headers) -> Answer {
     let status = match error {
-        // This API has no other word for what is in the way.
+        // This API has no other status for a conflict.
         Error::Refused(Refusal::Conflict(_)) => 422,
         _ => error.status(),
     };
@@ -42,7 +42,7 @@ pub(super) fn shown(error: &Error, headers: &Headers) -> Answer {
     Answer::json(status, &body).retry_after(error.retry_after_s())
 }
 
-/// What the real API says with this status.
+/// The message of the real API for this status.
 fn message(status: u16) -> &'static str {
     match status {
         401 => "Unable to authenticate you",

@@ -1,4 +1,4 @@
-//! Firewalls: auxiliary objects that the CCM keeps for the node ports of public Services.
+//! Firewalls: auxiliary objects that the CCM manages for the node ports of public Services.
 
 use super::errors;
 use fake_cloud_driver::Auxiliary;
@@ -8,10 +8,10 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::net::IpAddr;
 
-/// What the model calls firewalls, and what their ids begin with.
+/// The kind of firewalls in the model, which is also the prefix of their ids.
 pub(super) const KIND: &str = "firewall";
 
-/// Body that creates or replaces a firewall.
+/// The body of a request that creates or replaces a firewall.
 #[derive(Clone, Debug, Deserialize)]
 pub(super) struct Wanted {
     pub(super) name: String,
@@ -41,7 +41,7 @@ struct Outbound {
     destinations: Ends,
 }
 
-/// Where traffic comes from or goes to.
+/// The sources or destinations of traffic.
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
 #[serde(default)]
 struct Ends {
@@ -58,10 +58,10 @@ struct Ends {
 }
 
 impl Wanted {
-    /// What the model keeps of it.
+    /// The content that the model keeps.
     ///
     /// # Errors
-    /// The first thing about it that makes no sense.
+    /// The first invalid field.
     pub(super) fn into_spec(self, cloud: &Cloud, created_at: &str) -> Result<AuxSpec, Error> {
         check_name(&self.name)?;
         let inbound = self.inbound_rules.unwrap_or_default();
@@ -90,12 +90,12 @@ impl Wanted {
     }
 }
 
-/// When a firewall was created, as the API says it.
+/// The time when a firewall was created, in the API's form.
 pub(super) fn created_at(firewall: &Auxiliary) -> &str {
     firewall.spec.get("created_at").and_then(Value::as_str).unwrap_or_default()
 }
 
-/// A firewall as the API shows it. Changes are in force at once.
+/// A firewall as the API shows it. Changes take effect at once.
 pub(super) fn shown(firewall: &Auxiliary) -> Value {
     const NONE: &Value = &Value::Array(Vec::new());
     let field = |name: &str| firewall.spec.get(name).unwrap_or(NONE);
@@ -112,7 +112,7 @@ pub(super) fn shown(firewall: &Auxiliary) -> Value {
     })
 }
 
-/// A refusal of the model about a firewall: the one thing in its way is another one of that name.
+/// Converts the model's rejection of a firewall: the only possible conflict is another one with the same name.
 pub(super) fn refused(refusal: Refusal) -> Error {
     match refusal {
         Refusal::Conflict(_) => Error::new(409, "duplicate name"),
@@ -120,7 +120,7 @@ pub(super) fn refused(refusal: Refusal) -> Error {
     }
 }
 
-/// Checks that these droplets are there.
+/// Checks that these droplets exist.
 pub(super) fn check_droplets(cloud: &Cloud, ids: &[u64]) -> Result<(), Error> {
     let missing = ids.iter().find(|id| cloud.instance(&id.to_string()).is_err());
     match missing {
@@ -163,7 +163,7 @@ fn check_rule(protocol: &str, ports: Option<&str>, ends: &Ends) -> Result<(), Er
     }
 }
 
-/// A port, a range of them (`8000-9000`), or `all` and `0` for every one.
+/// Checks a port, a range of ports (`8000-9000`), or `all` and `0` for every port.
 fn check_ports(ports: &str) -> Result<(), Error> {
     let (first, last) = ports.split_once('-').unwrap_or((ports, ports));
     let range = first.parse::<u16>().ok().zip(last.parse::<u16>().ok());

@@ -1,14 +1,14 @@
-//! The headers every answer carries: a request id, and how much of the hourly rate limit is left. The limit is counted
-//! but never enforced: a test that wants a 429 orders one.
+//! The headers of every answer: a request id, and how much of the hourly rate limit is left. The limit is
+//! counted but never enforced: a test that needs a 429 injects a fault.
 
 use fake_cloud_kit::Answer;
 use hyper::header::{CONTENT_TYPE, HeaderName, HeaderValue};
 use jiff::Timestamp;
 use std::sync::{Mutex, PoisonError};
 
-/// Calls an account may make in an hour.
+/// The number of calls that an account may make in an hour.
 const HOURLY_LIMIT: u64 = 5000;
-/// An hour, seconds.
+/// An hour in seconds.
 const WINDOW_S: i64 = 3600;
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
@@ -21,23 +21,23 @@ pub(super) struct RateLimit(Mutex<Counts>);
 #[derive(Debug, Default)]
 struct Counts {
     answers: u64,
-    /// Answers in this window.
+    /// The number of answers in this window.
     window: u64,
-    /// When this window is over, Unix seconds.
+    /// The end of this window, in Unix seconds.
     window_ends_s: i64,
 }
 
-/// What one answer says in its headers.
+/// The headers of one answer.
 #[derive(Clone, Debug)]
 pub(super) struct Headers {
-    /// The id a user would quote to the vendor's support.
+    /// The id that a user would give to the vendor's support.
     pub(super) request_id: String,
     left: u64,
     reset_s: i64,
 }
 
 impl RateLimit {
-    /// Has an answer made and gives it the headers that all answers have.
+    /// Makes an answer and adds the headers that all answers have.
     pub(super) fn answer(&self, make: impl FnOnce(&Headers) -> Answer) -> Answer {
         let headers = self.count();
         let mut answer = make(&headers);
@@ -49,14 +49,14 @@ impl RateLimit {
         let answer = answer.rate_limited(HOURLY_LIMIT, headers.left, headers.reset_s);
         match HeaderValue::from_str(&headers.request_id) {
             Ok(id) => answer.with(REQUEST_ID, id),
-            // Digits and dashes always make a header; without one the answer is still an answer.
+            // Digits and dashes are always valid in a header; without the header the answer is still usable.
             Err(_) => answer,
         }
     }
 
     fn count(&self) -> Headers {
         let now_s = Timestamp::now().as_second();
-        // Counts are right whatever else happened to the call of somebody who panicked.
+        // The counts are correct even if another call has panicked.
         let mut counts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if now_s >= counts.window_ends_s {
             counts.window = 0;

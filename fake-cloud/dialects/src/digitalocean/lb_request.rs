@@ -1,4 +1,4 @@
-//! What a caller wants a load balancer to be: the body of POST and PUT, what makes sense in it, and what is kept of it.
+//! The load balancer in the body of POST and PUT: how it is checked, and what is kept of it.
 
 use super::errors;
 use super::places::{DEFAULT_PROJECT, DEFAULT_VPC};
@@ -45,7 +45,7 @@ const FIELDS: &[&str] = &[
     "target_load_balancer_ids",
 ];
 
-/// Body that creates or replaces a load balancer.
+/// The body of a request that creates or replaces a load balancer.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct Wanted {
@@ -82,8 +82,8 @@ pub(super) struct Wanted {
 }
 
 impl Wanted {
-    /// What of a body the cloud cannot do, or what field in it the dialect does not know at all. None of it is a small
-    /// difference that could be passed over.
+    /// The first field that the cloud does not support or the dialect does not know. None of them is small
+    /// enough to be ignored.
     pub(super) fn unknown(&self, body: &[u8]) -> Option<String> {
         let text = |text: &Option<String>| text.as_ref().is_some_and(|text| !text.is_empty());
         let list = |list: &Option<Vec<Value>>| list.as_ref().is_some_and(|list| !list.is_empty());
@@ -106,10 +106,11 @@ impl Wanted {
         })
     }
 
-    /// The load balancer that is wanted, and which addresses it gets. `present` is what there is so far, `None` for a new one.
+    /// The requested load balancer, and the addresses that it gets. `present` is the existing one, `None` for
+    /// a new one.
     ///
     /// # Errors
-    /// The first thing about it that makes no sense, or that cannot be changed any more.
+    /// The first field that is invalid or cannot be changed any more.
     pub(super) fn into_spec(
         self,
         cloud: &Cloud,
@@ -160,7 +161,7 @@ impl Wanted {
         super::firewalls::check_droplets(cloud, &droplet_ids)?;
         let families = if settings.network_stack == "DUALSTACK" { Families::Both } else { Families::V4 };
         let spec = LbSpec {
-            // The only thing of a load balancer that says whom it belongs to is its name.
+            // Only the name of a load balancer identifies its owner.
             owner: name.clone(),
             name,
             frontends: settings.forwarding_rules.iter().map(Rule::frontend).collect(),
@@ -185,7 +186,7 @@ fn check_name(name: &str) -> Result<(), Error> {
     Ok(())
 }
 
-/// How many nodes a load balancer has.
+/// The number of a load balancer's nodes.
 fn size(slug: Option<String>, unit: Option<u32>) -> Result<u32, Error> {
     match (slug.as_deref(), unit) {
         (Some(_), Some(_)) => Err(errors::invalid("only one of size and size_unit can be provided")),
@@ -217,7 +218,7 @@ fn check_words(settings: &Settings) -> Result<(), Error> {
     Ok(())
 }
 
-/// What is decided once and for all at creation.
+/// Checks the settings that cannot be changed after the creation.
 fn check_kept(settings: &Settings, present: &Settings) -> Result<(), Error> {
     let fixed = [
         ("region", &settings.region, &present.region),
@@ -321,7 +322,7 @@ fn check_sticky(sticky: &Sticky) -> Result<(), Error> {
     }
 }
 
-/// Client ranges let in, as CIDRs.
+/// The client ranges that are admitted, as CIDRs.
 fn ranges(firewall: &Firewall) -> Result<Vec<String>, Error> {
     firewall.deny.iter().try_for_each(|rule| range(rule).map(drop))?;
     firewall.allow.iter().map(|rule| range(rule)).collect()
@@ -332,7 +333,7 @@ fn range(rule: &str) -> Result<String, Error> {
         Some(("ip", ip)) => {
             ip.parse::<IpAddr>().ok().map(|ip| format!("{ip}/{}", if ip.is_ipv4() { 32 } else { 128 }))
         }
-        // The model checks that it is one.
+        // The model checks that it is valid.
         Some(("cidr", cidr)) => Some(cidr.to_owned()),
         _ => None,
     };
@@ -342,7 +343,7 @@ fn range(rule: &str) -> Result<String, Error> {
 }
 
 impl Rule {
-    /// What the model calls it. HTTP/3 comes over UDP.
+    /// The frontend in the model. HTTP/3 uses UDP.
     pub(super) fn frontend(&self) -> Frontend {
         let protocol = if matches!(self.entry_protocol.as_str(), "udp" | "http3") { "UDP" } else { "TCP" };
         Frontend::new(self.entry_port, protocol, self.target_port)
@@ -350,7 +351,7 @@ impl Rule {
 }
 
 impl Health {
-    /// What the model calls it.
+    /// The health check in the model.
     pub(super) fn model(&self) -> HealthCheck {
         let (protocol, path) = match self.protocol.as_str() {
             "tcp" => ("TCP", ""),

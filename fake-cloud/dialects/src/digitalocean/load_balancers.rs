@@ -12,7 +12,7 @@ use fake_cloud_model::{Cloud, Dependents, Refusal};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// What tags call a load balancer.
+/// The resource type of load balancers in tags.
 const RESOURCE: &str = "load_balancer";
 
 pub(super) fn list(state: &Arc<State>, request: &Request) -> Plan {
@@ -72,7 +72,8 @@ pub(super) fn update(state: &Arc<State>, request: &Request, id: &str) -> Plan {
     plan.with_unknown(unknown)
 }
 
-/// The real cloud forgets a load balancer as soon as it has said 204, so the time that deletion takes is none here.
+/// The real cloud removes a load balancer as soon as it has answered 204, so the deletion time of the
+/// settings does not apply here.
 pub(super) fn delete(state: &Arc<State>, request: &Request, id: &str) -> Plan {
     let id = id.to_owned();
     planned(state, Call::on(Op::LbDelete, &id), query::none(request), move |_, _, cloud, now| {
@@ -99,7 +100,7 @@ fn shown(status: u16, state: &State, cloud: &mut Cloud, id: &str, now: Duration)
     Ok(Answer::one(status, "load_balancer", &text(&mut state.load_balancers.open(), lb, &tags)))
 }
 
-/// A refusal of the model about a load balancer: the one thing in its way is another one of that name.
+/// Converts the model's rejection of a load balancer: the only possible conflict is another one with the same name.
 fn refused(refusal: Refusal) -> Error {
     match refusal {
         Refusal::Conflict(_) => errors::invalid("name is not unique"),

@@ -1,10 +1,10 @@
-//! The metadata service: what a droplet asks about itself, at `169.254.169.254` in the real cloud.
+//! The metadata service: requests of a droplet about itself, at `169.254.169.254` in the real cloud.
 
 use fake_cloud_driver::Instance;
 use fake_cloud_kit::{Asker, Plan, Request, about_the_asker};
 use hyper::Method;
 
-/// What a call means.
+/// The plan of a call.
 pub(super) fn plan(request: &Request, asker: Asker) -> Plan {
     let segments = request.segments();
     let parts: Vec<&str> = segments.iter().map(String::as_str).collect();

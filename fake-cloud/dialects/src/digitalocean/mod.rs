@@ -1,8 +1,8 @@
-//! DigitalOcean's API v2 as far as its CCM and the tools around it speak it, described in the README beside this file.
+//! DigitalOcean's API v2 as far as its CCM and the tools around it use it, described in the README in this folder.
 //!
-//! Load balancers begin as `new` and become `active` by themselves; there are no action objects. What the API says of a
-//! load balancer beyond the model's fields is in [`details`](fake_cloud_driver::LoadBalancer::details); firewalls,
-//! certificates and tags are auxiliary objects.
+//! Load balancers begin as `new` and become `active` by themselves; there are no action objects. Fields of a
+//! load balancer that the model does not have are in [`details`](fake_cloud_driver::LoadBalancer::details);
+//! firewalls, certificates and tags are auxiliary objects.
 
 mod certificates;
 mod droplets;

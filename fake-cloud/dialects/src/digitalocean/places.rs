@@ -1,8 +1,8 @@
-//! Regions and droplet sizes: what the real cloud offers, and what the test's instances say besides.
+//! Regions and droplet sizes: those of the real cloud, and those of the test's instances.
 
 use serde::Serialize;
 
-/// Regions of the real cloud: slug and name.
+/// The regions of the real cloud: slug and name.
 const REGIONS: &[(&str, &str)] = &[
     ("ams3", "Amsterdam 3"),
     ("atl1", "Atlanta 1"),
@@ -34,14 +34,14 @@ pub(super) struct Region<'a> {
 }
 
 impl<'a> Region<'a> {
-    /// The region of that slug; one that the real cloud does not have is named by its slug.
+    /// The region with this slug. A region that the real cloud does not have is named by its slug.
     pub(super) fn of(slug: &'a str) -> Region<'a> {
         let name = REGIONS.iter().find(|(known, _)| *known == slug).map_or(slug, |(_, name)| *name);
         Region { name, slug, features: FEATURES, available: true, sizes: SIZES }
     }
 }
 
-/// All regions: the real cloud's, and those that instances are in.
+/// All regions: those of the real cloud, and those of the instances.
 pub(super) fn regions<'a>(of_instances: impl Iterator<Item = &'a str>) -> Vec<Region<'a>> {
     let mut slugs: Vec<&str> = REGIONS.iter().map(|(slug, _)| *slug).collect();
     slugs.extend(of_instances.filter(|slug| !slug.is_empty()));
@@ -68,7 +68,7 @@ pub(super) struct Size<'a> {
 }
 
 impl<'a> Size<'a> {
-    /// The size of that slug, which says how large it is (`s-2vcpu-4gb`); one that does not is the smallest.
+    /// The size with this slug, which contains the numbers (`s-2vcpu-4gb`); any other slug is the smallest size.
     pub(super) fn of(slug: &'a str) -> Size<'a> {
         let part = |unit: &str| slug.split('-').find_map(|part| part.strip_suffix(unit)?.parse::<u16>().ok());
         let (vcpus, gigabytes) = (part("vcpu").unwrap_or(1), part("gb").unwrap_or(1));
@@ -88,12 +88,12 @@ impl<'a> Size<'a> {
     }
 }
 
-/// The VPC that everything is in whose creator has named no other.
+/// The VPC of everything that was created without another one.
 pub(super) const DEFAULT_VPC: &str = "5e77ed00-0000-8000-8000-000000000001";
-/// The project that everything belongs to.
+/// The project of everything.
 pub(super) const DEFAULT_PROJECT: &str = "5e77ed00-0000-8000-8000-000000000002";
 
-/// The account that every credential belongs to.
+/// The account of every credential.
 pub(super) const ACCOUNT: &str = "5e77ed00-0000-8000-8000-000000000003";
 /// The account's team.
 pub(super) const TEAM: &str = "5e77ed00-0000-8000-8000-000000000004";

@@ -1,24 +1,24 @@
-//! Queries and pages of the `digitalocean` dialect: a page says where the others are.
+//! Queries and pages of the `digitalocean` dialect: a page has links to the others.
 
 use fake_cloud_kit::{self as kit, Answer, Request};
 use hyper::header::HOST;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-/// Items in a page for which nobody has said how long it is to be.
+/// The default number of items in a page.
 const DEFAULT_SIZE: u64 = 20;
-/// Items in the longest page.
+/// The largest number of items in a page.
 const LARGEST_SIZE: u64 = 200;
 
-/// A query, and where links to other pages lead: everything before the query.
+/// A query, and the base of links to other pages: everything before the query.
 pub(super) type Query = kit::Query<String>;
 
-/// The query of a list that can be filtered by these keys; an empty filter is none.
+/// The query of a list that can be filtered by these keys; an empty filter is ignored.
 pub(super) fn list(request: &Request, filters: &[&str]) -> Query {
     Query::list(request, filters, None, target(request)).without_empty()
 }
 
-/// The query of a call that has none.
+/// The query of a call that accepts none.
 pub(super) fn none(request: &Request) -> Query {
     Query::none(request, String::new())
 }
@@ -47,7 +47,7 @@ struct Meta {
     total: u64,
 }
 
-/// Where other pages are; an empty object when there are none.
+/// The links to other pages; an empty object if there are none.
 #[derive(Serialize)]
 struct Links {
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
@@ -59,7 +59,7 @@ fn links(query: &Query, size: u64, total: u64) -> Links {
     let mut pages = BTreeMap::new();
     if query.page > 1 {
         pages.insert("first", link(query, 1));
-        // Beyond the end the page before this one is the last one there is.
+        // After the end, the previous page is the last page.
         pages.insert("prev", link(query, (query.page - 1).min(last)));
     }
     if query.page < last {
@@ -79,7 +79,7 @@ fn link(query: &Query, page: u64) -> String {
     format!("{}?{}", query.besides, text.finish())
 }
 
-/// Scheme, host and path by which the caller has come; without a host the path alone.
+/// Scheme, host and path of the request; without a host, only the path.
 fn target(request: &Request) -> String {
     let path = request.uri.path();
     match request.headers.get(HOST).and_then(|host| host.to_str().ok()) {

@@ -1,5 +1,5 @@
-//! Calls of the `digitalocean` dialect: from method and path to what they mean and do. Those about load balancers have a
-//! file of their own.
+//! The calls of the `digitalocean` dialect: from method and path to their meaning and effect. Those about
+//! load balancers are in a separate file.
 
 use super::certificates::{self, NewCertificate};
 use super::droplets;
@@ -14,7 +14,7 @@ use hyper::Method;
 use serde_json::json;
 use std::sync::Arc;
 
-/// What a call means.
+/// The plan of a call.
 pub(super) fn plan(state: &Arc<State>, request: &Request) -> Plan {
     let segments = request.segments();
     let parts: Vec<&str> = segments.iter().map(String::as_str).collect();
@@ -87,12 +87,12 @@ fn list_droplets(state: &Arc<State>, request: &Request) -> Plan {
     let op = if query.filter("name").is_some() { Op::InstanceGet } else { Op::InstanceList };
     planned(state, query.call(op), query, move |state, query, cloud, now| {
         let (tags, limit) = (Tags::all(cloud), cloud.page_size());
-        // A look-up is always fresh, only lists may be stale.
+        // A look-up is always fresh; only lists may be stale.
         let found: Vec<&Instance> = match query.filter("name") {
             Some(name) => cloud.instances_named(name).collect(),
             None => cloud.list_instances(now),
         };
-        // Every one of them is a droplet: the driver API takes no other ids for this dialect.
+        // All of them are droplets: the driver API accepts no other ids for this dialect.
         let mut texts = state.droplets.open();
         let shown =
             found.into_iter().map(|instance| droplets::text(&mut texts, instance, state.started(), &tags));

@@ -1,4 +1,4 @@
-//! What this dialect keeps besides the model: when it began, the rate limit, and what it has shown.
+//! The state of this dialect in addition to the model: when the cloud began, the rate limit, and cached JSON.
 
 use super::errors;
 use super::headers::RateLimit;
@@ -6,14 +6,14 @@ use fake_cloud_driver::{Instance, LoadBalancer};
 use fake_cloud_kit::{Answer, Error, SharedVoice, Texts};
 use jiff::Timestamp;
 
-/// What is kept.
+/// The state.
 #[derive(Debug)]
 pub(super) struct State {
     started: String,
     limit: RateLimit,
-    /// Droplets as they were shown.
+    /// The cached JSON of droplets.
     pub(super) droplets: Texts<Instance>,
-    /// Load balancers as they were shown.
+    /// The cached JSON of load balancers.
     pub(super) load_balancers: Texts<LoadBalancer>,
 }
 
@@ -27,12 +27,12 @@ impl State {
         }
     }
 
-    /// When the cloud began, as the API writes times. Droplets are as old as the cloud.
+    /// The time when the cloud began, in the API's form. Droplets are as old as the cloud.
     pub(super) fn started(&self) -> &str {
         &self.started
     }
 
-    /// The time, as the API writes it.
+    /// The current time, in the API's form.
     pub(super) fn now(&self) -> String {
         time_text(Timestamp::now())
     }
@@ -44,7 +44,7 @@ impl SharedVoice for State {
     }
 }
 
-/// Seconds in UTC, as in `2026-01-02T03:04:05Z`.
+/// A time with whole seconds in UTC, as in `2026-01-02T03:04:05Z`.
 fn time_text(time: Timestamp) -> String {
     time.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
 }

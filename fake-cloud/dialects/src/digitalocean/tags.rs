@@ -1,4 +1,5 @@
-//! Tags: auxiliary objects that say which resources carry them. Nobody but a tag knows that something is tagged.
+//! Tags: auxiliary objects that list the resources they are attached to. The resources themselves do not know
+//! their tags.
 
 use super::errors;
 use fake_cloud_driver::Auxiliary;
@@ -8,10 +9,10 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::time::Duration;
 
-/// What the model calls tags, and what their ids begin with.
+/// The kind of tags in the model, which is also the prefix of their ids.
 const KIND: &str = "tag";
 
-/// A resource as tags name it.
+/// A resource as it is named in tags.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 pub(super) struct Resource {
     pub(super) resource_id: String,
@@ -24,23 +25,23 @@ impl Resource {
     }
 }
 
-/// Body that creates a tag.
+/// The body of a request that creates a tag.
 #[derive(Deserialize)]
 pub(super) struct NewTag {
     pub(super) name: String,
 }
 
-/// Body that tags or untags resources.
+/// The body of a request that tags or untags resources.
 #[derive(Deserialize)]
 pub(super) struct Resources {
     pub(super) resources: Vec<Resource>,
 }
 
 impl Resources {
-    /// The resources, if all of them are there. Those this cloud has nothing of are not.
+    /// The resources, if all of them exist. Kinds that this cloud does not have never exist.
     ///
     /// # Errors
-    /// When one is not.
+    /// When one does not exist.
     pub(super) fn checked(self, cloud: &mut Cloud, now: Duration) -> Result<Vec<Resource>, Error> {
         for Resource { resource_id, resource_type } in &self.resources {
             let there = match resource_type.as_str() {
@@ -57,17 +58,17 @@ impl Resources {
     }
 }
 
-/// All tags with what carries them.
+/// All tags with their resources.
 #[derive(Debug, Default)]
 pub(super) struct Tags(Vec<(String, Vec<Resource>)>);
 
 impl Tags {
-    /// All there are.
+    /// All existing tags.
     pub(super) fn all(cloud: &Cloud) -> Tags {
         Tags(all(cloud).map(|aux| (aux.name.clone(), carried(aux))).collect())
     }
 
-    /// Names of the tags that a resource carries.
+    /// The names of a resource's tags.
     pub(super) fn of(&self, resource_type: &str, resource_id: &str) -> Vec<&str> {
         let carries = |resource: &Resource| {
             resource.resource_type == resource_type && resource.resource_id == resource_id
@@ -77,10 +78,10 @@ impl Tags {
     }
 }
 
-/// Creates a tag; one that is there already stays as it is. Returns its id if it is new.
+/// Creates a tag; an existing one is not changed. Returns its id if it is new.
 ///
 /// # Errors
-/// When the name cannot be one.
+/// When the name is not valid.
 pub(super) fn create(cloud: &mut Cloud, name: &str, now: Duration) -> Result<Option<String>, Error> {
     check_name(name)?;
     if find(cloud, name).is_some() {
@@ -90,7 +91,7 @@ pub(super) fn create(cloud: &mut Cloud, name: &str, now: Duration) -> Result<Opt
     Ok(Some(aux.id.clone()))
 }
 
-/// Has all of these resources carry a tag.
+/// Attaches a tag to all of these resources.
 ///
 /// # Errors
 /// When there is no such tag.
@@ -110,7 +111,7 @@ pub(super) fn tag(
     Ok(())
 }
 
-/// Has none of these resources carry a tag any more.
+/// Removes a tag from all of these resources.
 ///
 /// # Errors
 /// When there is no such tag.
@@ -126,17 +127,17 @@ pub(super) fn untag(
     Ok(())
 }
 
-/// Takes a resource that is gone off all tags.
+/// Removes a deleted resource from all tags.
 ///
 /// # Errors
-/// None that a caller could do anything about.
+/// None that a caller could handle.
 pub(super) fn forget(cloud: &mut Cloud, resource: &Resource, now: Duration) -> Result<(), Error> {
     let carriers: Vec<String> =
         all(cloud).filter(|aux| carried(aux).contains(resource)).map(|aux| aux.name.clone()).collect();
     carriers.iter().try_for_each(|name| untag(cloud, name, std::slice::from_ref(resource), now))
 }
 
-/// A tag as the API shows it, if it is there.
+/// A tag as the API shows it, if it exists.
 pub(super) fn shown(cloud: &Cloud, name: &str) -> Option<Value> {
     let (_, carried) = find(cloud, name)?;
     let count = |kind: &str| carried.iter().filter(|resource| resource.resource_type == kind).count();
@@ -162,7 +163,7 @@ fn find(cloud: &Cloud, name: &str) -> Option<(String, Vec<Resource>)> {
 }
 
 fn carried(aux: &Auxiliary) -> Vec<Resource> {
-    // A tag that a test has put there may say anything; what is no list of resources is none.
+    // A tag that a test has created may contain anything; whatever is not a list of resources is ignored.
     aux.spec.get("resources").and_then(|list| Vec::deserialize(list).ok()).unwrap_or_default()
 }
 
@@ -170,13 +171,13 @@ fn spec(name: &str, resources: Vec<Resource>) -> AuxSpec {
     AuxSpec {
         name: name.to_owned(),
         owner: String::new(),
-        // Tags outlive what carries them.
+        // Tags exist independently of their resources.
         load_balancer: None,
         spec: json!({"resources": resources}),
     }
 }
 
-/// Letters, numbers, colons, dashes and underscores, at most 255 of them.
+/// Checks a tag's name: letters, numbers, colons, dashes and underscores, at most 255 of them.
 pub(super) fn check_name(name: &str) -> Result<(), Error> {
     let allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, ':' | '-' | '_');
     if name.is_empty() || name.len() > 255 || !name.chars().all(allowed) {

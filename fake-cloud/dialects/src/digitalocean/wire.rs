@@ -1,11 +1,11 @@
-//! Load balancers as the API shows them, and what of that the model keeps as their details.
+//! Load balancers as the API shows them, and the parts of them that the model keeps as details.
 
 use super::places::{DEFAULT_PROJECT, DEFAULT_VPC, Region};
 use fake_cloud_driver::{self as driver, LbState};
 use serde::{Deserialize, Serialize};
 use std::net::IpAddr;
 
-/// A forwarding rule, in requests and answers alike.
+/// A forwarding rule, in requests and answers.
 #[derive(Clone, Debug, Deserialize, PartialEq, Eq, Serialize)]
 pub(super) struct Rule {
     pub(super) entry_protocol: String,
@@ -18,7 +18,7 @@ pub(super) struct Rule {
     pub(super) tls_passthrough: bool,
 }
 
-/// A health check, in requests and answers alike.
+/// A health check, in requests and answers.
 #[derive(Clone, Debug, Deserialize, PartialEq, Eq, Serialize)]
 #[serde(default)]
 pub(super) struct Health {
@@ -48,7 +48,7 @@ impl Default for Health {
     }
 }
 
-/// How a client is kept to one droplet, in requests and answers alike.
+/// Session affinity, in requests and answers.
 #[derive(Clone, Debug, Deserialize, PartialEq, Eq, Serialize)]
 #[serde(default)]
 pub(super) struct Sticky {
@@ -66,7 +66,7 @@ impl Default for Sticky {
     }
 }
 
-/// Who may come and who may not, in requests and answers alike.
+/// The allowed and denied clients, in requests and answers.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Eq, Serialize)]
 #[serde(default)]
 pub(super) struct Firewall {
@@ -74,7 +74,7 @@ pub(super) struct Firewall {
     pub(super) allow: Vec<String>,
 }
 
-/// What the model has no field for: kept as a load balancer's details, and shown as it is.
+/// The fields that the model does not have: kept as a load balancer's details, and shown unchanged.
 #[derive(Clone, Debug, Deserialize, PartialEq, Eq, Serialize)]
 #[serde(default)]
 pub(super) struct Settings {
@@ -127,8 +127,8 @@ impl Default for Settings {
 }
 
 impl Settings {
-    /// What is kept about a load balancer, brought into line with what the model says of it: a test may have changed
-    /// that behind everybody's back, or put the load balancer there without any details.
+    /// The details of a load balancer, adapted to the model's fields: a test may have changed these, or
+    /// created the load balancer without details.
     pub(super) fn of(lb: &driver::LoadBalancer) -> Settings {
         let mut settings = Settings::deserialize(&lb.details).unwrap_or_default();
         let known = std::mem::take(&mut settings.forwarding_rules);
@@ -145,7 +145,7 @@ impl Settings {
     }
 }
 
-/// The rule that is kept for a frontend; the plainest one that fits when there is none.
+/// The stored rule for a frontend; the simplest one that fits if there is none.
 fn rule(known: &[Rule], frontend: &driver::Frontend) -> Rule {
     let kept = known.iter().find(|rule| rule.frontend() == *frontend);
     kept.cloned().unwrap_or_else(|| {
@@ -196,7 +196,7 @@ pub(super) struct LoadBalancer<'a> {
     tls_cipher_policy: String,
 }
 
-/// The region of a slug it owns.
+/// The region of a slug that it owns.
 struct RegionOf(String);
 
 impl Serialize for RegionOf {

@@ -1,5 +1,5 @@
-//! What all calls have in common: their query and body are read first, refusals get the dialect's form, and changes begin
-//! actions.
+//! The common parts of all calls: their query and body are read first, errors get the dialect's form, and
+//! changes begin actions.
 
 use super::clock::Clock;
 use super::errors;
@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// When a call takes effect.
+/// The time when a call takes effect.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Now {
     pub(super) clock: Clock,
@@ -18,7 +18,7 @@ pub(super) struct Now {
 }
 
 impl Now {
-    /// As the API writes it.
+    /// The time in the API's form.
     pub(super) fn text(self) -> String {
         self.clock.text(self.time)
     }
@@ -30,7 +30,7 @@ impl Voice for Clock {
     }
 }
 
-/// As [`kit::planned`], with the time as this API knows it.
+/// Like [`kit::planned`], with the time of this API.
 pub(super) fn planned<F>(clock: Clock, call: Call, query: Query, run: F) -> Plan
 where
     F: FnOnce(&Query, &mut Cloud, Now) -> Result<Answer, Error> + Send + 'static,
@@ -40,7 +40,7 @@ where
     })
 }
 
-/// As [`kit::planned_with`], with the time as this API knows it.
+/// Like [`kit::planned_with`], with the time of this API.
 pub(super) fn planned_with<T, F>(clock: Clock, call: Call, request: &Request, body: Body<T>, run: F) -> Plan
 where
     T: Send + 'static,
@@ -51,13 +51,13 @@ where
     })
 }
 
-/// A body that names an object, by number or by name.
+/// A reference to an object in a body, by number or by name.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(untagged)]
 pub(super) enum IdOrName {
     /// Its id.
     Id(u64),
-    /// Its name, or its id as a text.
+    /// Its name, or its id as text.
     Name(String),
 }
 
@@ -79,7 +79,7 @@ impl std::fmt::Display for IdOrName {
     }
 }
 
-/// An id of the model as the number it is; 0 for what a test has made up.
+/// An id of the model as a number; 0 for an id that a test has invented.
 pub(super) fn number(id: &str) -> u64 {
     id.parse().unwrap_or_default()
 }
@@ -129,7 +129,7 @@ struct ShownError {
     message: &'static str,
 }
 
-/// The word for how far an action is.
+/// The status of an action in the API's words.
 pub(super) fn status_of(action: &Action, now: Now) -> &'static str {
     match (&action.error, action.runs(now.time)) {
         (_, true) => "running",
@@ -138,7 +138,7 @@ pub(super) fn status_of(action: &Action, now: Now) -> &'static str {
     }
 }
 
-/// What is shown of an action.
+/// An action in the form that is shown.
 pub(super) fn show_action(action: &Action, now: Now) -> ShownAction {
     let runs = action.runs(now.time);
     ShownAction {
@@ -161,7 +161,7 @@ pub(super) fn show_action(action: &Action, now: Now) -> ShownAction {
     }
 }
 
-/// Changes an object unless an action runs on it, by an action of its own; answers with that.
+/// Changes an object with a new action, unless another action is running on it. Answers with the new action.
 pub(super) fn act(
     cloud: &mut Cloud,
     now: Now,
@@ -180,7 +180,7 @@ pub(super) fn act(
     Ok(show_action(cloud.begin_action(command, resources, failure, (now.time, now.time)), now))
 }
 
-/// The answer to a change by an action.
+/// The answer to a change with an action.
 pub(super) fn changed(action: &ShownAction) -> Answer {
     Answer::one(201, "action", action)
 }

@@ -1,8 +1,9 @@
-//! What this cloud offers: locations and types of load balancers. Facts of the vendor's documentation, without prices.
+//! The offers of this cloud: locations and types of load balancers. The facts are from the vendor's
+//! documentation, without prices.
 
 use serde::Serialize;
 
-/// A place.
+/// A location.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub(super) struct Location<'a> {
     pub(super) id: u64,
@@ -26,7 +27,7 @@ const fn location(
     Location { id, name, description, country, city, latitude, longitude, network_zone }
 }
 
-/// All places.
+/// All locations.
 pub(super) const LOCATIONS: &[Location<'static>] = &[
     location(1, "fsn1", "Falkenstein DC Park 1", ("DE", "Falkenstein"), (50.47612, 12.370071), "eu-central"),
     location(2, "nbg1", "Nuremberg DC Park 1", ("DE", "Nuremberg"), (49.452102, 11.076665), "eu-central"),
@@ -36,7 +37,8 @@ pub(super) const LOCATIONS: &[Location<'static>] = &[
     location(6, "sin", "Singapore", ("SG", "Singapore"), (1.283333, 103.833333), "ap-southeast"),
 ];
 
-/// The place of that name; one that this cloud does not have is made up, as a test may put machines anywhere.
+/// The location with this name. A location that this cloud does not have is invented, because a test may have
+/// machines anywhere.
 pub(super) fn place(name: &str) -> Location<'_> {
     match LOCATIONS.iter().find(|location| location.name == name) {
         Some(location) => *location,
@@ -53,12 +55,12 @@ pub(super) fn place(name: &str) -> Location<'_> {
     }
 }
 
-/// The place of that name; the first one when a test has made one up.
+/// The location with this name; the first one if a test has invented the name.
 pub(super) fn location_named(name: &str) -> Location<'static> {
     *LOCATIONS.iter().find(|location| location.name == name).unwrap_or(&LOCATIONS[0])
 }
 
-/// What kind of load balancer there is.
+/// A type of load balancers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub(super) struct BalancerType {
     pub(super) id: u64,
@@ -101,7 +103,7 @@ pub(super) const BALANCER_TYPES: &[BalancerType] = &[
     balancer_type(3, ("lb31", "LB31"), 40_000, (30, 150), 50),
 ];
 
-/// The type of that name; the smallest when a test has made one up.
+/// The type with this name; the smallest if a test has invented the name.
 pub(super) fn type_named(name: &str) -> &'static BalancerType {
     BALANCER_TYPES.iter().find(|kind| kind.name == name).unwrap_or(&BALANCER_TYPES[0])
 }

@@ -1,4 +1,4 @@
-//! Certificates: auxiliaries of the model that services of load balancers refer to.
+//! Certificates: the model's auxiliary objects that services of load balancers refer to.
 
 use super::calls::{Now, ShownAction, check_labels, check_name, number, planned, planned_with, show_action};
 use super::clock::Clock;
@@ -12,9 +12,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
-/// What the model calls them, and what their ids would begin with.
+/// The kind of certificates in the model, which is also the prefix of ids.
 const CERTIFICATE: &str = "certificate";
-/// How long one is valid.
+/// For how many days a certificate is valid.
 const VALID_DAYS: u64 = 90;
 
 #[derive(Serialize)]
@@ -34,7 +34,7 @@ struct Shown<'a> {
     used_by: Vec<User>,
 }
 
-/// How far a managed certificate is.
+/// The status of a managed certificate.
 #[derive(Serialize)]
 struct Status {
     issuance: &'static str,
@@ -55,7 +55,7 @@ struct Created<'a> {
     action: Option<ShownAction>,
 }
 
-/// Whether there is a certificate of that id.
+/// Whether there is a certificate with this id.
 pub(super) fn exists(cloud: &Cloud, id: u64) -> bool {
     cloud.auxiliary(CERTIFICATE, &id.to_string()).is_ok()
 }
@@ -163,7 +163,7 @@ pub(super) fn read(clock: Clock, request: &Request, id: &str) -> Plan {
     })
 }
 
-/// Body that creates a certificate.
+/// The body of a request that creates a certificate.
 #[derive(Deserialize)]
 struct New {
     #[serde(default)]
@@ -222,7 +222,7 @@ impl New {
         }
     }
 
-    /// What the model keeps. The key is not among it: nobody can read it back.
+    /// The content that the model keeps. The key is not included: no caller can read it back.
     fn spec(mut self, now: Now, managed: bool) -> AuxSpec {
         let owner = self.labels.remove(OWNER_LABEL).unwrap_or_default();
         let spec = json!({
@@ -245,7 +245,7 @@ fn check_free(cloud: &mut Cloud, name: &str, except: Option<&str>) -> Result<(),
     if cloud.auxiliaries().any(same) { Err(errors::taken(name)) } else { Ok(()) }
 }
 
-/// Body that changes what a certificate is called.
+/// The body of a request that renames a certificate.
 #[derive(Deserialize)]
 struct Rename {
     name: Option<String>,

@@ -1,11 +1,11 @@
-//! The API's times and its rate limit: what depends on when the cloud was started.
+//! The API's times and its rate limit, which depend on when the cloud was started.
 
 use fake_cloud_kit::Answer;
 use jiff::{SignedDuration, Timestamp};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-/// Calls an hour; one is given back each second.
+/// The number of calls per hour; one is added each second.
 const LIMIT: u64 = 3600;
 
 /// When the cloud was started.
@@ -17,12 +17,12 @@ impl Clock {
         Clock(Timestamp::now())
     }
 
-    /// A time of the model as the API writes it, e.g. `2026-01-02T03:04:05+00:00`.
+    /// A time of the model in the API's form, e.g. `2026-01-02T03:04:05+00:00`.
     pub(super) fn text(self, time: Duration) -> String {
         self.at(time).strftime("%Y-%m-%dT%H:%M:%S+00:00").to_string()
     }
 
-    /// A time so many days after one of the model.
+    /// The time so many days after a time of the model.
     pub(super) fn text_after_days(self, time: Duration, days: u64) -> String {
         self.text(time.saturating_add(Duration::from_secs(days * 24 * 60 * 60)))
     }
@@ -33,7 +33,7 @@ impl Clock {
     }
 }
 
-/// The calls that are left. It is only told: whoever wants a caller refused injects a fault.
+/// The number of calls that are left. It is only reported; to have a call rejected, a test injects a fault.
 #[derive(Debug)]
 pub(super) struct RateLimit(Mutex<(u64, u64)>);
 
@@ -42,7 +42,7 @@ impl RateLimit {
         RateLimit(Mutex::new((LIMIT, 0)))
     }
 
-    /// Counts a call and puts what is left into its answer.
+    /// Counts a call and adds the rest to its answer.
     pub(super) fn count(&self, answer: Answer, clock: Clock, now: Duration) -> Answer {
         let left = {
             // Two numbers are never half written.

@@ -1,4 +1,4 @@
-//! What this dialect keeps about a load balancer that the model has no field for.
+//! The data of a load balancer that this dialect keeps and the model has no field for.
 
 use super::catalog::{BalancerType, type_named};
 use fake_cloud_driver::{Frontend, HealthCheck, LoadBalancer};
@@ -20,15 +20,15 @@ pub(super) struct Details {
     pub(super) location: String,
     pub(super) created: String,
     pub(super) algorithm: String,
-    /// Labels but for [`OWNER_LABEL`].
+    /// The labels except [`OWNER_LABEL`].
     pub(super) labels: BTreeMap<String, String>,
     pub(super) public_interface: bool,
     pub(super) protected: bool,
     /// Names by address.
     pub(super) dns_ptr: BTreeMap<String, String>,
-    /// Its address in the network, when it is attached.
+    /// Its address in the network, if it is attached.
     pub(super) private_ip: Option<Ipv4Addr>,
-    /// By the port listened on.
+    /// The services by the port that they listen on.
     pub(super) services: BTreeMap<u16, Service>,
     /// Backends that are reached by their private address.
     pub(super) private_targets: BTreeSet<String>,
@@ -55,7 +55,7 @@ impl Default for Details {
     }
 }
 
-/// What a service is beyond its two ports.
+/// The settings of a service other than its two ports.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Service {
     pub(super) protocol: String,
@@ -65,7 +65,7 @@ pub(super) struct Service {
 }
 
 impl Service {
-    /// What a service is when nothing is said about it.
+    /// A service with default settings.
     pub(super) fn plain(destination_port: u16) -> Service {
         Service {
             protocol: "tcp".to_owned(),
@@ -76,7 +76,7 @@ impl Service {
     }
 }
 
-/// How a service treats HTTP.
+/// The HTTP settings of a service.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Http {
     pub(super) cookie_name: String,
@@ -100,7 +100,7 @@ impl Default for Http {
     }
 }
 
-/// How a service probes its targets; times in seconds.
+/// How a service probes its targets; times are in seconds.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Probe {
     pub(super) protocol: String,
@@ -112,13 +112,13 @@ pub(super) struct Probe {
 }
 
 impl Probe {
-    /// The probe of a service of which nothing is said.
+    /// A probe with default settings.
     pub(super) fn plain(port: u16) -> Probe {
         Probe { protocol: "tcp".to_owned(), port, interval: 15, timeout: 10, retries: 3, http: None }
     }
 }
 
-/// What a probe by HTTP asks for and expects.
+/// The request and the expected answer of an HTTP probe.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct ProbeHttp {
     pub(super) domain: Option<String>,
@@ -141,7 +141,7 @@ impl Default for ProbeHttp {
 }
 
 impl Details {
-    /// Those of a load balancer. What a test has put there and does not make sense is as if it was not there.
+    /// The details of a load balancer. Invalid details that a test has set are ignored.
     pub(super) fn of(lb: &LoadBalancer) -> Details {
         Details::deserialize(&lb.details).unwrap_or_default()
     }
@@ -163,7 +163,7 @@ impl Draft {
         Draft { spec: LbSpec::of(lb), details: Details::of(lb) }
     }
 
-    /// Its targets, those outside of the cloud included.
+    /// The number of its targets, including those outside of the cloud.
     pub(super) fn target_count(&self) -> usize {
         self.spec.backends.len() + self.details.ip_targets.len()
     }
@@ -172,7 +172,7 @@ impl Draft {
         self.spec.frontends.iter().find(|frontend| frontend.port == port)
     }
 
-    /// A service that listens on that port, instead of the one there was.
+    /// Adds or replaces the service that listens on this port.
     pub(super) fn put_service(&mut self, (port, node_port): (u16, u16), service: Service) {
         self.take_service(port);
         self.spec.frontends.push(Frontend::new(port, "TCP", node_port));
@@ -180,7 +180,7 @@ impl Draft {
         self.details.services.insert(port, service);
     }
 
-    /// Takes the service on that port away; says whether there was one.
+    /// Removes the service on this port; returns whether there was one.
     pub(super) fn take_service(&mut self, port: u16) -> bool {
         let before = self.spec.frontends.len();
         self.spec.frontends.retain(|frontend| frontend.port != port);
@@ -188,16 +188,16 @@ impl Draft {
         self.spec.frontends.len() < before
     }
 
-    /// Makes these its labels, the owner's among them.
+    /// Replaces its labels, including the owner's.
     pub(super) fn set_labels(&mut self, mut labels: BTreeMap<String, String>) {
         self.spec.owner = labels.remove(OWNER_LABEL).unwrap_or_default();
         self.details.labels = labels;
     }
 
-    /// What the model is told. Its one health check is that of the first service.
+    /// The data for the model, which has one health check: that of the first service.
     ///
     /// # Errors
-    /// When the details cannot be written, which they always can.
+    /// When the details cannot be written, which never happens.
     pub(super) fn finish(mut self) -> Result<LbSpec, Error> {
         let gone = |id: &String| !self.spec.backends.contains(id);
         self.details.private_targets.retain(|id| !gone(id));

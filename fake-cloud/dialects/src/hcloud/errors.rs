@@ -1,41 +1,41 @@
-//! Errors of the `hcloud` dialect: a code in words, which clients look at rather than at the status.
+//! Errors of the `hcloud` dialect: a code in words, which clients use instead of the status.
 
 use fake_cloud_kit::{Answer, Denial, Error};
 use serde_json::{Value, json};
 
-/// There is no such object.
+/// The error for a missing object.
 pub(super) fn not_found(kind: &str, id: impl std::fmt::Display) -> Error {
     Error::said(404, "not_found", format!("{kind} with ID '{id:.40}' not found"))
 }
 
-/// A field that is not as it should be.
+/// The error for an invalid field.
 pub(super) fn field(name: &str, problem: &str) -> Error {
     let error = Error::said(422, "invalid_input", format!("invalid input in field '{name}': {problem}"));
     error.detailed(fields(name, problem))
 }
 
-/// A field that has to be there.
+/// The error for a missing field.
 pub(super) fn missing(name: &str) -> Error {
     field(name, "Missing data for required field.")
 }
 
-/// The name is somebody else's.
+/// The error for a name that is already in use.
 pub(super) fn taken(name: &str) -> Error {
     let error = Error::said(409, "uniqueness_error", format!("name '{name:.80}' is already used"));
     error.detailed(json!({"fields": [{"name": "name"}]}))
 }
 
-/// The object cannot be changed as long as an action runs on it.
+/// The error for a change of an object while an action is running on it.
 pub(super) fn locked() -> Error {
     Error::said(423, "locked", "the resource is locked: another action is running")
 }
 
-/// More than there may be.
+/// The error for exceeding a limit.
 pub(super) fn limit(message: String) -> Error {
     Error::said(403, "resource_limit_exceeded", message)
 }
 
-/// An error as its caller sees it.
+/// The answer for an error.
 pub(super) fn shown(error: Error) -> Answer {
     let (status, retry_after_s) = (error.status(), error.retry_after_s());
     let (code, message, details) = match error {
@@ -64,12 +64,12 @@ fn fields(name: &str, problem: &str) -> Value {
     json!({"fields": [{"name": name, "messages": [problem]}]})
 }
 
-/// The field an error of the parser is about, where it says so.
+/// The field that a parser error is about, if the error names it.
 fn field_in(text: &str) -> &str {
     text.split('`').nth(1).filter(|_| text.contains("field `")).unwrap_or("body")
 }
 
-/// The code that usually comes with a status.
+/// The usual code for a status.
 fn code(status: u16) -> &'static str {
     match status {
         401 => "unauthorized",

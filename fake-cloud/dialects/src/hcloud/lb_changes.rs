@@ -1,4 +1,4 @@
-//! Calls that change a load balancer by an action: its services, targets, network, type and the like.
+//! Calls that change a load balancer with an action: its services, targets, network, type and so on.
 
 use super::calls::{IdOrName, Now, act, changed, planned, planned_with};
 use super::clock::Clock;
@@ -46,7 +46,7 @@ pub(super) fn plan(clock: Clock, request: &Request, id: &str, action: &str) -> O
     })
 }
 
-/// The load balancer an action is about, and its call.
+/// The load balancer of an action, and its call.
 struct Target<'a> {
     clock: Clock,
     request: &'a Request,
@@ -128,7 +128,7 @@ fn detach(old: Detach, draft: &mut Draft, _: &mut Cloud, _: Now) -> Result<(), E
         return Err(Error::said(422, "load_balancer_not_attached_to_network", message));
     }
     draft.details.private_ip = None;
-    // Targets it reached through the network go with that.
+    // Targets that it reached through the network are removed as well.
     let private = std::mem::take(&mut draft.details.private_targets);
     draft.spec.backends.retain(|id| !private.contains(id));
     Ok(())

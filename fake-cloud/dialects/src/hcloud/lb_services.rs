@@ -1,4 +1,4 @@
-//! Services of load balancers: what is asked for, its defaults, and what is refused.
+//! Services of load balancers: the requests, their defaults, and rejections.
 
 use super::certificates;
 use super::details::{Draft, Http, Probe, ProbeHttp, Service};
@@ -7,7 +7,7 @@ use fake_cloud_kit::Error;
 use fake_cloud_model::Cloud;
 use serde::Deserialize;
 
-/// Body that adds a service.
+/// The body of a request that adds a service.
 #[derive(Deserialize)]
 pub(super) struct NewService {
     protocol: String,
@@ -19,7 +19,7 @@ pub(super) struct NewService {
     health_check: Option<ProbeKeys>,
 }
 
-/// Body that changes the service on a port; what is absent stays.
+/// The body of a request that changes the service on a port; missing fields do not change.
 #[derive(Deserialize)]
 pub(super) struct ServiceUpdate {
     listen_port: u16,
@@ -30,7 +30,7 @@ pub(super) struct ServiceUpdate {
     health_check: Option<ProbeKeys>,
 }
 
-/// Body that takes a service away.
+/// The body of a request that removes a service.
 #[derive(Deserialize)]
 pub(super) struct OldService {
     listen_port: u16,
@@ -107,7 +107,7 @@ impl ProbeKeys {
 }
 
 impl NewService {
-    /// Adds it to a load balancer.
+    /// Adds the service to a load balancer.
     pub(super) fn add_to(self, draft: &mut Draft, cloud: &Cloud) -> Result<(), Error> {
         let usual = match self.protocol.as_str() {
             "http" => Some(80),
@@ -115,7 +115,7 @@ impl NewService {
             _ => None,
         };
         let listen_port = self.listen_port.or(usual).ok_or_else(|| errors::missing("listen_port"))?;
-        // What is behind an encrypting load balancer usually speaks plainly.
+        // The traffic behind a load balancer with TLS is usually not encrypted.
         let destination_port = self
             .destination_port
             .or(usual.and(Some(80)))
@@ -168,7 +168,7 @@ impl ServiceUpdate {
 }
 
 impl OldService {
-    /// Takes it from a load balancer.
+    /// Removes the service from a load balancer.
     pub(super) fn take_from(self, draft: &mut Draft) -> Result<(), Error> {
         if draft.take_service(self.listen_port) { Ok(()) } else { Err(no_service(self.listen_port)) }
     }

@@ -7,7 +7,7 @@ use fake_cloud_model::Cloud;
 use serde::Deserialize;
 use std::net::IpAddr;
 
-/// Body that adds a target.
+/// The body of a request that adds a target.
 #[derive(Deserialize)]
 pub(super) struct NewTarget {
     #[serde(rename = "type")]
@@ -18,7 +18,7 @@ pub(super) struct NewTarget {
     use_private_ip: bool,
 }
 
-/// Body that takes a target away.
+/// The body of a request that removes a target.
 #[derive(Deserialize)]
 pub(super) struct OldTarget {
     #[serde(rename = "type")]
@@ -37,7 +37,7 @@ struct IpKeys {
     ip: String,
 }
 
-/// What a target is, once understood.
+/// A parsed target.
 enum Meant {
     Server(String),
     Ip(String),
@@ -56,7 +56,7 @@ fn meant(kind: &str, server: Option<ServerKeys>, ip: Option<IpKeys>) -> Result<M
 }
 
 impl NewTarget {
-    /// Adds it to a load balancer.
+    /// Adds the target to a load balancer.
     pub(super) fn add_to(self, draft: &mut Draft, cloud: &Cloud) -> Result<(), Error> {
         let kind = draft.details.balancer_type();
         let full = draft.target_count() >= kind.max_targets;
@@ -102,7 +102,7 @@ impl NewTarget {
 }
 
 impl OldTarget {
-    /// Takes it from a load balancer.
+    /// Removes the target from a load balancer.
     pub(super) fn take_from(self, draft: &mut Draft) -> Result<(), Error> {
         let was_there = match meant(&self.kind, self.server, self.ip)? {
             Meant::Server(id) => {

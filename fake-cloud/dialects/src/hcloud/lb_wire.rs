@@ -93,8 +93,8 @@ struct Health {
     status: &'static str,
 }
 
-/// What is shown of a load balancer. One that is still being provisioned has no addresses; the action that makes it
-/// runs as long.
+/// A load balancer in the form that is shown. One that is still being provisioned has no addresses; the
+/// action that creates it runs for that time.
 pub(super) fn show(lb: &LoadBalancer, now: Now) -> Shown {
     let details = Details::of(lb);
     let health: Vec<Health> = lb
@@ -171,7 +171,7 @@ fn labels(lb: &LoadBalancer, mut labels: BTreeMap<String, String>) -> BTreeMap<S
     labels
 }
 
-/// A label of a load balancer, without reading all of its details.
+/// A label of a load balancer, without parsing all of its details.
 pub(super) fn label<'a>(lb: &'a LoadBalancer, key: &str) -> Option<&'a str> {
     if key == OWNER_LABEL {
         return Some(lb.owner.as_str()).filter(|owner| !owner.is_empty());

@@ -26,7 +26,7 @@ struct Created {
     action: ShownAction,
 }
 
-/// The load balancer of that id.
+/// The load balancer with this id.
 pub(super) fn get(cloud: &mut Cloud, id: &str, now: Now) -> Result<LoadBalancer, Error> {
     find(cloud, id, now).cloned()
 }
@@ -35,7 +35,7 @@ fn find<'a>(cloud: &'a mut Cloud, id: &str, now: Now) -> Result<&'a LoadBalancer
     cloud.load_balancer(id, now.time).map_err(|_| errors::not_found("load_balancer", id))
 }
 
-/// Makes a load balancer what `change` makes of it.
+/// Updates a load balancer with the result of `change`.
 pub(super) fn update(
     cloud: &mut Cloud,
     id: &str,
@@ -61,7 +61,7 @@ pub(super) fn list(clock: Clock, texts: &Arc<Texts>, request: &Request) -> Plan 
     }
     planned(clock, call, query, move |query, cloud, now| {
         let limit = cloud.page_size();
-        // Most look-ups go by the owner: comparing that first spares reading the labels of all others.
+        // Most look-ups use the owner: comparing it first avoids parsing the labels of all others.
         let owner = query.besides.wanted_label(OWNER_LABEL);
         let fits = |lb: &&LoadBalancer| {
             owner.is_none_or(|owner| lb.owner == owner)
@@ -91,7 +91,7 @@ pub(super) fn read(clock: Clock, texts: &Arc<Texts>, request: &Request, id: &str
     })
 }
 
-/// Body that creates a load balancer.
+/// The body of a request that creates a load balancer.
 #[derive(Deserialize)]
 struct New {
     #[serde(default)]
@@ -110,14 +110,14 @@ struct New {
     targets: Vec<NewTarget>,
 }
 
-/// How targets are chosen.
+/// The algorithm that chooses targets.
 #[derive(Deserialize)]
 pub(super) struct Algorithm {
     #[serde(rename = "type")]
     pub(super) kind: String,
 }
 
-/// Checks how targets are chosen.
+/// Checks the algorithm that chooses targets.
 pub(super) fn check_algorithm(kind: String) -> Result<String, Error> {
     match kind.as_str() {
         "round_robin" | "least_connections" => Ok(kind),
@@ -179,7 +179,7 @@ impl New {
     }
 }
 
-/// The name of the type that is meant.
+/// The name of the requested type.
 pub(super) fn balancer_type(wanted: &IdOrName) -> Result<String, Error> {
     match BALANCER_TYPES.iter().find(|kind| wanted.is(kind.id, kind.name)) {
         Some(kind) => Ok(kind.name.to_owned()),
@@ -187,7 +187,7 @@ pub(super) fn balancer_type(wanted: &IdOrName) -> Result<String, Error> {
     }
 }
 
-/// Where a load balancer goes: to a location, or to one of a network zone.
+/// The location of a new load balancer: the requested one, or one in the requested network zone.
 fn place(location: Option<IdOrName>, zone: Option<String>) -> Result<String, Error> {
     let found = match (&location, &zone) {
         (None, None) => return Err(errors::field("location", "either location or network_zone is required")),
@@ -207,7 +207,7 @@ fn check_free(cloud: &mut Cloud, name: &str, except: Option<&str>, now: Now) -> 
     if taken { Err(errors::taken(name)) } else { Ok(()) }
 }
 
-/// Body that changes what a load balancer is called.
+/// The body of a request that renames a load balancer.
 #[derive(Deserialize)]
 struct Rename {
     name: Option<String>,
@@ -247,7 +247,7 @@ pub(super) fn delete(clock: Clock, request: &Request, id: &str) -> Plan {
             return Err(Error::said(403, "protected", "the load_balancer is delete protected"));
         }
         let resources = vec![("load_balancer".to_owned(), id.clone())];
-        // This API has no state between there and gone: callers take the answer for the end.
+        // This API has no state between existing and deleted: callers take the answer for the end.
         let action = act(cloud, now, "delete_load_balancer", resources, |cloud| {
             Ok(cloud.remove_load_balancer(&id, Dependents::Remove, now.time)?)
         })?;

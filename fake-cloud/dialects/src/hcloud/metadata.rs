@@ -1,4 +1,4 @@
-//! The metadata service: what a server asks about itself, at `169.254.169.254` in the real cloud.
+//! The metadata service: requests of a server about itself, at `169.254.169.254` in the real cloud.
 
 use super::catalog::place;
 use super::networks::{NETWORK_ID, NETWORK_NAME};
@@ -7,7 +7,7 @@ use fake_cloud_kit::{Asker, Plan, Request, about_the_asker};
 use hyper::Method;
 use std::net::Ipv4Addr;
 
-/// What a call means.
+/// The plan of a call.
 pub(super) fn plan(request: &Request, asker: Asker) -> Plan {
     let segments = request.segments();
     let parts: Vec<&str> = segments.iter().map(String::as_str).collect();
@@ -26,13 +26,13 @@ pub(super) fn plan(request: &Request, asker: Asker) -> Plan {
     about_the_asker(asker, if *key == "private-networks" { "text/yaml" } else { "text/plain" }, shown)
 }
 
-/// The first IPv4 address of that kind.
+/// The first IPv4 address of this type.
 fn address(server: &Instance, kind: &str) -> Option<String> {
     let mut own = server.addresses.iter().filter(|own| own.kind == kind).map(|own| own.address.clone());
     own.find(|own| own.parse::<Ipv4Addr>().is_ok())
 }
 
-/// A list in YAML: of the one network there is, where the server is attached to it.
+/// The private networks as a YAML list: the only network, if the server is attached to it.
 fn private_networks(server: &Instance) -> String {
     match address(server, "InternalIP") {
         Some(ip) => format!("- ip: {ip}\n  network_id: {NETWORK_ID}\n  network_name: {NETWORK_NAME}\n"),

@@ -1,4 +1,5 @@
-//! The Hetzner Cloud API v1, as far as its cloud controller manager uses it. The README beside this file lists the calls.
+//! The Hetzner Cloud API v1, as far as its cloud controller manager uses it. The README in this folder lists
+//! the calls.
 
 mod calls;
 mod catalog;
@@ -26,7 +27,8 @@ use shown::Shown;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// This dialect. Keeps when it was started, which all its times count from, the calls that are left, and what it has shown.
+/// This dialect. It keeps the time when it was started, on which all its times depend, the number of calls
+/// that are left, and cached JSON.
 pub(super) struct Hcloud {
     clock: Clock,
     limit: RateLimit,

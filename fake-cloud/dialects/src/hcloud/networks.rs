@@ -1,4 +1,4 @@
-//! The one private network of this cloud and its routes. Every machine with an internal address is attached to it.
+//! The only private network of this cloud and its routes. Every machine with an internal address is attached to it.
 
 use super::calls::{Now, act, changed, number, planned, planned_with};
 use super::clock::Clock;
@@ -15,15 +15,15 @@ use std::net::Ipv4Addr;
 
 /// The network's id.
 pub(super) const NETWORK_ID: u64 = 1;
-/// Its name.
+/// The network's name.
 pub(super) const NETWORK_NAME: &str = "fake-network";
-/// All of IPv4: machines of a test are where their engine has put them, in whichever private range.
+/// All of IPv4: the machines of a test may have addresses in any private range.
 const IP_RANGE: &str = "0.0.0.0/0";
-/// Most routes a network has.
+/// The largest number of routes in a network.
 const MOST_ROUTES: usize = 100;
-/// Load balancers get addresses from here: 10.255.0.0/16.
+/// The range of the load balancers' addresses: 10.255.0.0/16.
 const BALANCERS: u32 = 0x0aff_0000;
-/// Nobody's: what a black hole that a test has put there leads to.
+/// An address that is not in use: the gateway of a black hole that a test has created.
 const NOBODYS: Ipv4Addr = Ipv4Addr::new(10, 255, 0, 1);
 
 #[derive(Serialize)]
@@ -96,7 +96,7 @@ fn show(cloud: &mut Cloud, now: Now) -> Network {
     }
 }
 
-/// Where a route leads: its own address, or that of its machine if a test has put it there without one.
+/// The gateway of a route: its own address, or that of its machine if a test has created it without one.
 fn gateway(cloud: &Cloud, route: &Route) -> Option<Ipv4Addr> {
     let own = route.target_addresses.iter().find_map(|address| address.parse().ok());
     own.or_else(|| {
@@ -120,8 +120,8 @@ pub(super) fn list(clock: Clock, request: &Request) -> Plan {
     })
 }
 
-/// The network's routes come with it, so that reading it is listing them. Its id is not said to the model, where it could
-/// be a machine's.
+/// Reading the network includes its routes, so this counts as listing them. The model does not get the
+/// network's id, because a machine could have the same id.
 pub(super) fn read(clock: Clock, request: &Request, id: &str) -> Plan {
     let id = id.to_owned();
     planned(clock, Call::new(Op::RouteList), query::none(request), move |_, cloud, now| {
@@ -134,7 +134,7 @@ fn check_id(id: &str) -> Result<(), Error> {
     if id == NETWORK_ID.to_string() { Ok(()) } else { Err(errors::not_found("network", id)) }
 }
 
-/// Body that adds or deletes a route.
+/// The body of a request that adds or deletes a route.
 #[derive(Deserialize)]
 struct RouteKeys {
     destination: String,
@@ -178,7 +178,7 @@ pub(super) fn add_route(clock: Clock, request: &Request, id: &str) -> Plan {
     })
 }
 
-/// A destination may be there once and must not be part of another one.
+/// Checks that the destination does not exist yet and does not overlap with another one.
 fn check_free(cloud: &mut Cloud, wanted: Ipv4Net, now: Now) -> Result<(), Error> {
     let routes = cloud.list_routes(now.time);
     if routes.len() >= MOST_ROUTES {
@@ -222,7 +222,7 @@ pub(super) fn delete_route(clock: Clock, request: &Request, id: &str) -> Plan {
     })
 }
 
-/// The address wanted, or any that no load balancer has.
+/// The requested address, or one that no load balancer has.
 pub(super) fn free_address(cloud: &mut Cloud, wanted: Option<Ipv4Addr>, now: Now) -> Result<Ipv4Addr, Error> {
     let taken: Vec<Ipv4Addr> =
         cloud.load_balancers(now.time).filter_map(|lb| Details::of(lb).private_ip).collect();

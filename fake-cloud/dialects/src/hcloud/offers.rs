@@ -1,4 +1,4 @@
-//! Calls about what this cloud offers, and about its actions.
+//! Calls about the offers of this cloud and about its actions.
 
 use super::calls::{Now, planned, show_action, status_of};
 use super::catalog::{BALANCER_TYPES, BalancerType, LOCATIONS, Location};
@@ -55,14 +55,14 @@ pub(super) fn balancer_type(clock: Clock, request: &Request, id: &str) -> Plan {
     })
 }
 
-/// Whose actions are asked for.
+/// Which actions are requested.
 #[derive(Clone, Debug)]
 pub(super) enum Whose {
-    /// Anybody's.
+    /// All actions.
     All,
-    /// Those of all objects of a kind.
+    /// The actions of all objects of a kind.
     Kind(&'static str),
-    /// Those of one object.
+    /// The actions of one object.
     One(&'static str, String),
 }
 
@@ -95,7 +95,7 @@ pub(super) fn actions(clock: Clock, request: &Request, whose: Whose) -> Plan {
     })
 }
 
-/// A time as a text that sorts as the time does.
+/// A time as text, whose order is that of time.
 fn millis(time: std::time::Duration) -> String {
     format!("{:020}", time.as_millis())
 }

@@ -5,15 +5,15 @@ use fake_cloud_kit::{self as kit, Answer, Request};
 use serde::Serialize;
 use std::cmp::Ordering;
 
-/// Items in a page unless a call says otherwise.
+/// The default number of items in a page.
 const USUAL_PER_PAGE: u64 = 25;
-/// Greatest number of items a call may ask for.
+/// The largest number of items that a call may request.
 const GREATEST_PER_PAGE: u64 = 50;
 
 /// The query of a call.
 pub(super) type Query = kit::Query<Besides>;
 
-/// What a query has besides filters and pages.
+/// The parts of a query other than filters and pages.
 #[derive(Debug, Default)]
 pub(super) struct Besides {
     sort: Vec<(String, Direction)>,
@@ -26,7 +26,7 @@ enum Direction {
     Descending,
 }
 
-/// The query of a list with these filters, some of which may be given many times, that can be sorted by these keys.
+/// The query of a list with these filters, some of which may occur several times, that can be sorted by these keys.
 pub(super) fn list(request: &Request, filters: &[&str], sorts: &[&str]) -> Query {
     let known: Vec<&str> = filters.iter().copied().chain(["sort"]).collect();
     let mut query = Query::list(request, &known, Some(GREATEST_PER_PAGE), Besides::default());
@@ -45,7 +45,7 @@ pub(super) fn list(request: &Request, filters: &[&str], sorts: &[&str]) -> Query
     query
 }
 
-/// The query of a call that has none.
+/// The query of a call that accepts none.
 pub(super) fn none(request: &Request) -> Query {
     Query::none(request, Besides::default())
 }
@@ -62,12 +62,12 @@ fn order(value: &str, sorts: &[&str]) -> Option<(String, Direction)> {
 }
 
 impl Besides {
-    /// Whether an object with these labels fits.
+    /// Whether an object with these labels is selected.
     pub(super) fn selects<'a>(&self, label: impl Fn(&str) -> Option<&'a str>) -> bool {
         self.selector.as_ref().is_none_or(|selector| selector.matches(label))
     }
 
-    /// The value a label must have, if the selector says so.
+    /// The required value of a label, if the selector has one.
     pub(super) fn wanted_label(&self, key: &str) -> Option<&str> {
         self.selector.iter().flat_map(|selector| &selector.0).find_map(|term| match term {
             Term::In(known, values) if known == key && values.len() == 1 => {
@@ -81,7 +81,7 @@ impl Besides {
         let orders = self.sort.iter().map(|(key, direction)| {
             let (a, b) = values(key);
             match direction {
-                // Numbers have no zeros in front, so the shorter one is the smaller one.
+                // Numbers have no leading zeros, so the shorter one is the smaller one.
                 Direction::Ascending if key == "id" => (a.len(), a).cmp(&(b.len(), b)),
                 Direction::Descending if key == "id" => (b.len(), b).cmp(&(a.len(), a)),
                 Direction::Ascending => a.cmp(&b),
@@ -92,8 +92,8 @@ impl Besides {
     }
 }
 
-/// One page of the list `items` under the name `key`, in the order asked for; by id when nothing is.
-/// `value` is the text of an item by the key it is sorted by, `show` what is shown of it.
+/// One page of the list `items` under the name `key`, in the requested order, by default ordered by id.
+/// `value` is the text of an item for the key that it is sorted by, `show` its shown form.
 pub(super) fn page<T, S: Serialize>(
     query: &Query,
     key: &str,
@@ -140,7 +140,7 @@ struct Pagination {
     total_entries: u64,
 }
 
-/// A label selector: all of its terms hold.
+/// A label selector: all of its terms have to match.
 #[derive(Debug, PartialEq, Eq)]
 struct Selector(Vec<Term>);
 
@@ -164,7 +164,7 @@ impl Selector {
                 None => (rest, None),
             };
             terms.push(Term::parse(term.trim())?);
-            // A comma at the end would begin a term that is not there.
+            // A trailing comma would begin a term that does not exist.
             rest = match after.map(str::trim) {
                 Some("") => return None,
                 after => after.unwrap_or_default(),
@@ -215,7 +215,7 @@ impl Term {
     }
 }
 
-/// Whether a text can be a label's key: a name, or a domain, a slash and a name.
+/// Whether a text is a valid label key: a name, or a domain, a slash and a name.
 pub(super) fn is_label_key(key: &str) -> bool {
     let (domain, name) = key.split_once('/').map_or((None, key), |(domain, name)| (Some(domain), name));
     let is_domain = |domain: &str| {
@@ -227,7 +227,7 @@ pub(super) fn is_label_key(key: &str) -> bool {
     !name.is_empty() && is_label_value(name) && domain.is_none_or(is_domain)
 }
 
-/// Whether a text can be a label's value: up to 63 letters, digits, and `-`, `_`, `.` inside.
+/// Whether a text is a valid label value: up to 63 letters, digits, and `-`, `_`, `.` inside.
 pub(super) fn is_label_value(value: &str) -> bool {
     let ends = |c: Option<char>| c.is_none_or(|c| c.is_ascii_alphanumeric());
     value.len() <= 63

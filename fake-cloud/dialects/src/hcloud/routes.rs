@@ -1,4 +1,4 @@
-//! Calls of the `hcloud` dialect: from method and path to what they mean.
+//! The calls of the `hcloud` dialect: from method and path to their meaning.
 
 use super::clock::Clock;
 use super::offers::Whose;
@@ -9,7 +9,7 @@ use fake_cloud_kit::{Call, Plan, Request};
 use hyper::Method;
 use std::sync::Arc;
 
-/// What a call means.
+/// The plan of a call.
 pub(super) fn plan(clock: Clock, texts: &Arc<Shown>, request: &Request) -> Plan {
     let segments = request.segments();
     let parts: Vec<&str> = segments.iter().map(String::as_str).collect();

@@ -1,4 +1,4 @@
-//! Calls about servers: the model's instances, which no token of this API may change here.
+//! Calls about servers: the model's instances, which cannot be changed through this API here.
 
 use super::calls::{Now, number, planned};
 use super::catalog::{Location, place};
@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
 
-/// A server. What it is attached to beyond its networks is left out, as nobody here looks at it.
+/// A server. Attachments other than its networks are left out, as no caller reads them.
 #[derive(Serialize)]
 struct Shown<'a> {
     id: u64,
@@ -42,7 +42,7 @@ struct Datacenter<'a> {
     location: Place<'a>,
 }
 
-/// A location, as much of it as anybody reads with a server.
+/// A location, with the fields that callers read.
 #[derive(Clone, Copy, Serialize)]
 struct Place<'a> {
     id: u64,
@@ -82,8 +82,8 @@ struct PrivateNet<'a> {
     mac_address: String,
 }
 
-/// What is shown of an instance. It is attached to the one network there is by its internal address; a second attachment is
-/// refused by the vendor (`server_already_attached`), so there is no second address.
+/// The shown form of an instance. It is attached to the only network with its internal address; the vendor
+/// rejects a second attachment (`server_already_attached`), so there is no second address.
 fn show(instance: &Instance, created: String) -> Shown<'_> {
     let id = number(&instance.id);
     let Location { id: location, name, network_zone, .. } = place(&instance.region);
@@ -125,7 +125,7 @@ fn status(state: InstanceState) -> &'static str {
     }
 }
 
-/// A machine has a whole network of IPv6; its own address is the first in it.
+/// The IPv6 network of a machine; its own address is the first in it.
 fn network_of(ip: Ipv6Addr) -> String {
     let network = Ipv6Addr::from(u128::from(ip) >> 64 << 64);
     format!("{network}/64")
@@ -151,7 +151,7 @@ pub(super) fn list(clock: Clock, texts: &Arc<Texts>, request: &Request) -> Plan 
                 && query.fits("status", status(instance.state))
                 && query.besides.selects(|key| instance.labels.get(key).map(String::as_str))
         };
-        // A look-up is always fresh, only lists may be stale.
+        // A look-up is always fresh; only lists may be stale.
         let found: Vec<&Instance> = match op {
             Op::InstanceList => cloud.list_instances(now.time),
             _ => match query.filters() {
@@ -179,12 +179,12 @@ pub(super) fn read(clock: Clock, texts: &Arc<Texts>, request: &Request, id: &str
     })
 }
 
-/// All of them have been there from the start.
+/// The creation time of servers: all of them exist from the start.
 fn created(now: Now) -> String {
     now.clock.text(std::time::Duration::ZERO)
 }
 
-/// Whatever would change a server.
+/// The plan of a call that would change a server.
 pub(super) fn forbidden(call: Call) -> Plan {
     let refusal = || Error::said(403, "forbidden", "no token of this cloud may change servers");
     Plan::new(call, move |_, _| errors::shown(refusal()))

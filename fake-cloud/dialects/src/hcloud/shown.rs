@@ -1,9 +1,9 @@
-//! What was shown, as JSON.
+//! Cached JSON of objects.
 
 use fake_cloud_driver::{Instance, LoadBalancer};
 use fake_cloud_kit::Texts;
 
-/// The texts of what is long and shown often.
+/// The JSON of objects that are large and shown often.
 #[derive(Debug, Default)]
 pub(super) struct Shown {
     pub(super) servers: Texts<Instance>,

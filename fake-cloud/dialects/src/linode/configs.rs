@@ -1,4 +1,4 @@
-//! Calls about the configs of a NodeBalancer and their nodes. To the model all of them are about the NodeBalancer.
+//! Calls about the configs of a NodeBalancer and their nodes. In the model, all of them are about the NodeBalancer.
 
 use super::details::Details;
 use super::errors;

@@ -1,4 +1,4 @@
-//! What a NodeBalancer is that the model has no field for: its configs, each a port with the nodes behind it.
+//! The data of a NodeBalancer that the model has no field for: its configs, each a port with its nodes.
 
 use fake_cloud_driver::{Frontend, HealthCheck, LoadBalancer};
 use fake_cloud_kit::Error;
@@ -31,7 +31,7 @@ pub(super) struct Config {
     pub(super) nodes: Vec<Node>,
 }
 
-/// What the creator of a config decides, in requests, details and answers alike.
+/// The settings of a config by its creator, in requests, details and answers.
 #[derive(Clone, Debug, Deserialize, PartialEq, Eq, Serialize)]
 #[serde(default)]
 pub(super) struct Settings {
@@ -73,7 +73,7 @@ impl Default for Settings {
     }
 }
 
-/// Where a config sends traffic.
+/// A destination of a config's traffic.
 #[derive(Clone, Debug, Deserialize, PartialEq, Eq, Serialize)]
 pub(super) struct Node {
     pub(super) id: u64,
@@ -85,20 +85,20 @@ pub(super) struct Node {
 }
 
 impl Node {
-    /// Whether it takes new connections: all others it only ends, refuses, or stands in for.
+    /// Whether the node gets new connections. With the other modes it only ends them, rejects them, or is a backup.
     fn is_served(&self) -> bool {
-        // UDP knows no modes.
+        // UDP has no modes.
         matches!(self.mode.as_str(), "accept" | "none")
     }
 
-    /// The address, which was checked when the node was made.
+    /// The address, which was checked when the node was created.
     fn socket(&self) -> Option<SocketAddr> {
         self.address.parse().ok()
     }
 }
 
 impl Config {
-    /// The model's protocol.
+    /// The protocol in the model.
     fn protocol(&self) -> &'static str {
         if self.settings.protocol == "udp" { "UDP" } else { "TCP" }
     }
@@ -137,27 +137,27 @@ impl Config {
 }
 
 impl Details {
-    /// Those of a NodeBalancer. What a test has put there and does not make sense is as if it was not there.
+    /// The details of a NodeBalancer. Invalid details that a test has set are ignored.
     pub(super) fn of(lb: &LoadBalancer) -> Details {
         Details::deserialize(&lb.details).unwrap_or_default()
     }
 
-    /// The config of that id.
+    /// The config with this id.
     pub(super) fn config(&self, id: &str) -> Option<&Config> {
         self.configs.iter().find(|config| config.id.to_string() == id)
     }
 
-    /// What the model is told. Its one health check is that of the first config.
+    /// The data for the model, which has one health check: that of the first config.
     ///
     /// # Errors
-    /// When the details cannot be written, which they always can.
+    /// When the details cannot be written, which never happens.
     pub(super) fn into_spec(self, name: String) -> Result<LbSpec, Error> {
         let backends: BTreeSet<String> = self.configs.iter().flat_map(Config::backends).collect();
         let by_client = self.configs.iter().any(|config| config.settings.algorithm == "source");
         Ok(LbSpec {
             name,
-            // Nothing else of a NodeBalancer can say which Service it is for: its label is made of the time. The tags
-            // that a Service asks for come after the cluster's own.
+            // Nothing else of a NodeBalancer identifies its Service: its label is made from the time. The
+            // tags of a Service come after the cluster's own.
             owner: self.tags.last().cloned().unwrap_or_default(),
             frontends: self.configs.iter().filter_map(Config::frontend).collect(),
             backends: backends.into_iter().collect(),

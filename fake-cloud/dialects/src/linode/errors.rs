@@ -1,4 +1,4 @@
-//! Errors of the `linode` dialect: a list of reasons, each with the field it is about where there is one.
+//! Errors of the `linode` dialect: a list of reasons, each with its field if there is one.
 
 use fake_cloud_kit::{Answer, Denial, Error};
 use fake_cloud_model::Refusal;
@@ -6,12 +6,12 @@ use serde::Serialize;
 use serde_json::json;
 use std::borrow::Cow;
 
-/// A field that is not as it should be.
+/// The error for an invalid field.
 pub(super) fn field(name: &'static str, reason: impl Into<Cow<'static, str>>) -> Error {
     Error::new(400, reason).detailed(json!(name))
 }
 
-/// There is no such thing.
+/// The error for a missing object.
 pub(super) fn not_found() -> Error {
     Error::Refused(Refusal::NotFound(String::new()))
 }
@@ -23,10 +23,10 @@ struct Reason<'a> {
     field: Option<&'a str>,
 }
 
-/// An error as its caller sees it.
+/// The answer for an error.
 pub(super) fn shown(error: &Error) -> Answer {
     let status = match error.status() {
-        // This API has one status for whatever is wrong with a request.
+        // This API has one status for every fault in a request.
         409 | 422 if !matches!(error, Error::Denied(_)) => 400,
         other => other,
     };

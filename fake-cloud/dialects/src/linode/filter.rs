@@ -1,28 +1,28 @@
-//! Filters of lists: a JSON object in the header `X-Filter`, of which all fields hold.
+//! Filters of lists: a JSON object in the header `X-Filter`. All its fields have to match.
 
 use fake_cloud_kit::Request;
 use hyper::header::HeaderName;
 use serde_json::{Map, Value};
 
 const HEADER: HeaderName = HeaderName::from_static("x-filter");
-/// The one operator that is known besides equality.
+/// The only supported operator besides equality.
 const CONTAINS: &str = "+contains";
 
-/// What a list is asked for.
+/// The filter of a list.
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct Filter(Map<String, Value>);
 
-/// What is wrong with a filter.
+/// The fault of a filter.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Wrong {
-    /// It is no JSON object.
+    /// It is not a JSON object.
     NoObject,
-    /// It has this operator, or compares with what is no scalar.
+    /// It has this unknown operator, or compares with a value that is not a scalar.
     Unknown(String),
 }
 
 impl Filter {
-    /// That of a call.
+    /// Parses the filter of a call.
     pub(super) fn of(request: &Request) -> Result<Filter, Wrong> {
         let Some(header) = request.headers.get(HEADER) else { return Ok(Filter::default()) };
         let fields: Map<String, Value> =
@@ -42,17 +42,17 @@ impl Filter {
         Ok(Filter(fields))
     }
 
-    /// Whether it lets everything pass.
+    /// Whether it matches everything.
     pub(super) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// The value that a field has to have, where the filter says so.
+    /// The value that a field must equal, if the filter says so.
     pub(super) fn equal(&self, field: &str) -> Option<&str> {
         self.0.get(field).and_then(Value::as_str)
     }
 
-    /// Whether an object that is shown so fits.
+    /// Whether an object in this form matches.
     pub(super) fn fits(&self, shown: &Value) -> bool {
         self.0.iter().all(|(field, wanted)| {
             let seen = &shown[field.as_str()];
@@ -61,7 +61,7 @@ impl Filter {
                 Some(part) => seen.as_str().is_some_and(|text| text.contains(part)),
                 None => seen == wanted,
             };
-            // A list has what one of its items is.
+            // A list matches if one of its items does.
             seen.as_array().map_or_else(|| meets(seen), |items| items.iter().any(meets))
         })
     }

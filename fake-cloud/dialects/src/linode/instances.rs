@@ -1,4 +1,4 @@
-//! Calls about instances, which nobody may change here.
+//! Calls about instances, which cannot be changed here.
 
 use super::errors;
 use super::query;
@@ -52,7 +52,7 @@ struct Specs {
     accelerated_devices: u32,
 }
 
-/// Nobody asks for more than that an instance has a size.
+/// Callers only need an instance to have a size.
 const SPECS: Specs =
     Specs { disk: 81_920, memory: 4096, vcpus: 2, gpus: 0, transfer: 4000, accelerated_devices: 0 };
 
@@ -88,7 +88,7 @@ impl<'a> Linode<'a> {
             hypervisor: "kvm",
             watchdog_enabled: true,
             tags: [],
-            // Forty digits of the machine's host: one of its own for each.
+            // Forty digits for the machine's host: each machine has its own.
             host_uuid: format!("{id:040x}"),
             has_user_data: false,
             placement_group: None,
@@ -102,7 +102,7 @@ impl<'a> Linode<'a> {
     }
 }
 
-/// What is shown of an instance. Every id is a number: the driver API takes no other ids for this dialect.
+/// The JSON of an instance. Every id is a number: the driver API accepts no other ids for this dialect.
 fn text(texts: &mut TextMap<Instance>, instance: &Instance, created: &str) -> Text {
     let id = instance.id.parse().unwrap_or_default();
     texts.text(&instance.id, instance, &[], || Linode::of(id, instance, created))
@@ -113,7 +113,7 @@ pub(super) fn list(state: &Arc<State>, request: &Request) -> Plan {
     let call = query::call(&query, (Op::InstanceList, Op::InstanceGet), &["label"]);
     planned(state, call, query, |state, query, cloud, now| {
         let (filter, limit) = (&query.besides, cloud.page_size());
-        // A look-up is always fresh, only lists may be stale.
+        // A look-up is always fresh; only lists may be stale.
         let mut found: Vec<&Instance> = match filter.equal("label") {
             Some(label) => cloud.instances_named(label).filter(|instance| instance.name == label).collect(),
             None => cloud.list_instances(now),
@@ -137,12 +137,12 @@ pub(super) fn get(state: &Arc<State>, request: &Request, id: &str) -> Plan {
     })
 }
 
-/// Whatever would change an instance.
+/// The plan of a call that would change an instance.
 pub(super) fn forbidden(state: &Arc<State>, request: &Request, call: Call) -> Plan {
     planned(state, call, query::none(request), |_, _, _, _| Err(Error::new(403, "Unauthorized")))
 }
 
-/// Whose token it is.
+/// The profile of the token's user.
 pub(super) fn profile(state: &Arc<State>, request: &Request) -> Plan {
     planned(state, Call::new(Op::Other), query::none(request), |_, _, _, _| {
         Ok(Answer::json(

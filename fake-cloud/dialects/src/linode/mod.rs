@@ -1,7 +1,8 @@
-//! The Linode API v4 of Akamai, as far as its cloud controller manager uses it. The README beside this file lists the calls.
+//! The Linode API v4 of Akamai, as far as its cloud controller manager uses it. The README in this folder
+//! lists the calls.
 //!
-//! A NodeBalancer is whole as soon as the call that makes it is answered. What it is beyond the model's fields, its
-//! configs and their nodes, is in [`details`](fake_cloud_driver::LoadBalancer::details).
+//! A NodeBalancer is complete as soon as the call that creates it is answered. Its configs and their nodes,
+//! which the model does not have, are in [`details`](fake_cloud_driver::LoadBalancer::details).
 
 mod configs;
 mod details;

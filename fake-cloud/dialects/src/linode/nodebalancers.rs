@@ -1,5 +1,5 @@
-//! Calls about NodeBalancers. Each is whole when the call that makes it is answered, and gone when the one that deletes it
-//! is: the times that provisioning and deletion take elsewhere are none here.
+//! Calls about NodeBalancers. Each is complete when the call that creates it is answered, and gone when the
+//! one that deletes it is: the provisioning and deletion times of the settings do not apply.
 
 use super::details::Details;
 use super::errors;
@@ -13,7 +13,7 @@ use serde_json::json;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Fields by which a filter names a single NodeBalancer.
+/// The fields with which a filter names a single NodeBalancer.
 const NAMES: [&str; 3] = ["ipv4", "ipv6", "label"];
 
 pub(super) fn list(state: &Arc<State>, request: &Request) -> Plan {
@@ -23,7 +23,7 @@ pub(super) fn list(state: &Arc<State>, request: &Request) -> Plan {
         let (filter, limit) = (&query.besides, cloud.page_size());
         let mut texts = state.balancers.open();
         let look_up = NAMES.iter().any(|name| filter.equal(name).is_some());
-        // A look-up is always fresh, only lists may be stale.
+        // A look-up is always fresh; only lists may be stale.
         let mut found: Vec<&LoadBalancer> =
             if look_up { cloud.load_balancers(now).collect() } else { cloud.list_load_balancers(now) };
         found.retain(|lb| {
@@ -81,7 +81,7 @@ pub(super) fn delete(state: &Arc<State>, request: &Request, id: &str) -> Plan {
     })
 }
 
-/// Firewalls of a NodeBalancer: none, as only annotations that nobody sets here make one.
+/// The firewalls of a NodeBalancer: none, as they are only made by annotations that are not used here.
 pub(super) fn firewalls(state: &Arc<State>, request: &Request, id: &str) -> Plan {
     let id = id.to_owned();
     let query = query::list(request);
@@ -91,10 +91,10 @@ pub(super) fn firewalls(state: &Arc<State>, request: &Request, id: &str) -> Plan
     })
 }
 
-/// Changes what a NodeBalancer is beyond the model, and with it what the model knows; the change can give out ids.
+/// Changes the details of a NodeBalancer, and accordingly the model; `change` can create ids.
 ///
 /// # Errors
-/// When there is none, or the change is refused.
+/// When there is none, or the change is rejected.
 pub(super) fn change<T>(
     state: &State,
     cloud: &mut Cloud,
@@ -112,7 +112,7 @@ pub(super) fn change<T>(
     Ok(outcome)
 }
 
-/// The NodeBalancer of that id.
+/// The NodeBalancer with this id.
 ///
 /// # Errors
 /// When there is none.
@@ -129,12 +129,12 @@ fn text(texts: &mut TextMap<LoadBalancer>, lb: &LoadBalancer) -> Text {
     texts.text(&lb.id, lb, &[], || NodeBalancer::of(lb))
 }
 
-/// A number that is no other object's.
+/// A new number that no other object has.
 fn number(cloud: &mut Cloud) -> u64 {
     cloud.new_id("").parse().unwrap_or_default()
 }
 
-/// A refusal of the model about a NodeBalancer: the one thing in its way is another one of that label.
+/// Converts the model's rejection of a NodeBalancer: the only possible conflict is another one with the same label.
 fn refused(refusal: Refusal) -> Error {
     match refusal {
         Refusal::Conflict(_) => errors::field("label", "Label must be unique"),

@@ -1,4 +1,4 @@
-//! Queries and pages of the `linode` dialect: a page says how many there are.
+//! Queries and pages of the `linode` dialect: a page contains the number of pages.
 
 use super::errors;
 use super::filter::{Filter, Wrong};
@@ -6,12 +6,12 @@ use fake_cloud_driver::Op;
 use fake_cloud_kit::{self as kit, Answer, Call, Request};
 use serde::Serialize;
 
-/// Items in a page for which nobody has said how long it is to be.
+/// The default number of items in a page.
 const USUAL_SIZE: u64 = 100;
-/// Items in the longest page.
+/// The largest number of items in a page.
 const GREATEST_SIZE: u64 = 500;
 
-/// A query and the filter beside it.
+/// A query with its filter.
 pub(super) type Query = kit::Query<Filter>;
 
 /// The query of a list.
@@ -29,12 +29,12 @@ pub(super) fn list(request: &Request) -> Query {
     query
 }
 
-/// The query of a call that has none.
+/// The query of a call that accepts none.
 pub(super) fn none(request: &Request) -> Query {
     Query::none(request, Filter::default())
 }
 
-/// What a list is for the model: one whose filter names a single object by one of these fields is a look-up.
+/// The call of a list in the model: a list whose filter names a single object by one of these fields is a look-up.
 pub(super) fn call(query: &Query, (list, look_up): (Op, Op), names: &[&str]) -> Call {
     let named = names.iter().find_map(|field| Some((*field, query.besides.equal(field)?)));
     named.map_or_else(|| Call::new(list), |(field, value)| Call::new(look_up).keyed(field, value))

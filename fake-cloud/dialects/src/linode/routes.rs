@@ -1,4 +1,4 @@
-//! Calls of the `linode` dialect: from method and path to what they mean and do.
+//! The calls of the `linode` dialect: from method and path to their meaning and effect.
 
 use super::state::State;
 use super::{configs, instances, nodebalancers};
@@ -7,7 +7,7 @@ use fake_cloud_kit::{Call, Plan, Request};
 use hyper::Method;
 use std::sync::Arc;
 
-/// What a call means.
+/// The plan of a call.
 pub(super) fn plan(state: &Arc<State>, request: &Request) -> Plan {
     let segments = request.segments();
     let parts: Vec<&str> = segments.iter().map(String::as_str).collect();

@@ -1,17 +1,17 @@
-//! What this dialect keeps besides the model: when it began, and what it has shown.
+//! The state of this dialect in addition to the model: when the cloud began, and cached JSON.
 
 use super::errors;
 use fake_cloud_driver::{Instance, LoadBalancer};
 use fake_cloud_kit::{Answer, Error, SharedVoice, Texts};
 use jiff::Timestamp;
 
-/// What is kept.
+/// The state.
 #[derive(Debug)]
 pub(super) struct State {
     started: String,
-    /// Instances as they were shown.
+    /// The cached JSON of instances.
     pub(super) instances: Texts<Instance>,
-    /// NodeBalancers as they were shown.
+    /// The cached JSON of NodeBalancers.
     pub(super) balancers: Texts<LoadBalancer>,
 }
 
@@ -24,12 +24,12 @@ impl State {
         }
     }
 
-    /// When the cloud began, as the API writes times. Instances are as old as the cloud.
+    /// The time when the cloud began, in the API's form. Instances are as old as the cloud.
     pub(super) fn started(&self) -> &str {
         &self.started
     }
 
-    /// The time, as the API writes it.
+    /// The current time, in the API's form.
     pub(super) fn now(&self) -> String {
         time_text(Timestamp::now())
     }
@@ -41,7 +41,7 @@ impl SharedVoice for State {
     }
 }
 
-/// Seconds in UTC without saying so, as in `2026-01-02T03:04:05`.
+/// A time with whole seconds in UTC without a zone, as in `2026-01-02T03:04:05`.
 fn time_text(time: Timestamp) -> String {
     time.strftime("%Y-%m-%dT%H:%M:%S").to_string()
 }

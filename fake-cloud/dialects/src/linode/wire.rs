@@ -1,4 +1,4 @@
-//! NodeBalancers, configs and nodes as the API shows them, and what it accepts of them.
+//! NodeBalancers, configs and nodes as the API shows them, and the bodies of requests.
 
 use super::details::{Config, Details, Node, Settings};
 use super::errors;
@@ -38,7 +38,7 @@ struct Transfer {
 }
 
 impl NodeBalancer<'_> {
-    /// What is shown of one.
+    /// The shown form of a NodeBalancer.
     pub(super) fn of(lb: &LoadBalancer) -> NodeBalancer<'_> {
         let details = Details::of(lb);
         let ip = |wanted: fn(&IpAddr) -> bool| lb.addresses.iter().filter_map(|a| a.ip).find(wanted);
@@ -48,7 +48,7 @@ impl NodeBalancer<'_> {
             id: number(&lb.id),
             label: &lb.name,
             region: details.region,
-            // Every NodeBalancer has a name, also one that a test gave none.
+            // Every NodeBalancer has a host name, also one that a test created without a name.
             hostname: named.unwrap_or_else(|| format!("{}.ip.example", ipv4.replace('.', "-"))),
             ipv4,
             ipv6: ip(IpAddr::is_ipv6).map(|ip| ip.to_string()),
@@ -123,12 +123,12 @@ impl ShownNode {
     }
 }
 
-/// An id of the model as the number it is; 0 for what a test has made up.
+/// An id of the model as a number; 0 for an id that a test has invented.
 fn number(id: &str) -> u64 {
     id.parse().unwrap_or_default()
 }
 
-/// Body that creates a NodeBalancer.
+/// The body of a request that creates a NodeBalancer.
 #[derive(Deserialize)]
 pub(super) struct NewBalancer {
     #[serde(default)]
@@ -146,7 +146,7 @@ pub(super) struct NewBalancer {
     configs: Vec<NewConfig>,
 }
 
-/// Body that changes a NodeBalancer.
+/// The body of a request that changes a NodeBalancer.
 #[derive(Deserialize)]
 pub(super) struct ChangedBalancer {
     #[serde(default)]
@@ -159,7 +159,7 @@ pub(super) struct ChangedBalancer {
     tags: Option<Vec<String>>,
 }
 
-/// Body that creates or rebuilds a config. A certificate is taken and not shown again.
+/// The body of a request that creates or rebuilds a config. A certificate is accepted and not shown again.
 #[derive(Deserialize)]
 #[serde(default)]
 pub(super) struct NewConfig {
@@ -196,10 +196,10 @@ struct NewNode {
 }
 
 impl NewBalancer {
-    /// The NodeBalancer asked for; `id` gives out ids.
+    /// The requested NodeBalancer; `id` creates ids.
     ///
     /// # Errors
-    /// When it makes no sense.
+    /// When the request is invalid.
     pub(super) fn into_details(self, now: &str, id: &mut dyn FnMut() -> u64) -> Result<Details, Error> {
         if self.region.is_empty() {
             return Err(errors::field("region", "region is not valid"));
@@ -228,7 +228,7 @@ impl ChangedBalancer {
     /// Changes a NodeBalancer.
     ///
     /// # Errors
-    /// When what is asked for makes no sense.
+    /// When the request is invalid.
     pub(super) fn apply(self, details: &mut Details) -> Result<(), Error> {
         if let Some(throttle) = self.client_conn_throttle {
             check_throttle(throttle)?;
@@ -269,10 +269,10 @@ impl Default for NewConfig {
 }
 
 impl NewConfig {
-    /// Adds the config, and says which id it has got.
+    /// Adds the config, and returns its id.
     ///
     /// # Errors
-    /// When it makes no sense.
+    /// When the request is invalid.
     pub(super) fn add_to(self, details: &mut Details, id: &mut dyn FnMut() -> u64) -> Result<u64, Error> {
         let config = Config { id: id(), ..self.into_config(&[], id)? };
         check_free(details, &config)?;
@@ -281,10 +281,10 @@ impl NewConfig {
         Ok(id)
     }
 
-    /// Puts the config in the place of the one of that id, whose nodes it keeps where it names them.
+    /// Replaces the config with this id, whose nodes it keeps if it names them.
     ///
     /// # Errors
-    /// When it makes no sense, or there is none.
+    /// When the request is invalid, or there is no such config.
     pub(super) fn rebuild(
         self,
         details: &mut Details,
@@ -382,7 +382,7 @@ fn check_settings(settings: &Settings) -> Result<(), Error> {
     }
 }
 
-/// Two configs may have one port when only one of them is of UDP.
+/// Checks that the port is free. Two configs may have the same port if exactly one of them is for UDP.
 fn check_free(details: &Details, wanted: &Config) -> Result<(), Error> {
     let udp = |config: &Config| config.settings.protocol == "udp";
     let clashes = |present: &Config| {

@@ -1,4 +1,4 @@
-//! Errors of the `native` dialect: one form for all, with a code that follows from the status.
+//! Errors of the `native` dialect: the same form for all, with a code that follows from the status.
 
 use fake_cloud_kit::{Answer, Error, Voice};
 use serde::Serialize;
@@ -9,14 +9,14 @@ struct Words<'a> {
     message: &'a str,
 }
 
-/// How this dialect speaks: nothing of it changes from call to call.
+/// The voice of this dialect, which does not change from call to call.
 #[derive(Clone, Copy)]
 pub(crate) struct Native;
 
 impl Voice for Native {
     fn answer(&self, result: Result<Answer, Error>) -> Answer {
         result.unwrap_or_else(|error| {
-            // A body of any other form is as wrong as a value that makes no sense.
+            // A body with another structure gets the same status as an invalid value.
             let status = if matches!(error, Error::Body(_)) { 422 } else { error.status() };
             let words = Words { code: code(status), message: &error.text() };
             Answer::one(status, "error", &words).retry_after(error.retry_after_s())

@@ -1,4 +1,4 @@
-//! The fake cloud's own API, described in the README beside this file: the plainest example of a dialect.
+//! The fake cloud's own API, described in the README in this folder: the simplest example of a dialect.
 
 mod errors;
 mod operations;

@@ -1,4 +1,4 @@
-//! Operations: what a call has begun and the cloud does not finish. What it finishes it has done when it answers.
+//! Operations: work that a call has begun and that fails. Work that succeeds is done when the call is answered.
 
 use super::errors::Native;
 use super::queries::none;
@@ -21,7 +21,7 @@ struct Words<'a> {
     message: &'static str,
 }
 
-/// An operation as callers see it.
+/// An operation in the form that callers see.
 fn shown(status: u16, action: &Action, now: Duration) -> Answer {
     let error = action.error.as_deref().filter(|_| !action.runs(now));
     let error = error.map(|code| Words { code, message: "as the test has ordered" });
@@ -33,7 +33,8 @@ fn shown(status: u16, action: &Action, now: Duration) -> Answer {
     Answer::one(status, "operation", &Operation { id: &action.id, state, error })
 }
 
-/// The plan of a call that changes something: `change`, unless a fault says that the call is accepted and comes to nothing.
+/// The plan of a call that changes something: it runs `change`, unless a fault says that the call is accepted
+/// and then fails.
 pub(super) fn changing<F>(request: &Request, call: Call, change: F) -> Plan
 where
     F: FnOnce(&mut Cloud, Duration) -> Result<Answer, Error> + Send + 'static,

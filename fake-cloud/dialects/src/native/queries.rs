@@ -1,13 +1,13 @@
-//! What may follow the path of a call.
+//! The queries of calls.
 
 use fake_cloud_kit::{Error, Query, Request};
 
-/// The query of a list that can be filtered by these keys, each once. This API refuses what it does not know itself.
+/// The query of a list that can be filtered by each of these keys once. This API rejects unknown parameters itself.
 pub(super) fn query(request: &Request, filters: &[&str]) -> Query {
     strict(Query::list(request, filters, None, ()))
 }
 
-/// The query of a call that has none.
+/// The query of a call that accepts none.
 pub(super) fn none(request: &Request) -> Query {
     strict(Query::none(request, ()))
 }

@@ -1,4 +1,4 @@
-//! Calls of the `native` dialect: from method and path to what they mean and do.
+//! The calls of the `native` dialect: from method and path to their meaning and effect.
 
 use super::errors::Native;
 use super::operations::{self, changing};
@@ -10,10 +10,10 @@ use fake_cloud_model::{AuxSpec, Deleted, Dependents, Families, RouteTarget};
 use hyper::Method;
 use serde::Serialize;
 
-/// What the model calls firewalls, and what their ids begin with.
+/// The kind of firewalls in the model, and the prefix of their ids.
 const FIREWALL: (&str, &str) = ("firewall", "fw");
 
-/// What a call means.
+/// The plan of a call.
 pub(super) fn plan(request: &Request) -> Plan {
     let segments = request.segments();
     let parts: Vec<&str> = segments.iter().map(String::as_str).collect();
@@ -49,7 +49,7 @@ fn list_instances(request: &Request) -> Plan {
             name.is_none_or(|name| instance.name.eq_ignore_ascii_case(name))
                 && provider_id.is_none_or(|id| instance.provider_id.as_deref() == Some(id))
         };
-        // A look-up is always fresh, only lists may be stale.
+        // A look-up is always fresh; only lists may be stale.
         let limit = cloud.page_size();
         let found = match op {
             Op::InstanceList => cloud.list_instances(now),
@@ -222,7 +222,7 @@ fn delete_route(request: &Request, id: &str) -> Plan {
     })
 }
 
-/// What a list with these filters is about.
+/// The object of a list with these filters.
 fn call(query: &Query, op: Op) -> Call {
     let mut call = query.call(op);
     if let Some(owner) = query.filter("owner").filter(|owner| !owner.is_empty()) {

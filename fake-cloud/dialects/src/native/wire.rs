@@ -1,5 +1,5 @@
-//! Requests and answers of the `native` dialect as JSON, apart from the driver API's types, so that neither binds the
-//! other.
+//! Requests and answers of the `native` dialect as JSON. They are separate from the driver API's types, so
+//! that either can change.
 
 use fake_cloud_driver::{self as driver, InstanceState, LbState};
 use fake_cloud_model::{AuxSpec, LbSpec, Refusal, check_port, check_protocol, check_source_ranges};
@@ -70,7 +70,7 @@ impl<'a> From<&'a driver::LoadBalancer> for LoadBalancer<'a> {
     }
 }
 
-/// Body that creates a load balancer.
+/// The body of a request that creates a load balancer.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct NewLoadBalancer {
@@ -102,7 +102,7 @@ impl From<NewLoadBalancer> for LbSpec {
     }
 }
 
-/// Body that replaces what a load balancer is; its name and owner stay unless they are given.
+/// The body of a request that replaces a load balancer; its name and owner do not change unless they are given.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct LoadBalancerUpdate {
@@ -121,7 +121,7 @@ pub(super) struct LoadBalancerUpdate {
 }
 
 impl LoadBalancerUpdate {
-    /// What it makes of a load balancer.
+    /// The load balancer after this update.
     pub(super) fn over(self, old: LbSpec) -> LbSpec {
         LbSpec {
             name: self.name.unwrap_or(old.name),
@@ -136,7 +136,7 @@ impl LoadBalancerUpdate {
     }
 }
 
-/// Body that replaces the backends of a load balancer.
+/// The body of a request that replaces the backends of a load balancer.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Backends {
@@ -168,7 +168,7 @@ impl<'a> From<&'a driver::Auxiliary> for Firewall<'a> {
     }
 }
 
-/// Body that creates or replaces a firewall.
+/// The body of a request that creates or replaces a firewall.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct NewFirewall {
@@ -231,7 +231,7 @@ impl<'a> From<&'a driver::Route> for Route<'a> {
     }
 }
 
-/// Body that creates a route.
+/// The body of a request that creates a route.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct NewRoute {

@@ -14,7 +14,7 @@ use std::time::Duration;
 
 const OCTAVIA: Service = Service::LoadBalancer;
 
-/// What a load balancer says of how far it is.
+/// The status of a load balancer in the API's words.
 pub(super) fn status(state: LbState) -> &'static str {
     match state {
         LbState::Provisioning => "PENDING_CREATE",
@@ -23,7 +23,7 @@ pub(super) fn status(state: LbState) -> &'static str {
     }
 }
 
-/// What is shown of a load balancer.
+/// The shown form of a load balancer.
 fn show(lb: &LoadBalancer) -> Value {
     let tree = Tree::of(lb);
     let ids = |parts: &mut dyn Iterator<Item = &Fields>| -> Value {
@@ -52,8 +52,8 @@ fn show(lb: &LoadBalancer) -> Value {
     Value::Object(shown)
 }
 
-/// The private address of a load balancer, one of its own for each. The public one that the model has for it is that of the
-/// floating IP which it may get.
+/// The private address of a load balancer, a different one for each. Its public address in the model is that
+/// of the floating IP that it may get.
 pub(super) fn vip_of(id: &str) -> String {
     let number =
         id.rsplit('-').next().and_then(|tail| u64::from_str_radix(tail, 16).ok()).unwrap_or_default();
@@ -69,7 +69,7 @@ pub(super) fn list(request: &Request) -> Plan {
     };
     planned(&OCTAVIA, call, query, |_, query, cloud, now| {
         let limit = cloud.page_size();
-        // A look-up is always fresh, only lists may be stale.
+        // A look-up is always fresh; only lists may be stale.
         let mut found: Vec<&LoadBalancer> = match query.filter("name") {
             Some(name) => cloud.load_balancers(now).filter(|lb| lb.name == name).collect(),
             None => cloud.list_load_balancers(now),
@@ -109,7 +109,7 @@ pub(super) fn create(request: &Request) -> Plan {
         }
         let mut tree = Tree::new(&wanted)?;
         let id = cloud.create_load_balancer(tree.clone().into_spec()?, Families::V4, now)?.id.clone();
-        // Its parts are named after it.
+        // The ids of its parts contain its own.
         tree.belongs_to(&id);
         let spec = tree.into_spec()?;
         let lb = cloud.update_load_balancer(&id, now, |_| spec)?;
@@ -142,23 +142,23 @@ pub(super) fn delete(request: &Request, id: &str) -> Plan {
         if !(cascade || childless) {
             return Err(conflict(format!("Cannot delete Load Balancer {id} - it has children")));
         }
-        // A floating IP outlives what it led to.
+        // A floating IP outlives its load balancer.
         cloud.delete_load_balancer(&id, Dependents::Keep, now)?;
         Ok(Answer::empty(204))
     })
 }
 
-/// What a request asks for, under the key of its kind.
+/// The fields of a request, which are under the key of its kind.
 ///
 /// # Errors
-/// When that is not there.
+/// When the key is missing.
 pub(super) fn asked_for(request: &Request, kind: Kind) -> Result<Fields, Error> {
     let body: Value = request.body()?;
     let wanted = body.get(kind.one()).and_then(Value::as_object);
     wanted.cloned().ok_or_else(|| invalid(format!("Missing argument: \"{}\"", kind.one())))
 }
 
-/// The load balancer of that id.
+/// The load balancer with this id.
 ///
 /// # Errors
 /// When there is none.
@@ -166,10 +166,10 @@ pub(super) fn find<'a>(cloud: &'a mut Cloud, id: &str, now: Duration) -> Result<
     cloud.load_balancer(id, now).map_err(|_| not_found("Load Balancer", id))
 }
 
-/// Changes what a load balancer is beyond the model, and with it what the model knows.
+/// Changes the details of a load balancer, and accordingly the model.
 ///
 /// # Errors
-/// When there is none, it is being made or deleted, or the change is refused.
+/// When there is none, it is being created or deleted, or the change is rejected.
 pub(super) fn change<T>(
     cloud: &mut Cloud,
     id: &str,

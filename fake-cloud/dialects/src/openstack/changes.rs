@@ -1,4 +1,4 @@
-//! Octavia: the parts of a load balancer. To the model all calls about them are about the load balancer they are of.
+//! Octavia: the parts of a load balancer. In the model, all calls about them are about their load balancer.
 
 use super::balancers::{asked_for, change, find, status};
 use super::identity::PROJECT;
@@ -14,7 +14,7 @@ use std::time::Duration;
 
 const OCTAVIA: Service = Service::LoadBalancer;
 
-/// What is shown of a part, with what leads to others.
+/// The shown form of a part, with its links to others.
 fn show(part: &Fields, state: LbState, links: &[(&str, Value)]) -> Value {
     let mut shown = part.clone();
     shown.insert("project_id".to_owned(), json!(PROJECT));
@@ -24,7 +24,7 @@ fn show(part: &Fields, state: LbState, links: &[(&str, Value)]) -> Value {
     Value::Object(shown)
 }
 
-/// A load balancer with the state it is in.
+/// A load balancer and its state.
 struct Seen {
     id: String,
     state: LbState,
@@ -60,7 +60,7 @@ impl Seen {
         Some(show(monitor, self.state, &[("pools", json!([{"id": pool.own["id"]}]))]))
     }
 
-    /// All parts of that kind.
+    /// All parts of this kind.
     fn all(&self, kind: Kind) -> Vec<Value> {
         let pools = || self.tree.pools.iter();
         match kind {
@@ -74,14 +74,14 @@ impl Seen {
         }
     }
 
-    /// The part of that kind and id.
+    /// The part of this kind with this id.
     fn one(&self, kind: Kind, id: &str) -> Result<Value, Error> {
         let found = self.all(kind).into_iter().find(|part| part["id"] == id);
         found.ok_or_else(|| not_found(kind.one(), id))
     }
 }
 
-/// The parts of one kind: of one load balancer, or of all.
+/// Lists the parts of one kind: of one load balancer, or of all.
 pub(super) fn list(request: &Request, kind: Kind) -> Plan {
     let query = query::list(request, &["loadbalancer_id", "name", "project_id"]);
     let call = match query.filter("loadbalancer_id") {
@@ -114,7 +114,7 @@ fn shown(answer: u16, cloud: &mut Cloud, kind: Kind, id: &str, now: Duration) ->
     Ok(Answer::one(answer, kind.one(), &seen.one(kind, id)?))
 }
 
-/// Makes a part.
+/// Creates a part.
 pub(super) fn create(request: &Request, kind: Kind) -> Plan {
     let body = asked_for(request, kind);
     let of = body.as_ref().ok().map(|wanted| parent(kind, wanted)).unwrap_or_default();
@@ -136,7 +136,7 @@ pub(super) fn create(request: &Request, kind: Kind) -> Plan {
     plan.with_unknown(unknown)
 }
 
-/// The load balancer that a new part is to be of.
+/// The load balancer of a new part.
 fn parent(kind: Kind, wanted: &Fields) -> String {
     let by_part = |key: &str| Some(text(wanted, key)).filter(|id| !id.is_empty()).map(balancer_of);
     let own = Some(text(wanted, "loadbalancer_id")).filter(|id| !id.is_empty()).map(str::to_owned);
@@ -172,7 +172,7 @@ pub(super) fn update(request: &Request, kind: Kind, id: &str) -> Plan {
     plan.with_unknown(unknown)
 }
 
-/// Takes a part away.
+/// Removes a part.
 pub(super) fn delete(request: &Request, kind: Kind, id: &str) -> Plan {
     let (id, of) = (id.to_owned(), balancer_of(id));
     planned(&OCTAVIA, Call::on(Op::LbUpdate, &of), query::none(request), move |_, _, cloud, now| {
@@ -198,7 +198,7 @@ pub(super) fn members(request: &Request, pool: &str) -> Plan {
     })
 }
 
-/// Makes these and no others the members of a pool. The answer has no body.
+/// Replaces the members of a pool. The answer has no body.
 pub(super) fn set_members(request: &Request, pool: &str) -> Plan {
     let (pool, of, body) = (pool.to_owned(), balancer_of(pool), request.body::<Value>());
     let wanted = body.and_then(|body| {

@@ -1,5 +1,5 @@
-//! Neutron: floating IPs, auxiliary objects of the load balancers whose port they lead to. The address of one is the public
-//! address that the model has for its load balancer.
+//! Neutron: floating IPs, auxiliary objects of the load balancers whose ports they are attached to. Their
+//! address is the public address of the load balancer in the model.
 
 use super::balancers::{find, vip_of};
 use super::identity::PROJECT;
@@ -16,10 +16,10 @@ use serde_json::{Value, json};
 use std::time::Duration;
 
 const NEUTRON: Service = Service::Network;
-/// What the model calls them.
+/// The kind of floating IPs in the model.
 const KIND: &str = "floating-ip";
 
-/// Body that makes or changes one.
+/// The body of a request that creates or changes a floating IP.
 #[derive(Deserialize)]
 struct Wanted {
     floatingip: Fields,
@@ -39,7 +39,7 @@ struct Fields {
     description: Option<String>,
 }
 
-/// What is shown of one. It leads nowhere once its load balancer is gone.
+/// The shown form of a floating IP. It has no port once its load balancer is gone.
 fn show(aux: &Auxiliary, cloud_has: impl Fn(&str) -> bool) -> Value {
     let balancer = aux.load_balancer.as_deref().filter(|id| cloud_has(id));
     json!({
@@ -122,7 +122,7 @@ pub(super) fn create(request: &Request) -> Plan {
     })
 }
 
-/// Has one lead to another port, or to none.
+/// Attaches a floating IP to another port, or to none.
 pub(super) fn update(request: &Request, id: &str) -> Plan {
     let (id, body) = (id.to_owned(), Body::<Wanted>::of(request));
     let call = Call::on(Op::AuxUpdate, &id);
@@ -151,7 +151,7 @@ pub(super) fn delete(request: &Request, id: &str) -> Plan {
     })
 }
 
-/// The load balancer whose port that is, when no other floating IP leads to it.
+/// The load balancer with this port, if no other floating IP is attached to it.
 fn leads_to(cloud: &mut Cloud, port: &str, now: Duration) -> Result<String, Error> {
     let balancer = balancer_of(port);
     if vip_port(&balancer) != port || find(cloud, &balancer, now).is_err() {

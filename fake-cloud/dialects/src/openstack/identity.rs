@@ -1,4 +1,4 @@
-//! Keystone: a token for a password or for the secret of an application credential.
+//! Keystone: a token in exchange for a password or the secret of an application credential.
 
 use super::query;
 use super::services::Service;
@@ -10,21 +10,21 @@ use serde_json::{Value, json};
 
 const TOKEN: HeaderName = HeaderName::from_static("x-auth-token");
 const ISSUED: HeaderName = HeaderName::from_static("x-subject-token");
-/// The one region.
+/// The only region.
 pub(super) const REGION: &str = "RegionOne";
-/// The one project.
+/// The only project.
 pub(super) const PROJECT: &str = "fa4ec10d0000800080000000000000a1";
 const USER: &str = "fa4ec10d0000800080000000000000a2";
 
-/// Where tokens are given out.
+/// The path where tokens are issued.
 const TOKENS: &str = "/identity/v3/auth/tokens";
 
-/// The token a call comes with.
+/// The token of a call.
 pub(super) fn token_of(request: &Request) -> Option<&str> {
     request.headers.get(TOKEN)?.to_str().ok()
 }
 
-/// The secret with which a call asks for a token.
+/// The secret in a request for a token.
 pub(super) fn secret_in(request: &Request) -> Option<String> {
     if request.method != Method::POST || request.uri.path() != TOKENS {
         return None;
@@ -36,7 +36,7 @@ pub(super) fn secret_in(request: &Request) -> Option<String> {
     found.map(str::to_owned)
 }
 
-/// Gives out a token.
+/// Issues a token.
 pub(super) fn token(request: &Request) -> Plan {
     let secret = secret_in(request).unwrap_or_default();
     let host = query::host(request);
@@ -57,7 +57,7 @@ pub(super) fn token(request: &Request) -> Plan {
                 "catalog": catalog,
             }}),
         );
-        // What could be no header was no credential, so nobody got here with it.
+        // A text that is not a valid header is not a credential, so no caller reaches this point with it.
         Ok(match HeaderValue::from_str(&secret) {
             Ok(token) => answer.with(ISSUED, token),
             Err(_) => answer,

@@ -1,9 +1,9 @@
-//! OpenStack (Keystone v3, Nova v2.1, Neutron v2.0, Octavia v2), as far as its cloud controller manager uses it: four
-//! services below one address. The README beside this file lists the calls.
+//! OpenStack (Keystone v3, Nova v2.1, Neutron v2.0, Octavia v2), as far as its cloud controller manager uses
+//! it: four services with one address. The README in this folder lists the calls.
 //!
-//! What a load balancer is beyond the model's fields, its listeners, pools, members and monitors, is in
-//! [`details`](fake_cloud_driver::LoadBalancer::details); floating IPs are auxiliary objects, routes of the one router are the
-//! model's routes.
+//! The listeners, pools, members and monitors of a load balancer, which the model does not have, are in
+//! [`details`](fake_cloud_driver::LoadBalancer::details); floating IPs are auxiliary objects, and the routes
+//! of the only router are the model's routes.
 
 mod balancers;
 mod changes;
@@ -39,7 +39,8 @@ impl Dialect for OpenStack {
         Naming::Shared
     }
 
-    /// A token is the credential's own: it is given out for it, and no longer accepted when that is taken back.
+    /// A token is the credential's own: it is issued for it, and not accepted any more when the credential is
+    /// removed.
     fn identify(&self, request: &Request, known: &Credentials) -> Identity {
         if services::is_public(request) {
             return Identity::Anybody;

@@ -1,5 +1,4 @@
-//! Neutron: the networks there are, ports of servers, extensions. Security groups are left to whoever has made them, so there
-//! are none.
+//! Neutron: networks, ports of servers, extensions. Security groups are left to their creators, so there are none.
 
 use super::identity::PROJECT;
 use super::query;
@@ -8,13 +7,13 @@ use fake_cloud_driver::{Instance, Op};
 use fake_cloud_kit::{Answer, Call, Plan, Request, planned};
 use serde_json::{Value, json};
 
-/// The project's network, its subnet, and the name by which servers show their addresses in it.
+/// The project's network, its subnet, and the name under which servers show their addresses in it.
 pub(super) const NETWORK: &str = "fa4ec10d-0000-8000-8000-a00000000001";
 /// See [`NETWORK`].
 pub(super) const SUBNET: &str = "fa4ec10d-0000-8000-8000-a00000000002";
 /// See [`NETWORK`].
 pub(super) const NETWORK_NAME: &str = "private";
-/// The network that floating IPs are of.
+/// The network of floating IPs.
 pub(super) const EXTERNAL_NETWORK: &str = "fa4ec10d-0000-8000-8000-a00000000003";
 const EXTERNAL_SUBNET: &str = "fa4ec10d-0000-8000-8000-a00000000004";
 /// The router between them.
@@ -42,7 +41,7 @@ fn subnets() -> [Value; 2] {
     })
 }
 
-/// A port of a server: every private address it has.
+/// The port of a server with all its private addresses.
 fn port_of(instance: &Instance) -> Value {
     let internal = instance.addresses.iter().filter(|address| address.kind == "InternalIP");
     let fixed: Vec<Value> =
@@ -62,11 +61,12 @@ fn router_port() -> Value {
     port(ROUTER_PORT, ROUTER, "network:router_interface", &fixed)
 }
 
-/// Ports of a server or of the router. To the model that is a look-up of the machine, as its addresses are in them.
+/// Lists ports of servers or of the router. In the model that is a look-up of the machine, as the ports
+/// contain its addresses.
 pub(super) fn ports(request: &Request) -> Plan {
     let query = query::list(request, &["device_id"]);
     let call = match query.filter("device_id") {
-        // What belongs to a look at the routes beside the router itself, in which they are.
+        // Part of reading the routes, which are in the router itself.
         Some(ROUTER) => Call::new(Op::Other),
         Some(device) => Call::new(Op::InstanceGet).keyed("device_id", device),
         None => Call::new(Op::InstanceList),
@@ -82,7 +82,7 @@ pub(super) fn ports(request: &Request) -> Plan {
     })
 }
 
-/// A list of what never changes.
+/// Lists constant objects.
 pub(super) fn fixed(request: &Request, many: &'static str, filters: &[&str]) -> Plan {
     let query = query::list(request, filters);
     planned(&Service::Network, Call::new(Op::Other), query, move |_, query, cloud, _| {
@@ -91,13 +91,13 @@ pub(super) fn fixed(request: &Request, many: &'static str, filters: &[&str]) -> 
             let text = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
             found.retain(|item| text(&item[key.as_str()]).eq_ignore_ascii_case(wanted));
         }
-        // Neutron lists its extensions whole.
+        // Neutron lists all its extensions on one page.
         let limit = if many == "extensions" { u32::MAX } else { cloud.page_size() };
         Ok(query::page(query, many, limit, found.into_iter()))
     })
 }
 
-/// One of what never changes.
+/// One constant object.
 pub(super) fn one(request: &Request, many: &'static str, id: &str) -> Plan {
     let id = id.to_owned();
     planned(&Service::Network, Call::new(Op::Other), query::none(request), move |_, _, _, _| {
@@ -121,7 +121,7 @@ fn all(many: &str) -> Vec<Value> {
     }
 }
 
-/// Security groups: none.
+/// Lists security groups: none.
 pub(super) fn security_groups(request: &Request) -> Plan {
     let query = query::list(request, &["name", "id"]);
     planned(&Service::Network, query.call(Op::AuxRead), query, |_, query, cloud, _| {

@@ -1,7 +1,7 @@
-//! What a load balancer is made of, as JSON objects with the fields the API has for them: those of a request, the rest with
+//! The parts of a load balancer, as JSON objects with the API's fields: those of a request, the others with
 //! their defaults, and an id.
 //!
-//! The id of a part says which load balancer it is of, so that a call about the part is one about that.
+//! The id of a part contains its load balancer, so that a call about the part is one about the load balancer.
 
 use super::services::invalid;
 use fake_cloud_kit::Error;
@@ -20,9 +20,9 @@ pub(super) enum Kind {
     Monitor,
 }
 
-/// Which part of each load balancer its port is.
+/// The part number of each load balancer's port.
 const VIP_PORT: u16 = u16::MAX;
-/// Where in an id the number of a part stands: in the second group, which is 0 for what is no part.
+/// The position of the part's number in an id: the second group, which is 0 if the id is not that of a part.
 const GROUP: std::ops::Range<usize> = 9..13;
 
 /// The id of a part of a load balancer.
@@ -33,12 +33,12 @@ pub(super) fn part_id(balancer: &str, number: u16) -> String {
     }
 }
 
-/// The id of the port that a load balancer has its address at.
+/// The id of the port with a load balancer's address.
 pub(super) fn vip_port(balancer: &str) -> String {
     part_id(balancer, VIP_PORT)
 }
 
-/// The load balancer that a part is of.
+/// The load balancer of a part.
 pub(super) fn balancer_of(part: &str) -> String {
     match (part.get(..GROUP.start), part.get(GROUP.end..)) {
         (Some(head), Some(tail)) => format!("{head}0000{tail}"),
@@ -47,7 +47,7 @@ pub(super) fn balancer_of(part: &str) -> String {
 }
 
 impl Kind {
-    /// The key of one in requests and answers.
+    /// The key of one part in requests and answers.
     pub(super) fn one(self) -> &'static str {
         match self {
             Kind::LoadBalancer => "loadbalancer",
@@ -58,7 +58,7 @@ impl Kind {
         }
     }
 
-    /// All that its creator decides, with what that is when nothing is said.
+    /// The fields that its creator sets, with their defaults.
     fn defaults(self) -> Value {
         match self {
             Kind::LoadBalancer => json!({
@@ -87,14 +87,14 @@ impl Kind {
         }
     }
 
-    /// Whether a part is one that was made here: it has an id, and all that one has.
+    /// Whether a part is complete, as those created here: it has an id and all fields.
     pub(super) fn is_whole(self, part: &Fields) -> bool {
         let defaults = self.defaults();
         let keys = defaults.as_object().into_iter().flat_map(|defaults| defaults.keys().map(String::as_str));
         keys.chain(["id"]).all(|key| part.contains_key(key))
     }
 
-    /// The keys by which a request says where one belongs, or has others in it.
+    /// The keys of references to other parts, or of parts inside it.
     fn links(self) -> &'static [&'static str] {
         match self {
             Kind::LoadBalancer => &["listeners"],
@@ -105,10 +105,10 @@ impl Kind {
         }
     }
 
-    /// A new one.
+    /// A new part.
     ///
     /// # Errors
-    /// When a field has another type than it can have.
+    /// When a field has a wrong type.
     pub(super) fn make(self, id: &str, request: &Fields) -> Result<Fields, Error> {
         let mut made: Fields = self.defaults().as_object().cloned().unwrap_or_default();
         self.change(&mut made, request)?;
@@ -116,10 +116,10 @@ impl Kind {
         Ok(made)
     }
 
-    /// Changes what the request says.
+    /// Makes the changes in the request.
     ///
     /// # Errors
-    /// When a field has another type than it can have.
+    /// When a field has a wrong type.
     pub(super) fn change(self, present: &mut Fields, request: &Fields) -> Result<(), Error> {
         let defaults = self.defaults();
         for (key, value) in request {
@@ -135,7 +135,7 @@ impl Kind {
         Ok(())
     }
 
-    /// The first field of a request that is none of its kind, in whatever is in it.
+    /// The first unknown field of a request, at any depth.
     pub(super) fn unknown_in(self, request: &Fields) -> Option<String> {
         let defaults = self.defaults();
         let known = |key: &str| defaults.get(key).is_some() || self.links().contains(&key);
@@ -159,7 +159,7 @@ impl Kind {
     }
 }
 
-/// Whether a value can stand where that one usually does; null can stand everywhere.
+/// Whether a value has the type of the usual one; null is always allowed.
 fn same_type(usual: &Value, value: &Value) -> bool {
     match (usual, value) {
         (Value::Null, _) | (_, Value::Null) => true,
@@ -168,15 +168,15 @@ fn same_type(usual: &Value, value: &Value) -> bool {
     }
 }
 
-/// A field that is a text; empty where there is none.
+/// A field with text; empty if there is none.
 pub(super) fn text<'a>(fields: &'a Fields, key: &str) -> &'a str {
     fields.get(key).and_then(Value::as_str).unwrap_or_default()
 }
 
-/// A field that is a port.
+/// A field with a port.
 ///
 /// # Errors
-/// When it is none.
+/// When it is not a port.
 pub(super) fn port(fields: &Fields, key: &str) -> Result<u16, Error> {
     let port = fields.get(key).and_then(Value::as_u64).and_then(|port| u16::try_from(port).ok());
     port.filter(|port| *port > 0).ok_or_else(|| {
@@ -184,7 +184,7 @@ pub(super) fn port(fields: &Fields, key: &str) -> Result<u16, Error> {
     })
 }
 
-/// The objects in a field that is a list, or one.
+/// The objects in a field that is a list, or a single object.
 pub(super) fn objects(fields: &Fields, key: &str) -> Vec<Fields> {
     match fields.get(key) {
         Some(Value::Array(list)) => list.iter().filter_map(|item| item.as_object().cloned()).collect(),

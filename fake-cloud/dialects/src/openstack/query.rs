@@ -1,11 +1,11 @@
-//! Queries and pages of the `openstack` dialect: a page says where the next one is.
+//! Queries and pages of the `openstack` dialect: a page has a link to the next one.
 
 use fake_cloud_kit::{self as kit, Answer, Request};
 use hyper::header::HOST;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
-/// A query, and where links to other pages lead: everything before the query.
+/// A query, and the base of links to other pages: everything before the query.
 pub(super) type Query = kit::Query<String>;
 
 /// The query of a list that can be filtered by these keys.
@@ -14,12 +14,12 @@ pub(super) fn list(request: &Request, filters: &[&str]) -> Query {
     Query::sized("limit", request, filters, None, target)
 }
 
-/// The query of a call that has none.
+/// The query of a call that accepts none.
 pub(super) fn none(request: &Request) -> Query {
     Query::none(request, String::new())
 }
 
-/// Scheme and host by which the caller has come; empty without a host.
+/// Scheme and host of the request; empty without a host.
 pub(super) fn host(request: &Request) -> String {
     let host = request.headers.get(HOST).and_then(|host| host.to_str().ok());
     host.map(|host| format!("http://{host}")).unwrap_or_default()

@@ -1,4 +1,4 @@
-//! Neutron: routes of the one router, which are the model's.
+//! Neutron: the routes of the only router, which are the model's.
 
 use super::identity::PROJECT;
 use super::networks::{EXTERNAL_NETWORK, ROUTER};
@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use std::net::IpAddr;
 use std::time::Duration;
 
-/// Body that adds or removes routes.
+/// The body of a request that adds or removes routes.
 #[derive(Deserialize)]
 struct Changed {
     router: Routes,
@@ -29,8 +29,8 @@ struct NextHop {
     nexthop: String,
 }
 
-/// Next hop of a route that leads into a black hole: an address of the router's subnet that is nobody's, as is left when a
-/// server goes before its routes.
+/// The next hop of a black hole: an unused address of the router's subnet, as it remains when a server is
+/// deleted before its routes.
 const NOBODY: &str = "10.0.0.254";
 
 impl NextHop {
@@ -71,7 +71,7 @@ pub(super) fn list(request: &Request) -> Plan {
     })
 }
 
-/// Adds routes. One that is there already stays.
+/// Adds routes. Existing ones do not change.
 pub(super) fn add(request: &Request, id: &str) -> Plan {
     change(request, id, Op::RouteCreate, |cloud, hop| {
         if cloud.routes().any(|route| hop.is(route)) {
@@ -88,7 +88,7 @@ pub(super) fn add(request: &Request, id: &str) -> Plan {
     })
 }
 
-/// Removes routes. One that is not there is no mistake.
+/// Removes routes. A missing one is not an error.
 pub(super) fn remove(request: &Request, id: &str) -> Plan {
     change(request, id, Op::RouteDelete, |cloud, hop| {
         let gone: Vec<String> =

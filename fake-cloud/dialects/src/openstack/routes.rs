@@ -1,4 +1,4 @@
-//! Calls of the `openstack` dialect: from service, method and path to what they mean and do.
+//! The calls of the `openstack` dialect: from service, method and path to their meaning and effect.
 
 use super::parts::Kind;
 use super::services::{self, Service};
@@ -7,7 +7,7 @@ use fake_cloud_driver::Op;
 use fake_cloud_kit::{Call, Plan, Request};
 use hyper::Method;
 
-/// What a call means.
+/// The plan of a call.
 pub(super) fn plan(request: &Request) -> Plan {
     let segments = request.segments();
     let mut parts: Vec<&str> = segments.iter().map(String::as_str).collect();

@@ -1,4 +1,4 @@
-//! Nova: servers, which nobody may change here.
+//! Nova: servers, which cannot be changed here.
 
 use super::identity::PROJECT;
 use super::networks::NETWORK_NAME;
@@ -9,16 +9,16 @@ use fake_cloud_kit::{Answer, Call, Error, Plan, Request, planned};
 use serde_json::{Value, json};
 use std::net::IpAddr;
 
-/// What a server's name has to be in a list.
+/// A condition on the names of servers in a list.
 enum Name {
-    /// Exactly this: the expression is anchored at both ends.
+    /// The name equals this: the expression is anchored at both ends.
     Exact(String),
-    /// It holds this.
+    /// The name contains this.
     Part(String),
 }
 
 impl Name {
-    /// Of the regular expression in a query; `None` when that is more than a text, quoted or anchored.
+    /// Parses the regular expression in a query; `None` if it is more than a literal text, quoted or anchored.
     fn of(expression: &str) -> Option<Name> {
         let anchored = expression.strip_prefix('^').and_then(|rest| rest.strip_suffix('$'));
         let mut text = String::new();
@@ -34,7 +34,7 @@ impl Name {
     }
 }
 
-/// What is shown of an instance.
+/// The shown form of an instance.
 fn show(instance: &Instance) -> Value {
     let address = |ip: &str, kind: &str| {
         let version = if ip.parse().is_ok_and(|ip: IpAddr| ip.is_ipv6()) { 6 } else { 4 };
@@ -73,7 +73,7 @@ fn show(instance: &Instance) -> Value {
     })
 }
 
-/// Servers with all they are, or without: only names and ids.
+/// Lists servers, with all fields or only with names and ids.
 pub(super) fn list(request: &Request, detailed: bool) -> Plan {
     let mut query = query::list(request, &["name", "all_tenants", "deleted"]);
     let name = query.filter("name").map(Name::of);
@@ -91,7 +91,7 @@ pub(super) fn list(request: &Request, detailed: bool) -> Plan {
     };
     planned(&Service::Compute, call, query, move |_, query, cloud, now| {
         let limit = cloud.page_size();
-        // A look-up is always fresh, only lists may be stale.
+        // A look-up is always fresh; only lists may be stale.
         let found: Vec<&Instance> = match &name {
             Some(Name::Exact(name)) => {
                 cloud.instances_named(name).filter(|instance| instance.name == *name).collect()
@@ -117,7 +117,7 @@ pub(super) fn get(request: &Request, id: &str) -> Plan {
     })
 }
 
-/// Whatever would change a server.
+/// The plan of a call that would change a server.
 pub(super) fn forbidden(request: &Request, call: Call) -> Plan {
     planned(&Service::Compute, call, query::none(request), |_, _, _, _| {
         Err(Error::new(403, "Policy doesn't allow this to be performed."))

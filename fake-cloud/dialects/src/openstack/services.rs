@@ -1,4 +1,4 @@
-//! The services below one address: where each is, what it says of itself, and how it says that something is wrong.
+//! The services with one address: their paths, their versions, and the form of their errors.
 
 use super::query;
 use fake_cloud_driver::Op;
@@ -20,7 +20,7 @@ pub(super) enum Service {
     LoadBalancer,
 }
 
-/// The last version of Octavia's API, which says what it can: all that the CCM asks for.
+/// The newest version of Octavia's API, which tells the CCM which features exist.
 const OCTAVIA: &str = "v2.26";
 
 impl Service {
@@ -37,7 +37,7 @@ impl Service {
         }
     }
 
-    /// Its path in the catalog. Clients look for a version in it, and for other versions below one without.
+    /// Its path in the catalog. Clients expect a version in it, and look for other versions in the path without it.
     pub(super) fn path(self) -> &'static str {
         match self {
             Service::Identity => "/identity/v3",
@@ -47,7 +47,7 @@ impl Service {
         }
     }
 
-    /// What it says of its versions.
+    /// The description of its versions.
     fn versions(self, host: &str) -> Value {
         let version = |id: &str, status: &str, path: &str| {
             json!({"id": id, "status": status, "updated": "2026-01-02T03:04:05Z",
@@ -70,7 +70,7 @@ impl Service {
     }
 }
 
-/// The service that a path is below.
+/// The service of this path.
 pub(super) fn of(first: &str) -> Option<Service> {
     Service::ALL.into_iter().find(|service| service.path().split('/').nth(1) == Some(first))
 }
@@ -81,7 +81,7 @@ pub(super) fn is_public(request: &Request) -> bool {
     request.method == Method::GET && Service::ALL.iter().any(|service| service.path() == path)
 }
 
-/// Which versions a service has.
+/// Lists the versions of a service.
 pub(super) fn versions(service: Service, request: &Request) -> Plan {
     let shown = service.versions(&query::host(request));
     planned(&service, Call::new(Op::Other), query::none(request), move |_, _, _, _| {
@@ -89,17 +89,17 @@ pub(super) fn versions(service: Service, request: &Request) -> Plan {
     })
 }
 
-/// There is no such thing.
+/// The error for a missing object.
 pub(super) fn not_found(what: &str, id: &str) -> Error {
     Error::Refused(Refusal::NotFound(format!("{what} {id:.80}")))
 }
 
-/// What was asked for makes no sense.
+/// The error for an invalid request.
 pub(super) fn invalid(message: String) -> Error {
     Error::new(400, message)
 }
 
-/// Something is in the way.
+/// The error for a conflict.
 pub(super) fn conflict(message: String) -> Error {
     Error::new(409, message)
 }

@@ -1,4 +1,4 @@
-//! A load balancer with its listeners, pools, members and monitors: what of it the model's `details` hold.
+//! A load balancer with its listeners, pools, members and monitors, in the form of the model's `details`.
 
 use super::parts::{Fields, Kind, objects, part_id, port, text};
 use super::services::{conflict, invalid, not_found};
@@ -14,7 +14,7 @@ use std::net::IpAddr;
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
 #[serde(default)]
 pub(super) struct Tree {
-    /// What the load balancer is by itself.
+    /// The fields of the load balancer itself.
     pub(super) own: Fields,
     pub(super) listeners: Vec<Fields>,
     pub(super) pools: Vec<Pool>,
@@ -31,7 +31,7 @@ pub(super) struct Pool {
 }
 
 impl Tree {
-    /// That of a load balancer. What a test has put there and does not make sense is as if it was not there.
+    /// The tree of a load balancer. Invalid details that a test has set are ignored.
     pub(super) fn of(lb: &LoadBalancer) -> Tree {
         Tree::deserialize(&lb.details).ok().filter(Tree::is_whole).unwrap_or_default()
     }
@@ -45,11 +45,11 @@ impl Tree {
         self.listeners.iter().all(|listener| Kind::Listener.is_whole(listener)) && self.pools.iter().all(pool)
     }
 
-    /// The load balancer asked for, with all that is in the request. Its parts have ids that are not its own yet: see
-    /// [`Tree::belongs_to`].
+    /// The requested load balancer, with all parts in the request. The ids of its parts are not final yet:
+    /// see [`Tree::belongs_to`].
     ///
     /// # Errors
-    /// When something of it makes no sense.
+    /// When a part of it is invalid.
     pub(super) fn new(request: &Fields) -> Result<Tree, Error> {
         let mut tree = Tree { own: Kind::LoadBalancer.make("", request)?, ..Tree::default() };
         for listener in objects(request, "listeners") {
@@ -58,7 +58,7 @@ impl Tree {
         Ok(tree)
     }
 
-    /// Has all parts be of this load balancer.
+    /// Sets the load balancer of all parts.
     pub(super) fn belongs_to(&mut self, balancer: &str) {
         let mine = |id: &mut Value| {
             if let Some(number) = id.as_str().and_then(|id| id.strip_prefix('.')?.parse().ok()) {
@@ -80,10 +80,10 @@ impl Tree {
         part_id(balancer, self.parts)
     }
 
-    /// Adds a listener with whatever is in the request; says which id it has got.
+    /// Adds a listener with all parts in the request; returns its id.
     ///
     /// # Errors
-    /// When something of it makes no sense, or its port is taken.
+    /// When a part of it is invalid, or its port is taken.
     pub(super) fn add_listener(&mut self, balancer: &str, request: &Fields) -> Result<String, Error> {
         let id = self.next(balancer);
         let listener = Kind::Listener.make(&id, request)?;
@@ -104,10 +104,10 @@ impl Tree {
         Ok(id)
     }
 
-    /// Adds a pool, for a listener where one is named; says which id it has got.
+    /// Adds a pool, to a listener if one is named; returns its id.
     ///
     /// # Errors
-    /// When something of it makes no sense, or the listener is not there or has one.
+    /// When a part of it is invalid, or the listener does not exist or already has a pool.
     pub(super) fn add_pool(
         &mut self,
         balancer: &str,
@@ -134,10 +134,10 @@ impl Tree {
         Ok(id)
     }
 
-    /// Makes these the members of a pool. One with address and port of one that is there stays that.
+    /// Replaces the members of a pool. A member with the address and port of an existing one keeps its id.
     ///
     /// # Errors
-    /// When something of them makes no sense.
+    /// When a part of them is invalid.
     pub(super) fn set_members(&mut self, balancer: &str, pool: &str, wanted: &[Fields]) -> Result<(), Error> {
         let present = self.pool(pool)?.members.clone();
         let mut members: Vec<Fields> = Vec::new();
@@ -164,10 +164,10 @@ impl Tree {
         Ok(())
     }
 
-    /// Gives a pool a monitor; says which id it has got.
+    /// Adds a monitor to a pool; returns its id.
     ///
     /// # Errors
-    /// When something of it makes no sense, or the pool has one.
+    /// When a part of it is invalid, or the pool already has one.
     pub(super) fn add_monitor(
         &mut self,
         balancer: &str,
@@ -184,7 +184,7 @@ impl Tree {
         Ok(id)
     }
 
-    /// A listener, to be changed.
+    /// A listener as a mutable reference.
     ///
     /// # Errors
     /// When there is none.
@@ -193,7 +193,7 @@ impl Tree {
         found.ok_or_else(|| not_found("Listener", id))
     }
 
-    /// A pool, to be changed.
+    /// A pool as a mutable reference.
     ///
     /// # Errors
     /// When there is none.
@@ -202,7 +202,7 @@ impl Tree {
         found.ok_or_else(|| not_found("Pool", id))
     }
 
-    /// The pool that has that monitor.
+    /// The pool with this monitor.
     ///
     /// # Errors
     /// When there is none.
@@ -211,7 +211,7 @@ impl Tree {
         self.pools.iter_mut().find(has).ok_or_else(|| not_found("Health Monitor", monitor))
     }
 
-    /// Takes a listener away; its pool stays, as nobody's.
+    /// Removes a listener; its pool stays without one.
     ///
     /// # Errors
     /// When there is none.
@@ -221,7 +221,7 @@ impl Tree {
         Ok(())
     }
 
-    /// Takes a pool away with its members and its monitor.
+    /// Removes a pool with its members and its monitor.
     ///
     /// # Errors
     /// When there is none.
@@ -253,10 +253,10 @@ impl Tree {
         })
     }
 
-    /// What the model is told. Its one health check is that of the first pool with a member.
+    /// The data for the model, which has one health check: that of the first pool with a member.
     ///
     /// # Errors
-    /// When the details cannot be written, which they always can.
+    /// When the details cannot be written, which never happens.
     pub(super) fn into_spec(self) -> Result<LbSpec, Error> {
         let backends = addresses(self.pools.iter().flat_map(|pool| &pool.members));
         let ranges: BTreeSet<String> = self.listeners.iter().flat_map(ranges).collect();
@@ -279,7 +279,7 @@ fn addresses<'a>(members: impl IntoIterator<Item = &'a Fields>) -> BTreeSet<Stri
     members.into_iter().map(|member| text(member, "address").to_owned()).collect()
 }
 
-/// Whose a load balancer or a floating IP is, by its description: the CCM writes there whose Service it is for.
+/// The owner of a load balancer or a floating IP, from its description: the CCM writes the Service into it.
 pub(super) fn owner(description: &str) -> String {
     let named = description.split_once("Kubernetes external service ").map(|(_, rest)| rest);
     named
@@ -288,7 +288,7 @@ pub(super) fn owner(description: &str) -> String {
         .unwrap_or_default()
 }
 
-/// The model's protocol of a listener.
+/// The protocol of a listener in the model.
 fn protocol_of(listener: &Fields) -> Result<&'static str, Error> {
     match text(listener, "protocol") {
         "UDP" => Ok("UDP"),
@@ -298,7 +298,7 @@ fn protocol_of(listener: &Fields) -> Result<&'static str, Error> {
     }
 }
 
-/// The client ranges a listener lets in; none where it lets in everybody.
+/// The client ranges that a listener admits; empty if it admits all clients.
 fn ranges(listener: &Fields) -> Vec<String> {
     let listed = listener.get("allowed_cidrs").and_then(Value::as_array).into_iter().flatten();
     let listed: Vec<String> = listed.filter_map(Value::as_str).map(str::to_owned).collect();

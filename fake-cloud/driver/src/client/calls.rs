@@ -1,4 +1,4 @@
-//! The calls of the driver API, a method each.
+//! The calls of the driver API, one method each.
 
 use super::super::replies::JournalPage;
 use super::super::{
@@ -12,14 +12,14 @@ use reqwest::{Method, Url};
 use std::fmt;
 use std::time::Duration;
 
-/// Longest long poll there is.
+/// The longest long poll.
 const LONGEST_POLL: Duration = Duration::from_secs(30);
 
-/// An id for a fault or a barrier that with near certainty has none yet: from 1 to 2^53 - 1, which every reader of JSON
+/// A new id for a fault or a barrier, almost certainly unused: from 1 to 2^53 - 1, which every JSON parser
 /// keeps exactly.
 ///
 /// # Panics
-/// When the system has no random numbers, which it has once it is up.
+/// When the system has no random numbers; this only happens while it starts.
 pub fn fresh_id() -> u64 {
     let random = getrandom::u64().expect("the system has random numbers");
     (random >> 11).max(1)
@@ -40,11 +40,11 @@ impl fmt::Debug for Client {
 }
 
 impl Client {
-    /// A client of the driver API at `address`, e.g. `http://172.18.0.4:8081` or just `172.18.0.4:8081`. No call is made.
-    /// Proxies of the environment are not used.
+    /// A client of the driver API at `address`, e.g. `http://172.18.0.4:8081` or just `172.18.0.4:8081`. No
+    /// call is made. Proxies from the environment are not used.
     ///
     /// # Errors
-    /// When the address is no URL or the token cannot stand in a header.
+    /// When the address is not a URL or the token is not allowed in a header.
     pub fn new(address: &str, token: &str) -> Result<Client, ClientError> {
         let unusable = |why: String| ClientError::Unusable { address: address.to_owned(), why };
         let full = if address.contains("://") { address.to_owned() } else { format!("http://{address}") };
@@ -55,29 +55,30 @@ impl Client {
         let mut authorization = HeaderValue::from_str(&format!("Bearer {token}"))
             .map_err(|_| unusable("the token holds characters that no header may hold".to_owned()))?;
         authorization.set_sensitive(true);
-        // Another crate of the same build may have given reqwest TLS without a provider of cryptography.
+        // Another crate in the same build may have enabled TLS in reqwest without a cryptography provider.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let http = reqwest::Client::builder()
             .no_proxy()
             .redirect(reqwest::redirect::Policy::none())
             .connect_timeout(LIMIT)
-            // A driver is reached by HTTP alone; without this the system's certificates are read, and an image on an empty
-            // base has none.
+            // A driver is reached by HTTP only. Without this line the system's certificates are read, and an
+            // image without a base has none.
             .tls_certs_only([])
             .build()
             .map_err(|error| unusable(error.without_url().to_string()))?;
         Ok(Client { http, base, authorization })
     }
 
-    /// What driver and cloud can do.
+    /// The capabilities of driver and cloud.
     ///
     /// # Errors
-    /// When the driver does not answer. The same holds for all calls below; what else they may fail with they say.
+    /// When the driver does not answer. All calls below have this error as well; their other errors are
+    /// listed there.
     pub async fn capabilities(&self) -> Result<Capabilities, ClientError> {
         self.read(Method::GET, &["capabilities"]).await
     }
 
-    /// Puts an instance into the cloud, or replaces the one with its id.
+    /// Creates an instance, or replaces the one with its id.
     ///
     /// # Errors
     /// 422 when it has no id.
@@ -85,7 +86,7 @@ impl Client {
         self.write(Method::PUT, &["instances", &instance.id], Some(instance)).await
     }
 
-    /// The same for many at once: all or none.
+    /// The same for several instances: all or none.
     ///
     /// # Errors
     /// 422 when one has no id or two have the same.
@@ -101,7 +102,7 @@ impl Client {
         self.read(Method::GET, &["instances", id]).await
     }
 
-    /// Takes an instance away. What refers to it stays as it is.
+    /// Deletes an instance. Objects that refer to it do not change.
     ///
     /// # Errors
     /// 404 when there is none.
@@ -109,7 +110,7 @@ impl Client {
         self.write(Method::DELETE, &["instances", id], None::<&()>).await
     }
 
-    /// Everything the cloud holds.
+    /// All objects in the cloud.
     ///
     /// # Errors
     /// When the driver does not answer.
@@ -117,7 +118,7 @@ impl Client {
         self.read(Method::GET, &["inventory"]).await
     }
 
-    /// Makes the cloud hold exactly this. Ids that were given out are still never given out again.
+    /// Replaces the content of the cloud. Ids that were assigned before are still never assigned again.
     ///
     /// # Errors
     /// 422 when an object has no id or two of a kind have the same.
@@ -125,7 +126,7 @@ impl Client {
         self.write(Method::PUT, &["inventory"], Some(inventory)).await
     }
 
-    /// Changes a load balancer behind everybody's back, or puts one there. It stays in the state given.
+    /// Creates or changes a load balancer without a call to the cloud API. It stays in the given state.
     ///
     /// # Errors
     /// 422 when it has no id.
@@ -133,8 +134,8 @@ impl Client {
         self.write(Method::PUT, &["load-balancers", &lb.id], Some(lb)).await
     }
 
-    /// Deletes a load balancer behind everybody's back, at once; with `cascade` also the auxiliaries that serve it,
-    /// which otherwise stay and refer to nothing.
+    /// Deletes a load balancer at once, without a call to the cloud API. With `cascade`, its auxiliary
+    /// objects are deleted as well; otherwise they stay and refer to nothing.
     ///
     /// # Errors
     /// 404 when there is none.
@@ -143,7 +144,7 @@ impl Client {
         self.send(request, LIMIT).await.map(drop)
     }
 
-    /// Puts a route into the cloud or replaces the one with its id, and returns it; a route with an empty id gets one.
+    /// Creates a route or replaces the one with its id, and returns it; a route with an empty id gets one.
     ///
     /// # Errors
     /// When the driver does not answer.
@@ -163,7 +164,7 @@ impl Client {
         self.write(Method::DELETE, &["routes", id], None::<&()>).await
     }
 
-    /// Puts a fault in force, under any id.
+    /// Activates a fault with any id.
     ///
     /// # Errors
     /// As [`Client::inject_as`].
@@ -171,24 +172,24 @@ impl Client {
         self.inject_as(fresh_id(), fault).await
     }
 
-    /// Puts a fault in force under an id that the caller has chosen ([`fresh_id`]), who can so end it whether or not the
-    /// answer is heard.
+    /// Activates a fault with an id that the caller has chosen ([`fresh_id`]). So the caller can end it even
+    /// if the answer is lost.
     ///
     /// # Errors
-    /// 422 when it could never hit or its status is no error, 409 when the id has served.
+    /// 422 when it could never hit or its status is not an error, 409 when the id was used before.
     pub async fn inject_as(&self, id: u64, fault: &Fault) -> Result<ActiveFault, ClientError> {
         self.exchange(Method::PUT, &["faults", &id.to_string()], fault).await
     }
 
-    /// A fault and how often it has hit; also after it is used up, until it is cleared.
+    /// A fault and how many calls it has hit. It can be read until it is cleared, also after it is used up.
     ///
     /// # Errors
-    /// 404 when it was cleared or never was.
+    /// 404 when it was cleared or never existed.
     pub async fn fault(&self, id: u64) -> Result<ActiveFault, ClientError> {
         self.read(Method::GET, &["faults", &id.to_string()]).await
     }
 
-    /// All faults that were not cleared, in order of injection.
+    /// All faults that were not cleared, in the order of their activation.
     ///
     /// # Errors
     /// When the driver does not answer.
@@ -196,10 +197,10 @@ impl Client {
         self.read(Method::GET, &["faults"]).await
     }
 
-    /// Ends a fault. Calls it already hangs stay hung.
+    /// Ends a fault. Calls that already hang stay hanging.
     ///
     /// # Errors
-    /// 404 when it was cleared before or never was.
+    /// 404 when it was cleared before or never existed.
     pub async fn clear_fault(&self, id: u64) -> Result<(), ClientError> {
         self.write(Method::DELETE, &["faults", &id.to_string()], None::<&()>).await
     }
@@ -212,7 +213,7 @@ impl Client {
         self.write(Method::DELETE, &["faults"], None::<&()>).await
     }
 
-    /// Raises a barrier under any id: calls that match wait at it before they take effect.
+    /// Raises a barrier with any id: matching calls wait at it before they take effect.
     ///
     /// # Errors
     /// As [`Client::raise_barrier_as`].
@@ -220,24 +221,24 @@ impl Client {
         self.raise_barrier_as(fresh_id(), matching).await
     }
 
-    /// Raises a barrier under an id that the caller has chosen ([`fresh_id`]), who can so release it whether or not the
-    /// answer is heard.
+    /// Raises a barrier with an id that the caller has chosen ([`fresh_id`]). So the caller can release it
+    /// even if the answer is lost.
     ///
     /// # Errors
-    /// 409 when the id has served.
+    /// 409 when the id was used before.
     pub async fn raise_barrier_as(&self, id: u64, matching: &Match) -> Result<BarrierStatus, ClientError> {
         self.exchange(Method::PUT, &["barriers", &id.to_string()], matching).await
     }
 
-    /// A barrier and who waits at it.
+    /// A barrier and the calls that wait at it.
     ///
     /// # Errors
-    /// 404 when it was released or never was.
+    /// 404 when it was released or never existed.
     pub async fn barrier(&self, id: u64) -> Result<BarrierStatus, ClientError> {
         self.read(Method::GET, &["barriers", &id.to_string()]).await
     }
 
-    /// All barriers that stand.
+    /// All current barriers.
     ///
     /// # Errors
     /// When the driver does not answer.
@@ -245,15 +246,15 @@ impl Client {
         self.read(Method::GET, &["barriers"]).await
     }
 
-    /// Takes a barrier away and lets its calls go on; returns what it was at that moment.
+    /// Removes a barrier and lets its calls continue; returns its state at that moment.
     ///
     /// # Errors
-    /// 404 when it was released before or never was.
+    /// 404 when it was released before or never existed.
     pub async fn release_barrier(&self, id: u64) -> Result<BarrierStatus, ClientError> {
         self.read(Method::POST, &["barriers", &id.to_string(), "release"]).await
     }
 
-    /// Takes all barriers away and lets their calls go on.
+    /// Removes all barriers and lets their calls continue.
     ///
     /// # Errors
     /// When the driver does not answer.
@@ -261,11 +262,11 @@ impl Client {
         self.write(Method::DELETE, &["barriers"], None::<&()>).await
     }
 
-    /// Journal entries numbered above `after`. Answers as soon as there is one; waits for it as long as `wait` says, at
-    /// most 30 s, and then returns an empty list.
+    /// Journal entries with a number above `after`. Answers as soon as there is one. Otherwise it waits as
+    /// long as `wait` says, at most 30 s, and then returns an empty list.
     ///
     /// # Errors
-    /// 410 when entries above `after` are no longer kept.
+    /// 410 when entries above `after` are not kept any more.
     pub async fn journal(&self, after: u64, wait: Duration) -> Result<Vec<Entry>, ClientError> {
         let wait = wait.min(LONGEST_POLL);
         let wait_ms = u64::try_from(wait.as_millis()).unwrap_or(u64::MAX);
@@ -275,7 +276,7 @@ impl Client {
         Ok(page.entries)
     }
 
-    /// The settings in force, all fields filled.
+    /// The current settings, with all fields set.
     ///
     /// # Errors
     /// When the driver does not answer.
@@ -283,7 +284,7 @@ impl Client {
         self.read(Method::GET, &["settings"]).await
     }
 
-    /// Changes the settings that are given and returns all of them.
+    /// Changes the given settings and returns all of them.
     ///
     /// # Errors
     /// 422 when the page size is 0.
@@ -291,24 +292,24 @@ impl Client {
         self.exchange(Method::PUT, &["settings"], settings).await
     }
 
-    /// Lets a token in under a name, or gives the name a new token.
+    /// Accepts a token under a name, or gives the name a new token.
     ///
     /// # Errors
-    /// 409 when another name has that token, 422 when it could never be presented.
+    /// 409 when another name has that token, 422 when it could never be sent.
     pub async fn put_credential(&self, credential: &Credential) -> Result<(), ClientError> {
         self.write(Method::PUT, &["credentials"], Some(credential)).await
     }
 
-    /// Locks a credential out.
+    /// Removes a credential.
     ///
     /// # Errors
-    /// 404 when there is none of that name.
+    /// 404 when there is none with that name.
     pub async fn delete_credential(&self, name: &str) -> Result<(), ClientError> {
         self.write(Method::DELETE, &["credentials", name], None::<&()>).await
     }
 
-    /// Empties the cloud, ends all faults, releases all barriers and sets all settings back. Credentials stay, and so
-    /// does the journal.
+    /// Empties the cloud, ends all faults, releases all barriers and resets all settings. Credentials and the
+    /// journal stay.
     ///
     /// # Errors
     /// When the driver does not answer.

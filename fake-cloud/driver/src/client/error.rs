@@ -1,66 +1,66 @@
-//! What can go wrong between a test and a driver.
+//! The errors between a test and a driver.
 
-/// Why the driver API did not do what it was asked. No variant ever holds a token.
+/// The reason why a call of the driver API failed. No variant ever contains a token.
 #[derive(Debug, thiserror::Error)]
 pub enum ClientError {
     /// The address or the token cannot be used for HTTP.
     #[error("cannot use {address} as a driver's address: {why}")]
     Unusable {
-        /// The address as given.
+        /// The given address.
         address: String,
-        /// What is wrong with it.
+        /// The fault.
         why: String,
     },
     /// No connection, or it broke, or the answer took too long.
     #[error("{operation}: no answer from the driver at {address}")]
     Unreachable {
-        /// What was asked, as `METHOD /path`.
+        /// The call, as `METHOD /path`.
         operation: String,
         /// The driver API's address.
         address: String,
-        /// Why not.
+        /// The cause.
         #[source]
         source: reqwest::Error,
     },
     /// The driver answered with an error.
     #[error("{operation}: the driver at {address} answered {status}: {message}")]
     Refused {
-        /// What was asked, as `METHOD /path`.
+        /// The call, as `METHOD /path`.
         operation: String,
         /// The driver API's address.
         address: String,
         /// HTTP status.
         status: u16,
-        /// Its words, or the body as it came.
+        /// The driver's message, or the body as it came.
         message: String,
     },
-    /// The answer has no end, or one that is too far away.
+    /// The answer is too large, or endless.
     #[error("{operation}: the answer of the driver at {address} is larger than {} MiB", limit_bytes >> 20)]
     TooLarge {
-        /// What was asked, as `METHOD /path`.
+        /// The call, as `METHOD /path`.
         operation: String,
         /// The driver API's address.
         address: String,
-        /// What is read of an answer, bytes.
+        /// How many bytes of an answer are read.
         limit_bytes: usize,
     },
-    /// The answer is not the driver API's: something else listens there, or another version.
+    /// The answer is not one of the driver API: another program listens there, or another version.
     #[error("{operation}: the answer of {address} is not the driver protocol's: {body}")]
     Malformed {
-        /// What was asked, as `METHOD /path`.
+        /// The call, as `METHOD /path`.
         operation: String,
         /// The driver API's address.
         address: String,
         /// The beginning of the body.
         body: String,
-        /// What is wrong with it.
+        /// The fault in it.
         #[source]
         source: serde_json::Error,
     },
 }
 
 impl ClientError {
-    /// Whether the driver said that the object does not exist.
+    /// Whether the driver reported that the object does not exist.
     pub fn is_not_found(&self) -> bool {
         self.status() == Some(404)
     }

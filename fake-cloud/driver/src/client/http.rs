@@ -1,4 +1,4 @@
-//! One call of the driver API: path, token, time limit, and what to make of the answer.
+//! One call of the driver API: path, token, time limit, and how the answer is read.
 
 use super::super::replies::Problem;
 use super::{Client, ClientError};
@@ -8,9 +8,9 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::time::Duration;
 
-/// Longest time a driver may take for an answer, beyond what a long poll asks for.
+/// The longest time that a driver may take for an answer, in addition to a long poll.
 pub(super) const LIMIT: Duration = Duration::from_secs(10);
-/// Greatest answer of a driver, bytes: an inventory of a very large cloud.
+/// The largest answer of a driver in bytes: an inventory of a very large cloud.
 const BODY_LIMIT_BYTES: usize = 64 << 20;
 
 impl Client {

@@ -97,7 +97,7 @@ class Servers(Case):
         one = self.client.servers.get_by_id(101)
         self.assertEqual((one.name, one.status, one.server_type.name), ("node-1", "running", "cpx11"))
         self.assertEqual((one.location.name, one.location.network_zone), ("fsn1", "eu-central"))
-        # Newer clients do not read it any more, older ones read nothing else.
+        # Newer clients do not read it any more; older ones read nothing else.
         _, _, answer = fake_cloud.raw("GET", "/v1/servers/101")
         self.assertEqual(json.loads(answer)["server"]["datacenter"]["name"], "fsn1-dc14")
         self.assertEqual((one.public_net.ipv4.ip, one.public_net.ipv6.ip), ("198.51.100.1", "2001:db8:1::/64"))

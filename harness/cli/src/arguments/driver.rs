@@ -1,14 +1,14 @@
-//! `driver`, and what it is asked.
+//! The arguments of `driver`.
 
 use clap::{Args, Subcommand};
 use std::path::PathBuf;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum DriverCommand {
-    /// Does a driver what it says it can? Tries every promise of the protocol, and says which checks it lacks something for.
+    /// Test a driver against the protocol, and show which checks it lacks something for
     #[command(after_help = EXIT_CODES)]
     Check(DriverOptions),
-    /// Print the driver protocol as an OpenAPI document.
+    /// Print the driver protocol as an OpenAPI document
     Openapi,
 }
 
@@ -24,27 +24,27 @@ Example: ccm-conformance driver check --command python3 driver.py --listen '${DR
 #[derive(Debug, Args)]
 #[command(group(clap::ArgGroup::new("which").required(true).args(["url", "command", "image", "profile"])))]
 pub(crate) struct DriverOptions {
-    /// Where a driver listens that runs already: http://HOST:PORT.
+    /// URL of a running driver: http://HOST:PORT
     #[arg(value_name = "URL", requires = "token_file")]
     pub(crate) url: Option<String>,
-    /// The file that holds its token.
+    /// File with its token
     #[arg(long, value_name = "FILE", conflicts_with_all = ["command", "image"])]
     pub(crate) token_file: Option<PathBuf>,
-    /// A driver to start: program and arguments, to the end of the line. ${DRIVER_LISTEN} is where it is to listen,
-    /// ${DRIVER_TOKEN_FILE} the file that holds its token.
+    /// Driver to start: program and arguments, to the end of the line; ${DRIVER_LISTEN} is the address to
+    /// listen on, ${DRIVER_TOKEN_FILE} the file with its token
     #[arg(long, value_name = "LINE", num_args = 1.., allow_hyphen_values = true)]
     pub(crate) command: Vec<String>,
-    /// A driver to start in a container of this image, on this machine's own network.
+    /// Image of a driver to start in a container, on this machine's own network
     #[arg(long, value_name = "REFERENCE")]
     pub(crate) image: Option<String>,
-    /// What the image's entry point is told, to the end of the line; without it --listen '${DRIVER_LISTEN}' --token-file
-    /// '${DRIVER_TOKEN_FILE}'.
+    /// Arguments for the entry point of the image, to the end of the line [default: --listen
+    /// '${DRIVER_LISTEN}' --token-file '${DRIVER_TOKEN_FILE}']
     #[arg(long, value_name = "LINE", num_args = 1.., allow_hyphen_values = true, requires = "image")]
     pub(crate) arguments: Vec<String>,
-    /// The profile whose driver to check, with its proxy and routes; counts the checks that apply to its CCM.
+    /// Profile with the driver to check, including its proxy and routes; counts the checks that apply to its CCM
     #[arg(long, value_name = "DIR")]
     pub(crate) profile: Option<String>,
-    /// Put a recording proxy with these routes in front of the cloud, as 'cloud.proxy.routes' in a profile does.
+    /// Put a recording proxy with these routes in front of the cloud, like 'cloud.proxy.routes' in a profile
     #[arg(long, value_name = "FILE", conflicts_with = "profile")]
     pub(crate) routes: Option<PathBuf>,
     /// URL of the cloud API behind that proxy [default: the driver's endpoint]
@@ -54,27 +54,27 @@ pub(crate) struct DriverOptions {
 
 #[derive(Clone, Debug, Subcommand)]
 pub(crate) enum InitCommand {
-    /// Write a driver to begin with: a small simulator that passes `driver check`, and a profile that runs against it.
+    /// Write a driver to start from: a small simulator that passes `driver check`, and a profile that uses it
     Cloud(InitCloudOptions),
 }
 
-/// What a driver can be written in.
+/// The programming language of a driver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum Language {
-    /// Python 3.10 or later and its standard library, nothing else.
+    /// Python 3.10 or later with only its standard library
     Python,
-    /// Rust: a project of its own, with axum, tokio and serde_json.
+    /// Rust: a separate project, with axum, tokio and serde_json
     Rust,
 }
 
 #[derive(Clone, Debug, Args)]
 pub(crate) struct InitCloudOptions {
-    /// The cloud's name; the folder is called so.
+    /// Name of the cloud and of the folder
     pub(crate) name: String,
-    /// What the driver is written in.
+    /// Programming language of the driver
     #[arg(long, value_enum, default_value = "python")]
     pub(crate) driver: Language,
-    /// The folder to write, which is not there yet; without it the cloud's name.
+    /// Folder to write, which must not exist [default: the name of the cloud]
     #[arg(long, value_name = "DIR")]
     pub(crate) out: Option<PathBuf>,
 }

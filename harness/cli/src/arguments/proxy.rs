@@ -1,4 +1,4 @@
-//! What was typed after `proxy`.
+//! The arguments of `proxy`.
 
 use clap::Args;
 use std::net::SocketAddr;
@@ -17,32 +17,32 @@ Example: ccm-conformance proxy --listen 127.0.0.1:8080 --upstream https://api.ex
 #[derive(Debug, Args)]
 #[command(after_help = EXIT_CODES)]
 pub(crate) struct ProxyOptions {
-    /// Where it listens; port 0 takes any free one. May be repeated with a name before each: calls are journalled by the name
-    /// of the port that they come in by.
+    /// Address to listen on; port 0 takes any free one; may be repeated as NAME=ADDRESS:PORT, and the journal
+    /// then names each call's port
     #[arg(long, value_name = "[NAME=]ADDRESS:PORT", required = true, value_parser = port)]
     pub(crate) listen: Vec<(Option<String>, SocketAddr)>,
-    /// URL of the cloud, http or https.
+    /// URL of the cloud, http or https
     #[arg(long, value_name = "URL")]
     pub(crate) upstream: String,
-    /// Certificates in PEM by which the cloud is known, beside those that this machine trusts.
+    /// PEM certificates to verify the cloud, in addition to those that this machine trusts
     #[arg(long, value_name = "FILE")]
     pub(crate) upstream_ca: Option<PathBuf>,
-    /// What the calls of the cloud's API mean; `schema routes` says what it may hold. Without it every call is unknown.
+    /// File with the meaning of the API's calls (see `schema routes`); without it every call is unknown
     #[arg(long, value_name = "FILE")]
     pub(crate) routes: Option<PathBuf>,
-    /// Where the journal goes, a line of JSON for each call that has ended; without it to standard output.
+    /// File for the journal, one JSON line for each completed call [default: standard output]
     #[arg(long, value_name = "FILE")]
     pub(crate) journal: Option<PathBuf>,
-    /// Speak TLS, and write the CA by which callers know the proxy to this file.
+    /// Use TLS, and write the CA that callers have to trust to this file
     #[arg(long, value_name = "FILE")]
     pub(crate) tls_ca_out: Option<PathBuf>,
-    /// A further name by which callers know it; may be repeated.
+    /// Another name by which callers reach it; may be repeated
     #[arg(long, value_name = "NAME", requires = "tls_ca_out")]
     pub(crate) tls_name: Vec<String>,
-    /// Where its driver API listens, by which faults and barriers are ordered and the journal is read.
+    /// Address of its driver API, which activates faults and barriers and serves the journal
     #[arg(long, value_name = "ADDRESS:PORT", requires = "driver_token_file")]
     pub(crate) driver_listen: Option<SocketAddr>,
-    /// The file that holds the driver API's token.
+    /// File with the driver API's token
     #[arg(long, value_name = "FILE", requires = "driver_listen")]
     pub(crate) driver_token_file: Option<PathBuf>,
 }

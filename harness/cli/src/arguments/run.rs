@@ -9,15 +9,15 @@ use harness_core::ledger::Share;
 use std::path::PathBuf;
 use std::str::FromStr;
 
-/// In which the Pods of an Indexed Job have their completion index, from 0.
+/// The variable in which the Pods of an Indexed Job have their completion index, from 0.
 const INDEX: &str = "JOB_COMPLETION_INDEX";
 
-/// A part as it was typed.
+/// Parses a part from the command line.
 fn shard(text: &str) -> Result<Share, String> {
     part(text, std::env::var(INDEX).ok().as_deref())
 }
 
-/// A part as it was typed, in a Pod of that completion index.
+/// Parses a part from the command line, in a Pod with this completion index.
 fn part(text: &str, index: Option<&str>) -> Result<Share, String> {
     let Some(count) = text.strip_prefix("job/") else { return Share::from_str(text) };
     let index =
@@ -129,12 +129,12 @@ pub(crate) struct RunOptions {
 }
 
 impl RunOptions {
-    /// Where the run file is, if any.
+    /// The path of the run file, if any.
     pub(crate) fn source(&self) -> Source {
         self.config.clone().map_or(Source::Defaults, Source::File)
     }
 
-    /// What was typed, in the run file's form.
+    /// The options in the form of a run file.
     pub(crate) fn overrides(&self) -> RunFile {
         let some = |list: &[String]| (!list.is_empty()).then(|| list.to_vec());
         RunFile {

@@ -1,24 +1,24 @@
-//! What was typed after `submission`.
+//! The arguments of `submission`.
 
 use clap::{Args, Subcommand};
 use std::path::PathBuf;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum SubmissionCommand {
-    /// Put a report and its packed events where submitted reports lie, with a file that says whose they are.
+    /// Put a report and its compressed events into the folder of submitted reports, with a file about the product
     Pack(PackOptions),
-    /// Are submitted reports what they say, by the rules? Exit code 1 where one is not.
+    /// Check submitted reports against the rules (exit code 1 if one breaks them)
     Check {
-        /// Folders of submissions, or of folders of them.
+        /// Folders of submissions, or folders that contain such folders
         #[arg(value_name = "FOLDER", required = true)]
         folders: Vec<PathBuf>,
     },
-    /// Print the table of submitted reports.
+    /// Print the table of submitted reports
     List {
-        /// Where they lie.
+        /// Folder with the submissions
         #[arg(value_name = "FOLDER")]
         folder: PathBuf,
-        /// Put the table into this document instead, between its two marks; exit code 1 where it was another.
+        /// Put the table into this document instead, between its two marks (exit code 1 if it was different)
         #[arg(long, value_name = "FILE")]
         write: Option<PathBuf>,
     },
@@ -26,25 +26,25 @@ pub(crate) enum SubmissionCommand {
 
 #[derive(Debug, Args)]
 pub(crate) struct PackOptions {
-    /// The report.yaml of a run, with events.jsonl beside it.
+    /// The report.yaml of a run, with events.jsonl next to it
     #[arg(value_name = "REPORT")]
     pub(crate) report: PathBuf,
-    /// Who makes the CCM: lower-case letters, digits and hyphens.
+    /// Vendor of the CCM: lower-case letters, digits and hyphens
     #[arg(long, value_name = "NAME")]
     pub(crate) vendor: String,
-    /// What the CCM is called.
+    /// Name of the CCM
     #[arg(long, value_name = "NAME")]
     pub(crate) product: String,
-    /// The CCM's version.
+    /// Version of the CCM
     #[arg(long, value_name = "VERSION")]
     pub(crate) product_version: String,
-    /// Where the CCM is to be had, https://...
+    /// Where to get the CCM, https://...
     #[arg(long, value_name = "URL")]
     pub(crate) url: Option<String>,
-    /// The report is this project's of somebody else's CCM.
+    /// The report was made by this project, about a CCM of others
     #[arg(long)]
     pub(crate) by_project: bool,
-    /// Where submitted reports lie; the submission becomes MINOR/VENDOR in it.
+    /// Folder for submitted reports; the submission becomes MINOR/VENDOR in it
     #[arg(long, value_name = "FOLDER", default_value = "docs/reports")]
     pub(crate) to: PathBuf,
 }

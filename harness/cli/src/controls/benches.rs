@@ -1,4 +1,4 @@
-//! The environments that subjects are judged in, side by side.
+//! The environments in which subjects are judged in parallel.
 
 use super::outcome::Judged;
 use super::work::{Expected, Work};
@@ -21,25 +21,26 @@ use std::time::{Duration, Instant};
 use tokio::runtime::Handle;
 use tokio_util::sync::CancellationToken;
 
-/// For how long after its beginning a large subject keeps a core busy: most of its checks are over then, and the rest waits.
+/// For how long a large subject keeps a core busy after its beginning: most of its checks are over then, and
+/// the rest waits.
 const BURST: Duration = Duration::from_secs(60);
 
-/// What the environments that work side by side share.
+/// The state that the parallel environments share.
 pub(super) struct Benches<'a> {
     pub(super) suites: &'static [Suite],
     pub(super) plan: &'a RunPlan,
     pub(super) prepared: Arc<Prepared>,
     pub(super) queue: Mutex<VecDeque<Work>>,
-    /// Each large one that has just begun holds a share of it.
+    /// Each large subject that has just begun holds a share of it.
     pub(super) large: Arc<()>,
-    /// Held by whoever judges; by whoever judges alone for itself.
+    /// Held for reading by each environment that judges, and for writing by one that judges alone.
     pub(super) beside: RwLock<()>,
     pub(super) handle: &'a Handle,
     pub(super) events: &'a Events,
     pub(super) cancel: &'a CancellationToken,
 }
 
-/// A share of the machine, or all of it.
+/// A share of the machine, or the whole machine.
 #[expect(dead_code, reason = "held until it is dropped")]
 enum Turn<'a> {
     Beside(RwLockReadGuard<'a, ()>),
@@ -47,7 +48,7 @@ enum Turn<'a> {
 }
 
 impl Benches<'_> {
-    /// Brings one environment up and judges in it as long as there is work.
+    /// Starts one environment and judges in it as long as there is work.
     pub(super) fn judge(&self, lane: u32) -> Result<Vec<Judged>, String> {
         let mut environment = Environment::new(self.prepared.clone(), lane);
         let outcome = self.judge_in(&mut environment);
@@ -56,7 +57,7 @@ impl Benches<'_> {
             self.events.say(format!("left behind ('ccm-conformance clean' tries again):\n{why}"));
         }
         if outcome.is_err() {
-            // The others need not go on for a result that is none.
+            // The others need not continue, because there will be no valid result.
             self.queue().clear();
         }
         outcome
@@ -95,7 +96,7 @@ impl Benches<'_> {
                 _ => self.judge_apart(work.clone())?,
             };
             if self.cancel.is_cancelled() {
-                // What was not judged to its end is neither noticed nor missed.
+                // A subject that was not judged completely is neither noticed nor missed.
                 break;
             }
             let outcome = Judged { part: work.part, ..outcome };
@@ -110,7 +111,7 @@ impl Benches<'_> {
         Ok(judged)
     }
 
-    /// Judges one as a run with an environment of its own.
+    /// Judges one subject in a run with its own environment.
     fn judge_apart(&self, work: Work) -> Result<Judged, String> {
         let Work { subject, plan, expected, checks, cloud, jobs, .. } = work;
         let (began, output) = (Instant::now(), plan.output.clone());
@@ -137,7 +138,7 @@ impl Benches<'_> {
         Ok(self.reported(subject, &expected, &checks, (&events, &output), began))
     }
 
-    /// The reports of one that was judged, and what became of it.
+    /// Writes the reports of a subject, and returns its result.
     fn reported(
         &self,
         subject: String,
@@ -152,7 +153,7 @@ impl Benches<'_> {
         Judged::of(subject, expected, &entries, began.elapsed())
     }
 
-    /// Judges one CCM as a run of its own in the environment of `first`.
+    /// Judges one CCM in a run of its own, in the environment of `first`.
     fn judge_one(&self, first: &Session, work: Work) -> Result<Judged, String> {
         let Work { subject, plan, expected, checks, cloud, jobs, .. } = work;
         let began = Instant::now();
@@ -167,7 +168,7 @@ impl Benches<'_> {
             self.cancel.clone(),
         );
         let session = Arc::new(self.handle.block_on(joining).map_err(|error| chain(&error))?);
-        // Whatever the one before left, and whether or not it had come up.
+        // Whatever the previous CCM has left, and whether or not it had started.
         self.handle.block_on(session.forget_ccm()).map_err(|error| chain(&error))?;
         let usual = self.handle.block_on(first.cloud().settings()).map_err(|error| chain(&error))?;
         self.handle.block_on(first.cloud().change_settings(&cloud)).map_err(|error| chain(&error))?;
@@ -175,7 +176,8 @@ impl Benches<'_> {
         judge_subject(self.suites, from_ref(&session), "ccm-conformance controls", &mut quiet, self.handle)
             .map_err(|problems| problems.to_string())?;
         self.handle.block_on(session.forget_ccm()).map_err(|error| chain(&error))?;
-        // One that is wrong leaves Nodes without what a right one would have set, or none, and to the next they are done.
+        // A faulty CCM leaves Nodes without labels or addresses that a correct one would have set; the next
+        // CCM would consider them done.
         if expected != Expected::NoFailure {
             self.handle.block_on(session.renew_nodes()).map_err(|error| chain(&error))?;
         }
@@ -183,15 +185,15 @@ impl Benches<'_> {
         Ok(self.reported(subject, &expected, &checks, (&events, &output), began))
     }
 
-    /// Says what became of a subject.
+    /// Prints the result of a subject.
     fn told(&self, judged: Judged) -> Judged {
         self.events.say(judged.to_string());
         judged
     }
 
-    /// The next to be judged, one that is judged alone only when nothing else is left. Many checks at a time keep a machine
-    /// busy, and one that is too busy shows right CCMs as late: no more large ones begin side by side than it has cores, as
-    /// long as there are others to judge.
+    /// The next subject to judge. One that is judged alone comes only when nothing else is left. Many checks
+    /// at a time keep a machine busy, and on a machine that is too busy, correct CCMs look late. So no more
+    /// large subjects begin at the same time than there are cores, as long as there are others to judge.
     fn next(&self) -> Option<(Work, Option<Arc<()>>)> {
         let mut queue = self.queue();
         let room = Arc::strong_count(&self.large) <= available_parallelism().map_or(1, NonZero::get);

@@ -1,4 +1,4 @@
-//! Everything that `controls` was asked to judge, each with the plan of its run.
+//! Selects everything that `controls` has to judge, each with the plan of its run.
 
 use super::super::arguments::ControlOptions;
 use super::list::{self, Mutant, Stranger};
@@ -16,29 +16,29 @@ use harness_testkit::Suite;
 use std::cmp::Reverse;
 use std::time::Duration;
 
-/// On how many clusters at once no CCM at all is judged: it fails each check only when its time is up.
+/// On how many clusters at once the null CCM is judged: each of its checks fails only when its time is up.
 const NOBODY_ON: usize = 4;
 
-/// For how long no CCM at all is watched in a soak: it does not come to its first round.
+/// How long the null CCM is watched in a soak: it does not reach the first round.
 pub(super) const SOAK: HumanDuration = HumanDuration(Duration::from_secs(30));
 
-/// A plan, and every check with its choice.
+/// A plan, and every check with the decision about it.
 type Chosen = (RunPlan, Vec<Planned>);
 
-/// What there is to choose from.
+/// The plans and checks to select from.
 pub(super) struct Choosing<'a> {
     pub(super) suites: &'static [Suite],
     pub(super) options: &'a ControlOptions,
-    /// The run of the mutants' profile, whose cluster the others use where they can.
+    /// The run with the mutants' profile, whose cluster the others use if possible.
     pub(super) with_mutants: &'a RunPlan,
-    /// The run of no CCM at all.
+    /// The run of the null CCM.
     pub(super) with_nothing: &'a RunPlan,
     /// Every check, as it applies to the mutants' profile.
     pub(super) everything: &'a [Planned],
 }
 
 impl Choosing<'_> {
-    /// Everything to be judged: what takes longest first, what is judged alone last.
+    /// Everything to be judged: the longest first, subjects that are judged alone last.
     pub(super) fn work(&self) -> Result<Vec<Work>, String> {
         let ControlOptions { mutant, stranger, adversary, .. } = self.options;
         let all = mutant.is_empty() && stranger.is_empty() && adversary.is_empty();
@@ -55,7 +55,7 @@ impl Choosing<'_> {
         if all || !mutant.is_empty() {
             work.extend(self.mutants()?);
         }
-        // One that is judged alone has the others wait until it is done.
+        // While a subject is judged alone, all others have to wait.
         work.sort_by_key(|one| (one.alone, Reverse(one.takes_s)));
         Ok(work)
     }
@@ -92,7 +92,7 @@ impl Choosing<'_> {
         Ok(work)
     }
 
-    /// No program at all, of each component.
+    /// The null program of each component.
     fn nothing(&self) -> Result<Vec<Work>, String> {
         let text = |problems: Problems| problems.to_string();
         let output = |name: &str| self.with_mutants.output.join(name.to_lowercase().replace(' ', "-"));
@@ -109,8 +109,8 @@ impl Choosing<'_> {
         Ok(work)
     }
 
-    /// The plan and the checks of a component's reference with these keys in its profile; on a cluster, where the others have
-    /// one that the component can run on.
+    /// The plan and the checks of a component's reference with these keys in its profile. It uses a cluster
+    /// if the others have one that the component can run on.
     fn chosen(
         &self,
         component: &dyn Component,
@@ -124,7 +124,7 @@ impl Choosing<'_> {
         }
     }
 
-    /// A CCM, on the cluster that all of them share.
+    /// A CCM on the cluster that all of them share.
     fn with_shared_cluster(
         &self,
         component: &dyn Component,
@@ -134,14 +134,14 @@ impl Choosing<'_> {
         let typed = soaking(overrides(self.options, component.changeable()), soak);
         let (mut plan, mut cluster) = (given(typed.clone(), &keys)?, self.with_mutants.cluster.clone());
         if plan.profile.is_hosted() && !facts(cluster.backend()).manages {
-            // The cluster of the others cannot have a management cluster beside it: this one gets its own.
+            // The cluster of the others cannot have a management cluster, so this subject gets its own.
             plan = given(RunFile { cluster: ClusterKeys::default(), ..typed }, &keys)?;
             cluster = plan.cluster.clone().settled(BackendKind::Embedded);
         }
         self.planned(plan.on(cluster))
     }
 
-    /// A component that needs no CCM, on a cluster that offers `feature`, or on none.
+    /// A component that needs no CCM, on a cluster with `feature`, or without a cluster.
     fn with_own_cluster(
         &self,
         component: &dyn Component,
@@ -168,7 +168,7 @@ impl Choosing<'_> {
         Ok((plan, planned))
     }
 
-    /// Whether one of these checks needs a cluster with that feature.
+    /// Whether one of these checks needs a cluster with this feature.
     fn need(&self, checks: &[String], feature: Facility) -> bool {
         let needs = |id: &String| {
             self.everything.iter().any(|one| one.check.id == *id && one.check.facilities.contains(feature))
@@ -181,7 +181,7 @@ impl Choosing<'_> {
     }
 }
 
-/// The keys of a subject: those of its own, and those that make the program what it is to be, unless it is as it is.
+/// The keys of a subject: its own, and those that turn the program into the subject, unless it is used as it is.
 fn changed(component: &dyn Component, as_is: bool, (change, id): (Change, &str), mut keys: Keys) -> Keys {
     if !as_is {
         component.change(change, id, &mut keys);
@@ -193,12 +193,12 @@ fn given(typed: RunFile, keys: &Keys) -> Result<RunPlan<WantedCluster>, Problems
     plan(&Source::Defaults, Given { typed, over_profile: keys.clone(), ..Given::default() })
 }
 
-/// The same, soaking for so long.
+/// The same run with a soak of this duration.
 pub(super) fn soaking(run: RunFile, soak: Option<HumanDuration>) -> RunFile {
     RunFile { soak, ..run }
 }
 
-/// What was typed, for the profile of that name.
+/// The options for the profile with this name.
 pub(super) fn overrides(options: &ControlOptions, profile: &str) -> RunFile {
     RunFile { profile: Some(profile.to_owned()), ..options.overrides() }
 }

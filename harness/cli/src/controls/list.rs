@@ -1,4 +1,4 @@
-//! The lists of mutants, strangers and adversaries, as they are written.
+//! The lists of mutants, conforming variants and adversaries, in the form of their files.
 
 use harness_clouds::Settings;
 use harness_config::{HumanDuration, ProfileKind, yaml};
@@ -9,57 +9,57 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
-/// One line of `mutants.yaml`: a CCM that is wrong, and who must notice.
+/// One line of `mutants.yaml`: a faulty CCM, and the checks that must notice it.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Mutant {
     pub(crate) mutant: String,
-    /// What it is a mutant of.
+    /// The component that it is a mutant of.
     #[serde(default = "ccm")]
     pub(super) of: ProfileKind,
-    /// Whether its program is the reference CCM as it is: it is wrong for what its profile says.
+    /// Whether its program is the unchanged reference CCM: then the fault is in its profile.
     #[serde(default)]
     pub(super) as_is: bool,
-    /// What its profile says otherwise.
+    /// The changed keys of its profile.
     #[serde(default)]
     pub(super) profile: Map<String, Value>,
-    /// For how long those of its checks go on that soak.
+    /// The duration of its soak checks.
     pub(super) soak: Option<HumanDuration>,
     /// Checks, or contract rows for all of their claims.
     pub(super) checks: Vec<String>,
 }
 
-/// An entry of `strangers.yaml`: a CCM that is right in an unusual way.
+/// An entry of `strangers.yaml`: a CCM that is correct in an unusual way.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Stranger {
     pub(super) stranger: String,
-    /// What it is.
+    /// The component that it is a variant of.
     #[serde(default = "ccm")]
     pub(super) of: ProfileKind,
-    /// What it does otherwise.
+    /// What it does differently.
     pub(super) what: String,
-    /// Whether its program is the reference CCM as it is: only what its profile and its cloud say is otherwise.
+    /// Whether its program is the unchanged reference CCM: then only its profile and its cloud differ.
     #[serde(default)]
     pub(super) as_is: bool,
-    /// What its profile says otherwise.
+    /// The changed keys of its profile.
     #[serde(default)]
     pub(super) profile: Map<String, Value>,
-    /// How its cloud is.
+    /// The settings of its cloud.
     #[serde(default)]
     pub(super) cloud: Settings,
-    /// How many checks run side by side on each cluster.
+    /// How many checks run at the same time on each cluster.
     pub(super) jobs: Option<u32>,
-    /// On how many clusters at once its checks are shared out; one without it.
+    /// The number of clusters that share its checks; one if absent.
     pub(super) clusters: Option<usize>,
-    /// For how long those of its checks go on that soak; without it, it is spared them.
+    /// The duration of its soak checks; they are left out if absent.
     pub(super) soak: Option<HumanDuration>,
-    /// Suites, contract rows or their beginnings, checks; all when empty.
+    /// Suites, contract rows or their prefixes, checks; all if empty.
     #[serde(default)]
     pub(super) checks: Vec<String>,
 }
 
-/// An entry of `adversaries.yaml`: a CCM that is hostile, and what must hold all the same.
+/// An entry of `adversaries.yaml`: a hostile CCM, and what must hold in spite of it.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Adversary {
@@ -69,30 +69,31 @@ pub(super) struct Adversary {
     /// Checks, or contract rows for all of their claims, that fail on it.
     #[serde(default)]
     pub(super) fails: Vec<String>,
-    /// Those that are blocked.
+    /// Checks that are blocked by it.
     #[serde(default)]
     pub(super) blocked: Vec<String>,
-    /// Where none fails and none is blocked: why no check can blame it. What it does is then no claim of the contract's, or
-    /// nobody can see it, and that all others pass beside it is what is shown.
+    /// If no check fails or is blocked: the reason why no check can blame it. Either the contract has no
+    /// claim about what it does, or that cannot be seen; then the entry shows that all other checks still
+    /// pass.
     pub(super) unblamed: Option<String>,
-    /// Those that do not concern it, and pass.
+    /// Checks that it does not affect and that pass.
     #[serde(default)]
     pub(super) passes: Vec<String>,
     /// How many seconds all of them may take, from its deployment until it is gone.
     pub(super) within: u64,
-    /// Whether what it does reaches other environments of this machine: it is judged while no other CCM is.
+    /// Whether it affects other environments of this machine: then no other CCM is judged at the same time.
     #[serde(default)]
     pub(super) alone: bool,
 }
 
-/// What an entry is of that does not say it.
+/// The default component of an entry.
 fn ccm() -> ProfileKind {
     ProfileKind::Profile
 }
 
 impl Mutant {
-    /// Whether a check is one of those that must notice it, where `all` are those there are: one of a name that a check has
-    /// is meant alone, and not the other claims of its row.
+    /// Whether a check is one of those that must notice it; `all` are the existing checks. A name that is
+    /// that of a check means only that check, not the other claims of its row.
     pub(crate) fn is_for(&self, check: CheckId, all: &[CheckId]) -> bool {
         self.checks.iter().any(|name| match all.iter().any(|id| id == name) {
             true => check == *name,
@@ -102,12 +103,12 @@ impl Mutant {
 }
 
 impl Adversary {
-    /// The names of all checks it is sent through.
+    /// The names of all its checks.
     pub(super) fn checks(&self) -> impl Iterator<Item = &String> {
         self.fails.iter().chain(&self.blocked).chain(&self.passes)
     }
 
-    /// Whether it says who is to blame it, or else why nobody can.
+    /// Whether it names checks that blame it, or else the reason why none can.
     pub(super) fn is_blamed_or_says_why(&self) -> bool {
         let blamed = !self.fails.is_empty() || !self.blocked.is_empty();
         blamed != self.unblamed.as_ref().is_some_and(|why| !why.is_empty())
@@ -115,7 +116,7 @@ impl Adversary {
 }
 
 impl Stranger {
-    /// Whether a check of that suite is one of those it is sent through.
+    /// Whether it is judged by a check of this suite.
     pub(super) fn meets(&self, suite: &str, check: CheckId) -> bool {
         let row = row_of(check.as_str());
         let begins = |name: &str| row.strip_prefix(name).is_some_and(|rest| rest.starts_with('-'));
@@ -124,36 +125,36 @@ impl Stranger {
     }
 }
 
-/// Checks that bind and that no mutant is for: nobody has shown that they can fail (contract, section 20).
+/// Binding checks without a mutant, which are not proven to fail (contract, section 20).
 pub(crate) fn unproven(mutants: &[Mutant], checks: &[(CheckId, Level)]) -> Vec<CheckId> {
     let all: Vec<CheckId> = checks.iter().map(|(id, _)| *id).collect();
     let binding = checks.iter().filter(|(_, level)| *level != Level::Info).map(|(id, _)| *id);
     binding.filter(|id| !mutants.iter().any(|one| one.is_for(*id, &all))).collect()
 }
 
-/// The choice of a whole list.
+/// The word that selects a whole list.
 pub(super) const ALL: &str = "all";
 
-/// Those of `mutants.yaml` that were chosen; the share of all without a choice.
+/// The selected entries of `mutants.yaml`; without a selection, the share of all.
 ///
 /// # Errors
-/// A choice that is not in the list.
+/// A selected entry does not exist.
 pub(crate) fn mutants(chosen: &[String], share: Share) -> Result<Vec<Mutant>, String> {
     chosen_of("mutants/mutants.yaml", "mutant", (chosen, share), |one: &Mutant| &one.mutant)
 }
 
-/// Those of `strangers.yaml` that were chosen; the share of all without a choice.
+/// The selected entries of `strangers.yaml`; without a selection, the share of all.
 ///
 /// # Errors
-/// A choice that is not in the list.
+/// A selected entry does not exist.
 pub(super) fn strangers(chosen: &[String], share: Share) -> Result<Vec<Stranger>, String> {
     chosen_of("mutants/strangers.yaml", "stranger", (chosen, share), |one: &Stranger| &one.stranger)
 }
 
-/// Those of `adversaries.yaml` that were chosen; the share of all without a choice.
+/// The selected entries of `adversaries.yaml`; without a selection, the share of all.
 ///
 /// # Errors
-/// A choice that is not in the list.
+/// A selected entry does not exist.
 pub(super) fn adversaries(chosen: &[String], share: Share) -> Result<Vec<Adversary>, String> {
     chosen_of("mutants/adversaries.yaml", "adversary", (chosen, share), |one: &Adversary| &one.adversary)
 }

@@ -1,6 +1,7 @@
-//! `controls`: proves that the checks bite, and that they bite nobody else. Every MUST check must fail with no CCM at all,
-//! each mutant of the reference CCM must be noticed by the checks named for it, no check may fail on a stranger: a CCM
-//! that is right in an unusual way, and an adversary, a CCM that is hostile, fails what it breaks and harms nothing else.
+//! `controls`: proves that the checks find faults, and only faults. Every MUST check must fail with the null
+//! CCM, and each mutant of the reference CCM must be noticed by the checks named for it. No check may fail on
+//! a conforming variant: a CCM that is correct in an unusual way. An adversary, a hostile CCM, fails the
+//! checks about what it breaks and has no other effect.
 
 mod benches;
 mod choose;
@@ -104,7 +105,7 @@ pub(super) fn controls(suites: &'static [Suite], options: &ControlOptions) -> Ex
     }
 }
 
-/// Judges everything in the queue, in so many environments side by side.
+/// Judges everything in the queue, in `beside` parallel environments.
 fn judge_all(benches: &Benches<'_>, beside: usize) -> Result<Vec<Judged>, String> {
     let outcomes: Vec<Result<Vec<Judged>, String>> = std::thread::scope(|scope| {
         let lanes = (1..).take(beside);
@@ -114,7 +115,7 @@ fn judge_all(benches: &Benches<'_>, beside: usize) -> Result<Vec<Judged>, String
     Ok(outcomes.into_iter().collect::<Result<Vec<_>, String>>()?.concat())
 }
 
-/// Prints the results and writes them into the output folder; whether they could be written.
+/// Prints the results and writes them into the output folder; returns whether they could be written.
 fn tell(results: &Results, output: &Path, events: &Events) -> bool {
     let amiss = results.amiss();
     if !amiss.is_empty() {

@@ -1,4 +1,4 @@
-//! What became of one CCM that was judged.
+//! The result of judging one CCM.
 
 use super::work::{Expected, Part};
 use harness_core::ledger::{Entry, Outcome};
@@ -6,58 +6,58 @@ use serde::Serialize;
 use std::fmt;
 use std::time::Duration;
 
-/// What became of a subject.
+/// The result of a subject.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum Became {
-    /// It is wrong, and every check that can show it failed.
+    /// It is faulty, and every check that can show it failed.
     Noticed,
-    /// It is wrong, and a check did not fail.
+    /// It is faulty, and a check did not fail.
     Missed,
-    /// It is wrong in a way that this cluster cannot show.
+    /// It is faulty in a way that this cluster cannot show.
     NotShown,
-    /// It is right, and no check failed.
+    /// It is correct, and no check failed.
     Passed,
-    /// It is right, and a check failed.
+    /// It is correct, and a check failed.
     FalseAlarm,
-    /// It is hostile, and failed what it broke and nothing else.
+    /// It is hostile, and only the checks about what it breaks failed.
     Endured,
-    /// It is hostile, and did harm.
+    /// It is hostile, and had other effects.
     Harmed,
 }
 
 impl Became {
-    /// Whether it is not what it should have become.
+    /// Whether this is not the expected result.
     pub(super) fn is_amiss(self) -> bool {
         matches!(self, Became::Missed | Became::FalseAlarm | Became::Harmed)
     }
 }
 
-/// A subject that was judged, as `controls.yaml` has it.
+/// A subject that was judged, in the form of `controls.yaml`.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(super) struct Judged {
-    /// Mutant, stranger or adversary.
+    /// Mutant, conforming variant or adversary.
     pub(super) subject: String,
-    /// Of which part of its checks this tells, where several clusters shared them.
+    /// The part of its checks that this is about, if several clusters shared them.
     #[serde(skip)]
     pub(super) part: Option<Part>,
-    /// What became of it.
+    /// Its result.
     pub(super) result: Became,
-    /// How many checks it was judged by.
+    /// How many checks judged it.
     pub(super) checks: usize,
-    /// What was not as expected.
+    /// Everything that was not as expected.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(super) objections: Vec<String>,
-    /// For how long it was judged.
+    /// How many seconds it was judged.
     pub(super) seconds: f64,
-    /// Whether the environment may be all there is to it that it was not as expected: a machine that was too busy,
-    /// for one. It is judged once more then, by itself.
+    /// Whether the environment may be the only reason for an unexpected result, for example a machine that
+    /// was too busy. Then it is judged once more, alone.
     #[serde(skip)]
     pub(super) hindered: bool,
 }
 
 impl Judged {
-    /// Of a subject, by the entries of the checks that it was to be judged by.
+    /// The result of a subject, from the entries of its checks.
     pub(super) fn of(subject: String, expected: &Expected, entries: &[&Entry], took: Duration) -> Judged {
         let objections = entries.iter().filter_map(|entry| expected.objection(entry));
         let objections: Vec<String> = objections.chain(expected.objection_to(took)).collect();
@@ -65,7 +65,7 @@ impl Judged {
         let hindered = amiss.peek().is_some()
             && amiss.all(|entry| match entry.outcome {
                 Outcome::Error { .. } => true,
-                // One that is wrong, but ended before the check could tell: on a busy machine that is chance.
+                // It is faulty, but ended before the check could show it: on a busy machine that is chance.
                 Outcome::Blocked { .. } => matches!(expected, Expected::Failure),
                 _ => false,
             });
@@ -83,7 +83,7 @@ impl Judged {
         Judged { subject, part: None, result, checks: entries.len(), objections, seconds, hindered }
     }
 
-    /// What became of the subject by the checks of both parts.
+    /// The result of the subject from the checks of both parts.
     pub(super) fn and(mut self, other: Judged) -> Judged {
         let amiss = |one: &Judged| !one.objections.is_empty();
         if self.result == Became::NotShown || amiss(&other) {

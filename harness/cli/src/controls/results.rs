@@ -1,4 +1,4 @@
-//! What `controls` found, in a line and as `controls.yaml`.
+//! The results of `controls`, as a line and as `controls.yaml`.
 
 use super::outcome::{Became, Judged};
 use serde::Serialize;
@@ -10,33 +10,33 @@ use std::time::Duration;
 /// The file in the output folder.
 const RESULTS_FILE: &str = "controls.yaml";
 
-/// Everything that was judged.
+/// The results of all subjects.
 #[derive(Debug, Serialize)]
 pub(super) struct Results {
     /// Version of the harness.
     harness: &'static str,
-    /// Where they were judged.
+    /// The cluster that was used.
     cluster: String,
-    /// Mutants that the checks named for them noticed.
+    /// How many mutants were noticed by the checks named for them.
     noticed: usize,
-    /// Mutants that can be shown on this cluster.
+    /// How many mutants this cluster can show.
     mutants: usize,
-    /// Strangers that no check failed.
+    /// How many conforming variants failed no check.
     passed: usize,
-    /// Strangers.
+    /// How many conforming variants there are.
     strangers: usize,
-    /// Adversaries that harmed nothing but what they broke.
+    /// How many adversaries had no other effect than what they break.
     endured: usize,
-    /// Adversaries.
+    /// How many adversaries there are.
     adversaries: usize,
-    /// For how long all of it took.
+    /// How many seconds it took in total.
     seconds: u64,
-    /// Each, by name.
+    /// The result of each subject, by name.
     judged: Vec<Judged>,
 }
 
 impl Results {
-    /// Of these, judged in so long.
+    /// Summarises these results and the total time.
     pub(super) fn of(cluster: String, judged: Vec<Judged>, took: Duration) -> Results {
         let mut subjects: BTreeMap<String, Judged> = BTreeMap::new();
         for one in judged {
@@ -62,12 +62,13 @@ impl Results {
         }
     }
 
-    /// Whether every mutant was noticed, every stranger passed and every adversary was endured.
+    /// Whether every mutant was noticed, every conforming variant passed and every adversary was endured.
     pub(super) fn are_good(&self) -> bool {
         !self.judged.iter().any(|one| one.result.is_amiss())
     }
 
-    /// Those that became what they should not, a few lines each: what was said of them when they were judged is far above.
+    /// The subjects with unexpected results, a few lines each: the messages from when they were judged are
+    /// far above.
     pub(super) fn amiss(&self) -> Vec<String> {
         let amiss = self.judged.iter().filter(|one| one.result.is_amiss());
         amiss.map(ToString::to_string).collect()

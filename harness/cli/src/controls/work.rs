@@ -1,4 +1,4 @@
-//! What is judged, and when a judgement is as it should be.
+//! The subjects to judge, and the expected results.
 
 use super::list::{Adversary, Mutant, Stranger};
 use harness_clouds::Settings;
@@ -12,18 +12,18 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::time::Duration;
 
-/// How checks must end.
+/// How checks are expected to end.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Expected {
-    /// They fail: the CCM is wrong, or there is none.
+    /// They fail: the CCM is faulty, or missing.
     Failure,
-    /// None of them fails: the CCM is right.
+    /// None of them fails: the CCM is correct.
     NoFailure,
     /// Some fail, some are blocked, the others pass, and all of it in time: the CCM is hostile.
     Exactly(Hostility),
 }
 
-/// What a hostile CCM may bring about.
+/// The allowed effects of a hostile CCM.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Hostility {
     fails: BTreeSet<String>,
@@ -35,30 +35,30 @@ pub(super) struct Hostility {
 #[derive(Clone)]
 pub(super) struct Work {
     pub(super) subject: String,
-    /// Which part of its checks this is, where several clusters share them.
+    /// The part of its checks that this is, if several clusters share them.
     pub(super) part: Option<Part>,
     pub(super) plan: RunPlan,
     pub(super) expected: Expected,
-    /// The checks it is judged by.
+    /// The checks that judge it.
     pub(super) checks: BTreeSet<String>,
-    /// How the cloud is meanwhile.
+    /// The settings of the cloud during that time.
     pub(super) cloud: Settings,
-    /// Checks that run side by side; without it all that may.
+    /// How many checks run at the same time; all that can if absent.
     pub(super) jobs: Option<u32>,
-    /// How many of its checks share the cluster at once.
+    /// How many of its checks share the cluster at the same time.
     pub(super) at_once: usize,
-    /// How many seconds its checks take when they pass: those that share a cluster at once, the others one by one.
+    /// How many seconds its checks take when they pass: those that share a cluster together, the others one by one.
     pub(super) takes_s: u32,
     /// Whether it was judged before, and the environment was in the way.
     pub(super) again: bool,
-    /// Whether no other CCM may be judged meanwhile.
+    /// Whether no other CCM may be judged at the same time.
     pub(super) alone: bool,
 }
 
-/// A share of a subject's checks.
+/// A part of a subject's checks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Part {
-    /// From 1.
+    /// The number of the part, from 1.
     number: usize,
     of: usize,
 }
@@ -81,7 +81,7 @@ fn beside_others(one: &Planned) -> bool {
     }
 }
 
-/// How many seconds so many checks take when they pass.
+/// How many seconds these checks take when they pass.
 fn takes_s<'a>(checks: impl IntoIterator<Item = &'a Planned>) -> u32 {
     let (mut together, mut alone) = (0, 0);
     for one in checks {
@@ -93,9 +93,9 @@ fn takes_s<'a>(checks: impl IntoIterator<Item = &'a Planned>) -> u32 {
     together + alone
 }
 
-/// The checks on so many clusters at once, none of them empty. Those that run alone go one by one to the cluster that is
-/// done first. Those that share one stay together, as they take no longer for being many; where few may run at once, each
-/// cluster gets as many of them.
+/// Distributes the checks over so many clusters, none of them without checks. Checks that run alone go one by
+/// one to the cluster that finishes first. Checks that share a cluster stay together, as more of them do not
+/// take longer; if few may run at once, each cluster gets the same number.
 fn dealt<'a>(checks: &[&'a Planned], clusters: usize, jobs: Option<u32>) -> Vec<Vec<&'a Planned>> {
     let (together, mut alone): (Vec<&Planned>, Vec<&Planned>) =
         checks.iter().copied().partition(|one| beside_others(one));
@@ -114,26 +114,26 @@ fn dealt<'a>(checks: &[&'a Planned], clusters: usize, jobs: Option<u32>) -> Vec<
     parts
 }
 
-/// As often as every place for a check may be taken anew before there are too few places.
+/// How many times every place for a check may be used again before more places are needed.
 const FULL_TURNS: usize = 8;
 
-/// Whether a check binds the CCM as a MUST.
+/// Whether a check is a binding MUST for the CCM.
 fn binds(planned: &&Planned) -> bool {
     planned.choice == Choice::Selected && planned.level == Level::Must
 }
 
 impl Work {
-    /// Whether it has an environment of its own: it needs no CCM, or one that is hosted.
+    /// Whether it has its own environment: it needs no CCM, or a hosted one.
     pub(super) fn is_apart(&self) -> bool {
         !self.plan.profile.has_ccm() || self.plan.profile.is_hosted()
     }
 
-    /// Whether so many checks judge it at once that they alone keep a core busy.
+    /// Whether so many checks judge it at once that they keep a core busy.
     pub(super) fn is_large(&self) -> bool {
         self.at_once > 40 && self.jobs.is_none_or(|jobs| jobs > 8)
     }
 
-    /// A subject by those checks, in a cloud as it is.
+    /// A subject that these checks judge, in an ordinary cloud.
     fn by(checks: &[&Planned], plan: RunPlan, subject: String, expected: Expected) -> Work {
         Work {
             subject,
@@ -150,7 +150,7 @@ impl Work {
         }
     }
 
-    /// The same subject with its checks dealt out to so many clusters, each with a folder of its own.
+    /// The same subject with its checks distributed over so many clusters, each with its own folder.
     fn on_clusters(checks: &[&Planned], clusters: usize, whole: &Work) -> Vec<Work> {
         let parts = dealt(checks, clusters, whole.jobs);
         let of = parts.len();
@@ -167,7 +167,7 @@ impl Work {
         work.collect()
     }
 
-    /// Nobody at all, by every MUST of `everything`.
+    /// The null CCM, with every MUST of `everything`.
     pub(super) fn of_nothing(
         what: &str,
         plan: RunPlan,
@@ -179,10 +179,10 @@ impl Work {
         Work::on_clusters(&chosen, clusters, &whole)
     }
 
-    /// A mutant with the plan of its profile, by what is named for it and binds it, MUST or SHOULD.
+    /// A mutant with the plan of its profile, and the binding checks that are named for it, MUST or SHOULD.
     ///
     /// # Errors
-    /// When there is no check of a name that applies to it.
+    /// When a named check does not exist or does not apply to it.
     pub(super) fn of_mutant(
         control: &Mutant,
         mut plan: RunPlan,
@@ -200,10 +200,10 @@ impl Work {
         Ok(Work::by(&named, plan, mutant.clone(), Expected::Failure))
     }
 
-    /// An adversary, by the checks named for it.
+    /// An adversary, with the checks that are named for it.
     ///
     /// # Errors
-    /// When there is no check of a name.
+    /// When a named check does not exist.
     pub(super) fn of_adversary(
         one: &Adversary,
         plan: &RunPlan,
@@ -226,7 +226,7 @@ impl Work {
             let of = selected().filter(|p| names.iter().any(|id| p.check.id.is_named(id)));
             of.map(|p| p.check.id.to_string()).collect()
         };
-        // A row fails but for those of its claims that pass.
+        // A row fails, except for its claims that pass.
         let passes = named(&passes.iter().collect::<Vec<_>>());
         let hostility = Hostility {
             fails: &named(&fails.iter().collect::<Vec<_>>()) - &passes,
@@ -239,11 +239,11 @@ impl Work {
         Ok(Work { alone: *alone, ..by })
     }
 
-    /// A stranger with the plan of its profile, by all of `everything` that it meets: in parts where several clusters
-    /// share its checks.
+    /// A conforming variant with the plan of its profile, and all checks of `everything` that apply to it: in
+    /// parts if several clusters share its checks.
     ///
     /// # Errors
-    /// When it meets none.
+    /// When none apply.
     pub(super) fn of_stranger(
         one: &Stranger,
         component: &dyn Component,
@@ -266,8 +266,9 @@ impl Work {
 }
 
 impl Expected {
-    /// Why an entry is not as expected. Where a failure is expected only a failure will do, but for what this cluster cannot
-    /// show; a right CCM fails nothing that binds it, and meets no trouble of the machinery.
+    /// The reason why an entry is not as expected. If a failure is expected, only a failure is accepted,
+    /// except for checks that this cluster cannot show. A correct CCM fails no binding check, and has no
+    /// environment error.
     pub(super) fn objection(&self, entry: &Entry) -> Option<String> {
         let Entry { id, outcome, level, .. } = entry;
         match (self, outcome) {
@@ -305,7 +306,7 @@ impl Expected {
         }
     }
 
-    /// Why the whole judgement is not as expected: it took too long.
+    /// The reason why the whole result is not as expected: it took too long.
     pub(super) fn objection_to(&self, took: Duration) -> Option<String> {
         match self {
             Expected::Exactly(Hostility { within, .. }) if took > *within => {
@@ -362,7 +363,7 @@ pub(super) mod tests {
         assert_eq!((sizes(2), sizes(3)), (vec![10, 10], vec![20]));
     }
 
-    /// What became of one check.
+    /// An entry with the outcome of one check.
     pub(in crate::controls) fn entry(level: Level, outcome: Outcome) -> Entry {
         Entry::sample("SVC-01", level, outcome)
     }
@@ -399,7 +400,7 @@ pub(super) mod tests {
         let fail = || Outcome::Fail { message: "promise: p".to_owned() };
         let error = || Outcome::Error { message: "no answer".to_owned() };
         let blocked = || Outcome::Blocked { by: "OBS-10".to_owned(), message: "m".to_owned() };
-        // Which outcome each list accepts: a failure, being blocked, passing, an environment error.
+        // The outcomes that each list accepts: a failure, being blocked, passing, an environment error.
         for (expected, accepted) in [
             (hostile(&["SVC-01"], &[]), [true, false, false, false]),
             (hostile(&[], &["SVC-01"]), [false, true, false, false]),

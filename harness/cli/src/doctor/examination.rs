@@ -1,10 +1,10 @@
-//! What was found out about this machine.
+//! The results of examining this machine.
 
 use harness_clusters::{Need, Remedy, Requirement, State, requirements};
 use harness_config::BackendKind;
 use harness_core::bounded;
 
-/// Programs that some commands start, and what for. Nothing needs them to judge a CCM.
+/// Programs that some commands start, and their purpose. None is needed to test a CCM.
 const TOOLS: &[(&str, &[&str], &str, &str)] = &[
     (
         "helm",
@@ -20,7 +20,7 @@ const TOOLS: &[(&str, &[&str], &str, &str)] = &[
     ),
 ];
 
-/// A kind of cluster and what it needs here.
+/// A kind of cluster and its requirements on this machine.
 pub(super) struct Examined {
     pub(super) cluster: BackendKind,
     pub(super) requirements: Vec<Requirement>,
@@ -33,16 +33,16 @@ impl Examined {
     }
 }
 
-/// What was found out about a machine.
+/// The results of examining a machine.
 pub(super) struct Examination {
     pub(super) clusters: Vec<Examined>,
     pub(super) tools: Vec<Requirement>,
-    /// What was mended, or could not be, a line each.
+    /// Everything that was fixed, or could not be, one line each.
     pub(super) mended: Vec<String>,
 }
 
 impl Examination {
-    /// Looks at what these clusters need.
+    /// Examines the requirements of these clusters.
     pub(super) async fn of(clusters: &[BackendKind]) -> Examination {
         let mut examined = Vec::new();
         for cluster in clusters {
@@ -53,7 +53,7 @@ impl Examination {
         Examination { clusters: examined, tools: tools.collect(), mended: Vec::new() }
     }
 
-    /// What the harness can mend itself, once each.
+    /// The problems that the harness can fix itself, each once.
     pub(super) fn remedies(&self) -> Vec<Remedy> {
         let mut remedies: Vec<Remedy> = Vec::new();
         for one in self.clusters.iter().flat_map(|one| &one.requirements) {

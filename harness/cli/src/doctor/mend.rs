@@ -1,9 +1,9 @@
-//! Mends what needs no rights beyond those at hand.
+//! Fixes problems that need no additional privileges.
 
 use harness_clusters::Remedy;
 use std::path::Path;
 
-/// Carries a remedy out; what became of it, in words. Limits are below `sysctl`.
+/// Applies a remedy; returns a description of the result. Limits are files below `sysctl`.
 pub(super) fn mend(remedy: &Remedy, sysctl: &Path) -> String {
     match remedy {
         Remedy::Limit { file, value } => {
@@ -24,7 +24,7 @@ pub(super) fn mend(remedy: &Remedy, sysctl: &Path) -> String {
     }
 }
 
-/// Sets a limit that is lower; one that is higher by now stays.
+/// Raises a limit; one that is already higher does not change.
 fn raise(file: &Path, value: u64) -> std::io::Result<()> {
     let now = std::fs::read_to_string(file)?.trim().parse::<u64>().unwrap_or(0);
     if now < value { std::fs::write(file, value.to_string()) } else { Ok(()) }

@@ -1,4 +1,4 @@
-//! `doctor`: what this machine can run, what it lacks for the rest, and how to mend that.
+//! `doctor`: what this machine can run, what it lacks for the rest, and how to fix that.
 
 mod examination;
 mod mend;
@@ -14,7 +14,7 @@ use report::{as_json, as_text};
 use std::path::Path;
 use std::process::ExitCode;
 
-/// Looks, mends where that is wanted, and says what works.
+/// Examines the machine, fixes problems if requested, and prints what works.
 pub(super) fn doctor(options: &DoctorOptions) -> ExitCode {
     let clusters: Vec<BackendKind> =
         options.cluster.map_or_else(|| BackendKind::ALL.to_vec(), |one| vec![one]);

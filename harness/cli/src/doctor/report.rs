@@ -1,4 +1,4 @@
-//! What was found out about a machine, for people and for programs.
+//! Prints the results of examining a machine, for people and for programs.
 
 use super::examination::{Examination, Examined};
 use harness_clusters::{Fidelity, Need, Requirement, State, facts};
@@ -29,7 +29,7 @@ pub(super) fn as_text(found: &Examination, fixing: bool) -> String {
     text
 }
 
-/// Whether it works, in words.
+/// Describes whether it works.
 fn standing(one: &Examined) -> String {
     let hindered: Vec<&str> =
         one.requirements.iter().filter(|one| one.hinders()).map(|one| one.what).collect();

@@ -1,4 +1,4 @@
-//! `init cloud`: a driver to begin with.
+//! `init cloud`: writes a driver to start from.
 
 use super::folder::put;
 use crate::arguments::{InitCloudOptions, Language};
@@ -6,17 +6,17 @@ use harness_config::REFERENCE_PROFILE;
 use harness_core::files;
 use std::path::PathBuf;
 
-/// A built-in driver to begin with.
+/// A built-in driver to start from.
 struct Skeleton {
     /// The built-in folder of its files.
     folder: &'static str,
     /// Its files.
     files: &'static [&'static str],
-    /// What it calls itself there.
+    /// Its name in these files.
     name: &'static str,
-    /// The program and its first arguments, from the folder that is written.
+    /// The program and its first arguments, relative to the folder that is written.
     line: &'static [&'static str],
-    /// What stands for the simulator, which the user's takes the place of.
+    /// The part that stands for the simulator, which the user's own replaces.
     simulator: &'static str,
 }
 
@@ -28,7 +28,7 @@ const PYTHON: Skeleton = Skeleton {
     simulator: "VendorApi and Cloud",
 };
 
-/// A project of its own.
+/// A separate project.
 const RUST: Skeleton = Skeleton {
     folder: "drivers/rust",
     files: &["Cargo.toml", "src/main.rs", "src/cloud.rs", "src/driver.rs", "src/vendor.rs"],
@@ -37,13 +37,13 @@ const RUST: Skeleton = Skeleton {
     simulator: "src/vendor.rs and src/cloud.rs",
 };
 
-/// The built-in file that says what the calls of its simulator mean, for a recording proxy before it.
+/// The built-in routes file of its simulator, for a recording proxy in front of it.
 const ROUTES: &str = "routes/native.yaml";
 
-/// Writes driver, profile and manifests; what was written, in words.
+/// Writes driver, profile and manifests; returns a description of them.
 ///
 /// # Errors
-/// The folder is there already, or cannot be written.
+/// The folder already exists, or cannot be written.
 pub(super) fn make(options: &InitCloudOptions) -> Result<String, String> {
     let name = &options.name;
     let sound = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
@@ -101,7 +101,7 @@ pub(super) fn make(options: &InitCloudOptions) -> Result<String, String> {
 fn profile(name: &str, skeleton: &Skeleton) -> Result<String, String> {
     let file = files::built_in(&format!("{REFERENCE_PROFILE}/profile.yaml"));
     let reference = files::read(&file).map_err(|error| error.to_string())?;
-    // What is no program of the system is found beside the profile.
+    // A program that is not part of the system is next to the profile.
     let line = skeleton.line.join(", ");
     let driver = format!(
         "cloud:\n  driver:\n    command: [{line}, --listen, \"${{DRIVER_LISTEN}}\", --token-file, \

@@ -1,6 +1,6 @@
-//! From a CCM's manifests to a draft of its profile. Pure.
+//! Makes a draft of a CCM's profile from its manifests. Pure functions.
 //!
-//! What the manifests say is taken, what they suggest is guessed and marked so, what they cannot say is listed.
+//! Facts in the manifests are used, likely values are guessed and marked, and everything else is listed as missing.
 
 use harness_config::{OWN_PLACEHOLDERS, yaml};
 use harness_session::ccm::{Manifests, WorkloadHint, key_of, pod_spec};
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-/// What is known of a CCM by the name of its provider.
+/// The known facts about a CCM, by the name of its provider.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Known {
@@ -25,25 +25,25 @@ pub(super) struct Known {
     /// Whether it reports zones.
     #[serde(default = "yes")]
     pub(super) zones: bool,
-    /// `loadBalancerOwner`, where that is not the usual.
+    /// `loadBalancerOwner`, if it is not the default.
     #[serde(default)]
     pub(super) owner: Option<String>,
-    /// `serviceAnnotations`, where its load balancers say nothing without.
+    /// `serviceAnnotations`, if its load balancers only identify their Service with them.
     #[serde(default)]
     pub(super) annotations: BTreeMap<String, String>,
-    /// The order of its addresses, where that is not the cloud's.
+    /// The order of its addresses, if it is not the cloud's.
     #[serde(default)]
     pub(super) addresses: Vec<String>,
     /// A region of its cloud.
     #[serde(default)]
     pub(super) region: Option<String>,
-    /// A zone of it.
+    /// A zone in that region.
     #[serde(default)]
     pub(super) zone: Option<String>,
-    /// Further variables of its container.
+    /// Other variables of its container.
     #[serde(default)]
     pub(super) also: BTreeMap<String, String>,
-    /// When it programs routes, where that is not always.
+    /// When it programs routes, if that is not always.
     #[serde(default)]
     pub(super) routes: Option<String>,
 }
@@ -52,35 +52,36 @@ fn yes() -> bool {
     true
 }
 
-/// Everything that is known of any.
+/// All known facts about CCMs.
 fn known() -> Vec<Known> {
     yaml::from_str(include_str!("known.yaml"), Path::new("known.yaml")).expect("checked by a test")
 }
 
-/// What the manifests say of a CCM.
+/// The facts about a CCM in its manifests.
 #[derive(Debug)]
 pub(super) struct Draft {
     /// Its name in reports.
     pub(super) name: String,
-    /// The image of its container, as the manifests write it.
+    /// The image of its container, as in the manifests.
     pub(super) image: Option<String>,
-    /// `namespace`, `name` and, where there are several, container; absent where there is one workload with one container.
+    /// `namespace`, `name` and, if there are several, container; absent if there is one workload with one
+    /// container.
     pub(super) workload: Option<(String, String, Option<String>)>,
     /// The flags of its command line.
     pub(super) flags: BTreeMap<String, String>,
-    /// The value of `--cloud-provider`, or the provider that the workload is named after, or its image.
+    /// The value of `--cloud-provider`, or the provider in the name of the workload or image.
     pub(super) provider: Option<String>,
-    /// What is known of that provider.
+    /// The known facts about that provider.
     pub(super) known: Option<Known>,
-    /// What its roles let it do, as `resource verb`; `None` where the manifests hold no role.
+    /// The rights in its roles, as `resource verb`; `None` if the manifests contain no role.
     pub(super) rights: Option<BTreeSet<String>>,
-    /// `${NAME}`s in the manifests that nobody fills in.
+    /// `${NAME}`s in the manifests that the harness does not set.
     pub(super) placeholders: BTreeSet<String>,
-    /// Secrets that it uses and the manifests lack, with the keys that it names.
+    /// Secrets that it uses and that the manifests lack, with the keys that it names.
     pub(super) secrets: BTreeMap<String, BTreeSet<String>>,
-    /// Secrets that it uses and the manifests hold without the harness's credential, with their keys.
+    /// Secrets that it uses and that the manifests contain without the harness's credential, with their keys.
     pub(super) held: BTreeMap<String, BTreeSet<String>>,
-    /// ConfigMaps that it uses and the manifests lack.
+    /// ConfigMaps that it uses and that the manifests lack.
     pub(super) config_maps: BTreeSet<String>,
     /// Its namespace.
     pub(super) namespace: String,
@@ -92,7 +93,7 @@ impl Draft {
     /// Reads the manifests of a CCM.
     ///
     /// # Errors
-    /// They hold no workload that could be the CCM, or several.
+    /// They contain no workload that could be the CCM, or several.
     pub(super) fn of(
         documents: Vec<Value>,
         hint: &WorkloadHint,
@@ -150,7 +151,7 @@ impl Draft {
         })
     }
 
-    /// Whether a role lets it do this; `None` where nobody says.
+    /// Whether a role allows this; `None` if there are no roles.
     pub(super) fn may(&self, resource: &str, verbs: &[&str]) -> Option<bool> {
         let rights = self.rights.as_ref()?;
         let has = |resource: &str, verb: &str| rights.contains(&format!("{resource} {verb}"));
@@ -166,7 +167,7 @@ fn named_after(name: &str) -> Option<String> {
     named.next().filter(|_| named.next().is_none())
 }
 
-/// Objects with Lists unfolded.
+/// Objects, with Lists replaced by their items.
 fn objects(documents: Vec<Value>) -> Result<Vec<Value>, String> {
     let mut flat = Vec::new();
     for document in documents {
@@ -180,7 +181,7 @@ fn objects(documents: Vec<Value>) -> Result<Vec<Value>, String> {
             other => return Err(format!("a document is not an object of Kubernetes: {}", short(&other))),
         }
     }
-    // Where a namespace is left to whoever applies them, a CCM's is this one.
+    // If the namespace is left to the command that applies them, this is the usual one for a CCM.
     for document in flat.iter_mut().filter(|document| NAMESPACED.iter().any(|kind| document["kind"] == *kind))
     {
         if document["metadata"]["namespace"].is_null() && document["metadata"].is_object() {
@@ -192,7 +193,7 @@ fn objects(documents: Vec<Value>) -> Result<Vec<Value>, String> {
 
 /// The namespace of objects that name none.
 const NAMESPACE: &str = "kube-system";
-/// Kinds of a CCM's manifests that live in namespaces.
+/// Namespaced kinds in a CCM's manifests.
 const NAMESPACED: [&str; 12] = [
     "ConfigMap",
     "DaemonSet",
@@ -218,7 +219,7 @@ fn workloads(documents: &[Value]) -> impl Iterator<Item = &Value> {
     documents.iter().filter(move |document| is(&document["kind"]))
 }
 
-/// The workload that is most like a CCM, and its container.
+/// The workload that is most likely the CCM, and its container.
 fn chosen(documents: &[Value], hint: &WorkloadHint) -> Result<WorkloadHint, String> {
     if hint.name.is_some() {
         return Ok(hint.clone());
@@ -254,7 +255,7 @@ fn chosen(documents: &[Value], hint: &WorkloadHint) -> Result<WorkloadHint, Stri
     }
 }
 
-/// How much a container is like a CCM.
+/// How likely it is that a container is a CCM.
 fn likeness(workload: &str, container: &Value) -> u32 {
     let flags = flags(container);
     let image = container["image"].as_str().unwrap_or_default();
@@ -274,7 +275,7 @@ fn likeness(workload: &str, container: &Value) -> u32 {
     .sum()
 }
 
-/// The flags of a container's command line, those in a shell's script too; without a value they are `true`.
+/// The flags in a container's command line, including those in a shell script; flags without a value are `true`.
 fn flags(container: &Value) -> BTreeMap<String, String> {
     let words =
         ["command", "args"].into_iter().flat_map(|field| container[field].as_array().into_iter().flatten());
@@ -294,7 +295,7 @@ fn flags(container: &Value) -> BTreeMap<String, String> {
 
 type Used = BTreeMap<String, BTreeSet<String>>;
 
-/// The Secrets and the ConfigMaps that a Pod cannot do without, with the keys it names.
+/// The Secrets and ConfigMaps that a Pod cannot start without, with the keys that it names.
 fn used(spec: &Value, container: &Value) -> (Used, Used) {
     let (mut secrets, mut config_maps) = (Used::new(), Used::new());
     let mut take = |reference: &Value, name: &str, into_secrets: bool| {
@@ -320,7 +321,7 @@ fn used(spec: &Value, container: &Value) -> (Used, Used) {
     (secrets, config_maps)
 }
 
-/// Those of the Secrets that the manifests hold and in which nothing is filled in, with their keys.
+/// The Secrets that the manifests contain without placeholders, with their keys.
 fn held(documents: &[Value], used: &Used) -> Used {
     let is_one =
         |document: &&Value| document["kind"] == "Secret" && used.contains_key(&key_of(document).name);
@@ -332,7 +333,7 @@ fn held(documents: &[Value], used: &Used) -> Used {
     left.map(|document| (key_of(document).name, keys(document))).collect()
 }
 
-/// What the roles among the manifests grant.
+/// The rights that the roles in the manifests grant.
 fn rights(documents: &[Value]) -> Option<BTreeSet<String>> {
     let roles: Vec<&Value> = documents
         .iter()
@@ -352,7 +353,7 @@ fn rights(documents: &[Value]) -> Option<BTreeSet<String>> {
     (!roles.is_empty()).then_some(granted)
 }
 
-/// Puts `${IMAGE}` where the CCM's image stands.
+/// Replaces the CCM's image by `${IMAGE}`.
 fn set_image(manifests: &mut Manifests) {
     let workload = &mut manifests.documents[manifests.workload];
     let spec = if workload["kind"] == "Pod" {
@@ -363,10 +364,10 @@ fn set_image(manifests: &mut Manifests) {
     spec["containers"][manifests.container]["image"] = json!("${IMAGE}");
 }
 
-/// What the harness fills in by itself, though a profile may say it.
+/// A placeholder that the harness sets by itself, although a profile may set it.
 const CLUSTER_CIDR: &str = "CLUSTER_CIDR";
 
-/// Names between `${` and `}` that are written as variables of a template are.
+/// Names between `${` and `}`, as variables of a template are written.
 fn placeholders(documents: &[Value]) -> BTreeSet<String> {
     let text = Value::Array(documents.to_vec()).to_string();
     let is_name = |name: &&str| {

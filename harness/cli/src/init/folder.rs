@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-/// Writes files below a folder that is not there yet.
+/// Writes files into a folder, which must not exist yet.
 pub(super) fn put(folder: &Path, files: &[(String, String)]) -> std::io::Result<()> {
     for (name, text) in files {
         let path = folder.join(name);

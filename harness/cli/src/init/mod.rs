@@ -1,4 +1,4 @@
-//! `init`: describes a CCM from its manifests, so that its profile need not be written from nothing.
+//! `init`: drafts the profile of a CCM from its manifests, so that it need not be written from nothing.
 
 mod cloud;
 mod draft;
@@ -24,10 +24,10 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
 use write::{Written, written};
 
-/// More than this is no CCM's manifests, bytes.
+/// How many bytes the manifests of a CCM may have.
 const AT_MOST: u64 = 16 << 20;
 
-/// Writes the profile, and says what was guessed and what is left to say.
+/// Writes the profile, and prints what was guessed and what is still missing.
 pub(super) fn init(options: &InitOptions) -> ExitCode {
     let made = match &options.what {
         Some(InitCommand::Cloud(options)) => cloud::make(options),
@@ -88,7 +88,7 @@ fn make(options: &InitOptions) -> Result<String, String> {
     Ok(text)
 }
 
-/// What to run then: commands that can be pasted, with the cluster and what they need of the CCM.
+/// The next commands: they can be pasted, with the cluster and the requirements of the CCM.
 fn next(folder: &str, profile: &Profile) -> String {
     let quoted = |word: &str| shlex::try_quote(word).map_or_else(|_| word.to_owned(), Cow::into_owned);
     let (folder, binary) = (quoted(folder), quoted(&format!("./{}-ccm", profile.name)));
@@ -104,13 +104,13 @@ fn next(folder: &str, profile: &Profile) -> String {
     )
 }
 
-/// The Kubernetes of the commands that are suggested: the newest that is judged.
+/// The Kubernetes version in suggested commands: the newest that is supported.
 const KUBERNETES: bootstrap::Version = bootstrap::Version::DEFAULT;
 
-/// Said of what is no YAML and has braces of a template in it.
+/// Added to the error for a text that is not YAML and contains braces of a template.
 const TEMPLATE: &str = "; '{{' is of a template: render it first, a chart with --helm CHART";
 
-/// The manifests, from wherever they come.
+/// The manifests, from any of the sources.
 fn documents(options: &InitOptions) -> Result<Vec<Value>, String> {
     let mut documents = Vec::new();
     let mut take = |text: &str, of: &Path| {
@@ -141,7 +141,7 @@ fn documents(options: &InitOptions) -> Result<Vec<Value>, String> {
     Ok(documents)
 }
 
-/// A file, or those of a folder.
+/// A file, or the files in a folder.
 fn files_of(path: &Path) -> Result<Vec<PathBuf>, String> {
     if !path.is_dir() {
         return Ok(vec![path.to_owned()]);
@@ -178,7 +178,7 @@ fn text_of(path: &Path) -> Result<String, String> {
     }
 }
 
-/// What a program that renders manifests prints.
+/// The output of a program that renders manifests.
 fn rendered(mut command: Command, way_out: &str) -> Result<String, String> {
     let program = command.get_program().to_string_lossy().into_owned();
     let ran = bounded::output_of(command.stdin(Stdio::null()));

@@ -1,4 +1,4 @@
-//! `init` on the vendors' own manifests, and on what is none.
+//! `init` with the vendors' own manifests, and with files that are not manifests.
 
 use super::make;
 use crate::arguments::{Cli, InitOptions};
@@ -21,7 +21,7 @@ fn options(manifests: &[PathBuf], folder: &TempDir) -> InitOptions {
     }
 }
 
-/// What is said, the profile that is written, and its text.
+/// The messages, the profile that is written, and its text.
 fn described(manifests: &[PathBuf]) -> (String, harness_config::Profile, String) {
     let folder = TempDir::new().expect("a folder");
     let said = make(&options(manifests, &folder)).expect("a profile");

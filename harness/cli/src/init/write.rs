@@ -1,23 +1,23 @@
-//! The profile of a draft, with a comment for each guess, and what nobody could know. Pure.
+//! Writes the profile of a draft, with a comment for each guess, and the list of missing facts. Pure functions.
 
 use super::draft::Draft;
 use harness_config::DIALECTS;
 use serde_json::{Value, json};
 use std::fmt::Write as _;
 
-/// What is written.
+/// The output.
 #[derive(Debug)]
 pub(super) struct Written {
-    /// Name below the folder and text.
+    /// The name in the folder, and the text.
     pub(super) files: Vec<(String, String)>,
-    /// What could not be known, and where to say it.
+    /// The facts that are missing, and where to enter them.
     pub(super) unknown: Vec<String>,
 }
 
-/// The version of the framework that is written where nobody says one.
+/// The version of the framework that is used if none is known.
 const FRAMEWORK: &str = "1.36";
 
-/// A text as YAML can hold it.
+/// Quotes a text for YAML.
 fn quoted(text: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_./".contains(c);
     let is_plain = text.starts_with(|c: char| c.is_ascii_alphabetic()) && text.chars().all(plain);
@@ -240,7 +240,7 @@ fn capabilities(draft: &Draft, put: &mut impl FnMut(&str, &str), unknown: &mut V
     );
 }
 
-/// Secrets that the CCM cannot start without.
+/// The Secrets that the CCM cannot start without.
 fn secrets(draft: &Draft, unknown: &mut Vec<String>) -> Option<String> {
     let mut text = String::from(
         "# Secrets that the manifests use and do not hold. ${CLOUD_TOKEN} is filled in by the harness.\n",
@@ -252,7 +252,7 @@ fn secrets(draft: &Draft, unknown: &mut Vec<String>) -> Option<String> {
             "apiVersion": "v1", "kind": "Secret", "metadata": {"name": name, "namespace": draft.namespace},
             "type": "Opaque", "stringData": data,
         });
-        // JSON is YAML.
+        // JSON is valid YAML.
         let _ = writeln!(text, "---\n{secret:#}");
         let keys: Vec<&str> = keys.iter().map(String::as_str).collect();
         let which = if keys.is_empty() {

@@ -1,4 +1,4 @@
-//! What a driver says it has beyond machines and inventory.
+//! Checks of a driver's facilities, which are the parts beyond machines and inventory.
 
 use super::trial::{Broken, OURS, Trial, kept, refused, removed_again, same, words};
 use crate::kept::{lost_of_load_balancer, lost_of_route};
@@ -8,7 +8,7 @@ use fake_cloud_driver::{
 };
 use std::time::{Duration, Instant};
 
-/// How long a look into an idle journal waits.
+/// How long a read of an idle journal waits.
 const WAIT: Duration = Duration::from_millis(300);
 /// How much longer its answer may take.
 const SLACK: Duration = Duration::from_secs(3);
@@ -157,7 +157,7 @@ async fn journal(trial: &Trial<'_>) -> Result<(), Broken> {
     Ok(())
 }
 
-/// About nobody, so that no CCM meets it.
+/// Matches no real object, so that no CCM is affected.
 fn about_nobody() -> Match {
     Match { resource: Some(format!("nobody-{OURS}")), ..Match::default() }
 }
@@ -175,7 +175,7 @@ async fn faults(trial: &Trial<'_>) -> Result<(), Broken> {
     refused(trial.client.clear_fault(active.id).await, 404)
 }
 
-/// The call that puts a fault in force may be carried out after the one that ends it, when its caller has gone away.
+/// The call that activates a fault may be carried out after the one that ends it, if its caller has disconnected.
 async fn ended_before_it_began(trial: &Trial<'_>) -> Result<(), Broken> {
     let fault = Fault { matching: about_nobody(), effect: Effect::Refuse, calls: Some(1), for_ms: None };
     let id = fresh_id();

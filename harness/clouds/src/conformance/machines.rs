@@ -1,4 +1,4 @@
-//! Machines: put, seen, changed, powered off and on, removed.
+//! Checks of machines: create, read, change, power off and on, remove.
 
 use super::trial::{Broken, OURS, Trial, is_sound, kept, refused, words};
 use crate::kept::lost_of_instance;
@@ -22,7 +22,7 @@ pub(super) async fn try_all(trial: &mut Trial<'_>) {
         let outcome = removed(trial, &one.id).await;
         trial.note(format!("machines: {} that is removed is gone", one.name), outcome);
     }
-    // What a failed step has left is not another fault.
+    // The leftovers of a failed step are not another fault.
     for one in [&first, &second] {
         let _ = trial.client.delete_instance(&one.id).await;
     }
@@ -30,7 +30,7 @@ pub(super) async fn try_all(trial: &mut Trial<'_>) {
     trial.note("machines: removing one that is not there is refused with 404", unknown);
 }
 
-/// A machine with as much as the cloud shows of one.
+/// A machine with everything that the cloud can show.
 fn machine(trial: &Trial<'_>, number: u8) -> Instance {
     let shows = trial.capabilities.shows;
     let name = format!("{OURS}-{number}");

@@ -1,6 +1,7 @@
-//! The driver protocol's own conformance test: whether a driver does what it says it can.
+//! The conformance test of the driver protocol: whether a driver does what it declares.
 //!
-//! What it makes it takes away again. It leaves alone what it has not made, so that it may be asked of a cloud in use.
+//! It removes everything that it has created and does not touch anything else, so it can be used with a cloud
+//! that is in use.
 
 mod facilities;
 mod machines;
@@ -18,19 +19,19 @@ use trial::{Broken, OURS, Trial, is_sound, refused, words};
 /// How long an answer may take.
 const LIMIT: Duration = Duration::from_secs(10);
 
-/// What a driver was found to be.
+/// The result of testing a driver.
 #[derive(Clone, Debug)]
 pub struct Found {
-    /// What it says of itself.
+    /// The description that the driver gives of itself.
     pub capabilities: Capabilities,
-    /// Every promise that was tried, in order.
+    /// Every tested requirement, in order.
     pub tried: Vec<Tried>,
 }
 
-/// Tries a driver at `url`.
+/// Tests a driver at `url`.
 ///
 /// # Errors
-/// It cannot be tried at all: it does not answer, refuses the token, or what it answers is no `Capabilities`.
+/// It cannot be tested: it does not answer, rejects the token, or its answer is not a `Capabilities` object.
 pub async fn check_driver(url: &str, token: &str) -> Result<Found, CloudError> {
     const CALL: &str = "asking what it can do";
     let failed = |problem: Problem| {
@@ -75,7 +76,7 @@ pub async fn check_driver(url: &str, token: &str) -> Result<Found, CloudError> {
     Ok(Found { capabilities, tried })
 }
 
-/// Tries a driver that was started, or that runs already.
+/// Tests a driver that was started, or that is already running.
 ///
 /// # Errors
 /// As [`check_driver`].
@@ -99,14 +100,14 @@ async fn refuses_other_tokens(url: &str, machines: bool) -> Result<(), Broken> {
         .try_for_each(|(call, answer)| refused(answer, 401).map_err(|why| format!("{call}: {why}")))
 }
 
-/// Whether somebody answers there, whatever it is told that asks as no machine of the cloud.
+/// Whether something answers there, also with an error for a caller that is not a machine of the cloud.
 async fn answers(metadata: &str) -> Result<(), Broken> {
     let client = reqwest::Client::builder().no_proxy().timeout(LIMIT).build();
     let asked = client.map_err(|error| chain(&error))?.get(metadata).basic_auth(OURS, None::<&str>).send();
     asked.await.map(drop).map_err(|error| chain(&error))
 }
 
-/// Which facility of the harness a driver's is; `None` where checks do not name it.
+/// The facility of the harness for a driver's facility; `None` if checks do not use it.
 pub fn facility_of(facility: DriverFacility) -> Option<harness_core::check::Facility> {
     use harness_core::check::Facility;
     match facility {
@@ -145,7 +146,7 @@ mod tests {
         let driver = format!("http://{}", cloud.driver_addr());
         let wrong = check_driver(&driver, "another").await.expect_err("a wrong token");
         assert!(chain(&wrong).contains("answered 401: the driver token is missing or wrong"));
-        // The cloud's own API is no driver.
+        // The cloud's own API is not a driver.
         let other =
             check_driver(&format!("http://{}", cloud.cloud_addr()), "x").await.expect_err("no driver");
         assert_eq!(other.problem, Problem::Refused, "{other}");

@@ -1,15 +1,15 @@
-//! What is tried, and what came of it.
+//! The tested requirements, and their results.
 
 use fake_cloud_driver::{Capabilities, Client, ClientError, Inventory};
 use serde::Serialize;
 use std::fmt;
 
-/// How one promise of the protocol was kept.
+/// The result for one requirement of the protocol.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tried {
-    /// The promise, e.g. `machines: a stopped machine is seen as stopped`.
+    /// The requirement, e.g. `machines: a stopped machine is seen as stopped`.
     pub promise: String,
-    /// Why it was not kept.
+    /// Why it was not met.
     pub broken: Option<String>,
 }
 
@@ -22,13 +22,13 @@ impl fmt::Display for Tried {
     }
 }
 
-/// Names of what the test makes begin with this.
+/// The prefix of names of objects that the test creates.
 pub(super) const OURS: &str = "driver-check";
 
-/// Why a promise is broken.
+/// The reason why a requirement is not met.
 pub(super) type Broken = String;
 
-/// One promise, and how it is tried.
+/// One requirement, and how it is tested.
 pub(super) struct Trial<'a> {
     pub(super) client: &'a Client,
     pub(super) capabilities: &'a Capabilities,
@@ -45,7 +45,7 @@ impl Trial<'_> {
     }
 }
 
-/// Whether an inventory makes sense.
+/// Checks that an inventory is consistent.
 pub(super) fn is_sound(inventory: &Inventory) -> Result<(), Broken> {
     let ids = |kind: &str, ids: Vec<&str>| {
         let mut seen = std::collections::BTreeSet::new();
@@ -66,7 +66,7 @@ pub(super) fn is_sound(inventory: &Inventory) -> Result<(), Broken> {
     }
 }
 
-/// That a call is refused with this status, and in the protocol's form.
+/// Checks that a call is rejected with this status, in the protocol's form.
 pub(super) fn refused<T>(answer: Result<T, ClientError>, wanted: u16) -> Result<(), Broken> {
     match answer {
         Ok(_) => Err(format!("expected a refusal with {wanted}, and it was done")),
@@ -77,7 +77,7 @@ pub(super) fn refused<T>(answer: Result<T, ClientError>, wanted: u16) -> Result<
     }
 }
 
-/// That two things are the same.
+/// Checks that two values are equal.
 pub(super) fn same<T: PartialEq + Serialize>(what: &str, expected: T, seen: T) -> Result<(), Broken> {
     let shown = |value: &T| serde_json::to_string(value).unwrap_or_default();
     if expected == seen {
@@ -87,13 +87,13 @@ pub(super) fn same<T: PartialEq + Serialize>(what: &str, expected: T, seen: T) -
     }
 }
 
-/// That nothing of what was written is lost.
+/// Checks that nothing that was written is lost.
 pub(super) fn kept(lost: Vec<String>) -> Result<(), Broken> {
     if lost.is_empty() { Ok(()) } else { Err(lost.join("; ")) }
 }
 
-/// The outcome of a step after its object was removed again, so that a step that fails leaves nothing behind. An object that is
-/// not there (404) is fine.
+/// The result of a step after the removal of its object, so that a failed step leaves nothing behind. A
+/// missing object (404) is fine.
 pub(super) fn removed_again(
     outcome: Result<(), Broken>,
     removed: Result<(), ClientError>,

@@ -1,4 +1,4 @@
-//! A driver that runs already: it is asked what it can do, and left as it is when the run ends.
+//! A driver that is already running: its capabilities are read, and it keeps running when the run ends.
 
 use super::protocol::{self, Access};
 use super::spec::{CloudSpec, Host, Kind, RunningCloud, StartError};
@@ -10,7 +10,7 @@ use std::net::{IpAddr, Ipv4Addr};
 /// Its name in records.
 const NAME: &str = "driver-at-url";
 
-/// Its line of the table.
+/// Its entry in the table.
 pub(super) const KIND: Kind = Kind {
     name: NAME,
     suits: |spec| matches!(spec.cloud, CloudSource::DriverAt { .. }),

@@ -1,6 +1,7 @@
-//! A driver that is a program of this machine: started with the run's cloud, told where to listen, and ended with it.
+//! A driver that is a program of this machine: it is started with the run's cloud, gets the address to listen
+//! on, and is ended with the cloud.
 //!
-//! Its token is in a file for this user alone, as everybody can read a command line.
+//! Its token is in a file for this user alone, because every user can read a command line.
 
 use super::at_url::address;
 use super::protocol::{self, Access};
@@ -32,12 +33,12 @@ use tokio::time::timeout;
 
 /// Its name in records.
 const NAME: &str = "driver-command";
-/// How long it may take until it answers.
+/// How long it may take until it is ready.
 const READY_LIMIT: Duration = Duration::from_secs(30);
-/// How long it may take to end when it is told to; then it is made to.
+/// How long it may take to end after SIGTERM; then it is killed.
 const END_LIMIT: Duration = Duration::from_secs(3);
 
-/// Its line of the table.
+/// Its entry in the table.
 pub(super) const KIND: Kind = Kind {
     name: NAME,
     suits: |spec| matches!(spec.cloud, CloudSource::DriverCommand { .. }),
@@ -45,17 +46,17 @@ pub(super) const KIND: Kind = Kind {
     attach: protocol::attach_named,
 };
 
-/// A driver's process and what is known of it.
+/// A driver's process and the known facts about it.
 struct Program {
-    /// How it is called in messages.
+    /// The program as messages show it.
     shown: String,
     told: Told,
     group: Option<Pid>,
-    /// Told that it is to end by our will.
+    /// Notified when the program is ended on purpose.
     end: Option<oneshot::Sender<()>>,
     watcher: Option<JoinHandle<()>>,
     token_file: PathBuf,
-    /// Where it is called, once it is ready.
+    /// Its URL, once it is ready.
     url: String,
 }
 
@@ -102,10 +103,11 @@ impl Host for Program {
     }
 }
 
-/// What a process and those that it has waited for have had of processors; `None` where the system does not say.
+/// The processor time of a process and of the children that it has waited for; `None` if the system does not
+/// report it.
 fn processor_time(process: Pid) -> Option<Duration> {
     let told = std::fs::read_to_string(format!("/proc/{}/stat", process.as_raw_nonzero())).ok()?;
-    // Its name, in parentheses, may hold anything.
+    // The name of the process is in parentheses and may contain anything.
     let (_, numbers) = told.rsplit_once(')')?;
     let ticks = numbers.split_whitespace().skip(11).take(4).filter_map(|ticks| ticks.parse::<u32>().ok());
     let ticks: f64 = ticks.map(f64::from).sum();
@@ -114,7 +116,7 @@ fn processor_time(process: Pid) -> Option<Duration> {
     Some(Duration::from_secs_f64(ticks / in_a_second))
 }
 
-/// That it has ended already is fine.
+/// Sends a signal to the process group. Ignores that it has already ended.
 fn signal(group: Option<Pid>, signal: Signal) {
     if let Some(group) = group {
         let _ = kill_process_group(group, signal);
@@ -164,7 +166,7 @@ async fn start(spec: CloudSpec<'_>) -> Result<RunningCloud, StartError> {
     Ok(RunningCloud { record: access.into_record(NAME, ip, endpoint), host: Box::new(program) })
 }
 
-/// The address of this machine at which those see it that are to reach the cloud.
+/// The address of this machine for the clients that have to reach the cloud.
 pub(super) async fn reachable(place: &Place<'_>) -> Result<Ipv4Addr, StartError> {
     let (engine, network) = match place {
         Place::ThisProcess { address, .. } => return Ok(*address),
@@ -181,8 +183,8 @@ pub(super) async fn reachable(place: &Place<'_>) -> Result<Ipv4Addr, StartError>
     })
 }
 
-/// Where containers of a network see this machine, by the gateways and ranges that Docker tells. A network whose range was
-/// named has the first address of it where no gateway is told.
+/// The address of this machine for containers of a network, from the gateways and ranges that Docker reports.
+/// If no gateway is reported, a network with a configured range has its first address.
 fn gateway<'a>(ranges: impl Iterator<Item = (Option<&'a str>, Option<&'a str>)>) -> Option<Ipv4Addr> {
     let mut v4 = ranges.filter_map(|(gateway, range)| {
         let named = gateway.and_then(|gateway| gateway.parse().ok());
@@ -192,8 +194,8 @@ fn gateway<'a>(ranges: impl Iterator<Item = (Option<&'a str>, Option<&'a str>)>)
     v4.next()
 }
 
-/// A command and its folder as this machine has them: of a profile that is part of this program the driver is, too, and is
-/// written into the run's own folder.
+/// A command and its folder on this machine. If the profile is part of this program, so is its driver, which
+/// is written into the run's own folder.
 fn on_this_machine(
     mut line: Vec<String>,
     folder: &Path,
@@ -219,7 +221,7 @@ fn write_token(file: &Path, token: &str) -> std::io::Result<()> {
     made.write_all(token.as_bytes())
 }
 
-/// Starts it and waits for the line that says where it listens; yields what it says, and what it writes.
+/// Starts it and waits for the line that contains its address; returns that address and its output.
 async fn bring_up(
     program: &mut Program,
     line: &[String],
@@ -270,7 +272,7 @@ async fn bring_up(
     Ok((address, tail))
 }
 
-/// Waits for its end; one that nobody has asked for is told.
+/// Waits for its end; an unexpected end is reported.
 async fn watch(mut child: Child, ending: oneshot::Receiver<()>, shown: String, tail: Tail, told: Told) {
     tokio::select! {
         biased;
@@ -287,7 +289,7 @@ fn ended(status: Option<ExitStatus>) -> String {
     status.map_or_else(|| "an unknown status".to_owned(), |status| status.to_string())
 }
 
-/// Remembers what is written as long as somebody writes, and hands it on.
+/// Keeps the last lines of output until it ends, and passes the lines on.
 fn follow(
     pipe: impl AsyncRead + Unpin + Send + 'static,
     tail: Tail,
@@ -298,7 +300,7 @@ fn follow(
         while let Ok(Some(line)) = lines.next().await {
             tail.push(&line);
             if let Some(on) = &on {
-                // Nobody listens any more once it is ready.
+                // Once the driver is ready, nothing receives the lines any more.
                 let _ = on.send(line).await;
             }
         }
@@ -331,7 +333,7 @@ mod tests {
         assert_eq!(filled, line(&written.to_string_lossy()));
         let text = std::fs::read_to_string(written).expect("it is there");
         assert!(text.contains("/driver/v1"), "{text}");
-        // A profile of this machine has its driver there.
+        // A profile on this machine has its driver there.
         let there = on_this_machine(line(driver), Path::new("acme"), own.path()).expect("nothing to write");
         assert_eq!(there, (line(driver), PathBuf::from("acme")));
     }

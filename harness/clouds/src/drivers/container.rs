@@ -1,7 +1,7 @@
-//! The container the fake cloud runs in.
+//! The container of the fake cloud.
 //!
-//! Its cloud API is reached by the container's address on the run's network; its driver API only from this machine. The
-//! driver token is put into the container as a file.
+//! Its cloud API is reached at the container's address on the run's network; its driver API only from this
+//! machine. The driver token is put into the container as a file.
 
 use super::engine::{Container, DRIVER_PORT, TOKEN_FILE, bounded_log, exposed, published};
 use super::protocol::{self, Access};
@@ -14,17 +14,17 @@ use harness_clusters::images::{Engine, PreparedImage, RunId, load_into_engine};
 use harness_config::CloudSource;
 use std::collections::HashMap;
 
-/// Port of the cloud's API in the container.
+/// The port of the cloud's API in the container.
 const CLOUD_PORT: u16 = 8080;
 /// Port of the metadata service in the container.
 const METADATA_PORT: u16 = 8082;
-/// User the cloud runs as; nobody in particular.
+/// The user that the cloud runs as; not a special one.
 const USER: u64 = 65532;
 
 /// Its name.
 const NAME: &str = "fake-cloud-container";
 
-/// Its line of the table.
+/// Its entry in the table.
 pub(super) const KIND: Kind = Kind {
     name: NAME,
     suits: |spec| {
@@ -34,7 +34,7 @@ pub(super) const KIND: Kind = Kind {
     attach: protocol::attach,
 };
 
-/// What the container is made of.
+/// The configuration of the container.
 #[derive(Clone, Copy)]
 struct Wanted<'a> {
     run: &'a RunId,
@@ -60,7 +60,7 @@ async fn start(spec: CloudSpec<'_>) -> Result<RunningCloud, StartError> {
 }
 
 async fn create(engine: &Engine, spec: Wanted<'_>) -> Result<Container, StartError> {
-    // Another run that ends may remove the image between our look and our use of it.
+    // Another run that ends may remove the image between the check and its use.
     for last_try in [false, true] {
         load_into_engine(engine, spec.image).await?;
         match Container::create(engine, &spec.run.name_of("cloud"), body(spec)).await {
@@ -107,9 +107,9 @@ async fn bring_up(container: &Container, spec: Wanted<'_>) -> Result<CloudRecord
     let (ip, driver) = container.addresses(spec.network).await?;
     let access = Access::of(NAME, format!("http://{driver}"), driver_token).await?;
     let mut record = access.into_record(NAME, ip, format!("http://{ip}:{CLOUD_PORT}"));
-    // What it says of itself are the container's own addresses.
+    // The addresses that it reports are the container's own.
     record.metadata = record.metadata.map(|_| format!("http://{ip}:{METADATA_PORT}"));
-    // Containers of a network know one another by name: the resolver of a kind node asks Docker.
+    // Containers in a network know each other by name: the resolver of a kind node asks Docker.
     record.name = Some(container.name.clone());
     Ok(record)
 }

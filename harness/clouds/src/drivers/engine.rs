@@ -1,4 +1,4 @@
-//! Containers in which clouds and drivers run: made, watched until they answer, and removed.
+//! Containers of clouds and drivers: created, watched until they are ready, and removed.
 
 use super::spec::{Host, StartError};
 use bollard::models::{
@@ -17,21 +17,21 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
 use tokio_util::io::StreamReader;
 
-/// Port of the driver API in a container of a network.
+/// The port of the driver API in a container on a network.
 pub(super) const DRIVER_PORT: u16 = 8081;
-/// Where the driver's token is in a container.
+/// The path of the driver's token in a container.
 pub(super) const TOKEN_FILE: &str = "/driver-token";
 /// How long one call to the engine may take.
 pub(super) const LIMIT: Duration = Duration::from_secs(60);
-/// How long a container may take until it answers; usual are 50 ms.
+/// How long a container may take until it is ready; usually it takes 50 ms.
 const READY_LIMIT: Duration = Duration::from_secs(30);
-/// Lines of its log that an error shows.
+/// How many lines of its log an error shows.
 const LINES_SHOWN: &str = "20";
 
-/// More of these lines is not read, bytes.
+/// How many bytes of these lines are read at most.
 const LOG_SHOWN: usize = 256 << 10;
 
-/// A container that a run has made.
+/// A container that a run has created.
 #[derive(Clone, Debug)]
 pub(super) struct Container {
     pub(super) engine: Engine,
@@ -46,7 +46,7 @@ impl Host for Container {
 }
 
 impl Container {
-    /// Makes one, which is not started yet.
+    /// Creates a container, without starting it.
     pub(super) async fn create(
         engine: &Engine,
         name: &str,
@@ -59,8 +59,9 @@ impl Container {
         Ok(Container { engine: engine.clone(), name: name.to_owned(), id: created.id })
     }
 
-    /// Puts the driver's token into it, readable for the user `uid` alone or, where nobody knows who that is, for whoever is in
-    /// the container; environment and arguments can be read by anybody who may ask Docker.
+    /// Copies the driver's token into it, readable only for the user `uid`, or, if that is not known, for
+    /// every user in the container. Environment and arguments are not used for it, because everyone with
+    /// access to Docker can read those.
     pub(super) async fn put_token(&self, token: &str, uid: Option<u64>) -> Result<(), EngineError> {
         let root = UploadToContainerOptionsBuilder::new().path("/").build();
         let file = bollard::body_full(token_archive(token, uid).into());
@@ -68,8 +69,8 @@ impl Container {
         self.engine.call("put a file into", &self.name, LIMIT, putting).await
     }
 
-    /// Starts it and follows its output to the line that `is_ready` knows, which is its answer. Its end before that is the
-    /// container's end.
+    /// Starts it and reads its output up to the line that `is_ready` recognises, and returns its result.
+    /// Fails if the container ends before that.
     pub(super) async fn start<T>(&self, is_ready: impl Fn(&str) -> Option<T>) -> Result<T, StartError> {
         let starting = self.engine.docker().start_container(&self.id, None);
         self.engine.call("start", &self.name, LIMIT, starting).await?;
@@ -101,7 +102,7 @@ impl Container {
         self.engine.call("inspect", &self.name, LIMIT, looking).await
     }
 
-    /// What it wrote last.
+    /// The last lines of its output.
     pub(super) async fn last_lines(&self) -> Result<String, EngineError> {
         let options = LogsOptionsBuilder::new().stdout(true).stderr(true).tail(LINES_SHOWN).build();
         let mut log = self.engine.docker().logs(&self.id, Some(options));
@@ -117,13 +118,13 @@ impl Container {
         self.engine.call("read the log of", &self.name, LIMIT, reading).await
     }
 
-    /// Its address on the network, and where its driver port is on this machine.
+    /// Its address on the network, and its driver port on this machine.
     pub(super) async fn addresses(&self, network: &str) -> Result<(Ipv4Addr, SocketAddr), StartError> {
         addresses(&self.inspect().await?, network)
             .map_err(|what| StartError::Unreachable { name: self.name.clone(), what })
     }
 
-    /// Takes it away, in whatever state it is.
+    /// Removes it, in whatever state it is.
     pub(super) async fn remove(&self) -> Result<(), EngineError> {
         let options = RemoveContainerOptionsBuilder::new().force(true).v(true).build();
         let removing = self.engine.docker().remove_container(&self.id, Some(options));
@@ -133,7 +134,7 @@ impl Container {
         }
     }
 
-    /// Takes one away whose start has failed.
+    /// Removes a container whose start has failed.
     pub(super) async fn give_up(&self) {
         if let Err(trouble) = self.remove().await {
             tracing::warn!(%trouble, container = self.name, "a container that failed was not removed");
@@ -141,19 +142,19 @@ impl Container {
     }
 }
 
-/// The driver port of a container, published on this machine alone.
+/// The driver port of a container, published only on this machine.
 pub(super) fn published() -> PortMap {
     let to_this_machine =
         PortBinding { host_ip: Some("127.0.0.1".to_owned()), host_port: Some("0".to_owned()) };
     HashMap::from([(exposed(), Some(vec![to_this_machine]))])
 }
 
-/// The driver port as the engine spells it.
+/// The driver port in the engine's form.
 pub(super) fn exposed() -> String {
     format!("{DRIVER_PORT}/tcp")
 }
 
-/// A log that does not fill the disk.
+/// The configuration of a log that does not fill the disk.
 pub(super) fn bounded_log() -> HostConfigLogConfig {
     let options = HashMap::from([("max-size".to_owned(), "50m".to_owned())]);
     HostConfigLogConfig { typ: Some("json-file".to_owned()), config: Some(options) }
@@ -173,7 +174,7 @@ fn addresses(found: &ContainerInspectResponse, network: &str) -> Result<(Ipv4Add
     Ok((ip, driver.ok_or("published driver port")?))
 }
 
-/// A tar file that holds the token.
+/// A tar file with the token.
 fn token_archive(token: &str, uid: Option<u64>) -> Vec<u8> {
     let mut header = tar::Header::new_ustar();
     header.set_mode(if uid.is_some() { 0o400 } else { 0o444 });

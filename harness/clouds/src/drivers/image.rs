@@ -1,7 +1,7 @@
-//! A driver in a container of an image of the user's: made with the run's cloud, and removed with it.
+//! A driver in a container with an image of the user: created with the run's cloud, and removed with it.
 //!
-//! Beside the machines of a cluster it is on their network, and its driver API is published for this machine alone. For an
-//! embedded cluster it is on this machine's own network, as a program would be.
+//! For machines in containers, it is on their network, and its driver API is published only on this machine.
+//! For an embedded cluster it is on this machine's own network, like a program.
 
 use super::at_url::address;
 use super::engine::{Container, DRIVER_PORT, LIMIT, TOKEN_FILE, bounded_log, exposed, published};
@@ -21,10 +21,10 @@ use tokio::task::JoinHandle;
 
 /// Its name in records.
 const NAME: &str = "driver-image";
-/// How long it may take to end when it is told to, seconds; then it is made to.
+/// How many seconds it may take to end after SIGTERM; then it is killed.
 const END_LIMIT_S: i32 = 3;
 
-/// Its line of the table.
+/// Its entry in the table.
 pub(super) const KIND: Kind = Kind {
     name: NAME,
     suits: |spec| matches!(spec.cloud, CloudSource::DriverImage { .. }),
@@ -32,12 +32,12 @@ pub(super) const KIND: Kind = Kind {
     attach: protocol::attach_named,
 };
 
-/// Where the container is.
+/// The network of the container.
 #[derive(Clone, Copy, Debug)]
 enum Site<'a> {
     /// On this network of the engine.
     Network(&'a str),
-    /// On this machine's own network, to listen at this address.
+    /// On this machine's own network, to listen on this address.
     ThisMachine(Ipv4Addr),
 }
 
@@ -69,7 +69,7 @@ impl Host for Watched {
             let container = &self.container;
             let options = StopContainerOptionsBuilder::new().t(END_LIMIT_S).build();
             let stopping = container.engine.docker().stop_container(&container.id, Some(options));
-            // One that has ended is removed all the same, and one that does not end is made to.
+            // If it has already ended, it is still removed; if it does not end, it is killed.
             let _ = container.engine.call("stop", &container.name, LIMIT, stopping).await;
             Ok(container.remove().await?)
         }
@@ -109,7 +109,7 @@ async fn start(spec: CloudSpec<'_>) -> Result<RunningCloud, StartError> {
     }
 }
 
-/// What depends on where it is.
+/// The parts of the configuration that depend on its network.
 fn placed(site: Site<'_>) -> ContainerCreateBody {
     let host = HostConfig {
         security_opt: Some(vec!["no-new-privileges".to_owned()]),
@@ -134,7 +134,7 @@ fn placed(site: Site<'_>) -> ContainerCreateBody {
 
 async fn bring_up(container: &Container, image: &str, site: Site<'_>) -> Result<CloudRecord, StartError> {
     let token = fresh_token()?;
-    // As whom the image runs only its own files say.
+    // Only the image itself knows which user it runs as.
     container.put_token(&token, None).await?;
     let said = container.start(ready_line).await?;
     let shown = format!("image {image}");
@@ -163,12 +163,13 @@ async fn bring_up(container: &Container, image: &str, site: Site<'_>) -> Result<
     };
     let mut record = access.into_record(NAME, ip, from_outside(&endpoint, ip));
     record.metadata = record.metadata.map(|url| from_outside(&url, ip));
-    // Containers of a network know one another by name: the resolver of a kind node asks Docker.
+    // Containers in a network know each other by name: the resolver of a kind node asks Docker.
     record.name = Some(container.name.clone());
     Ok(record)
 }
 
-/// A URL that a container tells of itself, as others reach it: in it, every address and its loopback are its own.
+/// Converts a URL from the container's point of view to that of others: every address in it, including
+/// loopback, is the container's own.
 fn from_outside(url: &str, ip: Ipv4Addr) -> String {
     let uri = url.parse::<http::Uri>().ok();
     let Some(authority) = uri.as_ref().and_then(http::Uri::authority) else { return url.to_owned() };
@@ -180,13 +181,13 @@ fn from_outside(url: &str, ip: Ipv4Addr) -> String {
     if is_own { url.replacen(host, &ip.to_string(), 1) } else { url.to_owned() }
 }
 
-/// Waits for its end, which nobody has asked for.
+/// Waits for an unexpected end.
 async fn watch(container: Container, image: String, told: Told) {
     let mut ended = std::pin::pin!(container.engine.docker().wait_container(&container.id, None));
     let status = match ended.next().await {
         Some(Ok(answer)) => answer.status_code,
         Some(Err(bollard::errors::Error::DockerContainerWaitError { code, .. })) => code,
-        // Nothing is known of it any more; its next call says so.
+        // Docker does not know it any more; its next call reports that.
         Some(Err(_)) | None => return,
     };
     let lines = container.last_lines().await.unwrap_or_default();

@@ -1,4 +1,5 @@
-//! The fake cloud in this process: beside an embedded cluster, or in a Pod of the cluster. Its driver API is on loopback.
+//! The fake cloud in this process, for an embedded cluster, or in a Pod of the cluster. Its driver API is on
+//! loopback.
 
 use super::protocol;
 use super::protocol::Access;
@@ -12,7 +13,7 @@ use std::net::SocketAddr;
 /// Its name.
 const NAME: &str = "fake-cloud-in-process";
 
-/// Its line of the table.
+/// Its entry in the table.
 pub(super) const KIND: Kind = Kind {
     name: NAME,
     suits: |spec| matches!((spec.cloud, &spec.place), (CloudSource::Dialect(_), Place::ThisProcess { .. })),
@@ -33,7 +34,7 @@ impl Host for InProcess {
     }
 }
 
-/// On free ports, with an driver token drawn at random.
+/// Starts it on free ports, with a random driver token.
 async fn bring_up(spec: CloudSpec<'_>) -> Result<RunningCloud, StartError> {
     let Place::ThisProcess { address, name } = spec.place else {
         return Err(StartError::NoDriver { cloud: spec.cloud.to_string(), names: NAME.to_owned() });

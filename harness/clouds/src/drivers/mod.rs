@@ -1,4 +1,4 @@
-//! The drivers there are, and how one is started.
+//! The table of drivers, and how one is started.
 
 mod at_url;
 mod command;
@@ -19,13 +19,13 @@ use harness_config::CloudSource;
 use spec::Kind;
 use std::sync::Arc;
 
-/// The drivers. A cloud is started by the first that can be where it is wanted.
+/// All drivers. A cloud is started by the first one that supports its place.
 const ALL: &[&Kind] = &[&in_process::KIND, &container::KIND, &at_url::KIND, &command::KIND, &image::KIND];
 
-/// Starts a cloud and waits until it answers. What a failed start has made is removed.
+/// Starts a cloud and waits until it is ready. The leftovers of a failed start are removed.
 ///
 /// # Errors
-/// There is no such dialect, no port, no image; or it crashed (with its last lines) or stayed silent.
+/// There is no such dialect, no port, no image; or it crashed (with its last lines) or did not answer.
 pub async fn start(spec: CloudSpec<'_>) -> Result<RunningCloud, StartError> {
     let mut running = match spec.cloud {
         CloudSource::Proxied { behind, proxy } => {

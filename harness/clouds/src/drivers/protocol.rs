@@ -1,4 +1,4 @@
-//! What all drivers share: the driver protocol, spoken to whoever serves it.
+//! The common part of all drivers: the driver protocol, with whichever program serves it.
 
 use crate::{
     ActiveFault, Admission, Answer, BarrierStatus, Barriers, CloudError, CloudRecord, Credential, Driver,
@@ -16,22 +16,22 @@ use std::net::Ipv4Addr;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How a driver is reached, and what it has said of itself.
+/// How a driver is reached, and its capabilities.
 #[derive(Serialize, Deserialize)]
 pub(super) struct Access {
-    /// URL of the driver, as this machine reaches it.
+    /// The URL of the driver for this machine.
     url: String,
     /// Its bearer token.
     token: String,
-    /// What it can do.
+    /// Its capabilities.
     pub(super) capabilities: Capabilities,
 }
 
 impl Access {
-    /// Asks a driver what it can do; `name` is what it is called until it has said so.
+    /// Reads the capabilities of a driver; `name` is used until it has reported its own.
     ///
     /// # Errors
-    /// It does not answer, refuses the token, or speaks something else.
+    /// It does not answer, rejects the token, or answers in another form.
     pub(super) async fn of(name: &str, url: String, token: String) -> Result<Access, CloudError> {
         const CALL: &str = "asking what it can do";
         let failed = |error: ClientError| CloudError::new(name, CALL, problem(&error)).caused_by(error);
@@ -64,11 +64,11 @@ impl Access {
     }
 }
 
-/// Leaves a recorded driver what only looks at its cloud, or at calls on their way to it: nothing is put into a real cloud past
-/// its CCM.
+/// Restricts a recorded driver to facilities that only read its cloud or affect calls on their way to it:
+/// nothing is created in a real cloud without its CCM.
 ///
 /// # Errors
-/// The record is not one of this program's drivers'.
+/// The record does not belong to a driver of this program.
 pub(super) fn only_look(record: &mut CloudRecord) -> Result<(), CloudError> {
     let unusable = || CloudError::new(&record.driver, "attaching", Problem::Unusable);
     let mut access = Access::deserialize(&record.access).map_err(|error| unusable().caused_by(error))?;
@@ -84,17 +84,17 @@ pub(super) fn only_look(record: &mut CloudRecord) -> Result<(), CloudError> {
     Ok(())
 }
 
-/// URL and token of a driver that is recorded.
+/// URL and token of a recorded driver.
 ///
 /// # Errors
-/// The record is not one of this program's drivers'.
+/// The record does not belong to a driver of this program.
 pub(crate) fn reached(record: &CloudRecord) -> Result<(String, String), CloudError> {
     let unusable = || CloudError::new(&record.driver, "attaching", Problem::Unusable);
     let access = Access::deserialize(&record.access).map_err(|error| unusable().caused_by(error))?;
     Ok((access.url, access.token))
 }
 
-/// The driver that is recorded; `name` is what errors and reports call it, where that is not what it calls itself.
+/// The recorded driver; `name` is its name in errors and reports, if that is not its own.
 fn remote(record: &CloudRecord, name: Option<&str>) -> Result<Arc<dyn Driver>, CloudError> {
     let unusable = || CloudError::new(&record.driver, "attaching", Problem::Unusable);
     let access = Access::deserialize(&record.access).map_err(|error| unusable().caused_by(error))?;
@@ -109,7 +109,7 @@ pub(super) fn attach(record: &CloudRecord) -> Result<Arc<dyn Driver>, CloudError
     remote(record, Some(&record.driver))
 }
 
-/// The driver for a recorded one that has said what it is called.
+/// The driver for a recorded one that has reported its name.
 pub(super) fn attach_named(record: &CloudRecord) -> Result<Arc<dyn Driver>, CloudError> {
     remote(record, None)
 }
@@ -124,7 +124,7 @@ struct Remote {
 }
 
 impl Remote {
-    /// Names driver and call in an error of the protocol.
+    /// Adds driver and call to an error of the protocol.
     fn call<'a, T>(
         &'a self,
         call: &'static str,
@@ -140,7 +140,7 @@ impl Remote {
             .boxed()
     }
 
-    /// An error of a driver that broke off, with what it wrote last.
+    /// An error of a driver that stopped answering, with its last lines of output.
     fn with_last_lines(&self, problem: Problem, error: ClientError) -> Box<dyn Error + Send + Sync> {
         let broke_off = match &error {
             ClientError::Refused { status, .. } => *status >= 500,
@@ -152,13 +152,13 @@ impl Remote {
         }
     }
 
-    /// Itself where it has said that it has the facility.
+    /// The driver itself, if it has declared the facility.
     fn with(&self, facility: DriverFacility) -> Option<&Remote> {
         self.capabilities.facilities.contains(&facility).then_some(self)
     }
 }
 
-/// What became of a call, by the error it ended with.
+/// The kind of problem, according to the error of a call.
 pub(crate) fn problem(error: &ClientError) -> Problem {
     match error {
         ClientError::Unusable { .. } => Problem::Unusable,

@@ -1,6 +1,6 @@
-//! A recording proxy in this process before a cloud that was started, with a port for each replica of the CCM.
+//! A recording proxy in this process in front of a cloud that was started, with a port for each replica of the CCM.
 //!
-//! Its driver API is that of the cloud's driver with journal, faults and barriers added, so a run speaks to it as to any
+//! Its driver API is that of the cloud's driver plus journal, faults and barriers, so a run uses it like any
 //! other driver.
 
 use super::command::reachable;
@@ -34,7 +34,7 @@ impl Host for Before {
     }
 }
 
-/// Puts a proxy before a cloud; takes the cloud away where that fails.
+/// Starts a proxy in front of a cloud; stops the cloud if that fails.
 pub(super) async fn before(
     cloud: RunningCloud,
     proxying: &Proxying,

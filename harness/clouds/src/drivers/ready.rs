@@ -1,16 +1,17 @@
-//! The line by which a driver that was started says that it answers.
+//! The line with which a started driver reports that it is ready.
 
 use serde_json::Value;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
-/// Where it listens, when a line says that it answers; `Some(None)` when it says so and not where.
+/// The address in a line that reports readiness; `Some(None)` if it reports readiness without an address.
 pub(super) fn ready_line(line: &str) -> Option<Option<String>> {
     let said: Value = serde_json::from_str(line.trim()).ok()?;
     (said["ready"] == true).then(|| said["driver"].as_str().map(str::to_owned))
 }
 
-/// The address that a driver on this machine says it listens at: an IP address and a port, of loopback or the address that it was
-/// told to listen at. Nothing else is asked, as whoever is asked gets the driver's token.
+/// The address that a driver on this machine reports: an IP address and a port, on loopback or on the address
+/// that it was given. Other addresses are never called, because the program there would get the driver's
+/// token.
 pub(super) fn listens_at(said: &str, told: Ipv4Addr) -> Option<SocketAddr> {
     let address: SocketAddr = said.parse().ok()?;
     let ip = address.ip().to_canonical();

@@ -1,4 +1,4 @@
-//! A cloud to start, one that runs, and why one does not.
+//! A cloud to start, a running cloud, and the errors of a start.
 
 use crate::{CloudError, CloudRecord, Driver};
 use futures::future::BoxFuture;
@@ -10,72 +10,72 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// A driver, as a line of the table.
+/// An entry in the table of drivers.
 pub(super) struct Kind {
     /// Its name in records and errors.
     pub(super) name: &'static str,
-    /// Whether it can start such a cloud.
+    /// Whether it can start this cloud.
     pub(super) suits: fn(&CloudSpec<'_>) -> bool,
-    /// Starts one and waits until it answers.
+    /// Starts one and waits until it is ready.
     pub(super) start: for<'a> fn(CloudSpec<'a>) -> BoxFuture<'a, Result<RunningCloud, StartError>>,
-    /// The driver for a cloud that was started, by another process perhaps.
+    /// The driver for a started cloud, possibly from another process.
     pub(super) attach: fn(&CloudRecord) -> Result<Arc<dyn Driver>, CloudError>,
 }
 
 /// A cloud to start.
 #[derive(Clone, Copy)]
 pub struct CloudSpec<'a> {
-    /// The run it is for, lane included: its containers bear that name.
+    /// The run that it belongs to, including the lane: its containers have that name.
     pub run: &'a RunId,
-    /// Which one.
+    /// The source of the cloud.
     pub cloud: &'a CloudSource,
-    /// Where it is to be.
+    /// The place where it has to run.
     pub place: Place<'a>,
     /// Names of the CCM's replicas: a proxy has a port for each.
     pub replicas: &'a [String],
-    /// A folder for this user alone, which goes when the cloud does.
+    /// A folder for this user alone, which is removed with the cloud.
     pub folder: &'a Path,
-    /// Is told what a person should know of a cloud that runs, such as that it has ended by itself.
+    /// Called with messages about a running cloud, for example that it has ended by itself.
     pub told: &'a Told,
 }
 
-/// Hears of what a person should know.
+/// Receives messages for the user.
 pub type Told = Arc<dyn Fn(String) + Send + Sync>;
 
-/// Where a cloud has to be so that a cluster's machines reach it.
+/// The place where a cloud has to run so that a cluster's machines reach it.
 #[derive(Clone, Copy, Debug)]
 pub enum Place<'a> {
     /// In this process.
     ThisProcess {
-        /// The address of this machine at which machines reach it.
+        /// The address of this machine for the cluster's machines.
         address: Ipv4Addr,
-        /// The name by which they know that address, where they do.
+        /// The name that they have for this address, if any.
         name: Option<&'a str>,
     },
-    /// In a container beside the machines.
+    /// In a container on the network of the machines.
     BesideMachines {
         /// The engine.
         engine: &'a Engine,
-        /// Name of the network of the machines, which exists.
+        /// The name of the machines' network, which exists.
         network: &'a str,
-        /// Its image; loaded into the engine where necessary.
+        /// Its image, which is loaded into the engine if necessary.
         image: &'a PreparedImage,
     },
 }
 
 impl Place<'_> {
-    /// In this process, for whoever is on this machine.
+    /// In this process, for clients on this machine.
     pub const LOOPBACK: Place<'static> = Place::ThisProcess { address: Ipv4Addr::LOCALHOST, name: None };
 }
 
-/// What keeps a cloud running.
+/// The owner of a running cloud's process or container.
 pub(super) trait Host: fmt::Debug + Send + Sync {
-    /// Stops the cloud at once; everything it knew is lost.
+    /// Stops the cloud at once; its state is lost.
     fn stop(self: Box<Self>) -> BoxFuture<'static, Result<(), StartError>>;
 }
 
-/// A cloud this process has started. One in this process ends with it; one in a container stays until it is stopped,
-/// or removed by the labels of its run.
+/// A cloud that this process has started. One in this process ends with it; one in a container stays until it
+/// is stopped, or removed by the labels of its run.
 #[derive(Debug)]
 pub struct RunningCloud {
     pub(super) record: CloudRecord,
@@ -83,47 +83,47 @@ pub struct RunningCloud {
 }
 
 impl RunningCloud {
-    /// All a process of the run needs to use it.
+    /// Everything that a process of the run needs to use it.
     pub fn record(&self) -> &CloudRecord {
         &self.record
     }
 
-    /// Stops it at once; everything it knew is lost.
+    /// Stops it at once; its state is lost.
     ///
     /// # Errors
-    /// What it runs in does not answer or refuses.
+    /// Its engine does not answer or refuses.
     pub async fn stop(self) -> Result<(), StartError> {
         self.host.stop().await
     }
 }
 
-/// A cloud did not start, or could not be stopped.
+/// The reason why a cloud did not start, or could not be stopped.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
-    /// Docker.
+    /// An error of Docker.
     #[error(transparent)]
     Engine(#[from] EngineError),
-    /// Its image.
+    /// An error of its image.
     #[error(transparent)]
     Image(#[from] ImageError),
-    /// It answers otherwise than a driver does.
+    /// Its answer is not that of a driver.
     #[error("{}", harness_core::check::chain(.0))]
     Driver(#[from] CloudError),
-    /// No driver can start it there.
+    /// No driver can start it in this place.
     #[error("no cloud driver can start the cloud '{cloud}' there; there are {names}")]
     NoDriver {
-        /// The cloud asked for.
+        /// The requested cloud.
         cloud: String,
-        /// The drivers.
+        /// The names of the drivers.
         names: String,
     },
-    /// The one in this process did not start.
+    /// The cloud in this process did not start.
     #[error("the fake cloud did not start: {cause}")]
     InProcess {
-        /// Why.
+        /// The cause.
         cause: String,
     },
-    /// It ended instead of answering.
+    /// The container ended before it was ready.
     #[error(
         "the cloud's container {name} ended with status {status} before it answered; its last lines:\n{lines}"
     )]
@@ -135,19 +135,19 @@ pub enum StartError {
         /// The end of its log.
         lines: String,
     },
-    /// It did not answer.
+    /// The container was not ready in time.
     #[error(
         "the cloud's container {name} did not say within {limit:?} that it is ready; its last lines:\n{lines}"
     )]
     Silent {
         /// The container.
         name: String,
-        /// How long it had.
+        /// How long it was waited for.
         limit: Duration,
         /// The end of its log.
         lines: String,
     },
-    /// Docker gave it no address or port.
+    /// Docker reported no address or port for it.
     #[error("the cloud's container {name} has no {what}; is the network there and the port free?")]
     Unreachable {
         /// The container.
@@ -155,27 +155,27 @@ pub enum StartError {
         /// What is missing.
         what: String,
     },
-    /// A driver's program cannot be started.
+    /// The program of a driver cannot be started.
     #[error("the cloud's driver '{line}' cannot be started in {folder}: {cause}")]
     Program {
         /// Program and arguments.
         line: String,
-        /// The folder it was to run in.
+        /// The folder in which it should run.
         folder: PathBuf,
-        /// Why not.
+        /// The cause.
         cause: std::io::Error,
     },
-    /// A driver's program ended instead of answering.
+    /// The program of a driver ended before it was ready.
     #[error("the cloud's driver '{line}' ended with {status} before it answered; its last lines:\n{lines}")]
     DriverEnded {
         /// Program and arguments.
         line: String,
         /// Its exit status.
         status: String,
-        /// What it wrote last.
+        /// Its last lines of output.
         lines: String,
     },
-    /// A driver's program did not say that it answers.
+    /// The program of a driver did not report that it is ready.
     #[error(
         "the cloud's driver '{line}' did not print {{\"ready\": true, \"driver\": \"ADDRESS:PORT\"}} within {limit:?}; its last \
          lines:\n{lines}"
@@ -183,20 +183,20 @@ pub enum StartError {
     DriverSilent {
         /// Program and arguments.
         line: String,
-        /// How long it had.
+        /// How long it was waited for.
         limit: Duration,
-        /// What it wrote last.
+        /// Its last lines of output.
         lines: String,
     },
-    /// A driver did not say where it listens.
+    /// A driver did not report its address.
     #[error("the cloud's driver '{line}' is ready, but its line names no address under 'driver':\n{lines}")]
     NoAddress {
         /// Program and arguments.
         line: String,
-        /// What it wrote last.
+        /// Its last lines of output.
         lines: String,
     },
-    /// A driver says that it listens where none of this run's can.
+    /// A driver reports an address that cannot be its own.
     #[error(
         "the cloud's driver '{line}' says that it listens at '{at}'; that has to be an IP address and a port of this machine's \
          loopback or of {told}, which is what ${{DRIVER_LISTEN}} stands for: nobody else is given its token"
@@ -204,12 +204,12 @@ pub enum StartError {
     ForeignAddress {
         /// Program and arguments, or image.
         line: String,
-        /// Where it says that it listens.
+        /// The reported address.
         at: String,
-        /// The address that it was told to listen at.
+        /// The address that it was given.
         told: Ipv4Addr,
     },
-    /// A driver in a container listens where nobody reaches it.
+    /// A driver in a container listens on an address that cannot be reached.
     #[error(
         "the cloud's driver '{line}' says that it listens at {at}; on the cluster's network it has to listen at {told}, which is \
          what ${{DRIVER_LISTEN}} stands for: that port is published"
@@ -217,17 +217,17 @@ pub enum StartError {
     OtherPort {
         /// The image.
         line: String,
-        /// Where it listens.
+        /// The address that it listens on.
         at: String,
-        /// Where it was told to.
+        /// The address that it was given.
         told: String,
     },
-    /// A driver's program was started and answers otherwise than a driver does.
+    /// The program of a driver was started, but its answers are not those of a driver.
     #[error("{}; its last lines:\n{lines}", harness_core::check::chain(.error))]
     DriverSays {
-        /// What it did.
+        /// The error.
         error: Box<CloudError>,
-        /// What it wrote last.
+        /// Its last lines of output.
         lines: String,
     },
     /// The file with a driver's token cannot be read or written.
@@ -235,18 +235,18 @@ pub enum StartError {
     TokenFile {
         /// The file.
         file: PathBuf,
-        /// Why not.
+        /// The cause.
         cause: String,
     },
-    /// Nobody knows where a URL leads.
+    /// The host of a URL cannot be resolved.
     #[error("the address of the cloud's {url} is not known: {why}")]
     Host {
         /// The URL.
         url: String,
-        /// Why not.
+        /// The cause.
         why: String,
     },
-    /// Nobody says where the cloud's API is.
+    /// The address of the cloud's API is not known.
     #[error(
         "no proxy can be put before the cloud '{cloud}': its driver does not say where its API is; write 'cloud.proxy.upstream'"
     )]
@@ -254,10 +254,10 @@ pub enum StartError {
         /// The cloud.
         cloud: String,
     },
-    /// The proxy before it did not start.
+    /// The proxy in front of it did not start.
     #[error("the recording proxy did not start: {cause}")]
     Proxy {
-        /// Why.
+        /// The cause.
         cause: String,
     },
     /// No token could be made.

@@ -1,4 +1,4 @@
-//! Drivers that are absent, slow, lying or dying, and one in Python that is none of that.
+//! Drivers that are missing, slow, lying or crashing, and a correct one in Python.
 
 use super::*;
 use crate::{Cloud, LoadBalancer, check_running, facility_of, operators_balancer};
@@ -12,7 +12,7 @@ use std::time::Instant;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpListener;
 
-/// What a person was told.
+/// The messages to the user.
 type Heard = Arc<Mutex<Vec<String>>>;
 
 async fn start_from(cloud: &CloudSource, folder: &Path) -> (Result<RunningCloud, StartError>, Heard) {
@@ -29,7 +29,7 @@ fn command(line: &[&str]) -> CloudSource {
     CloudSource::DriverCommand { line: line.iter().map(|part| (*part).to_owned()).collect(), folder }
 }
 
-/// Why a command is no driver; its token's file is gone then.
+/// The error for a command that is not a driver; its token's file has been removed then.
 async fn refused(line: &[&str]) -> String {
     let folder = tempfile::tempdir().expect("a folder");
     let (outcome, _) = start_from(&command(line), folder.path()).await;
@@ -52,13 +52,13 @@ async fn a_command_that_is_no_driver_is_told_with_what_it_wrote() {
     );
     let why = refused(&["sh", "-c", r#"echo '{"ready": true, "port": 1}'; sleep 60"#]).await;
     assert!(why.contains("names no address under 'driver'"), "{why}");
-    // An address of somebody else is never asked: it would be given the token.
+    // The address of another program is never called, because it would get the token.
     for at in ["user:pw@127.0.0.1:1/x?y#", "example.org:80", "8.8.8.8:80"] {
         let line = format!(r#"echo '{{"ready": true, "driver": "{at}"}}'; sleep 60"#);
         let why = refused(&["sh", "-c", &line]).await;
         assert!(why.contains(&format!("says that it listens at '{at}'")), "{why}");
     }
-    // It says that it is ready, and nobody listens.
+    // It reports that it is ready, but nothing listens.
     let why = refused(&["sh", "-c", r#"echo '{"ready": true, "driver": "127.0.0.1:1"}'; sleep 60"#]).await;
     assert!(why.contains("asking what it can do: no answer") && why.contains("its last lines"), "{why}");
 }
@@ -88,7 +88,7 @@ async fn a_command_that_writes_without_a_line_end_is_told_and_takes_no_memory() 
     assert!(peak < 300_000, "the process took {peak} KiB, as much as was written");
 }
 
-/// Somebody who answers every call with this status and body, or never.
+/// A server that answers every call with this status and body, or never.
 async fn answering(status: u16, body: Option<&'static str>) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let address = listener.local_addr().expect("an address");
@@ -150,7 +150,7 @@ async fn a_driver_that_cannot_what_it_says_is_found_out() {
     let running = at(&answering(200, Some(says)).await).await.expect("it says what it can");
     let cloud = running.attach().expect("attached");
     assert_eq!(cloud.driver(), "liar");
-    // In a run it is the environment's fault, by its name.
+    // In a run this is an error of the environment, with its name.
     let error = cloud.journal(0, Duration::ZERO).await.expect_err("it has none");
     assert!(chain(&error).starts_with("cloud driver 'liar', reading the journal: its answer makes no sense"));
     let found = check_running(&running).await.expect("it answers");
@@ -259,7 +259,7 @@ async fn a_driver_that_breaks_off_is_told_with_its_last_lines() {
         why.contains("the driver's last lines:") && why.contains("RuntimeError: the simulator has no"),
         "{why}"
     );
-    // What is refused in the protocol's words needs no more.
+    // A rejection in the protocol's form needs no more context.
     let absent = chain(&cloud.remove_instance("no-such").await.expect_err("it is not there"));
     assert!(!absent.contains("last lines"), "{absent}");
     running.stop().await.expect("stopped");

@@ -1,4 +1,4 @@
-//! The handle before drivers that lack something, and before one whose answers are never heard.
+//! The handle with drivers that lack something, and with one whose answers are always lost.
 
 use super::*;
 use crate::{Answer, Barriers, Effect, Faults, Stock};
@@ -8,7 +8,7 @@ use harness_core::check::{Facilities, Party, Served, chain};
 use harness_core::ledger::SkipReason;
 use std::sync::Mutex;
 
-/// A real cloud, as somebody may bring it: it can be looked at, and nothing more.
+/// A real cloud as a user may provide it: it can only be read.
 #[derive(Debug)]
 struct Real;
 
@@ -113,7 +113,7 @@ async fn disturbances_are_told_to_the_observer_of_the_handle() {
     running.stop().await.expect("stopped");
 }
 
-/// A driver that carries out what it is asked to disturb, and whose answer is never heard.
+/// A driver that activates disturbances, but whose answers are always lost.
 #[derive(Debug)]
 struct Unheard(Arc<dyn Driver>);
 
@@ -188,7 +188,7 @@ async fn what_is_dropped_in_the_middle_of_its_call_is_told_of_and_can_be_undone(
     assert_eq!(heard.lock().expect("fine").len(), 2, "both may be in force");
     cloud.clear_fault(7).await.expect("undone");
     cloud.release_barrier(8).await.expect("undone");
-    // The other order: what is undone first does not come about any more.
+    // The other order: a disturbance that was ended first does not become active later.
     assert!(cloud.clear_fault(9).await.expect_err("not there yet").is_not_found());
     let refused = cloud.inject(9, &fault).await.expect_err("it was ended");
     assert_eq!(refused.problem, Problem::Refused);

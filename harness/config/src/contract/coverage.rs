@@ -1,42 +1,42 @@
-//! Which rows of the contract the checks judge.
+//! Which rows of the contract are covered by checks.
 
 use super::{Area, Contract, Party, Row};
 use harness_core::check::{CheckId, Level};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-/// A check, as coverage counts it.
+/// A check, for the coverage.
 #[derive(Clone, Debug)]
 pub struct Seen {
     /// Its id.
     pub id: CheckId,
-    /// Backends on which it is 'not observable', each with what it lacks there.
+    /// Backends on which it is 'not observable', each with the missing facilities.
     pub not_observable: BTreeMap<String, Vec<String>>,
 }
 
-/// An area in figures.
+/// The counts for one area.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct AreaCount {
     /// The area.
     pub area: String,
-    /// Whose promises its rows are.
+    /// The party that its rows are about.
     pub promised_by: Party,
     /// Its rows.
     pub rows: usize,
-    /// Those that a check judges.
+    /// How many rows a check judges.
     pub checked: usize,
-    /// Those of level MUST or MUST NOT.
+    /// How many rows have the level MUST or MUST NOT.
     pub musts: usize,
-    /// Those of them that a check judges.
+    /// How many of those a check judges.
     pub musts_checked: usize,
     /// Its checks.
     pub checks: usize,
-    /// Rows of which a backend can show no check.
+    /// How many rows have no check that the backend can show, by backend.
     pub not_observable: BTreeMap<String, usize>,
 }
 
-/// A row that no check judges, or not whole.
+/// A row that no check judges, or not completely.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Missing {
@@ -46,27 +46,27 @@ pub struct Missing {
     pub level: super::Obligation,
     /// Whether checks judge a part of it.
     pub in_part: bool,
-    /// Why; empty where nobody says.
+    /// The reason; empty if none is given.
     pub reason: String,
 }
 
-/// What the checks judge of the contract.
+/// The coverage of the contract.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Coverage {
     /// Every area.
     pub areas: Vec<AreaCount>,
-    /// The rows that no check judges, or not whole.
+    /// The rows that no check judges, or not completely.
     pub missing: Vec<Missing>,
-    /// Checks that a backend cannot show, each with what it lacks there: by check, then by backend.
+    /// Checks that a backend cannot show, each with the missing facilities: by check, then by backend.
     pub not_observable: BTreeMap<String, BTreeMap<String, Vec<String>>>,
-    /// Reasons of rows that have a check meanwhile, or have one no more.
+    /// Reasons of rows that have a check now, or that do not exist any more.
     pub outdated: Vec<String>,
-    /// What must not be so.
+    /// Faults that must not occur.
     pub objections: Vec<String>,
 }
 
-/// Holds checks against the contract. `backends` are those that are counted.
+/// Compares checks with the contract. `backends` are those that are counted.
 pub fn coverage(contract: &Contract, checks: &[Seen], backends: &[String]) -> Coverage {
     let mut found = Coverage::default();
     for check in checks {
@@ -89,7 +89,7 @@ pub fn coverage(contract: &Contract, checks: &[Seen], backends: &[String]) -> Co
     found
 }
 
-/// The checks that judge a row: its own, and those of the rows that it names.
+/// The checks that judge a row: its own, and those of the rows that it refers to.
 fn of_row<'a>(row: &'a Row, checks: &'a [Seen]) -> impl Iterator<Item = &'a Seen> {
     let names = |id: &str| row.id == id || row.judged_by.iter().any(|other| other == id);
     checks.iter().filter(move |check| names(check.id.row()))
@@ -120,8 +120,8 @@ fn count(area: &Area, checks: &[Seen], backends: &[String]) -> AreaCount {
     }
 }
 
-/// Whether a row is judged, and if not, whether somebody says why. What the harness promises of itself it keeps in its own
-/// code, as the row says.
+/// Checks whether a row is judged, and if not, whether a reason is given. Rows about the harness itself are
+/// kept by its own code, as the row says.
 fn look(contract: &Contract, area: &Area, row: &Row, checks: &[Seen], found: &mut Coverage) {
     let judged = of_row(row, checks).next().is_some();
     let unknown = row.judged_by.iter().filter(|other| contract.row(other).is_none());

@@ -1,8 +1,8 @@
-//! The behavioural contract for external cloud controller managers, as the checks judge it: what each row requires and
-//! why, how the harness provokes it and how a person does.
+//! The behavioural contract for external cloud controller managers: what each row requires and why, how the
+//! harness provokes it, and how a person can reproduce it.
 //!
-//! The tables are `docs/contract/*.yaml`, which are part of the program; the pages beside them are written from them
-//! (`REWRITE_DOCUMENTS=1 cargo test -p harness-config --lib documents`).
+//! The tables are `docs/contract/*.yaml`, which are part of the program. The pages in the same folder are
+//! generated from them (`REWRITE_DOCUMENTS=1 cargo test -p harness-config --lib documents`).
 
 mod coverage;
 #[cfg(test)]
@@ -26,12 +26,12 @@ use std::sync::OnceLock;
 
 /// The folder of the tables.
 const FOLDER: &str = "contract";
-/// The file of what tables abbreviate.
+/// The file with the abbreviations in the tables.
 const TERMS: &str = "contract/terms.yaml";
 /// The file of the rows that no check judges.
 const UNCHECKED: &str = "contract/unchecked.yaml";
 
-/// The file of bugs that users met.
+/// The file of bugs that users have reported.
 const BUGS: &str = "contract/bugs.yaml";
 /// The file of the profiles of conformance.
 const PROFILES: &str = "contract/profiles.yaml";
@@ -40,41 +40,41 @@ const PROFILES: &str = "contract/profiles.yaml";
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct Unchecked {
-    /// Why not.
+    /// The reason.
     pub reason: String,
-    /// Whether checks judge a part of each row, and the reason is about the rest.
+    /// Whether checks judge a part of each row, so that the reason is about the rest.
     #[serde(default)]
     pub in_part: bool,
     /// The rows.
     pub rows: Vec<String>,
 }
 
-/// A bug that users of a CCM met.
+/// A bug that users of a CCM have reported.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Bug {
     /// Repository and number of its issue or change.
     pub issue: String,
-    /// What happened.
+    /// A description of the bug.
     pub what: String,
-    /// The rows that are about it.
+    /// The rows that cover it.
     pub rows: Vec<String>,
 }
 
-/// The bugs that a row is about.
+/// The bugs that a row covers.
 pub fn bugs_of(row: &str) -> impl Iterator<Item = &'static Bug> + use<'_> {
     static ALL: OnceLock<Vec<Bug>> = OnceLock::new();
-    // A test excludes that they cannot be read.
+    // A test makes sure that they can be read.
     let all = ALL.get_or_init(|| read(&files::built_in(BUGS)).unwrap_or_default());
     all.iter().filter(move |bug| bug.rows.iter().any(|named| named == row))
 }
 
-/// All of it.
+/// The whole contract.
 #[derive(Clone, Debug)]
 pub struct Contract {
     /// Its areas, in their order.
     pub areas: Vec<Area>,
-    /// What its tables abbreviate.
+    /// The abbreviations in its tables.
     pub terms: Terms,
     /// The rows that no check judges.
     pub unchecked: Vec<Unchecked>,
@@ -82,22 +82,22 @@ pub struct Contract {
     pub profiles: Vec<ConformanceProfile>,
 }
 
-/// A table of the contract that cannot be read.
+/// An error in a table of the contract.
 #[derive(Debug, thiserror::Error)]
 pub enum ContractError {
     /// A file is missing from the program.
     #[error("the contract: {0}")]
     Absent(#[from] std::io::Error),
-    /// A file has another form.
+    /// A file has an invalid form.
     #[error(transparent)]
     Form(#[from] YamlError),
 }
 
 impl Contract {
-    /// The one in this program.
+    /// The contract in this program.
     ///
     /// # Errors
-    /// A file is missing from the program or has another form, which a test excludes.
+    /// A file is missing from the program or is not valid, which a test excludes.
     pub fn built_in() -> Result<Contract, ContractError> {
         let mut areas = Vec::new();
         for file in files::list(&files::built_in(FOLDER))? {
@@ -117,12 +117,12 @@ impl Contract {
         self.areas.iter().flat_map(|area| area.rows.iter().map(move |row| (area, row)))
     }
 
-    /// The row of that id, in whatever case.
+    /// The row with this id, in upper or lower case.
     pub fn row(&self, id: &str) -> Option<(&Area, &Row)> {
         self.rows().find(|(_, row)| row.id.eq_ignore_ascii_case(id))
     }
 
-    /// Why no check judges a row, or a part of it.
+    /// The reasons why no check judges a row, or a part of it.
     pub fn reasons<'a>(&'a self, row: &'a str) -> impl Iterator<Item = &'a Unchecked> {
         self.unchecked.iter().filter(move |one| one.rows.iter().any(|named| named == row))
     }

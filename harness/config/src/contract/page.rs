@@ -59,7 +59,7 @@ fn section(contract: &Contract, area: &Area, row: &Row) -> String {
     text
 }
 
-/// What leads to how a row is shown.
+/// The heading for how a row is provoked.
 pub(super) fn provoked(subject: Party) -> &'static str {
     if subject == Party::Harness { "Kept" } else { "Provoked" }
 }

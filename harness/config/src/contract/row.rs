@@ -1,30 +1,30 @@
-//! Areas and rows as the tables hold them.
+//! Areas and rows, in the form of the tables.
 
 use harness_core::check::{Capability, Level, Party};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// One area of the contract: a table, and what its rows have in common.
+/// One area of the contract: a table, and the common properties of its rows.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct Area {
-    /// The beginning of its rows' ids, e.g. `NODE-INIT`.
+    /// The prefix of its rows' ids, e.g. `NODE-INIT`.
     pub area: String,
-    /// What it is about, in a few words.
+    /// A short title.
     pub title: String,
-    /// Its place among the areas.
+    /// Its position among the areas.
     pub order: u32,
-    /// Whose promises its rows are.
+    /// The party that its rows are about.
     pub promised_by: Party,
-    /// Whose code decides its rows, where a row does not say otherwise.
+    /// The default owner of its rows.
     #[serde(default)]
     pub owner: Vec<Owner>,
-    /// What a CCM has to declare for the rows to apply, where a row does not say otherwise.
+    /// The capabilities that a CCM has to declare for the rows to apply, by default.
     #[serde(default)]
     pub gate: Vec<Capability>,
-    /// What a reader has to know of the whole area, in Markdown.
+    /// Information about the whole area, in Markdown.
     pub about: String,
-    /// What the steps by hand of its rows begin with, for a shell.
+    /// Shell commands that come before the manual steps of each row.
     #[serde(default)]
     pub setup: Option<String>,
     /// Its rows.
@@ -38,7 +38,7 @@ impl Area {
     }
 }
 
-/// Whose code decides a row, and so where a failure points to.
+/// The code that decides a row, to which a failure points.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Owner {
@@ -66,7 +66,7 @@ impl fmt::Display for Owner {
     }
 }
 
-/// How binding a row is, in the words of RFC 2119, and `INFO` for what is told and never failed.
+/// The level of a row, in the words of RFC 2119, and `INFO` for rows that are recorded and never failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 pub enum Obligation {
     /// Failing it makes the subject not conformant.
@@ -81,10 +81,10 @@ pub enum Obligation {
     /// Doing it is reported.
     #[serde(rename = "SHOULD NOT")]
     ShouldNot,
-    /// Both are right.
+    /// Both are allowed.
     #[serde(rename = "MAY")]
     May,
-    /// What the shared framework does.
+    /// A description of the shared framework.
     #[serde(rename = "INFO")]
     Info,
 }
@@ -117,39 +117,40 @@ impl fmt::Display for Obligation {
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct Row {
-    /// Its id, stable for ever.
+    /// Its id, which never changes.
     pub id: String,
-    /// How binding it is.
+    /// Its level.
     pub level: Obligation,
-    /// Whose code decides it; nothing where it is the area's.
+    /// Its owner; empty if it is that of the area.
     #[serde(default)]
     pub owner: Vec<Owner>,
-    /// What a CCM has to declare for it to apply; absent where it is the area's.
+    /// The capabilities that a CCM has to declare for it to apply; absent if they are those of the area.
     #[serde(default)]
     pub gate: Option<Vec<Capability>>,
-    /// Whether it binds CCMs of the framework profile only (the contract's dagger): for others it is one level softer.
+    /// Whether it is binding only for CCMs of the framework profile (the contract's dagger); for others it is
+    /// one level softer.
     #[serde(default)]
     pub framework: bool,
     /// Whether it does not apply to a CCM that runs outside of the cluster that it manages.
     #[serde(default)]
     pub except_hosted: bool,
-    /// The framework's version that brought it; for CCMs of an older one it is recorded only.
+    /// The framework version that introduced it; for CCMs of an older version it is only recorded.
     #[serde(default)]
     pub since: Option<String>,
-    /// What is required.
+    /// The requirement.
     pub requires: String,
-    /// Why: what happens to a cluster otherwise.
+    /// The reason: the consequence for a cluster if it is not met.
     pub why: String,
-    /// How the harness brings it about and what it looks at.
+    /// How the harness provokes the behaviour and what it examines.
     pub provoked: String,
-    /// How a person sees it, for a shell.
+    /// Shell commands with which a person can reproduce it.
     #[serde(default)]
     pub by_hand: Option<String>,
-    /// For how long is waited, or watched.
+    /// How long the check waits or watches.
     pub bound: String,
-    /// Where the requirement comes from.
+    /// The source of the requirement.
     pub source: String,
-    /// What its checks claim.
+    /// The claims of its checks.
     #[serde(default)]
     pub claims: Vec<Claim>,
     /// Other rows whose checks judge it.
@@ -157,22 +158,22 @@ pub struct Row {
     pub judged_by: Vec<String>,
 }
 
-/// What one check of a row claims.
+/// The claim of one check of a row.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Claim {
-    /// Its name: what follows the dot in the check's id. Absent for the check that has the row's own id.
+    /// Its name: the part after the dot in the check's id. Absent for the check with the row's own id.
     #[serde(default)]
     pub claim: Option<String>,
-    /// How binding it is; absent where it binds as the row does.
+    /// Its level; absent if it is that of the row.
     #[serde(default)]
     pub level: Option<Obligation>,
-    /// Whether it binds CCMs of the framework profile only, where it has a level of its own.
+    /// Whether it is binding only for CCMs of the framework profile, if it has its own level.
     #[serde(default)]
     pub framework: bool,
-    /// What it requires, in the present tense: the check's title in lists and reports.
+    /// The requirement in the present tense: the check's title in lists and reports.
     pub requires: String,
-    /// Where the requirement comes from; absent where it is the row's source.
+    /// The source of the requirement; absent if it is that of the row.
     #[serde(default)]
     pub source: Option<String>,
 }
@@ -185,17 +186,17 @@ impl Claim {
 }
 
 impl Row {
-    /// Whose code decides it.
+    /// The owner of the row.
     pub fn owners<'a>(&'a self, area: &'a Area) -> &'a [Owner] {
         if self.owner.is_empty() { &area.owner } else { &self.owner }
     }
 
-    /// What a CCM has to declare for it to apply.
+    /// The capabilities that a CCM has to declare for the row to apply.
     pub fn gates<'a>(&'a self, area: &'a Area) -> &'a [Capability] {
         self.gate.as_deref().unwrap_or(&area.gate)
     }
 
-    /// How binding it is, in words.
+    /// The level as text.
     pub fn level_in_words(&self) -> String {
         let mut words = match (self.framework, self.level.level()) {
             (false, _) => self.level.to_string(),

@@ -1,24 +1,24 @@
-//! What tables abbreviate: files of Kubernetes, and how long things may take.
+//! The abbreviations in the tables: files of Kubernetes, and time limits.
 
 use serde::Deserialize;
 use std::collections::BTreeMap;
 
-/// What tables abbreviate, each with its meaning.
+/// The abbreviations in the tables, with their meaning.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Terms {
-    /// What the index of the pages says before its lists, in Markdown.
+    /// The text of the index before its lists, in Markdown.
     pub about: String,
-    /// The version of Kubernetes whose files `sources` are.
+    /// The version of Kubernetes that the files in `sources` belong to.
     pub kubernetes: String,
     /// Files, by their abbreviation.
     pub sources: BTreeMap<String, String>,
-    /// How long is waited for something, or watched, by name.
+    /// The limits of waits and watches, by name.
     pub bounds: BTreeMap<String, String>,
 }
 
 impl Terms {
-    /// A row's source with its files named in full.
+    /// A row's source with the full names of files.
     pub fn source(&self, text: &str) -> String {
         let part = |part: &str| {
             let part = part.trim();
@@ -31,7 +31,7 @@ impl Terms {
         text.split(';').map(part).collect::<Vec<_>>().join("; ")
     }
 
-    /// The bounds that a text names, with what they are.
+    /// The limits that a text names, with their values.
     pub fn bounds(&self, text: &str) -> Vec<(&str, &str)> {
         let named = |name: &str| {
             let mut places = text.match_indices(name);

@@ -1,4 +1,4 @@
-//! The tables are whole, the pages are theirs, and what the checks do not judge is found out.
+//! Tests that the tables are complete, that the pages match them, and that gaps in the coverage are found.
 
 use super::*;
 use harness_core::check::CheckId;
@@ -102,7 +102,7 @@ fn abbreviations_are_written_out() {
     assert_eq!(named, ["B-START", "B-SVC"]);
 }
 
-/// A contract of three rows, of which one has a claim of its own and one a reason.
+/// A contract with three rows, one of which has a claim of its own and one a reason.
 fn small() -> Contract {
     let row = |id: &str, level: &str, more: &str| {
         format!(

@@ -1,4 +1,4 @@
-//! What documents and schemas say of keys is what the types say.
+//! Tests that documents and schemas describe keys as the types do.
 
 use super::{RUN_HEAD, folder, workspace};
 use crate::schema::{self, paths, words};
@@ -8,10 +8,10 @@ use harness_core::files;
 use serde_json::Value;
 use std::path::Path;
 
-/// Set to have the tables in documents written anew instead of compared.
+/// The variable with which the tables in documents are written again instead of compared.
 const REWRITE: &str = "REWRITE_DOCUMENTS";
 
-/// Compares the lines between the two markers of a table in a document with what they must be.
+/// Compares the lines between the two markers of a table in a document with the expected ones.
 #[track_caller]
 fn check(document: &str, table: &str, wanted: &str) {
     let file = workspace().join(document);
@@ -46,7 +46,7 @@ fn code(value: &Value) -> String {
     }
 }
 
-/// As it stands inside a list or a table: quoted where YAML would take it for something else.
+/// A value inside a list or a table: quoted if YAML would misread it.
 fn spelt(value: &Value) -> String {
     match value {
         Value::String(text) if text.contains(['{', '$', '=']) => format!("\"{text}\""),
@@ -130,7 +130,7 @@ fn the_tables_of_a_run_files_keys_and_of_wait_budgets() {
     check("docs/run-file.md", "budgets", &text);
 }
 
-/// What a validator says of a file, with the schema as it is printed.
+/// The result of a validator for a file, with the schema as it is printed.
 fn validated(schema: &Value, text: &str) -> Result<(), String> {
     let mut schemas = boon::Schemas::new();
     let mut compiler = boon::Compiler::new();

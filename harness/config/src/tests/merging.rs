@@ -1,4 +1,4 @@
-//! Options over the run file.
+//! Options that override the run file.
 
 use super::planned;
 use crate::{Budget, ClusterKeys, HumanDuration, Keep, LimitKeys, OutputKeys, RunFile, SelectKeys, Timing};

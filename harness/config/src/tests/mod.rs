@@ -1,4 +1,4 @@
-//! Files with faults and the exact text people get; sound files and what they mean.
+//! Files with faults and the exact messages; valid files and their meaning.
 
 mod documents;
 mod merging;
@@ -12,7 +12,7 @@ use super::{Problems, RunFile, RunPlan, Source, WantedCluster, plan};
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 
-/// Where the project's documents are.
+/// The folder of the project's documents.
 fn workspace() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
@@ -29,7 +29,7 @@ fn folder(files: &[(&str, &str)]) -> TempDir {
     folder
 }
 
-/// A profile without faults, without its first lines, for tests that spoil a part of it.
+/// A valid profile without its first lines, for tests that break a part of it.
 const SOUND: &str = "name: acme\n\
                      manifests: [manifests]\n\
                      capabilities: {instances: v2, zones: true, loadBalancer: true}\n";
@@ -37,7 +37,7 @@ const SOUND: &str = "name: acme\n\
 const PROFILE_HEAD: &str = "apiVersion: ccm-conformance/v1\nkind: Profile\n";
 const RUN_HEAD: &str = "apiVersion: ccm-conformance/v1\nkind: Conformance\n";
 
-/// A run file and a sound profile beside it, planned.
+/// Plans a run file with a valid profile next to it.
 fn planned(run_file: &str, overrides: RunFile) -> (TempDir, Result<RunPlan<WantedCluster>, Problems>) {
     let folder = folder(&[
         ("run.yaml", &format!("{RUN_HEAD}profile: ./acme\n{run_file}")),
@@ -48,7 +48,7 @@ fn planned(run_file: &str, overrides: RunFile) -> (TempDir, Result<RunPlan<Wante
     (folder, plan)
 }
 
-/// The problems' text, with the folder's path left out.
+/// The text of the problems, without the folder's path.
 fn said(problems: &Problems, folder: &Path) -> String {
     problems.to_string().replace(&format!("{}/", folder.display()), "")
 }

@@ -1,4 +1,4 @@
-//! Profiles: what is refused and in which words.
+//! Profiles: which are rejected, and with which messages.
 
 use super::{PROFILE_HEAD, SOUND, folder, said};
 use crate::{
@@ -22,7 +22,7 @@ fn written(profile: &str) -> TempDir {
     ])
 }
 
-/// A profile that is sound but for `line`.
+/// Checks a profile that is valid except for `line`.
 #[track_caller]
 fn check(line: &str, expected: &str) {
     let folder = written(&format!("{SOUND}{line}\n"));
@@ -401,7 +401,7 @@ fn the_null_profile_claims_all_that_the_reference_does() {
 fn load_balancers_say_whose_they_are() {
     let uid = "820f7e93-acb2-4996-8480-9a5a83e8d4da";
     assert_eq!(Ownership::Uid.owner(uid, "default/web"), uid);
-    // The name that digitalocean-cloud-controller-manager v0.1.68 gave the load balancer of that Service.
+    // The name that digitalocean-cloud-controller-manager v0.1.68 gave the load balancer of this Service.
     assert_eq!(Ownership::Name.owner(uid, "default/web"), "a820f7e93acb2499684809a5a83e8d4d");
     assert_eq!(Ownership::Name.owner("", ""), "a");
     assert_eq!(Ownership::Service.owner(uid, "default/web"), "default/web");

@@ -1,4 +1,4 @@
-//! Run files: what is refused and in which words, and what defaults mean.
+//! Run files: which are rejected, and with which messages, and the meaning of defaults.
 
 use super::{PROFILE_HEAD, RUN_HEAD, SOUND, folder, planned, said};
 use crate::{

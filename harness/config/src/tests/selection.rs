@@ -1,4 +1,4 @@
-//! Which checks a selection leaves.
+//! The checks that a selection leaves.
 
 use super::{PROFILE_HEAD, SOUND, folder};
 use crate::{

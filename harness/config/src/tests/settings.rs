@@ -1,4 +1,4 @@
-//! What is told of a plan: every value in force, who set it, and how it compares with the contract.
+//! The settings of a plan: every value, who set it, and how it compares with the contract.
 
 use super::{folder, planned};
 use crate::{BackendChoice, Budget, ClusterKeys, Given, LimitKeys, RunFile, SelectKeys, Source, plan};
@@ -10,7 +10,7 @@ fn settings(run_file: &str, typed: RunFile) -> Vec<Setting> {
     plan.expect("a sound file").settings
 }
 
-/// What is said of one setting.
+/// The value of one setting, who set it, and how it compares.
 #[track_caller]
 fn of(settings: &[Setting], name: &str) -> (String, SetBy, Bearing) {
     let found = settings.iter().find(|one| one.setting == name);

@@ -1,4 +1,4 @@
-//! What looks at a write before the kind's own rules do, in the order in which a real server's plugins do it.
+//! Admission: the checks of a write before the kind's own rules, in the order of a real server's plugins.
 
 mod namespace;
 mod pod;
@@ -17,7 +17,7 @@ use embedded_state::auth::rbac::{Escalation, check_escalation};
 ///
 /// # Errors
 ///
-/// Why not.
+/// The reason why it is not admitted.
 pub(crate) fn create(write: &Write<'_>, kind: &'static Kind, object: &mut Value) -> Result<(), Status> {
     namespace::creation(write.api, kind, object)?;
     let is_pod = kind.group.is_empty() && kind.kind == "Pod";
@@ -40,7 +40,7 @@ pub(crate) fn create(write: &Write<'_>, kind: &'static Kind, object: &mut Value)
 ///
 /// # Errors
 ///
-/// Why not.
+/// The reason why it is not admitted.
 pub(crate) fn update(
     write: &Write<'_>,
     kind: &'static Kind,
@@ -58,11 +58,11 @@ pub(crate) fn update(
     }
 }
 
-/// Looks at a write when the kind's rules have accepted it: nobody grants what they do not have.
+/// Checks a write after the kind's rules have accepted it: a user cannot grant rights that they do not have.
 ///
 /// # Errors
 ///
-/// Why not.
+/// The reason why it is not admitted.
 pub(crate) fn validate(
     write: &Write<'_>,
     kind: &'static Kind,
@@ -89,7 +89,7 @@ pub(crate) fn validate(
 ///
 /// # Errors
 ///
-/// Why not.
+/// The reason why it is not admitted.
 pub(crate) fn delete(write: &Write<'_>, kind: &'static Kind, object: &Value) -> Result<(), Status> {
     namespace::deletion(kind, object)?;
     restriction::check(write, kind, Some(object), None)

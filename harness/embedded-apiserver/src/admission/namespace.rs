@@ -1,4 +1,4 @@
-//! Nothing is made in a namespace that is absent or on its way out, and some namespaces never go.
+//! Nothing can be created in a namespace that is missing or being deleted, and some namespaces cannot be deleted.
 
 use embedded_objects::kinds::{self, Kind};
 use embedded_objects::status::{self, Status};

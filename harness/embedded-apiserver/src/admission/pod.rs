@@ -1,4 +1,4 @@
-//! What every new pod gets: a service account with its token, and a priority.
+//! The parts that every new pod gets: a service account with its token, and a priority.
 //!
 //! Follows `k8s.io/kubernetes/plugin/pkg/admission/{serviceaccount,priority}`.
 
@@ -21,7 +21,7 @@ fn refuse(pod: &Value, why: &str) -> Status {
     pods().map_or_else(|status| status, |kind| status::forbidden(kind, name, why))
 }
 
-/// The pod's parts are only touched where they have the form they should have: the rest is for validation to refuse.
+/// Changes parts of the pod only if they have the expected form: validation rejects the others.
 pub(super) fn service_account(api: &Api, pod: &mut Value) -> Result<(), Status> {
     if !pod["spec"].is_object() {
         return Ok(());
@@ -51,13 +51,13 @@ pub(super) fn service_account(api: &Api, pod: &mut Value) -> Result<(), Status> 
     Ok(())
 }
 
-/// An object of a kind without namespaces.
+/// Reads an object of a kind without namespaces.
 fn of_cluster(api: &Api, group: &str, plural: &str, name: &str) -> Option<Value> {
     let kind = kinds::find(group, "v1", plural)?;
     api.store.get(collection_of(kind), &Key::new("", name)).map(|object| object.value())
 }
 
-/// A Pod may name only a RuntimeClass that is there.
+/// Checks that the RuntimeClass of a Pod exists.
 pub(super) fn runtime_class(api: &Api, pod: &Value) -> Result<(), Status> {
     let class = pod["spec"]["runtimeClassName"].as_str().unwrap_or_default();
     if class.is_empty() || of_cluster(api, "node.k8s.io", "runtimeclasses", class).is_some() {
@@ -66,7 +66,7 @@ pub(super) fn runtime_class(api: &Api, pod: &Value) -> Result<(), Status> {
     Err(refuse(pod, &format!("pod rejected: RuntimeClass {class:?} not found")))
 }
 
-/// The priority of a Pod is that of its class; what contradicts it is refused.
+/// Sets the priority of a Pod to that of its class, and rejects a different value.
 pub(super) fn priority(api: &Api, kind: &Kind, pod: &mut Value) -> Result<(), Status> {
     if !pod["spec"].is_object() {
         return Ok(());

@@ -1,4 +1,4 @@
-//! What a kubelet may write: its own node, and pods that are bound to it.
+//! The objects that a kubelet may write: its own node, and pods that are bound to it.
 //!
 //! Follows `k8s.io/kubernetes/plugin/pkg/admission/noderestriction`.
 
@@ -9,7 +9,7 @@ use serde_json::Value;
 use crate::write::Write;
 use embedded_state::auth::node::node_of;
 
-/// Label prefixes that only others than the kubelet may set.
+/// The prefix of labels that a kubelet must not set.
 const RESERVED: &str = "node-restriction.kubernetes.io/";
 
 /// Labels below `kubernetes.io` that a kubelet may set on its node.
@@ -77,7 +77,7 @@ pub(super) fn check(
     }
 }
 
-/// Checks a change of a status: of its own node, and of pods that are bound to it.
+/// Checks a change of a status: a kubelet may change that of its own node and of pods that are bound to it.
 pub(super) fn check_status(
     write: &Write<'_>,
     kind: &'static Kind,
@@ -96,7 +96,7 @@ pub(super) fn check_status(
     }
 }
 
-/// The labels that differ and are not the kubelet's to set, in order.
+/// The changed labels that a kubelet must not set, in order.
 fn changed_labels(old: Option<&Value>, new: &Value) -> Vec<String> {
     let none = serde_json::Map::new();
     let labels = |object: Option<&'_ Value>| {

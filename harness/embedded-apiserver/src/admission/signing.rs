@@ -1,4 +1,4 @@
-//! Who may be asked to be: nobody gets a client certificate of the administrators' group signed.
+//! Restrictions of certificate requests: no client certificate of the administrators' group is signed.
 //!
 //! Follows `k8s.io/kubernetes/plugin/pkg/admission/certificates/subjectrestriction`.
 
@@ -12,7 +12,7 @@ use x509_parser::prelude::{FromDer as _, X509CertificationRequest};
 
 use embedded_state::auth::user::{MASTERS, User};
 
-/// The signer whose certificates the API server takes.
+/// The signer whose certificates the API server accepts.
 const SIGNER: &str = "kubernetes.io/kube-apiserver-client";
 
 /// Checks a new CertificateSigningRequest.
@@ -33,7 +33,8 @@ pub(super) fn check(kind: &'static Kind, object: &Value) -> Result<(), Status> {
     }
 }
 
-/// Writes down who asks, whatever the request says of that (`pkg/registry/certificates/certificates` PrepareForCreate).
+/// Sets the requesting user in the object, whatever the request contains
+/// (`pkg/registry/certificates/certificates` PrepareForCreate).
 pub(super) fn note_asker(user: &User, object: &mut Value) {
     let Some(spec) = object["spec"].as_object_mut() else { return };
     for (key, value, is_empty) in [
@@ -50,7 +51,7 @@ pub(super) fn note_asker(user: &User, object: &mut Value) {
     }
 }
 
-/// The groups that a request asks for: the organizations of its subject.
+/// The requested groups: the organizations of the request's subject.
 fn groups(request: &str) -> Result<Vec<String>, String> {
     let pem = STANDARD.decode(request).map_err(|why| why.to_string())?;
     let not_pem = || "PEM block type must be CERTIFICATE REQUEST".to_owned();

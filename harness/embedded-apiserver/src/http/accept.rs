@@ -1,4 +1,4 @@
-//! In which form the client wants its answer.
+//! The form in which the client wants its answer.
 
 use embedded_semantics::table::Include;
 
@@ -16,7 +16,7 @@ pub(crate) enum Encoding {
 }
 
 impl Encoding {
-    /// All of them, the default first.
+    /// All encodings, the default first.
     pub(crate) const ALL: [Self; 3] = [Self::Json, Self::Yaml, Self::Protobuf];
 
     /// The media type.
@@ -29,7 +29,7 @@ impl Encoding {
         }
     }
 
-    /// The encoding of a request's body by its `Content-Type`; nothing means JSON.
+    /// The encoding of a request's body according to its `Content-Type`; an empty one means JSON.
     #[must_use]
     pub(crate) fn of_content(content_type: &str) -> Option<Self> {
         let media = content_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
@@ -40,7 +40,7 @@ impl Encoding {
     }
 }
 
-/// What an object is turned into before it is sent.
+/// The shape into which an object is converted before it is sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Shape {
     /// The object itself.
@@ -53,23 +53,23 @@ pub(crate) enum Shape {
     MetadataList,
 }
 
-/// The form that was agreed on.
+/// The negotiated form of the answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Form {
-    /// How it is written.
+    /// The encoding.
     pub encoding: Encoding,
-    /// What is written.
+    /// The shape of the objects.
     pub shape: Shape,
     /// With line breaks and indents, for people.
     pub pretty: bool,
-    /// What of an object stands in its row, where a table is written.
+    /// Which part of an object is in its row of a table.
     pub(crate) include: Include,
-    /// Whether the client takes the answer compressed.
+    /// Whether the client accepts a compressed answer.
     pub(crate) gzip: bool,
 }
 
 impl Form {
-    /// The form as the parameters of the request, and who asks, make it more exact.
+    /// The form with the details from the request's parameters and the client's user agent.
     #[must_use]
     pub(crate) fn refined(self, query: &Query, user_agent: &str, accept_encoding: &str) -> Self {
         let gzip = accept_encoding.split(',').any(|coding| coding.trim() == "gzip");
@@ -81,7 +81,7 @@ impl Form {
         Self { pretty, include, gzip, ..self }
     }
 
-    /// JSON of the object itself.
+    /// The object itself, as JSON.
     pub(crate) const PLAIN: Self = Self {
         encoding: Encoding::Json,
         shape: Shape::Object,
@@ -121,8 +121,8 @@ fn accepts(clause: &str, media_type: &str) -> bool {
         || clause.strip_suffix("/*").is_some_and(|kind| media_type.split('/').next() == Some(kind))
 }
 
-/// Agrees on a form for a resource's answer; `None` if the client takes nothing that the server has. `has_protobuf` says
-/// whether the objects themselves can be sent as protobuf; their metadata always can.
+/// Negotiates the form of a resource's answer; `None` if the server has nothing that the client accepts.
+/// `has_protobuf` says whether the objects themselves can be sent as protobuf; their metadata always can.
 #[must_use]
 pub(crate) fn negotiate(header: Option<&str>, has_protobuf: impl Fn() -> bool) -> Option<Form> {
     let header = header.unwrap_or_default();
@@ -153,7 +153,7 @@ pub(crate) fn negotiate(header: Option<&str>, has_protobuf: impl Fn() -> bool) -
     None
 }
 
-/// Whether a header names a media type that the server has, in whatever form.
+/// Whether a header names a media type that the server has, in any form.
 #[must_use]
 pub(crate) fn knows_a_media_type(header: &str) -> bool {
     let known = |clause: &Clause<'_>| {
@@ -162,7 +162,7 @@ pub(crate) fn knows_a_media_type(header: &str) -> bool {
     clauses(header).iter().any(known)
 }
 
-/// The encoding in which discovery is wanted in the aggregated form; `None` where the plain form is wanted.
+/// The encoding of discovery in the aggregated form; `None` if the client wants the plain form.
 #[must_use]
 pub(crate) fn aggregated(header: Option<&str>) -> Option<Encoding> {
     for clause in clauses(header.unwrap_or_default()) {

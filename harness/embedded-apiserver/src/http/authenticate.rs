@@ -1,4 +1,4 @@
-//! Who sent a request, and as whom they want it done.
+//! Authentication and impersonation: the user who sent a request, and the user as whom it is carried out.
 
 use embedded_objects::status::{self, Status};
 use http::{HeaderMap, header};
@@ -10,7 +10,8 @@ use embedded_state::auth::account::{Claims, ISSUER};
 use embedded_state::auth::attributes::Attributes;
 use embedded_state::auth::user::{ANONYMOUS, AUTHENTICATED, SERVICE_ACCOUNT, UNAUTHENTICATED, User};
 
-/// The sender: by client certificate, else by bearer token, else anonymous; `None` for a credential that is bad.
+/// The sender: by client certificate, otherwise by bearer token, otherwise anonymous; `None` for an invalid
+/// credential.
 pub(super) fn user(api: &Api, peer: &Peer, headers: &HeaderMap) -> Option<User> {
     let certificates = match peer {
         Peer::InProcess(user) => return Some((**user).clone()),
@@ -26,16 +27,16 @@ pub(super) fn user(api: &Api, peer: &Peer, headers: &HeaderMap) -> Option<User> 
             let (user, audiences) = by_token(api, token.trim()).ok()?;
             audiences.iter().any(|audience| audience == ISSUER).then_some(user)
         }
-        // Other schemes are nobody's here, so they say nothing about who sends.
+        // The server has no other schemes, so they do not identify a sender.
         _ => Some(User::anonymous()),
     }
 }
 
-/// Who holds a token, and for whom it is meant.
+/// The user of a token, and the audiences that it is for.
 ///
 /// # Errors
 ///
-/// What is wrong with it, in the API server's words.
+/// The fault of the token, in the API server's words.
 pub(crate) fn by_token(api: &Api, token: &str) -> Result<(User, Vec<String>), String> {
     let claims: Claims = api.signer.verify(token).ok_or_else(|| "invalid bearer token".to_owned())?;
     let holder = claims.holder(&api.store, jiff::Timestamp::now().as_second());
@@ -43,11 +44,11 @@ pub(crate) fn by_token(api: &Api, token: &str) -> Result<(User, Vec<String>), St
     Ok((user, claims.aud))
 }
 
-/// The user whom the headers `Impersonate-*` name, if they name one.
+/// The user in the headers `Impersonate-*`, if there is one.
 ///
 /// # Errors
 ///
-/// 403 where `user` may not be them, 400 where they name groups without a user.
+/// 403 if `user` may not act as that user, 400 if the headers name groups without a user.
 pub(super) fn impersonated(api: &Api, user: &User, headers: &HeaderMap) -> Result<Option<User>, Status> {
     let all = |name: &str| -> Vec<String> {
         headers.get_all(name).iter().filter_map(|value| value.to_str().ok()).map(str::to_owned).collect()

@@ -1,4 +1,4 @@
-//! The body of a request: read within bounds, then understood.
+//! The body of a request: read within limits, then parsed.
 
 use std::time::Duration;
 
@@ -16,22 +16,22 @@ use super::accept::Encoding;
 use embedded_state::Share;
 use embedded_state::query::{Query, go_duration};
 
-/// The largest body that is taken, in bytes.
+/// The largest accepted body, in bytes.
 pub(crate) const LIMIT: usize = 3 << 20;
 
-/// How much more of a body that is too large is read, bytes, and for how long: so that its sender sees the answer.
+/// How many bytes of a body that is too large are still read, and for how long, so that its sender sees the answer.
 const MOST_DRAINED: usize = 256 << 20;
 const DRAINING: Duration = Duration::from_secs(10);
 
-/// How long a request may take, its body included, where it does not say less.
+/// How long a request, including its body, may take if it does not set a shorter time.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Reads a body whole.
+/// Reads a whole body.
 ///
 /// # Errors
 ///
-/// 413 where it is too large, 400 where the client breaks off or asks for a time that is none, 504 where it dawdles, 429 where
-/// the user has too much under way already.
+/// 413 if it is too large, 400 if the client breaks off or requests an invalid timeout, 504 if it takes too
+/// long, 429 if the user has too many requests in progress.
 pub(super) async fn read<B>(
     body: B,
     method: &Method,
@@ -65,7 +65,7 @@ where
                 use bytes::Buf as _;
                 let mut data = data;
                 if bytes.len() + data.remaining() > LIMIT {
-                    // Whoever is still sending would see the connection break instead of the answer.
+                    // Otherwise a client that is still sending would see a broken connection instead of the answer.
                     drain(body, data.remaining()).await;
                     return Err(status::too_large(LIMIT));
                 }
@@ -88,7 +88,7 @@ where
         .unwrap_or_else(|_| Err(status::timeout("request did not complete within the allotted timeout", 0)))
 }
 
-/// Reads on and forgets, within bounds.
+/// Reads the rest of a body and discards it, within limits.
 async fn drain<B>(mut body: std::pin::Pin<&mut B>, already: usize)
 where
     B: http_body::Body,
@@ -103,11 +103,11 @@ where
             }
         }
     };
-    // Whoever dawdles sees it break.
+    // A client that takes longer sees the connection break.
     let _ = tokio::time::timeout(DRAINING, reading).await;
 }
 
-/// Understands a body as an object of a kind that is served, by its content type.
+/// Parses a body as an object of a served kind, according to its content type.
 ///
 /// # Errors
 ///
@@ -123,11 +123,11 @@ pub(crate) fn of_kind(bytes: &Bytes, content_type: &str, kind: &Kind, mode: Mode
     }
 }
 
-/// Understands a body as an object of a kind that is not served itself, by its content type.
+/// Parses a body as an object of a kind that is not served itself, according to its content type.
 ///
 /// # Errors
 ///
-/// 415 for another content type, 400 for what cannot be read, is something else, or has fields it may not have.
+/// 415 for another content type; 400 if it cannot be read, is something else, or has unknown fields.
 pub(crate) fn parse(
     bytes: &Bytes,
     content_type: &str,
@@ -141,12 +141,12 @@ pub(crate) fn parse(
     }
 }
 
-/// Understands the body of a server-side apply, which is YAML and so may be JSON. Fields that the kind does not have are
-/// no matter of the body's: to apply them fails.
+/// Parses the body of a server-side apply, which is YAML and therefore may be JSON. Unknown fields are not
+/// checked here: applying them fails.
 ///
 /// # Errors
 ///
-/// 400 for what cannot be read or, in strict mode, has a key twice.
+/// 400 if it cannot be read or, in strict mode, has a duplicate key.
 pub(crate) fn applied(bytes: &Bytes, mode: Mode) -> Result<Parsed, Status> {
     let text = text(bytes)?;
     let mut last_wins = limits();
@@ -166,7 +166,7 @@ pub(crate) fn applied(bytes: &Bytes, mode: Mode) -> Result<Parsed, Status> {
     }
 }
 
-/// Where a key stands again, in the words of Go's reader of YAML.
+/// The position of a duplicate key, in the words of Go's YAML parser.
 fn repeated(why: &serde_saphyr::Error) -> String {
     let head = "error converting YAML to JSON: yaml: unmarshal errors:";
     match why.without_snippet() {
@@ -178,11 +178,11 @@ fn repeated(why: &serde_saphyr::Error) -> String {
     }
 }
 
-/// Understands a body as options such as `DeleteOptions`, which clients send in any version.
+/// Parses a body as options such as `DeleteOptions`, which clients send in any version.
 ///
 /// # Errors
 ///
-/// 415 for another content type, 400 for what cannot be read or is something else.
+/// 415 for another content type; 400 if it cannot be read or is something else.
 pub(crate) fn options(bytes: &Bytes, content_type: &str, kind: &str) -> Result<Value, Status> {
     let read = match encoding(content_type)? {
         Encoding::Json => fields::read_options(kind, text(bytes)?, Mode::Ignore),
@@ -201,7 +201,7 @@ fn text(bytes: &Bytes) -> Result<&str, Status> {
     std::str::from_utf8(bytes).map_err(|why| status::bad_request(why.to_string()))
 }
 
-/// How much aliases may unfold to: a few lines that refer to one another are terabytes otherwise.
+/// Limits for the expansion of aliases: otherwise a few lines that refer to one another expand to terabytes.
 fn limits() -> serde_saphyr::Options {
     serde_saphyr::options! {
         alias_limits: serde_saphyr::alias_limits! { max_total_replayed_events: 100_000 },

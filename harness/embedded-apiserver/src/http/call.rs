@@ -1,4 +1,4 @@
-//! One request, understood and allowed, on its way to a verb.
+//! One request, parsed and authorized, on its way to a verb.
 
 use std::sync::Arc;
 
@@ -20,7 +20,7 @@ use embedded_state::auth::user::User;
 use embedded_state::query::Query;
 use embedded_state::{Api, Clock, Share};
 
-/// The longest name of a manager of fields, bytes.
+/// The longest name of a field manager, in bytes.
 const MANAGER: usize = 128;
 
 /// A request.
@@ -28,34 +28,34 @@ const MANAGER: usize = 128;
 pub(crate) struct Call {
     /// The server's state.
     pub api: Arc<Api>,
-    /// Who asks.
+    /// The user who sent the request.
     pub user: User,
     /// The HTTP method.
     pub method: Method,
     /// The headers.
     pub headers: HeaderMap,
-    /// What is asked.
+    /// The target of the request.
     pub target: Target,
     /// The parameters.
     pub query: Query,
-    /// The form of the answer, `None` if the client takes none that there is.
+    /// The form of the answer, `None` if the client accepts none that the server has.
     pub form: Option<Form>,
-    /// The body, whole.
+    /// The whole body.
     pub body: Bytes,
-    /// When it came.
+    /// When the request came.
     pub clock: Clock,
-    /// To whom the memory of an answer that goes on is counted; `None` where there is no limit.
+    /// The user's share, to which the memory of a streamed answer is counted; `None` if there is no limit.
     pub share: Option<Share>,
 }
 
-/// A header's text, empty where it is absent or no text.
+/// A header's text; empty if it is missing or not valid text.
 #[must_use]
 pub(crate) fn text_header<'a>(headers: &'a HeaderMap, name: &HeaderName) -> &'a str {
     headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default()
 }
 
 impl Call {
-    /// What was asked, as authorization sees it.
+    /// The attributes of the request for authorization.
     #[must_use]
     pub(crate) fn attributes(&self) -> &Attributes {
         &self.target.attributes
@@ -77,13 +77,14 @@ impl Call {
     ///
     /// # Errors
     ///
-    /// 406 if the client takes none that there is.
+    /// 406 if the client accepts none that the server has.
     pub(crate) fn form(&self) -> Result<Form, Status> {
         self.form.ok_or_else(|| self.not_acceptable())
     }
 
-    /// The answer where the client takes nothing that there is: a router says so where no media type is one of those of the
-    /// path, and whoever answers where only the form behind it is unknown. Custom resources have no router.
+    /// The answer for a client that accepts nothing that the server has. If no media type is one of those of
+    /// the path, the router answers; if only the form is unknown, the handler does. Custom resources have no
+    /// router.
     fn not_acceptable(&self) -> Status {
         let attributes = self.attributes();
         let kind = self.api.kind(&attributes.group, &self.target.version, &attributes.resource);
@@ -98,7 +99,7 @@ impl Call {
         status::not_acceptable_here(&available)
     }
 
-    /// Whether nothing shall be kept; `options` is what the parameters of this verb are called.
+    /// Whether this is a dry run; `options` is the kind of this verb's parameters.
     ///
     /// # Errors
     ///
@@ -116,7 +117,7 @@ impl Call {
         check_dry_run(&values, options)
     }
 
-    /// The manager whose fields a write is about: `fieldManager`, else what the client calls itself before the `/`.
+    /// The field manager of a write: `fieldManager`, otherwise the user agent up to the `/`.
     #[must_use]
     pub(crate) fn manager(&self) -> String {
         match self.query.text("fieldManager") {
@@ -130,11 +131,11 @@ impl Call {
         }
     }
 
-    /// The body as an object of `kind`; `options` is what the parameters of this verb are called.
+    /// The body as an object of `kind`; `options` is the kind of this verb's parameters.
     ///
     /// # Errors
     ///
-    /// 415, or 400 about what cannot be read or is something else, or 422 for parameters that are none.
+    /// 415; 400 if it cannot be read or is something else; or 422 for invalid parameters.
     pub(crate) fn object(&self, kind: &Kind, options: &str) -> Result<Parsed, Status> {
         let mode = self.field_validation(options)?;
         body::of_kind(&self.body, self.content_type(), kind, mode)
@@ -149,11 +150,11 @@ impl Call {
         body::parse(&self.body, self.content_type(), kind, self.field_validation(options)?)
     }
 
-    /// What is to become of unknown and repeated fields.
+    /// What happens to unknown and duplicate fields.
     ///
     /// # Errors
     ///
-    /// 422 for a mode that is none.
+    /// 422 for an unknown mode.
     pub(crate) fn field_validation(&self, options: &str) -> Result<Mode, Status> {
         let text = self.query.get("fieldValidation").unwrap_or_default();
         Mode::parse(text).ok_or_else(|| {
@@ -169,7 +170,7 @@ impl Call {
     }
 }
 
-/// What is wrong with the name of a manager of fields.
+/// The faults in the name of a field manager.
 fn manager_causes(manager: &str) -> Vec<Cause> {
     let mut causes = Vec::new();
     if manager.len() > MANAGER {

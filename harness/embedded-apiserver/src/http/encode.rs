@@ -1,4 +1,4 @@
-//! Objects as bytes.
+//! The encoding of objects.
 
 use std::sync::Arc;
 
@@ -13,11 +13,11 @@ use super::accept::{Encoding, Form};
 use embedded_state::store::Record;
 use embedded_state::{Clock, from_stored, is_stored_form};
 
-/// An object in an encoding.
+/// Encodes an object.
 ///
 /// # Errors
 ///
-/// 500 where the encoding has no form for the object.
+/// 500 if the encoding cannot represent the object.
 pub(crate) fn object(value: &Value, form: Form) -> Result<Bytes, Status> {
     let failed = |why: String| status::internal(&why);
     match form.encoding {
@@ -50,21 +50,21 @@ pub(crate) fn json(kind: &'static Kind, record: &Record) -> Bytes {
     json_parts(kind, record).concat().into()
 }
 
-/// A stored object as JSON in two parts: its type, and the rest, which is not copied where it is stored like that.
+/// A stored object as JSON in two parts: its type, and the rest, which is not copied if it is stored in that form.
 #[must_use]
 pub(crate) fn json_parts(kind: &'static Kind, record: &Record) -> [Bytes; 2] {
     let head = format!(r#"{{"kind":"{}","apiVersion":"{}","#, kind.kind, kind.api_version());
-    // Behind the brace that opens it: a stored object always has metadata, so a comma is right.
+    // After the opening brace: a stored object always has metadata, so a comma is correct.
     let mut rest = bare(kind, record);
     rest.advance(1.min(rest.len()));
     [head.into(), rest]
 }
 
-/// A stored object in an encoding.
+/// Encodes a stored object.
 ///
 /// # Errors
 ///
-/// 500 where the encoding has no form for it.
+/// 500 if the encoding cannot represent it.
 pub(crate) fn record(kind: &'static Kind, record: &Arc<Record>, form: Form) -> Result<Bytes, Status> {
     match form.encoding {
         Encoding::Json if !form.pretty => Ok(json(kind, record)),
@@ -75,18 +75,18 @@ pub(crate) fn record(kind: &'static Kind, record: &Arc<Record>, form: Form) -> R
     }
 }
 
-/// A stored object's own fields in protobuf: encoded once for each version of it.
+/// A stored object's own fields in protobuf; encoded only once for each version of the object.
 fn fields(kind: &'static Kind, record: &Record) -> Result<Bytes, Status> {
     record
         .encoded(|| wire::encode_fields(kind, &record.value()).map(Bytes::from))
         .map_err(|why| status::internal(&why))
 }
 
-/// A list in protobuf, written from what its items were encoded to.
+/// A list in protobuf, written from its encoded items.
 ///
 /// # Errors
 ///
-/// 500 where the kind has no protobuf.
+/// 500 if the kind has no protobuf encoding.
 pub(crate) fn protobuf_list(
     kind: &'static Kind,
     records: &[Arc<Record>],

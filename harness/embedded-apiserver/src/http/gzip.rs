@@ -8,10 +8,10 @@ use bytes::Bytes;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 
-/// Answers of more bytes are compressed.
+/// Answers with more bytes than this are compressed.
 const FROM: usize = 128 << 10;
 
-/// The answer compressed, quickly rather than well; nothing where it is too small to be.
+/// Compresses an answer, quickly rather than well; `None` if it is too small.
 pub(super) fn compressed(bytes: &[u8]) -> Option<Bytes> {
     if bytes.len() <= FROM {
         return None;

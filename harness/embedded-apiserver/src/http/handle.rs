@@ -1,5 +1,5 @@
-//! One request from its head to its answer. The order is that of a real API server: authenticate, impersonate, authorize,
-//! then look at the request.
+//! One request from its head to its answer. The order is that of a real API server: authenticate,
+//! impersonate, authorize, then handle the request.
 
 use std::sync::Arc;
 
@@ -37,7 +37,7 @@ where
     let audit = |user: &User, by: Option<&User>, code: u16, authorized: bool| {
         api.audit.write(Entry { code, authorized, ..entry(&parts, &target, clock.at, user, by) });
     };
-    // What is refused before a verb looks at it is told in the form asked for, or else as JSON.
+    // A rejection before a verb handles the request has the requested form, or otherwise JSON.
     let plain = form.unwrap_or(Form::PLAIN);
 
     let Some(user) = authenticate::user(&api, &peer, &parts.headers) else {
@@ -50,7 +50,7 @@ where
         response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
         return response;
     }
-    // Who is cut off is not heard before the network is whole again.
+    // A request of a user who is cut off waits until the network is restored.
     api.reach.admits(&user).await;
     let (user, real) = match authenticate::impersonated(&api, &user, &parts.headers) {
         Ok(None) => (user, None),
@@ -89,7 +89,7 @@ where
         }
         Err(status) => Err(status),
     };
-    // A list is written only where there is room for it, by the size of what is stored.
+    // A list is written only if there is room for it, according to its stored size.
     let mut has_room =
         |reply: &Reply| share.as_mut().is_none_or(|share| share.hold(reply.stored_bytes()).is_ok());
     let response = match outcome {
@@ -101,7 +101,7 @@ where
     finish(response)
 }
 
-/// The form in which the answer is wanted; nothing where it is none of ours.
+/// The requested form of the answer; `None` if the server does not have it.
 fn form_of(api: &Api, parts: &Parts, target: &Target, query: &Query) -> Option<Form> {
     let accept = parts.headers.get(header::ACCEPT).and_then(|value| value.to_str().ok());
     let agent = call::text_header(&parts.headers, &header::USER_AGENT);
@@ -110,7 +110,7 @@ fn form_of(api: &Api, parts: &Parts, target: &Target, query: &Query) -> Option<F
     form.map(|form| form.refined(query, agent, codings))
 }
 
-/// What the audit log has of a request that was not answered yet.
+/// The audit log entry of a request that is not answered yet.
 fn entry(parts: &Parts, target: &Target, at: Timestamp, user: &User, by: Option<&User>) -> Entry {
     Entry {
         at,
@@ -124,12 +124,12 @@ fn entry(parts: &Parts, target: &Target, at: Timestamp, user: &User, by: Option<
     }
 }
 
-/// Whether the answer goes on until somebody ends it.
+/// Whether the answer is a stream that goes on until one side ends it.
 fn goes_on(asked: &Attributes, query: &Query) -> bool {
     asked.verb == "watch" || (asked.subresource == "log" && query.flag("follow") == Some(true))
 }
 
-/// Whether what a request is about can be sent as protobuf. Custom resources and their definitions cannot.
+/// Whether the object of the request can be sent as protobuf. Custom resources and their definitions cannot.
 fn has_protobuf(api: &Api, target: &Target) -> bool {
     let Attributes { group, resource, subresource, .. } = &target.attributes;
     let kind = api.kind(group, &target.version, resource);

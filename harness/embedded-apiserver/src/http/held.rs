@@ -1,4 +1,4 @@
-//! Answers that count as in use until the client has them, and the refusal of those that are too many.
+//! Answers that count as memory in use until the client has them, and the rejection of too many.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -14,14 +14,14 @@ use embedded_state::Share;
 /// After how many seconds a client may try again.
 const RETRY_AFTER: u64 = 1;
 
-/// A connection takes so many bytes of a body at a time: what it has taken it keeps until the client has it, and of a body that
-/// is taken whole nobody would know that it is still in memory.
+/// How many bytes of a body a connection takes at a time. The connection keeps them until the client has
+/// them; with a body in one piece, this memory could not be accounted for.
 const PIECE: usize = 32 << 10;
 
-/// A body, and what is in use as long as it is not sent.
+/// A body, and the share that is in use until it is sent.
 struct Held {
     body: Body,
-    /// The rest of what the body has yielded.
+    /// The rest of what the body has produced.
     rest: Bytes,
     _share: Share,
 }
@@ -61,10 +61,10 @@ impl http_body::Body for Held {
     }
 }
 
-/// The response whose body holds the share until it is sent; a refusal where its bytes are too many.
+/// A response whose body holds the share until it is sent; a rejection if its bytes are too many.
 pub(super) fn held(response: Response<Body>, share: Option<Share>) -> Response<Body> {
     let Some(mut share) = share else { return response };
-    // A stream has no size: what it holds is counted as it comes.
+    // A stream has no size: its bytes are counted as they come.
     let bytes = usize::try_from(response.body().size_hint().exact().unwrap_or(0)).unwrap_or(usize::MAX);
     if share.hold(bytes).is_err() {
         return too_many();
@@ -72,7 +72,7 @@ pub(super) fn held(response: Response<Body>, share: Option<Share>) -> Response<B
     response.map(|body| Held { body, rest: Bytes::new(), _share: share }.boxed_unsync())
 }
 
-/// What a real server's priority and fairness says, word for word.
+/// The answer of a real server's priority and fairness, word for word.
 pub(super) fn too_many() -> Response<Body> {
     let mut response = Response::new(full("Too many requests, please try again later.\n"));
     *response.status_mut() = StatusCode::TOO_MANY_REQUESTS;

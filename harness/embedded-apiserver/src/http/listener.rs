@@ -1,4 +1,4 @@
-//! TLS on a loopback address: HTTP/1.1 and HTTP/2, by what client and server agree on.
+//! The TLS listener on a loopback address, with HTTP/1.1 and HTTP/2.
 
 use std::convert::Infallible;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -25,24 +25,24 @@ use super::reply::Body;
 use embedded_state::Api;
 use embedded_state::auth::authority::Authority;
 
-/// A client has this long for its handshake.
+/// How long a client may take for its handshake.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// What is buffered of a connection, or of one stream of HTTP/2, at most, in bytes: what is to be sent beyond that is written
-/// when the client has taken some, and a request's head may be no longer.
+/// The largest buffer of a connection, or of one HTTP/2 stream, in bytes. More data is written only after the
+/// client has taken some, and the head of a request may not be longer.
 const BUFFER: usize = 64 << 10;
 
-/// A stopping server has this long for its last answers: none of them takes more than moments.
+/// How long a stopping server waits for its last answers: each of them takes only moments.
 const LAST: Duration = Duration::from_millis(500);
 
 /// The first address of the service range, which every cluster gives to the `kubernetes` service.
 const SERVICE_ADDRESS: Ipv4Addr = Ipv4Addr::new(10, 96, 0, 1);
 
-/// The TLS side of the server, by the authority's word.
+/// The TLS configuration of the server, with a certificate of the authority.
 ///
 /// # Errors
 ///
-/// What the libraries refuse, in words.
+/// The message of the library that rejects it.
 pub(crate) fn tls(
     authority: &Arc<Authority>,
     provider: &Arc<CryptoProvider>,
@@ -68,7 +68,7 @@ pub(crate) fn tls(
     Ok(Arc::new(config))
 }
 
-/// Serves until `closing` says true; then lets answers under way finish and ends.
+/// Serves until `closing` is true; then finishes the current answers and ends.
 pub(crate) async fn serve(
     listener: TcpListener,
     config: Arc<ServerConfig>,
@@ -82,7 +82,7 @@ pub(crate) async fn serve(
         let accepted = tokio::select! {
             () = closed(&mut closing_now) => break,
             accepted = listener.accept() => accepted,
-            // Reaps what has ended, so that the set does not grow with every connection that ever was.
+            // Removes ended connections, so that the set does not grow for ever.
             Some(_) = connections.join_next() => continue,
         };
         match accepted {
@@ -94,7 +94,7 @@ pub(crate) async fn serve(
                     connection(stream, peer, acceptor.clone(), Arc::clone(&api), closing.clone());
                 connections.spawn(connection);
             }
-            // Out of file descriptors, most likely: wait for a connection to end instead of spinning.
+            // Most likely there are no file descriptors left: wait for a connection to end instead of spinning.
             Err(error) => {
                 tracing::warn!(%error, "accepting a connection");
                 connections.join_next().await;
@@ -115,7 +115,7 @@ async fn connection(
     api: Arc<Api>,
     mut closing: watch::Receiver<bool>,
 ) {
-    // Small answers are sent at once: an API server's client waits for each before it asks again.
+    // Small answers are sent at once: a client waits for each answer before its next request.
     if let Err(error) = stream.set_nodelay(true) {
         tracing::debug!(%peer, %error, "setting TCP_NODELAY");
     }
@@ -136,7 +136,7 @@ async fn connection(
     builder
         .http2()
         .timer(TokioTimer::new())
-        // A client that is gone without a word is found out within a minute.
+        // A client that disappeared is detected within a minute.
         .keep_alive_interval(Some(PATIENCE * 3))
         .keep_alive_timeout(PATIENCE * 3)
         .max_send_buf_size(BUFFER)
@@ -166,10 +166,10 @@ async fn connection(
     }
 }
 
-/// Asks for a client certificate and proves that the client has its key, but lets everyone in.
+/// Requests a client certificate and verifies that the client has its key, but admits everyone.
 ///
-/// A real API server answers a certificate that it does not trust with 401, not with a broken handshake: whether
-/// the authority vouches for it is looked at for each request.
+/// A real API server answers an untrusted certificate with 401, not with a failed handshake. Therefore the
+/// authority is checked for each request.
 #[derive(Debug)]
 struct AsksOnly(Arc<dyn ClientCertVerifier>);
 

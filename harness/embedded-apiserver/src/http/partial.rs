@@ -1,4 +1,5 @@
-//! Objects as their metadata alone. What is stored begins with it, so that most of it is sent as it stands.
+//! The metadata of objects without the rest. Stored objects begin with it, so that most of it is sent as it
+//! is stored.
 
 use bytes::{Bytes, BytesMut};
 use embedded_objects::kinds::Kind;
@@ -11,15 +12,15 @@ use super::slices::{self, Part};
 use embedded_state::store::Record;
 use embedded_state::{is_stored_form, is_stored_metadata};
 
-/// What stands before the metadata in an object that is nothing else.
+/// The text before the metadata in an object that consists of nothing else.
 const TYPE: &[u8] = br#"{"kind":"PartialObjectMetadata","apiVersion":"meta.k8s.io/v1","metadata":"#;
 
-/// The text of an object's metadata. It stands first in all but custom resources.
+/// The text of an object's metadata. It comes first in all objects except custom resources.
 fn metadata(record: &Record) -> &[u8] {
     slices::member(record.json(), "metadata").unwrap_or(b"{}")
 }
 
-/// Writes an object's metadata, with its type around it, behind what is there.
+/// Appends an object's metadata with its type to `out`.
 pub(crate) fn write(record: &Record, out: &mut BytesMut) {
     out.extend_from_slice(TYPE);
     out.extend_from_slice(metadata(record));
@@ -38,7 +39,7 @@ fn fields(kind: &Kind, record: &Record) -> Result<Bytes, Status> {
         .map_err(|why| status::internal(&format!("{} {}: {why}", kind.plural, record.key().name())))
 }
 
-/// Metadata to be encoded: the fields that managers own, most of it, stay the text that they are in protobuf as well.
+/// Metadata to be encoded. Managed fields, which are most of it, stay text, as they are in protobuf.
 fn for_protobuf(text: &[u8]) -> Value {
     let mut value = slices::part(text, Part::But(&["managedFields"])).unwrap_or_default();
     let Some(entries) = slices::member(text, "managedFields") else { return value };
@@ -53,11 +54,11 @@ fn for_protobuf(text: &[u8]) -> Value {
     value
 }
 
-/// A list of metadata in the form that is wanted; nothing where only the general way makes that form.
+/// A list of metadata in the requested form; `None` if only the general way can make that form.
 ///
 /// # Errors
 ///
-/// 500 where metadata cannot be encoded.
+/// 500 if metadata cannot be encoded.
 pub(crate) fn list<'a>(
     kind: &'static Kind,
     records: impl Iterator<Item = &'a Record> + Clone,

@@ -1,4 +1,4 @@
-//! Who is at the other end of a connection.
+//! The client at the other end of a connection.
 
 use std::sync::Arc;
 
@@ -8,37 +8,37 @@ use tokio_rustls::rustls::pki_types::CertificateDer;
 use embedded_state::auth::user::User;
 use embedded_state::{Exceeded, Share, Usage, Use};
 
-/// Who is at the other end.
+/// The client at the other end.
 #[derive(Clone, Debug)]
 pub(crate) enum Peer {
     /// A connection.
     Network(Arc<Connection>),
-    /// A client of this process, which may be whom it says.
+    /// A client in this process, which may act as any user.
     InProcess(Arc<User>),
 }
 
-/// A connection of a client.
+/// A network connection of a client.
 #[derive(Debug)]
 pub(crate) struct Connection {
-    /// The certificates that the client has shown, none or the leaf first.
+    /// The client's certificates: none, or the leaf first.
     pub(crate) certificates: Vec<CertificateDer<'static>>,
     owner: watch::Sender<Owner>,
 }
 
-/// To whom a connection is counted.
+/// The user to whom a connection is counted.
 #[derive(Debug, Default)]
 enum Owner {
-    /// Nobody yet: no request with a good credential, or without any, has come.
+    /// None yet: no request with a valid credential, or without any, has come.
     #[default]
     Unknown,
     /// The user of its first request.
     Known { _share: Option<Share> },
-    /// The user of its first request has as many connections as a user may have.
+    /// The user of its first request already has the maximum number of connections.
     Refused,
 }
 
 impl Peer {
-    /// One more of something for a user, as [`Usage::take`]; a client of this process is exempt.
+    /// Takes one more of something for a user, as [`Usage::take`]; a client of this process is exempt.
     pub(crate) fn take(&self, usage: &Arc<Usage>, user: &User, used: Use) -> Result<Option<Share>, Exceeded> {
         match self {
             Peer::InProcess(_) => Ok(None),
@@ -46,7 +46,7 @@ impl Peer {
         }
     }
 
-    /// Counts the connection to the user of its first request. Whether it may go on.
+    /// Counts the connection to the user of its first request. Returns whether it may continue.
     pub(crate) fn belongs_to(&self, usage: &Arc<Usage>, user: &User) -> bool {
         let Peer::Network(connection) = self else { return true };
         let mut goes_on = true;
@@ -66,19 +66,19 @@ impl Peer {
 }
 
 impl Connection {
-    /// A new connection on which these certificates were shown.
+    /// A new connection with these certificates.
     #[must_use]
     pub(crate) fn new(certificates: Vec<CertificateDer<'static>>) -> Connection {
         Connection { certificates, owner: watch::Sender::default() }
     }
 
-    /// Waits until it is known whose connection it is.
+    /// Waits until the user of the connection is known.
     pub(crate) async fn known(&self) {
-        // The sender is our own, so this does not end otherwise.
+        // This object owns the sender, so the wait ends only with a value.
         let _ = self.owner.subscribe().wait_for(|owner| !matches!(owner, Owner::Unknown)).await;
     }
 
-    /// Waits until its user has too many of them.
+    /// Waits until the user has too many connections.
     pub(crate) async fn refused(&self) {
         let _ = self.owner.subscribe().wait_for(|owner| matches!(owner, Owner::Refused)).await;
     }

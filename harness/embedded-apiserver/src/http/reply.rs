@@ -1,4 +1,4 @@
-//! What a verb answers, and how that becomes an HTTP response.
+//! The answer of a verb, and its conversion to an HTTP response.
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ use embedded_state::{Written, from_stored, is_stored_form, is_stored_metadata, w
 /// The body of every response.
 pub(crate) type Body = UnsyncBoxBody<Bytes, std::convert::Infallible>;
 
-/// The media type of what is no object.
+/// The media type of an answer that is not an object.
 pub(crate) const TEXT: &str = "text/plain; charset=utf-8";
 
 /// The answer of a verb.
@@ -26,21 +26,21 @@ pub(crate) const TEXT: &str = "text/plain; charset=utf-8";
 pub(crate) struct Reply {
     /// The HTTP status.
     pub code: u16,
-    /// What is sent.
+    /// The content of the answer.
     pub content: Content,
     /// Texts for the `Warning` header.
     pub warnings: Vec<String>,
 }
 
-/// What is sent.
+/// The content of an answer.
 pub(crate) enum Content {
     /// One stored object.
     Record(&'static Kind, Arc<Record>),
-    /// One object, whole.
+    /// One whole object.
     Object(Value),
     /// Stored objects and the list's own metadata.
     List(&'static Kind, Vec<Arc<Record>>, Value),
-    /// Something that is no object, with its media type.
+    /// Something that is not an object, with its media type.
     Text(&'static str, Bytes),
     /// A stream, with its media type.
     Stream(String, Body),
@@ -58,7 +58,7 @@ impl std::fmt::Debug for Content {
     }
 }
 
-/// What a verb ends with.
+/// The result of a verb.
 pub(crate) type Outcome = Result<Reply, Status>;
 
 impl Reply {
@@ -74,7 +74,7 @@ impl Reply {
         Self { code: 200, content: Content::Record(kind, record), warnings: Vec::new() }
     }
 
-    /// 200 with what was written, or would have been.
+    /// 200 with the object that was written, or that would have been.
     #[must_use]
     pub(crate) fn written(kind: &'static Kind, written: Written) -> Self {
         match written {
@@ -97,7 +97,7 @@ impl Reply {
         self
     }
 
-    /// How many bytes are stored of what a list holds; 0 for any other answer.
+    /// The stored size of a list's objects, in bytes; 0 for any other answer.
     #[must_use]
     pub(crate) fn stored_bytes(&self) -> usize {
         match &self.content {
@@ -106,7 +106,7 @@ impl Reply {
         }
     }
 
-    /// The response in the form agreed on.
+    /// Converts the answer to a response in the negotiated form.
     #[must_use]
     pub(crate) fn into_response(self, form: Form) -> Response<Body> {
         let mut compressed = false;
@@ -142,14 +142,14 @@ impl Reply {
     }
 }
 
-/// The response that says no.
+/// The response for an error.
 #[must_use]
 pub(crate) fn refusal(status: &Status, form: Form) -> Response<Body> {
     let form = Form { shape: Shape::Object, ..form };
     let (encoding, bytes) = encode::object(&status.body(), form)
         .map_or_else(|_| (Encoding::Json, status.body().to_string().into()), |bytes| (form.encoding, bytes));
     let mut response = Response::new(full(bytes));
-    // A Status without a code is a success told as one.
+    // A Status without a code reports a success.
     *response.status_mut() = StatusCode::from_u16(status.code).unwrap_or(StatusCode::OK);
     let headers = response.headers_mut();
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(encoding.media_type()));
@@ -159,7 +159,7 @@ pub(crate) fn refusal(status: &Status, form: Form) -> Response<Body> {
     response
 }
 
-/// A body of bytes that are there.
+/// A body with all its bytes.
 #[must_use]
 pub(crate) fn full(bytes: impl Into<Bytes>) -> Body {
     Full::new(bytes.into()).boxed_unsync()
@@ -206,7 +206,7 @@ fn encoded(content: Content, form: Form) -> Result<(Encoding, Bytes), Status> {
     Ok((form.encoding, bytes))
 }
 
-/// A list, written from the stored texts of its items.
+/// A list, composed of the stored texts of its items.
 fn json_list(kind: &'static Kind, records: &[Arc<Record>], metadata: &Value) -> Bytes {
     let head = format!(
         r#"{{"kind":"{}","apiVersion":"{}","metadata":{metadata},"items":["#,
@@ -220,7 +220,7 @@ fn json_list(kind: &'static Kind, records: &[Arc<Record>], metadata: &Value) -> 
         if at > 0 {
             bytes.extend_from_slice(b",");
         }
-        // Custom resources say what they are in lists, too.
+        // Custom resources have their kind in lists, too.
         let item =
             if kind.custom.is_some() { encode::json(kind, record) } else { encode::bare(kind, record) };
         bytes.extend_from_slice(&item);
@@ -250,7 +250,7 @@ fn list(kind: &'static Kind, items: Vec<Value>, metadata: Value, form: Form) -> 
     }
 }
 
-/// One object in the shape that the client wants.
+/// Converts one object to the shape that the client wants.
 pub(crate) fn reshape(kind: Option<&'static Kind>, object: Value, form: Form) -> Value {
     let is_status = object["kind"] == "Status" && object["apiVersion"] == "v1";
     match (form.shape, kind) {
@@ -264,7 +264,7 @@ pub(crate) fn reshape(kind: Option<&'static Kind>, object: Value, form: Form) ->
     }
 }
 
-/// An item of a list: the list says what it is.
+/// Removes the kind from an item of a list: the list itself has it.
 fn untyped(mut item: Value) -> Value {
     if let Some(members) = item.as_object_mut() {
         members.remove("kind");
@@ -281,7 +281,7 @@ fn typed_metadata(object: &Value) -> Value {
     json!({"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": object["metadata"]})
 }
 
-/// The answer where the client accepts nothing that the server has.
+/// The answer if the client accepts nothing that the server has.
 #[must_use]
 pub(crate) fn not_acceptable() -> Status {
     status::not_acceptable(&Encoding::ALL.map(Encoding::media_type))

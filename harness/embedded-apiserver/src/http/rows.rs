@@ -1,4 +1,4 @@
-//! Lists as tables for people: cells are computed, and what stands beside them is sent as it is stored.
+//! Lists as tables: cells are computed, and the rest is sent as it is stored.
 
 use bytes::{Bytes, BytesMut};
 use embedded_objects::kinds::Kind;
@@ -12,7 +12,7 @@ use super::slices::{self, Part};
 use embedded_state::store::Record;
 use embedded_state::{Clock, from_stored};
 
-/// A list as a table, in JSON.
+/// Writes a list as a table, in JSON.
 pub(crate) fn list<'a>(
     kind: &'static Kind,
     records: impl Iterator<Item = &'a Record> + Clone,
@@ -37,7 +37,7 @@ pub(crate) fn list<'a>(
     bytes.freeze()
 }
 
-/// What the rows of Nodes show.
+/// The parts of Nodes that their rows show.
 const OF_NODES: Part = Part::Only(&[
     (
         "metadata",
@@ -54,7 +54,7 @@ const OF_NODES: Part = Part::Only(&[
     ),
 ]);
 
-/// What the rows of Pods show.
+/// The parts of Pods that their rows show.
 const OF_PODS: Part = Part::Only(&[
     ("metadata", Part::But(&["managedFields", "annotations", "ownerReferences"])),
     (
@@ -69,8 +69,8 @@ const OF_PODS: Part = Part::Only(&[
     ("status", Part::Whole),
 ]);
 
-/// What a row shows of a stored object; nothing where its text is in another form than it is served in, or where all of it may
-/// be shown.
+/// The parts of a stored object that its row shows; `None` if it is stored in another form than it is served,
+/// or if the whole object may be shown.
 fn shown(kind: &Kind, text: &[u8]) -> Option<Value> {
     match (kind.group, kind.kind) {
         ("", "Node") => slices::part(text, OF_NODES),

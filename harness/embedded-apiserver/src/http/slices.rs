@@ -1,8 +1,9 @@
-//! Parts of a stored text, found without reading what is between them. The texts were written by this server, so they are JSON.
+//! Finds parts of a stored JSON text without parsing what is between them. This server wrote the texts, so
+//! they are valid.
 
 use serde_json::{Map, Value};
 
-/// The members of an object in its text: names and values as they stand there. Nothing comes of what is no object.
+/// The members of an object in its text: names and values, unparsed. Empty if the text is not an object.
 pub(super) struct Members<'a> {
     text: &'a [u8],
     at: usize,
@@ -51,7 +52,7 @@ pub(super) fn member<'a>(text: &'a [u8], name: &str) -> Option<&'a [u8]> {
     Members::of(text).find(|(is, _)| *is == name.as_bytes()).map(|(_, value)| value)
 }
 
-/// Where the value that begins at a place ends.
+/// The end of the value that begins at this position.
 fn end_of(text: &[u8], begin: usize) -> Option<usize> {
     let mut depth = 0_usize;
     let mut at = begin;
@@ -76,7 +77,7 @@ fn end_of(text: &[u8], begin: usize) -> Option<usize> {
                 at += 1;
             }
             b'}' | b']' => {
-                // What ends the container around is not the value's.
+                // The end of the surrounding container is not part of the value.
                 let Some(outer) = depth.checked_sub(1) else { return Some(at) };
                 depth = outer;
                 at += 1;
@@ -90,18 +91,18 @@ fn end_of(text: &[u8], begin: usize) -> Option<usize> {
     }
 }
 
-/// Which parts of an object are wanted. Lists are looked through.
+/// Which parts of an object are wanted. Lists are searched as well.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Part {
-    /// All of it.
+    /// The whole value.
     Whole,
-    /// These members, and nothing else.
+    /// These members only.
     Only(&'static [(&'static str, Part)]),
-    /// All members but these.
+    /// All members except these.
     But(&'static [&'static str]),
 }
 
-/// The wanted part of a value in its text; nothing where a text is none.
+/// The wanted part of a value in its text; `None` if the text is not valid.
 pub(super) fn part(text: &[u8], wanted: Part) -> Option<Value> {
     Cursor { text, at: 0 }.value(wanted)
 }
@@ -129,7 +130,7 @@ impl<'a> Cursor<'a> {
             _ => {
                 let text = self.skipped()?;
                 match text {
-                    // Most texts stand for themselves.
+                    // Most strings contain no escapes.
                     [b'"', plain @ .., b'"'] if !plain.contains(&b'\\') => {
                         std::str::from_utf8(plain).ok().map(Value::from)
                     }
@@ -171,14 +172,14 @@ impl<'a> Cursor<'a> {
         Some(Value::Object(out))
     }
 
-    /// The text of the value here, behind which it goes on.
+    /// The text of the current value; moves behind it.
     fn skipped(&mut self) -> Option<&'a [u8]> {
         let begin = self.at;
         self.at = end_of(self.text, begin).filter(|end| *end > begin)?;
         self.text.get(begin..self.at)
     }
 
-    /// Goes behind a comma, or stays before the end of what is around.
+    /// Moves behind a comma, or stops before the end of the surrounding container.
     fn comma(&mut self) -> Option<()> {
         match *self.text.get(self.at)? {
             b',' => self.at += 1,
@@ -189,7 +190,7 @@ impl<'a> Cursor<'a> {
     }
 }
 
-/// A member's name, which few texts have to escape.
+/// A member's name, which rarely contains escapes.
 fn key(name: &[u8]) -> Option<String> {
     if name.contains(&b'\\') {
         return serde_json::from_slice(&[b"\"", name, b"\""].concat()).ok();

@@ -1,6 +1,6 @@
-//! What a request is about, read from its method and path.
+//! The target of a request, read from its method and path.
 //!
-//! Follows `k8s.io/apiserver/pkg/endpoints/request` (`RequestInfo`): authorization and audit speak of exactly this.
+//! Follows `k8s.io/apiserver/pkg/endpoints/request` (`RequestInfo`), which authorization and audit use.
 
 use http::Method;
 use percent_encoding::percent_decode_str;
@@ -11,16 +11,16 @@ use embedded_state::query::Query;
 /// The target of a request.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Target {
-    /// What authorization asks about.
+    /// The attributes for authorization.
     pub attributes: Attributes,
-    /// The API version, for example `v1`; empty for a path that is no resource.
+    /// The API version, for example `v1`; empty for a path that is not a resource.
     pub version: String,
-    /// What of the path lies behind the subresource.
+    /// The part of the path after the subresource.
     pub rest: Vec<String>,
 }
 
 impl Target {
-    /// Reads method, path and parameters.
+    /// Parses method, path and parameters.
     #[must_use]
     pub(crate) fn parse(method: &Method, path: &str, query: &Query) -> Self {
         let mut target = Self::default();
@@ -81,7 +81,7 @@ impl Target {
         if matches!(verb, "list" | "watch" | "deletecollection") {
             query.get("fieldSelector").unwrap_or_default().clone_into(&mut attributes.field_selector);
             if attributes.name.is_empty() {
-                // A list of the one object of a name is authorized as one of that name.
+                // A list that is limited to one name is authorized as access to that object.
                 if let Some(name) = exact_name(&attributes.field_selector) {
                     attributes.name = name;
                 }
@@ -91,7 +91,7 @@ impl Target {
     }
 }
 
-/// The name in a field selector that demands one.
+/// The name that a field selector requires, if it does.
 fn exact_name(selector: &str) -> Option<String> {
     selector.split(',').find_map(|term| {
         let (field, value) = term.split_once("==").or_else(|| term.split_once('='))?;

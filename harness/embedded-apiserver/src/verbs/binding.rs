@@ -71,7 +71,7 @@ pub(super) fn bind(call: &Call, _kind: &'static Kind) -> Outcome {
     Ok(Reply::object(status::created().body()).with_code(201))
 }
 
-/// Says in the pod's conditions that it has a node.
+/// Sets the pod's condition `PodScheduled`.
 fn set_scheduled(pod: &mut Value, now: &str) {
     let condition =
         json!({"type": "PodScheduled", "status": "True", "lastProbeTime": null, "lastTransitionTime": now});

@@ -1,4 +1,4 @@
-//! Deletion of all objects that a selector means.
+//! Deletion of all objects that a selector matches.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use crate::write::Write;
 use embedded_state::store::Record;
 use embedded_state::{Selection, collection_of};
 
-/// Answers a DELETE of a collection with the list of what it was about.
+/// Answers a DELETE of a collection with the list of the matching objects.
 pub(super) fn delete(call: &Call, kind: &'static Kind) -> Outcome {
     call.form()?;
     ListOptions::parse(&call.query, false)?;
@@ -37,7 +37,7 @@ pub(super) fn delete(call: &Call, kind: &'static Kind) -> Outcome {
     Ok(Reply { code: 200, content: Content::List(kind, meant, metadata), warnings: Vec::new() })
 }
 
-/// What is gone already needs no deletion.
+/// Ignores that an object is already gone.
 fn ignore_absent(status: Status) -> Result<(), Status> {
     if status.code == 404 { Ok(()) } else { Err(status) }
 }

@@ -1,4 +1,5 @@
-//! ComponentStatuses: what once said how the control plane is. They are not stored, but made for each answer.
+//! ComponentStatuses, the old way to show the state of the control plane. They are not stored, but made for
+//! each answer.
 
 use embedded_objects::kinds::Kind;
 use embedded_objects::status;
@@ -7,15 +8,15 @@ use serde_json::{Value, json};
 use crate::http::call::Call;
 use crate::http::reply::{Outcome, Reply};
 
-/// The components of a control plane, in the order of their names.
+/// The components of a control plane, ordered by name.
 const COMPONENTS: [&str; 3] = ["controller-manager", "etcd-0", "scheduler"];
 
-/// Whether a kind is this one.
+/// Whether a kind is ComponentStatus.
 pub(super) fn is_component(kind: &Kind) -> bool {
     kind.is("", "ComponentStatus")
 }
 
-/// Answers with one component: all of them live as long as this process, so they are well.
+/// Answers with one component. All components live as long as this process, so they are always healthy.
 pub(super) fn get(call: &Call, kind: &'static Kind) -> Outcome {
     call.form()?;
     if !COMPONENTS.contains(&call.name()) {
@@ -24,7 +25,7 @@ pub(super) fn get(call: &Call, kind: &'static Kind) -> Outcome {
     Ok(Reply::object(component(call.name())))
 }
 
-/// Answers with all of them.
+/// Answers with all components.
 pub(super) fn list(call: &Call, kind: &'static Kind) -> Outcome {
     call.form()?;
     let wanted = |name: &&&str| call.name().is_empty() || call.name() == **name;

@@ -1,5 +1,5 @@
-//! Subresources that lead to a kubelet or a Pod: `exec`, `attach`, `portforward`, `proxy`. No machine here listens for the
-//! API server, so they end as they do where it cannot be reached.
+//! Subresources that lead to a kubelet or a Pod: `exec`, `attach`, `portforward`, `proxy`. No machine here
+//! listens for the API server, so they fail as if the kubelet were unreachable.
 
 use embedded_objects::kinds::Kind;
 use embedded_objects::status::{self, Status};
@@ -9,12 +9,12 @@ use super::log::container_of;
 use crate::http::call::Call;
 use crate::http::reply::Outcome;
 
-/// The port of a kubelet that does not say another.
+/// The port of a kubelet that does not announce another one.
 const KUBELET_PORT: i64 = 10250;
 
-/// Answers a request to one of them.
+/// Answers a request to one of these subresources.
 pub(super) fn connect(call: &Call, kind: &'static Kind, sub: &str) -> Outcome {
-    // What is proxied to may be named with a scheme before and a port behind its name.
+    // The name of a proxy target may have a scheme before it and a port after it.
     let name = match call.name().split(':').collect::<Vec<_>>().as_slice() {
         [_, name, _] | [name, _] if sub == "proxy" => *name,
         _ => call.name(),
@@ -39,7 +39,7 @@ pub(super) fn connect(call: &Call, kind: &'static Kind, sub: &str) -> Outcome {
     })
 }
 
-/// What is answered for a Pod whose kubelet has to be asked.
+/// The answer for a Pod if its kubelet would have to be called.
 fn kubelet_of(call: &Call, pod: &Value) -> Result<Status, Status> {
     let name = pod["spec"]["nodeName"].as_str().unwrap_or_default();
     if name.is_empty() {
@@ -52,7 +52,7 @@ fn kubelet_of(call: &Call, pod: &Value) -> Result<Status, Status> {
     Ok(status::unexplained(format!("error dialing backend: dial tcp {at}: connect: connection refused")))
 }
 
-/// Where a Node says that its kubelet listens.
+/// The address that a Node announces for its kubelet.
 fn address(node: &Value, name: &str) -> String {
     let addresses = node["status"]["addresses"].as_array();
     let of_type = |kind: &str| {

@@ -30,7 +30,7 @@ pub(super) fn create(call: &Call, kind: &'static Kind) -> Outcome {
     Ok(reply)
 }
 
-/// What the server warns of in an object that it has accepted; `old` is the one before it.
+/// The server's warnings about an accepted object; `old` is its earlier version.
 pub(super) fn warnings_of(
     kind: &'static Kind,
     sub: Option<&str>,
@@ -44,11 +44,11 @@ pub(super) fn warnings_of(
     }
 }
 
-/// Creates an object, and with a namespace what every namespace has.
+/// Creates an object; for a namespace, also the default objects in it.
 ///
 /// # Errors
 ///
-/// What admission, the kind's rules or the store say against it.
+/// The rejection by admission, the kind's rules or the store.
 pub(crate) fn create_object(
     write: &Write<'_>,
     kind: &'static Kind,

@@ -1,4 +1,4 @@
-//! What a deletion does to an object: at once, after a grace period, or when its finalizers are gone.
+//! The effect of a deletion on an object: removal at once, after a grace period, or when its finalizers are gone.
 //!
 //! Follows `k8s.io/apiserver/pkg/registry/rest/delete.go` and `registry/generic/registry/store.go`.
 
@@ -18,26 +18,26 @@ use embedded_state::{collection_of, from_stored, is_definition, set_condition, t
 
 const ORPHAN: &str = "orphan";
 const FOREGROUND: &str = "foregroundDeletion";
-/// What keeps a definition until its objects are gone.
+/// The finalizer that keeps a definition until its objects are gone.
 const CLEANUP: &str = "customresourcecleanup.apiextensions.k8s.io";
 
-/// How a deletion is wanted.
+/// The options of a deletion.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub(super) struct DeleteOptions {
-    /// Seconds until the object may go.
+    /// Seconds until the object may be removed.
     pub grace_period_seconds: Option<i64>,
     /// Which object is meant.
     pub preconditions: Option<Preconditions>,
-    /// What becomes of the objects that it owns.
+    /// What happens to the objects that it owns.
     pub propagation_policy: Option<String>,
     /// The same in its older form.
     pub orphan_dependents: Option<bool>,
-    /// Whether nothing shall be kept.
+    /// Whether this is a dry run.
     pub dry_run: Option<Vec<String>>,
 }
 
-/// What the object must be for the deletion to hold.
+/// Conditions that the object has to meet for the deletion.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub(super) struct Preconditions {
@@ -48,7 +48,7 @@ pub(super) struct Preconditions {
 }
 
 impl DeleteOptions {
-    /// Reads the body, or without one the parameters.
+    /// Reads the options from the body, or, without a body, from the parameters.
     pub(super) fn read(call: &Call) -> Result<Self, Status> {
         let mut options = if call.body.is_empty() {
             Self {
@@ -62,7 +62,7 @@ impl DeleteOptions {
             let given = body::options(&call.body, call.content_type(), "DeleteOptions")?;
             serde_json::from_value(given).map_err(|why| status::bad_request(why.to_string()))?
         };
-        // Nobody waits for the past.
+        // A negative period means the minimum.
         options.grace_period_seconds =
             options.grace_period_seconds.map(|seconds| if seconds < 0 { 1 } else { seconds });
         options.check()?;
@@ -88,12 +88,13 @@ impl DeleteOptions {
         Err(status::invalid_of("meta.k8s.io", "DeleteOptions", "", &[cause]))
     }
 
-    /// Whether nothing shall be kept.
+    /// Whether this is a dry run.
     pub(super) fn is_dry_run(&self) -> Result<bool, Status> {
         check_dry_run(self.dry_run.as_deref().unwrap_or_default(), "DeleteOptions")
     }
 
-    /// The version that is meant is this one, where one is named: whoever deletes has written the object in between.
+    /// Replaces the expected version, if there is one, by this one: the deletion itself has written the
+    /// object in between.
     pub(super) fn expect_version(&mut self, revision: u64) {
         if let Some(preconditions) = &mut self.preconditions
             && preconditions.resource_version.is_some()
@@ -102,7 +103,7 @@ impl DeleteOptions {
         }
     }
 
-    /// The finalizers of an object once this deletion has begun.
+    /// The finalizers of an object after this deletion has begun.
     fn finalizers(&self, kind: &Kind, object: &Value) -> Vec<String> {
         let old = finalizers(object);
         let has = |name: &str| old.iter().any(|one| one == name);
@@ -112,7 +113,7 @@ impl DeleteOptions {
             (None, Some("Foreground")) => (false, true),
             (None, Some(_)) => (false, false),
             (None, None) if has(ORPHAN) || has(FOREGROUND) => (has(ORPHAN), !has(ORPHAN)),
-            // Who says nothing leaves the Pods of a Job behind, as once all clients did.
+            // Without a policy, the Pods of a Job stay, as with the first clients.
             (None, None) => (kind.is("batch", "Job") || kind.is("", "ReplicationController"), false),
         };
         let mut new: Vec<String> =
@@ -132,7 +133,7 @@ fn grace(object: &Value) -> Option<i64> {
     object["metadata"]["deletionGracePeriodSeconds"].as_i64()
 }
 
-/// How a deletion ended.
+/// The result of a deletion.
 pub(super) enum Deleted {
     /// The object is gone; this was its last state.
     Gone(Value),
@@ -140,7 +141,7 @@ pub(super) enum Deleted {
     Stays(Value),
 }
 
-/// Whether an update of `old` to `new` is the end of the object: a deletion waited only for the finalizers.
+/// Whether an update from `old` to `new` removes the object, because its deletion waited only for the finalizers.
 pub(super) fn ends_with(kind: &Kind, old: &Value, new: &Value) -> bool {
     let waits = |object: &Value| object["spec"]["finalizers"].as_array().is_some_and(|list| !list.is_empty());
     !old["metadata"]["deletionTimestamp"].is_null()
@@ -153,7 +154,7 @@ pub(super) fn ends_with(kind: &Kind, old: &Value, new: &Value) -> bool {
 ///
 /// # Errors
 ///
-/// 409 if it is not the object that is meant.
+/// 409 if it is not the expected object.
 pub(super) fn delete_object(
     write: &Write<'_>,
     kind: &'static Kind,
@@ -225,7 +226,7 @@ pub(super) fn delete_object(
     Ok(Deleted::Gone(object))
 }
 
-/// Deletes the objects of a definition that is on its way out; with the last of them it goes itself.
+/// Deletes the objects of a definition that is being deleted; the definition is removed with the last of them.
 fn sweep(write: &Write<'_>, kind: &'static Kind, definition: &str) -> Result<(), Status> {
     if let Some(defined) = write.api.definitions.stored_kind(definition) {
         for record in write.tx.snapshot(collection_of(defined)).iter(None, None) {
@@ -236,7 +237,7 @@ fn sweep(write: &Write<'_>, kind: &'static Kind, definition: &str) -> Result<(),
     Ok(())
 }
 
-/// Lets a definition go that waited for the object that was removed.
+/// Removes a definition that was waiting for the removed object.
 pub(super) fn after_removal(write: &Write<'_>, kind: &'static Kind) {
     if kind.custom.is_some()
         && write.api.definitions.is_terminating(&kind.collection)
@@ -246,7 +247,7 @@ pub(super) fn after_removal(write: &Write<'_>, kind: &'static Kind) {
     }
 }
 
-/// Takes the finalizer from a definition that has no objects left; without others, that is its end.
+/// Removes the finalizer of a definition without objects; if it has no other finalizers, the definition is removed.
 fn finish_definition(write: &Write<'_>, kind: &'static Kind, name: &str) {
     let left = write.api.definitions.stored_kind(name);
     if left.is_some_and(|kind| write.tx.snapshot(collection_of(kind)).iter(None, None).next().is_some()) {
@@ -300,15 +301,15 @@ fn mark_deleting(write: &Write<'_>, object: &mut Value) {
 }
 
 enum Grace {
-    /// The object goes as any other.
+    /// The object has no grace period.
     None,
-    /// It is on its way already, and no faster for this request.
+    /// The object is already being deleted, and this request does not make it faster.
     Pending,
-    /// It has this long from now; zero means at once.
+    /// The object has this many seconds from now; zero means at once.
     Seconds(i64),
 }
 
-/// The grace period of a pod: what is asked for, else what it says itself; none where nothing runs of it.
+/// The grace period of a pod: the requested one, otherwise its own; none if no process of it runs.
 fn begin_grace(write: &Write<'_>, pod: &mut Value, options: &DeleteOptions) -> Grace {
     if let Some(deleted) = pod["metadata"]["deletionTimestamp"].as_str().map(str::to_owned) {
         let pending = match grace(pod) {
@@ -335,7 +336,7 @@ fn begin_grace(write: &Write<'_>, pod: &mut Value, options: &DeleteOptions) -> G
     Grace::Seconds(seconds)
 }
 
-/// The end of a grace period that is made shorter: counted from its beginning, but not in the past.
+/// The end of a shortened grace period: counted from its beginning, but not in the past.
 fn shortened(write: &Write<'_>, end: &str, pending: i64, asked: i64) -> (String, i64) {
     let moved = end
         .parse::<jiff::Timestamp>()
@@ -348,7 +349,7 @@ fn shortened(write: &Write<'_>, end: &str, pending: i64, asked: i64) -> (String,
     (write.clock.seconds.clone(), if asked == 0 { 0 } else { 1 })
 }
 
-/// Whether an object is the one that is meant.
+/// Checks that an object is the expected one.
 ///
 /// # Errors
 ///

@@ -1,4 +1,4 @@
-//! Eviction of a pod: a deletion that asks first. Disruption budgets are not served, so none objects.
+//! Eviction of a pod: a deletion that may be refused. Disruption budgets are not served, so it never is.
 
 use embedded_objects::kinds::Kind;
 use embedded_objects::status;
@@ -37,7 +37,7 @@ pub(super) fn evict(call: &Call, kind: &'static Kind) -> Outcome {
     Ok(Reply::object(status::created().body()).with_code(201))
 }
 
-/// Notes in the Pod why it goes, so that its workload does not count it as failed.
+/// Records in the Pod why it is deleted, so that its workload does not count it as failed.
 fn note_disruption(pod: &mut Value, now: &str) {
     let noted = json!({"type": "DisruptionTarget", "status": "True", "lastProbeTime": null, "lastTransitionTime": now,
         "reason": "EvictionByEvictionAPI", "message": "Eviction API: evicting"});

@@ -1,4 +1,4 @@
-//! Paths that are no resources: version, health, discovery, keys.
+//! Paths that are not resources: version, health, discovery, keys.
 
 use bytes::Bytes;
 use embedded_objects::{discovery as documents, status};
@@ -25,7 +25,7 @@ const CHECKS: [&str; 8] = [
     "autoregister-completion",
 ];
 
-/// Answers a path that is no resource.
+/// Answers a path that is not a resource.
 pub(super) fn answer(call: &Call) -> Outcome {
     let path = call.attributes().path.trim_end_matches('/');
     let known = known(call, path);
@@ -70,7 +70,7 @@ fn is_below(path: &str, parent: &str) -> bool {
     path.strip_prefix(parent).is_some_and(|rest| rest.starts_with('/'))
 }
 
-/// Health, as a server tells it whose start is complete: this one answers nothing before that.
+/// The health of a server whose start is complete: this server answers nothing before that.
 fn health(call: &Call, path: &str) -> Option<Outcome> {
     let (_, rest) = path.split_at(1);
     let (check, one) = rest.split_once('/').unwrap_or((rest, ""));

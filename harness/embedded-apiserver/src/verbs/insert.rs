@@ -1,4 +1,4 @@
-//! A new object on its way into the store.
+//! The creation of an object, up to the store.
 
 use embedded_objects::kinds::Kind;
 use embedded_objects::status::{self, Status};
@@ -15,7 +15,7 @@ use embedded_state::{Written, collection_of, to_stored};
 ///
 /// # Errors
 ///
-/// What admission, the kind's rules or the store say against it.
+/// The rejection by admission, the kind's rules or the store.
 pub(super) fn insert(
     write: &Write<'_>,
     kind: &'static Kind,
@@ -59,7 +59,7 @@ pub(super) fn insert(
     Ok(Written::Stored(api.put(tx, kind, to_stored(kind, object))))
 }
 
-/// Whether the name was given rather than generated: generated ones begin with their prefix and are longer.
+/// Whether the name was given, not generated: a generated name begins with its prefix and is longer.
 fn named(object: &Value, name: &str) -> bool {
     let prefix = object["metadata"]["generateName"].as_str().unwrap_or_default();
     prefix.is_empty() || !name.starts_with(prefix.get(..prefix.len().min(58)).unwrap_or(prefix))

@@ -1,4 +1,4 @@
-//! Lists: whole or in pages, of now or of a given moment.
+//! Lists: whole or in pages, of the current or an earlier state.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,7 +13,7 @@ use crate::http::reply::{Content, Outcome, Reply};
 use embedded_state::store::{Continue, Expired, Key, Record, Snapshot};
 use embedded_state::{Api, Selection, collection_of};
 
-/// How long a list waits for a resource version that is not there yet.
+/// How long a list waits for a resource version that does not exist yet.
 const FRESHNESS: Duration = Duration::from_secs(3);
 
 const TOO_OLD: &str = "The resourceVersion for the provided list is too old.";
@@ -44,7 +44,7 @@ pub(super) async fn list(call: &Call, kind: &'static Kind) -> Outcome {
             call.api.store.snapshot_at(collection_of(kind), revision).map_err(|_| status::expired(TOO_OLD))?
         }
     };
-    // From the cache, which version 0 asks for, lists come whole.
+    // With version 0, a real server answers from its cache, without pages.
     let limit = if revision == Some(0) { 0 } else { call.api.interruption.page(&call.user, options.limit) };
     Ok(page(kind, &snapshot, &selection, namespace, None, limit, false))
 }
@@ -54,7 +54,7 @@ pub(super) fn namespace_of_list<'a>(call: &'a Call, kind: &Kind) -> Option<&'a s
     Some(call.namespace()).filter(|namespace| kind.namespaced && !namespace.is_empty())
 }
 
-/// Waits until the store has come to a revision.
+/// Waits until the store has reached a revision.
 pub(super) async fn wait_for(api: &Arc<Api>, revision: u64) -> Result<(), Status> {
     let mut advanced = api.store.advanced();
     let reached = async { advanced.wait_for(|now| *now >= revision).await.is_ok() };
@@ -98,7 +98,7 @@ fn next_page(
     ))
 }
 
-/// The refusal of a token that is too old, with one by which the rest can be had as it is now.
+/// The rejection of an expired token. It contains a token with which the client gets the rest in its current state.
 fn expired_page(token: &Continue, namespace: Option<&str>) -> Reply {
     let mut body = status::expired(CONTINUE_TOO_OLD).body();
     body["metadata"]["continue"] = json!(Continue { revision: None, ..token.clone() }.encode(namespace));

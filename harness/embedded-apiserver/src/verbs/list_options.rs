@@ -1,4 +1,4 @@
-//! The parameters of lists and watches, and what contradicts itself among them.
+//! The parameters of lists and watches, and the check for contradictions.
 
 use embedded_objects::cause::Cause;
 use embedded_objects::status::{self, Status};
@@ -6,10 +6,10 @@ use embedded_objects::status::{self, Status};
 use crate::http::call::Call;
 use embedded_state::query::Query;
 
-/// How the state that a list shows relates to the resource version asked for.
+/// How the state of a list relates to the requested resource version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Match {
-    /// Nothing was said.
+    /// Not specified.
     Unset,
     /// Exactly this version.
     Exact,
@@ -22,22 +22,22 @@ pub(super) enum Match {
 pub(super) struct ListOptions {
     /// The resource version as the client wrote it.
     pub resource_version: String,
-    /// What it means.
+    /// How the resource version is matched.
     pub matching: Match,
-    /// The most objects of a page; zero for all.
+    /// The largest number of objects in a page; zero for all.
     pub limit: usize,
-    /// The token of the page before.
+    /// The token from the previous page.
     pub continue_token: String,
-    /// Whether bookmarks are welcome.
+    /// Whether the client wants bookmarks.
     pub bookmarks: bool,
-    /// Whether a watch begins with the objects that are there; `None` leaves it to the resource version.
+    /// Whether a watch begins with the existing objects; `None` leaves it to the resource version.
     pub initial_events: Option<bool>,
     /// How long a watch lasts, in seconds.
     pub timeout_seconds: Option<i64>,
 }
 
 impl ListOptions {
-    /// Reads and checks the parameters.
+    /// Parses and checks the parameters.
     pub(super) fn parse(query: &Query, watch: bool) -> Result<Self, Status> {
         let number = |name: &str| query.number(name).map_err(status::bad_request);
         let resource_version = query.get("resourceVersion").unwrap_or_default().to_owned();
@@ -64,13 +64,13 @@ impl ListOptions {
         })
     }
 
-    /// The resource version as a number; nothing, and zero, are `None` and `Some(0)`.
+    /// The resource version as a number: `None` if it is empty, and `Some(0)` if it is zero.
     pub(super) fn revision(&self) -> Result<Option<u64>, String> {
         revision(&self.resource_version)
     }
 }
 
-/// Reads a resource version.
+/// Parses a resource version.
 pub(super) fn revision(text: &str) -> Result<Option<u64>, String> {
     if text.is_empty() {
         return Ok(None);
@@ -97,7 +97,7 @@ pub(super) fn check_revision_of_get(call: &Call) -> Result<(), Status> {
     }
 }
 
-/// The answer to a resource version that is not there yet.
+/// The answer for a resource version that does not exist yet.
 pub(super) fn too_large(asked: u64, current: u64) -> Status {
     status::timeout(&format!("Too large resource version: {asked}, current: {current}"), 1).caused_by(
         "ResourceVersionTooLarge",

@@ -1,4 +1,4 @@
-//! `pods/log`: what a container has written, from whoever runs the containers.
+//! `pods/log`: the output of a container, from the component that runs the containers.
 
 use std::convert::Infallible;
 
@@ -18,11 +18,11 @@ use crate::http::reply::{Content, Outcome, Reply, TEXT};
 use embedded_state::query::Query;
 use embedded_state::{Container, Followed, LogLine};
 
-/// Answers with the container's lines; the parameters are those of `PodLogOptions` but `stream`.
+/// Answers with the container's lines; the parameters are those of `PodLogOptions` without `stream`.
 ///
 /// # Errors
 ///
-/// The sentences a real API server and its kubelet give for a container that is not named, unknown, or has no log.
+/// The messages of a real API server and its kubelet for a container that is not named, unknown, or has no log.
 pub(crate) fn log(call: &Call, kind: &'static Kind) -> Outcome {
     let pod = call.api.find(kind, call.namespace_of(kind), call.name())?.value();
     let name = container_of(&pod, call.query.text("container"), call.name())?;
@@ -30,7 +30,7 @@ pub(crate) fn log(call: &Call, kind: &'static Kind) -> Outcome {
     let asked = Container { namespace: call.namespace(), pod: call.name(), name: &name };
     let previous = call.query.flag("previous") == Some(true);
     let source = call.api.logs.get();
-    // A run that is over has nothing to wait for.
+    // A run that has ended has no further output.
     if call.query.flag("follow") == Some(true) && !previous {
         return match source.and_then(|source| source.follow(asked)) {
             Some(followed) => Ok(follow(options, followed, call.api.closing.clone())),
@@ -55,12 +55,12 @@ fn none(pod: &Value, container: Container<'_>, previous: bool) -> Outcome {
             let why = format!("container {name:?} in pod {of:?} is waiting to start: {waits}");
             Err(status::bad_request(why))
         }
-        // It runs, but nobody runs it: a simulated container writes nothing.
+        // The status says that it runs, but no component runs it: a simulated container has no output.
         None => Ok(Reply::text(Bytes::new())),
     }
 }
 
-/// Answers with what is there and with what comes, until the run ends.
+/// Answers with the lines so far and with new ones, until the run ends.
 fn follow(options: Options, followed: Followed, closing: watch::Receiver<bool>) -> Reply {
     let mut written = Written::new(options);
     let first = written.first(followed.kept);
@@ -86,7 +86,7 @@ fn follow(options: Options, followed: Followed, closing: watch::Receiver<bool>) 
     Reply { code: 200, content: Content::Stream(TEXT.to_owned(), body), warnings: Vec::new() }
 }
 
-/// What is wanted of a log.
+/// The requested part of a log.
 struct Options {
     tail: Option<usize>,
     limit: Option<usize>,
@@ -111,7 +111,7 @@ impl Options {
     }
 }
 
-/// A log as it is written down, and how much of it was.
+/// The text of a log, and how much of it was written.
 struct Written {
     options: Options,
     bytes: usize,
@@ -126,7 +126,7 @@ impl Written {
         self.options.limit.is_some_and(|limit| self.bytes >= limit)
     }
 
-    /// The lines that are there: only the last of them, where so many are wanted.
+    /// The lines so far, or only the last ones if their number is limited.
     fn first(&mut self, mut lines: Vec<LogLine>) -> Vec<u8> {
         if let Some(since) = self.options.since {
             lines.retain(|line| line.at >= since);
@@ -148,7 +148,7 @@ impl Written {
     }
 }
 
-/// The container that is meant: the one named, else the only one.
+/// The container in question: the one in the request, otherwise the only one.
 pub(super) fn container_of(pod: &Value, named: Option<&str>, pod_name: &str) -> Result<String, Status> {
     let names = |field: &str| -> Vec<&str> {
         pod["spec"][field].as_array().into_iter().flatten().filter_map(|one| one["name"].as_str()).collect()
@@ -175,7 +175,7 @@ pub(super) fn container_of(pod: &Value, named: Option<&str>, pod_name: &str) -> 
     }
 }
 
-/// Why a container has not started, in the word of its status; `None`: it has.
+/// Why a container has not started, as in its status; `None` if it has.
 fn waiting(pod: &Value, name: &str) -> Option<String> {
     let all = ["containerStatuses", "initContainerStatuses"];
     let mut statuses = all.iter().flat_map(|field| pod["status"][*field].as_array().into_iter().flatten());

@@ -1,4 +1,4 @@
-//! What can be asked of the server: one file a verb or family of verbs.
+//! The verbs of the server: one file for each verb or family of verbs.
 
 mod binding;
 mod collection;
@@ -35,7 +35,7 @@ use embedded_state::auth::attributes::Attributes;
 pub(crate) use create::create_object;
 pub(crate) use token::for_account as token_for_account;
 
-/// Answers a request that is allowed.
+/// Answers an authorized request.
 pub(crate) async fn dispatch(call: Call) -> Outcome {
     let Attributes { group, resource, .. } = call.attributes();
     let kind = call.api.kind(group, &call.target.version, resource);
@@ -52,13 +52,13 @@ async fn answer(call: Call, kind: Option<&'static Kind>) -> Outcome {
         return fixed::answer(&call);
     }
     let attributes = call.attributes();
-    // Only a proxy passes on a question for headers alone.
+    // Only a proxy passes on a HEAD request.
     if call.method == Method::HEAD && attributes.subresource != "proxy" {
         return Err(status::method_not_allowed());
     }
     let Some(kind) = kind else { return unknown::unknown(&call) };
     let one = !attributes.name.is_empty();
-    // A namespaced kind is written in a namespace; lists of all namespaces are the only thing without.
+    // A namespaced kind is written in a namespace; only lists of all namespaces have none.
     if kind.namespaced
         && attributes.namespace.is_empty()
         && (one_by_path(&call) || attributes.verb == "create")
@@ -80,7 +80,7 @@ async fn answer(call: Call, kind: Option<&'static Kind>) -> Outcome {
         ("list", _) if components::is_component(kind) => components::list(&call, kind),
         ("get", true) => get(&call, kind),
         ("list", _) => list::list(&call, kind).await,
-        // A path may ask for a watch, too, whatever the method.
+        // A path may also request a watch, whatever the method.
         ("watch", _) if matches!(call.method, Method::GET | Method::HEAD) => watch::watch(call, kind).await,
         ("create", false) => match kind.group {
             "authentication.k8s.io" | "authorization.k8s.io" if kind.custom.is_none() => {

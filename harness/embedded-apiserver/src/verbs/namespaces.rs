@@ -1,4 +1,4 @@
-//! What every new namespace has.
+//! The objects of every new namespace.
 
 use embedded_objects::kinds;
 use embedded_objects::status::Status;
@@ -7,12 +7,12 @@ use serde_json::json;
 use super::insert::insert;
 use crate::write::Write;
 
-/// Gives a new namespace what controllers of a real cluster give it within moments: the default service account and
-/// the authority's certificate.
+/// Creates the objects that the controllers of a real cluster create within moments: the default service
+/// account and the authority's certificate.
 ///
 /// # Errors
 ///
-/// Whatever a creation can be refused with; what is there already stays as it is.
+/// Any rejection of a creation; an object that already exists stays as it is.
 pub(super) fn create_defaults(write: &Write<'_>, namespace: &str) -> Result<(), Status> {
     let account = json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "default"}});
     let certificate = json!({

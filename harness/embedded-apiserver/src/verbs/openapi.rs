@@ -1,7 +1,7 @@
 //! OpenAPI documents, as far as clients read them: which parameters each operation takes.
 //!
-//! kubectl looks into them for `fieldValidation` before it leaves validation to the server. The kinds' schemas are
-//! named and left open: the server itself says what a body may hold.
+//! kubectl searches them for `fieldValidation` before it leaves validation to the server. The schemas of
+//! kinds are named but empty: the server itself checks bodies.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ use super::unknown::unknown;
 use crate::http::call::Call;
 use crate::http::reply::{Content, Outcome, Reply};
 
-/// Answers `/openapi/v2`, `/openapi/v3` and what lies below it.
+/// Answers `/openapi/v2`, `/openapi/v3` and the paths below it.
 pub(super) fn answer(call: &Call, path: &str) -> Outcome {
     let defined = call.api.definitions.served();
     let all = || kinds::ALL.iter().chain(defined.iter().copied());
@@ -39,7 +39,7 @@ enum Version {
     Three,
 }
 
-/// Where a kind's group and version are served.
+/// The path under which a kind's group and version are served.
 fn place(kind: &Kind) -> String {
     if kind.group.is_empty() {
         format!("api/{}", kind.version)

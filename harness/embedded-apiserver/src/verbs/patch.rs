@@ -1,4 +1,4 @@
-//! PATCH in its four kinds.
+//! PATCH with its four types.
 
 use embedded_objects::cause::Cause;
 use embedded_objects::kinds::Kind;
@@ -16,8 +16,8 @@ use crate::write::Write;
 use embedded_state::store::Key;
 use embedded_state::{collection_of, from_stored};
 
-/// The content types of patches of custom resources, whose lists have no keys to merge by, as the refusal of any other lists
-/// them.
+/// The content types for patches of custom resources, as the rejection of other types lists them. Lists of
+/// custom resources have no keys to merge by.
 const ACCEPTED_CUSTOM: [&str; 4] = [
     "application/json-patch+json",
     "application/merge-patch+json",
@@ -25,7 +25,7 @@ const ACCEPTED_CUSTOM: [&str; 4] = [
     "application/apply-patch+cbor",
 ];
 
-/// Makes the whole object of the old one and a patch's text.
+/// Computes the whole object from the old one and the text of a patch.
 type Change = fn(&Kind, &Value, &str) -> Result<Value, Status>;
 
 /// Answers a PATCH of an object or one of its subresources.
@@ -41,7 +41,7 @@ pub(super) fn patch(call: &Call, kind: &'static Kind, sub: Option<&str>) -> Outc
         }
         "application/apply-patch+yaml" => return apply(call, kind, sub, dry_run),
         _ if kind.custom.is_some() => return Err(status::unsupported_media_type(&ACCEPTED_CUSTOM)),
-        // What is not custom has a router before it.
+        // A kind that is not custom has a router in front of it.
         _ => return Err(status::unsupported_patch()),
     };
     if call.query.get("force").is_some() {
@@ -65,7 +65,7 @@ pub(super) fn patch(call: &Call, kind: &'static Kind, sub: Option<&str>) -> Outc
     Ok(reply)
 }
 
-/// Answers a server-side apply: what is applied becomes the manager's, and an absent object comes into being.
+/// Answers a server-side apply: the applied fields belong to the manager, and a missing object is created.
 fn apply(call: &Call, kind: &'static Kind, sub: Option<&str>, dry_run: bool) -> Outcome {
     let manager = call.query.text("fieldManager").unwrap_or_default();
     if manager.is_empty() {
@@ -87,7 +87,7 @@ fn apply(call: &Call, kind: &'static Kind, sub: Option<&str>, dry_run: bool) -> 
             let mut new = patch::apply(kind, Some(&whole), &applied.object, applier)?;
             check_identity(&new, call.name())?;
             let managed = new["metadata"]["managedFields"].clone();
-            // The version that an apply names is a condition; without one it builds on what is there.
+            // The version in an apply is a condition; without one it applies to the current version.
             if new["metadata"]["resourceVersion"].is_null() {
                 new["metadata"]["resourceVersion"] = whole["metadata"]["resourceVersion"].clone();
             }
@@ -108,7 +108,7 @@ fn apply(call: &Call, kind: &'static Kind, sub: Option<&str>, dry_run: bool) -> 
     Ok(reply)
 }
 
-/// A patch may not make another object of the object.
+/// Checks that a patch does not turn the object into another one.
 pub(super) fn check_identity(new: &Value, name: &str) -> Result<(), Status> {
     let said = new["metadata"]["name"].as_str().unwrap_or_default();
     if said != name {

@@ -1,4 +1,4 @@
-//! Questions about users and permissions: they are answered and not stored.
+//! Reviews of users and permissions: they are answered and not stored.
 
 use embedded_objects::kinds::Kind;
 use embedded_objects::status::{self, Status};
@@ -105,7 +105,7 @@ fn access(api: &Api, user: &User, spec: &Value) -> Value {
         Attributes {
             verb: text(resource, "verb").into(),
             group: text(resource, "group").into(),
-            // The wildcard asks for all of them, and only rules for all allow that.
+            // The wildcard asks for all resources, and only rules for all resources allow that.
             resource: if plural.is_empty() { "*".into() } else { plural.into() },
             subresource: sub.into(),
             namespace: text(resource, "namespace").into(),

@@ -1,4 +1,4 @@
-//! The `scale` subresource: how many replicas, whatever the kind.
+//! The `scale` subresource: the number of replicas, for every kind that has it.
 
 use embedded_objects::kinds::Kind;
 use embedded_objects::patch as patches;
@@ -55,7 +55,7 @@ pub(super) fn scale(call: &Call, kind: &'static Kind) -> Outcome {
         None => new["spec"]["replicas"] = json!(replicas),
         Some(custom) => {
             let path = custom.scale.as_ref().map_or("", |scale| scale.wanted.as_str());
-            // What is no object on the way stays, and the schema says what is wrong with it.
+            // If a value on the path is not an object, it stays, and the schema reports the fault.
             let place = path.split('.').try_fold(&mut new, |value, step| match value {
                 Value::Null | Value::Object(_) => Some(&mut value[step]),
                 _ => None,
@@ -74,7 +74,7 @@ fn patched(call: &Call, scale: &Value) -> Result<Value, Status> {
     let text = std::str::from_utf8(&call.body).map_err(|why| status::bad_request(why.to_string()))?;
     match media_type {
         "application/json-patch+json" => patches::json(scale, text),
-        // A Scale has no lists, so both merge alike.
+        // A Scale has no lists, so both types merge in the same way.
         "application/merge-patch+json" | "application/strategic-merge-patch+json" => {
             patches::merge(scale, text)
         }
@@ -87,7 +87,7 @@ fn patched(call: &Call, scale: &Value) -> Result<Value, Status> {
     }
 }
 
-/// The wanted replicas, those there are, and the selector of an object.
+/// The desired replicas, the current replicas, and the selector of an object.
 fn facts(kind: &Kind, object: &Value) -> (Option<i64>, i64, String) {
     let at =
         |path: &str| path.split('.').try_fold(object, |value, step| value.get(step)).unwrap_or(&Value::Null);

@@ -12,10 +12,10 @@ use crate::http::reply::{Outcome, Reply};
 use embedded_state::auth::account::{Bound, Claims, EXTENDED_SECONDS, ISSUER, Reference, WARN_ONLY_SECONDS};
 use embedded_state::{Api, Clock, unique_id};
 
-/// Annotations of a Secret that holds a service account's token: whose.
+/// The annotations of a token Secret that name its service account.
 const ACCOUNT_NAME: &str = "kubernetes.io/service-account.name";
 const ACCOUNT_UID: &str = "kubernetes.io/service-account.uid";
-/// Such a token never ends; so long is for ever here.
+/// Such a token never expires; here it is valid for this time.
 const SECRET_SECONDS: i64 = 10 * 365 * 24 * 3600;
 
 /// Answers a POST to `serviceaccounts/NAME/token`.
@@ -72,7 +72,7 @@ pub(super) fn create(call: &Call, kind: &'static Kind) -> Outcome {
     Ok(Reply::object(request).with_code(201))
 }
 
-/// A token for a service account that is bound to the account alone.
+/// A token for a service account, bound to the account alone.
 ///
 /// # Errors
 ///
@@ -88,12 +88,13 @@ pub(crate) fn for_account(api: &Api, namespace: &str, name: &str, seconds: i64) 
     sign(api, bound, vec![ISSUER.to_owned()], Clock::now().at.as_second(), seconds)
 }
 
-/// Fills a Secret that is to hold the token of a service account, as the controller manager's token controller does
-/// (`k8s.io/kubernetes/pkg/controller/serviceaccount/tokens_controller.go`). One that names no account stays as it is.
+/// Fills a Secret for the token of a service account, as the controller manager's token controller does
+/// (`k8s.io/kubernetes/pkg/controller/serviceaccount/tokens_controller.go`). A Secret that names no account
+/// stays as it is.
 ///
 /// # Errors
 ///
-/// The system gave no randomness to sign with.
+/// The system provides no random numbers for the signature.
 pub(super) fn fill(api: &Api, namespace: &str, secret: &mut Value) -> Result<(), Status> {
     if secret["type"] != "kubernetes.io/service-account-token" || !secret["data"]["token"].is_null() {
         return Ok(());

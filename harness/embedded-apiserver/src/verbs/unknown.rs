@@ -1,11 +1,11 @@
-//! Paths that nothing serves.
+//! Paths that are not served.
 
 use embedded_objects::status;
 
 use crate::http::call::Call;
 use crate::http::reply::{Outcome, Reply};
 
-/// The answer to a path that nothing serves: a Status below a group that exists, plain text elsewhere.
+/// The answer for a path that is not served: a Status below an existing group, plain text elsewhere.
 pub(super) fn unknown(call: &Call) -> Outcome {
     let mut parts = call.attributes().path.trim_matches('/').split('/');
     let served = match (parts.next(), parts.next(), parts.next()) {

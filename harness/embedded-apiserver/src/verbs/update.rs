@@ -1,4 +1,4 @@
-//! Changes of objects: PUT, and what every other change of an object goes through.
+//! Changes of objects: PUT, and the common part of every change.
 
 use std::sync::Arc;
 
@@ -64,8 +64,8 @@ fn check_name(object: &Value, name: &str) -> Result<(), Status> {
     Ok(())
 }
 
-/// A PUT that names a uid is meant for the object of that uid alone. A patch has no such condition: there another uid is a
-/// change that nobody may make.
+/// Checks the uid of a PUT, which applies only to the object with that uid. For a patch, another uid is a
+/// change of an immutable field.
 fn check_uid(kind: &Kind, old: &Record, new: &Value) -> Result<(), Status> {
     let said = new["metadata"]["uid"].as_str().unwrap_or_default();
     let old_value = old.value();
@@ -77,7 +77,7 @@ fn check_uid(kind: &Kind, old: &Record, new: &Value) -> Result<(), Status> {
     Err(status::conflict(kind, old.key().name(), &why))
 }
 
-/// Whether nothing is different but the times in managedFields: such a write is none.
+/// Whether only the times in managedFields differ: such a write changes nothing.
 fn same_but_for_times(new: &Value, old: &Value) -> bool {
     same_members(new, old, |name, new, old| match name {
         "metadata" => same_members(new, old, |name, new, old| match name {
@@ -105,11 +105,11 @@ fn same_entries(new: &Value, old: &Value) -> bool {
     new.len() == old.len() && new.iter().zip(old).all(|(new, old)| same(new, old))
 }
 
-/// Turns the object `old` into `new`, which is whole and in the form in which the kind is served.
+/// Replaces the object `old` by `new`, which is complete and in the served form.
 ///
 /// # Errors
 ///
-/// 409 if `new` builds on another version; what admission and the kind's rules say against it.
+/// 409 if `new` is based on another version; the rejection by admission or the kind's rules.
 pub(super) fn change(
     write: &Write<'_>,
     kind: &'static Kind,
@@ -120,7 +120,7 @@ pub(super) fn change(
     change_by(write, kind, sub, old, new, |object, old| managers::note(object, Some(old), write, kind, sub))
 }
 
-/// As [`change`], with the bookkeeping of managed fields given.
+/// The same as [`change`], with a given way to record managed fields.
 pub(super) fn change_by(
     write: &Write<'_>,
     kind: &'static Kind,
@@ -156,7 +156,7 @@ pub(super) fn change_by(
         let record = write.api.remove(write.tx, kind, to_stored(kind, object.clone()));
         drop(record);
         deletion::after_removal(write, kind);
-        // The answer shows the object as the update left it, at the version before its end.
+        // The answer shows the object as the update left it, at its version before the removal.
         object["metadata"]["resourceVersion"] = old.revision().to_string().into();
         return Ok(Written::Pretended(object));
     }

@@ -1,4 +1,4 @@
-//! Watches: the changes of a kind as they happen, as seen through a selection.
+//! Watches: the changes of a kind as they happen, filtered by a selection.
 
 use std::collections::VecDeque;
 use std::convert::Infallible;
@@ -25,17 +25,17 @@ use crate::http::reply::{Content, Outcome, Reply, not_acceptable, reshape};
 use embedded_state::store::{Change, Cursor, Event, Next, Record, Walk};
 use embedded_state::{Api, Ending, Selection, Share, collection_of, from_stored, is_stored_form};
 
-/// Bookmarks come this often where they are welcome, as a real server's.
+/// How often bookmarks are sent to clients that want them, as by a real server.
 const BOOKMARKS: Duration = Duration::from_secs(60);
 
-/// A watch that names no end ends after this, in seconds: a real server's half to one hour.
+/// After how many seconds a watch without a timeout ends: a real server takes half an hour to one hour.
 const TIMEOUT_SECONDS: i64 = 2700;
 
-/// Objects that are there already, taken at a time.
+/// How many existing objects are taken at a time.
 const INITIAL: usize = 256;
 
-/// About how many bytes are written at a time. What a client does not take is not written, so this, and what is buffered of a
-/// connection, is what an unread watch costs.
+/// About how many bytes are written at a time. Nothing more is written until the client has taken them. So an
+/// unread watch uses this much memory, plus the buffers of a connection.
 const FRAME: usize = 16 << 10;
 
 /// Answers a watch.
@@ -113,7 +113,7 @@ fn reply(
 
 /// Something that was taken and is not written yet.
 enum Pending {
-    /// An object that was there.
+    /// An object that existed when the watch began.
     Initial(Arc<Record>),
     /// A change.
     Event(Arc<Event>),
@@ -121,9 +121,9 @@ enum Pending {
 
 /// One event as it is sent.
 enum Line {
-    /// Written for this watch.
+    /// Written for this watch alone.
     Own(Bytes),
-    /// In parts that are in memory once for all watches.
+    /// In parts that all watches share in memory.
     Shared(Vec<Bytes>),
 }
 
@@ -135,21 +135,21 @@ struct Watcher {
     selection: Selection,
     namespace: Option<String>,
     cursor: Cursor,
-    /// The objects that were there, as far as they were not taken yet.
+    /// The existing objects that were not taken yet.
     initial: Option<Walk>,
-    /// What was taken and is not written yet: little, and none of it a copy.
+    /// What was taken and is not written yet: little, and without copies.
     pending: VecDeque<Pending>,
-    /// What was written and is not sent yet, all of one event at most.
+    /// What was written and is not sent yet: at most one event.
     written: VecDeque<Bytes>,
-    /// To whom the memory of what is written is counted.
+    /// The user's share, to which the memory of written data is counted.
     share: Option<Share>,
-    /// Whether a bookmark says where the objects that were there end.
+    /// Whether a bookmark marks the end of the existing objects.
     marks_end: bool,
     bookmarks: Option<Instant>,
     deadline: Instant,
     closing: tokio::sync::watch::Receiver<bool>,
     ending: Option<Ending>,
-    /// Whether a table's columns were sent.
+    /// Whether the columns of a table were sent.
     headed: bool,
 }
 
@@ -164,7 +164,7 @@ impl Watcher {
                 self.take_initial()?;
                 continue;
             }
-            // Never in the past for long: a bookmark that is due is sent and moves on.
+            // It is never long in the past: a due bookmark is sent and its time moves on.
             let bookmark = self.bookmarks.unwrap_or(self.deadline).min(self.deadline);
             let mut closing = self.closing.clone();
             let next = tokio::select! {
@@ -182,13 +182,14 @@ impl Watcher {
             };
             match next {
                 Next::Events(events) => self.pending.extend(events.into_iter().map(Pending::Event)),
-                // A real server drops a watcher that does not keep up, without a word.
+                // A real server drops a watcher that does not keep up, without a message.
                 Next::Lost(_) => return None,
             }
         }
     }
 
-    /// Takes some more of the objects that were there; `None` where they are forgotten, as the client has paused for too long.
+    /// Takes some more of the existing objects; `None` if they are no longer available, because the client
+    /// paused for too long.
     fn take_initial(&mut self) -> Option<()> {
         let walk = self.initial.as_mut()?;
         let records = walk.next(INITIAL).ok()?;
@@ -204,8 +205,8 @@ impl Watcher {
         Some(())
     }
 
-    /// Writes some of what was taken: about [`FRAME`] bytes, or a part of one large object. `Some(None)`: there is nothing to
-    /// write; `None`: the user has too much under way.
+    /// Writes some of what was taken: about [`FRAME`] bytes, or a part of one large object. `Some(None)`:
+    /// there is nothing to write; `None`: the user has too much data in progress.
     fn write(&mut self) -> Option<Option<Bytes>> {
         if let Some(rest) = self.written.pop_front() {
             return Some(Some(rest));
@@ -237,7 +238,7 @@ impl Watcher {
                 break;
             }
         }
-        // It counts until the client takes what comes after it.
+        // It is counted until the client takes the data that follows.
         if let Some(share) = &mut self.share
             && share.hold(large).is_err()
         {
@@ -246,7 +247,7 @@ impl Watcher {
         Some(if bytes.is_empty() { self.written.pop_front() } else { Some(bytes.freeze()) })
     }
 
-    /// What a change is to this watcher: an object that enters or leaves its selection comes or goes.
+    /// The event for this watcher: an object that enters or leaves its selection is added or deleted.
     fn event(&mut self, event: &Event) -> Option<Line> {
         let record = &event.record;
         if self.namespace.as_deref().is_some_and(|namespace| namespace != record.key().namespace()) {
@@ -259,13 +260,13 @@ impl Watcher {
             (None, true) => self.object("ADDED", record, record.revision()),
             (Some(_), true) => self.shared(event, "MODIFIED"),
             (Some(_), false) if event.change == Change::Removed => self.shared(event, "DELETED"),
-            // It left the selection: told with the object as it last belonged to it, at the revision of the change.
+            // It left the selection: the event has the object as it last matched, at the revision of the change.
             (Some(previous), false) => self.object("DELETED", previous, record.revision()),
             (None, false) => None,
         }
     }
 
-    /// An event that is the same line for every watcher of the kind in JSON: written once.
+    /// An event that is the same JSON line for every watcher of the kind: written once.
     fn shared(&mut self, event: &Event, what: &'static str) -> Option<Line> {
         let plain = self.form.encoding == Encoding::Json && self.form.shape == Shape::Object;
         if !plain || !is_stored_form(self.kind) {
@@ -295,7 +296,7 @@ impl Watcher {
     fn value(&mut self, what: &'static str, object: Value) -> Option<Bytes> {
         let mut shown = reshape(Some(self.kind), object, self.form);
         if self.form.shape == Shape::Table {
-            // The columns are told once.
+            // The columns are sent once.
             if self.headed {
                 shown["columnDefinitions"] = Value::Null;
             }
@@ -322,10 +323,10 @@ impl Watcher {
     }
 }
 
-/// How a line of a JSON stream ends.
+/// The end of a line of a JSON stream.
 const LINE_END: &[u8] = b"}\n";
 
-/// How one begins: the object follows.
+/// The beginning of a line; the object follows.
 fn line_head(what: &str) -> String {
     format!(r#"{{"type":"{what}","object":"#)
 }
@@ -335,7 +336,7 @@ fn line(what: &str, object: &[u8]) -> Bytes {
     [line_head(what).as_bytes(), object, LINE_END].concat().into()
 }
 
-/// One event in the stream's encoding: a line of JSON, or protobuf behind its length.
+/// One event in the stream's encoding: a line of JSON, or protobuf after its length.
 fn frame(form: Form, what: &str, object: &Value) -> Result<Bytes, Status> {
     match form.encoding {
         Encoding::Protobuf => {

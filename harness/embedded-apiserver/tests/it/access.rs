@@ -1,4 +1,4 @@
-//! Who may do what: credentials, roles, tokens, reviews, and the log of it all.
+//! Access control: credentials, roles, tokens, reviews, and the audit log.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;

@@ -1,4 +1,4 @@
-//! What clients get wrong: the answer is a Status, and the server goes on.
+//! Invalid requests: the answer is a Status, and the server keeps working.
 
 use std::time::{Duration, Instant};
 
@@ -38,13 +38,13 @@ async fn refusals_have_the_servers_status() {
 #[tokio::test(flavor = "multi_thread")]
 async fn no_request_takes_more_than_its_share() {
     let cluster = Cluster::start().await;
-    // Whoever sends far too much sees the answer, not a broken connection.
+    // A client that sends far too much sees the answer, not a broken connection.
     let answer = cluster.send("POST", MAPS, "application/json", vec![b' '; 50 << 20]).await;
     assert_eq!(answer.status, 413, "{}", answer.text);
     let text = "x".repeat(1000);
     let made = json!({"metadata": {"name": "m", "finalizers": ["example.com/a"]}, "data": {"a": text}});
     assert_eq!(cluster.ask("POST", MAPS, Some(made)).await.status, 201);
-    // Each copy holds all before it: 30 of them would be a terabyte.
+    // Each copy contains all earlier ones: 30 of them would be a terabyte.
     let copies: Vec<Value> = (0..30)
         .map(|at| json!({"op": "copy", "from": "/metadata", "path": format!("/metadata/x{at}")}))
         .collect();
@@ -53,7 +53,7 @@ async fn no_request_takes_more_than_its_share() {
     let answer = patch("application/json-patch+json", json!(copies).to_string()).await;
     assert_eq!(answer.status, 422, "{}", answer.text);
     assert!(answer.text.contains("rejected our request"), "{}", answer.text);
-    // An object does not grow without end.
+    // The size of an object is limited.
     let roles = "/apis/rbac.authorization.k8s.io/v1/clusterroles";
     let made = cluster
         .ask(
@@ -72,12 +72,12 @@ async fn no_request_takes_more_than_its_share() {
     assert_eq!(grow().await.status, 200);
     let answer = grow().await;
     assert_eq!(answer.body()["message"], "etcdserver: request is too large", "{}", answer.status);
-    // Nor does comparing everything with everything go on for hours.
+    // Comparing every entry with every other must not take hours.
     let many: Vec<String> = (0..200_000).map(|at| format!("f{at}")).collect();
     let body = json!({"metadata": {"finalizers": many}}).to_string();
     let answer = patch("application/strategic-merge-patch+json", body).await;
     assert_eq!(answer.status, 413, "{}", answer.text);
-    // YAML that refers to itself grows as fast.
+    // YAML with aliases to itself grows as fast.
     let mut bomb = String::from("a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n");
     for at in 1..12 {
         let before = vec![format!("*a{}", at - 1); 10].join(", ");
@@ -111,7 +111,7 @@ async fn a_client_that_vanishes_leaves_nothing() {
     assert_eq!(cluster.ask("GET", "/readyz", None).await.status, 200);
 }
 
-/// A small generator of numbers: what matters is that bodies differ, and that a failure can be repeated.
+/// A small generator of numbers: bodies only have to differ, and a failure has to be reproducible.
 struct Numbers(u64);
 
 impl Numbers {
@@ -123,7 +123,7 @@ impl Numbers {
     }
 }
 
-/// A value that is somewhat like an object, and somewhere not.
+/// A value that resembles an object in some places.
 fn odd(numbers: &mut Numbers, depth: usize) -> Value {
     const NAMES: [&str; 16] = [
         "metadata",
@@ -173,7 +173,7 @@ const POINTERS: [&str; 10] = [
     "/~2",
 ];
 
-/// A list of operations, a text in YAML, an envelope of protobuf or an object, somewhat like what is meant by a type.
+/// A body that roughly fits its content type: a list of operations, YAML text, a protobuf envelope or an object.
 fn body_of(content_type: &str, numbers: &mut Numbers) -> Vec<u8> {
     let value = odd(numbers, 4);
     match content_type {
@@ -210,7 +210,7 @@ fn body_of(content_type: &str, numbers: &mut Numbers) -> Vec<u8> {
             text.into_bytes()
         }
         "application/vnd.kubernetes.protobuf" => {
-            // The head of every such body, and then fields of any number, kind and length.
+            // The header of every such body, followed by fields with any number, type and length.
             let mut bytes = b"k8s\0".to_vec();
             for _ in 0..numbers.next(12) {
                 let field = u8::try_from(numbers.next(6) << 3 | numbers.next(6)).unwrap_or_default();
@@ -223,7 +223,7 @@ fn body_of(content_type: &str, numbers: &mut Numbers) -> Vec<u8> {
     }
 }
 
-/// What may stand behind the `?` of a list: selectors, limits, places to go on from.
+/// The query of a list: selectors, limits, continue tokens.
 fn query(numbers: &mut Numbers) -> String {
     const KEYS: [&str; 8] = [
         "labelSelector",
@@ -317,7 +317,7 @@ async fn bodies_and_patches_of_any_form_are_answered() {
         let shown = String::from_utf8_lossy(&body).into_owned();
         let answer = cluster.send(method, &path, content_type, body).await;
         let body = answer.body();
-        // A real server, too, answers some patches that make no sense with 500 and no reason.
+        // A real server also answers some meaningless patches with 500 and no reason.
         let failed = answer.status >= 500 && !(answer.status == 500 && body["reason"].is_null());
         let proper = body["kind"].is_string() || answer.status == 404;
         assert!(!failed && proper, "seed {seed}, {method} {path} {content_type} {shown}\n{answer:?}");

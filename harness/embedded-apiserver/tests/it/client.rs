@@ -6,16 +6,16 @@ use embedded_apiserver::{Config, Running, Server, User};
 use reqwest::{Certificate, Client, Identity, Method};
 use serde_json::Value;
 
-/// A server and two clients of it.
+/// A server and two clients.
 pub(crate) struct Cluster {
     pub(crate) server: Running,
-    /// The administrator.
+    /// The client of the administrator.
     pub(crate) admin: Client,
-    /// Somebody without a credential.
+    /// A client without a credential.
     pub(crate) anonymous: Client,
 }
 
-/// What came back.
+/// The answer to a request.
 #[derive(Debug)]
 pub(crate) struct Answer {
     pub(crate) status: u16,
@@ -25,7 +25,7 @@ pub(crate) struct Answer {
 }
 
 impl Answer {
-    /// The body as JSON, or as a text where it is none.
+    /// The body as JSON, or as text if it is not JSON.
     pub(crate) fn body(&self) -> Value {
         serde_json::from_str(&self.text).unwrap_or_else(|_| Value::String(self.text.clone()))
     }
@@ -37,7 +37,7 @@ impl Cluster {
     }
 
     pub(crate) async fn with(config: Config) -> Self {
-        // More than one library brings a provider; whoever comes first decides, and both are right.
+        // More than one library installs a provider; the first one stays, and either is fine.
         drop(tokio_rustls::rustls::crypto::ring::default_provider().install_default());
         let server = Server::start(config).await.expect("the server starts");
         let admin = client(&server, Some(&User::admin()));

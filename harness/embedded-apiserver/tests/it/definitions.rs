@@ -1,4 +1,4 @@
-//! Custom resources: their definitions, and the objects that these allow.
+//! Custom resources: their definitions, and their objects.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ use crate::client::{Answer, Cluster, send};
 const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 const GADGETS: &str = "/apis/example.com/v1/namespaces/default/gadgets";
 
-/// Gadgets in two versions; the older one knows less.
+/// Gadgets in two versions; the older one has fewer fields.
 fn definition() -> Value {
     let schema = json!({"type": "object", "required": ["spec"], "properties": {
         "spec": {"type": "object", "required": ["color"], "properties": {
@@ -110,7 +110,7 @@ async fn a_definition_is_established_and_discovered() {
         json!({"group": "example.com", "version": "v1", "kind": "Gadget"})
     );
     assert!(get(&cluster, "/openapi/v3/apis/example.com/v1").await.text.contains("fieldValidation"));
-    // Another server of this process knows nothing of it.
+    // Another server in this process does not have it.
     let other = Cluster::start().await;
     assert_eq!(get(&other, GADGETS).await.status, 404);
     assert_eq!(get(&other, "/apis/example.com").await.status, 404);
@@ -127,7 +127,7 @@ async fn what_makes_a_definition_wrong_is_told() {
     assert!(refused.text.contains("must be spec.names.plural"), "{}", refused.text);
     assert!(refused.text.contains("exactly one version marked as storage version"), "{}", refused.text);
     assert_eq!(cluster.ask("POST", DEFINITIONS, Some(definition())).await.status, 201);
-    // Another plural with the same kind waits for a name of its own.
+    // A definition with another plural and the same kind has to wait for the name.
     let mut twin = definition();
     twin["metadata"]["name"] = json!("widgets.example.com");
     twin["spec"]["names"] = json!({"plural": "widgets", "kind": "Gadget"});
@@ -140,7 +140,7 @@ async fn what_makes_a_definition_wrong_is_told() {
         merge(&cluster, &format!("{DEFINITIONS}/gadgets.example.com"), json!({"spec": {"scope": "Cluster"}}))
             .await;
     assert!(moved.status == 422 && moved.text.contains("field is immutable"), "{}", moved.text);
-    // When the one that has it goes, the name is the other's, which nobody has to write for that.
+    // When the first definition is deleted, the other one gets the name without a write.
     let gone = cluster.ask("DELETE", &format!("{DEFINITIONS}/gadgets.example.com"), None).await;
     assert_eq!(gone.status, 200, "{}", gone.text);
     let settled = get(&cluster, &format!("{DEFINITIONS}/widgets.example.com")).await.body();
@@ -247,7 +247,7 @@ async fn versions_differ_in_their_name_alone() {
         (&json!("example.com/v1beta1"), &json!("green"))
     );
     assert_eq!(get(&cluster, &format!("{GADGETS}/a")).await.body()["spec"]["color"], "green");
-    // Watchers of either version see their own.
+    // Watchers of either version see objects in their own version.
     for version in ["v1", "v1beta1"] {
         let watch = format!("/apis/example.com/{version}/gadgets?watch=1&timeoutSeconds=1");
         let seen = get(&cluster, &watch).await;
@@ -283,7 +283,7 @@ async fn selectors_tables_and_roles_work() {
         .expect("an answer");
     let table: Value = serde_json::from_str(&table.text().await.expect("a body")).expect("JSON");
     assert_eq!(table["rows"][1]["cells"], json!(["b", "green"]));
-    // Clients that would rather have protobuf are answered in JSON.
+    // Clients that prefer protobuf get JSON.
     let answer = cluster
         .admin
         .get(format!("{}{GADGETS}", cluster.server.url()))
@@ -351,7 +351,7 @@ async fn with_a_definition_go_its_objects_and_its_paths() {
     let finalizers = &deleted.body()["metadata"]["finalizers"];
     assert_eq!(*finalizers, json!(["customresourcecleanup.apiextensions.k8s.io"]));
     assert_eq!(get(&cluster, &format!("{GADGETS}/a")).await.status, 404);
-    // One object is held, and so is its definition; nothing is made any more.
+    // One object is held, and so is its definition; no more objects can be created.
     let known = get(&cluster, &path).await.body();
     let terminating = known["status"]["conditions"].as_array().and_then(|all| all.last()).cloned();
     assert_eq!(terminating.map(|one| one["type"].clone()), Some(json!("Terminating")));
@@ -363,14 +363,14 @@ async fn with_a_definition_go_its_objects_and_its_paths() {
     assert_eq!(get(&cluster, &path).await.status, 404);
     assert_eq!(get(&cluster, GADGETS).await.status, 404);
     assert_eq!(get(&cluster, "/apis/example.com").await.status, 404);
-    // The watch tells of both ends and then ends itself.
+    // The watch reports both deletions and then ends.
     let events: Vec<_> = tokio::time::timeout(Duration::from_secs(20), watched.try_collect())
         .await
         .expect("it ends")
         .expect("events");
     let gone = events.iter().filter(|event| matches!(event, kube::api::WatchEvent::Deleted(_))).count();
     assert_eq!(gone, 2, "{events:?}");
-    // Defined again, it begins anew.
+    // When it is defined again, it starts empty.
     assert_eq!(cluster.ask("POST", DEFINITIONS, Some(definition())).await.status, 201);
     assert_eq!(get(&cluster, GADGETS).await.body()["items"], json!([]));
 }
@@ -379,7 +379,7 @@ fn resource() -> ApiResource {
     ApiResource::from_gvk_with_plural(&GroupVersionKind::gvk("example.com", "v1", "Gadget"), "gadgets")
 }
 
-/// A gadget as a program would write it down.
+/// A gadget as a Rust type.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 struct Gadget {
     metadata: kube::api::ObjectMeta,

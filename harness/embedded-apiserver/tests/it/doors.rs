@@ -1,5 +1,5 @@
-//! Who is let in: every path there is, with no credential, with a bad one, and with that of an account without rights; and
-//! what those do who do not speak as they should.
+//! Access to every path: without a credential, with an invalid one, and with that of an account without
+//! rights. Also clients that do not follow the protocol.
 
 use crate::client::Cluster;
 use reqwest::Method;
@@ -14,7 +14,7 @@ use tokio_rustls::rustls::pki_types::pem::PemObject;
 use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName};
 use tokio_rustls::rustls::{ClientConfig, RootCertStore};
 
-/// Paths that are no resources.
+/// Paths that are not resources.
 const OTHERS: [&str; 16] = [
     "/",
     "/api",
@@ -33,9 +33,10 @@ const OTHERS: [&str; 16] = [
     "/openid/v1/jwks",
     "/.well-known/openid-configuration",
 ];
-/// What anybody may read: `system:public-info-viewer`.
+/// Paths that everyone may read: `system:public-info-viewer`.
 const PUBLIC: [&str; 4] = ["/healthz", "/livez", "/readyz", "/version"];
-/// What everybody may who is known: `system:discovery`, `system:basic-user`, `system:service-account-issuer-discovery`.
+/// Paths that every authenticated user may read: `system:discovery`, `system:basic-user`,
+/// `system:service-account-issuer-discovery`.
 const KNOWN: [&str; 9] = [
     "/api",
     "/api/v1",
@@ -47,22 +48,22 @@ const KNOWN: [&str; 9] = [
     "/.well-known/openid-configuration",
     "/",
 ];
-/// The reviews of oneself, which are among it.
+/// The self reviews, which are among these paths.
 const REVIEWS: &str = "/selfsubject";
 const METHODS: [Method; 6] =
     [Method::GET, Method::HEAD, Method::POST, Method::PUT, Method::PATCH, Method::DELETE];
-/// How long others wait at most for their answer beside those who dawdle.
+/// How long other clients wait for their answer at most, while some clients are slow.
 const SOON: Duration = Duration::from_secs(10);
 
-/// What an account shows that may do nothing.
+/// The credential of an account without rights.
 const WITHOUT_RIGHTS: &str = "that of an account without rights";
 
-/// The figures, for whoever runs the test for their sake.
+/// Prints the figures for a reader of the test's output.
 pub(crate) fn say(line: &str) {
     let _ = writeln!(std::io::stdout(), "{line}");
 }
 
-/// Every path there is: of each resource that discovery tells of the list, one object and its subresources.
+/// Every path that exists: for each discovered resource its list, one object and its subresources.
 async fn paths(cluster: &Cluster) -> Vec<String> {
     let mut all: Vec<String> = OTHERS.iter().map(|path| (*path).to_owned()).collect();
     let groups = cluster.ask("GET", "/apis", None).await.body();
@@ -104,7 +105,7 @@ async fn nobody_is_let_in_without_a_credential_of_their_own() {
     };
     let (cluster, token) = account(cluster).await;
     let (_elsewhere, foreign) = account(elsewhere).await;
-    // An account that was made anew is another.
+    // An account that was deleted and created again is another account.
     let accounts = "/api/v1/namespaces/default/serviceaccounts";
     cluster.ask("POST", accounts, Some(json!({"metadata": {"name": "gone"}}))).await;
     let given = cluster.ask("POST", &format!("{accounts}/gone/token"), Some(json!({"spec": {}}))).await;
@@ -114,7 +115,7 @@ async fn nobody_is_let_in_without_a_credential_of_their_own() {
     let elsewhere = json!({"spec": {"audiences": ["elsewhere"]}});
     let given = cluster.ask("POST", &format!("{accounts}/nobody/token"), Some(elsewhere)).await;
     let for_others = given.body()["status"]["token"].as_str().expect("a token").to_owned();
-    // A minute's leeway is the server's.
+    // The server allows a minute of clock skew.
     let expired = cluster.server.service_account_token("default", "nobody", -120).expect("a token");
     let strangers: [(&str, Option<&str>); 8] = [
         ("one that has expired", Some(&expired)),
@@ -168,7 +169,7 @@ async fn nobody_is_let_in_without_a_credential_of_their_own() {
     assert!(all.len() > 150, "only {} paths", all.len());
 }
 
-/// A connection to the server, with TLS and without a certificate of its own.
+/// A TLS connection to the server without a client certificate.
 async fn connect(cluster: &Cluster) -> tokio_rustls::client::TlsStream<TcpStream> {
     let mut roots = RootCertStore::empty();
     let authority = cluster.server.certificate_authority();
@@ -226,7 +227,7 @@ async fn slow_oversized_and_smuggled_requests_do_nothing_to_anybody() {
     let mut served = Vec::new();
     for text in &odd {
         let mut stream = connect(&cluster).await;
-        // It may be refused before all of it was sent.
+        // It may be rejected before it was sent completely.
         let _ = stream.write_all(text.as_bytes()).await;
         let _ = stream.shutdown().await;
         let mut answer = Vec::new();

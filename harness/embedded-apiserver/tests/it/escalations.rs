@@ -1,7 +1,8 @@
-//! Ways of a service account to more rights than it has: none of them works.
+//! Ways for a service account to get more rights than it has: none of them works.
 //!
-//! The account has what a CCM has, and may write roles, bindings, accounts and certificate requests besides, as an operator's
-//! might. After each way it is asked what it may do, and a secret that is not its own is read.
+//! The account has the rights of a CCM, and may also write roles, bindings, accounts and certificate
+//! requests, like that of an operator. After each attempt, the test checks its rights and tries to read a
+//! secret of another account.
 
 use crate::client::Cluster;
 use crate::doors::say;
@@ -17,12 +18,12 @@ const JSON_PATCH: &str = "application/json-patch+json";
 const STRATEGIC: &str = "application/strategic-merge-patch+json";
 const APPLY: &str = "application/apply-patch+yaml";
 const SECRETS: &str = "/api/v1/namespaces/kube-system/secrets";
-/// What is in the secret that nobody may read.
+/// The content of the secret that the account must not read.
 const TREASURE: &str = "dHJlYXN1cmU=";
-/// The account itself, as others see it.
+/// The account's own user name.
 const SELF: &str = "system:serviceaccount:a:attacker";
 
-/// What the account may do.
+/// The rights of the account.
 fn own_rules() -> Value {
     json!([
         {"apiGroups": [""], "resources": ["nodes"], "verbs": ["get", "list", "watch", "patch", "update", "delete"]},
@@ -41,7 +42,7 @@ fn own_rules() -> Value {
     ])
 }
 
-/// A way: what it is, method, path, type and text of the body.
+/// An attempt: description, method, path, content type and body.
 type Way = (&'static str, &'static str, String, &'static str, String);
 
 pub(crate) fn everything() -> Value {
@@ -56,7 +57,7 @@ pub(crate) fn bound(kind: &str, name: &str) -> Value {
     })
 }
 
-/// Roles and bindings.
+/// Attempts with roles and bindings.
 fn by_grants() -> Vec<Way> {
     let roles = format!("{RBAC}/clusterroles");
     let bindings = format!("{RBAC}/clusterrolebindings");
@@ -135,7 +136,7 @@ fn by_grants() -> Vec<Way> {
     ]
 }
 
-/// Other objects, and paths.
+/// Attempts with other objects and paths.
 fn by_objects() -> Vec<Way> {
     let way = |what, method, path: &str, body: Value| (what, method, path.to_owned(), JSON, body.to_string());
     let request = json!({"spec": {}});
@@ -272,7 +273,7 @@ fn by_objects() -> Vec<Way> {
     ]
 }
 
-/// Headers that ask to be taken for somebody else.
+/// Attempts with headers that impersonate another user.
 fn by_headers() -> Vec<(&'static str, Vec<(&'static str, String)>)> {
     let one = |name: &'static str, value: &str| vec![(name, value.to_owned())];
     vec![
@@ -300,7 +301,7 @@ fn by_headers() -> Vec<(&'static str, Vec<(&'static str, String)>)> {
     ]
 }
 
-/// The account's token, changed.
+/// Modified versions of the account's token.
 fn forged(token: &str, other: &str) -> Vec<(&'static str, String)> {
     let parts: Vec<&str> = token.split('.').collect();
     let [header, claims, signature] = parts.as_slice() else { return Vec::new() };
@@ -347,7 +348,7 @@ pub(crate) async fn with_attacker() -> (Cluster, String) {
     let mut binding = bound("ClusterRole", "attacker");
     binding["metadata"]["name"] = "attacker".into();
     made(&format!("{RBAC}/clusterrolebindings"), binding).await;
-    // What gives a way away can be seen.
+    // A rejection may contain the secret, so its text is checked.
     let seen = cluster.ask("GET", SECRETS, None).await.text;
     assert!(seen.contains(TREASURE), "{seen}");
     let seen = cluster.ask("GET", "/api/v1/namespaces/kube-system/configmaps/theirs", None).await.text;
@@ -395,7 +396,7 @@ async fn no_account_gets_more_rights_than_it_has() {
     {
         judge(format!("a token in {path}"), send(request("GET", &format!("{path}{token}"))).await);
     }
-    // What it had it has still, and nothing else.
+    // The account still has its own rights, and no others.
     let nodes = send(request("GET", "/api/v1/nodes").bearer_auth(&token)).await;
     assert_eq!(nodes.0, 200, "{}", nodes.1);
     let mine = "/api/v1/namespaces/kube-system/configmaps/mine";

@@ -1,4 +1,4 @@
-//! The server as `kube` meets it, in process and over TLS.
+//! The server as `kube` sees it, in process and over TLS.
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,4 @@
-//! The server as kubectl meets it. Skipped, loudly, where there is no kubectl.
+//! The server as kubectl sees it. Skipped with a message if kubectl is not installed.
 
 use std::process::Stdio;
 
@@ -113,7 +113,7 @@ async fn kubectl_works() {
     let begun = async {
         loop {
             let entries = audit.next().await;
-            // Of the whole list: what `kubectl wait` watched before was one object.
+            // Watches of the whole list: the earlier watch of `kubectl wait` was for one object.
             let whole = |query: &str| query.contains("watch=true") && !query.contains("fieldSelector");
             if entries.iter().any(|entry| entry.request.verb == "watch" && whole(&entry.query)) {
                 break;

@@ -1,4 +1,4 @@
-//! Lists in the forms that clients ask for: each says of an object what the object's own answer in that form says.
+//! Lists in the forms that clients request: each item equals the object's own answer in that form.
 
 use embedded_objects::wire;
 use serde_json::{Value, json};
@@ -20,7 +20,7 @@ async fn json_of(cluster: &Cluster, path: &str, accept: &str) -> Value {
     serde_json::from_slice(&get(cluster, path, accept).await).expect("JSON")
 }
 
-/// A cluster with an object of each sort: built-in, with conditions in its row, in two versions, and custom.
+/// A cluster with one object of each sort: built-in, with conditions in its row, in two versions, and custom.
 async fn cluster() -> (Cluster, Vec<(&'static str, &'static str)>) {
     let cluster = Cluster::start().await;
     let definition = json!({"metadata": {"name": "gadgets.example.com"}, "spec": {"group": "example.com",
@@ -79,7 +79,7 @@ async fn a_table_of_many_has_the_rows_of_each() {
             assert_eq!(many["columnDefinitions"], single["columnDefinitions"], "{list}");
             assert_eq!(many["rows"], single["rows"], "{list}{include}");
             assert_eq!(many["rows"].as_array().map(Vec::len), Some(1), "{list}");
-            // For people it is written in another way.
+            // People get a different layout.
             let separator = if include.is_empty() { "?" } else { "&" };
             let pretty = json_of(&cluster, &format!("{list}{include}{separator}pretty=1"), TABLE).await;
             assert_eq!(pretty["rows"], many["rows"], "{list}{include}");
@@ -100,7 +100,7 @@ async fn a_list_of_metadata_has_that_of_each_object() {
             (&json!("PartialObjectMetadataList"), &single),
             "{list}"
         );
-        // Once before anybody has asked for the objects in protobuf, once after.
+        // Once before any client has requested the objects in protobuf, once after.
         for _ in 0..2 {
             let (_, _, decoded) =
                 wire::decode_protobuf(&get(&cluster, list, &protobuf).await).expect("protobuf");

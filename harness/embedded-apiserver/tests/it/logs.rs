@@ -1,4 +1,4 @@
-//! `pods/log`: what is kept, what comes, and where it ends.
+//! `pods/log`: past lines, new lines, and the end of the stream.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -18,7 +18,7 @@ use crate::client::Cluster;
 const POD: &str = r#"{"metadata":{"name":"p"},"spec":{"containers":[{"name":"c","image":"i"}]}}"#;
 const PATH: &str = "/api/v1/namespaces/default/pods/p/log";
 
-/// The containers' output, for as many followers as there are channels; the log of a container `c` has two lines.
+/// The output of containers, for as many followers as there are channels; the log of a container `c` has two lines.
 #[derive(Default)]
 pub(crate) struct Source {
     followers: Mutex<VecDeque<mpsc::UnboundedReceiver<String>>>,
@@ -29,7 +29,7 @@ fn line(text: &str) -> LogLine {
 }
 
 impl Source {
-    /// What the next follower gets; dropping it ends the run.
+    /// The sender for the next follower; dropping it ends the run.
     pub(crate) fn next_follower(&self) -> mpsc::UnboundedSender<String> {
         let (lines, received) = mpsc::unbounded_channel();
         self.followers.lock().unwrap_or_else(PoisonError::into_inner).push_back(received);
@@ -103,7 +103,7 @@ async fn what_is_wanted_of_a_log_is_what_comes() {
         (waits.status, waits.body()["message"].as_str()),
         (400, Some("container x is not valid for pod p"))
     );
-    // A limit ends a stream that would go on.
+    // A limit ends a stream that would otherwise go on.
     let lines = source.next_follower();
     lines.send("three\n".to_owned()).expect("it is read");
     assert_eq!(ask("follow=true&limitBytes=10").await.text, "one\ntwo\nth");

@@ -1,4 +1,4 @@
-//! The server as clients meet it: over TLS, and in process.
+//! The server as clients see it: over TLS, and in process.
 
 mod access;
 mod bad_input;

@@ -1,4 +1,4 @@
-//! The names of definitions: what Kubernetes stores itself is nobody else's.
+//! The names of definitions: a definition cannot take a name of a kind that Kubernetes stores itself.
 
 use reqwest::Method;
 use serde_json::json;
@@ -37,7 +37,7 @@ async fn no_definition_takes_over_what_kubernetes_stores() {
                 "versions": [{"name": "v2", "served": true, "storage": true, "schema": anything}]}});
         let (status, text) = send("POST", DEFINITIONS, JSON, definition.to_string()).await;
         assert_eq!(status, 201, "{text}");
-        // Its status is what it says itself, too.
+        // The same applies to names in its status.
         let forged = json!({"status": {"acceptedNames": names, "conditions": [
             {"type": "Established", "status": "True", "reason": "me", "message": "me", "lastTransitionTime": null}]}});
         let status = format!("{DEFINITIONS}/{name}/status");

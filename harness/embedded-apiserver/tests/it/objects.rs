@@ -1,4 +1,4 @@
-//! Objects from creation to deletion, where the recordings do not reach.
+//! Objects from creation to deletion, for cases that the recordings do not contain.
 
 use serde_json::{Value, json};
 
@@ -221,7 +221,7 @@ async fn every_kind_that_is_kept_for_others_is_made_listed_changed_and_deleted()
             let gone = format!("{one}?propagationPolicy=Background");
             assert_eq!(cluster.ask("DELETE", &gone, None).await.status, 200, "{plural}");
             if plural == "volumeattributesclasses" {
-                // A class that is in use is kept by its finalizer, which a controller takes away.
+                // A class that is in use is kept by its finalizer, which a controller removes.
                 let released = r#"{"metadata":{"finalizers":null}}"#;
                 cluster.send("PATCH", &one, "application/merge-patch+json", released).await;
             }

@@ -1,4 +1,4 @@
-//! The encoding that components built on the Go framework speak.
+//! Protobuf, the encoding of components that are built on the Go framework.
 
 use embedded_objects::wire;
 use futures::StreamExt as _;
@@ -66,7 +66,7 @@ async fn watches_come_as_protobuf_frames() {
     assert_eq!(seen, [("ADDED".to_owned(), "a".to_owned()), ("ADDED".to_owned(), "b".to_owned())]);
 }
 
-/// The fields of a message, each with its number: a reader that knows nothing of the tables under test.
+/// The fields of a message, each with its number. This reader does not use the tables under test.
 fn message(mut rest: &[u8]) -> Vec<(u64, &[u8])> {
     fn varint(rest: &mut &[u8]) -> u64 {
         let mut number = 0;
@@ -138,7 +138,7 @@ async fn discovery_has_the_numbers_of_the_generated_types() {
     for path in ["/api", "/apis", "/api/v1", "/apis/apps"] {
         let plain = cluster.ask("GET", path, None).await.body();
         let mut decoded = decode(&get(&cluster, path).await.1);
-        // The oldest documents carry no apiVersion in JSON.
+        // The oldest documents have no apiVersion in JSON.
         if plain["apiVersion"].is_null() {
             decoded.as_object_mut().expect("an object").remove("apiVersion");
         }
@@ -174,7 +174,7 @@ async fn definitions_of_custom_resources_are_taken_and_served_as_protobuf() {
     assert_eq!((content_type.as_str(), decode(&bytes)), (wire::PROTOBUF, plain.clone()));
     let list = decode(&get(&cluster, DEFINITIONS).await.1);
     assert_eq!(list["items"][0]["spec"], plain["spec"]);
-    // What was defined by protobuf is served.
+    // A definition that was sent in protobuf is served.
     let gadget = |port: u32| json!({"metadata": {"name": "a"}, "spec": {"ports": [port]}});
     let gadgets = "/apis/example.com/v1/gadgets";
     let wrong = cluster.ask("POST", gadgets, Some(gadget(70_000))).await;

@@ -1,4 +1,5 @@
-//! The edges of what is served: what leads elsewhere, what is too large, what is compressed, and what only once was served.
+//! The limits of what is served: requests that lead elsewhere, that are too large, compressed answers, and
+//! old APIs.
 
 use std::io::Read as _;
 
@@ -52,7 +53,7 @@ async fn what_leads_to_a_kubelet_ends_as_where_it_cannot_be_reached() {
     let (code, why) = ask(&cluster, "GET", "/api/v1/nodes/n/proxy/healthz").await;
     assert!(code == 503 && why.contains("10.0.0.9:10250"), "{code} {why}");
     assert_eq!(ask(&cluster, "GET", &format!("{PODS}/absent/exec")).await.0, 404);
-    // The right to a Pod is not that to a shell in it.
+    // The right to a Pod does not include a shell in it.
     let nobody = cluster.client(&User::authenticated("nobody", &[]));
     let denied = send(&nobody, &cluster.server.url(), "POST", &exec, None, None).await;
     assert_eq!(denied.status, 403, "{}", denied.text);
@@ -96,7 +97,7 @@ async fn objects_larger_than_etcd_takes_are_refused() {
     let cluster = Cluster::start().await;
     let filled = |bytes: usize| {
         let mut annotations = serde_json::Map::new();
-        // Annotations have a limit of their own, images of a Node have none.
+        // Annotations have a size limit, images of a Node have none.
         annotations.insert("a".to_owned(), "b".into());
         json!({"metadata": {"name": "n", "annotations": annotations},
             "status": {"images": [{"names": ["x".repeat(bytes)], "sizeBytes": 1}]}})
@@ -192,7 +193,7 @@ async fn an_evicted_pod_says_why_it_goes() {
     let conditions = pod["status"]["conditions"].as_array().expect("conditions");
     let target = conditions.iter().find(|one| one["type"] == "DisruptionTarget").expect("the condition");
     assert_eq!((&target["status"], &target["reason"]), (&json!("True"), &json!("EvictionByEvictionAPI")));
-    // Another version than is there: nobody is evicted.
+    // The request has another version than the Pod, so it is not evicted.
     let again = cluster.ask("POST", &format!("{PODS}/p/eviction"), Some(evicted)).await;
     assert_eq!(again.status, 409, "{}", again.text);
 }

@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::client::{Answer, Cluster, answer};
 
-/// Exchanges that are answered otherwise, by scenario and place, and why.
+/// Exchanges with a different answer, by scenario and position, and the reason.
 const EXCEPTIONS: &[(&str, usize, &str)] = &[];
 
 fn folder() -> PathBuf {
@@ -83,7 +83,7 @@ async fn replay(scenario: &Value) -> (usize, usize, String) {
             );
         }
     }
-    // Without its clients the server has nobody to wait for.
+    // Without its clients, the server does not have to wait.
     let Cluster { server, admin, anonymous } = cluster;
     drop((admin, anonymous));
     server.shutdown().await;
@@ -141,12 +141,12 @@ fn compare(expected: &Value, answer: &Answer) -> String {
     text
 }
 
-/// Replaces what differs from run to run, as the recordings have it replaced.
+/// Replaces values that differ from run to run, as in the recordings.
 fn normalise(name: &str, value: &mut Value) {
     match value {
         Value::Object(map) => {
             map.remove("managedFields");
-            // The address that a server gives for itself is its own.
+            // Each server has its own address.
             map.remove("serverAddressByClientCIDRs");
             for (name, value) in map.iter_mut() {
                 normalise(name, value);

@@ -1,4 +1,4 @@
-//! Watches: nothing is lost, nothing is kept for those who do not read, and the past ends somewhere.
+//! Watches: nothing is lost, nothing is kept for clients that do not read, and the history is limited.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use crate::client::Cluster;
 
-/// Reads the lines of a watch until `enough` says so or it ends.
+/// Reads the lines of a watch until `enough` returns true or the watch ends.
 async fn read(cluster: &Cluster, path: &str, mut enough: impl FnMut(&[Value]) -> bool) -> Vec<Value> {
     let request = cluster.admin.get(format!("{}{path}", cluster.server.url()));
     let mut chunks = request.send().await.expect("an answer").bytes_stream();
@@ -97,7 +97,7 @@ async fn a_reader_that_stops_reading_is_dropped_in_the_end() {
     let from = cluster.server.revision();
     let request = cluster.admin.get(format!("{}{MAPS}?watch=1&resourceVersion={from}", cluster.server.url()));
     let mut chunks = request.send().await.expect("an answer").bytes_stream();
-    // More than the connection's own buffers take, so that the server has to hold back.
+    // More than the connection's own buffers take, so that the server has to wait.
     let large = "x".repeat(500_000);
     for at in 0..60 {
         let made = cluster.ask("POST", MAPS, Some(map(&format!("m{at}"), "0").merged("data", &large))).await;
@@ -179,7 +179,7 @@ async fn a_stopping_server_ends_its_watches() {
     tokio::time::timeout(Duration::from_secs(20), both).await.expect("it stops");
 }
 
-/// A client of a service account that may do everything.
+/// A client of a service account with all rights.
 async fn account(cluster: &Cluster) -> kube::Client {
     let binding = json!({
         "metadata": {"name": "all"},
@@ -199,7 +199,7 @@ async fn a_watch_expires_on_order_and_a_list_in_pages_breaks_off_once() {
     let maps: kube::Api<k8s_openapi::api::core::v1::ConfigMap> =
         kube::Api::namespaced(account(&cluster).await, "default");
     let mut events = std::pin::pin!(watcher(maps.clone(), watcher::Config::default().page_size(500)));
-    // Reads on until an object of that name is seen; what was seen on the way.
+    // Reads until an object with this name is seen; returns what was seen on the way.
     async fn until<S>(events: &mut S, wanted: &str) -> Vec<String>
     where
         S: futures::Stream<Item = watcher::Result<watcher::Event<k8s_openapi::api::core::v1::ConfigMap>>>
@@ -237,7 +237,7 @@ async fn a_watch_expires_on_order_and_a_list_in_pages_breaks_off_once() {
     cluster.server.expire_watches();
     let seen = until(&mut events, "c").await;
     assert_eq!(seen.iter().filter(|one| *one == "list").count(), 2, "the first list breaks off: {seen:?}");
-    // From here on everything is as ever, and others were never concerned.
+    // From here on everything is as before, and other users were never affected.
     cluster.ask("POST", MAPS, Some(map("d", "0"))).await;
     assert!(until(&mut events, "d").await.ends_with(&["d".to_owned()]));
     let token =

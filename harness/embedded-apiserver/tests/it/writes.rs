@@ -1,4 +1,4 @@
-//! Writes whose answers a client's code depends on: codes, and what the server adds or refuses.
+//! Writes whose answers matter to a client's code: status codes, and what the server adds or rejects.
 
 use serde_json::{Value, json};
 
@@ -13,7 +13,7 @@ async fn merge(cluster: &Cluster, path: &str, patch: Value) -> Answer {
     cluster.send("PATCH", path, MERGE, patch.to_string()).await
 }
 
-/// The code and message of a refusal.
+/// The code and message of a rejection.
 fn told(answer: &Answer) -> (u16, String) {
     (answer.status, answer.body()["message"].as_str().unwrap_or_default().to_owned())
 }
@@ -37,7 +37,7 @@ async fn tolerations_that_a_patch_leaves_out_come_back() {
     let mut expected = vec![own];
     expected.extend(before["spec"]["tolerations"].as_array().expect("tolerations").iter().cloned());
     assert_eq!(patched.body()["spec"]["tolerations"], Value::Array(expected));
-    // One of its own that a Pod has stays: to leave it out is refused.
+    // A list item that the Pod has stays: leaving it out is rejected.
     let without = merge(&cluster, &format!("{PODS}/p"), json!({"spec": {"tolerations": []}})).await;
     assert_eq!(without.status, 422, "{}", without.text);
 }
@@ -134,8 +134,8 @@ async fn refused_writes_have_the_codes_that_clients_look_for() {
     let array =
         "error decoding patch: json: cannot unmarshal array into Go value of type map[string]interface {}";
     assert_eq!(told(&merge(&cluster, &path, json!([])).await), (400, array.to_owned()));
-    // Another uid: the condition of a PUT, and of a patch a change that nobody may make. Controllers tell by the code that
-    // an object was made anew under its name.
+    // Another uid: a failed condition of a PUT, and for a patch a change of an immutable field. By the code,
+    // controllers recognise an object that was deleted and created again under its name.
     let mut other = map.clone();
     other["metadata"]["uid"] = json!("00000000-0000-0000-0000-000000000000");
     assert_eq!(cluster.ask("PUT", &path, Some(other)).await.status, 409);
@@ -163,6 +163,6 @@ async fn applied_objects_are_of_the_paths_kind_and_have_its_fields() {
     assert_eq!((code, why), (400, format!("error strict decoding YAML: {where_}")));
     let warned = apply(path(""), twice).await;
     assert_eq!((warned.status, warned.body()["data"]["x"].clone()), (201, json!("2")), "{}", warned.text);
-    // The warning has a line break, which no header can have.
+    // The warning has a line break, which is not allowed in a header.
     assert!(warned.warnings.is_empty(), "{:?}", warned.warnings);
 }

@@ -1,5 +1,5 @@
-//! Clients that do not read what they are sent: what they cost in memory is bounded. A program of its own, as it looks at the
-//! memory of the whole process; one test at a time.
+//! Clients that do not read their answers use a limited amount of memory. This is a program of its own that
+//! runs one test at a time, because it measures the memory of the whole process.
 
 use std::io::Write as _;
 use std::sync::Arc;
@@ -19,15 +19,15 @@ use tokio_rustls::rustls::pki_types::pem::PemObject as _;
 use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName};
 use tokio_rustls::rustls::{ClientConfig, RootCertStore};
 
-/// All tests measure the same process.
+/// All tests measure the same process, so they run one at a time.
 static ALONE: Mutex<()> = Mutex::const_new(());
-/// Clients that do not read.
+/// The number of clients that do not read.
 const CLIENTS: usize = 500;
-/// An answer is this many objects of this many bytes: 5 MiB.
+/// The number of objects in an answer, and their size in bytes: 5 MiB together.
 const OBJECTS: usize = 100;
 const OBJECT: usize = 52_429;
-/// The most that clients who do not read may cost, MiB: what docs/limits.md promises of one user, and their own ends of the
-/// connections, which are in this process, too.
+/// The most memory that clients which do not read may use, in MiB: the limit for one user in docs/limits.md,
+/// and their own ends of the connections, which are in this process as well.
 const MOST_OF_WATCHES: u64 = 160;
 const MOST_OF_LISTS: u64 = 420;
 const MAPS: &str = "/api/v1/namespaces/default/configmaps";
@@ -80,7 +80,7 @@ impl Cluster {
         self.tls.connect(name, stream).await.expect("a handshake")
     }
 
-    /// Asks for something and reads the head of the answer alone.
+    /// Sends a request and reads only the head of the answer.
     async fn ask(&self, path: &str, accept: &str) -> (TlsStream<TcpStream>, String) {
         let mut stream = self.connect().await;
         let request = format!(
@@ -95,19 +95,20 @@ impl Cluster {
     }
 }
 
-/// What the process has in memory, MiB.
+/// The memory of the process, in MiB.
 fn memory() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").expect("the process's status");
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).expect("its memory");
     line.trim().trim_end_matches(" kB").parse::<u64>().expect("a number") >> 10
 }
 
-/// The figures, for whoever runs the test for their sake.
+/// Prints the figures for a reader of the test's output.
 fn say(line: &str) {
     let _ = writeln!(std::io::stdout(), "{line}");
 }
 
-/// Clients that ask and do not read: how many were served, and what all of them cost, MiB.
+/// Clients that send a request and do not read the answer. Returns how many were served, and how many MiB all
+/// of them use.
 async fn unread(cluster: &Cluster, path: &str, accept: &str) -> (usize, u64) {
     let before = memory();
     let (mut held, mut served, mut most) = (Vec::new(), 0, before);
@@ -176,7 +177,7 @@ async fn lists_that_are_not_read_are_bounded_for_each_user() {
     ));
     assert!((40..CLIENTS).contains(&served), "{served} were served");
     assert!(cost < MOST_OF_LISTS, "{cost} MiB");
-    // Who does not read keeps nobody else out, and is served again when it is gone.
+    // A client that does not read keeps no other out, and is served again after it has disconnected.
     let other = cluster.server.client(User::service_account("default", "other", ""));
     other.apiserver_version().await.expect("an answer");
 }
@@ -229,7 +230,7 @@ async fn who_has_as_much_as_a_user_may_is_told_to_come_back() {
     assert!(head.to_lowercase().contains("retry-after: 1\r\n"), "{head}");
     assert!(head.contains("Too many requests, please try again later."), "{head}");
     held.push(stream);
-    // One that ends makes room, as soon as the server has seen it.
+    // A client that ends makes room, as soon as the server has noticed.
     drop(held.remove(0));
     let again = async {
         loop {
@@ -240,7 +241,7 @@ async fn who_has_as_much_as_a_user_may_is_told_to_come_back() {
         }
     };
     held.push(tokio::time::timeout(Duration::from_secs(20), again).await.expect("room again"));
-    // More connections than a user may have: a request is refused, and the connection closed.
+    // More connections than a user may have: a request is rejected, and the connection closed.
     for _ in 0..2 {
         let (stream, head) = cluster.ask("/version", "application/json").await;
         assert!(head.starts_with("HTTP/1.1 200"), "{head}");

@@ -1,4 +1,4 @@
-//! Clients in the process and by kubeconfig, and what each may do.
+//! Clients in the process and with a kubeconfig, and what each may do.
 
 use embedded_cluster::{Cluster, ClusterSpec, User};
 use k8s_openapi::api::core::v1::{Namespace, Secret};

@@ -1,4 +1,4 @@
-//! The cluster as others use it: by its facade alone.
+//! The cluster as its users see it: through its public interface alone.
 
 mod clients;
 mod parts;
@@ -10,10 +10,10 @@ use serde::de::DeserializeOwned;
 use std::fmt::Debug;
 use std::time::Duration;
 
-/// The longest a test waits for something that has to happen.
+/// The longest time that a test waits for something that has to happen.
 const LIMIT: Duration = Duration::from_secs(60);
 
-/// Waits until the object is so; fails with what it was last.
+/// Waits until the object meets the condition; fails with its last state.
 async fn wait<K>(api: &Api<K>, name: &str, what: &str, holds: impl Fn(&K) -> bool) -> K
 where
     K: Resource<DynamicType = ()> + DeserializeOwned + Clone + Debug + Send + 'static,

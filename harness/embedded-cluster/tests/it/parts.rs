@@ -1,4 +1,4 @@
-//! Machines and controllers, there or not.
+//! Clusters with and without machines and controllers.
 
 use crate::wait;
 use embedded_cluster::{

@@ -1,4 +1,4 @@
-//! Another process reaches machines and Pods by a socket.
+//! Another process reaches machines and Pods through a socket.
 
 use crate::wait;
 use embedded_cluster::{

@@ -1,4 +1,4 @@
-//! A pod network that removes its startup taint from Nodes once it is set up there.
+//! A pod network that removes its startup taint from a Node once it is set up there.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use embedded_runtime::settings::PodNetwork;
 use embedded_runtime::world::World;
 use embedded_runtime::writing;
 
-/// Registers for changes and starts the worker, which acts while the network is of this kind.
+/// Registers for changes and starts the worker, which acts only with such a pod network.
 pub(crate) fn start(world: &Arc<World>) {
     let queue: Arc<Queue<String>> = Queue::new();
     let own = queue.clone();

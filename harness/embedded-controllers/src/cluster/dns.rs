@@ -14,7 +14,7 @@ use embedded_runtime::writing;
 
 const NAMESPACE: &str = "kube-system";
 
-/// Creates the Deployment `coredns` and the Service `kube-dns`, where the cluster has a DNS.
+/// Creates the Deployment `coredns` and the Service `kube-dns` if the cluster has DNS.
 pub(crate) async fn install(world: &Arc<World>) -> Result<(), kube::Error> {
     if world.settings.dns == Dns::Absent {
         return Ok(());

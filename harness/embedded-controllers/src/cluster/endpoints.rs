@@ -50,7 +50,7 @@ pub(crate) fn start(world: &Arc<World>) {
     });
 }
 
-/// A family of addresses.
+/// An IP family.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Family {
     Ipv4,
@@ -58,7 +58,7 @@ enum Family {
 }
 
 impl Family {
-    /// Its name as an `addressType` and as one of `ipFamilies`.
+    /// The name of the family in `addressType` and in `ipFamilies`.
     fn name(self) -> &'static str {
         match self {
             Family::Ipv4 => "IPv4",
@@ -66,7 +66,7 @@ impl Family {
         }
     }
 
-    /// Those of a Service, the preferred one first.
+    /// The families of a Service, the preferred one first.
     fn of(service: &Service) -> Vec<Family> {
         let named = service.spec.as_ref().and_then(|spec| spec.ip_families.as_deref()).unwrap_or_default();
         let families: Vec<_> = named
@@ -77,14 +77,14 @@ impl Family {
     }
 }
 
-/// What an endpoint of this family shows of a Pod: its address, whether it is ready, whether it is on its way out.
-/// `None`: nothing.
+/// The endpoint of a Pod in this family: its address, whether it is ready, whether it is being deleted.
+/// `None` if the Pod has no endpoint.
 fn shown(pod: &Pod, family: Family) -> Option<(String, bool, bool)> {
     let status = pod.status.as_ref()?;
     if matches!(status.phase.as_deref(), Some("Succeeded" | "Failed")) {
         return None;
     }
-    // The API server takes no loopback address as an endpoint.
+    // The API server rejects a loopback address as an endpoint.
     let fits = |ip: &&String| {
         ip.parse::<IpAddr>().is_ok_and(|ip| !ip.is_loopback() && ip.is_ipv4() == (family == Family::Ipv4))
     };
@@ -157,7 +157,7 @@ async fn look(world: &World, key: &Key) -> Outcome {
         showing.retain(|pod| shown(pod, family).is_some());
         showing
     };
-    // Endpoints know one family, the Service's first.
+    // Endpoints have one family, the Service's first.
     let first = families.first().copied().unwrap_or(Family::Ipv4);
     let wanted = endpoints(&service, &showing(first), first, unready_too);
     match world.endpoints.get(key) {
@@ -193,14 +193,14 @@ async fn look(world: &World, key: &Key) -> Outcome {
             None => settle(writing::create(&slices_api, &world.slices, &wanted).await)?,
         }
     }
-    // The Service has given up a family.
+    // The Service no longer has this family.
     for left in known {
         writing::delete(&slices_api, &world.slices, left.as_ref(), DeleteParams::default()).await?;
     }
     Ok(Next::Done)
 }
 
-/// In a namespace that is on its way out nothing new is wanted.
+/// Ignores that an object cannot be created in a namespace that is being deleted.
 fn settle<K>(created: Result<K, kube::Error>) -> Result<(), kube::Error> {
     match created {
         Err(error) if writing::is_forbidden(&error) => Ok(()),

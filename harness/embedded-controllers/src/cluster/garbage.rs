@@ -1,4 +1,4 @@
-//! The garbage collector: what is owned goes with its owner, before it, or is let go.
+//! The garbage collector: owned objects are deleted after their owner or before it, or are released.
 
 use std::sync::Arc;
 
@@ -41,7 +41,7 @@ pub(crate) fn start(world: &Arc<World>) {
     queue.spawn(&world.tasks, "garbage-collector", 4, move |id| {
         let (collector, world) = (collector.clone(), known.clone());
         async move {
-            // Before everything is known, an owner may only seem to be missing.
+            // Before all objects are known, an owner may only seem to be missing.
             world.synced().await;
             collector.kinds.synced().await;
             collector.look(&id).await
@@ -91,10 +91,10 @@ impl Collector {
         Ok(Next::Done)
     }
 
-    /// Asks the API server itself: what this process knows may be old.
+    /// Asks the API server itself, because the cache may be out of date.
     async fn all_gone(&self, owners: &[OwnerReference], namespace: &str) -> Result<bool, kube::Error> {
         for owner in owners {
-            // An owner of a kind that nobody serves is taken for alive.
+            // An owner whose kind is not served counts as existing.
             let Some(api) = self.kinds.api_of(owner, namespace) else { return Ok(false) };
             if let Some(there) = api.get_metadata_opt(&owner.name).await?
                 && there.metadata.uid.as_ref() == Some(&owner.uid)

@@ -1,4 +1,4 @@
-//! Who owns whom, and what follows from it. Pure.
+//! The graph of owners and owned objects, and the actions that follow from it. Pure functions.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -6,19 +6,19 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference}
 
 use embedded_runtime::cache::Key;
 
-/// Dependents have to go first.
+/// Dependents have to be deleted first.
 pub(super) const FOREGROUND: &str = "foregroundDeletion";
-/// Dependents shall stay, without their owner.
+/// Dependents stay, without their owner.
 pub(super) const ORPHAN: &str = "orphan";
 
-/// An object: its kind (an index into the collector's list) and its key.
+/// The identity of an object: its kind (an index into the collector's list) and its key.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) struct Id {
     pub(super) kind: usize,
     pub(super) key: Key,
 }
 
-/// What is known of an object.
+/// The known facts about an object.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Vertex {
     pub(super) uid: String,
@@ -39,7 +39,7 @@ impl Vertex {
         }
     }
 
-    /// Whether another version of the same object stands in the same relations.
+    /// Whether another version of the same object has the same relations.
     fn is_alike(&self, other: &Vertex) -> bool {
         self.uid == other.uid
             && self.deleting == other.deleting
@@ -52,19 +52,19 @@ impl Vertex {
     }
 }
 
-/// What has to be done about an object.
+/// The action that is due for an object.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Deed {
     Nothing,
-    /// It is being deleted after its dependents: delete these; none: it may go.
+    /// It is being deleted after its dependents: delete these; if there are none, it may be removed.
     Foreground(Vec<Id>),
-    /// It is being deleted and these shall forget it; none: it may go.
+    /// It is being deleted and these have to lose it as owner; if there are none, it may be removed.
     Orphan(Vec<Id>),
     /// Its owners seem to be gone or to wait for it: make sure, then delete it.
     Unowned(Vec<OwnerReference>),
 }
 
-/// All objects that own or are owned.
+/// All objects that own others or are owned.
 #[derive(Debug, Default)]
 pub(super) struct Graph {
     vertices: HashMap<Id, Vertex>,
@@ -73,10 +73,10 @@ pub(super) struct Graph {
 }
 
 impl Graph {
-    /// An object is there or has changed; hands back whom that concerns.
+    /// Adds or changes an object; returns the objects that are affected.
     pub(super) fn put(&mut self, id: Id, vertex: Vertex) -> Vec<Id> {
         let mut concerned = Vec::new();
-        // Most changes, every heartbeat among them, are of something else.
+        // Most changes, such as every heartbeat, affect other fields.
         if let Some(known) = self.vertices.get_mut(&id)
             && known.is_alike(&vertex)
         {
@@ -96,7 +96,7 @@ impl Graph {
         for owner in &vertex.owners {
             self.dependents.entry(owner.uid.clone()).or_default().insert(id.clone());
         }
-        // An owner that begins to go concerns what it owns.
+        // When the deletion of an owner begins, its dependents are affected.
         if vertex.deleting && !before.is_some_and(|before| before.deleting) {
             concerned.extend(self.dependents.get(&vertex.uid).into_iter().flatten().cloned());
         }
@@ -106,7 +106,7 @@ impl Graph {
         concerned
     }
 
-    /// An object is gone; hands back whom that concerns.
+    /// Removes an object; returns the objects that are affected.
     pub(super) fn remove(&mut self, id: &Id) -> Vec<Id> {
         let Some(gone) = self.vertices.remove(id) else { return Vec::new() };
         self.by_uid.remove(&gone.uid);
@@ -128,7 +128,7 @@ impl Graph {
         self.vertices.keys().filter(|id| id.kind == kind).cloned().collect()
     }
 
-    /// What is known of an object.
+    /// The known facts about an object.
     pub(super) fn get(&self, id: &Id) -> Option<&Vertex> {
         self.vertices.get(id)
     }
@@ -138,7 +138,7 @@ impl Graph {
         self.dependents.get(uid).is_some_and(|dependents| !dependents.is_empty())
     }
 
-    /// What has to be done about this object.
+    /// The action that is due for this object.
     pub(super) fn deed(&self, id: &Id) -> Deed {
         let Some(vertex) = self.vertices.get(id) else { return Deed::Nothing };
         let owned: Vec<Id> = self.dependents.get(&vertex.uid).into_iter().flatten().cloned().collect();
@@ -189,7 +189,7 @@ mod tests {
         assert_eq!(graph.deed(&id("owned")), Deed::Nothing);
         assert_eq!(graph.remove(&id("owner")), [id("owned")]);
         assert!(matches!(graph.deed(&id("owned")), Deed::Unowned(_)));
-        // Another object of the same name is not the owner.
+        // Another object with the same name is not the owner.
         graph.put(id("owner"), vertex("3", None, None));
         assert!(matches!(graph.deed(&id("owned")), Deed::Unowned(_)));
     }

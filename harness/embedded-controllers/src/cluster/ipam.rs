@@ -1,4 +1,4 @@
-//! Each Node gets the first free range of pod addresses.
+//! Assigns each Node the first free range of pod addresses.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -14,15 +14,15 @@ use embedded_runtime::settings::{PodCidrs, PodRange};
 use embedded_runtime::world::World;
 use embedded_runtime::writing;
 
-/// Between two looks whether ranges are still withheld.
+/// The pause between two looks whether ranges are still withheld.
 const WITHHELD: Duration = Duration::from_millis(500);
 
-/// Which ranges are taken. Pure.
+/// Which ranges are taken. A pure data structure.
 #[derive(Debug, Default)]
 struct Ranges {
     by_node: BTreeMap<String, u32>,
     taken: BTreeSet<u32>,
-    /// No range before this one is free.
+    /// All ranges before this one are taken.
     first_free: u32,
 }
 
@@ -39,7 +39,7 @@ impl Ranges {
         }
     }
 
-    /// The range of this node, or the first free one; `None`: all are taken.
+    /// The range of this node, or the first free one; `None` if all are taken.
     fn allocate(&mut self, node: &str, count: u32) -> Option<u32> {
         if let Some(known) = self.by_node.get(node) {
             return Some(*known);
@@ -55,7 +55,7 @@ impl Ranges {
     }
 }
 
-/// The cluster's ranges; a node has the same part of each.
+/// The cluster's ranges; a node has the part with the same index in each.
 #[derive(Debug, Clone)]
 struct Shape(Vec<PodRange>);
 
@@ -68,21 +68,21 @@ impl Shape {
         self.0.iter().filter_map(|range| range.part(index)).map(|part| part.to_string()).collect()
     }
 
-    /// Which part a node has; `None`: what it has is not of these ranges.
+    /// The index of a node's part; `None` if its ranges are not part of these.
     fn index(&self, parts: &[String]) -> Option<u32> {
         let parts = parts.iter().filter_map(|part| part.parse::<IpNet>().ok());
         parts.into_iter().find_map(|part| self.0.iter().find_map(|range| range.index(part)))
     }
 }
 
-/// The ranges a Node has.
+/// The ranges of a Node.
 fn has(node: &Node) -> Vec<String> {
     let spec = node.spec.as_ref();
     let all = spec.and_then(|spec| spec.pod_cidrs.clone()).unwrap_or_default();
     if all.is_empty() { spec.and_then(|spec| spec.pod_cidr.clone()).into_iter().collect() } else { all }
 }
 
-/// Registers for changes and starts the worker, where Nodes get ranges.
+/// Registers for changes and starts the worker, if Nodes get ranges.
 pub(crate) fn start(world: &Arc<World>) {
     let PodCidrs::Allocated(ranges) = &world.settings.pod_cidrs else { return };
     let shape = Arc::new(Shape(ranges.clone()));

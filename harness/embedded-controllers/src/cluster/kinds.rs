@@ -1,7 +1,8 @@
-//! The kinds whose objects the garbage collector follows: what the API server serves, custom resources among it.
+//! The kinds whose objects the garbage collector follows: everything that the API server serves, including
+//! custom resources.
 //!
-//! Those that controllers watch anyway come from their caches. Of all others only the metadata is watched.
-//! Follows `k8s.io/kubernetes/pkg/controller/garbagecollector` (`Sync` and `resyncMonitors`).
+//! The objects that controllers watch anyway come from their caches. Of all others only the metadata is
+//! watched. Follows `k8s.io/kubernetes/pkg/controller/garbagecollector` (`Sync` and `resyncMonitors`).
 
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -21,7 +22,7 @@ use embedded_runtime::cache::Key;
 use embedded_runtime::queue::{Next, Outcome, Queue};
 use embedded_runtime::tasks::Tasks;
 
-/// How often it is asked which kinds there are when no definition changes: what another server serves for the API server may
+/// How often the kinds are discovered if no definition changes: the kinds of an aggregated API server can
 /// change without one.
 const AGAIN: Duration = Duration::from_secs(30);
 
@@ -30,26 +31,26 @@ const AGAIN: Duration = Duration::from_secs(30);
 struct Followed {
     resource: ApiResource,
     namespaced: bool,
-    /// Ends the watch; nothing where a controller's cache is the source.
+    /// Ends the watch; `None` if a controller's cache is the source.
     stop: Option<CancellationToken>,
 }
 
-/// The followed kinds, and what is known of their objects.
+/// The followed kinds, and the known facts about their objects.
 pub(super) struct Kinds {
     client: Client,
     tasks: Tasks,
-    /// An [`Id`] holds the index of its kind; those that are served no longer keep theirs.
+    /// An [`Id`] holds the index of its kind; kinds that are not served any more keep their index.
     all: Mutex<Vec<Followed>>,
     graph: Mutex<Graph>,
-    /// The objects to look at.
+    /// The objects to process.
     queue: Arc<Queue<Id>>,
-    /// Asks which kinds there are.
+    /// Triggers a discovery of the kinds.
     discovery: Arc<Queue<()>>,
-    /// How many lists are still to come; nothing before it is known which kinds there are.
+    /// How many lists are still missing; `None` before the kinds are known.
     missing: watch::Sender<Option<usize>>,
 }
 
-/// Whether objects of a kind own and are owned. Real collectors leave out Events, too.
+/// Whether objects of a kind can own others or be owned. Real collectors leave out Events, too.
 fn is_followed(resource: &ApiResource) -> bool {
     resource.kind != "Event" || !matches!(resource.group.as_str(), "" | "events.k8s.io")
 }
@@ -58,13 +59,13 @@ fn is_definition(resource: &ApiResource) -> bool {
     resource.group == "apiextensions.k8s.io" && resource.kind == "CustomResourceDefinition"
 }
 
-/// What of a kind no cache of a controller has; nothing where one has it all.
+/// The part of a kind that no controller's cache contains; `None` if one contains all of it.
 fn rest_of(resource: &ApiResource, of_caches: &[ApiResource]) -> Option<watcher::Config> {
     let config = watcher::Config::default();
     if !of_caches.iter().any(|known| known.group == resource.group && known.plural == resource.plural) {
         return Some(config);
     }
-    // Only the Leases of kubelets are of interest to a controller.
+    // Controllers only need the Leases of kubelets.
     (resource.plural == "leases").then(|| config.fields("metadata.namespace!=kube-node-lease"))
 }
 
@@ -83,14 +84,14 @@ impl Kinds {
         self.graph.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Adds a kind whose objects come from a controller's cache; hands back its index.
+    /// Adds a kind whose objects come from a controller's cache; returns its index.
     pub(super) fn add(&self, resource: ApiResource, namespaced: bool) -> usize {
         let mut all = self.all();
         all.push(Followed { resource, namespaced, stop: None });
         all.len() - 1
     }
 
-    /// An object of a kind is there, has changed, or is gone.
+    /// Reports that an object of a kind was added, changed or removed.
     pub(super) fn tell(&self, id: Id, vertex: Option<Vertex>) {
         let mut graph = self.graph();
         let concerned = match vertex {
@@ -106,12 +107,12 @@ impl Kinds {
         Some(self.api_in(&kind, &id.key.namespace))
     }
 
-    /// The API of an owner, for objects of this namespace; nothing where its kind is not followed, or where it would live in a
-    /// namespace and its object does not: nobody can tell then whether it is there.
+    /// The API of an owner, for objects in this namespace. `None` if its kind is not followed, or if the
+    /// owner is namespaced and the object is not: then its existence cannot be determined.
     pub(super) fn api_of(&self, owner: &OwnerReference, namespace: &str) -> Option<Api<DynamicObject>> {
         let group = owner.api_version.rsplit_once('/').map_or("", |(group, _)| group);
         let is = |kind: &&Followed| {
-            // What is served no longer in one version may be in another.
+            // A kind that is not served in one version any more may be served in another.
             let is_followed = kind.stop.as_ref().is_none_or(|stop| !stop.is_cancelled());
             is_followed && kind.resource.kind == owner.kind && kind.resource.group == group
         };
@@ -127,13 +128,13 @@ impl Kinds {
         }
     }
 
-    /// Waits until all objects of all kinds are known: before, an owner may only seem to own nothing.
+    /// Waits until all objects of all kinds are known: before that, an owner may only seem to own nothing.
     pub(super) async fn synced(&self) {
-        // The sender lives as long as this does, so waiting for it cannot fail.
+        // The sender lives as long as `self`, so this wait cannot fail.
         let _ = self.missing.subscribe().wait_for(|missing| *missing == Some(0)).await;
     }
 
-    /// Begins to follow what the API server serves.
+    /// Starts to follow everything that the API server serves.
     pub(super) fn follow(self: &Arc<Self>) {
         let own = self.clone();
         self.discovery.add(());
@@ -160,14 +161,14 @@ impl Kinds {
                 served.push((resource, capabilities.scope == Scope::Namespaced));
             }
         }
-        // Counts as a list that is still to come, until all others are counted.
+        // Counts as a missing list, until all others are counted.
         self.one_more();
         self.follow_only(&served);
         self.one_less();
         Ok(Next::After(AGAIN))
     }
 
-    /// Begins to watch what is new, and forgets what is no longer served.
+    /// Starts to watch new kinds, and removes those that are not served any more.
     fn follow_only(self: &Arc<Self>, served: &[(ApiResource, bool)]) {
         let mut all = self.all();
         let of_caches: Vec<_> =
@@ -206,7 +207,7 @@ impl Kinds {
         }
     }
 
-    /// Follows the objects of one kind until it is served no longer.
+    /// Follows the objects of one kind until it is not served any more.
     async fn watch(
         &self,
         index: usize,
@@ -230,7 +231,7 @@ impl Kinds {
             }
         };
         loop {
-            // What is heard of a kind that is followed no longer would stay.
+            // An event of a kind that is not followed any more would leave its object behind.
             let event = tokio::select! {
                 biased;
                 () = stop.cancelled() => break,
@@ -263,7 +264,7 @@ impl Kinds {
                 }
                 Err(error) => {
                     tracing::debug!(kind = resource.kind, %error, "the watch will be started again");
-                    // What cannot be listed shall not keep everything else waiting; what can be will be tried again.
+                    // A kind that cannot be listed must not hold up everything else; a temporary error is retried.
                     if is_refused(&error) {
                         is_listed();
                     }

@@ -1,4 +1,4 @@
-//! What every cluster does in the background: namespaces, owners, addresses, the network.
+//! The background work of every cluster: namespaces, owners, addresses, the network.
 
 pub(crate) mod cni;
 pub(crate) mod dns;

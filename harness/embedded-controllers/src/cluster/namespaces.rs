@@ -1,4 +1,4 @@
-//! Namespaces: what each has from the start, and how one is emptied and goes.
+//! Namespaces: their default objects, and how a deleted one is emptied and removed.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,13 +14,13 @@ use embedded_runtime::queue::{Next, Outcome, Queue};
 use embedded_runtime::world::World;
 use embedded_runtime::writing;
 
-/// The account Pods run under when they name none.
+/// The account of Pods that name none.
 const ACCOUNT: &str = "default";
 /// The ConfigMap with the API server's certificate authority.
 const ROOT_CA: &str = "kube-root-ca.crt";
 /// The finalizer of a Namespace's spec.
 const FINALIZER: &str = "kubernetes";
-/// The pause until a Namespace that was not yet empty is looked at again when nothing tells of a change.
+/// The pause until a Namespace that was not empty is checked again, if no change triggers a check.
 const AGAIN: Duration = Duration::from_secs(1);
 
 struct Controller {
@@ -104,7 +104,7 @@ impl Controller {
         Ok(())
     }
 
-    /// Deletes everything in the namespace; when nothing is left, its finalizer goes.
+    /// Deletes everything in the namespace; when nothing is left, its finalizer is removed.
     async fn empty(&self, namespace: &Namespace, name: &str) -> Outcome {
         let finalizers = namespace.spec.as_ref().and_then(|spec| spec.finalizers.clone()).unwrap_or_default();
         if !finalizers.iter().any(|finalizer| finalizer == FINALIZER) {
@@ -139,12 +139,12 @@ impl Controller {
         }
     }
 
-    /// Every kind whose objects live in namespaces. Custom resources come and go, so it is asked each time.
+    /// Discovers every namespaced kind. Custom resources come and go, so this is done each time.
     async fn ask_for_kinds(&self) -> Result<Vec<ApiResource>, kube::Error> {
         let discovered = Discovery::new(self.world.client()).run_aggregated().await?;
         let mut kinds = Vec::new();
         for group in discovered.groups() {
-            // Each kind once, of whatever version: a group's preferred one need not serve it.
+            // Each kind once, in any version: a group's preferred version need not serve it.
             for (resource, capabilities) in group.resources_by_stability() {
                 let deletable = capabilities.supports_operation(verbs::LIST)
                     && capabilities.supports_operation(verbs::DELETE_COLLECTION);
@@ -157,7 +157,7 @@ impl Controller {
     }
 }
 
-/// That somebody else was faster, or that the namespace is on its way out, is fine.
+/// Ignores that the object already exists, or that the namespace is being deleted.
 fn ignore_existing<K>(created: Result<K, kube::Error>) -> Result<(), kube::Error> {
     match created {
         Err(error) if writing::is_already_exists(&error) || writing::is_forbidden(&error) => Ok(()),

@@ -1,4 +1,5 @@
-//! Volumes and claims that are in use are not deleted: their finalizers go when nothing uses them any more.
+//! Volumes and claims that are in use are not deleted: their finalizers are removed when nothing uses them
+//! any more.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,17 +13,17 @@ use embedded_runtime::queue::{Next, Outcome, Queue};
 use embedded_runtime::world::World;
 use embedded_runtime::writing;
 
-/// A claim stays while a Pod that has not ended uses it.
+/// The finalizer of a claim, which stays while a Pod that has not ended uses it.
 const OF_CLAIMS: &str = "kubernetes.io/pvc-protection";
-/// A volume stays while a claim has it.
+/// The finalizer of a volume, which stays while a claim is bound to it.
 const OF_VOLUMES: &str = "kubernetes.io/pv-protection";
-/// A class stays while a volume or claim names it.
+/// The finalizer of a class, which stays while a volume or claim names it.
 const OF_CLASSES: &str = "kubernetes.io/vac-protection";
 
-/// Until a look at what is still in use is repeated, should its user go without a change that is seen.
+/// The pause until an object in use is checked again, in case its user disappears without a visible change.
 const AGAIN: Duration = Duration::from_secs(5);
 
-/// What is protected.
+/// The kinds of protected objects.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 enum Protected {
     Claim(Key),
@@ -59,7 +60,7 @@ fn has_ended(pod: &Pod) -> bool {
     matches!(phase, Some("Succeeded" | "Failed"))
 }
 
-/// The claims that a Pod names, and those that are made for its ephemeral volumes.
+/// The claims that a Pod names, and those that are created for its ephemeral volumes.
 fn claims_of(pod: &Pod) -> Vec<String> {
     let volumes = pod.spec.iter().flat_map(|spec| spec.volumes.iter().flatten());
     volumes
@@ -103,7 +104,7 @@ fn classes_of_claim(claim: &PersistentVolumeClaim) -> [Option<&str>; 2] {
     [wanted, status.and_then(|status| status.current_volume_attributes_class_name.as_deref())]
 }
 
-/// Takes the finalizer from an object that is on its way out, unless it is used.
+/// Removes the finalizer of an object that is being deleted, unless the object is used.
 async fn release<K: Kind>(api: &Api<K>, cache: &Cache<K>, key: &Key, finalizer: &str, used: bool) -> Outcome {
     let Some(object) = cache.get(key) else { return Ok(Next::Done) };
     let held = object.finalizers().iter().any(|one| one == finalizer);

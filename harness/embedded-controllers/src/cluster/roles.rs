@@ -1,4 +1,4 @@
-//! ClusterRoles that gather the rules of others: `view`, `edit`, `admin` and whatever a cluster adds.
+//! ClusterRoles that aggregate the rules of others: `view`, `edit`, `admin` and those that users add.
 
 use std::sync::Arc;
 
@@ -13,14 +13,15 @@ use embedded_runtime::selectors;
 use embedded_runtime::world::World;
 use embedded_runtime::writing;
 
-/// The manager that owns the gathered rules.
+/// The manager of the aggregated rules.
 const MANAGER: &str = "clusterrole-aggregation-controller";
 
 /// Registers for every change of a ClusterRole and starts the worker.
 pub(crate) fn start(world: &Arc<World>) {
     let queue: Arc<Queue<String>> = Queue::new();
     let (own, known) = (queue.clone(), world.clone());
-    // Any role may be gathered by any other, and there are few: whichever changes, those that gather look again.
+    // Any role may be part of any aggregation, and there are few: after each change, all aggregations are
+    // computed again.
     world.cluster_roles.on_change(move |_, after| {
         let changed = after.filter(|role| role.aggregation_rule.is_some()).map(|role| role.name_any());
         let others = known.cluster_roles.list().into_iter().filter(|role| role.aggregation_rule.is_some());
@@ -50,8 +51,8 @@ async fn gather(world: &World, name: &str) -> Outcome {
     Ok(Next::Done)
 }
 
-/// The rules of the roles that this one selects, each once; `None` where it gathers none. `roles` are in the order of their
-/// names. Pure.
+/// The rules of the roles that this one selects, each once; `None` if it does not aggregate. `roles` are
+/// sorted by name. A pure function.
 fn gathered(role: &ClusterRole, roles: &[Arc<ClusterRole>]) -> Option<Vec<PolicyRule>> {
     let selectors = role.aggregation_rule.as_ref()?.cluster_role_selectors.iter().flatten();
     let mut rules: Vec<PolicyRule> = Vec::new();

@@ -1,4 +1,4 @@
-//! Nodes say for how long their kubelets may keep Secrets and ConfigMaps before they look again: longer in large clusters.
+//! An annotation of Nodes tells kubelets how long they may cache Secrets and ConfigMaps: longer in large clusters.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -14,12 +14,13 @@ use embedded_runtime::writing;
 
 const ANNOTATION: &str = "node.alpha.kubernetes.io/ttl";
 
-/// The steps: a cluster goes up one when it has more than so many Nodes, and down one when it has fewer than so many; the
-/// seconds of the step. Source: `pkg/controller/ttl/ttl_controller.go`.
+/// The steps: a cluster moves down one step when it has fewer Nodes than the first number, and up one when it
+/// has more than the second; the third number is the seconds of the step. Source:
+/// `pkg/controller/ttl/ttl_controller.go`.
 const STEPS: [(usize, usize, u32); 5] =
     [(0, 100, 0), (90, 500, 15), (450, 1000, 30), (900, 2000, 60), (1800, usize::MAX, 300)];
 
-/// The step of a cluster of so many Nodes that was at another before.
+/// The step of a cluster with so many Nodes; `before` is its previous step.
 fn step(before: usize, nodes: usize) -> usize {
     let mut at = before.min(STEPS.len() - 1);
     while nodes > STEPS[at].1 {

@@ -1,4 +1,4 @@
-//! Pods leave Nodes with NoExecute taints they do not tolerate, or no longer.
+//! Evicts Pods from Nodes with NoExecute taints that they do not tolerate, or no longer tolerate.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -21,7 +21,7 @@ use embedded_runtime::writing;
 struct Eviction {
     world: Arc<World>,
     queue: Arc<Queue<Key>>,
-    /// Since when each Pod (by uid) has been on a Node it may not stay on for ever.
+    /// The time since when each Pod (by uid) is on a Node where it may only stay for a limited time.
     since: Mutex<HashMap<String, Instant>>,
 }
 

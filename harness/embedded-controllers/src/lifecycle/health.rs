@@ -1,8 +1,8 @@
-//! Watches kubelets' heartbeats: a silent one makes its Node Unknown, then tainted; its Pods are not ready any more.
+//! Watches kubelets' heartbeats: a silent one makes its Node Unknown, then tainted; its Pods become not ready.
 //!
-//! A heartbeat counts when it is seen to change, by this process's clock: a kubelet's clock is never trusted. Silence is
-//! noticed, and Pods are driven off or no longer, in rounds ([`Rounds`]); new Pods are kept off at once. Nodes are tainted
-//! without the rate limit of the real controller (one in ten seconds).
+//! A heartbeat counts when its change is seen, by this process's clock: a kubelet's clock is never trusted.
+//! In rounds ([`Rounds`]), silence is noticed, and Pods are evicted or not evicted any more; new Pods are
+//! kept off at once. Nodes are tainted without the rate limit of the real controller (one in ten seconds).
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -31,11 +31,11 @@ struct Health {
     seen: Mutex<HashMap<String, Instant>>,
     ready: Mutex<std::collections::HashSet<String>>,
     rounds: Rounds,
-    /// Since when Pods are to be driven off a Node, or no longer.
+    /// The time since when the eviction of Pods from a Node is due to begin or to stop.
     driving: Mutex<HashMap<String, Instant>>,
 }
 
-/// Its name.
+/// The name of the controller.
 const WORKER: &str = "node-lifecycle";
 
 /// Registers for changes and starts the workers.
@@ -132,7 +132,7 @@ impl Health {
                 let status = json!({"conditions": conditions});
                 writing::patch_status(&api, &self.world.nodes, name, node.uid(), status).await?;
                 self.tell(&node, "NodeNotReady", &format!("Node {name} status is now: NodeNotReady"));
-                // The answer is in the cache and has put this key back into the queue: taints follow from it.
+                // The answer is in the cache and has put this key back into the queue: the taints are set then.
                 return Ok(Next::Done);
             }
         }
@@ -150,7 +150,8 @@ impl Health {
         Ok(silent_in.into_iter().chain(driven_in).min().map_or(Next::Done, Next::After))
     }
 
-    /// How long it is until the round that drives Pods off a Node, or no longer; `None`: that is now, or need not be.
+    /// How long it is until the round that begins or stops the eviction of Pods from a Node; `None` if that
+    /// is now, or not needed.
     fn driven_in(&self, node: &Node, disruption: Disruption) -> Option<Duration> {
         let name = node.name_any();
         let mut driving = self.driving.lock().unwrap_or_else(PoisonError::into_inner);
@@ -162,7 +163,7 @@ impl Health {
         self.rounds.wait(since)
     }
 
-    /// The Pods of a Node that stopped being ready are not ready either.
+    /// Marks the Pods of a Node that is not ready any more as not ready.
     async fn mark_pods(&self, name: &str) -> Outcome {
         let client = self.world.client();
         for pod in self.world.pods_on(name) {

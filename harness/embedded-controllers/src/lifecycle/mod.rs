@@ -1,4 +1,4 @@
-//! What happens to Nodes whose kubelets fall silent, and to the Pods on them.
+//! The controllers for Nodes with silent kubelets, and for the Pods on them.
 
 pub(crate) mod eviction;
 pub(crate) mod health;

@@ -1,4 +1,4 @@
-//! Pods whose Node is gone are removed after a while; there is no kubelet left that would.
+//! Removes Pods whose Node is gone after a while, because there is no kubelet to do it.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -15,13 +15,13 @@ use embedded_runtime::queue::{Next, Outcome, Queue};
 use embedded_runtime::world::World;
 use embedded_runtime::writing;
 
-/// Its name.
+/// The name of the controller.
 const WORKER: &str = "pod-garbage-collector";
 
 struct Orphans {
     world: Arc<World>,
     queue: Arc<Queue<String>>,
-    /// Since when each node that has Pods has not existed.
+    /// The time since when each node that has Pods is missing.
     missing: Mutex<HashMap<String, Instant>>,
     rounds: Rounds,
 }
@@ -71,7 +71,7 @@ impl Orphans {
             .unwrap_or_else(PoisonError::into_inner)
             .entry(node.to_owned())
             .or_insert_with(Instant::now);
-        // One round notices, another removes.
+        // One round notices a Pod, a later one removes it.
         let noticed = self.rounds.next(since);
         if let Some(left) = self.rounds.wait(noticed + self.world.settings.pace.orphan_grace) {
             return Ok(Next::After(left));

@@ -1,10 +1,10 @@
-//! Controllers that do not act when something happens, but when they next look round.
+//! Controllers that act only in periodic rounds, not when something happens.
 
 use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// The moments at which a controller looks round: always a period apart, the first one somewhere in the first period.
+/// The moments of the rounds: always one period apart, the first one somewhere in the first period.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Rounds {
     first: Instant,
@@ -27,19 +27,19 @@ impl Rounds {
         self.first + self.period * u32::try_from(rounds).unwrap_or(u32::MAX)
     }
 
-    /// How long it is until the round in which what is due at `due` gets its turn; `None` when that is now or was before.
+    /// How long it is until the round that handles what is due at `due`; `None` if that is now or in the past.
     pub(crate) fn wait(&self, due: Instant) -> Option<Duration> {
         let left = self.next(due).saturating_duration_since(Instant::now());
         (!left.is_zero()).then_some(left)
     }
 }
 
-/// As large a part of a period as the number is of all numbers.
+/// The share of a period that a number stands for, as a part of all numbers.
 fn share(period: Duration, of: u64) -> Duration {
     period.mul_f64(of as f64 / u64::MAX as f64)
 }
 
-/// FNV-1a over the name and the seed, its bits mixed: near seeds lie far apart.
+/// FNV-1a over the name and the seed, with mixed bits: similar seeds give very different values.
 fn hash(name: &str, seed: u64) -> u64 {
     let bytes = name.bytes().chain(seed.to_le_bytes());
     let sum = bytes.fold(0xcbf2_9ce4_8422_2325, |hash: u64, byte| {

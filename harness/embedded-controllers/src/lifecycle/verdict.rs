@@ -1,4 +1,4 @@
-//! What a Node's conditions and taints have to be. Pure.
+//! The conditions and taints that a Node has to have. Pure functions.
 
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{Node, NodeCondition, Taint};
@@ -10,10 +10,10 @@ use embedded_runtime::taints::{
     taint,
 };
 
-/// The conditions the controller answers for when a kubelet is silent.
+/// The conditions that the controller sets when a kubelet is silent.
 const WATCHED: [&str; 4] = ["Ready", "MemoryPressure", "DiskPressure", "PIDPressure"];
 
-/// The conditions of a Node whose kubelet has been silent for too long. Empty: they say so already.
+/// The conditions of a Node whose kubelet has been silent for too long. Empty if they are already set.
 pub(crate) fn unknown(node: &Node, now: Timestamp) -> Vec<NodeCondition> {
     WATCHED
         .iter()
@@ -40,25 +40,25 @@ pub(crate) fn unknown(node: &Node, now: Timestamp) -> Vec<NodeCondition> {
         .collect()
 }
 
-/// Whether Pods may be driven off Nodes: not while no Node at all is ready, because then the fault is elsewhere.
+/// Whether Pods may be evicted from Nodes: not while no Node is ready, because then the fault is elsewhere.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Disruption {
     /// At least one Node is ready.
     Partial,
-    /// None is.
+    /// No Node is ready.
     Full,
 }
 
-/// When Pods are driven off a Node, or no longer.
+/// When the eviction of Pods from a Node begins or stops.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Driving {
     /// With this change.
     Now,
-    /// Not yet: the taints that do so stay as they are.
+    /// Not yet: the taints that cause it stay as they are.
     Later,
 }
 
-/// What a Node's condition says of its readiness.
+/// The status of a Node's condition.
 fn says<'a>(node: &'a Node, type_: &str) -> Option<&'a str> {
     condition(node, type_).map(|condition| condition.status.as_str())
 }
@@ -66,15 +66,15 @@ fn says<'a>(node: &'a Node, type_: &str) -> Option<&'a str> {
 /// The key of the taints of a Node that is not ready.
 fn ready_taint(node: &Node) -> Option<&'static str> {
     match says(node, "Ready") {
-        // Who has never been heard of is not tainted, and loses the taint of its creation: it counts as unreachable once it
-        // is Unknown.
+        // A Node that was never heard of is not tainted, and loses the taint that it was created with: it
+        // counts as unreachable once it is Unknown.
         Some("True") | None => None,
         Some("False") => Some(NOT_READY),
         Some(_) => Some(UNREACHABLE),
     }
 }
 
-/// The key of the taint that is to drive Pods off a Node.
+/// The key of the taint that evicts Pods from a Node.
 fn driving_taint(node: &Node, disruption: Disruption) -> Option<&'static str> {
     let drives = disruption == Disruption::Partial && says(node, "Ready").is_some();
     ready_taint(node).filter(|_| drives)
@@ -84,13 +84,13 @@ fn drives(taint: &Taint) -> bool {
     taint.effect == NO_EXECUTE && [NOT_READY, UNREACHABLE].contains(&taint.key.as_str())
 }
 
-/// Whether a Node has the taint that drives Pods off it where it has to have one, and no other.
+/// Whether a Node has exactly the eviction taint that it has to have.
 pub(crate) fn drives_as_it_has_to(node: &Node, disruption: Disruption) -> bool {
     let known = node_taints(node).iter().filter(|taint| drives(taint)).map(|taint| taint.key.as_str());
     known.eq(driving_taint(node, disruption))
 }
 
-/// The taints a Node has to have. `None`: it has them.
+/// The taints that a Node has to have. `None` if it already has them.
 pub(crate) fn taints(
     node: &Node,
     disruption: Disruption,

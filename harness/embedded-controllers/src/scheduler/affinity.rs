@@ -1,4 +1,4 @@
-//! Pod affinity and anti-affinity. Pure.
+//! Pod affinity and anti-affinity. Pure functions.
 
 use k8s_openapi::api::core::v1::{Pod, PodAffinityTerm};
 use kube::ResourceExt;
@@ -7,11 +7,11 @@ use super::site::{Site, Sites};
 use super::words::Reason;
 use embedded_runtime::selectors::selects;
 
-/// Why the Pods that are placed already keep this one off a site.
+/// The reason why Pods that are already placed keep this Pod off a site.
 pub(super) fn refuses(pod: &Pod, site: &Site, sites: &Sites) -> Option<Reason> {
     for term in required_affinity(pod) {
         let anywhere = matching_sites(term, pod, sites).next().is_some();
-        // The first of a group that wants to be together may begin anywhere that has the topology.
+        // The first Pod of a group with mutual affinity may start on any Node that has the topology label.
         let first_of_its_kind = !anywhere && term_selects(term, pod, pod, sites);
         let topology = site.node.labels().get(&term.topology_key);
         let together = matching_sites(term, pod, sites)
@@ -44,7 +44,7 @@ pub(super) fn refuses(pod: &Pod, site: &Site, sites: &Sites) -> Option<Reason> {
     None
 }
 
-/// Whether the Pod asks for anything of other Pods.
+/// Whether the Pod has rules about other Pods.
 pub(super) fn cares(pod: &Pod) -> bool {
     !required_affinity(pod).is_empty() || !required_anti_affinity(pod).is_empty()
 }
@@ -77,7 +77,7 @@ fn matching_sites<'s>(
         .filter(move |site| site.pods.iter().any(|placed| term_selects(term, owner, placed, sites)))
 }
 
-/// Whether the term of one Pod selects another.
+/// Whether the term of one Pod selects another Pod.
 fn term_selects(term: &PodAffinityTerm, owner: &Pod, other: &Pod, sites: &Sites) -> bool {
     let namespace = other.namespace().unwrap_or_default();
     let named = term.namespaces.as_deref().unwrap_or_default();

@@ -1,4 +1,5 @@
-//! Which Nodes take a Pod, and why the others do not, in the order of the scheduler's own filters. Pure.
+//! Decides which Nodes can take a Pod, with the reasons why others cannot, in the order of the scheduler's
+//! own filters. Pure functions.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,7 +16,7 @@ use embedded_runtime::selectors::node_affinity_holds;
 use embedded_runtime::settings::Resources;
 use embedded_runtime::taints::{NO_SCHEDULE, UNSCHEDULABLE, first_untolerated, taint, tolerates};
 
-/// Why this site does not take the Pod; empty: it does.
+/// The reasons why this site does not take the Pod; empty if it does.
 pub(crate) fn refuses(pod: &Pod, site: &Site, sites: &Sites) -> Vec<Reason> {
     let Some(spec) = &pod.spec else { return Vec::new() };
     let node = site.node.as_ref();
@@ -57,7 +58,7 @@ pub(crate) fn refuses(pod: &Pod, site: &Site, sites: &Sites) -> Vec<Reason> {
     spread::refuses(pod, site, sites).or_else(|| affinity::refuses(pod, site, sites)).into_iter().collect()
 }
 
-/// The first persistent volume claim of a Pod. There are none on this cluster.
+/// The first persistent volume claim of a Pod. This cluster has no volumes.
 fn claim(spec: &PodSpec) -> Option<String> {
     spec.volumes
         .iter()
@@ -89,7 +90,7 @@ pub(crate) fn named_nodes(pod: &Pod) -> Option<BTreeSet<String>> {
     Some(names).filter(|_| !required.node_selector_terms.is_empty())
 }
 
-/// Host ports a Pod asks for: protocol, address, port.
+/// The host ports of a Pod: protocol, address, port.
 fn host_ports(spec: &PodSpec) -> Vec<(String, String, i32)> {
     spec.containers
         .iter()
@@ -126,7 +127,7 @@ fn ports_collide(spec: &PodSpec, site: &Site) -> bool {
     })
 }
 
-/// What a Pod asks for, in thousandths.
+/// The requests of a Pod, in thousandths.
 fn requests(spec: &PodSpec) -> BTreeMap<String, i128> {
     let of = |container: &k8s_openapi::api::core::v1::Container| -> BTreeMap<String, i128> {
         let resources = container.resources.as_ref();
@@ -146,7 +147,7 @@ fn requests(spec: &PodSpec) -> BTreeMap<String, i128> {
             *total.entry(name).or_default() += amount;
         }
     }
-    // Containers that run before the others need their share at another time.
+    // Init containers need their share at another time.
     for init in spec.init_containers.iter().flatten() {
         for (name, amount) in of(init) {
             let known = total.entry(name).or_default();
@@ -158,7 +159,7 @@ fn requests(spec: &PodSpec) -> BTreeMap<String, i128> {
 
 fn lacking(pod: &Pod, site: &Site) -> Vec<Reason> {
     let Some(spec) = &pod.spec else { return Vec::new() };
-    // What a Node does not say that it has, it has not: noderesources/fit.go.
+    // A resource that a Node does not list does not exist there: noderesources/fit.go.
     let allocatable =
         site.node.status.as_ref().and_then(|status| status.allocatable.clone()).unwrap_or_default();
     let mut reasons = Vec::new();
@@ -186,7 +187,7 @@ fn lacking(pod: &Pod, site: &Site) -> Vec<Reason> {
     reasons
 }
 
-/// The best site for the Pod, or why none takes it.
+/// The best site for the Pod, or the reasons why none takes it.
 pub(crate) fn choose(pod: &Pod, sites: &Sites) -> Result<String, Vec<Vec<Reason>>> {
     let mut refusals = Vec::with_capacity(sites.all.len());
     let mut best: Option<((usize, usize, usize), &Site)> = None;
@@ -204,7 +205,7 @@ pub(crate) fn choose(pod: &Pod, sites: &Sites) -> Result<String, Vec<Vec<Reason>
     best.map(|(_, site)| site.node.name_any()).ok_or(refusals)
 }
 
-/// Lower is better: soft taints, then siblings of the same owner, then how many Pods there are.
+/// The score of a site, where lower is better: soft taints, then Pods of the same owner, then the number of Pods.
 fn score(pod: &Pod, site: &Site) -> (usize, usize, usize) {
     let tolerations = pod.spec.as_ref().and_then(|spec| spec.tolerations.as_deref()).unwrap_or_default();
     let soft = node_taints(&site.node)
@@ -220,7 +221,7 @@ fn score(pod: &Pod, site: &Site) -> (usize, usize, usize) {
     (soft, siblings, site.pods.len())
 }
 
-/// Whether the Pod asks for anything of other Pods.
+/// Whether the Pod has rules about other Pods.
 pub(crate) fn cares_for_others(pod: &Pod) -> bool {
     affinity::cares(pod) || spread::cares(pod)
 }

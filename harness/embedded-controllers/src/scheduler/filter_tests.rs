@@ -1,4 +1,4 @@
-//! The filters on small clusters written as JSON.
+//! Tests the filters on small clusters written as JSON.
 
 use k8s_openapi::api::core::v1::Node;
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;

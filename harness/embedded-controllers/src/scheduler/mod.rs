@@ -1,4 +1,4 @@
-//! Places Pods on Nodes: one Pod at a time, and again when something changed that could help it.
+//! Places Pods on Nodes: one Pod at a time, and again after a change that may help.
 
 mod affinity;
 pub(crate) mod filter;
@@ -23,16 +23,16 @@ use embedded_runtime::queue::{Next, Outcome, Queue};
 use embedded_runtime::world::World;
 use embedded_runtime::writing;
 
-/// The scheduler that Pods name.
+/// The name of this scheduler in Pods.
 const NAME: &str = "default-scheduler";
 const SOURCE: Source<'static> = Source { component: NAME, host: None };
 
 struct Scheduler {
     world: Arc<World>,
     queue: Arc<Queue<Key>>,
-    /// Pods that fit nowhere when last looked at.
+    /// Pods that did not fit anywhere at the last attempt.
     waiting: Mutex<BTreeMap<Key, String>>,
-    /// Pods that were placed, until the watch says so too: uid to Node.
+    /// Pods that were placed, until the watch reports it: uid to Node.
     assumed: Mutex<HashMap<String, (String, Arc<Pod>)>>,
 }
 
@@ -55,7 +55,7 @@ pub(crate) fn start(world: &Arc<World>) {
         }
     });
     let worker = scheduler.clone();
-    // One worker: each placement has to know the one before.
+    // One worker: each placement depends on the previous one.
     scheduler.queue.spawn(&world.tasks, NAME, 1, move |key| {
         let scheduler = worker.clone();
         async move { scheduler.look(&key).await }
@@ -99,7 +99,7 @@ impl Scheduler {
             self.assumed.lock().unwrap_or_else(PoisonError::into_inner).remove(&uid);
         }
         match after {
-            // A status that only says what this scheduler wrote is no reason to try again.
+            // A change of the status that this scheduler wrote itself is no reason to try again.
             Some(pod)
                 if is_ours(pod)
                     && before.is_none_or(|before| {
@@ -110,7 +110,7 @@ impl Scheduler {
             }
             Some(pod) if node(after).is_some() => {
                 if node(before).is_none() {
-                    // A Pod that was placed may be the company another waits for.
+                    // A Pod that was placed may satisfy the affinity of a waiting one.
                     for key in self.waiting() {
                         if self.world.pods.get(&key).is_some_and(|pod| filter::cares_for_others(&pod)) {
                             self.queue.add(key);
@@ -132,7 +132,7 @@ impl Scheduler {
         }
     }
 
-    /// A Node changed for the better: Pods that fit it now are tried again.
+    /// Tries the waiting Pods again that fit a changed Node.
     fn may_help(&self, node: &str) {
         let waiting = self.waiting();
         let Some(node) = self.world.node(node).filter(|_| !waiting.is_empty()) else { return };
@@ -174,7 +174,7 @@ impl Scheduler {
 
     fn sites(&self, pod: &Pod) -> Sites {
         let nodes = self.world.nodes.list();
-        // Nodes a Pod of a DaemonSet does not name need no look at what is on them.
+        // For a Pod of a DaemonSet, only the Nodes that it names have to be examined.
         let named = filter::named_nodes(pod).filter(|_| !filter::cares_for_others(pod));
         let all = nodes
             .into_iter()

@@ -1,4 +1,4 @@
-//! Hard topology spread constraints. Pure.
+//! Hard topology spread constraints. Pure functions.
 //!
 //! Source: `pkg/scheduler/framework/plugins/podtopologyspread/filtering.go`.
 
@@ -19,12 +19,12 @@ fn hard(pod: &Pod) -> impl Iterator<Item = &TopologySpreadConstraint> {
     all.unwrap_or_default().iter().filter(|constraint| constraint.when_unsatisfiable == "DoNotSchedule")
 }
 
-/// Whether the Pod asks to be spread over the others.
+/// Whether the Pod has spread constraints.
 pub(super) fn cares(pod: &Pod) -> bool {
     hard(pod).next().is_some()
 }
 
-/// Why the Pod's own constraints keep it off a site.
+/// The reason why the Pod's own constraints keep it off a site.
 pub(super) fn refuses(pod: &Pod, site: &Site, sites: &Sites) -> Option<Reason> {
     hard(pod).find_map(|constraint| {
         let Some(domain) = site.node.labels().get(&constraint.topology_key) else {
@@ -40,7 +40,7 @@ pub(super) fn refuses(pod: &Pod, site: &Site, sites: &Sites) -> Option<Reason> {
     })
 }
 
-/// How many Pods that the constraint means each domain has; Nodes count that could take the Pod by their labels.
+/// How many of the constraint's Pods each domain has; Nodes count if the Pod could run there by their labels.
 fn counts<'s>(
     pod: &Pod,
     constraint: &TopologySpreadConstraint,
@@ -67,7 +67,7 @@ fn counts<'s>(
     counts
 }
 
-/// Whether the constraint of a Pod is about another: in the same namespace, chosen, and alike in `matchLabelKeys`.
+/// Whether a Pod's constraint applies to another Pod: same namespace, selected, and equal in `matchLabelKeys`.
 fn is_meant(constraint: &TopologySpreadConstraint, owner: &Pod, other: &Pod) -> bool {
     let alike = constraint
         .match_label_keys

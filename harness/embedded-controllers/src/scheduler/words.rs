@@ -1,13 +1,13 @@
-//! The scheduler's own words, which differ between versions. Pure.
+//! The scheduler's messages, which differ between versions. Pure functions.
 //!
-//! Sources: Kubernetes' `pkg/scheduler/framework/types.go` (`FitError`), the filter plugins' reasons, and the changelog
-//! of 1.35 (no taint key in the message any more, #134740).
+//! Sources: Kubernetes' `pkg/scheduler/framework/types.go` (`FitError`), the filter plugins' reasons, and the
+//! changelog of 1.35 (no taint key in the message any more, #134740).
 
 use std::collections::BTreeMap;
 
 use embedded_runtime::settings::KubernetesVersion;
 
-/// Why a Node does not take a Pod.
+/// The reason why a Node does not take a Pod.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Reason {
     Unschedulable,
@@ -17,12 +17,12 @@ pub(crate) enum Reason {
         value: String,
     },
     NodeAffinity,
-    /// The Pod names its Node by a field, and it is another one.
+    /// The Pod names another Node in a field.
     OtherNode,
     HostPorts,
     Insufficient(String),
     TooManyPods,
-    /// A persistent volume claim that is not there.
+    /// A persistent volume claim that does not exist.
     Claim(String),
     /// The Node lacks the label of a topology spread constraint.
     SpreadLabel,
@@ -33,7 +33,7 @@ pub(crate) enum Reason {
 }
 
 impl Reason {
-    /// Whether removing other Pods from the Node could change it.
+    /// Whether the removal of other Pods from the Node could help.
     fn preemption_may_help(&self) -> bool {
         match self {
             Reason::HostPorts
@@ -61,7 +61,7 @@ impl Reason {
         } else {
             "node(s) didn't match Pod's node affinity/selector"
         };
-        // Until 1.21 a general reason stood beside the particular one.
+        // Until 1.21, the message had a general reason next to the specific one.
         let rules = |particular: &str| {
             let mut words = Vec::new();
             if minor <= 21 {
@@ -96,14 +96,14 @@ impl Reason {
     }
 }
 
-/// Whether the Pod may push others off a Node (`preemptionPolicy`).
+/// Whether the Pod may evict others from a Node (`preemptionPolicy`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Preemption {
     LowerPriority,
     Never,
 }
 
-/// The message of a Pod that fits nowhere: `nodes` holds, for each Node, why it does not take it.
+/// The message for a Pod that fits nowhere: `nodes` has, for each Node, the reasons why it does not take the Pod.
 pub(crate) fn message(nodes: &[Vec<Reason>], preemption: Preemption, version: KubernetesVersion) -> String {
     let total = nodes.len();
     if total == 0 {
@@ -128,7 +128,7 @@ pub(crate) fn message(nodes: &[Vec<Reason>], preemption: Preemption, version: Ku
     }
     text.push(' ');
     if matches!(version.minor, 34 | 35) {
-        // Dynamic resource allocation speaks up for every Pod in these versions.
+        // Dynamic resource allocation adds this for every Pod in these versions.
         text.push_str("no new claims to deallocate, ");
     }
     match preemption {
@@ -138,13 +138,13 @@ pub(crate) fn message(nodes: &[Vec<Reason>], preemption: Preemption, version: Ku
         }
     }
     if matches!(version.minor, 27 | 28) {
-        // These versions end the sentence twice.
+        // These versions end the sentence with two full stops.
         text.push('.');
     }
     text
 }
 
-/// `1 a, 2 b`, sorted as text like the scheduler's.
+/// Formats `1 a, 2 b`, sorted as text like the scheduler does.
 fn histogram(counts: &BTreeMap<String, usize>) -> String {
     let mut all: Vec<_> = counts.iter().map(|(words, count)| format!("{count} {words}")).collect();
     all.sort();

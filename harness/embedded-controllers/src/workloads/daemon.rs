@@ -1,4 +1,4 @@
-//! Which Nodes a DaemonSet's Pods belong on. Pure.
+//! Decides on which Nodes a DaemonSet's Pods run. Pure functions.
 
 use k8s_openapi::api::apps::v1::DaemonSet;
 use k8s_openapi::api::core::v1::{
@@ -11,7 +11,7 @@ use embedded_runtime::node::node_taints;
 use embedded_runtime::selectors::node_affinity_holds;
 use embedded_runtime::taints::{NO_EXECUTE, NO_SCHEDULE, tolerates};
 
-/// The tolerations every Pod of a DaemonSet gets; the last for those on the host network only.
+/// The tolerations of every Pod of a DaemonSet; the last one only on the host network.
 const AUTOMATIC: [(&str, &str); 6] = [
     ("node.kubernetes.io/not-ready", NO_EXECUTE),
     ("node.kubernetes.io/unreachable", NO_EXECUTE),
@@ -22,14 +22,14 @@ const AUTOMATIC: [(&str, &str); 6] = [
 ];
 const HOST_NETWORK: (&str, &str) = ("node.kubernetes.io/network-unavailable", NO_SCHEDULE);
 
-/// Whether a Node shall have a Pod, and may keep the one it has.
+/// Whether a Node has to have a Pod, and may keep an existing one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Place {
     pub(super) should_run: bool,
     pub(super) may_stay: bool,
 }
 
-/// The Pod a DaemonSet wants on this Node.
+/// The DaemonSet's Pod for this Node.
 pub(super) fn pod(set: &DaemonSet, node: &str, hash: &str) -> Pod {
     let mut pod = template::pod(set, Some(&set.spec.template));
     pod.labels_mut().insert("controller-revision-hash".to_owned(), hash.to_owned());
@@ -58,7 +58,7 @@ fn add_tolerations(spec: &mut PodSpec) {
     }
 }
 
-/// Names the Node in every term of the required affinity.
+/// Adds the Node's name to every term of the required affinity.
 fn pin(spec: &mut PodSpec, node: &str) {
     let requirement = NodeSelectorRequirement {
         key: "metadata.name".to_owned(),
@@ -70,12 +70,12 @@ fn pin(spec: &mut PodSpec, node: &str) {
     let required = affinity
         .required_during_scheduling_ignored_during_execution
         .get_or_insert_with(NodeSelector::default);
-    // A template that names Nodes by name itself loses to the controller, as with the real one.
+    // Names of Nodes in the template are replaced, as by the real controller.
     required.node_selector_terms =
         vec![NodeSelectorTerm { match_expressions: None, match_fields: Some(vec![requirement]) }];
 }
 
-/// Whether this Node shall have one of the DaemonSet's Pods.
+/// Whether this Node has to have one of the DaemonSet's Pods.
 pub(super) fn place(set: &DaemonSet, node: &Node) -> Place {
     let nowhere = Place { should_run: false, may_stay: false };
     let Some(mut spec) = set.spec.template.spec.clone() else { return nowhere };

@@ -1,4 +1,4 @@
-//! DaemonSets: one Pod on each Node that shall have one.
+//! DaemonSets: one Pod on each Node that has to have one.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -49,7 +49,7 @@ pub(crate) fn start(world: &Arc<World>) {
     });
 }
 
-/// The Node a Pod is on, or is meant for.
+/// The Node that a Pod is on, or is meant for.
 fn node_of(pod: &Pod) -> Option<String> {
     let placed = pod.spec.as_ref().and_then(|spec| spec.node_name.clone()).filter(|name| !name.is_empty());
     placed.or_else(|| named_nodes(pod)?.into_iter().next())
@@ -123,7 +123,7 @@ impl Controller {
                 );
             }
         }
-        // Pods that were never placed and whose Node is gone will never be.
+        // A Pod that was never placed and whose Node is gone will never run.
         for (_, gone) in pods.iter().filter(|(node, _)| !places.contains_key(*node)) {
             for pod in
                 gone.iter().filter(|pod| pod.spec.as_ref().is_some_and(|spec| spec.node_name.is_none()))
@@ -134,7 +134,7 @@ impl Controller {
         Ok(())
     }
 
-    /// Pods of an older template are replaced, as many at once as may be unavailable.
+    /// Replaces Pods of an older template, as many at once as may be unavailable.
     async fn update(
         &self,
         set: &Arc<DaemonSet>,
@@ -159,7 +159,7 @@ impl Controller {
         let api = writing::api_in::<Pod>(&self.world.client(), &set.namespace().unwrap_or_default());
         let old = pods.values().flatten().filter(|pod| is_active(pod));
         for pod in old.filter(|pod| pod.labels().get(HASH).map(String::as_str) != Some(current)) {
-            // One that is not available anyhow costs nothing.
+            // A Pod that is not available can be replaced without a loss.
             let costs = is_available(pod, min_ready, now);
             if costs && may_go == 0 {
                 continue;

@@ -1,4 +1,4 @@
-//! Deployments: a ReplicaSet for each template, rolled over or recreated.
+//! Deployments: a ReplicaSet for each template, with a rolling update or recreated.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -34,7 +34,7 @@ pub(crate) fn start(world: &Arc<World>) {
     world.deployments.on_key(move |key| own.add(key));
     let own = queue.clone();
     world.replica_sets.on_controller("Deployment", move |key| own.add(key));
-    // The last Pod of an old ReplicaSet has to be gone before a new one is begun with `Recreate`.
+    // With `Recreate`, the last Pod of an old ReplicaSet has to be gone before a new one starts.
     let own = queue.clone();
     let known = world.clone();
     world.pods.on_change(move |before, after| {
@@ -92,7 +92,7 @@ impl Controller {
         self.write_status(key).await
     }
 
-    /// With `Recreate`, everything old has to be gone first.
+    /// Whether the new ReplicaSet may start: with `Recreate`, all old Pods have to be gone first.
     async fn may_begin(
         &self,
         deployment: &Deployment,
@@ -229,7 +229,7 @@ impl Controller {
         self.clean_up(deployment, &old).await
     }
 
-    /// Old ReplicaSets beyond the history that is kept go.
+    /// Deletes old ReplicaSets beyond the history limit.
     async fn clean_up(&self, deployment: &Deployment, old: &[&Arc<ReplicaSet>]) -> Result<(), kube::Error> {
         let kept = deployment.spec.revision_history_limit.unwrap_or(10);
         let kept = usize::try_from(kept).unwrap_or(0);

@@ -1,4 +1,4 @@
-//! What a Deployment's status says of its ReplicaSets.
+//! The status of a Deployment, computed from its ReplicaSets.
 
 use std::sync::Arc;
 
@@ -9,10 +9,10 @@ use kube::ResourceExt;
 
 use super::rollout::{Limits, Round, resolve};
 
-/// Label by which the Pods of a template are told from those of another.
+/// The label that distinguishes the Pods of one template from those of another.
 pub(super) const HASH: &str = "pod-template-hash";
 
-/// How many of its Pods are available.
+/// How many Pods of a ReplicaSet are available.
 pub(super) fn available(set: &ReplicaSet) -> i32 {
     set.status.as_ref().and_then(|status| status.available_replicas).unwrap_or(0)
 }
@@ -34,7 +34,7 @@ pub(super) fn is_current(deployment: &Deployment, set: &ReplicaSet) -> bool {
     plain(wanted) == plain(&made)
 }
 
-/// How far a rollout may go.
+/// The limits of a Deployment's rollout.
 pub(super) fn limits(deployment: &Deployment) -> Limits {
     let replicas = deployment.spec.replicas.unwrap_or(1);
     let rolling = deployment.spec.strategy.as_ref().and_then(|strategy| strategy.rolling_update.as_ref());
@@ -49,7 +49,7 @@ pub(super) fn limits(deployment: &Deployment) -> Limits {
     }
 }
 
-/// The status, by the ReplicaSets and the number of their Pods.
+/// The status according to the ReplicaSets and the number of their Pods.
 pub(super) fn status(
     deployment: &Deployment,
     sets: &[Arc<ReplicaSet>],

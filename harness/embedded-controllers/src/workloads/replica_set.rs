@@ -1,4 +1,4 @@
-//! ReplicaSets: as many Pods as wanted, the least useful ones go first.
+//! ReplicaSets: as many Pods as wanted; the least useful ones are deleted first.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ use embedded_runtime::selectors::selects;
 use embedded_runtime::world::World;
 use embedded_runtime::writing;
 
-/// The most Pods that are created or deleted at one look.
+/// The most Pods that are created or deleted in one pass.
 const BURST: usize = 500;
 
 struct Controller {
@@ -124,7 +124,7 @@ impl Controller {
     }
 }
 
-/// The Pods in the order in which they go: unplaced, pending, not ready, ready for the shortest time.
+/// The Pods in the order of their deletion: unplaced, pending, not ready, ready for the shortest time.
 fn least_useful(mut pods: Vec<Arc<Pod>>) -> Vec<Arc<Pod>> {
     pods.sort_by_cached_key(|pod| {
         let placed = pod.spec.as_ref().is_some_and(|spec| spec.node_name.is_some());

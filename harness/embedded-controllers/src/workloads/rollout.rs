@@ -1,15 +1,15 @@
-//! How a Deployment's replicas move from old ReplicaSets to the new one. Pure.
+//! How a Deployment's replicas move from old ReplicaSets to the new one. Pure functions.
 
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 
-/// Which way a percentage is rounded.
+/// How a percentage is rounded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Round {
     Up,
     Down,
 }
 
-/// A number or a percentage of the replicas; what is neither counts as zero.
+/// Converts a number or a percentage of the replicas to a number; any other value counts as zero.
 pub(super) fn resolve(value: Option<&IntOrString>, replicas: i32, round: Round) -> i32 {
     match value {
         Some(IntOrString::Int(number)) => (*number).max(0),
@@ -29,7 +29,7 @@ pub(super) fn resolve(value: Option<&IntOrString>, replicas: i32, round: Round) 
 /// One ReplicaSet in a rollout.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Part {
-    /// What its spec asks for.
+    /// The number of replicas in its spec.
     pub(super) wanted: i32,
     /// How many of its Pods are available.
     pub(super) available: i32,
@@ -43,9 +43,10 @@ pub(super) struct Limits {
     pub(super) unavailable: i32,
 }
 
-/// The replicas each ReplicaSet shall ask for next: the new one, and the old ones in their order (oldest first).
+/// The next number of replicas for each ReplicaSet: for the new one, and for the old ones in their order
+/// (oldest first).
 pub(super) fn rolling(limits: Limits, new: Part, old: &[Part]) -> (i32, Vec<i32>) {
-    // At least one of both must be possible, or nothing would ever move.
+    // One of the two must be possible, or nothing would ever change.
     let unavailable = if limits.surge == 0 && limits.unavailable == 0 { 1 } else { limits.unavailable };
     let unavailable = unavailable.min(limits.replicas.max(0));
     let old_total: i32 = old.iter().map(|part| part.wanted).fold(0, i32::saturating_add);
@@ -58,7 +59,7 @@ pub(super) fn rolling(limits: Limits, new: Part, old: &[Part]) -> (i32, Vec<i32>
     let needed = limits.replicas.saturating_sub(unavailable);
     let available: i32 =
         old.iter().chain([&new]).map(|part| part.available.min(part.wanted)).fold(0, i32::saturating_add);
-    // Pods that are not available are no loss.
+    // Pods that are not available can be removed without a loss.
     let mut next_old: Vec<i32> = Vec::with_capacity(old.len());
     let new_unavailable = new.wanted.saturating_sub(new.available.min(new.wanted));
     let total = old_total.saturating_add(new.wanted);
@@ -90,7 +91,8 @@ mod tests {
         assert_eq!(resolve(Some(&IntOrString::Int(-1)), 3, Round::Up), 0);
     }
 
-    /// Plays a rollout in which every new Pod becomes available; hands back the fewest available and most wanted.
+    /// Simulates a rollout in which every new Pod becomes available; returns the fewest available and the
+    /// most wanted Pods.
     fn play(limits: Limits, mut old: Part) -> (i32, i32) {
         let mut new = Part { wanted: 0, available: 0 };
         let (mut fewest, mut most) = (old.available, old.wanted);
@@ -130,7 +132,7 @@ mod tests {
     fn broken_old_pods_make_room_at_once() {
         let limits = Limits { replicas: 1, surge: 1, unavailable: 0 };
         let broken = Part { wanted: 1, available: 0 };
-        // Nothing new is available yet: the broken one stays, because it still counts as one of those needed.
+        // No new Pod is available yet: the broken one stays, because it still counts as one of the required ones.
         assert_eq!(rolling(limits, Part { wanted: 0, available: 0 }, &[broken]), (1, vec![1]));
         assert_eq!(rolling(limits, Part { wanted: 1, available: 1 }, &[broken]), (1, vec![0]));
     }

@@ -1,4 +1,4 @@
-//! StatefulSets: Pods with names of their own, one after another. Without volumes: claims are not made.
+//! StatefulSets: Pods with stable names, one after another. Volume claims are not created.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -38,32 +38,32 @@ pub(crate) fn start(world: &Arc<World>) {
     });
 }
 
-/// What is done next to one Pod; the rest waits until it is ready, or gone.
+/// The next action on one Pod; the others wait until it is ready, or gone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Deed {
     Create(usize),
     Delete(usize),
 }
 
-/// How a StatefulSet wants its Pods.
+/// The Pods that a StatefulSet wants.
 #[derive(Clone, Copy, Debug)]
 struct Wish<'a> {
-    /// How many there shall be.
+    /// The number of Pods.
     pods: usize,
-    /// Whether they may come and go together.
+    /// Whether Pods may be created and deleted together.
     parallel: bool,
     /// The revision of the template.
     current: &'a str,
-    /// Below this number Pods stay as they are when the template changes; `None`: all do.
+    /// Pods with a lower number are not changed when the template changes; `None`: no Pod is.
     partition: Option<usize>,
 }
 
-/// What is to be done about these Pods, by number.
+/// The due actions on these Pods, by number.
 fn deeds(here: &BTreeMap<usize, Arc<Pod>>, wish: Wish<'_>) -> Vec<Deed> {
     let leaves = |pod: &Pod| pod.metadata.deletion_timestamp.is_some();
     let settled =
         |number: &usize| here.get(number).is_some_and(|pod| !leaves(pod) && ready_since(pod).is_some());
-    // What has ended is made again, and so is what is absent.
+    // Pods that have ended or are missing are created again.
     let ended = here
         .iter()
         .filter(|(_, pod)| !leaves(pod) && !is_active(pod))
@@ -82,7 +82,7 @@ fn deeds(here: &BTreeMap<usize, Arc<Pod>>, wish: Wish<'_>) -> Vec<Deed> {
     if !next.is_empty() {
         return next;
     }
-    // The lowest that is absent, when all below it are ready.
+    // The lowest missing one, when all below it are ready.
     let first = (0..wish.pods).find(|number| !settled(number));
     match first {
         Some(number) if !here.contains_key(&number) => return vec![Deed::Create(number)],
@@ -95,7 +95,7 @@ fn deeds(here: &BTreeMap<usize, Arc<Pod>>, wish: Wish<'_>) -> Vec<Deed> {
     if let Some(highest) = excess.first() {
         return vec![Deed::Delete(*highest)];
     }
-    // The highest of an older template.
+    // The highest with an older template.
     let older = |(number, pod): &(&usize, &Arc<Pod>)| {
         wish.partition.is_some_and(|partition| **number >= partition)
             && pod.labels().get(HASH).map(String::as_str) != Some(wish.current)
@@ -180,12 +180,12 @@ impl Controller {
     }
 }
 
-/// The name of the revision of its template: Pods bear it, and the status names it.
+/// The name of the template's revision, which is in Pods and in the status.
 fn revision(set: &StatefulSet) -> String {
     format!("{}-{}", set.name_any(), hash(&set.spec.template, 0))
 }
 
-/// The Pod of a number.
+/// The Pod with this number.
 fn member(set: &StatefulSet, number: usize, current: &str) -> Pod {
     let mut made = pod(set, Some(&set.spec.template));
     let name = format!("{}-{number}", set.name_any());
@@ -224,7 +224,7 @@ fn status(
         available_replicas: Some(available),
         current_replicas: positive(updated),
         updated_replicas: positive(updated),
-        // The old revision is the current one until the last Pod is of the new one.
+        // The old revision is the current one until the last Pod has the new one.
         current_revision: if updated == replicas {
             Some(revision.clone())
         } else {

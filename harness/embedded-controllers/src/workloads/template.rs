@@ -1,4 +1,4 @@
-//! What workload controllers share: Pods from templates, ownership, hashes. Pure.
+//! Functions that workload controllers share: Pods from templates, ownership, hashes. Pure functions.
 
 use k8s_openapi::api::core::v1::{Pod, PodTemplateSpec};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
@@ -6,7 +6,7 @@ use kube::{Resource, ResourceExt};
 use serde::Serialize;
 use sha2::{Digest, Sha256};
 
-/// The letters of generated names: those Kubernetes uses, without vowels and what looks alike.
+/// The characters of generated names, as in Kubernetes: without vowels and characters that look alike.
 const LETTERS: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
 
 /// A reference that makes this object the owner and controller of another.
@@ -50,7 +50,7 @@ pub(super) fn pod<K: Resource<DynamicType = ()>>(owner: &K, template: Option<&Po
     }
 }
 
-/// A short name for the content of a template: the same for the same template, another after a collision.
+/// A short name for a template: the same for the same template, another one after a collision.
 pub(super) fn hash<T: Serialize>(template: &T, collisions: i32) -> String {
     // A template was read as JSON, so it can be written as JSON.
     let text = serde_json::to_vec(template).unwrap_or_default();
@@ -58,7 +58,7 @@ pub(super) fn hash<T: Serialize>(template: &T, collisions: i32) -> String {
     digest.iter().take(10).map(|byte| char::from(LETTERS[usize::from(*byte) % LETTERS.len()])).collect()
 }
 
-/// Whether a Pod counts: it is not on its way out and has not ended.
+/// Whether a Pod counts: it is not being deleted and has not ended.
 pub(super) fn is_active(pod: &Pod) -> bool {
     let phase = pod.status.as_ref().and_then(|status| status.phase.as_deref());
     pod.metadata.deletion_timestamp.is_none() && !matches!(phase, Some("Succeeded" | "Failed"))

@@ -16,7 +16,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-/// The longest a test waits for something that has to happen.
+/// The longest time that a test waits for something that has to happen.
 const LIMIT: Duration = Duration::from_secs(180);
 
 /// A running cluster.
@@ -32,13 +32,13 @@ impl Cluster {
         Cluster::with(Config::default(), nodes, change).await
     }
 
-    /// The same with an API server of another kind.
+    /// The same with another configuration of the API server.
     pub(crate) async fn with(
         config: Config,
         nodes: Vec<NodeSpec>,
         change: impl FnOnce(&mut Settings),
     ) -> Cluster {
-        // `RUST_LOG` shows what the controllers think; without it nothing is written.
+        // Set `RUST_LOG` to see the controllers' log; by default nothing is written.
         let filter = tracing_subscriber::EnvFilter::from_default_env();
         let _ = tracing_subscriber::fmt().with_env_filter(filter).with_test_writer().try_init();
         let server = Server::start(config).await.expect("the API server starts");
@@ -81,7 +81,7 @@ impl Cluster {
     }
 }
 
-/// What the API server asks the kubelets for.
+/// The source of logs for the API server.
 struct KubeletLogs(Pods);
 
 fn lines_of(lines: Vec<embedded_controllers::LogLine>) -> Vec<LogLine> {
@@ -113,7 +113,7 @@ where
     api.create(&PostParams::default(), &object).await.expect("created")
 }
 
-/// Waits until the object is so; fails with what it was last.
+/// Waits until the object meets the condition; fails with its last state.
 pub(crate) async fn wait<K>(api: &Api<K>, name: &str, what: &str, holds: impl Fn(&K) -> bool) -> K
 where
     K: Resource<DynamicType = ()> + DeserializeOwned + Clone + Debug + Send + 'static,
@@ -140,7 +140,7 @@ where
     }
 }
 
-/// A program of this machine: a shell that runs what the container's arguments say.
+/// A program of this machine: a shell that runs the container's arguments.
 pub(crate) fn shell() -> Program {
     Program { arguments: vec!["true".to_owned()], ..Program::new("shell", ["sh", "-c"]) }
 }

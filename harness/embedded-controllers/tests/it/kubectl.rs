@@ -1,4 +1,4 @@
-//! What people do with kubectl that takes controllers. Skipped, loudly, where there is no kubectl.
+//! kubectl commands that need controllers. Skipped with a message if kubectl is not installed.
 
 use std::process::{Output, Stdio};
 
@@ -129,7 +129,7 @@ async fn nodes_are_cordoned_drained_and_described() {
 async fn logs_are_followed_until_the_program_ends() {
     let Some(kubectl) = Kubectl::start().await else { return };
     let manifest = kubectl.folder.path().join("pod.yaml");
-    // The second line comes when the file is there: not before somebody has read the first.
+    // The second line is written when the file exists: not before the first line has been read.
     let script = "echo first; until [ -e \"$GO\" ]; do sleep 0.05; done; echo second";
     let go = kubectl.folder.path().join("go");
     let text = format!(

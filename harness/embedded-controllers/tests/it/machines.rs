@@ -1,4 +1,4 @@
-//! Nodes from registration to their end.
+//! Nodes from registration to removal.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -38,7 +38,7 @@ async fn pods_wait_until_the_cloud_has_initialised_the_node() {
     let node =
         wait(&nodes, "node-0", "the Node is ready", |node| ready(node).as_deref() == Some("True")).await;
     assert!(taints(&node).contains(&"node.cloudprovider.kubernetes.io/uninitialized:NoSchedule".to_owned()));
-    // Without --node-ip a kubelet knows but its host name (contract KBL-04).
+    // Without --node-ip a kubelet only knows its host name (contract KBL-04).
     let addresses = node.status.as_ref().and_then(|status| status.addresses.clone()).unwrap_or_default();
     let kinds: Vec<&str> = addresses.iter().map(|address| address.type_.as_str()).collect();
     assert_eq!(kinds, ["Hostname"]);
@@ -198,7 +198,7 @@ async fn with_two_families_nodes_pods_and_services_have_addresses_of_both() {
     );
     let hosts: Vec<String> = status.host_ips.into_iter().flatten().map(|one| one.ip).collect();
     assert_eq!((status.host_ip.as_deref(), hosts.len()), (Some("10.89.0.1"), 2), "{hosts:?}");
-    // Endpoints are of the Service's first family; slices are of both.
+    // Endpoints have the Service's first family; slices have both.
     let addresses = |endpoints: &Endpoints| -> Vec<String> {
         let subsets = endpoints.subsets.iter().flatten();
         subsets.flat_map(|subset| subset.addresses.iter().flatten()).map(|one| one.ip.clone()).collect()

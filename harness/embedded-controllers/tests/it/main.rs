@@ -1,4 +1,4 @@
-//! The controllers against the embedded API server.
+//! The controllers with the embedded API server.
 
 mod cluster;
 mod kubectl;

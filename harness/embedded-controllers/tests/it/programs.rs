@@ -136,7 +136,7 @@ async fn a_readiness_probe_decides_and_a_liveness_probe_restarts() {
     cluster.stop().await;
 }
 
-/// Processes of this computer whose command line holds `text`.
+/// Processes of this computer whose command line contains `text`.
 fn processes_with(text: &str) -> Vec<String> {
     let entries = std::fs::read_dir("/proc").expect("/proc");
     let lines = entries.flatten().filter_map(|entry| std::fs::read(entry.path().join("cmdline")).ok());
@@ -150,8 +150,8 @@ fn processes_with(text: &str) -> Vec<String> {
 async fn what_a_program_has_detached_ends_with_it() {
     let cluster = cluster().await;
     let pods = cluster.api::<Pod>();
-    // A session of its own, another parent, deaf to what can be ignored, and an empty environment. No other process of
-    // this computer sleeps so long.
+    // The program has its own session, another parent and an empty environment, and ignores all signals that
+    // can be ignored. No other process of this computer sleeps for this time.
     let seconds = format!("{}", 900_000 + std::process::id());
     let script = format!(
         "setsid env -i /bin/sh -c 'trap \"\" TERM HUP INT; (trap \"\" TERM HUP INT; exec sleep {seconds}) & exec sleep {seconds}' & \
@@ -178,13 +178,13 @@ async fn what_a_program_has_detached_ends_with_it() {
     cluster.stop().await;
 }
 
-/// Whoever removes a Pod by force, or grants it less time than before, does not find its program at work after that.
+/// When a Pod is removed by force, or its grace period is shortened, its program has ended when that is done.
 #[tokio::test]
 async fn a_deaf_program_ends_with_a_pod_that_is_removed_by_force() {
     let cluster = cluster().await;
     let pods = cluster.api::<Pod>();
     for (at, (name, grace)) in [("forced", 0), ("hurried", 1)].into_iter().enumerate() {
-        // No other process of this computer sleeps so long.
+        // No other process of this computer sleeps for this time.
         let seconds = 600_000 + 100_000 * at + std::process::id() as usize;
         let mut object = pod(name, &format!("trap '' TERM; while :; do sleep {seconds}; done"));
         object["spec"]["terminationGracePeriodSeconds"] = json!(600);
@@ -219,18 +219,18 @@ async fn a_program_that_takes_too_much_is_ended_and_one_that_spins_yields() {
     .await;
     let pods = cluster.api::<Pod>();
     let seconds = 800_000 + std::process::id();
-    // The shell stays, and what it has with it.
+    // The shell stays alive, and so does the memory that it has.
     let all = format!("all=$(head -c 100000000 /dev/zero | tr '\\0' a); sleep {seconds}; :");
     let mut large = pod("large", &all);
     large["spec"]["containers"][0]["resources"]["limits"]["memory"] = json!("64Mi");
     create(&pods, large).await;
     create(&pods, pod("many", &format!("for at in $(seq 100); do sleep {seconds} & done; wait"))).await;
     create(&pods, pod("spinning", "while :; do :; done")).await;
-    // A limit that it keeps is none to it.
+    // A limit that the program stays below has no effect.
     let mut small = pod("small", "exec sleep 600");
     small["spec"]["containers"][0]["resources"]["limits"]["memory"] = json!("64Mi");
     create(&pods, small).await;
-    // And one of zero is none at all.
+    // A limit of zero means no limit.
     let mut free = pod("free", "exec sleep 600");
     free["spec"]["containers"][0]["resources"]["limits"]["memory"] = json!("0");
     create(&pods, free).await;

@@ -160,14 +160,14 @@ async fn a_namespace_is_furnished_and_goes_with_everything_in_it() {
     cluster.stop().await;
 }
 
-/// Things that own one another.
+/// The definition of a custom resource whose objects own one another.
 fn definition() -> Value {
     json!({"metadata": {"name": "things.example.com"}, "spec": {
         "group": "example.com", "scope": "Namespaced", "names": {"plural": "things", "kind": "Thing"},
         "versions": [{"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": {"type": "object"}}}]}})
 }
 
-/// A thing as JSON has it; kinds of its own need no type.
+/// An object of that custom resource; custom resources need no Rust type.
 #[derive(Clone, Debug, serde::Deserialize, serde::Serialize)]
 struct Thing {
     metadata: ObjectMeta,
@@ -205,7 +205,7 @@ impl kube::Resource for Thing {
 #[tokio::test]
 async fn owners_of_every_kind_that_is_served_go_with_what_they_own() {
     let cluster = cluster().await;
-    // A kind of Kubernetes' own that no controller here is about.
+    // A built-in kind that no controller here watches.
     let (roles, maps) = (cluster.api::<Role>(), cluster.api::<ConfigMap>());
     let owned_by = |api_version: &str, kind: &str, owner: &ObjectMeta, name: &str| {
         json!({"metadata": {"name": name, "ownerReferences": [{"apiVersion": api_version, "kind": kind,
@@ -228,7 +228,7 @@ async fn owners_of_every_kind_that_is_served_go_with_what_they_own() {
         wait_gone(&things, "owner").await;
         wait_gone(&things, "of-thing").await;
         wait_gone(&maps, "map-of-thing").await;
-        // In the background, what is owned goes later.
+        // With background deletion, owned objects are deleted later.
         let thing = create(&things, json!({"metadata": {"name": "other"}})).await;
         create(&maps, owned_by("example.com/v1", "Thing", &thing.metadata, "left")).await;
         things.delete("other", &DeleteParams::background()).await.expect("deleted");

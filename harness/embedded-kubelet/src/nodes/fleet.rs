@@ -1,4 +1,4 @@
-//! The machines and what state each is in. No I/O: what follows from a state is done by kubelets and Pods.
+//! The machines and their states. No I/O: kubelets and Pods act on the states.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv4Addr;
@@ -11,21 +11,21 @@ use tokio::time::Instant;
 use embedded_runtime::clients::Clients;
 use embedded_runtime::settings::NodeSpec;
 
-/// The first loopback address that is given to a machine; the others follow it.
+/// The loopback address of the first machine; the others follow.
 const FIRST_LOOPBACK: Ipv4Addr = Ipv4Addr::new(127, 16, 0, 1);
 
 /// Whether a machine runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Power {
-    /// It runs.
+    /// The machine runs.
     On,
-    /// It was stopped: nothing on it runs.
+    /// The machine is off: nothing on it runs.
     Off,
-    /// It is frozen: nothing on it goes on, and nothing has ended.
+    /// The machine is frozen: nothing on it runs, and nothing has ended.
     Frozen,
 }
 
-/// What a node is like now.
+/// The current state of a machine.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MachineState {
     /// Whether the machine runs.
@@ -54,10 +54,10 @@ struct Machine {
     cut: watch::Sender<bool>,
 }
 
-/// What a kubelet remembers of what it has said.
+/// What a kubelet has sent so far.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Heartbeat {
-    /// Whether this run of the kubelet has registered its Node: it does so once.
+    /// Whether this run of the kubelet has registered its Node. This happens once per run.
     pub(crate) registered: bool,
     /// When the status was last posted.
     pub(crate) status: Option<Instant>,
@@ -69,7 +69,7 @@ pub(crate) struct Heartbeat {
 struct Machines {
     by_name: BTreeMap<String, Machine>,
     taken: BTreeSet<Ipv4Addr>,
-    /// No address before this one is free, so that thousands of machines are added without a search each.
+    /// All addresses before this one are taken, so that adding thousands of machines needs no search.
     next: u32,
 }
 
@@ -84,7 +84,7 @@ impl Fleet {
         Fleet { clients, machines: RwLock::new(Machines::default()) }
     }
 
-    /// Adds a machine, its kubelet running. `None`: there is one of this name.
+    /// Adds a machine with a running kubelet. `None` if there is already one with this name.
     pub(crate) fn add(&self, spec: NodeSpec) -> Option<MachineState> {
         let mut machines = self.machines.write().unwrap_or_else(PoisonError::into_inner);
         if machines.by_name.contains_key(&spec.name) {
@@ -117,7 +117,7 @@ impl Fleet {
         Some(state)
     }
 
-    /// Takes a machine out. Whether it was there.
+    /// Removes a machine. Returns whether it existed.
     pub(crate) fn remove(&self, name: &str) -> bool {
         self.machines.write().unwrap_or_else(PoisonError::into_inner).by_name.remove(name).is_some()
     }
@@ -127,7 +127,7 @@ impl Fleet {
         self.machines.read().unwrap_or_else(PoisonError::into_inner).by_name.keys().cloned().collect()
     }
 
-    /// What a machine is like now.
+    /// The current state of a machine.
     pub(crate) fn state(&self, name: &str) -> Option<MachineState> {
         self.read(name, |machine| machine.state.clone())
     }
@@ -137,27 +137,27 @@ impl Fleet {
         self.read(name, |machine| machine.state.speaks()).unwrap_or(false)
     }
 
-    /// A machine as it was described.
+    /// The description of a machine.
     pub(crate) fn spec(&self, name: &str) -> Option<Arc<NodeSpec>> {
         self.read(name, |machine| machine.spec.clone())
     }
 
-    /// What a machine's kubelet has said so far.
+    /// What a machine's kubelet has sent so far.
     pub(crate) fn heartbeat(&self, name: &str) -> Option<Heartbeat> {
         self.read(name, |machine| *machine.heartbeat.borrow())
     }
 
-    /// What a machine's kubelet has said so far, and every change of that.
+    /// What a machine's kubelet has sent so far, with all later changes.
     pub(crate) fn heartbeats(&self, name: &str) -> Option<watch::Receiver<Heartbeat>> {
         self.read(name, |machine| machine.heartbeat.subscribe())
     }
 
-    /// Whether a machine is cut off, and every change of that.
+    /// Whether a machine is cut off, with all later changes.
     pub(crate) fn cut(&self, name: &str) -> Option<watch::Receiver<bool>> {
         self.read(name, |machine| machine.cut.subscribe())
     }
 
-    /// The client of a machine's kubelet, made when it is first needed.
+    /// The client of a machine's kubelet, created when it is first needed.
     pub(crate) fn client(&self, name: &str) -> Option<Client> {
         if let Some(known) = self.read(name, |machine| machine.client.clone())? {
             return Some(known);
@@ -166,7 +166,7 @@ impl Fleet {
         self.write(name, |machine| machine.client.get_or_insert(client).clone())
     }
 
-    /// Changes a machine's state; hands back the one before and the one after.
+    /// Changes a machine's state; returns the states before and after.
     pub(crate) fn change(
         &self,
         name: &str,
@@ -185,7 +185,7 @@ impl Fleet {
         })
     }
 
-    /// Notes what a machine's kubelet has said.
+    /// Records what a machine's kubelet has sent.
     pub(crate) fn note(&self, name: &str, note: impl FnOnce(&mut Heartbeat)) {
         self.read(name, |machine| machine.heartbeat.send_modify(note));
     }

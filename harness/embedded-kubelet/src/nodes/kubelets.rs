@@ -1,7 +1,7 @@
 //! The loop of all kubelets: registration, Node Leases and status posts of all nodes, driven by one queue.
 //!
-//! A kubelet registers its Node once a run. When the Node is deleted it stays so until the kubelet is restarted, as
-//! with the real one. Its Lease is renewed only while the Node exists.
+//! A kubelet registers its Node once per run. A deleted Node is not created again until the kubelet is
+//! restarted, as with a real kubelet. Its Lease is renewed only while the Node exists.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -29,7 +29,7 @@ use embedded_runtime::writing;
 
 /// The namespace of Node Leases.
 pub(crate) const LEASES: &str = "kube-node-lease";
-/// How many kubelets speak at once.
+/// How many kubelets send requests at the same time.
 const AT_ONCE: usize = 32;
 
 /// The driver of all kubelets.
@@ -37,7 +37,7 @@ pub(crate) struct KubeletLoop {
     pub(crate) world: Arc<World>,
     pub(crate) fleet: Arc<Fleet>,
     pub(crate) queue: Arc<Queue<String>>,
-    /// What each kubelet's last request for a serving certificate was for.
+    /// The content of each kubelet's last request for a serving certificate.
     asked: Mutex<BTreeMap<String, Wanted>>,
 }
 
@@ -68,7 +68,8 @@ impl KubeletLoop {
         let (Some(spec), Some(heartbeat)) = (self.fleet.spec(name), self.fleet.heartbeat(name)) else {
             return Ok(Next::Done);
         };
-        // A kubelet that does not speak is put back into the queue by whoever lets it speak again.
+        // A kubelet that cannot reach the API server is put back into the queue by the operation that
+        // reconnects it.
         if !self.fleet.speaks(name) {
             return Ok(Next::Done);
         }
@@ -96,8 +97,8 @@ impl KubeletLoop {
         Ok(Next::After(status_in.min(lease_in)))
     }
 
-    /// Creates the Node, or takes over the one of an earlier run: then taints and addresses stay as they are. Says when
-    /// the status was posted: a new Node has it from the beginning.
+    /// Creates the Node, or adopts the Node of an earlier run: then taints and addresses stay as they are.
+    /// Returns when the status was posted: a new Node has it from the beginning.
     async fn register(&self, spec: &NodeSpec, client: &Client) -> Result<Option<Instant>, kube::Error> {
         let api: Api<Node> = writing::api(client);
         let version = self.world.settings.kubernetes;
@@ -122,7 +123,8 @@ impl KubeletLoop {
         }
     }
 
-    /// Posts the status when it differs from what the Node says, or when it is time; the time until the next post.
+    /// Posts the status if it differs from that of the Node, or when it is due. Returns the time until the
+    /// next post.
     async fn post_status(
         &self,
         spec: &NodeSpec,
@@ -156,7 +158,7 @@ impl KubeletLoop {
         }
         let api: Api<Node> = writing::api(client);
         match writing::patch_status(&api, &self.world.nodes, &spec.name, node.uid(), patch).await {
-            // The Node was deleted, or deleted and created by another, between look and post.
+            // The Node was deleted, or replaced, between the look and the post.
             Err(kube::Error::Api(status)) if status.code == 404 || status.code == 409 => {}
             other => other?,
         }
@@ -210,7 +212,7 @@ impl KubeletLoop {
         match writing::create(&api, &self.world.leases, &lease).await {
             Ok(_) => Ok(()),
             Err(error) if writing::is_already_exists(&error) => {
-                // The watch has not told of it yet: read it, so that the next turn renews it.
+                // The watch has not reported it yet: read it, so that it is renewed next time.
                 let there = api.get(&lease.name_any()).await?;
                 self.world.leases.observe(there);
                 Err(error)
@@ -219,7 +221,7 @@ impl KubeletLoop {
         }
     }
 
-    /// Asks for a serving certificate when the last request was for something else.
+    /// Requests a serving certificate if the last request had another content.
     async fn ask_for_certificate(&self, node: &Node, client: &Client) -> Result<(), kube::Error> {
         let name = node.name_any();
         let Some(wanted) = serving::wanted(node) else { return Ok(()) };
@@ -245,7 +247,7 @@ impl KubeletLoop {
     }
 }
 
-/// The time left until something done then is due again; `None`: it is due.
+/// The time left until something that was done at `done` is due again; `None` if it is due.
 fn left(done: Option<Instant>, period: Duration) -> Option<Duration> {
     let left = (done? + period).saturating_duration_since(Instant::now());
     Some(left).filter(|left| !left.is_zero())

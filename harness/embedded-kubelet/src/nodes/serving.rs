@@ -1,4 +1,5 @@
-//! What a kubelet asks a serving certificate for, with `serverTLSBootstrap` (kubernetes pkg/kubelet/certificate/kubelet.go).
+//! The content of a kubelet's request for a serving certificate, with `serverTLSBootstrap` (kubernetes
+//! pkg/kubelet/certificate/kubelet.go).
 
 use std::collections::BTreeSet;
 use std::net::IpAddr;
@@ -9,17 +10,17 @@ use k8s_openapi::api::core::v1::Node;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use rcgen::{CertificateParams, DistinguishedName, DnType, KeyPair, SanType};
 
-/// Who signs serving certificates of kubelets.
+/// The signer of kubelets' serving certificates.
 const SIGNER: &str = "kubernetes.io/kubelet-serving";
 
-/// The names and addresses that a certificate is to hold for.
+/// The names and addresses in a certificate.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Wanted {
     names: BTreeSet<String>,
     ips: BTreeSet<IpAddr>,
 }
 
-/// What the kubelet of this Node asks for; nothing before the Node has an IP address.
+/// The certificate that the kubelet of this Node needs; `None` before the Node has an IP address.
 pub(crate) fn wanted(node: &Node) -> Option<Wanted> {
     let addresses = node.status.as_ref().and_then(|status| status.addresses.as_deref()).unwrap_or_default();
     let mut wanted = Wanted { names: BTreeSet::new(), ips: BTreeSet::new() };
@@ -35,7 +36,7 @@ pub(crate) fn wanted(node: &Node) -> Option<Wanted> {
     Some(wanted).filter(|wanted| !wanted.ips.is_empty())
 }
 
-/// The request for it, by a key of its own: nobody is ever served with it.
+/// The request for the certificate, with a new key. The certificate is never used to serve.
 pub(crate) fn request(name: &str, wanted: &Wanted) -> Result<CertificateSigningRequest, rcgen::Error> {
     let mut subject = DistinguishedName::new();
     subject.push(DnType::OrganizationName, "system:nodes");

@@ -1,4 +1,4 @@
-//! How long a failed container waits until it is restarted: the kubelet's back-off. Pure.
+//! How long a failed container waits until it is restarted: the kubelet's back-off. Pure functions.
 
 use std::time::Duration;
 
@@ -14,10 +14,10 @@ pub(crate) struct Backoff {
 }
 
 impl Backoff {
-    /// The container ended at this time: how long after that it may start again, zero for at once.
+    /// The pause before a container that ended at this time is restarted; zero for a restart at once.
     ///
-    /// The first restart is immediate, the following ones wait for the first pause, twice that, and so on. A container
-    /// that kept running for long begins anew.
+    /// The first restart is immediate; the following ones wait for the first pause, twice that, and so on.
+    /// After a container ran for a long time, the pauses start again from the beginning.
     pub(crate) fn pause_after(&mut self, ended: Instant, pace: &Pace) -> Duration {
         match self.entry {
             Some((pause, since)) if ended.saturating_duration_since(since) <= pace.restart_forgotten => pause,
@@ -28,14 +28,14 @@ impl Backoff {
         }
     }
 
-    /// The container is started now: the next pause is longer.
+    /// Records that the container is started now: the next pause is longer.
     pub(crate) fn started(&mut self, now: Instant, pace: &Pace) {
         let next = self.entry.map_or(pace.restart_first, |(pause, _)| pause.saturating_mul(2));
         self.entry = Some((next.min(pace.restart_longest), now));
     }
 }
 
-/// A duration as Go prints it in back-off messages: `10s`, `1m20s`, `5m0s`.
+/// Formats a duration as Go prints it in back-off messages: `10s`, `1m20s`, `5m0s`.
 pub(crate) fn go_text(duration: Duration) -> String {
     let (seconds, milliseconds) = (duration.as_secs(), duration.subsec_millis());
     let (hours, minutes) = (seconds / 3600, seconds % 3600 / 60);

@@ -1,9 +1,10 @@
-//! What programs may take of this machine.
+//! Limits the resources that programs may use on this machine.
 //!
-//! A kubelet has the kernel's control groups for that. Not everybody may make one, so a thread looks twice a second at all
-//! processes of all programs: who takes too much memory or has too many processes is killed with all of them, who uses most
-//! of the processors for long yields to everybody else. What happens faster than that is left to the kernel's limits of single
-//! processes, which are wider. When the machine itself runs out of memory the largest program goes first.
+//! A kubelet uses the kernel's control groups for that, but not every user can create them. So a thread looks
+//! at all processes of all programs twice a second. A program that uses too much memory or has too many
+//! processes is killed with all its processes. A program that uses most of the processors for a long time
+//! gets a lower priority. Faster effects are left to the kernel's limits of single processes, which are
+//! wider. When the machine itself runs out of memory, the largest program is killed first.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -17,29 +18,30 @@ use rustix::process::{Pid, Resource, Rlimit, Signal, getpgrp, kill_process, prli
 use embedded_runtime::settings::Bounds;
 use processes::{Descendants, Offspring, Process};
 
-/// Between two looks.
+/// The time between two looks.
 const LOOK: Duration = Duration::from_millis(500);
 /// A second of processor time, in ticks: `USER_HZ`.
 const TICKS: u64 = 100;
-/// How much more than its memory one process may ask the kernel for: much of it is never used.
+/// How much more than its memory limit one process may request from the kernel: much of it is never used.
 const ASKED_FOR: u64 = 4;
 /// The largest file that a program may write, bytes.
 const LARGEST_FILE: u64 = 4 << 30;
-/// When the machine has less memory left than this part of it, and than this many bytes, the largest program goes.
+/// When the machine has less free memory than this part of it, and less than this many bytes, the largest
+/// program is killed.
 const LEFT: (u64, u64) = (20, 1 << 30);
-/// A program below this size is not why a machine runs out of memory, bytes.
+/// A program with fewer bytes than this is not the reason why a machine runs out of memory.
 const SMALL: u64 = 256 << 20;
-/// How nice a program is that uses most of the processors: it gets what others leave.
+/// The niceness of a program that uses most of the processors: it only gets what others leave.
 const NICE: i32 = 19;
 
-/// What a program took too much of.
+/// The resource that a program used too much of.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Overrun {
-    /// Memory; in words.
+    /// Memory, with a description.
     Memory(String),
-    /// Processes; in words.
+    /// Processes, with a description.
     Processes(String),
-    /// Processor time; in words. It goes on.
+    /// Processor time, with a description. The program keeps running.
     Processor(String),
 }
 
@@ -50,27 +52,27 @@ impl fmt::Display for Overrun {
     }
 }
 
-/// Looks after the programs of all clusters of this process as long as it lives: which of them is the largest can be told by
-/// one only that sees them all.
+/// Watches the programs of all clusters in this process as long as it exists. It has to see all of them to
+/// find the largest.
 pub(crate) struct Guard {
     orders: mpsc::Sender<Watched>,
 }
 
-/// A program that is looked after.
+/// A program that is watched.
 struct Watched {
     offspring: Offspring,
     bounds: Bounds,
     tell: Box<dyn Fn(Overrun) + Send>,
-    /// Processor time used by all of its processes, at each look of the last seconds, ticks.
+    /// The processor time that all of its processes have used, in ticks, at each look of the last seconds.
     used: VecDeque<u64>,
     yields: bool,
 }
 
 impl Guard {
-    /// The one of this process. Its thread ends when nobody has it any more.
+    /// The guard of this process. Its thread ends when it is not used any more.
     ///
     /// # Errors
-    /// There can be no more threads.
+    /// No thread can be created.
     pub(crate) fn shared() -> io::Result<Arc<Guard>> {
         static GUARD: Mutex<Weak<Guard>> = Mutex::new(Weak::new());
         let mut shared = GUARD.lock().unwrap_or_else(PoisonError::into_inner);
@@ -84,21 +86,22 @@ impl Guard {
         Ok(guard)
     }
 
-    /// Looks after a program that has just been started, until it has ended; `tell` hears what it takes too much of, before
-    /// it is killed for it.
+    /// Watches a program that has just been started until it has ended. `tell` is called with the resource
+    /// that the program uses too much of, before the program is killed for it.
     pub(crate) fn watch(&self, root: i32, bounds: Bounds, tell: impl Fn(Overrun) + Send + 'static) {
         limit(root, bounds);
         let (offspring, tell) = (Offspring::of(root), Box::new(tell));
         let (used, yields) = (VecDeque::new(), false);
-        // The thread ends with this guard only.
+        // The thread ends only with this guard.
         let _ = self.orders.send(Watched { offspring, bounds, tell, used, yields });
     }
 }
 
-/// The kernel's limits for each of its processes: what is asked for between two looks, dumps of its memory, single files.
+/// Sets the kernel's limits for each of the program's processes: memory that it requests between two looks,
+/// core dumps, single files.
 fn limit(root: i32, bounds: Bounds) {
     let limits = [
-        // Runtimes ask for room by the machine and not by their limit.
+        // Runtimes request memory according to the machine, not to their limit.
         (Resource::Data, bounds.memory.max(Bounds::default().memory).saturating_mul(ASKED_FOR)),
         (Resource::Core, 0),
         (Resource::Fsize, LARGEST_FILE),
@@ -106,13 +109,13 @@ fn limit(root: i32, bounds: Bounds) {
     for (resource, most) in limits {
         let new = Rlimit { current: Some(most), maximum: Some(most) };
         if let Err(error) = prlimit(Pid::from_raw(root), resource, new) {
-            // It has ended already, or had a lower limit than this.
+            // It has already ended, or had a lower limit.
             tracing::debug!(root, ?resource, %error, "no limit for a program");
         }
     }
 }
 
-/// Looks at whoever there is until nobody orders any more.
+/// Looks at the programs until the last sender of orders is gone.
 fn look_after(orders: &mpsc::Receiver<Watched>) {
     let (mut watched, mut descendants) = (Vec::<Watched>::new(), Descendants::default());
     let mut next = Instant::now() + LOOK;
@@ -178,7 +181,7 @@ fn look(watched: &mut Vec<Watched>, descendants: &mut Descendants) {
 }
 
 impl Watched {
-    /// Whether it has too much of what is not given back.
+    /// Whether the program has too much of a resource that it does not give back.
     fn overrun(&self, memory: u64, processes: usize) -> Option<Overrun> {
         if memory > self.bounds.memory {
             return Some(Overrun::Memory(format!(
@@ -192,7 +195,8 @@ impl Watched {
         })
     }
 
-    /// Takes note of the processor time it used; makes it yield when that was most of this machine's for long.
+    /// Records the processor time of the program, and lowers its priority if it used most of the machine's
+    /// for a long time.
     fn spend(&mut self, own: &[Process]) {
         let looks =
             usize::try_from(Bounds::PATIENCE_S * 1000).unwrap_or(usize::MAX) / LOOK.as_millis() as usize;
@@ -207,7 +211,7 @@ impl Watched {
         if spent <= share {
             return;
         }
-        // Whoever has come since does not, yet.
+        // Processes that were started since then still have the normal priority.
         let others = own.iter().filter_map(|process| Pid::from_raw(process.group));
         for group in others.filter(|group| *group != getpgrp()) {
             if let Err(error) = setpriority_pgrp(Some(group), NICE) {
@@ -227,12 +231,12 @@ impl Watched {
 
 fn kill(all: &[Process]) {
     for process in all {
-        // It may have ended meanwhile.
+        // It may have ended by now.
         let _ = Pid::from_raw(process.pid).map(|pid| kill_process(pid, Signal::KILL));
     }
 }
 
-/// The memory this machine has left, bytes, where that is too little to go on.
+/// The bytes of memory that this machine has left, if that is too little.
 fn almost_out_of_memory() -> Option<u64> {
     let text = std::fs::read_to_string("/proc/meminfo").ok()?;
     let of = |name: &str| {

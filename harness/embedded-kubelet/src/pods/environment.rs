@@ -1,4 +1,4 @@
-//! A container's environment and command line, as a kubelet resolves them. Pure.
+//! A container's environment and command line, as a kubelet resolves them. Pure functions.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,8 @@ use super::expansion::{expand, fill};
 use super::facts::{Facts, Refusal};
 use embedded_runtime::settings::Program;
 
-/// The environment of a container: what the cluster gives, then `envFrom`, then `env`; later ones win.
+/// The environment of a container: the cluster's variables, then `envFrom`, then `env`; later ones replace
+/// earlier ones.
 pub(crate) fn environment(
     container: &Container,
     cluster: &BTreeMap<String, String>,
@@ -33,7 +34,7 @@ pub(crate) fn environment(
             }
         }
     }
-    // References see what stands before them and what the cluster gives.
+    // References can use the variables before them and those of the cluster.
     let mut known = cluster.clone();
     for variable in container.env.iter().flatten() {
         let value = match (&variable.value, &variable.value_from) {
@@ -52,7 +53,7 @@ pub(crate) fn environment(
     Ok(result)
 }
 
-/// The value of a variable that comes from elsewhere; `None`: the optional source is absent.
+/// The value of a variable with a source; `None` if an optional source is missing.
 fn from_source(
     source: &EnvVarSource,
     container: &Container,
@@ -112,7 +113,7 @@ pub(crate) fn command_line(
         }
         None => {}
     }
-    // A dropped command may have carried arguments behind the path of the program.
+    // A replaced command may have had arguments after the path of the program.
     if program.keeps_entry_point
         && let Some(command) = container.command.as_deref()
     {
@@ -124,7 +125,7 @@ pub(crate) fn command_line(
     line
 }
 
-/// What a container is told of the Services of its namespace, as Docker links were.
+/// The variables for the Services in a container's namespace, in the style of Docker links.
 pub(crate) fn service_variables<'s>(
     services: impl Iterator<Item = (&'s str, &'s str, i32)>,
 ) -> BTreeMap<String, String> {

@@ -1,4 +1,4 @@
-//! Environments and command lines of containers written as JSON.
+//! Tests environments and command lines of containers written as JSON.
 
 use std::net::IpAddr;
 use std::sync::Arc;

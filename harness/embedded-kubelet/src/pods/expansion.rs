@@ -1,8 +1,8 @@
-//! `$(VAR)` in commands, arguments and environment. Pure.
+//! `$(VAR)` in commands, arguments and environment. Pure functions.
 
 use std::collections::BTreeMap;
 
-/// Replaces each `$(NAME)` that is known; `$$` stands for `$`, and what is not known stays as it is.
+/// Replaces each known `$(NAME)`; `$$` stands for `$`, and unknown names stay as they are.
 pub(crate) fn expand(text: &str, known: &BTreeMap<String, String>) -> String {
     let mut result = String::with_capacity(text.len());
     let mut rest = text;
@@ -33,7 +33,7 @@ pub(crate) fn expand(text: &str, known: &BTreeMap<String, String>) -> String {
     result
 }
 
-/// Replaces each `${NAME}` of a program's own settings.
+/// Replaces each `${NAME}` in a program's own settings.
 pub(crate) fn fill(text: &str, known: &BTreeMap<&str, String>) -> String {
     known.iter().fold(text.to_owned(), |text, (name, value)| text.replace(&format!("${{{name}}}"), value))
 }

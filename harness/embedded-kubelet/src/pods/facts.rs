@@ -1,4 +1,5 @@
-//! What a kubelet knows when it starts a container: the Pod, its node, and the objects the Pod refers to.
+//! The facts that a kubelet knows when it starts a container: the Pod, its node, and the objects that the Pod
+//! refers to.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -9,7 +10,7 @@ use kube::ResourceExt;
 
 use embedded_runtime::quantities;
 
-/// Why a container cannot be configured; the text is the kubelet's.
+/// The reason why a container cannot be configured; the text is the kubelet's.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Refusal(pub(crate) String);
 
@@ -19,12 +20,12 @@ pub(crate) trait Objects {
     fn secret(&self, name: &str) -> Option<Arc<Secret>>;
 }
 
-/// What is known of a Pod's surroundings.
+/// The known facts about a Pod's environment.
 pub(crate) struct Facts<'a> {
     pub(crate) pod: &'a Pod,
-    /// The node's addresses, at most one of each family; empty: the Node has none yet.
+    /// The node's addresses, at most one of each family; empty if the Node has none yet.
     pub(crate) host_ips: &'a [IpAddr],
-    /// The Node's addresses as the kubelet shows them in a refusal.
+    /// The Node's addresses as the kubelet shows them in an error.
     pub(crate) known_addresses: String,
     pub(crate) pod_ips: &'a [IpAddr],
     pub(crate) allocatable: &'a BTreeMap<String, String>,
@@ -68,7 +69,7 @@ impl Facts<'_> {
         })
     }
 
-    /// A request or limit of a container, divided and rounded up; a limit that is not set is what the node can give.
+    /// A request or limit of a container, divided and rounded up. A limit that is not set is the node's capacity.
     pub(crate) fn resource(
         &self,
         selector: &ResourceFieldSelector,
@@ -107,7 +108,7 @@ impl Facts<'_> {
         }
     }
 
-    /// A ConfigMap the Pod refers to; `None`: it is absent and may be.
+    /// A ConfigMap that the Pod refers to; `None` if it is optional and missing.
     pub(crate) fn config_map(
         &self,
         name: &str,
@@ -120,7 +121,7 @@ impl Facts<'_> {
         }
     }
 
-    /// A Secret the Pod refers to; `None`: it is absent and may be.
+    /// A Secret that the Pod refers to; `None` if it is optional and missing.
     pub(crate) fn secret(&self, name: &str, optional: Option<bool>) -> Result<Option<Arc<Secret>>, Refusal> {
         match self.objects.secret(name) {
             Some(found) => Ok(Some(found)),
@@ -138,7 +139,7 @@ fn joined(ips: &[IpAddr]) -> String {
     ips.iter().map(IpAddr::to_string).collect::<Vec<_>>().join(",")
 }
 
-/// Labels or annotations as a downward API file lists them.
+/// Formats labels or annotations as in a downward API file.
 fn listed(map: &BTreeMap<String, String>) -> String {
     map.iter().map(|(key, value)| format!("{key}={value:?}")).collect::<Vec<_>>().join("\n")
 }

@@ -1,4 +1,5 @@
-//! The `/etc/hosts` of a program: how it comes to know the names of [`Settings::names`](embedded_runtime::settings::Settings::names).
+//! The `/etc/hosts` of a program, with the names of
+//! [`Settings::names`](embedded_runtime::settings::Settings::names).
 
 use std::io;
 use std::path::PathBuf;
@@ -12,7 +13,7 @@ use super::worker::Worker;
 use embedded_runtime::node;
 use embedded_runtime::settings::{Dns, ServiceVip};
 
-/// Whether a Pod asks cluster DNS rather than its machine's resolver.
+/// Whether a Pod uses cluster DNS instead of its machine's resolver.
 pub(crate) fn asks_cluster_dns(spec: &PodSpec) -> bool {
     match spec.dns_policy.as_deref().unwrap_or("ClusterFirst") {
         "ClusterFirstWithHostNet" => true,
@@ -27,7 +28,7 @@ fn is_ready(pod: &Pod) -> bool {
 }
 
 impl Worker {
-    /// Brings the Pod's hosts file up to date; `None` when the cluster has no names of its own to give.
+    /// Updates the Pod's hosts file; `None` if the cluster has no names of its own.
     pub(crate) fn own_hosts(&self) -> io::Result<Option<Mount>> {
         let names = &self.shared.world.settings.names;
         if names.is_empty() || !self.shared.isolation.confines() {
@@ -40,7 +41,7 @@ impl Worker {
             }
         }
         let file = self.hosts_file();
-        // Rewritten in place: a program that runs has this very file mounted.
+        // Rewritten in place: a running program has this very file mounted.
         match std::fs::read_to_string(&file) {
             Ok(known) if known == text => {}
             Ok(_) => std::fs::write(&file, text)?,

@@ -1,6 +1,6 @@
-//! Whether an image reference can be parsed (`github.com/distribution/reference`). Pure.
+//! Whether an image reference can be parsed (`github.com/distribution/reference`). Pure functions.
 
-/// Why a kubelet cannot use this image; `None`: it can.
+/// The reason why a kubelet cannot use this image; `None` if it can.
 pub(crate) fn fault(image: &str) -> Option<String> {
     let wrong = || Some(format!("couldn't parse image name {image:?}: invalid reference format"));
     let (rest, digest) = image.split_once('@').map_or((image, None), |(rest, digest)| (rest, Some(digest)));
@@ -18,7 +18,7 @@ pub(crate) fn fault(image: &str) -> Option<String> {
     if !tag.is_none_or(is_tag) {
         return wrong();
     }
-    // The first component may be a host, whose letters may be capitals.
+    // The first component may be a host, which may have capital letters.
     let (host, name) = match path.split_once('/') {
         Some((host, name)) if host.contains(['.', ':']) || host == "localhost" => (host, name),
         _ => ("", path),

@@ -1,4 +1,4 @@
-//! A container's output: bounded, of the current run and the one before.
+//! A container's output: limited in size, of the current run and the previous one.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -11,9 +11,9 @@ use tokio::sync::watch;
 use embedded_runtime::cache::Key;
 use embedded_runtime::tasks::Tasks;
 
-/// How many Pods that are gone keep their logs, for whoever asks afterwards.
+/// How many removed Pods keep their logs, for later requests.
 const GONE_KEPT: usize = 64;
-/// What a piece costs beyond its bytes: many small ones are not free.
+/// The cost of a piece in addition to its bytes: many small pieces are not free.
 const PIECE_OVERHEAD: usize = 64;
 
 /// A line of a container's output.
@@ -21,21 +21,22 @@ const PIECE_OVERHEAD: usize = 64;
 pub struct LogLine {
     /// When its first byte came.
     pub at: Timestamp,
-    /// The line, with its end where it has one.
+    /// The line, including its line end if it has one.
     pub text: String,
 }
 
-/// The last so many bytes of what was written, piece by piece as it came: a flood is only looked at by who reads it.
+/// The last bytes that were written, in pieces as they came. A flood of output is only searched for lines
+/// when it is read.
 #[derive(Debug, Default)]
 struct Tail {
     pieces: VecDeque<(Timestamp, Vec<u8>)>,
-    /// What the pieces cost in memory.
+    /// The memory cost of the pieces.
     cost: usize,
-    /// How many bytes were there before the oldest that is kept.
+    /// How many bytes came before the oldest one that is kept.
     forgotten: u64,
-    /// Whether the last of them ended no line: the first line that is kept lacks its beginning.
+    /// Whether the last discarded piece did not end a line: then the first line that is kept lacks its beginning.
     headless: bool,
-    /// Whether nothing will come any more.
+    /// Whether the output is complete.
     ended: bool,
 }
 
@@ -51,8 +52,8 @@ impl Tail {
         }
     }
 
-    /// The lines from the byte of that number on, each with when its first byte came, and the number of the byte after
-    /// them. A line whose beginning is forgotten is left out, unless there is no other.
+    /// The lines from the byte with this number on, each with the time of its first byte, and the number of
+    /// the byte after them. A line whose beginning was discarded is left out, unless there is no other.
     fn lines_from(&self, from: u64) -> (Vec<RawLine>, u64) {
         let mut lines: Vec<RawLine> = Vec::new();
         let mut at = self.forgotten;
@@ -73,7 +74,7 @@ impl Tail {
     }
 }
 
-/// A line as it was written, with when its first byte came.
+/// An unchanged line, with the time of its first byte.
 type RawLine = (Timestamp, Vec<u8>);
 
 fn shown((at, bytes): RawLine) -> LogLine {
@@ -101,38 +102,39 @@ impl Log {
         self.0.tail.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Adds to the log; the oldest bytes make room.
+    /// Appends to the log; the oldest bytes are discarded.
     pub(crate) fn write(&self, bytes: &[u8]) {
         self.tail().push(Timestamp::now(), bytes, self.0.limit);
         self.0.grown.send_replace(());
     }
 
-    /// The run is over, and everything it wrote is here.
+    /// Marks the log as complete: the run has ended.
     pub(crate) fn end(&self) {
         self.tail().ended = true;
         self.0.grown.send_replace(());
     }
 
-    /// Waits until everything is here that the run wrote, but no longer than this: processes that a program left behind
-    /// may hold its output for ever.
+    /// Waits until the whole output of the run is here, but no longer than `limit`: processes that a program
+    /// left behind may keep its output open for ever.
     pub(crate) async fn complete(&self, limit: Duration) {
         let mut grown = self.0.grown.subscribe();
         let complete = grown.wait_for(|()| self.tail().ended);
-        // Whoever reads a log that is not complete has what there is of it.
+        // If the log is not complete, a reader gets the part that is here.
         let _ = tokio::time::timeout(limit, complete).await;
     }
 
-    /// What is kept, line by line.
+    /// The lines that are kept.
     pub(crate) fn lines(&self) -> Vec<LogLine> {
         self.tail().lines_from(0).0.into_iter().map(shown).collect()
     }
 
-    /// A reader of everything that is kept and that comes.
+    /// A reader of everything that is kept and of later output.
     pub(crate) fn follow(&self) -> LogReader {
         LogReader { log: self.clone(), grown: self.0.grown.subscribe(), next: 0 }
     }
 
-    /// Reads a program's output and errors into the log, in the order in which they come. The log ends with both.
+    /// Reads a program's standard output and standard error into the log, in the order in which they arrive.
+    /// The log ends when both end.
     pub(crate) fn take<O, E>(&self, tasks: &Tasks, output: Option<O>, errors: Option<E>)
     where
         O: AsyncRead + Unpin + Send + 'static,
@@ -148,7 +150,7 @@ impl Log {
     }
 }
 
-/// Ends a log when the last who writes to it is gone.
+/// Marks a log as complete when its last writer is gone.
 struct Ending(Log);
 
 impl Ending {
@@ -168,8 +170,8 @@ impl Drop for Ending {
     }
 }
 
-/// Reads the output of one run of a container as it grows. One that is slower than the container misses the lines that
-/// are not kept.
+/// Reads the output of one run of a container as it grows. A reader that is slower than the container misses
+/// the lines that are not kept.
 #[derive(Debug)]
 pub struct LogReader {
     log: Log,
@@ -179,12 +181,13 @@ pub struct LogReader {
 }
 
 impl LogReader {
-    /// The whole lines that are kept and were not read yet; perhaps none.
+    /// The complete lines that were not read yet; possibly none.
     pub fn try_next(&mut self) -> Vec<LogLine> {
         self.read().0
     }
 
-    /// Waits for lines; none when the run is over and all were read. May be dropped at any time without losing one.
+    /// Waits for lines; returns none when the run is over and all were read. May be dropped at any time
+    /// without losing a line.
     pub async fn next(&mut self) -> Vec<LogLine> {
         loop {
             let (lines, ended) = self.read();
@@ -192,7 +195,7 @@ impl LogReader {
                 return lines;
             }
             if self.grown.changed().await.is_err() {
-                // The sender lives in the log we hold, so this does not happen.
+                // The sender is in the log that this reader holds, so this does not happen.
                 return Vec::new();
             }
         }
@@ -213,7 +216,7 @@ impl LogReader {
     }
 }
 
-/// The logs of all containers, also of Pods that have gone lately.
+/// The logs of all containers, also of recently removed Pods.
 #[derive(Default)]
 pub(crate) struct Logs {
     kept: Mutex<Kept>,
@@ -226,14 +229,14 @@ struct Kept {
 }
 
 impl Logs {
-    /// A run begins with this log; the one of the run before is kept too.
+    /// Keeps the log of a new run, and that of the previous run.
     pub(crate) fn keep(&self, pod: &Key, container: &str, current: &Log, previous: Option<Log>) {
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         kept.gone.retain(|gone| gone != pod);
         kept.logs.insert((pod.clone(), container.to_owned()), (current.clone(), previous));
     }
 
-    /// A Pod is gone; its logs stay until many others have gone too.
+    /// Records that a Pod is gone; its logs stay until many others are gone too.
     pub(crate) fn gone(&self, pod: &Key) {
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         kept.gone.push_back(pod.clone());
@@ -294,7 +297,7 @@ mod tests {
         assert_eq!(text(&log), "first\n");
         assert_eq!(log.lines().len(), 1);
         log.write(b"second\nthi");
-        // What is left of the first line is not shown.
+        // The rest of the first line is not shown.
         assert_eq!(text(&log), "second\nthi");
         log.write(b"rd\n");
         assert_eq!(text(&log), "second\nthird\n");
@@ -331,7 +334,7 @@ mod tests {
         assert!(reader.try_next().is_empty());
         log.write(b"o\nthree\n");
         assert_eq!(texts(reader.next().await), ["two\n", "three\n"]);
-        // More than is kept: the first of these lines is gone before it is read.
+        // More than is kept: the first of these lines is discarded before it is read.
         for piece in ["forgotten\n", "kept\n", "more than ten"] {
             log.write(piece.as_bytes());
         }

@@ -1,4 +1,5 @@
-//! Which Pods are on which machine and who looks after each: a worker where a program runs, else the simulation.
+//! Which Pods are on which machine, and which component handles each: a worker if it runs a program,
+//! otherwise the simulation.
 
 use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt;
@@ -22,22 +23,22 @@ use embedded_runtime::node;
 use embedded_runtime::queue::Queue;
 use embedded_runtime::world::World;
 
-/// Why Pods cannot be run.
+/// The reason why Pods cannot be run.
 #[derive(Debug, thiserror::Error)]
 pub enum PodsError {
-    /// No folder for their files.
+    /// There is no folder for their files.
     #[error("cannot make a folder for the files of Pods")]
     Folder(#[source] std::io::Error),
-    /// No thread to start programs from.
+    /// There is no thread that could start programs.
     #[error("cannot start the thread that starts programs")]
     Spawner(#[source] std::io::Error),
-    /// No client for probes.
+    /// There is no client for probes.
     #[error("cannot make the client that probes ask with")]
     Probes(#[source] Box<dyn std::error::Error + Send + Sync>),
 }
 
 impl Shared {
-    /// Finds out what this machine allows; registers for changes.
+    /// Finds out what this machine allows, and registers for changes.
     pub(crate) async fn new(world: Arc<World>, fleet: Arc<Fleet>) -> Result<Arc<Shared>, PodsError> {
         let mut builder = tempfile::Builder::new();
         // Tokens of service accounts will be in it.
@@ -101,7 +102,7 @@ impl Shared {
         });
     }
 
-    /// A Pod is on one of the machines: whoever looks after it shall look.
+    /// A Pod is on one of the machines: its worker or the simulation has to look at it.
     fn consider(self: &Arc<Self>, pod: &Arc<Pod>) {
         let Some(node) = pod.spec.as_ref().and_then(|spec| spec.node_name.clone()) else { return };
         if self.fleet.state(&node).is_none() {
@@ -114,7 +115,7 @@ impl Shared {
         let uid = pod.uid().unwrap_or_default();
         let mut workers = self.workers.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(known) = workers.get(&uid) {
-            // A worker that has just ended is out of the list in a moment, and needs no notes.
+            // A worker that has just ended is removed from the list in a moment, and needs no notes.
             let _ = known.notes.send(Note::Look);
             return;
         }
@@ -122,7 +123,7 @@ impl Shared {
             pod.status.as_ref().and_then(|status| status.phase.as_deref()),
             Some("Failed" | "Succeeded")
         );
-        // A kubelet that does not hear of the Pod does not start it.
+        // A kubelet that is not informed about the Pod does not start it.
         if !self.fleet.speaks(&node) || (ended && pod.metadata.deletion_timestamp.is_none()) {
             return;
         }
@@ -139,7 +140,7 @@ impl Shared {
             .any(|one| self.world.settings.program(one.image.as_deref().unwrap_or_default()).is_some())
     }
 
-    /// Every Pod of a machine is looked at.
+    /// Looks at every Pod of a machine.
     pub(crate) fn look_at_node(self: &Arc<Self>, node: &str) {
         for pod in self.world.pods_on(node) {
             self.consider(&pod);

@@ -1,25 +1,25 @@
-//! What a program sees of this machine's files, and where.
+//! The files of this machine that a program can see, and their paths.
 
 use std::path::PathBuf;
 
-/// One file or folder and where the program shall see it.
+/// One file or folder and its path for the program.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Mount {
-    /// Where it is on this computer.
+    /// The path on this computer.
     pub(crate) source: PathBuf,
-    /// The absolute path the program uses.
+    /// The absolute path for the program.
     pub(crate) target: PathBuf,
     /// Whether the program can only read it.
     pub(crate) read_only: bool,
 }
 
 impl Mount {
-    /// One that the program can write to.
+    /// A mount that the program can write to.
     pub(crate) fn new(source: impl Into<PathBuf>, target: impl Into<PathBuf>) -> Mount {
         Mount { source: source.into(), target: target.into(), read_only: false }
     }
 
-    /// One that it can only read.
+    /// A mount that the program can only read.
     pub(crate) fn read_only(source: impl Into<PathBuf>, target: impl Into<PathBuf>) -> Mount {
         Mount { read_only: true, ..Mount::new(source, target) }
     }

@@ -1,4 +1,4 @@
-//! What a Pod's worker is told, and what it knows of each container.
+//! The notes that a Pod's worker gets, and what it knows about each container.
 
 use k8s_openapi::api::core::v1::Container;
 use rustix::process::Signal;
@@ -12,18 +12,18 @@ use super::probe::Purpose;
 use super::process::{Exit, Group};
 use super::status::{Ended, Phase};
 
-/// What a worker is told.
+/// A note for a worker.
 #[derive(Debug)]
 pub(crate) enum Note {
     /// Something it depends on may have changed.
     Look,
-    /// A run of a container took more of the machine than it may.
+    /// A run of a container used more of the machine than it may.
     Overrun { slot: usize, run: u64, overrun: Overrun },
     /// A run of a container ended.
     Exited { slot: usize, run: u64, exit: Exit },
-    /// A probe came to a verdict.
+    /// A probe has a result.
     Probed { slot: usize, run: u64, purpose: Purpose, verdict: bool },
-    /// Send this signal to a container, or to all; to this run of it, or to whichever runs.
+    /// Send this signal to one or all containers; to this run, or to the current one.
     Signal { container: Option<String>, run: Option<u64>, signal: Signal },
     /// The machine lost its power.
     PowerLost,
@@ -44,7 +44,7 @@ pub(crate) struct Slot {
     pub(crate) group: Option<Group>,
     pub(crate) kill_at: Option<Instant>,
     pub(crate) lost: bool,
-    /// Why the run is being ended, where it took too much.
+    /// The resource that the run used too much of, if it is ended because of that.
     pub(crate) overran: Option<Overrun>,
     pub(crate) probes: CancellationToken,
     pub(crate) log: Log,

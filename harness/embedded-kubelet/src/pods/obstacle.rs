@@ -1,4 +1,4 @@
-//! Why programs cannot be confined on a machine, and what to do about it.
+//! The reasons why programs cannot be confined on a machine, and the remedies.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -7,12 +7,12 @@ use rustix::process::geteuid;
 
 use super::tools::Tools;
 
-/// Why programs are not confined, or not fully, and the way out.
+/// The reason why programs are not confined, or not fully, and the remedy.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Obstacle {
     /// The cause, as a clause.
     pub cause: String,
-    /// What to do about it, as an instruction.
+    /// The remedy, as an instruction.
     pub way_out: String,
 }
 
@@ -22,7 +22,7 @@ impl fmt::Display for Obstacle {
     }
 }
 
-/// Kernel settings that forbid namespaces when they have the value, and what to set them to. Whether root is exempt.
+/// Kernel settings that forbid namespaces: name, forbidding value, allowing value, and whether root is exempt.
 const SETTINGS: [(&str, &str, &str, bool); 5] = [
     ("kernel.apparmor_restrict_unprivileged_userns", "1", "0", true),
     ("kernel.unprivileged_userns_clone", "0", "1", true),
@@ -30,27 +30,27 @@ const SETTINGS: [(&str, &str, &str, bool); 5] = [
     ("user.max_mnt_namespaces", "0", "15000", false),
     ("user.max_pid_namespaces", "0", "15000", false),
 ];
-/// What a container has to be started with.
+/// How a container has to be started.
 const CONTAINER: &str = "start the container with --security-opt seccomp=unconfined --security-opt apparmor=unconfined \
                          --security-opt systempaths=unconfined (Docker), or with the fields seccompProfile and appArmorProfile \
                          of type Unconfined and procMount: Unmasked (Kubernetes)";
 
-/// What of a machine bears on namespaces.
+/// The facts about a machine that concern namespaces.
 #[derive(Debug, Default)]
 struct Facts {
-    /// A program that is needed and not there.
+    /// A required program that is missing.
     missing: Option<&'static str>,
     root: bool,
     /// Kernel settings by name.
     settings: BTreeMap<&'static str, String>,
     /// Whether system calls are filtered, as in a container.
     filtered: bool,
-    /// What was said when it was tried.
+    /// The output of the failed attempt.
     said: String,
 }
 
 impl Obstacle {
-    /// That of this machine. `said`: what was said when it was tried; empty if that is not known.
+    /// The obstacle on this machine. `said`: the output of the failed attempt; empty if it is not known.
     pub fn here(said: &str) -> Obstacle {
         let read = |name: &'static str| {
             let value = std::fs::read_to_string(format!("/proc/sys/{}", name.replace('.', "/"))).ok()?;
@@ -66,7 +66,7 @@ impl Obstacle {
         })
     }
 
-    /// Why a program has no `/proc` of its own where all else works.
+    /// The reason why a program has no `/proc` of its own although everything else works.
     pub(super) fn of_own_proc() -> Obstacle {
         Obstacle {
             cause: "parts of /proc are covered here, as in a container, and the kernel then refuses another /proc"

@@ -1,4 +1,5 @@
-//! Paths below folders that programs write to, followed without leaving the folder: a program may have put a link anywhere.
+//! Follows paths below folders that programs write to, without leaving the folder: a program may have created
+//! links anywhere.
 
 use std::io;
 use std::path::{Component, Path, PathBuf};
@@ -6,10 +7,11 @@ use std::path::{Component, Path, PathBuf};
 use rustix::fs::{CWD, Mode, OFlags, mkdirat, openat};
 use rustix::io::Errno;
 
-/// Makes a folder below another, or an empty file, with the folders between them, unless it is there. No link is followed.
+/// Creates a folder below another one, or an empty file, including the folders between, unless it exists.
+/// Links are not followed.
 ///
 /// # Errors
-/// A part of the path is a link or a file, or it cannot be made.
+/// A part of the path is a link or a file, or it cannot be created.
 pub(super) fn make(folder: &Path, below: &Path, file: bool) -> io::Result<()> {
     let way = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let mut at = openat(CWD, folder, way, Mode::empty())?;
@@ -31,10 +33,10 @@ pub(super) fn make(folder: &Path, below: &Path, file: bool) -> io::Result<()> {
     Ok(())
 }
 
-/// Where a path below a folder leads; `None` where nothing is there.
+/// The target of a path below a folder; `None` if it does not exist.
 ///
 /// # Errors
-/// It leads out of the folder, or cannot be followed.
+/// The path leads out of the folder, or cannot be followed.
 pub(super) fn follow(folder: &Path, below: &Path) -> io::Result<Option<PathBuf>> {
     let real = match folder.join(below).canonicalize() {
         Ok(real) => real,

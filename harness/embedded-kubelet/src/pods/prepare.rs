@@ -1,4 +1,5 @@
-//! What a kubelet does before the containers of a Pod can start: addresses, tokens, volumes, brought up to date each time.
+//! The steps of a kubelet before the containers of a Pod can start: addresses, tokens and volumes, updated
+//! each time.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -20,7 +21,7 @@ use embedded_runtime::node;
 use embedded_runtime::writing;
 
 impl Worker {
-    /// Everything a kubelet knows of this Pod now.
+    /// Calls `ask` with everything that a kubelet currently knows about this Pod.
     pub(crate) fn with_facts<T>(&self, ask: impl FnOnce(&Facts<'_>) -> T) -> T {
         let node = self.shared.world.node(&self.node);
         let spec = self.shared.fleet.spec(&self.node);
@@ -38,7 +39,7 @@ impl Worker {
             pod: &self.pod,
             host_ips: &self.setup.host_ips,
             known_addresses: node.as_deref().map(known).unwrap_or_default(),
-            // A program is told the address it can bind here; the status shows one of the pod network.
+            // The program gets the address that it can bind here; the status shows one of the pod network.
             pod_ips: if self.setup.host_network {
                 &self.setup.host_ips
             } else {
@@ -49,7 +50,7 @@ impl Worker {
         })
     }
 
-    /// Addresses, tokens and volumes, brought up to date each time.
+    /// Sets up addresses, tokens and volumes, or updates them.
     pub(crate) async fn set_up(&mut self) -> Result<Result<(), NotYet>, kube::Error> {
         let node = self.shared.world.node(&self.node);
         self.setup.host_ips = node.as_deref().map(node::host_ips).unwrap_or_default();
@@ -63,7 +64,7 @@ impl Worker {
         } else if let Some(node) = node.as_deref().filter(|_| self.setup.pod_ips.is_empty()) {
             self.setup.pod_ips = simulated::addresses(node, &self.shared);
         }
-        // A program that runs sees its resolver come and go.
+        // A running program sees changes of its resolver.
         if let Err(error) = self.own_hosts() {
             tracing::debug!(pod = ?self.key, %error, "its /etc/hosts is not up to date");
         }
@@ -96,7 +97,7 @@ impl Worker {
         if wanted.is_empty() || !(due || wanted.iter().any(|token| !self.setup.tokens.contains_key(token))) {
             return Ok(());
         }
-        // While the node is cut off the tokens it has must do.
+        // While the node is cut off, the existing tokens have to do.
         let Some(client) =
             self.shared.fleet.client(&self.node).filter(|_| self.shared.fleet.speaks(&self.node))
         else {
@@ -123,16 +124,17 @@ impl Worker {
             }
             shortest = shortest.min(token.life);
         }
-        // A kubelet fetches a new token when four fifths of the life of the old one are over.
+        // A kubelet fetches a new token when four fifths of the old one's lifetime have passed.
         let life = Duration::from_secs(u64::try_from(shortest).unwrap_or(0));
         self.setup.refresh_at = Some(Instant::now() + (life * 4 / 5).max(Duration::from_secs(1)));
         Ok(())
     }
 
-    /// Puts a volume's content where it can be mounted from; `None`: the program sees it anyhow.
+    /// Writes a volume's content to where it can be mounted from; `None` if the program can see the original.
     fn place(&self, name: &str, content: Content) -> Result<Option<Source>, NotPlaced> {
         let folder = self.folder.join("volumes").join(volumes::inside(name).map_err(NotPlaced::Refused)?);
-        // As a kubelet has it; and a program could put a link where the harness writes the next version of a file.
+        // As with a kubelet. Otherwise a program could create a link where the harness writes the next
+        // version of a file.
         let read_only = matches!(content, Content::Files(_));
         let path = match content {
             Content::Files(files) => {
@@ -196,7 +198,7 @@ impl Worker {
     }
 }
 
-/// Why a file of a volume cannot be there.
+/// The reason why a file of a volume cannot be written.
 enum NotPlaced {
     Refused(Refusal),
     Io(std::io::Error),

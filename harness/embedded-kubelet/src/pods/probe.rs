@@ -13,7 +13,7 @@ use tokio::time::Instant;
 use super::mount::Mount;
 use super::sandbox::{self, Isolation, Wanted};
 
-/// What a probe is for.
+/// The purpose of a probe.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Purpose {
     Startup,
@@ -31,7 +31,7 @@ impl Purpose {
     }
 }
 
-/// Results in a row, and what they mean. Pure.
+/// Consecutive results and the verdict from them. Pure.
 #[derive(Debug)]
 pub(crate) struct Tally {
     success_threshold: u32,
@@ -58,7 +58,7 @@ impl Tally {
         }
     }
 
-    /// Counts a result; hands back the verdict when it is reached or changes.
+    /// Counts a result; returns the verdict when it is reached or changes.
     pub(crate) fn count(&mut self, success: bool) -> Option<bool> {
         self.run = if self.last == Some(success) { self.run.saturating_add(1) } else { 1 };
         self.last = Some(success);
@@ -71,7 +71,7 @@ impl Tally {
     }
 }
 
-/// Where and how a container is asked.
+/// The facts that a probe needs to reach a container.
 #[derive(Clone)]
 pub(crate) struct Surroundings {
     /// The address of the Pod on this computer.
@@ -84,7 +84,7 @@ pub(crate) struct Surroundings {
     pub(crate) client: reqwest::Client,
 }
 
-/// When a probe asks: first and then every so often.
+/// The time of the first probe, and the interval after it.
 pub(crate) fn schedule(probe: &Probe, started: Instant) -> (Instant, Duration, Duration) {
     let seconds = |number: Option<i32>, default: u64| {
         Duration::from_secs(number.and_then(|number| u64::try_from(number).ok()).unwrap_or(default))
@@ -95,8 +95,8 @@ pub(crate) fn schedule(probe: &Probe, started: Instant) -> (Instant, Duration, D
     (first, period, at_least_one(seconds(probe.timeout_seconds.filter(|timeout| *timeout > 0), 1)))
 }
 
-/// Whom to ask. A machine's own `localhost` is its loopback address here, where replicas of several machines listen
-/// side by side; a program that listens on 127.0.0.1 all the same is asked there.
+/// The address to probe. A machine's own `localhost` is its loopback address here, so that replicas on
+/// several machines can listen at the same time. A program that listens on 127.0.0.1 is still probed there.
 async fn host(written: Option<&str>, around: &Surroundings, port: u16) -> String {
     match written {
         None | Some("") => around.address.to_string(),
@@ -108,7 +108,7 @@ async fn host(written: Option<&str>, around: &Surroundings, port: u16) -> String
     }
 }
 
-/// Asks once; why it failed, in the kubelet's words.
+/// Probes once; an error has the reason in the kubelet's words.
 pub(crate) async fn ask(
     probe: &Probe,
     container: &Container,
@@ -127,7 +127,7 @@ pub(crate) async fn ask(
     Err("this kind of probe is not modelled by the embedded cluster".to_owned())
 }
 
-/// Asks by HTTP.
+/// Probes with an HTTP request.
 async fn get(
     http: &HTTPGetAction,
     container: &Container,
@@ -161,7 +161,7 @@ async fn get(
     }
 }
 
-/// Asks by a connection.
+/// Probes with a TCP connection.
 async fn connect(
     tcp: &TCPSocketAction,
     container: &Container,
@@ -177,7 +177,7 @@ async fn connect(
     }
 }
 
-/// Asks by a command.
+/// Probes with a command.
 async fn execute(exec: &ExecAction, around: &Surroundings, timeout: Duration) -> Result<(), String> {
     let line = exec.command.clone().unwrap_or_default();
     let run = async {
@@ -230,9 +230,10 @@ fn port(port: &IntOrString, container: &Container) -> Result<u16, String> {
         .ok_or_else(|| format!("couldn't find port: {port:?}"))
 }
 
-/// The client probes ask with: like a kubelet's it follows no redirect out of the host and checks no certificate.
+/// The HTTP client of probes. Like a kubelet's, it follows no redirect to another host and verifies no certificate.
 pub(crate) fn client() -> Result<reqwest::Client, Box<dyn std::error::Error + Send + Sync>> {
-    // Without this no TLS works where more than one provider is compiled in. Whoever came first is as good.
+    // Without this, TLS does not work if more than one provider is compiled in. Any provider that is already
+    // installed is fine.
     let _ = rustls::crypto::ring::default_provider().install_default();
     Ok(reqwest::Client::builder()
         .tls_danger_accept_invalid_certs(true)

@@ -13,8 +13,8 @@ use super::sandbox::Prepared;
 
 /// Starts programs on a thread of its own.
 ///
-/// The kernel kills a program when the thread that started it ends (`PR_SET_PDEATHSIG`, set by `setpriv`). Threads of
-/// an async runtime come and go; this one lives exactly as long as the controllers do.
+/// The kernel kills a program when the thread that started it ends (`PR_SET_PDEATHSIG`, set by `setpriv`).
+/// Threads of an async runtime come and go; this one exists exactly as long as the controllers.
 #[derive(Clone)]
 pub(crate) struct Spawner {
     orders: mpsc::Sender<Order>,
@@ -33,7 +33,7 @@ impl Spawner {
         std::thread::Builder::new().name("program-spawner".to_owned()).spawn(move || {
             let _inside = runtime.enter();
             for order in received {
-                // Whoever asked may have gone meanwhile; the program is killed when its handle is dropped.
+                // The caller may be gone by now; the program is killed when its handle is dropped.
                 let _ = order.answer.send(spawn(&order.prepared));
             }
         })?;
@@ -76,9 +76,9 @@ impl Group {
         Pid::from_raw(id).map(Group)
     }
 
-    /// Sends a signal to every process of the group. That it has ended already is fine.
+    /// Sends a signal to every process of the group. Ignores that it has already ended.
     pub(crate) fn signal(self, signal: Signal) {
-        // The only errors are that the group is gone, or belongs to somebody else because it is gone.
+        // The only errors are that the group is gone, or that its number was reused after that.
         let _ = kill_process_group(self.0, signal);
     }
 }

@@ -1,4 +1,4 @@
-//! What becomes of a Pod's containers when something happens: a program ended, a probe came to a verdict, a signal came.
+//! How a Pod's containers react to an event: a program ended, a probe has a result, a signal came.
 
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ use embedded_runtime::cache::Key;
 use embedded_runtime::events::Weight;
 
 impl Worker {
-    /// Takes note of what has happened.
+    /// Handles a note.
     pub(super) fn take(&mut self, note: Note) {
         match note {
             Note::Look => {}

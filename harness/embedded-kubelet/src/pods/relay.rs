@@ -1,7 +1,7 @@
-//! A node's way to the API server: a relay on loopback that can be cut.
+//! A node's connection to the API server: a relay on loopback that can be interrupted.
 //!
-//! While a node is cut off, its connections stay open and nothing passes, as when packets are dropped; what was sent
-//! meanwhile arrives when the cut is mended, as TCP would send it again.
+//! While a node is cut off, its connections stay open and no data passes, as when packets are dropped. Data
+//! that was sent in that time arrives when the node is reconnected, as with TCP retransmission.
 
 use std::io;
 use std::net::{SocketAddr, TcpListener as StdListener};
@@ -12,7 +12,8 @@ use tokio::sync::watch;
 
 use embedded_runtime::tasks::Tasks;
 
-/// Starts a relay to the API server on the API server's own address, so that its certificate fits; where it listens.
+/// Starts a relay to the API server on the API server's own IP address, so that its certificate is valid.
+/// Returns the relay's address.
 pub(crate) fn start(tasks: &Tasks, server: SocketAddr, cut: watch::Receiver<bool>) -> io::Result<SocketAddr> {
     let listener = StdListener::bind((server.ip(), 0))?;
     listener.set_nonblocking(true)?;
@@ -23,7 +24,7 @@ pub(crate) fn start(tasks: &Tasks, server: SocketAddr, cut: watch::Receiver<bool
         while let Ok((client, _)) = listener.accept().await {
             let cut = cut.clone();
             own.spawn(async move {
-                // A connection that breaks is the program's business: it sees it end.
+                // The program itself handles a broken connection: it sees its end.
                 let _ = relay(client, server, cut).await;
             });
         }

@@ -1,8 +1,9 @@
-//! Programs without mounts of their own: the paths in their arguments and environment are rewritten to where the files are.
+//! For programs that are not confined: paths in their arguments and environment are rewritten to the real
+//! paths of the files.
 
 use super::mount::Mount;
 
-/// Replaces each mount path by where its files are, where it stands for itself or begins a longer path.
+/// Replaces each mount path by the real path of its files, if it is a whole path or the beginning of a longer one.
 pub(crate) fn rewrite(text: &str, mounts: &[Mount]) -> String {
     let mut longest_first: Vec<_> = mounts.iter().collect();
     longest_first.sort_by_key(|mount| std::cmp::Reverse(mount.target.as_os_str().len()));

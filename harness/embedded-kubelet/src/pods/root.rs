@@ -1,9 +1,11 @@
-//! The root folder that a confined program sees: what the system has installed, a few devices, what its Pod mounts, and what
-//! it is shown of this machine besides. Nothing else of this machine is in it: no home folder, no temporary file, no socket.
+//! The root folder of a confined program: what the system has installed, a few devices, the Pod's mounts, and
+//! explicitly shown files of this machine. It contains nothing else of this machine: no home folder, no
+//! temporary file, no socket.
 //!
-//! It is a folder of the harness, mounted read-only, with mounts in it. A missing folder that a Pod mounts something in,
-//! below a folder that is shown, is made room for: the shown folder is then one of the harness with its entries mounted. An
-//! overlay would be shorter, but the kernel refuses one in a namespace as soon as anything is mounted below.
+//! It is a folder of the harness, mounted read-only, with mounts in it. If a Pod mounts something in a
+//! missing folder below a shown folder, room is made for it: the shown folder is then replaced by a folder of
+//! the harness in which its entries are mounted. An overlay would be shorter, but the kernel refuses one in a
+//! namespace as soon as anything is mounted below.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -15,10 +17,11 @@ use super::mount::Mount;
 use super::points;
 use super::volumes::make_folder;
 
-/// Folders with programs and libraries, none of them a user's own.
+/// Folders with programs and libraries; none of them belongs to a user.
 pub(super) const SYSTEM: [&str; 10] =
     ["/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/opt", "/nix", "/gnu"];
-/// What programs read of `/etc`. Keys, passwords and settings of this machine's services are not among it.
+/// The entries of `/etc` that programs read. Keys, passwords and settings of this machine's services are not
+/// included.
 const SETTINGS: [&str; 31] = [
     "alternatives",
     "ca-certificates",
@@ -52,7 +55,7 @@ const SETTINGS: [&str; 31] = [
     "static",
     "timezone",
 ];
-/// Devices that harm nobody.
+/// Devices that are harmless.
 const DEVICES: [&str; 5] = ["full", "null", "random", "urandom", "zero"];
 /// Links that programs expect.
 const LINKS: [(&str, &str); 7] = [
@@ -70,14 +73,14 @@ const FOLDERS: [&str; 5] = ["/dev/shm", "/proc", "/run", "/tmp", "/var"];
 /// A root folder that is ready to be mounted.
 #[derive(Debug)]
 pub(super) struct Root {
-    /// Where it is.
+    /// The path of the folder.
     pub(super) folder: PathBuf,
     /// The mounts, as `mount -a -T` reads them: <https://man7.org/linux/man-pages/man5/fstab.5.html>.
     pub(super) table: String,
 }
 
 impl Root {
-    /// Makes the folder, with a place for every mount.
+    /// Creates the folder, with a place for every mount.
     pub(super) fn make(folder: &Path, shown: &[Mount], mounts: &[Mount], own_proc: bool) -> io::Result<Root> {
         let links = links();
         let settled = |mount: &Mount| Mount { target: settle(&mount.target, &links), ..mount.clone() };
@@ -94,27 +97,28 @@ impl Root {
     }
 }
 
-/// Outer mounts come before those in them.
+/// The depth of a mount, so that outer mounts come before those in them.
 fn depth(mount: &Mount) -> usize {
     mount.target.components().count()
 }
 
-/// What every program sees of this machine.
+/// The files of this machine that every program sees.
 fn system() -> impl Iterator<Item = Mount> {
     let folders = SYSTEM.iter().map(PathBuf::from).filter(|path| !path.is_symlink());
     let settings = SETTINGS.iter().map(|name| Path::new("/etc").join(name));
-    // A link may lead to where a program sees nothing.
+    // A link may lead to a path that the program does not see.
     let there = |path: PathBuf| Some(Mount::read_only(path.canonicalize().ok()?, path));
     folders.chain(settings).filter_map(there)
 }
 
-/// The links of a root folder: those that programs expect, and those of this machine's own such as `/bin`.
+/// The links of a root folder: those that programs expect, and those of this machine, such as `/bin`.
 fn links() -> BTreeMap<PathBuf, PathBuf> {
     let own = SYSTEM.iter().filter_map(|path| Some((PathBuf::from(path), std::fs::read_link(path).ok()?)));
     LINKS.iter().map(|(path, to)| (PathBuf::from(path), PathBuf::from(to))).chain(own).collect()
 }
 
-/// The path without links of the root folder: nothing can be mounted through one that is absolute before it is the root.
+/// The path without links of the root folder: nothing can be mounted through an absolute link before the
+/// folder is the root.
 fn settle(path: &Path, links: &BTreeMap<PathBuf, PathBuf>) -> PathBuf {
     let found = links.iter().find_map(|(link, to)| {
         let rest = path.strip_prefix(link).ok()?;
@@ -124,10 +128,10 @@ fn settle(path: &Path, links: &BTreeMap<PathBuf, PathBuf>) -> PathBuf {
     found.unwrap_or_else(|| path.to_owned())
 }
 
-/// What the root folder is made of, by the paths that the program uses.
+/// The content of the root folder, by the program's paths.
 #[derive(Debug, Default)]
 struct Plan {
-    /// What the Pod mounts, outer ones first.
+    /// The Pod's mounts, outer ones first.
     mounts: Vec<Mount>,
     folders: BTreeSet<PathBuf>,
     files: BTreeSet<PathBuf>,
@@ -136,7 +140,8 @@ struct Plan {
 }
 
 impl Plan {
-    /// Shows a file or folder of this machine: as a whole, or by its entries where something has to have room below it.
+    /// Shows a file or folder of this machine: as a whole, or entry by entry if something has to be mounted
+    /// below it.
     fn show(&mut self, mount: &Mount) -> io::Result<()> {
         let Mount { source, target, read_only } = mount;
         if let Some((outer, rest)) = outer(&self.mounts, target) {
@@ -171,7 +176,7 @@ impl Plan {
         Ok(())
     }
 
-    /// Mounts what the Pod mounts.
+    /// Adds the Pod's mounts.
     fn mount(&mut self) -> io::Result<()> {
         for (index, mount) in self.mounts.iter().enumerate() {
             let file = mount.source.is_file();
@@ -190,7 +195,7 @@ impl Plan {
         Ok(())
     }
 
-    /// Makes it in that folder.
+    /// Creates everything in that folder.
     fn made(self, folder: &Path, own_proc: bool) -> io::Result<Root> {
         let devices =
             || DEVICES.map(|name| Path::new("/dev").join(name)).into_iter().filter(|one| one.exists());
@@ -234,7 +239,7 @@ impl Plan {
     }
 }
 
-/// The folder of the Pod's that a path is mounted in, where it is below another mount, and the path in that.
+/// The Pod's folder in which a path is mounted, if it is below another mount, and the path in that folder.
 fn outer<'a>(mounts: &'a [Mount], target: &'a Path) -> Option<(&'a Path, &'a Path)> {
     mounts.iter().rev().find_map(|outer| {
         let rest = target.strip_prefix(&outer.target).ok()?;
@@ -247,7 +252,7 @@ fn line(source: &Path, target: &Path, how: &str, flags: &str) -> String {
     format!("{} {} none {how}{flags} 0 0\n", escape(source), escape(target))
 }
 
-/// The flags of a mount: a namespace cannot take away one that the file system has here.
+/// The flags of a mount: a namespace cannot remove a flag that the file system has on this machine.
 fn flags(source: &Path) -> &'static str {
     match statvfs(source) {
         Ok(there) if there.f_flag.contains(StatVfsMountFlags::NOEXEC) => ",nosuid,nodev,noexec",
@@ -255,7 +260,7 @@ fn flags(source: &Path) -> &'static str {
     }
 }
 
-/// A path as a table of mounts writes it.
+/// Escapes a path for a table of mounts.
 fn escape(path: &Path) -> String {
     let mut escaped = String::new();
     for sign in path.to_string_lossy().chars() {

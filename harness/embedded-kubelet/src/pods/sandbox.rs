@@ -1,12 +1,13 @@
-//! What a program of a Pod can reach of this machine.
+//! What a program of a Pod can reach on this machine.
 //!
-//! Where the machine allows it a program is confined, much as in a container: a root folder of its own ([`Root`]), a process
-//! namespace with a `/proc` of its own, no capabilities, and no way to get any. It is the first process of its namespace, as in
-//! a container: whatever it starts, however detached, the kernel ends with it, and a signal that it does not handle is ignored
-//! unless it comes from outside and cannot be ignored. The network is this machine's.
+//! If the machine allows it, a program is confined, much like in a container. It has a root folder of its own
+//! ([`Root`]), a process namespace with its own `/proc`, no capabilities, and no way to get any. It is the
+//! first process of its namespace, as in a container: the kernel ends everything that it starts, however
+//! detached, together with it. A signal that it does not handle is ignored, unless the signal comes from
+//! outside and cannot be ignored. The network is this machine's.
 //!
-//! Elsewhere the program's arguments and environment are rewritten to where the files really are; paths that are compiled into
-//! it stay out of reach, and it can do what this user can.
+//! Otherwise, the program's arguments and environment are rewritten to the real paths of the files. Paths
+//! that are compiled into the program do not work, and it can do what this user can.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -22,77 +23,79 @@ use super::tools::{Tools, tool};
 use super::volumes::write_file;
 use embedded_runtime::settings::Mounts;
 
-/// What this machine allows.
+/// The isolation that this machine allows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Isolation {
     /// Programs are confined.
     Confined(Way),
-    /// Rewriting only.
+    /// Paths are only rewritten.
     Rewritten,
-    /// Rewriting, on a machine without `setpriv`: what is started outlives a harness that is killed, until somebody ends it.
+    /// Paths are only rewritten, on a machine without `setpriv`: if the harness is killed, the programs keep
+    /// running until they are stopped by hand.
     RewrittenAlone,
 }
 
 impl Isolation {
-    /// Whether programs are confined, and so see files where their Pods want them.
+    /// Whether programs are confined, so that they see files where their Pods mount them.
     pub(crate) fn confines(self) -> bool {
         matches!(self, Isolation::Confined(_))
     }
 }
 
-/// How programs are confined.
+/// The way in which programs are confined.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Way {
-    /// In a user namespace. Root can do without one.
+    /// In a user namespace. Root does not need one.
     user: bool,
-    /// With a `/proc` of its own. Where a container covers parts of `/proc` the kernel refuses another: the program then sees
-    /// the list of this machine's processes, and can still do nothing to them.
+    /// With a `/proc` of its own. Where a container covers parts of `/proc`, the kernel refuses another one:
+    /// the program then sees the list of this machine's processes, but cannot do anything to them.
     own_proc: bool,
 }
 
-/// From best to worst. Without a user namespace a program must not see the `/proc` of others: it could open their files there.
+/// From best to worst. Without a user namespace, a program must not see the `/proc` of others: it could open
+/// their files there.
 const WAYS: [Way; 3] = [
     Way { user: true, own_proc: true },
     Way { user: false, own_proc: true },
     Way { user: true, own_proc: false },
 ];
 
-/// Mounts what the table names, and becomes the program. `$1`: `mount`, `$2`: the table.
+/// Mounts the table, and then runs the program. `$1`: `mount`, `$2`: the table.
 const OUTSIDE: &str = "\"$1\" -a -T \"$2\" || exit 125\nshift 2\nexec \"$@\"";
-/// Goes to the working folder, in the program's root folder, and becomes the program. `$1`: the folder.
+/// Changes to the working folder in the program's root folder, and then runs the program. `$1`: the folder.
 const INSIDE: &str = "cd \"$1\" 2>/dev/null || cd /\nshift\nexec \"$@\"";
-/// Namespaces of its own. `unshare` waits for the program and ends as it does; if it is killed, so is the program, and with
-/// the program every process of the namespace.
+/// Creates namespaces. `unshare` waits for the program and ends in the same way; if it is killed, so is the
+/// program, and with the program every process of the namespace.
 const NAMESPACES: [&str; 7] =
     ["--mount", "--propagation", "private", "--pid", "--ipc", "--fork", "--kill-child=KILL"];
-/// What is started dies with the harness: the kernel kills it when the thread that started it is gone.
+/// Makes the program end with the harness: the kernel kills it when the thread that started it is gone.
 const DIES_TOO: [&str; 3] = ["--pdeathsig", "KILL", "--"];
-/// No capability, and none by any program that it starts.
+/// Removes all capabilities, also for all programs that it starts.
 const POWERLESS: [&str; 4] = ["--no-new-privs", "--inh-caps=-all", "--bounding-set=-all", "--"];
-/// Variables that make `setpriv`, `unshare`, `mount` and the shell load or run what somebody else wrote. These work outside the
-/// sandbox, so a program gets such variables only inside.
+/// Variables that make `setpriv`, `unshare`, `mount` and the shell load or run code from elsewhere. These
+/// tools run outside the sandbox, so such variables are set only inside.
 const FOR_INSIDE: [&str; 8] =
     ["GCONV_PATH", "GLIBC_TUNABLES", "LOCPATH", "NLSPATH", "ENV", "SHELLOPTS", "BASHOPTS", "CDPATH"];
-/// How names of more such variables begin.
+/// The prefixes of more such variables.
 const FOR_INSIDE_BEGIN: [&str; 3] = ["LD_", "LIBMOUNT_", "BASH_"];
 
 /// A program to start.
 pub(crate) struct Wanted<'a> {
-    /// A folder of its own for what the sandbox needs. The program never sees it.
+    /// A separate folder for the files of the sandbox. The program never sees it.
     pub(crate) scratch: &'a Path,
-    /// Files and folders of this machine that it sees besides the system's, each where it is here.
+    /// Files and folders of this machine that it sees in addition to those of the system, at the same paths.
     pub(crate) shown: &'a [Mount],
-    /// What its Pod mounts. Sources are folders and files that nobody but the harness and the Pod writes to.
+    /// The Pod's mounts. Their sources are folders and files that only the harness and the Pod write to.
     pub(crate) mounts: &'a [Mount],
     /// The program and its arguments.
     pub(crate) line: Vec<String>,
     /// Its environment.
     pub(crate) environment: BTreeMap<String, String>,
-    /// Where it starts; `/` where there is no such folder.
+    /// The working folder; `/` if there is no such folder.
     pub(crate) folder: &'a Path,
 }
 
-/// A command line ready to be started.
+/// A command line that is ready to be started.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Prepared {
     pub(crate) line: Vec<String>,
@@ -102,15 +105,15 @@ pub(crate) struct Prepared {
 /// How programs of Pods are confined on this machine.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Confinement {
-    /// They see their own files and processes only.
+    /// Programs see their own files and processes only.
     Full,
-    /// They also see the list of this machine's processes; why.
+    /// Programs also see the list of this machine's processes, for this reason.
     ProcessesShown(Obstacle),
-    /// They are not: each can do what this user can; why.
+    /// Programs are not confined and can do everything that this user can, for this reason.
     None(Obstacle),
 }
 
-/// Tries out how programs of Pods are confined on this machine. `folder` is for what that needs.
+/// Finds out how programs of Pods are confined on this machine. `folder` is used for the test.
 pub async fn confinement(folder: &Path) -> Confinement {
     match found(folder).await {
         Ok(Way { own_proc: true, .. }) => Confinement::Full,
@@ -119,7 +122,7 @@ pub async fn confinement(folder: &Path) -> Confinement {
     }
 }
 
-/// What is possible here.
+/// The isolation that is possible here.
 pub(crate) async fn detect(wanted: Mounts, folder: &Path) -> Isolation {
     if wanted != Mounts::Rewritten {
         match found(folder).await {
@@ -136,7 +139,7 @@ pub(crate) async fn detect(wanted: Mounts, folder: &Path) -> Isolation {
     }
 }
 
-/// The best way there is on this machine, or what the tools say of why there is none. Tried out until one is found.
+/// The best way on this machine, or the tools' message if there is none. The ways are tried until one works.
 async fn found(folder: &Path) -> Result<Way, String> {
     static FOUND: OnceLock<Way> = OnceLock::new();
     if let Some(way) = FOUND.get() {
@@ -217,14 +220,15 @@ fn is_for_inside(variable: &str) -> bool {
 
 fn rewritten(isolation: Isolation, wanted: Wanted<'_>) -> Prepared {
     let Wanted { mounts, line, environment, .. } = wanted;
-    // A program that is named by its path is started without a copy of this process' memory map, which takes longer the larger
-    // that is: the standard library does so for no other when the environment is new.
+    // A program that is named by its path is started without a copy of this process' memory map, which takes
+    // longer the larger the map is: with a new environment, the standard library does that for no other
+    // program.
     let dies_too = tool("setpriv").filter(|_| isolation == Isolation::Rewritten);
     let dies_too: Vec<String> = dies_too
         .into_iter()
         .flat_map(|path| std::iter::once(path).chain(DIES_TOO.map(str::to_owned)))
         .collect();
-    // The program itself is where it is, even where its Pod mounts something above that.
+    // The program itself stays at its path, even if its Pod mounts something above it.
     let stays = |index: usize, part: &str| index == 0 && Path::new(part).is_file();
     let line = line.iter().enumerate().map(|(index, part)| match stays(index, part) {
         true => part.clone(),

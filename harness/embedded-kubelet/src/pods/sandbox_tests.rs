@@ -1,4 +1,5 @@
-//! What a program finds and what it does not, in every way that this machine allows, as this user and as an ordinary one.
+//! What a program can reach and what it cannot, in every way of confinement that this machine allows, as this
+//! user and as an ordinary one.
 
 use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt;
@@ -6,10 +7,10 @@ use std::process::{Command, Output};
 
 use super::*;
 
-/// Somebody who may nothing.
+/// A user without any rights.
 const NOBODY: &str = "65534";
 
-/// Every way that works here. A machine that allows none tests none, and says so.
+/// The ways that work here. On a machine that allows none, nothing is tested, and a message says so.
 async fn ways(folder: &Path) -> Vec<Way> {
     let mut ways = Vec::new();
     for way in WAYS {
@@ -23,7 +24,7 @@ async fn ways(folder: &Path) -> Vec<Way> {
     ways
 }
 
-/// Runs it, as somebody else where `user` is given. Whatever is below `folder` is theirs then.
+/// Runs the program, as another user if `user` is given. Everything below `folder` belongs to that user then.
 fn run(prepared: &Prepared, folder: &Path, user: Option<&str>) -> Output {
     let mut line = prepared.line.clone();
     if let Some(user) = user {
@@ -69,7 +70,8 @@ async fn a_program_sees_its_files_where_the_pod_wants_them() {
     }
 }
 
-/// How a hostile program looks round. Each line of the output is something that it must not reach. It harms nobody.
+/// A hostile program that looks for things to read. Each line of its output is something that it must not
+/// reach. It does no harm.
 const PEEKS: &str = r#"
 for path in "$SECRET" "$RUN" "$OTHER" /root /home/me /etc/shadow /etc/ssh /run/docker.sock /var/run/docker.sock \
     /sys/kernel /dev/mem /dev/tty /dev/kmsg; do
@@ -82,7 +84,7 @@ ls "$there/cwd/" 2>/dev/null | grep -q kubeconfig && echo "reads files by the fo
 (exec 3<"$there/mem") 2>/dev/null && echo "opens the memory of another"
 kill -0 "$VICTIM" 2>/dev/null && echo "signals the process of another"
 "#;
-/// What all that is where a program is not confined, but for files that not every machine has.
+/// Things that are all reachable without confinement, except files that not every machine has.
 const REACHED: [&str; 5] = [
     "reads the environment of another",
     "reads files by the root of another",
@@ -90,7 +92,7 @@ const REACHED: [&str; 5] = [
     "opens the memory of another",
     "signals the process of another",
 ];
-/// What a hostile program does. Each line of the output is something that it must not be able to do.
+/// A hostile program that tries to do harm. Each line of its output is something that it must not be able to do.
 const DEEDS: &str = r#"
 (: >/usr/of-a-program) 2>/dev/null && echo "writes to /usr"
 (: >/of-a-program) 2>/dev/null && echo "writes to /"
@@ -104,7 +106,7 @@ setpriv --reuid 12345 true 2>/dev/null && echo "becomes another user"
 grep -E '^Cap(Eff|Prm|Bnd|Amb)' /proc/self/status | grep -qv '0000000000000000$' && echo "has capabilities"
 grep -q '^NoNewPrivs:.*0' /proc/self/status && echo "may get more rights"
 "#;
-/// What it has to find, or it has tried nothing.
+/// Things that the program has to find; otherwise it has tried nothing.
 const ITS_OWN: &str = r#"
 test "$$" = 1 && test -d /proc/self/fd && echo "its process"
 cd && touch "$HOME/a" /tmp/b && test -e a && echo "its folders"
@@ -117,7 +119,7 @@ test "$LD_LIBRARY_PATH" = /nowhere && test "$NAME" = "a value" && echo "its envi
 async fn a_confined_program_reaches_nothing_of_others() {
     let folder = tempfile::tempdir().expect("a folder");
     std::fs::set_permissions(folder.path(), Permissions::from_mode(0o755)).expect("its mode");
-    // Open to everybody: only where it is keeps a program from it.
+    // Readable for everyone: only its path keeps a program from it.
     let secret = folder.path().join("run/kubeconfig");
     let other = tempfile::Builder::new().prefix("ccm-conformance-").tempdir().expect("a folder");
     std::fs::create_dir_all(folder.path().join("run")).expect("made");
@@ -166,7 +168,7 @@ async fn a_confined_program_reaches_nothing_of_others() {
         let own = run(&prepare(isolation, wanted(ITS_OWN)).expect("prepared"), folder.path(), user);
         let expected = "its process\nits folders\nits files\nits devices\nits environment\n";
         assert_eq!(text(&own.stdout), expected, "{way:?} as {user:?}: {}", text(&own.stderr));
-        // Its own `/tmp` would rewrite the paths that it looks for.
+        // A `/tmp` of its own would rewrite the paths that it looks for.
         let anywhere = Wanted { mounts: &[], ..wanted(PEEKS) };
         let unconfined = prepare(Isolation::Rewritten, anywhere).expect("prepared");
         let reached = text(&run(&unconfined, folder.path(), None).stdout);

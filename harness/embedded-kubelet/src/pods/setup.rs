@@ -19,22 +19,22 @@ pub(crate) struct Setup {
     pub(crate) host_network: bool,
     pub(crate) host_ips: Vec<IpAddr>,
     pub(crate) pod_ips: Vec<IpAddr>,
-    /// The address on this computer on which the Pod's programs can be asked.
+    /// The address on this computer at which the Pod's programs can be probed.
     pub(crate) asked_at: IpAddr,
     pub(super) tokens: BTreeMap<WantedToken, String>,
     pub(crate) refresh_at: Option<Instant>,
-    /// Where the volumes are; `None`: the program sees what is in it anyhow.
+    /// The paths of the volumes; `None` if the program sees the content anyway.
     pub(super) sources: BTreeMap<String, Option<Source>>,
 }
 
-/// Where a volume is on this computer.
+/// The path of a volume on this computer.
 pub(crate) struct Source {
     pub(super) path: PathBuf,
-    /// Whether no program may write to it.
+    /// Whether the volume is read-only for every program.
     pub(super) read_only: bool,
 }
 
-/// Why a Pod cannot start yet: the reason of the Event and its message.
+/// The reason why a Pod cannot start yet: the Event's reason and its message.
 pub(crate) struct NotYet {
     pub(crate) reason: &'static str,
     pub(crate) message: String,

@@ -1,4 +1,4 @@
-//! What all Pods of this process share: the machines, the workers by their Pods, logs, addresses.
+//! The state that all Pods of this process share: machines, workers, logs, addresses.
 
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -21,10 +21,10 @@ use embedded_runtime::queue::Queue;
 use embedded_runtime::settings::ServiceVip;
 use embedded_runtime::world::World;
 
-/// The first loopback address that is given to a Pod with a network of its own.
+/// The loopback address of the first Pod that is not on the host network.
 const FIRST_POD: Ipv4Addr = Ipv4Addr::new(127, 64, 0, 1);
 
-/// What all Pods of this process share.
+/// The state that all Pods of this process share.
 pub(crate) struct Shared {
     pub(crate) world: Arc<World>,
     pub(crate) fleet: Arc<Fleet>,
@@ -47,13 +47,13 @@ pub(super) struct Known {
 }
 
 impl Shared {
-    /// A worker has ended.
+    /// Records that a worker has ended.
     pub(crate) fn gone(&self, key: &Key, uid: &str) {
         self.workers.lock().unwrap_or_else(PoisonError::into_inner).remove(uid);
         self.logs.gone(key);
     }
 
-    /// Tells the worker of a Pod by its uid; whether there is one.
+    /// Sends a note to the worker of a Pod by its uid; returns whether there is one.
     pub(crate) fn note(&self, uid: &str, note: Note) -> bool {
         let workers = self.workers.lock().unwrap_or_else(PoisonError::into_inner);
         workers.get(uid).is_some_and(|known| known.notes.send(note).is_ok())
@@ -66,7 +66,7 @@ impl Shared {
         }
     }
 
-    /// Tells every worker of a machine.
+    /// Sends a note to every worker of a machine.
     pub(crate) fn tell_node(&self, node: &str, note: impl Fn() -> Note) {
         let workers = self.workers.lock().unwrap_or_else(PoisonError::into_inner);
         for known in workers.values().filter(|known| known.node == node) {
@@ -74,7 +74,7 @@ impl Shared {
         }
     }
 
-    /// Tells the worker of a Pod; whether there is one.
+    /// Sends a note to the worker of a Pod; returns whether there is one.
     pub(crate) fn tell_pod(&self, key: &Key, note: Note) -> bool {
         let workers = self.workers.lock().unwrap_or_else(PoisonError::into_inner);
         workers.values().find(|known| known.key == *key).is_some_and(|known| known.notes.send(note).is_ok())
@@ -85,13 +85,13 @@ impl Shared {
         self.fleet.state(node).is_some_and(|state| state.power == Power::On && state.kubelet_runs)
     }
 
-    /// A loopback address nobody else has.
+    /// A loopback address that is not in use.
     pub(crate) fn next_loopback(&self) -> IpAddr {
         let offset = self.given.fetch_add(1, Ordering::Relaxed) & 0x003f_ffff;
         IpAddr::V4(Ipv4Addr::from(u32::from(FIRST_POD).saturating_add(offset)))
     }
 
-    /// The root folder of a machine: what `hostPath` volumes are below.
+    /// The root folder of a machine, which contains its `hostPath` volumes.
     pub(crate) fn machine_folder(&self, node: &str) -> PathBuf {
         let folder = self.folder.path().join("machines").join(node.replace('/', "_"));
         if let Some(spec) = self.fleet.spec(node)
@@ -109,7 +109,7 @@ impl Shared {
         folder
     }
 
-    /// Where programs of a machine reach the API server.
+    /// The address at which programs of a machine reach the API server.
     pub(crate) fn api_server_for(&self, node: &str) -> (String, u16) {
         let server = self.world.settings.api_server;
         if self.world.settings.service_vip == ServiceVip::Absent {

@@ -1,4 +1,5 @@
-//! What a confined program sees of this machine besides the system: its own folder, and what it is given.
+//! The files of this machine that a confined program sees in addition to those of the system: its own folder,
+//! and those that it is given.
 
 use std::path::{Path, PathBuf};
 
@@ -16,7 +17,7 @@ pub(super) fn of(program: &Program, run: &Path) -> Vec<Mount> {
     shown
 }
 
-/// Folders of which nothing is shown but what is named.
+/// Folders of which only explicitly named parts are shown.
 fn closed(run: &Path, temporary: &Path, home: Option<&Path>) -> Vec<PathBuf> {
     let all =
         [run, temporary, Path::new("/tmp"), Path::new("/var/tmp"), Path::new("/run"), Path::new("/etc")];
@@ -24,8 +25,8 @@ fn closed(run: &Path, temporary: &Path, home: Option<&Path>) -> Vec<PathBuf> {
     all.map(|path| path.canonicalize().unwrap_or_else(|_| path.to_owned())).collect()
 }
 
-/// A program with the folder that it is in, where it may have files of its own; alone, where a closed folder would be shown
-/// with it. A link is shown with what it leads to.
+/// The program and its folder, which may contain files that belong to it; only the program if that would show
+/// a closed folder. A link is shown with its target.
 fn with_its_folder(program: &Path, closed: &[PathBuf]) -> Vec<Mount> {
     let Ok(real) = program.canonicalize() else { return Vec::new() };
     let mut shown: Vec<Mount> = Vec::new();

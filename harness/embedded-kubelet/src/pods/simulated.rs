@@ -17,7 +17,7 @@ use embedded_runtime::node;
 use embedded_runtime::queue::{Next, Outcome};
 use embedded_runtime::writing;
 
-/// How many Pods are brought up at once.
+/// How many Pods are started at once.
 const AT_ONCE: usize = 16;
 
 /// Starts the workers of the simulation.
@@ -37,7 +37,7 @@ async fn look(shared: &Weak<Shared>, seen: &Mutex<HashMap<String, Instant>>, key
     let Some(node_name) = pod.spec.as_ref().and_then(|spec| spec.node_name.clone()) else {
         return Ok(Next::Done);
     };
-    // A silent kubelet does nothing; when it speaks again all its Pods are looked at.
+    // A silent kubelet does nothing; when it is reachable again, all its Pods are looked at.
     if !shared.fleet.speaks(&node_name) {
         return Ok(Next::Done);
     }
@@ -60,7 +60,7 @@ async fn look(shared: &Weak<Shared>, seen: &Mutex<HashMap<String, Instant>>, key
     }
     let containers = pod.spec.as_ref().map(|spec| spec.containers.as_slice()).unwrap_or_default();
     if containers.iter().any(|one| super::image::fault(one.image.as_deref().unwrap_or_default()).is_some()) {
-        // No kubelet could start it either.
+        // A kubelet could not start it either.
         return Ok(Next::Done);
     }
     let host_network = pod.spec.as_ref().and_then(|spec| spec.host_network).unwrap_or(false);
@@ -68,7 +68,7 @@ async fn look(shared: &Weak<Shared>, seen: &Mutex<HashMap<String, Instant>>, key
         return Ok(Next::Done);
     };
     if node::host_ips(&node).is_empty() && containers.iter().any(reads_host_ip) {
-        // Its environment cannot be made; looked at again when the Node has an address.
+        // Its environment cannot be made yet; it is looked at again when the Node has an address.
         return Ok(Next::Done);
     }
     let first =
@@ -88,7 +88,7 @@ async fn look(shared: &Weak<Shared>, seen: &Mutex<HashMap<String, Instant>>, key
     Ok(Next::Done)
 }
 
-/// Whether the container's environment has the address of its Node in it.
+/// Whether the container's environment refers to the address of its Node.
 fn reads_host_ip(container: &Container) -> bool {
     container.env.iter().flatten().any(|variable| {
         let source = variable.value_from.as_ref().and_then(|source| source.field_ref.as_ref());
@@ -97,7 +97,7 @@ fn reads_host_ip(container: &Container) -> bool {
     })
 }
 
-/// A Pod all of whose containers run well.
+/// The status of a Pod whose containers all run.
 fn running(pod: &Pod, node: &Node, host_network: bool, shared: &Shared) -> Snapshot {
     let now = Timestamp::now();
     let spec = pod.spec.as_ref();
@@ -143,7 +143,7 @@ fn running(pod: &Pod, node: &Node, host_network: bool, shared: &Shared) -> Snaps
     }
 }
 
-/// An address of each of the node's ranges, or of this computer where the node has none.
+/// An address from each of the node's ranges, or from this computer if the node has none.
 pub(crate) fn addresses(node: &Node, shared: &Shared) -> Vec<IpAddr> {
     let IpAddr::V4(unique) = shared.next_loopback() else { return vec![IpAddr::from([127, 0, 0, 1])] };
     let spec = node.spec.as_ref();
@@ -155,7 +155,8 @@ pub(crate) fn addresses(node: &Node, shared: &Shared) -> Vec<IpAddr> {
     if own.is_empty() { vec![IpAddr::V4(unique)] } else { own }
 }
 
-/// The address with this number, counted round, within a range. The first two addresses and the last belong to the node.
+/// The address with this number in a range; numbers wrap around. The first two addresses and the last belong
+/// to the node.
 fn within(range: &str, number: u32) -> Option<IpAddr> {
     let (first, prefix) = range.split_once('/')?;
     let (first, prefix): (IpAddr, u32) = (first.parse().ok()?, prefix.parse().ok()?);

@@ -1,4 +1,4 @@
-//! Starting one container: its environment, its command line, its program and its probes.
+//! Starts one container: its environment, its command line, its program and its probes.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -26,13 +26,13 @@ use super::worker::Worker;
 use embedded_runtime::events::{Source, Weight};
 use embedded_runtime::settings::{Bounds, Program};
 
-/// How long what a program wrote may take to be read once it has ended.
+/// How long reading the output of a program may take after it has ended.
 const LAST_WORDS: Duration = Duration::from_secs(2);
 
-/// The home folder of every program, which is also where it starts unless its container says otherwise.
+/// The home folder of every program. It is also its working folder, unless its container sets another one.
 const HOME: &str = "/home/pod";
 
-/// What is started, and what its probes need.
+/// The command to start, and the facts that its probes need.
 struct Order {
     prepared: Prepared,
     shown: Vec<Mount>,
@@ -41,7 +41,7 @@ struct Order {
 }
 
 impl Worker {
-    /// Starts a container, or says why it cannot be started.
+    /// Starts a container, or reports why it cannot be started.
     pub(crate) async fn start_container(&mut self, index: usize) {
         let Some(slot) = self.slots.get(index) else { return };
         let container = slot.container.clone();
@@ -87,11 +87,11 @@ impl Worker {
                 let (run, log, notes) = (slot.run, slot.log.clone(), self.notes.clone());
                 tasks.spawn(async move {
                     let exit = child.wait().await.map_or(Exit { code: 255 }, Exit::from);
-                    // Processes the program left behind end with it.
+                    // Processes that the program left behind end with it.
                     group.iter().for_each(|group| group.signal(rustix::process::Signal::KILL));
-                    // As container runtimes do: what it wrote is there before it is said to have ended.
+                    // As with container runtimes, the output is complete before the end is reported.
                     log.complete(LAST_WORDS).await;
-                    // The worker may have gone first: nobody wants to know then.
+                    // The worker may have ended first; then the note is not needed.
                     let _ = notes.send(Note::Exited { slot: index, run, exit });
                 });
                 self.tell(Weight::Normal, "Started", format!("Container started: {}", container.name));
@@ -101,7 +101,8 @@ impl Worker {
         }
     }
 
-    /// Why a container that must not run as root would: `verifyRunAsNonRoot` of `pkg/kubelet/kuberuntime`.
+    /// The reason why a container that must not run as root would: `verifyRunAsNonRoot` of
+    /// `pkg/kubelet/kuberuntime`.
     fn may_not_be_root(&self, container: &Container, program: &Program) -> Option<String> {
         let own = container.security_context.as_ref();
         let of_pod = self.pod.spec.as_ref().and_then(|spec| spec.security_context.as_ref());
@@ -121,24 +122,24 @@ impl Worker {
         }
     }
 
-    /// Bounds what a run takes of this machine.
+    /// Limits the resources that a run uses on this machine.
     fn bound(&self, index: usize, child: &tokio::process::Child, container: &Container) {
         let Some(slot) = self.slots.get(index) else { return };
         let Some(root) = child.id().and_then(|id| i32::try_from(id).ok()) else { return };
         let limits = container.resources.as_ref().and_then(|resources| resources.limits.as_ref());
         let own = limits.and_then(|limits| embedded_runtime::quantities::milli(&limits.get("memory")?.0));
-        // A limit of zero is none.
+        // A limit of zero means no limit.
         let own = own.and_then(|milli| u64::try_from(milli / 1000).ok()).filter(|bytes| *bytes > 0);
         let bounds = self.shared.world.settings.bounds;
         let bounds = Bounds { memory: own.unwrap_or(bounds.memory), ..bounds };
         let (notes, run) = (self.notes.clone(), slot.run);
         self.shared.guard.watch(root, bounds, move |overrun| {
-            // The worker may have gone first.
+            // The worker may have ended first.
             let _ = notes.send(Note::Overrun { slot: index, run, overrun });
         });
     }
 
-    /// The container cannot be started as it is.
+    /// Reports that the container cannot be started as it is.
     fn refuse(&mut self, index: usize, reason: &str, message: String) {
         if let Some(slot) = self.slots.get_mut(index) {
             slot.phase = Phase::Waiting { reason: reason.to_owned(), message: Some(message.clone()) };
@@ -146,7 +147,7 @@ impl Worker {
         self.say_once(Weight::Warning, "Failed", format!("Error: {message}"));
     }
 
-    /// A new run begins.
+    /// Records the beginning of a new run.
     fn begin(&mut self, index: usize, group: Option<Group>) {
         let pace = self.shared.world.settings.pace.clone();
         let key = self.key.clone();
@@ -154,7 +155,7 @@ impl Worker {
         let simulated_init = group.is_none();
         let Some(slot) = self.slots.get_mut(index) else { return };
         if slot.run > 0 {
-            // The first start is no restart: the first restart after it is immediate.
+            // The first start is not a restart: the first restart after it is immediate.
             slot.backoff.started(Instant::now(), &pace);
             slot.restarts = slot.restarts.saturating_add(1);
             if let Phase::Ended(ended) = &slot.phase {
@@ -210,7 +211,7 @@ impl Worker {
         let _ = self.notes.send(Note::Exited { slot: index, run, exit: Exit { code: 128 } });
     }
 
-    /// Everything of a container that depends on its surroundings.
+    /// Resolves everything of a container that depends on its environment.
     fn order(&self, container: &Container, program: &Program) -> Result<Order, Refusal> {
         let failed = |error: std::io::Error| Refusal(error.to_string());
         let scratch = self.folder.join("containers").join(&container.name);
@@ -218,7 +219,7 @@ impl Worker {
         for folder in [&home, &scratch, &temporary] {
             super::volumes::make_folder(folder).map_err(failed)?;
         }
-        // What the Pod mounts there covers them.
+        // The Pod's mounts cover these.
         let mut mounts = vec![Mount::new(&home, HOME)];
         if self.shared.isolation.confines() {
             mounts.push(Mount::new(&temporary, "/tmp"));
@@ -262,7 +263,8 @@ impl Worker {
         Ok(Order { prepared, shown, mounts, environment: resolved })
     }
 
-    /// What the cluster tells every container: where the API server is, and the Services of its namespace.
+    /// The cluster's variables for every container: the address of the API server, and the Services of its
+    /// namespace.
     fn cluster_variables(&self) -> BTreeMap<String, String> {
         let world = &self.shared.world;
         let links = self.pod.spec.as_ref().and_then(|spec| spec.enable_service_links).unwrap_or(true);
@@ -311,14 +313,14 @@ impl Worker {
     }
 }
 
-/// A Service as its neighbours are told of it.
+/// A Service as its variables describe it.
 fn described(service: &Service) -> Option<(String, String, i32)> {
     let spec = service.spec.as_ref()?;
     let address = spec.cluster_ip.clone().filter(|ip| !ip.is_empty() && ip != "None")?;
     Some((service.name_any(), address, spec.ports.as_ref()?.first()?.port))
 }
 
-/// Asks one run of a container as long as it lasts.
+/// Probes one run of a container as long as it lasts.
 struct Prober {
     shared: std::sync::Arc<Shared>,
     node: String,
@@ -351,14 +353,14 @@ impl Prober {
         tokio::join!(readiness, liveness);
     }
 
-    /// Asks again and again; ends with the verdict of a startup probe, or when the container has to be restarted.
+    /// Probes again and again; ends with the verdict of a startup probe, or when the container has to be restarted.
     async fn ask_until(&self, probe: &Probe, purpose: Purpose) -> bool {
         let (mut next, period, timeout) = probe::schedule(probe, self.started);
         let mut tally = Tally::new(probe);
         loop {
             tokio::time::sleep_until(next).await;
             next = Instant::now() + period;
-            // Without a kubelet nobody asks.
+            // Without a kubelet there are no probes.
             if !self.shared.acts(&self.node) {
                 continue;
             }

@@ -1,4 +1,4 @@
-//! A Pod's status as its kubelet posts it. Pure.
+//! A Pod's status as its kubelet posts it. Pure functions.
 
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{Pod, PodCondition};
@@ -16,7 +16,7 @@ pub(crate) struct Ended {
     pub(crate) id: String,
 }
 
-/// What a container is doing.
+/// The state of a container.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Phase {
     Waiting { reason: String, message: Option<String> },
@@ -43,10 +43,10 @@ pub(crate) struct Snapshot {
     pub(crate) containers: Vec<Shown>,
     /// The node's addresses: none, one, or one of each family; the first is `hostIP`.
     pub(crate) host_ips: Vec<IpAddr>,
-    /// The Pod's own, likewise.
+    /// The Pod's own addresses, in the same order.
     pub(crate) pod_ips: Vec<IpAddr>,
     pub(crate) start: Timestamp,
-    /// Whether containers are started again when they have ended.
+    /// Whether ended containers are restarted.
     pub(crate) restarts: Restarts,
 }
 
@@ -67,7 +67,7 @@ impl Restarts {
         }
     }
 
-    /// Whether a container that ended with this code is started again.
+    /// Whether a container that ended with this code is restarted.
     pub(crate) fn again(self, code: i32) -> bool {
         match self {
             Restarts::Always => true,
@@ -102,7 +102,7 @@ pub(crate) fn phase(snapshot: &Snapshot) -> &'static str {
     if snapshot.containers.iter().any(never_ran) { "Pending" } else { "Running" }
 }
 
-/// The status to post over the one that is known; conditions keep their transition times.
+/// The status to post instead of the known one; conditions keep their transition times.
 pub(crate) fn status(pod: &Pod, snapshot: &Snapshot, minor: u32, now: Timestamp) -> Value {
     let generation = pod.metadata.generation.filter(|_| minor >= 34);
     let phase = phase(snapshot);
@@ -164,23 +164,23 @@ fn conditions(pod: &Pod, snapshot: &Snapshot, phase: &str, minor: u32, now: Time
     conditions.list
 }
 
-/// The names of those containers that are so.
+/// The names of the containers for which `wanted` holds.
 fn names(of: &[Shown], wanted: impl Fn(&Shown) -> bool) -> String {
     let names: Vec<&str> = of.iter().filter(|one| wanted(one)).map(|one| one.name.as_str()).collect();
     names.join(" ")
 }
 
-/// Whether every condition that the Pod names as a gate of its readiness holds.
+/// Whether all readiness gates of the Pod are true.
 fn gates_open(pod: &Pod, known: &[PodCondition]) -> bool {
     let gates = pod.spec.as_ref().and_then(|spec| spec.readiness_gates.as_deref()).unwrap_or_default();
     gates.iter().all(|gate| known.iter().any(|one| one.type_ == gate.condition_type && one.status == "True"))
 }
 
-/// The conditions of a Pod while they are put together.
+/// Collects the conditions of a Pod.
 struct Conditions<'a> {
-    /// Those that it has.
+    /// The known conditions.
     known: &'a [PodCondition],
-    /// Whether it has succeeded.
+    /// Whether the Pod has succeeded.
     done: bool,
     now: Timestamp,
     generation: Option<i64>,
@@ -188,7 +188,7 @@ struct Conditions<'a> {
 }
 
 impl Conditions<'_> {
-    /// Adds one; its reason is told where it does not hold, or the Pod is done.
+    /// Adds one; its reason is included if it is false, or if the Pod is done.
     fn add(&mut self, type_: &str, holds: bool, reason: Option<(&str, String)>) {
         let status = if holds { "True" } else { "False" };
         let same = self.known.iter().find(|one| one.type_ == type_ && one.status == status);
@@ -240,7 +240,7 @@ fn container(one: &Shown) -> Value {
     })
 }
 
-/// A time as the API writes it: whole seconds.
+/// Formats a time as the API does: whole seconds.
 fn text(time: Timestamp) -> String {
     Timestamp::from_second(time.as_second()).unwrap_or(time).to_string()
 }

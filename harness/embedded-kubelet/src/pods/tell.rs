@@ -1,4 +1,4 @@
-//! What a Pod's worker tells the API server: its status, its events, and that the Pod is gone.
+//! Reports of a Pod's worker to the API server: the status, Events, and that the Pod is gone.
 
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Pod;
@@ -36,7 +36,7 @@ impl Worker {
         }
     }
 
-    /// Posts the status if it is not what was posted last.
+    /// Posts the status if it differs from the last one that was posted.
     pub(super) async fn post(&mut self) -> Result<(), kube::Error> {
         let minor = self.shared.world.settings.kubernetes.minor;
         let status = status::status(&self.pod, &self.snapshot(), minor, Timestamp::now());
@@ -59,7 +59,8 @@ impl Worker {
         }
     }
 
-    /// Whether somebody else has set the Pod's readiness since, as the node controller does for silent kubelets.
+    /// Whether another component has changed the Pod's readiness since, as the node controller does for
+    /// silent kubelets.
     fn was_overwritten(&self, status: &Value) -> bool {
         let known = self.pod.status.as_ref().and_then(|status| status.conditions.as_ref());
         let ready =
@@ -85,7 +86,7 @@ impl Worker {
         self.shared.world.recorder.tell(&client, source, self.pod.as_ref(), weight, reason, message);
     }
 
-    /// Tells of a state that lasts only when it begins.
+    /// Sends an Event for a lasting state only when the state begins.
     pub(crate) fn say_once(&mut self, weight: Weight, reason: &str, message: String) {
         let said = format!("{reason} {message}");
         if self.said.as_ref() != Some(&said) {
@@ -95,7 +96,7 @@ impl Worker {
     }
 }
 
-/// Whether two statuses say the same; when the conditions changed is no difference of its own.
+/// Whether two statuses are equal apart from the times of their conditions.
 fn same_but_times(one: &Value, other: &Value) -> bool {
     let without_times = |status: &Value| {
         let mut status = status.clone();

@@ -1,14 +1,14 @@
-//! Where the programs are that confine others.
+//! The paths of the programs that confine others.
 
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 
 use super::root;
 
-/// Folders that are not in everybody's `PATH`.
+/// Folders that are not in every user's `PATH`.
 const MORE: &str = "/usr/sbin:/sbin:/usr/bin:/bin";
 
-/// The programs that a sandbox is made with, each by its absolute path.
+/// The programs that create a sandbox, by absolute path.
 #[derive(Debug)]
 pub(super) struct Tools {
     pub(super) setpriv: String,
@@ -20,7 +20,7 @@ pub(super) struct Tools {
 }
 
 impl Tools {
-    /// Those of this machine, or the first that is missing.
+    /// The programs of this machine, or the first that is missing.
     pub(super) fn here() -> Result<&'static Tools, &'static str> {
         static HERE: LazyLock<Result<Tools, &'static str>> = LazyLock::new(|| {
             let find = |name: &'static str| tool(name).ok_or(name);
@@ -37,7 +37,7 @@ impl Tools {
     }
 }
 
-/// The absolute path of a program of the system, one that programs in a sandbox see, too.
+/// The absolute path of a program of the system that programs in a sandbox can see as well.
 pub(super) fn tool(name: &str) -> Option<String> {
     let mut folders = std::env::var_os("PATH").unwrap_or_default();
     folders.push(":");
@@ -47,7 +47,7 @@ pub(super) fn tool(name: &str) -> Option<String> {
     found.next()?.into_os_string().into_string().ok()
 }
 
-/// The path itself, or where it leads to.
+/// The path itself, or the target that it links to.
 fn seen_in_a_sandbox(path: PathBuf) -> Option<PathBuf> {
     if is_shown(&path) {
         return Some(path);

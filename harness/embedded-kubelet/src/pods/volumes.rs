@@ -1,4 +1,4 @@
-//! The files of a Pod's volumes: what they hold is decided purely, then written, readable by this user alone.
+//! The files of a Pod's volumes: their content is computed, then written, readable by this user alone.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -9,7 +9,7 @@ use k8s_openapi::api::core::v1::{DownwardAPIVolumeFile, KeyToPath, Pod, Volume};
 
 use super::facts::{Facts, Refusal};
 
-/// Folders of this computer that programs may see as they are: certificates everyone trusts.
+/// Folders of this computer that programs may see unchanged: certificates that all programs trust.
 const SHARED: [&str; 5] = [
     "/etc/ssl",
     "/etc/pki",
@@ -17,35 +17,35 @@ const SHARED: [&str; 5] = [
     "/usr/share/ca-certificates",
     "/usr/local/share/ca-certificates",
 ];
-/// What a projected token lives when the Pod does not say, in seconds.
+/// The default lifetime of a projected token, in seconds.
 const TOKEN_LIFE: i64 = 3607;
 
-/// Files by their path below a volume.
+/// Files by their path in a volume.
 pub(crate) type Files = BTreeMap<String, Vec<u8>>;
 
-/// What a volume is made of.
+/// The content of a volume.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Content {
-    /// Files the cluster gives; kept up to date.
+    /// Files from the cluster; kept up to date.
     Files(Files),
-    /// A folder that begins empty.
+    /// A folder that is empty at first.
     Empty,
     /// A path of the node's machine, below its own root folder.
     Machine { path: PathBuf, kind: String },
-    /// A path of this computer that programs see anyhow.
+    /// A path of this computer that programs can see anyway.
     Visible,
 }
 
-/// A service account token a Pod wants.
+/// A service account token that a Pod needs.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct WantedToken {
-    /// `None`: the API server's own audience.
+    /// The audience; `None` is the API server's own.
     pub(crate) audience: Option<String>,
-    /// Seconds.
+    /// The lifetime in seconds.
     pub(crate) life: i64,
 }
 
-/// The tokens a Pod's volumes want.
+/// The tokens that a Pod's volumes need.
 pub(crate) fn wanted_tokens(pod: &Pod) -> Vec<WantedToken> {
     let volumes = pod.spec.as_ref().and_then(|spec| spec.volumes.as_deref()).unwrap_or_default();
     let mut wanted: Vec<_> = volumes
@@ -63,7 +63,7 @@ pub(crate) fn wanted_tokens(pod: &Pod) -> Vec<WantedToken> {
     wanted
 }
 
-/// What a volume holds.
+/// The content of a volume.
 pub(crate) fn content(
     volume: &Volume,
     facts: &Facts<'_>,
@@ -125,7 +125,7 @@ pub(crate) fn content(
     Err(Refusal("this kind of volume is not modelled by the embedded cluster".to_owned()))
 }
 
-/// A path that stays below where it is put: without a root and without `..`.
+/// A path that stays below the folder where it is created: without a root and without `..`.
 pub(crate) fn inside(path: &str) -> Result<String, Refusal> {
     let mut clean = PathBuf::new();
     for component in Path::new(path).components() {
@@ -192,12 +192,12 @@ fn downward(items: &[DownwardAPIVolumeFile], facts: &Facts<'_>) -> Result<Files,
     Ok(files)
 }
 
-/// Makes a folder and those above it, for this user alone.
+/// Creates a folder and its parents, for this user alone.
 pub(crate) fn make_folder(path: &Path) -> io::Result<()> {
     std::fs::DirBuilder::new().recursive(true).mode(0o700).create(path)
 }
 
-/// Writes the file whole or not at all, for this user alone.
+/// Writes the file completely or not at all, for this user alone.
 pub(crate) fn write_file(path: &Path, content: &[u8]) -> io::Result<()> {
     if std::fs::read(path).is_ok_and(|known| known == content) {
         return Ok(());
@@ -212,7 +212,7 @@ pub(crate) fn write_file(path: &Path, content: &[u8]) -> io::Result<()> {
     std::fs::rename(&part, path)
 }
 
-/// Brings a volume's folder to these files: writes what differs, removes what is gone.
+/// Updates a volume's folder to these files: writes changed ones and removes old ones.
 pub(crate) fn write_files(folder: &Path, files: &Files) -> io::Result<()> {
     make_folder(folder)?;
     for (path, content) in files {

@@ -1,8 +1,9 @@
-//! One Pod whose containers are programs: what its kubelet does about it, step by step.
+//! One Pod whose containers are programs: the actions of its kubelet, step by step.
 //!
-//! A worker is woken by notes (the Pod changed, a program ended, a probe came to a verdict) and by its own deadlines;
-//! each time it compares what is with what shall be and does the next thing. While its node's kubelet is stopped it
-//! does nothing; while the node is cut off it goes on with what it last knew and tells nobody.
+//! A worker is woken by notes (the Pod changed, a program ended, a probe has a result) and by its own
+//! deadlines. Each time it compares the current state with the desired one and does the next step. While its
+//! node's kubelet is stopped, it does nothing. While the node is cut off, it continues with its last data and
+//! sends no reports.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -26,9 +27,9 @@ use super::status::{Ended, Phase};
 use embedded_runtime::cache::Key;
 use embedded_runtime::events::Weight;
 
-/// How long a Pod is left to end when nobody says.
+/// The default time that a Pod has to end, in seconds.
 const DEFAULT_GRACE: i64 = 30;
-/// The pause before something that failed at the API server is tried again.
+/// The pause before a failed request to the API server is repeated.
 const RETRY: Duration = Duration::from_secs(1);
 
 /// The worker of one Pod.
@@ -47,7 +48,7 @@ pub(crate) struct Worker {
     pub(crate) said: Option<String>,
 }
 
-/// Whether the worker goes on.
+/// Whether the worker continues.
 enum Step {
     Until(Option<Instant>),
     Finished,
@@ -137,7 +138,7 @@ impl Worker {
             slot.probes.cancel();
             match slot.group {
                 Some(group) => group.signal(Signal::KILL),
-                // Whoever follows the log of a container without a program waits no longer.
+                // The log of a container without a program ends here, so that no reader waits any longer.
                 None => slot.log.end(),
             }
         }
@@ -156,10 +157,10 @@ impl Worker {
         Duration::from_secs(u64::try_from(seconds).unwrap_or(0))
     }
 
-    /// Does what is due and says until when there is nothing more.
+    /// Does what is due, and returns the time until there is more to do.
     async fn step(&mut self) -> Result<Step, kube::Error> {
         let Some(machine) = self.shared.fleet.state(&self.node) else {
-            // The machine is gone, and with it everything that ran there.
+            // The machine is gone, together with everything that ran there.
             return Ok(Step::Finished);
         };
         let acts = machine.power == crate::nodes::fleet::Power::On && machine.kubelet_runs;
@@ -180,7 +181,7 @@ impl Worker {
             Some("Failed" | "Succeeded")
         );
         if gone || ended || self.pod.metadata.deletion_timestamp.is_some() {
-            // An object that is gone was removed by force: nobody grants its programs any time.
+            // An object that is gone was removed by force: its programs get no time to end.
             if self.end_all(if gone { Duration::ZERO } else { self.grace() }) {
                 if gone {
                     return Ok(Step::Finished);
@@ -213,7 +214,8 @@ impl Worker {
         }
     }
 
-    /// Ends every program, gracefully first, and within this time whatever was granted before; whether all have ended.
+    /// Ends every program, gracefully first, and within this time even if it was granted more before. Returns
+    /// whether all have ended.
     fn end_all(&mut self, grace: Duration) -> bool {
         let mut told = Vec::new();
         for slot in &mut self.slots {
@@ -223,14 +225,14 @@ impl Worker {
                 Some(group) if slot.kill_at.is_none() => {
                     slot.kill_at = Some(Instant::now() + grace);
                     group.signal(if grace.is_zero() { Signal::KILL } else { Signal::TERM });
-                    // A frozen program cannot hear a request.
+                    // A frozen program cannot handle the signal.
                     group.signal(Signal::CONT);
                     told.push(format!("Stopping container {}", slot.container.name));
                 }
                 Some(_) => slot.kill_at = slot.kill_at.map(|at| at.min(Instant::now() + grace)),
                 None => {
                     if let Phase::Running { since, id } = &slot.phase {
-                        // A simulated container has no program that could refuse.
+                        // A simulated container has no program that could ignore it.
                         slot.phase = Phase::Ended(Ended {
                             code: 0,
                             reason: "Completed".to_owned(),
@@ -272,7 +274,7 @@ impl Worker {
             let done = matches!(&slot.phase, Phase::Ended(ended) if ended.code == 0);
             let sidecar = slot.container.restart_policy.as_deref() == Some("Always");
             if init && !(done || (sidecar && slot.started)) {
-                // The next one waits for it.
+                // The next container waits for this one.
                 break;
             }
         }

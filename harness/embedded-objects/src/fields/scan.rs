@@ -1,12 +1,12 @@
-//! One pass over a JSON text, with the schema beside it.
+//! Reads a JSON text once and compares it with the schema.
 
 use std::collections::BTreeSet;
 
 use crate::schema::{self, Shape, TypeId};
 
-/// How deep a text may nest; serde_json reads no deeper.
+/// How deep a text may be nested; serde_json allows no more.
 const DEPTH: usize = 127;
-/// How many problems are told.
+/// How many problems are reported.
 const MOST: usize = 100;
 
 /// The unknown and duplicate fields of a text.

@@ -1,4 +1,4 @@
-//! The kinds of custom resources, out of their definitions.
+//! The kinds of custom resources, made from their definitions.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Mutex, PoisonError};
@@ -15,9 +15,9 @@ use crate::value::Look as _;
 const VERBS: [&str; 8] = ["delete", "deletecollection", "get", "list", "patch", "create", "update", "watch"];
 const OF_SUBRESOURCES: [&str; 3] = ["get", "patch", "update"];
 
-/// How much text the definitions of one server may have together, bytes.
+/// The most bytes of text that the definitions of one server may have together.
 const MOST: usize = 16 << 20;
-/// How much memory their patterns may take, bytes.
+/// The most bytes of memory that their patterns may use.
 const MOST_PATTERNS: usize = 64 << 20;
 
 /// There are too many definitions: see [`defined`].
@@ -28,12 +28,12 @@ const MOST_PATTERNS: usize = 64 << 20;
 )]
 pub struct TooMany;
 
-/// What the definitions of one server have used of the 16 MiB of text that they may have. A kind lives as long as the program,
-/// because everything names it by reference, so a definition that goes gives nothing back; one in the same words as another,
-/// of this server or of one before it, is the same.
+/// How much of the 16 MiB of text the definitions of one server have used. A kind exists as long as the
+/// program, because everything refers to it by reference. So a deleted definition gives nothing back, and a
+/// definition with the same text as another, of this or an earlier server, is the same.
 #[derive(Debug, Default)]
 pub struct Budget {
-    /// Addresses of the kinds that are paid for.
+    /// Addresses of the kinds that are already counted.
     known: HashSet<usize>,
     bytes: usize,
     patterns: usize,
@@ -41,19 +41,19 @@ pub struct Budget {
 
 static INTERNED: Mutex<Option<HashMap<String, &'static Kind>>> = Mutex::new(None);
 
-/// What a definition defines.
+/// The kinds of a definition.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Defined {
     /// The kind of the version in which objects are stored.
     pub stored: &'static Kind,
-    /// Those that are served, in the order of the versions.
+    /// The served kinds, in the order of the versions.
     pub served: Vec<&'static Kind>,
 }
 
-/// The kinds of a valid CustomResourceDefinition, by the names in its status.
+/// The kinds of a valid CustomResourceDefinition, with the names in its status.
 ///
 /// # Errors
-/// [`TooMany`], where the budget is used up.
+/// [`TooMany`] if the budget is used up.
 pub fn defined(definition: &Value, budget: &mut Budget) -> Result<Defined, TooMany> {
     let versions = definition.list("spec.versions");
     let storage = versions.iter().find(|version| version.truth("storage")).unwrap_or(&Value::Null);

@@ -1,4 +1,4 @@
-//! What one kind is.
+//! The description of one kind.
 
 use serde_json::Value;
 
@@ -10,24 +10,24 @@ use crate::structural::Patterns;
 pub struct Subresource {
     /// Its name, such as `status`.
     pub name: &'static str,
-    /// The group of the kind that is sent to and comes from it; the parent's where it is empty.
+    /// The group of the kind that is sent and returned; empty for the group of the parent.
     pub group: &'static str,
-    /// The version of that kind; the parent's where it is empty.
+    /// The version of that kind; empty for the version of the parent.
     pub version: &'static str,
-    /// The kind that is sent to and comes from it.
+    /// The kind that is sent and returned.
     pub kind: &'static str,
-    /// What can be done with it, in discovery's order.
+    /// Its verbs, in discovery's order.
     pub verbs: Vec<&'static str>,
 }
 
-/// What a name of this kind must look like.
+/// The form that a name of this kind must have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NameForm {
     /// A DNS subdomain.
     Subdomain,
     /// A DNS label.
     Label,
-    /// Anything that can stand in a path.
+    /// Anything that is allowed in a path.
     PathSegment,
 }
 
@@ -50,45 +50,46 @@ pub struct Kind {
     pub short_names: Vec<&'static str>,
     /// Categories such as `all`.
     pub categories: Vec<&'static str>,
-    /// Objects of it live in namespaces.
+    /// Whether its objects are in namespaces.
     pub namespaced: bool,
-    /// What can be done with it, in discovery's order.
+    /// Its verbs, in discovery's order.
     pub verbs: Vec<&'static str>,
     /// Its subresources in discovery's order.
     pub subresources: Vec<Subresource>,
-    /// The hash of how it is stored, as discovery tells it; empty for what is not stored.
+    /// The storage hash in discovery; empty if it is not stored.
     pub storage_hash: &'static str,
-    /// What its names look like.
+    /// The form of its names.
     pub name_form: NameForm,
-    /// A deletion at once answers with the object instead of a Status.
+    /// Whether an immediate deletion is answered with the object instead of a Status.
     pub returns_deleted: bool,
-    /// An update without a resourceVersion overwrites what is there.
+    /// Whether an update without a resourceVersion overwrites the object.
     pub unconditional_update: bool,
-    /// A PUT to an absent name creates the object.
+    /// Whether a PUT to a missing name creates the object.
     pub create_on_update: bool,
     /// The type's name in the schema; empty for a custom resource.
     pub type_name: &'static str,
-    /// The name under which its objects are kept; two versions or groups that serve the same objects share one.
+    /// The name of the collection that stores its objects; two versions or groups of the same objects share one.
     pub collection: String,
-    /// What its definition says of it, where it is a custom resource.
+    /// The data from its definition, if it is a custom resource.
     pub custom: Option<Custom>,
 }
 
-/// The scale of a custom resource: where it stands in an object. Paths are those of the definition without their dot.
+/// The scale of a custom resource: the paths in an object. They are those of the definition without the
+/// leading dot.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Scale {
-    /// The wanted replicas.
+    /// The desired replicas.
     pub wanted: String,
-    /// The replicas there are.
+    /// The current replicas.
     pub there: String,
     /// The selector as text, if any.
     pub selector: Option<String>,
 }
 
-/// What sets a custom resource apart: what its definition says of one of its versions.
+/// The data that a definition has for one version of a custom resource.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Custom {
-    /// The type by which fields are owned.
+    /// The type that determines who owns which fields.
     pub type_id: TypeId,
     /// The structural schema.
     pub schema: Value,
@@ -96,23 +97,23 @@ pub struct Custom {
     pub patterns: Patterns,
     /// `additionalPrinterColumns`.
     pub columns: Vec<Value>,
-    /// The fields besides name and namespace by which objects can be selected, without their first dot.
+    /// The fields other than name and namespace that field selectors can use, without their leading dot.
     pub selectable: Vec<String>,
-    /// Its scale, where it has one.
+    /// Its scale, if it has one.
     pub scale: Option<Scale>,
-    /// What clients are warned of with every answer, where the version is deprecated.
+    /// The warning in every answer, if the version is deprecated.
     pub deprecation: Option<String>,
-    /// The version in which objects are stored; nothing where it is this one.
+    /// The version in which objects are stored; `None` if it is this one.
     pub stored_as: Option<&'static Kind>,
 }
 
 impl Kind {
-    /// Whether it is this kind of Kubernetes' own; custom resources may have the same name in another group.
+    /// Whether it is this built-in kind; custom resources may have the same name in another group.
     pub fn is(&self, group: &str, kind: &str) -> bool {
         self.kind == kind && self.group == group
     }
 
-    /// `apiVersion` of its objects.
+    /// The `apiVersion` of its objects.
     pub fn api_version(&self) -> String {
         if self.group.is_empty() {
             self.version.to_owned()
@@ -126,12 +127,12 @@ impl Kind {
         dotted(self.plural, self.group)
     }
 
-    /// Whether it can be stored, listed and watched (reviews and bindings cannot).
+    /// Whether it can be stored, listed and watched; reviews and bindings cannot.
     pub fn stored(&self) -> bool {
         !self.storage_hash.is_empty()
     }
 
-    /// The subresource of a name.
+    /// The subresource with this name.
     pub fn subresource(&self, name: &str) -> Option<&Subresource> {
         self.subresources.iter().find(|sub| sub.name == name)
     }

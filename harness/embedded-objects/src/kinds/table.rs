@@ -1,19 +1,19 @@
-//! Reads the table of kinds.
+//! Parses the table of kinds.
 
 use std::sync::LazyLock;
 
 use super::kind::{Kind, NameForm, Subresource, dotted};
 
-/// Every kind that is served, in discovery's order.
+/// Every served kind, in discovery's order.
 pub static ALL: LazyLock<Vec<Kind>> = LazyLock::new(|| parse(include_str!("kinds.txt")));
 
 const STANDARD: &str = "create,delete,deletecollection,get,list,patch,update,watch";
 const CHANGE: &str = "get,patch,update";
 
-/// Reads the whole table.
+/// Parses the whole table.
 ///
 /// # Panics
-/// When the table is wrong: it is part of the program, and the tests read it.
+/// When the table is invalid. It is part of the program, and the tests parse it.
 fn parse(text: &'static str) -> Vec<Kind> {
     text.lines().filter(|line| !line.starts_with('#') && !line.is_empty()).map(kind).collect()
 }
@@ -41,7 +41,7 @@ fn kind(line: &'static str) -> Kind {
         unconditional_update: true,
         create_on_update: false,
         type_name,
-        // Both groups' Events are one collection.
+        // Events of both groups are in one collection.
         collection: if name == "Event" { plural.to_owned() } else { dotted(plural, group) },
         custom: None,
     };
@@ -55,7 +55,7 @@ fn kind(line: &'static str) -> Kind {
             ("short", names) => kind.short_names = list(names),
             ("category", names) => kind.categories = list(names),
             ("verbs", verbs) => kind.verbs = list(verbs),
-            // Base64 may end with signs of equality.
+            // Base64 may end with equals signs.
             ("hash", _) => kind.storage_hash = &flag["hash=".len()..],
             ("name", "label") => kind.name_form = NameForm::Label,
             ("name", "path") => kind.name_form = NameForm::PathSegment,

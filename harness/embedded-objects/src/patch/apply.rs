@@ -1,4 +1,4 @@
-//! Server-side apply: a manager says what it wants, owns what it says, and loses what it no longer says.
+//! Server-side apply: a manager sends the fields that it wants, owns them, and loses those that it no longer sends.
 //!
 //! Source: `sigs.k8s.io/structured-merge-diff/merge`, `k8s.io/apimachinery/pkg/util/managedfields`.
 
@@ -11,24 +11,24 @@ use crate::schema::{self, Field, ListType, Shape, TypeId};
 use crate::status::{self, Status};
 use crate::value::{Edit as _, Look as _};
 
-/// Who applies, and how.
+/// The manager that applies, and its options.
 #[derive(Clone, Copy, Debug)]
 pub struct Applier<'a> {
     /// The field manager.
     pub manager: &'a str,
-    /// Fields of others are taken over.
+    /// Whether fields of other managers are taken over.
     pub force: bool,
-    /// The subresource that is applied to.
+    /// The subresource that is applied, if any.
     pub sub: Option<&'a str>,
-    /// Now, RFC 3339 with whole seconds in UTC.
+    /// The current time, RFC 3339 with whole seconds in UTC.
     pub time: &'a str,
 }
 
-/// The object that an apply asks for, with its managedFields; it goes on as a creation when `live` is nothing, else as
-/// an update.
+/// The object after an apply, with its managedFields. The caller continues with a creation if `live` is
+/// `None`, otherwise with an update.
 ///
 /// # Errors
-/// The Status about conflicts with other managers, or about an object that does not fit the kind.
+/// The Status for conflicts with other managers, or for an object that does not fit the kind.
 pub fn apply(kind: &Kind, live: Option<&Value>, applied: &Value, by: Applier<'_>) -> Result<Value, Status> {
     let Some(ty) = kind.type_id() else {
         return Err(status::unexplained(format!("no type for {}", kind.resource())));
@@ -95,7 +95,7 @@ pub fn apply(kind: &Kind, live: Option<&Value>, applied: &Value, by: Applier<'_>
     Ok(merged)
 }
 
-/// Refuses an object that cannot be applied to this kind.
+/// Rejects an object that cannot be applied to this kind.
 fn fits(kind: &Kind, ty: TypeId, applied: &Value) -> Result<(), Status> {
     let (version, name) = (applied.text("apiVersion"), applied.text("kind"));
     if version != kind.api_version() || name != kind.kind {
@@ -118,7 +118,7 @@ fn fits(kind: &Kind, ty: TypeId, applied: &Value) -> Result<(), Status> {
     Ok(())
 }
 
-/// Everything that was there before anybody applied belongs to one manager of this name.
+/// The entry of the manager that owns everything from before the first apply.
 fn before_first_apply(kind: &Kind, ty: TypeId, live: &Value) -> Entry {
     let mut set: Set = owned::leaves(ty, live).into_keys().collect();
     managed::strip(kind, "", &mut set);
@@ -148,7 +148,7 @@ fn changed(before: &Leaves, after: &Leaves) -> Set {
         .collect()
 }
 
-/// The faults of an applied object: fields that the type does not know, and keys given twice.
+/// The faults of an applied object: unknown fields and duplicate keys.
 fn check(shape: &Shape, field: Option<&Field>, of: &Value, path: &mut String, faults: &mut Vec<String>) {
     let length = path.len();
     match (shape.bare(), of) {

@@ -1,7 +1,8 @@
-//! Whether a patched object still fits its type, and what field validation says of the patch.
+//! Whether a patched object still fits its type, and the result of field validation for the patch.
 //!
-//! Source: `k8s.io/apiserver/pkg/endpoints/handlers/patch.go`, and `k8s.io/apimachinery/pkg/runtime/converter.go` for
-//! the words about a strategic merge patch, which are other than the JSON decoder's.
+//! Source: `k8s.io/apiserver/pkg/endpoints/handlers/patch.go`, and
+//! `k8s.io/apimachinery/pkg/runtime/converter.go` for the messages about a strategic merge patch, which
+//! differ from those of the JSON decoder.
 
 use serde_json::Value;
 
@@ -16,19 +17,19 @@ use crate::{rules, typed};
 /// How an object was patched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {
-    /// By a JSON patch.
+    /// With a JSON patch.
     Json,
-    /// By a merge patch.
+    /// With a merge patch.
     Merge,
-    /// By a strategic merge patch.
+    /// With a strategic merge patch.
     Strategic,
 }
 
-/// The texts for Warning headers about a patch and the object that came of it. Call it between the patch and the
-/// update: an update takes what does not fit for a body of its own and says so in other words.
+/// The texts for Warning headers about a patch and the resulting object. Call it between the patch and the
+/// update: an update treats an unfit object like a submitted body and reports the fault in other words.
 ///
 /// # Errors
-/// The Status about an object that no longer fits its type, or, in strict mode, about unknown and duplicate fields.
+/// The Status for an object that no longer fits its type, or, in strict mode, for unknown and duplicate fields.
 pub fn fit(
     kind: &Kind,
     form: Form,
@@ -42,7 +43,7 @@ pub fn fit(
         Form::Json | Form::Merge => new.to_string(),
     };
     let refused = |why: String| status::invalid_of("", "", "", &[Cause::invalid("patch", shown(), why)]);
-    // What does not fit a custom resource's schema is told field by field when the object is validated.
+    // Violations of a custom resource's schema are reported field by field when the object is validated.
     match form {
         _ if kind.custom.is_some() => {}
         Form::Strategic => converted(&Shape::Struct(ty), new).map_err(refused)?,
@@ -79,7 +80,7 @@ fn kind_of(value: &Value) -> &'static str {
     }
 }
 
-/// Whether a value converts into a shape, in the converter's words.
+/// Checks that a value converts to a shape; the error has the converter's words.
 fn converted(shape: &Shape, value: &Value) -> Result<(), String> {
     if value.is_null() {
         return Ok(());

@@ -1,7 +1,8 @@
 //! JSON patch as the API server's library applies it.
 //!
-//! That library (evanphx/json-patch v4) departs from RFC 6902: a replacement of an absent member adds it, an index may
-//! count from the end, and a test for null holds for an absent member. So the rules are its, not the RFC's.
+//! That library (evanphx/json-patch v4) differs from RFC 6902: a replacement of a missing member adds it, an
+//! index may count from the end, and a test for null is true for a missing member. This module follows the
+//! library, not the RFC.
 
 use serde_json::Value;
 
@@ -11,17 +12,17 @@ use crate::typed;
 
 /// The most operations of one patch. Source: `k8s.io/apiserver/pkg/endpoints/handlers/patch.go`.
 const MOST_OPERATIONS: usize = 10_000;
-/// The most that the copies of one patch may add, bytes of JSON. Source: `JSONPatchMaxCopyBytes` in
+/// The most bytes of JSON that the copies of one patch may add. Source: `JSONPatchMaxCopyBytes` in
 /// `k8s.io/apiserver/pkg/server/config.go`.
 const MOST_COPIED: usize = 3 << 20;
-/// The deepest an object may become by a patch: what is deeper no reader of JSON here takes.
+/// How deep an object may be after a patch: the JSON parsers here accept no deeper one.
 const DEEPEST: usize = 120;
 
 /// The object after a JSON patch.
 ///
 /// # Errors
-/// A Status: 400 in the words of Go's decoder when the patch is no list of operations, 413 when it has too many, 422 when
-/// an operation does not fit the object.
+/// A Status: 400 in the words of Go's decoder when the patch is not a list of operations, 413 when it has too
+/// many, 422 when an operation does not fit the object.
 pub fn json(old: &Value, patch_text: &str) -> Result<Value, Status> {
     let refused = |why: &str| status::bad_request(format!("error decoding patch: {why}"));
     if let Some(why) = fields::syntax_error(patch_text) {
@@ -45,7 +46,7 @@ pub fn json(old: &Value, patch_text: &str) -> Result<Value, Status> {
     applied(old, &operations).map_err(|_| status::unprocessable())
 }
 
-/// The text of Go's decoder about what is no operation.
+/// The error of Go's decoder for an invalid operation.
 fn well_formed(operation: &Value) -> Result<(), String> {
     if !operation.is_object() && !operation.is_null() {
         let is = typed::kind_of(operation);
@@ -62,7 +63,7 @@ fn well_formed(operation: &Value) -> Result<(), String> {
     }
 }
 
-/// The object after the operations, or the library's text about the first that does not fit.
+/// The object after the operations, or the library's error for the first one that does not fit.
 fn applied(old: &Value, operations: &[Value]) -> Result<Value, String> {
     let (mut object, mut copied) = (old.clone(), 0);
     for operation in operations {
@@ -71,7 +72,7 @@ fn applied(old: &Value, operations: &[Value]) -> Result<Value, String> {
     Ok(object)
 }
 
-/// Applies one operation; `copied` is how much those before it have added by copying.
+/// Applies one operation; `copied` is the number of bytes that earlier operations have added by copying.
 fn apply(object: &mut Value, operation: &Value, copied: &mut usize) -> Result<(), String> {
     let text = |name: &str| operation.get(name).and_then(Value::as_str);
     let kind = text("op").unwrap_or("unknown");
@@ -153,7 +154,7 @@ fn apply(object: &mut Value, operation: &Value, copied: &mut usize) -> Result<()
     }
 }
 
-/// What is put at a path must not make the object too deep: objects are walked by recursion.
+/// Checks that a value does not make the object too deep: objects are walked by recursion.
 fn check_depth(path: &str, value: &Value) -> Result<(), String> {
     let depth = path.matches('/').count() + crate::size::depth(value);
     if depth > DEEPEST {
@@ -203,7 +204,7 @@ fn test(object: &mut Value, path: &str, value: &Value) -> Result<(), String> {
     if found.unwrap_or(&Value::Null) == value { Ok(()) } else { Err(failed()) }
 }
 
-/// The container a pointer's last part is about, and that part.
+/// The container for the last part of a pointer, and that part.
 fn find<'a>(object: &'a mut Value, path: &str) -> Option<(&'a mut Value, String)> {
     let mut parts: Vec<String> =
         path.split('/').skip(1).map(|part| part.replace("~1", "/").replace("~0", "~")).collect();
@@ -264,7 +265,7 @@ fn remove(parent: &mut Value, key: &str) -> Result<Value, String> {
     }
 }
 
-/// The place of an index among so many items; a negative one counts from the end.
+/// The position of an index in a list with so many items; a negative one counts from the end.
 fn index(key: &str, count: usize) -> Result<usize, String> {
     let number: i64 = key.parse().map_err(|_| format!("strconv.Atoi: parsing {key:?}: invalid syntax"))?;
     let count = i64::try_from(count).unwrap_or(i64::MAX);

@@ -1,4 +1,4 @@
-//! The entries of managedFields: who wrote which fields, and how ordinary writes change that.
+//! The entries of managedFields: which manager wrote which fields, and how ordinary writes change that.
 //!
 //! Source: `k8s.io/apimachinery/pkg/util/managedfields`.
 
@@ -75,7 +75,7 @@ pub(super) fn read(object: &Value) -> Vec<Entry> {
         .collect()
 }
 
-/// Puts the entries that own anything into an object, in the server's order.
+/// Writes the entries that own any fields into an object, in the server's order.
 pub(super) fn write(object: &mut Value, mut entries: Vec<Entry>) {
     entries.retain(|entry| !entry.set.is_empty());
     entries.sort_by(|a, b| {
@@ -111,7 +111,7 @@ pub(super) fn write(object: &mut Value, mut entries: Vec<Entry>) {
     }
 }
 
-/// Fields that belong to nobody: the object's identity and what the server keeps.
+/// Removes fields that no manager owns: the object's identity and fields that the server maintains.
 pub(super) fn strip(kind: &Kind, sub: &str, set: &mut Set) {
     let nobody = [
         "name",
@@ -125,7 +125,7 @@ pub(super) fn strip(kind: &Kind, sub: &str, set: &mut Set) {
         "deletionTimestamp",
         "deletionGracePeriodSeconds",
     ];
-    // A write of the object leaves its status alone, one of the status leaves the spec alone.
+    // A write of the object does not change its status, and one of the status does not change the spec.
     let reset = match (kind.subresource("status"), sub) {
         (Some(_), "") => "f:status",
         (Some(_), "status") => "f:spec",
@@ -141,8 +141,8 @@ pub(super) fn strip(kind: &Kind, sub: &str, set: &mut Set) {
     });
 }
 
-/// The entries that a write brings: none where it clears them with an empty list or one empty entry. Nothing where it brings
-/// none, or any that cannot be read: then those that are there stay.
+/// The entries that a write contains: empty if it clears them with an empty list or one empty entry. `None`
+/// if it contains none, or any invalid one: then the existing entries stay.
 fn given(new: &Value) -> Option<Vec<Entry>> {
     let list = new.at("metadata.managedFields").as_array()?;
     let cleared = match list.as_slice() {
@@ -159,11 +159,11 @@ fn given(new: &Value) -> Option<Vec<Entry>> {
     if cleared { Some(Vec::new()) } else { usable.then(|| read(new)) }
 }
 
-/// Brings managedFields up to date after an ordinary write.
+/// Updates managedFields after an ordinary write.
 ///
-/// `old` is the object before, or null for a creation; `new` is the object that will be stored. The manager owns what
-/// the write set or changed, and nobody owns what is gone. A write of the object may bring entries of its own, or clear them
-/// all with one empty entry.
+/// `old` is the object before, or null for a creation; `new` is the object that will be stored. The manager
+/// owns what the write set or changed; removed fields have no owner. A write of the object may contain its
+/// own entries, or clear them all with one empty entry.
 pub fn note_update(kind: &Kind, manager: &str, old: &Value, new: &mut Value, time: &str, sub: Option<&str>) {
     let Some(ty) = kind.type_id() else { return };
     let sub = sub.unwrap_or_default();
@@ -175,7 +175,7 @@ pub fn note_update(kind: &Kind, manager: &str, old: &Value, new: &mut Value, tim
         .map(|(path, _)| path.clone())
         .collect();
     strip(kind, sub, &mut changed);
-    // What did not differ is there as it was.
+    // Whatever did not differ is still there.
     let gone = before.keys().any(|path| !still_there(path, &after));
     let all = if gone { owned::leaves(ty, new) } else { owned::Leaves::new() };
     for entry in &mut entries {

@@ -9,7 +9,7 @@ use crate::typed;
 /// The object after a merge patch.
 ///
 /// # Errors
-/// A Status with Go's text when the patch is no JSON or no object.
+/// A Status with Go's text when the patch is not JSON or not an object.
 pub fn merge(old: &Value, patch_text: &str) -> Result<Value, Status> {
     let refused = |why: &str| status::bad_request(format!("error decoding patch: {why}"));
     if let Some(why) = fields::syntax_error(patch_text) {

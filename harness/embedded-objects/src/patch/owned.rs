@@ -1,7 +1,7 @@
-//! Which fields of an object somebody owns: paths, and the form they have in managedFields.
+//! The owned fields of an object: paths, and their form in managedFields.
 //!
-//! Source: `sigs.k8s.io/structured-merge-diff`. A path's steps are written as `fieldsV1` writes them: `f:<name>` for a
-//! member, `k:<keys>` for an item of a list with keys, `v:<value>` for an item of a set.
+//! Source: `sigs.k8s.io/structured-merge-diff`. A path's steps are written as `fieldsV1` writes them:
+//! `f:<name>` for a member, `k:<keys>` for an item of a list with keys, `v:<value>` for an item of a set.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,7 +11,7 @@ use crate::schema::{self, Field, ListType, Shape, TypeId};
 
 /// The steps from the root to a field.
 pub(super) type Path = Vec<String>;
-/// Fields that somebody owns.
+/// A set of owned fields.
 pub(super) type Set = BTreeSet<Path>;
 /// The fields of an object with their values; containers have null.
 pub(super) type Leaves = BTreeMap<Path, Value>;
@@ -21,21 +21,21 @@ pub(super) fn leaves(ty: TypeId, object: &Value) -> Leaves {
     differing(ty, object, &Value::Null)
 }
 
-/// The fields of an object but those of members that are the same in `other`. Most writes change little of an object,
-/// and comparing costs less than writing paths down.
+/// The fields of an object, without members that are equal in `other`. Most writes change only a little of an
+/// object, and comparing costs less than writing paths.
 pub(super) fn differing(ty: TypeId, object: &Value, other: &Value) -> Leaves {
     let mut out = Leaves::new();
     walk(&Shape::Struct(ty), None, object, other, &mut Vec::new(), &mut out);
     out
 }
 
-/// Whether one owner owns a struct or map whole.
+/// Whether a struct or map always has one owner as a whole.
 pub(super) fn is_atomic(shape: &Shape, field: Option<&Field>) -> bool {
     field.is_some_and(|field| field.atomic)
         || matches!(shape.bare(), Shape::Struct(ty) if schema::get(*ty).atomic)
 }
 
-/// What the members of a map are; those of any JSON are any JSON.
+/// The shape of a map's members; those of any JSON are any JSON.
 pub(super) fn of_members(map: &Shape) -> &Shape {
     match map {
         Shape::Map(inner) => inner,
@@ -43,7 +43,7 @@ pub(super) fn of_members(map: &Shape) -> &Shape {
     }
 }
 
-/// Whether a member is the record of who owns what, which belongs to nobody.
+/// Whether a member is managedFields itself, which has no owner.
 fn is_own_record(path: &Path, name: &str) -> bool {
     name == "managedFields" && matches!(path.as_slice(), [metadata] if metadata == "f:metadata")
 }
@@ -117,7 +117,7 @@ fn walk(shape: &Shape, field: Option<&Field>, of: &Value, other: &Value, path: &
     }
 }
 
-/// The step to an item of a list with keys; an absent key has its default.
+/// The step to an item of a list with keys; a missing key has its default.
 pub(super) fn step_of_item(field: Option<&Field>, item: &Value) -> String {
     let mut keys: BTreeMap<&str, Value> = BTreeMap::new();
     let inner = field.and_then(|field| match field.shape.bare() {
@@ -135,7 +135,7 @@ pub(super) fn step_of_item(field: Option<&Field>, item: &Value) -> String {
     format!("k:{}", json!(keys))
 }
 
-/// The fields of a `fieldsV1`.
+/// Parses the fields of a `fieldsV1`.
 pub(super) fn read(fields: &Value) -> Set {
     let mut out = Set::new();
     collect(fields, &mut Vec::new(), &mut out);
@@ -158,7 +158,7 @@ fn collect(fields: &Value, path: &mut Path, out: &mut Set) {
     }
 }
 
-/// Fields as a `fieldsV1`.
+/// Writes fields as a `fieldsV1`.
 pub(super) fn write(set: &Set) -> Value {
     let mut root = Map::new();
     for path in set {
@@ -178,7 +178,7 @@ pub(super) fn write(set: &Set) -> Value {
     tidy(root)
 }
 
-/// A field without others below it needs no dot.
+/// Removes the dot of a field without fields below it.
 fn tidy(members: Map<String, Value>) -> Value {
     if members.len() == 1 && members.contains_key(".") {
         return json!({});

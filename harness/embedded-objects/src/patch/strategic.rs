@@ -1,6 +1,6 @@
 //! Strategic merge patch: lists of structs merge by their keys, and directives order, replace and delete.
 //!
-//! Source: `k8s.io/apimachinery/pkg/util/strategicpatch`. What the type does not know merges as in a JSON merge patch.
+//! Source: `k8s.io/apimachinery/pkg/util/strategicpatch`. Unknown fields merge as in a JSON merge patch.
 
 mod known;
 mod lists;
@@ -21,7 +21,7 @@ const ORDER_PREFIX: &str = "$setElementOrder/";
 /// The object of a kind after a strategic merge patch.
 ///
 /// # Errors
-/// A Status when the patch is no JSON object, or a directive does not fit.
+/// A Status when the patch is not a JSON object, or a directive does not fit.
 pub fn strategic(kind: &Kind, old: &Value, patch_text: &str) -> Result<Value, Status> {
     let patch: Value = serde_json::from_str(patch_text).map_err(|error| {
         status::bad_request(crate::fields::syntax_error(patch_text).unwrap_or(error.to_string()))
@@ -74,7 +74,7 @@ fn object(
             delete_from_list(&mut original, list, value)?;
             continue;
         }
-        // A list whose order is given was merged with it.
+        // A list with a given order was merged together with that order.
         if name.starts_with(ORDER_PREFIX) || patch.contains_key(&format!("{ORDER_PREFIX}{name}")) {
             continue;
         }
@@ -90,7 +90,8 @@ fn object(
             (Some(Value::Array(before)), Value::Array(change)) if known.has("merge") => {
                 Value::Array(lists::list(object, &known, before, change)?)
             }
-            // What is new, or was of another kind, is taken as it is: nothing in it merges, not even with itself.
+            // A value that is new, or had another type, is taken as it is: nothing in it merges, not even
+            // with itself.
             (_, other) => match without_directives(other) {
                 Some(taken) => taken,
                 None => continue,
@@ -110,14 +111,14 @@ fn retain_keys(original: &mut Map<String, Value>, patch: &Map<String, Value>) ->
     let missing =
         patch.iter().any(|(name, value)| !name.starts_with('$') && !value.is_null() && !listed(name));
     if missing {
-        // It does not match the keys that are to be kept.
+        // It does not match the keys to keep.
         return Err(Wrong::Fit);
     }
     original.retain(|name, _| listed(name));
     Ok(())
 }
 
-/// An order may be given for a list the patch itself does not change.
+/// Applies an order for a list that the patch itself does not change.
 fn merge_listed_elsewhere(
     ty: Option<TypeId>,
     original: &mut Map<String, Value>,

@@ -1,8 +1,8 @@
-//! The forms of names, and what the API server says of a name that has another form.
+//! The forms of names, and the API server's messages for names that do not have the required form.
 //!
 //! Source: `k8s.io/apimachinery/pkg/api/validate/content` and `pkg/util/validation`.
 
-/// The texts of everything wrong with a name; empty when it is right.
+/// The messages about all faults of a name; empty if it is valid.
 pub type Faults = Vec<String>;
 
 const LABEL: &str = "[a-z0-9]([-a-z0-9]*[a-z0-9])?";
@@ -12,7 +12,7 @@ fn lower_or_digit(byte: u8) -> bool {
     byte.is_ascii_lowercase() || byte.is_ascii_digit()
 }
 
-/// Inner bytes may also be those of `extra`; first and last are plain.
+/// Whether a text has this form. Inner bytes may also be those of `extra`; first and last are plain.
 fn shaped(text: &str, plain: fn(u8) -> bool, extra: &[u8]) -> bool {
     let bytes = text.as_bytes();
     match (bytes.first(), bytes.last()) {
@@ -35,7 +35,7 @@ fn is_qualified_part(text: &str) -> bool {
     shaped(text, |byte| byte.is_ascii_alphanumeric(), b"-_.")
 }
 
-/// The older checks count characters in their text, those of qualified names and label values count bytes.
+/// The message about length. Older checks say characters; those of qualified names and label values say bytes.
 fn too_long(limit: usize) -> String {
     format!("must be no more than {limit} characters")
 }
@@ -53,7 +53,7 @@ pub fn pattern(sentence: &str, pattern: &str, examples: &[&str]) -> String {
     format!("{sentence} (e.g. {}regex used for validation is '{pattern}')", listed.join(" or "))
 }
 
-/// A DNS label, as Services, Namespaces and containers are named.
+/// Checks a DNS label, the form of the names of Services, Namespaces and containers.
 pub fn label(text: &str) -> Faults {
     let mut faults = Faults::new();
     if text.len() > 63 {
@@ -73,7 +73,7 @@ pub fn label(text: &str) -> Faults {
     faults
 }
 
-/// A DNS label that begins with a letter, as API versions and resources are named.
+/// Checks a DNS label that begins with a letter, the form of the names of API versions and resources.
 pub fn label_1035(text: &str) -> Faults {
     let mut faults = Faults::new();
     if text.len() > 63 {
@@ -89,7 +89,7 @@ pub fn label_1035(text: &str) -> Faults {
     faults
 }
 
-/// A DNS subdomain, as most objects are named.
+/// Checks a DNS subdomain, the form of the names of most objects.
 pub fn subdomain(text: &str) -> Faults {
     let mut faults = Faults::new();
     if text.len() > 253 {
@@ -109,7 +109,7 @@ fn subdomain_form() -> String {
     )
 }
 
-/// A name that can stand in a path, as RBAC objects are named.
+/// Checks a name that can be in a path, the form of the names of RBAC objects.
 pub fn path_segment(text: &str) -> Faults {
     if text == "." || text == ".." {
         return vec![format!("may not be '{text}'")];
@@ -117,7 +117,7 @@ pub fn path_segment(text: &str) -> Faults {
     path_segment_prefix(text)
 }
 
-/// A part of a name that can stand in a path.
+/// Checks a part of a name that can be in a path.
 pub fn path_segment_prefix(text: &str) -> Faults {
     ["/", "%"]
         .iter()
@@ -126,7 +126,7 @@ pub fn path_segment_prefix(text: &str) -> Faults {
         .collect()
 }
 
-/// A label's or annotation's key, a taint's key, a finalizer: a name with an optional DNS prefix.
+/// Checks a key of a label, an annotation or a taint, or a finalizer: a name with an optional DNS prefix.
 pub fn qualified(text: &str) -> Faults {
     let sentence = "must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character";
     let examples = ["MyName", "my.name", "123-abc"];
@@ -165,7 +165,7 @@ pub fn qualified(text: &str) -> Faults {
     faults
 }
 
-/// A label's value.
+/// Checks a label's value.
 pub fn label_value(text: &str) -> Faults {
     let mut faults = Faults::new();
     if text.len() > 63 {
@@ -181,7 +181,7 @@ pub fn label_value(text: &str) -> Faults {
     faults
 }
 
-/// The name of a port of a container, an IANA service name.
+/// Checks the name of a port of a container, an IANA service name.
 pub fn port_name(text: &str) -> Faults {
     let mut faults = Faults::new();
     if text.len() > 15 {
@@ -202,7 +202,7 @@ pub fn port_name(text: &str) -> Faults {
     faults
 }
 
-/// The key of a ConfigMap or Secret.
+/// Checks the key of a ConfigMap or Secret.
 pub fn data_key(text: &str) -> Faults {
     let mut faults = Faults::new();
     if text.len() > 253 {
@@ -227,7 +227,7 @@ pub fn data_key(text: &str) -> Faults {
     faults
 }
 
-/// The name of an environment variable: any printable ASCII but the equals sign.
+/// Checks the name of an environment variable: any printable ASCII except the equals sign.
 pub fn env_name(text: &str) -> Faults {
     let mut faults = Faults::new();
     if text.is_empty() {
@@ -242,7 +242,7 @@ pub fn env_name(text: &str) -> Faults {
     faults
 }
 
-/// A check of a name that replaces a trailing dash first, for the part before a generated ending.
+/// Replaces a trailing dash, for the check of the part before a generated ending.
 pub fn masked(text: &str) -> String {
     match text.strip_suffix('-') {
         Some(rest) if !rest.is_empty() => {

@@ -1,4 +1,5 @@
-//! Addresses and networks as older fields of the API take them: what older readers took is told apart from what is no address.
+//! Addresses and networks in older fields of the API. Forms that only older parsers accepted are
+//! distinguished from texts that are not an address.
 //!
 //! Source: `k8s.io/apimachinery/pkg/util/validation/ip.go` with the strict checks on, as in Kubernetes 1.36.
 
@@ -6,7 +7,7 @@ use std::net::{IpAddr, Ipv4Addr};
 
 use crate::cause::Cause;
 
-/// Reads an address; the parts of an IPv4 address may have leading zeros.
+/// Parses an address; the parts of an IPv4 address may have leading zeros.
 pub fn parse_ip(text: &str) -> Option<IpAddr> {
     if let Ok(ip) = text.parse() {
         return Some(match ip {
@@ -23,7 +24,7 @@ pub fn parse_ip(text: &str) -> Option<IpAddr> {
     Some(IpAddr::V4(Ipv4Addr::new(part(a)?, part(b)?, part(c)?, part(d)?)))
 }
 
-/// The network of a text such as `10.0.0.0/8`: its address and the bits of its prefix.
+/// Parses a network such as `10.0.0.0/8`: its address and the length of its prefix in bits.
 pub fn parse_cidr(text: &str) -> Option<(IpAddr, u8)> {
     let (ip, bits) = text.split_once('/')?;
     let ip = parse_ip(ip)?;
@@ -33,7 +34,7 @@ pub fn parse_cidr(text: &str) -> Option<(IpAddr, u8)> {
     (bits <= most).then_some((ip, bits))
 }
 
-/// The causes of what is no address, or one written in a form that readers disagree about.
+/// The causes for a text that is not an address, or that parsers interpret in different ways.
 pub fn ip_causes(path: &str, text: &str) -> Vec<Cause> {
     if parse_ip(text).is_none() {
         let why = "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)";
@@ -48,7 +49,7 @@ pub fn ip_causes(path: &str, text: &str) -> Vec<Cause> {
     }
 }
 
-/// The causes of what is no network, or one written in a form that readers disagree about.
+/// The causes for a text that is not a network, or that parsers interpret in different ways.
 pub fn cidr_causes(path: &str, text: &str) -> Vec<Cause> {
     let Some((_, bits)) = parse_cidr(text) else {
         let why = "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)";
@@ -72,7 +73,7 @@ pub fn cidr_causes(path: &str, text: &str) -> Vec<Cause> {
     vec![Cause::invalid(path, text, why)]
 }
 
-/// The causes of an address that no endpoint can have.
+/// The causes for an address that an endpoint cannot have.
 pub fn endpoint_ip_causes(path: &str, text: &str) -> Vec<Cause> {
     let Some(ip) = parse_ip(text) else {
         return vec![Cause::invalid(path, text, "must be a valid IP address")];
@@ -105,7 +106,7 @@ pub fn endpoint_ip_causes(path: &str, text: &str) -> Vec<Cause> {
     causes
 }
 
-/// The text about a port number that none can be; nothing for a right one.
+/// The message about an invalid port number; `None` for a valid one.
 pub fn port_fault(port: i64) -> Option<&'static str> {
     (!(1..=65535).contains(&port)).then_some("must be between 1 and 65535, inclusive")
 }

@@ -1,10 +1,10 @@
-//! Resource quantities: reading, canonical writing and comparison.
+//! Resource quantities: parsing, canonical form and comparison.
 //!
 //! Source: `k8s.io/apimachinery/pkg/api/resource`.
 
 use std::cmp::Ordering;
 
-/// The text about something that is no quantity.
+/// The message about a text that is not a quantity.
 pub const FORM: &str =
     "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'";
 const SUFFIX: &str = "unable to parse quantity's suffix";
@@ -25,15 +25,15 @@ enum Form {
 pub struct Quantity {
     nanos: i128,
     form: Form,
-    /// The text it was read from where that text is canonical already.
+    /// The original text, if it is already canonical.
     text: Option<String>,
 }
 
 impl Quantity {
-    /// Reads a quantity.
+    /// Parses a quantity.
     ///
     /// # Errors
-    /// The API server's text about what is wrong with it.
+    /// The API server's message about the fault.
     pub fn parse(text: &str) -> Result<Quantity, &'static str> {
         let unsigned = text.strip_prefix(['+', '-']).unwrap_or(text);
         let number_end =
@@ -97,7 +97,7 @@ impl Quantity {
         format!("{value}{suffix}")
     }
 
-    /// Whether it is below zero.
+    /// Whether it is negative.
     pub fn is_negative(&self) -> bool {
         self.nanos < 0
     }
@@ -113,15 +113,15 @@ impl Quantity {
     }
 }
 
-/// The amount of a quantity's text in billionths; `None` when it is no quantity.
+/// The amount of a quantity's text in billionths; `None` if it is not a quantity.
 pub fn billionths(text: &str) -> Option<i128> {
     Quantity::parse(text.trim()).ok().map(|quantity| quantity.nanos)
 }
 
-/// The canonical text of a quantity's text.
+/// The canonical form of a quantity's text.
 ///
 /// # Errors
-/// The API server's text about what is wrong with it.
+/// The API server's message about the fault.
 pub fn canonicalized(text: &str) -> Result<String, &'static str> {
     Quantity::parse(text.trim()).map(|quantity| quantity.text())
 }
@@ -132,7 +132,7 @@ fn suffix_formed(suffix: &str) -> bool {
     digits.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-/// Whether the suffix counts in powers of two, its exponent, and the form it is written in.
+/// Whether the suffix counts in powers of two, its exponent, and its form.
 fn interpret(suffix: &str) -> Option<(bool, i32, Form)> {
     let binary = ["Ki", "Mi", "Gi", "Ti", "Pi", "Ei"].iter().position(|known| *known == suffix);
     if let Some(at) = binary {
@@ -154,9 +154,9 @@ fn scaled(whole: &str, fraction: &str, base_two: bool, exponent: i32) -> i128 {
         return 0;
     }
     let places = i32::try_from(fraction.len()).unwrap_or(i32::MAX);
-    // Power of ten by which the digits are multiplied to count billionths.
+    // The power of ten that converts the digits to billionths.
     let tens = if base_two { 9i32 } else { exponent.saturating_add(9) }.saturating_sub(places);
-    // More digits than a quantity can hold only move the cap or the last billionth.
+    // More digits than a quantity can have only affect the limit or the last billionth.
     let kept: String = digits.chars().take(30).collect();
     let dropped = i32::try_from(digits.len() - kept.len()).unwrap_or(i32::MAX);
     let tens = tens.saturating_add(dropped);
@@ -179,7 +179,7 @@ fn scaled(whole: &str, fraction: &str, base_two: bool, exponent: i32) -> i128 {
     value.min(MOST)
 }
 
-/// Whether the text is kept as it was written.
+/// Whether the text is kept unchanged.
 fn canonical(whole: &str, fraction: &str, base_two: bool, exponent: i32) -> bool {
     let digits = i32::try_from(whole.len() + fraction.len()).unwrap_or(i32::MAX);
     let places = i32::try_from(fraction.len()).unwrap_or(i32::MAX);

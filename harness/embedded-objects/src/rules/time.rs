@@ -5,19 +5,19 @@ use jiff::Timestamp;
 const SECONDS: &str = "2006-01-02T15:04:05Z07:00";
 const MICROS: &str = "2006-01-02T15:04:05.000000Z07:00";
 
-/// A time of whole seconds in UTC, from any RFC 3339 text.
+/// A time with whole seconds in UTC, from any RFC 3339 text.
 ///
 /// # Errors
-/// The text Go's parser gives.
+/// The message of Go's parser.
 pub fn seconds(text: &str) -> Result<String, String> {
     let time = parse(text, SECONDS)?;
     Ok(time.strftime("%Y-%m-%dT%H:%M:%SZ").to_string())
 }
 
-/// A time with six digits of its second in UTC.
+/// A time in UTC with six decimal places.
 ///
 /// # Errors
-/// The text Go's parser gives: the six digits must be there.
+/// The message of Go's parser: the six digits are required.
 pub fn micros(text: &str) -> Result<String, String> {
     let time = parse(text, MICROS)?;
     let digits = text.get(20..).map(|rest| rest.bytes().take_while(u8::is_ascii_digit).count());
@@ -28,24 +28,24 @@ pub fn micros(text: &str) -> Result<String, String> {
     Ok(time.strftime("%Y-%m-%dT%H:%M:%S.%6fZ").to_string())
 }
 
-/// Seconds since 1970 and billionths of a second of a time in the API's form.
+/// Seconds since 1970 and nanoseconds of a time in the API's form.
 pub fn to_unix(text: &str) -> Option<(i64, i32)> {
     let time: Timestamp = text.parse().ok()?;
     Some((time.as_second(), time.subsec_nanosecond()))
 }
 
-/// The whole seconds from one time to another; nothing when either is no time.
+/// The whole seconds from one time to another; `None` if either is not a time.
 pub fn seconds_between(from: &str, to: &str) -> Option<i64> {
     Some(to_unix(to)?.0 - to_unix(from)?.0)
 }
 
-/// A time of whole seconds from seconds since 1970.
+/// A time with whole seconds from seconds since 1970.
 pub fn of_unix(seconds: i64) -> Option<String> {
     let time = Timestamp::from_second(seconds).ok()?;
     Some(time.strftime("%Y-%m-%dT%H:%M:%SZ").to_string())
 }
 
-/// A time with microseconds from seconds since 1970 and billionths of a second.
+/// A time with microseconds from seconds since 1970 and nanoseconds.
 pub fn of_unix_micros(seconds: i64, nanos: i32) -> Option<String> {
     let time = Timestamp::new(seconds, nanos).ok()?;
     Some(time.strftime("%Y-%m-%dT%H:%M:%S.%6fZ").to_string())
@@ -66,7 +66,7 @@ fn refusal(text: &str, layout: &str, rest: &str, element: &str) -> String {
     format!("parsing time {text:?} as {layout:?}: cannot parse {rest:?} as {element:?}")
 }
 
-/// Where the text stops following the layout, and the element of the layout that is due there.
+/// The position where the text does not follow the layout, and the element of the layout that is expected there.
 fn first_misfit(text: &str) -> (&str, &'static str) {
     let elements = [
         ("2006", 4),

@@ -1,13 +1,13 @@
-//! Reads the table of types.
+//! Parses the table of types.
 
 use std::collections::HashMap;
 
 use super::types::{Field, Instead, ListType, Schema, Shape, Type, TypeId};
 
-/// Reads the whole table.
+/// Parses the whole table.
 ///
 /// # Panics
-/// When the table is wrong: it is part of the program, and the tests read it.
+/// When the table is invalid. It is part of the program, and the tests parse it.
 pub(super) fn parse(text: &'static str) -> Schema {
     let lines = || text.lines().filter(|line| !line.starts_with('#') && !line.is_empty());
     let mut by_name = HashMap::new();

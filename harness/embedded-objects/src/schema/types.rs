@@ -1,12 +1,12 @@
-//! What the table of types is made of.
+//! The entries of the table of types.
 
 use std::collections::HashMap;
 
-/// Names a struct type: its place in the table.
+/// The id of a struct type: its position in the table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct TypeId(pub(super) usize);
 
-/// What a field that holds an OpenAPI v3 schema may hold instead of it.
+/// What a field for an OpenAPI v3 schema may contain instead of a schema.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Instead {
     /// Nothing: Go's `JSONSchemaProps`.
@@ -15,14 +15,14 @@ pub enum Instead {
     List,
     /// True or false: `JSONSchemaPropsOrBool`.
     Bool,
-    /// A list of texts: `JSONSchemaPropsOrStringArray`.
+    /// A list of strings: `JSONSchemaPropsOrStringArray`.
     Texts,
 }
 
-/// What a field holds.
+/// The type of a field's value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Shape {
-    /// Text; the Go type's name stands in decoding errors.
+    /// A string; decoding errors contain the Go type's name.
     Text(&'static str),
     /// A whole number of 32 or 64 bits, with its Go type's name.
     Int(u8, &'static str),
@@ -38,11 +38,11 @@ pub enum Shape {
     MicroTime,
     /// A resource quantity.
     Quantity,
-    /// A number or a text.
+    /// A number or a string.
     IntOrString,
-    /// Any JSON; who owns it is told member by member.
+    /// Any JSON; each member has its own owner.
     Raw,
-    /// An OpenAPI v3 schema, or what may stand instead of it. Only in protobuf does it differ from any JSON.
+    /// An OpenAPI v3 schema, or what is allowed instead of it. It differs from any JSON only in protobuf.
     JsonSchema(Instead),
     /// The field set of managedFields.
     FieldsV1,
@@ -50,9 +50,9 @@ pub enum Shape {
     Struct(TypeId),
     /// A list.
     List(Box<Shape>),
-    /// A map keyed by text.
+    /// A map with string keys.
     Map(Box<Shape>),
-    /// Something that may be absent even where its zero value means something.
+    /// A value that may be missing even if its zero value has a meaning.
     Pointer(Box<Shape>),
 }
 
@@ -80,21 +80,21 @@ pub enum ListType {
 /// One field of a struct.
 #[derive(Clone, Debug)]
 pub struct Field {
-    /// The field's number in protobuf; zero when it is not in protobuf.
+    /// The field's number in protobuf; zero if it is not in protobuf.
     pub number: u32,
     /// The field's name in Go.
     pub go: &'static str,
     /// The field's name in JSON.
     pub json: &'static str,
-    /// What it holds.
+    /// The type of its value.
     pub shape: Shape,
-    /// The members belong to the struct around it in JSON.
+    /// Whether its members belong to the surrounding struct in JSON.
     pub inline: bool,
-    /// Protobuf holds the list in a message of its own, as it does for a named slice type of Go.
+    /// Whether protobuf has the list in a message of its own, as for a named slice type in Go.
     pub held: bool,
-    /// Left out when empty.
+    /// Whether it is omitted when empty.
     pub omit_empty: bool,
-    /// Left out when zero.
+    /// Whether it is omitted when zero.
     pub omit_zero: bool,
     /// The strategies of a strategic merge patch: `merge`, `replace`, `retainKeys`.
     pub patch_strategies: Vec<&'static str>,
@@ -104,9 +104,9 @@ pub struct Field {
     pub list_type: ListType,
     /// The keys of the items of a list of type map.
     pub list_keys: Vec<&'static str>,
-    /// Server-side apply owns the struct or map whole.
+    /// Whether server-side apply treats the struct or map as a whole.
     pub atomic: bool,
-    /// The default that a list's key takes when it is absent.
+    /// The default of a list's key that is missing.
     pub default: Option<&'static str>,
 }
 
@@ -115,17 +115,17 @@ pub struct Field {
 pub struct Type {
     /// Its name in the table, such as `core/v1.Node`.
     pub name: &'static str,
-    /// Its fields as protobuf has them, in Go's order.
+    /// Its fields in protobuf, in Go's order.
     pub fields: Vec<Field>,
-    /// Its fields as JSON has them: those of inline structs stand in their place.
+    /// Its fields in JSON: those of inline structs are in their place.
     pub flat: Vec<Field>,
-    /// Those of its fields that protobuf has, by number.
+    /// The fields that protobuf has, by number.
     pub by_number: Vec<Field>,
-    /// Server-side apply owns it whole.
+    /// Whether server-side apply treats it as a whole.
     pub atomic: bool,
-    /// It carries apiVersion and kind.
+    /// Whether it has apiVersion and kind.
     pub typed: bool,
-    /// Fields that it does not name may stand in it. Those of no built-in type may.
+    /// Whether it may contain fields that it does not name. No built-in type may.
     pub open: bool,
     pub(super) by_json: HashMap<&'static str, usize>,
 }
@@ -153,7 +153,7 @@ impl Field {
 }
 
 impl Type {
-    /// A type of these fields, which belong to no protobuf message.
+    /// A type with these fields that is not a protobuf message.
     pub(crate) fn of_fields(flat: Vec<Field>) -> Type {
         let by_json = flat.iter().enumerate().map(|(at, field)| (field.json, at)).collect();
         let (fields, by_number) = (Vec::new(), Vec::new());
@@ -170,7 +170,7 @@ impl Type {
         self.fields.is_empty() || self.fields.iter().any(|field| field.number > 0)
     }
 
-    /// The field of a JSON name.
+    /// The field with this JSON name.
     pub fn field(&self, json: &str) -> Option<&Field> {
         self.by_json.get(json).and_then(|&at| self.flat.get(at))
     }

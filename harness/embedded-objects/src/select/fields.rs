@@ -14,17 +14,17 @@ struct Term {
     equal: bool,
 }
 
-/// A field selector for one kind: all terms hold. The empty selector matches everything.
+/// A field selector for one kind: all terms must be true. The empty selector matches everything.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Fields {
     terms: Vec<Term>,
 }
 
 impl Fields {
-    /// Reads a selector for a kind.
+    /// Parses a selector for a kind.
     ///
     /// # Errors
-    /// The API server's text about a term it cannot read or a field it does not select by.
+    /// The API server's message about an invalid term or an unsupported field.
     pub fn parse(kind: &Kind, text: &str) -> Result<Fields, String> {
         let mut terms = Vec::new();
         for part in split_terms(text).into_iter().filter(|part| !part.is_empty()) {
@@ -37,22 +37,22 @@ impl Fields {
         Ok(Fields { terms })
     }
 
-    /// Whether it asks for anything.
+    /// Whether the selector has no terms.
     pub fn is_empty(&self) -> bool {
         self.terms.is_empty()
     }
 
-    /// Whether an object of the kind is meant.
+    /// Whether the selector matches an object of the kind.
     pub fn matches(&self, kind: &Kind, object: &Value) -> bool {
         self.terms.iter().all(|term| (value_of(kind, object, &term.field) == term.value) == term.equal)
     }
 
-    /// The name that a `metadata.name=` term asks for: the answer is one object at most.
+    /// The name in a `metadata.name=` term: the result is at most one object.
     pub fn exact_name(&self) -> Option<&str> {
         self.exact("metadata.name")
     }
 
-    /// The value that an equality term on a field asks for.
+    /// The value in an equality term for a field.
     pub fn exact(&self, field: &str) -> Option<&str> {
         self.terms.iter().find(|term| term.equal && term.field == field).map(|term| term.value.as_str())
     }
@@ -78,7 +78,7 @@ fn split_term(term: &str) -> Option<(&str, &str, bool)> {
     let at = term.find(['=', '!']).filter(|at| term[*at..].starts_with('=') || term[*at..].starts_with("!="));
     let at = match at {
         Some(at) => at,
-        // A lone exclamation mark belongs to the field's name: look for the first real operator.
+        // A single exclamation mark belongs to the field's name: look for the first real operator.
         None => term.char_indices().map(|(at, _)| at).find(|at| {
             let rest = &term[*at..];
             rest.starts_with("!=") || rest.starts_with('=')
@@ -115,7 +115,7 @@ fn unescape(value: &str) -> Result<String, String> {
     Ok(out)
 }
 
-/// The fields of Pods that can be selected by.
+/// The fields of Pods that selectors can use.
 const OF_PODS: &[&str] = &[
     "metadata.name",
     "metadata.namespace",
@@ -129,11 +129,11 @@ const OF_PODS: &[&str] = &[
     "status.podIPs",
     "status.nominatedNodeName",
 ];
-/// The fields of the object that an Event is about that can be selected by.
+/// The fields of an Event's involved object that selectors can use.
 const OF_REFERENCES: &[&str] =
     &["kind", "namespace", "name", "uid", "apiVersion", "resourceVersion", "fieldPath"];
 
-/// The field under the name by which objects are compared.
+/// The canonical name of a field for comparisons.
 fn known(kind: &Kind, field: &str) -> Result<String, String> {
     let plain = |names: &[&str]| names.contains(&field).then(|| field.to_owned());
     if let Some(custom) = &kind.custom {
@@ -189,7 +189,7 @@ fn known(kind: &Kind, field: &str) -> Result<String, String> {
     found.ok_or_else(|| format!("field label not supported: {field}"))
 }
 
-/// The value by which an object is compared.
+/// The value of an object's field for comparisons.
 fn value_of(kind: &Kind, object: &Value, field: &str) -> String {
     if kind.custom.is_some() {
         return match object.at(field) {

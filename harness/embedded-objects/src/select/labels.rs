@@ -1,4 +1,4 @@
-//! Label selectors, with the API server's grammar and its words for what does not fit it.
+//! Label selectors, with the API server's grammar and its messages.
 //!
 //! Source: `k8s.io/apimachinery/pkg/labels/selector.go`.
 
@@ -12,7 +12,7 @@ use serde_json::Value;
 use crate::value::Look as _;
 use requirement::Operator;
 
-/// A label selector: all requirements hold. The empty selector matches everything.
+/// A label selector: all requirements must be met. The empty selector matches everything.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Labels {
     requirements: Vec<Requirement>,
@@ -20,17 +20,17 @@ pub struct Labels {
 }
 
 impl Labels {
-    /// Reads a selector.
+    /// Parses a selector.
     ///
     /// # Errors
-    /// The API server's text about what it cannot read.
+    /// The API server's message about the fault.
     pub fn parse(text: &str) -> Result<Labels, String> {
         let mut requirements = parse::requirements(text)?;
         requirements.sort_by(|a, b| a.key.cmp(&b.key));
         Ok(Labels { requirements, nothing: false })
     }
 
-    /// The selector of an object of type LabelSelector; absent it matches nothing, empty everything.
+    /// The selector of an object of type LabelSelector: a missing one matches nothing, an empty one everything.
     pub fn of_object(selector: &Value) -> Labels {
         if !selector.is_object() {
             return Labels { requirements: Vec::new(), nothing: true };
@@ -58,17 +58,17 @@ impl Labels {
         Labels { requirements, nothing: false }
     }
 
-    /// The selector that asks for all labels of a map, as a Service's does.
+    /// The selector for all labels of a map, like that of a Service.
     pub fn of_map(labels: &Value) -> Labels {
         Labels::of_object(&serde_json::json!({ "matchLabels": labels }))
     }
 
-    /// Whether it asks for anything.
+    /// Whether the selector has no requirements.
     pub fn is_empty(&self) -> bool {
         self.requirements.is_empty() && !self.nothing
     }
 
-    /// Whether an object with these labels (an object of texts, or null) is meant.
+    /// Whether the selector matches these labels (an object with string values, or null).
     pub fn matches(&self, labels: &Value) -> bool {
         !self.nothing && self.requirements.iter().all(|requirement| requirement.matches(labels))
     }

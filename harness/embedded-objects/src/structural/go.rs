@@ -1,14 +1,14 @@
-//! Patterns as Go's `regexp` (RE2's syntax) reads them, in the words of the library here.
+//! Translates patterns of Go's `regexp` (the syntax of RE2) to those of the library used here.
 
-/// Classes of Go, which are of ASCII: what follows the backslash, and what stands for it within brackets.
+/// The ASCII classes of Go: the character after the backslash, and its content within brackets.
 const CLASSES: [(char, &str); 3] = [('d', "0-9"), ('w', "0-9A-Za-z_"), ('s', r"\t\n\f\r\x20")];
 
-/// The same pattern for `regex`: `\d`, `\w`, `\s` and `\b` are of ASCII; within brackets there are neither brackets nor
-/// operations on sets; what stands between `\Q` and `\E` is meant as it is.
+/// The same pattern for `regex`: `\d`, `\w`, `\s` and `\b` are ASCII only; within brackets there are neither
+/// brackets nor set operations; text between `\Q` and `\E` is literal.
 pub(super) fn translated(pattern: &str) -> String {
     let mut out = String::with_capacity(pattern.len());
     let mut rest = pattern.chars().peekable();
-    // Within brackets: how many characters of them were read.
+    // Within brackets: how many of their characters were read.
     let mut within: Option<usize> = None;
     while let Some(char) = rest.next() {
         match (char, within) {
@@ -20,7 +20,7 @@ pub(super) fn translated(pattern: &str) -> String {
             ('[', None) => {
                 out.push('[');
                 out.extend(rest.next_if_eq(&'^'));
-                // A bracket that comes first is meant as it is.
+                // A bracket in the first position is literal.
                 if rest.next_if_eq(&']').is_some() {
                     out.push_str(r"\]");
                 }
@@ -33,7 +33,7 @@ pub(super) fn translated(pattern: &str) -> String {
                 continue;
             }
             ('[', Some(_)) if rest.peek() == Some(&':') => out.push('['),
-            // The end of a class with a name, which began with the two signs before it.
+            // The end of a named class, which began two characters earlier.
             (':', Some(_)) if rest.peek() == Some(&']') && is_named(&out) => {
                 rest.next();
                 out.push_str(":]");
@@ -47,7 +47,7 @@ pub(super) fn translated(pattern: &str) -> String {
     out
 }
 
-/// Whether a class with a name has begun and not ended: `[:` and letters.
+/// Whether a named class has begun and not ended: `[:` and letters.
 fn is_named(out: &str) -> bool {
     let name = out.trim_end_matches(|char: char| char.is_ascii_lowercase());
     name.ends_with("[:") || name.ends_with("[:^")
@@ -67,13 +67,13 @@ fn escaped(char: Option<char>, within: bool, out: &mut String) {
     }
 }
 
-/// What is meant as it is, until `\E` or the end.
+/// Translates literal text, up to `\E` or the end.
 fn quoted(rest: &mut std::iter::Peekable<std::str::Chars<'_>>, out: &mut String) {
     while let Some(char) = rest.next() {
         if char == '\\' && rest.next_if_eq(&'E').is_some() {
             return;
         }
-        // The library gives a meaning to these two after a backslash.
+        // The library gives these two a meaning after a backslash.
         if char.is_ascii_punctuation() && !matches!(char, '<' | '>') {
             out.push('\\');
         }
@@ -88,7 +88,7 @@ mod tests {
     use super::super::Patterns;
     use super::*;
 
-    /// Whether a text is what a pattern says; `None` where it cannot be read.
+    /// Whether a text matches a pattern; `None` if the pattern is not valid.
     fn holds(pattern: &str, text: &str) -> Option<bool> {
         let patterns = Patterns::of(&json!({"pattern": pattern}));
         if let Some((_, _)) = patterns.unread().next() {
@@ -97,7 +97,7 @@ mod tests {
         patterns.matches(pattern, text, &mut 1_000_000)
     }
 
-    /// As Go's `regexp.MatchString` (1.27) answers.
+    /// The answers of Go's `regexp.MatchString` (1.27).
     const ANSWERS: &[(&str, &str, bool)] = &[
         (r"^\d+$", "12", true),
         (r"^\d+$", "\u{0661}\u{0662}", false),
@@ -154,7 +154,7 @@ mod tests {
     #[test]
     fn every_text_can_be_translated() {
         for text in ["", "\\", "[", "[^", "[]", "[[:", "[[:a", "\\Q", "\\Qa\\", "[\\", "[a--]", "[--a]"] {
-            // Whether it is a pattern is another matter.
+            // Whether the pattern is valid does not matter here.
             let _ = holds(text, "a");
         }
     }

@@ -1,10 +1,10 @@
-//! Where a value stands: written out only where there is something to tell, as names may be as long as an object.
+//! The path of a value. It is only written out for a message, as names may be as long as an object.
 
 use std::fmt::{Display, Formatter, Result};
 
 #[derive(Clone, Copy, Debug)]
 enum Step<'a> {
-    /// Text as it is.
+    /// Literal text.
     Text(&'a str),
     /// A member of an object.
     Member(&'a str),
@@ -42,7 +42,7 @@ impl<'a> Path<'a> {
         self.before.is_none()
     }
 
-    /// Whether it is empty: a member of the root has its name alone.
+    /// Whether it is empty: a member of the root is shown by its name alone.
     fn is_empty(&self) -> bool {
         self.before.is_none() && matches!(self.step, Step::Text(""))
     }

@@ -1,7 +1,8 @@
-//! The patterns of a schema, each read once.
+//! The patterns of a schema, each compiled once.
 //!
-//! They are written for Go's `regexp`; see [`super::go`]. A text is held against one by a lazy automaton, a byte at a time, and
-//! each costs what it takes: one step where the automaton knows the way, and what it takes to find out where not.
+//! They are written for Go's `regexp`; see [`super::go`]. A lazy automaton compares a text with a pattern,
+//! one byte at a time, and each byte has a cost: one step where the next state is known, and more where it
+//! has to be computed.
 
 use std::collections::BTreeMap;
 use std::error::Error;
@@ -16,23 +17,23 @@ use serde_json::Value;
 use super::go;
 use crate::value::Look as _;
 
-/// What a pattern may take in memory, bytes: the least of these that suffices counts.
+/// The possible memory limits of a pattern in bytes: the least of these that is enough counts.
 const SIZES: [usize; 4] = [1 << 14, 1 << 16, 1 << 18, 1 << 22];
-/// What the patterns of one schema may take together, bytes.
+/// The most bytes that the patterns of one schema may use together.
 const MOST: usize = 16 << 20;
 
-/// The patterns of a schema by their text. One that cannot be read here, or is too large, is not among them: it holds for
-/// every text, and whoever writes the definition is warned ([`Patterns::unread`]).
+/// The patterns of a schema by their text. A pattern that is invalid here, or too large, is not included:
+/// every text matches it, and the author of the definition gets a warning ([`Patterns::unread`]).
 #[derive(Debug, Default)]
 pub struct Patterns {
     read: BTreeMap<String, Pattern>,
     unread: BTreeMap<String, String>,
-    /// What they take in memory, bytes.
+    /// The bytes of memory that they use.
     weight: usize,
 }
 
 impl Patterns {
-    /// Those of a schema.
+    /// The patterns of a schema.
     pub fn of(schema: &Value) -> Self {
         let mut patterns = Self::default();
         patterns.gather(schema);
@@ -75,18 +76,18 @@ impl Patterns {
                 }
             }
         }
-        // To find one too large costs time.
+        // Finding out that a pattern is too large costs time.
         self.weight += tried;
         self.unread.insert(pattern.to_owned(), failed);
     }
 
-    /// What they take in memory, bytes.
+    /// The bytes of memory that they use.
     pub fn weight(&self) -> usize {
         self.weight
     }
 
-    /// Whether a text is what a pattern says. Takes what that costs from `steps`; `None`, with no step left, where there are too
-    /// few.
+    /// Whether a text matches a pattern. Subtracts the cost from `steps`; `None`, with no step left, if there
+    /// are too few.
     pub(super) fn matches(&self, pattern: &str, text: &str, steps: &mut usize) -> Option<bool> {
         let Some(read) = self.read.get(pattern) else { return Some(true) };
         let holds = read.matches(text, steps);
@@ -96,7 +97,7 @@ impl Patterns {
         holds
     }
 
-    /// The patterns that no text is held to, with the reason.
+    /// The patterns that are not enforced, with the reason.
     pub fn unread(&self) -> impl Iterator<Item = (&str, &str)> {
         self.unread.iter().map(|(pattern, why)| (pattern.as_str(), why.as_str()))
     }
@@ -110,25 +111,25 @@ impl PartialEq for Patterns {
 
 impl Eq for Patterns {}
 
-/// Why a pattern is not read.
+/// The reason why a pattern is not used.
 enum Unread {
     TooLarge,
     Wrong(String),
 }
 
-/// A pattern, and what is known by now of its automaton's states.
+/// A pattern, and the states of its automaton that are known so far.
 #[derive(Debug)]
 struct Pattern {
     automaton: DFA,
     known: Mutex<Option<Cache>>,
 }
 
-/// So many states of a pattern's machine are looked through in a step, at the least: finding the automaton's next state may
-/// look through all.
+/// How many states of a pattern's machine are examined in one step, at least: to find the automaton's next
+/// state, all of them may have to be examined.
 const STATES_A_STEP: usize = 64;
 
 impl Pattern {
-    /// The pattern, of at most so many bytes; as many again may be known of its automaton.
+    /// Compiles a pattern of at most so many bytes; its automaton may use as many again.
     fn read(pattern: &str, size: usize) -> Result<Pattern, Unread> {
         let wrong = |why: &dyn Error| {
             let mut last = why;
@@ -162,12 +163,12 @@ impl Pattern {
         let mut size = known.memory_usage();
         for byte in text.bytes() {
             at = self.automaton.next_state(known, at, byte).ok()?;
-            // What it now knows more, or has forgotten, it had to find out.
+            // The growth of the cache, or its reset, is work that was done.
             let now = known.memory_usage();
             let found = if now == size { 0 } else { look + now.abs_diff(size) };
             size = now;
             *steps = steps.checked_sub(1 + found)?;
-            // A match is told one byte late.
+            // The library reports a match one byte late.
             if at.is_match() {
                 return Some(true);
             }
@@ -228,7 +229,7 @@ mod tests {
         let first = 1_000_000 - steps;
         assert_eq!(plain.matches("^.{1,1024}$", &long, &mut steps), Some(true));
         assert!(1_000_000 - steps - first <= long.len(), "what is known costs a step a byte");
-        // Each byte leads to a state that was never seen, in which thousands of ways are open.
+        // Each byte leads to a state that was never seen before, with thousands of alternatives.
         let hostile = "(a|b)*a((a|b){1000}){10}c";
         let patterns = Patterns::of(&json!({"pattern": hostile}));
         assert_eq!(patterns.unread().next(), None);
@@ -243,7 +244,7 @@ mod tests {
             .collect();
         let (mut steps, began) = (4_000_000, std::time::Instant::now());
         assert_eq!((patterns.matches(hostile, &text, &mut steps), steps), (None, 0));
-        // Without the bound this takes minutes.
+        // Without the limit this takes minutes.
         assert!(began.elapsed().as_secs() < 20, "{:?}", began.elapsed());
     }
 }

@@ -1,4 +1,5 @@
-//! The types that a schema's values have in the table of types, by which fields are owned and unknown ones are told.
+//! The types for a schema's values in the table of types, which determine the owners of fields and the
+//! unknown fields.
 
 use serde_json::Value;
 
@@ -6,7 +7,7 @@ use super::{EMBEDDED, INT_OR_STRING, KEEPS_UNKNOWN, additional};
 use crate::schema::{self, Field, ListType, Shape, Type, TypeId};
 use crate::value::Look as _;
 
-/// The type of objects of a schema. It stays for as long as the program runs.
+/// The type of a schema's objects. It stays for as long as the program runs.
 pub fn root_type(schema: &Value) -> TypeId {
     struct_of(schema, true)
 }
@@ -43,7 +44,7 @@ fn field(name: &str, schema: &Value) -> Field {
     field
 }
 
-/// Every shape is one that may be absent.
+/// Every shape is optional.
 fn shape(schema: &Value) -> Shape {
     let bare = match schema.text("type") {
         _ if schema.truth(INT_OR_STRING) => Shape::IntOrString,

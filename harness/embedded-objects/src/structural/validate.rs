@@ -1,4 +1,4 @@
-//! Whether a value is what its schema says. Formats and rules in CEL are not looked at.
+//! Whether a value is valid according to its schema. Formats and CEL rules are not checked.
 
 use serde_json::{Map, Value};
 
@@ -7,13 +7,13 @@ use super::{HEAD, INT_OR_STRING, Patterns, nullable, of_member};
 use crate::cause::Cause;
 use crate::value::Look as _;
 
-/// How much is looked at of one object: one step a value and schema, and what it costs to hold texts against
-/// patterns.
+/// The limit of the work for one object: one step for each value and schema, plus the cost of comparing texts
+/// with patterns.
 const MOST_STEPS: usize = 4_000_000;
-/// How much is told of one object, bytes; beyond it nothing is looked at any more.
+/// The most bytes of causes for one object; after that, nothing more is examined.
 const MOST_TOLD: usize = 256 << 10;
 
-/// The causes in an object of a schema. Its head (apiVersion, kind, metadata) is not the schema's.
+/// The causes for an object of a schema. Its head (apiVersion, kind, metadata) is not part of the schema.
 pub fn validate(schema: &Value, patterns: &Patterns, object: &Value) -> Vec<Cause> {
     let mut judge = Judge { patterns, steps: MOST_STEPS, room: MOST_TOLD, causes: Vec::new(), trial: None };
     judge.value(schema, object, &Path::root(""));
@@ -24,17 +24,17 @@ pub fn validate(schema: &Value, patterns: &Patterns, object: &Value) -> Vec<Caus
     judge.causes
 }
 
-/// What is told of a value: by its path, as text.
+/// Makes a cause for a value from its path.
 type Told<'a> = &'a dyn Fn(String) -> Cause;
 
 struct Judge<'a> {
     patterns: &'a Patterns,
-    /// What is left of [`MOST_STEPS`].
+    /// The rest of [`MOST_STEPS`].
     steps: usize,
-    /// What is left of [`MOST_TOLD`].
+    /// The rest of [`MOST_TOLD`].
     room: usize,
     causes: Vec<Cause>,
-    /// Whether a value fits so far, where it is only tried and nothing told.
+    /// Whether a value fits so far, in a trial without causes.
     trial: Option<bool>,
 }
 
@@ -54,7 +54,7 @@ fn kind_of(value: &Value) -> &'static str {
     }
 }
 
-/// Whether a value is of the type that a schema names, if it names one.
+/// Whether a value has the type that a schema names, if it names one.
 fn fits(schema: &Value, of: &Value) -> bool {
     let is = kind_of(of);
     match schema.text("type") {
@@ -70,7 +70,7 @@ fn limit(schema: &Value, name: &str) -> Option<usize> {
     schema.at(name).as_u64().and_then(|limit| usize::try_from(limit).ok())
 }
 
-/// What tells two items of a list apart, where the schema says that they have to differ.
+/// The key that distinguishes two items of a list, if the schema requires unique items.
 fn key_of(schema: &Value, item: &Value) -> Option<Value> {
     match schema.text("x-kubernetes-list-type") {
         "set" => Some(item.clone()),
@@ -84,7 +84,7 @@ fn key_of(schema: &Value, item: &Value) -> Option<Value> {
 }
 
 impl Judge<'_> {
-    /// Takes steps; says whether to go on.
+    /// Uses up steps; returns whether to continue.
     fn step(&mut self, count: usize) -> bool {
         self.steps = self.steps.saturating_sub(count);
         self.steps > 0 && self.room > 0 && self.trial != Some(false)
@@ -227,14 +227,14 @@ impl Judge<'_> {
         }
     }
 
-    /// Whether a value is what a schema says; nothing is told.
+    /// Whether a value is valid according to a schema; adds no causes.
     fn holds(&mut self, schema: &Value, of: &Value, path: &Path<'_>) -> bool {
         let outer = self.trial.replace(true);
         self.value(schema, of, path);
         std::mem::replace(&mut self.trial, outer) == Some(true)
     }
 
-    /// How many of the schemas in a part of a schema hold, and how many there are.
+    /// How many of the schemas in a part of a schema match, and how many there are.
     fn count(&mut self, schema: &Value, part: &str, of: &Value, path: &Path<'_>) -> (usize, usize) {
         let all = schema.list(part);
         (all.iter().filter(|inner| self.holds(inner, of, path)).count(), all.len())
@@ -247,7 +247,7 @@ impl Judge<'_> {
         });
     }
 
-    /// What `allOf`, `anyOf`, `oneOf` and `not` say.
+    /// Checks `allOf`, `anyOf`, `oneOf` and `not`.
     fn combined(&mut self, schema: &Value, of: &Value, path: &Path<'_>) {
         let (valid, all) = self.count(schema, "allOf", of, path);
         if valid < all {
@@ -339,7 +339,7 @@ mod tests {
         check(json!({"type": "object", "nullable": true}), Value::Null, &[]);
     }
 
-    /// The causes in an object, and how many bytes they have together.
+    /// The causes for an object, and their size in bytes.
     fn weighed(schema: &Value, object: &Value) -> (Vec<Cause>, usize) {
         let causes = validate(schema, &Patterns::of(schema), object);
         let bytes = causes.iter().map(|cause| cause.field.len() + cause.message.len()).sum();
@@ -348,7 +348,7 @@ mod tests {
 
     #[test]
     fn work_and_words_about_one_object_are_bounded() {
-        // Each of many items is held to each of many schemas, at every level again.
+        // Each of many items is compared with each of many schemas, again at every level.
         let one = json!({"type": "object", "required": ["x"]});
         let many = json!({"anyOf": vec![one; 3000]});
         let schema = json!({"type": "object", "properties": {"list": {"type": "array", "items": many}}});
@@ -357,23 +357,23 @@ mod tests {
         let last = causes.last().map(Cause::text).unwrap_or_default();
         assert!(last.starts_with("<nil>: Forbidden: validation takes more steps"), "{last}");
         assert!(bytes < 2 * MOST_TOLD, "{bytes}");
-        // A pattern that is slow to read is not read again for each text.
+        // A pattern that is slow to compile is not compiled again for each text.
         let schema = json!({"type": "object", "properties": {"list": {"type": "array", "items":
             {"type": "string", "pattern": "^([a-z]{1,40}){1,10}$"}}}});
         let texts: Vec<String> = (0..50_000).map(|_| "abc".to_owned()).collect();
         assert_eq!(weighed(&schema, &json!({"list": texts})), (Vec::new(), 0));
-        // A pattern that keeps thousands of ways open is not followed through a long text.
+        // A pattern with thousands of open alternatives is not followed through a long text.
         let schema = json!({"type": "object", "properties": {"text": {"type": "string",
             "pattern": "(a|b)*a((a|b){1000}){10}c"}}});
         let (causes, _) = weighed(&schema, &json!({"text": "aabab".repeat(300_000)}));
         assert!(causes.iter().any(|cause| cause.text().contains("more steps")), "{causes:?}");
-        // What is told of each of many values under a long name does not multiply that.
+        // Causes for each of many values under a long name do not multiply its length.
         let schema = json!({"type": "object", "additionalProperties": {"type": "object", "additionalProperties":
             {"type": "integer"}}});
         let members: Map<String, Value> = (0..20_000).map(|at| (at.to_string(), json!("x"))).collect();
         let (causes, bytes) = weighed(&schema, &json!({"n".repeat(100_000): members}));
         assert!(causes.len() > 1 && bytes < 3 * MOST_TOLD, "{} causes of {bytes} bytes", causes.len());
-        // Before there were bounds each of the three took minutes, or all memory.
+        // Without the limits, each of the three took minutes, or all memory.
         assert!(began.elapsed().as_secs() < 60, "{:?}", began.elapsed());
     }
 }

@@ -11,10 +11,10 @@ use crate::value::Look as _;
 
 const TYPES: [&str; 6] = ["array", "boolean", "integer", "number", "object", "string"];
 
-/// How much is told of one schema, bytes; beyond it nothing is looked at any more.
+/// The most bytes of causes for one schema; after that, nothing more is examined.
 const MOST_TOLD: usize = 256 << 10;
 
-/// The causes in the schema of a definition's version, which stands at a path.
+/// The causes for the schema of a definition's version, which is at this path.
 pub fn faults(schema: &Value, path: &str) -> Vec<Cause> {
     let mut faults = Faults { causes: Vec::new(), told: 0 };
     let path = Path::root(path);
@@ -33,7 +33,7 @@ pub fn faults(schema: &Value, path: &str) -> Vec<Cause> {
 
 struct Faults {
     causes: Vec<Cause>,
-    /// Bytes of all causes.
+    /// The bytes of all causes.
     told: usize,
 }
 

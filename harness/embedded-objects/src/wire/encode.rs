@@ -1,4 +1,4 @@
-//! Protobuf bytes as the generated Go code writes them: plain fields always, pointers when they are set.
+//! Protobuf bytes as the generated Go code writes them: plain fields always, pointers if they are set.
 
 use base64::Engine as _;
 use serde_json::Value;
@@ -47,7 +47,7 @@ pub(super) fn envelope(api_version: &str, kind: &str, raw: &[u8]) -> Vec<u8> {
     out
 }
 
-/// A list's bytes around those of its items: metadata is the first field of every list, items are the second.
+/// A list's bytes, from those of its items: metadata is the first field of every list, items are the second.
 pub(super) fn list<'a>(metadata: &[u8], items: impl Iterator<Item = &'a [u8]> + Clone) -> Vec<u8> {
     let length: usize = items.clone().map(|item| item.len() + 6).sum();
     let mut out = Vec::with_capacity(metadata.len() + length + 6);
@@ -56,14 +56,14 @@ pub(super) fn list<'a>(metadata: &[u8], items: impl Iterator<Item = &'a [u8]> + 
     out
 }
 
-/// A message that has its first field alone.
+/// A message with only its first field.
 pub(super) fn only(first: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(first.len() + 6);
     bytes(1, first, &mut out);
     out
 }
 
-/// An event of a watch around an object's bytes.
+/// A watch event, from an object's bytes.
 pub(super) fn watch_event(event: &str, object: &[u8]) -> Vec<u8> {
     let mut raw = Vec::with_capacity(object.len() + 8);
     bytes(1, object, &mut raw);
@@ -141,7 +141,7 @@ fn field(number: u32, shape: &Shape, of: &Value, out: &mut Vec<u8>) {
             bytes(3, text.unwrap_or_default().as_bytes(), &mut held);
             bytes(number, &held, out);
         }
-        // The text itself stands for fields that were not read: they are never a text.
+        // Text stands for fields that were not parsed: parsed ones are never a text.
         Shape::FieldsV1 if of.is_string() => {
             let mut held = Vec::new();
             bytes(1, of.as_str().unwrap_or_default().as_bytes(), &mut held);
@@ -159,7 +159,7 @@ fn field(number: u32, shape: &Shape, of: &Value, out: &mut Vec<u8>) {
     }
 }
 
-/// A JSON schema, or the message that holds either a schema or what stands instead of it.
+/// A JSON schema, or the message that contains either a schema or its alternative.
 fn json_schema(instead: Instead, of: &Value) -> Vec<u8> {
     let schema = |of: &Value| schema::json_schema().map(|ty| message(ty, of)).unwrap_or_default();
     let mut held = Vec::new();

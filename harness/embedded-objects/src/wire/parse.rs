@@ -1,4 +1,4 @@
-//! JSON values out of protobuf bytes.
+//! Decodes JSON values from protobuf bytes.
 
 use base64::Engine as _;
 use serde_json::{Map, Value, json};
@@ -7,7 +7,7 @@ use crate::rules::time;
 use crate::schema::{self, Field, Instead, Shape, TypeId};
 use crate::typed;
 
-/// How deep messages may nest; of the schema's types only JSON schemas come near.
+/// How deep messages may be nested; only JSON schemas come close to it.
 const DEPTH: usize = 100;
 const TRUNCATED: &str = "unexpected EOF";
 
@@ -77,7 +77,7 @@ fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
-/// Reads the envelope.
+/// Parses the envelope.
 pub(super) fn envelope(bytes: &[u8]) -> Result<Envelope<'_>, String> {
     let mut envelope = Envelope { api_version: String::new(), kind: String::new(), raw: b"" };
     let mut reader = Reader { rest: bytes };
@@ -100,7 +100,7 @@ pub(super) fn envelope(bytes: &[u8]) -> Result<Envelope<'_>, String> {
     Ok(envelope)
 }
 
-/// Reads an event of a watch: its type and the bytes of its object.
+/// Parses a watch event: its type and the bytes of its object.
 pub(super) fn watch_event(bytes: &[u8]) -> Result<(String, &[u8]), String> {
     let (mut event, mut object): (String, &[u8]) = (String::new(), b"");
     let mut reader = Reader { rest: bytes };
@@ -121,7 +121,7 @@ pub(super) fn watch_event(bytes: &[u8]) -> Result<(String, &[u8]), String> {
     Ok((event, object))
 }
 
-/// The first field of a message with its key and length, where it is number 1 and has a length.
+/// The first field of a message with its key and length, if it has number 1 and a length.
 pub(super) fn first_field(message: &[u8]) -> Option<&[u8]> {
     let mut reader = Reader { rest: message };
     match reader.next() {
@@ -130,7 +130,7 @@ pub(super) fn first_field(message: &[u8]) -> Option<&[u8]> {
     }
 }
 
-/// Reads a struct's bytes.
+/// Parses a struct's bytes.
 pub(super) fn message(ty: TypeId, bytes: &[u8]) -> Result<Value, String> {
     structure(ty, bytes, 0).map(Value::Object)
 }
@@ -212,13 +212,13 @@ fn held(shape: &Shape, bytes: &[u8], depth: usize) -> Result<Value, String> {
     Ok(Value::Array(items))
 }
 
-/// A JSON schema as JSON has it: protobuf also names what is empty.
+/// A JSON schema in JSON: protobuf also contains empty fields.
 fn json_schema(bytes: &[u8], depth: usize) -> Result<Value, String> {
     let ty = schema::json_schema().ok_or("the types of JSON schemas are unknown")?;
     typed::decode(ty, &Value::Object(structure(ty, bytes, depth + 1)?))
 }
 
-/// What a message holds that has either a schema or something else.
+/// The content of a message that has either a schema or something else.
 fn schema_or(instead: Instead, bytes: &[u8], depth: usize) -> Result<Value, String> {
     let mut value = match instead {
         Instead::Nothing => return json_schema(bytes, depth),
@@ -248,7 +248,7 @@ fn single(shape: &Shape, content: Content<'_>, depth: usize) -> Result<Value, St
         (Shape::Float, Content::Bytes(bytes)) => {
             let bytes: [u8; 8] = bytes.try_into().map_err(|_| TRUNCATED)?;
             let number = f64::from_le_bytes(bytes);
-            // Go writes a whole number without a point.
+            // Go writes a whole number without a decimal point.
             if number.fract() == 0.0 && number.abs() < 1e15 { json!(number as i64) } else { json!(number) }
         }
         (Shape::Text(_), Content::Bytes(bytes)) => text(bytes).into(),
@@ -311,7 +311,7 @@ fn timestamp(shape: &Shape, bytes: &[u8]) -> Result<Value, String> {
     written.map(Value::from).ok_or_else(|| format!("time {} is out of range", number(1)))
 }
 
-/// Plain numbers and texts of a small message, each with its field's number.
+/// The plain numbers and strings of a small message, each with its field's number.
 type Scalars = (Vec<(u32, u64)>, Vec<(u32, String)>);
 
 fn scalars(bytes: &[u8]) -> Result<Scalars, String> {

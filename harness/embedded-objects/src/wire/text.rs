@@ -4,7 +4,7 @@ use serde_json::{Map, Value};
 
 use crate::schema::{self, Shape};
 
-/// The text of an object, list or Status with a line's end. Members that the type does not know come last.
+/// The text of an object, list or Status with a line end. Unknown members come last.
 pub fn json(object: &Value) -> String {
     let text = |name: &str| object.get(name).and_then(Value::as_str).unwrap_or_default();
     let shape = schema::of_object(text("apiVersion"), text("kind")).map(Shape::Struct);
@@ -14,7 +14,7 @@ pub fn json(object: &Value) -> String {
     out
 }
 
-/// The text of a value that is no object of a kind, in the same form.
+/// The text of a value that is not an object of a kind, in the same form.
 pub fn plain(of: &Value) -> String {
     let mut out = String::new();
     value(None, of, &mut out);

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-/// A controller of a cluster, by the name it has in Kubernetes. Kubelets are none: they run where there are machines.
+/// A controller of a cluster, by its name in Kubernetes. Kubelets are not included: they run on every machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Controller {
     /// `kube-scheduler`: binds Pods to Nodes.
@@ -17,7 +17,7 @@ pub enum Controller {
     StatefulSet,
     /// `endpoints-controller` and `endpointslice-controller`.
     Endpoints,
-    /// `namespace-controller`: empties namespaces that are deleted. Without it they stay `Terminating`.
+    /// `namespace-controller`: empties deleted namespaces. Without it they stay `Terminating`.
     Namespace,
     /// `garbage-collector-controller`: deletes objects whose owners are gone.
     GarbageCollector,
@@ -27,12 +27,12 @@ pub enum Controller {
     NodeLifecycle,
     /// `taint-eviction-controller`: removes Pods that do not tolerate a Node's `NoExecute` taints.
     TaintEviction,
-    /// `clusterrole-aggregation-controller`: gives ClusterRoles that gather others their rules.
+    /// `clusterrole-aggregation-controller`: sets the rules of aggregated ClusterRoles.
     ClusterRoleAggregation,
-    /// `ttl-controller`: notes at Nodes for how long their kubelets may keep Secrets and ConfigMaps.
+    /// `ttl-controller`: annotates Nodes with how long their kubelets may cache Secrets and ConfigMaps.
     Ttl,
-    /// `persistentvolumeclaim-protection-controller` and the like: lets volumes, claims and classes go that nothing uses.
-    /// Without it those that are deleted stay.
+    /// `persistentvolumeclaim-protection-controller` and similar ones: release unused volumes, claims and
+    /// classes. Without them, deleted ones stay.
     VolumeProtection,
     /// `pod-garbage-collector-controller`: removes Pods of Nodes that are gone.
     PodGarbageCollector,
@@ -58,7 +58,7 @@ impl Controller {
         Controller::PodGarbageCollector,
     ];
 
-    /// All but these, as `--controllers=*,-deployment-controller` has it.
+    /// All controllers except these, like `--controllers=*,-deployment-controller`.
     #[must_use]
     pub fn all_but(left_out: &[Controller]) -> BTreeSet<Controller> {
         Controller::ALL.into_iter().filter(|controller| !left_out.contains(controller)).collect()

@@ -1,4 +1,4 @@
-//! What the cluster shall be like: its nodes, its network, its pace, and which images are programs of this machine.
+//! The settings of a cluster: its nodes, its network, its pace, and which images are programs of this machine.
 
 mod controllers;
 mod network;
@@ -16,53 +16,54 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 
-/// The minor version from which on kubelets with an external cloud provider take two addresses.
+/// The first minor version in which kubelets with an external cloud provider accept two addresses.
 const DUAL_STACK_NODE_IPS: u32 = 29;
 
-/// Everything that can be chosen. [`Settings::new`] gives the values of an ordinary cluster.
+/// All settings. [`Settings::new`] gives the values of an ordinary cluster.
 #[derive(Debug, Clone)]
 pub struct Settings {
-    /// The Kubernetes version that is modelled: words and defaults differ between versions.
+    /// The Kubernetes version that is modelled: messages and defaults differ between versions.
     pub kubernetes: KubernetesVersion,
-    /// Where programs reach the API server; on loopback. They find it in `KUBERNETES_SERVICE_HOST` and `_PORT`.
+    /// The API server's address for programs; on loopback. They find it in `KUBERNETES_SERVICE_HOST` and `_PORT`.
     pub api_server: SocketAddr,
-    /// The API server's certificate authority, PEM: `ca.crt` beside service account tokens and in `kube-root-ca.crt`.
+    /// The API server's certificate authority as PEM: `ca.crt` next to service account tokens, and in
+    /// `kube-root-ca.crt`.
     pub cluster_ca: String,
     /// The machines that exist from the start.
     pub nodes: Vec<NodeSpec>,
-    /// Which controllers run.
+    /// The controllers that run.
     pub controllers: BTreeSet<Controller>,
-    /// Which images run as programs. Pods of other images are simulated.
+    /// The images that run as programs. Pods of other images are simulated.
     pub programs: Vec<Program>,
     /// The pod network.
     pub network: PodNetwork,
-    /// Whether the cluster has a DNS.
+    /// Whether the cluster has DNS.
     pub dns: Dns,
-    /// Names that the machines' resolvers know besides those of this computer, and cluster DNS with them. When there
-    /// are any, each program has a `/etc/hosts` of its own, which holds them while the resolver it is to ask answers:
-    /// its machine's at any time, cluster DNS while a Pod of it is ready, its Service address works and the Node is
-    /// Ready. That needs namespaces ([`Mounts`]).
+    /// Names that the resolvers of machines and cluster DNS know in addition to those of this computer. If
+    /// there are any, each program has its own `/etc/hosts`. It contains the names while the program's
+    /// resolver works: a machine's resolver always does; cluster DNS does while one of its Pods is ready, its
+    /// Service address works and the Node is Ready. This needs namespaces ([`Mounts`]).
     pub names: BTreeMap<String, IpAddr>,
-    /// Whether the cluster IP of a Service leads anywhere.
+    /// Whether the cluster IP of a Service works.
     pub service_vip: ServiceVip,
     /// Whether each Node gets a `podCIDR`, and from which range.
     pub pod_cidrs: PodCidrs,
     /// Whether the scheduler counts CPU, memory and Pods.
     pub resources: Resources,
-    /// How mount paths reach programs.
+    /// How programs see their mounts.
     pub mounts: Mounts,
-    /// What programs may take of this machine.
+    /// The resources that programs may use on this machine.
     pub bounds: Bounds,
-    /// How fast things go.
+    /// The speed of the cluster.
     pub pace: Pace,
-    /// The most that is kept of a container's output, in bytes, for the current and the previous run each.
+    /// How many bytes of a container's output are kept, for the current and for the previous run.
     pub log_limit_bytes: usize,
-    /// The folder under which the files of Pods are kept; `None`: the system's folder for temporary files.
+    /// The folder for the files of Pods; `None`: the system's folder for temporary files.
     pub folder: Option<PathBuf>,
 }
 
 impl Settings {
-    /// An ordinary cluster without nodes at this API server.
+    /// The settings of an ordinary cluster without nodes, with this API server.
     #[must_use]
     pub fn new(api_server: SocketAddr, cluster_ca: String) -> Settings {
         Settings {
@@ -90,9 +91,9 @@ impl Settings {
 /// A version of Kubernetes 1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct KubernetesVersion {
-    /// The second number, e.g. 36.
+    /// The minor version, e.g. 36.
     pub minor: u32,
-    /// The third number.
+    /// The patch version.
     pub patch: u32,
 }
 
@@ -102,17 +103,17 @@ impl std::fmt::Display for KubernetesVersion {
     }
 }
 
-/// What the scheduler counts.
+/// Whether the scheduler counts resources.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Resources {
-    /// Requests against what Nodes can give.
+    /// It compares requests with the capacity of Nodes.
     Counted,
-    /// Nothing: Nodes are never full.
+    /// It does not: Nodes are never full.
     Ignored,
 }
 
 impl Settings {
-    /// Why these settings cannot work; empty when they can. Every reason is a sentence.
+    /// The reasons why these settings cannot work, as sentences; empty if they can.
     #[must_use]
     pub fn problems(&self) -> Vec<String> {
         let mut problems = Vec::new();
@@ -143,7 +144,7 @@ impl Settings {
         }
         if let PodCidrs::Allocated(ranges) = &self.pod_cidrs {
             for PodRange { cluster, node_prefix } in ranges {
-                // Two addresses at the least for Pods, beside the first two and the last.
+                // At least two addresses for Pods, in addition to the first two and the last.
                 let longest = cluster.max_prefix_len() - 3;
                 if !(cluster.prefix_len() <= *node_prefix && *node_prefix <= longest) {
                     problems.push(format!(
@@ -159,7 +160,7 @@ impl Settings {
         problems
     }
 
-    /// What is wrong with the addresses of a node.
+    /// The fault in the addresses of a node.
     fn address_problem(&self, node: &NodeSpec) -> Option<String> {
         let (name, ips) = (&node.name, &node.node_ips);
         if !one_of_each_family(ips.iter().copied()) {
@@ -176,13 +177,13 @@ impl Settings {
             })
     }
 
-    /// The program this image stands for.
+    /// The program that this image stands for.
     pub fn program(&self, image: &str) -> Option<&Program> {
         self.programs.iter().find(|program| program.image == image)
     }
 }
 
-/// Whether there are no two of the same IP family.
+/// Whether no two addresses have the same IP family.
 fn one_of_each_family(ips: impl Iterator<Item = IpAddr>) -> bool {
     let mut families = BTreeSet::new();
     ips.into_iter().all(|ip| families.insert(ip.is_ipv4()))

@@ -9,17 +9,17 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum PodNetwork {
-    /// There is none.
+    /// There is no pod network.
     None,
-    /// Is there on each node as soon as its kubelet runs.
+    /// It works on each node as soon as the kubelet runs.
     Independent,
-    /// Is there on a node once the Node has an internal address, as that of many clouds.
+    /// It works on a node once the Node has an internal address, as with many clouds.
     WaitsForAddresses,
-    /// Keeps Pods off each node by a startup taint of its own, which it removes once it is there.
+    /// It keeps Pods off each node with a startup taint, which it removes when it works.
     StartupTaint {
         /// The taint's key. Kubelets register with the taint ([`NodeSpec::taints`](super::NodeSpec::taints)).
         key: String,
-        /// Whether it is there only once the Node has an internal address, as Cilium under kops.
+        /// Whether it works only once the Node has an internal address, as Cilium under kops.
         waits_for_addresses: bool,
     },
 }
@@ -29,17 +29,18 @@ pub enum PodNetwork {
 pub enum Dns {
     /// No name of the cluster resolves.
     Absent,
-    /// A Deployment `coredns` and a Service `kube-dns` exist, as on a cluster made by kubeadm. It knows
-    /// [`Settings::names`](super::Settings::names); for everything else programs use this computer's resolver.
+    /// A Deployment `coredns` and a Service `kube-dns` exist, as on a cluster made by kubeadm. This DNS knows
+    /// [`Settings::names`](super::Settings::names); for all other names programs use this computer's
+    /// resolver.
     Simulated,
 }
 
 /// Whether cluster IPs work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ServiceVip {
-    /// Programs are told the cluster IP of the Service `kubernetes`, which nothing serves, as before kube-proxy runs.
+    /// Programs get the cluster IP of the Service `kubernetes`, which does not work, as before kube-proxy runs.
     Absent,
-    /// Programs are told the loopback address of the API server instead, so that it works.
+    /// Programs get the loopback address of the API server instead, which works.
     Shortcut,
 }
 
@@ -48,7 +49,8 @@ pub enum ServiceVip {
 pub enum PodCidrs {
     /// Nodes get none, as with `--allocate-node-cidrs=false`.
     None,
-    /// Each Node gets the first free part of each of these, as with `--cluster-cidr`: one, or one of each family.
+    /// Each Node gets the first free part of each of these, as with `--cluster-cidr`: one range, or one of
+    /// each family.
     Allocated(Vec<PodRange>),
 }
 
@@ -71,7 +73,7 @@ impl PodRange {
 
 /// How a cluster's range is divided.
 impl PodRange {
-    /// How many parts there are.
+    /// The number of parts.
     #[must_use]
     pub fn count(self) -> u32 {
         1_u32
@@ -79,12 +81,12 @@ impl PodRange {
             .unwrap_or(u32::MAX)
     }
 
-    /// By how many bits the number of a part is shifted in an address.
+    /// How many bits the number of a part is shifted in an address.
     fn shift(self) -> u32 {
         u32::from(self.cluster.max_prefix_len().saturating_sub(self.node_prefix))
     }
 
-    /// The part of this number; `None`: there is none.
+    /// The part with this number; `None` if there is none.
     #[must_use]
     pub fn part(self, index: u32) -> Option<IpNet> {
         let offset = u128::from(index).checked_shl(self.shift())?;
@@ -100,7 +102,7 @@ impl PodRange {
         IpNet::new(address, self.node_prefix).ok()
     }
 
-    /// The number of this part; `None`: it is no part of the cluster's range.
+    /// The number of this part; `None` if it is not part of the cluster's range.
     #[must_use]
     pub fn index(self, part: IpNet) -> Option<u32> {
         if part.prefix_len() != self.node_prefix || !self.cluster.contains(&part) {

@@ -7,27 +7,27 @@ use std::path::PathBuf;
 /// One machine of the cluster and its kubelet.
 #[derive(Debug, Clone)]
 pub struct NodeSpec {
-    /// The Node's name, which is its host name too.
+    /// The Node's name, which is also its host name.
     pub name: String,
-    /// Labels the kubelet sets when it registers (`--node-labels`), besides those every kubelet sets.
+    /// Labels that the kubelet sets when it registers (`--node-labels`), in addition to the standard ones.
     pub labels: BTreeMap<String, String>,
-    /// Taints the kubelet registers with (`--register-with-taints`), besides the cloud's.
+    /// Taints that the kubelet registers with (`--register-with-taints`), in addition to the cloud's.
     pub taints: Vec<NodeTaint>,
-    /// Who is expected to initialise the Node.
+    /// The component that initialises the Node.
     pub cloud: CloudProvider,
-    /// `--node-ip`: annotated on the Node, and its addresses until the cloud says otherwise. At most one of each family,
-    /// the one of the preferred family first.
+    /// `--node-ip`: set as an annotation of the Node, and used as its addresses until the cloud sets others.
+    /// At most one of each family, the preferred family first.
     pub node_ips: Vec<IpAddr>,
     /// `--provider-id`.
     pub provider_id: Option<String>,
-    /// Where its kubelet has the certificate from that it serves with.
+    /// The source of the kubelet's serving certificate.
     pub serving: ServingCertificate,
-    /// The loopback address of this machine, from 127.0.0.0/8: what probes of its `hostNetwork` Pods ask, and
-    /// what a program is told as `${NODE_LOOPBACK}`. `None`: the next free one.
+    /// The loopback address of this machine, from 127.0.0.0/8. Probes of its `hostNetwork` Pods use it, and
+    /// programs get it as `${NODE_LOOPBACK}`. `None`: the next free one.
     pub loopback: Option<Ipv4Addr>,
-    /// Files of this machine by their absolute path: what `hostPath` volumes find there. Written 0600.
+    /// Files of this machine by their absolute path, for `hostPath` volumes. Written with mode 0600.
     pub files: BTreeMap<PathBuf, Vec<u8>>,
-    /// What the Node has to give, as `cpu`, `memory` and so on.
+    /// The capacity of the Node: `cpu`, `memory` and so on.
     pub capacity: BTreeMap<String, String>,
 }
 
@@ -51,16 +51,17 @@ impl NodeSpec {
     }
 }
 
-/// Where a kubelet has the certificate from that it serves with.
+/// The source of a kubelet's serving certificate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ServingCertificate {
-    /// From itself.
+    /// The kubelet signs it itself.
     SelfSigned,
-    /// It asks the cluster for one once its Node has an address (`serverTLSBootstrap: true`), and again when these change.
+    /// The kubelet requests one from the cluster once its Node has an address (`serverTLSBootstrap: true`),
+    /// and again when the addresses change.
     Requested,
 }
 
-/// A taint a kubelet registers with.
+/// A taint that a kubelet registers with.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NodeTaint {
     /// E.g. `node-role.kubernetes.io/control-plane`.

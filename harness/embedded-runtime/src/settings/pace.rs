@@ -1,8 +1,8 @@
-//! How fast things go.
+//! The speed of the cluster.
 
 use std::time::Duration;
 
-/// How fast things go. The defaults are those of Kubernetes.
+/// The speed of the cluster. The defaults are those of Kubernetes.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Pace {
     /// How often a kubelet renews its Lease (`nodeLeaseDurationSeconds` / 4: 10 s).
@@ -15,13 +15,14 @@ pub struct Pace {
     pub node_grace: Duration,
     /// The same for a Node whose kubelet has never posted a status (`--node-startup-grace-period`, 60 s).
     pub node_startup_grace: Duration,
-    /// How often Nodes are looked at for silence, and for Pods to be driven off them (`--node-monitor-period`, 5 s).
+    /// How often the controller looks for silent Nodes, and for Pods to evict from them
+    /// (`--node-monitor-period`, 5 s).
     pub node_check: Duration,
-    /// How long Pods of a deleted Node are left alone once that was noticed (40 s).
+    /// How long Pods stay after the deletion of their Node was noticed (40 s).
     pub orphan_grace: Duration,
-    /// How often Pods of deleted Nodes are looked for (20 s).
+    /// How often the controller looks for Pods of deleted Nodes (20 s).
     pub orphan_check: Duration,
-    /// What decides at which moments that happens: the same number, the same moments after the start.
+    /// Determines the moments of these looks: the same number gives the same moments after the start.
     pub seed: u64,
     /// How long a simulated container takes to start.
     pub simulated_start: Duration,
@@ -29,7 +30,7 @@ pub struct Pace {
     pub restart_first: Duration,
     /// The longest pause between restarts (5 min).
     pub restart_longest: Duration,
-    /// How long a container must have run well for its pauses to begin anew (10 min).
+    /// How long a container must have run without a failure until its pauses start again from the first (10 min).
     pub restart_forgotten: Duration,
 }
 

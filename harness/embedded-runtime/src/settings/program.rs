@@ -1,4 +1,4 @@
-//! Images that are programs of this machine, and how files reach them.
+//! Images that are programs of this machine, and how they see files.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -13,21 +13,24 @@ pub struct Program {
     pub entry_point: Vec<String>,
     /// The image's default arguments; a container's `args` replace them.
     pub arguments: Vec<String>,
-    /// Whether a container's `command` is dropped: it names a path inside the image that is not on this machine.
+    /// Whether a container's `command` is ignored: it names a path in the image that does not exist on this
+    /// machine.
     pub keeps_entry_point: bool,
-    /// Whether a registry hands the image out; else it is on the machines and cannot be pulled.
+    /// Whether the image can be pulled from a registry; otherwise it is already on the machines and cannot be
+    /// pulled.
     pub pulls: bool,
-    /// The user of the image, where that is known: root may not run where a Pod says `runAsNonRoot`.
+    /// The user of the image, if known: root may not run in a Pod with `runAsNonRoot`.
     pub user: Option<i64>,
     /// Arguments added at the end. `${NODE_LOOPBACK}`, `${NODE_NAME}` and `${POD_IP}` are filled in.
     pub more_arguments: Vec<String>,
     /// Environment added to the container's own, with the same placeholders.
     pub environment: BTreeMap<String, String>,
-    /// What the program sees of this machine besides the system's programs and libraries and its own folder.
+    /// Files of this machine that the program sees, in addition to the system's programs and libraries and
+    /// its own folder.
     pub shares: Vec<Share>,
 }
 
-/// A file or folder of this machine that a program sees where it is.
+/// A file or folder of this machine that a program sees at the same path.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Share {
     /// Its absolute path.
@@ -37,7 +40,7 @@ pub struct Share {
 }
 
 impl Program {
-    /// A program for this image, with the first arguments it always has. The container's own `args` follow them.
+    /// A program for this image, with its fixed first arguments. The container's own `args` follow them.
     #[must_use]
     pub fn new<S: Into<String>>(
         image: impl Into<String>,
@@ -57,20 +60,21 @@ impl Program {
     }
 }
 
-/// What the program of a container may take of this machine. One that takes more is ended, as a kernel does it with a
-/// container that is over its limit, but for processor time: it then yields to everybody else.
+/// The resources that the program of a container may use on this machine. A program that uses more memory or
+/// processes is ended, like a container over its limit. A program that uses more processor time gets a lower
+/// priority.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Bounds {
-    /// Memory of all its processes, bytes, where its container has no `resources.limits.memory`.
+    /// The memory of all its processes in bytes, if its container has no `resources.limits.memory`.
     pub memory: u64,
-    /// How many processes it may have at once.
+    /// How many processes it may have at the same time.
     pub processes: usize,
-    /// The share of this machine's processors that it may use for [`Bounds::PATIENCE_S`] seconds, percent.
+    /// The share of this machine's processors, in percent, that it may use for [`Bounds::PATIENCE_S`] seconds.
     pub processor: u64,
 }
 
 impl Bounds {
-    /// For how long, seconds, a program may use more of the processors than its share.
+    /// For how many seconds a program may use more of the processors than its share.
     pub const PATIENCE_S: u64 = 10;
 }
 
@@ -81,11 +85,11 @@ impl Default for Bounds {
     }
 }
 
-/// How the paths of volume mounts reach a program, and whether it is confined.
+/// How a program sees its volume mounts, and whether it is confined.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mounts {
-    /// In a root folder and namespaces of its own where this machine allows that, else [`Mounts::Rewritten`].
+    /// In its own root folder and namespaces if this machine allows that, otherwise [`Mounts::Rewritten`].
     Detect,
-    /// Its arguments and environment are rewritten to where the files are.
+    /// Paths in its arguments and environment are rewritten to the real paths.
     Rewritten,
 }

@@ -1,5 +1,5 @@
-//! HorizontalPodAutoscalers in their older version, which knows one metric: the use of processor time. What it has no field
-//! for it carries in annotations.
+//! HorizontalPodAutoscalers in their older version, which has one metric: the use of processor time. Fields
+//! that it does not have are in annotations.
 //!
 //! Source: `pkg/apis/autoscaling/v1/conversion.go`.
 
@@ -11,10 +11,10 @@ const METRICS: &str = "autoscaling.alpha.kubernetes.io/metrics";
 const CURRENT_METRICS: &str = "autoscaling.alpha.kubernetes.io/current-metrics";
 const CONDITIONS: &str = "autoscaling.alpha.kubernetes.io/conditions";
 const BEHAVIOR: &str = "autoscaling.alpha.kubernetes.io/behavior";
-/// The use at which Pods are added where nothing is said, per cent.
+/// The default use at which Pods are added, in percent.
 const DEFAULT_USE: i64 = 80;
 
-/// What stands in an annotation, and where it stands in the newer version.
+/// Annotations, and their fields in the newer version.
 const CARRIED: [(&str, &str); 4] = [
     (METRICS, "spec.metrics"),
     (CURRENT_METRICS, "status.currentMetrics"),
@@ -27,7 +27,7 @@ fn use_of_processor(percent: i64) -> Value {
     json!({"type": "Resource", "resource": {"name": "cpu", "target": target}})
 }
 
-/// Whether a metric is the one for which the older version has a field.
+/// Whether a metric is the one that has a field in the older version.
 fn has_a_field(metric: &Value) -> bool {
     metric.text("type") == "Resource"
         && metric.text("resource.name") == "cpu"
@@ -51,7 +51,7 @@ fn drop_annotations(object: &mut Value) -> Vec<(&'static str, Value)> {
     carried.into_iter().filter_map(|(path, text)| Some((path, read(&text)?))).collect()
 }
 
-/// An autoscaler in the older version, from the newer.
+/// Converts an autoscaler to the older version.
 pub fn autoscaler_to_v1(newer: &Value) -> Value {
     let mut older = newer.clone();
     older.put("apiVersion", "autoscaling/v1");
@@ -83,7 +83,7 @@ pub fn autoscaler_to_v1(newer: &Value) -> Value {
     older
 }
 
-/// An autoscaler in the newer version, from the older.
+/// Converts an autoscaler to the newer version.
 pub fn autoscaler_from_v1(older: &Value) -> Value {
     let mut newer = older.clone();
     newer.put("apiVersion", "autoscaling/v2");

@@ -1,15 +1,15 @@
-//! What a decision needs from outside.
+//! The input of a decision from outside.
 
 use crate::alloc::Allocator;
 
-/// What a decision needs from outside: time, identity and the cluster's addresses.
+/// The input of a decision from outside: time, identity and the cluster's addresses.
 #[derive(Debug)]
 pub struct Context<'a> {
-    /// Now, RFC 3339 with whole seconds in UTC.
+    /// The current time, RFC 3339 with whole seconds in UTC.
     pub now: &'a str,
-    /// Now with microseconds.
+    /// The current time with microseconds.
     pub now_micro: &'a str,
-    /// The uid of an object that is created.
+    /// The uid for a created object.
     pub uid: &'a str,
     /// Five characters that complete a generateName, drawn from `bcdfghjklmnpqrstvwxz2456789`.
     pub suffix: &'a str,
@@ -17,6 +17,6 @@ pub struct Context<'a> {
     pub allocator: &'a mut Allocator,
     /// The Kubernetes minor version.
     pub minor: u32,
-    /// Nothing will be stored: allocations are shown in the answer and given back.
+    /// Whether nothing will be stored: allocations are shown in the answer and then released.
     pub dry_run: bool,
 }

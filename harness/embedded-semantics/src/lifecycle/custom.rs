@@ -1,4 +1,4 @@
-//! Custom resources: their definition's schema is all the rule they have.
+//! Custom resources: the schema of their definition contains all their rules.
 //!
 //! Source: `k8s.io/apiextensions-apiserver/pkg/registry/customresource/strategy.go`.
 
@@ -13,10 +13,10 @@ use embedded_objects::structural;
 use embedded_objects::typed;
 use embedded_objects::value::{Edit as _, Look as _};
 
-/// The object of a custom resource as its body means it: defaulted, and without what its schema does not name.
+/// The custom resource in a body: with defaults, and without fields that its schema does not have.
 ///
 /// # Errors
-/// The Status about metadata that has another form, or about defaults that make it too large.
+/// The Status for invalid metadata, or for defaults that make it too large.
 pub(super) fn decode(kind: &Kind, custom: &Custom, body: &Value) -> Result<Value, Status> {
     let mut object = if body.is_object() { body.clone() } else { Value::Object(Map::new()) };
     if let Some(meta) = embedded_objects::schema::find("meta/v1.ObjectMeta") {
@@ -30,14 +30,14 @@ pub(super) fn decode(kind: &Kind, custom: &Custom, body: &Value) -> Result<Value
     }
     object.put("apiVersion", kind.api_version());
     object.put("kind", kind.kind);
-    // What a definition makes of a body may be larger than any body; etcd would not take it.
+    // Defaults can make an object larger than any body; etcd would not accept it.
     structural::default(&custom.schema, &mut object)
         .map_err(|structural::TooLarge| status::unexplained("etcdserver: request is too large"))?;
     structural::prune(&custom.schema, &mut object);
     Ok(object)
 }
 
-/// The members of an object that are neither its head nor its status.
+/// The members of an object other than its head and its status.
 fn own(object: &Value, has_status: bool) -> Map<String, Value> {
     let mut own = object.as_object().cloned().unwrap_or_default();
     let status = has_status.then_some("status");
@@ -47,7 +47,7 @@ fn own(object: &Value, has_status: bool) -> Map<String, Value> {
     own
 }
 
-/// The hooks of custom resources, with or without a status of its own.
+/// The hooks of custom resources, with or without the status subresource.
 pub(super) struct Resource {
     pub(super) has_status: bool,
 }
@@ -62,7 +62,7 @@ impl Strategy for Resource {
 
     fn prepare_update(&self, sub: Option<&str>, old: &Value, new: &mut Value, _cx: &mut Context<'_>) {
         if sub == Some("status") {
-            // Of everything else, an update of the status changes only who owns what, and which version it builds on.
+            // Besides the status, an update of the status changes only managedFields and the resourceVersion.
             let mut whole = old.clone();
             match new.clear("status") {
                 Some(status) => whole.put("status", status),
@@ -89,7 +89,7 @@ impl Strategy for Resource {
     }
 }
 
-/// The causes in an object that its definition gives, where it is a custom resource.
+/// The causes from the definition of an object, if it is a custom resource.
 pub(super) fn causes(kind: &Kind, object: &Value) -> Vec<Cause> {
     let Some(custom) = &kind.custom else { return Vec::new() };
     structural::validate(&custom.schema, &custom.patterns, object)

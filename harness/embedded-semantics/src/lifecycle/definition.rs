@@ -1,7 +1,7 @@
-//! Definitions of custom resources: defaults, what an update may change, and what makes one valid.
+//! Definitions of custom resources: defaults, allowed updates, and validation.
 //!
-//! Source: `k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/{v1/defaults.go,validation/validation.go}` and
-//! `pkg/registry/customresourcedefinition/strategy.go`.
+//! Source: `k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/{v1/defaults.go,validation/validation.go}`
+//! and `pkg/registry/customresourcedefinition/strategy.go`.
 
 use serde_json::{Value, json};
 
@@ -16,7 +16,7 @@ use embedded_objects::value::{Edit as _, Look as _};
 
 pub(super) struct Definition;
 
-/// Groups that belong to Kubernetes itself need the approval of its API reviewers.
+/// The annotation with the approval of Kubernetes' API reviewers, which the groups of Kubernetes itself need.
 const APPROVAL: &str = "api-approved.kubernetes.io";
 const PROTECTED: [&str; 2] = ["k8s.io", "kubernetes.io"];
 

@@ -1,4 +1,4 @@
-//! Events of both groups. One event is the same object in both, in another form.
+//! Events of both groups. An event is the same object in both groups, in different forms.
 //!
 //! Source: `pkg/apis/core/validation/events.go`, `pkg/apis/events/v1/conversion.go`.
 
@@ -22,12 +22,12 @@ const PAIRS: &[(&str, &str)] = &[
     ("reportingComponent", "reportingController"),
 ];
 
-/// An event of the core group as events.k8s.io has it.
+/// Converts an event of the core group to the form in events.k8s.io.
 pub fn event_from_core(event: &Value) -> Value {
     renamed(event, "events.k8s.io/v1", PAIRS.iter().copied())
 }
 
-/// An event of events.k8s.io as the core group has it.
+/// Converts an event of events.k8s.io to the form in the core group.
 pub fn event_to_core(event: &Value) -> Value {
     renamed(event, "v1", PAIRS.iter().map(|(core, new)| (*new, *core)))
 }
@@ -40,12 +40,12 @@ fn renamed<'a>(event: &Value, api_version: &str, pairs: impl Iterator<Item = (&'
         }
     }
     out.put("apiVersion", api_version);
-    // What is stored does not say what it is, and only what does is written as its type is.
+    // A stored object has no kind, and only an object with a kind is written according to its type.
     out.put("kind", "Event");
     embedded_objects::typed::decode_object(&out).unwrap_or(out)
 }
 
-/// Events of the core group, or of the newer one.
+/// The group of an event: the core group, or the newer one.
 pub(super) enum Event {
     Core,
     New,

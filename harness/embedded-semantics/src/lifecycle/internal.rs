@@ -1,4 +1,5 @@
-//! How the server shows a forbidden change of a Pod: its internal spec before and after as JSON, and the difference.
+//! How the server shows a forbidden change of a Pod: its internal spec before and after as JSON, and the
+//! difference.
 //!
 //! Source: `k8s.io/apimachinery/pkg/util/diff` and `pkg/apis/core/types.go`.
 
@@ -20,7 +21,7 @@ static ORDER: LazyLock<HashMap<&'static str, Vec<&'static str>>> = LazyLock::new
         .collect()
 });
 
-/// Fields of the Pod's security context that the API keeps in the spec.
+/// Fields of the Pod's internal security context that are in the spec in the API.
 const MOVED: &[&str] = &["HostNetwork", "HostPID", "HostIPC", "ShareProcessNamespace", "HostUsers"];
 
 /// The difference between two Pod specs, as lines with three lines around each change.

@@ -1,6 +1,7 @@
-//! Jobs: defaults, the selector and labels by which the Job controller knows its Pods, and what an update may change.
+//! Jobs: defaults, the selector and labels by which the Job controller finds its Pods, and allowed updates.
 //!
-//! Source: `pkg/apis/batch/v1/defaults.go`, `pkg/apis/batch/validation/validation.go`, `pkg/registry/batch/job/strategy.go`.
+//! Source: `pkg/apis/batch/v1/defaults.go`, `pkg/apis/batch/validation/validation.go`,
+//! `pkg/registry/batch/job/strategy.go`.
 
 use serde_json::{Map, Value, json};
 
@@ -14,7 +15,7 @@ use embedded_objects::value::{Edit as _, Look as _};
 
 pub(super) struct Job;
 
-/// The labels that hold the Job's name, and those that hold its uid. The ones without a domain are older.
+/// The labels with the Job's name, and those with its uid. The ones without a domain are older.
 const NAME_LABELS: [&str; 2] = ["job-name", "batch.kubernetes.io/job-name"];
 const UID_LABELS: [&str; 2] = ["controller-uid", "batch.kubernetes.io/controller-uid"];
 
@@ -28,7 +29,7 @@ const FREE_WHILE_SUSPENDED: [&str; 6] = [
     "spec.schedulingGates",
 ];
 
-/// The longest `managedBy`, bytes.
+/// The longest `managedBy`, in bytes.
 const MANAGED_BY: usize = 63;
 
 impl Strategy for Job {
@@ -108,7 +109,7 @@ impl Strategy for Job {
     }
 }
 
-/// Adds the labels that the Job's Pods bear, and the selector by which its controller finds them.
+/// Adds the labels of the Job's Pods, and the selector by which its controller finds them.
 fn generate_selector(object: &mut Value) {
     let (name, uid) = (object.text("metadata.name").to_owned(), object.text("metadata.uid").to_owned());
     let labels = object.object("spec.template.metadata.labels");
@@ -120,7 +121,7 @@ fn generate_selector(object: &mut Value) {
     object.object("spec.selector.matchLabels").entry(UID_LABELS[1]).or_insert_with(|| uid.into());
 }
 
-/// The causes in a selector that is not the Job's own: labels that somebody else gave stay, and are wrong.
+/// The causes for a selector that is not the Job's own: labels that a client has set stay, and are wrong.
 fn generated(object: &Value) -> Vec<Cause> {
     let mut causes = Vec::new();
     let selector = object.at("spec.selector");
@@ -239,7 +240,7 @@ fn completions(old: &Value, new: &Value) -> Option<Cause> {
     })
 }
 
-/// Whether the template may change in part: the Job is suspended, and no Pod of it runs or is about to.
+/// Whether the template may change in part: the Job is suspended, and no Pod of it runs or is about to run.
 fn is_at_rest(job: &Value) -> bool {
     let suspended = job
         .list("status.conditions")
@@ -248,7 +249,7 @@ fn is_at_rest(job: &Value) -> bool {
     job.truth("spec.suspend") && (!job.has("status.startTime") || suspended) && job.int("status.active") == 0
 }
 
-/// The cause of a change of the template that the Job's state does not allow.
+/// The cause for a change of the template that the Job's state does not allow.
 fn template(old: &Value, new: &Value) -> Option<Cause> {
     let path = "spec.template";
     if !is_at_rest(old) {
@@ -338,11 +339,11 @@ mod tests {
             made["spec"]["template"]["metadata"]["labels"],
             json!({"x": "y", key: "u-1", "controller-uid": "u-1", "job-name": "a", "batch.kubernetes.io/job-name": "a"})
         );
-        // The Job itself has the labels that its template had from its author.
+        // The Job itself has the labels that its template had originally.
         assert_eq!(made["metadata"]["labels"], json!({"x": "y"}));
         assert_eq!(made["spec"]["manualSelector"], json!(false));
         assert_eq!((made.int("spec.completions"), made.int("spec.backoffLimit")), (1, 6));
-        // A queue's workers: as many as wanted, until one says that there is no more.
+        // Workers of a queue: as many as wanted, until one reports that the queue is empty.
         let workers = create(job(|job| job.put("spec.parallelism", 3))).expect("a right Job");
         assert!(!workers.has("spec.completions"));
     }

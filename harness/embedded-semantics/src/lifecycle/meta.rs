@@ -1,4 +1,4 @@
-//! The metadata of every kind: what the server keeps, and what it refuses.
+//! The metadata of every kind: what the server keeps, and what it rejects.
 //!
 //! Source: `k8s.io/apimachinery/pkg/api/validation/objectmeta.go`.
 
@@ -12,9 +12,9 @@ use embedded_objects::value::{Edit as _, Look as _};
 
 /// How many bytes all annotations of an object may have.
 const ANNOTATIONS_LIMIT: usize = 256 << 10;
-/// The longest name of a manager of fields, bytes.
+/// The longest name of a field manager, in bytes.
 const MANAGER: usize = 128;
-/// Groups whose kinds take finalizers without a domain: their validation does not build on that of the core group.
+/// Groups whose kinds accept finalizers without a domain: their validation is not based on that of the core group.
 const ANY_FINALIZERS: [&str; 6] = [
     "admissionregistration.k8s.io",
     "apiextensions.k8s.io",
@@ -24,10 +24,10 @@ const ANY_FINALIZERS: [&str; 6] = [
     "policy",
 ];
 
-/// Puts the namespace of the request into an object; an empty one stands for a kind without namespaces.
+/// Sets the namespace of the request in an object; an empty one means a kind without namespaces.
 ///
 /// # Errors
-/// The Status about an object that names another namespace.
+/// The Status for an object with another namespace.
 pub fn place(object: &mut Value, namespace: &str) -> Result<(), Status> {
     let own = object.text("metadata.namespace").to_owned();
     if namespace.is_empty() {
@@ -42,7 +42,7 @@ pub fn place(object: &mut Value, namespace: &str) -> Result<(), Status> {
     Ok(())
 }
 
-/// What a kind's names must look like; a prefix of a generated name may end in a dash.
+/// The faults in a name of this kind; a prefix of a generated name may end with a dash.
 pub(super) fn name_faults(kind: &Kind, name: &str, prefix: bool) -> Faults {
     let masked = if prefix { names::masked(name) } else { name.to_owned() };
     match kind.name_form {
@@ -53,12 +53,12 @@ pub(super) fn name_faults(kind: &Kind, name: &str, prefix: bool) -> Faults {
     }
 }
 
-/// The causes in the metadata of an object that is created.
+/// The causes for the metadata of an object that is created.
 pub(super) fn created(kind: &Kind, object: &Value) -> Vec<Cause> {
     any(object, kind.namespaced, |name, prefix| name_faults(kind, name, prefix))
 }
 
-/// The causes in the metadata of any object.
+/// The causes for the metadata of any object.
 pub(super) fn any(object: &Value, namespaced: bool, faults: impl Fn(&str, bool) -> Faults) -> Vec<Cause> {
     let mut causes = Vec::new();
     let generate = object.text("metadata.generateName");
@@ -99,7 +99,7 @@ pub(super) fn any(object: &Value, namespaced: bool, faults: impl Fn(&str, bool) 
     causes
 }
 
-/// The causes of a change of metadata.
+/// The causes for a change of metadata.
 pub(super) fn changed(old: &Value, new: &Value) -> Vec<Cause> {
     let mut causes = Vec::new();
     if old.has("metadata.deletionTimestamp") {
@@ -148,7 +148,7 @@ pub(super) fn changed(old: &Value, new: &Value) -> Vec<Cause> {
     causes
 }
 
-/// The causes in the finalizers of an object, where its kind looks at their domains.
+/// The causes for the finalizers of an object, if its kind checks their domains.
 fn own_finalizers(object: &Value) -> Vec<Cause> {
     let looks =
         kinds::of(object).is_some_and(|kind| kind.kind != "Event" && !ANY_FINALIZERS.contains(&kind.group));
@@ -158,7 +158,7 @@ fn own_finalizers(object: &Value) -> Vec<Cause> {
     finalizer_names(object.list("metadata.finalizers"), |at| format!("metadata.finalizers[{at}]"))
 }
 
-/// A finalizer is one of Kubernetes' own, or has a domain (`k8s.io/kubernetes/pkg/apis/core/validation`,
+/// Checks that finalizers are built-in or have a domain (`k8s.io/kubernetes/pkg/apis/core/validation`,
 /// `validateKubeFinalizerName`).
 pub(super) fn finalizer_names(list: &[Value], field: impl Fn(usize) -> String) -> Vec<Cause> {
     const STANDARD: [&str; 3] = ["kubernetes", "orphan", "foregroundDeletion"];
@@ -168,13 +168,13 @@ pub(super) fn finalizer_names(list: &[Value], field: impl Fn(usize) -> String) -
     wrong.map(|(at, name)| Cause::invalid(field(at), name, why)).collect()
 }
 
-/// The cause of a field that changed and may not.
+/// The cause for a change of an immutable field.
 pub(crate) fn immutable(old: &Value, new: &Value, path: &str) -> Option<Cause> {
     let (before, after) = (old.at(path), new.at(path));
     (before != after).then(|| Cause::invalid(path, after.clone(), "field is immutable"))
 }
 
-/// Keeps what no update may set: identity, creation and deletion.
+/// Keeps fields that no update may set: identity, creation and deletion.
 pub(super) fn carry_over(old: &Value, new: &mut Value) {
     if new.text("metadata.uid").is_empty() {
         new.put("metadata.uid", old.text("metadata.uid"));
@@ -192,7 +192,7 @@ pub(super) fn carry_over(old: &Value, new: &mut Value) {
     new.clear("metadata.selfLink");
 }
 
-/// The causes in labels at a path.
+/// The causes for labels at a path.
 pub(crate) fn labels(labels: &Value, path: &str) -> Vec<Cause> {
     let mut causes = Vec::new();
     for (key, value) in labels.as_object().into_iter().flatten() {
@@ -203,7 +203,7 @@ pub(crate) fn labels(labels: &Value, path: &str) -> Vec<Cause> {
     causes
 }
 
-/// The causes in annotations at a path.
+/// The causes for annotations at a path.
 pub(crate) fn annotations(annotations: &Value, path: &str) -> Vec<Cause> {
     let mut causes = Vec::new();
     let mut size = 0;
@@ -272,7 +272,8 @@ fn finalizers(object: &Value) -> Vec<Cause> {
     causes
 }
 
-/// A write that does not bring usable managedFields keeps those that are there, so only usable ones are looked at.
+/// The causes for managedFields. A write without usable managedFields keeps the existing ones, so only usable
+/// ones are checked.
 fn managed_fields(object: &Value) -> Vec<Cause> {
     let entries = object.list("metadata.managedFields");
     let usable = entries.iter().all(|entry| {

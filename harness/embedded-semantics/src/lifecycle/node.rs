@@ -87,7 +87,7 @@ fn whole(node: &Value) -> Vec<Cause> {
     causes
 }
 
-/// The server gives these paths below metadata, though taints stand in the spec.
+/// The causes for taints. The server reports these paths below metadata, although taints are in the spec.
 fn taints(node: &Value) -> Vec<Cause> {
     let mut causes = Vec::new();
     let taints = node.list("spec.taints");
@@ -120,7 +120,7 @@ fn taints(node: &Value) -> Vec<Cause> {
     causes
 }
 
-/// A taint as the server's internal type is written as JSON.
+/// A taint as JSON, in the form of the server's internal type.
 fn internal_taint(taint: &Value) -> String {
     let added = match taint.at("timeAdded") {
         Value::Null => "null".to_owned(),
@@ -153,7 +153,7 @@ fn resources(node: &Value) -> Vec<Cause> {
     causes
 }
 
-/// Whether amounts of a resource are whole: all but cpu, memory and storage.
+/// Whether amounts of a resource must be whole numbers: all except cpu, memory and storage.
 pub(super) fn is_whole_resource(name: &str) -> bool {
     let counted = ["pods", "services", "secrets", "configmaps", "resourcequotas", "replicationcontrollers"];
     let native = !name.contains('/') || name.contains("kubernetes.io/");
@@ -196,7 +196,7 @@ fn addresses(node: &Value) -> Vec<Cause> {
     causes
 }
 
-/// What stays as it is once it is set.
+/// The causes for changes of fields that are immutable once they are set.
 fn settled(old: &Value, new: &Value) -> Vec<Cause> {
     let mut causes = Vec::new();
     let why = |what: &str| format!("node updates may not change {what} except from \"\" to valid");

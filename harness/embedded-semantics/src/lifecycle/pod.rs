@@ -1,8 +1,9 @@
 //! Pods.
 //!
-//! Source: `pkg/registry/core/pod/strategy.go`, `ValidatePodUpdate` in `pkg/apis/core/validation/validation.go`, and
-//! the admission plugins `Priority` and `DefaultTolerationSeconds`. The plugin `ServiceAccount` needs the account: its
-//! part without one is done here, [`mount_token`] is the other.
+//! Source: `pkg/registry/core/pod/strategy.go`, `ValidatePodUpdate` in
+//! `pkg/apis/core/validation/validation.go`, and the admission plugins `Priority` and
+//! `DefaultTolerationSeconds`. The plugin `ServiceAccount` needs the account: the part without it is done
+//! here, and [`mount_token`] does the rest.
 
 mod part;
 
@@ -15,10 +16,10 @@ use embedded_objects::cause::Cause;
 use embedded_objects::kinds::Kind;
 use embedded_objects::value::{Edit as _, Look as _};
 
-/// How long a Pod stays on a node that is not ready or not reachable by default.
+/// The default number of seconds that a Pod stays on a node that is not ready or not reachable.
 const TOLERATION_SECONDS: i64 = 300;
 const TOKEN_PATH: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
-/// How long a mounted token is valid: an hour and seven seconds, by which upstream knows it again.
+/// The lifetime of a mounted token: an hour and seven seconds, by which upstream recognises it.
 const TOKEN_SECONDS: i64 = 3607;
 const UPDATABLE: &str = "pod updates may not change fields other than `spec.containers[*].image`,`spec.initContainers[*].image`,`spec.activeDeadlineSeconds`,`spec.tolerations` (only additions to existing tolerations),`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)";
 
@@ -41,7 +42,7 @@ impl Strategy for Pod {
         if !object.has("spec.enableServiceLinks") {
             object.put("spec.enableServiceLinks", true);
         }
-        // The older name of the account's field follows the newer one.
+        // The older field for the account's name follows the newer one.
         let account = match object.text("spec.serviceAccountName") {
             "" => object.text("spec.serviceAccount").to_owned(),
             account => account.to_owned(),
@@ -126,7 +127,7 @@ impl Strategy for Pod {
     }
 }
 
-/// A status that does not say which generation it is about is about the one that the status before it was about.
+/// Keeps the observed generation of the old status if the new one does not contain it.
 fn keep_observed_generations(old: &Value, new: &mut Value) {
     if old.int("status.observedGeneration") != 0 {
         new.put_default("status.observedGeneration", old.int("status.observedGeneration"));
@@ -143,7 +144,7 @@ fn keep_observed_generations(old: &Value, new: &mut Value) {
     }
 }
 
-/// What the admission plugins set that need nothing but the Pod.
+/// Sets the fields of the admission plugins that need only the Pod.
 fn admit(pod: &mut Value) {
     if pod.text("spec.serviceAccountName").is_empty() {
         pod.put("spec.serviceAccountName", "default");
@@ -163,8 +164,8 @@ fn admit(pod: &mut Value) {
     tolerate_unready_nodes(pod);
 }
 
-/// Every Pod tolerates for a while that its node is not ready or not reachable, unless it says for how long: what the
-/// admission plugin `DefaultTolerationSeconds` sees to, with each write of a Pod.
+/// Adds the default tolerations for a node that is not ready or not reachable, unless the Pod sets them: the
+/// work of the admission plugin `DefaultTolerationSeconds` at each write of a Pod.
 pub fn tolerate_unready_nodes(pod: &mut Value) {
     let mut tolerations = pod.list("spec.tolerations").to_vec();
     for key in ["node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"] {
@@ -180,8 +181,8 @@ pub fn tolerate_unready_nodes(pod: &mut Value) {
     pod.put("spec.tolerations", tolerations);
 }
 
-/// Mounts the token of a Pod's service account, unless the Pod, its account or a mount of its own says otherwise, and
-/// takes over the account's pull secrets. Call it before a creation; `suffix` is five random characters.
+/// Mounts the token of a Pod's service account, unless the Pod, its account or a mount prevents it, and adds
+/// the account's pull secrets. Call it before a creation; `suffix` is five random characters.
 pub fn mount_token(pod: &mut Value, account: &Value, suffix: &str) {
     if pod.list("spec.imagePullSecrets").is_empty() && account.has("imagePullSecrets") {
         pod.put("spec.imagePullSecrets", account.at("imagePullSecrets").clone());
@@ -268,7 +269,7 @@ fn spec_changed(old: &Value, new: &Value) -> Vec<Cause> {
     causes
 }
 
-/// Tolerations may be added, and their seconds changed.
+/// The causes for changed tolerations: only additions and changes of their seconds are allowed.
 fn tolerations_changed(old: &Value, new: &Value) -> Vec<Cause> {
     let same = |a: &Value, b: &Value| {
         ["key", "operator", "value", "effect"].iter().all(|name| a.text(name) == b.text(name))

@@ -1,4 +1,4 @@
-//! Pod specs wherever they stand: defaults and validation, shared by Pods and the templates of workloads.
+//! Pod specs: defaults and validation, shared by Pods and the templates of workloads.
 //!
 //! Source: `pkg/apis/core/v1/defaults.go` and `pkg/apis/core/helper/qos`.
 
@@ -34,7 +34,7 @@ pub(super) fn default(spec: &mut Value) {
     }
 }
 
-/// On the node's network a container's ports are the node's. Templates stay as they are.
+/// Sets the host ports of containers on the node's network. Templates are not changed.
 pub(super) fn default_host_ports(spec: &mut Value) {
     let host_network = spec.truth("hostNetwork");
     for list in ["containers", "initContainers"].into_iter().filter(|_| host_network) {
@@ -113,7 +113,7 @@ fn default_http(container: &mut Value, handler: &str) {
     }
 }
 
-/// The tag of an image: `latest` where neither tag nor digest is named.
+/// The tag of an image: `latest` if it has neither tag nor digest.
 fn tag_of(image: &str) -> &str {
     let name = image.rsplit('/').next().unwrap_or(image);
     if let Some((before, _)) = name.split_once('@') {
@@ -122,7 +122,7 @@ fn tag_of(image: &str) -> &str {
     name.split_once(':').map(|(_, tag)| tag).unwrap_or("latest")
 }
 
-/// The quality of service a Pod's resources ask for.
+/// The quality of service class according to a Pod's resources.
 pub(super) fn quality_of_service(spec: &Value) -> &'static str {
     let containers = || spec.list("containers").iter().chain(spec.list("initContainers"));
     let counted = ["cpu", "memory"];

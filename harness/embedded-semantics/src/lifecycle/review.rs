@@ -1,7 +1,7 @@
-//! What is asked and answered but not stored: reviews of tokens and access, bindings.
+//! Requests that are answered but not stored: reviews of tokens and access, bindings.
 //!
-//! Source: `pkg/apis/authorization/validation`, `pkg/registry/authentication/tokenreview`, `ValidatePodBinding` in
-//! `pkg/apis/core/validation/validation.go`.
+//! Source: `pkg/apis/authorization/validation`, `pkg/registry/authentication/tokenreview`,
+//! `ValidatePodBinding` in `pkg/apis/core/validation/validation.go`.
 
 use serde_json::Value;
 
@@ -10,10 +10,10 @@ use embedded_objects::kinds::Kind;
 use embedded_objects::status::{self, Status};
 use embedded_objects::value::Look as _;
 
-/// A review or a binding as its body means it, its namespace standing in it already.
+/// The review or binding in a body, whose namespace is already set.
 ///
 /// # Errors
-/// The Status that the API server refuses it with.
+/// The Status with which the API server rejects it.
 pub fn review(kind: &Kind, body: &Value) -> Result<Value, Status> {
     let object = super::decode(kind, body)?;
     match kind.kind {
@@ -24,7 +24,7 @@ pub fn review(kind: &Kind, body: &Value) -> Result<Value, Status> {
         "SubjectAccessReview" | "SelfSubjectAccessReview" | "LocalSubjectAccessReview" => {
             let causes = access(kind, &object);
             if !causes.is_empty() {
-                // The server has forgotten the kind by then, so its message names the group alone.
+                // The server does not have the kind any more at this point, so its message contains only the group.
                 return Err(status::invalid_of(kind.group, "", "", &causes));
             }
         }

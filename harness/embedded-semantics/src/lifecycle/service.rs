@@ -1,4 +1,4 @@
-//! Services: defaults, what goes when the type changes, what an update takes over.
+//! Services: defaults, fields that are removed when the type changes, and fields that an update takes over.
 //!
 //! Source: `pkg/apis/core/v1/defaults.go`, `pkg/registry/core/service/strategy.go` and `storage/storage.go`.
 
@@ -21,7 +21,7 @@ use embedded_objects::kinds::Kind;
 use embedded_objects::status::Status;
 use embedded_objects::value::{Edit as _, Look as _, is_zero};
 
-/// How long a client stays with one endpoint by default.
+/// The default number of seconds that a client stays with one endpoint.
 const AFFINITY_SECONDS: i64 = 10_800;
 
 pub(super) struct Service;
@@ -126,7 +126,8 @@ impl Strategy for Service {
     }
 }
 
-/// An external name has no traffic of the cluster to route. A policy that is none is for validation to refuse.
+/// Removes the traffic policy of an external name, which routes no traffic. An invalid policy is left for
+/// validation to reject.
 fn forget_policy(object: &mut Value) {
     let external = object.text("spec.type") == "ExternalName";
     if external && matches!(object.text("spec.internalTrafficPolicy"), "Cluster" | "Local") {

@@ -12,7 +12,7 @@ use embedded_objects::kinds::Kind;
 use embedded_objects::rules::names;
 use embedded_objects::value::{Edit as _, Look as _};
 
-/// How many bytes a ConfigMap or Secret may hold.
+/// How many bytes a ConfigMap or Secret may contain.
 const DATA_LIMIT: usize = 1 << 20;
 const LOCKED: &str = "field is immutable when `immutable` is set";
 
@@ -33,7 +33,7 @@ fn key_faults(causes: &mut Vec<Cause>, list: &str, key: &str) {
     causes.extend(names::data_key(key).iter().map(|fault| Cause::invalid(field.clone(), key, fault)));
 }
 
-/// What may not change once `immutable` is set.
+/// The causes for changes after `immutable` was set.
 fn locked(old: &Value, new: &Value, lists: &[&str]) -> Vec<Cause> {
     let mut causes = Vec::new();
     if old.truth("immutable") {
@@ -135,7 +135,7 @@ impl Secret {
 impl Strategy for Secret {
     fn default(&self, object: &mut Value) {
         object.put_default("type", "Opaque");
-        // What was sent as plain text is kept as data only.
+        // Values that were sent as plain text are only stored as data.
         if let Some(Value::Object(plain)) = object.clear("stringData") {
             let engine = base64::engine::general_purpose::STANDARD;
             for (key, value) in plain {
@@ -234,7 +234,7 @@ impl Strategy for Namespace {
     }
 }
 
-/// Finalizers of a namespace are Kubernetes' own, or have a domain.
+/// The causes for the finalizers of a namespace: they must be built-in, or have a domain.
 fn finalizer_causes(object: &Value, field: impl Fn(usize) -> String) -> Vec<Cause> {
     let list = object.list("spec.finalizers");
     let mut causes = Vec::new();
@@ -310,7 +310,7 @@ impl Strategy for Lease {
     }
 }
 
-/// Coordinated leader election is off by default, and its fields are dropped.
+/// Removes the fields of coordinated leader election, which is off by default.
 fn coordinated_fields(lease: &mut Value) {
     lease.clear("spec.strategy");
     lease.clear("spec.preferredHolder");
@@ -344,7 +344,7 @@ impl Strategy for SigningRequest {
     }
 
     fn prepare_update(&self, sub: Option<&str>, old: &Value, new: &mut Value, _cx: &mut Context<'_>) {
-        // Nobody changes a request; its status and its approval are changed through subresources of their own.
+        // A request is immutable; its status and its approval are changed through subresources.
         new.put("spec", old.at("spec").clone());
         match sub {
             None => new.put("status", old.at("status").clone()),

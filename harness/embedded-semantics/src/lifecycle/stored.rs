@@ -1,5 +1,6 @@
-//! Kinds that are kept for others: defaults, status and generation as the real server's, no rules beyond those of metadata,
-//! and no controller. Manifests that have them install, informers on them sync.
+//! Kinds that are only stored: they have the defaults, status and generation of the real server, no rules
+//! beyond those of metadata, and no controller. Manifests with them can be installed, and informers on them
+//! sync.
 //!
 //! Source: `pkg/apis/*/v1/defaults.go` and `pkg/registry/*/strategy.go` of the kinds.
 
@@ -12,7 +13,7 @@ use embedded_objects::value::{Edit as _, Look as _};
 
 pub(super) struct Stored;
 
-/// Where objects of a kind have the spec of Pods.
+/// The path of the Pod spec in objects of a kind.
 const POD_SPECS: &[(&str, &str)] = &[
     ("StatefulSet", "spec.template.spec"),
     ("ReplicationController", "spec.template.spec"),
@@ -35,7 +36,7 @@ const WITHOUT_GENERATION: &[&str] = &[
     "APIService",
 ];
 
-/// What objects of a kind have when they do not say.
+/// The defaults of a kind.
 fn defaults(kind: &str) -> Vec<(&'static str, Value)> {
     match kind {
         "StatefulSet" => vec![
@@ -74,7 +75,7 @@ fn defaults(kind: &str) -> Vec<(&'static str, Value)> {
     }
 }
 
-/// A NetworkPolicy that does not say is about what comes in, and about what goes out where it has rules of that.
+/// Sets the default of a NetworkPolicy's types: ingress, and egress if it has rules for that.
 fn policy_types(object: &mut Value) {
     if !object.has("spec.policyTypes") {
         let types = if object.list("spec.egress").is_empty() {
@@ -104,7 +105,7 @@ fn webhooks(object: &mut Value, mutating: bool) {
     }
 }
 
-/// Shares and lending of a priority level, and the queues of one that queues.
+/// Sets the defaults of a priority level: shares, lending, and the queues of one that queues.
 fn priority_level(object: &mut Value) {
     let (part, shares) = match object.text("spec.type") {
         "Exempt" => ("exempt", 0),
@@ -124,7 +125,7 @@ fn priority_level(object: &mut Value) {
     }
 }
 
-/// What stands for no other server than this one is there at once.
+/// Makes an APIService available at once if it has no server of its own.
 fn api_service(object: &mut Value, now: &str) {
     if !object.has("spec.service") {
         let condition = json!({"type": "Available", "status": "True", "lastTransitionTime": now,
@@ -133,14 +134,14 @@ fn api_service(object: &mut Value, now: &str) {
     }
 }
 
-/// A workload without labels has those of its template.
+/// Sets the labels of a workload without labels to those of its template.
 pub(super) fn labels_of_template(object: &mut Value) {
     if object.has("spec.template.metadata.labels") && object.map("metadata.labels").is_empty() {
         object.put("metadata.labels", object.at("spec.template.metadata.labels").clone());
     }
 }
 
-/// A ReplicationController that does not say which Pods are its own has those of its template's labels.
+/// Sets the selector of a ReplicationController without one to the labels of its template.
 fn replication_controller(object: &mut Value) {
     let labels = object.at("spec.template.metadata.labels").clone();
     if !labels.is_null() && object.map("spec.selector").is_empty() {
@@ -149,7 +150,7 @@ fn replication_controller(object: &mut Value) {
     labels_of_template(object);
 }
 
-/// One Pod after the other, and all of them.
+/// Sets the default rolling update: one Pod after the other, and all of them.
 fn rolling_update(object: &mut Value) {
     let path = "spec.updateStrategy";
     if object.text(&format!("{path}.type")).is_empty() {
@@ -168,7 +169,7 @@ fn rolling_update(object: &mut Value) {
     }
 }
 
-/// Where nothing is said, Pods are added as long as they use more than 80 % of the processor time they ask for.
+/// Sets the default metric: Pods are added while they use more than 80 % of the requested processor time.
 fn metrics(object: &mut Value) {
     if object.list("spec.metrics").is_empty() {
         let target = json!({"type": "Utilization", "averageUtilization": 80});
@@ -179,7 +180,7 @@ fn metrics(object: &mut Value) {
     }
 }
 
-/// The finalizer by which what is in use is kept. Source: the admission plugin `StorageObjectInUseProtection`.
+/// The finalizer that protects objects in use. Source: the admission plugin `StorageObjectInUseProtection`.
 fn protection(kind: &str) -> Option<&'static str> {
     match kind {
         "PersistentVolumeClaim" => Some("kubernetes.io/pvc-protection"),

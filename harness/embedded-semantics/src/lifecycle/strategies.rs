@@ -1,4 +1,4 @@
-//! Which kind has which strategy.
+//! The strategy of each kind.
 
 use super::custom::Resource;
 use super::definition::Definition;

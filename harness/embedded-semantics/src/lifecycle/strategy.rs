@@ -1,4 +1,4 @@
-//! What each kind does differently.
+//! The special behaviour of each kind.
 
 use serde_json::Value;
 
@@ -8,12 +8,12 @@ use embedded_objects::cause::Cause;
 use embedded_objects::kinds::Kind;
 use embedded_objects::status::Status;
 
-/// The hooks of one kind; what a kind does not override, it does as every kind does.
+/// The hooks of one kind. A hook that a kind does not override has the default behaviour.
 pub(super) trait Strategy: Sync {
-    /// Fills in defaults of a decoded object.
+    /// Adds defaults to a decoded object.
     fn default(&self, _object: &mut Value) {}
 
-    /// Sets and drops what a creation may not bring.
+    /// Sets and removes fields that a creation may not contain.
     fn prepare_create(&self, _object: &mut Value, _cx: &mut Context<'_>) {}
 
     /// Allocates for a creation.
@@ -21,7 +21,7 @@ pub(super) trait Strategy: Sync {
         Ok(())
     }
 
-    /// The causes beyond metadata of an object that is created.
+    /// The causes for an object that is created, without those for metadata.
     fn validate_create(&self, _object: &Value, _cx: &Context<'_>) -> Vec<Cause> {
         Vec::new()
     }
@@ -34,7 +34,7 @@ pub(super) trait Strategy: Sync {
         Ok(())
     }
 
-    /// The causes of an update beyond those every kind has. Kinds check metadata once more themselves.
+    /// The causes for an update, without those of every kind. Some kinds check metadata again.
     fn validate_update(
         &self,
         _kind: &Kind,
@@ -46,9 +46,9 @@ pub(super) trait Strategy: Sync {
         meta::changed(old, new)
     }
 
-    /// Gives back what an object had.
+    /// Releases the addresses and ports of an object.
     fn released(&self, _object: &Value, _allocator: &mut Allocator) {}
 
-    /// Takes what a stored object has.
+    /// Allocates the addresses and ports of a stored object.
     fn restored(&self, _object: &Value, _allocator: &mut Allocator) {}
 }

@@ -1,7 +1,7 @@
-//! What the server warns of in objects it accepts.
+//! The server's warnings about accepted objects.
 //!
-//! Source: `pkg/api/service/warnings.go`, `pkg/registry/core/node/strategy.go`, `pkg/registry/core/endpoint/strategy.go`
-//! and `k8s.io/apimachinery/pkg/util/validation/ip.go`.
+//! Source: `pkg/api/service/warnings.go`, `pkg/registry/core/node/strategy.go`,
+//! `pkg/registry/core/endpoint/strategy.go` and `k8s.io/apimachinery/pkg/util/validation/ip.go`.
 
 pub(super) mod apparmor;
 mod parts;
@@ -18,7 +18,7 @@ use embedded_objects::rules::net;
 use embedded_objects::structural::Patterns;
 use embedded_objects::value::Look as _;
 
-/// The texts for Warning headers about an object that was created or, where there is an old one, updated; in order.
+/// The texts for Warning headers about an object that was created or, if there is an old one, updated; in order.
 pub fn warnings(kind: &Kind, sub: Option<&str>, old: Option<&Value>, object: &Value) -> Vec<String> {
     if kind.custom.is_some() && sub.is_none() {
         return finalizers(old, object);
@@ -40,18 +40,18 @@ pub fn warnings(kind: &Kind, sub: Option<&str>, old: Option<&Value>, object: &Va
     }
 }
 
-/// Whether what is warned of in an object of a kind depends on what it was before.
+/// Whether the warnings about objects of a kind depend on the earlier version.
 pub fn compares(kind: &Kind) -> bool {
     kind.custom.is_some() || pods::template_of(kind).is_some()
 }
 
-/// The texts about what an object had when it was sent to be created, and has no more once it is.
+/// The warnings about parts of a submitted object that it does not have any more after its creation.
 pub fn warnings_of_sent(kind: &Kind, sent: &Value) -> Vec<String> {
     if kind.is("", "Pod") { apparmor::of_sent(sent) } else { Vec::new() }
 }
 
-/// Finalizers of custom resources that came with this write, and of which nobody can tell whose they are.
-/// Source: `k8s.io/apiextensions-apiserver/pkg/registry/customresource/validator.go`.
+/// The warnings about new finalizers of custom resources without a domain, whose owner is unknown. Source:
+/// `k8s.io/apiextensions-apiserver/pkg/registry/customresource/validator.go`.
 fn finalizers(old: Option<&Value>, object: &Value) -> Vec<String> {
     let known = old.map(|old| old.list("metadata.finalizers")).unwrap_or_default();
     let mut added: Vec<&str> = object
@@ -84,7 +84,7 @@ fn addresses(pod: &Value) -> Vec<String> {
     out
 }
 
-/// The text about every request for a kind that is deprecated.
+/// The warning for every request about a deprecated kind.
 pub fn deprecation(kind: &'static Kind) -> Option<&'static str> {
     if let Some(custom) = &kind.custom {
         return custom.deprecation.as_deref();
@@ -96,14 +96,14 @@ pub fn deprecation(kind: &'static Kind) -> Option<&'static str> {
     endpoints.then_some("v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice")
 }
 
-/// Patterns that this server, unlike a real one, does not hold anything against.
+/// The warnings about patterns that this server, unlike a real one, does not enforce.
 fn definition(object: &Value) -> Vec<String> {
     let mut out = Vec::new();
     for (at, version) in object.list("spec.versions").iter().enumerate() {
         let patterns = Patterns::of(version.at("schema.openAPIV3Schema"));
         out.extend(patterns.unread().take(8).map(|(pattern, why)| {
             let pattern: String = pattern.chars().take(80).flat_map(char::escape_default).collect();
-            // The last line says what is wrong; those before point at it.
+            // The last line has the fault; those before it point at it.
             let why = why.lines().last().unwrap_or_default();
             format!("spec.versions[{at}]: pattern '{pattern}' is not looked at by this server: {why}")
         }));

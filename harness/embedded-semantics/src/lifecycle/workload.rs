@@ -12,7 +12,7 @@ use embedded_objects::rules::names;
 use embedded_objects::select::Labels;
 use embedded_objects::value::{Edit as _, Look as _};
 
-/// Where a DaemonSet keeps the generation of its template.
+/// The annotation with the generation of a DaemonSet's template.
 const TEMPLATE_GENERATION: &str = "deprecated.daemonset.template.generation";
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -202,7 +202,7 @@ fn counts(object: &Value, path: &str) -> Vec<Cause> {
     object.map(path).keys().filter_map(|name| not_negative(object, &format!("{path}.{name}"))).collect()
 }
 
-/// The causes in a selector at a path.
+/// The causes for a selector at a path.
 pub(super) fn label_selector(selector: &Value, path: &str) -> Vec<Cause> {
     let mut causes = meta::labels(selector.at("matchLabels"), &format!("{path}.matchLabels"));
     for (at, expression) in selector.list("matchExpressions").iter().enumerate() {
@@ -303,7 +303,7 @@ fn deployment(object: &Value) -> Vec<Cause> {
     causes
 }
 
-/// The internal strategy in its own order of fields.
+/// The internal strategy, with its fields in order.
 fn internal_strategy(strategy: &Value) -> String {
     format!("{{\"Type\":{},\"RollingUpdate\":{}}}", strategy.at("Type"), strategy.at("RollingUpdate"))
 }

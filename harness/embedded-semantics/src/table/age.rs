@@ -1,8 +1,8 @@
-//! How long ago a time was, as kubectl shows it.
+//! The age of a time, as kubectl shows it.
 
 use embedded_objects::rules::time;
 
-/// How long ago a time was, as kubectl shows it.
+/// The age of a time, as kubectl shows it.
 pub(super) fn age(since: &str, now: &str) -> String {
     match time::seconds_between(since, now) {
         None => "<unknown>".to_owned(),

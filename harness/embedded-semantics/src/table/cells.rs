@@ -90,7 +90,7 @@ fn labels(labels: &Value) -> String {
     if listed.is_empty() { NONE.to_owned() } else { listed.join(",") }
 }
 
-/// Names and images of a template's containers, and the selector.
+/// The names and images of a template's containers, and the selector.
 fn template(object: &Value) -> [Value; 3] {
     let containers = object.list("spec.template.spec.containers");
     let listed = |field: &str| {
@@ -225,7 +225,7 @@ fn event(kind: &Kind, object: &Value, now: &str) -> Vec<Value> {
     ]
 }
 
-/// At most three of many, and how many more there are.
+/// The first three of a list, and how many more there are.
 fn first_three(list: &[String], none: &str) -> String {
     let shown = list.iter().take(3).cloned().collect::<Vec<_>>().join(",");
     match list.len() {

@@ -1,4 +1,4 @@
-//! The columns that a definition of custom resources gives its tables.
+//! The columns that the definition of a custom resource adds to its tables.
 //!
 //! Source: `k8s.io/apiextensions-apiserver/pkg/registry/customresource/tableconvertor`.
 
@@ -12,7 +12,7 @@ use super::age::age;
 use embedded_objects::kinds::Custom;
 use embedded_objects::value::Look as _;
 
-/// Without columns of their own, tables show how old objects are.
+/// The columns of the definition. If there are none, tables show the age of objects.
 fn own(custom: &Custom) -> Cow<'_, [Value]> {
     if custom.columns.is_empty() {
         let age = json!({"name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp"});
@@ -21,7 +21,7 @@ fn own(custom: &Custom) -> Cow<'_, [Value]> {
     custom.columns.as_slice().into()
 }
 
-/// The columns: the name and then those of the definition; `usual` are those of a kind without any of its own.
+/// The columns: the name, and then those of the definition; `usual` are those of a kind without its own columns.
 pub(super) fn columns(custom: &Custom, usual: &Value) -> Value {
     let (own, age) = (own(custom), usual[1].text("description"));
     let own = own.iter().map(|column| {

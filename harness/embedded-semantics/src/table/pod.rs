@@ -1,4 +1,4 @@
-//! The row of a Pod: what its containers' states add up to.
+//! The row of a Pod, computed from the states of its containers.
 
 use serde_json::{Value, json};
 
@@ -19,7 +19,7 @@ pub(super) fn finished(kind: &Kind, object: &Value) -> Option<Value> {
     Some(json!([{"type": "Completed", "status": "True", "reason": reason, "message": message}]))
 }
 
-/// What is counted over the containers.
+/// The counts over all containers.
 struct Tally {
     reason: String,
     ready: usize,
@@ -45,7 +45,7 @@ fn is_true(pod: &Value, kind: &str) -> bool {
     condition(pod, kind).is_some_and(|condition| condition.text("status") == "True")
 }
 
-/// How a container that has ended is called.
+/// The word for a container that has ended.
 fn ended(terminated: &Value) -> String {
     match (terminated.text("reason"), terminated.int("signal")) {
         ("", 0) => format!("ExitCode:{}", terminated.int("exitCode")),
@@ -109,7 +109,7 @@ pub(super) fn cells(pod: &Value, now: &str) -> Vec<Value> {
     ]
 }
 
-/// Goes over the init containers until one has not ended; whether there is such a one.
+/// Counts the init containers up to the first that has not ended; returns whether there is one.
 fn init_containers(pod: &Value, sidecars: &[&str], tally: &mut Tally) -> bool {
     for (at, container) in pod.list("status.initContainerStatuses").iter().enumerate() {
         tally.restart(container);

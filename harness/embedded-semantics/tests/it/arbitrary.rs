@@ -1,4 +1,4 @@
-//! Arbitrary bodies and patches for a fixed time: whatever comes, there is an answer and no panic.
+//! Sends arbitrary bodies and patches for a fixed time: there is always an answer, and never a panic.
 
 use std::time::{Duration, Instant};
 
@@ -11,24 +11,24 @@ use serde_json::{Map, Value, json};
 
 use crate::server::context;
 
-/// How long the test tries; `EMBEDDED_FUZZ_SECONDS` asks for another time.
+/// How long the test runs; `EMBEDDED_FUZZ_SECONDS` sets another time.
 fn time() -> Duration {
     let asked = std::env::var("EMBEDDED_FUZZ_SECONDS").ok().and_then(|text| text.parse().ok());
     Duration::from_secs(asked.unwrap_or(2))
 }
 
-/// The seed of the inputs; `EMBEDDED_FUZZ_SEED` asks for another.
+/// The seed of the inputs; `EMBEDDED_FUZZ_SEED` sets another one.
 fn seed() -> u64 {
     let asked = std::env::var("EMBEDDED_FUZZ_SEED").ok().and_then(|text| text.parse().ok());
     asked.filter(|seed| *seed != 0).unwrap_or(0x9e37_79b9_7f4a_7c15)
 }
 
-/// How many bodies must have been right enough to be stored, patched and updated.
+/// How many bodies must have been valid enough to be stored, patched and updated.
 const ENOUGH: u32 = 50;
-/// After how many bodies the test gives up on that.
+/// After how many bodies the test stops trying to reach that number.
 const MOST_ROUNDS: u32 = 100_000;
 
-/// A small generator of numbers (xorshift64*), seeded so that a failure comes again.
+/// A small generator of numbers (xorshift64*), seeded so that a failure can be reproduced.
 struct Numbers(u64);
 
 impl Numbers {
@@ -205,7 +205,7 @@ const PATTERNS: &[&str] = &[
     "\\1",
 ];
 
-/// A definition whose schema has every rule there is, and a pattern that may be none.
+/// A definition whose schema has every kind of rule, and a pattern that may be invalid.
 fn definition(numbers: &mut Numbers) -> Value {
     let pattern: String = (0..numbers.next(5)).map(|_| *numbers.pick(PATTERNS)).collect();
     let text = json!({"type": "string", "pattern": pattern, "maxLength": 5, "default": "x"});
@@ -232,13 +232,13 @@ fn nothing_panics_whatever_comes() {
     let mut allocator = Allocator::new(&["10.96.0.0/24", "fd00::/112"]).expect("right networks");
     let end = Instant::now() + time();
     let (mut accepted, mut rounds) = (0u32, 0u32);
-    // A few definitions: a kind is never forgotten.
+    // Only a few definitions: a kind is never released.
     let mut budget = kinds::Budget::default();
     let defined: Vec<&kinds::Kind> = (0..8)
         .filter_map(|_| Some(kinds::defined(&definition(&mut numbers), &mut budget).ok()?.stored))
         .collect();
     let definitions = ALL.iter().find(|kind| kind.kind == "CustomResourceDefinition");
-    // A slow machine takes longer than the time to see enough right bodies.
+    // A slow machine needs more than the set time for enough valid bodies.
     while Instant::now() < end || (accepted < ENOUGH && rounds < MOST_ROUNDS) {
         rounds += 1;
         let (kind, mut body) = match (numbers.next(8), definitions) {

@@ -1,4 +1,4 @@
-//! The crate against what a real API server answered, and against arbitrary input.
+//! Compares the crate with a real API server's answers, and tests it with arbitrary input.
 
 mod arbitrary;
 mod replay;

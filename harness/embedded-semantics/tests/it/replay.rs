@@ -1,7 +1,7 @@
-//! Replays of recorded exchanges: what of them the crate alone decides is compared with what the real server answered.
+//! Replays recorded exchanges: the parts that this crate decides alone are compared with the real server's answers.
 //!
-//! Namespaces' existence, deletion of Pods and namespaces, lists, watches, reviews and who may do what are the
-//! server's around it, and are replayed there.
+//! The existence of namespaces, the deletion of Pods and namespaces, lists, watches, reviews and
+//! authorization belong to the API server crate, and are replayed there.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -18,7 +18,7 @@ fn scenario(name: &str) -> Vec<Value> {
     file["exchanges"].as_array().expect("it has exchanges").clone()
 }
 
-/// Puts the recordings' placeholders where values differ from run to run.
+/// Replaces values that differ from run to run by the recordings' placeholders.
 fn normal(value: &Value, key: &str) -> Value {
     match value {
         Value::Object(members) => {
@@ -44,7 +44,7 @@ fn expand(text: &str, saved: &BTreeMap<String, String>) -> String {
     saved.iter().fold(text.to_owned(), |text, (name, value)| text.replace(&format!("${{{name}}}"), value))
 }
 
-/// Replays a scenario without the exchanges named, and compares every answer and its bytes' normal form.
+/// Replays a scenario without the listed exchanges, and compares every answer and the normal form of its bytes.
 #[track_caller]
 fn check(name: &str, not_ours: &[usize]) {
     let mut server = Server::new();
@@ -90,7 +90,7 @@ fn services_get_their_defaults() {
 
 #[test]
 fn wrong_services_are_refused() {
-    // The last asks for a namespace that is absent.
+    // The last exchange is about a missing namespace.
     check("service-invalid", &[10]);
 }
 
@@ -101,7 +101,7 @@ fn a_load_balancer_lives_and_dies() {
 
 #[test]
 fn nodes_are_created() {
-    // The ninth has a content type that the server refuses.
+    // The ninth has a content type that the server rejects.
     check("node-create", &[8]);
 }
 
@@ -122,7 +122,7 @@ fn namespaces_are_created() {
 
 #[test]
 fn pods_are_created_and_keep_their_spec() {
-    // Bindings, lists and graceful deletion are the server's.
+    // Bindings, lists and graceful deletion belong to the API server crate.
     check("pods-binding", &[2, 3, 4, 5, 6, 7, 8]);
 }
 
@@ -155,7 +155,7 @@ fn a_bound_pod_stays_on_its_node() {
 
 #[test]
 fn workloads_get_their_defaults() {
-    // Scale is a view of the server's.
+    // Scale belongs to the API server crate.
     check("workloads", &[2, 3]);
 }
 
@@ -194,7 +194,7 @@ fn what_is_served_is_described_as_the_full_server_describes_it() {
     }
 }
 
-/// A line of `discovery.txt` about a resource.
+/// The line of `discovery.txt` for a resource.
 fn described(group_version: &str, resource: &Value) -> String {
     let text = |name: &str| resource[name].as_str().unwrap_or_default();
     let list = |name: &str| {

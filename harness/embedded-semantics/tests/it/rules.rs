@@ -1,4 +1,4 @@
-//! The rules of kinds that the recorded exchanges do not touch, in the API server's words.
+//! Rules of kinds that the recorded exchanges do not cover, in the API server's words.
 
 use embedded_objects::kinds;
 use embedded_semantics::alloc::Allocator;
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::server::{Server, Target, context};
 
-/// Creates, then patches; what came of the patch.
+/// Creates an object and patches it; returns the result of the patch.
 fn patched(path: &str, body: &Value, patch: &Value) -> Result<Value, String> {
     let mut server = Server::new();
     let target = Target::parse(path).expect("a resource");

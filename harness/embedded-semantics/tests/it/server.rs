@@ -1,4 +1,4 @@
-//! The least of a server around the crate: objects by path, one revision counter, no network.
+//! A minimal server around the crate: objects by path, one revision counter, no network.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 pub(crate) const NOW: &str = "2026-01-02T03:04:05Z";
 pub(crate) const UID: &str = "00000000-0000-0000-0000-000000000001";
 
-/// Where a request goes.
+/// The target of a request.
 #[derive(Debug)]
 pub(crate) struct Target {
     pub(crate) kind: &'static Kind,
@@ -22,7 +22,7 @@ pub(crate) struct Target {
 }
 
 impl Target {
-    /// Reads a path without its query; nothing for what is no resource.
+    /// Parses a path without its query; `None` if it is not a resource.
     pub(crate) fn parse(path: &str) -> Option<Target> {
         let parts: Vec<&str> = path.trim_matches('/').split('/').collect();
         let (group, version, rest) = match parts.as_slice() {

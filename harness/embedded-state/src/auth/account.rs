@@ -1,4 +1,4 @@
-//! Service account tokens: what they say, and whether they still hold.
+//! Service account tokens: their claims, and whether they are still valid.
 
 use std::collections::BTreeMap;
 
@@ -7,41 +7,42 @@ use serde::{Deserialize, Serialize};
 use super::user::User;
 use crate::store::{Key, Record, Store};
 
-/// Who issues the tokens, and whom they are for where a request names nobody.
+/// The issuer of the tokens, and the audience if a request names none.
 pub const ISSUER: &str = "https://kubernetes.default.svc.cluster.local";
 
-/// The lifetime by which a kubelet's projection is known: such a token holds for a year, with a warning after this.
+/// The lifetime that identifies a token for a kubelet's projection: such a token is valid for a year, with a
+/// warning after this time.
 pub const WARN_ONLY_SECONDS: i64 = 3607;
 
-/// How long a token of [`WARN_ONLY_SECONDS`] really holds.
+/// How long a token of [`WARN_ONLY_SECONDS`] is really valid.
 pub const EXTENDED_SECONDS: i64 = 365 * 24 * 3600;
 
-/// A deleted object binds tokens this much longer, in seconds.
+/// For how many seconds tokens stay valid after the deletion of the object that they are bound to.
 const LEEWAY_SECONDS: i64 = 60;
 
-/// What a service account token says.
+/// The claims of a service account token.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Claims {
-    /// For whom the token is meant.
+    /// The audiences of the token.
     pub aud: Vec<String>,
-    /// When it ends, in seconds since 1970.
+    /// When it expires, in seconds since 1970.
     pub exp: i64,
-    /// When it was made, in seconds since 1970.
+    /// When it was issued, in seconds since 1970.
     pub iat: i64,
-    /// Who made it.
+    /// The issuer.
     pub iss: String,
     /// Its own id.
     pub jti: String,
-    /// What it is bound to.
+    /// The objects that it is bound to.
     #[serde(rename = "kubernetes.io")]
     pub bound: Bound,
-    /// From when it holds, in seconds since 1970.
+    /// When it becomes valid, in seconds since 1970.
     pub nbf: i64,
     /// The user name of the account.
     pub sub: String,
 }
 
-/// What a token is bound to: it holds as long as these are there.
+/// The objects that a token is bound to: it is valid as long as they exist.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Bound {
     /// The namespace of account, pod and secret.
@@ -54,7 +55,7 @@ pub struct Bound {
     /// A secret.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub secret: Option<Reference>,
-    /// A node: the pod's, or with no pod what the token is bound to.
+    /// A node: that of the pod, or, without a pod, the node that the token is bound to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub node: Option<Reference>,
     /// When clients should have a newer token, in seconds since 1970.
@@ -67,17 +68,17 @@ pub struct Bound {
 pub struct Reference {
     /// The name.
     pub name: String,
-    /// The unique id; empty where the object is not there.
+    /// The unique id; empty if the object does not exist.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub uid: String,
 }
 
 impl Claims {
-    /// Who shows this token, if what it is bound to is still there; `now` in seconds since 1970.
+    /// The user of this token, if the objects that it is bound to still exist; `now` in seconds since 1970.
     ///
     /// # Errors
     ///
-    /// What is wrong with it, in the API server's words.
+    /// The fault of the token, in the API server's words.
     pub fn holder(&self, store: &Store, now: i64) -> Result<User, String> {
         if now > self.exp + LEEWAY_SECONDS {
             return Err("service account token has expired".into());

@@ -1,23 +1,23 @@
-//! What somebody wants to do: the question that authorization answers.
+//! The attributes of a request, about which authorization decides.
 
 use std::fmt;
 
 use super::user::User;
 
-/// One request, as roles speak of it.
+/// One request, in the terms of roles.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Attributes {
-    /// The verb: `get`, `list`, `create`, ...; for paths that are no resources the HTTP method in lower case.
+    /// The verb: `get`, `list`, `create`, ...; for paths that are not resources, the HTTP method in lower case.
     pub verb: String,
     /// The API group, empty for the core group.
     pub group: String,
-    /// The resource in the plural; empty for a path that is none.
+    /// The resource in the plural; empty for a path that is not a resource.
     pub resource: String,
-    /// The part behind the object's name, such as `status`.
+    /// The part after the object's name, such as `status`.
     pub subresource: String,
     /// The namespace, empty at the cluster scope.
     pub namespace: String,
-    /// The object's name, empty where the request names none.
+    /// The object's name; empty if the request has none.
     pub name: String,
     /// The path of the request.
     pub path: String,
@@ -41,7 +41,7 @@ impl Attributes {
         }
     }
 
-    /// The sentence that says what `user` may not do, in the API server's words.
+    /// The message that `user` may not do this, in the API server's words.
     #[must_use]
     pub fn denial(&self, user: &User) -> String {
         let Self { verb, group, namespace, path, .. } = self;
@@ -55,7 +55,7 @@ impl Attributes {
         } else {
             format!("User {:?} cannot {verb} path {path:?}", user.name)
         };
-        // So that no browser takes the answer for a page.
+        // This keeps browsers from rendering the answer as a page.
         text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
     }
 }
@@ -74,20 +74,20 @@ impl fmt::Display for Attributes {
 /// The answer to [`Attributes`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Decision {
-    /// Yes; the reason names what grants it and may be empty.
+    /// Allowed; the reason names what grants it and may be empty.
     Allow(String),
-    /// Nothing grants it; the reason, often empty, says what was amiss on the way.
+    /// Nothing grants it; the reason, often empty, names faults that were found.
     NoOpinion(String),
 }
 
 impl Decision {
-    /// Whether the answer is yes.
+    /// Whether the request is allowed.
     #[must_use]
     pub fn is_allowed(&self) -> bool {
         matches!(self, Self::Allow(_))
     }
 
-    /// The reason, perhaps empty.
+    /// The reason; it may be empty.
     #[must_use]
     pub fn reason(&self) -> &str {
         match self {

@@ -1,4 +1,4 @@
-//! The cluster's certificate authority: it vouches for the server, and for users by client certificate.
+//! The cluster's certificate authority: it signs the certificates of the server and of users.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -15,22 +15,22 @@ use x509_parser::prelude::{FromDer, X509Certificate};
 
 use super::user::{AUTHENTICATED, User};
 
-/// Certificates live this long, as kubeadm's.
+/// The lifetime of certificates, the same as with kubeadm.
 const YEAR: std::time::Duration = std::time::Duration::from_secs(365 * 24 * 3600);
 
-/// What can go wrong while certificates are made.
+/// The errors of making certificates.
 #[derive(Debug, thiserror::Error)]
 pub enum AuthorityError {
     /// The library could not make a key or a certificate.
     #[error("making a certificate for {subject}")]
     Certificate {
-        /// For whom.
+        /// The subject of the certificate.
         subject: String,
-        /// Why not.
+        /// The cause.
         #[source]
         source: rcgen::Error,
     },
-    /// The verifier of client certificates could not be set up.
+    /// The verifier of client certificates could not be created.
     #[error("setting up the check of client certificates: {0}")]
     Verifier(String),
 }
@@ -63,11 +63,11 @@ impl std::fmt::Debug for Authority {
 }
 
 impl Authority {
-    /// A new authority with a key of its own; `provider` does the cryptography.
+    /// A new authority with a new key; `provider` does the cryptography.
     ///
     /// # Errors
     ///
-    /// Where the system gives no randomness.
+    /// If the system provides no random numbers.
     pub fn new(provider: &Arc<CryptoProvider>) -> Result<Self, AuthorityError> {
         let named = |source| AuthorityError::Certificate { subject: "the authority".into(), source };
         let mut params = CertificateParams::default();
@@ -91,11 +91,11 @@ impl Authority {
         self.issuer.pem()
     }
 
-    /// A certificate by which the server is known under these names and addresses.
+    /// A certificate for the server with these names and addresses.
     ///
     /// # Errors
     ///
-    /// Where the library refuses a name.
+    /// If the library rejects a name.
     pub fn server(
         &self,
         names: &[&str],
@@ -119,12 +119,12 @@ impl Authority {
     ///
     /// # Errors
     ///
-    /// Where the library refuses a name.
+    /// If the library rejects a name.
     pub fn client(&self, user: &User) -> Result<Credential, AuthorityError> {
         let named = |source| AuthorityError::Certificate { subject: user.name.clone(), source };
         let mut params = CertificateParams::default();
         params.distinguished_name = DistinguishedName::new();
-        // The library keeps one value a type, so one organisation is all a certificate of ours can carry.
+        // The library keeps one value of each type, so our certificates can contain only one organisation.
         if let Some(group) = user.groups.iter().find(|group| *group != AUTHENTICATED) {
             params.distinguished_name.push(DnType::OrganizationName, group.as_str());
         }
@@ -143,7 +143,7 @@ impl Authority {
         &self.verifier
     }
 
-    /// Who the certificates shown in the handshake stand for; `None` if this authority does not vouch for them now.
+    /// The user of the certificates from the handshake; `None` if this authority does not currently vouch for them.
     #[must_use]
     pub fn user(&self, chain: &[CertificateDer<'_>]) -> Option<User> {
         let (leaf, intermediates) = chain.split_first()?;
@@ -156,7 +156,7 @@ impl Authority {
     }
 }
 
-/// Valid from an hour ago, so that a client whose clock is behind trusts it too.
+/// Sets the validity to start an hour ago, so that a client whose clock is slow accepts the certificate.
 fn validity(params: &mut CertificateParams, length: std::time::Duration) {
     let now = std::time::SystemTime::now();
     params.not_before = (now - std::time::Duration::from_secs(3600)).into();

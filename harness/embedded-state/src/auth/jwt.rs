@@ -1,7 +1,7 @@
-//! Signed tokens: JSON Web Tokens with ES256, the form kube-apiserver gives service account tokens with an EC key.
+//! Signed tokens: JSON Web Tokens with ES256, the form of kube-apiserver's service account tokens with an EC key.
 //!
-//! The token libraries at hand bring a second cryptography stack or one with an open advisory; the form is three
-//! base64 strings and a signature that `ring`, which does our TLS, makes and checks.
+//! The available token libraries bring a second cryptography stack or have an open advisory. The form is
+//! simple: three base64 strings and a signature, which `ring`, our TLS library, makes and checks.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD as BASE64;
@@ -13,12 +13,12 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-/// Why a token could not be signed: the system gave no randomness.
+/// The error of signing a token: the system provides no random numbers.
 #[derive(Debug, thiserror::Error)]
 #[error("signing a token: the system's source of randomness failed")]
 pub struct SigningError;
 
-/// Signs tokens and knows its own again.
+/// Signs tokens and verifies its own.
 pub struct Signer {
     key: EcdsaKeyPair,
     id: String,
@@ -47,7 +47,7 @@ impl Signer {
         Ok(Self { id: BASE64.encode(digest.as_ref()), key, random })
     }
 
-    /// A token that says `claims`.
+    /// A token with these `claims`.
     ///
     /// # Errors
     ///
@@ -63,7 +63,7 @@ impl Signer {
         Ok(token)
     }
 
-    /// What a token says if this signer signed it. Whether it still holds is for the caller to see.
+    /// The claims of a token, if this signer has signed it. The caller checks whether it is still valid.
     #[must_use]
     pub fn verify<T: DeserializeOwned>(&self, token: &str) -> Option<T> {
         let (signed, signature) = token.rsplit_once('.')?;
@@ -77,7 +77,7 @@ impl Signer {
         serde_json::from_slice(&BASE64.decode(claims).ok()?).ok()
     }
 
-    /// The public key as a JSON web key set, as `/openid/v1/jwks` answers it.
+    /// The public key as a JSON web key set, the answer of `/openid/v1/jwks`.
     #[must_use]
     pub fn key_set(&self) -> Value {
         // An uncompressed point: one byte for the form, 32 for each coordinate.

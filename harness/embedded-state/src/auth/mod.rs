@@ -1,4 +1,4 @@
-//! Who asks, and whether they may.
+//! Users, their credentials and their rights.
 
 pub mod account;
 pub mod attributes;

@@ -1,4 +1,4 @@
-//! What a kubelet may do: the node authorizer, which lets a node see what its own pods need and no more.
+//! The rights of kubelets: the node authorizer, which allows a node to read only what its own pods need.
 //!
 //! Follows `k8s.io/kubernetes/plugin/pkg/auth/authorizer/node`.
 
@@ -9,18 +9,18 @@ use super::rbac::Rule;
 use super::user::User;
 use crate::store::Store;
 
-/// What the name of a node's user begins with.
+/// The prefix of a node's user name.
 const PREFIX: &str = "system:node:";
 
-/// The node that this user is, if it is one.
+/// The name of the node, if this user is a node.
 #[must_use]
 pub fn node_of(user: &User) -> Option<&str> {
     if user.in_group("system:nodes") { user.name.strip_prefix(PREFIX) } else { None }
 }
 
-/// Whether the node authorizer allows it; it has no opinion on users who are no nodes.
+/// Whether the node authorizer allows the request; it has no opinion on users who are not nodes.
 ///
-/// `rules` are those of the cluster role `system:node`, for all that is not subdivided by node.
+/// `rules` are those of the cluster role `system:node`, for everything that does not depend on the node.
 #[must_use]
 pub fn decide(store: &Store, rules: &[Rule], user: &User, request: &Attributes) -> Decision {
     let Some(node) = node_of(user) else { return Decision::NoOpinion(String::new()) };
@@ -123,7 +123,7 @@ fn related(store: &Store, node: &str, request: &Attributes) -> Decision {
 fn refers_to(spec: &Value, resource: &str, name: &str) -> bool {
     match resource {
         "serviceaccounts" => spec["serviceAccountName"] == name,
-        // Each kind is referred to by a member of one name, wherever in the pod it stands.
+        // References to each kind are in members with one name, wherever in the pod.
         "secrets" => {
             mentions(spec, &["secret", "secretRef", "secretKeyRef"], &["secretName", "name"], name)
                 || mentions_in_list(&spec["imagePullSecrets"], name)

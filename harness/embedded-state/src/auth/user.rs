@@ -1,42 +1,42 @@
-//! Who asks.
+//! The user of a request.
 
 use std::collections::BTreeMap;
 
-/// The user of everybody who shows no credential.
+/// The user name of requests without a credential.
 pub const ANONYMOUS: &str = "system:anonymous";
-/// The group of those who showed one that is good.
+/// The group of users with a valid credential.
 pub const AUTHENTICATED: &str = "system:authenticated";
-/// The group of those who showed none.
+/// The group of users without a credential.
 pub const UNAUTHENTICATED: &str = "system:unauthenticated";
 /// The group that may do everything, whatever the roles say.
 pub const MASTERS: &str = "system:masters";
-/// The group of all service accounts; with `:NAMESPACE` behind it those of one namespace.
+/// The group of all service accounts; followed by `:NAMESPACE`, that of one namespace.
 pub const SERVICE_ACCOUNTS: &str = "system:serviceaccounts";
-/// What the user name of a service account begins with; `NAMESPACE:NAME` follows.
+/// The prefix of a service account's user name; `NAMESPACE:NAME` follows.
 pub const SERVICE_ACCOUNT: &str = "system:serviceaccount:";
 
-/// Who asks, as authentication found it.
+/// The user of a request, as authentication has determined it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct User {
     /// The name.
     pub name: String,
-    /// The unique id, empty where the credential gives none.
+    /// The unique id; empty if the credential has none.
     pub uid: String,
-    /// The groups, in the order the credential has them.
+    /// The groups, in the order of the credential.
     pub groups: Vec<String>,
-    /// What else the credential says, by key.
+    /// The other attributes of the credential, by key.
     pub extra: BTreeMap<String, Vec<String>>,
 }
 
 impl User {
-    /// Somebody with a good credential: `groups` and the group of all such.
+    /// A user with a valid credential: `groups`, and the group of all such users.
     #[must_use]
     pub fn authenticated(name: &str, groups: &[&str]) -> Self {
         let groups = groups.iter().copied().chain([AUTHENTICATED]).map(str::to_owned).collect();
         Self { name: name.to_owned(), groups, ..Self::default() }
     }
 
-    /// The administrator of the cluster, as kubeadm names him.
+    /// The administrator of the cluster, with kubeadm's name.
     #[must_use]
     pub fn admin() -> Self {
         Self::authenticated("kubernetes-admin", &["kubeadm:cluster-admins"])
@@ -66,7 +66,7 @@ impl User {
         Self::authenticated(&format!("system:node:{name}"), &["system:nodes"])
     }
 
-    /// Somebody without a credential.
+    /// A user without a credential.
     #[must_use]
     pub fn anonymous() -> Self {
         Self { name: ANONYMOUS.into(), groups: vec![UNAUTHENTICATED.into()], ..Self::default() }
@@ -78,7 +78,7 @@ impl User {
         self.groups.iter().any(|one| one == group)
     }
 
-    /// Namespace and name of the service account this is.
+    /// The namespace and name of the service account, if this is one.
     #[must_use]
     pub fn as_service_account(&self) -> Option<(&str, &str)> {
         self.name.strip_prefix(SERVICE_ACCOUNT)?.split_once(':')

@@ -8,42 +8,42 @@ use imbl::OrdMap;
 
 use super::record::{Change, Event, Key, Record};
 
-/// How much of the past each kind remembers. The older of what exceeds either bound is forgotten.
+/// How much history each kind keeps. The oldest changes beyond either limit are discarded.
 #[derive(Clone, Copy, Debug)]
 pub struct Keep {
-    /// Changes.
+    /// The number of changes.
     pub events: usize,
-    /// Bytes of JSON of these changes' objects.
+    /// The bytes of JSON of these changes' objects.
     pub bytes: usize,
 }
 
 impl Default for Keep {
-    /// Enough for a reader that pauses while 5,000 nodes are initialised, at no more than 64 MiB a kind.
+    /// Enough for a reader that pauses while 5,000 nodes are initialised, with at most 64 MiB for each kind.
     fn default() -> Self {
         Self { events: 32_768, bytes: 64 << 20 }
     }
 }
 
-/// The history does not reach back to what was asked for.
+/// The history does not reach back to the requested revision.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("too old resource version: {asked} ({oldest})")]
 pub struct Expired {
-    /// The revision asked for.
+    /// The requested revision.
     pub asked: u64,
-    /// The oldest revision from which everything is known.
+    /// The oldest revision since which all changes are known.
     pub oldest: u64,
 }
 
-/// Bytes of JSON of the objects that a reader takes at a time; one more may begin below it. Whoever takes them and does not
-/// pass them on keeps no more than these from being forgotten.
+/// The bytes of JSON of the objects that a reader takes at a time; the last one may exceed it. A reader that
+/// takes objects and does not pass them on keeps at most this much in memory.
 pub(super) const BATCH_BYTES: usize = 256 << 10;
 
-/// How much an object is, bytes of JSON.
+/// The size of an object, in bytes of JSON.
 fn size(record: &Arc<Record>) -> i64 {
     i64::try_from(record.json().len()).unwrap_or(i64::MAX)
 }
 
-/// All objects of a kind at one revision. Cloning it, and taking it, costs nothing.
+/// All objects of a kind at one revision. Creating and cloning it is cheap.
 #[derive(Clone, Debug)]
 pub struct Snapshot {
     revision: u64,
@@ -57,7 +57,7 @@ impl Snapshot {
         Self { revision, objects: OrdMap::new() }
     }
 
-    /// The revision whose state this is.
+    /// The revision of this state.
     #[must_use]
     pub fn revision(&self) -> u64 {
         self.revision
@@ -69,7 +69,7 @@ impl Snapshot {
         self.objects.get(key)
     }
 
-    /// The objects of a namespace (of all where it is `None`) by namespace and name, those after `after` only.
+    /// The objects of a namespace (of all if it is `None`) by namespace and name; only those after `after`.
     pub fn iter<'a>(
         &'a self,
         namespace: Option<&'a str>,
@@ -87,16 +87,16 @@ impl Snapshot {
     }
 }
 
-/// The objects of one kind now, and their latest changes, oldest first.
+/// The current objects of one kind, and their latest changes, oldest first.
 #[derive(Debug)]
 pub(super) struct Collection {
     objects: OrdMap<Key, Arc<Record>>,
     log: VecDeque<Arc<Event>>,
     log_bytes: usize,
-    /// Changes after this revision are all in the log.
+    /// All changes after this revision are in the log.
     complete_after: u64,
     keep: Keep,
-    /// Nothing will change any more.
+    /// Whether there will be no more changes.
     closed: bool,
 }
 
@@ -120,7 +120,7 @@ impl Collection {
         Snapshot { revision, objects: self.objects.clone() }
     }
 
-    /// Goes back from now by undoing what happened since.
+    /// Reconstructs an earlier state by undoing later changes.
     pub(super) fn snapshot_at(&self, revision: u64) -> Result<Snapshot, Expired> {
         self.check_history(revision)?;
         let mut objects = self.objects.clone();
@@ -140,7 +140,7 @@ impl Collection {
         Ok(())
     }
 
-    /// Appends to `into` at most `limit` changes after `revision`, fewer where they are long.
+    /// Appends at most `limit` changes after `revision` to `into`; fewer if they are large.
     pub(super) fn since(
         &self,
         revision: u64,
@@ -162,14 +162,14 @@ impl Collection {
         Ok(())
     }
 
-    /// Drops all objects; who reads what has changed comes to an end. How much they were, bytes.
+    /// Removes all objects; readers of changes come to an end. Returns the bytes that the objects had.
     pub(super) fn close(&mut self) -> i64 {
         self.closed = true;
         let objects = std::mem::take(&mut self.objects);
         objects.values().map(size).sum()
     }
 
-    /// Forgets the changes so far.
+    /// Discards the history so far.
     pub(super) fn forget(&mut self) {
         if let Some(last) = self.log.back() {
             self.complete_after = last.record.revision();
@@ -178,7 +178,7 @@ impl Collection {
         self.log_bytes = 0;
     }
 
-    /// Takes a change in; by how much the objects' JSON grows, bytes.
+    /// Adds a change; returns by how many bytes the objects' JSON grows.
     pub(super) fn commit(&mut self, change: Change, record: Arc<Record>) -> i64 {
         let previous = match change {
             Change::Put => self.objects.insert(record.key().clone(), Arc::clone(&record)),

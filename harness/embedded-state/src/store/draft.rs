@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::record::{Key, Record};
 
-/// An object that is complete but for its resource version.
+/// An object that only lacks its resource version.
 #[derive(Debug)]
 pub struct Draft {
     key: Key,
@@ -17,8 +17,8 @@ pub struct Draft {
 }
 
 impl Draft {
-    /// `value` is the whole object, `fields` are those that a field selector may name; `write` makes the text of the
-    /// object without kind and apiVersion.
+    /// `value` is the whole object; `fields` are those that a field selector may use; `write` makes the text
+    /// of the object without kind and apiVersion.
     #[must_use]
     pub fn new(value: Value, write: fn(&Value) -> Bytes, fields: Vec<(&'static str, Value)>) -> Self {
         let text = |name: &str| value["metadata"][name].as_str().unwrap_or_default().to_owned();
@@ -26,7 +26,7 @@ impl Draft {
         Self { key, value, write, fields }
     }
 
-    /// Gives the object its revision and turns it into what is kept.
+    /// Sets the object's revision and converts it to its stored form.
     pub(super) fn into_record(mut self, revision: u64) -> Record {
         if let Some(map) = self.value.as_object_mut()
             && let Some(metadata) = map.entry("metadata").or_insert_with(|| json!({})).as_object_mut()

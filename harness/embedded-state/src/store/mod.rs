@@ -1,7 +1,8 @@
-//! What the server remembers: objects by kind, namespace and name under one revision counter, and what changed lately.
+//! The store of the server: objects by kind, namespace and name with one revision counter, and their recent
+//! changes.
 //!
-//! The store knows bytes, labels and fields, never what a kind means.
-//! Writes are one after another; a read takes a snapshot that no later write disturbs.
+//! The store knows bytes, labels and fields, but not the meaning of kinds. Writes are sequential; a read
+//! takes a snapshot that no later write changes.
 
 mod collection;
 mod draft;
@@ -24,28 +25,28 @@ pub use watch::{Cursor, Next};
 
 use place::Place;
 
-/// The name under which one kind's objects are kept, for example `nodes` or `leases.coordination.k8s.io`.
+/// The name of the collection with one kind's objects, for example `nodes` or `leases.coordination.k8s.io`.
 ///
-/// Two API versions or groups that serve the same objects share one.
+/// Two API versions or groups with the same objects share one collection.
 pub type CollectionName = &'static str;
 
 /// All objects.
 #[derive(Debug)]
 pub struct Store {
     places: HashMap<CollectionName, Arc<Place>>,
-    /// Those of custom resources, which come and go.
+    /// The collections of custom resources, which come and go.
     opened: RwLock<HashMap<CollectionName, Arc<Place>>>,
     keep: Keep,
     revision: AtomicU64,
-    /// Tells those who wait for a revision that is not there yet.
+    /// Notifies waiters for a revision that does not exist yet.
     advanced: tokio::sync::watch::Sender<u64>,
     writer: Mutex<()>,
-    /// Bytes of JSON of all objects there are.
+    /// The bytes of JSON of all objects.
     size: AtomicI64,
 }
 
 impl Store {
-    /// An empty store for the kinds named, at revision 1 as a new etcd has it; `keep` bounds what each remembers.
+    /// An empty store for these kinds, at revision 1 like a new etcd; `keep` limits the history of each.
     #[must_use]
     pub fn new(names: impl IntoIterator<Item = CollectionName>, keep: Keep) -> Self {
         let places = names.into_iter().map(|name| (name, Arc::new(Place::new(keep))));
@@ -67,7 +68,7 @@ impl Store {
         self.opened.read().unwrap_or_else(PoisonError::into_inner).get(name).map(look)
     }
 
-    /// Has a place for the objects of a kind from now on.
+    /// Adds a collection for the objects of a kind.
     pub fn open(&self, name: CollectionName) {
         if !self.places.contains_key(name) {
             let mut opened = self.opened.write().unwrap_or_else(PoisonError::into_inner);
@@ -75,7 +76,7 @@ impl Store {
         }
     }
 
-    /// Gives up the place of a kind with all objects there: watches end when they have told what there is to tell.
+    /// Removes the collection of a kind with all its objects: watches end after they have reported everything.
     pub fn close(&self, name: CollectionName) {
         let closed = self.opened.write().unwrap_or_else(PoisonError::into_inner).remove(name);
         let Some(place) = closed else { return };
@@ -90,19 +91,19 @@ impl Store {
         self.revision.load(Ordering::Acquire)
     }
 
-    /// Where changes of the revision are heard.
+    /// A receiver for changes of the revision.
     #[must_use]
     pub fn advanced(&self) -> tokio::sync::watch::Receiver<u64> {
         self.advanced.subscribe()
     }
 
-    /// How many bytes of JSON all objects are.
+    /// The bytes of JSON of all objects.
     #[must_use]
     pub fn size(&self) -> usize {
         usize::try_from(self.size.load(Ordering::Relaxed)).unwrap_or(0)
     }
 
-    /// One object as it is now.
+    /// The current state of one object.
     #[must_use]
     pub fn get(&self, name: CollectionName, key: &Key) -> Option<Arc<Record>> {
         self.at(name, |place| {
@@ -110,22 +111,22 @@ impl Store {
         })?
     }
 
-    /// All objects of a kind as they are now.
+    /// The current objects of a kind.
     #[must_use]
     pub fn snapshot(&self, name: CollectionName) -> Snapshot {
         let taken = self.at(name, |place| {
-            // Under the collection's lock the counter cannot be behind what the collection holds: see `Transaction::commit`.
+            // Under the collection's lock the counter cannot be behind the collection: see `Transaction::commit`.
             let collection = place.collection.read().unwrap_or_else(PoisonError::into_inner);
             collection.snapshot(self.revision())
         });
         taken.unwrap_or_else(|| Snapshot::empty(self.revision()))
     }
 
-    /// All objects of a kind as they were at `revision`.
+    /// All objects of a kind at `revision`.
     ///
     /// # Errors
     ///
-    /// [`Expired`] where the history does not reach back that far.
+    /// [`Expired`] if the history does not reach back that far.
     pub fn snapshot_at(&self, name: CollectionName, revision: u64) -> Result<Snapshot, Expired> {
         let taken = self.at(name, |place| {
             place.collection.read().unwrap_or_else(PoisonError::into_inner).snapshot_at(revision)
@@ -133,18 +134,18 @@ impl Store {
         taken.unwrap_or_else(|| Ok(Snapshot::empty(revision)))
     }
 
-    /// A reader of everything that changes in a kind after `revision`.
+    /// A reader of all changes of a kind after `revision`.
     ///
     /// # Errors
     ///
-    /// [`Expired`] where some of it is forgotten already.
+    /// [`Expired`] if some of them were already discarded.
     pub fn watch(&self, name: CollectionName, revision: u64) -> Result<Cursor, Expired> {
         let place = self.at(name, Arc::clone).unwrap_or_else(|| Arc::new(Place::new(self.keep)));
         place.collection.read().unwrap_or_else(PoisonError::into_inner).check_history(revision)?;
         Ok(Cursor::new(place, revision))
     }
 
-    /// All objects of a kind, or those of one namespace, as they are now, to be read a few at a time.
+    /// The current objects of a kind, or of one namespace, to be read a few at a time.
     #[must_use]
     pub fn walk(&self, name: CollectionName, namespace: Option<&str>) -> Walk {
         let place = self.at(name, Arc::clone).unwrap_or_else(|| Arc::new(Place::new(self.keep)));
@@ -155,13 +156,14 @@ impl Store {
         Walk::new(place, revision, namespace)
     }
 
-    /// Moves a reader that has read everything on to the present, and says up to where it has read.
+    /// Moves a reader that has read everything to the current revision, and returns up to which revision it
+    /// has read.
     pub fn progress(&self, cursor: &mut Cursor) -> u64 {
         // As in `snapshot`: under the lock, nothing of this kind has a revision between the two.
         cursor.advance_if_idle(|| self.revision())
     }
 
-    /// Forgets all that has changed: what was read before a kind's latest change is too old from now on.
+    /// Discards the history: a revision from before a kind's latest change is too old from now on.
     pub fn forget(&self) {
         let opened = self.opened.read().unwrap_or_else(PoisonError::into_inner);
         for place in self.places.values().chain(opened.values()) {
@@ -169,20 +171,20 @@ impl Store {
         }
     }
 
-    /// The revision of the latest change of a kind, for those who derive something from it.
+    /// The revision of the latest change of a kind, for data that is derived from it.
     #[must_use]
     pub fn last_change(&self, name: CollectionName) -> u64 {
         self.at(name, |place| *place.changed.borrow()).unwrap_or(0)
     }
 
-    /// Begins to write; other writers wait until the transaction is dropped. Readers do not.
+    /// Begins a write; other writers wait until the transaction is dropped. Readers do not wait.
     #[must_use]
     pub fn begin(&self) -> Transaction<'_> {
         Transaction { store: self, _writer: self.writer.lock().unwrap_or_else(PoisonError::into_inner) }
     }
 }
 
-/// The right to write. What is written is visible at once; there is no way back, so validate first.
+/// The right to write. Writes are visible at once and cannot be undone, so validate first.
 #[derive(Debug)]
 pub struct Transaction<'a> {
     store: &'a Store,
@@ -190,13 +192,13 @@ pub struct Transaction<'a> {
 }
 
 impl Transaction<'_> {
-    /// One object as it is now.
+    /// The current state of one object.
     #[must_use]
     pub fn get(&self, name: CollectionName, key: &Key) -> Option<Arc<Record>> {
         self.store.get(name, key)
     }
 
-    /// All objects of a kind as they are now.
+    /// The current objects of a kind.
     #[must_use]
     pub fn snapshot(&self, name: CollectionName) -> Snapshot {
         self.store.snapshot(name)
@@ -208,14 +210,14 @@ impl Transaction<'_> {
         self.store.revision() + 1
     }
 
-    /// Writes an object, new or changed, and returns it with its resource version.
+    /// Writes a new or changed object, and returns it with its resource version.
     pub fn put(&self, name: CollectionName, draft: Draft) -> Arc<Record> {
         let record = Arc::new(draft.into_record(self.next_revision()));
         self.commit(name, Change::Put, &record);
         record
     }
 
-    /// Removes an object; `last` is how it looked at its end, and is returned with the revision of its removal.
+    /// Removes an object; `last` is its last state, which is returned with the revision of its removal.
     pub fn remove(&self, name: CollectionName, last: Draft) -> Arc<Record> {
         let record = Arc::new(last.into_record(self.next_revision()));
         self.commit(name, Change::Removed, &record);
@@ -228,7 +230,7 @@ impl Transaction<'_> {
             let mut collection = place.collection.write().unwrap_or_else(PoisonError::into_inner);
             let grows = collection.commit(change, Arc::clone(record));
             self.store.size.fetch_add(grows, Ordering::Relaxed);
-            // Published under the lock: whoever reads the collection and then the counter sees both or neither.
+            // Published under the lock: a reader of the collection and then the counter sees both or neither.
             self.store.revision.store(record.revision(), Ordering::Release);
         }
         place.changed.send_replace(record.revision());

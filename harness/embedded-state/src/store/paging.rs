@@ -1,6 +1,7 @@
-//! Continue tokens of lists that are read in pages.
+//! Continue tokens of paged lists.
 //!
-//! The form is the API server's: base64url of `{"v":"meta.k8s.io/v1","rv":REVISION,"start":"NAMESPACE/NAME\u0000"}`.
+//! The form is the API server's: base64url of
+//! `{"v":"meta.k8s.io/v1","rv":REVISION,"start":"NAMESPACE/NAME\u0000"}`.
 
 use base64::Engine as _;
 use base64::alphabet::URL_SAFE;
@@ -9,19 +10,19 @@ use serde::{Deserialize, Serialize};
 
 use super::record::Key;
 
-/// As lenient as Go's reader: bits beyond the last whole byte may be anything.
+/// As lenient as Go's decoder: bits after the last whole byte may have any value.
 const BASE64: GeneralPurpose = GeneralPurpose::new(&URL_SAFE, NO_PAD.with_decode_allow_trailing_bits(true));
 
-/// Where the next page begins.
+/// The position of the next page.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Continue {
-    /// The revision whose state all pages show; `None` to go on with the newest (`rv: -1`).
+    /// The revision of all pages; `None` to continue with the newest state (`rv: -1`).
     pub revision: Option<u64>,
-    /// The last object of the page before.
+    /// The last object of the previous page.
     pub after: Key,
 }
 
-/// Why a token cannot be used, in the API server's words.
+/// The reason why a token cannot be used, in the API server's words.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ContinueError {
     /// Not base64, or not the JSON of a token.
@@ -30,7 +31,7 @@ pub enum ContinueError {
     /// A token without a revision.
     #[error("continue key is not valid: incorrect encoded start resourceVersion (version meta.k8s.io/v1)")]
     NoRevision,
-    /// A token without a place to start at.
+    /// A token without a start.
     #[error("continue key is not valid: encoded start key empty (version meta.k8s.io/v1)")]
     NoStart,
     /// A token of another form.
@@ -49,10 +50,10 @@ struct Token {
 }
 
 impl Continue {
-    /// The token as clients get it; `namespaced` says whether the kind's keys have two parts.
+    /// Encodes the token for clients; `namespaced` says whether the kind's keys have two parts.
     #[must_use]
     pub fn encode(&self, namespace: Option<&str>) -> String {
-        // Keys are relative to what was listed: a list of one namespace leaves the namespace out.
+        // Keys are relative to the list: for a list of one namespace they do not contain the namespace.
         let start = match namespace {
             None if !self.after.namespace().is_empty() => {
                 format!("{}/{}\0", self.after.namespace(), self.after.name())
@@ -64,18 +65,18 @@ impl Continue {
         BASE64.encode(serde_json::to_vec(&token).unwrap_or_default())
     }
 
-    /// Reads a token; `namespace` is what is listed, `None` for all.
+    /// Decodes a token; `namespace` is the namespace of the list, `None` for all.
     ///
     /// # Errors
     ///
-    /// What is wrong with it, in the API server's words.
+    /// The fault of the token, in the API server's words.
     pub fn decode(token: &str, namespace: Option<&str>, namespaced: bool) -> Result<Self, ContinueError> {
         let data = BASE64.decode(token).map_err(|_| {
             let at = token.bytes().position(|b| !(b.is_ascii_alphanumeric() || b == b'-' || b == b'_'));
             ContinueError::Invalid(format!("illegal base64 data at input byte {}", at.unwrap_or(token.len())))
         })?;
         let token: Token = serde_json::from_slice(&data).map_err(|_| {
-            // Go names the first byte that cannot begin a value; all other faults share one sentence here.
+            // Go names the first byte that cannot begin a value; all other faults have the same message here.
             let first = data.iter().find(|b| !b.is_ascii_whitespace()).copied();
             match first {
                 Some(b'{') => ContinueError::Invalid("unexpected end of JSON input".into()),
@@ -108,7 +109,7 @@ impl Continue {
     }
 }
 
-/// A byte as Go's JSON reader shows it.
+/// A byte as Go's JSON decoder shows it.
 fn quoted(byte: u8) -> String {
     match byte {
         b'\'' => r"'\''".into(),

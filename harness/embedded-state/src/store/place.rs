@@ -1,10 +1,10 @@
-//! Where one kind is kept.
+//! The storage of one kind.
 
 use std::sync::RwLock;
 
 use super::collection::{Collection, Keep};
 
-/// One kind's objects, and where its watchers hear of changes.
+/// One kind's objects, and the notification of its watchers.
 #[derive(Debug)]
 pub(super) struct Place {
     pub(super) collection: RwLock<Collection>,

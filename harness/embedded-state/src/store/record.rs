@@ -5,7 +5,7 @@ use std::sync::{Arc, OnceLock};
 use bytes::Bytes;
 use serde_json::Value;
 
-/// Which object of its kind: the namespace (empty for kinds without one) and the name.
+/// The key of an object within its kind: the namespace (empty for kinds without one) and the name.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Key {
     namespace: Box<str>,
@@ -32,9 +32,9 @@ impl Key {
     }
 }
 
-/// One version of one object: its JSON without `kind` and `apiVersion`, and what selectors ask about.
+/// One version of one object: its JSON without `kind` and `apiVersion`, and the values for selectors.
 ///
-/// Parsed JSON takes ten times the room of its text, so only the text is kept.
+/// Parsed JSON takes ten times the memory of its text, so only the text is kept.
 #[derive(Debug)]
 pub struct Record {
     pub(super) key: Key,
@@ -46,19 +46,19 @@ pub struct Record {
 }
 
 impl Record {
-    /// Which object this is.
+    /// The key of the object.
     #[must_use]
     pub fn key(&self) -> &Key {
         &self.key
     }
 
-    /// The revision of the write that made this version.
+    /// The revision of the write that created this version.
     #[must_use]
     pub fn revision(&self) -> u64 {
         self.revision
     }
 
-    /// The object as a JSON map without `kind` and `apiVersion`, as lists hold it.
+    /// The object as a JSON map without `kind` and `apiVersion`, as in lists.
     #[must_use]
     pub fn json(&self) -> &Bytes {
         &self.json
@@ -70,13 +70,13 @@ impl Record {
         &self.labels
     }
 
-    /// What field selectors may ask about, by path. Absent members are left out.
+    /// The values for field selectors, by path. Missing members are omitted.
     #[must_use]
     pub fn fields(&self) -> &[(&'static str, Value)] {
         &self.fields
     }
 
-    /// The text of one selectable field, empty where it is absent.
+    /// The text of one selectable field; empty if it is missing.
     #[must_use]
     pub fn field(&self, path: &str) -> &str {
         self.fields
@@ -93,50 +93,51 @@ impl Record {
         serde_json::from_slice(&self.json).unwrap_or_default()
     }
 
-    /// What [`Record::encoded`] has made already.
+    /// The result of [`Record::encoded`], if it exists already.
     #[must_use]
     pub fn known_encoding(&self) -> Option<Bytes> {
         self.encoded.get().cloned()
     }
 
-    /// The object in an encoding of the caller's choice, always the same one: made once, unless that fails.
+    /// The object in an encoding of the caller's choice, which must always be the same. It is encoded once,
+    /// unless that fails.
     ///
     /// # Errors
-    /// What `encode` said.
+    /// The error of `encode`.
     pub fn encoded<E>(&self, encode: impl FnOnce() -> Result<Bytes, E>) -> Result<Bytes, E> {
         if let Some(known) = self.encoded.get() {
             return Ok(known.clone());
         }
-        // Two who come at once make the same.
+        // Two concurrent callers make the same.
         let bytes = encode()?;
         Ok(self.encoded.get_or_init(|| bytes).clone())
     }
 }
 
-/// What happened to an object.
+/// The kind of a change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Change {
-    /// It was made or changed.
+    /// The object was created or changed.
     Put,
-    /// It is gone.
+    /// The object was removed.
     Removed,
 }
 
 /// One change of one object.
 #[derive(Debug)]
 pub struct Event {
-    /// What happened.
+    /// The kind of the change.
     pub change: Change,
-    /// The object after the change; for a removal as it was last, with the revision of the removal.
+    /// The object after the change; for a removal, its last state with the revision of the removal.
     pub record: Arc<Record>,
     /// The object before the change.
     pub previous: Option<Arc<Record>>,
-    /// The event as a line of a JSON watch stream to those for whom it is no transition.
+    /// The event as a line of a JSON watch stream, for watchers whose selection does not change by it.
     pub(super) line: OnceLock<Bytes>,
 }
 
 impl Event {
-    /// The event as a line for watchers whose selection does not change by it, made once by `encode`.
+    /// The event as a line for watchers whose selection does not change by it; made once by `encode`.
     pub fn line(&self, encode: impl FnOnce() -> Bytes) -> &Bytes {
         self.line.get_or_init(encode)
     }

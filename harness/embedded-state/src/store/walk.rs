@@ -1,4 +1,4 @@
-//! A reader of all objects of a kind that takes its time.
+//! A slow reader of all objects of a kind.
 
 use std::sync::{Arc, PoisonError};
 
@@ -6,8 +6,8 @@ use super::collection::{BATCH_BYTES, Expired};
 use super::place::Place;
 use super::record::{Key, Record};
 
-/// The objects of one kind as they were at one revision, a few at a time: a reader that pauses keeps neither them nor what has
-/// become of them since in memory.
+/// The objects of one kind at one revision, read a few at a time: a reader that pauses keeps neither these
+/// objects nor their later versions in memory.
 #[derive(Debug)]
 pub struct Walk {
     place: Arc<Place>,
@@ -27,11 +27,11 @@ impl Walk {
         self.revision
     }
 
-    /// The next objects by namespace and name, at most `limit` and fewer where they are long; none after the last.
+    /// The next objects by namespace and name, at most `limit`, and fewer if they are large; none after the last.
     ///
     /// # Errors
     ///
-    /// [`Expired`] where the history does not reach back to the revision any more.
+    /// [`Expired`] if the history does not reach back to the revision any more.
     pub fn next(&mut self, limit: usize) -> Result<Vec<Arc<Record>>, Expired> {
         let collection = self.place.collection.read().unwrap_or_else(PoisonError::into_inner);
         let snapshot = collection.snapshot_at(self.revision)?;

@@ -6,14 +6,13 @@ use super::collection::Expired;
 use super::place::Place;
 use super::record::Event;
 
-/// Changes read at a time, so that a reader far behind does not hold the collection's lock for long.
+/// How many changes are read at a time, so that a reader far behind does not hold the collection's lock for long.
 const BATCH: usize = 256;
 
-/// A place in a kind's history.
+/// A position in a kind's history.
 ///
-/// A watcher holds nothing but this: changes are read from the one history all watchers share when the
-/// client takes them. A client that takes none costs no memory, and once the history has moved past it its
-/// watch ends.
+/// A watcher has only this: when the client takes changes, they are read from the history that all watchers
+/// share. A client that takes none costs no memory, and its watch ends once the history has moved past it.
 #[derive(Debug)]
 pub struct Cursor {
     place: Arc<Place>,
@@ -21,12 +20,12 @@ pub struct Cursor {
     seen: u64,
 }
 
-/// What a [`Cursor`] came upon.
+/// The result of reading with a [`Cursor`].
 #[derive(Debug)]
 pub enum Next {
     /// Changes, oldest first; at least one.
     Events(Vec<Arc<Event>>),
-    /// The reader was too slow, and changes it had not read are forgotten.
+    /// The reader was too slow, and changes that it had not read were discarded.
     Lost(Expired),
 }
 
@@ -42,9 +41,9 @@ impl Cursor {
         self.seen
     }
 
-    /// What there is to read now; `None` if nothing.
+    /// The changes that can be read now; `None` if there are none.
     pub fn try_next(&mut self) -> Option<Next> {
-        // Marked before the read: a change that comes after it wakes `next`.
+        // Marked before the read, so that a later change wakes `next`.
         self.changed.mark_unchanged();
         let mut events = Vec::new();
         let collection = self.place.collection.read().unwrap_or_else(PoisonError::into_inner);
@@ -56,7 +55,8 @@ impl Cursor {
         Some(Next::Events(events))
     }
 
-    /// With nothing left to read, moves on to the revision that `now` tells; says up to where was read.
+    /// If nothing is left to read, moves on to the revision that `now` returns. Returns up to which revision
+    /// was read.
     pub(super) fn advance_if_idle(&mut self, now: impl FnOnce() -> u64) -> u64 {
         let mut events = Vec::new();
         let collection = self.place.collection.read().unwrap_or_else(PoisonError::into_inner);
@@ -73,7 +73,8 @@ impl Cursor {
                 return next;
             }
             if self.changed.changed().await.is_err() {
-                // The sender lives in the place we hold, so this does not happen; an idle watch is the harmless answer.
+                // The sender is in the storage that this cursor holds, so this does not happen; an idle watch
+                // is the harmless answer.
                 std::future::pending::<()>().await;
             }
         }

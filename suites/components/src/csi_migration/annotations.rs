@@ -1,4 +1,4 @@
-//! What a cluster notes on CSINodes, claims and volumes (contract CSIM-01, -02).
+//! The annotations that a cluster sets on CSINodes, claims and volumes (contract CSIM-01, -02).
 
 use futures::future::try_join_all;
 use harness_testkit::components::CsiDriver;
@@ -35,12 +35,12 @@ async fn lists_all_seven(cx: &CheckCx) -> Verdict {
     Ok(())
 }
 
-/// A short name of a driver's, for objects.
+/// A short name of a driver, used in object names.
 pub(super) fn short(moved: &Moved) -> &'static str {
     moved.in_tree.rsplit('/').next().unwrap_or_default()
 }
 
-/// A class of an in-tree plugin, as it is to be written.
+/// The manifest of a StorageClass of an in-tree plugin.
 pub(super) fn class(cluster: &CsiCluster<'_>, moved: &Moved, name: &str, more: Value) -> Value {
     let mut class = json!({
         "apiVersion": "storage.k8s.io/v1", "kind": "StorageClass", "metadata": {"name": cluster.named(name)},
@@ -52,7 +52,7 @@ pub(super) fn class(cluster: &CsiCluster<'_>, moved: &Moved, name: &str, more: V
     class
 }
 
-/// A claim of the class of that name.
+/// The manifest of a claim of the class with this name.
 pub(super) fn claim(cluster: &CsiCluster<'_>, name: &str) -> Value {
     json!({
         "apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": name},
@@ -63,14 +63,14 @@ pub(super) fn claim(cluster: &CsiCluster<'_>, name: &str) -> Value {
     })
 }
 
-/// A class and a claim for each driver.
+/// Creates a class and a claim for each driver.
 async fn claims(cluster: &CsiCluster<'_>, all: &[Moved]) -> Verdict {
     let classes = all.iter().map(|moved| class(cluster, moved, short(moved), json!({})));
     cluster.makes(classes.collect()).await?;
     cluster.makes_inside(all.iter().map(|moved| claim(cluster, short(moved))).collect()).await
 }
 
-/// Whether annotations are those, or what they are.
+/// Checks that the annotations are the expected ones; the error shows the actual ones.
 fn annotated(object: &Value, expected: &[(&str, &str)]) -> Result<(), String> {
     let annotations = &object["metadata"]["annotations"];
     match expected.iter().all(|(key, value)| annotations[key] == *value) {
@@ -79,7 +79,7 @@ fn annotated(object: &Value, expected: &[(&str, &str)]) -> Result<(), String> {
     }
 }
 
-/// Whether a claim of a class of the plugin names the driver that it moved to, or what it says.
+/// Checks that a claim of a class of the plugin names the driver that it moved to; the error shows what it says.
 pub(super) fn names_driver(claim: &Value, moved: &Moved) -> Result<(), String> {
     let driver = moved.driver.as_str();
     let of_before = [(STORAGE_PROVISIONER, moved.in_tree), (MIGRATED_TO, driver)];
@@ -112,7 +112,7 @@ async fn marks_claims_of_before(cx: &CheckCx) -> Verdict {
         cluster.volume(&StoredVolume::on(*moved, short(moved), id, &cluster.workers[0]))
     });
     cluster.makes(volumes.collect()).await?;
-    // A claim that has its volume is not provisioned anew.
+    // A claim that already has its volume is not provisioned again.
     let claims = all.iter().map(|moved| {
         let mut claim = claim(&cluster, short(moved));
         claim["metadata"]["annotations"] = json!({STORAGE_PROVISIONER: moved.in_tree});

@@ -1,4 +1,4 @@
-//! What classes ask of drivers (contract CSIM-06).
+//! The parameters of StorageClasses that reach drivers (contract CSIM-06).
 
 use super::annotations::{claim, class, names_driver, short};
 use futures::future::try_join_all;
@@ -7,7 +7,7 @@ use harness_testkit::prelude::*;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 
-/// The method by which volumes are made.
+/// The CSI method that creates volumes.
 const CREATE: &str = "CreateVolume";
 
 pub(super) const CHECKS: &[Check] = &[
@@ -29,7 +29,7 @@ fn drivers(csi: &CsiMigration<'_>, applies: impl Fn(&Moved) -> bool) -> Result<V
     }
 }
 
-/// A claim, as calls for its volume tell of it.
+/// A claim, with the fields by which calls for its volume are recognised.
 struct Claimed {
     driver: &'static str,
     namespace: String,
@@ -38,11 +38,11 @@ struct Claimed {
 }
 
 impl Claimed {
-    /// By how many signs of a claim's uid the name of its volume is known: provisioners may leave out the rest
-    /// (`--volume-name-uuid-length`).
+    /// How many characters of a claim's uid the name of its volume contains: provisioners may leave out the
+    /// rest (`--volume-name-uuid-length`).
     const OF_UID: usize = 8;
 
-    /// The claim of that name for that driver.
+    /// Reads the claim with this name for this driver.
     async fn of(cluster: &CsiCluster<'_>, moved: &Moved, name: &str) -> Result<Claimed, CheckError> {
         let uid =
             |claim: &Value| claim["metadata"]["uid"].as_str().map(str::to_owned).ok_or("no claim".to_owned());
@@ -52,8 +52,8 @@ impl Claimed {
         Ok(Claimed { driver: moved.driver.as_str(), namespace, name, uid })
     }
 
-    /// Whether that call is to make its volume: one that is named for it, or whose parameters say which claim it is for
-    /// (`--extra-create-metadata`).
+    /// Whether this call creates the volume of the claim: its name contains the uid, or its parameters name
+    /// the claim (`--extra-create-metadata`).
     fn is_asked_by(&self, call: &CsiCall) -> bool {
         let parameters = &call.request["parameters"];
         let told = parameters["csi.storage.k8s.io/pvc/name"] == self.name.as_str()
@@ -64,7 +64,7 @@ impl Claimed {
     }
 }
 
-/// Makes a class and a claim for each driver.
+/// Creates a class and a claim for each driver.
 async fn claimed(
     cluster: &CsiCluster<'_>,
     drivers: &[Moved],
@@ -81,7 +81,7 @@ async fn claimed(
     Ok(all)
 }
 
-/// The calls that ask for a volume for each.
+/// Waits for the call that requests a volume for each claim.
 async fn asked(
     cluster: &CsiCluster<'_>,
     claims: &[Claimed],
@@ -96,7 +96,7 @@ async fn asked(
     Ok(calls)
 }
 
-/// Makes a class and a claim for each driver; the calls for them.
+/// Creates a class and a claim for each driver, and returns the calls that request their volumes.
 async fn created(
     cluster: &CsiCluster<'_>,
     drivers: &[Moved],
@@ -128,7 +128,7 @@ async fn names_the_file_system(cx: &CheckCx) -> Verdict {
     Ok(())
 }
 
-/// The zones that a driver is asked for, by its own key, and the other keys.
+/// The zones that a driver is asked for under its own key, and the other keys.
 fn zones(call: &CsiCall, key: &str) -> (BTreeSet<String>, BTreeSet<String>) {
     let places = call.request["accessibility_requirements"]["requisite"].as_array().into_iter().flatten();
     let segments = places.filter_map(|place| place["segments"].as_object()).flatten();
@@ -137,7 +137,7 @@ fn zones(call: &CsiCall, key: &str) -> (BTreeSet<String>, BTreeSet<String>) {
     (ours.collect(), others.into_iter().map(|(name, _)| name.clone()).collect())
 }
 
-/// That each driver is asked for these zones and gets no parameter of them.
+/// Checks that each driver is asked for these zones and that no zone is passed as a parameter.
 async fn asks_for(cx: &CheckCx, expected: &[&str], more: impl Fn(&Moved) -> Value) -> Verdict {
     let csi = cx.csi_migration()?;
     let drivers = drivers(&csi, |moved| moved.zones && moved.zone.is_some())?;
@@ -184,7 +184,7 @@ async fn refuses_both(cx: &CheckCx) -> Verdict {
         let path = cluster.path("persistentvolumeclaims", &claim.name);
         cluster.sees((&promise, "a claim that names it"), cluster.limit(), &path, named).await?;
     }
-    // Whoever comes to these has been at those, and tells of what it does.
+    // A provisioner that handles these claims has handled the earlier ones, and has reported the result.
     let plain = claimed(&cluster, &drivers, |moved| format!("plain-{}", short(moved)), |_| json!({})).await?;
     asked(&cluster, &plain, ("a class that says no zones asks for a volume", "a CreateVolume for the claim"))
         .await?;

@@ -1,4 +1,4 @@
-//! The handles by which drivers know volumes (contract CSIM-04).
+//! The handles by which drivers identify volumes (contract CSIM-04).
 
 use harness_testkit::components::csi_migration::{Moved, Place, Vector, moved, vectors};
 use harness_testkit::prelude::*;
@@ -8,14 +8,14 @@ pub(super) const CHECKS: &[Check] = &[
     Check::of("CSIM-04.attached", |cx| Box::pin(controllers_know_handles(cx))).with_csi_drivers(),
 ];
 
-/// A vector, and what stands for what in it.
+/// A test vector, with the values that its placeholders stand for.
 struct Case {
     vector: Vector,
     name: String,
     place: Place,
 }
 
-/// The vectors of these drivers.
+/// The test vectors of these drivers.
 fn cases(cluster: &CsiCluster<'_>, drivers: Vec<Moved>) -> Vec<Case> {
     let chosen = drivers.into_iter().flat_map(|moved| vectors(moved.driver)).enumerate();
     chosen
@@ -48,7 +48,7 @@ async fn have_pods(cluster: &CsiCluster<'_>, cases: &[Case]) -> Verdict {
     cluster.pods_run(&names, "Pods with in-tree volumes run by the drivers").await.map(drop)
 }
 
-/// That a call of each method came with the handle of each vector.
+/// Checks that a call of each method came with the handle of each vector.
 async fn are_called(
     cx: &CheckCx,
     cluster: &CsiCluster<'_>,

@@ -1,4 +1,4 @@
-//! What becomes of Pods where the driver is not (contract CSIM-08).
+//! Pods whose volume has no driver on their Node (contract CSIM-08).
 
 use harness_testkit::components::CsiDriver;
 use harness_testkit::components::csi_migration::{Moved, moved};
@@ -8,12 +8,12 @@ use std::time::Duration;
 
 pub(super) const CHECKS: &[Check] = &[Check::of("CSIM-08", |cx| Box::pin(waits(cx))).with_csi_drivers()];
 
-/// How long a kube-controller-manager waits for the attacher of a driver that nobody has (kubernetes pkg/volume/csi, 2 min),
-/// with the time for its Event.
+/// How long a kube-controller-manager waits for the attacher of a driver that is not installed (kubernetes
+/// pkg/volume/csi, 2 min), plus the time for its Event.
 const ATTACHED: Duration = Duration::from_secs(150);
 
-/// A volume whose driver is not where its Pod is put, on a Node that has none or else a driver that nobody has; and how long
-/// that may take to be told.
+/// Finds a driver for a volume that the Node of its Pod lacks: one that is missing only there, or else one
+/// that no Node has. Returns the driver, the Node, and how long the Event about it may take.
 async fn lacking(
     cx: &CheckCx,
     cluster: &CsiCluster<'_>,

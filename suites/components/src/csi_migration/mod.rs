@@ -1,5 +1,6 @@
-//! Volumes that moved to CSI: a cluster hands in-tree volumes to drivers as the translation library says, and stores them as
-//! they were written (contract CSIM). What a CCM does with volumes is judged with its rights.
+//! Volumes that moved to CSI: a cluster passes in-tree volumes to drivers as the translation library defines,
+//! and stores them as they were written (contract CSIM). What a CCM may do with volumes is checked together
+//! with its other rights.
 
 mod annotations;
 mod classes;
@@ -10,7 +11,7 @@ mod topology;
 
 use harness_testkit::prelude::*;
 
-/// The suite.
+/// The suite `csi-migration`.
 pub const SUITE: Suite = Suite {
     name: "csi-migration",
     proves: "a cluster hands in-tree volumes to the CSI drivers that they moved to, and stores them as they were written",

@@ -1,4 +1,4 @@
-//! What is stored and what shows of the translation: attachments and calls (contract CSIM-03, -07).
+//! What is stored, and where the translation is visible: attachments and calls (contract CSIM-03, -07).
 
 use super::annotations::short;
 use harness_testkit::components::csi_migration::Moved;
@@ -34,7 +34,7 @@ async fn stays_as_written(cx: &CheckCx) -> Verdict {
         let same = |stored: &Value| {
             let spec = &stored["spec"];
             let kept = written.as_object().into_iter().flatten().all(|(key, value)| {
-                // What says nothing is left out of what is stored.
+                // A field that is false is left out of the stored object.
                 spec[moved.source][key] == *value || *value == json!(false)
             });
             if kept && spec["csi"].is_null() { Ok(()) } else { Err(format!("spec {spec}")) }
@@ -45,7 +45,7 @@ async fn stays_as_written(cx: &CheckCx) -> Verdict {
     Ok(())
 }
 
-/// Waits for the attachment that fits, and yields it.
+/// Waits for the attachment that fits, and returns it.
 async fn attachment(
     cluster: &CsiCluster<'_>,
     about: (&str, &str),

@@ -1,4 +1,4 @@
-//! Zones of volumes, and where Pods land (contract CSIM-05).
+//! Zones of volumes, and on which Nodes Pods run (contract CSIM-05).
 
 use harness_testkit::components::csi_migration::{Moved, ZONE};
 use harness_testkit::prelude::*;
@@ -19,7 +19,7 @@ fn zoned(csi: &CsiMigration<'_>) -> Result<Vec<Moved>, CheckError> {
     }
 }
 
-/// How a volume says where it is.
+/// The ways in which a volume can name its zone.
 #[derive(Clone, Copy, Debug)]
 enum By {
     Label,
@@ -44,7 +44,7 @@ async fn lands(cx: &CheckCx) -> Verdict {
         for (place, other) in cluster.workers.iter().zip(cluster.workers.iter().rev()) {
             for by in [By::Label, By::Affinity] {
                 let name = format!("v{at}-{}-{by:?}", place.zone).to_lowercase();
-                // Nothing but the volume keeps the Pod from the other machine.
+                // Only the volume keeps the Pod from the other machine.
                 let rather = Some(other.node.clone());
                 let volume = StoredVolume { rather, ..volume(cx, moved, &name, &place.zone, by) };
                 wanted.push((place, volume));

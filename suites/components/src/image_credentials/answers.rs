@@ -1,4 +1,4 @@
-//! What a plugin reads and what it answers (contract CREDP-01 to -04, -11).
+//! The requests that a plugin reads and the answers that it writes (contract CREDP-01 to -04, -11).
 
 use harness_testkit::components::image_credentials::{Answer, Fault};
 use harness_testkit::prelude::*;
@@ -12,7 +12,7 @@ pub(super) const CHECKS: &[Check] = &[
     Check::of("CREDP-11", |cx| Box::pin(starts_a_kubelet(cx))).without_a_cluster(),
 ];
 
-/// The first fault of an answer that `is` one of those that are looked for, as a broken promise.
+/// Fails if the answer has a fault that `is` selects; the failure shows the first one.
 pub(super) fn without(
     plugin: &ImageCredentialProvider<'_>,
     answer: &Answer,
@@ -25,7 +25,7 @@ pub(super) fn without(
     if found.is_empty() { Ok(()) } else { Err(plugin.violation(promise, expected, found.join("; "))) }
 }
 
-/// For which images it has credentials, in words.
+/// Describes for which images the answer has credentials.
 pub(super) fn shown(answer: &Answer) -> String {
     match answer.auth.is_empty() {
         true => "no credentials at all".to_owned(),
@@ -59,7 +59,7 @@ async fn reads_to_the_end(cx: &CheckCx) -> Verdict {
 
 async fn writes_one_answer(cx: &CheckCx) -> Verdict {
     let plugin = cx.image_credential_provider()?;
-    // What is no answer at all ends here.
+    // An output that is not an answer fails here.
     for image in plugin.images().iter().chain(plugin.without()) {
         plugin.asked_for(image).answered().await?;
     }

@@ -1,4 +1,4 @@
-//! How a plugin ends, how long it takes, and what it keeps to itself (contract CREDP-08, -09, -10, -16).
+//! How a plugin ends, how long it takes, and which secrets it keeps (contract CREDP-08, -09, -10, -16).
 
 use super::answers::shown;
 use super::scope::matching;
@@ -21,11 +21,11 @@ pub(super) const CHECKS: &[Check] = &[
     Check::of("CREDP-16", |cx| Box::pin(keeps_its_secrets(cx))).without_a_cluster(),
 ];
 
-/// As many as Pods that start together.
+/// The number of concurrent executions: as many as Pods that start together.
 const AT_ONCE: usize = 10;
-/// The kind of what it is asked.
+/// The kind of the request.
 const REQUEST: &str = "CredentialProviderRequest";
-/// What is expected of it, and of its cloud's client.
+/// The time within which the plugin, including its cloud client, has to answer.
 const PROMPT: Duration = Duration::from_secs(10);
 
 async fn ends_well(cx: &CheckCx) -> Verdict {
@@ -44,7 +44,7 @@ async fn ends_well(cx: &CheckCx) -> Verdict {
     Ok(())
 }
 
-/// Whether it ended by itself, with another exit code than 0 and a reason.
+/// Whether the plugin ended by itself, with an exit code other than 0 and a reason.
 fn fails_well(execution: &Execution) -> bool {
     matches!(execution.ended, Ended::Code(code) if code != 0) && !execution.log().trim().is_empty()
 }
@@ -63,7 +63,8 @@ async fn refuses_nonsense(cx: &CheckCx) -> Verdict {
     Ok(())
 }
 
-/// With its cloud like that it fails with a reason; or it needs no cloud, and has the credentials all the same.
+/// Checks that the plugin fails with a reason when its cloud behaves like this. A plugin that needs no cloud
+/// may succeed.
 async fn fails_with(cx: &CheckCx, behaviour: Behaviour) -> Verdict {
     let plugin = cx.image_credential_provider()?;
     let cloud = plugin.cloud_that(behaviour).await?;
@@ -85,7 +86,8 @@ async fn fails_with(cx: &CheckCx, behaviour: Behaviour) -> Verdict {
     Err(plugin.violation(&promise, expected, execution.shown()))
 }
 
-/// Whether an execution shows what a plugin does while that cloud fails: one that succeeds without a call to it does not.
+/// Fails unless the execution shows how the plugin behaves while the cloud fails: success without a call to
+/// the cloud shows nothing.
 fn shows(cloud: &StandIn, execution: &Execution) -> Verdict {
     if execution.succeeded() && cloud.was_asked() == Some(false) {
         let why = "it succeeds without a call, so nothing shows what it does when its cloud fails";
@@ -177,7 +179,7 @@ async fn keeps_its_secrets(cx: &CheckCx) -> Verdict {
         usual.auth.iter().map(|(key, one)| (format!("the password for {key}"), one.password.clone())),
     );
     let mut executions = vec![("usually", plugin.asked().executed().await?)];
-    // Each with all that is secret in a request.
+    // Each request contains everything that is secret.
     let request = plugin.asked().request();
     let of_another_kind = request.replacen(REQUEST, "CredentialProviderQuestion", 1);
     let without_end = request.trim_end().trim_end_matches('}');

@@ -1,5 +1,5 @@
-//! What a real kubelet makes of a plugin (contract CREDP-06, -08, -12, -13, -15). Needs a cluster whose kubelets can be given
-//! one: kind.
+//! How a real kubelet uses a plugin (contract CREDP-06, -08, -12, -13, -15). Needs a cluster whose kubelets
+//! can be given a plugin: kind.
 
 use super::scope::foreign;
 use harness_testkit::components::image_credentials::{PUBLIC, Seen, go_duration};
@@ -19,10 +19,10 @@ pub(super) const CHECKS: &[Check] = &[
     Check::of("CREDP-15", |cx| Box::pin(is_counted(cx))).by_a_kubelet(),
 ];
 
-/// So many Pods pull the same image one after the other.
+/// How many Pods pull the same image one after the other.
 const PULLS: usize = 3;
 
-/// For how long a kubelet keeps an answer, seconds.
+/// For how long a kubelet caches an answer, in seconds.
 fn kept(plugin: &ImageCredentialProvider<'_>, seen: &Seen) -> f64 {
     let said = seen.cache_duration.as_deref().map(|text| go_duration(text).unwrap_or_default());
     said.or(plugin.default_cache_duration()).unwrap_or_default()
@@ -46,7 +46,7 @@ async fn is_run_as_often_as_it_says(cx: &CheckCx) -> Verdict {
     cx.record("took_ms", runs.iter().map(|run| run.took_ms).max().unwrap_or_default());
     let kept: Vec<_> = runs.iter().map(|run| (run, kept(&plugin, run))).collect();
     let by_token = plugin.token().is_some_and(|(_, by_token)| by_token);
-    // Within its time an answer serves all that it is kept for.
+    // Within its cache time an answer serves every image that it was cached for.
     for (at, (run, seconds)) in kept.iter().enumerate() {
         let again = runs[at + 1..].iter().find(|later| run.serves(later, by_token));
         if let Some(again) = again.filter(|_| *seconds > began.elapsed().as_secs_f64()) {
@@ -65,7 +65,7 @@ async fn is_run_as_often_as_it_says(cx: &CheckCx) -> Verdict {
     Ok(())
 }
 
-/// An image of the same registry that is for all.
+/// An image of the same registry that needs no credentials.
 fn public_beside(image: &str) -> String {
     let registry = image.split('/').next().unwrap_or_default();
     format!("{registry}/{PUBLIC}app")
@@ -76,7 +76,7 @@ async fn costs_no_other_image(cx: &CheckCx) -> Verdict {
     let kubelet = cx.kubelet_with(&plugin, &[]).await?;
     let (private, public) = (&plugin.images()[0], public_beside(&plugin.images()[0]));
     let away = kubelet.loses_the_cloud().await?;
-    // It may have the credentials without its cloud.
+    // The plugin may have the credentials without calling its cloud.
     let pulled = kubelet.pull(private).await?;
     cx.record("pulled_without_its_cloud", pulled == Pull::Pulled);
     kubelet
@@ -88,12 +88,12 @@ async fn costs_no_other_image(cx: &CheckCx) -> Verdict {
 
 async fn is_not_run_for_others(cx: &CheckCx) -> Verdict {
     let plugin = cx.image_credential_provider()?;
-    // What a node calls itself is no registry.
+    // The name of a node is not a registry.
     let registries = foreign(&plugin).into_iter().filter(|image| !image.starts_with("localhost/"));
     let foreign: BTreeSet<String> = registries.map(|image| public_beside(&image)).collect();
     let foreign: Vec<&str> = foreign.iter().map(String::as_str).collect();
     let kubelet = cx.kubelet_with(&plugin, &foreign).await?;
-    // It is run at all.
+    // This shows that the plugin is run.
     kubelet.has_pulled(&plugin.images()[0], " with its credentials").await?;
     for image in &foreign {
         kubelet.has_pulled(image, ", an image of a registry without a provider").await?;

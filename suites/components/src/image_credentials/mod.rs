@@ -1,4 +1,5 @@
-//! A kubelet's image credential provider, executed as a kubelet executes it, and by one (contract CREDP).
+//! Image credential providers of kubelets: executed directly as a kubelet would do it, and by a real kubelet
+//! (contract CREDP).
 
 mod answers;
 mod conduct;
@@ -7,7 +8,7 @@ mod scope;
 
 use harness_testkit::prelude::*;
 
-/// The suite.
+/// The suite `image-credentials`.
 pub const SUITE: Suite = Suite {
     name: "image-credentials",
     proves: "an image credential provider answers as a kubelet reads it, in time, and keeps its secrets",

@@ -1,4 +1,4 @@
-//! For which images and how long an answer is good (contract CREDP-05, -06, -07, -14).
+//! For which images and for how long an answer is valid (contract CREDP-05, -06, -07, -14).
 
 use super::answers::{shown, without};
 use harness_testkit::components::image_credentials::{Answer, CacheKeyType, Fault, Pattern, foreign_to};
@@ -17,7 +17,7 @@ pub(super) const CHECKS: &[Check] = &[
         .without_a_cluster(),
 ];
 
-/// Images of registries that belong to nobody, with as many labels as registries have.
+/// Images of registries that do not exist, with as many labels as real registries have.
 const FOREIGN: &[&str] = &[
     "localhost/team/app",
     "registry.invalid/team/app",
@@ -28,7 +28,7 @@ const FOREIGN: &[&str] = &[
     "registry.invalid:5000/team/app",
 ];
 
-/// Images of registries that are not the plugin's.
+/// Images of registries that the plugin is not responsible for.
 pub(super) fn foreign(plugin: &ImageCredentialProvider<'_>) -> Vec<String> {
     let beside = plugin.images().iter().flat_map(|image| foreign_to(image));
     FOREIGN.iter().map(|image| (*image).to_owned()).chain(beside).collect()
@@ -49,7 +49,7 @@ async fn serves_what_it_is_cached_for(cx: &CheckCx) -> Verdict {
     let plugin = cx.image_credential_provider()?;
     let all = plugin.images();
     let (mut shared, mut widest) = (false, None);
-    // What is kept of an image without credentials is kept from others, too.
+    // An answer without credentials that is cached for other images as well withholds credentials from them.
     for image in all.iter().chain(plugin.without()) {
         let answer = plugin.asked_for(image).answered().await?;
         let Some(kind) = answer.cache_key_type else {
@@ -62,7 +62,7 @@ async fn serves_what_it_is_cached_for(cx: &CheckCx) -> Verdict {
             );
         };
         cx.record("cache_key_type", format!("{kind:?}"));
-        // What is kept for no time is used for no other.
+        // An answer with a cache time of 0 is not used for any other image.
         if answer.cache_duration.or(plugin.default_cache_duration()) == Some(0.0) {
             continue;
         }
@@ -77,7 +77,7 @@ async fn serves_what_it_is_cached_for(cx: &CheckCx) -> Verdict {
             }
         }
     }
-    // An answer that is cached for its image alone serves that, whichever images there are.
+    // An answer that is cached for its image alone serves only that image.
     match (shared, widest, all.len()) {
         (false, None, 1) => Err(CheckError::NotObservable(
             "imageCredentials.images has one image, so no other can show for what its answer is cached"
@@ -128,7 +128,7 @@ async fn outlives_its_cache(cx: &CheckCx) -> Verdict {
     Ok(())
 }
 
-/// The first pattern of an answer that matches an image and has a password.
+/// The first pattern of an answer that matches the image and has a password.
 pub(super) fn matching<'a>(answer: &'a Answer, image: &str) -> Option<&'a str> {
     let fits = |key: &str| Pattern::of_auth(key).is_ok_and(|pattern| pattern.matches(image));
     let usable = answer.auth.iter().filter(|(_, credential)| !credential.password.is_empty());
@@ -162,7 +162,7 @@ async fn keeps_to_its_registries(cx: &CheckCx) -> Verdict {
     Ok(())
 }
 
-/// Whether a pattern of an answer is one, and no wider than registries of somebody.
+/// Checks that a pattern of an answer is valid and does not match registries of others.
 fn sound(plugin: &ImageCredentialProvider<'_>, image: &str, key: &str) -> Verdict {
     let promise = format!("asked for {image} it returns credentials for no other registry");
     let pattern = match Pattern::of_auth(key) {
@@ -192,7 +192,7 @@ async fn says_that_it_has_none(cx: &CheckCx) -> Verdict {
         let why = "the profile names no image that it is asked for in vain (imageCredentials.without)";
         return Err(CheckError::NotObservable(why.to_owned()));
     }
-    // Who knows no image has none for this one either.
+    // The plugin has to answer for its own images first: otherwise the lack of an answer shows nothing.
     plugin.asked().answered().await?;
     for image in plugin.without() {
         let answer = plugin.asked_for(image).answered().await?;

@@ -1,5 +1,5 @@
-//! What an API server makes of a proxy, with the direct way closed (contract ANP-03 to -06, -08, -10). Needs a cluster whose
-//! API server has an egress selector: kind.
+//! How an API server uses a proxy while the direct route is closed (contract ANP-03 to -06, -08, -10). Needs
+//! a cluster whose API server has an egress selector: kind.
 
 use harness_testkit::prelude::*;
 use serde_json::json;
@@ -20,15 +20,16 @@ pub(super) const CHECKS: &[Check] = &[
     Check::of("ANP-10", |cx| Box::pin(fails_without_server(cx))).through_the_proxy(),
 ];
 
-/// How long a way may take to lead there where nothing was taken away: an API server may dial for 30 s before it dials anew.
+/// How long the connection may take to open while nothing is broken: an API server may dial for 30 s before
+/// it dials again.
 const OPENS: Duration = Duration::from_secs(40);
-/// How long agents may take to be back (contract ANP-05).
+/// How long agents may take to reconnect (contract ANP-05).
 const BACK: Duration = Duration::from_secs(120);
-/// How long agents that run are given to connect.
+/// How long running agents may take to connect.
 const CONNECTS: Duration = Duration::from_secs(20);
 /// How many programs are executed after an agent was killed.
 const TIMES: usize = 10;
-/// Since when an API server runs.
+/// The metric that says since when an API server runs.
 const STARTED: &str = "process_start_time_seconds";
 const STARTS: &str = "apiserver_egress_dialer_dial_start_total";
 const TAKEN: &str = "apiserver_egress_dialer_dial_duration_seconds_count";
@@ -46,7 +47,7 @@ async fn goes_through(cx: &CheckCx, way: Way) -> Verdict {
     Ok(())
 }
 
-/// That logs cannot be read, in how long.
+/// Checks that the logs of a Node cannot be read.
 async fn has_no_logs(cx: &CheckCx, peer: &Peer<'_>, without: &str) -> Verdict {
     match peer.tried(Way::Logs).await? {
         Err(astray) => {
@@ -149,9 +150,9 @@ async fn does_with_one_of_two(cx: &CheckCx) -> Verdict {
     let cluster = proxy.on_a_cluster().await?;
     let peer = cluster.peer().await?;
     peer.is_reached(Way::Exec, "programs can be executed before", OPENS).await?;
-    // One of them is the one that dials.
+    // One of the agents dials.
     for agent in cluster.several_agents()? {
-        // That the others are ready does not say that the server knows them.
+        // The others may be ready before the server knows them.
         pause(CONNECTS).await;
         let killed = cluster.agent_is_killed(&agent).await?;
         for time in 1..=TIMES {

@@ -1,4 +1,4 @@
-//! What is written: the API server's configuration, and the agents' manifests (contract ANP-01, -02, -09).
+//! The static part: the API server's configuration and the agents' manifests (contract ANP-01, -02, -09).
 
 use harness_testkit::prelude::*;
 

@@ -1,5 +1,5 @@
-//! The API server's network proxy: its configuration, its protocol, and what becomes of it when agents are lost (contract
-//! ANP).
+//! The API server's network proxy: its configuration, its protocol, and its behaviour when agents are lost
+//! (contract ANP).
 
 mod cluster;
 mod manifests;
@@ -7,7 +7,7 @@ mod processes;
 
 use harness_testkit::prelude::*;
 
-/// The suite.
+/// The suite `network-proxy`.
 pub const SUITE: Suite = Suite {
     name: "network-proxy",
     proves: "an API server reaches Nodes and Pods through a network proxy, and through nothing else",

@@ -1,5 +1,5 @@
-//! Server and agents as processes beside the harness, asked by HTTP CONNECT as an API server asks (contract ANP-05, -07, -08,
-//! -10).
+//! Server and agents as local processes. The harness sends HTTP CONNECT requests as an API server does
+//! (contract ANP-05, -07, -08, -10).
 
 use harness_testkit::components::network_proxy::Asked;
 use harness_testkit::prelude::*;
@@ -18,19 +18,19 @@ pub(super) const CHECKS: &[Check] = &[
     Check::of("ANP-10.silent-agent", |cx| Box::pin(fails_with_silent_agents(cx))).without_a_cluster(),
 ];
 
-/// How long agents may take to reach a server that listens.
+/// How long agents may take to connect to a server that listens.
 const FIRST: Duration = Duration::from_secs(20);
-/// How long agents may take to be back (contract ANP-05).
+/// How long agents may take to reconnect (contract ANP-05).
 const BACK: Duration = Duration::from_secs(120);
-/// So long nothing is said before the tunnel.
+/// How long the server has to stay silent before the tunnel is established.
 const QUIET: Duration = Duration::from_millis(500);
-/// How long an agent that has started is given to connect.
+/// How long an agent that has started may take to connect.
 const CONNECTS: Duration = Duration::from_secs(20);
-/// How many tunnels are asked for while an agent is lost.
+/// How many tunnels are requested while an agent is lost.
 const TUNNELS: usize = 20;
-/// As much as no buffer on the way holds, bytes.
+/// The number of bytes that are sent: more than the buffers on the way hold.
 const MUCH: usize = 4 << 20;
-/// How long that may take.
+/// How long sending these bytes may take.
 const CARRIED: Duration = Duration::from_secs(30);
 
 const WORKS: &str = "it makes a tunnel by an agent that is there";
@@ -61,7 +61,7 @@ async fn refuses(cx: &CheckCx) -> Verdict {
     let proxy = cx.network_proxy()?;
     let mut proxy = proxy.as_processes().await?;
     serves(&mut proxy, "first").await?;
-    // A port that is taken, so that nobody else comes to listen there.
+    // A port that is taken, so that no other program can listen there.
     let taken = TcpSocket::new_v4()?;
     taken.bind(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)))?;
     let nobody = taken.local_addr()?;
@@ -101,7 +101,7 @@ async fn takes_an_agent_back(cx: &CheckCx) -> Verdict {
     })
 }
 
-/// Every tunnel of many is served.
+/// Checks that each of many tunnels is served.
 async fn all_are_served(proxy: &ProxyProcesses<'_>, promise: &str) -> Verdict {
     for _ in 0..TUNNELS {
         let echoed = proxy.tunnel(promise).await?.echoed(b"are you there?", CARRIED).await;
@@ -126,7 +126,7 @@ async fn does_with_one_of_two(cx: &CheckCx) -> Verdict {
     all_are_served(&proxy, promise).await
 }
 
-/// A dial fails, and does so in time.
+/// Checks that a dial fails, and that it does so in time.
 async fn fails_in_time(cx: &CheckCx, proxy: &ProxyProcesses<'_>, promise: &str) -> Verdict {
     let asked = proxy.asked(proxy.peer(), DIAL_LIMIT).await?;
     cx.record("answer", &asked);

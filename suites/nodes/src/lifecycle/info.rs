@@ -1,4 +1,4 @@
-//! What the lifecycle loop may do, as this CCM does it: recorded, never failed (contract NODE-LIFE-07, -15, -18).
+//! Optional behaviour of the lifecycle loop: recorded, never failed (contract NODE-LIFE-07, -15, -18).
 
 use super::known_node::{INSTANCES, SHUTDOWN, known, marked, unmarked};
 use harness_testkit::prelude::*;
@@ -28,7 +28,7 @@ async fn notes_what_protects(cx: &CheckCx) -> Verdict {
     Ok(())
 }
 
-/// How many machines go at once.
+/// How many machines are deleted at once.
 const MANY: usize = 5;
 
 async fn notes_mass_deletion(cx: &CheckCx) -> Verdict {

@@ -1,5 +1,5 @@
-//! How most checks of the lifecycle begin: a machine, and its Node that has been initialised before. What they see: a Node
-//! that goes, and the mark of a machine that is shut down.
+//! The first steps of most checks of the lifecycle (a machine and its Node, initialised before), and what
+//! these checks look for: a deleted Node, and the taint of a machine that is shut down.
 
 use harness_testkit::prelude::*;
 use k8s_openapi::api::core::v1 as api;
@@ -8,11 +8,11 @@ use std::sync::Arc;
 pub(super) const INSTANCES: &[Capability] = &[Capability::Instances];
 pub(super) const SHUTDOWN: &[Capability] = &[Capability::Instances, Capability::Shutdown];
 
-/// A taint of the check's own, which has to stay.
+/// A taint that the check itself sets. It has to stay.
 pub(super) const KEPT: &str = "example.com/kept=1:NoSchedule";
 
-/// A machine in the cloud and its Node. It has no uninitialized taint, so nothing but the lifecycle loop has reason to
-/// look at it.
+/// Creates a machine in the cloud and its Node. The Node has no uninitialized taint, so only the lifecycle
+/// loop has a reason to look at it.
 pub(super) async fn known<'a>(
     cx: &'a CheckCx,
     suffix: &str,
@@ -32,14 +32,14 @@ pub(super) async fn register<'a>(
     cx.node(plan.taints(vec![taint("example.com/kept", "1", "NoSchedule")])).await
 }
 
-/// Takes a machine away and sees its NotReady Node deleted: proof that the lifecycle loop is at work.
+/// Deletes a machine and waits until its NotReady Node is deleted. This proves that the lifecycle loop is working.
 pub(super) async fn sees_deletion(cx: &CheckCx, machine: &Machine<'_>, node: &Node<'_>) -> Verdict {
     machine.delete().await?;
     let limit = cx.limits().life_of_machine();
     node.becomes(gone()).within(limit).when("after its machine, NotReady as it is").await
 }
 
-/// Exactly one shutdown taint in the form the contract gives, and the check's own taint beside it.
+/// Matches exactly one shutdown taint in the form that the contract gives, and the check's own taint.
 pub(super) fn marked() -> Matcher<Option<Arc<api::Node>>> {
     let wanted = format!("{T_SHUT}=:NoSchedule");
     let expected = format!("taint {wanted} once, and {KEPT}");
@@ -50,7 +50,7 @@ pub(super) fn marked() -> Matcher<Option<Arc<api::Node>>> {
     .expecting(expected)
 }
 
-/// No shutdown taint, and the check's own.
+/// Matches the check's own taint without a shutdown taint.
 pub(super) fn unmarked() -> Matcher<Option<Arc<api::Node>>> {
     holds("has no shutdown taint", |node: &Option<Arc<api::Node>>| {
         let list = node.as_ref().map(|n| taints(n)).unwrap_or_default();

@@ -1,5 +1,5 @@
-//! Nodes that are neither deleted nor marked as shut down, and what else is about one Node is about no other (contract
-//! NODE-LIFE-03, -08, -09, -10, -13, -14, -17, NODE-INIT-08).
+//! Nodes that are neither deleted nor marked as shut down, and effects of one Node that must not reach
+//! another (contract NODE-LIFE-03, -08, -09, -10, -13, -14, -17, NODE-INIT-08).
 
 use super::known_node::{INSTANCES, SHUTDOWN, known, marked, register, sees_deletion, unmarked};
 use harness_testkit::prelude::*;
@@ -28,7 +28,8 @@ pub(super) const CHECKS: &[Check] = &[
     Check::of("NODE-LIFE-17", |cx| Box::pin(keeps_nodes_of_others(cx))).needs(INSTANCES).takes(25),
 ];
 
-/// Sees the lifecycle loop delete a Node whose machine is gone, so that what it leaves it has looked at or could have.
+/// Waits until the lifecycle loop deletes a Node whose machine is gone. After that, the loop has had the
+/// chance to look at the other Nodes.
 async fn loop_is_at_work(cx: &CheckCx) -> Verdict {
     let (machine, node) = known(cx, "witness", Ready::False).await?;
     sees_deletion(cx, &machine, &node).await
@@ -54,8 +55,9 @@ async fn leaves_ready_nodes(cx: &CheckCx) -> Verdict {
     quiet.when("though the cloud says that its machine is shut down").await
 }
 
-/// The Node of a stopped machine that no look-up finds out about, and that of a running one of which every other look-up
-/// fails: who asks whether it exists is told so, and who asks then whether it is shut down is told nothing.
+/// The check has two Nodes. The machine of the first is stopped, and every look-up of it fails. The machine
+/// of the second runs, and every other look-up of it fails: a CCM that asks whether it exists gets an answer,
+/// and its next question, whether it is shut down, gets none.
 async fn marks_nothing_on_errors(cx: &CheckCx) -> Verdict {
     let (stopped, running) = (cx.machine(machine("never")).await?, cx.machine(machine("half")).await?);
     stopped.stop().await?;
@@ -76,12 +78,12 @@ async fn marks_nothing_on_errors(cx: &CheckCx) -> Verdict {
     let nodes = (&node, &half);
     let kept = nodes.keeps(both(unmarked(), unmarked())).within(cx.limits().quiet_life());
     kept.when("while it cannot be learnt whether its machine is shut down").await?;
-    // It is at work, and marks the Node once it learns.
+    // The loop is working, and it marks the Node as soon as it gets an answer.
     fault.clear().await?;
     node.becomes(marked()).within(cx.limits().life_of_machine()).when("once the cloud says so").await
 }
 
-/// Until every client has given its first look-up up, and what it takes for the answer has been acted on.
+/// Waits until every client has given up its first look-up and has acted on the result.
 async fn keeps_nodes_in_silence(cx: &CheckCx) -> Verdict {
     let machine = cx.machine(machine("a")).await?;
     let fault = machine.cloud().meets("look-ups without an answer", &no_answer()).to(&[Op::InstanceGet]);
@@ -92,13 +94,13 @@ async fn keeps_nodes_in_silence(cx: &CheckCx) -> Verdict {
     let quiet = node.keeps(present()).within(PATIENCE + cx.limits().life());
     quiet.when("while no look-up of its machine is answered").await?;
     fault.clear().await?;
-    // It is the lifecycle loop that has waited, and it is at work: the look-up under way may wait as long again.
+    // The lifecycle loop is what has waited, and it is working. The current look-up may wait as long again.
     machine.delete().await?;
     let goes = node.becomes(gone()).within(PATIENCE + cx.limits().life_of_machine());
     goes.when("after its machine, once look-ups are answered").await
 }
 
-/// Names that begin alike, none of them Ready, and one machine gone.
+/// The names of these Nodes begin alike, none of the Nodes is Ready, and one machine is gone.
 async fn deletes_no_namesake(cx: &CheckCx) -> Verdict {
     let (_, short) = known(cx, "n", Ready::False).await?;
     let (machine, node) = known(cx, "n-1", Ready::False).await?;
@@ -113,8 +115,8 @@ async fn deletes_no_namesake(cx: &CheckCx) -> Verdict {
     node.is(gone()).await
 }
 
-/// A Node whose machine runs under another name, and no machine has the Node's; and one whose machine is gone while another
-/// one has the Node's name.
+/// The machine of one Node runs under another name, and no machine has the Node's name. The machine of the
+/// other Node is gone, and another machine has the Node's name.
 async fn shares_the_fate_of_its_machine(cx: &CheckCx) -> Verdict {
     let (kept, dead) = (cx.name("kept"), cx.name("dead"));
     let running = cx.machine(machine("other")).await?;
@@ -146,7 +148,7 @@ async fn keeps_nodes_without_provider_id(cx: &CheckCx) -> Verdict {
     let both_of_them = (running, stopped);
     let quiet = both_of_them.keeps(both(unmarked(), present())).within(cx.limits().quiet_life());
     quiet.when("as the cloud knows its machine by its name").await?;
-    // A provider that cannot tell by name answers with an error, which is taken for nothing.
+    // A provider that cannot look up a machine by name answers with an error, which is treated as no answer.
     cx.record("shutdown_known_by_name", stopped.is(marked()).await.is_ok());
     Ok(())
 }

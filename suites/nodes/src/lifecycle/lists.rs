@@ -1,17 +1,17 @@
-//! Machines looked up in lists that come in pages, and of which a part is lost (contract NODE-LIFE-11, NODE-LIFE-03).
+//! Machines looked up in paged lists of which a part is lost (contract NODE-LIFE-11, NODE-LIFE-03).
 
 use super::known_node::{INSTANCES, known};
 use harness_testkit::prelude::*;
 use suites_common::failures::SILENCE;
 use suites_common::joining::ccm_initialises_others;
 
-/// What lists of machines meet, and which claim of which row says that no machine is gone by that.
+/// What happens to lists of machines, and the claim by which no machine is considered gone because of it.
 struct Trouble {
     id: CheckId,
-    /// What calls meet from which page on, one after the other; the last stays.
+    /// The effects that calls meet, one after the other, from which page on; the last one stays.
     effects: &'static [Effect],
     from_page: u64,
-    /// Under which circumstances, for failures.
+    /// The circumstances, for the text of a failure.
     when: &'static str,
 }
 
@@ -70,7 +70,7 @@ static TROUBLES: [Trouble; 8] = [
     },
 ];
 
-/// A check for each of them.
+/// One check for each of [`TROUBLES`].
 pub(super) const CHECKS: [Check; TROUBLES.len()] = {
     let (mut checks, mut at) = ([of_trouble(0); TROUBLES.len()], 1);
     while at < TROUBLES.len() {
@@ -89,14 +89,14 @@ const fn of_trouble(at: usize) -> Check {
 /// How a CCM finds machines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Way {
-    /// One by one; no list decides what it does.
+    /// By one call for each machine; no list decides what the CCM does.
     OneByOne,
-    /// In lists.
+    /// By lists.
     Lists,
 }
 
-/// The calls show how machines with these names are found: each was asked for before anything was listed, or there is a
-/// list.
+/// Finds out from the calls how machines with these names are looked up: each was requested before anything
+/// was listed, or there is a list.
 fn show_the_way(machines: Vec<[String; 3]>) -> Matcher<Vec<Entry>, Way> {
     matcher("show how machines are looked up", move |calls: &Vec<Entry>| {
         let about = |names: &[String; 3], call: &Entry| {
@@ -115,11 +115,11 @@ fn show_the_way(machines: Vec<[String; 3]>) -> Matcher<Vec<Entry>, Way> {
     .expecting("a list of machines, or a look-up of each")
 }
 
-/// Several Nodes stay, of which one at least is on a page that is lost, whatever the order. A CCM that never lists
-/// machines meets no trouble, and is right: no page decides what it does.
+/// Checks that several Nodes stay. Whatever the order, at least one of them is on a page that is lost. A CCM
+/// that never lists machines is not affected, and passes: no page decides what it does.
 async fn keeps_all(cx: &CheckCx, trouble: &Trouble) -> Verdict {
     let cloud = cx.cloud();
-    // What a CCM asks of its cloud as it starts, it may ask once.
+    // A call that the CCM makes when it starts may be made only once.
     ccm_initialises_others(cx).await?;
     cloud.comes_in_pages_of(1).await?;
     let fault = cloud.anything().meets(trouble.when, trouble.effects).to(&[Op::InstanceList]);

@@ -12,7 +12,7 @@ use known_node::{INSTANCES, SHUTDOWN, known, marked, register, sees_deletion, un
 use std::time::Duration;
 use suites_common::failures::{FAILURES, for_each_failure, holding_up_a_loop, unless_it_lists};
 
-/// The suite.
+/// The suite of Node lifecycle.
 pub const SUITE: Suite = Suite {
     name: "node-lifecycle",
     proves: "a Node goes when its machine is gone for certain and never otherwise; a shut-down machine is marked",
@@ -39,7 +39,7 @@ const CHECKS: &[Check] = &[
     Check::of("NODE-LIFE-06", |cx| Box::pin(unmarks_ready_nodes(cx))).needs(SHUTDOWN).takes(10),
 ];
 
-// A look-up that fails, and what a client repeats of it, keeps the lifecycle loop from all other Nodes.
+// A failed look-up, and the client's retries, keep the lifecycle loop from all other Nodes.
 const FAILED_LOOKUPS: [Check; FAILURES.len()] =
     holding_up_a_loop(for_each_failure("NODE-LIFE-03", 30, |cx, failure| {
         Box::pin(keeps_nodes_on_errors(cx, failure))
@@ -87,7 +87,7 @@ async fn changes_no_instance(cx: &CheckCx) -> Verdict {
     unwanted.delete().await?;
     sees_deletion(cx, &gone, &gone_node).await?;
     marked_node.keeps(present()).within(cx.limits().life()).when("though its machine is stopped").await?;
-    // Whichever check it was asked for.
+    // Whichever check the calls belong to.
     cx.cloud().calls().of(&[Op::InstanceWrite]).since(mark).is(no_calls()).await
 }
 
@@ -101,7 +101,8 @@ async fn keeps_nodes_on_errors(cx: &CheckCx, failure: usize) -> Verdict {
     fault.becomes(met_by(1)).within(limit).await.map_err(|stop| unless_it_lists(cx, stop))?;
     let quiet = node.keeps(present()).within(cx.limits().quiet_life());
     quiet.when("while its machine cannot be looked up").await?;
-    // What met the failures was the lifecycle loop, not only the refresh of addresses: it is at work on this Node.
+    // The failures were met by the lifecycle loop, not only by the refresh of addresses: the loop works on
+    // this Node.
     fault.clear().await?;
     sees_deletion(cx, &machine, &node).await
 }
@@ -118,11 +119,12 @@ async fn marks_stopped_nodes(cx: &CheckCx) -> Verdict {
     let (stopped, node) = known(cx, "a", Ready::False).await?;
     stopped.stop().await?;
     node.becomes(marked()).within(cx.limits().life_of_machine()).await?;
-    // Two more passes of the loop must not add it again.
+    // Two more passes of the loop must not add the taint again.
     node.keeps(marked()).within(cx.limits().life()).await
 }
 
-/// How much longer than one period of the lifecycle loop a look-up is held, so that it is that loop that waits.
+/// How much longer than one period of the lifecycle loop a look-up is held. This ensures that the lifecycle
+/// loop is what waits.
 const ARRIVES: Duration = Duration::from_secs(1);
 
 async fn marks_beside_others(cx: &CheckCx) -> Verdict {
@@ -132,7 +134,7 @@ async fn marks_beside_others(cx: &CheckCx) -> Verdict {
     let limit = cx.limits().life() + cx.limits().watch();
     let held = look_up.becomes(holds("holds a call", |waiting: &u64| *waiting > 0)).within(limit);
     held.await.map_err(|stop| unless_it_lists(cx, stop))?;
-    // What refreshes addresses may have come first. The cluster's own controllers have set their taints by then.
+    // The refresh of addresses may have come first. The cluster's own controllers have set their taints by then.
     pause(cx.limits().life() / 2 + ARRIVES).await;
     node.adds_taint(taint("example.com/z", "1", "NoSchedule")).await?;
     look_up.release().await?;
@@ -152,10 +154,11 @@ async fn marks_beside_others(cx: &CheckCx) -> Verdict {
     }
 }
 
-/// A taint that somebody sets while the loop waits.
+/// A taint that another client sets while the loop waits.
 const OTHERS: &str = "example.com/z=1:NoSchedule";
 
-/// The taints before and after the write that marked a Node as shut down. What is lost there may come back with a next one.
+/// The taints before and after the write that marked a Node as shut down. A taint that this write removes may
+/// come back with a later write.
 fn marking(history: &[Version<core::Node>]) -> Option<(Vec<String>, Vec<String>)> {
     let applied = history.iter().filter(|version| version.change == Change::Applied);
     let all: Vec<Vec<String>> = applied.map(|version| taints(&version.object)).collect();

@@ -1,33 +1,34 @@
-//! Address population: the vectors of contract section 7 on synthetic Nodes.
+//! Address population: the test vectors of contract section 7, applied to synthetic Nodes.
 
 use harness_testkit::prelude::*;
 use std::time::{Duration, Instant};
 use suites_common::joining::{ccm_initialises_others, recovers};
 
-/// How much longer than a refresh period a Node is watched, so that one refresh is over.
+/// How much longer than a refresh period a Node is watched, so that it includes one whole refresh.
 const ONE_MORE: Duration = Duration::from_secs(2);
-/// How often a Node is looked at that may be initialised or not.
+/// How often the check looks at a Node that may be initialised or not.
 const LOOK_EVERY: Duration = Duration::from_millis(250);
 
-/// One vector: what the kubelet was told, what the cloud reports, what the Node must show. Written in the contract's
-/// addresses; each check has its own in their place.
+/// One test vector: the kubelet's `--node-ip`, the addresses that the cloud reports, and those that the Node
+/// must show. Addresses are those of the contract; each check replaces them by its own.
 struct Vector {
     id: &'static str,
     /// `alpha.kubernetes.io/provided-node-ip`, where set.
     provided: Option<&'static str>,
-    /// The cloud's list, type and address.
+    /// The cloud's list: type and address.
     cloud: &'static [(&'static str, &'static str)],
-    /// The Node's list; `None`: the Node stays tainted.
+    /// The Node's list; `None` if the Node has to stay tainted.
     expected: Option<&'static [(&'static str, &'static str)]>,
 }
 
 const I: &str = "InternalIP";
 const E: &str = "ExternalIP";
 const H: &str = "Hostname";
-/// Stands for the kubelet's own host name: the Node's name.
+/// Stands for the kubelet's own host name, which is the Node's name.
 const KUBELET: &str = "n1";
 
-/// No vector of the contract's: those with a public IPv6 address have a private one, too, which many clouds have not.
+/// Not a vector of the contract. Its vectors with a public IPv6 address also have a private one, which many
+/// clouds lack.
 const PUBLIC_V6: &str = "NODE-ADDR-01.public-v6";
 
 static VECTORS: [Vector; 21] = [
@@ -162,7 +163,7 @@ static VECTORS: [Vector; 21] = [
     },
 ];
 
-/// A check for each vector.
+/// One check for each vector.
 pub(super) const CHECKS: [Check; VECTORS.len()] = {
     let (mut checks, mut at) = ([of_vector(0); VECTORS.len()], 1);
     while at < VECTORS.len() {
@@ -175,21 +176,22 @@ pub(super) const CHECKS: [Check; VECTORS.len()] = {
 const fn of_vector(at: usize) -> Check {
     let Vector { id, expected, .. } = &VECTORS[at];
     let check = Check::row(CheckId::new(id), |cx, at| Box::pin(holds_vector(cx, &VECTORS[at])), at);
-    // A Node that has to stay tainted is watched for the quiet time, and one with provided IPs until it was refreshed.
+    // A Node that has to stay tainted is watched for the quiet time, and a Node with provided IPs until it
+    // was refreshed.
     let takes = match (expected.is_none(), VECTORS[at].provided.is_some()) {
         (true, _) => 31,
         (false, true) => 13,
         (false, false) => 0,
     };
     let check = check.needs(&[Capability::Instances]).takes(takes);
-    // Before, no pair was read at all, and the Node stayed tainted.
+    // Before that version no pair was read, and the Node stayed tainted.
     match expected.is_some() && pair_of_ips(VECTORS[at].provided) {
         true => check.since(29, "a provided node IP of each family", Before::NotJudged),
         false => check,
     }
 }
 
-/// Whether the kubelet was told two IPs.
+/// Whether the kubelet was given two IPs.
 const fn pair_of_ips(provided: Option<&str>) -> bool {
     let Some(provided) = provided else { return false };
     let (text, mut at) = (provided.as_bytes(), 0);
@@ -202,7 +204,7 @@ const fn pair_of_ips(provided: Option<&str>) -> bool {
     false
 }
 
-/// The check's own addresses in an annotation as the kubelet would write it, spaces and all.
+/// The check's own addresses in an annotation as the kubelet would write it, including spaces.
 fn own(cx: &CheckCx, written: &str) -> Vec<String> {
     let one = |ip: &str| {
         let bare = ip.trim_start();
@@ -211,7 +213,7 @@ fn own(cx: &CheckCx, written: &str) -> Vec<String> {
     written.split(',').map(one).collect()
 }
 
-/// Whether it is initialised as soon as any; that it is not breaks nothing.
+/// Whether the Node is initialised as fast as any other. If it is not, that breaks no requirement.
 async fn is_initialised_in_time(cx: &CheckCx, node: &Node<'_>) -> bool {
     let until = Instant::now() + cx.limits().watch();
     while node.is(initialised()).await.is_err() {
@@ -223,7 +225,7 @@ async fn is_initialised_in_time(cx: &CheckCx, node: &Node<'_>) -> bool {
     true
 }
 
-/// A provider may take a machine without addresses for one that is not ready yet, and refuse to describe it.
+/// A provider may treat a machine without addresses as not ready yet, and refuse to describe it.
 async fn waits_for_addresses(cx: &CheckCx, machine: &Machine<'_>, node: &Node<'_>) -> Verdict {
     let outage = cx.limits().quiet_nodes();
     node.keeps(untouched()).within(outage).when("while its machine has no addresses").await?;
@@ -262,7 +264,7 @@ async fn holds_vector(cx: &CheckCx, vector: &Vector) -> Verdict {
     let limit = cx.limits().addresses_after_taint();
     let has_them = node.becomes(has_addresses(wanted.clone())).within(limit).when("in this order").await;
     if has_them.is_err() && vector.id == PUBLIC_V6 && !cx.declares(Capability::DualStack) {
-        // Which addresses are reported a provider may choose.
+        // A provider may choose which addresses it reports.
         let v4 = wanted.iter().filter(|(_, address)| !address.contains(':')).cloned().collect();
         node.is(has_addresses(v4)).await?;
         return Err(CheckError::NotObservable(
@@ -270,8 +272,8 @@ async fn holds_vector(cx: &CheckCx, vector: &Vector) -> Verdict {
         ));
     }
     has_them?;
-    // What the kubelet wrote may be right from the start, and has to stay so. What refreshes addresses later may choose
-    // otherwise.
+    // The addresses that the kubelet wrote may be right from the start, and then have to stay. A later
+    // refresh may choose differently.
     let refreshed = vector.provided.is_some() && cx.addresses_are_refreshed_often().is_ok();
     let kept = node.keeps(has_addresses(wanted)).when("in this order");
     match refreshed {

@@ -1,5 +1,5 @@
-//! What a CCM may do with addresses and labels after the initialisation, as this one does it: recorded, never failed
-//! (contract NODE-ADDR-13, NODE-LBL-09, -12).
+//! Optional behaviour with addresses and labels after the initialisation: recorded, never failed (contract
+//! NODE-ADDR-13, NODE-LBL-09, -12).
 
 use harness_testkit::prelude::*;
 use std::time::Duration;
@@ -28,7 +28,7 @@ async fn notes_whether_order_is_followed(cx: &CheckCx) -> Verdict {
     Ok(())
 }
 
-/// For how long a label that is not repaired stays as it was edited.
+/// How long the check waits to see that an edited label is not repaired.
 const LEFT: Duration = Duration::from_secs(20);
 
 async fn notes_which_label_counts(cx: &CheckCx) -> Verdict {

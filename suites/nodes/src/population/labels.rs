@@ -35,7 +35,7 @@ pub(super) const CHECKS: &[Check] = &[
 ];
 
 async fn writes_labels(cx: &CheckCx, keys: &'static [&'static str]) -> Verdict {
-    // Values of this check alone, all different: a swap cannot pass.
+    // The values belong to this check alone and are all different, so that swapped values cannot pass.
     let [zone, region, kind] = ["zone", "region", "type"].map(|what| cx.name(what));
     let elsewhere = cx.reports_the_machines_location();
     let machine = cx.machine(machine("a").with(move |instance| {
@@ -52,7 +52,7 @@ async fn writes_labels(cx: &CheckCx, keys: &'static [&'static str]) -> Verdict {
     node.has_shown(&Some(seen), has_labels(wanted))
 }
 
-/// It carries none of these labels.
+/// Matches a Node without any of these labels.
 fn lacks_labels(keys: &'static [&'static str]) -> Matcher<Option<Arc<Node>>> {
     matcher(format!("has none of the labels {}", keys.join(", ")), |node: &Option<Arc<Node>>| {
         let Some(node) = node else { return Seen::NotYet("no such Node".to_owned()) };
@@ -65,7 +65,7 @@ fn lacks_labels(keys: &'static [&'static str]) -> Matcher<Option<Arc<Node>>> {
     .expecting(format!("no label {}", keys.join(", ")))
 }
 
-/// None of the labels that it carries of the six is empty.
+/// Matches a Node on which none of the six labels is empty.
 fn no_empty_label() -> Matcher<Option<Arc<Node>>> {
     matcher("has no empty label of zone, region or type", |node: &Option<Arc<Node>>| {
         let Some(node) = node else { return Seen::NotYet("no such Node".to_owned()) };
@@ -83,7 +83,7 @@ async fn omits_empty_values(cx: &CheckCx) -> Verdict {
     let (_, node) = registered(cx, machine("usual")).await?;
     let seen = node.becomes(initialised()).await?;
     node.has_shown(&Some(seen), no_empty_label())?;
-    // What a cloud has of all its machines none can be without.
+    // If the cloud reports a value for all its machines, none can be without it.
     if !cx.declares(Capability::Zones) {
         return Ok(());
     }
@@ -100,14 +100,14 @@ async fn omits_empty_values(cx: &CheckCx) -> Verdict {
     node.has_shown(&Some(seen), lacks_labels(&[L_ZONE, B_ZONE, L_REGION, B_REGION]))
 }
 
-/// Those of the six labels that the Node has.
+/// The ones of the six labels that the Node has.
 fn supplied(node: &Node) -> Vec<(&'static str, String)> {
     let keys = [L_ZONE, B_ZONE, L_REGION, B_REGION, L_TYPE, B_TYPE];
     keys.into_iter().filter_map(|key| label(node, key).map(|value| (key, value))).collect()
 }
 
 async fn overwrites_at_initialisation(cx: &CheckCx) -> Verdict {
-    // Not every cloud has zones: what one that had none of the labels gets, one that had wrong ones gets too.
+    // Not every cloud has zones. A Node that had wrong labels has to get the same ones as a Node that had none.
     let (_, bare) = registered(cx, machine("bare")).await?;
     let bare = bare.becomes(initialised()).await?;
     let machine = cx.machine(machine("a")).await?;
@@ -130,7 +130,7 @@ async fn repairs_drift(cx: &CheckCx) -> Verdict {
     for (key, beta) in [(L_ZONE, B_ZONE), (L_REGION, B_REGION), (L_TYPE, B_TYPE)] {
         let value = match wanted.iter().find(|(known, _)| *known == beta) {
             Some((_, value)) => value.clone(),
-            // Of a cloud without zones nobody is told which one it is in, but by hand.
+            // In a cloud without zones, a zone label can only have been set by hand.
             None if cx.framework_has(30) => {
                 let by_hand = cx.name("by-hand");
                 node.label(beta, Some(&by_hand)).await?;
@@ -150,10 +150,10 @@ async fn repairs_drift(cx: &CheckCx) -> Verdict {
     Ok(())
 }
 
-/// Labels of namespaces that are Kubernetes' own.
+/// Labels of namespaces that are reserved for Kubernetes.
 const RESERVED: [&str; 4] = ["kubernetes.io/w", "foo.kubernetes.io/x", "k8s.io/y", "foo.k8s.io/v"];
 
-/// Labels that the cloud offers, beside the one the Node has and keeps.
+/// Checks that the CCM adds the labels of the cloud, except the one that the Node already has and keeps.
 async fn adds_the_clouds_labels(cx: &CheckCx) -> Verdict {
     let (_, seen, node) = offered(cx).await?;
     let wanted = vec![("example.com/own", "mine".to_owned()), ("example.com/new", "cloud".to_owned())];
@@ -167,7 +167,7 @@ async fn discards_reserved_labels(cx: &CheckCx) -> Verdict {
     node.has_shown(&Some(seen), lacks_labels(&RESERVED))
 }
 
-/// A Node with a label of its own, initialised from a machine for which the cloud offers some.
+/// Creates a Node with a label of its own, initialised from a machine for which the cloud offers labels.
 async fn offered(cx: &CheckCx) -> Result<(Machine<'_>, Arc<Node>, NodeOf<'_>), CheckError> {
     let keys = ["example.com/own", "example.com/new", "mykubernetes.io/z"].into_iter().chain(RESERVED);
     let labelled = machine("a").with(move |instance| {

@@ -1,4 +1,5 @@
-//! Address and label population: what the cloud knows of a machine appears on its Node (contract NODE-ADDR, NODE-LBL).
+//! Address and label population: a Node shows what the cloud reports about its machine (contract NODE-ADDR,
+//! NODE-LBL).
 
 mod addresses;
 mod info;
@@ -9,7 +10,7 @@ mod repair;
 
 use harness_testkit::prelude::*;
 
-/// The suite.
+/// The suite of address and label population.
 pub const SUITE: Suite = Suite {
     name: "address-and-label-population",
     proves: "addresses, zone, region and instance type of the cloud appear on the Node, and stay right",

@@ -1,4 +1,4 @@
-//! Whether the addresses that a Node has been given lead to its kubelet (contract NODE-ADDR-12).
+//! Whether the addresses of a Node lead to its kubelet (contract NODE-ADDR-12).
 
 use harness_testkit::prelude::*;
 use suites_common::joining::ccm_initialises_others;
@@ -7,7 +7,7 @@ pub(super) const CHECKS: &[Check] = &[Check::of("NODE-ADDR-12", |cx| Box::pin(lo
     .needs(&[Capability::Instances])
     .with(&[Facility::CcmControl, Facility::KubeletAddresses])];
 
-/// The CCM's own Pods are on such Nodes.
+/// Checks this on the Nodes of the CCM's own Pods.
 async fn logs_are_read(cx: &CheckCx) -> Verdict {
     ccm_initialises_others(cx).await?;
     for replica in cx.replicas() {

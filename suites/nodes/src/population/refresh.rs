@@ -1,4 +1,4 @@
-//! What becomes of a Node's addresses after its initialisation (contract NODE-ADDR-06 to -11).
+//! Changes of a Node's addresses after its initialisation (contract NODE-ADDR-06 to -11).
 
 use crate::taint_removal::{looked_at, nobody_looks};
 use futures::future::try_join_all;
@@ -9,7 +9,7 @@ use suites_common::failures::unless_it_lists;
 use suites_common::joining::{joined, node_with};
 
 const INSTANCES: &[Capability] = &[Capability::Instances];
-/// Addresses that no machine has from the start.
+/// An address that no machine has at first.
 const OTHER_EXTERNAL: &str = "198.51.100.177";
 const OTHER_INTERNAL: &str = "192.0.2.177";
 
@@ -34,7 +34,7 @@ pub(super) const CHECKS: &[Check] = &[
         .takes(41),
 ];
 
-/// What a Node without a provided IP shows of its machine.
+/// The addresses that a Node without a provided IP shows of its machine.
 fn shown(cx: &CheckCx, machine: &Machine<'_>) -> Vec<(String, String)> {
     let instance = machine.instance();
     let mut whole = node_with(&instance.addresses, &instance.name);
@@ -42,7 +42,7 @@ fn shown(cx: &CheckCx, machine: &Machine<'_>) -> Vec<(String, String)> {
     whole
 }
 
-/// A machine and its initialised Node, which shows all of its addresses.
+/// Creates a machine and its initialised Node, which shows all addresses of the machine.
 async fn addressed<'a>(cx: &'a CheckCx, suffix: &str) -> Result<(Machine<'a>, Node<'a>), CheckError> {
     cx.addresses_are_refreshed_often()?;
     let (machine, node) = joined(cx, machine(suffix)).await?;
@@ -65,7 +65,7 @@ async fn follows_changes(cx: &CheckCx) -> Verdict {
     Ok(())
 }
 
-/// Gives a machine another address of that type.
+/// Replaces the machine's address of this type.
 fn renumber(addresses: &mut [Address], kind: &str, new: &str) {
     addresses.iter_mut().filter(|a| a.kind == kind).for_each(|a| new.clone_into(&mut a.address));
 }
@@ -83,7 +83,7 @@ async fn keeps_addresses_when_there_are_none(cx: &CheckCx) -> Verdict {
     machine.change(|instance| instance.addresses.clear()).await?;
     let kept = node.keeps(has_addresses(before)).within(cx.limits().quiet_addresses());
     let kept = kept.when("while the cloud lists none").await;
-    // Who reports the host name has reported something, and that is what the Node has to have.
+    // If the cloud reports the host name, it reports some name, and the Node has to have that one.
     let host_name = shown(cx, &machine);
     if kept.is_err() && cx.reports_host_names() && node.is(has_addresses(host_name)).await.is_ok() {
         let why = "it reports each machine's host name as an address, so it never reports none";
@@ -104,8 +104,8 @@ async fn keeps_addresses_on_errors(cx: &CheckCx) -> Verdict {
     kept.when("while its machine cannot be looked up").await
 }
 
-/// A Node that shows two addresses of one type, in whatever order; yields it and what it shows. `None` where the cloud's
-/// machines have no two.
+/// Creates a Node that shows two addresses of one type, in any order. Returns the Node and what it shows;
+/// `None` if the cloud's machines never have two.
 async fn of_two_alike(cx: &CheckCx) -> Result<Option<(Node<'_>, Vec<(String, String)>)>, CheckError> {
     let [one, two, public] = ["192.0.2.21", "192.0.2.22", "198.51.100.21"].map(|ip| cx.own_address(ip));
     let all = vec![address("InternalIP", &one), address("InternalIP", &two), address("ExternalIP", &public)];
@@ -139,7 +139,7 @@ async fn writes_nothing_unchanged(cx: &CheckCx) -> Verdict {
         node.keeps(has_addresses(before.clone())).within(cx.limits().quiet_addresses()).await
     }))
     .await?;
-    // A change that was taken back at once is a change.
+    // A change that was reverted at once is still a change.
     for ((node, before), versions) in nodes.iter().zip(versions) {
         let history = node.history()?;
         let other = history.iter().skip(versions).find(|version| addresses(&version.object) != *before);
@@ -167,7 +167,7 @@ async fn lists_addresses_once(cx: &CheckCx) -> Verdict {
     listed.when("though the cloud lists one twice").await
 }
 
-/// It has these addresses, and neither taint nor deletion.
+/// Matches a Node with these addresses that is neither tainted nor deleted.
 fn unharmed(wanted: Vec<(String, String)>) -> Matcher<Option<Arc<core::Node>>> {
     let expected = format!("a Node without the taint {T_UNINIT}, with {}", show_addresses(&wanted));
     holds("is as it was", move |node: &Option<Arc<core::Node>>| {
@@ -185,7 +185,7 @@ async fn keeps_addresses_when_the_provided_ip_goes(cx: &CheckCx) -> Verdict {
     let plan = machine.node().annotation(A_NODEIP, &internal);
     let node = cx.node(plan.taints(vec![taint("example.com/kept", "1", "NoSchedule"), uninitialized()]));
     let node = node.await?;
-    // Who takes a taint off writes all of them: that of an uninitialised Node may be back for a moment.
+    // A client that removes a taint writes the whole list, so the uninitialized taint may be back for a moment.
     node.becomes(looked_at()).await.map_err(nobody_looks)?;
     node.becomes(initialised()).await?;
     let mut before = node_with(&instance.addresses, &instance.name);
@@ -197,15 +197,16 @@ async fn keeps_addresses_when_the_provided_ip_goes(cx: &CheckCx) -> Verdict {
 }
 
 async fn costs_no_more_than_a_look(cx: &CheckCx) -> Verdict {
-    // A change of a Node that is still tainted makes one more try: of two the one that cost less.
+    // A change of a Node that is still tainted causes one more try. Of the two Nodes, the one with fewer
+    // calls counts.
     let (_, node) = addressed(cx, "a").await?;
     let (_, other) = addressed(cx, "b").await?;
     let cost = node.calls().list().await?.len().min(other.calls().list().await?.len()).max(1);
-    // A new Node makes work for others, too: who makes its route or brings it to load balancers looks its machine up.
+    // A new Node makes work for other controllers, too: those of routes and load balancers look its machine up.
     let settled = node.keeps(present()).within(Limits::STATUS_PERIOD);
     settled.when("until what a new Node brings about is over").await?;
     let mark = cx.cloud().mark_now().await?;
-    // A Ready Node that nobody touches: nothing but the refresh has reason to look its machine up.
+    // The Node is Ready and unchanged: only the refresh has a reason to look its machine up.
     let window = cx.limits().quiet_addresses();
     node.calls().writes().since(mark).keeps(no_calls()).within(window).when("that change anything").await?;
     let calls = node.calls().since(mark).list().await?.len();

@@ -1,4 +1,5 @@
-//! What the repair of labels touches, what it costs, and what it leaves to the initialisation (contract NODE-LBL-10, -11).
+//! The repair of labels: what it may change, what it costs, and what it leaves to the initialisation
+//! (contract NODE-LBL-10, -11).
 
 use crate::taint_removal::{looked_at, nobody_looks};
 use harness_testkit::prelude::*;
@@ -24,12 +25,12 @@ pub(super) const CHECKS: &[Check] = &[
         .takes(11),
 ];
 
-/// A label and an annotation of somebody else's.
+/// The key of a label and an annotation that another client has set.
 const OWN: &str = "example.com/own";
-/// How often a label is edited: more often than the periodic refresh comes meanwhile.
+/// How many times a label is edited: more often than the periodic refresh comes in that time.
 const EDITS: usize = 12;
 
-/// All that a repair has no business with.
+/// Everything on the Node that a repair must not change.
 fn others(node: &Node) -> (BTreeMap<String, String>, Option<String>) {
     let mut labels = node.labels().clone();
     labels.retain(|key, _| ![L_ZONE, B_ZONE, L_REGION, B_REGION, L_TYPE, B_TYPE].contains(&key.as_str()));
@@ -43,12 +44,13 @@ async fn repairs_nothing_else(cx: &CheckCx) -> Verdict {
     }
     let machine = cx.machine(machine("a")).await?;
     let node = cx.node(machine.node().label(OWN, "kept").annotation(OWN, "kept")).await?;
-    // Who takes a taint off writes all of them: that of an uninitialised Node may be back for a moment, and with it work.
+    // A client that removes a taint writes the whole list, so the uninitialized taint, and with it work, may
+    // be back for a moment.
     node.becomes(looked_at()).await.map_err(nobody_looks)?;
     node.becomes(initialised()).await?;
-    // What the initialisation has cost is what a refresh of addresses may cost, too.
+    // A refresh of addresses may cost as many calls as the initialisation did.
     let each = node.calls().list().await?.len().max(1);
-    // A new Node makes work for others, too: who makes its route looks its machine up.
+    // A new Node makes work for other controllers, too: the one of routes looks its machine up.
     let settled = node.keeps(present()).within(Limits::STATUS_PERIOD);
     settled.when("until what a new Node brings about is over").await?;
     let seen = node.becomes(initialised()).await?;

@@ -1,5 +1,6 @@
-//! A Node that cannot be initialised keeps no other from it: its providerID makes no sense, its machine cannot be read (contract
-//! NODE-INIT-27, -28). And a machine whose name has capitals is the machine of its Node (NODE-INIT-06).
+//! Nodes that cannot be initialised do not hold up others: one has an invalid providerID, the machine of
+//! another cannot be read (contract NODE-INIT-27, -28). A machine whose name has capitals is the machine of
+//! its Node (NODE-INIT-06).
 
 use futures::future::try_join_all;
 use harness_testkit::prelude::*;
@@ -12,7 +13,7 @@ const INSTANCES: &[Capability] = &[Capability::Instances];
 pub(super) const CHECKS: &[Check] = &[
     Check::of("NODE-INIT-27", |cx| Box::pin(works_beside_malformed_ids(cx)))
         .needs(INSTANCES)
-        // A CCM that stumbles over one stumbles in every other check.
+        // A CCM that fails over such a Node would fail in every other check as well.
         .alone(),
     Check::of("NODE-INIT-28", |cx| Box::pin(works_beside_an_unreadable_machine(cx)))
         .by_calls()
@@ -21,7 +22,7 @@ pub(super) const CHECKS: &[Check] = &[
     Check::of("NODE-INIT-06.capitals", |cx| Box::pin(knows_capitals(cx))).needs(INSTANCES),
 ];
 
-/// Texts that are no provider id of the form that `right` has.
+/// Texts that are not provider ids in the format of `right`.
 fn malformed(right: &str) -> Vec<String> {
     let scheme = right.split_once("://").map_or("cloud", |(scheme, _)| scheme);
     let forms = ["", "/", "///", "//a//b//c/", "%zz", " ", "ä"].map(|rest| format!("{scheme}://{rest}"));

@@ -1,4 +1,4 @@
-//! Nodes that have to stay tainted for a while: the cloud fails, or does not know the Node's address.
+//! Nodes that have to stay tainted for a while, because the cloud fails or does not know the Node's address.
 
 use super::versions::has_had_everything;
 use harness_testkit::prelude::*;
@@ -36,7 +36,7 @@ pub(super) const CHECKS: &[Check] = &[
         .needs(&[Capability::Instances])
         .with(&[Facility::Faults])
         .hanging()
-        // A round of routes waits for this look-up.
+        // A reconciliation of routes waits for this look-up.
         .holds_up_a_loop()
         .takes(40),
     Check::of("NODE-INIT-10.half", |cx| Box::pin(waits_for_the_other_half(cx)))
@@ -51,7 +51,7 @@ pub(super) const CHECKS: &[Check] = &[
         .alone(),
 ];
 
-// A round of routes waits for the look-up of each machine, and for what a client repeats of it.
+// A reconciliation of routes waits for the look-up of each machine, including the client's retries.
 pub(super) const FAILED_LOOKUPS: [Check; FAILURES.len()] =
     holding_up_a_loop(for_each_failure("NODE-INIT-10", 35, |cx, failure| {
         Box::pin(waits_out_a_cloud_error(cx, failure))
@@ -61,7 +61,7 @@ async fn waits_out_a_cloud_error(cx: &CheckCx, failure: usize) -> Verdict {
     let failure = &FAILURES[failure];
     let machine = cx.machine(machine("a")).await?;
     let began = Instant::now();
-    // A look-up may go by name or by id; a listing is not about one object and stays whole.
+    // A look-up may use the name or the id. A list is not about one object, so the fault does not concern it.
     let fault = machine.cloud().meets(failure.name, failure.effects).to(&[Op::InstanceGet]).await?;
     let node = cx.node(machine.node()).await?;
     fault.hits(1).await.map_err(|stop| unless_it_lists(cx, stop))?;
@@ -79,14 +79,15 @@ async fn waits_out_silence(cx: &CheckCx) -> Verdict {
     fault.hits(1).await.map_err(|stop| unless_it_lists(cx, stop))?;
     node.keeps(untouched()).within(PATIENCE).when("while no look-up of its machine is answered").await?;
     fault.clear().await?;
-    // The look-up under way may wait as long again.
+    // The current look-up may wait as long again.
     recovers(cx, &machine, &node, 2 * PATIENCE).await
 }
 
-/// How long every other look-up fails: a Node is tried some ten times.
+/// For how long every other look-up fails. A Node is tried about ten times in it.
 const HALF: Duration = Duration::from_secs(5);
 
-/// Who needs one call has all of it at once; who needs more gets an answer and then none, and may not take that for one.
+/// A CCM that needs one call has the whole answer at once. A CCM that needs more gets one answer and then an
+/// error, and must not continue with only the first.
 async fn waits_for_the_other_half(cx: &CheckCx) -> Verdict {
     let machine = cx.machine(machine("a")).await?;
     let began = Instant::now();
@@ -101,11 +102,11 @@ async fn waits_for_the_other_half(cx: &CheckCx) -> Verdict {
     kept.when("while every other look-up of its machine fails").await?;
     fault.clear().await?;
     recovers(cx, &machine, &node, began.elapsed()).await?;
-    // A label that came after the taint went was late, whoever repaired it.
+    // A label that was set after the taint was removed came too late, whichever controller set it.
     has_had_everything(&machine, &node)
 }
 
-/// It is not touched yet, or has all that the cloud supplies of its machine.
+/// Matches a Node that is either unchanged, or has everything that the cloud supplies.
 fn untouched_or_whole(machine: &Machine<'_>) -> Matcher<Option<Arc<core::Node>>> {
     let (untouched, whole) = (untouched(), initialised_as("is whole", &machine.as_reported()));
     let expected = format!("{}; or {}, and no taint {T_UNINIT}", untouched.expected(), whole.expected());
@@ -118,9 +119,9 @@ fn untouched_or_whole(machine: &Machine<'_>) -> Matcher<Option<Arc<core::Node>>>
     .expecting(expected)
 }
 
-/// As [`waits_out_a_cloud_error`] for a CCM that lists machines. One that does not is initialising Nodes all the while, as
-/// no list is any of its business; and so may be one that lists them for something else, or looks for a machine in another
-/// way where a list fails.
+/// The counterpart of [`waits_out_a_cloud_error`] for a CCM that lists machines. A CCM that uses no lists
+/// keeps initialising Nodes, as failing lists do not concern it. The same is true of one that lists machines
+/// for another purpose, or that uses another way where a list fails.
 async fn waits_out_failed_lists(cx: &CheckCx) -> Verdict {
     let machine = cx.machine(machine("a")).await?;
     let refusal = |status| Effect::Status { status, retry_after_s: None };
@@ -149,7 +150,8 @@ async fn waits_out_failed_lists(cx: &CheckCx) -> Verdict {
     recovers(cx, &machine, &node, outage).await
 }
 
-/// Edits a Node for ever, so that whoever waits with a back-off looks at it again. Ends only when an edit fails.
+/// Edits a Node again and again, so that a CCM that waits with a back-off looks at it again. Ends only when
+/// an edit fails.
 async fn touches(node: &Node<'_>) -> CheckError {
     let mut round = 0;
     loop {
@@ -162,8 +164,8 @@ async fn touches(node: &Node<'_>) -> CheckError {
     }
 }
 
-/// How often a Node is edited that has to be looked at again. What a CCM keeps of the cloud for ten seconds may be old at
-/// the first time.
+/// How often a Node is edited that the CCM has to look at again. A CCM may cache answers of the cloud for ten
+/// seconds, so the first look may use old data.
 const TOUCH_EVERY: Duration = Duration::from_secs(3);
 
 async fn waits_for_its_machine(cx: &CheckCx) -> Verdict {
@@ -190,7 +192,8 @@ async fn insists_on_the_provided_ip(cx: &CheckCx) -> Verdict {
     quiet.when("while the cloud does not report its provided IP").await?;
     machine.change(|instance| instance.addresses = vec![address("InternalIP", &provided)]).await?;
     let changed = Instant::now();
-    // A touch skips the back-off (contract NODE-INIT-13). What the CCM knows of the machine may be old at the first.
+    // An edit skips the back-off (contract NODE-INIT-13). At the first edit, the CCM may still use old data
+    // about the machine.
     for touch in 1.. {
         held.patch(&json!({"metadata": {"annotations": {"example.com/touched": touch.to_string()}}})).await?;
         let fresh = changed.elapsed() >= cx.limits().instance_cache();
@@ -202,7 +205,7 @@ async fn insists_on_the_provided_ip(cx: &CheckCx) -> Verdict {
     Ok(())
 }
 
-/// It is still uninitialised, whatever else was written to it.
+/// Matches a Node that is still uninitialised, whatever else has changed.
 fn stays_tainted() -> Matcher<Option<Arc<core::Node>>> {
     holds("stays tainted", |node: &Option<Arc<core::Node>>| {
         node.as_ref().is_some_and(|node| has_taint(node, T_UNINIT))
@@ -210,7 +213,7 @@ fn stays_tainted() -> Matcher<Option<Arc<core::Node>>> {
     .expecting(format!("a Node with the taint {T_UNINIT}"))
 }
 
-/// A machine of which the cloud says no providerID, and the one that it is to have.
+/// Creates a machine for which the cloud reports no providerID. Returns the machine and the id that it will get.
 async fn nameless(cx: &CheckCx) -> Result<(Machine<'_>, String), CheckError> {
     let machine = cx.absent_machine(machine("nameless"));
     let id = machine.provider_id();
@@ -230,7 +233,7 @@ async fn waits_for_a_provider_id(cx: &CheckCx) -> Verdict {
     }
     kept?;
     machine.change(|instance| instance.provider_id = Some(id)).await?;
-    // Nobody touches the Node: it is tried again by itself.
+    // The Node is not changed by anyone: the CCM retries by itself.
     recovers(cx, &machine, &node, outage + cx.limits().instance_cache()).await
 }
 
@@ -255,8 +258,8 @@ async fn insists_on_a_readable_ip(cx: &CheckCx) -> Verdict {
     Ok(())
 }
 
-/// One Node of another provider's machine, and one that was initialised and whose machine is gone. A CCM that ends over the
-/// second is blocked by OBS-10, which says so.
+/// One Node belongs to a machine of another provider. The other was initialised, and its machine is gone. A
+/// CCM that ends because of the second is blocked by OBS-10, which reports that.
 async fn goes_on_beside_the_unknown(cx: &CheckCx) -> Verdict {
     cx.addresses_are_refreshed_often()?;
     let elsewhere = cx.absent_machine(machine("elsewhere"));
@@ -270,7 +273,7 @@ async fn goes_on_beside_the_unknown(cx: &CheckCx) -> Verdict {
     ccm_initialises_others(cx).await
 }
 
-/// What holds the Node back has nothing to do with its addresses, where the cloud can show that.
+/// The Node is held back by something other than its addresses, if the cloud can do that.
 async fn refreshes_no_tainted_node(cx: &CheckCx) -> Verdict {
     cx.addresses_are_refreshed_often()?;
     let by_id = cx.cloud().shows_missing_ids() && cx.framework_has(30) && !cx.may_do_without_provider_ids();

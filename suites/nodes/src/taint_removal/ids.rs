@@ -1,4 +1,4 @@
-//! The providerID: set once, kept, and of the machine that is there now (contract NODE-INIT-06, -07).
+//! The providerID: set once, kept, and always that of the current machine (contract NODE-INIT-06, -07).
 
 use futures::future::{try_join_all, try_join3};
 use harness_testkit::prelude::*;
@@ -15,7 +15,7 @@ pub(super) const CHECKS: &[Check] = &[
     Check::of("NODE-INIT-06.again", |cx| Box::pin(knows_no_earlier_node(cx))).needs(INSTANCES).takes(12),
 ];
 
-/// Its providerID is this one.
+/// Matches a Node with this providerID.
 fn has_provider_id(wanted: String) -> Matcher<Option<Arc<Node>>> {
     let expected = format!("providerID {wanted}");
     holds("has its machine's providerID", move |node: &Option<Arc<Node>>| {
@@ -42,7 +42,8 @@ async fn keeps_provider_id(cx: &CheckCx) -> Verdict {
     node.has_shown(&Some(seen), has_provider_id(machine.provider_id()))
 }
 
-/// A Node of a machine that comes for the first time, or comes again: it has the machine's providerID and addresses.
+/// Creates a Node for this machine, which is new or has come back, and waits until it has the machine's
+/// providerID and addresses.
 async fn is_the_node_of(cx: &CheckCx, machine: &Machine<'_>, when: &'static str) -> Verdict {
     let node = cx.node(machine.node()).await?;
     let seen = node.becomes(initialised()).when(when).await?;
@@ -55,19 +56,19 @@ async fn is_the_node_of(cx: &CheckCx, machine: &Machine<'_>, when: &'static str)
     node.becomes(gone()).when("as it was deleted").await
 }
 
-/// How many machines have names alike: who takes any of them is right by chance seldom.
+/// How many machines have similar names. With this many, a CCM that picks any of them is seldom right by chance.
 const ALIKE: usize = 8;
 
 async fn knows_names_that_are_alike(cx: &CheckCx) -> Verdict {
     let name = cx.absent_machine(machine("n-1")).name();
     let alike = (0..ALIKE).map(|number| format!("{name}{number}")).chain([format!("x-{name}")]);
     let alike: Vec<String> = alike.collect();
-    // Some come before the machine itself, and in lists, others after it.
+    // In lists, some of these come before the machine itself, and others after it.
     let ids = (0..).map(|at| if at % 2 == 0 { format!("a-{at}") } else { format!("z-{at}") });
     let plans: Vec<_> = ids.zip(&alike).map(|(id, name)| machine(&id).named(name)).collect();
     let _others = try_join_all(plans.into_iter().map(|plan| cx.machine(plan))).await?;
     let own = cx.machine(machine("n-1")).await?;
-    // The name of a host within its domain is one as well.
+    // A host name with its domain is a machine name as well.
     let [dash, dot, letter] = [("b-1", "-"), ("b-2", "."), ("b-3", "x")]
         .map(|(id, dot)| machine(id).named(&format!("{name}{dot}example")));
     let (_dash, dotted, _letter) = try_join3(cx.machine(dash), cx.machine(dot), cx.machine(letter)).await?;
@@ -75,14 +76,15 @@ async fn knows_names_that_are_alike(cx: &CheckCx) -> Verdict {
     is_the_node_of(cx, &dotted, "whose name has a dot").await
 }
 
-/// A Node that is deleted and registers again, as kubelets do: of the same machine, and of another one of that name.
+/// A Node is deleted and registers again, as kubelets do: first for the same machine, then for another one
+/// with that name.
 async fn knows_no_earlier_node(cx: &CheckCx) -> Verdict {
     let first = cx.machine(machine("a")).await?;
     is_the_node_of(cx, &first, "for the first time").await?;
     is_the_node_of(cx, &first, "again, and its machine is the same").await?;
     first.delete().await?;
     let second = cx.machine(machine("a-2").named(&first.name())).await?;
-    // What the CCM knows of the first may be as old.
+    // The CCM may have cached what it knows of the first machine for as long.
     pause(cx.limits().instance_cache()).await;
     is_the_node_of(cx, &second, "again, and another machine has its name").await
 }

@@ -1,4 +1,4 @@
-//! A Node that the CCM is not told of, as its watch was away and has expired meanwhile (NODE-INIT-02).
+//! A Node that the CCM gets no watch event for, because its watch was interrupted and has expired (NODE-INIT-02).
 
 use super::checked_node::{looked_at, nobody_looks};
 use harness_testkit::prelude::*;
@@ -13,19 +13,20 @@ pub(super) const CHECKS: &[Check] =
         .takes(5)
         .takes_on_machines(16)];
 
-/// How long the cluster itself writes to a Node that has just joined.
+/// How long the cluster itself may write to a Node that has just joined.
 const SETTLES: Duration = Duration::from_secs(2);
 
 async fn initialises_missed_nodes(cx: &CheckCx) -> Verdict {
     let alone = cx.ccm_without_election().await?;
-    // Its watch is open, and is the one that is interrupted.
+    // The CCM's watch is open. It is the one that is interrupted.
     let (_, before) = registered(cx, machine("before")).await?;
     let worked =
         before.becomes(initialised()).within(cx.limits().start()).when("before any watch is interrupted");
     alone.explained(worked.await).await?;
     let interruption = cx.interrupt_watches().await?;
     let (_, missed) = registered(cx, machine("missed")).await?;
-    // Whatever is written to it later would be told of by the next watch. The cluster's controllers may have been away, too.
+    // A later write would be reported by the next watch. The cluster's controllers may have been interrupted
+    // as well.
     missed.becomes(looked_at()).within(cx.limits().start()).await.map_err(nobody_looks)?;
     missed.keeps(present()).within(SETTLES).when("while it settles").await?;
     let pauses = interruption.expire().await?;

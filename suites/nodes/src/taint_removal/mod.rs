@@ -1,5 +1,5 @@
-//! Taint removal: a Node starts with the uninitialized taint, and the CCM takes it off when, and only when, it knows
-//! the machine (contract NODE-INIT).
+//! Taint removal: a Node starts with the uninitialized taint, and the CCM removes it when, and only when, it
+//! knows the machine (contract NODE-INIT).
 
 mod beside;
 mod checked_node;
@@ -23,7 +23,7 @@ use suites_common::joining::{joined, node_with, registered};
 use tokio::time::Instant;
 use versions::{first_version, has_had_everything};
 
-/// The suite.
+/// The suite of taint removal.
 pub const SUITE: Suite = Suite {
     name: "taint-removal",
     proves: "uninitialised Nodes are initialised: the taint goes when, and only when, the cloud knows the machine",
@@ -61,8 +61,8 @@ const CHECKS: &[Check] = &[
     Check::of("NODE-INIT-18", |cx| Box::pin(does_not_wait_for_ready(cx))).needs(INSTANCES),
 ];
 
-/// Its taints under `example.com/` are exactly these, in this order. The controller manager adds taints of its own to
-/// Nodes; only those of the check are compared.
+/// Matches a Node whose taints under `example.com/` are exactly these, in this order. The controller manager
+/// adds taints of its own to Nodes; only those of the check are compared.
 fn keeps_taints(kept: &'static [&'static str]) -> Matcher<Option<Arc<Node>>> {
     let claim = "keeps content and order of all other taints";
     holds(claim, move |node: &Option<Arc<Node>>| {
@@ -72,7 +72,7 @@ fn keeps_taints(kept: &'static [&'static str]) -> Matcher<Option<Arc<Node>>> {
     .expecting(kept.join(", "))
 }
 
-/// The Node before and after the write that took the uninitialized taint away.
+/// The Node before and after the write that removed the uninitialized taint.
 fn untainting(history: &[Version<Node>]) -> Option<(&Node, &Node)> {
     let applied: Vec<&Node> =
         history.iter().filter(|v| v.change == Change::Applied).map(|v| v.object.as_ref()).collect();
@@ -80,7 +80,7 @@ fn untainting(history: &[Version<Node>]) -> Option<(&Node, &Node)> {
     applied.windows(2).find(took_it).map(|pair| (pair[0], pair[1]))
 }
 
-/// All taints but the uninitialized one.
+/// All taints except the uninitialized one.
 fn others(node: &Node) -> Vec<String> {
     taints(node).into_iter().filter(|taint| !taint.starts_with(T_UNINIT)).collect()
 }
@@ -102,7 +102,7 @@ async fn removes_only_its_taint(cx: &CheckCx) -> Verdict {
     let node = cx.node(machine.node().taints(taints).ready(Ready::False)).await?;
     let seen = node.becomes(initialised()).await?;
     node.has_shown(&Some(seen), keeps_taints(KEPT))?;
-    // Controllers change taints too, but not in the write that takes this one.
+    // Other controllers change taints too, but not in the write that removes this one.
     let history = node.history()?;
     let Some((before, after)) = untainting(&history) else {
         return Err(CheckError::Error("the watch's history lost the write that took the taint".to_owned()));
@@ -131,7 +131,7 @@ async fn takes_the_taint_in_any_form(cx: &CheckCx) -> Verdict {
 
 async fn makes_label_values_valid(cx: &CheckCx) -> Verdict {
     cx.types_differ()?;
-    // The second is longer than a label's value may be, and ends in what it may not end in.
+    // The second is longer than a label's value may be, and ends with a character that is not allowed there.
     for (suffix, kind) in [("odd", "weird type/1".to_owned()), ("long", format!("{}._", "x".repeat(70)))] {
         let machine = cx.machine(machine(suffix).with(|instance| instance.instance_type = kind)).await?;
         let node = cx.node(machine.node()).await?;
@@ -146,7 +146,7 @@ async fn makes_label_values_valid(cx: &CheckCx) -> Verdict {
     Ok(())
 }
 
-/// It carries a label, an annotation and a taint that somebody else has put there.
+/// Matches a Node with a label, an annotation and a taint that another client has set.
 fn keeps_what_others_wrote() -> Matcher<Option<Arc<Node>>> {
     holds("keeps what others wrote meanwhile", |node: &Option<Arc<Node>>| {
         node.as_ref().is_some_and(|node| {
@@ -163,7 +163,8 @@ async fn overwrites_nobody(cx: &CheckCx) -> Verdict {
     let look_up = machine.cloud().holds(&[Op::InstanceGet]).await?;
     let node = cx.node(machine.node()).await?;
     look_up.is_reached().await.map_err(|stop| unless_it_lists(cx, stop))?;
-    // The node lifecycle controller of Kubernetes 1.20 takes every taint along that came since it last looked.
+    // The node lifecycle controller of Kubernetes 1.20 also removes every taint that was added since it last
+    // looked.
     node.becomes(looked_at()).await.map_err(nobody_looks)?;
     let labels = json!({"labels": {"example.com/x": "1"}, "annotations": {"example.com/y": "1"}});
     node.patch(&json!({"metadata": labels})).await?;
@@ -189,8 +190,8 @@ async fn initialises_atomically(cx: &CheckCx) -> Verdict {
     has_had_everything(&machine, &node)
 }
 
-/// Between two Nodes that join, so that of three one joins early in whichever period of ten seconds: addresses that come
-/// with a periodic refresh are late for one of them, wherever in its period the refresh is.
+/// The time between two Nodes that join. With three Nodes, one joins early in every period of ten seconds,
+/// wherever it begins. Addresses that come only with a periodic refresh are late for one of them.
 const APART: Duration = Duration::from_secs(4);
 
 async fn addresses_follow_the_taint(cx: &CheckCx) -> Verdict {
@@ -232,18 +233,18 @@ async fn prefers_provider_id(cx: &CheckCx) -> Verdict {
         let claim = "is initialised from the machine its providerID names";
         node.has_shown(&Some(seen), initialised_as(claim, &instance))?;
     }
-    // A machine's host name takes the place of the kubelet's.
+    // The host name that the cloud reports replaces the kubelet's.
     let host = if cx.reports_host_names() { &instance.name } else { &name };
     let mut wanted = node_with(&instance.addresses, host);
     cx.in_reported_order(&mut wanted, &[]);
     let limit = cx.limits().watch() + cx.limits().addresses_after_taint();
     node.becomes(settled(wanted.clone())).within(limit).await?;
-    // What looks for them later may look otherwise.
+    // A later refresh may choose differently.
     let kept = node.keeps(has_addresses(wanted)).within(Limits::STATUS_PERIOD + Duration::from_secs(2));
     kept.when("when they have been refreshed, too").await
 }
 
-/// No taint and all of these addresses; yields the Node.
+/// Matches a Node without taints and with all of these addresses; returns the Node.
 fn settled(whole: Vec<(String, String)>) -> Matcher<Option<Arc<Node>>, Arc<Node>> {
     matcher("is initialised with all of the cloud's addresses", move |node: &Option<Arc<Node>>| match node {
         Some(node) if !has_taint(node, T_UNINIT) && addresses(node) == whole => Seen::Yes(node.clone()),
@@ -269,8 +270,8 @@ async fn reinitialises_idempotently(cx: &CheckCx) -> Verdict {
     Err(node.breaks("nothing but the taint differs", &facts(&before), &facts(&after)))
 }
 
-/// All that a re-initialisation must leave as it is, in words. Annotations are the check's own alone: controllers write
-/// some whenever they come round.
+/// Everything that a repeated initialisation must not change, as text. Only the check's own annotations are
+/// included, because controllers write some at any time.
 fn facts(node: &Node) -> String {
     let own = node.annotations().get("example.com/own").map_or("none", String::as_str);
     format!(

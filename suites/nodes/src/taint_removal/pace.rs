@@ -1,4 +1,4 @@
-//! How often and how fast Nodes are tried (contract NODE-INIT-11, -23).
+//! How often and how fast the CCM tries Nodes (contract NODE-INIT-11, -23).
 
 use futures::future::try_join_all;
 use harness_testkit::prelude::*;
@@ -21,7 +21,7 @@ pub(super) const CHECKS: &[Check] = &[
         .takes(2),
 ];
 
-/// How long no look-up of the machine succeeds.
+/// For how long every look-up of the machine fails.
 const OUTAGE: Duration = Duration::from_secs(45);
 /// The first pause of the framework's back-off, which doubles.
 const FIRST_PAUSE_MS: u64 = 5;
@@ -30,21 +30,23 @@ const FIRST_PAUSE_MS: u64 = 5;
 struct Tries {
     calls: Vec<u64>,
     changes: Vec<u64>,
-    /// How many changes others than the CCM may be behind.
+    /// How many of the changes may be made by others than the CCM.
     others: usize,
     outage: u64,
 }
 
-/// How many changes of a Node the controllers of a cluster of the harness's own make in an outage, at most. A CCM that writes to
-/// the Node at each try would excuse each next one by it.
+/// How many changes of a Node the controllers of a cluster that the harness created make in an outage, at
+/// most. Without this limit, a CCM that writes to the Node at each try would excuse each next try by the
+/// change.
 const OF_THE_CLUSTER: usize = 12;
 
 impl Tries {
-    /// How many calls were too many, and how many are allowed; `None` when they are not.
+    /// How many calls were made and how many are allowed, if there were too many; otherwise `None`.
     ///
-    /// What one try costs is the CCM's affair, and so is what its client repeats: more calls than tries are allowed are fine
-    /// where the pauses grow. Who doubles them makes one that is a good part of the outage; a change of the Node may come in
-    /// the midst of that, and where several do, it is a good part of the time between two of them.
+    /// The number of calls in one try is up to the CCM, and so are the retries of its client. More calls than
+    /// tries are allowed if the pauses grow. A CCM that doubles its pauses has one that lasts a good part of
+    /// the outage. A change of the Node may interrupt that pause; with several changes, the pause lasts a
+    /// good part of the time between two of them.
     fn too_many(&self) -> Option<(usize, usize)> {
         let doublings = (self.outage / FIRST_PAUSE_MS + 1).ilog2() as usize;
         let allowed = doublings + 1 + self.changes.len().min(self.others);
@@ -60,19 +62,19 @@ impl Tries {
     }
 }
 
-/// The longest stretch between two moments that follow one another.
+/// The longest time between two consecutive moments.
 fn longest(moments: impl Iterator<Item = u64> + Clone) -> Option<(u64, u64)> {
     moments.clone().zip(moments.skip(1)).max_by_key(|(from, to)| to.saturating_sub(*from))
 }
 
-/// The share of an outage that the longest of pauses that double lasts, at least: a third, and half of that where a change
-/// of the Node divides it.
+/// The longest of the doubling pauses lasts at least this share of an outage: a third, and half of that where
+/// a change of the Node divides it.
 const GOOD_PART: u64 = 6;
 
 async fn backs_off(cx: &CheckCx) -> Verdict {
     let machine = cx.machine(machine("a")).await?;
     let refusals = machine.cloud().answers(503).to(&[Op::InstanceGet]).await?;
-    // A Ready one: nothing but its initialisation has reason to look its machine up.
+    // The Node is Ready: only its initialisation has a reason to look its machine up.
     let node = cx.node(machine.node()).await?;
     refusals.hits(1).await.map_err(|stop| unless_it_lists(cx, stop))?;
     let began = Instant::now();
@@ -99,11 +101,11 @@ async fn backs_off(cx: &CheckCx) -> Verdict {
 
 /// How many Nodes join at once.
 const MANY: u32 = 20;
-/// Within how long they have to register: a CCM that works on one at a time takes longer.
+/// Within how long the Nodes have to register: a CCM that works on one at a time takes longer.
 const AT_ONCE: Duration = Duration::from_secs(4);
-/// How long each call to the cloud takes meanwhile.
+/// How long each call to the cloud takes during the check.
 const LATENCY: Duration = Duration::from_millis(100);
-/// Requests a second that the framework's client makes of the API server; an initialisation needs two.
+/// Requests per second that the framework's client sends to the API server; an initialisation needs two.
 const QPS: u32 = 20;
 
 async fn keeps_up_with_many(cx: &CheckCx) -> Verdict {
@@ -112,7 +114,7 @@ async fn keeps_up_with_many(cx: &CheckCx) -> Verdict {
     cx.cloud().answers_after(LATENCY).await?;
     let joining = Instant::now();
     let nodes = try_join_all((0..MANY).map(|n| registered(cx, machine(&format!("n-{n}"))))).await?;
-    // Of Nodes that come one by one the last is all there is to keep up with.
+    // If Nodes join one by one, the CCM only has to keep up with the last one.
     if joining.elapsed() > AT_ONCE {
         return Err(CheckError::Error(format!(
             "this machine took {:.1} s to register {MANY} Nodes, and {AT_ONCE:?} would still be at once; stop other programs and run again",
@@ -140,7 +142,7 @@ mod tests {
         Tries { calls, changes, others: OF_THE_CLUSTER, outage: 45_000 }.too_many()
     }
 
-    /// When a back-off from 5 ms that doubles tries, each try of so many calls.
+    /// The times of the tries with a back-off that starts at 5 ms and doubles, with so many calls for each try.
     fn doubling(calls: u64) -> Vec<u64> {
         (0..14).flat_map(|n| (0..calls).map(move |more| 5 * ((1 << n) - 1) + more)).collect()
     }
@@ -153,13 +155,13 @@ mod tests {
         let mut touched: Vec<u64> = doubling(3).into_iter().chain([30_000, 30_001, 30_002]).collect();
         touched.sort_unstable();
         assert_eq!(tries(touched, &[30_000]), None);
-        // Others change the Node now and then, and it tries at once each time.
+        // Other clients change the Node now and then, and the CCM tries at once each time.
         let changes = [13_000, 20_000, 31_000, 40_000];
         let at_changes = changes.iter().flat_map(|at| [*at, at + 1, at + 2, at + 3]);
         let mut disturbed: Vec<u64> = doubling(3).into_iter().chain(at_changes).collect();
         disturbed.sort_unstable();
         assert_eq!(tries(disturbed, &changes), None);
-        // Its client repeats each call three times within 2 s, and that takes the time.
+        // The client repeats each call three times within 2 s, so that the calls themselves take time.
         let repeating = (0..13).scan(0, |at, n| {
             let begin = *at;
             *at += 1_800 + (5 << n);
@@ -176,12 +178,12 @@ mod tests {
         assert_eq!(tries((0..45).map(|n| n * 1_000), &[]), Some((45, 14)));
         assert_eq!(tries((0..23).map(|n| n * 2_000), &[100, 200]), Some((23, 16)));
         assert_eq!(tries((0..4_500).map(|n| n * 10), &[]), Some((4_500, 14)));
-        // It writes to the Node at each try, and takes that for a change.
+        // The CCM writes to the Node at each try, and takes that for a change.
         let noted: Vec<u64> = (0..900).map(|n| n * 50).collect();
         assert_eq!(tries(noted.clone(), &noted), Some((900, 26)));
-        // It writes to the Node now and then.
+        // The CCM writes to the Node now and then.
         assert_eq!(tries((0..45).map(|n| n * 1_000), &[15_000, 30_000, 44_000]), Some((45, 17)));
-        // It backs off at first, and no longer from 5 s on.
+        // The CCM backs off at first, but does not double any more from 5 s on.
         let capped = (0..10).map(|n| 5 * ((1 << n) - 1)).chain((1..9).map(|n| n * 5_000));
         assert_eq!(tries(capped, &[]), Some((18, 14)));
     }

@@ -1,4 +1,5 @@
-//! What an initialisation takes up anew, and what of Node and cloud it leaves as it is (contract NODE-INIT-16, -20, -26).
+//! What a repeated initialisation updates, and what it must not change on the Node and in the cloud (contract
+//! NODE-INIT-16, -20, -26).
 
 use harness_testkit::prelude::*;
 use k8s_openapi::api::core::v1::Node;
@@ -22,13 +23,13 @@ pub(super) const CHECKS: &[Check] = &[
     Check::of("NODE-INIT-26", |cx| Box::pin(only_reads_the_cloud(cx))).by_calls().needs(INSTANCES).takes(2),
 ];
 
-/// Until a CCM that keeps what it knows of machines is made to look once more.
+/// The time after which a CCM that caches data about machines is made to look once more.
 const AGAIN: Duration = Duration::from_secs(3);
 
-/// How long a CCM that gives Nodes their pod networks may take for it.
+/// How long a CCM that assigns pod networks to Nodes may take for that.
 const ALLOCATES: Duration = Duration::from_secs(3);
 
-/// Has no pod network.
+/// Matches a Node without a pod network.
 fn without_pod_networks() -> Matcher<Option<Arc<Node>>> {
     matcher("has no pod network", |node: &Option<Arc<Node>>| {
         match node.as_ref().map(|node| pod_cidrs(node)).unwrap_or_default() {
@@ -73,13 +74,13 @@ async fn picks_up_what_has_changed(cx: &CheckCx) -> Verdict {
     }
 }
 
-/// A label and an annotation of somebody else's.
+/// The key of a label and an annotation that another client has set.
 const OWN: &str = "example.com/own";
 
-/// What a CCM writes anew.
+/// The labels that a CCM writes again.
 const OF_THE_CLOUD: [&str; 6] = [L_ZONE, B_ZONE, L_REGION, B_REGION, L_TYPE, B_TYPE];
 
-/// What a CCM has no business with, in words; `own` are the labels the Node had from the start.
+/// Everything that the CCM must not change, as text; `own` are the labels that the Node had from the start.
 fn facts(node: &Node, own: &BTreeSet<&String>) -> String {
     let cordoned = node.spec.as_ref().and_then(|spec| spec.unschedulable).unwrap_or_default();
     let labels: Vec<String> =
@@ -98,7 +99,7 @@ fn taints_of_the_cluster(node: &Node) -> BTreeSet<(&str, &str)> {
     taints.map(|taint| (taint.key.as_str(), taint.effect.as_str())).collect()
 }
 
-/// What was changed in the life of a Node that nobody but the CCM wrote to in this: what there was before, and after.
+/// The parts of a Node, before and after, that changed although only the CCM was expected to write to it.
 fn altered(history: &[Version<Node>]) -> Option<(String, String)> {
     let versions: Vec<&Node> = history
         .iter()
@@ -113,8 +114,8 @@ fn altered(history: &[Version<Node>]) -> Option<(String, String)> {
         .collect();
     versions.windows(2).find_map(|pair| {
         let (before, after) = (pair[0], pair[1]);
-        // A write that changes the cluster's own taints as well is not the CCM's: older node lifecycle controllers write all
-        // taints as they last saw them.
+        // A write that also changes the cluster's own taints is not the CCM's: older node lifecycle
+        // controllers write all taints as they last saw them.
         let tainted = !has_taint(before, T_UNINIT)
             && has_taint(after, T_UNINIT)
             && taints_of_the_cluster(before) == taints_of_the_cluster(after);
@@ -132,7 +133,8 @@ fn altered(history: &[Version<Node>]) -> Option<(String, String)> {
     })
 }
 
-/// A Node that is cordoned and one that is not, and in turn all that gives a CCM reason to write to them.
+/// Checks a cordoned Node and one that is not cordoned. One after the other, they get everything that makes a
+/// CCM write to them.
 async fn leaves_the_rest_alone(cx: &CheckCx) -> Verdict {
     let machines = [cx.machine(machine("cordoned")).await?, cx.machine(machine("open")).await?];
     let plan = |machine: &Machine<'_>| machine.node().label(OWN, "kept").annotation(OWN, "kept");
@@ -170,7 +172,7 @@ async fn only_reads_the_cloud(cx: &CheckCx) -> Verdict {
     let mark = cx.cloud().mark()?;
     let (_, a) = joined(cx, machine("a")).await?;
     let (_, b) = joined(cx, machine("b")).await?;
-    // Whoever provoked them: nothing else that happens in a cluster gives reason for one.
+    // Whatever caused these calls: nothing else in the cluster gives a reason for one.
     let writes = cx.cloud().calls().of(&[Op::InstanceWrite]).since(mark);
     writes.keeps(no_calls()).when("that change machines").await?;
     let mut tags = 0;
@@ -189,7 +191,8 @@ async fn only_reads_the_cloud(cx: &CheckCx) -> Verdict {
     Err(CheckError::NotObservable(why))
 }
 
-/// What belongs to a machine and is no tag of it. Its routes and its place behind load balancers are other rows' affair.
+/// Resources that belong to a machine, except its tags. Its routes and its place behind load balancers are
+/// covered by other rows.
 const MADE_OR_DELETED: &[Op] = &[Op::AuxCreate, Op::AuxDelete];
 
 #[cfg(test)]

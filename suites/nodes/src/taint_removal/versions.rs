@@ -1,9 +1,9 @@
-//! What was to be seen of a Node on its way, version by version (contract NODE-INIT-04, -05, -10).
+//! The versions of a Node that were visible while it was initialised (contract NODE-INIT-04, -05, -10).
 
 use harness_testkit::prelude::*;
 use k8s_openapi::api::core::v1 as core;
 
-/// The first version of a Node, in the order of the watch, of which `fits` holds.
+/// The first version of a Node, in the order of the watch, for which `fits` returns true.
 pub(super) fn first_version(
     history: &[Version<core::Node>],
     fits: impl Fn(&core::Node) -> bool,
@@ -11,7 +11,7 @@ pub(super) fn first_version(
     history.iter().find(|version| version.change == Change::Applied && fits(&version.object))
 }
 
-/// In the first version without the taint it had all that the cloud supplies of its machine.
+/// Checks that the Node had everything that the cloud supplies in its first version without the taint.
 pub(super) fn has_had_everything(machine: &Machine<'_>, node: &Node<'_>) -> Verdict {
     let history = node.history()?;
     let Some(version) = first_version(&history, |node| !has_taint(node, T_UNINIT)) else {

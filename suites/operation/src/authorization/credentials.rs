@@ -1,5 +1,5 @@
-//! The CCM's credential for the cloud: that it is refused is no reason to give anything up, one that was replaced is taken up,
-//! and it is shown to nobody (AUTH-23 to -25).
+//! The CCM's credential for the cloud: a rejected credential is no reason to give up, a replaced one is read
+//! again, and no one can see it (AUTH-23 to -25).
 
 use super::missing_rights::TRIAL;
 use harness_testkit::prelude::*;
@@ -21,7 +21,7 @@ pub(super) const CHECKS: &[Check] = &[
         .with(&[TRIAL[0], Facility::Credentials])
         .by_calls()
         .on_a_fresh_cluster()
-        // One that never takes it up makes this wait for five minutes: it is to begin early.
+        // A CCM that never reads the new one makes this check wait for five minutes, so it begins early.
         .takes(30),
     Check::of("AUTH-25", |cx| Box::pin(tells_nobody(cx))).of_the_cloud(&[]).with(TRIAL).after_the_run(),
 ];
@@ -48,7 +48,7 @@ async fn gives_nothing_up(cx: &CheckCx) -> Verdict {
     let nodes = (&new, &not_ready);
     let all = (&nodes, &web);
     let kept = both(both(tainted.expecting(T_UNINIT), present()), keeps_finalizer());
-    // Contract: 60 s, the pauses of a CCM that tries less and less often among them.
+    // The contract's 60 s include the pauses of a CCM that retries less and less often.
     all.keeps(kept).within(2 * cx.limits().quiet_nodes()).when("while its credential is refused").await?;
     first.is(present()).await?;
 
@@ -59,7 +59,8 @@ async fn gives_nothing_up(cx: &CheckCx) -> Verdict {
         gone = goes => gone,
         ended = trial.becomes(has_ended()).within(2 * limit) => ended,
     };
-    // One that ends for it, at once or later, is not started again here, and nobody is left who could.
+    // A CCM that ends because of this, at once or later, is not restarted here, and nothing else is left that
+    // could recover.
     if trial.is(goes_on()).await.is_err() {
         cx.record("ends", "its process ended for it");
         return Ok(());
@@ -89,7 +90,7 @@ async fn takes_the_new_one_up(cx: &CheckCx) -> Verdict {
         cx.record("taken_up_after_ms", since.elapsed().as_millis());
         return Ok(());
     };
-    // What its user is left with.
+    // The state that remains for the user.
     ccm.restarts().await?;
     let restarted = new.becomes(initialised()).within(cx.limits().start()).when("started again").await;
     let explained = match restarted {
@@ -103,7 +104,7 @@ async fn takes_the_new_one_up(cx: &CheckCx) -> Verdict {
 
 async fn tells_nobody(cx: &CheckCx) -> Verdict {
     cx.ccm_runs().await?;
-    // It has something to disclose once it has called its cloud, whatever came of that.
+    // Once the CCM has called its cloud, it has something to disclose, whatever the result of the call.
     if cx.declares(Capability::Instances) {
         match ccm_initialises_others(cx).await {
             Ok(()) | Err(CheckError::Violation(_)) => {}

@@ -1,4 +1,5 @@
-//! What the CCM's manifests grant it, as the cluster has it, and what it asks for that is not granted (AUTH-20 to -22).
+//! The rights that the CCM's manifests grant, as they are in the cluster, and requests that these rights do
+//! not cover (AUTH-20 to -22).
 
 use super::least_rights::{beyond, least_rights, unused, wildcards};
 use harness_testkit::prelude::*;
@@ -28,7 +29,7 @@ pub(super) const CHECKS: &[Check] = &[
         .after_the_run(),
 ];
 
-/// The CCM's account and its grants; the CCM is deployed then.
+/// Deploys the CCM, and returns its account and the rights granted to it.
 async fn granted(cx: &CheckCx) -> Result<(Account, Vec<Grant>), CheckError> {
     cx.ccm_runs().await?;
     let account = cx.ccm_account()?;
@@ -88,7 +89,7 @@ async fn tells_what_is_unused(cx: &CheckCx) -> Verdict {
     Ok(())
 }
 
-/// A refusal in words.
+/// Describes a denied request.
 fn show(asked: &Asked) -> String {
     let what = if asked.resource.is_empty() { &asked.path } else { &asked.resource };
     let of = if asked.group.is_empty() { String::new() } else { format!(".{}", asked.group) };

@@ -1,9 +1,9 @@
-//! The least rights of a CCM of the framework, as a table (contract AUTH-01 to -12). Pure.
+//! The minimal rights of a CCM of the framework, as a table (contract AUTH-01 to -12). Pure functions.
 
 use harness_testkit::prelude::*;
 use k8s_openapi::api::rbac::v1::PolicyRule;
 
-/// Where a row's rights have to hold.
+/// Where a row's rights are needed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Place {
     /// In the whole cluster.
@@ -17,7 +17,7 @@ pub(super) enum Place {
 /// A row of the contract's table.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Row {
-    /// Its id.
+    /// The id of the row.
     pub id: &'static str,
     groups: &'static [&'static str],
     resources: &'static [&'static str],
@@ -34,7 +34,7 @@ const fn row(
     Row { id, groups, resources, verbs, place: Place::Everywhere }
 }
 
-/// The table. Rows -13 and -14 are about what is asked for by a flag, and what everybody may.
+/// The table. Row -13 is about rights that a flag needs, and row -14 about rights that every account has.
 const TABLE: [Row; 13] = [
     row("AUTH-01", &[""], &["nodes"], &["list", "watch"]),
     row("AUTH-02", &[""], &["nodes"], &["get"]),
@@ -54,7 +54,7 @@ const TABLE: [Row; 13] = [
     row("AUTH-12", &["authorization.k8s.io"], &["subjectaccessreviews"], &["create"]),
 ];
 
-/// What only `--use-service-account-credentials` needs (AUTH-13).
+/// The rights that only `--use-service-account-credentials` needs (AUTH-13).
 const OF_A_FLAG: [Row; 2] = [
     row("AUTH-13", &[""], &["serviceaccounts"], &["get", "create"]),
     row("AUTH-13", &[""], &["serviceaccounts/token"], &["create"]),
@@ -63,7 +63,7 @@ const OF_A_FLAG: [Row; 2] = [
 /// The one ConfigMap that AUTH-11 is about.
 const AUTHENTICATION: &str = "extension-apiserver-authentication";
 
-/// What a grant may hold beyond the table because the contract names it among the extras of AUTH-21.
+/// Rights that a grant may contain in addition to the table, because the contract lists them as extras in AUTH-21.
 const EXTRAS: [Row; 4] = [
     row("AUTH-21", &[""], &["services"], &["patch"]),
     row("AUTH-21", &[""], &["endpoints"], &["get", "list", "watch", "create", "update", "patch", "delete"]),
@@ -101,7 +101,7 @@ impl Row {
         self.groups.contains(&group) && self.resources.contains(&resource) && self.verbs.contains(&verb)
     }
 
-    /// Whether a grant for this namespace, or for all without one, reaches no farther than the row has to.
+    /// Whether a grant in this namespace, or in all if it is `None`, reaches no farther than the row requires.
     fn is_place_of(&self, within: Option<&str>, lease_namespace: &str) -> bool {
         match self.place {
             Place::Everywhere => true,
@@ -111,7 +111,7 @@ impl Row {
     }
 }
 
-/// The rights of a row that a review asks about: its first verb of its first resource.
+/// The right of a row that an access review asks about: its first verb of its first resource.
 pub(super) fn right_of(id: &str, lease_namespace: &str) -> Right {
     let row = TABLE.iter().chain(&OF_A_FLAG).find(|row| row.id == id).unwrap_or(&TABLE[0]);
     Right {
@@ -122,14 +122,14 @@ pub(super) fn right_of(id: &str, lease_namespace: &str) -> Right {
     }
 }
 
-/// Rules that say nothing keep a namespace in the list, so that what was granted there before is taken away.
+/// An empty grant. It keeps the namespace in the list, so that earlier rights there are removed.
 fn nothing(within: Option<String>) -> Grant {
     let rule = PolicyRule { verbs: Vec::new(), ..PolicyRule::default() };
     Grant { by: String::new(), within, rule }
 }
 
-/// The rights of the table but for the rows `without`, and what was granted for other things than the table speaks of. What a
-/// wildcard was meant for nobody knows: it is left out.
+/// The rights of the table except the rows `without`, and granted rights that the table does not cover.
+/// Wildcards are left out, because their purpose is unknown.
 pub(super) fn least(granted: &[Grant], without: &[&str], lease_namespace: &str) -> Vec<Grant> {
     let of_table =
         TABLE.iter().filter(|row| !without.contains(&row.id)).map(|row| row.grant(lease_namespace));
@@ -139,13 +139,13 @@ pub(super) fn least(granted: &[Grant], without: &[&str], lease_namespace: &str) 
     of_table.chain(others).collect()
 }
 
-/// The same, as a trial takes it, with nothing left out.
+/// The same with all rows, as a trial needs it.
 pub(crate) fn least_rights(cx: &CheckCx) -> impl FnOnce(&[Grant]) -> Vec<Grant> + use<> {
     let namespace = cx.lease_namespace();
     move |granted| least(granted, &[], &namespace)
 }
 
-/// The parts of a rule that the table does not speak of, or that are one of the known extras.
+/// The parts of a rule that the table does not cover, or that are one of the known extras.
 fn others(rule: &PolicyRule, without: &[&str]) -> Vec<PolicyRule> {
     if rule.non_resource_urls.as_ref().is_some_and(|urls| !urls.is_empty()) {
         return vec![rule.clone()];
@@ -156,7 +156,7 @@ fn others(rule: &PolicyRule, without: &[&str]) -> Vec<PolicyRule> {
         return Vec::new();
     }
     let told = |resource: &String| {
-        // These rows are about one object each, or about a flag: others may be needed for something else.
+        // Each of these rows is about one object or a flag; other objects may be needed for other purposes.
         let about = |row: &&Row| !matches!(row.id, "AUTH-11" | "AUTH-13") || without.contains(&row.id);
         let mut rows = TABLE.iter().chain(&OF_A_FLAG).filter(about);
         rows.any(|row| row.resources.contains(&resource.as_str()))
@@ -173,7 +173,7 @@ fn others(rule: &PolicyRule, without: &[&str]) -> Vec<PolicyRule> {
     patched.into_iter().chain(left).collect()
 }
 
-/// What is granted with a wildcard, in words.
+/// Describes the wildcards in the grants.
 pub(super) fn wildcards(granted: &[Grant]) -> Vec<String> {
     let is_wild = |grant: &&Grant| {
         let rule = &grant.rule;
@@ -184,10 +184,11 @@ pub(super) fn wildcards(granted: &[Grant]) -> Vec<String> {
     granted.iter().filter(is_wild).map(show).collect()
 }
 
-/// What is granted beyond the table and the extras that the contract knows, in words: verb, resource, role. What a wildcard
-/// grants is [`wildcards`]' to tell. `accounts`: whether it makes accounts for its controllers
-/// (`--use-service-account-credentials`), for which alone it needs the rights of those. What it needs in one namespace is too
-/// much in all of them: who may write every Lease may have any Node taken for dead, or alive.
+/// Describes the rights beyond the table and the contract's extras: verb, resource, role. Wildcards are left
+/// to [`wildcards`]. `accounts`: whether the CCM creates accounts for its controllers
+/// (`--use-service-account-credentials`), the only reason for the rights of those. A right that is needed in
+/// one namespace is too much in all of them: an account that may write every Lease can make any Node look
+/// dead, or alive.
 pub(super) fn beyond(granted: &[Grant], accounts: bool, lease_namespace: &str) -> Vec<String> {
     let mut beyond = Vec::new();
     for grant in granted {
@@ -219,7 +220,7 @@ fn is_needed(
     accounts: bool,
     lease_namespace: &str,
 ) -> bool {
-    // Kinds of the provider's own.
+    // Kinds that the provider defines.
     let is_own = group.contains('.') && !group.ends_with(".k8s.io") && group != "k8s.io";
     let is_named = grant.rule.resource_names.as_ref().is_some_and(|names| !names.is_empty());
     let by_name =
@@ -250,7 +251,8 @@ fn show(grant: &Grant) -> String {
     format!("{} {what} ({})", rule.verbs.join(","), place(grant))
 }
 
-/// The namespaces of which a list of grants says nothing any more, emptied; so that rights that were there go.
+/// Empty grants for the namespaces that a list of grants no longer contains, so that earlier rights there are
+/// removed.
 pub(super) fn emptied(before: &[Grant], mut now: Vec<Grant>) -> Vec<Grant> {
     for grant in before {
         if !now.iter().any(|other| other.within == grant.within) {
@@ -260,7 +262,7 @@ pub(super) fn emptied(before: &[Grant], mut now: Vec<Grant>) -> Vec<Grant> {
     now
 }
 
-/// What of the grants nobody used, in words; `used` are verb, group and resource of what was asked.
+/// Describes the granted rights that no request used; `used` contains verb, group and resource of the requests.
 pub(super) fn unused(granted: &[Grant], used: &[(String, String, String)], account: &Account) -> Vec<String> {
     let mut unused = Vec::new();
     for grant in granted {

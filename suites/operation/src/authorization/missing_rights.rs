@@ -1,5 +1,6 @@
-//! A right that is taken away from a CCM at work: what it is for does not happen, all else does, and it is made good when the
-//! right is back, with no restart (AUTH-02 to -06, -08, -09). RBAC is asked at every request, so the CCM runs on.
+//! A right is taken away from a running CCM: only the work that needs it stops, and it resumes without a
+//! restart when the right is back (AUTH-02 to -06, -08, -09). RBAC is evaluated at every request, so the CCM
+//! keeps running.
 
 use super::least_rights::{emptied, least, right_of};
 use harness_testkit::prelude::*;
@@ -53,7 +54,7 @@ pub(super) const CHECKS: &[Check] = &[
         .on_a_fresh_cluster(),
 ];
 
-/// A CCM at work whose rights are a check's to take and to give back.
+/// A running CCM whose rights a check can remove and restore.
 pub(super) struct Worker<'a> {
     cx: &'a CheckCx,
     pub(super) trial: Trial<'a>,
@@ -63,7 +64,7 @@ pub(super) struct Worker<'a> {
 }
 
 impl<'a> Worker<'a> {
-    /// Starts one. `lacking`: it starts without the rights of that row.
+    /// Starts one. `lacking`: the row whose rights it does not have at the start.
     pub(super) async fn start(
         cx: &'a CheckCx,
         row: &'static str,
@@ -83,25 +84,25 @@ impl<'a> Worker<'a> {
         Ok(Worker { cx, trial, row, whole, less })
     }
 
-    /// Takes the row's rights away; they are gone when this returns.
+    /// Removes the row's rights; they are gone when this returns.
     pub(super) async fn loses_it(&self) -> Result<(), CheckError> {
         let right = right_of(self.row, &self.cx.lease_namespace());
         self.trial.may(&self.less, &right, false).await
     }
 
-    /// Gives them back.
+    /// Restores the rights.
     pub(super) async fn has_it_again(&self) -> Result<(), CheckError> {
         let right = right_of(self.row, &self.cx.lease_namespace());
         self.trial.may(&self.whole, &right, true).await
     }
 
-    /// Its process goes on, whatever was refused to it.
+    /// Checks that the process keeps running, although requests were denied.
     pub(super) async fn goes_on(&self) -> Verdict {
         let still = self.trial.is(goes_on()).await;
         self.trial.explained(still).await
     }
 
-    /// Something comes true, in time and before its process ends.
+    /// Waits until a state is reached, in time and before the process ends.
     pub(super) async fn sees<S: Subject, T: 'static>(
         &self,
         subject: &S,
@@ -117,14 +118,14 @@ impl<'a> Worker<'a> {
         self.trial.explained(seen).await
     }
 
-    /// It has been seen to work.
+    /// Waits until the CCM has done some work.
     async fn has_begun(&self) -> Verdict {
         let (_, node) = registered(self.cx, machine("first")).await?;
         self.sees(&node, initialised(), self.cx.limits().start(), "with all of its rights").await.map(drop)
     }
 }
 
-/// Notes whether a CCM did all the same what it lacked the right for, as one that goes another way does.
+/// Records whether the CCM did the work without the right, as a CCM that uses another way does.
 fn unless_another_way(cx: &CheckCx, left_undone: Verdict) -> Verdict {
     match left_undone {
         Err(CheckError::Violation(_)) => {
@@ -151,7 +152,7 @@ async fn repairs_no_label(cx: &CheckCx, row: &'static str) -> Verdict {
     worker.sees(&node, repaired, cx.limits().nodes_after(cx.limits().settle()), "as it may again").await
 }
 
-/// The value that its beta twin has, which is the truth (contract fact 4).
+/// The value of its beta label, which is the correct one (contract fact 4).
 fn node_type(cx: &CheckCx, node: &Node<'_>) -> Result<String, CheckError> {
     let name = Subject::name(node).name;
     let found = cx.all_nodes()?.into_iter().find(|node| node.name_any() == name);
@@ -220,7 +221,7 @@ fn has_some() -> Matcher<Option<Arc<core::Node>>> {
     .expecting(format!("no {T_UNINIT}, and an address that is not a Hostname"))
 }
 
-/// The pace of the refresh that a trial is given, so that it need not be waited for long.
+/// The period of the refresh that the trial uses, so that the check does not wait long.
 const REFRESH: &str = "--node-status-update-frequency=3s";
 
 async fn writes_no_addresses(cx: &CheckCx) -> Verdict {

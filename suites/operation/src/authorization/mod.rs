@@ -1,5 +1,5 @@
-//! Authorisation: the least rights do, each that is missing costs what it is for and nothing else, and no right is granted
-//! that nothing needs (contract AUTH).
+//! Authorisation: the minimal rights are enough, a missing right affects only the work that needs it, and no
+//! unneeded right is granted (contract AUTH).
 
 mod credentials;
 mod granted_rights;
@@ -13,7 +13,7 @@ pub(crate) use least_rights::least_rights;
 
 use harness_testkit::prelude::*;
 
-/// The suite.
+/// The suite of authorisation.
 pub const SUITE: Suite = Suite {
     name: "authorization",
     proves: "it works with the least rights, a right that is missing does no more harm than it must, and none is granted that it does not need",

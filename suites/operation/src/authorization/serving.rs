@@ -1,4 +1,5 @@
-//! Rights by which a CCM finds out who asks for its metrics: without them nobody is let in (AUTH-11, -12).
+//! The rights with which a CCM authenticates clients of its metrics: without them it admits no client
+//! (AUTH-11, -12).
 
 use super::missing_rights::{TRIAL, Worker};
 use harness_testkit::prelude::*;
@@ -42,7 +43,7 @@ async fn lets_nobody_in(cx: &CheckCx) -> Verdict {
     }
     worker.goes_on().await?;
     worker.has_it_again().await?;
-    // What it found out may be kept for ten seconds.
+    // The CCM may cache its decisions for ten seconds.
     let limit = 2 * cx.limits().watch();
     port.get_as("/metrics", &reader).becomes(answers(200)).within(limit).when("as it can again").await?;
     Ok(())

@@ -1,5 +1,6 @@
-//! A right that is missing when the CCM starts: what needs it does not begin, and begins when it is there (AUTH-01, -07, -10), or
-//! the process ends (AUTH-14). A watch that has begun goes on without the right, so these have to be missing from the start.
+//! A right is missing when the CCM starts: the work that needs it begins only when the right is there
+//! (AUTH-01, -07, -10), or the process ends (AUTH-14). An open watch continues without its right, so these
+//! rights have to be missing from the start.
 
 use super::least_rights::least_rights;
 use super::missing_rights::{TRIAL, Worker};
@@ -38,13 +39,13 @@ pub(super) const CHECKS: &[Check] = &[
         .on_a_fresh_cluster(),
     Check::of("AUTH-14", |cx| Box::pin(waits_not_for_ever(cx)))
         .needs(INSTANCES)
-        // It changes roles that the whole cluster has: only of one whose machines are ours.
+        // The check changes roles of the whole cluster, so it needs one whose machines belong to the harness.
         .with(&[TRIAL[0], Facility::KubeletControl])
         .on_a_fresh_cluster()
         .takes(11),
 ];
 
-/// How long what is not done is seen not to be done: the API server refuses it for as long as it has to.
+/// How long the CCM is seen not to do the work. The API server denies it for that long.
 fn window(cx: &CheckCx) -> Duration {
     2 * cx.limits().settle()
 }
@@ -78,7 +79,7 @@ async fn waits_for_services(cx: &CheckCx) -> Verdict {
     let witness = if machines { Some(registered(cx, machine("witness")).await?) } else { None };
     (&web, &calls).keeps(left_alone()).within(window(cx)).when("as it may not see Services").await?;
     if let Some((_, witness)) = &witness {
-        // A framework lets it wait with everything for what it may not see.
+        // The framework waits with all its work for what it is not allowed to read.
         let works = witness.is(initialised()).await.is_ok();
         cx.record("meanwhile", if works { "it initialises Nodes" } else { "it does nothing else" });
     }
@@ -93,7 +94,7 @@ async fn waits_for_its_lease(cx: &CheckCx) -> Verdict {
     is_running(cx, &worker).await?;
     let (_, node) = registered(cx, machine("unled")).await?;
     node.keeps(untouched()).within(window(cx)).when("as no replica can lead").await?;
-    // One that ends for it has nothing to come back to by itself.
+    // A CCM that ends because of this cannot recover by itself.
     if worker.trial.is(goes_on()).await.is_err() {
         cx.record("ends", "its process ended for it");
         return Ok(());
@@ -109,7 +110,7 @@ async fn ends_without_accounts(cx: &CheckCx) -> Verdict {
     worker.trial.explained(ended).await
 }
 
-/// It does not work by rights that it was told to leave alone.
+/// Matches a CCM that ends before it initialises a Node, so that it has not used rights that it should not use.
 fn ends_before_it_works() -> Matcher<(Tried, Option<Arc<core::Node>>)> {
     let outcome = ends_or_works();
     matcher("ends with an error", move |seen: &(Tried, Option<Arc<core::Node>>)| {
@@ -126,7 +127,7 @@ fn ends_before_it_works() -> Matcher<(Tried, Option<Arc<core::Node>>)> {
 async fn waits_not_for_ever(cx: &CheckCx) -> Verdict {
     cx.withdraw_ccm().await?;
     cx.withholds_healthz().await?;
-    // As an account of its own: what is refused to it is the check's doing.
+    // With a separate account: a denied request is caused by this check.
     let trial = cx.ccm_as(least_rights(cx), &[]).await?;
     let (_, node) = registered(cx, machine("led")).await?;
     let outcome = (&trial, &node).becomes(ends_or_works()).within(cx.limits().start()).await;

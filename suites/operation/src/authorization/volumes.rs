@@ -1,4 +1,4 @@
-//! What a CCM does with volumes: nothing (contract CSIM-09).
+//! A CCM does nothing with volumes (contract CSIM-09).
 
 use harness_testkit::prelude::*;
 use std::collections::BTreeSet;
@@ -9,12 +9,12 @@ pub(super) const CHECKS: &[Check] = &[Check::of("CSIM-09", |cx| Box::pin(keeps_o
     .with(&[Facility::CcmControl, Facility::AuditLog])
     .after_the_run()];
 
-/// What volumes, claims and attachments are called, and where they are.
+/// Volumes, claims and attachments, and their API groups.
 const RESOURCES: &[(&str, &str)] =
     &[("", "persistentvolumes"), ("", "persistentvolumeclaims"), ("storage.k8s.io", "volumeattachments")];
 const READS: &[&str] = &["get", "list", "watch"];
 
-/// A request to write one of them, in words.
+/// Describes a request that writes one of them.
 fn written(asked: &Asked) -> Option<String> {
     let resource = asked.resource.split('/').next().unwrap_or_default();
     let ours = RESOURCES.contains(&(asked.group.as_str(), resource)) && !READS.contains(&asked.verb.as_str());
@@ -25,7 +25,7 @@ async fn keeps_off_volumes(cx: &CheckCx) -> Verdict {
     let account = cx.ccm_account()?;
     cx.ccm_runs().await?;
     if cx.declares(Capability::Instances) && cx.makes_machines() {
-        // However short the run is, it has worked. Whether it can is judged by others.
+        // Even in a short run the CCM has now done some work. Other checks judge whether it can.
         let (_, node) = registered(cx, machine("volumes")).await?;
         match node.becomes(initialised()).within(cx.limits().start()).when("by a CCM that works").await {
             Ok(_) | Err(CheckError::Violation(_)) => {}

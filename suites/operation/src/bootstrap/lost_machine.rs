@@ -1,4 +1,5 @@
-//! The machine of the leader is lost: its replicas are on two, and the other one goes on (contract BOOT-DYN-09).
+//! The leader's machine is lost. The replicas are on two machines, and the other replica takes over (contract
+//! BOOT-DYN-09).
 
 use super::needs::{COLD, INSIDE, MACHINES};
 use harness_testkit::prelude::*;
@@ -21,7 +22,7 @@ async fn outlives_its_machine(cx: &CheckCx) -> Verdict {
     cx.all_initialised(&cold).await?;
     cx.boot(&cold).becomes(runs_on_two_machines()).within(cx.limits().start()).await?;
     cx.runs_nowhere_but_on(&hosts)?;
-    // Who leads need not be known: it is lost with one of the two, and the other one takes over.
+    // It does not matter which replica leads: the check cuts the power of one machine after the other.
     let limit = cx.failover_as_shipped() + cx.limits().watch();
     let mut lost = None::<Loss<'_>>;
     for (number, host) in (1..).zip(&hosts) {

@@ -1,5 +1,5 @@
-//! What the manifests say by themselves (contract BOOT-LINT), and what a CCM does that is told of what there is not
-//! (BOOT-DYN-15).
+//! Checks of the manifests alone (contract BOOT-LINT), and how a CCM handles settings that refer to missing
+//! objects (BOOT-DYN-15).
 
 use harness_testkit::prelude::*;
 use std::future::ready;
@@ -56,8 +56,8 @@ pub(super) const CHECKS: &[Check] = &[
     .on_a_fresh_cluster(),
 ];
 
-/// The row itself asks for the line in the log: who reads it looks at the setting, be it named by what was given or by its
-/// flag. A CCM that makes its cloud without asking for it works as ever.
+/// The row itself requires the line in the log, so that a reader finds the setting, by its value or by its
+/// flag. A CCM that creates its cloud client lazily keeps working.
 async fn names_what_it_lacks(cx: &CheckCx, flag: &str, lacking: &str) -> Verdict {
     let alone = cx.ccm_alone(&[flag]).await?;
     let ended = if cx.declares(Capability::Instances) {
@@ -73,7 +73,7 @@ async fn names_what_it_lacks(cx: &CheckCx, flag: &str, lacking: &str) -> Verdict
         cx.record("reads", "nothing of it: it works as without");
         return Ok(());
     }
-    // k8s.io/component-base cli/flag PrintFlags: what it was told, whether or not that is at fault.
+    // k8s.io/component-base cli/flag PrintFlags logs every flag, whether or not it is wrong.
     let log = alone.log().await?;
     let setting = flag.split('=').next().unwrap_or(flag);
     let names = |line: &str| line.contains(lacking) || line.contains(setting);

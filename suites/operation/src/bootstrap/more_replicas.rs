@@ -1,4 +1,4 @@
-//! More replicas than two: they are there for failures, and change nothing while there is none (BOOT-DYN-13).
+//! More than two replicas: they are there for failures, and change nothing while there is none (BOOT-DYN-13).
 
 use harness_testkit::prelude::*;
 use serde_json::json;
@@ -14,13 +14,13 @@ pub(super) const CHECKS: &[Check] = &[Check::of("BOOT-DYN-13", |cx| Box::pin(add
     .takes(5)
     .takes_on_machines(10)];
 
-/// What it is given to do, each time.
+/// How many Nodes the CCM has to process each time.
 const NODES: usize = 10;
 const SERVICES: usize = 3;
 
 async fn adds_no_writer(cx: &CheckCx) -> Verdict {
     let (_, alone_ms) = work(cx, "few").await?;
-    // Whoever held the Lease before may have been gone.
+    // The earlier holder of the Lease may be gone.
     let leader = cx.active_replica().await?.name().to_owned();
     let (lease, mark) = (cx.lease(), cx.cloud().mark_now().await?);
     let before = lease.becomes(held()).await?;
@@ -31,7 +31,7 @@ async fn adds_no_writer(cx: &CheckCx) -> Verdict {
         "ms",
         format!("{alone_ms} with {count} replicas, {beside_ms} with {}", count + newcomers.len()),
     );
-    // Each has looked at the Lease twice by then.
+    // Each replica has looked at the Lease twice by then.
     let stays = lease.keeps(unchanged(&before)).within(2 * cx.limits().lease().longest_poll());
     stays.when("next to three more replicas").await?;
     let is_work = move |call: &Entry| call.write || nodes.iter().any(|node| node.concerns(call));
@@ -45,7 +45,8 @@ async fn adds_no_writer(cx: &CheckCx) -> Verdict {
     Err(cx.cloud().breaks("one replica works next to three more", &expected, &seen))
 }
 
-/// Nodes and, where it looks after them, Services, all there at once; how long it took them to be as wanted, in milliseconds.
+/// Creates Nodes and, if the CCM supports them, Services, all at once. Returns them and the milliseconds
+/// until all were as expected.
 async fn work<'a>(cx: &'a CheckCx, group: &str) -> Result<(Vec<Node<'a>>, u128), CheckError> {
     let since = Instant::now();
     let names: Vec<String> = (0..NODES).map(|number| format!("{group}-{number}")).collect();

@@ -1,13 +1,13 @@
-//! What checks of boots need, and where they come from.
+//! The capabilities and facilities that checks of boots need, and their sources.
 
 use harness_testkit::prelude::*;
 
-/// What the CCM must do at all.
+/// The least that the CCM has to be able to do.
 pub(super) const INSTANCES: &[Capability] = &[Capability::Instances];
-/// All that the cloud has to offer.
+/// The only facility that the cloud has to offer.
 pub(super) const MACHINES: &[Facility] = &[Facility::Machines];
-/// What it takes to make a cluster cold and to boot it.
+/// The facilities needed to make a cluster cold and to boot it.
 pub(super) const COLD: &[Facility] =
     &[Facility::CcmControl, Facility::KubeletControl, Facility::PodNetworkControl];
-/// What boots of a CCM show that has no place but the cluster that waits for it.
+/// The facility needed to see the boot of a CCM that runs in the cluster that waits for it.
 pub(super) const INSIDE: &[Facility] = &[Facility::BootsInside];

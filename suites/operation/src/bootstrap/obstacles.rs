@@ -1,5 +1,5 @@
-//! Boots that something stands in the way of: a pod network that waits for the CCM, cluster DNS that is away, a cloud or
-//! an API server that is not there yet, routes that are missing, power that fails, Nodes that are no longer Ready; and the
+//! Boots with an obstacle: a pod network that waits for the CCM, missing cluster DNS, a cloud or an API
+//! server that is not reachable yet, missing routes, a power failure, Nodes that are no longer Ready; and the
 //! Pods that wait on a Node that joins (contract BOOT-DYN).
 
 use super::needs::{COLD, INSIDE, INSTANCES, MACHINES};
@@ -7,16 +7,17 @@ use harness_testkit::prelude::*;
 use std::time::{Duration, Instant};
 use suites_common::joining::joined;
 
-/// For how long a CCM that is started finds no cloud. One that ends for it is started a third time meanwhile.
+/// For how long a CCM that starts cannot reach its cloud. A CCM that ends because of that is started a third
+/// time in that period.
 const NO_CLOUD: Duration = Duration::from_secs(35);
-/// For how long it finds no API server: longer than the framework waits for it before it ends, 10 s.
+/// For how long it cannot reach the API server: longer than the 10 s for which the framework waits before it ends.
 const NO_API_SERVER: Duration = Duration::from_secs(20);
-/// How a CCM looks for the machines of Nodes.
+/// The calls by which a CCM looks up the machines of Nodes.
 const LOOK_UPS: &[Op] = &[Op::InstanceGet, Op::InstanceList];
 /// For how long the cloud does not know the machine of a Node that has joined.
 const NO_MACHINE: Duration = Duration::from_secs(5);
 
-/// For how long no Node is Ready: longer than a toleration that was meant to be short, half a minute.
+/// For how long no Node is Ready: longer than a short toleration of half a minute.
 const NOT_READY: Duration = Duration::from_secs(40);
 
 pub(super) const CHECKS: &[Check] = &[
@@ -100,7 +101,7 @@ async fn boots_after_a_power_failure(cx: &CheckCx) -> Verdict {
     cx.all_initialised(&cold).await?;
     cx.power_fails().await?;
     cx.all_tainted_again(&cold).await?;
-    // Whoever led has left a Lease that has to run out.
+    // The previous leader's Lease has to expire first.
     cx.all_initialised_after(&cold, cx.limits().failover(), "power").await
 }
 
@@ -112,7 +113,7 @@ async fn boots_after_a_power_failure_on_the_way(cx: &CheckCx) -> Verdict {
     look_ups.is_reached().await?;
     cx.power_fails().await?;
     look_ups.release().await?;
-    // Whoever led has left a Lease that has to run out.
+    // The previous leader's Lease has to expire first.
     cx.all_initialised_after(&cold, cx.limits().failover(), "power").await
 }
 
@@ -143,7 +144,8 @@ async fn stays_on_nodes_that_are_not_ready(cx: &CheckCx) -> Verdict {
     let cold = cx.cold_cluster(Network::Present).await?;
     cx.apply_as_shipped().await?;
     cx.all_initialised(&cold).await?;
-    // Where hardly a Node is Ready nobody is driven away: the node lifecycle controller takes the fault for its own.
+    // When hardly any Node is Ready, the node lifecycle controller evicts no Pods: it assumes that the fault
+    // is its own.
     for number in 1..=cold.machines() {
         joined(cx, machine(&format!("ready-{number}"))).await?;
     }
@@ -166,7 +168,7 @@ async fn boots_without_routes(cx: &CheckCx) -> Verdict {
 }
 
 async fn keeps_pods_off_until_then(cx: &CheckCx) -> Verdict {
-    // A machine that is not there yet, and no fault: a CCM that lists machines would not meet that.
+    // A machine that does not exist yet, instead of a fault: a CCM that lists machines would not meet the fault.
     let machine = cx.absent_machine(machine("joining"));
     let canary = cx.canary_on(&machine.name()).await?;
     let node = cx.node(machine.node().with_room()).await?;
@@ -175,7 +177,7 @@ async fn keeps_pods_off_until_then(cx: &CheckCx) -> Verdict {
     machine.appears().await?;
     let limit = cx.limits().nodes_after(began.elapsed() + cx.limits().instance_cache());
     node.becomes(initialised()).within(limit).when("once its machine is there").await?;
-    // Where Pods need a route, the scheduler waits for the Node's, too.
+    // If Pods need a route, the scheduler also waits for the Node's route.
     let its_route = if cx.declares(Capability::Routes) { cx.limits().route() } else { Duration::ZERO };
     let limit = cx.limits().watch() + its_route;
     canary.becomes(is_placed()).within(limit).when("once its Node is initialised").await

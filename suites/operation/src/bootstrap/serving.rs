@@ -1,9 +1,9 @@
-//! Serving certificates of kubelets, which wait for the addresses that the CCM gives (contract BOOT-DYN-12).
+//! Serving certificates of kubelets, which depend on the addresses that the CCM sets (contract BOOT-DYN-12).
 
 use super::needs::{COLD, INSTANCES, MACHINES};
 use harness_testkit::prelude::*;
 
-/// The first version whose kubelets leave the addresses of their Nodes to an external cloud provider altogether.
+/// The first version whose kubelets leave all addresses of their Nodes to an external cloud provider.
 const NO_GUESSES: u32 = 29;
 
 pub(super) const CHECKS: &[Check] =

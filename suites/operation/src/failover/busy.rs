@@ -1,19 +1,19 @@
-//! A Service that keeps whoever leads writing, and whether two replicas wrote in turn (HA-04).
+//! A Service that keeps the leader writing, and the check that two replicas did not write in turn (HA-04).
 
 use super::order::overlap;
 use harness_testkit::prelude::*;
 use serde_json::json;
 use std::time::Duration;
 
-/// How often a Service is edited to have the leader write.
+/// How often a Service is edited to make the leader write.
 const EDIT_EVERY: Duration = Duration::from_millis(250);
 
-/// Edits a Service for ever: every edit is a mutating request of whoever leads. Ends only when an edit fails.
+/// Edits a Service for ever: each edit causes a mutating request of the leader. Ends only when an edit fails.
 pub(super) async fn edits(web: &Service<'_>) -> CheckError {
     let mut round = 0;
     loop {
         round += 1;
-        // Never what it was a moment ago: a CCM that sees only every other edit has to write all the same.
+        // Never the previous value: a CCM that sees only every other edit still has to write.
         let ports = json!([{"port": 80 + round % 1000, "protocol": "TCP"}]);
         if let Err(stop) = web.patch(&json!({"spec": {"ports": ports}})).await {
             return stop;
@@ -22,12 +22,12 @@ pub(super) async fn edits(web: &Service<'_>) -> CheckError {
     }
 }
 
-/// How long a new leader has to look at every Service, one after another, and to do what is due.
+/// How long a new leader may take to process every Service, one after the other.
 pub(super) fn time_to_take_up(cx: &CheckCx) -> Duration {
     cx.limits().service_after(1) + cx.limits().load_balancer_work()
 }
 
-/// Another replica than `old` has written since then.
+/// Waits until another replica than `old` has written.
 pub(super) async fn another_writes(cx: &CheckCx, old: &str, mark: u64) -> Verdict {
     let old = old.to_owned();
     let others = cx.cloud().calls().writes().since(mark);
@@ -35,7 +35,7 @@ pub(super) async fn another_writes(cx: &CheckCx, old: &str, mark: u64) -> Verdic
     others.becomes(some_calls()).within(time_to_take_up(cx)).when("by the new leader").await.map(drop)
 }
 
-/// All that `leader` wrote since then came before what anybody else did.
+/// Checks that all writes of `leader` since `mark` came before those of other replicas.
 pub(super) async fn in_order(cx: &CheckCx, mark: u64, leader: &str) -> Verdict {
     let writes = cx.cloud().calls().writes().since(mark);
     match overlap(&writes.list().await?, leader) {

@@ -1,4 +1,4 @@
-//! The leader crashes: another replica takes over, and the two never work at once (HA-03, -04).
+//! The leader crashes: another replica takes over, and two replicas never work at the same time (HA-03, -04).
 
 use super::busy::{another_writes, edits, in_order, time_to_take_up};
 use super::in_flight::EDITS;
@@ -18,7 +18,7 @@ pub(super) const CHECKS: &[Check] = &[
         .takes(10),
 ];
 
-/// Somebody else holds it than before the crash, and one crash was one transition.
+/// Matches a Lease that another replica holds than before the crash, with one transition for the crash.
 fn succeeds(crash: &Crash) -> Matcher<Option<Arc<Lease>>> {
     let (holder, transitions) = (crash.holder.clone(), crash.transitions + 1);
     let expected =
@@ -29,11 +29,11 @@ fn succeeds(crash: &Crash) -> Matcher<Option<Arc<Lease>>> {
     .expecting(expected)
 }
 
-/// How much less than its duration a Lease may have been left alone: clocks of two nodes, and times that are cut off.
+/// A tolerance for the duration of a Lease: the clocks of two nodes differ, and times are truncated.
 const SLACK: Duration = Duration::from_secs(1);
 
-/// After how long a Lease was taken over, in words, if that was before its duration was over since its last renewal
-/// (k8s.io/client-go tools/leaderelection: a standby counts from when it has seen the renewal).
+/// Describes after how long a Lease was taken over, if that was before its duration had passed since its last
+/// renewal (k8s.io/client-go tools/leaderelection: a standby counts from when it has seen the renewal).
 fn too_early(last: Option<Timestamp>, acquired: Option<Timestamp>, duration: Duration) -> Option<String> {
     let left_alone = Duration::try_from(acquired?.duration_since(last?)).ok()?;
     (left_alone + SLACK < duration).then(|| format!("{left_alone:.1?} after it"))
@@ -61,19 +61,19 @@ async fn fails_over(cx: &CheckCx) -> Verdict {
     Ok(())
 }
 
-/// How many writes there are before the crash: two of each of two replicas that do not wait for one another, so that either's
-/// come between the other's.
+/// The number of writes before the crash: two for each of two replicas. If the replicas do not wait for one
+/// another, their writes alternate.
 const WRITES: usize = 4;
-/// How long a write of the edited Service takes: longer than any replica needs to find it still due.
+/// How long a write for the edited Service takes: longer than any replica needs to notice that it is still due.
 const SLOWNESS: Duration = Duration::from_millis(300);
 
-/// There are so many calls.
+/// Matches at least this many calls.
 fn as_many_as(count: usize) -> Matcher<Vec<Entry>> {
     holds("are enough", move |calls: &Vec<Entry>| calls.len() >= count)
         .expecting(format!("at least {count} calls"))
 }
 
-/// The leader writes, crashes, and another replica writes; yields who led.
+/// The leader writes, crashes, and another replica writes. Returns the name of the first leader.
 async fn change_of_leader(cx: &CheckCx, mark: u64) -> Result<String, CheckError> {
     let writes = cx.cloud().calls().writes().since(mark);
     writes.becomes(as_many_as(WRITES)).within(time_to_take_up(cx)).when("by the leader").await?;
@@ -91,7 +91,7 @@ async fn never_overlaps(cx: &CheckCx) -> Verdict {
         web.cloud().meets(format!("writes that take {SLOWNESS:?}"), &[slow]).to(EDITS).await?;
     }
     let mark = cx.cloud().mark()?;
-    // Steady work before, during and after the crash.
+    // Writes go on before, during and after the crash.
     let leader = tokio::select! {
         stop = edits(&web) => return Err(stop),
         outcome = change_of_leader(cx, mark) => outcome?,

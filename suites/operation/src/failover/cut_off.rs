@@ -1,5 +1,5 @@
-//! A leader that is there and does not know that it no longer leads: cut off from the API server, or frozen for longer than its
-//! Lease lasts (HA-04, HA-09).
+//! A leader that is running and does not know that it no longer leads: it is cut off from the API server, or
+//! frozen for longer than its Lease lasts (HA-04, HA-09).
 
 use super::busy::{another_writes, edits, in_order};
 use super::needs::ELECTION_AND_LB;
@@ -25,7 +25,7 @@ async fn never_overlaps(cx: &CheckCx) -> Verdict {
     let web = cx.service(load_balancer("busy").port(80)).await?.provisioned().await?;
     let leader = cx.active_replica().await?;
     let mark = cx.cloud().mark()?;
-    // Steady work before, during and after the change.
+    // Writes go on before, during and after the change.
     tokio::select! {
         stop = edits(&web) => return Err(stop),
         outcome = cut_off(cx, &leader, mark) => outcome?,
@@ -34,11 +34,11 @@ async fn never_overlaps(cx: &CheckCx) -> Verdict {
     stands_once(cx, &web).await
 }
 
-/// For how long a leader that has not ended is watched once it is back: its watches come after a pause that has grown
-/// (k8s.io/client-go tools/cache reflector.go), and only by them it hears of edits.
+/// For how long a leader that has not ended is watched after it is back. Its watches resume after a pause
+/// that has grown (k8s.io/client-go tools/cache reflector.go), and it learns of edits only through them.
 const BACK: Duration = Duration::from_secs(15);
 
-/// The leader writes, is cut off until another replica writes, and is back for a while.
+/// The leader writes, is cut off until another replica writes, and is reconnected for a while.
 async fn cut_off(cx: &CheckCx, leader: &Replica<'_>, mark: u64) -> Verdict {
     let lease = cx.lease();
     let led = lease.becomes(held()).await?;
@@ -55,7 +55,7 @@ async fn cut_off(cx: &CheckCx, leader: &Replica<'_>, mark: u64) -> Verdict {
     Ok(())
 }
 
-/// A Service has one load balancer, which is published, and no other.
+/// Checks that a Service has exactly one load balancer, and publishes it.
 async fn stands_once(cx: &CheckCx, web: &Service<'_>) -> Verdict {
     let limit = cx.limits().service_after(1) + cx.limits().load_balancer_work();
     let lb = web.balancer().becomes(one_active()).within(limit).await?;
@@ -66,7 +66,7 @@ async fn stands_once(cx: &CheckCx, web: &Service<'_>) -> Verdict {
         .await
 }
 
-/// Freezes the leader, and yields when another one has taken over.
+/// Freezes the leader, and returns when another replica has taken over.
 async fn freeze<'a>(cx: &'a CheckCx, leader: &Replica<'a>, before: i32) -> Result<Frozen<'a>, CheckError> {
     leader.will_end();
     let frozen = leader.freezes().await?;
@@ -83,7 +83,7 @@ async fn writes_for_a_while(cx: &CheckCx) -> Verdict {
         outcome = woken(cx, &leader, mark) => outcome?,
     };
     let writes = leader.calls().writes().since(woken).list().await?;
-    // Another leader is at work: somebody's first call since then tells when it woke.
+    // Another leader is working: the first call since then shows when the frozen one woke up.
     let first = cx.cloud().calls().since(woken).list().await?.into_iter().next();
     let at = |call: &Entry| Duration::from_millis(call.at_ms);
     let overlap = writes.last().zip(first.as_ref());
@@ -93,7 +93,8 @@ async fn writes_for_a_while(cx: &CheckCx) -> Verdict {
     Ok(())
 }
 
-/// The leader freezes while it works, another takes over, and it wakes; yields the place in the journal.
+/// The leader is frozen while it works, another replica takes over, and it wakes up. Returns the position in
+/// the request log.
 async fn woken(cx: &CheckCx, leader: &Replica<'_>, mark: u64) -> Result<u64, CheckError> {
     let led = cx.lease().becomes(held()).await?;
     let before = transitions_of(&led);

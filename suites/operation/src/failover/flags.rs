@@ -1,14 +1,14 @@
-//! Flags of leader election: what makes no sense is refused, and without election none is held (HA-13, -14).
+//! Flags of leader election: invalid values are rejected, and with election disabled no Lease is held (HA-13, -14).
 
 use super::needs::ELECTION;
 use harness_testkit::prelude::*;
 use suites_common::joining::registered;
 
-/// It elects leaders, by the framework's flags.
+/// The CCM elects leaders, and has the framework's flags.
 const BY_FLAGS: &[Capability] = &[Capability::LeaderElection, Capability::FrameworkFlags];
 const WITHOUT: &[Capability] = &[ELECTION[0], ELECTION[1], Capability::FrameworkFlags];
 
-/// Flags that contradict each other or name what there is not.
+/// Flags that contradict each other or name something that does not exist.
 const NONSENSE: [(&str, &[&str]); 3] = [
     (
         "lease",

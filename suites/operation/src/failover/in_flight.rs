@@ -1,5 +1,5 @@
-//! Work that a leader has begun when it stops being one: a creation, an edit and a deletion that the cloud has received and
-//! not yet carried out (contract HA-04, HA-08).
+//! Work that a leader has begun when it loses the lead: a creation, an edit and a deletion that the cloud has
+//! received and not yet carried out (contract HA-04, HA-08).
 
 use super::busy::{in_order, time_to_take_up};
 use super::needs::ELECTION_AND_LB;
@@ -28,32 +28,33 @@ pub(super) const CHECKS: &[Check] = &[
         .takes(20),
 ];
 
-/// Three Services, and what the leader has begun for each.
+/// Three Services, and the calls that the leader has made for them.
 struct InFlight<'a> {
     cx: &'a CheckCx,
     leader: Replica<'a>,
-    /// How often the Lease had changed hands before.
+    /// The number of leader transitions before.
     transitions: i32,
-    /// The last call of the cloud's journal before.
+    /// The last call in the cloud's request log before.
     mark: u64,
-    /// Its load balancer is being created.
+    /// The Service whose load balancer is being created.
     made: Service<'a>,
-    /// Its load balancer is being changed.
+    /// The Service whose load balancer is being changed.
     edited: Service<'a>,
-    /// Its load balancer is being deleted.
+    /// The Service whose load balancer is being deleted.
     removed: Service<'a>,
-    /// What keeps the calls for them waiting.
+    /// The barriers that hold these calls.
     barriers: Vec<Barrier<'a>>,
 }
 
-/// What an edit of a Service may make of its load balancer: it is changed, or another takes its place.
+/// The calls by which an edit of a Service may change its load balancer, or replace it.
 pub(super) const EDITS: &[Op] =
     &[Op::LbUpdate, Op::LbCreate, Op::LbDelete, Op::AuxCreate, Op::AuxUpdate, Op::AuxDelete];
-/// The port of the edit.
+/// The port after the edit.
 const PORT: u16 = 8080;
 
 impl<'a> InFlight<'a> {
-    /// The leader has asked for all three; of a CCM with fewer workers it has for as many, and the others wait for one.
+    /// Waits until the leader has made calls for all three Services. A CCM with fewer workers has made fewer,
+    /// and the other Services wait for a worker.
     async fn begun(cx: &'a CheckCx) -> Result<InFlight<'a>, CheckError> {
         let made = cx.service(load_balancer("made").port(80).not_yet()).await?;
         let edited = cx.service(load_balancer("edited").port(80)).await?.provisioned().await?;
@@ -79,8 +80,8 @@ impl<'a> InFlight<'a> {
         Ok(InFlight { cx, leader, transitions, mark, made, edited, removed, barriers })
     }
 
-    /// The leader departs and another replica takes over, while the cloud carries out what it was asked for, when nobody may
-    /// be there any more to hear the answer. Yields what the departure does.
+    /// The leader leaves and another replica takes over, while the cloud carries out the calls. The process
+    /// that made them may not be there any more to get the answers. Returns the result of `departure`.
     async fn handed_over<T>(
         &mut self,
         departs: impl AsyncFnOnce(&Replica<'a>) -> Result<T, CheckError>,
@@ -99,7 +100,8 @@ impl<'a> InFlight<'a> {
                 for barrier in barriers {
                     barrier.release().await?;
                 }
-                // A cloud that was left before it began carries nothing out: then it is the next leader's to ask for.
+                // A cloud that had not begun a call when its client left does not carry it out. The next
+                // leader has to make the call again.
                 let limit = limits.failover() + time_to_take_up(self.cx);
                 self.made.balancer().becomes(at_least_one()).within(limit).await
             }
@@ -108,7 +110,7 @@ impl<'a> InFlight<'a> {
         departed
     }
 
-    /// Each is as its Service wants it, once, and stays so.
+    /// Checks that each load balancer is as its Service wants it, exists once, and stays so.
     async fn stands(&self) -> Verdict {
         let limit = time_to_take_up(self.cx);
         let made =
@@ -139,7 +141,7 @@ async fn survives_a_frozen_leader(cx: &CheckCx) -> Verdict {
     node.becomes(initialised()).within(2 * cx.limits().watch()).when("by the new leader").await?;
     work.stands().await?;
     frozen.wake().await?;
-    // It may take until its renew deadline to see that it no longer leads (contract HA-09).
+    // The old leader may take until its renew deadline to notice that it no longer leads (contract HA-09).
     pause(cx.limits().step_down()).await;
     work.stands().await
 }

@@ -1,4 +1,4 @@
-//! Leases over time and beside one another: kept under load, named otherwise, given up, migrated (HA-07, -10, -11, -15).
+//! Leases in special situations: kept under load, with another name, released, migrated (HA-07, -10, -11, -15).
 
 use super::needs::{ELECTION, ELECTION_AND_LB};
 use crate::authorization::least_rights;
@@ -29,7 +29,7 @@ pub(super) const CHECKS: &[Check] = &[
         .takes(10),
 ];
 
-/// How much it is given to do, beside what other checks give it.
+/// How many Nodes the CCM has to process, in addition to those of other checks.
 const NODES: usize = 5;
 const SERVICES: usize = 3;
 
@@ -45,7 +45,7 @@ async fn stays_the_leader(cx: &CheckCx) -> Verdict {
         }
         Ok(())
     };
-    // The contract says ten minutes; a minute under the load of a whole run is what a run has.
+    // The contract says ten minutes. A run has time for a minute, under the load of the whole run.
     let kept = lease.keeps(unchanged(&before)).within(2 * cx.limits().quiet_nodes());
     let (loaded, kept) = tokio::join!(load, kept);
     loaded.and(kept)
@@ -78,7 +78,7 @@ async fn hands_over(cx: &CheckCx) -> Verdict {
     Ok(())
 }
 
-/// The Lease that controllers on their way from one component to another run under.
+/// The Lease that controllers use while they move from one component to another.
 const MIGRATION: &str = "cloud-provider-extraction-migration";
 
 async fn migrates(cx: &CheckCx) -> Verdict {

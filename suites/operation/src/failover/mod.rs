@@ -1,5 +1,5 @@
-//! Leader-election failover: one replica works, another takes over when it is gone, and never do two work at once
-//! (contract HA).
+//! Failover with leader election: one replica works, another takes over when it is gone, and two never work
+//! at the same time (contract HA).
 
 mod busy;
 mod crash;
@@ -19,7 +19,7 @@ mod termination;
 
 use harness_testkit::prelude::*;
 
-/// The suite.
+/// The suite of failover.
 pub const SUITE: Suite = Suite {
     name: "leader-election-failover",
     proves: "one replica works, a standby takes over when it is gone, and never do two work at once",

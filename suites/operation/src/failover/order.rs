@@ -1,11 +1,11 @@
-//! The order of writes over a change of leader (HA-04). Pure.
+//! The order of writes around a change of leader (HA-04). Pure functions.
 
 use harness_testkit::prelude::*;
 
-/// A write that came too early, and those around it.
+/// A write that came too early, and the writes around it.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Overlap {
-    /// The replica that wrote before the old leader had written last.
+    /// The replica that wrote before the old leader's last write.
     pub early: String,
     /// The writes from just before that one to just after the old leader's last.
     pub around: Vec<Entry>,
@@ -13,11 +13,11 @@ pub(super) struct Overlap {
 
 /// How many writes are shown before and after an overlap.
 const AROUND: u64 = 5;
-/// The most writes that are shown.
+/// How many writes are shown at most.
 const SHOWN: usize = 12;
 
-/// The first write by anybody else that precedes the last one of `leader`, if there is one. `writes` are in the order of
-/// their arrival.
+/// The first write by another replica that precedes the last one of `leader`, if there is one. `writes` are
+/// in the order of their arrival.
 pub(super) fn overlap(writes: &[Entry], leader: &str) -> Option<Overlap> {
     let is_leaders = |write: &&Entry| write.credential.as_deref() == Some(leader);
     let last = writes.iter().rfind(is_leaders)?.seq;

@@ -1,4 +1,4 @@
-//! The API server is away for a while (HA-16).
+//! The API server is not reachable for a while (HA-16).
 
 use super::needs::ELECTION;
 use harness_testkit::prelude::*;
@@ -25,11 +25,11 @@ pub(super) const CHECKS: &[Check] = &[
 async fn outlives_a_short_one(cx: &CheckCx) -> Verdict {
     let leader = cx.active_replica().await?;
     let (deadline, retry) = (cx.limits().lease().renew_deadline, cx.limits().lease().retry_period);
-    // On a slow machine the outage may last longer than it should, and a leader that ends then is right to.
+    // On a slow machine the outage may last longer than intended, and a leader that ends because of that is right.
     cx.replicas().iter().for_each(Replica::is_at_risk);
     let began = Instant::now();
     let outage = cx.api_server_is_away().await?;
-    // The leader may have renewed a retry period before, and tries again a retry period later.
+    // The leader may have renewed one retry period before, and tries again one retry period later.
     let lasts = deadline.saturating_sub(2 * retry);
     pause(lasts.saturating_sub(began.elapsed()).max(deadline / 4)).await;
     outage.mend().await?;
@@ -68,7 +68,7 @@ async fn recovers_from_a_long_one(cx: &CheckCx) -> Verdict {
     let (_, node) = registered(cx, machine("after")).await?;
     node.becomes(initialised()).within(limit).when("after the outage").await?;
     leader.becomes(is_back()).within(cx.limits().start()).when("as a standby").await?;
-    // Whoever leads now has another behind it.
+    // The current leader has a standby.
     let lease = cx.lease();
     let led = lease.becomes(held()).await?;
     let before = transitions_of(&led);

@@ -1,4 +1,4 @@
-//! What a restart of the leader leaves as it is: load balancers, and where Nodes are (SVC-CREATE-19, NODE-LBL-13).
+//! A restart of the leader does not change load balancers and the zones of Nodes (SVC-CREATE-19, NODE-LBL-13).
 
 use super::busy::time_to_take_up;
 use super::needs::{KILL, LB_ELECTION};
@@ -25,7 +25,7 @@ async fn survives_a_restart(cx: &CheckCx) -> Verdict {
     let before = web.gets_published().await?;
     let Crash { transitions, mark, at, .. } = cx.leader_crash().await?;
     cx.lease().becomes(taken_over(transitions)).within(cx.limits().failover()).await?;
-    // The new leader ensures every Service once at its start: wait until it has looked at this one.
+    // The new leader processes every Service once at its start: wait until it has looked at this one.
     web.looks()
         .since(mark)
         .becomes(some_calls())
@@ -49,7 +49,7 @@ async fn survives_a_restart(cx: &CheckCx) -> Verdict {
     }
 }
 
-/// A machine in one of the zones that the check has to itself; where all are in one place, in that.
+/// A machine in one of the zones that only this check uses, or in the single zone of the cloud.
 fn in_zone(cx: &CheckCx, suffix: &str, zone: &str) -> MachinePlan {
     if !cx.reports_the_machines_location() {
         return machine(suffix);
@@ -58,7 +58,7 @@ fn in_zone(cx: &CheckCx, suffix: &str, zone: &str) -> MachinePlan {
     machine(suffix).with(|instance| (instance.zone, instance.region) = (zone, region))
 }
 
-/// Where a Node is, by all four labels.
+/// The place of a Node according to all four labels.
 fn place(node: &Node) -> Vec<String> {
     let keys = [L_ZONE, B_ZONE, L_REGION, B_REGION];
     keys.iter().map(|key| format!("{key}={}", label(node, key).unwrap_or_default())).collect()
@@ -85,9 +85,9 @@ async fn keeps_zones(cx: &CheckCx) -> Verdict {
     Ok(())
 }
 
-/// It is there, by its labels.
+/// Checks that the Node's labels name this place.
 async fn has_place(node: &harness_testkit::prelude::Node<'_>, there: &[String], when: &str) -> Verdict {
-    // Who takes a taint off writes all of them: that of an uninitialised Node may be back for a moment.
+    // A client that removes a taint writes the whole list, so the uninitialized taint may be back for a moment.
     let here = place(&*node.becomes(initialised()).await?);
     match here == there {
         true => Ok(()),

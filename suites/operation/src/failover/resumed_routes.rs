@@ -1,4 +1,4 @@
-//! What a new leader takes up of the routes that the old one had begun to make or to remove (contract HA-08).
+//! A new leader continues the work on routes that the old one had begun to create or delete (contract HA-08).
 
 use super::needs::ELECTION_AND_ROUTES;
 use super::resumed_work::{nobody_leads, somebody_leads};
@@ -19,10 +19,10 @@ pub(super) const CHECKS: &[Check] = &[
         .takes(10),
 ];
 
-/// For how long there is one route and no other.
+/// For how long exactly one route has to exist.
 const ONE: Duration = Duration::from_secs(3);
 
-/// As long as the old leader lives, no creation of the route is answered.
+/// No creation of the route is answered while the old leader lives.
 async fn finds_what_was_never_answered(cx: &CheckCx) -> Verdict {
     let (network, machine) = (cx.pod_network(0)?, cx.machine(machine("a")).await?);
     cx.crash_is_near().await?;
@@ -36,7 +36,7 @@ async fn finds_what_was_never_answered(cx: &CheckCx) -> Verdict {
     network.keeps(leads_to(&machine.instance())).within(ONE).when("by the new leader").await.map(drop)
 }
 
-/// The cloud refuses to remove the route as long as the old leader lives.
+/// The cloud refuses to delete the route while the old leader lives.
 async fn finishes_a_begun_deletion(cx: &CheckCx) -> Verdict {
     let network = cx.pod_network(0)?;
     let (_, node, _) = routed(cx, "a", &network).await?;

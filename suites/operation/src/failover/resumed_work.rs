@@ -1,5 +1,5 @@
-//! What a new leader takes up: Nodes and Services that came or changed while nobody led, and work that the old one had
-//! begun (contract NODE-INIT-03, SVC-ELIG-06, SVC-DEL-05, SVC-UPD-07, HA-08).
+//! A new leader processes Nodes and Services that were created or changed without a leader, and continues
+//! work that the old one had begun (contract NODE-INIT-03, SVC-ELIG-06, SVC-DEL-05, SVC-UPD-07, HA-08).
 
 use super::busy::time_to_take_up;
 use super::in_flight::EDITS;
@@ -52,12 +52,12 @@ pub(super) const CHECKS: &[Check] = &[
         .takes(10),
 ];
 
-/// The leader dies; what is done next is done while nobody leads, which [`nobody_led`] is to find.
+/// Crashes the leader. The next steps of the check happen without a leader, which [`nobody_led`] verifies.
 pub(super) async fn nobody_leads(cx: &CheckCx) -> Result<i32, CheckError> {
     Ok(cx.leader_crash().await?.transitions)
 }
 
-/// The Lease has not changed hands yet: what was done since the crash was done while nobody led.
+/// Checks that the Lease has not changed hands yet, so that everything since the crash happened without a leader.
 async fn nobody_led(cx: &CheckCx, before: i32) -> Verdict {
     match taken_over(before).matches(&cx.lease().read(ReadSource::Origin).await?) {
         Seen::Yes(_) => Err(CheckError::Error(
@@ -68,7 +68,7 @@ async fn nobody_led(cx: &CheckCx, before: i32) -> Verdict {
     }
 }
 
-/// Another replica leads.
+/// Waits until another replica leads.
 pub(super) async fn somebody_leads(cx: &CheckCx, before: i32) -> Verdict {
     cx.lease().becomes(taken_over(before)).within(cx.limits().failover()).await.map(drop)
 }
@@ -87,7 +87,7 @@ async fn initialises_what_joined_meanwhile(cx: &CheckCx) -> Verdict {
 }
 
 async fn provisions_what_came_meanwhile(cx: &CheckCx) -> Verdict {
-    // Its namespace takes a moment.
+    // Its namespace takes a moment to create.
     cx.service(load_balancer("before").port(80).not_yet()).await?;
     let before = nobody_leads(cx).await?;
     let web = cx.service(load_balancer("web").port(80)).await?;
@@ -122,7 +122,7 @@ async fn follows_a_type_that_was_edited_meanwhile(cx: &CheckCx) -> Verdict {
     web.becomes(lacks_finalizer()).within(time_to_take_up(cx)).when("by the new leader").await
 }
 
-/// What may be asked for a load balancer.
+/// Any call for a load balancer.
 const ANYTHING: &[Op] = &[
     Op::LbGet,
     Op::LbList,
@@ -135,11 +135,11 @@ const ANYTHING: &[Op] = &[
     Op::AuxDelete,
 ];
 
-/// For how long a leader that lives hears nothing of what it has created.
+/// For how long a living leader gets no answer about what it has created.
 const UNANSWERED: Duration = Duration::from_secs(10);
 
-/// The leader dies between the creation and its answer: until then it learns nothing more of what it has made, nor does one
-/// that gives the call up.
+/// The leader dies between the creation and its answer. Until then it learns nothing about what it has
+/// created, even if it gives up the call.
 async fn finds_what_was_never_answered(cx: &CheckCx) -> Verdict {
     let web = cx.service(load_balancer("web").port(80).not_yet()).await?;
     cx.crash_is_near().await?;
@@ -152,8 +152,9 @@ async fn finds_what_was_never_answered(cx: &CheckCx) -> Verdict {
     ends_as_one(cx, &web, before).await
 }
 
-/// The leader dies with the load balancer made, and the making of what belongs to it held. A provider may need nothing
-/// beside the load balancer; then that just has to survive. One that makes the rest first has made nothing yet.
+/// The leader dies when the load balancer exists, and the creation of its resources is held. A provider may
+/// need no such resources; then the load balancer only has to survive. A provider that creates the resources
+/// first has created nothing yet.
 async fn completes_what_was_half_made(cx: &CheckCx) -> Verdict {
     let web = cx.service(load_balancer("web").port(80).not_yet()).await?;
     cx.crash_is_near().await?;
@@ -169,14 +170,14 @@ async fn completes_what_was_half_made(cx: &CheckCx) -> Verdict {
     ends_as_one(cx, &web, before).await
 }
 
-/// The new leader publishes one load balancer, and there is no other.
+/// Checks that the new leader publishes one load balancer and that there is no other.
 async fn ends_as_one(cx: &CheckCx, web: &Service<'_>, before: i32) -> Verdict {
     somebody_leads(cx, before).await?;
     let lb =
         web.balancer().becomes(one_active()).within(time_to_take_up(cx)).when("by the new leader").await?;
     let published = web.becomes(publishes(&lb)).within(time_to_take_up(cx)).when("by the new leader").await;
     if published.is_err() {
-        // Of two the Service publishes one: that there are two says more than which.
+        // The Service publishes one of the two: the existence of two is a better message than which one it is.
         web.balancer().is(one_active()).await?;
     }
     published?;
@@ -184,7 +185,7 @@ async fn ends_as_one(cx: &CheckCx, web: &Service<'_>, before: i32) -> Verdict {
     web.balancer().keeps(only).within(Duration::from_secs(3)).await
 }
 
-/// What belongs to the load balancer may be gone, it itself is not, and its leader is dead.
+/// The resources of the load balancer may be gone, the load balancer is not, and its leader is dead.
 async fn finishes_a_begun_deletion(cx: &CheckCx) -> Verdict {
     let web = cx.service(load_balancer("web").port(80)).await?.provisioned().await?;
     cx.crash_is_near().await?;
@@ -197,7 +198,7 @@ async fn finishes_a_begun_deletion(cx: &CheckCx) -> Verdict {
     goes(cx, &web).await
 }
 
-/// The cloud refuses the change as long as its leader lives.
+/// The cloud refuses the change while the old leader lives.
 async fn follows_a_begun_edit(cx: &CheckCx) -> Verdict {
     let web = cx.service(load_balancer("web").port(80)).await?.provisioned().await?;
     cx.crash_is_near().await?;

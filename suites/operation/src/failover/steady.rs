@@ -1,4 +1,4 @@
-//! While nobody disturbs it: one replica writes, the Lease is kept, the standbys are quiet (HA-01, -02, -06).
+//! Without a disturbance: one replica writes, the Lease is renewed, the standbys are quiet (HA-01, -02, -06).
 
 use super::needs::{ELECTION, ELECTION_AND_LB};
 use harness_testkit::prelude::*;
@@ -30,7 +30,7 @@ async fn elects(cx: &CheckCx) -> Verdict {
     renewals.becomes(renewed).within(cx.limits().lease().renew_deadline).await
 }
 
-/// They were made by one replica.
+/// Matches calls that one replica has made.
 fn of_one_replica() -> Matcher<Vec<Entry>> {
     matcher("come from exactly one replica", |calls: &Vec<Entry>| match callers(calls) {
         who if who.len() == 1 => Seen::Yes(()),
@@ -49,8 +49,8 @@ async fn has_one_writer(cx: &CheckCx) -> Verdict {
     work.is(of_one_replica()).await
 }
 
-/// Nodes that were initialised a moment ago. Who has asked the cloud for their machines has worked on them: writes to
-/// Nodes do not tell replicas apart.
+/// Creates Nodes and waits until they are initialised. The replica that looked their machines up has worked
+/// on them; writes to Nodes do not show which replica made them.
 async fn initialised_nodes(cx: &CheckCx) -> Result<Vec<Node<'_>>, CheckError> {
     let mut nodes = Vec::new();
     for suffix in ["one", "two", "three"] {
@@ -63,8 +63,8 @@ fn is_about(nodes: &[Node<'_>], call: &Entry) -> bool {
     nodes.iter().any(|node| node.concerns(call))
 }
 
-/// The Lease is as the framework writes it, for a lease of so many seconds. HOSTNAME_UUID: what follows the last
-/// underscore is a UUID of 36 characters.
+/// Matches a Lease as the framework writes it, with a duration of so many seconds. HOSTNAME_UUID: the part
+/// after the last underscore is a UUID of 36 characters.
 fn proper(seconds: i32) -> Matcher<Option<Arc<core::Lease>>> {
     matcher("is as the framework writes it", move |lease: &Option<Arc<core::Lease>>| {
         let Some(spec) = lease.as_ref().and_then(|l| l.spec.as_ref()) else {
@@ -83,7 +83,7 @@ fn proper(seconds: i32) -> Matcher<Option<Arc<core::Lease>>> {
     ))
 }
 
-/// How often a Lease has been renewed since some moment.
+/// The number of renewals of a Lease since some moment.
 struct Renewals<'a> {
     lease: &'a Lease<'a>,
     before: BTreeSet<String>,
@@ -113,12 +113,12 @@ async fn keeps_a_proper_lease(cx: &CheckCx) -> Verdict {
     let (lease, timing) = (cx.lease(), cx.limits().lease());
     lease.becomes(proper(i32::try_from(timing.duration.as_secs()).unwrap_or(15))).await?;
     let renewals = Renewals { lease: &lease, before: lease.renewals()? };
-    // Three more renewals in four periods and a half: about one a period, whatever the jitter.
+    // Three more renewals in four and a half periods: about one per period, whatever the jitter.
     let limit = timing.retry_period * 4 + timing.retry_period / 2 + Duration::from_secs(1);
     let often = holds("is renewed about every retry period", |count: &usize| *count >= 3);
     let began = Instant::now();
     renewals.becomes(often.expecting("three renewals")).within(limit).await?;
-    // Three in no time are too often; twice as often is still about that.
+    // Three within a very short time are too often; twice as often is still acceptable.
     let (took, least) = (began.elapsed(), timing.retry_period * 3);
     let periods = took.max(least).as_millis().div_ceil(timing.retry_period.as_millis().max(1));
     let allowed = usize::try_from(2 * periods).unwrap_or(usize::MAX);
@@ -129,7 +129,7 @@ async fn keeps_a_proper_lease(cx: &CheckCx) -> Verdict {
 
 async fn standbys_stay_quiet(cx: &CheckCx) -> Verdict {
     let mark = cx.cloud().mark()?;
-    // Several: of two replicas that race for one Service the same may win all of it.
+    // Several Services: with two replicas that race for one Service, the same replica may win every time.
     let mut services = Vec::new();
     for name in ["one", "two", "three"] {
         services.push(cx.service(load_balancer(name).port(80)).await?.provisioned().await?);
@@ -140,7 +140,7 @@ async fn standbys_stay_quiet(cx: &CheckCx) -> Verdict {
         service.delete().await?;
         service.becomes(gone()).within(cx.limits().load_balancer()).await?;
     }
-    // A Node that is not Ready has its machine looked up, by the leader.
+    // The leader looks up the machine of a Node that is not Ready.
     nodes[0].set_ready(Ready::False).await?;
     let stays = nodes[0].keeps(present()).within(cx.limits().life_of_machine());
     stays.when("not Ready, while its machine runs").await?;

@@ -16,7 +16,7 @@ pub(super) const CHECKS: &[Check] = &[Check::of("HA-05", |cx| Box::pin(gives_up_
 async fn gives_up_when_it_cannot_renew(cx: &CheckCx) -> Verdict {
     let leader = cx.active_replica().await?;
     leader.will_end();
-    // Somebody else holds the Lease and keeps renewing it: for the leader that is a renewal that never succeeds.
+    // Another client holds the Lease and keeps renewing it: for the leader, every renewal fails.
     let stolen = cx.lease().steal().await?;
     let (stolen_at, since) = (Timestamp::now(), Instant::now());
     let limit = cx.limits().step_down();
@@ -35,8 +35,9 @@ async fn gives_up_when_it_cannot_renew(cx: &CheckCx) -> Verdict {
     leader.becomes(is_back()).within(cx.limits().start()).when("as a standby").await
 }
 
-/// How long a leader took to end, if that was too long. What counts is when it ended, not when its kubelet came round to
-/// saying so; but a node's clock may be another than ours, and what was seen in time was in time.
+/// How long a leader took to end, if that was too long. The time when it ended counts, not the time when its
+/// kubelet reported it. But the node's clock may differ from ours, and an end that was seen in time was in
+/// time.
 fn too_late(reported: Option<Duration>, seen_after: Duration, limit: Duration) -> Option<Duration> {
     reported.map(|reported| reported.min(seen_after)).filter(|took| *took > limit)
 }

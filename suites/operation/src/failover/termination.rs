@@ -1,5 +1,5 @@
-//! The leader is told to end (HA-04): whether it gives the Lease away or lets it run out, it writes nothing after another
-//! replica has begun.
+//! The leader gets SIGTERM (HA-04): whether it releases the Lease or lets it expire, it writes nothing after
+//! another replica has begun.
 
 use super::busy::{another_writes, edits, in_order};
 use super::needs::ELECTION_AND_LB;
@@ -16,7 +16,7 @@ async fn never_overlaps(cx: &CheckCx) -> Verdict {
     let web = cx.service(load_balancer("busy").port(80)).await?.provisioned().await?;
     let leader = cx.active_replica().await?;
     let mark = cx.cloud().mark()?;
-    // Steady work before, during and after the change.
+    // Writes go on before, during and after the change.
     tokio::select! {
         stop = edits(&web) => return Err(stop),
         outcome = change_of_leader(cx, &leader, mark) => outcome?,
@@ -24,7 +24,7 @@ async fn never_overlaps(cx: &CheckCx) -> Verdict {
     in_order(cx, mark, leader.name()).await
 }
 
-/// The leader writes, is told to end, and another replica writes for a while.
+/// The leader writes, gets SIGTERM, and another replica writes for a while.
 async fn change_of_leader(cx: &CheckCx, leader: &Replica<'_>, mark: u64) -> Result<(), CheckError> {
     let lease = cx.lease();
     let led = lease.becomes(held()).await?;

@@ -1,4 +1,4 @@
-//! What a CCM declares, and what it does not (contract CAP).
+//! Declared and undeclared capabilities of a CCM (contract CAP).
 
 use super::flags::TRIAL;
 use super::serving::{REACHED, ports};
@@ -30,7 +30,7 @@ pub(super) const CHECKS: &[Check] = &[
     tells(1),
 ];
 
-/// Protocols, and what declares them.
+/// Protocols, and the capabilities that declare them.
 const PROTOCOLS: [(&str, &str, &[Capability]); 2] =
     [("udp", "UDP", &[Capability::Udp]), ("sctp", "SCTP", &[Capability::Sctp])];
 const LB: &[Capability] = &[Capability::LoadBalancer];
@@ -49,7 +49,7 @@ const fn tells(at: usize) -> Check {
     Check::row(id[at], run, at).needs(LB).lacks(PROTOCOLS[at].2)
 }
 
-/// A controller of the framework: its name, that before 1.28, and what has to be declared for it.
+/// A controller of the framework: its name, its name before 1.28, and the capability that it needs.
 const CONTROLLERS: [(&str, &str, Capability); 4] = [
     ("cloud-node-controller", "cloud-node", Capability::Instances),
     ("cloud-node-lifecycle-controller", "cloud-node-lifecycle", Capability::Instances),
@@ -57,7 +57,8 @@ const CONTROLLERS: [(&str, &str, Capability); 4] = [
     ("node-route-controller", "route", Capability::Routes),
 ];
 
-/// The names of controllers in the words of the CCM's framework, those that are declared and those that are not.
+/// The names of the controllers in the CCM's version of the framework: those that are declared and those that
+/// are not.
 fn controllers(cx: &CheckCx) -> (BTreeSet<&'static str>, BTreeSet<&'static str>) {
     let of = |declared: bool| {
         let fitting = CONTROLLERS.iter().filter(move |(.., needs)| cx.declares(*needs) == declared);
@@ -66,7 +67,7 @@ fn controllers(cx: &CheckCx) -> (BTreeSet<&'static str>, BTreeSet<&'static str>)
     (of(true), of(false))
 }
 
-/// The health checks that a verbose answer lists, well or not: `[+]name ok`, `[-]name failed: ...`.
+/// The health checks that a verbose answer lists, whatever their result: `[+]name ok`, `[-]name failed: ...`.
 fn listed(verbose: &str) -> BTreeSet<&str> {
     let name = |line| {
         str::split_whitespace(str::strip_prefix(line, "[+]").or(str::strip_prefix(line, "[-]"))?).next()
@@ -111,7 +112,7 @@ async fn starts_what_it_declares(cx: &CheckCx) -> Verdict {
 async fn leaves_nodes(cx: &CheckCx) -> Verdict {
     cx.ccm_runs().await?;
     let (_, known) = registered(cx, machine("known")).await?;
-    // Of one that is Ready nobody asks whether its machine is there.
+    // Nothing looks up the machine of a Ready Node.
     let lost = cx.absent_machine(machine("lost"));
     let unknown = cx.node(lost.initialised_node().ready(Ready::False)).await?;
     let stays = holds("stays", |node: &Option<Arc<Node>>| node.is_some()).expecting("the Node");
@@ -151,7 +152,7 @@ async fn asking_for<'a>(cx: &'a CheckCx, at: usize) -> Result<Service<'a>, Check
     cx.service(load_balancer(name).named_port("odd", PORT, protocol)).await
 }
 
-/// The protocols under which load balancers carry the port.
+/// The protocols for which load balancers have the port.
 fn carried(held: &Inventory) -> impl Iterator<Item = &str> {
     let frontends = held.load_balancers.iter().flat_map(|lb| &lb.frontends);
     frontends.filter(|frontend| frontend.port == PORT).map(|frontend| frontend.protocol.as_str())
@@ -173,7 +174,7 @@ async fn does_not_misread(cx: &CheckCx, at: usize) -> Verdict {
     odd.balancer().becomes(nothing_left()).await
 }
 
-/// A warning, or the port is carried as what it is.
+/// Matches a warning, or a load balancer that has the port with this protocol.
 fn told_or_carried(protocol: &'static str) -> Matcher<(Vec<Event>, Inventory), bool> {
     matcher("are a warning", move |(events, held): &(Vec<Event>, Inventory)| {
         if carried(held).any(|known| known == protocol) {

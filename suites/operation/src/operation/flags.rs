@@ -1,4 +1,5 @@
-//! The command line of a CCM (contract FLAG, CAP-07): what it knows, what it refuses, what it leaves undone when told to.
+//! The command line of a CCM (contract FLAG, CAP-07): flags that it knows, values that it rejects, and
+//! controllers that flags switch off.
 
 use harness_testkit::prelude::*;
 use std::collections::BTreeMap;
@@ -6,7 +7,7 @@ use std::time::Duration;
 use suites_common::joining::registered;
 use suites_common::services::left_alone;
 
-/// The CCM can be run by itself.
+/// The CCM can be run separately.
 pub(super) const TRIAL: &[Facility] = &[Facility::CcmControl];
 
 pub(super) const CHECKS: &[Check] = &[
@@ -41,8 +42,8 @@ pub(super) const CHECKS: &[Check] = &[
 /// A flag that no CCM has.
 const NO_FLAG: &str = "--ccm-conformance-no-such-flag=1";
 
-/// Flags of every CCM of the framework, with the default that the contract names (section 17) and the minor version that
-/// brought them; 0 where that is before all that are judged.
+/// Flags of every CCM of the framework, with the default in the contract (section 17) and the minor version
+/// that introduced them; 0 if that is earlier than every version that is tested.
 const FLAGS: &[(&str, &str, u32)] = &[
     ("allocate-node-cidrs", "", 0),
     ("authentication-kubeconfig", "", 0),
@@ -94,7 +95,7 @@ async fn lists_its_flags(cx: &CheckCx) -> Verdict {
     let of_its_version = || FLAGS.iter().filter(|(.., since)| cx.framework_has(*since));
     let missing: Vec<&str> =
         of_its_version().map(|(name, ..)| *name).filter(|name| !listed.contains_key(*name)).collect();
-    // Providers may choose other defaults: those are told.
+    // Providers may choose other defaults; these are recorded.
     let others = of_its_version().filter(|(name, default, _)| {
         listed.get(*name).is_some_and(|text| !default.is_empty() && !says_default(text, default))
     });
@@ -109,12 +110,12 @@ async fn lists_its_flags(cx: &CheckCx) -> Verdict {
     Err(alone.breaks("--help lists every flag of the framework", "each of them", &seen))
 }
 
-/// The flags that a help text lists, and what it says of each: from the line that begins with the flag to the next such line.
+/// The flags in a help text, and the text of each: from the line that begins with the flag to the next such line.
 fn flags_in(help: &str) -> BTreeMap<String, String> {
     let mut flags: BTreeMap<String, String> = BTreeMap::new();
     let mut current = None;
     for line in help.lines() {
-        // With a short form before it, or without: `-v, --v Level`.
+        // With or without a short form before it: `-v, --v Level`.
         let begin = line.trim_start();
         let long = begin.split_once(", --").filter(|(short, _)| short.len() == 2 && short.starts_with('-'));
         let long = long.map(|(_, long)| long).or_else(|| begin.strip_prefix("--"));
@@ -131,8 +132,8 @@ fn flags_in(help: &str) -> BTreeMap<String, String> {
     flags
 }
 
-/// Whether what is said of a flag names this default, as Go's flag packages or clap write it. A duration may be written out
-/// (`5m0s`), a text and a list quoted or in brackets.
+/// Whether the text of a flag names this default, as Go's flag packages or clap write it. A duration may be
+/// written out (`5m0s`), a text and a list quoted or in brackets.
 fn says_default(text: &str, default: &str) -> bool {
     let said = text.rsplit_once("default").map_or("", |(_, said)| said.lines().next().unwrap_or_default());
     let said: String = said.chars().filter(|c| !"\"[]():= \n".contains(*c)).collect();
@@ -162,11 +163,11 @@ async fn leaves_out_controllers(cx: &CheckCx) -> Verdict {
 }
 
 async fn knows_old_names(cx: &CheckCx) -> Verdict {
-    // Whoever does not know the name refuses it, or serves.
+    // A CCM that does not know the name either rejects it or handles Services.
     without_services(cx, "service", cx.limits().watch()).await
 }
 
-/// Without the controller of this name it works, and leaves Services alone.
+/// Runs the CCM without the controller of this name. It has to work and leave Services alone.
 async fn without_services(cx: &CheckCx, name: &str, window: Duration) -> Verdict {
     let alone = cx.ccm_alone(&[&format!("--controllers=*,-{name}")]).await?;
     let unserved = cx.service(load_balancer("unserved").port(80)).await?;

@@ -1,4 +1,4 @@
-//! Whether a CCM's metrics say which calls it makes to the cloud and how they end (contract OBS-06).
+//! Whether a CCM's metrics show which calls it makes to the cloud and how they end (contract OBS-06).
 
 use super::serving::{REACHED, ports};
 use harness_testkit::prelude::*;
@@ -14,8 +14,8 @@ pub(super) const CHECKS: &[Check] = &[Check::of("OBS-06", |cx| Box::pin(counts_c
     .alone()
     .takes(6)];
 
-/// What every program of its kind counts, whatever it asks of the cloud: of the language's runtime, the process, the API
-/// server's client and the framework.
+/// Prefixes of the metrics that every such program has, whatever it calls: language runtime, process, client
+/// of the API server, framework.
 const OF_EVERYBODY: [&str; 20] = [
     "aggregator_",
     "apiserver_",
@@ -38,10 +38,10 @@ const OF_EVERYBODY: [&str; 20] = [
     "service_controller_",
     "workqueue_",
 ];
-/// Parts of a histogram that depend on how long calls take, not on which they are.
+/// Parts of a histogram that depend on the duration of calls, not on which calls they are.
 const OF_TIME: [&str; 3] = ["_bucket", "_sum", "_created"];
 
-/// The provider's own series of a text, with their values.
+/// The provider's own series in a metrics text, with their values.
 fn own(text: &str) -> BTreeMap<String, f64> {
     let line = |line: &str| {
         let (series, value) = line.rsplit_once(' ').filter(|_| !line.starts_with('#'))?;
@@ -53,7 +53,7 @@ fn own(text: &str) -> BTreeMap<String, f64> {
     text.lines().filter_map(line).collect()
 }
 
-/// The series that have grown, or are new.
+/// The series that have grown or are new.
 fn grown(before: &BTreeMap<String, f64>, after: &BTreeMap<String, f64>) -> BTreeSet<String> {
     let more = |(series, value): &(&String, &f64)| before.get(*series).is_none_or(|old| old < value);
     after.iter().filter(more).map(|(series, _)| series.clone()).collect()
@@ -71,14 +71,14 @@ async fn scraped(cx: &CheckCx, reader: &Reader) -> Result<BTreeMap<String, f64>,
     Ok(all)
 }
 
-/// What a CCM was given to do, and the series that have grown by that.
+/// Work that a CCM was given, and the series that have grown because of it.
 struct Work {
     what: &'static str,
     counted: BTreeSet<String>,
 }
 
 impl Work {
-    /// Some series tells it from `other`.
+    /// Checks that some series distinguishes this work from `other`.
     fn is_told_from(&self, other: &Work) -> Result<(), String> {
         match self.counted.difference(&other.counted).next() {
             Some(_) => Ok(()),
@@ -92,7 +92,7 @@ impl Work {
 
 async fn counts_calls(cx: &CheckCx) -> Verdict {
     let reader = cx.reader().await?;
-    // What is asked for the first time is new, and may hide what tells two things apart.
+    // A call that is made for the first time creates new series, which may hide the difference between two works.
     joined(cx, machine("first")).await?;
     let mut before = scraped(cx, &reader).await?;
     let mut done = async |what: &'static str| -> Result<Work, CheckError> {
@@ -115,7 +115,7 @@ async fn counts_calls(cx: &CheckCx) -> Verdict {
         cx.service(load_balancer("made").port(80)).await?.provisioned().await?;
         worked.push(done("a load balancer that is made").await?);
     }
-    // What the CCM does of its own accord now and then may have fallen into the time of that work: it does so again.
+    // Periodic work of the CCM may have happened at the same time; then it happens again.
     let (_, again) = joined(cx, machine("again")).await?;
     again.keeps(initialised()).within(began.elapsed()).when("while nothing more is asked for").await?;
     looked_up.counted.extend(done("a look-up that succeeds").await?.counted);

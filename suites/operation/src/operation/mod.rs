@@ -1,4 +1,4 @@
-//! The CCM as a program that somebody operates: it stays up and says how it is (contract OBS).
+//! The CCM as a program that is operated: it keeps running and reports its state (contract OBS).
 
 mod capabilities;
 mod flags;
@@ -11,7 +11,7 @@ mod zones;
 
 use harness_testkit::prelude::*;
 
-/// The suite.
+/// The suite of operation.
 pub const SUITE: Suite = Suite {
     name: "operation",
     proves: "the CCM stays up whatever it is given to do, and says how it is to whom it should",
@@ -36,6 +36,6 @@ const CHECKS: &[Check] = &[Check::of(Blocker::StaysUp.check(), |cx| Box::pin(sta
 
 async fn stays_up(cx: &CheckCx) -> Verdict {
     cx.ccm_runs().await?;
-    // An end of a moment ago is told by then.
+    // An end of a moment ago has been reported by then.
     cx.ends().keeps(none()).within(cx.ends().told_within()).when("by themselves").await
 }

@@ -1,10 +1,10 @@
-//! What each replica serves on its secure port (OBS-01 to -03).
+//! The endpoints of each replica's secure port (OBS-01 to -03).
 
 use harness_testkit::prelude::*;
 
-/// It serves on a port.
+/// The CCM serves on a port.
 pub(super) const PORT: &[Capability] = &[Capability::SecurePort];
-/// That port can be reached.
+/// The port is reachable.
 pub(super) const REACHED: &[Facility] = &[Facility::CcmControl, Facility::HostPorts];
 
 pub(super) const CHECKS: &[Check] = &[
@@ -13,7 +13,7 @@ pub(super) const CHECKS: &[Check] = &[
     Check::of("OBS-03", |cx| Box::pin(tells_of_other_probes(cx))).needs(PORT).of_the_cloud(&[]).with(REACHED),
 ];
 
-/// The secure port of every replica; they run.
+/// The secure ports of all replicas, after these have started.
 pub(super) async fn ports(cx: &CheckCx) -> Result<Vec<SecurePort<'_>>, CheckError> {
     let mut ports = Vec::new();
     for replica in cx.replicas() {

@@ -1,10 +1,11 @@
-//! What a CCM shows of itself: its metrics, its configuration, who leads (OBS-05, -07, -08, AUTH-26, HA-12).
+//! The information that a CCM serves about itself: metrics, configuration, and which replica leads (OBS-05,
+//! -07, -08, AUTH-26, HA-12).
 
 use super::serving::{PORT, REACHED, ports};
 use harness_testkit::prelude::*;
 use serde_json::Value;
 
-/// It elects a leader, and serves on a port.
+/// The CCM elects a leader and serves on a port.
 pub(super) const ELECTED_PORT: &[Capability] = &[Capability::LeaderElection, Capability::SecurePort];
 
 pub(super) const CHECKS: &[Check] = &[
@@ -41,7 +42,7 @@ async fn refuses_strangers(cx: &CheckCx) -> Verdict {
     Ok(())
 }
 
-/// Metrics of the framework, each with what has to be declared and the minor version that brought it.
+/// Metrics of the framework, each with the capability that it needs and the minor version that introduced it.
 const OF_THE_FRAMEWORK: [(&str, Option<Capability>, u32); 9] = [
     ("leader_election_master_status", Some(Capability::LeaderElection), 0),
     ("running_managed_controllers", None, 0),
@@ -53,10 +54,10 @@ const OF_THE_FRAMEWORK: [(&str, Option<Capability>, u32); 9] = [
     ("service_controller_update_loadbalancer_host_latency_seconds", Some(Capability::LoadBalancer), 0),
     ("route_controller_route_sync_total", Some(Capability::Routes), 36),
 ];
-/// What counts the work on load balancers.
+/// The metric that counts syncs of load balancers.
 const SYNCS: &str = "service_controller_loadbalancer_sync_total";
 
-/// The samples of a metric, those of a histogram by its parts: name with labels, and value.
+/// The samples of a metric (name with labels, and value). A histogram's samples are those of its parts.
 fn samples<'a>(text: &'a str, metric: &'a str) -> impl Iterator<Item = (&'a str, f64)> {
     let parts = ["", "_bucket", "_sum", "_count"];
     text.lines().filter_map(move |line| {
@@ -67,13 +68,14 @@ fn samples<'a>(text: &'a str, metric: &'a str) -> impl Iterator<Item = (&'a str,
     })
 }
 
-/// The metrics of these that a text does not have.
+/// The metrics in `wanted` that the text does not contain.
 fn without(text: &str, wanted: &[&str]) -> Vec<String> {
     let missing = wanted.iter().filter(|metric| samples(text, metric).next().is_none());
     missing.map(|metric| (*metric).to_owned()).collect()
 }
 
-/// The ports of the replicas, the leader's first. Only it has started its controllers and counts what they do.
+/// The ports of the replicas, the leader's first. Only the leader has started its controllers and counts
+/// their work.
 async fn leader_s_port<'a>(cx: &'a CheckCx, reader: &Reader) -> Result<SecurePort<'a>, CheckError> {
     let ports = ports(cx).await?;
     for port in &ports {
@@ -123,7 +125,7 @@ async fn shows_slis(cx: &CheckCx) -> Verdict {
     Ok(())
 }
 
-/// Key of a framework CCM's configuration.
+/// The key of a framework CCM's configuration.
 const CONFIGURATION: &str = "cloudcontrollermanager.config.k8s.io";
 
 async fn shows_its_configuration(cx: &CheckCx) -> Verdict {
@@ -156,7 +158,7 @@ async fn one_says_that_it_leads(cx: &CheckCx) -> Verdict {
 }
 
 async fn tells_who_leads(cx: &CheckCx) -> Verdict {
-    // There may be Events of earlier leaders, and of Leases of this name that are gone.
+    // There may be Events of earlier leaders, and of deleted Leases with this name.
     let lease = cx.lease().becomes(held()).within(cx.limits().failover()).await?;
     let holder = holder_of(&lease).unwrap_or_default();
     let events = cx.lease().events();

@@ -1,4 +1,4 @@
-//! A CCM that is told to end (OBS-09).
+//! A CCM that gets SIGTERM (OBS-09).
 
 use harness_testkit::prelude::*;
 use tokio::time::Instant;
@@ -22,11 +22,11 @@ async fn ends_in_time(cx: &CheckCx, replica: &Replica<'_>) -> Verdict {
     replica.will_end();
     let told = Instant::now();
     replica.terminate().await?;
-    // Its kubelet tells in its own time.
+    // The kubelet takes time to report the end.
     let limit = departure.grace() + cx.limits().watch() + cx.limits().kubelet_report();
     departure.becomes(departs()).within(limit).await?;
     let (took, departed) = (told.elapsed(), departure.read(ReadSource::Cache).await?);
-    // Where the kubelet does not tell the exit code, only the time is known.
+    // If the kubelet does not report the exit code, only the time is known.
     if departed.was_killed() || (departed.code.is_none() && took >= departure.grace()) {
         let grace = departure.grace();
         let expected = format!("its process ended by itself within {grace:?}");

@@ -1,4 +1,4 @@
-//! By what name the CCM speaks to both APIs (OBS-11).
+//! The name by which the CCM identifies itself to both APIs (OBS-11).
 
 use harness_testkit::prelude::*;
 use k8s_openapi::api::core::v1::Node;
@@ -29,7 +29,7 @@ async fn is_named_to_the_cloud(cx: &CheckCx) -> Verdict {
     node.looks().becomes(named()).await
 }
 
-/// The managers of the fields that a CCM writes when it initialises a Node.
+/// The field managers of the fields that a CCM writes when it initialises a Node.
 fn writers(node: &Node) -> Vec<String> {
     let fields = node.metadata.managed_fields.iter().flatten();
     let given = fields.filter(|managed| {

@@ -1,4 +1,4 @@
-//! Interfaces of the provider that are not asked where another one is there (CAP-05, -06).
+//! Interfaces of the provider that are not called if a newer one exists (CAP-05, -06).
 
 use harness_testkit::prelude::*;
 use suites_common::joining::joined;
@@ -8,11 +8,11 @@ pub(super) const CHECKS: &[Check] = &[
     Check::of("CAP-06", |cx| Box::pin(tells_of_clusters(cx))).by_calls().needs(&[Capability::Instances]),
 ];
 
-/// What clouds call a zone or a region in their paths.
+/// Names of zones and regions in the paths of cloud APIs.
 const PLACES: [&str; 5] = ["zone", "region", "location", "datacenter", "availability"];
 
-/// Whether a call asks for something that paths name so, or for all of them, and for no object that a CCM works on. What such a
-/// name stands before is in that place, and not about it: `/zones/a/servers/1`.
+/// Whether a call is about a zone or region itself, or lists all of them. A path that continues after such a
+/// name is about an object in that place, not about the place: `/zones/a/servers/1`.
 fn is_about(call: &Entry, words: &[&str]) -> bool {
     call.op == Op::Other && asks_for(&call.request, words)
 }

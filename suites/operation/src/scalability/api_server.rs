@@ -1,4 +1,4 @@
-//! What the CCM asks of the API server (SCALE-07).
+//! The requests that the CCM sends to the API server (SCALE-07).
 
 use super::nodes::{begin, join};
 use harness_testkit::prelude::*;
@@ -13,16 +13,16 @@ pub(super) const CHECKS: &[Check] = &[Check::of("SCALE-07", |cx| Box::pin(keeps_
 
 const NODES: usize = 40;
 const SERVICES: usize = 5;
-/// The flags' usual values.
+/// The default values of the flags.
 const QPS: f64 = 20.0;
 const BURST: f64 = 30.0;
-/// What a second holds: on a busy machine requests arrive closer together than they were sent.
+/// The tolerance, worth one second: on a busy machine, requests arrive closer together than they were sent.
 const SLACK: f64 = QPS;
-/// How often one client may list a kind in the time of the check: at its start, and where a watch has to begin anew.
+/// How often one client may list a kind during the check: at its start, and when a watch has to be restarted.
 const LISTS: usize = 4;
 
-/// By how many requests a client was ahead of its rate at the worst moment; `at` are the times of its requests, milliseconds, in
-/// order. A token bucket that is full at the start.
+/// By how many requests a client exceeded its rate at the worst moment. `at` has the times of its requests,
+/// in milliseconds and in order. The model is a token bucket that is full at the start.
 fn ahead(at: &[i64]) -> f64 {
     let (mut level, mut last, mut worst): (f64, Option<i64>, f64) = (0.0, None, 0.0);
     for now in at {
@@ -35,7 +35,7 @@ fn ahead(at: &[i64]) -> f64 {
     worst
 }
 
-/// Clients that were too fast, in words.
+/// Describes the clients that were too fast.
 fn too_fast(asked: &[Asked]) -> Vec<String> {
     let mut clients: BTreeMap<&str, Vec<i64>> = BTreeMap::new();
     for one in asked {
@@ -45,7 +45,7 @@ fn too_fast(asked: &[Asked]) -> Vec<String> {
     too_fast.map(|(client, at)| format!("'{client}' was {:.0} requests ahead", ahead(&at))).collect()
 }
 
-/// Kinds that one client listed again and again, in words.
+/// Describes the kinds that one client listed again and again.
 fn polled(asked: &[Asked]) -> Vec<String> {
     let mut lists: BTreeMap<(&str, &str), usize> = BTreeMap::new();
     for one in asked.iter().filter(|one| one.verb == "list") {

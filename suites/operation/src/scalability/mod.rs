@@ -1,4 +1,4 @@
-//! What a CCM costs: calls to the cloud for each Node and Service, requests to the API server (contract SCALE).
+//! The cost of a CCM: calls to the cloud for each Node and Service, requests to the API server (contract SCALE).
 
 mod api_server;
 mod nodes;
@@ -7,7 +7,7 @@ mod start;
 
 use harness_testkit::prelude::*;
 
-/// The suite.
+/// The suite of scalability.
 pub const SUITE: Suite = Suite {
     name: "scalability",
     proves: "calls to the cloud grow with Nodes and Services and no faster, and the API server is not flooded",

@@ -1,5 +1,5 @@
-//! Calls to the cloud for Nodes: of their initialisation and of a refresh as a slope over their number, and of a lifecycle loop
-//! that meets slow answers (SCALE-01, -02, -05, -08).
+//! Calls to the cloud for Nodes: the slope over the number of Nodes for their initialisation and for a
+//! refresh, and a lifecycle loop with slow answers (SCALE-01, -02, -05, -08).
 
 use harness_testkit::prelude::*;
 use std::time::Duration;
@@ -31,13 +31,13 @@ pub(super) const CHECKS: &[Check] = &[
     Check::of("SCALE-08", |cx| Box::pin(shares_its_work(cx))).by_calls().needs(INSTANCES),
 ];
 
-/// Nodes at the two points that make the slope.
+/// The numbers of Nodes at the two points of the slope.
 const FEW: usize = 10;
 const MANY: usize = 40;
-/// Calls that a Node more may cost.
+/// How many calls one more Node may cost.
 const FOR_ONE: usize = 4;
 
-/// Machines and Ready Nodes, so many, all there at once; they are initialised when this returns.
+/// Creates so many machines and Ready Nodes at once, and waits until the Nodes are initialised.
 pub(super) async fn join<'a>(
     cx: &'a CheckCx,
     group: &str,
@@ -58,7 +58,7 @@ pub(super) async fn join<'a>(
     Ok(nodes)
 }
 
-/// A CCM at work, by itself.
+/// Starts a separate CCM and waits until it works.
 pub(super) async fn begin<'a>(cx: &'a CheckCx, arguments: &[&str]) -> Result<Trial<'a>, CheckError> {
     let alone = cx.ccm_alone(&cx.without_routes(arguments)).await?;
     let first = cx.machine(machine("first")).await?;
@@ -68,12 +68,12 @@ pub(super) async fn begin<'a>(cx: &'a CheckCx, arguments: &[&str]) -> Result<Tri
     Ok(alone)
 }
 
-/// Whether a call looks machines up.
+/// Whether a call looks up machines.
 fn is_look_up(call: &Entry) -> bool {
     matches!(call.op, Op::InstanceGet | Op::InstanceList | Op::Other)
 }
 
-/// Calls that look machines up while so many Nodes join.
+/// Counts the calls that look up machines while so many Nodes join.
 async fn cost_of(cx: &CheckCx, group: &str, count: usize) -> Result<usize, CheckError> {
     let mark = cx.cloud().mark_now().await?;
     join(cx, group, count).await?;
@@ -81,7 +81,7 @@ async fn cost_of(cx: &CheckCx, group: &str, count: usize) -> Result<usize, Check
 }
 
 async fn initialises_at_a_fair_price(cx: &CheckCx) -> Verdict {
-    // Else a refresh of the Nodes that are there may fall into the counting.
+    // Otherwise a refresh of existing Nodes may happen while calls are counted.
     let seldom: &[&str] = match cx.declares(Capability::FrameworkFlags) {
         true => &["--node-status-update-frequency=5m"],
         false => &[],
@@ -97,12 +97,12 @@ async fn initialises_at_a_fair_price(cx: &CheckCx) -> Verdict {
     Err(cx.cloud().breaks("initialising Nodes costs little for each", &expected, &seen))
 }
 
-/// The pace of the refresh that is given, in flag and time.
+/// The period of the refresh, as flag and as time.
 const REFRESH: &str = "--node-status-update-frequency=3s";
 const PERIOD: Duration = Duration::from_secs(3);
 /// How many of its periods are watched.
 const PASSES: u32 = 3;
-/// Calls of a pass that are about no Node in particular.
+/// Calls of a pass that belong to no particular Node.
 const BESIDE: usize = 5;
 
 async fn refreshes_at_a_fair_price(cx: &CheckCx) -> Verdict {
@@ -112,7 +112,7 @@ async fn refreshes_at_a_fair_price(cx: &CheckCx) -> Verdict {
     pause(PASSES * PERIOD).await;
     let calls = cx.cloud().calls().since(mark).that(is_look_up).list().await?;
     let nodes = cx.all_nodes()?.len();
-    // Its window and ours are not the same.
+    // The CCM's periods and the check's window do not begin at the same time.
     let passes = usize::try_from(PASSES + 1).unwrap_or(usize::MAX);
     let pages = cx.cloud().pages_of(nodes).await?;
     let lists = calls.iter().filter(|call| call.op == Op::InstanceList && call.resource.is_none()).count();
@@ -130,7 +130,7 @@ async fn refreshes_at_a_fair_price(cx: &CheckCx) -> Verdict {
     Err(cx.cloud().breaks("a refresh costs at most a call for each Node", &expected, &seen))
 }
 
-/// Nodes whose machines are slow to look up, and how slow.
+/// The number of Nodes whose machines are slow to look up, and how slow.
 const SLOW: u32 = 10;
 const LATENCY: Duration = Duration::from_millis(500);
 
@@ -146,7 +146,7 @@ async fn waits_for_slow_ones_once(cx: &CheckCx) -> Verdict {
     let node = cx.node(lost.initialised_node().ready(Ready::False)).await?;
     lost.delete().await?;
     let since = Instant::now();
-    // Each may be asked whether it is there and whether it is shut down.
+    // Each machine may be looked up twice: whether it exists, and whether it is shut down.
     let limit = cx.limits().life_of_machine() + 2 * SLOW * LATENCY;
     node.becomes(gone()).within(limit).when("next to ten that are slow to look up").await?;
     cx.record("gone_after_ms", since.elapsed().as_millis());

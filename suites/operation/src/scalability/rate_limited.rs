@@ -1,4 +1,4 @@
-//! A cloud that says that it is asked too much (SCALE-04).
+//! A cloud that answers that there are too many requests (SCALE-04).
 
 use super::nodes::begin;
 use harness_testkit::prelude::*;
@@ -11,19 +11,19 @@ pub(super) const CHECKS: &[Check] = &[Check::of("SCALE-04", |cx| Box::pin(asks_l
     .on_a_fresh_cluster()
     .takes(22)];
 
-/// Nodes that wait for their initialisation meanwhile.
+/// The number of Nodes that wait for their initialisation.
 const NODES: usize = 20;
-/// When the cloud says to come back, seconds.
+/// The announced pause, in seconds.
 const COME_BACK_S: u64 = 10;
-/// A third of the time that is watched: by the last one pauses have doubled to some seconds.
+/// A third of the observed time: in the last third, doubling pauses have reached some seconds.
 const THIRD: Duration = Duration::from_secs(7);
-/// Calls about a Node in the last third: what a pause of two seconds comes to.
+/// How many calls about a Node are allowed in the last third: those with a pause of two seconds.
 const MOST: usize = 4;
 
-/// By then every pause that doubles was longer, and every one that was announced.
+/// By then every doubling pause was longer, and so was every announced pause.
 const LONGEST: Duration = Duration::from_millis(3_500);
 
-/// Whether calls came at a steady pace to the end: none of the pauses between them is long. Of few nothing can be said.
+/// Whether calls came at a steady pace to the end, without a long pause. A small number of calls shows nothing.
 fn never_pauses(at: &[u64]) -> bool {
     let long = u64::try_from(LONGEST.as_millis()).unwrap_or(u64::MAX);
     at.len() > 5 && at.windows(2).all(|pair| pair[1].saturating_sub(pair[0]) < long)

@@ -1,4 +1,4 @@
-//! What a start costs on a cluster that has Services and Nodes (SCALE-06).
+//! The cost of a start on a cluster that has Services and Nodes (SCALE-06).
 
 use harness_testkit::prelude::*;
 use serde_json::json;
@@ -11,10 +11,10 @@ pub(super) const CHECKS: &[Check] = &[Check::of("SCALE-06", |cx| Box::pin(looks_
 
 const SERVICES: usize = 10;
 const NODES: usize = 20;
-/// An ensure and an update of backends, and one of either to spare.
+/// One ensure, one update of backends, and one more of either.
 const TIMES: usize = 3;
 
-/// Calls that one look at a load balancer costs that is as it should be.
+/// The number of calls for one look at a load balancer that is already correct.
 async fn price_of_a_look(cx: &CheckCx, web: &Service<'_>) -> Result<usize, CheckError> {
     web.rests().await?;
     let mark = cx.cloud().mark_now().await?;
@@ -26,7 +26,7 @@ async fn price_of_a_look(cx: &CheckCx, web: &Service<'_>) -> Result<usize, Check
 }
 
 async fn looks_once(cx: &CheckCx) -> Verdict {
-    // Each Node that comes is one more backend of everybody's.
+    // Each new Node is one more backend of every load balancer.
     cx.crash_is_near().await?;
     for number in 0..NODES {
         let machine = cx.machine(machine(&format!("backend-{number}"))).await?;

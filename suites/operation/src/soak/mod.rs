@@ -1,5 +1,5 @@
-//! For as long as a run is told to soak: whatever happens, in any order, everything comes to what it has to; and when nothing
-//! happens, nothing is done (contract HA-08, HA-10, SCALE-03).
+//! The soak: whatever happens, in any order, everything reaches its expected state; and when nothing happens,
+//! nothing is written (contract HA-08, HA-10, SCALE-03). It lasts as long as the run's `--soak` says.
 
 mod plan;
 mod population;
@@ -12,7 +12,7 @@ use std::time::Duration;
 use suites_common::leases::unchanged;
 use tokio::time::Instant;
 
-/// The suite.
+/// The suite of the soak.
 pub const SUITE: Suite = Suite {
     name: "soak",
     proves: "for the given time, each change is followed, and nothing is done without a change",
@@ -21,7 +21,7 @@ pub const SUITE: Suite = Suite {
 };
 
 const ALL: &[Capability] = &[Capability::LeaderElection, Capability::Instances, Capability::LoadBalancer];
-/// The contract's ten minutes: what takes that long is started first.
+/// The contract's ten minutes. Checks that take that long start first.
 const USUAL_S: u32 = 600;
 
 const CHECKS: &[Check] = &[
@@ -52,7 +52,7 @@ const CHECKS: &[Check] = &[
         .soaks(),
 ];
 
-/// What nobody touches, as it was at the beginning.
+/// Objects that the soak does not touch, as they were at the beginning.
 struct Untouched<'a> {
     node: Node<'a>,
     service: Service<'a>,
@@ -69,7 +69,7 @@ impl<'a> Untouched<'a> {
         Ok(Untouched { node, service, balancer })
     }
 
-    /// It is so for as long as the soak takes.
+    /// Checks that they stay so for the whole soak.
     async fn stays(&self, cx: &CheckCx) -> Verdict {
         let same = no_other_than(&self.balancer, "stays the same", |_| true);
         let balancer = self.service.balancer();
@@ -105,8 +105,8 @@ impl Tally {
     }
 }
 
-/// Within so long everything of a round has to be as it has to: machines are looked after periodically, and what met a failure
-/// is tried again.
+/// The time within which everything in a round has to reach its expected state. Machines are polled
+/// periodically, and failed calls are retried.
 fn patience(cx: &CheckCx) -> Duration {
     let limits = cx.limits();
     let failures = limits.service_after(4).max(limits.nodes_after(limits.watch()));
@@ -124,7 +124,7 @@ async fn follows_whoever_leads(cx: &CheckCx) -> Verdict {
                 None => goes_by(cx, &mut population, &round).await?,
                 Some(how) => goes_by_without(cx, &mut population, &round, how).await?,
             }
-            // However slow it is, a leader has to have ended.
+            // However slow the soak is, a leader has to have ended.
             if Instant::now() >= end && tally.leaders > 0 {
                 break;
             }
@@ -134,7 +134,7 @@ async fn follows_whoever_leads(cx: &CheckCx) -> Verdict {
     futures::future::try_join(happens, untouched.stays(cx)).await.map(drop)
 }
 
-/// A round of changes, with a cloud that may fail meanwhile.
+/// A round of changes. The cloud may fail during it.
 async fn goes_by(cx: &CheckCx, population: &mut Population<'_>, round: &Round) -> Verdict {
     let trouble = match round.trouble {
         Some(Trouble { status, calls }) => Some(cx.cloud().anything().answers(status).times(calls).await?),
@@ -144,7 +144,7 @@ async fn goes_by(cx: &CheckCx, population: &mut Population<'_>, round: &Round) -
         population.meets(*change).await?;
     }
     if let Some(trouble) = trouble {
-        // Where nothing is asked it meets nobody.
+        // If nothing calls the cloud, the fault meets no call.
         pause(cx.limits().settle()).await;
         trouble.clear().await?;
     }
@@ -179,7 +179,7 @@ async fn goes_by_without(cx: &CheckCx, population: &mut Population<'_>, round: &
             let frozen = leader.freezes().await?;
             cx.lease().becomes(taken).within(limit).await?;
             frozen.wake().await?;
-            // It may take until its renew deadline to see that it no longer leads (contract HA-09).
+            // The old leader may take until its renew deadline to notice that it no longer leads (contract HA-09).
             pause(cx.limits().step_down()).await;
         }
     }
@@ -187,7 +187,7 @@ async fn goes_by_without(cx: &CheckCx, population: &mut Population<'_>, round: &
     population.settles(patience(cx) + cx.limits().failover()).await
 }
 
-/// Who leads: it has made the last change in the cloud, for work that it was just given.
+/// Finds the leader: the replica that made the last change in the cloud, for work that it just got.
 async fn leader<'a>(cx: &'a CheckCx, population: &mut Population<'_>) -> Result<Replica<'a>, CheckError> {
     let mark = cx.cloud().mark_now().await?;
     population.gives_work(WORK + u16::try_from(mark % 1000).unwrap_or_default()).await?;
@@ -198,7 +198,7 @@ async fn leader<'a>(cx: &'a CheckCx, population: &mut Population<'_>) -> Result<
     Ok(cx.replica(&who))
 }
 
-/// The first of the ports that show who leads.
+/// The first of the ports that show which replica leads.
 const WORK: u16 = 40_000;
 
 async fn leads_throughout(cx: &CheckCx) -> Verdict {
@@ -221,7 +221,7 @@ async fn leads_throughout(cx: &CheckCx) -> Verdict {
     futures::future::try_join3(happens, untouched.stays(cx), kept.into_future()).await.map(drop)
 }
 
-/// For how long after Nodes have come a write may still be about them.
+/// For how long after new Nodes a write may still be about them.
 const LATE: Duration = Duration::from_secs(15);
 
 async fn rests(cx: &CheckCx) -> Verdict {
@@ -234,7 +234,7 @@ async fn rests(cx: &CheckCx) -> Verdict {
     }
     population.settles(patience(cx)).await?;
     population.stands(patience(cx)).await?;
-    // Who gathers changes of Nodes writes a little later, and routes are made in the next round.
+    // A CCM that collects changes of Nodes writes a little later, and routes are made in the next round.
     let late = if cx.declares(Capability::Routes) { cx.limits().route().max(LATE) } else { LATE };
     pause(late).await;
     population.rests().await?;

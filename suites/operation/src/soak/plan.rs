@@ -1,22 +1,22 @@
-//! What happens in a soak, round by round: the same for the same seed. Pure.
+//! The events of a soak, round by round: the same for the same seed. Pure functions.
 
-/// How many Nodes come and go.
+/// The number of Nodes that come and go.
 pub(super) const NODES: usize = 6;
-/// How many Services come, change and go.
+/// The number of Services that come, change and go.
 pub(super) const SERVICES: usize = 5;
-/// Every how many rounds a leader ends, where leaders do.
+/// A leader ends in every round of this multiple, if leaders end at all.
 const LEADER_EVERY: usize = 3;
-/// Out of so many rounds the cloud fails in one.
+/// The cloud fails in one of so many rounds.
 const TROUBLE_EVERY: usize = 3;
 
-/// What happens to one thing, by its place.
+/// The change of one Node or Service, with its number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Change {
-    /// A machine joins with its Node, or is taken away where it is there.
+    /// A machine and its Node join, or are removed if they exist.
     Node(usize),
-    /// A Service is created, or deleted where it is there.
+    /// A Service is created, or deleted if it exists.
     Service(usize),
-    /// A Service has another port from now on; nothing where it is not there.
+    /// A Service gets another port; nothing happens if it does not exist.
     Port(usize, u16),
 }
 
@@ -25,11 +25,11 @@ pub(super) enum Change {
 pub(super) struct Trouble {
     /// The HTTP status of its answers.
     pub(super) status: u16,
-    /// For so many calls.
+    /// The number of calls that fail.
     pub(super) calls: u64,
 }
 
-/// What becomes of a leader.
+/// How a leader ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum End {
     Killed,
@@ -38,7 +38,7 @@ pub(super) enum End {
     Frozen,
 }
 
-/// What happens at once.
+/// The changes that are made at once.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Round {
     pub(super) changes: Vec<Change>,
@@ -46,7 +46,7 @@ pub(super) struct Round {
     pub(super) leader: Option<End>,
 }
 
-/// Rounds without end.
+/// An endless sequence of rounds.
 pub(super) struct Rounds {
     chance: fastrand::Rng,
     leaders: bool,
@@ -54,7 +54,7 @@ pub(super) struct Rounds {
 }
 
 impl Rounds {
-    /// Those of a seed; leaders end only where they are to.
+    /// The rounds for a seed; `leaders` says whether leaders end.
     pub(super) fn of(seed: u64, leaders: bool) -> Rounds {
         Rounds { chance: fastrand::Rng::with_seed(seed), leaders, done: 0 }
     }
@@ -82,7 +82,7 @@ impl Iterator for Rounds {
         let mut changes: Vec<Change> = Vec::new();
         while changes.len() < wanted {
             let change = self.change();
-            // Of one thing only one is told to become something at a time.
+            // Each Node or Service gets only one change at a time.
             if !changes.iter().any(|other| other.place() == change.place()) {
                 changes.push(change);
             }
@@ -96,7 +96,7 @@ impl Iterator for Rounds {
 }
 
 impl Change {
-    /// What it happens to: whether that is a Node, and its number.
+    /// The Node or Service that changes: whether it is a Node, and its number.
     fn place(self) -> (bool, usize) {
         match self {
             Change::Node(at) => (true, at),

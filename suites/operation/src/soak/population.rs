@@ -1,11 +1,11 @@
-//! The Nodes and Services of a soak, and what each of them has to come to.
+//! The Nodes and Services of a soak, and the expected state of each.
 
 use super::plan::{Change, NODES, SERVICES};
 use harness_testkit::prelude::*;
 use serde_json::json;
 use std::time::Duration;
 
-/// A machine that comes and goes, and its Node while it is there.
+/// A machine that comes and goes, and its Node while it exists.
 struct Seat<'a> {
     machine: Machine<'a>,
     node: Option<Node<'a>>,
@@ -18,7 +18,7 @@ struct Stall<'a> {
     port: u16,
 }
 
-/// What is to be waited for.
+/// The state that is expected.
 enum Expected<'a> {
     Joined(&'a CheckCx, Node<'a>),
     Left(Node<'a>),
@@ -26,7 +26,7 @@ enum Expected<'a> {
     Gone(Service<'a>),
 }
 
-/// All of them.
+/// All Nodes and Services.
 pub(super) struct Population<'a> {
     cx: &'a CheckCx,
     seats: Vec<Seat<'a>>,
@@ -35,7 +35,7 @@ pub(super) struct Population<'a> {
 }
 
 impl<'a> Population<'a> {
-    /// Nobody yet.
+    /// An empty population.
     pub(super) fn of(cx: &'a CheckCx) -> Population<'a> {
         let seats = (0..NODES).map(|number| {
             let machine = cx.absent_machine(machine(&format!("soak-{number}")));
@@ -46,7 +46,7 @@ impl<'a> Population<'a> {
         Population { cx, seats: seats.collect(), stalls: stalls.collect(), expected: Vec::new() }
     }
 
-    /// Has something happen; what it has to come to is waited for later.
+    /// Makes a change; its result is waited for later.
     pub(super) async fn meets(&mut self, change: Change) -> Result<(), CheckError> {
         let expected = match change {
             Change::Node(at) => self.seats[at].turns(self.cx).await?,
@@ -60,7 +60,7 @@ impl<'a> Population<'a> {
         Ok(())
     }
 
-    /// A Service serves another port, one that is there or a new one: whoever leads has to write.
+    /// Gives a Service another port, an existing Service or a new one, so that the leader has to write.
     pub(super) async fn gives_work(&mut self, port: u16) -> Result<(), CheckError> {
         let at = self.stalls.iter().position(|stall| stall.service.is_some());
         let change = at.map_or(Change::Service(0), |at| {
@@ -70,13 +70,13 @@ impl<'a> Population<'a> {
         self.meets(change).await
     }
 
-    /// Everything that has happened since has come to what it has to, within `limit`.
+    /// Waits until every change so far has had its effect, within `limit`.
     pub(super) async fn settles(&mut self, limit: Duration) -> Verdict {
         let expected = std::mem::take(&mut self.expected);
         futures::future::try_join_all(expected.iter().map(|one| one.comes_true(limit))).await.map(drop)
     }
 
-    /// The CCM is done with all of it.
+    /// Waits until the CCM has finished all its work on these objects.
     pub(super) async fn rests(&self) -> Verdict {
         for service in self.stalls.iter().filter_map(|stall| stall.service.as_ref()) {
             service.rests().await?;
@@ -84,7 +84,7 @@ impl<'a> Population<'a> {
         Ok(())
     }
 
-    /// All that is there is as it has to be.
+    /// Checks that everything that exists is as expected.
     pub(super) async fn stands(&self, limit: Duration) -> Verdict {
         for seat in &self.seats {
             if let Some(node) = &seat.node {
@@ -102,7 +102,7 @@ impl<'a> Population<'a> {
         Ok(())
     }
 
-    /// Traffic goes to the machines that are there, and to none that is gone.
+    /// Matches load balancers that send traffic to the machines that exist, and to none that is gone.
     fn reaches_who_is_there(&self) -> Matcher<Inventory> {
         let all = self.seats.iter().map(|seat| (seat.machine.instance(), seat.node.is_some()));
         let all: Vec<(Instance, bool)> = all.collect();
@@ -182,12 +182,13 @@ impl Expected<'_> {
     }
 }
 
-/// Whether a Node that is initialised later becomes a backend then: before framework 1.28 nobody looks at it again for that.
+/// Whether a Node that is initialised later becomes a backend at once: before framework 1.28 nothing looks at
+/// it again.
 fn is_backend_at_once(cx: &CheckCx) -> bool {
     cx.framework_has(28)
 }
 
-/// One load balancer, with that port and no other, and published.
+/// Waits until the Service has one published load balancer with this port only.
 async fn serves(service: &Service<'_>, port: u16, limit: Duration) -> Verdict {
     let follows = one_balancer("is one and serves the port", move |lb| {
         matches!(lb.frontends.as_slice(), [only] if only.port == port) && !lb.addresses.is_empty()

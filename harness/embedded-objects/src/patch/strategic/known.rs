@@ -1,4 +1,4 @@
-//! What a strategic merge needs to know: the schema of members, directives, and how a refusal is told.
+//! What a strategic merge needs: the schema of members, directives, and the errors.
 
 use serde_json::Value;
 
@@ -7,7 +7,7 @@ use crate::status::{self, Status};
 
 pub(super) const DIRECTIVE: &str = "$patch";
 
-/// What is wrong with a patch: its form, or that it does not fit the object.
+/// The fault of a patch: its form, or that it does not fit the object.
 #[derive(Debug)]
 pub(super) enum Wrong {
     Form(String),
@@ -27,7 +27,7 @@ impl Wrong {
     }
 }
 
-/// What the schema says of one member.
+/// The schema of one member.
 pub(super) struct Known<'a> {
     field: Option<&'a Field>,
 }
@@ -37,7 +37,7 @@ impl Known<'_> {
         Known { field: ty.and_then(|ty| schema::get(ty).field(name)) }
     }
 
-    /// The struct type of the member, or of the members of the map it is.
+    /// The struct type of the member, or of the members if it is a map.
     pub(super) fn inner(&self) -> Option<TypeId> {
         let shape = self.field.map(|field| field.shape.bare());
         match shape {
@@ -59,7 +59,7 @@ impl Known<'_> {
     }
 }
 
-/// A new value without directives and nulls; nothing when it is itself a directive.
+/// A new value without directives and nulls; `None` if it is itself a directive.
 pub(super) fn without_directives(value: &Value) -> Option<Value> {
     match value {
         Value::Object(members) if members.contains_key(DIRECTIVE) => None,

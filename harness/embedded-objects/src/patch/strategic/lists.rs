@@ -1,15 +1,15 @@
-//! Lists that merge: items by their key, plain values by themselves, and in which order they come out.
+//! Lists that merge: items by their key, plain values by themselves, and the resulting order.
 
 use serde_json::{Map, Value};
 
 use super::known::{DIRECTIVE, Known, Wrong, go, without_directives};
 use crate::schema::TypeId;
 
-/// Merges an item of a list: its type, what it was, what changes.
+/// A function that merges an item of a list: its type, its old value, the change.
 type MergeObject =
     fn(Option<TypeId>, Map<String, Value>, &Map<String, Value>) -> Result<Map<String, Value>, Wrong>;
 
-/// The most items that two lists may have to be merged: each is compared with each.
+/// The most items that two merged lists may have: each is compared with each.
 const MOST_ITEMS: usize = 5_000;
 
 /// A list after a change.
@@ -89,8 +89,8 @@ fn special_items(before: Vec<Value>, change: &[Value], key: &str) -> Result<(Vec
     Ok(if replace { (plain, Vec::new()) } else { (before, plain) })
 }
 
-/// Items named in the order stand in it. Another item comes before the next of them only if both were there and it
-/// stood before; so what is new comes first.
+/// Sorts items that are named in the order accordingly. Another item comes before the next of them only if
+/// both existed and it came first; so new items come first.
 pub(super) fn in_order(
     merged: Vec<Value>,
     before: &[Value],

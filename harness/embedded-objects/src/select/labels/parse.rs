@@ -81,7 +81,7 @@ struct Parser {
 }
 
 impl Parser {
-    /// The token at hand; `in` and `notin` are words unless an operator is due.
+    /// The next token; `in` and `notin` are words unless an operator is expected.
     fn peek(&self, operator_due: bool) -> (Token, String) {
         let (token, literal) = self.tokens.get(self.at).cloned().unwrap_or((Token::End, String::new()));
         match token {

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-/// What one requirement asks of a label.
+/// The operator of one requirement.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Operator {
     In,

@@ -1,4 +1,4 @@
-//! Subresources by which one part of a Pod changes: debugging containers that are added, and resources of those that run.
+//! Subresources that change one part of a Pod: added debug containers, and resources of running containers.
 //!
 //! Source: `podEphemeralContainersStrategy` and `podResizeStrategy` in `pkg/registry/core/pod/strategy.go`.
 
@@ -10,7 +10,7 @@ use embedded_objects::value::{Edit as _, Look as _};
 
 const EPHEMERAL: &str = "spec.ephemeralContainers";
 
-/// Keeps all of the old Pod but the part that the subresource is about.
+/// Keeps everything of the old Pod except the part of the subresource.
 pub(super) fn prepare(part: &str, old: &Value, new: &mut Value) {
     let mut kept = old.clone();
     if part == "resize" {
@@ -29,7 +29,7 @@ pub(super) fn prepare(part: &str, old: &Value, new: &mut Value) {
     *new = kept;
 }
 
-/// Takes over what each container of a list may use.
+/// Takes over the resources of each container in a list.
 fn resize(kept: &mut Value, new: &Value, list: &str) {
     for container in kept.items(list) {
         let wanted = new.list(list).iter().find(|other| other.text("name") == container.text("name"));
@@ -49,7 +49,7 @@ fn put_or_clear(object: &mut Value, path: &str, value: &Value) {
     }
 }
 
-/// The causes of a change of the part.
+/// The causes for a change of the part.
 pub(super) fn validate(part: &str, old: &Value, new: &Value) -> Vec<Cause> {
     if part == "resize" {
         let mut causes = podspec::validate(new.at("spec"), "spec");

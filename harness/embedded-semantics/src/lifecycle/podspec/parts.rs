@@ -1,18 +1,18 @@
-//! What a Pod's volumes and its containers' references and privileges may not be.
+//! Validation of a Pod's volumes and of its containers' references and privileges.
 //!
-//! Source: `ValidateVolumes`, `validateEnvVarValueFrom`, `ValidateSecurityContext`, `validateMountPropagation` in
-//! `pkg/apis/core/validation/validation.go`.
+//! Source: `ValidateVolumes`, `validateEnvVarValueFrom`, `ValidateSecurityContext`,
+//! `validateMountPropagation` in `pkg/apis/core/validation/validation.go`.
 
 use serde_json::Value;
 
 use embedded_objects::cause::Cause;
 use embedded_objects::value::Look as _;
 
-/// What `hostPath.type` may be.
+/// The allowed values of `hostPath.type`.
 const HOST_PATHS: [&str; 7] =
     ["BlockDevice", "CharDevice", "Directory", "DirectoryOrCreate", "File", "FileOrCreate", "Socket"];
 
-/// Fields of its Pod that a variable may be taken from.
+/// The Pod's fields that variables can refer to.
 const FIELDS: [&str; 9] = [
     "metadata.name",
     "metadata.namespace",
@@ -25,7 +25,7 @@ const FIELDS: [&str; 9] = [
     "status.podIPs",
 ];
 
-/// The causes about volumes and containers in a Pod spec at a path.
+/// The causes for volumes and containers in a Pod spec at a path.
 pub(super) fn validate(spec: &Value, path: &str) -> Vec<Cause> {
     let mut causes = Vec::new();
     for (at, volume) in spec.list("volumes").iter().enumerate() {

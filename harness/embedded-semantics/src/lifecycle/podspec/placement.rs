@@ -1,4 +1,4 @@
-//! What a Pod spec may not say about where it runs, and about its host.
+//! Validation of a Pod spec's placement and host settings.
 //!
 //! Source: `ValidatePodSpec` in `pkg/apis/core/validation/validation.go`.
 
@@ -8,7 +8,7 @@ use embedded_objects::cause::Cause;
 use embedded_objects::rules::names;
 use embedded_objects::value::Look as _;
 
-/// The causes about placement and host in a Pod spec at a path.
+/// The causes for placement and host settings in a Pod spec at a path.
 pub(super) fn validate(spec: &Value, path: &str) -> Vec<Cause> {
     let mut causes = Vec::new();
     node_affinity(spec, path, &mut causes);
@@ -108,7 +108,7 @@ fn topology_key(term: &Value, path: &str, causes: &mut Vec<Cause>) {
     }
 }
 
-/// Namespaces of the host, and its operating system.
+/// Checks the namespaces of the host, and its operating system.
 fn host(spec: &Value, path: &str, causes: &mut Vec<Cause>) {
     if spec.at("hostUsers") == &Value::Bool(false) {
         for name in ["hostNetwork", "hostPID", "hostIPC"].into_iter().filter(|name| spec.truth(name)) {
@@ -139,7 +139,7 @@ fn host(spec: &Value, path: &str, causes: &mut Vec<Cause>) {
     }
 }
 
-/// What a container of a Windows Pod may not say.
+/// Fields that a container of a Windows Pod may not set.
 const NOT_ON_WINDOWS: [&str; 10] = [
     "appArmorProfile",
     "capabilities",

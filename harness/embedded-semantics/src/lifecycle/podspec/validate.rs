@@ -1,9 +1,9 @@
-//! What a Pod spec may not be.
+//! Validation of a Pod spec.
 //!
-//! Source: `ValidatePodSpec` in `pkg/apis/core/validation/validation.go`. What is checked: containers with names,
-//! images, ports, environment, mounts, probes' handlers, resources; volumes' names; policies; node selectors;
-//! tolerations; names that are named; what [`placement`] and [`parts`] add. Of security contexts only what contradicts
-//! itself is seen, and what a volume's source says is taken as it comes.
+//! Source: `ValidatePodSpec` in `pkg/apis/core/validation/validation.go`. It checks containers with names,
+//! images, ports, environment, mounts, probes' handlers and resources; names of volumes; policies; node
+//! selectors; tolerations; references; and the fields that [`placement`] and [`parts`] add. Of security
+//! contexts only contradictions are found, and the sources of volumes are not checked.
 
 use std::collections::BTreeSet;
 
@@ -22,7 +22,7 @@ fn faulty(causes: &mut Vec<Cause>, path: String, value: &str, faults: Faults) {
     causes.extend(faults.into_iter().map(|fault| Cause::invalid(path.clone(), value, fault)));
 }
 
-/// A value of a fixed set; the empty one is missing.
+/// Checks a value of a fixed set; the empty one counts as missing.
 fn one_of(causes: &mut Vec<Cause>, path: String, value: &str, possible: &[&str]) {
     if value.is_empty() {
         causes.push(Cause::required(path, ""));
@@ -31,7 +31,7 @@ fn one_of(causes: &mut Vec<Cause>, path: String, value: &str, possible: &[&str])
     }
 }
 
-/// The causes in a Pod spec at a path.
+/// The causes for a Pod spec at a path.
 pub(crate) fn validate(spec: &Value, path: &str) -> Vec<Cause> {
     let mut causes = Vec::new();
     let volumes = volumes(spec, path, &mut causes);
@@ -240,7 +240,7 @@ fn resources(container: &Value, path: &str, causes: &mut Vec<Cause>) {
     }
 }
 
-/// A probe says exactly one thing to do.
+/// Checks that a probe has exactly one action.
 fn handler(probe: &Value, path: &str, causes: &mut Vec<Cause>) {
     let kinds = ["exec", "httpGet", "tcpSocket", "grpc"];
     let said: Vec<&&str> = kinds.iter().filter(|kind| probe.has(kind)).collect();
@@ -303,7 +303,7 @@ fn host_network_ports(spec: &Value, path: &str, causes: &mut Vec<Cause>) {
     }
     for (at, container) in spec.list("containers").iter().enumerate() {
         for (index, port) in container.list("ports").iter().enumerate() {
-            // A template may leave host ports out; its Pods get them.
+            // A template may omit host ports; its Pods get them.
             let checked = path == "spec" || port.int("hostPort") != 0;
             if checked && port.int("hostPort") != port.int("containerPort") {
                 let field = format!("{path}.containers[{at}].ports[{index}].hostPort");
@@ -314,7 +314,7 @@ fn host_network_ports(spec: &Value, path: &str, causes: &mut Vec<Cause>) {
     }
 }
 
-/// Adds the causes in tolerations at a path.
+/// Adds the causes for tolerations at a path.
 pub(crate) fn tolerations(spec: &Value, path: &str, causes: &mut Vec<Cause>) {
     for (at, toleration) in spec.list("tolerations").iter().enumerate() {
         let path = format!("{path}[{at}]");

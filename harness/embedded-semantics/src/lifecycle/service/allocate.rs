@@ -1,4 +1,4 @@
-//! Addresses and ports that a Service takes and gives back.
+//! Addresses and ports that a Service allocates and releases.
 //!
 //! Source: `pkg/registry/core/service/storage/alloc.go`.
 
@@ -28,7 +28,7 @@ pub(super) fn create(service: &mut Value, cx: &mut Context<'_>) -> Result<(), St
     Ok(())
 }
 
-/// Allocates and gives back for a changed Service.
+/// Allocates and releases for a changed Service.
 pub(super) fn update(old: &Value, new: &mut Value, cx: &mut Context<'_>) -> Result<(), Status> {
     update_cluster_ips(old, new, cx.allocator)?;
     let has_ports = |service: &Value| matches!(service.text("spec.type"), "NodePort" | "LoadBalancer");
@@ -46,7 +46,7 @@ pub(super) fn update(old: &Value, new: &mut Value, cx: &mut Context<'_>) -> Resu
     Ok(())
 }
 
-/// Gives back what a Service had.
+/// Releases the addresses and ports of a Service.
 pub(super) fn release(service: &Value, allocator: &mut Allocator) {
     release_ips(service, 0, allocator);
     release_node_ports(service, allocator);
@@ -55,7 +55,7 @@ pub(super) fn release(service: &Value, allocator: &mut Allocator) {
     }
 }
 
-/// Takes what a stored Service has; what somebody else has already stays theirs.
+/// Allocates the addresses and ports of a stored Service, except those that are already in use.
 pub(super) fn restore(service: &Value, allocator: &mut Allocator) {
     if needs_cluster_ip(service) {
         for ip in service.list("spec.clusterIPs").iter().filter_map(Value::as_str).filter_map(net::parse_ip) {
@@ -70,7 +70,7 @@ pub(super) fn restore(service: &Value, allocator: &mut Allocator) {
     }
 }
 
-/// Gives each family from the place given on its address.
+/// Allocates an address for each family, beginning at this position.
 fn cluster_ips(service: &mut Value, from: usize, allocator: &mut Allocator) -> Result<(), Status> {
     if !needs_cluster_ip(service) || service.list("spec.clusterIPs").first().is_some_and(|ip| ip == "None") {
         return Ok(());
@@ -192,7 +192,8 @@ fn port_refused(service: &Value, at: usize, port: i64, why: &str) -> Status {
     status::invalid_of("", "Service", service.text("metadata.name"), &[cause])
 }
 
-/// Ports of one number (TCP and UDP) share one node port where that was not asked otherwise.
+/// Allocates node ports. Ports with the same number (TCP and UDP) share one node port, unless the Service
+/// requests otherwise.
 fn new_node_ports(service: &mut Value, allocator: &mut Allocator) -> Result<(), Status> {
     let allocates = allocates(service);
     let mut by_port: BTreeMap<i64, i64> = BTreeMap::new();

@@ -1,4 +1,4 @@
-//! What may not change of a Service, and what its status may not be.
+//! Validation of changes of a Service, and of its status.
 //!
 //! Source: `ValidateServiceUpdate` and `ValidateLoadBalancerStatus` in `pkg/apis/core/validation/validation.go`.
 
@@ -10,7 +10,7 @@ use embedded_objects::cause::Cause;
 use embedded_objects::rules::{names, net};
 use embedded_objects::value::Look as _;
 
-/// The causes of a change of a Service.
+/// The causes for a change of a Service.
 pub(super) fn changed(old: &Value, new: &Value) -> Vec<Cause> {
     let mut causes = Vec::new();
     let external = |service: &Value| service.text("spec.type") == "ExternalName";
@@ -67,7 +67,7 @@ fn list_changed(old: &Value, new: &Value, list: &str, one: &str) -> Vec<Cause> {
     causes
 }
 
-/// The causes in the addresses that a load balancer has.
+/// The causes for the addresses of a load balancer.
 pub(super) fn load_balancer_status(old: &Value, new: &Value) -> Vec<Cause> {
     let path = "status.loadBalancer.ingress";
     let ingresses = new.list(path);

@@ -1,4 +1,4 @@
-//! The IP families of a Service: what is inferred, what the cluster can give.
+//! The IP families of a Service: how they are inferred, and which ones the cluster has.
 //!
 //! Source: `initIPFamilyFields` in `pkg/registry/core/service/storage/alloc.go`.
 
@@ -108,7 +108,8 @@ pub(super) fn keeps_preferred_families(old: &Value, new: &Value) -> bool {
         && old.list("spec.ipFamilies") == new.list("spec.ipFamilies")
 }
 
-/// A change to one family drops the second where the update left the lists alone; else it must be asked for.
+/// A change to one family removes the second if the update left the lists unchanged; otherwise it has to be
+/// explicit.
 fn narrowed(old: &Value, new: &mut Value) -> Vec<Cause> {
     let mut causes = Vec::new();
     let lists = [("spec.clusterIPs", "secondary cluster IP"), ("spec.ipFamilies", "secondary IP family")];

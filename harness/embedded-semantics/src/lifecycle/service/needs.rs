@@ -1,4 +1,4 @@
-//! What a Service of a type needs: addresses, ports, health checks.
+//! The needs of a Service according to its type: addresses, ports, health checks.
 
 use serde_json::Value;
 
@@ -13,7 +13,7 @@ pub(super) fn externally_accessible(service: &Value) -> bool {
     }
 }
 
-/// Whether load balancers ask a port of its own which nodes have endpoints.
+/// Whether load balancers need a separate port to find out which nodes have endpoints.
 pub(super) fn needs_health_check(service: &Value) -> bool {
     service.text("spec.type") == "LoadBalancer" && service.text("spec.externalTrafficPolicy") == "Local"
 }

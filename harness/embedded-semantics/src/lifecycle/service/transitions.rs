@@ -1,4 +1,4 @@
-//! What an update of a Service takes over from the old one, and what a change of type drops.
+//! Fields that an update of a Service takes over from the old one, and fields that a change of type removes.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::needs::{externally_accessible, needs_cluster_ip, needs_health_check};
 use embedded_objects::value::{Edit as _, Look as _};
 
-/// Keeps `clusterIP` and `clusterIPs` in step when a client knows only one of them.
+/// Keeps `clusterIP` and `clusterIPs` consistent when a client knows only one of them.
 pub(super) fn normalize_cluster_ips(old: Option<&Value>, new: &mut Value) {
     let own = new.text("spec.clusterIP").to_owned();
     let Some(old) = old else {
@@ -29,7 +29,7 @@ pub(super) fn normalize_cluster_ips(old: Option<&Value>, new: &mut Value) {
     }
 }
 
-/// Keeps what was allocated where the new Service leaves it out.
+/// Keeps allocated values if the new Service omits them.
 pub(super) fn take_over_allocations(old: &Value, new: &mut Value) {
     if needs_cluster_ip(old) && needs_cluster_ip(new) {
         if new.text("spec.clusterIP").is_empty() && !old.text("spec.clusterIP").is_empty() {
@@ -76,7 +76,7 @@ pub(super) fn node_ports(service: &Value) -> BTreeSet<i64> {
     service.list("spec.ports").iter().map(|port| port.int("nodePort")).filter(|port| *port != 0).collect()
 }
 
-/// Drops fields that the new type has not, where the update left them as they were.
+/// Removes fields that the new type does not have, if the update left them unchanged.
 pub(super) fn drop_what_the_type_has_not(old: &Value, new: &mut Value) {
     let same = |new: &Value, path: &str| old.at(path) == new.at(path);
     if needs_cluster_ip(old) && !needs_cluster_ip(new) {

@@ -1,4 +1,4 @@
-//! What a Service may not be, and what may not change.
+//! Validation of a Service and of its changes.
 //!
 //! Source: `validateService` and its helpers in `pkg/apis/core/validation/validation.go`.
 
@@ -18,7 +18,7 @@ const TOPOLOGY_MODE: &str = "service.kubernetes.io/topology-mode";
 const TOPOLOGY_HINTS: &str = "service.kubernetes.io/topology-aware-hints";
 const ONLY_BALANCED: &str = "may only be used when `type` is 'LoadBalancer'";
 
-/// The causes in a Service, given the stored one where it changes.
+/// The causes for a Service; `old` is the stored one, if it is an update.
 pub(super) fn service(service: &Value, old: Option<&Value>) -> Vec<Cause> {
     let mut causes = topology(service);
     let kind = service.text("spec.type");
@@ -168,7 +168,7 @@ fn affinity(service: &Value) -> Vec<Cause> {
     }
 }
 
-/// The causes in addresses, families and their policy.
+/// The causes for addresses, families and their policy.
 pub(super) fn cluster_ips(service: &Value, old: Option<&Value>) -> Vec<Cause> {
     if service.text("spec.type") == "ExternalName" {
         return Vec::new();
@@ -313,7 +313,7 @@ fn source_ranges(service: &Value, old: Option<&Value>) -> Vec<Cause> {
     causes
 }
 
-/// The causes in the class of load balancer.
+/// The causes for the load balancer class.
 pub(super) fn balancer_class(service: &Value) -> Vec<Cause> {
     let path = "spec.loadBalancerClass";
     match service.at(path).as_str() {

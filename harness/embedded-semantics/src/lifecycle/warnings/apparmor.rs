@@ -1,7 +1,8 @@
-//! AppArmor's profiles: the annotation of a container, which is older, and the field that has replaced it.
+//! AppArmor profiles: the older annotation of a container, and the field that has replaced it.
 //!
 //! Source: `applyAppArmorVersionSkew` in `pkg/registry/core/pod/strategy.go`, `ApparmorFieldForAnnotation` in
-//! `pkg/api/pod/util.go`, `validateAppArmorAnnotationsAndFieldsMatchOnCreate` in `pkg/apis/core/validation/validation.go`.
+//! `pkg/api/pod/util.go`, `validateAppArmorAnnotationsAndFieldsMatchOnCreate` in
+//! `pkg/apis/core/validation/validation.go`.
 
 use serde_json::{Value, json};
 
@@ -12,14 +13,14 @@ use embedded_objects::value::{Edit as _, Look as _};
 const ANNOTATION: &str = "container.apparmor.security.beta.kubernetes.io/";
 const LOCALHOST: &str = "localhost/";
 const FIELD: &str = "securityContext.appArmorProfile";
-/// The longest name of a profile, bytes.
+/// The longest name of a profile, in bytes.
 const LONGEST: usize = 4095;
 
 fn deprecated(place: &str) -> String {
     format!("{place}: deprecated since v1.30; use the \"appArmorProfile\" field instead")
 }
 
-/// The field that says what an annotation says; nothing where no field can.
+/// The field that corresponds to an annotation; `None` if there is none.
 fn field(annotation: &str) -> Option<Value> {
     match annotation {
         "unconfined" => Some(json!({"type": "Unconfined"})),
@@ -42,7 +43,7 @@ fn is_windows(pod: &Value) -> bool {
     pod.text("spec.os.name") == "windows"
 }
 
-/// Gives the containers of a new Pod the fields that its annotations stand for.
+/// Sets the fields of a new Pod's containers according to its annotations.
 pub(in crate::lifecycle) fn fill_fields(pod: &mut Value) {
     if is_windows(pod) {
         return;
@@ -65,7 +66,7 @@ pub(in crate::lifecycle) fn fill_fields(pod: &mut Value) {
     }
 }
 
-/// What is to be said of the annotations of a Pod as it was sent.
+/// The warnings about the annotations of a submitted Pod.
 pub(super) fn of_sent(pod: &Value) -> Vec<String> {
     if is_windows(pod) {
         return Vec::new();
@@ -79,7 +80,7 @@ pub(super) fn of_sent(pod: &Value) -> Vec<String> {
     containers(pod.at("spec"), "spec").iter().filter_map(|(container, _)| told(container)).collect()
 }
 
-/// What is to be said of the annotation of a container in a template.
+/// The warning about the annotation of a container in a template.
 pub(super) fn of_template(
     template: &Value,
     container: &Value,
@@ -94,7 +95,7 @@ pub(super) fn of_template(
     }
 }
 
-/// The causes where annotation and field of a new Pod's container say different things.
+/// The causes if annotation and field of a new Pod's container contradict each other.
 pub(in crate::lifecycle) fn contradictions(pod: &Value) -> Vec<Cause> {
     let mut causes = Vec::new();
     if is_windows(pod) {

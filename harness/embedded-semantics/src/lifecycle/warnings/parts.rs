@@ -1,4 +1,4 @@
-//! What is looked at in objects of several kinds.
+//! Checks for objects of several kinds.
 
 use std::net::IpAddr;
 
@@ -7,8 +7,7 @@ use serde_json::Value;
 use embedded_objects::rules::net;
 use embedded_objects::value::Look as _;
 
-/// What is wrong with the form of the address at `path`, if anything.
-/// Source: `k8s.io/apimachinery/pkg/util/validation/ip.go`.
+/// The fault in the form of the address at `path`, if any. Source: `k8s.io/apimachinery/pkg/util/validation/ip.go`.
 pub(super) fn ip(path: &str, text: &str) -> Option<String> {
     let read = net::parse_ip(text)?;
     match text.parse::<IpAddr>() {

@@ -1,4 +1,4 @@
-//! What the server warns of in Pods, and in the templates of workloads.
+//! The server's warnings about Pods and the templates of workloads.
 //!
 //! Source: `pkg/api/pod/warnings.go`, `pkg/api/node/util.go`, and the strategies of the workloads.
 
@@ -11,7 +11,7 @@ use embedded_objects::kinds::Kind;
 use embedded_objects::rules::{names, quantity};
 use embedded_objects::value::Look as _;
 
-/// Labels of Nodes that are not to be selected by any more, and what is to be done instead.
+/// Labels of Nodes that selectors should not use any more, and their replacements.
 const OLD_LABELS: [(&str, &str); 8] = [
     ("beta.kubernetes.io/arch", "deprecated since v1.14; use \"kubernetes.io/arch\" instead"),
     ("beta.kubernetes.io/os", "deprecated since v1.14; use \"kubernetes.io/os\" instead"),
@@ -35,7 +35,7 @@ const OLD_LABELS: [(&str, &str); 8] = [
     ("node-role.kubernetes.io/master", "use \"node-role.kubernetes.io/control-plane\" instead"),
 ];
 
-/// Annotations that do nothing any more.
+/// Annotations that have no effect any more.
 const OLD_ANNOTATIONS: [(&str, &str); 3] = [
     (
         "scheduler.alpha.kubernetes.io/critical-pod",
@@ -48,7 +48,7 @@ const OLD_ANNOTATIONS: [(&str, &str); 3] = [
     ),
 ];
 
-/// Sources of volumes that are gone, or soon will be.
+/// Sources of volumes that were removed, or soon will be.
 const OLD_VOLUMES: [(&str, &str); 9] = [
     ("photonPersistentDisk", "deprecated in v1.11, non-functional in v1.16+"),
     ("gitRepo", "deprecated in v1.11, and disabled by default in v1.33+"),
@@ -65,7 +65,7 @@ const SECCOMP: &str = "seccomp.security.alpha.kubernetes.io/pod";
 const SECCOMP_OF_CONTAINER: &str = "container.seccomp.security.alpha.kubernetes.io/";
 const NO_SELECTOR: &str = "a null labelSelector results in matching no pod";
 
-/// Where the template of a workload stands, and whether its name becomes part of its Pods' names.
+/// The path of a workload's template, and whether its name becomes part of its Pods' names.
 pub(super) fn template_of(kind: &Kind) -> Option<(&'static str, bool)> {
     Some(match (kind.group, kind.kind) {
         ("apps", "Deployment" | "ReplicaSet") | ("", "ReplicationController") => ("spec.template", true),
@@ -77,7 +77,7 @@ pub(super) fn template_of(kind: &Kind) -> Option<(&'static str, bool)> {
     })
 }
 
-/// What there is to be said of a Pod or workload that was created, or of a workload whose spec was changed.
+/// The warnings about a Pod or workload that was created, or about a workload whose spec was changed.
 pub(super) fn warnings(kind: &Kind, old: Option<&Value>, object: &Value) -> Vec<String> {
     let mut out = Vec::new();
     let mut name = |what: &str| {
@@ -111,7 +111,7 @@ fn old_label(key: &str) -> Option<&'static str> {
     OLD_LABELS.iter().find(|(label, _)| *label == key).map(|(_, what)| *what)
 }
 
-/// A Pod or template, whose path comes with its dot.
+/// The warnings about a Pod or template; the path ends with its dot.
 fn of_pod(pod: &Value, path: &str, out: &mut Vec<String>) {
     let (spec, annotations) = (pod.at("spec"), pod.map("metadata.annotations"));
     placement(spec, &format!("{path}spec"), out);
@@ -202,7 +202,7 @@ fn placement(spec: &Value, path: &str, out: &mut Vec<String>) {
     }
 }
 
-/// Items of a list that have the same name as one before them.
+/// The warnings about items of a list with the same name as an earlier one.
 fn repeated(items: &[Value], field: &str, path: &str, out: &mut Vec<String>) {
     for (at, item) in items.iter().enumerate() {
         let text = item.text(field);
@@ -212,7 +212,7 @@ fn repeated(items: &[Value], field: &str, path: &str, out: &mut Vec<String>) {
     }
 }
 
-/// Memory and storage in parts of a byte.
+/// The warnings about memory and storage in fractions of a byte.
 fn whole_bytes(quantities: &Value, path: &str, out: &mut Vec<String>) {
     for name in ["memory", "ephemeral-storage"] {
         let text = quantities.text(name);
@@ -224,7 +224,7 @@ fn whole_bytes(quantities: &Value, path: &str, out: &mut Vec<String>) {
     }
 }
 
-/// Variables that stand twice, where the second does not build on the first.
+/// The warnings about variables that are defined twice, unless the second uses the first.
 fn hidden_variables(container: &Value, path: &str, out: &mut Vec<String>) {
     let variables = container.list("env");
     for (at, variable) in variables.iter().enumerate() {

@@ -1,10 +1,11 @@
-//! The part of JSONPath that printer columns use: members, items by place, all items, and items by what a member of theirs is.
+//! The part of JSONPath that printer columns use: members, items by position, all items, and items by the
+//! value of a member.
 
 use serde_json::Value;
 
 use embedded_objects::value::Look as _;
 
-/// What a path such as `.status.conditions[?(@.type=="Ready")].status` finds; nothing where it cannot be read.
+/// The values at a path such as `.status.conditions[?(@.type=="Ready")].status`; empty if the path is not valid.
 pub(super) fn find<'a>(path: &str, object: &'a Value) -> Vec<&'a Value> {
     let mut found = vec![object];
     let mut rest = path;
@@ -24,7 +25,7 @@ pub(super) fn find<'a>(path: &str, object: &'a Value) -> Vec<&'a Value> {
     found
 }
 
-/// Where the bracket ends whose inside this is: brackets inside quotes do not count.
+/// The position of the closing bracket for this content: brackets inside quotes do not count.
 fn closing(inside: &str) -> Option<usize> {
     let mut quote = None;
     for (at, ch) in inside.char_indices() {

@@ -1,18 +1,18 @@
-//! The policy of now, kept until a role or binding changes.
+//! The current policy, cached until a role or binding changes.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::policy::{COLLECTIONS, Policy};
 use crate::store::Store;
 
-/// The policy that the store holds now, read again only when a role or binding has changed.
+/// The current policy of the store, read again only after a change of a role or binding.
 #[derive(Debug, Default)]
 pub struct Current {
     read: Mutex<Option<(u64, Arc<Policy>)>>,
 }
 
 impl Current {
-    /// The policy as of now.
+    /// The current policy.
     #[must_use]
     pub fn get(&self, store: &Store) -> Arc<Policy> {
         let changed =

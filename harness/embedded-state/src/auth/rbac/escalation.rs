@@ -1,4 +1,4 @@
-//! Nobody may grant what they do not have.
+//! Prevents privilege escalation: users can only grant rights that they have.
 
 use serde_json::Value;
 
@@ -7,12 +7,12 @@ use super::rule::{Rule, go_strings, missing};
 use crate::auth::attributes::Attributes;
 use crate::auth::user::{MASTERS, User};
 
-/// Why a role or binding may not be written.
+/// The reason why a role or binding may not be written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Escalation {
-    /// It grants more than its author has; the API server's words.
+    /// It grants more than its author has; in the API server's words.
     Forbidden(String),
-    /// A binding to a role that does not exist, by the role's resource and name.
+    /// It is a binding to a missing role, given by the role's resource and name.
     NoRole(&'static str, String),
 }
 
@@ -20,8 +20,8 @@ pub enum Escalation {
 ///
 /// # Errors
 ///
-/// [`Escalation`], where the user is not in `system:masters`, may neither `escalate` nor `bind` it, and lacks
-/// something that it grants.
+/// [`Escalation`], if the user is not in `system:masters`, may neither `escalate` nor `bind` it, and lacks a
+/// right that it grants.
 pub fn check(
     policy: &Policy,
     user: &User,

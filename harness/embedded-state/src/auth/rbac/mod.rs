@@ -1,4 +1,4 @@
-//! Role-based access control: who may do what, from the roles and bindings in the store.
+//! Role-based access control from the roles and bindings in the store.
 
 mod current;
 mod escalation;

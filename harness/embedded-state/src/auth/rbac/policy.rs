@@ -1,4 +1,4 @@
-//! Roles and bindings, parsed, and the decision they lead to.
+//! Parsed roles and bindings, and the decisions based on them.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -11,7 +11,7 @@ use crate::auth::attributes::{Attributes, Decision};
 use crate::auth::user::User;
 use crate::store::{Key, Store};
 
-/// Where the roles and bindings are kept.
+/// The collections of roles and bindings.
 pub(super) const COLLECTIONS: [&str; 4] = [
     "clusterroles.rbac.authorization.k8s.io",
     "clusterrolebindings.rbac.authorization.k8s.io",
@@ -111,7 +111,7 @@ impl Subject {
 }
 
 impl Policy {
-    /// Reads all roles and bindings. What does not parse grants nothing.
+    /// Reads all roles and bindings. Invalid ones grant nothing.
     #[must_use]
     pub fn read(store: &Store) -> Self {
         let [cluster_roles, cluster_bindings, roles, bindings] = COLLECTIONS;
@@ -127,7 +127,7 @@ impl Policy {
         policy
     }
 
-    /// Whether the user may, and which binding says so.
+    /// Whether the user is allowed to do this, and by which binding.
     #[must_use]
     pub fn decide(&self, user: &User, request: &Attributes) -> Decision {
         let mut amiss = Vec::new();
@@ -149,7 +149,7 @@ impl Policy {
         })
     }
 
-    /// All rules that hold for the user in a namespace (at the cluster scope where it is empty).
+    /// All rules that apply to the user in a namespace (at the cluster scope if it is empty).
     #[must_use]
     pub fn rules_for(&self, user: &User, namespace: &str) -> Vec<Rule> {
         let granted = self.granted(user, namespace).filter_map(Result::ok);
@@ -184,7 +184,7 @@ impl Policy {
         })
     }
 
-    /// A cluster role's own rules, and those of the roles it gathers.
+    /// A cluster role's own rules, and those of the roles that it aggregates.
     fn cluster_role(&self, name: &str) -> Option<Vec<&Rule>> {
         let mut gathered = Vec::new();
         let mut seen = Vec::new();

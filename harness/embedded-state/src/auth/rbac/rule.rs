@@ -1,4 +1,4 @@
-//! One rule of a role: what it allows, and whether a set of rules covers another.
+//! One rule of a role: which requests it allows, and whether a set of rules covers another.
 
 use std::fmt;
 
@@ -21,13 +21,13 @@ pub struct Rule {
     /// Names of objects; empty for all.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub resource_names: Vec<String>,
-    /// Paths that are no resources; `*` at the end stands for any rest.
+    /// Paths that are not resources; `*` at the end stands for any rest.
     #[serde(rename = "nonResourceURLs", skip_serializing_if = "Vec::is_empty")]
     pub non_resource_urls: Vec<String>,
 }
 
 impl Rule {
-    /// Everything.
+    /// A rule that allows everything.
     #[must_use]
     pub fn everything() -> Vec<Self> {
         let all = || vec!["*".to_owned()];
@@ -51,7 +51,7 @@ impl Rule {
             && (self.resource_names.is_empty() || self.resource_names.contains(&request.name))
     }
 
-    /// The rule cut into the smallest rules it consists of.
+    /// Splits the rule into the smallest rules that it consists of.
     fn atoms(&self) -> Vec<Self> {
         let one = |text: &String| vec![text.clone()];
         let mut atoms = Vec::new();
@@ -84,7 +84,7 @@ impl Rule {
         atoms
     }
 
-    /// Whether this rule allows all that the atom `other` allows.
+    /// Whether this rule allows everything that the atom `other` allows.
     fn covers(&self, other: &Self) -> bool {
         let all = |mine: &[String], theirs: &[String]| {
             mine.iter().any(|one| one == "*") || theirs.iter().all(|one| mine.contains(one))
@@ -128,7 +128,8 @@ impl fmt::Display for Rule {
     }
 }
 
-/// The rules of `wanted` that `owned` does not cover, verbs of the same thing put together, in order of their text.
+/// The rules in `wanted` that `owned` does not cover, with the verbs for the same thing combined, sorted by
+/// their text.
 #[must_use]
 pub(super) fn missing(owned: &[Rule], wanted: &[Rule]) -> Vec<Rule> {
     let mut missing: Vec<Rule> = Vec::new();
