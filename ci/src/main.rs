@@ -1,5 +1,5 @@
 //! The project's automation. CI calls it, and so can anybody: `cargo xtask lint`, `tidy`,
-//! `coverage`, `book`, `clients`, `page`, `fuzz`, `hard`, `release`, `cold-build`, `conformance`, `controls`.
+//! `coverage`, `book`, `site`, `clients`, `page`, `fuzz`, `hard`, `release`, `cold-build`, `conformance`, `controls`.
 
 mod book;
 mod clients;
@@ -8,9 +8,11 @@ mod fuzz;
 mod hard;
 mod lint;
 mod page;
+mod picture;
 mod process;
 mod python;
 mod release;
+mod site;
 mod tidy;
 
 use anyhow::Result;
@@ -36,6 +38,8 @@ enum Task {
     Coverage,
     /// The book of the documents, by mdbook, into `target/book`.
     Book(book::Options),
+    /// The web site, into `target/site`: the book, and a page for each submitted report.
+    Site(book::Options),
     /// The vendors' own clients, from the Python registry, against the fake cloud's dialects.
     Clients {
         /// Dialects; without any, all that have such a test.
@@ -43,6 +47,8 @@ enum Task {
     },
     /// `report.html` in a real browser (Chromium).
     Page,
+    /// `docs/run.svg`, the picture of a run in a terminal, from a real run.
+    Picture,
     /// Arbitrary input for everything that reads what others wrote, side by side.
     Fuzz {
         /// How long, in seconds.
@@ -61,7 +67,7 @@ enum Task {
     /// What a build from nothing costs: processor time by crate.
     ColdBuild {
         /// The package; all it needs is built, too.
-        #[arg(long, value_name = "NAME", default_value = "suites")]
+        #[arg(long, value_name = "NAME", default_value = "ccm-conformance")]
         package: String,
         /// Cargo's profile.
         #[arg(long, value_name = "NAME", default_value = "release")]
@@ -90,8 +96,10 @@ fn main() -> ExitCode {
         Task::Tidy => tidy::check(&root(), accepts),
         Task::Coverage => lint::coverage(),
         Task::Book(options) => book::build(&options),
+        Task::Site(options) => site::build(&options),
         Task::Clients { dialects } => clients::check(&dialects),
         Task::Page => page::check(),
+        Task::Picture => picture::draw(),
         Task::Fuzz { seconds, seed } => fuzz::run(seconds, seed),
         Task::Hard(options) => hard::measure(&options),
         Task::Release(options) => release::release(&options),
@@ -119,7 +127,7 @@ fn accepts(words: &[&str]) -> Result<(), String> {
 }
 
 fn harness(command: &str, arguments: &[String]) -> Result<()> {
-    let mut all = vec!["run", "--locked", "--release", "--package", "suites", "--", command];
+    let mut all = vec!["run", "--locked", "--release", "--package", "ccm-conformance", "--", command];
     all.extend(arguments.iter().map(String::as_str));
     run("cargo", &all, &[])
 }

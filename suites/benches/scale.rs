@@ -1,4 +1,4 @@
-//! Figures, not verdicts: `cargo bench -p suites --bench scale [-- COUNT...]`.
+//! Figures, not verdicts: `cargo bench -p ccm-conformance --bench scale [-- COUNT...]`.
 //!
 //! An embedded cluster with so many Nodes, initialised by the reference CCM, a process of its own that is asked to work
 //! as fast as it can, with the fake cloud beside the cluster in this process.
