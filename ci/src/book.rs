@@ -19,6 +19,11 @@ pub(crate) struct Options {
 
 /// Builds the book into `target/book`.
 pub(crate) fn build(options: &Options) -> Result<()> {
+    build_into(options, &root().join("target/book"))
+}
+
+/// Builds it into a folder.
+pub(crate) fn build_into(options: &Options, book: &Path) -> Result<()> {
     if !is_installed("mdbook", &["--version"]) {
         bail!("mdbook is not installed: cargo install --locked mdbook@0.5.4");
     }
@@ -33,7 +38,6 @@ pub(crate) fn build(options: &Options) -> Result<()> {
         let text = if path.ends_with(".md") { page(path, text, &source) } else { text.clone() };
         write(&staged.join(index(&path[PAGES.len()..])), &text)?;
     }
-    let book = root.join("target/book");
     run("mdbook", &["build", &staged.display().to_string(), "--dest-dir", &book.display().to_string()], &[])?;
     say(&format!("{}", book.join("index.html").display()));
     Ok(())

@@ -1,5 +1,5 @@
-//! The project's automation, for CI and for developers: `cargo xtask lint`, `tidy`, `coverage`, `book`,
-//! `clients`, `page`, `fuzz`, `hard`, `release`, `cold-build`, `conformance`, `controls`.
+//! The project's automation, for CI and for developers: `cargo xtask lint`, `tidy`, `coverage`, `book`, `site`,
+//! `clients`, `page`, `picture`, `fuzz`, `hard`, `release`, `cold-build`, `conformance`, `controls`.
 
 mod book;
 mod clients;
@@ -8,9 +8,11 @@ mod fuzz;
 mod hard;
 mod lint;
 mod page;
+mod picture;
 mod process;
 mod python;
 mod release;
+mod site;
 mod tidy;
 
 use anyhow::Result;
@@ -37,6 +39,8 @@ enum Task {
     Coverage,
     /// Build the book of the documents with mdbook, into `target/book`
     Book(book::Options),
+    /// Build the web site, into `target/site`: the book, and a page for each submitted report
+    Site(book::Options),
     /// Run the vendors' own clients, from the Python registry, against the fake cloud's dialects
     Clients {
         /// Dialects [default: all that have such a test]
@@ -44,6 +48,8 @@ enum Task {
     },
     /// Test `report.html` in a real browser (Chromium)
     Page,
+    /// Draw `docs/run.svg`, the picture of a run in a terminal, from a real run
+    Picture,
     /// Send arbitrary input to everything that reads data of others, in parallel
     Fuzz {
         /// Duration in seconds
@@ -62,7 +68,7 @@ enum Task {
     /// Measure the cost of a build from nothing: processor time by crate
     ColdBuild {
         /// Package, which is built with all its dependencies
-        #[arg(long, value_name = "NAME", default_value = "suites")]
+        #[arg(long, value_name = "NAME", default_value = "ccm-conformance")]
         package: String,
         /// Cargo profile
         #[arg(long, value_name = "NAME", default_value = "release")]
@@ -91,8 +97,10 @@ fn main() -> ExitCode {
         Task::Tidy => tidy::check(&root(), accepts),
         Task::Coverage => lint::coverage(),
         Task::Book(options) => book::build(&options),
+        Task::Site(options) => site::build(&options),
         Task::Clients { dialects } => clients::check(&dialects),
         Task::Page => page::check(),
+        Task::Picture => picture::draw(),
         Task::Fuzz { seconds, seed } => fuzz::run(seconds, seed),
         Task::Hard(options) => hard::measure(&options),
         Task::Release(options) => release::release(&options),
@@ -120,7 +128,7 @@ fn accepts(words: &[&str]) -> Result<(), String> {
 }
 
 fn harness(command: &str, arguments: &[String]) -> Result<()> {
-    let mut all = vec!["run", "--locked", "--release", "--package", "suites", "--", command];
+    let mut all = vec!["run", "--locked", "--release", "--package", "ccm-conformance", "--", command];
     all.extend(arguments.iter().map(String::as_str));
     run("cargo", &all, &[])
 }

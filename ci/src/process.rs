@@ -94,9 +94,9 @@ pub(crate) fn program(name: &str) -> Result<PathBuf> {
     built_program(name, &["--workspace", "--test", "e2e"])
 }
 
-/// The program of the package `suites`, built for release.
+/// The program of the package `ccm-conformance`, built for release.
 pub(crate) fn release_program(name: &str) -> Result<PathBuf> {
-    built_program(name, &["--release", "--package", "suites"])
+    built_program(name, &["--release", "--package", "ccm-conformance"])
 }
 
 fn built_program(name: &str, how: &[&str]) -> Result<PathBuf> {

@@ -1,4 +1,4 @@
-//! Figures, not verdicts: `cargo bench -p suites --bench scale [-- COUNT...]`.
+//! Figures, not verdicts: `cargo bench -p ccm-conformance --bench scale [-- COUNT...]`.
 //!
 //! Starts an embedded cluster with the given number of Nodes. The reference CCM initialises them; it runs in
 //! a process of its own, with flags that let it work as fast as it can. The fake cloud runs in this process,

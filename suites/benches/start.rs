@@ -1,4 +1,4 @@
-//! Figures, not verdicts: `cargo bench -p suites --bench start`.
+//! Figures, not verdicts: `cargo bench -p ccm-conformance --bench start`.
 //!
 //! Measures the time from the start of the process `ccm-conformance cluster embedded` to the first answer of
 //! its API server. This includes certificates, the kubeconfig file, controllers, a registered Node and TLS.

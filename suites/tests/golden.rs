@@ -17,7 +17,7 @@ fn the_list_of_this_version_is_that_of_its_suites() {
     let known = Golden::of(&now.version).expect("a sound list");
     let hint = format!(
         "harness/golden/{name} is out of date, and verify would refuse this version's reports; \
-         REWRITE_DOCUMENTS=1 cargo test -p suites --test golden"
+         REWRITE_DOCUMENTS=1 cargo test -p ccm-conformance --test golden"
     );
     assert!(known.as_ref() == Some(&now), "{hint}");
     assert!(Golden::versions().expect("sound lists").contains(&now.version));

@@ -57,7 +57,7 @@ pub(super) fn faults(cells: Option<usize>, seed: u64) -> Result<Vec<String>> {
     let programs = test_programs(&["--workspace", "--test", "faults"])?;
     let (cells, seed) = (cells.map_or("all".to_owned(), |cells| cells.to_string()), seed.to_string());
     let test = "a_cloud_that_fails_is_recovered_from_and_nothing_is_left_in_it";
-    one(&programs, "suites", test, &[("HARD_CELLS", &cells), ("HARD_SEED", &seed)])
+    one(&programs, "ccm-conformance", test, &[("HARD_CELLS", &cells), ("HARD_SEED", &seed)])
 }
 
 /// Runs one test and prints its figures; returns the fault if it fails.

@@ -31,7 +31,7 @@ pub(super) fn build(target: &str, host: &str, profile: &str, version: &Version) 
     }
     let environment: Vec<(&str, &str)> =
         environment.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
-    let what = ["--package", "suites", "--bin", PROGRAM, "--target", target];
+    let what = ["--package", "ccm-conformance", "--bin", PROGRAM, "--target", target];
     run("cargo", &[&["build", "--locked", "--profile", profile][..], &what].concat(), &environment)?;
     let folder = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from);
     // The folders of these two profiles have other names.

@@ -26,8 +26,8 @@ impl Version {
             serde_json::from_str(&metadata).context("reading what 'cargo metadata' says")?;
         let packages = metadata["packages"].as_array().into_iter().flatten();
         let mut versions =
-            packages.filter(|one| one["name"] == "suites").filter_map(|one| one["version"].as_str());
-        let cargo = versions.next().context("there is no package 'suites'")?;
+            packages.filter(|one| one["name"] == "ccm-conformance").filter_map(|one| one["version"].as_str());
+        let cargo = versions.next().context("there is no package 'ccm-conformance'")?;
         let commit = said("git", &["describe", "--always", "--dirty", "--abbrev=12", "--exclude=*"])?;
         let tags = said("git", &["tag", "--points-at", "HEAD", "--list", "v*"])?;
         Version::of(cargo, commit.trim(), tags.lines())
@@ -42,7 +42,7 @@ impl Version {
             tags if !tags.contains(&own.as_str()) => {
                 bail!(
                     "the commit is tagged {}, and Cargo.toml says {cargo}: give 'version' of [workspace.package] the tag's \
-                     number, and write the list of its checks (REWRITE_DOCUMENTS=1 cargo test -p suites --test golden)",
+                     number, and write the list of its checks (REWRITE_DOCUMENTS=1 cargo test -p ccm-conformance --test golden)",
                     tags.join(" and ")
                 )
             }

@@ -2,11 +2,16 @@
 
 mod driver;
 mod proxy;
+mod results;
 mod run;
 mod submission;
 
 pub(super) use driver::{DriverCommand, DriverOptions, InitCloudOptions, InitCommand, Language};
 pub(super) use proxy::ProxyOptions;
+pub(super) use results::{
+    BISECT_EXAMPLES, BisectOptions, EXPORT_EXAMPLES, ExportFormat, ExportOptions, TREND_EXAMPLES,
+    TrendOptions,
+};
 pub(super) use run::RunOptions;
 pub(super) use submission::{PackOptions, SubmissionCommand};
 
@@ -83,6 +88,15 @@ pub(super) enum Command {
     /// Compare two reports: which checks have another outcome
     #[command(after_help = COMPARE_EXAMPLES)]
     Compare(CompareOptions),
+    /// Show what changed over many runs: outcomes that changed, flaky checks, slower checks
+    #[command(after_help = TREND_EXAMPLES)]
+    Trend(TrendOptions),
+    /// Find the first commit of a CCM at which a check fails
+    #[command(after_help = BISECT_EXAMPLES)]
+    Bisect(BisectOptions),
+    /// Write the results of a run in the format of another tool
+    #[command(after_help = EXPORT_EXAMPLES)]
+    Export(ExportOptions),
     /// Merge the parts of a run that was shared with --shard into one report
     Merge(MergeOptions),
     /// Write the reports of a run again from its events.jsonl

@@ -2,6 +2,7 @@
 //! It connects all other crates.
 
 mod arguments;
+mod bisect;
 mod bootstrap;
 mod clean;
 mod cluster;
@@ -13,6 +14,7 @@ mod doctor;
 mod documents;
 mod driver;
 mod explain;
+mod export;
 mod image;
 mod init;
 mod judgeable;
@@ -32,6 +34,7 @@ mod shell;
 mod sonobuoy;
 mod submission;
 mod test;
+mod trend;
 mod verify;
 mod version;
 
@@ -125,6 +128,9 @@ fn obey(suites: &'static [Suite], command: Command, line: clap::Command) -> Exit
         Command::Explain(options) => explain::explain(suites, &options.id),
         Command::Coverage(options) => coverage::coverage(suites, options.output),
         Command::Compare(options) => compare::compare(&options),
+        Command::Trend(options) => trend::trend(&options),
+        Command::Bisect(options) => bisect::bisect(&options),
+        Command::Export(options) => export::export(&options),
         Command::Merge(options) => merge::merge(&options),
         Command::Replay(options) => replay::replay(&options),
         Command::Verify(options) => verify::verify(&options),

@@ -1,5 +1,7 @@
 //! `submission`: packs, checks and lists submitted reports.
 
+mod site;
+
 use super::arguments::{PackOptions, SubmissionCommand};
 use super::verify::{Run, usage};
 use embedded_cluster::KubernetesVersion;
@@ -25,6 +27,7 @@ pub(super) fn submission(command: &SubmissionCommand) -> ExitCode {
         SubmissionCommand::Pack(options) => pack(options),
         SubmissionCommand::Check { folders } => check(folders),
         SubmissionCommand::List { folder, write } => list(folder, write.as_deref()),
+        SubmissionCommand::Site { folder, out } => site::site(folder, out),
     };
     match done {
         Ok(code) => ExitCode::from(code),
@@ -188,6 +191,13 @@ fn refused(what: &Path, broken: &[String]) -> u8 {
     let reasons = if broken.len() == 1 { "1 reason".to_owned() } else { format!("{} reasons", broken.len()) };
     output::out(&format!("REFUSED: {}, {reasons}:\n  {}\n", what.display(), broken.join("\n  ")));
     exit::NOT_CONFORMANT
+}
+
+/// Writes a file and the folders above it.
+pub(super) fn written(path: &Path, bytes: &[u8]) -> Result<(), String> {
+    let folder = path.parent().unwrap_or(Path::new(""));
+    let made = fs::create_dir_all(folder).and_then(|()| fs::write(path, bytes));
+    made.map_err(|error| format!("{}: {error}", path.display()))
 }
 
 #[cfg(test)]

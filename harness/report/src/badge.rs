@@ -6,10 +6,20 @@ use harness_core::check::Level;
 use harness_core::ledger::{Conformance, Ledger, Outcome, SkipReason};
 use serde_json::json;
 
-/// The badge of a run: its verdict, and how many of the MUSTs that apply passed.
-pub fn to_badge(ledger: &Ledger) -> String {
+/// What a badge says.
+pub(super) struct Badge {
+    /// What the badge is about.
+    pub(super) label: &'static str,
+    /// The verdict, and how many of the MUSTs that apply passed.
+    pub(super) message: String,
+    /// The colour, by the name that shields gives it.
+    pub(super) colour: &'static str,
+}
+
+/// The badge of a run.
+pub(super) fn badge(ledger: &Ledger) -> Badge {
     let verdict = ledger.conformance();
-    let color = match verdict {
+    let colour = match verdict {
         Conformance::Conformant => "brightgreen",
         Conformance::Partial => "yellow",
         Conformance::NotConformant => "red",
@@ -24,9 +34,15 @@ pub fn to_badge(ledger: &Ledger) -> String {
         Conformance::NotJudged => word,
         _ => format!("{word}, {passed} of {} MUSTs", musts().count()),
     };
+    Badge { label: "CCM conformance", message, colour }
+}
+
+/// The badge of a run as JSON.
+pub fn to_badge(ledger: &Ledger) -> String {
+    let Badge { label, message, colour } = badge(ledger);
     let badge = json!({
-        "schemaVersion": 1, "label": "CCM conformance", "message": message, "color": color,
-        "isError": verdict == Conformance::NotConformant,
+        "schemaVersion": 1, "label": label, "message": message, "color": colour,
+        "isError": ledger.conformance() == Conformance::NotConformant,
     });
     format!("{badge:#}\n")
 }

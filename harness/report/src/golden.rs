@@ -1,7 +1,7 @@
 //! The checks that each version of the harness has: a report is held against the list of the version that made it.
 //!
 //! The lists are files of the program in `golden`, each for one version or for several with the same checks. That of the
-//! version in work, `golden/VERSION.yaml`, is written by a test (`REWRITE_DOCUMENTS=1 cargo test -p suites --test golden`) and
+//! version in work, `golden/VERSION.yaml`, is written by a test (`REWRITE_DOCUMENTS=1 cargo test -p ccm-conformance --test golden`) and
 //! compared by the same test without the variable; those of released versions never change.
 
 use harness_config::contract::ConformanceProfile;

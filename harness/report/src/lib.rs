@@ -8,19 +8,23 @@ mod common_causes;
 mod compare;
 mod envelope;
 pub mod exit;
+mod export;
 mod failure_text;
 mod file;
 mod github;
 mod golden;
 mod junit;
+mod manifest_findings;
 mod page;
 mod profile_result;
+mod site;
 mod sonobuoy;
 mod statement;
 mod submission;
 mod summary;
 #[cfg(test)]
 mod tests;
+mod trend;
 mod verify;
 mod wording;
 
@@ -29,6 +33,7 @@ pub use common_causes::{CommonCause, common_causes};
 pub use compare::{Difference, Flake, compare, flakes};
 pub use envelope::{EnvelopeError, PublicKey, SigningKey, open_envelope, sealed};
 pub use exit::exit_code;
+pub use export::{ProwFile, to_otlp, to_prow, to_sarif};
 pub use file::{ParseError, Written, parse, read, schema, to_yaml};
 pub use github::{Job as GithubJob, annotations, step_summary};
 pub use golden::{Golden, GoldenCheck};
@@ -36,9 +41,11 @@ pub use junit::to_junit;
 pub use page::{
     Demand, Demands, Evidence, Material as PageMaterial, Side, live_head, live_page, to_comparison, to_page,
 };
+pub use site::{Submitted, to_badge_svg, to_site_index};
 pub use sonobuoy::{SONOBUOY_RESULTS, to_sonobuoy};
 pub use statement::{Digests, statement};
 pub use submission::{ABOUT_FILE, About, MadeBy, Row, broken_rules, minor_folder, table};
 pub use summary::{CHECKS_STAGE, summary};
+pub use trend::{Change, Trend, TrendCheck, TrendRun, trend};
 pub use verify::{Finding, Material, Told, sha256_digest, verify};
 pub use wording::{because, outcome_word, verdict_word};

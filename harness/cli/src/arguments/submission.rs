@@ -22,6 +22,15 @@ pub(crate) enum SubmissionCommand {
         #[arg(long, value_name = "FILE")]
         write: Option<PathBuf>,
     },
+    /// Write a static web site: a matrix of all submitted reports, a page and a badge for each
+    Site {
+        /// Folder with the submitted reports
+        #[arg(value_name = "FOLDER")]
+        folder: PathBuf,
+        /// Folder for the site, which must not exist
+        #[arg(long, value_name = "DIR")]
+        out: PathBuf,
+    },
 }
 
 #[derive(Debug, Args)]

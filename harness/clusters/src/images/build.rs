@@ -345,15 +345,18 @@ mod tests {
             let features = Some(features.iter().map(|one| (*one).to_owned()).collect());
             unknown_part(&here, &Program { package: package.into(), bin: bin.into(), features }).await
         };
-        assert_eq!(missing("suites", "ccm-conformance", &[]).await, None);
+        assert_eq!(missing("ccm-conformance", "ccm-conformance", &[]).await, None);
         let (key, what) = missing("harnes", "harnes", &[]).await.expect("it is misspelt");
         assert!(key == "package" && what.contains("has no 'harnes'; it has "), "{key}: {what}");
         assert!(what.contains("fake-cloud, ") && what.contains(", suites"), "{what}");
-        let (key, what) = missing("suites", "ccm", &[]).await.expect("it has no such program");
-        assert!(key == "binary" && what.starts_with("package suites has no 'ccm'; it has "), "{key}: {what}");
+        let (key, what) = missing("ccm-conformance", "ccm", &[]).await.expect("it has no such program");
+        assert!(
+            key == "binary" && what.starts_with("package ccm-conformance has no 'ccm'; it has "),
+            "{key}: {what}"
+        );
         assert!(what.contains("ccm-conformance"), "{what}");
         let (key, what) =
-            missing("suites", "ccm-conformance", &["fast"]).await.expect("it has no such feature");
+            missing("ccm-conformance", "ccm-conformance", &["fast"]).await.expect("it has no such feature");
         assert!(key == "features" && what.contains("has no 'fast'; it has "), "{key}: {what}");
         let elsewhere = tempfile::tempdir().expect("a folder");
         let program = Program { package: "a".into(), bin: "a".into(), features: None };

@@ -1,7 +1,7 @@
 //! Workflow commands that annotate a run.
 
 use super::{Job, is_trouble, troubled};
-use crate::failure_text::FailureText;
+use crate::manifest_findings::{is_about_manifests, manifest_findings};
 use crate::wording::{outcome_text, outcome_word};
 use harness_core::check::Level;
 use harness_core::ledger::{Entry, Ledger};
@@ -10,8 +10,6 @@ use std::path::Path;
 
 /// How many annotations of each kind are made: GitHub shows no more of one step.
 const ANNOTATIONS: usize = 10;
-/// Ids of the checks that read manifests begin with this; they name the line of each finding.
-const OF_MANIFESTS: &str = "BOOT-LINT-";
 
 /// Workflow commands that annotate the run: what failed as an error, what only warns as a warning. Each is a line. What is
 /// wrong in a manifest is annotated at its line.
@@ -39,7 +37,7 @@ pub fn annotations(ledger: &Ledger, job: &Job) -> String {
 fn of_check(entry: &Entry, job: &Job) -> Vec<String> {
     let title = property(&format!("{} {}", entry.id, outcome_word(&entry.outcome)));
     let why = outcome_text(&entry.outcome).unwrap_or_default();
-    let findings = if entry.id.starts_with(OF_MANIFESTS) { findings(why) } else { Vec::new() };
+    let findings = if is_about_manifests(&entry.id) { manifest_findings(why) } else { Vec::new() };
     let mut placed: Vec<String> = Vec::new();
     for finding in findings {
         let Some(file) = in_workspace(&finding.file, job) else { continue };
@@ -50,36 +48,6 @@ fn of_check(entry: &Entry, job: &Job) -> Vec<String> {
         placed.push(format!("title={title}::{}", message(&format!("{}\n{why}", entry.title))));
     }
     placed
-}
-
-/// Something that is wrong in a manifest.
-struct Finding {
-    file: String,
-    line: u32,
-    what: String,
-}
-
-/// The findings that the text of a failure names, `FILE:LINE: what`, with `; ` between them.
-fn findings(why: &str) -> Vec<Finding> {
-    let mut found: Vec<Finding> = Vec::new();
-    let Some(failure) = FailureText::of(why) else { return found };
-    for part in failure.seen.split("; ") {
-        match (finding(part), found.last_mut()) {
-            (Some(finding), _) => found.push(finding),
-            (None, Some(last)) => {
-                last.what.push_str("; ");
-                last.what.push_str(part);
-            }
-            (None, None) => {}
-        }
-    }
-    found
-}
-
-fn finding(text: &str) -> Option<Finding> {
-    let (place, what) = text.split_once(": ")?;
-    let (file, line) = place.rsplit_once(':')?;
-    Some(Finding { file: file.to_owned(), line: line.parse().ok()?, what: what.to_owned() })
 }
 
 /// A file's path in the checkout; `None` where it is elsewhere.

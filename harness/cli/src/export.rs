@@ -1,0 +1,75 @@
+//! `export`: the results of a run in the format of another tool.
+
+use super::arguments::{ExportFormat, ExportOptions};
+use super::submission::written;
+use harness_core::check::chain;
+use harness_core::files;
+use harness_core::output;
+use harness_report::{exit, parse, to_otlp, to_prow, to_sarif};
+use harness_runner::demands;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+/// Writes the report in the format that was asked for. Exit codes: 0 written, 2 the report cannot be read, 3 the result cannot
+/// be written.
+pub(super) fn export(options: &ExportOptions) -> ExitCode {
+    let (code, why) = match exported(options) {
+        Ok(()) => return ExitCode::from(exit::CONFORMANT),
+        Err(Failure::Report(why)) => (exit::USAGE, why),
+        Err(Failure::Output(why)) => (exit::ENVIRONMENT, why),
+    };
+    output::err(&format!("error: {why}"));
+    ExitCode::from(code)
+}
+
+/// Why nothing was written.
+enum Failure {
+    Report(String),
+    Output(String),
+}
+
+fn exported(options: &ExportOptions) -> Result<(), Failure> {
+    let path = &options.report;
+    let in_report = |why: String| Failure::Report(format!("{}: {why}", path.display()));
+    let text = files::read(path).map_err(|error| in_report(error.to_string()))?;
+    let ledger = parse(&text, path).map_err(|error| Failure::Report(chain(&error)))?;
+    let made = match options.format {
+        ExportFormat::Sarif => {
+            let demands = demands(&[&ledger]).map_err(Failure::Output)?;
+            let made = to_sarif(&ledger, &demands, &path.display().to_string(), &text);
+            made.map_err(|error| Failure::Output(chain(&error)))?
+        }
+        ExportFormat::Otlp => to_otlp(&ledger).map_err(in_report)?,
+        ExportFormat::Prow => {
+            let files = to_prow(&ledger).map_err(in_report)?;
+            let all = files.iter().map(|file| (PathBuf::from(file.path), file.text.as_str()));
+            return folder(options.out.as_deref().unwrap_or(Path::new("prow")), all).map_err(Failure::Output);
+        }
+    };
+    match &options.out {
+        None => output::out(&made),
+        Some(out) => {
+            output::file(out, made)
+                .map_err(|error| Failure::Output(format!("{}: {error}", out.display())))?;
+            output::err(&format!("wrote {}", out.display()));
+        }
+    }
+    Ok(())
+}
+
+/// Writes files into a new folder, which is removed if one of them cannot be written.
+fn folder<'a>(folder: &Path, all: impl Iterator<Item = (PathBuf, &'a str)>) -> Result<(), String> {
+    if folder.exists() {
+        return Err(format!("{} exists already; name a folder that does not", folder.display()));
+    }
+    let result =
+        all.map(|(path, text)| written(&folder.join(path), text.as_bytes())).collect::<Result<(), _>>();
+    if result.is_err() {
+        // Ours since a moment ago.
+        let _ = fs::remove_dir_all(folder);
+    }
+    result?;
+    output::err(&format!("wrote {}", folder.display()));
+    Ok(())
+}

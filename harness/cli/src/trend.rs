@@ -1,0 +1,41 @@
+//! `trend`: what changed over many runs of one CCM.
+
+use super::arguments::{ListOutput, TrendOptions};
+use super::compare::read;
+use harness_core::output;
+use harness_report::{exit, trend as trend_of};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+/// The report in a folder of results.
+const REPORT_FILE: &str = "report.yaml";
+
+/// Prints the runs and the checks that changed. Exit codes: 0 whatever changed, 2 for reports that cannot be read or are of
+/// different CCMs.
+pub(super) fn trend(options: &TrendOptions) -> ExitCode {
+    match printed(options) {
+        Ok(text) => {
+            output::out(&text);
+            ExitCode::from(exit::CONFORMANT)
+        }
+        Err(why) => {
+            output::err(&format!("error: {why}"));
+            ExitCode::from(exit::USAGE)
+        }
+    }
+}
+
+fn printed(options: &TrendOptions) -> Result<String, String> {
+    let mut runs = Vec::new();
+    for path in &options.reports {
+        let report: PathBuf = if path.is_dir() { path.join(REPORT_FILE) } else { path.clone() };
+        runs.push((report.display().to_string(), read(&report)?));
+    }
+    let trend = trend_of(runs)?;
+    match options.output {
+        ListOutput::Text => Ok(trend.to_string()),
+        ListOutput::Json => {
+            serde_json::to_string_pretty(&trend).map(|text| text + "\n").map_err(|error| error.to_string())
+        }
+    }
+}
