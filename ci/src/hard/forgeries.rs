@@ -88,7 +88,7 @@ pub(super) fn measure(program: &Path, count: usize, seed: u64) -> Result<Vec<Str
                             } else {
                                 wrong
                                     .lock()
-                                    .expect("nobody panics")
+                                    .expect("no code panics while it holds the lock")
                                     .push(format!("{}: {why}", forgery.name()));
                             }
                         }
@@ -96,15 +96,15 @@ pub(super) fn measure(program: &Path, count: usize, seed: u64) -> Result<Vec<Str
                     Ok(())
                 };
                 if let Err(error) = work() {
-                    *failed.lock().expect("nobody panics") = Some(error);
+                    *failed.lock().expect("no code panics while it holds the lock") = Some(error);
                 }
             });
         }
     });
-    if let Some(error) = failed.into_inner().expect("nobody panics") {
+    if let Some(error) = failed.into_inner().expect("no code panics while it holds the lock") {
         return Err(error);
     }
-    let wrong = wrong.into_inner().expect("nobody panics");
+    let wrong = wrong.into_inner().expect("no code panics while it holds the lock");
     say(&format!(
         "forgeries  {} of {} reports, {} accepted; {} more change nothing that is told",
         tried.into_inner() - excepted.load(Ordering::Relaxed),
