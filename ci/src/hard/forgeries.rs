@@ -10,7 +10,7 @@ use std::process::{Command, Stdio};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Of the events that only describe what happened, one of so many is kept, so that a stream is read quickly.
+/// One of this many events that only describe what happened is kept, so that a stream is read quickly.
 const KEPT: usize = 250;
 /// The types of such events.
 const TELLING: [&str; 4] = ["object-changed", "cloud-call", "promise-began", "promise-met"];
@@ -50,7 +50,7 @@ struct Forgery<'a> {
     does: Does,
 }
 
-/// Tries so many forgeries; returns those that were not refused.
+/// Tries this many forgeries; returns those that were not refused.
 ///
 /// # Errors
 /// A genuine report is refused, or the program cannot be run.

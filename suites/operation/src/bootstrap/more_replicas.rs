@@ -31,7 +31,7 @@ async fn adds_no_writer(cx: &CheckCx) -> Verdict {
         "ms",
         format!("{alone_ms} with {count} replicas, {together_ms} with {}", count + newcomers.len()),
     );
-    // Each replica has looked at the Lease twice by then.
+    // Each replica has read the Lease twice by then.
     let stays = lease.keeps(unchanged(&before)).within(2 * cx.limits().lease().longest_poll());
     stays.when("next to three more replicas").await?;
     let is_work = move |call: &Entry| call.write || nodes.iter().any(|node| node.concerns(call));
