@@ -51,7 +51,7 @@ const TARGETS: &[Target] = &[
     },
 ];
 
-/// Runs all of them for so many seconds, with the programs that `cargo test --workspace` has built.
+/// Runs all of them for this many seconds, with the programs that `cargo test --workspace` has built.
 pub(crate) fn run(seconds: u64, seed: Option<u64>) -> Result<()> {
     let programs = test_programs(&["--workspace", "--test", "it"])?;
     let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());

@@ -23,7 +23,7 @@ make_base_image() {
   make_debian_root "${BASE_IMAGE}" "${packages[@]}"
 }
 
-# assemble_node_image IMAGE: builds it from ${BASE_IMAGE} and ${BINARIES}.
+# assemble_node_image IMAGE: makes it from ${BASE_IMAGE} and ${BINARIES}.
 assemble_node_image() {
   local image=$1 archive=${WORK}/control-plane.tar container proxy=none
 
@@ -56,7 +56,7 @@ assemble_node_image() {
   CLEANUP_CONTAINERS=()
 }
 
-# node_files: a tar stream of all files that are added to the Debian root.
+# node_files: a tar stream of everything that is put on top of the Debian root.
 node_files() {
   local stage=${WORK}/node-files binary systemd_cgroup=true
   rm -rf "${stage}"

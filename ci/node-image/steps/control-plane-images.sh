@@ -1,7 +1,7 @@
-# The images that kubeadm needs, each made from a single binary. Sourced, never run.
+# The images kubeadm asks for, made of single binaries. Sourced, never run.
 # shellcheck shell=bash
 
-# kubeadm_images: prints the images that this kubeadm needs for its own version, one per line.
+# kubeadm_images: prints those that this kubeadm wants for its own version, one a line.
 kubeadm_images() {
   "${BINARIES}/kubeadm" config images list --kubernetes-version "${VERSION}" 2> "${WORK}/kubeadm.log" || {
     cat "${WORK}/kubeadm.log" >&2
@@ -15,9 +15,9 @@ pause_image() {
   kubeadm_images | grep '/pause:'
 }
 
-# write_control_plane_archive FILE: an archive of all images that kubeadm needs and that can be made.
-# kube-proxy and CoreDNS are made if their binaries are given. Without them kind needs kubeProxyMode: none,
-# and the CoreDNS pods stay pending because their image is missing, which affects nothing else.
+# write_control_plane_archive FILE: an archive of all images kubeadm wants and that can be made.
+# kube-proxy and CoreDNS are made when their binaries are given; without them kind must be told kubeProxyMode: none,
+# and the CoreDNS pods wait in vain for their image, which nothing else minds.
 write_control_plane_archive() {
   local roots=${WORK}/image-roots archive=${WORK}/image-archive image name
   rm -rf "${roots}" "${archive}"
@@ -45,7 +45,7 @@ write_control_plane_archive() {
     esac
   done < <(kubeadm_images)
 
-  # The libraries of a dynamically linked binary come from the node's own root.
+  # Libraries that a binary is linked with come from the node's own root.
   docker run --rm --network none --label "${BUILD_LABEL}" -v "${roots}:/roots" -v "${HERE}/steps/complete-image-roots:/complete:ro" \
     --entrypoint /complete "${BASE_IMAGE}" > "${WORK}/complete.log" 2>&1 \
     || {
@@ -67,8 +67,7 @@ write_control_plane_archive() {
   rm -rf "${roots}" "${archive}"
 }
 
-# install_etcd ROOT: installs the given etcd, or Debian's behind a script that leaves out the flags that it
-# does not know.
+# install_etcd ROOT: the given etcd, or Debian's behind a script that leaves out the flags it does not know.
 install_etcd() {
   if [[ -x ${BINARIES}/etcd ]]; then
     install -D "${BINARIES}/etcd" "$1/usr/local/bin/etcd"
@@ -79,7 +78,7 @@ install_etcd() {
   fi
 }
 
-# install_pause ROOT: installs a static program that only reaps processes; catatonit -P is made for that.
+# install_pause ROOT: a static program that does nothing but reap; catatonit -P is made for just this.
 install_pause() {
   unpack_debian_package catatonit
   install -D "${WORK}/catatonit/usr/bin/catatonit" "$1/pause"

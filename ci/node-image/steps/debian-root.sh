@@ -1,8 +1,8 @@
 # Debian root file systems as Docker images, made with mmdebstrap from the machine's own mirror. Sourced, never run.
 # shellcheck shell=bash
 
-# The release of all images, whatever release the machine itself has. Its systemd (252) runs on cgroup v1 and
-# v2; 257 and newer refuse v1.
+# The release everything is made of, whatever release the machine itself runs.
+# Its systemd (252) runs on cgroup v1 as on v2; 257 and newer refuse v1.
 DEBIAN_RELEASE=bookworm
 
 # make_debian_root TAG PACKAGE...: imports a minimal root with these packages as the local image TAG.

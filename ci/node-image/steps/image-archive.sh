@@ -1,7 +1,7 @@
 # Container images without a container engine: one layer each, in the archive form `docker save` writes. Sourced, never run.
 # shellcheck shell=bash
 
-# archive_add DIR IMAGE ROOT ENTRYPOINT_JSON: adds IMAGE, made from the files under ROOT, to the archive in DIR.
+# archive_add DIR IMAGE ROOT ENTRYPOINT_JSON: adds IMAGE, made of the files under ROOT, to the archive kept in DIR.
 archive_add() {
   local dir=$1 image=$2 root=$3 entrypoint=$4 layer config digest
   mkdir -p "${dir}"
@@ -24,7 +24,7 @@ archive_add() {
     '{Config: $config, RepoTags: [$image], Layers: [$layer]}' >> "${dir}/entries"
 }
 
-# archive_write DIR: writes the archive in DIR to stdout.
+# archive_write DIR: writes the archive kept in DIR to stdout.
 archive_write() {
   jq -cs . "$1/entries" > "$1/manifest.json"
   tar -C "$1" --exclude=./entries -cf - .

@@ -1,18 +1,18 @@
 # Kubernetes binaries from Debian's own source package. Sourced, never run.
 #
-# Debian 12's source package "kubernetes" contains the whole tree with its vendored dependencies, at 1.20.2;
-# newer releases of Debian only contain kubectl. It is compiled with Debian's Go in a temporary container.
+# Debian 12's source package "kubernetes" carries the whole tree with its vendored dependencies, at 1.20.2;
+# newer releases of Debian carry kubectl's part alone. It is compiled with Debian's Go in a throw-away container.
 # shellcheck shell=bash
 
 KUBERNETES_DEBIAN_VERSION=v1.20.2
 
-# The packages in the compiling container.
+# What the compiling container is made of.
 BUILDER_PACKAGES=(
   bash ca-certificates coreutils dpkg-dev findutils golang-1.19-go golang-github-modern-go-reflect2-dev
   grep jq make perl rsync sed tar which xz-utils
 )
 
-# kubernetes_from_debian DIR: fills DIR with the binaries; takes 5 to 10 minutes on two cores.
+# kubernetes_from_debian DIR: fills DIR with the binaries; 5 to 10 minutes on two cores.
 kubernetes_from_debian() {
   local target=$1 view=${WORK}/kubernetes-source builder=ccm-conformance/kubernetes-builder:${KEY:0:12}
   say "fetching Debian's source package kubernetes"

@@ -10,7 +10,7 @@ use std::process::{Command, Stdio};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Of the events that only describe what happened, one of so many is kept, so that a stream is read quickly.
+/// One of this many events that only describe what happened is kept, so that a stream is read quickly.
 const KEPT: usize = 250;
 /// The types of such events.
 const TELLING: [&str; 4] = ["object-changed", "cloud-call", "promise-began", "promise-met"];
@@ -50,7 +50,7 @@ struct Forgery<'a> {
     does: Does,
 }
 
-/// Tries so many forgeries; returns those that were not refused.
+/// Tries this many forgeries; returns those that were not refused.
 ///
 /// # Errors
 /// A genuine report is refused, or the program cannot be run.
@@ -88,7 +88,7 @@ pub(super) fn measure(program: &Path, count: usize, seed: u64) -> Result<Vec<Str
                             } else {
                                 wrong
                                     .lock()
-                                    .expect("nobody panics")
+                                    .expect("no code panics while it holds the lock")
                                     .push(format!("{}: {why}", forgery.name()));
                             }
                         }
@@ -96,15 +96,15 @@ pub(super) fn measure(program: &Path, count: usize, seed: u64) -> Result<Vec<Str
                     Ok(())
                 };
                 if let Err(error) = work() {
-                    *failed.lock().expect("nobody panics") = Some(error);
+                    *failed.lock().expect("no code panics while it holds the lock") = Some(error);
                 }
             });
         }
     });
-    if let Some(error) = failed.into_inner().expect("nobody panics") {
+    if let Some(error) = failed.into_inner().expect("no code panics while it holds the lock") {
         return Err(error);
     }
-    let wrong = wrong.into_inner().expect("nobody panics");
+    let wrong = wrong.into_inner().expect("no code panics while it holds the lock");
     say(&format!(
         "forgeries  {} of {} reports, {} accepted; {} more change nothing that is told",
         tried.into_inner() - excepted.load(Ordering::Relaxed),

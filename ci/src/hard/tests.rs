@@ -52,7 +52,7 @@ pub(super) fn unread() -> Result<Vec<String>> {
     Ok(wrong)
 }
 
-/// Measures so many combinations of fault and operation, or all.
+/// Measures this many combinations of fault and operation, or all.
 pub(super) fn faults(cells: Option<usize>, seed: u64) -> Result<Vec<String>> {
     let programs = test_programs(&["--workspace", "--test", "faults"])?;
     let (cells, seed) = (cells.map_or("all".to_owned(), |cells| cells.to_string()), seed.to_string());

@@ -92,7 +92,7 @@ fn step(folder: &Path, arguments: &[&str], expected: i32) -> Result<()> {
     }
     let (out, err) = (String::from_utf8_lossy(&ended.stdout), String::from_utf8_lossy(&ended.stderr));
     bail!(
-        "with nothing beside it, '{shown}' ended with {} instead of {expected}:\n{out}\n{err}",
+        "in an empty root folder, '{shown}' ended with {} instead of {expected}:\n{out}\n{err}",
         ended.status
     )
 }

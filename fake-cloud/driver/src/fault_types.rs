@@ -62,10 +62,10 @@ pub struct Fault {
     pub matching: Match,
     /// What happens.
     pub effect: Effect,
-    /// Ends after so many calls, at least 1; `None`: no limit.
+    /// Ends after this many calls, at least 1; `None`: no limit.
     #[serde(default)]
     pub calls: Option<u64>,
-    /// Ends after so many milliseconds, at least 1; `None`: until cleared.
+    /// Ends after this many milliseconds, at least 1; `None`: until cleared.
     #[serde(default)]
     pub for_ms: Option<u64>,
 }
@@ -102,7 +102,7 @@ pub enum Effect {
     },
     /// Takes effect in the model, then the connection is closed without an answer.
     LoseAnswer {
-        /// After so many milliseconds, unless the caller gives up before; `None`: at once.
+        /// After this many milliseconds, unless the caller gives up before; `None`: at once.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         ms: Option<u64>,
     },

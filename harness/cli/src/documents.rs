@@ -19,7 +19,7 @@ const PROGRAMS: &[&str] = &[
     "reference-csi-driver-mutant",
 ];
 
-/// Parts of the workspace without documents of ours, and the changelog, which also has commands that were removed.
+/// Parts of the workspace without documents of this project, and the changelog, which also has commands that were removed.
 const LEFT_OUT: &[&str] = &[".git", "target", "CHANGELOG.md"];
 
 /// Code in a document.
@@ -27,7 +27,7 @@ struct Code {
     /// The line number, from 1.
     line: usize,
     text: String,
-    /// Whether it is to be typed, as a line of a shell block is. Code within a line may name a command
+    /// Whether users type it, like a line of a shell block. Code within a line may name a command
     /// without its arguments.
     is_typed: bool,
 }

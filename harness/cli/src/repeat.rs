@@ -34,7 +34,7 @@ struct Repeated {
     flakes: Vec<Flake>,
 }
 
-/// Runs so many times, each with a new environment, so that the leftovers of one run cannot affect the next.
+/// Runs this many times, each with a new environment, so that the leftovers of one run cannot affect the next.
 /// Stops when the next run would end in the same way without judging anything: wrong usage, nothing selected,
 /// an interruption.
 pub(super) fn repeat(

@@ -41,7 +41,7 @@ macro_rules! words {
             fn from_str(word: &str) -> Result<Self, String> {
                 match word {
                     $($word => Ok($name::$item),)+
-                    _ => Err(format!("'{word}' is no {}; one of {}", $what, Self::WORDS.join(", "))),
+                    _ => Err(format!("'{word}' is not a valid {}; one of {}", $what, Self::WORDS.join(", "))),
                 }
             }
         }

@@ -215,7 +215,7 @@ impl Running {
         kube::Client::new(service, "default")
     }
 
-    /// A token for a service account, bound to the account alone, valid for so many seconds.
+    /// A token for a service account, bound to the account alone, valid for this many seconds.
     ///
     /// # Errors
     ///

@@ -58,7 +58,7 @@ pub(crate) fn services(families: IpFamilies) -> Vec<String> {
     SERVICES.into_iter().take(families.count()).map(str::to_owned).collect()
 }
 
-/// The ranges of Pods for so many machines.
+/// The ranges of Pods for this many machines.
 pub(crate) fn pods(families: IpFamilies, machines: usize) -> PodCidrs {
     let all = if machines <= 256 { PODS } else { MANY_PODS };
     PodCidrs::Allocated(all.into_iter().take(families.count()).collect())

@@ -73,7 +73,7 @@ impl ClusterSpec {
         ClusterSpec { controllers: BTreeSet::new(), ..ClusterSpec::new(Vec::new()) }
     }
 
-    /// A cluster with so many machines, named `node-0` and so on, and ready for Pods: the first is a control
+    /// A cluster with this many machines, named `node-0` and so on, and ready for Pods: the first is a control
     /// plane, the others are workers.
     #[must_use]
     pub fn of_nodes(nodes: u32) -> ClusterSpec {

@@ -207,7 +207,7 @@ impl<T: Clone + Eq + Hash + Ord> State<T> {
     }
 }
 
-/// The pause after so many failures in a row.
+/// The pause after this many failures in a row.
 fn retry_pause(failures: u32) -> Duration {
     FIRST_RETRY.saturating_mul(2_u32.saturating_pow(failures.saturating_sub(1).min(16))).min(LONGEST_RETRY)
 }

@@ -31,7 +31,7 @@ impl Clock {
         }
     }
 
-    /// The moment so many seconds later, with whole seconds.
+    /// The moment this many seconds later, with whole seconds.
     #[must_use]
     pub fn seconds_later(&self, seconds: i64) -> String {
         let later = self.at.checked_add(jiff::SignedDuration::from_secs(seconds)).unwrap_or(Timestamp::MAX);

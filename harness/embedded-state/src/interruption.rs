@@ -57,13 +57,13 @@ impl Interruption {
         Some(Ending { state, times })
     }
 
-    /// The size of a page for this user, who requested `limit`: one object if the rest is to be refused.
+    /// The size of a page for this user, who requested `limit`: one object if the rest will be refused.
     pub fn page(&self, user: &User, limit: usize) -> usize {
         let cuts = self.cuts_pages.load(Ordering::Relaxed) && user.as_service_account().is_some();
         if cuts { limit.min(1) } else { limit }
     }
 
-    /// Whether this user's next page is to be refused once, as if its revision had expired.
+    /// Whether this user's next page must be refused once, as if its revision had expired.
     pub fn refuses_page(&self, user: &User) -> bool {
         user.as_service_account().is_some() && self.cuts_pages.swap(false, Ordering::Relaxed)
     }

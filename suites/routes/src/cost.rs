@@ -49,7 +49,7 @@ impl Subject for Unsettled<'_> {
     }
 }
 
-/// Matches lists of routes that come about once a period, each with so many pages. At least three lists are
+/// Matches lists of routes that come about once a period, each with this many pages. At least three lists are
 /// needed, unless only changes of Nodes prompt them. The upper limit follows from the time between the first
 /// and the last list, plus one.
 fn once_a_period(period: Duration, pages: usize, trigger: RouteTrigger) -> Matcher<Vec<Entry>> {
@@ -95,7 +95,7 @@ struct Refresh {
 
 /// Whether more than `most` machines were looked up after every list of routes, with at most one exception.
 /// The look-ups come soon after the list, or before the next one, and refreshes, however slow, do not explain
-/// so many.
+/// all of them.
 fn are_looked_up_each_time(lists: &[Entry], look_ups: &[Entry], most: usize, refresh: Refresh) -> bool {
     let mut passes: Vec<u64> = lists.iter().map(|list| list.at_ms).collect();
     // Several pages of one list count as one.

@@ -96,10 +96,10 @@ async fn keeps_right_routes(cx: &CheckCx) -> Verdict {
     writes.is(no_calls()).await
 }
 
-/// What happens to lists of routes, and the claim by which it causes no change.
+/// A fault of lists of routes, and the claim that it causes no change.
 struct Trouble {
     id: CheckId,
-    /// The effects that calls meet, one after the other, from which page on; the last one stays.
+    /// The effects on the lists, one after the other; the last one stays.
     effects: &'static [Effect],
     from_page: u64,
     /// The circumstances, for the text of a failure.

@@ -150,7 +150,7 @@ async fn leaves_control_planes_out(cx: &CheckCx) -> Verdict {
     let control_plane = cx.machine(machine("control-plane")).await?;
     let plan = control_plane.node().label("node-role.kubernetes.io/control-plane", "").label(L_EXCL, "");
     cx.node(plan).await?.becomes(initialised()).await?;
-    // A Node that is a backend shows that the CCM has looked at both.
+    // A Node that is a backend shows that the CCM has processed both.
     let (worker, _) = eligible(cx, "worker").await?;
     let web = cx.service(load_balancer("web").port(80)).await?.provisioned().await?;
     web.balancer().becomes(has_backend(&worker)).await?;

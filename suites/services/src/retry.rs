@@ -155,7 +155,7 @@ async fn retries_with_backoff(cx: &CheckCx) -> Verdict {
 /// For how long calls fail, so that an attempt has failed whatever its client repeats.
 pub(super) const HELD: Duration = Duration::from_secs(7);
 
-/// Waits until so many attempts have failed by a fault. If the end of an attempt cannot be seen, waits for as
+/// Waits until this many attempts have failed by a fault. If the end of an attempt cannot be seen, waits for as
 /// long as that takes.
 pub(super) async fn fails_for(
     web: &Service<'_>,
@@ -184,7 +184,7 @@ async fn limit_after(web: &Service<'_>, ops: &'static [Op]) -> Result<Duration, 
     Ok(limits.service_after(tries) + limits.load_balancer_work())
 }
 
-/// The number of failures that a time to recover allows for: the pause after so many is 160 s.
+/// The number of failures that a time to recover allows for: the pause after this many failures is 160 s.
 const MOST: u32 = 6;
 /// How often a creation fails before it succeeds: the pauses after these failures are 5, 10 and 20 s, and the
 /// next would be 40 s.

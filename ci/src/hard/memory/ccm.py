@@ -10,9 +10,9 @@ import threading
 import time
 
 HOW = "MODE"
-# The listener of the measurement: in its sandbox, a CCM can write no file that others see.
+# The listener of the measurement: in its sandbox, a CCM cannot write files that other processes see.
 DONE = ("127.0.0.1", int("REPORTS_TO"))
-# The numbers for each replica; both replicas are the same user.
+# The numbers of each replica; both replicas have the same user.
 WATCHES, LISTS, SILENT = 300, 60, 60
 
 

@@ -42,7 +42,7 @@ pub(super) fn check(root: &Path, tracked: &[String], findings: &mut Vec<String>)
         }
     }
     if !texts.contains_key(DEPENDABOT) {
-        findings.push(format!("{DEPENDABOT} is missing: nobody is told of newer versions of what is pinned"));
+        findings.push(format!("{DEPENDABOT} is missing: newer versions of dependencies are not reported"));
     }
     pins::actions(&texts, findings);
     pins::alias(&read(CARGO)?, findings);

@@ -22,7 +22,7 @@ impl Clock {
         self.at(time).strftime("%Y-%m-%dT%H:%M:%S+00:00").to_string()
     }
 
-    /// The time so many days after a time of the model.
+    /// The time this many days after a time of the model.
     pub(super) fn text_after_days(self, time: Duration, days: u64) -> String {
         self.text(time.saturating_add(Duration::from_secs(days * 24 * 60 * 60)))
     }

@@ -8,9 +8,9 @@ const EXIT_CODES: &str = "\
 Runs until SIGTERM or SIGINT. The first line on standard output says where it listens.
 
 Exit codes:
-  0    it was told to end
-  2    wrong usage, or something is wrong with the routes
-  3    nobody answers at the upstream's URL, or not with a certificate that is accepted; an address is in use
+  0    it was stopped by a signal
+  2    wrong usage, or an error in the routes
+  3    the upstream does not answer, or has no accepted certificate; an address is in use
 
 Example: ccm-conformance proxy --listen 127.0.0.1:8080 --upstream https://api.example --routes routes.yaml --journal calls.jsonl";
 

@@ -93,7 +93,7 @@ fn takes_s<'a>(checks: impl IntoIterator<Item = &'a Planned>) -> u32 {
     together + alone
 }
 
-/// Distributes the checks over so many clusters, none of them without checks. Checks that run alone go one by
+/// Distributes the checks over this many clusters, none of them without checks. Checks that run alone go one by
 /// one to the cluster that finishes first. Checks that share a cluster stay together, as more of them do not
 /// take longer; if few may run at once, each cluster gets the same number.
 fn dealt<'a>(checks: &[&'a Planned], clusters: usize, jobs: Option<u32>) -> Vec<Vec<&'a Planned>> {
@@ -128,7 +128,7 @@ impl Work {
         !self.plan.profile.has_ccm() || self.plan.profile.is_hosted()
     }
 
-    /// Whether so many checks judge it at once that they keep a core busy.
+    /// Whether enough checks judge it at once to keep a core busy.
     pub(super) fn is_large(&self) -> bool {
         self.at_once > 40 && self.jobs.is_none_or(|jobs| jobs > 8)
     }
@@ -150,7 +150,7 @@ impl Work {
         }
     }
 
-    /// The same subject with its checks distributed over so many clusters, each with its own folder.
+    /// The same subject with its checks distributed over this many clusters, each with its own folder.
     fn on_clusters(checks: &[&Planned], clusters: usize, whole: &Work) -> Vec<Work> {
         let parts = dealt(checks, clusters, whole.jobs);
         let of = parts.len();

@@ -116,7 +116,7 @@ fn profile(name: &str, skeleton: &Skeleton) -> Result<String, String> {
         }
         _ => format!("{line}\n"),
     });
-    let head = "# Written by 'ccm-conformance init cloud': the reference CCM against the driver beside this file. Put your CCM in its\n\
-         # place: image, manifests, capabilities.\n";
+    let head = "# Written by 'ccm-conformance init cloud': the reference CCM against the driver next to this file. Put your CCM in\n\
+         # its place: image, manifests, capabilities.\n";
     Ok(head.to_owned() + &lines.collect::<String>())
 }

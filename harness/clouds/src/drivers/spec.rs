@@ -198,8 +198,8 @@ pub enum StartError {
     },
     /// A driver reports an address that cannot be its own.
     #[error(
-        "the cloud's driver '{line}' says that it listens at '{at}'; that has to be an IP address and a port of this machine's \
-         loopback or of {told}, which is what ${{DRIVER_LISTEN}} stands for: nobody else is given its token"
+        "the cloud's driver '{line}' says that it listens at '{at}'; it must be an IP address and a port of this machine's \
+         loopback or of {told}, the value of ${{DRIVER_LISTEN}}, because its token is not sent to other addresses"
     )]
     ForeignAddress {
         /// Program and arguments, or image.

@@ -20,7 +20,7 @@ const ANNOTATION: &str = "node.alpha.kubernetes.io/ttl";
 const STEPS: [(usize, usize, u32); 5] =
     [(0, 100, 0), (90, 500, 15), (450, 1000, 30), (900, 2000, 60), (1800, usize::MAX, 300)];
 
-/// The step of a cluster with so many Nodes; `before` is its previous step.
+/// The step of a cluster with this many Nodes; `before` is its previous step.
 fn step(before: usize, nodes: usize) -> usize {
     let mut at = before.min(STEPS.len() - 1);
     while nodes > STEPS[at].1 {

@@ -37,7 +37,7 @@ async fn look(shared: &Weak<Shared>, seen: &Mutex<HashMap<String, Instant>>, key
     let Some(node_name) = pod.spec.as_ref().and_then(|spec| spec.node_name.clone()) else {
         return Ok(Next::Done);
     };
-    // A silent kubelet does nothing; when it is reachable again, all its Pods are looked at.
+    // A silent kubelet does nothing; when it is reachable again, it processes all its Pods.
     if !shared.fleet.speaks(&node_name) {
         return Ok(Next::Done);
     }
@@ -68,7 +68,7 @@ async fn look(shared: &Weak<Shared>, seen: &Mutex<HashMap<String, Instant>>, key
         return Ok(Next::Done);
     };
     if node::host_ips(&node).is_empty() && containers.iter().any(reads_host_ip) {
-        // Its environment cannot be made yet; it is looked at again when the Node has an address.
+        // Its environment cannot be made yet; the next attempt follows when the Node has an address.
         return Ok(Next::Done);
     }
     let first =

@@ -265,7 +265,7 @@ fn remove(parent: &mut Value, key: &str) -> Result<Value, String> {
     }
 }
 
-/// The position of an index in a list with so many items; a negative one counts from the end.
+/// The position of an index in a list with this many items; a negative one counts from the end.
 fn index(key: &str, count: usize) -> Result<usize, String> {
     let number: i64 = key.parse().map_err(|_| format!("strconv.Atoi: parsing {key:?}: invalid syntax"))?;
     let count = i64::try_from(count).unwrap_or(i64::MAX);

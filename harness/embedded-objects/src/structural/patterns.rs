@@ -129,7 +129,7 @@ struct Pattern {
 const STATES_A_STEP: usize = 64;
 
 impl Pattern {
-    /// Compiles a pattern of at most so many bytes; its automaton may use as many again.
+    /// Compiles a pattern of at most this many bytes; its automaton may use the same number again.
     fn read(pattern: &str, size: usize) -> Result<Pattern, Unread> {
         let wrong = |why: &dyn Error| {
             let mut last = why;

@@ -64,14 +64,14 @@ async fn refuses(cx: &CheckCx) -> Verdict {
     // A port that is taken, so that no other program can listen there.
     let taken = TcpSocket::new_v4()?;
     taken.bind(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)))?;
-    let nobody = taken.local_addr()?;
-    let asked = proxy.asked(nobody, DIAL_LIMIT).await?;
+    let unused = taken.local_addr()?;
+    let asked = proxy.asked(unused, DIAL_LIMIT).await?;
     drop(taken);
     cx.record("answer", &asked);
     match asked {
         Asked::Refused(..) | Asked::Ended(..) => {}
         Asked::Tunnel(_) | Asked::Silent(_) => {
-            let promise = format!("asked for {nobody}, where no program listens, it refuses");
+            let promise = format!("asked for {unused}, where no program listens, it refuses");
             return Err(proxy.broken(&promise, "another status than 200, or the end", &asked.to_string()));
         }
     }

@@ -5,10 +5,10 @@ use harness_testkit::prelude::*;
 use suites_common::failures::SILENCE;
 use suites_common::joining::ccm_initialises_others;
 
-/// What happens to lists of machines, and the claim by which no machine is considered gone because of it.
+/// A fault of lists of machines, and the claim that no machine is considered gone because of it.
 struct Trouble {
     id: CheckId,
-    /// The effects that calls meet, one after the other, from which page on; the last one stays.
+    /// The effects on the lists, one after the other; the last one stays.
     effects: &'static [Effect],
     from_page: u64,
     /// The circumstances, for the text of a failure.
@@ -89,7 +89,7 @@ const fn of_trouble(at: usize) -> Check {
 /// How a CCM finds machines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Way {
-    /// By one call for each machine; no list decides what the CCM does.
+    /// By one call for each machine, without lists.
     OneByOne,
     /// By lists.
     Lists,

@@ -142,7 +142,7 @@ mod tests {
         Tries { calls, changes, others: OF_THE_CLUSTER, outage: 45_000 }.too_many()
     }
 
-    /// The times of the tries with a back-off that starts at 5 ms and doubles, with so many calls for each try.
+    /// The times of the tries with a back-off that starts at 5 ms and doubles, with this many calls for each try.
     fn doubling(calls: u64) -> Vec<u64> {
         (0..14).flat_map(|n| (0..calls).map(move |more| 5 * ((1 << n) - 1) + more)).collect()
     }

@@ -25,13 +25,13 @@ async fn adds_no_writer(cx: &CheckCx) -> Verdict {
     let (lease, mark) = (cx.lease(), cx.cloud().mark_now().await?);
     let before = lease.becomes(held()).await?;
     let newcomers = cx.newcomers().await?;
-    let (nodes, beside_ms) = work(cx, "many").await?;
+    let (nodes, together_ms) = work(cx, "many").await?;
     let count = cx.replicas().len();
     cx.record(
         "ms",
-        format!("{alone_ms} with {count} replicas, {beside_ms} with {}", count + newcomers.len()),
+        format!("{alone_ms} with {count} replicas, {together_ms} with {}", count + newcomers.len()),
     );
-    // Each replica has looked at the Lease twice by then.
+    // Each replica has read the Lease twice by then.
     let stays = lease.keeps(unchanged(&before)).within(2 * cx.limits().lease().longest_poll());
     stays.when("next to three more replicas").await?;
     let is_work = move |call: &Entry| call.write || nodes.iter().any(|node| node.concerns(call));

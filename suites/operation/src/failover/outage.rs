@@ -37,7 +37,7 @@ async fn outlives_a_short_one(cx: &CheckCx) -> Verdict {
     if lasted + retry > deadline {
         return Err(CheckError::Error(format!(
             "this machine took {lasted:.1?} for an outage of {lasts:.1?}, and leaders end after {deadline:.1?}; run with \
-             nothing beside it"
+             no other work"
         )));
     }
     for replica in cx.replicas() {

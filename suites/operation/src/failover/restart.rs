@@ -25,7 +25,7 @@ async fn survives_a_restart(cx: &CheckCx) -> Verdict {
     let before = web.gets_published().await?;
     let Crash { transitions, mark, at, .. } = cx.leader_crash().await?;
     cx.lease().becomes(taken_over(transitions)).within(cx.limits().failover()).await?;
-    // The new leader processes every Service once at its start: wait until it has looked at this one.
+    // The new leader processes every Service once at its start: wait until it has processed this one.
     web.looks()
         .since(mark)
         .becomes(some_calls())

@@ -63,7 +63,7 @@ fn is_about(nodes: &[Node<'_>], call: &Entry) -> bool {
     nodes.iter().any(|node| node.concerns(call))
 }
 
-/// Matches a Lease as the framework writes it, with a duration of so many seconds. HOSTNAME_UUID: the part
+/// Matches a Lease as the framework writes it, with a duration of this many seconds. HOSTNAME_UUID: the part
 /// after the last underscore is a UUID of 36 characters.
 fn proper(seconds: i32) -> Matcher<Option<Arc<core::Lease>>> {
     matcher("is as the framework writes it", move |lease: &Option<Arc<core::Lease>>| {

@@ -37,7 +37,7 @@ const MANY: usize = 40;
 /// How many calls one more Node may cost.
 const FOR_ONE: usize = 4;
 
-/// Creates so many machines and Ready Nodes at once, and waits until the Nodes are initialised.
+/// Creates this many machines and Ready Nodes at once, and waits until the Nodes are initialised.
 pub(super) async fn join<'a>(
     cx: &'a CheckCx,
     group: &str,
@@ -73,7 +73,7 @@ fn is_look_up(call: &Entry) -> bool {
     matches!(call.op, Op::InstanceGet | Op::InstanceList | Op::Other)
 }
 
-/// Counts the calls that look up machines while so many Nodes join.
+/// Counts the calls that look up machines while this many Nodes join.
 async fn cost_of(cx: &CheckCx, group: &str, count: usize) -> Result<usize, CheckError> {
     let mark = cx.cloud().mark_now().await?;
     join(cx, group, count).await?;

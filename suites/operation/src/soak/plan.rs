@@ -6,7 +6,7 @@ pub(super) const NODES: usize = 6;
 pub(super) const SERVICES: usize = 5;
 /// A leader ends in every round of this multiple, if leaders end at all.
 const LEADER_EVERY: usize = 3;
-/// The cloud fails in one of so many rounds.
+/// The cloud fails in one of this many rounds.
 const TROUBLE_EVERY: usize = 3;
 
 /// The change of one Node or Service, with its number.
