@@ -142,7 +142,7 @@ fn repository() -> (TempDir, String) {
 #[test]
 fn bisect_names_the_first_commit_at_which_a_check_fails_and_leaves_nothing() {
     let (folder, culprit) = repository();
-    let build = format!("ln '{PROGRAM}' program && cp ccm.sh acme-ccm && chmod 755 acme-ccm");
+    let build = format!("ln -f '{PROGRAM}' program && cp ccm.sh acme-ccm && chmod 755 acme-ccm");
     let bisect = |good: &str, build: &str| {
         let repository = folder.path().display().to_string();
         let mut arguments = vec!["bisect", "--good", good, "--bad", "main", "--build", build];

@@ -59,12 +59,11 @@ fn exported(options: &ExportOptions) -> Result<(), Failure> {
 }
 
 /// Writes files into a new folder, which is removed if one of them cannot be written.
-fn folder<'a>(folder: &Path, all: impl Iterator<Item = (PathBuf, &'a str)>) -> Result<(), String> {
+fn folder<'a>(folder: &Path, mut all: impl Iterator<Item = (PathBuf, &'a str)>) -> Result<(), String> {
     if folder.exists() {
         return Err(format!("{} exists already; name a folder that does not", folder.display()));
     }
-    let result =
-        all.map(|(path, text)| written(&folder.join(path), text.as_bytes())).collect::<Result<(), _>>();
+    let result = all.try_for_each(|(path, text)| written(&folder.join(path), text.as_bytes()));
     if result.is_err() {
         // Ours since a moment ago.
         let _ = fs::remove_dir_all(folder);
