@@ -2,6 +2,7 @@
 
 use harness_clusters::images::{Program, unknown_part};
 use harness_clusters::planned_machines;
+pub use harness_config::CLUSTER_VARIABLE;
 use harness_config::{
     BackendChoice, DesiredCluster, Given, Image, RunFile, RunPlan, Source, WantedCluster, plan,
 };
@@ -17,9 +18,6 @@ use std::str::FromStr;
 
 /// Environment variable naming the run file for `cargo test --test e2e`.
 pub const CONFIG_VARIABLE: &str = "CCM_CONFORMANCE_CONFIG";
-
-/// Environment variable that chooses the cluster where no option does: `auto`, `kind`, `embedded` or `existing`.
-pub const CLUSTER_VARIABLE: &str = "CCM_CONFORMANCE_CLUSTER";
 
 /// What the environment says of a run, and what was typed.
 ///

@@ -26,9 +26,10 @@ mod wording;
 
 pub use badge::to_badge;
 pub use common_causes::{CommonCause, common_causes};
-pub use compare::{Difference, Flake, compare, flakes};
+pub use compare::{Change, Difference, Flake, compare, flakes};
 pub use envelope::{EnvelopeError, PublicKey, SigningKey, open_envelope, sealed};
 pub use exit::exit_code;
+pub use failure_text::expected_and_seen;
 pub use file::{ParseError, Written, parse, read, schema, to_yaml};
 pub use github::{Job as GithubJob, annotations, step_summary};
 pub use golden::{Golden, GoldenCheck};
@@ -39,6 +40,6 @@ pub use page::{
 pub use sonobuoy::{SONOBUOY_RESULTS, to_sonobuoy};
 pub use statement::{Digests, statement};
 pub use submission::{ABOUT_FILE, About, MadeBy, Row, broken_rules, minor_folder, table};
-pub use summary::{CHECKS_STAGE, summary};
+pub use summary::{CHECKS_STAGE, summary, summary_without_verdict, verdict_line};
 pub use verify::{Finding, Material, Told, sha256_digest, verify};
 pub use wording::{because, outcome_word, verdict_word};

@@ -1,7 +1,8 @@
 //! The lists of mutants, strangers and adversaries, as they are written.
 
+use super::super::arguments::ControlOptions;
 use harness_clouds::Settings;
-use harness_config::{HumanDuration, ProfileKind, yaml};
+use harness_config::{HumanDuration, ProfileKind, did_you_mean, yaml};
 use harness_core::check::{CheckId, Level, row_of};
 use harness_core::files;
 use harness_core::ledger::Share;
@@ -32,8 +33,8 @@ pub(crate) struct Mutant {
 /// An entry of `strangers.yaml`: a CCM that is right in an unusual way.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Stranger {
-    pub(super) stranger: String,
+pub(crate) struct Stranger {
+    pub(crate) stranger: String,
     /// What it is.
     #[serde(default = "ccm")]
     pub(super) of: ProfileKind,
@@ -62,8 +63,8 @@ pub(super) struct Stranger {
 /// An entry of `adversaries.yaml`: a CCM that is hostile, and what must hold all the same.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Adversary {
-    pub(super) adversary: String,
+pub(crate) struct Adversary {
+    pub(crate) adversary: String,
     /// What it does.
     pub(super) what: String,
     /// Checks, or contract rows for all of their claims, that fail on it.
@@ -132,7 +133,7 @@ pub(crate) fn unproven(mutants: &[Mutant], checks: &[(CheckId, Level)]) -> Vec<C
 }
 
 /// The choice of a whole list.
-pub(super) const ALL: &str = "all";
+pub(crate) const ALL: &str = "all";
 
 /// Those of `mutants.yaml` that were chosen; the share of all without a choice.
 ///
@@ -146,7 +147,7 @@ pub(crate) fn mutants(chosen: &[String], share: Share) -> Result<Vec<Mutant>, St
 ///
 /// # Errors
 /// A choice that is not in the list.
-pub(super) fn strangers(chosen: &[String], share: Share) -> Result<Vec<Stranger>, String> {
+pub(crate) fn strangers(chosen: &[String], share: Share) -> Result<Vec<Stranger>, String> {
     chosen_of("mutants/strangers.yaml", "stranger", (chosen, share), |one: &Stranger| &one.stranger)
 }
 
@@ -154,8 +155,37 @@ pub(super) fn strangers(chosen: &[String], share: Share) -> Result<Vec<Stranger>
 ///
 /// # Errors
 /// A choice that is not in the list.
-pub(super) fn adversaries(chosen: &[String], share: Share) -> Result<Vec<Adversary>, String> {
+pub(crate) fn adversaries(chosen: &[String], share: Share) -> Result<Vec<Adversary>, String> {
     chosen_of("mutants/adversaries.yaml", "adversary", (chosen, share), |one: &Adversary| &one.adversary)
+}
+
+/// What `controls --list` prints: what was chosen, or everything; a line for each, with what it is and who must notice.
+///
+/// # Errors
+/// A choice that is not in the list.
+pub(super) fn shown(options: &ControlOptions) -> Result<String, String> {
+    let share = options.share.unwrap_or(Share::WHOLE);
+    let (mutant, stranger, adversary) = (&options.mutant, &options.stranger, &options.adversary);
+    let all = mutant.is_empty() && stranger.is_empty() && adversary.is_empty();
+    let mut text = String::new();
+    let mut add = |kind: &str, lines: Vec<(String, String)>| {
+        let width = lines.iter().map(|(id, _)| id.len()).max().unwrap_or(0);
+        text.push_str(&format!("{} {kind}\n", lines.len()));
+        lines.iter().for_each(|(id, what)| text.push_str(&format!("  {id:<width$}  {what}\n")));
+    };
+    if all || !mutant.is_empty() {
+        let line = |one: Mutant| (one.mutant, format!("noticed by {}", one.checks.join(", ")));
+        add("mutants", mutants(mutant, share)?.into_iter().map(line).collect());
+    }
+    if all || !stranger.is_empty() {
+        let line = |one: Stranger| (one.stranger, one.what);
+        add("conforming variants", strangers(stranger, share)?.into_iter().map(line).collect());
+    }
+    if all || !adversary.is_empty() {
+        let line = |one: Adversary| (one.adversary, one.what);
+        add("adversaries", adversaries(adversary, share)?.into_iter().map(line).collect());
+    }
+    Ok(text)
 }
 
 fn chosen_of<T: DeserializeOwned>(
@@ -172,7 +202,8 @@ fn chosen_of<T: DeserializeOwned>(
         return Ok(share.keep(list));
     }
     if let Some(unknown) = chosen.iter().find(|wanted| list.iter().all(|one| id(one) != *wanted)) {
-        return Err(format!("no {kind} {unknown} in {}", path.display()));
+        let near = did_you_mean(unknown, list.iter().map(|one| id(one).as_str()));
+        return Err(format!("no {kind} '{unknown}'{near}; 'ccm-conformance controls --list' shows them"));
     }
     list.retain(|one| chosen.contains(id(one)));
     Ok(list)
@@ -197,11 +228,24 @@ mod tests {
             adversaries.iter().filter(|one| !one.is_blamed_or_says_why()).map(|one| &one.adversary).collect();
         assert!(silent.is_empty(), "no check blames {silent:?}, and nothing says why; or both");
         let refused = super::strangers(&["S-NOBODY".to_owned()], Share::WHOLE).expect_err("no such stranger");
-        assert_eq!(refused, "no stranger S-NOBODY in built-in:mutants/strangers.yaml");
+        assert!(refused.starts_with("no stranger 'S-NOBODY'") && refused.contains("--list"), "{refused}");
         let all = super::strangers(&[ALL.to_owned()], Share::WHOLE).expect("strangers");
         assert_eq!(all.len(), strangers.len());
         let one = super::strangers(&[strangers[0].stranger.clone()], Share::WHOLE).expect("strangers");
         assert_eq!(one.len(), 1);
+    }
+
+    #[test]
+    fn the_list_shows_what_was_chosen_or_everything() {
+        let all = shown(&ControlOptions::default()).expect("a list");
+        for head in [" mutants\n", " conforming variants\n", " adversaries\n"] {
+            assert!(all.contains(head), "{head}");
+        }
+        let one = ControlOptions { mutant: vec!["M-NI-01".to_owned()], ..ControlOptions::default() };
+        let text = shown(&one).expect("a list");
+        assert!(text.starts_with("1 mutants\n  M-NI-01  noticed by "), "{text}");
+        let none = ControlOptions { mutant: vec!["M-NI-0".to_owned()], ..ControlOptions::default() };
+        assert!(shown(&none).expect_err("there is none").contains("did you mean 'M-NI-0"));
     }
 
     #[test]
