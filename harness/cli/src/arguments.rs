@@ -1,26 +1,37 @@
 //! The arguments of every command.
 
 mod complete;
+mod controls;
 mod driver;
+mod examples;
 mod proxy;
+mod reports;
 mod run;
 mod submission;
+mod values;
 
 pub(super) use complete::know;
+pub(super) use controls::ControlOptions;
 pub(super) use driver::{DriverCommand, DriverOptions, InitCloudOptions, InitCommand, Language};
 pub(super) use proxy::ProxyOptions;
+pub(super) use reports::{AttestOptions, CompareOptions, MergeOptions, ReplayOptions, VerifyOptions};
 pub(super) use run::{PlanOptions, RunOptions};
 pub(super) use submission::{PackOptions, SubmissionCommand};
+pub(super) use values::{Color, ListOutput, ListedLevel};
 
-use clap::builder::{PossibleValuesParser, TypedValueParser};
+use clap::builder::PossibleValuesParser;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::engine::ArgValueCandidates;
 use embedded_cluster::KubernetesVersion;
-use harness_config::{BackendChoice, BackendKind, ClusterKeys, Keep, OutputKeys, RunFile};
-use harness_core::ledger::Share;
-use harness_report::sha256_digest;
+use examples::{
+    ATTEST_EXAMPLES, CLEAN_EXAMPLES, CLUSTER_EXAMPLES, COMPARE_EXAMPLES, COMPLETIONS_EXAMPLES,
+    CONTROLS_EXAMPLES, DOCTOR_EXAMPLES, EXIT_CODES, EXPLAIN_EXAMPLES, IMAGE_EXAMPLES, INIT_EXAMPLES,
+    LIST_EXAMPLES, MAN_EXAMPLES, MERGE_EXAMPLES, PLAN_EXAMPLES, REPLAY_EXAMPLES, RUN_EXAMPLES,
+    VERIFY_EXAMPLES,
+};
+use harness_config::BackendKind;
 use std::path::PathBuf;
-use std::str::FromStr;
+use values::words;
 
 /// Conformance tests for Kubernetes cloud controller managers
 #[derive(Debug, Parser)]
@@ -32,132 +43,6 @@ pub(super) struct Cli {
     #[command(subcommand)]
     pub(super) command: Command,
 }
-
-/// Whether output has colours.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-pub(super) enum Color {
-    #[default]
-    Auto,
-    Always,
-    Never,
-}
-
-impl Color {
-    /// What was asked for; `None` leaves it to the terminal.
-    pub(super) fn wanted(self) -> Option<bool> {
-        match self {
-            Color::Auto => None,
-            Color::Always => Some(true),
-            Color::Never => Some(false),
-        }
-    }
-}
-
-/// Accepts the words of a type that is read from them, and shows them in help and completions.
-fn words<T>(words: &'static [&'static str]) -> impl TypedValueParser<Value = T>
-where
-    T: FromStr<Err = String> + Clone + Send + Sync + 'static,
-{
-    PossibleValuesParser::new(words).try_map(|word| word.parse::<T>())
-}
-
-const EXIT_CODES: &str = "\
-Exit codes:
-  0    conformant, or partial (with --require-complete: conformant only)
-  1    a MUST check failed
-  2    wrong usage or configuration; nothing was started
-  3    the environment (Docker, cluster, cloud, CCM) failed and no MUST check failed,
-       or the report could not be written
-  4    no check was selected
-  130  interrupted
-
-Example:
-  ccm-conformance run --cluster embedded --only NODE-INIT-01";
-
-const RUN_EXAMPLES: &str = "\
-Examples:
-  ccm-conformance run                                             the reference CCM
-  ccm-conformance run --profile ./acme --binary ./acme-ccm --cluster embedded
-  ccm-conformance run --profile ./acme --image acme-ccm:v1 --cluster kind --only 'SVC-*'
-  ccm-conformance run --quiet --max-fail 1 --output json";
-
-const PLAN_EXAMPLES: &str = "\
-Examples:
-  ccm-conformance plan --profile ./acme
-  ccm-conformance plan --cluster kind --suite routes";
-
-const LIST_EXAMPLES: &str = "\
-Examples:
-  ccm-conformance list --suite routes --level must
-  ccm-conformance list --profile load-balancer --output json";
-
-const EXPLAIN_EXAMPLES: &str = "\
-Examples:
-  ccm-conformance explain NODE-INIT-01                            a check
-  ccm-conformance explain SVC-UPD-01                              a row of the contract, with all its claims";
-
-const MERGE_EXAMPLES: &str = "\
-Example:
-  ccm-conformance merge part-1 part-2 part-3 --out merged";
-
-const REPLAY_EXAMPLES: &str = "\
-Example:
-  ccm-conformance replay conformance-results/events.jsonl --out again";
-
-const ATTEST_EXAMPLES: &str = "\
-Example:
-  ccm-conformance attest conformance-results/report.yaml --key key.pem > attestation.json";
-
-const IMAGE_EXAMPLES: &str = "\
-Example:
-  ccm-conformance image --out image.tar                           then: docker load --input image.tar";
-
-const COMPLETIONS_EXAMPLES: &str = "\
-Examples:
-  source <(ccm-conformance completions bash)
-  ccm-conformance completions fish > ~/.config/fish/completions/ccm-conformance.fish";
-
-const MAN_EXAMPLES: &str = "\
-Example:
-  ccm-conformance man --out man                                   then: man -l man/ccm-conformance-run.1";
-
-const DOCTOR_EXAMPLES: &str = "\
-Examples:
-  ccm-conformance doctor --cluster kind
-  ccm-conformance doctor --output json";
-
-const CLEAN_EXAMPLES: &str = "\
-Examples:
-  ccm-conformance clean                                           what ended runs left
-  ccm-conformance clean --all --yes                               also what belongs to running ones";
-
-const CLUSTER_EXAMPLES: &str = "\
-Examples:
-  ccm-conformance cluster embedded --kubeconfig kc --nodes 3
-  ccm-conformance cluster embedded --kubeconfig kc --cloud hcloud";
-
-const INIT_EXAMPLES: &str = "\
-Example:
-  ccm-conformance init --manifests deploy/ --name acme            writes ./acme";
-
-const VERIFY_EXAMPLES: &str = "\
-Example:
-  ccm-conformance verify conformance-results/report.yaml";
-
-const COMPARE_EXAMPLES: &str = "\
-Exit codes:
-  0  no check is worse
-  1  a check is worse
-  2  a report cannot be read
-
-Examples:
-  ccm-conformance compare old/report.yaml new/report.yaml
-  ccm-conformance compare old/report.yaml new/report.yaml --output json";
-
-const CONTROLS_EXAMPLES: &str = "\
-Examples:
-  ccm-conformance controls --list
-  ccm-conformance controls --cluster embedded --mutant M-NI-01";
 
 #[derive(Debug, Subcommand)]
 pub(super) enum Command {
@@ -311,61 +196,6 @@ pub(super) struct EmbeddedOptions {
     pub(super) cloud: Option<String>,
 }
 
-/// Headings of the options' help.
-const WHICH: &str = "What is judged";
-const CLUSTER: &str = "Cluster";
-
-#[derive(Clone, Debug, Default, Args)]
-pub(super) struct ControlOptions {
-    /// Only these mutants, separated by commas; 'all' also includes no CCM at all [default: everything, if
-    /// --stranger and --adversary are absent too]
-    #[arg(long, value_name = "ID", value_delimiter = ',', help_heading = WHICH, add = ArgValueCandidates::new(complete::mutants))]
-    pub(super) mutant: Vec<String>,
-    /// Only these conforming variants (correct but unusual CCMs), separated by commas, or 'all'
-    #[arg(long, value_name = "ID", value_delimiter = ',', help_heading = WHICH, add = ArgValueCandidates::new(complete::strangers))]
-    pub(super) stranger: Vec<String>,
-    /// Only these adversaries (hostile CCMs), separated by commas, or 'all'
-    #[arg(long, value_name = "ID", value_delimiter = ',', help_heading = WHICH, add = ArgValueCandidates::new(complete::adversaries))]
-    pub(super) adversary: Vec<String>,
-    /// List all mutants, conforming variants and adversaries, or those of the other options, and judge nothing
-    #[arg(long, help_heading = WHICH)]
-    pub(super) list: bool,
-    /// Only part K of N of 'all', to share the work among machines or to take a sample
-    #[arg(long, value_name = "K/N", value_parser = Share::from_str, help_heading = WHICH)]
-    pub(super) share: Option<Share>,
-    /// Kind of cluster [default: auto] [env: CCM_CONFORMANCE_CLUSTER]
-    #[arg(long, value_name = "KIND", value_parser = words::<BackendChoice>(BackendChoice::WORDS), help_heading = CLUSTER)]
-    cluster: Option<BackendChoice>,
-    /// Kubernetes version, or the name of a node image [default: the newest available]
-    #[arg(long, value_name = "VERSION|IMAGE", help_heading = CLUSTER)]
-    kubernetes: Option<String>,
-    /// Number of clusters at the same time [default: 1 with kind, 16 embedded]
-    #[arg(long, value_name = "N", help_heading = CLUSTER)]
-    pub(super) side_by_side: Option<usize>,
-    /// Folder for evidence, with a subfolder for each CCM
-    #[arg(long, value_name = "DIR", default_value = "conformance-results/controls")]
-    out: String,
-    /// Whether to keep the cluster after the run [default: never]
-    #[arg(long, value_name = "WHEN", value_parser = words::<Keep>(Keep::WORDS))]
-    keep: Option<Keep>,
-}
-
-impl ControlOptions {
-    /// What was typed, in the run file's form.
-    pub(super) fn overrides(&self) -> RunFile {
-        RunFile {
-            cluster: ClusterKeys {
-                backend: self.cluster,
-                kubernetes: self.kubernetes.clone(),
-                ..ClusterKeys::default()
-            },
-            output: OutputKeys { dir: Some(self.out.clone()) },
-            keep: self.keep,
-            ..RunFile::default()
-        }
-    }
-}
-
 #[derive(Clone, Debug, Default, Args)]
 pub(super) struct DoctorOptions {
     /// Check only what this kind of cluster needs [default: embedded must work]
@@ -377,86 +207,6 @@ pub(super) struct DoctorOptions {
     /// Output format
     #[arg(long, value_enum, default_value_t)]
     pub(super) output: ListOutput,
-}
-
-#[derive(Debug, Args)]
-pub(super) struct CompareOptions {
-    /// Output format
-    #[arg(long, value_enum, default_value_t = ListOutput::Text)]
-    pub(super) output: ListOutput,
-    /// Only checks that both runs judged
-    #[arg(long)]
-    pub(super) judged: bool,
-    /// Also write an HTML page that compares both runs, with details if events.jsonl is next to each report
-    #[arg(long, value_name = "FILE")]
-    pub(super) html: Option<PathBuf>,
-    /// The earlier report.yaml
-    #[arg(value_name = "OLD")]
-    pub(super) before: PathBuf,
-    /// The later report.yaml
-    #[arg(value_name = "NEW")]
-    pub(super) after: PathBuf,
-}
-
-#[derive(Debug, Args)]
-pub(super) struct MergeOptions {
-    /// Output folder of each part, in any order
-    #[arg(value_name = "DIR", required = true)]
-    pub(super) shards: Vec<PathBuf>,
-    /// Folder for the merged results
-    #[arg(long, value_name = "DIR", default_value = "conformance-results")]
-    pub(super) out: PathBuf,
-    /// Exit with 1 if the result is partial; implied if the parts were run with --certify
-    #[arg(long)]
-    pub(super) require_complete: bool,
-}
-
-#[derive(Debug, Args)]
-pub(super) struct ReplayOptions {
-    /// Event stream of the run: events.jsonl or events.jsonl.gz
-    #[arg(value_name = "FILE")]
-    pub(super) events: PathBuf,
-    /// Folder for report.yaml, junit.xml and report.html [default: that of the stream]
-    #[arg(long, value_name = "DIR")]
-    pub(super) out: Option<PathBuf>,
-}
-
-#[derive(Debug, Args)]
-pub(super) struct VerifyOptions {
-    /// A report.yaml
-    #[arg(value_name = "REPORT", required_unless_present = "attestation")]
-    pub(super) report: Option<PathBuf>,
-    /// Event stream of its run [default: events.jsonl or events.jsonl.gz next to the report]
-    #[arg(long, value_name = "FILE", requires = "report")]
-    pub(super) events: Option<PathBuf>,
-    /// Digest that the tested image or program must have: sha256:HEX or IMAGE@sha256:HEX
-    #[arg(long, value_name = "DIGEST", value_parser = sha256_digest)]
-    pub(super) image: Option<String>,
-    /// A signed attestation; with a report, it must be about that report
-    #[arg(long, value_name = "FILE", requires = "key")]
-    pub(super) attestation: Option<PathBuf>,
-    /// Public key of the attestation, in PEM
-    #[arg(long, value_name = "PUBLIC", requires = "attestation")]
-    pub(super) key: Option<PathBuf>,
-    /// Exit with 1 if the result is partial
-    #[arg(long)]
-    pub(super) require_complete: bool,
-}
-
-#[derive(Debug, Args)]
-pub(super) struct AttestOptions {
-    /// A report.yaml
-    #[arg(value_name = "REPORT")]
-    pub(super) report: PathBuf,
-    /// Event stream of its run [default: events.jsonl or events.jsonl.gz next to the report]
-    #[arg(long, value_name = "FILE")]
-    pub(super) events: Option<PathBuf>,
-    /// Private key: PEM, PKCS#8, ECDSA P-256 or Ed25519 [default: print the unsigned statement]
-    #[arg(long, value_name = "FILE")]
-    pub(super) key: Option<PathBuf>,
-    /// URL of the run, such as a CI job
-    #[arg(long, value_name = "URL")]
-    pub(super) url: Option<String>,
 }
 
 #[derive(Debug, Args)]
@@ -485,26 +235,11 @@ pub(super) struct ListChecksOptions {
     pub(super) output: ListOutput,
 }
 
-/// A level of checks.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(super) enum ListedLevel {
-    Must,
-    Should,
-    Info,
-}
-
 #[derive(Debug, Args)]
 pub(super) struct ListOptions {
     /// Output format
     #[arg(long, value_enum, default_value_t = ListOutput::Text)]
     pub(super) output: ListOutput,
-}
-
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-pub(super) enum ListOutput {
-    #[default]
-    Text,
-    Json,
 }
 
 #[derive(Clone, Debug, Default, Args)]

@@ -18,7 +18,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 pub use harmless::is_obeyed;
 pub use harmless::plain;
 use harmless::{is_in_a_workflow, with_colours, without_commands};
-pub use tones::Tone;
+pub use tones::{Tone, unstyled};
 use tones::{styled, wrapped};
 
 /// A line is passed on before its end once it has more than this many bytes.
@@ -53,11 +53,6 @@ pub fn err_styled(line: &str) {
     let takes = takes_colours(&std::io::stderr());
     let line = wrapped(&styled(line, takes), screen::columns(Stream::Err));
     let _ = screen::write(Stream::Err, format!("{}\n", guarded(line)).as_bytes());
-}
-
-/// A text without its colours.
-pub fn unstyled(text: &str) -> String {
-    anstream::adapter::strip_str(text).to_string()
 }
 
 /// Writes another program's output to standard output unchanged, secrets included: for programs that stand between two

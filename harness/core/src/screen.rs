@@ -1,8 +1,7 @@
 //! The terminal, which has one owner: all writes to standard output and standard error go through here, and so does the
 //! moving line that shows progress. That line is erased before anything is written, and drawn again below it.
 //!
-//! It is one line, shorter than the terminal is wide, without a line end and without padding, so that narrowing the
-//! window to 80 columns leaves no remains. An incomplete line of output is shown as part of it, and written once it is complete.
+//! It is one line, shorter than the terminal is wide, without a line end and without padding, so that it leaves no remains. An incomplete line of output is shown as part of it, and written once it is complete.
 
 use rustix::termios::tcgetwinsize;
 use std::io::{IsTerminal, Write};
@@ -13,6 +12,8 @@ use std::time::{Duration, Instant};
 const EVERY: Duration = Duration::from_millis(120);
 /// Maximum length of the moving line, in columns: few windows are narrower.
 const LONGEST: usize = 79;
+/// A window of at least so many columns is wide.
+const WIDE: usize = 100;
 /// Maximum length of a line that is held back until it is complete, in bytes.
 const HELD_AT_MOST: usize = 1 << 16;
 /// Moves to the beginning of the line and erases it.
@@ -207,7 +208,8 @@ impl Line {
         let goes_on = |(name, since): &(String, Instant)| {
             format!("{name} {} s", now.saturating_duration_since(*since).as_secs())
         };
-        let room = LONGEST.min(width.saturating_sub(1));
+        let longest = if width >= WIDE { WIDE - 1 } else { LONGEST };
+        let room = longest.min(width.saturating_sub(1));
         let what = match &self.status {
             Some(status) => status(room.saturating_sub(2)),
             None => self.stages.iter().map(goes_on).collect::<Vec<_>>().join(", "),

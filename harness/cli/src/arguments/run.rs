@@ -1,7 +1,7 @@
 //! The options of `run` and `plan`.
 
 use super::complete::{checks, profiles, suites};
-use super::words;
+use super::values::words;
 use clap::{Args, ValueEnum};
 use clap_complete::engine::ArgValueCandidates;
 use harness_config::{

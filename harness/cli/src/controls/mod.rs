@@ -7,6 +7,7 @@ mod choose;
 pub(super) mod list;
 mod outcome;
 mod results;
+mod show;
 mod work;
 
 use super::arguments::ControlOptions;
@@ -35,7 +36,7 @@ use tokio_util::sync::CancellationToken;
 
 pub(super) fn controls(suites: &'static [Suite], options: &ControlOptions) -> ExitCode {
     if options.list {
-        return match list::shown(options) {
+        return match show::shown(options) {
             Ok(text) => {
                 output::out(&text);
                 ExitCode::from(exit::CONFORMANT)

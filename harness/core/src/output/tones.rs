@@ -1,6 +1,6 @@
 //! Colours of words, and lines that fit into a terminal's window.
 
-use super::harmless::with_colours;
+use super::harmless::{plain, with_colours};
 use anstyle::{AnsiColor, Style};
 use textwrap::{Options, WordSplitter, wrap};
 
@@ -38,12 +38,17 @@ impl Tone {
     }
 }
 
+/// A text without its colours.
+pub fn unstyled(text: &str) -> String {
+    anstream::adapter::strip_str(text).to_string()
+}
+
 /// A text that is safe to show, with its colours if they are wanted.
 pub(super) fn styled(text: &str, takes_colours: bool) -> String {
     if takes_colours {
         with_colours(text).into_owned()
     } else {
-        super::plain(&super::unstyled(text)).into_owned()
+        plain(&unstyled(text)).into_owned()
     }
 }
 

@@ -17,6 +17,8 @@ const BAR: usize = 10;
 /// The state of all checks, shared by those that run them and the line that shows it.
 pub(super) struct Board {
     forecast: Forecast,
+    /// The estimate of the time for all checks.
+    whole: Duration,
     total: usize,
     began: Instant,
     /// From this number of failures on no further check starts.
@@ -35,9 +37,10 @@ struct State {
 
 impl Board {
     pub(super) fn new(forecast: Forecast, max_fail: Option<usize>, began: Instant) -> Board {
-        let left = (began, forecast.all());
+        let whole = forecast.all();
+        let left = (began, whole);
         let state = State { running: Vec::new(), ended: BTreeSet::new(), passed: 0, failed: 0, left };
-        Board { total: forecast.checks.len(), forecast, began, max_fail, state: Mutex::new(state) }
+        Board { total: forecast.checks.len(), whole, forecast, began, max_fail, state: Mutex::new(state) }
     }
 
     /// A check starts.
@@ -56,7 +59,7 @@ impl Board {
             _ => {}
         }
         let rest = self.forecast.of(|id| !state.ended.contains(id));
-        let estimated = (self.forecast.all().as_secs_f64() - rest.as_secs_f64()).max(0.0);
+        let estimated = self.whole.saturating_sub(rest).as_secs_f64();
         let spent = now.saturating_duration_since(self.began).as_secs_f64();
         let pace = if estimated < ENOUGH_S { 1.0 } else { (spent / estimated).clamp(PACE.0, PACE.1) };
         state.left = (now, rest.mul_f64(pace));

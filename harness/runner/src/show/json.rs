@@ -1,6 +1,6 @@
 //! What a program reads of checks: a JSON object in each line.
 
-use super::Started;
+use super::started::Started;
 use harness_config::Choice;
 use harness_core::ledger::{Entry, Ledger, Outcome};
 use harness_report::{expected_and_seen, outcome_word, verdict_word};

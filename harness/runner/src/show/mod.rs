@@ -2,6 +2,7 @@
 
 mod board;
 mod json;
+mod started;
 mod tap;
 mod text;
 
@@ -18,6 +19,7 @@ use harness_core::progress::Verbosity;
 use harness_core::screen;
 use harness_session::Session;
 use harness_session::ccm::Form;
+use started::Started;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -48,14 +50,6 @@ pub struct Shown {
     pub verbosity: Verbosity,
     /// From this number of failures on no further check starts.
     pub max_fail: Option<usize>,
-}
-
-/// What a run is about to do.
-struct Started<'a> {
-    /// Every check.
-    planned: &'a [Planned],
-    /// How many of them run.
-    total: usize,
 }
 
 impl Judging for Shown {

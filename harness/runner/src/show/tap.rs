@@ -1,6 +1,6 @@
 //! The Test Anything Protocol, version 14: <https://testanything.org/tap-version-14-specification.html>.
 
-use super::Started;
+use super::started::Started;
 use crate::libtest::trouble_text;
 use harness_core::ledger::{Entry, INTERRUPTED, Ledger, Outcome};
 use harness_report::verdict_word;

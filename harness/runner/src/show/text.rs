@@ -1,6 +1,6 @@
 //! What a person reads of checks: a line for each, and all of a failure at once.
 
-use super::Started;
+use super::started::Started;
 use crate::libtest::trouble_text;
 use harness_config::Choice;
 use harness_core::check::Level;
