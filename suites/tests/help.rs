@@ -1,4 +1,5 @@
-//! Every shipped program answers `--help` and `--version` on standard output, with exit code 0.
+//! Every program that is shipped answers `--help` and `--version`: on standard output, with exit code 0. Mistakes are named as
+//! they were typed.
 
 #[path = "../src/programs.rs"]
 mod programs;
@@ -63,9 +64,72 @@ fn every_command_answers() {
     assert!(answer(&["--version"]).starts_with(&format!("ccm-conformance {VERSION} (")));
 }
 
-/// The programs of the workspace, so that none is missing here. `fake-cloud` is tested in its own package and
-/// `xtask` in `ci/tests`, as a package can run only its own programs. `acme-conformance` is an example that
-/// uses our command line, and is tested in its own package.
+#[test]
+fn mistakes_are_named_as_they_were_typed() {
+    let inputs: [(&[&str], &str); 20] = [
+        (
+            &["run", "--only", "NODE-LIVE-01"],
+            "error: --only: no check or suite matches 'NODE-LIVE-01'; did you",
+        ),
+        (&["run", "--suite", "foo"], "error: --suite: no suite matches 'foo'"),
+        (&["run", "--profile", "./nope"], "error: --profile: there is no profile at ./nope; built in: aws, "),
+        (&["run", "--config", "nope.yaml"], "error: nope.yaml: cannot be read: there is no such file"),
+        (&["run", "--failed-from", "nope"], "nope: there is no such file"),
+        (&["run", "--topology", "nope"], "error: --topology: 'nope' is none of single, "),
+        (&["run", "--cluster", "embedded", "--kubeconfig", "nope"], "only with '--cluster existing'"),
+        (&["run", "--cluster", "kindd"], "[possible values: auto, kind, embedded, existing, none]"),
+        (
+            &["run", "--binary", "/nope", "--cluster", "embedded"],
+            "error: --binary: /nope: there is no such file",
+        ),
+        (&["list", "--suite", "rutes"], "error: --suite: there is no suite 'rutes'; did you mean 'routes'?"),
+        (&["compare", "nope", "nope"], "error: nope: there is no such file"),
+        (&["merge", "nope", "nope"], "there is no such file"),
+        (&["replay", "nope"], "there is no such file"),
+        (&["verify", "nope"], "there is no such file"),
+        (&["submission", "check", "nope"], "there is no such file"),
+        (&["init", "--manifests", "nope"], "nope: there is no such file"),
+        (&["image", "--out", "/nope/x"], "/nope/x: there is no such file"),
+        (&["man", "--out", "/dev/null/x"], "error: --out /dev/null/x: a part of the path is a file"),
+        (&["controls", "--list", "--mutant", "M-NI-0"], "error: no mutant 'M-NI-0'; did you mean 'M-NI-0"),
+        (&["bootstrap", "check", "nope"], "nope: MUST BOOT-READ: there is no such file"),
+    ];
+    for (arguments, expected) in inputs {
+        let output = Command::new(PROGRAM).args(arguments).env_remove("CCM_CONFORMANCE_CLUSTER").output();
+        let Output { status, stdout, stderr } = output.expect("the program can be run");
+        let said = [stdout, stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).concat();
+        assert!(!status.success() && said.contains(expected), "{arguments:?}: {status}\n{said}");
+        assert!(!said.contains("os error"), "{arguments:?}: {said}");
+    }
+}
+
+#[test]
+fn what_a_run_would_do_and_which_checks_there_are_is_said_without_a_cluster() {
+    let plan = answer(&["plan", "--cluster", "embedded", "--only", "NODE-INIT-01"]);
+    for expected in
+        ["\ncluster    embedded, topology single", " 1 cluster at the same time\n", " would run, in about "]
+    {
+        assert!(plan.contains(expected), "{expected}: {plan}");
+    }
+    let list = answer(&["list", "--suite", "routes,taint-removal", "--level", "must", "--output", "json"]);
+    let list: Vec<Value> = serde_json::from_str(&list).expect("JSON");
+    let ids: Vec<&str> = list.iter().filter_map(|check| check["id"].as_str()).collect();
+    assert!(ids.len() > 20 && ids.is_sorted(), "{ids:?}");
+    assert!(list.iter().all(|check| check["level"] == "MUST" && check["suite"] != "operation"), "{list:?}");
+    let node = answer(&["list", "--profile", "node"]);
+    assert!(node.contains("NODE-INIT-01") && !node.contains("SVC-UPD-01"), "{node}");
+    let shell = Command::new(PROGRAM)
+        .args(["--", "ccm-conformance", "run", "--suite", "rou"])
+        .env("COMPLETE", "fish")
+        .output()
+        .expect("the program can be run");
+    let offered = String::from_utf8_lossy(&shell.stdout).into_owned();
+    assert!(shell.status.success() && offered.starts_with("routes"), "{offered}");
+}
+
+/// The programs of the workspace, so that none comes to be without such a test: that of `fake-cloud` is in its own package,
+/// that of `xtask` in `ci/tests`, as a package can run the programs of its own alone. `acme-conformance` is an example whose command
+/// line is ours, and has its test in its own package.
 #[test]
 fn no_program_of_the_workspace_is_forgotten() {
     let mut cargo = Command::new(env!("CARGO"));

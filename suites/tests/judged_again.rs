@@ -1,10 +1,12 @@
-//! A check that ended with an environment error is run once more.
+//! What becomes of a check that the environment failed: it is judged once more. And of checks after the last failure that
+//! is accepted: they are not started.
 
 use harness_config::{RunFile, Source, plan};
-use harness_core::check::{CheckError, Party};
-use harness_core::ledger::{Ledger, Outcome};
-use harness_runner::{Quiet, Run, exit_code_of};
+use harness_core::check::{CheckError, Party, Violation};
+use harness_core::ledger::{Ledger, Outcome, SkipReason};
+use harness_runner::{Judging, Quiet, Run, Shown, exit_code_of};
 use harness_testkit::{Check, CheckCx, Suite};
+use std::path::Path;
 use std::sync::atomic::{AtomicU32, Ordering};
 use tokio_util::sync::CancellationToken;
 
@@ -47,18 +49,53 @@ static SUITES: [Suite; 1] = [Suite {
     tables: &[&CHECKS],
 }];
 
+/// Runs these suites without a cluster: the exit code and the report.
+fn judged(suites: &'static [Suite], folder: &Path, judging: &mut dyn Judging) -> (u8, String, Ledger) {
+    let file = RunFile { profile: Some("reference-credential-provider".to_owned()), ..RunFile::default() };
+    let mut plan = plan(&Source::Defaults, file).expect("a plan");
+    plan.output = folder.join("out");
+    let (reproduce, cancel) = (String::new(), CancellationToken::new());
+    let code = exit_code_of(Run { suites, plan, reproduce, watch: false, cancel }, judging);
+    let report = folder.join("out/report.yaml");
+    let text = std::fs::read_to_string(&report).expect("a report");
+    let ledger = harness_report::parse(&text, &report).expect("a report of this version");
+    (code, text, ledger)
+}
+
+const fn failing(id: &'static str) -> Check {
+    Check::own(id, "fails", "none", |_| {
+        Box::pin(async { Err(CheckError::Violation(Box::new(Violation::new("p", "1", "2")))) })
+    })
+    .without_a_cluster()
+}
+
+static FAILING: [Suite; 1] = [Suite {
+    name: "image-credentials",
+    proves: "nothing",
+    judges: Party::ImageCredentials,
+    tables: &[&[failing("CREDP-01"), failing("CREDP-02"), failing("CREDP-03")]],
+}];
+
+#[test]
+fn no_check_starts_after_as_many_failures_as_are_accepted() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut judging = Shown { at_once: 1, max_fail: Some(1), ..Shown::default() };
+    let (code, text, Ledger { entries, .. }) = judged(&FAILING, folder.path(), &mut judging);
+    assert_eq!(code, 1, "{text}");
+    let failed = entries.iter().filter(|one| matches!(one.outcome, Outcome::Fail { .. })).count();
+    let left_out = |outcome: &Outcome| match outcome {
+        Outcome::Skip { reason: SkipReason::Deselected, detail } => detail.contains("--max-fail 1"),
+        _ => false,
+    };
+    let left_out = entries.iter().filter(|one| left_out(&one.outcome)).count();
+    assert_eq!((failed, left_out), (1, 2), "{text}");
+}
+
 #[test]
 fn a_check_that_the_environment_failed_is_judged_once_more_and_the_report_says_so() {
     let folder = tempfile::tempdir().expect("a folder");
-    let file = RunFile { profile: Some("reference-credential-provider".to_owned()), ..RunFile::default() };
-    let mut plan = plan(&Source::Defaults, file).expect("a plan");
-    plan.output = folder.path().join("out");
-    let (reproduce, cancel) = (String::new(), CancellationToken::new());
-    let run = Run { suites: &SUITES, plan, reproduce, watch: false, cancel };
-    let code = exit_code_of(run, &mut Quiet { wanted: |_: &str| true, at_once: Some(1) });
-    let report = folder.path().join("out/report.yaml");
-    let text = std::fs::read_to_string(&report).expect("a report");
-    let Ledger { entries, .. } = harness_report::parse(&text, &report).expect("a report of this version");
+    let mut judging = Quiet { wanted: |_: &str| true, at_once: Some(1) };
+    let (code, text, Ledger { entries, .. }) = judged(&SUITES, folder.path(), &mut judging);
     let tries: Vec<u32> = TRIES.iter().map(|tries| tries.load(Ordering::SeqCst)).collect();
     assert_eq!((code, tries), (3, vec![2, 2, 1]), "{text}");
     let told: Vec<(bool, Option<&str>)> = entries

@@ -1,71 +1,48 @@
 //! The arguments of every command.
 
+mod complete;
+mod controls;
 mod driver;
+mod examples;
 mod proxy;
-mod results;
+mod reports;
 mod run;
 mod submission;
+mod values;
 
+pub(super) use complete::know;
+pub(super) use controls::ControlOptions;
 pub(super) use driver::{DriverCommand, DriverOptions, InitCloudOptions, InitCommand, Language};
 pub(super) use proxy::ProxyOptions;
-pub(super) use results::{
-    BISECT_EXAMPLES, BisectOptions, EXPORT_EXAMPLES, ExportFormat, ExportOptions, TREND_EXAMPLES,
-    TrendOptions,
-};
-pub(super) use run::RunOptions;
+pub(super) use reports::{AttestOptions, CompareOptions, MergeOptions, ReplayOptions, VerifyOptions};
+pub(super) use run::{PlanOptions, RunOptions};
 pub(super) use submission::{PackOptions, SubmissionCommand};
+pub(super) use values::{Color, ListOutput, ListedLevel};
 
 use clap::builder::PossibleValuesParser;
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap_complete::engine::ArgValueCandidates;
 use embedded_cluster::KubernetesVersion;
-use harness_config::{BackendChoice, BackendKind, ClusterKeys, Keep, OutputKeys, RunFile};
-use harness_core::ledger::Share;
-use harness_report::sha256_digest;
+use examples::{
+    ATTEST_EXAMPLES, CLEAN_EXAMPLES, CLUSTER_EXAMPLES, COMPARE_EXAMPLES, COMPLETIONS_EXAMPLES,
+    CONTROLS_EXAMPLES, DOCTOR_EXAMPLES, EXIT_CODES, EXPLAIN_EXAMPLES, IMAGE_EXAMPLES, INIT_EXAMPLES,
+    LIST_EXAMPLES, MAN_EXAMPLES, MERGE_EXAMPLES, PLAN_EXAMPLES, REPLAY_EXAMPLES, RUN_EXAMPLES,
+    VERIFY_EXAMPLES,
+};
+use harness_config::BackendKind;
 use std::path::PathBuf;
-use std::str::FromStr;
+use values::words;
 
 /// Conformance tests for Kubernetes cloud controller managers
 #[derive(Debug, Parser)]
 #[command(name = "ccm-conformance", version, after_help = EXIT_CODES)]
 pub(super) struct Cli {
+    /// Whether output has colours; NO_COLOR and CLICOLOR_FORCE count if it is 'auto'
+    #[arg(long, global = true, value_name = "WHEN", value_enum, default_value_t)]
+    pub(super) color: Color,
     #[command(subcommand)]
     pub(super) command: Command,
 }
-
-const EXIT_CODES: &str = "\
-Exit codes:
-  0    conformant, or partial (with --require-complete: conformant only)
-  1    a MUST check failed
-  2    wrong usage or configuration; nothing was started
-  3    the environment (Docker, cluster, cloud, CCM) failed and no MUST check failed,
-       or the report could not be written
-  4    no check was selected
-  130  interrupted
-
-Example:
-  ccm-conformance run --cluster embedded --only NODE-INIT-01";
-
-const RUN_EXAMPLES: &str = "\
-Examples:
-  ccm-conformance run                                             the reference CCM
-  ccm-conformance run --profile ./acme --binary ./acme-ccm --cluster embedded
-  ccm-conformance run --profile ./acme --image acme-ccm:v1 --cluster kind --only 'SVC-*'";
-
-const INIT_EXAMPLES: &str = "\
-Example:
-  ccm-conformance init --manifests deploy/ --name acme            writes ./acme";
-
-const VERIFY_EXAMPLES: &str = "\
-Example:
-  ccm-conformance verify conformance-results/report.yaml";
-
-const COMPARE_EXAMPLES: &str = "\
-Example:
-  ccm-conformance compare old/report.yaml new/report.yaml";
-
-const CONTROLS_EXAMPLES: &str = "\
-Example:
-  ccm-conformance controls --cluster embedded --mutant M-NI-01";
 
 #[derive(Debug, Subcommand)]
 pub(super) enum Command {
@@ -73,19 +50,23 @@ pub(super) enum Command {
     #[command(after_help = RUN_EXAMPLES)]
     Run(RunOptions),
     /// Show what `run` would do, without starting anything
-    Plan(RunOptions),
+    #[command(after_help = PLAN_EXAMPLES)]
+    Plan(PlanOptions),
     /// Write a profile for a CCM from its manifests, with a list of what is left to fill in
     #[command(after_help = INIT_EXAMPLES)]
     Init(InitOptions),
     /// Check whether this machine can run the tests, and how to fix what is missing (exit code 3 if not)
+    #[command(after_help = DOCTOR_EXAMPLES)]
     Doctor(DoctorOptions),
-    /// List all checks
-    List(ListOptions),
+    /// List the checks
+    #[command(after_help = LIST_EXAMPLES)]
+    List(ListChecksOptions),
     /// Explain a check or a row of the contract: what is required, why, and how to see it by hand
+    #[command(after_help = EXPLAIN_EXAMPLES)]
     Explain(ExplainOptions),
     /// Show which rows of the contract have checks, and which checks no mutant proves (exit code 1 for gaps)
     Coverage(ListOptions),
-    /// Compare two reports: which checks have another outcome
+    /// Compare two reports: which checks are worse, better, or otherwise different (exit code 1 if any is worse)
     #[command(after_help = COMPARE_EXAMPLES)]
     Compare(CompareOptions),
     /// Show what changed over many runs: outcomes that changed, flaky checks, slower checks
@@ -98,13 +79,16 @@ pub(super) enum Command {
     #[command(after_help = EXPORT_EXAMPLES)]
     Export(ExportOptions),
     /// Merge the parts of a run that was shared with --shard into one report
+    #[command(after_help = MERGE_EXAMPLES)]
     Merge(MergeOptions),
     /// Write the reports of a run again from its events.jsonl
+    #[command(after_help = REPLAY_EXAMPLES)]
     Replay(ReplayOptions),
     /// Verify that a report matches its event stream, the checks of its version, and an image
     #[command(after_help = VERIFY_EXAMPLES)]
     Verify(VerifyOptions),
     /// Print an in-toto attestation of a report, signed if a key is given
+    #[command(after_help = ATTEST_EXAMPLES)]
     Attest(AttestOptions),
     /// Pack, check and list submitted reports
     #[command(subcommand)]
@@ -116,6 +100,7 @@ pub(super) enum Command {
         file: String,
     },
     /// Remove what earlier runs left behind
+    #[command(after_help = CLEAN_EXAMPLES)]
     Clean(CleanOptions),
     /// Remove everything that a run has created when the run is killed; started by the run
     #[command(hide = true)]
@@ -135,10 +120,13 @@ pub(super) enum Command {
     /// Record the calls to a cloud API as JSON lines, as a proxy in front of it
     Proxy(ProxyOptions),
     /// Write a container image that contains only this program
+    #[command(after_help = IMAGE_EXAMPLES)]
     Image(ImageOptions),
-    /// Print shell completions
+    /// Print shell completions, also of check ids, suites, profiles and mutants
+    #[command(after_help = COMPLETIONS_EXAMPLES)]
     Completions(CompletionOptions),
     /// Write manual pages
+    #[command(after_help = MAN_EXAMPLES)]
     Man(ManOptions),
     /// Prove the checks: broken CCMs must fail, correct but unusual ones must pass
     #[command(after_help = CONTROLS_EXAMPLES)]
@@ -197,6 +185,7 @@ pub(super) struct ProveOptions {
 #[derive(Debug, Subcommand)]
 pub(super) enum ClusterCommand {
     /// Run an embedded cluster until interrupted: for kubectl, or a CCM under a debugger
+    #[command(after_help = CLUSTER_EXAMPLES)]
     Embedded(EmbeddedOptions),
 }
 
@@ -211,60 +200,15 @@ pub(super) struct EmbeddedOptions {
     /// Kubernetes version
     #[arg(long, value_name = "VERSION", default_value_t)]
     pub(super) kubernetes: KubernetesVersion,
-}
-
-#[derive(Clone, Debug, Default, Args)]
-pub(super) struct ControlOptions {
-    /// Only these mutants, separated by commas; 'all' also includes no CCM at all [default: everything, if
-    /// --stranger and --adversary are absent too]
-    #[arg(long, value_name = "ID", value_delimiter = ',')]
-    pub(super) mutant: Vec<String>,
-    /// Only these conforming variants (correct but unusual CCMs), separated by commas, or 'all'
-    #[arg(long, value_name = "ID", value_delimiter = ',')]
-    pub(super) stranger: Vec<String>,
-    /// Only these adversaries (hostile CCMs), separated by commas, or 'all'
-    #[arg(long, value_name = "ID", value_delimiter = ',')]
-    pub(super) adversary: Vec<String>,
-    /// Only part K of N of 'all', to share the work among machines or to take a sample
-    #[arg(long, value_name = "K/N", value_parser = Share::from_str)]
-    pub(super) share: Option<Share>,
-    /// Kind of cluster: auto, kind or embedded [default: auto] [env: CCM_CONFORMANCE_CLUSTER]
-    #[arg(long, value_name = "KIND", value_parser = BackendChoice::from_str)]
-    cluster: Option<BackendChoice>,
-    /// Kubernetes version, or the name of a node image [default: the newest available]
-    #[arg(long, value_name = "VERSION|IMAGE")]
-    kubernetes: Option<String>,
-    /// Number of clusters at the same time [default: 1 with kind, 16 embedded]
-    #[arg(long, value_name = "N")]
-    pub(super) side_by_side: Option<usize>,
-    /// Folder for evidence, with a subfolder for each CCM
-    #[arg(long, value_name = "DIR", default_value = "conformance-results/controls")]
-    out: String,
-    /// Whether to keep the cluster after the run: never, on-failure or always [default: never]
-    #[arg(long, value_name = "WHEN", value_parser = Keep::from_str)]
-    keep: Option<Keep>,
-}
-
-impl ControlOptions {
-    /// The options in the form of a run file.
-    pub(super) fn overrides(&self) -> RunFile {
-        RunFile {
-            cluster: ClusterKeys {
-                backend: self.cluster,
-                kubernetes: self.kubernetes.clone(),
-                ..ClusterKeys::default()
-            },
-            output: OutputKeys { dir: Some(self.out.clone()) },
-            keep: self.keep,
-            ..RunFile::default()
-        }
-    }
+    /// Also start the fake cloud, speaking this API, with a machine for each Node
+    #[arg(long, value_name = "API", value_parser = PossibleValuesParser::new(harness_config::DIALECTS))]
+    pub(super) cloud: Option<String>,
 }
 
 #[derive(Clone, Debug, Default, Args)]
 pub(super) struct DoctorOptions {
-    /// Check only what this kind of cluster needs: kind, embedded or existing [default: embedded must work]
-    #[arg(long, value_name = "KIND", value_parser = BackendKind::from_str)]
+    /// Check only what this kind of cluster needs [default: embedded must work]
+    #[arg(long, value_name = "KIND", value_parser = words::<BackendKind>(BackendKind::WORDS))]
     pub(super) cluster: Option<BackendKind>,
     /// Fix what can be fixed without installing anything: kernel limits (as root) and the temporary folder
     #[arg(long)]
@@ -272,83 +216,6 @@ pub(super) struct DoctorOptions {
     /// Output format
     #[arg(long, value_enum, default_value_t)]
     pub(super) output: ListOutput,
-}
-
-#[derive(Debug, Args)]
-pub(super) struct CompareOptions {
-    /// Only checks that both runs judged
-    #[arg(long)]
-    pub(super) judged: bool,
-    /// Also write an HTML page that compares both runs, with details if events.jsonl is next to each report
-    #[arg(long, value_name = "FILE")]
-    pub(super) html: Option<PathBuf>,
-    /// The earlier report.yaml
-    #[arg(value_name = "REPORT")]
-    pub(super) before: PathBuf,
-    /// The later report.yaml
-    #[arg(value_name = "REPORT")]
-    pub(super) after: PathBuf,
-}
-
-#[derive(Debug, Args)]
-pub(super) struct MergeOptions {
-    /// Output folder of each part, in any order
-    #[arg(value_name = "DIR", required = true)]
-    pub(super) shards: Vec<PathBuf>,
-    /// Folder for the merged results
-    #[arg(long, value_name = "DIR", default_value = "conformance-results")]
-    pub(super) out: PathBuf,
-    /// Exit with 1 if the result is partial; implied if the parts were run with --certify
-    #[arg(long)]
-    pub(super) require_complete: bool,
-}
-
-#[derive(Debug, Args)]
-pub(super) struct ReplayOptions {
-    /// Event stream of the run: events.jsonl or events.jsonl.gz
-    #[arg(value_name = "FILE")]
-    pub(super) events: PathBuf,
-    /// Folder for report.yaml, junit.xml and report.html [default: that of the stream]
-    #[arg(long, value_name = "DIR")]
-    pub(super) out: Option<PathBuf>,
-}
-
-#[derive(Debug, Args)]
-pub(super) struct VerifyOptions {
-    /// A report.yaml
-    #[arg(value_name = "REPORT", required_unless_present = "attestation")]
-    pub(super) report: Option<PathBuf>,
-    /// Event stream of its run [default: events.jsonl or events.jsonl.gz next to the report]
-    #[arg(long, value_name = "FILE", requires = "report")]
-    pub(super) events: Option<PathBuf>,
-    /// Digest that the tested image or program must have: sha256:HEX or IMAGE@sha256:HEX
-    #[arg(long, value_name = "DIGEST", value_parser = sha256_digest)]
-    pub(super) image: Option<String>,
-    /// A signed attestation; with a report, it must be about that report
-    #[arg(long, value_name = "FILE", requires = "key")]
-    pub(super) attestation: Option<PathBuf>,
-    /// Public key of the attestation, in PEM
-    #[arg(long, value_name = "PUBLIC", requires = "attestation")]
-    pub(super) key: Option<PathBuf>,
-    /// Exit with 1 if the result is partial
-    #[arg(long)]
-    pub(super) require_complete: bool,
-}
-
-#[derive(Debug, Args)]
-pub(super) struct AttestOptions {
-    /// A report.yaml
-    #[arg(value_name = "REPORT")]
-    pub(super) report: PathBuf,
-    /// Event stream of its run [default: events.jsonl or events.jsonl.gz next to the report]
-    #[arg(long, value_name = "FILE")]
-    pub(super) events: Option<PathBuf>,
-    /// Private key: PEM, PKCS#8, ECDSA P-256 or Ed25519 [default: print the unsigned statement]
-    #[arg(long, value_name = "FILE")]
-    pub(super) key: Option<PathBuf>,
-    /// URL of the run, such as a CI job
-    #[arg(long, value_name = "URL")]
-    pub(super) url: Option<String>,
 }
 
 #[derive(Debug, Args)]
@@ -362,17 +229,26 @@ pub(super) struct CleanOptions {
 }
 
 #[derive(Debug, Args)]
-pub(super) struct ListOptions {
+pub(super) struct ListChecksOptions {
+    /// Only the checks of these suites, separated by commas
+    #[arg(long, value_name = "SUITE", value_delimiter = ',', add = ArgValueCandidates::new(complete::suites))]
+    pub(super) suite: Vec<String>,
+    /// Only checks of these levels, separated by commas
+    #[arg(long, value_name = "LEVEL", value_delimiter = ',', value_enum, ignore_case = true)]
+    pub(super) level: Vec<ListedLevel>,
+    /// Only the checks of this profile of conformance, such as 'node' or 'load-balancer'
+    #[arg(long, value_name = "NAME", add = ArgValueCandidates::new(complete::conformance_profiles))]
+    pub(super) profile: Option<String>,
     /// Output format
     #[arg(long, value_enum, default_value_t = ListOutput::Text)]
     pub(super) output: ListOutput,
 }
 
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-pub(super) enum ListOutput {
-    #[default]
-    Text,
-    Json,
+#[derive(Debug, Args)]
+pub(super) struct ListOptions {
+    /// Output format
+    #[arg(long, value_enum, default_value_t = ListOutput::Text)]
+    pub(super) output: ListOutput,
 }
 
 #[derive(Clone, Debug, Default, Args)]
@@ -433,5 +309,6 @@ pub(super) struct ImageOptions {
 #[derive(Debug, Args)]
 pub(super) struct ExplainOptions {
     /// Row of the contract (NODE-INIT-10) or check (NODE-INIT-10.list)
+    #[arg(add = ArgValueCandidates::new(complete::explained))]
     pub(super) id: String,
 }

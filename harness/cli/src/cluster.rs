@@ -2,14 +2,21 @@
 
 use super::arguments::EmbeddedOptions;
 use embedded_cluster::{Cluster, ClusterSpec};
+use harness_clouds::{
+    Address, CloudSpec, Credential, Instance, InstanceState, Place, RunningCloud, fresh_token, start,
+};
 use harness_clusters::images::RunId;
+use harness_config::CloudSource;
 use harness_core::check::chain;
+use harness_core::files;
 use harness_core::output;
 use harness_report::exit;
 use harness_runner::{Signals, start_reaper};
 use harness_session::RunDir;
+use std::collections::BTreeMap;
 use std::io::ErrorKind;
 use std::process::ExitCode;
+use std::sync::Arc;
 use std::time::Instant;
 
 /// Starts it, writes the kubeconfig and waits for SIGINT or SIGTERM.
@@ -56,30 +63,115 @@ async fn in_folder(options: &EmbeddedOptions, dir: &RunDir, began: Instant) -> u
     };
     if let Err(error) = cluster.write_kubeconfig(file) {
         cluster.stop().await;
-        return say(exit::USAGE, &format!("kubeconfig {}: {}", file.display(), chain(&error)));
+        return say(exit::USAGE, &format!("--kubeconfig {}: {}", file.display(), files::why(&error)));
     }
     if let Err(error) = dir.note_outside(file) {
         cluster.stop().await;
         let _ = std::fs::remove_file(file);
         return say(exit::ENVIRONMENT, &chain(&error));
     }
+    let cloud = match &options.cloud {
+        None => None,
+        Some(dialect) => match Cloud::start(dialect, options.nodes, dir).await {
+            Ok(cloud) => Some(cloud),
+            Err(why) => {
+                cluster.stop().await;
+                let _ = std::fs::remove_file(file);
+                return say(exit::ENVIRONMENT, &format!("the fake cloud: {why}"));
+            }
+        },
+    };
     let text = format!(
-        "Kubernetes {} at {} in {:.2} s, {} nodes\nexport KUBECONFIG={}\nCtrl-C ends it\n",
+        "Kubernetes {} at {} in {:.2} s, {} nodes\nexport KUBECONFIG={}\n{}Ctrl-C ends it\n",
         options.kubernetes,
         cluster.url(),
         began.elapsed().as_secs_f64(),
         options.nodes,
         file.display(),
+        cloud.as_ref().map(Cloud::told).unwrap_or_default(),
     );
-    output::out(&text);
+    // The credential is there for the user to copy, and of no use once this process has ended.
+    output::handed_on(text.as_bytes());
     signals.next().await;
     cluster.stop().await;
-    // It refers to a cluster that does not exist any more.
+    if let Some(cloud) = cloud
+        && let Err(error) = cloud.running.stop().await
+    {
+        say(exit::ENVIRONMENT, &chain(&error));
+    }
+    // It leads nowhere any more.
     match std::fs::remove_file(file) {
         Err(error) if error.kind() != ErrorKind::NotFound => {
             say(exit::ENVIRONMENT, &format!("{} could not be removed: {error}", file.display()))
         }
         _ => exit::CONFORMANT,
+    }
+}
+
+/// The fake cloud next to the cluster, with a machine for each Node.
+struct Cloud {
+    running: RunningCloud,
+    dialect: String,
+    token: String,
+}
+
+impl Cloud {
+    async fn start(dialect: &str, nodes: u32, dir: &RunDir) -> Result<Cloud, String> {
+        let source = CloudSource::Dialect(dialect.to_owned());
+        let (run, told) = (RunId::fresh(), Arc::new(|what: String| output::err(&what)));
+        let spec = CloudSpec {
+            run: &run,
+            cloud: &source,
+            place: Place::LOOPBACK,
+            replicas: &[],
+            folder: dir.path(),
+            told: &(told as _),
+        };
+        let running = start(spec).await.map_err(|error| chain(&error))?;
+        let token = fresh_token().map_err(|error| chain(&error))?;
+        let cloud = running.attach().map_err(|error| chain(&error))?;
+        let caller = Credential { name: "by-hand".to_owned(), token: token.clone() };
+        let machines: Vec<Instance> = (0..nodes).map(|node| machine(&cloud, node)).collect();
+        let prepared = async {
+            cloud.admit(&caller).await?;
+            cloud.put_instances(&machines).await
+        };
+        match prepared.await {
+            Ok(()) => Ok(Cloud { running, dialect: dialect.to_owned(), token }),
+            Err(error) => {
+                let _ = running.stop().await;
+                Err(chain(&error))
+            }
+        }
+    }
+
+    /// What a person needs to point a CCM at it.
+    fn told(&self) -> String {
+        let (endpoint, token) = (&self.running.record().endpoint, &self.token);
+        let set = match self.dialect.as_str() {
+            "hcloud" => format!("export HCLOUD_ENDPOINT={endpoint}/v1 HCLOUD_TOKEN={token}\n"),
+            _ => String::new(),
+        };
+        format!("fake cloud ({}) at {endpoint}, token {token}\n{set}", self.dialect)
+    }
+}
+
+/// The machine of a Node in the cloud, with an address that only the cloud knows as well.
+fn machine(cloud: &harness_clouds::Cloud, node: u32) -> Instance {
+    let name = format!("node-{node}");
+    let own = Address { kind: "InternalIP".to_owned(), address: Cluster::node_ipv4(node).to_string() };
+    let external = format!("198.51.100.{}", 1 + node % 250);
+    let external = Address { kind: "ExternalIP".to_owned(), address: external };
+    Instance {
+        id: cloud.ids().make(&name),
+        provider_id: None,
+        name,
+        instance_type: "m1.large".to_owned(),
+        zone: "zone-1".to_owned(),
+        region: "region-1".to_owned(),
+        addresses: cloud.shown().part_of([own, external]),
+        labels: BTreeMap::new(),
+        state: InstanceState::Running,
     }
 }
 

@@ -3,6 +3,7 @@
 use super::arguments::ImageOptions;
 use harness_clusters::images::image_of_this_program;
 use harness_core::check::chain;
+use harness_core::files;
 use harness_core::output;
 use harness_report::exit;
 use std::process::ExitCode;
@@ -11,7 +12,7 @@ use std::process::ExitCode;
 pub(super) fn image(options: &ImageOptions) -> ExitCode {
     let made = image_of_this_program(&options.reference).map_err(|error| chain(&error)).and_then(|image| {
         let written = std::fs::write(&options.out, &image.bytes);
-        written.map_err(|error| format!("{}: {error}", options.out.display()))?;
+        written.map_err(|error| format!("{}: {}", options.out.display(), files::why(&error)))?;
         Ok(image.ids.join(" "))
     });
     match made {

@@ -40,7 +40,7 @@ mod version;
 
 pub use planning::{CLUSTER_VARIABLE, CONFIG_VARIABLE};
 
-use arguments::{BootstrapCommand, Cli, ClusterCommand, Command};
+use arguments::{BootstrapCommand, Cli, ClusterCommand, Command, know};
 use clap::{CommandFactory, FromArgMatches};
 use harness_clusters::images::set_own_program;
 use harness_clusters::reaper;
@@ -80,6 +80,10 @@ pub fn main(suites: &'static [Suite], programs: &[SubProgram]) -> ExitCode {
     // Once per process: clap needs it for the whole lifetime.
     let version: &'static str = version::long(suites).leak();
     let command = Cli::command().version(version).subcommands(listed);
+    know(suites);
+    if shell::completes(&command) {
+        return ExitCode::from(exit::CONFORMANT);
+    }
     let parsed = command.clone().try_get_matches();
     let cli = match parsed.and_then(|matches| Cli::from_arg_matches(&matches)) {
         Ok(cli) => cli,
@@ -94,6 +98,7 @@ pub fn main(suites: &'static [Suite], programs: &[SubProgram]) -> ExitCode {
             return ExitCode::from(if asked_for { exit::CONFORMANT } else { exit::USAGE });
         }
     };
+    output::use_colours(cli.color.wanted());
     let code = obey(suites, cli.command, command);
     reaper::end();
     match output::broken().filter(|broken| !broken.unread) {
@@ -124,7 +129,7 @@ fn obey(suites: &'static [Suite], command: Command, line: clap::Command) -> Exit
         Command::Plan(options) => run::plan(suites, &options),
         Command::Init(options) => init::init(&options),
         Command::Doctor(options) => doctor::doctor(&options),
-        Command::List(options) => list::list(suites, options.output),
+        Command::List(options) => list::list(suites, &options),
         Command::Explain(options) => explain::explain(suites, &options.id),
         Command::Coverage(options) => coverage::coverage(suites, options.output),
         Command::Compare(options) => compare::compare(&options),
@@ -145,7 +150,7 @@ fn obey(suites: &'static [Suite], command: Command, line: clap::Command) -> Exit
         Command::Driver(command) => driver::driver(suites, &command),
         Command::Proxy(options) => proxy::proxy(&options),
         Command::Image(options) => image::image(&options),
-        Command::Completions(options) => shell::completions(&options, line),
+        Command::Completions(options) => shell::completions(&options),
         Command::Man(options) => shell::man(&options, line),
         Command::Controls(options) => controls::controls(suites, &options),
     }

@@ -1,19 +1,31 @@
 //! `list`: the tables of checks, for people and for programs.
 
-use super::arguments::ListOutput;
+use super::arguments::{ListChecksOptions, ListOutput, ListedLevel};
+use harness_config::contract::ConformanceProfile;
+use harness_config::did_you_mean;
 use harness_core::check::{Level, Served};
 use harness_core::output;
+use harness_report::exit;
 use harness_runner::golden;
 use harness_testkit::{Check, Suite};
 use serde_json::json;
 use std::process::ExitCode;
 
-pub(super) fn list(suites: &'static [Suite], output: ListOutput) -> ExitCode {
-    let text = match output {
-        ListOutput::Text => as_text(suites),
-        ListOutput::Json => as_json(suites),
+/// Prints the checks that the options choose, by id.
+pub(super) fn list(suites: &'static [Suite], options: &ListChecksOptions) -> ExitCode {
+    let listed = match Listed::of(suites, options) {
+        Ok(listed) => listed,
+        Err(why) => {
+            output::err(&format!("error: {why}"));
+            return ExitCode::from(exit::USAGE);
+        }
     };
-    print(&text)
+    let text = match options.output {
+        ListOutput::Text => listed.as_text(),
+        ListOutput::Json => listed.as_json(),
+    };
+    print(&text);
+    ExitCode::from(if listed.checks.is_empty() { exit::NOTHING_SELECTED } else { exit::CONFORMANT })
 }
 
 pub(super) fn print(text: &str) -> ExitCode {
@@ -21,27 +33,112 @@ pub(super) fn print(text: &str) -> ExitCode {
     ExitCode::SUCCESS
 }
 
-fn as_text(suites: &[Suite]) -> String {
-    let mut text = String::new();
-    for suite in suites {
-        text.push_str(&format!("{}: {}\n", suite.name, suite.proves));
-        for check in suite.checks() {
-            text.push_str(&format!("  {:<25} {:<6} {}\n", check.id, check.claim.level, check.claim.title));
+/// The checks to list, by id.
+struct Listed {
+    suites: &'static [Suite],
+    checks: Vec<(&'static Suite, &'static Check)>,
+    profiles: Vec<ConformanceProfile>,
+    /// Whether these are all checks.
+    is_whole: bool,
+}
+
+impl Listed {
+    fn of(suites: &'static [Suite], options: &ListChecksOptions) -> Result<Listed, String> {
+        let names: Vec<&str> = suites.iter().map(|suite| suite.name).collect();
+        if let Some(unknown) = options.suite.iter().find(|name| !names.contains(&name.as_str())) {
+            let near = did_you_mean(unknown, &names);
+            return Err(format!(
+                "--suite: there is no suite '{unknown}'{near}; there are {}",
+                names.join(", ")
+            ));
         }
-        text.push('\n');
+        let profiles = golden(suites).profiles;
+        let profile = match &options.profile {
+            None => None,
+            Some(name) => Some(profiles.iter().find(|one| one.profile == *name).ok_or_else(|| {
+                let names: Vec<&str> = profiles.iter().map(|one| one.profile.as_str()).collect();
+                let near = did_you_mean(name, &names);
+                format!(
+                    "--profile: there is no profile of conformance '{name}'{near}; there are {}",
+                    names.join(", ")
+                )
+            })?),
+        };
+        let fits = |(suite, check): &(&'static Suite, &'static Check)| {
+            (options.suite.is_empty() || options.suite.iter().any(|name| name == suite.name))
+                && (options.level.is_empty()
+                    || options.level.iter().any(|one| level(*one) == check.claim.level))
+                && profile.is_none_or(|profile| profile.includes(check.id.as_str()))
+        };
+        let all = suites.iter().flat_map(|suite| suite.checks().map(move |check| (suite, check)));
+        let mut checks: Vec<_> = all.filter(fits).collect();
+        checks.sort_by_key(|(_, check)| check.id.as_str());
+        let is_whole = options.suite.is_empty() && options.level.is_empty() && profile.is_none();
+        Ok(Listed { suites, checks, profiles, is_whole })
     }
-    text.push_str("profiles of conformance\n");
-    for profile in &golden(suites).profiles {
-        let of_it =
-            || suites.iter().flat_map(Suite::checks).filter(|check| profile.includes(check.id.as_str()));
-        let musts = of_it().filter(|check| check.claim.level == Level::Must).count();
-        let counted = format!("{} checks, {musts} MUST", of_it().count());
-        text.push_str(&format!("  {:<18} {counted:<22} {}\n", profile.profile, profile.title));
+
+    fn of_suite(&self, name: &str) -> impl Iterator<Item = &'static Check> {
+        self.checks.iter().filter(move |(suite, _)| suite.name == name).map(|(_, check)| *check)
     }
-    text.push('\n');
-    let count: usize = suites.iter().map(|suite| suite.checks().count()).sum();
-    text.push_str(&format!("{count} checks in {} suites\n", suites.len()));
-    text
+
+    fn as_text(&self) -> String {
+        let mut text = String::new();
+        let mut count = 0;
+        for suite in self.suites {
+            if self.of_suite(suite.name).next().is_none() {
+                continue;
+            }
+            count += 1;
+            text.push_str(&format!("{}: {}\n", suite.name, suite.proves));
+            for check in self.of_suite(suite.name) {
+                text.push_str(&format!(
+                    "  {:<25} {:<6} {}\n",
+                    check.id, check.claim.level, check.claim.title
+                ));
+            }
+            text.push('\n');
+        }
+        if self.is_whole {
+            text.push_str("profiles of conformance\n");
+            for profile in &self.profiles {
+                let of_it = || self.checks.iter().filter(|(_, check)| profile.includes(check.id.as_str()));
+                let musts = of_it().filter(|(_, check)| check.claim.level == Level::Must).count();
+                let counted = format!("{} checks, {musts} MUST", of_it().count());
+                text.push_str(&format!("  {:<18} {counted:<22} {}\n", profile.profile, profile.title));
+            }
+            text.push('\n');
+        }
+        text.push_str(&format!("{} checks in {count} suites\n", self.checks.len()));
+        text
+    }
+
+    fn as_json(&self) -> String {
+        let of = |id: &str| -> Vec<String> {
+            self.profiles.iter().filter(|one| one.includes(id)).map(|one| one.profile.clone()).collect()
+        };
+        let checks: Vec<_> = self
+            .checks
+            .iter()
+            .map(|(suite, check)| {
+                json!({
+                    "id": check.id.as_str(), "level": check.claim.level, "title": check.claim.title, "suite": suite.name,
+                    "source": check.claim.source, "needs": needs(check), "sharing": check.isolation,
+                    "frameworkOnly": check.claim.framework_only, "takesSeconds": check.takes_s,
+                    "since": check.since.map(|since| since.to_string()),
+                    "profiles": of(check.id.as_str()),
+                })
+            })
+            .collect();
+        serde_json::to_string_pretty(&checks).unwrap_or_default() + "\n"
+    }
+}
+
+fn level(listed: ListedLevel) -> Level {
+    match listed {
+        ListedLevel::Must => Level::Must,
+        ListedLevel::Should => Level::Should,
+        ListedLevel::Info => Level::Info,
+    }
 }
 
 pub(super) fn needs(check: &Check) -> Vec<String> {
@@ -53,25 +150,4 @@ pub(super) fn needs(check: &Check) -> Vec<String> {
     };
     let lacks = check.lacks.iter().map(|lack| format!("no {lack}"));
     capabilities.chain(lacks).chain(facilities).chain(served).collect()
-}
-
-fn as_json(suites: &[Suite]) -> String {
-    let profiles = golden(suites).profiles;
-    let of = |id: &str| -> Vec<String> {
-        profiles.iter().filter(|one| one.includes(id)).map(|one| one.profile.clone()).collect()
-    };
-    let checks: Vec<_> = suites
-        .iter()
-        .flat_map(|suite| suite.checks().map(move |check| (suite, check)))
-        .map(|(suite, check)| {
-            json!({
-                "id": check.id.as_str(), "level": check.claim.level, "title": check.claim.title, "suite": suite.name,
-                "source": check.claim.source, "needs": needs(check), "sharing": check.isolation,
-                "frameworkOnly": check.claim.framework_only, "takesSeconds": check.takes_s,
-                "since": check.since.map(|since| since.to_string()),
-                "profiles": of(check.id.as_str()),
-            })
-        })
-        .collect();
-    serde_json::to_string_pretty(&checks).unwrap_or_default() + "\n"
 }

@@ -6,6 +6,7 @@ use harness_core::check::chain;
 use harness_core::events::{
     EVENTS_FILE, Event, Events, Fold, Merging, Part, merge as merged, read, stream_in,
 };
+use harness_core::files;
 use harness_core::ledger::{Entry, Ledger};
 use harness_core::output;
 use harness_core::progress::Terminal;
@@ -46,7 +47,7 @@ fn joined(options: &MergeOptions) -> Result<u8, String> {
     };
     let events = merged(&parts, merging).map_err(|wrong| format!("not merged:\n  {}", wrong.join("\n  ")))?;
     let out = &options.out;
-    let failed = |error: std::io::Error| format!("output folder {}: {error}", out.display());
+    let failed = |error: std::io::Error| format!("output folder {}: {}", out.display(), files::why(&error));
     std::fs::create_dir_all(out).map_err(failed)?;
     let inside = |folder: &PathBuf| folder.canonicalize().ok() == out.canonicalize().ok();
     if let Some(part) = options.shards.iter().find(|folder| inside(folder)) {
@@ -57,14 +58,14 @@ fn joined(options: &MergeOptions) -> Result<u8, String> {
     let terminal = Terminal::alone();
     let stream = out.join(EVENTS_FILE);
     let text: String = events.iter().map(Event::line).collect();
-    output::file(&stream, text).map_err(|error| format!("{}: {error}", stream.display()))?;
-    // The written stream counts, because secrets may have been removed from it.
+    output::file(&stream, text).map_err(|error| format!("{}: {}", stream.display(), files::why(&error)))?;
+    // What was written is what counts: a redactor may have been at it.
     let ledger = Fold::of(&read(&stream).map_err(|error| chain(&error))?).ledger();
     copy_evidence(&ledger, &parts, &options.shards, out)?;
     let written = write_reports(out, &ledger, &stream, &terminal);
     terminal.say(format!("wrote {} ({} parts)", stream.display(), parts.len()));
     terminal.say(summary(&ledger));
-    tell_github(&ledger, out, &terminal);
+    tell_github(&ledger, out, &terminal, false);
     let complete = options.require_complete || ledger.subject.certify;
     let need = if complete { Completeness::Required } else { Completeness::Optional };
     Ok(match exit_code(&ledger, need) {

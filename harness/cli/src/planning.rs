@@ -2,6 +2,7 @@
 
 use harness_clusters::images::{Program, unknown_part};
 use harness_clusters::planned_machines;
+pub use harness_config::CLUSTER_VARIABLE;
 use harness_config::{
     BackendChoice, DesiredCluster, Given, Image, RunFile, RunPlan, Source, WantedCluster, plan,
 };
@@ -18,10 +19,7 @@ use std::str::FromStr;
 /// Environment variable naming the run file for `cargo test --test e2e`.
 pub const CONFIG_VARIABLE: &str = "CCM_CONFORMANCE_CONFIG";
 
-/// Environment variable that selects the cluster if no option does: `auto`, `kind`, `embedded` or `existing`.
-pub const CLUSTER_VARIABLE: &str = "CCM_CONFORMANCE_CLUSTER";
-
-/// The settings of a run from the environment and the command line.
+/// What the environment says of a run, and what was typed.
 ///
 /// # Errors
 /// A variable has an invalid value.

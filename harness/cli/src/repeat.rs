@@ -4,9 +4,8 @@ use super::compare::read;
 use harness_config::{API_VERSION, RunPlan, WantedCluster, yaml};
 use harness_core::output;
 use harness_report::{Flake, exit, flakes, verdict_word};
-use harness_runner::{INTERRUPTED, Libtest, Run, exit_code_of};
+use harness_runner::{INTERRUPTED, Run, Shown, exit_code_of};
 use harness_testkit::Suite;
-use libtest_mimic::Arguments;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -41,7 +40,7 @@ pub(super) fn repeat(
     suites: &'static [Suite],
     plan: &RunPlan<WantedCluster>,
     reproduce: &str,
-    arguments: &Arguments,
+    shown: Shown,
     times: u32,
 ) -> ExitCode {
     let (mut codes, mut ledgers) = (Vec::new(), Vec::new());
@@ -51,7 +50,7 @@ pub(super) fn repeat(
         let plan = RunPlan { output: output.clone(), ..plan.clone() };
         let (reproduce, cancel) = (reproduce.to_owned(), CancellationToken::new());
         let run = Run { suites, plan, reproduce, watch: false, cancel };
-        let code = exit_code_of(run, &mut Libtest { arguments: arguments.clone() });
+        let code = exit_code_of(run, &mut { shown });
         codes.push(code);
         if [exit::USAGE, exit::NOTHING_SELECTED, INTERRUPTED].contains(&code) {
             break;

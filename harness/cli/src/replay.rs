@@ -4,6 +4,7 @@ use super::arguments::ReplayOptions;
 use harness_config::Completeness;
 use harness_core::check::chain;
 use harness_core::events::{Fold, read};
+use harness_core::files;
 use harness_core::progress::Terminal;
 use harness_report::{exit, exit_code, summary};
 use harness_runner::write_reports;
@@ -24,7 +25,7 @@ pub(super) fn replay(options: &ReplayOptions) -> ExitCode {
     let beside = || options.events.parent().unwrap_or(Path::new(".")).to_owned();
     let folder = options.out.clone().unwrap_or_else(beside);
     if let Err(error) = std::fs::create_dir_all(&folder) {
-        terminal.say(format!("error: output folder {}: {error}", folder.display()));
+        terminal.say(format!("error: output folder {}: {}", folder.display(), files::why(&error)));
         return ExitCode::from(exit::USAGE);
     }
     let written = write_reports(&folder, &ledger, &options.events, &terminal);

@@ -1,6 +1,6 @@
 //! `run` and `plan`.
 
-use super::arguments::RunOptions;
+use super::arguments::{PlanOptions, RunOptions};
 use super::compare::read;
 use super::judgeable::{in_words, offer, with_cloud};
 use super::planning::planned;
@@ -8,14 +8,13 @@ use super::repeat::repeat;
 use super::sonobuoy;
 use harness_clusters::InsideCluster;
 use harness_components::component::COMPONENTS;
-use harness_config::{BackendKind, Choice, DesiredCluster, Offer, RunFile, declared_not_judged};
+use harness_config::{Choice, DesiredCluster, Offer, RunFile, declared_not_judged};
 use harness_core::ledger::Outcome;
 use harness_core::output;
 use harness_report::exit;
-use harness_runner::{Libtest, Run, execute, in_force, judged, plan_checks, refuse, selected};
-use harness_session::{expected_boot, load_manifests};
+use harness_runner::{Forecast, Run, about, execute, in_force, judged, plan_checks, refuse, selected};
+use harness_session::{expected_boot, load_manifests, settle};
 use harness_testkit::Suite;
-use libtest_mimic::Arguments;
 use std::process::ExitCode;
 use tokio_util::sync::CancellationToken;
 
@@ -24,26 +23,27 @@ pub(super) fn run(suites: &'static [Suite], options: &RunOptions) -> ExitCode {
     if let Some(folder) = &options.sonobuoy_results {
         return sonobuoy::run(folder);
     }
-    match typed(options).and_then(|typed| planned(&options.source(), typed)) {
+    let asked = &options.plan;
+    match typed(asked).and_then(|typed| planned(&asked.source(), typed)) {
         Err(code) => code,
         Ok(plan) => {
-            let arguments = Arguments { test_threads: Some(plan.jobs as usize), ..Arguments::default() };
+            let mut shown = options.shown(plan.jobs);
             let typed: Vec<String> = std::env::args().skip(1).collect();
             let quoted =
                 shlex::try_join(typed.iter().map(String::as_str)).unwrap_or_else(|_| typed.join(" "));
             let reproduce = format!("ccm-conformance {quoted}");
             if let Some(times) = options.repeat {
-                return repeat(suites, &plan, &reproduce, &arguments, times);
+                return repeat(suites, &plan, &reproduce, shown, times);
             }
             let (watch, cancel) = (options.watch, CancellationToken::new());
             let run = Run { suites, plan, reproduce, watch, cancel };
-            execute(run, &mut Libtest { arguments })
+            execute(run, &mut shown)
         }
     }
 }
 
-/// The options, with the checks that an earlier report names.
-fn typed(options: &RunOptions) -> Result<RunFile, ExitCode> {
+/// What was typed, with the checks that an earlier report names.
+fn typed(options: &PlanOptions) -> Result<RunFile, ExitCode> {
     let mut typed = options.overrides();
     let Some(report) = &options.failed_from else { return Ok(typed) };
     let ledger = read(report).map_err(|why| {
@@ -60,9 +60,8 @@ fn typed(options: &RunOptions) -> Result<RunFile, ExitCode> {
     Ok(typed)
 }
 
-/// `ccm-conformance plan`: everything that is known without a cluster. A driver is started, as only the
-/// driver itself knows its capabilities.
-pub(super) fn plan(suites: &'static [Suite], options: &RunOptions) -> ExitCode {
+/// `ccm-conformance plan`: everything that can be said without a cluster. A driver is started, as only it knows what it has.
+pub(super) fn plan(suites: &'static [Suite], options: &PlanOptions) -> ExitCode {
     let plan = match typed(options).and_then(|typed| planned(&options.source(), typed)) {
         Err(code) => return code,
         Ok(plan) => plan,
@@ -82,6 +81,14 @@ pub(super) fn plan(suites: &'static [Suite], options: &RunOptions) -> ExitCode {
         }
         Ok(manifests) => manifests,
     };
+    let (plan, chosen) = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
+        Ok(runtime) => runtime.block_on(settle(plan)),
+        Err(error) => {
+            say(&format!("error: cannot start the async runtime: {error}"));
+            return ExitCode::from(exit::ENVIRONMENT);
+        }
+    };
+    let forecast = Forecast::of_plan(&plan, &checks);
     let mut text = format!("profile    {} ({})\n", plan.profile.name, plan.profile.file.display());
     for (label, what) in COMPONENTS.iter().filter_map(|component| component.shown(&plan.profile)) {
         text.push_str(&format!("{label:<11}{what}\n"));
@@ -96,12 +103,16 @@ pub(super) fn plan(suites: &'static [Suite], options: &RunOptions) -> ExitCode {
     text.push_str(&format!("cloud      {}\n", plan.profile.cloud));
     match plan.cluster.desired() {
         DesiredCluster::Own(own) => {
-            let backend = plan.cluster.backend().map_or("auto", BackendKind::as_str);
             text.push_str(&format!(
-                "cluster    {backend}, topology {}, Kubernetes {}\n",
+                "cluster    {}, topology {}, Kubernetes {}\n",
+                plan.cluster.backend(),
                 own.topology.name(),
                 own.kubernetes
             ));
+            if let Some(why) = chosen.as_deref().and_then(|chosen| chosen.split_once(", as ")) {
+                text.push_str(&format!("           chosen as {}\n", why.1));
+            }
+            text.push_str(&format!("           {} at the same time\n", counted(forecast.lanes, "cluster")));
         }
         DesiredCluster::Absent => text.push_str("cluster    none\n"),
         DesiredCluster::Existing(existing) => {
@@ -133,7 +144,11 @@ pub(super) fn plan(suites: &'static [Suite], options: &RunOptions) -> ExitCode {
         }
     }
     let selected = checks.iter().filter(|one| one.choice == Choice::Selected).count();
-    text.push_str(&format!("\n{selected} of {} checks would run\n", checks.len()));
+    text.push_str(&format!("\n{selected} of {} checks would run", checks.len()));
+    if selected > 0 {
+        text.push_str(&format!(", in about {} once the cluster is up", about(forecast.all())));
+    }
+    text.push('\n');
     match &driver {
         None => {}
         Some(Ok(cloud)) => text.push_str(&format!("{}\n", in_words(&checks, cloud.driver()))),
@@ -153,6 +168,10 @@ fn default_cluster(desired: &DesiredCluster) -> String {
         Some(inside) => format!("that of this Pod, in namespace {}", inside.namespace),
         None => "the default kubeconfig".to_owned(),
     }
+}
+
+fn counted(count: usize, what: &str) -> String {
+    format!("{count} {what}{}", if count == 1 { "" } else { "s" })
 }
 
 fn say(line: &str) {

@@ -54,7 +54,7 @@ fn pack(options: &PackOptions) -> Result<u8, String> {
         return Ok(refused(&options.report, &broken));
     }
     let folder = options.to.join(&minor).join(&about.vendor);
-    let failed = |error: io::Error| format!("{}: {error}", folder.display());
+    let failed = |error: io::Error| format!("{}: {}", folder.display(), files::why(&error));
     if folder.exists() {
         return Err(format!("{} exists already; remove it to submit again", folder.display()));
     }
@@ -120,7 +120,7 @@ fn list(folder: &Path, document: Option<&Path>) -> Result<u8, String> {
     if made == text {
         return Ok(exit::CONFORMANT);
     }
-    fs::write(document, made).map_err(|error| format!("{}: {error}", document.display()))?;
+    fs::write(document, made).map_err(|error| format!("{}: {}", document.display(), files::why(&error)))?;
     output::err(&format!("{}: the table was out of date and has been rewritten", document.display()));
     Ok(exit::NOT_CONFORMANT)
 }
@@ -138,7 +138,8 @@ fn read(folder: &Path) -> Result<(Run, About, Vec<String>), String> {
     let text = files::read(&file).map_err(|error| format!("{}: {error}", file.display()))?;
     let about: About = yaml::from_str(&text, &file).map_err(|error| error.to_string())?;
     let run = Run::read(&folder.join(REPORT_FILE), Some(&folder.join(PACKED_EVENTS_FILE)))?;
-    let path = fs::canonicalize(folder).map_err(|error| format!("{}: {error}", folder.display()))?;
+    let path =
+        fs::canonicalize(folder).map_err(|error| format!("{}: {}", folder.display(), files::why(&error)))?;
     let part = |path: Option<&Path>| {
         path.and_then(Path::file_name).map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
     };
@@ -159,8 +160,9 @@ fn submissions_in(folders: &[PathBuf]) -> Result<Vec<PathBuf>, String> {
     let mut found = Vec::new();
     for folder in folders {
         let before = found.len();
-        collect(folder, 2, &mut found).map_err(|error| format!("{}: {error}", folder.display()))?;
-        // A folder for submissions may still be empty; it is not a submission without its files.
+        collect(folder, 2, &mut found)
+            .map_err(|error| format!("{}: {}", folder.display(), files::why(&error)))?;
+        // A folder for submissions may have none yet, but it is no submission that lacks its files.
         let is_home = folder.join("README.md").is_file();
         if found.len() == before && !is_home {
             return Err(format!(

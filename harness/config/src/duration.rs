@@ -1,4 +1,5 @@
-//! Durations as people write them: `90s`, `1m30s`, `250ms`, `2h`.
+//! Durations as people write them: `90s`, `1m30s`, `250ms`, `2h`. Crates such as humantime accept more (`1 day`), which the
+//! JSON Schema of the files and Go programs do not.
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};

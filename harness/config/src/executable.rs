@@ -1,4 +1,5 @@
-//! Whether this machine can execute a file, found out before anything is started.
+//! Whether this machine can execute a file, told before anything is started. The first twenty bytes say it; crates for ELF
+//! parse whole files.
 
 use std::fs::File;
 use std::io::{ErrorKind, Read};

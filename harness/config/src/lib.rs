@@ -66,7 +66,7 @@ pub use limits::Limits;
 pub use network_proxy::NetworkProxy;
 pub use plan::{Completeness, Given, RunPlan, Source, plan};
 pub use problem::did_you_mean;
-pub use problem::{Origin, Problem, Problems};
+pub use problem::{CLUSTER_VARIABLE, Origin, Problem, Problems};
 pub use profile::{Build, Framework, Image, NULL_PROFILE, Profile, ProviderIdFormat, REFERENCE_PROFILE};
 pub use profile_file::{Deviation, Lease, Location, Workload};
 pub use promises::{PROMISES, Promise, declared_not_judged};

@@ -5,6 +5,7 @@ use super::enums::BackendKind;
 use super::executable::not_executable_here;
 use super::plan::Planning;
 use super::profile::{Image, Profile};
+use harness_core::files;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
@@ -36,16 +37,15 @@ impl Planning {
                     self.problem("binary", format!("{} {why}", binary.display()));
                 }
             }
-            Err(error) => self.problem("binary", format!("{}: {error}", binary.display())),
+            Err(error) => self.problem("binary", format!("{}: {}", binary.display(), files::why(&error))),
         }
         if profile.is_some_and(|profile| !profile.has_ccm() && profile.image_credentials.is_some()) {
             return;
         }
         if cluster.backend().is_some_and(|backend| backend != BackendKind::Embedded) {
-            self.problem(
-                "binary",
-                "has a meaning only with 'backend: embedded'; on other clusters the CCM is an image",
-            );
+            let with = self.backend_words("embedded");
+            let what = format!("has a meaning only with {with}; on other clusters the CCM is an image");
+            self.problem("binary", what);
         }
         if let Some(profile) = profile.filter(|profile| profile.deploys_nothing()) {
             self.problem("binary", format!("profile '{}' deploys nothing", profile.name));

@@ -219,9 +219,12 @@ impl Planning {
 
     /// Where a key was written.
     fn origin(&self, key: &str) -> Origin {
-        let outside = matches!(self.set_by(key), SetBy::Option | SetBy::Environment);
+        let set_by = self.set_by(key);
         match &self.file {
-            Some(path) if !outside => Origin::File { path: path.clone(), line: self.places.line(key) },
+            _ if set_by == SetBy::Environment => Origin::Environment,
+            Some(path) if set_by != SetBy::Option => {
+                Origin::File { path: path.clone(), line: self.places.line(key) }
+            }
             Some(_) | None => Origin::CommandLine,
         }
     }
@@ -231,7 +234,15 @@ impl Planning {
         self.problems.0.push(Problem { origin, key: key.to_owned(), what: what.into() });
     }
 
-    /// The duration of the soak; one that is too short to show anything is rejected.
+    /// A choice of the cluster, in the words of where this run's was made.
+    pub(super) fn backend_words(&self, kind: &str) -> String {
+        match self.origin("cluster.backend") {
+            Origin::File { .. } | Origin::Settings => format!("'backend: {kind}'"),
+            Origin::CommandLine | Origin::Environment => format!("'--cluster {kind}'"),
+        }
+    }
+
+    /// For how long to soak; what is too short to show anything is refused.
     fn soak(&mut self, asked: Option<HumanDuration>) -> Option<Duration> {
         let HumanDuration(time) = asked?;
         if time < SHORTEST_SOAK {
@@ -380,7 +391,7 @@ impl Planning {
             ("cluster.allowForeign", keys.allow_foreign.is_some()),
         ] {
             if given {
-                self.problem(key, "has a meaning only with 'backend: existing'");
+                self.problem(key, format!("has a meaning only with {}", self.backend_words("existing")));
             }
         }
         let topology = match Topology::resolve(keys.topology.as_deref().unwrap_or(DEFAULT_TOPOLOGY)) {
@@ -393,7 +404,7 @@ impl Planning {
         // An invalid Kubernetes version was reported by the schema, which has the same format.
         let kubernetes = keys.kubernetes.and_then(|text| text.parse().ok()).unwrap_or(Kubernetes::Newest);
         if let (Some(BackendKind::Embedded), Kubernetes::Image(image)) = (backend, &kubernetes) {
-            let what = format!("'{image}' is a node image, which only 'backend: kind' takes");
+            let what = format!("'{image}' is a node image, which only {} takes", self.backend_words("kind"));
             self.problem("cluster.kubernetes", what);
         }
         let own = OwnCluster {
@@ -416,7 +427,7 @@ impl Planning {
             ("cluster.seed", keys.seed.is_some() && !soaks),
         ] {
             if given {
-                self.problem(key, "has no meaning with 'backend: existing'");
+                self.problem(key, format!("has no meaning with {}", self.backend_words("existing")));
             }
         }
         let kubeconfig = keys.kubeconfig.map(PathBuf::from);

@@ -3,6 +3,7 @@
 use super::yaml::YamlError;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
+use std::collections::BTreeSet;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
@@ -22,7 +23,9 @@ pub struct Problem {
 pub enum Origin {
     /// On the command line.
     CommandLine,
-    /// On the command line or in the run file; the key shows which setting.
+    /// In a variable of the environment ([`CLUSTER_VARIABLE`]).
+    Environment,
+    /// On the command line or in the run file; the key says which setting.
     Settings,
     /// In a file.
     File {
@@ -33,10 +36,53 @@ pub enum Origin {
     },
 }
 
+/// Environment variable that chooses the cluster where no option does: `auto`, `kind`, `embedded` or `existing`.
+pub const CLUSTER_VARIABLE: &str = "CCM_CONFORMANCE_CLUSTER";
+
+/// Keys of the run file, and the options that set them.
+const OPTIONS: [(&str, &str); 25] = [
+    ("profile", "--profile"),
+    ("image", "--image"),
+    ("binary", "--binary"),
+    ("cluster.backend", "--cluster"),
+    ("cluster.topology", "--topology"),
+    ("cluster.kubernetes", "--kubernetes"),
+    ("cluster.kubeconfig", "--kubeconfig"),
+    ("cluster.allowForeign", "--allow-foreign-cluster"),
+    ("cluster.providerId", "--provider-id"),
+    ("cluster.nodeIp", "--node-ip"),
+    ("cluster.seed", "--seed"),
+    ("select.suites", "--suite"),
+    ("select.only", "--only"),
+    ("select.skip", "--skip"),
+    ("select.quick", "--quick"),
+    ("select.shard", "--shard"),
+    ("select.run", "--shard-of"),
+    ("soak", "--soak"),
+    ("output.dir", "--out"),
+    ("keep", "--keep"),
+    ("jobs", "--jobs"),
+    ("clusters", "--clusters"),
+    ("timing", "--timing"),
+    ("requireComplete", "--require-complete"),
+    ("certify", "--certify"),
+];
+
+/// The option that sets a key of the run file.
+fn option_of(key: &str) -> Option<&'static str> {
+    OPTIONS.iter().find(|(known, _)| *known == key).map(|(_, option)| *option)
+}
+
 impl fmt::Display for Problem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.origin {
-            Origin::CommandLine => f.write_str("command line: ")?,
+            Origin::CommandLine => {
+                if let Some(option) = option_of(&self.key) {
+                    return write!(f, "{option}: {}", self.what);
+                }
+                f.write_str("command line: ")?;
+            }
+            Origin::Environment => return write!(f, "{CLUSTER_VARIABLE}: {}", self.what),
             Origin::Settings => {}
             Origin::File { path, line: Some(line) } => write!(f, "{}:{line}: ", path.display())?,
             Origin::File { path, line: None } => write!(f, "{}: ", path.display())?,
@@ -58,13 +104,37 @@ impl fmt::Display for Problems {
             [one] => write!(f, "{one}"),
             many => {
                 write!(f, "{} problems in the configuration:", many.len())?;
-                many.iter().try_for_each(|problem| write!(f, "\n  {problem}"))
+                let lists: Vec<&str> = many.iter().filter_map(Problem::known_keys).collect();
+                let is_long = |list: &str| lists.iter().filter(|other| **other == list).count() > 1;
+                for problem in many {
+                    match problem.known_keys().filter(|list| is_long(list)) {
+                        // It follows once, after all problems.
+                        Some(list) => {
+                            let text = problem.to_string();
+                            let end = text.len() - KNOWN_KEYS.len() - list.len();
+                            write!(f, "\n  {}", &text[..end])?;
+                        }
+                        None => write!(f, "\n  {problem}")?,
+                    }
+                }
+                let distinct: BTreeSet<&str> = lists.iter().copied().filter(|list| is_long(list)).collect();
+                distinct.into_iter().try_for_each(|list| write!(f, "\nknown keys there: {list}"))
             }
         }
     }
 }
 
 impl std::error::Error for Problems {}
+
+/// What stands before the keys that are known where an unknown one was written.
+pub(crate) const KNOWN_KEYS: &str = "; known here: ";
+
+impl Problem {
+    /// The keys that are known where an unknown one was written.
+    fn known_keys(&self) -> Option<&str> {
+        self.what.split_once(KNOWN_KEYS).map(|(_, list)| list)
+    }
+}
 
 impl Problems {
     /// Adds a problem with the whole of `file`.
@@ -147,7 +217,7 @@ fn fold(word: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{did_you_mean, near};
+    use super::{Origin, Problem, Problems, did_you_mean, near};
 
     #[test]
     fn finds_slips_and_nothing_else() {
@@ -163,6 +233,33 @@ mod tests {
         ] {
             assert_eq!(did_you_mean(word, words), said, "{word}");
         }
+    }
+
+    #[test]
+    fn a_problem_names_what_was_typed() {
+        let of =
+            |origin, key: &str| Problem { origin, key: key.to_owned(), what: "w".to_owned() }.to_string();
+        assert_eq!(of(Origin::CommandLine, "select.only"), "--only: w");
+        assert_eq!(of(Origin::CommandLine, "limits.scale"), "command line: limits.scale: w");
+        assert_eq!(of(Origin::Environment, "cluster.backend"), "CCM_CONFORMANCE_CLUSTER: w");
+        assert_eq!(of(Origin::Settings, "select.only"), "select.only: w");
+    }
+
+    #[test]
+    fn keys_that_are_known_are_listed_once() {
+        let unknown = |key: &str| Problem {
+            origin: Origin::File { path: "p.yaml".into(), line: Some(4) },
+            key: key.to_owned(),
+            what: "unknown key; known here: name, image".to_owned(),
+        };
+        let one = Problems(vec![unknown("foo")]).to_string();
+        assert_eq!(one, "p.yaml:4: foo: unknown key; known here: name, image");
+        let two = Problems(vec![unknown("foo"), unknown("bar")]).to_string();
+        assert_eq!(
+            two,
+            "2 problems in the configuration:\n  p.yaml:4: foo: unknown key\n  p.yaml:4: bar: unknown key\n\
+             known keys there: name, image"
+        );
     }
 
     #[test]

@@ -294,22 +294,25 @@ const PROFILE_FILE: &str = "profile.yaml";
 /// There is none; the error lists the places that were searched.
 pub(crate) fn find(name_or_path: &str) -> Result<PathBuf, String> {
     let path = Path::new(name_or_path);
+    let names = Profile::built_in();
+    let known = || {
+        format!(
+            "built in: {}; 'ccm-conformance init' writes a profile from the manifests of a CCM",
+            names.join(", ")
+        )
+    };
     if looks_like_path(name_or_path) {
         let file = if path.is_dir() { path.join(PROFILE_FILE) } else { path.to_owned() };
-        return if file.is_file() {
-            Ok(file)
-        } else {
-            Err(format!("there is no profile file {}", file.display()))
+        return match (file.is_file(), path.is_dir()) {
+            (true, _) => Ok(file),
+            (false, true) => Err(format!("folder {name_or_path} has no {PROFILE_FILE}; {}", known())),
+            (false, false) => Err(format!("there is no profile at {name_or_path}; {}", known())),
         };
     }
     let file = files::built_in(&format!("{name_or_path}/{PROFILE_FILE}"));
     if files::is_file(&file) {
         return Ok(file);
     }
-    let names = Profile::built_in();
     let near = did_you_mean(name_or_path, &names);
-    Err(format!(
-        "no built-in profile '{name_or_path}' among {}, and a path has a '/'{near}",
-        names.join(", ")
-    ))
+    Err(format!("there is no built-in profile '{name_or_path}', and a path has a '/'{near}; {}", known()))
 }

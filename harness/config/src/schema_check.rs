@@ -4,7 +4,7 @@
 //! deserialisation comes after it and therefore finds no more faults.
 
 use super::formats;
-use super::problem::{Origin, Problem, Problems, did_you_mean, nearest};
+use super::problem::{KNOWN_KEYS, Origin, Problem, Problems, did_you_mean, nearest};
 use super::schema::{join, keys, paths, required, words};
 use super::yaml::{Node, Tree};
 use serde_json::{Map, Value};
@@ -146,7 +146,7 @@ impl Walk<'_> {
         let elsewhere = paths(self.root).into_iter().map(|(path, ..)| path);
         match elsewhere.into_iter().find(|path| path.rsplit('.').next() == Some(name)) {
             Some(path) => format!("unknown key here; did you mean '{path}'?"),
-            None => format!("unknown key; known here: {}", known.join(", ")),
+            None => format!("unknown key{KNOWN_KEYS}{}", known.join(", ")),
         }
     }
 
@@ -197,7 +197,7 @@ fn key_of_free_table(name: &str, schema: &Value) -> Result<(), String> {
     }
     Err(match nearest(name, &known) {
         Some(near) => format!("unknown key; did you mean '{near}'?"),
-        None => format!("unknown key; known here: {}", known.join(", ")),
+        None => format!("unknown key{KNOWN_KEYS}{}", known.join(", ")),
     })
 }
 

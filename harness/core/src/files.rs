@@ -30,6 +30,26 @@ pub fn built_in_folders_with(file: &str) -> Vec<String> {
 /// Maximum size of a user's text file, in bytes.
 const LARGEST: u64 = 16 << 20;
 
+/// Why the system refused something with a file, with a remedy where there is one.
+pub fn why(error: &Error) -> String {
+    match error.kind() {
+        // Those of this module say it in their own words.
+        _ if error.raw_os_error().is_none() => error.to_string(),
+        ErrorKind::NotFound => "there is no such file or folder; check the path".to_owned(),
+        ErrorKind::PermissionDenied => "permission denied; check who may read or write it".to_owned(),
+        ErrorKind::NotADirectory => "a part of the path is a file, not a folder".to_owned(),
+        _ => {
+            let text = error.to_string();
+            text.split(" (os error ").next().unwrap_or_default().to_owned()
+        }
+    }
+}
+
+/// The same as an error.
+fn explained(error: Error) -> Error {
+    Error::new(error.kind(), why(&error))
+}
+
 /// The text of a file.
 ///
 /// # Errors
@@ -52,7 +72,7 @@ pub fn read(path: &Path) -> Result<String> {
 /// # Errors
 /// It does not exist, is not a regular file, is larger than `largest` bytes, or cannot be opened.
 pub fn open(path: &Path, largest: u64) -> Result<File> {
-    let about = std::fs::metadata(path)?;
+    let about = std::fs::metadata(path).map_err(explained)?;
     let kind = about.file_type();
     if !kind.is_file() {
         let what = match () {
@@ -66,7 +86,7 @@ pub fn open(path: &Path, largest: u64) -> Result<File> {
     if about.len() > largest {
         return Err(too_large(largest));
     }
-    File::open(path)
+    File::open(path).map_err(explained)
 }
 
 /// The bytes of such a file.
@@ -110,7 +130,7 @@ pub fn is_built_in(path: &Path) -> bool {
 pub fn list(folder: &Path) -> Result<Vec<PathBuf>> {
     let Some(name) = name_of(folder) else {
         let mut files = Vec::new();
-        for entry in std::fs::read_dir(folder)? {
+        for entry in std::fs::read_dir(folder).map_err(explained)? {
             let path = entry?.path();
             if path.is_file() {
                 files.push(path);
@@ -197,6 +217,20 @@ mod tests {
         let large = folder.path().join("large");
         File::create(&large).and_then(|file| file.set_len(LARGEST + 1)).expect("a file");
         assert_eq!(why(&large), "is larger than the maximum of 16 MiB");
+    }
+
+    #[test]
+    fn what_the_system_refuses_is_said_in_words() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let file = folder.path().join("file");
+        std::fs::write(&file, "").expect("a file");
+        for (path, words) in
+            [(folder.path().join("absent"), "there is no such"), (file.join("in"), "a part of")]
+        {
+            let error = read(&path).expect_err("it cannot be read").to_string();
+            assert!(error.starts_with(words) && !error.contains("os error"), "{error}");
+        }
+        assert_eq!(why(&Error::from_raw_os_error(28)), "No space left on device");
     }
 
     #[test]

@@ -1,4 +1,5 @@
-//! Names with `*`, for selecting checks and for matching the labels of a registry's host.
+//! Names with `*`, for selecting checks and for matching the labels of a registry's host. No crate does this: those for
+//! globs of files also give `?`, `[` and `{` a meaning, and treat `/` apart.
 
 /// Whether `glob` matches the whole of `name`; `*` matches any number of characters.
 pub fn fits(glob: &str, name: &str) -> bool {

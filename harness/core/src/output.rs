@@ -2,9 +2,11 @@
 //! the run, or anything that a terminal or a workflow runner would execute.
 
 mod harmless;
+mod tones;
 
 use crate::screen::{self, Stream};
 use crate::secrets;
+use anstream::stream::RawStream;
 use anstream::{AutoStream, ColorChoice};
 use std::fs::Permissions;
 use std::io::{IsTerminal, PipeReader, Read, Write};
@@ -16,6 +18,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 pub use harmless::is_obeyed;
 pub use harmless::plain;
 use harmless::{is_in_a_workflow, with_colours, without_commands};
+pub use tones::{Tone, unstyled};
+use tones::{styled, wrapped};
 
 /// A line is passed on before its end once it has more than this many bytes.
 const LONGEST_LINE: usize = 1 << 20;
@@ -38,6 +42,19 @@ pub fn out(text: &str) {
     to_stdout(shown(text).as_bytes());
 }
 
+/// Writes a text with colours to standard output, which gets them if it takes them.
+pub fn out_styled(text: &str) {
+    let text = wrapped(&styled(text, out_takes_colours()), screen::columns(Stream::Out));
+    to_stdout(guarded(text).as_bytes());
+}
+
+/// Writes a line with colours to standard error, which gets them if it takes them.
+pub fn err_styled(line: &str) {
+    let takes = takes_colours(&std::io::stderr());
+    let line = wrapped(&styled(line, takes), screen::columns(Stream::Err));
+    let _ = screen::write(Stream::Err, format!("{}\n", guarded(line)).as_bytes());
+}
+
 /// Writes another program's output to standard output unchanged, secrets included: for programs that stand between two
 /// others.
 pub fn handed_on(bytes: &[u8]) {
@@ -46,7 +63,13 @@ pub fn handed_on(bytes: &[u8]) {
 
 /// Writes a line to standard error. It is not an error if that is closed.
 pub fn err(line: &str) {
-    let _ = screen::write(Stream::Err, format!("{}\n", shown(line)).as_bytes());
+    let line = plain(line);
+    for (word, tone) in [("error:", Tone::Bad), ("warning:", Tone::Odd)] {
+        if let Some(rest) = line.strip_prefix(word) {
+            return err_styled(&format!("{}{rest}", tone.paint(word)));
+        }
+    }
+    err_styled(&line);
 }
 
 /// Writes workflow commands, one per line, to standard error. Their contents may be foreign text.
@@ -59,8 +82,12 @@ pub fn workflow_commands(commands: &str) {
 
 /// A line that is safe to show, for code that draws on the terminal itself.
 pub fn shown(line: &str) -> String {
-    let plain = plain(line);
-    let redacted = secrets::redact(plain.into_owned());
+    guarded(plain(line).into_owned())
+}
+
+/// A text without secrets, and without what the runner of a workflow would execute.
+fn guarded(text: String) -> String {
+    let redacted = secrets::redact(text);
     if is_in_a_workflow() { without_commands(&redacted).into_owned() } else { redacted }
 }
 
@@ -138,11 +165,27 @@ pub fn err_is_terminal() -> bool {
     std::io::stderr().is_terminal()
 }
 
-/// Whether standard output is a terminal with colours, and the user has not disabled them (`NO_COLOR`, `TERM=dumb`,
-/// `CLICOLOR=0`).
+/// Whether standard output takes colours: if the user wants them (`--color`), and otherwise if it is a terminal with
+/// colours and they are not disabled (`NO_COLOR`, `TERM=dumb`, `CLICOLOR=0`).
 pub fn out_takes_colours() -> bool {
-    let wanted = AutoStream::choice(&std::io::stdout());
-    std::io::stdout().is_terminal() && wanted != ColorChoice::Never
+    takes_colours(&std::io::stdout())
+}
+
+fn takes_colours(stream: &impl RawStream) -> bool {
+    match ColorChoice::global() {
+        ColorChoice::Always | ColorChoice::AlwaysAnsi => true,
+        ColorChoice::Never => false,
+        ColorChoice::Auto => stream.is_terminal() && AutoStream::choice(stream) != ColorChoice::Never,
+    }
+}
+
+/// Sets whether output has colours, for the whole process; `None` leaves it to the terminal and the environment.
+pub fn use_colours(wanted: Option<bool>) {
+    match wanted {
+        Some(true) => ColorChoice::Always.write_global(),
+        Some(false) => ColorChoice::Never.write_global(),
+        None => ColorChoice::Auto.write_global(),
+    }
 }
 
 /// Standard output, for code that writes to a given writer.

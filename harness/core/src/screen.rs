@@ -1,8 +1,7 @@
 //! The terminal, which has one owner: all writes to standard output and standard error go through here, and so does the
 //! moving line that shows progress. That line is erased before anything is written, and drawn again below it.
 //!
-//! It is one line, shorter than the terminal is wide, without a line end and without padding, so that narrowing the
-//! window leaves no remains. An incomplete line of output is shown as part of it, and written once it is complete.
+//! It is one line, shorter than the terminal is wide, without a line end and without padding, so that it leaves no remains. An incomplete line of output is shown as part of it, and written once it is complete.
 
 use rustix::termios::tcgetwinsize;
 use std::io::{IsTerminal, Write};
@@ -12,7 +11,9 @@ use std::time::{Duration, Instant};
 /// Interval at which the moving line is drawn.
 const EVERY: Duration = Duration::from_millis(120);
 /// Maximum length of the moving line, in columns: few windows are narrower.
-const LONGEST: usize = 72;
+const LONGEST: usize = 79;
+/// A window of at least so many columns is wide.
+const WIDE: usize = 100;
 /// Maximum length of a line that is held back until it is complete, in bytes.
 const HELD_AT_MOST: usize = 1 << 16;
 /// Moves to the beginning of the line and erases it.
@@ -28,11 +29,16 @@ pub(crate) enum Stream {
     Err,
 }
 
+/// Describes the progress of many things in a line of at most so many columns. It must not write to the terminal.
+pub type Status = Box<dyn Fn(usize) -> String + Send>;
+
 /// What is on the terminal below all written output.
-#[derive(Debug, Default)]
+#[derive(Default)]
 struct Line {
     /// The work in progress, and since when.
     stages: Vec<(String, Instant)>,
+    /// What is shown instead of the stages.
+    status: Option<Status>,
     is_drawn: bool,
     /// An incomplete line of standard output.
     held: Vec<u8>,
@@ -58,6 +64,26 @@ fn line() -> MutexGuard<'static, Line> {
 /// The width of the terminal in columns; 0 if it is unknown.
 fn width() -> usize {
     tcgetwinsize(std::io::stderr()).map_or(0, |size| size.ws_col.into())
+}
+
+/// The width of a stream's terminal in columns; 0 if it is none.
+pub(crate) fn columns(stream: Stream) -> usize {
+    match stream {
+        Stream::Out => tcgetwinsize(std::io::stdout()).map_or(0, |size| size.ws_col.into()),
+        Stream::Err => width(),
+    }
+}
+
+/// Whether a line can move on this terminal.
+pub fn moves() -> bool {
+    *MOVES
+}
+
+/// Shows this in the moving line instead of the stages in progress, or the stages again.
+pub fn show_status(status: Option<Status>) {
+    let mut line = line();
+    line.status = status;
+    line.draw(Instant::now());
 }
 
 /// Writes all of it.
@@ -182,13 +208,18 @@ impl Line {
         let goes_on = |(name, since): &(String, Instant)| {
             format!("{name} {} s", now.saturating_duration_since(*since).as_secs())
         };
-        let stages: Vec<String> = self.stages.iter().map(goes_on).collect();
+        let longest = if width >= WIDE { WIDE - 1 } else { LONGEST };
+        let room = longest.min(width.saturating_sub(1));
+        let what = match &self.status {
+            Some(status) => status(room.saturating_sub(2)),
+            None => self.stages.iter().map(goes_on).collect::<Vec<_>>().join(", "),
+        };
         let held = String::from_utf8_lossy(&self.held);
         let held = without_escapes(held.trim());
         let turn = TURNS[self.turn % TURNS.len()];
         let separator = if held.is_empty() { "" } else { ": " };
-        let text = format!("{turn} {}{separator}{held}", stages.join(", "));
-        text.chars().take(LONGEST.min(width.saturating_sub(1))).collect()
+        let text = format!("{turn} {what}{separator}{held}");
+        text.chars().take(room).collect()
     }
 }
 
@@ -226,7 +257,13 @@ mod tests {
         line.held = b"\x1b[1mtest\x1b[0m taint-removal::NODE-INIT-01 ... ".to_vec();
         assert_eq!(
             line.text(now, 200),
-            "/ checks 7 s, the other clusters 0 s: test taint-removal::NODE-INIT-01 ."[..72]
+            "/ checks 7 s, the other clusters 0 s: test taint-removal::NODE-INIT-01 ... "[..74]
+        );
+        line.held.clear();
+        line.status = Some(Box::new(|room| format!("3 of 7 in {room}")));
+        assert_eq!(
+            (line.text(now, 80), line.text(now, 40)),
+            ("/ 3 of 7 in 77".into(), "/ 3 of 7 in 37".into())
         );
         for width in [1, 20, 40, 80] {
             assert!(line.text(now, width).chars().count() < width.max(2), "{width}");

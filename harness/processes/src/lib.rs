@@ -1,4 +1,5 @@
-//! The processes of this machine, as far as `/proc` shows them.
+//! The processes of this machine, as far as `/proc` shows them. Three fields of one file are read, for which the crate
+//! procfs and its dependencies would be much.
 //! Format: <https://man7.org/linux/man-pages/man5/proc_pid_stat.5.html>.
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -25,6 +25,47 @@ impl Difference {
     }
 }
 
+/// What a difference means for the CCM.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Change {
+    /// The check passed or was not judged, and now it failed, was blocked or met an error; or it was blocked, and failed.
+    Worse,
+    /// It failed, was blocked, met an error or was not judged, and now it passes; or it failed, and is blocked.
+    Better,
+    /// Anything else: mostly that a check was judged in one of the runs only.
+    Other,
+}
+
+impl Difference {
+    /// What it means for the CCM.
+    pub fn change(&self) -> Change {
+        /// How good an outcome is; `None` for what was not judged.
+        fn rank(word: Option<&str>) -> Option<u8> {
+            match word {
+                Some("fail") => Some(0),
+                Some("blocked") => Some(1),
+                Some("error") => Some(2),
+                Some("pass") => Some(3),
+                _ => None,
+            }
+        }
+        match (rank(self.before), rank(self.after)) {
+            (Some(before), Some(after)) if after < before => Change::Worse,
+            (Some(before), Some(after)) if after > before => Change::Better,
+            // An error says nothing of the CCM.
+            (None, Some(0 | 1)) => Change::Worse,
+            (None, Some(3)) => Change::Better,
+            _ => Change::Other,
+        }
+    }
+
+    /// Whether the check is another part of one of the runs than of the other, because the user left it out there.
+    pub fn is_of_selection(&self) -> bool {
+        self.before == Some("deselected") || self.after == Some("deselected")
+    }
+}
+
 impl fmt::Display for Difference {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: {} -> {}", self.id, self.before.unwrap_or("unknown"), self.after.unwrap_or("unknown"))
@@ -80,4 +121,31 @@ pub fn compare(before: &Ledger, after: &Ledger) -> Vec<Difference> {
         })
         .filter(|difference| difference.before != difference.after)
         .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn differences_are_worse_better_or_neither() {
+        let of = |before, after| Difference { id: "A-01".to_owned(), before, after }.change();
+        for (before, after, change) in [
+            (Some("pass"), Some("fail"), Change::Worse),
+            (Some("pass"), Some("error"), Change::Worse),
+            (Some("blocked"), Some("fail"), Change::Worse),
+            (Some("not-declared"), Some("blocked"), Change::Worse),
+            (None, Some("fail"), Change::Worse),
+            (Some("fail"), Some("pass"), Change::Better),
+            (Some("fail"), Some("blocked"), Change::Better),
+            (Some("not-observable"), Some("pass"), Change::Better),
+            (Some("pass"), Some("not-observable"), Change::Other),
+            (Some("fail"), None, Change::Other),
+            (Some("deselected"), Some("error"), Change::Other),
+        ] {
+            assert_eq!(of(before, after), change, "{before:?} -> {after:?}");
+        }
+        let left_out = Difference { id: "A-01".to_owned(), before: Some("pass"), after: Some("deselected") };
+        assert!(left_out.is_of_selection());
+    }
 }

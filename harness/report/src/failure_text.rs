@@ -47,6 +47,11 @@ impl FailureText {
     }
 }
 
+/// What a failure's text says was expected and was seen; `None` for other texts.
+pub fn expected_and_seen(message: &str) -> Option<(String, String)> {
+    FailureText::of(message).map(|failure| (failure.expected, failure.seen))
+}
+
 fn labelled(line: &str) -> Option<(&'static str, &str)> {
     LABELS.iter().find_map(|label| {
         let text = line.strip_prefix(label)?.strip_prefix(':')?;

@@ -13,32 +13,6 @@ use std::fmt::Write as _;
 /// it down.
 pub const CHECKS_STAGE: &str = "checks";
 
-/// The summary: verdict, counts, what failed and why, what was not judged and why, declared deviations, times.
-/// Lines end in `\n`; no colours.
-pub fn summary(ledger: &Ledger) -> String {
-    let mut text = String::new();
-    verdict(ledger, &mut text);
-    relaxed(ledger, &mut text);
-    counts(ledger, &mut text);
-    profiles(ledger, &mut text);
-    explanations(ledger, &mut text);
-    common(ledger, &mut text);
-    trouble(ledger, &mut text, FAILED, |e| matches!(e.outcome, Outcome::Fail { .. }));
-    trouble(ledger, &mut text, "Blocked by what the CCM did elsewhere", |e| is_blocked(&e));
-    if ledger.environment_error.is_none() {
-        trouble(ledger, &mut text, "Environment errors", |e| matches!(e.outcome, Outcome::Error { .. }));
-        unjudged(ledger, &mut text);
-    }
-    private(ledger, &mut text);
-    noted(ledger, &mut text);
-    declared(ledger, &mut text);
-    speed(ledger, &mut text);
-    text
-}
-
-/// What stands over failed checks.
-const FAILED: &str = "Failed ('ccm-conformance explain ID' says what is required and why)";
-
 /// Writing into a `String` cannot fail.
 macro_rules! put {
     ($text:expr) => { $text.push('\n') };
@@ -47,7 +21,45 @@ macro_rules! put {
     }};
 }
 
-fn verdict(ledger: &Ledger, text: &mut String) {
+/// The summary: times, what was not judged and why, declared deviations, what failed and why, counts, and the verdict as
+/// the last line. Lines end in `\n`; no colours.
+pub fn summary(ledger: &Ledger) -> String {
+    let mut text = summary_without_verdict(ledger);
+    put!(text, "\n{}", verdict_line(ledger));
+    text
+}
+
+/// The summary without its last line, for a run that has something to do before it ends.
+pub fn summary_without_verdict(ledger: &Ledger) -> String {
+    let mut text = String::new();
+    speed(ledger, &mut text);
+    declared(ledger, &mut text);
+    noted(ledger, &mut text);
+    private(ledger, &mut text);
+    if ledger.environment_error.is_none() {
+        unjudged(ledger, &mut text);
+    }
+    profiles(ledger, &mut text);
+    explanations(ledger, &mut text);
+    common(ledger, &mut text);
+    if ledger.environment_error.is_none() {
+        trouble(ledger, &mut text, "Environment errors", |e| matches!(e.outcome, Outcome::Error { .. }));
+    }
+    trouble(ledger, &mut text, "Blocked by what the CCM did elsewhere", |e| is_blocked(&e));
+    trouble(ledger, &mut text, FAILED, |e| matches!(e.outcome, Outcome::Fail { .. }));
+    counts(ledger, &mut text);
+    relaxed(ledger, &mut text);
+    if let Some(error) = &ledger.environment_error {
+        put!(text, "\nthe environment did not come up: {}", printable(error));
+    }
+    text
+}
+
+/// What stands over failed checks.
+const FAILED: &str = "Failed ('ccm-conformance explain ID' says what is required and why)";
+
+/// The verdict, and of what it is, in one line.
+pub fn verdict_line(ledger: &Ledger) -> String {
     let subject = &ledger.subject;
     let mut about = vec![subject.profile.clone()];
     if let Some(version) = &subject.framework_version {
@@ -63,17 +75,14 @@ fn verdict(ledger: &Ledger, text: &mut String) {
         }
     }
     let word = verdict_word(ledger.conformance()).replace('-', " ").to_uppercase();
-    put!(text, "{word}: {}", about.join(", "));
-    if let Some(error) = &ledger.environment_error {
-        put!(text, "the environment did not come up: {}", printable(error));
-    }
+    format!("{word}: {}", about.join(", "))
 }
 
 /// What was relaxed, and what is declared and not judged, in one line each.
 fn relaxed(ledger: &Ledger, text: &mut String) {
     let relaxed: Vec<String> = ledger.subject.relaxed().map(ToString::to_string).collect();
     if !relaxed.is_empty() {
-        put!(text, "relaxed, so at most partial: {}", relaxed.join(", "));
+        put!(text, "\nrelaxed, so at most partial: {}", relaxed.join(", "));
     }
     if let Some(declared) = wording::declared_not_judged(ledger) {
         put!(text, "{declared}; so at most partial");

@@ -5,18 +5,19 @@ use super::page::page_of;
 use super::results::{make_ready, without_empty_evidence};
 use harness_config::{Completeness, RunPlan};
 use harness_core::events::{EVENTS_FILE, Events, Payload, Sink};
+use harness_core::ledger::Conformance;
 use harness_core::ledger::Ledger;
-use harness_core::output;
-use harness_core::progress::Terminal;
-use harness_report::{exit, exit_code, summary, to_badge, to_junit, to_yaml};
+use harness_core::output::{self, Tone};
+use harness_core::progress::{Terminal, Verbosity};
+use harness_report::{exit, exit_code, summary_without_verdict, to_badge, to_junit, to_yaml, verdict_line};
 use std::path::Path;
 
 /// Prepares the output folder, and starts the stream of events, which is also shown on the terminal.
 ///
 /// # Errors
 /// Those of [`begin_in`].
-pub fn open<C>(plan: &RunPlan<C>) -> std::io::Result<Events> {
-    begin_in(&plan.output, vec![Box::new(Terminal::on_stderr())])
+pub fn open<C>(plan: &RunPlan<C>, verbosity: Verbosity) -> std::io::Result<Events> {
+    begin_in(&plan.output, vec![Box::new(Terminal::showing(verbosity))])
 }
 
 /// Prepares a folder for results by removing the evidence of an earlier run, and starts a stream of events there.
@@ -40,18 +41,21 @@ pub fn end_run(events: &Events) -> Ledger {
     events.fold().ledger()
 }
 
-/// Ends the run's stream, writes the reports, and prints the summary. Returns the ledger and the exit code.
-pub fn conclude(plan: &RunPlan, events: &Events) -> (Ledger, u8) {
+/// Ends the run's stream, writes the reports, and prints the summary without the verdict, which follows at the end
+/// ([`say_verdict`]). Returns the ledger and the exit code. `annotates` is whether GitHub's annotations are written
+/// wherever the run is.
+pub fn conclude(plan: &RunPlan, events: &Events, annotates: bool) -> (Ledger, u8) {
     let ledger = end_run(events);
     let written = write_reports(&plan.output, &ledger, &plan.output.join(EVENTS_FILE), events);
     match events.written() {
         Ok(()) => {
-            events.say(format!("wrote {} ({})", plan.output.join(EVENTS_FILE).display(), events.cost()));
+            let file = plan.output.join(EVENTS_FILE);
+            events.say_detail(format!("wrote {} ({})", file.display(), events.cost()));
         }
         Err(why) => events.say(format!("error: {why}")),
     }
-    events.say(summary(&ledger));
-    tell_github(&ledger, &plan.output, events);
+    events.say_detail(summary_without_verdict(&ledger));
+    tell_github(&ledger, &plan.output, events, annotates);
     let completeness = if plan.require_complete { Completeness::Required } else { Completeness::Optional };
     let code = match exit_code(&ledger, completeness) {
         // A verdict without its report files does not count.
@@ -59,6 +63,18 @@ pub fn conclude(plan: &RunPlan, events: &Events) -> (Ledger, u8) {
         code => code,
     };
     (ledger, code)
+}
+
+/// Prints the verdict, as the last line of a run.
+pub fn say_verdict(ledger: &Ledger) {
+    let tone = match ledger.conformance() {
+        Conformance::Conformant => Tone::Good,
+        Conformance::NotConformant => Tone::Bad,
+        Conformance::Partial | Conformance::NotJudged => Tone::Odd,
+    };
+    let line = verdict_line(ledger);
+    let (word, rest) = line.split_once(':').unwrap_or((line.as_str(), ""));
+    output::err_styled(&format!("{}:{}", tone.paint(word), output::plain(rest)));
 }
 
 /// Prints what could not be removed, if anything.
@@ -76,7 +92,7 @@ pub fn write_reports(folder: &Path, ledger: &Ledger, stream: &Path, events: &Eve
         let path = folder.join(name);
         let outcome = text.and_then(|text| output::file(&path, text).map_err(|error| error.to_string()));
         match &outcome {
-            Ok(()) => events.say(format!("wrote {}", path.display())),
+            Ok(()) => events.say_detail(format!("wrote {}", path.display())),
             Err(why) => events.say(format!("error: {} could not be written: {why}", path.display())),
         }
         outcome.is_ok()

@@ -2,7 +2,7 @@
 
 use super::capacity::lane_count;
 use super::certify::certifies;
-use super::conclude::{conclude, open, say_left_behind};
+use super::conclude::{conclude, open, say_left_behind, say_verdict};
 use super::interrupt::{INTERRUPTED, guard, orderly};
 use super::last_word::LastWord;
 use super::limits::enough_files;
@@ -14,6 +14,7 @@ use futures::future::{join_all, try_join_all};
 use harness_config::{Choice, Offer, Problems, RunPlan, WantedCluster};
 use harness_core::check::chain;
 use harness_core::events::{Events, Payload};
+use harness_core::files;
 use harness_core::output;
 use harness_core::progress::Terminal;
 use harness_report::exit;
@@ -111,8 +112,8 @@ fn begin(run: Run, judging: &dyn Judging) -> Result<Begun, Refusal> {
     guard(runtime.handle(), cancel.clone(), orderly(plan.cluster.desired()), last.clone());
     let (plan, chosen) = runtime.block_on(settle(plan));
     certifies(suites, &plan, &planned).map_err(|problems| Refusal::new(exit::USAGE, problems))?;
-    let events = open(&plan).map_err(|error| {
-        Refusal::new(exit::USAGE, format!("output folder {}: {error}", plan.output.display()))
+    let events = open(&plan, judging.verbosity()).map_err(|error| {
+        Refusal::new(exit::USAGE, format!("output folder {}: {}", plan.output.display(), files::why(&error)))
     })?;
     let watched = watch.then(|| Watched::begin(&events, &plan.output)).transpose().map_err(|why| {
         let shown = format!("error: the run cannot be watched: {why}");
@@ -136,10 +137,11 @@ impl Begun {
         events.emit(Payload::SubjectKnown(Box::new(subject)));
         events.emit(Payload::ChecksPlanned { checks: planned.iter().map(Planned::event).collect() });
         self.last.set({
-            let (plan, events) = (plan.clone(), events.clone());
+            let (plan, events, annotates) = (plan.clone(), events.clone(), judging.annotates());
             move || {
                 events.interrupt();
-                conclude(&plan, &events);
+                let (ledger, _) = conclude(&plan, &events, annotates);
+                say_verdict(&ledger);
             }
         });
         let up = runtime.block_on(all_up(&mut environments, events, &self.cancel));
@@ -156,7 +158,7 @@ impl Begun {
             return exit::USAGE;
         }
         self.judge(up, judging);
-        self.end(environments)
+        self.end(environments, judging)
     }
 
     /// Judges the checks in the environments that exist, and reports those that could not be created.
@@ -182,8 +184,8 @@ impl Begun {
         }
     }
 
-    /// Writes the reports and removes the environments.
-    fn end(self, environments: Vec<Environment>) -> u8 {
+    /// Writes the reports, removes the environments, and prints the verdict.
+    fn end(self, environments: Vec<Environment>, judging: &mut dyn Judging) -> u8 {
         let Begun { plan, events, runtime, last, watched, cancel, .. } = self;
         if !last.take() {
             // Then the code that ends the process is already writing the reports, and ends it afterwards.
@@ -191,22 +193,25 @@ impl Begun {
                 std::thread::park();
             }
         }
-        let (ledger, code) = conclude(&plan, &events);
+        let (ledger, code) = conclude(&plan, &events, judging.annotates());
         last.written();
         watched.iter().for_each(Watched::run_ended);
         take_down(environments, &plan, &ledger, &events, runtime.handle());
         // After an interrupt the run does not wait for open pages: they were informed before the cleanup.
         match watched.filter(|_| !cancel.is_cancelled()).map(Watched::end) {
             None => {}
-            Some(Ok(cost)) => events.say(format!("  {cost}")),
+            Some(Ok(cost)) => events.say_detail(format!("  {cost}")),
             Some(Err(why)) => events.say(format!("warning: the run could not be watched: {why}")),
         }
-        match output::broken() {
+        let code = match output::broken() {
             // A reader of the output cannot see how the run ended.
             Some(_) => exit::ENVIRONMENT,
             None if cancel.is_cancelled() => INTERRUPTED,
             None => code,
-        }
+        };
+        judging.ended(&ledger, code);
+        say_verdict(&ledger);
+        code
     }
 }
 
@@ -236,10 +241,10 @@ async fn all_up(
 /// Prints which run this is, which cluster it uses, and what is expected of the boot.
 fn introduce(environments: &[Environment], plan: &RunPlan, chosen: Option<String>, events: &Events) {
     let ids: Vec<&str> = environments.iter().map(|environment| environment.run_id().as_str()).collect();
-    events.say(format!("run {}", ids.join(" ")));
-    chosen.iter().for_each(|chosen| events.say(format!("  {chosen}")));
+    events.say_detail(format!("run {}", ids.join(" ")));
+    chosen.iter().for_each(|chosen| events.say_detail(format!("  {chosen}")));
     if let Some(expected) = expected_boot(&plan.profile, plan.cluster.desired()) {
-        events.say(format!("  expected from the manifests: {}", expected.replace('\n', "\n    ")));
+        events.say_detail(format!("  expected from the manifests: {}", expected.replace('\n', "\n    ")));
     }
 }
 

@@ -8,10 +8,10 @@ use std::fs::OpenOptions;
 use std::io::Write as _;
 use std::path::Path;
 
-/// Writes the annotations, and adds the summary to the file that GitHub names; elsewhere nothing. `results` is the folder with
-/// the reports. Source: "Default environment variables" and "Workflow commands" of GitHub Actions.
-pub fn tell_github(ledger: &Ledger, results: &Path, events: &Events) {
-    if variable("GITHUB_ACTIONS").is_none_or(|value| value != "true") {
+/// Writes the annotations, and adds the summary to the file that GitHub names; elsewhere nothing, unless `annotates`.
+/// `results` is the folder with the reports. Source: "Default environment variables" and "Workflow commands" of GitHub Actions.
+pub fn tell_github(ledger: &Ledger, results: &Path, events: &Events, annotates: bool) {
+    if !annotates && variable("GITHUB_ACTIONS").is_none_or(|value| value != "true") {
         return;
     }
     let job = job(results);

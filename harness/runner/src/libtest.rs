@@ -123,30 +123,39 @@ fn first_of(message: &str) -> &str {
 /// # Errors
 /// The text of a check that failed, or of a MUST that was blocked.
 pub fn completion(entry: &Entry) -> Result<Completion, Failed> {
-    match &entry.outcome {
-        Outcome::Pass => Ok(Completion::Completed),
-        Outcome::Skip { detail, .. } => Ok(Completion::ignored_with(detail)),
+    match (&entry.outcome, trouble_text(entry)) {
+        (Outcome::Fail { .. }, Some(text)) => {
+            Err(format!("{} {}: {}\n{text}", entry.id, entry.level, plain(&entry.title)).into())
+        }
+        (_, Some(text)) => Err(format!("{} {text}", entry.id).into()),
+        (Outcome::Skip { detail, .. }, None) => Ok(Completion::ignored_with(detail)),
+        (Outcome::Blocked { by, message }, None) => Ok(Completion::ignored_with(blocked(by, message))),
+        (Outcome::Pass | Outcome::Fail { .. } | Outcome::Error { .. }, None) => Ok(Completion::Completed),
+    }
+}
+
+/// Everything about a check that failed, a MUST that was blocked, or a check that met an error of the environment. It
+/// begins with what was expected and what was seen.
+pub(super) fn trouble_text(entry: &Entry) -> Option<String> {
+    let text = match &entry.outcome {
+        Outcome::Pass | Outcome::Skip { .. } => return None,
         Outcome::Fail { message } => {
             let evidence = entry.evidence.as_ref().map(|e| format!("\nevidence:  {e}")).unwrap_or_default();
-            let explain = format!("explain:   ccm-conformance explain {}", entry.id);
-            let told =
-                format!("{} {}: {}\n{message}{evidence}\n{explain}", entry.id, entry.level, entry.title);
-            Err(plain(&told).into_owned().into())
+            format!("{message}{evidence}\nexplain:   ccm-conformance explain {}", entry.id)
         }
         Outcome::Blocked { by, message } => {
-            let why = format!("blocked by {by}: {}", first_of(message));
-            match entry.level {
-                Level::Must => {
-                    let explain = format!("explain:   ccm-conformance explain {by}");
-                    Err(plain(&format!("{} {}\n{explain}", entry.id, why)).into_owned().into())
-                }
-                Level::Should | Level::Info => Ok(Completion::ignored_with(why)),
+            if entry.level != Level::Must {
+                return None;
             }
+            format!("{}\nexplain:   ccm-conformance explain {by}", blocked(by, message))
         }
-        Outcome::Error { message } => {
-            Err(plain(&format!("{} environment error\n{message}", entry.id)).into_owned().into())
-        }
-    }
+        Outcome::Error { message } => format!("environment error\n{message}"),
+    };
+    Some(plain(&text).into_owned())
+}
+
+fn blocked(by: &str, message: &str) -> String {
+    format!("blocked by {by}: {}", first_of(message))
 }
 
 #[cfg(test)]

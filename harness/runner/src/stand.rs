@@ -9,6 +9,7 @@ use harness_config::{Choice, Keep, Offer, Problems, RunPlan};
 use harness_core::check::{Isolation, chain};
 use harness_core::events::{Events, Payload};
 use harness_core::ledger::{Ledger, Outcome, SkipReason};
+use harness_core::progress::Verbosity;
 use harness_report::CHECKS_STAGE;
 use harness_session::Session;
 use harness_session::up::{Environment, Leave};
@@ -62,6 +63,19 @@ pub trait Judging {
 
     /// Receives the reason if nothing can be judged.
     fn cannot(&mut self, _why: &str) {}
+
+    /// Receives the results once the reports are written, and the exit code.
+    fn ended(&mut self, _ledger: &Ledger, _code: u8) {}
+
+    /// How much of the run is shown.
+    fn verbosity(&self) -> Verbosity {
+        Verbosity::Normal
+    }
+
+    /// Whether GitHub's annotations are written wherever the run is.
+    fn annotates(&self) -> bool {
+        false
+    }
 }
 
 /// The checks of a plan, with those marked that the judging code leaves out.

@@ -26,8 +26,8 @@ fn network(linted: &Linted, report: &mut Report) {
             ("BOOT-LINT-01", level),
             workload.host_network_place.clone(),
             format!("{} does not use the host's network", linted.title()),
-            "the pod network may need a working CCM, and the host already has a route to the cloud (seed, \
-             recommendation 1)",
+            "the pod network may need a working CCM, and the host already has a route to the cloud (recommendation 1 of \
+         kubernetes.io/blog/2025/02/14/cloud-controller-manager-chicken-egg-problem)",
             Some((String::from("hostNetwork: true\n"), linted.set("hostNetwork", "true"))),
         );
     }
@@ -71,7 +71,8 @@ fn control_plane(linted: &Linted, report: &mut Report) {
             ("BOOT-LINT-08", Level::Should),
             linted.at("nodeSelector"),
             format!("{} is not restricted to control planes", linted.title()),
-            "a CCM can delete Nodes, so it should run where the control plane is protected (seed, recommendation 3)",
+            "a CCM can delete Nodes, so it should run where the control plane is protected (recommendation 3 of \
+         kubernetes.io/blog/2025/02/14/cloud-controller-manager-chicken-egg-problem)",
             Some((String::from("nodeSelector:\n  node-role.kubernetes.io/control-plane: \"\"\n"), None)),
         );
     }
@@ -101,8 +102,8 @@ fn spread(linted: &Linted, report: &mut Report) {
         ("BOOT-LINT-09", Level::Should),
         workload.affinity_place.clone(),
         what,
-        "if that Node fails, all of them are lost; on the host's network only one gets the port (seed, recommendation \
-         3.1)",
+        "if that Node fails, all of them are lost; on the host's network only one gets the port (recommendation 3.1 of \
+         kubernetes.io/blog/2025/02/14/cloud-controller-manager-chicken-egg-problem)",
         Some((
             format!(
                 "affinity:\n  podAntiAffinity:\n    requiredDuringSchedulingIgnoredDuringExecution:\n      \
@@ -138,8 +139,8 @@ fn kind_and_priority(linted: &Linted, report: &mut Report) {
     let workload = linted.workload;
     if !matches!(workload.kind, WorkloadKind::Deployment | WorkloadKind::DaemonSet | WorkloadKind::Pod) {
         let what = format!("the CCM is a {}", workload.kind);
-        let why = "Deployments and DaemonSets can be scaled and replaced; a static Pod is acceptable (seed, \
-                   recommendation 2)";
+        let why = "Deployments and DaemonSets can be scaled and replaced; a static Pod is acceptable (recommendation 2 of \
+         kubernetes.io/blog/2025/02/14/cloud-controller-manager-chicken-egg-problem)";
         report.add(("BOOT-LINT-11", Level::Should), workload.place.clone(), what, why, None);
     }
     let critical = workload.priority_class.as_ref().is_some_and(|(class, _)| {
@@ -152,7 +153,8 @@ fn kind_and_priority(linted: &Linted, report: &mut Report) {
             ("BOOT-LINT-13", Level::Should),
             place,
             format!("{} has no critical priority", linted.title()),
-            "when resources are short it must outlive the Pods that depend on it (seed, recommendation 3)",
+            "when resources are short it must outlive the Pods that depend on it (recommendation 3 of \
+         kubernetes.io/blog/2025/02/14/cloud-controller-manager-chicken-egg-problem)",
             Some((
                 String::from("priorityClassName: system-cluster-critical\n"),
                 linted.set("priorityClassName", "system-cluster-critical"),
@@ -170,7 +172,8 @@ fn autoscalers(linted: &Linted, report: &mut Report) {
             && crate::manifest::object_name(kind, name) == linted.title();
         if own {
             let what = format!("HorizontalPodAutoscaler/{} scales {}", object.name, linted.title());
-            let why = "only one replica works at a time, so more replicas add no throughput (seed, closing paragraph)";
+            let why = "only one replica works at a time, so more replicas add no throughput (last paragraph of \
+                       kubernetes.io/blog/2025/02/14/cloud-controller-manager-chicken-egg-problem)";
             report.add(("BOOT-LINT-12", Level::Should), object.at(), what, why, None);
         }
     }

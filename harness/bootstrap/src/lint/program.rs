@@ -40,7 +40,8 @@ fn election(linted: &Linted, report: &mut Report) {
         }
         (false, false) => return,
     };
-    let why = "two writers undo each other's work in the cloud (seed, recommendation 2; kubespray#11934)";
+    let why = "two writers undo each other's work in the cloud (recommendation 2 of \
+         kubernetes.io/blog/2025/02/14/cloud-controller-manager-chicken-egg-problem; kubespray#11934)";
     let edit = workload.object.map(|object| Edit::Argument {
         object,
         path: linted.spec(),

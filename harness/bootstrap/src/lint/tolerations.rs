@@ -26,15 +26,16 @@ pub(super) fn lint(linted: &Linted, report: &mut Report) {
         ("BOOT-LINT-03", Level::Must),
         no_schedule(UNINITIALIZED, "true"),
         "every Node starts with this taint, and only the CCM removes it; its value is 'true', which a toleration \
-         without operator does not match (kubelet initialNode; seed, recommendation 4)",
+         without operator does not match (kubelet initialNode; recommendation 4 of \
+         kubernetes.io/blog/2025/02/14/cloud-controller-manager-chicken-egg-problem)",
     );
     let targets = targets_control_plane(linted);
     if targets && linted.is_ccm() {
         lacks(
             ("BOOT-LINT-04", Level::Must),
             no_schedule(CONTROL_PLANE, ""),
-            "kubeadm sets this taint on every control plane that is not the cluster's only Node (seed, recommendation \
-             4; contract fact 25)",
+            "kubeadm sets this taint on every control plane that is not the cluster's only Node (recommendation 4 of \
+         kubernetes.io/blog/2025/02/14/cloud-controller-manager-chicken-egg-problem)",
         );
         let valued = no_schedule(CONTROL_PLANE, "true");
         if !missing(&no_schedule(CONTROL_PLANE, "")) {
@@ -55,7 +56,8 @@ pub(super) fn lint(linted: &Linted, report: &mut Report) {
         ("BOOT-LINT-05", claimed),
         no_schedule(NOT_READY, ""),
         "every new Node gets this taint at admission and keeps it until its network is set up; neither DaemonSets nor \
-         default tolerations cover its NoSchedule form (admission TaintNodesByCondition; seed, recommendation 4)",
+         default tolerations cover its NoSchedule form (admission TaintNodesByCondition; recommendation 4 of \
+         kubernetes.io/blog/2025/02/14/cloud-controller-manager-chicken-egg-problem)",
     );
     for key in [NOT_READY, UNREACHABLE] {
         no_execute(linted, report, key);

@@ -79,9 +79,19 @@ fn file(path: &Path) -> Result<Source, Problem> {
         let hint = "name a file, or '-' for standard input";
         return Err(Problem::of_file(&name, String::from("is a pipe or a device, not a regular file"), hint));
     }
-    let mut opened = std::fs::File::open(path)
-        .map_err(|e| Problem::of_file(&name, format!("cannot be opened: {e}"), "check the path"))?;
+    let mut opened =
+        std::fs::File::open(path).map_err(|e| Problem::of_file(&name, why(&e), "check the path"))?;
     text_of(&name, &mut opened)
+}
+
+/// Why a file cannot be opened.
+fn why(error: &std::io::Error) -> String {
+    match error.kind() {
+        std::io::ErrorKind::NotFound => "there is no such file or folder".to_owned(),
+        _ => {
+            format!("cannot be opened: {}", error.to_string().split(" (os error").next().unwrap_or_default())
+        }
+    }
 }
 
 fn text_of(name: &str, reader: &mut dyn Read) -> Result<Source, Problem> {

@@ -1,11 +1,16 @@
 //! The options of `run` and `plan`.
 
-use clap::Args;
+use super::complete::{checks, profiles, suites};
+use super::values::words;
+use clap::{Args, ValueEnum};
+use clap_complete::engine::ArgValueCandidates;
 use harness_config::{
     BackendChoice, ClusterKeys, HumanDuration, Keep, NodeIp, OutputKeys, ProviderId, RunFile, SelectKeys,
     Source, Timing,
 };
 use harness_core::ledger::Share;
+use harness_core::progress::Verbosity;
+use harness_runner::{Shown, ShownAs};
 use std::path::PathBuf;
 use std::str::FromStr;
 
@@ -34,13 +39,86 @@ const CHECKS: &str = "Checks";
 const RESULT: &str = "Results";
 const PACE: &str = "Speed and repetition";
 
+const SHOWN: &str = "What is shown";
+
+/// The options of `run`.
 #[derive(Clone, Debug, Default, Args)]
 pub(crate) struct RunOptions {
+    #[command(flatten)]
+    pub(crate) plan: PlanOptions,
+    /// Show the page of the run in a browser on this machine while it runs
+    #[arg(long, conflicts_with = "repeat", help_heading = SHOWN)]
+    pub(crate) watch: bool,
+    /// Form of the checks on standard output; the summary is on standard error
+    #[arg(long, value_name = "FORM", value_enum, default_value_t, help_heading = SHOWN)]
+    output: OutputForm,
+    /// Show only failures, errors and the verdict
+    #[arg(short, long, conflicts_with = "verbose", help_heading = SHOWN)]
+    quiet: bool,
+    /// Also show when each check starts, and why others are left out
+    #[arg(short, long, help_heading = SHOWN)]
+    verbose: bool,
+    /// Start no further check after N failures [default: run all]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..), help_heading = PACE)]
+    max_fail: Option<u32>,
+    /// Run N times, each in a fresh environment, and report checks whose outcomes differ
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000), help_heading = PACE)]
+    pub(crate) repeat: Option<u32>,
+    /// Run as a Sonobuoy plugin that shares this folder with Sonobuoy
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["out", "repeat", "watch"], help_heading = RESULT)]
+    pub(crate) sonobuoy_results: Option<PathBuf>,
+}
+
+impl RunOptions {
+    /// Judges and shows the checks, so many at the same time.
+    pub(crate) fn shown(&self, jobs: u32) -> Shown {
+        let verbosity = match (self.quiet, self.verbose) {
+            (true, _) => Verbosity::Quiet,
+            (false, true) => Verbosity::Verbose,
+            (false, false) => Verbosity::Normal,
+        };
+        Shown {
+            at_once: jobs as usize,
+            form: self.output.into(),
+            verbosity,
+            max_fail: self.max_fail.map(|most| most as usize),
+        }
+    }
+}
+
+/// The form in which checks are shown.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+enum OutputForm {
+    /// Lines for people
+    #[default]
+    Text,
+    /// A JSON object in each line
+    Json,
+    /// As text, with groups and annotations of GitHub Actions
+    Github,
+    /// The Test Anything Protocol, version 14
+    Tap,
+}
+
+impl From<OutputForm> for ShownAs {
+    fn from(form: OutputForm) -> ShownAs {
+        match form {
+            OutputForm::Text => ShownAs::Text,
+            OutputForm::Json => ShownAs::Json,
+            OutputForm::Github => ShownAs::Github,
+            OutputForm::Tap => ShownAs::Tap,
+        }
+    }
+}
+
+/// The options of `plan`, which `run` has as well.
+#[derive(Clone, Debug, Default, Args)]
+pub(crate) struct PlanOptions {
     /// Read options from a run file; options on the command line override it
     #[arg(long, value_name = "FILE", help_heading = CCM)]
     pub(crate) config: Option<PathBuf>,
     /// Profile of the CCM: a built-in name or a path [default: reference]
-    #[arg(long, value_name = "NAME|PATH", help_heading = CCM)]
+    #[arg(long, value_name = "NAME|PATH", help_heading = CCM, add = ArgValueCandidates::new(profiles))]
     profile: Option<String>,
     /// Image of the CCM [default: the profile's]
     #[arg(long, value_name = "IMAGE", help_heading = CCM)]
@@ -48,8 +126,8 @@ pub(crate) struct RunOptions {
     /// Run this program instead of an image (embedded cluster), or this credential provider plugin
     #[arg(long, value_name = "PATH", conflicts_with = "image", help_heading = CCM)]
     binary: Option<String>,
-    /// Kind of cluster: auto, kind, embedded or existing [default: auto] [env: CCM_CONFORMANCE_CLUSTER]
-    #[arg(long, value_name = "KIND", value_parser = BackendChoice::from_str, help_heading = CLUSTER)]
+    /// Kind of cluster [default: auto] [env: CCM_CONFORMANCE_CLUSTER]
+    #[arg(long, value_name = "KIND", value_parser = words::<BackendChoice>(BackendChoice::WORDS), help_heading = CLUSTER)]
     cluster: Option<BackendChoice>,
     /// Machines: single, three-node, no-cni, dual-stack or a kind configuration file [default: single]
     #[arg(long, value_name = "NAME|PATH", help_heading = CLUSTER)]
@@ -63,23 +141,23 @@ pub(crate) struct RunOptions {
     /// Use an existing cluster even if it seems to be in use; its Services and Nodes may be lost
     #[arg(long, help_heading = CLUSTER)]
     allow_foreign_cluster: bool,
-    /// providerID with which kubelets register: empty or chosen [default: empty]
-    #[arg(long, value_name = "WHICH", value_parser = ProviderId::from_str, help_heading = CLUSTER)]
+    /// providerID with which kubelets register [default: empty]
+    #[arg(long, value_name = "WHICH", value_parser = words::<ProviderId>(ProviderId::WORDS), help_heading = CLUSTER)]
     provider_id: Option<ProviderId>,
-    /// Whether kubelets keep the --node-ip of kind: kept or dropped [default: kept]
-    #[arg(long, value_name = "WHICH", value_parser = NodeIp::from_str, help_heading = CLUSTER)]
+    /// Whether kubelets keep the --node-ip of kind [default: kept]
+    #[arg(long, value_name = "WHICH", value_parser = words::<NodeIp>(NodeIp::WORDS), help_heading = CLUSTER)]
     node_ip: Option<NodeIp>,
     /// Random seed of the embedded cluster's timing and of a soak; the report names the one that was used
     #[arg(long, value_name = "NUMBER", help_heading = CLUSTER)]
     seed: Option<u32>,
     /// Run only these suites, separated by commas
-    #[arg(long, value_name = "SUITE", value_delimiter = ',', help_heading = CHECKS)]
+    #[arg(long, value_name = "SUITE", value_delimiter = ',', help_heading = CHECKS, add = ArgValueCandidates::new(suites))]
     suite: Vec<String>,
     /// Run only these checks: ids or patterns with *, separated by commas
-    #[arg(long, value_name = "ID", value_delimiter = ',', help_heading = CHECKS)]
+    #[arg(long, value_name = "ID", value_delimiter = ',', help_heading = CHECKS, add = ArgValueCandidates::new(checks))]
     only: Vec<String>,
     /// Skip these checks: ids or patterns with *, separated by commas
-    #[arg(long, value_name = "ID", value_delimiter = ',', help_heading = CHECKS)]
+    #[arg(long, value_name = "ID", value_delimiter = ',', help_heading = CHECKS, add = ArgValueCandidates::new(checks))]
     skip: Vec<String>,
     /// Run only the checks that failed, were blocked or met an environment error in this report
     #[arg(long, value_name = "REPORT", conflicts_with = "only", help_heading = CHECKS)]
@@ -105,14 +183,8 @@ pub(crate) struct RunOptions {
     /// As --require-complete, and refuse at once what would make the result partial
     #[arg(long, help_heading = RESULT)]
     certify: bool,
-    /// Show the page of the run in a browser on this machine while it runs
-    #[arg(long, conflicts_with = "repeat", help_heading = RESULT)]
-    pub(crate) watch: bool,
-    /// Run as a Sonobuoy plugin that shares this folder with Sonobuoy
-    #[arg(long, value_name = "DIR", conflicts_with_all = ["out", "repeat", "watch"], help_heading = RESULT)]
-    pub(crate) sonobuoy_results: Option<PathBuf>,
-    /// Whether to keep the cluster after the run: never, on-failure or always [default: never]
-    #[arg(long, value_name = "WHEN", value_parser = Keep::from_str, help_heading = RESULT)]
+    /// Whether to keep the cluster after the run [default: never]
+    #[arg(long, value_name = "WHEN", value_parser = words::<Keep>(Keep::WORDS), help_heading = RESULT)]
     keep: Option<Keep>,
     /// Number of checks that run at the same time on each cluster
     #[arg(long, value_name = "N", help_heading = PACE)]
@@ -120,16 +192,13 @@ pub(crate) struct RunOptions {
     /// Number of clusters to divide the checks among, each with its own cloud and CCM
     #[arg(long, value_name = "N", help_heading = PACE)]
     clusters: Option<u32>,
-    /// Timing of leader election: fast, or default for the CCM's own [default: fast]
-    #[arg(long, value_name = "WHICH", value_parser = Timing::from_str, help_heading = PACE)]
+    /// Timing of leader election; 'default' is the CCM's own [default: fast]
+    #[arg(long, value_name = "WHICH", value_parser = words::<Timing>(Timing::WORDS), help_heading = PACE)]
     timing: Option<Timing>,
-    /// Run N times, each in a fresh environment, and report checks whose outcomes differ
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000), help_heading = PACE)]
-    pub(crate) repeat: Option<u32>,
 }
 
-impl RunOptions {
-    /// The path of the run file, if any.
+impl PlanOptions {
+    /// Where the run file is, if any.
     pub(crate) fn source(&self) -> Source {
         self.config.clone().map_or(Source::Defaults, Source::File)
     }

@@ -1,7 +1,7 @@
 //! The lists of mutants, conforming variants and adversaries, in the form of their files.
 
 use harness_clouds::Settings;
-use harness_config::{HumanDuration, ProfileKind, yaml};
+use harness_config::{HumanDuration, ProfileKind, did_you_mean, yaml};
 use harness_core::check::{CheckId, Level, row_of};
 use harness_core::files;
 use harness_core::ledger::Share;
@@ -32,9 +32,9 @@ pub(crate) struct Mutant {
 /// An entry of `strangers.yaml`: a CCM that is correct in an unusual way.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Stranger {
-    pub(super) stranger: String,
-    /// The component that it is a variant of.
+pub(crate) struct Stranger {
+    pub(crate) stranger: String,
+    /// What it is.
     #[serde(default = "ccm")]
     pub(super) of: ProfileKind,
     /// What it does differently.
@@ -62,8 +62,8 @@ pub(super) struct Stranger {
 /// An entry of `adversaries.yaml`: a hostile CCM, and what must hold in spite of it.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Adversary {
-    pub(super) adversary: String,
+pub(crate) struct Adversary {
+    pub(crate) adversary: String,
     /// What it does.
     pub(super) what: String,
     /// Checks, or contract rows for all of their claims, that fail on it.
@@ -132,8 +132,8 @@ pub(crate) fn unproven(mutants: &[Mutant], checks: &[(CheckId, Level)]) -> Vec<C
     binding.filter(|id| !mutants.iter().any(|one| one.is_for(*id, &all))).collect()
 }
 
-/// The word that selects a whole list.
-pub(super) const ALL: &str = "all";
+/// The choice of a whole list.
+pub(crate) const ALL: &str = "all";
 
 /// The selected entries of `mutants.yaml`; without a selection, the share of all.
 ///
@@ -146,16 +146,16 @@ pub(crate) fn mutants(chosen: &[String], share: Share) -> Result<Vec<Mutant>, St
 /// The selected entries of `strangers.yaml`; without a selection, the share of all.
 ///
 /// # Errors
-/// A selected entry does not exist.
-pub(super) fn strangers(chosen: &[String], share: Share) -> Result<Vec<Stranger>, String> {
+/// A choice that is not in the list.
+pub(crate) fn strangers(chosen: &[String], share: Share) -> Result<Vec<Stranger>, String> {
     chosen_of("mutants/strangers.yaml", "stranger", (chosen, share), |one: &Stranger| &one.stranger)
 }
 
 /// The selected entries of `adversaries.yaml`; without a selection, the share of all.
 ///
 /// # Errors
-/// A selected entry does not exist.
-pub(super) fn adversaries(chosen: &[String], share: Share) -> Result<Vec<Adversary>, String> {
+/// A choice that is not in the list.
+pub(crate) fn adversaries(chosen: &[String], share: Share) -> Result<Vec<Adversary>, String> {
     chosen_of("mutants/adversaries.yaml", "adversary", (chosen, share), |one: &Adversary| &one.adversary)
 }
 
@@ -173,7 +173,8 @@ fn chosen_of<T: DeserializeOwned>(
         return Ok(share.keep(list));
     }
     if let Some(unknown) = chosen.iter().find(|wanted| list.iter().all(|one| id(one) != *wanted)) {
-        return Err(format!("no {kind} {unknown} in {}", path.display()));
+        let near = did_you_mean(unknown, list.iter().map(|one| id(one).as_str()));
+        return Err(format!("no {kind} '{unknown}'{near}; 'ccm-conformance controls --list' shows them"));
     }
     list.retain(|one| chosen.contains(id(one)));
     Ok(list)
@@ -198,7 +199,7 @@ mod tests {
             adversaries.iter().filter(|one| !one.is_blamed_or_says_why()).map(|one| &one.adversary).collect();
         assert!(silent.is_empty(), "no check blames {silent:?}, and nothing says why; or both");
         let refused = super::strangers(&["S-NOBODY".to_owned()], Share::WHOLE).expect_err("no such stranger");
-        assert_eq!(refused, "no stranger S-NOBODY in built-in:mutants/strangers.yaml");
+        assert!(refused.starts_with("no stranger 'S-NOBODY'") && refused.contains("--list"), "{refused}");
         let all = super::strangers(&[ALL.to_owned()], Share::WHOLE).expect("strangers");
         assert_eq!(all.len(), strangers.len());
         let one = super::strangers(&[strangers[0].stranger.clone()], Share::WHOLE).expect("strangers");

@@ -8,6 +8,7 @@ mod choose;
 pub(super) mod list;
 mod outcome;
 mod results;
+mod show;
 mod work;
 
 use super::arguments::ControlOptions;
@@ -18,6 +19,8 @@ use harness_clusters::facts;
 use harness_components::component::of_kind;
 use harness_config::{Offer, ProfileKind, Source};
 use harness_core::events::Events;
+use harness_core::output;
+use harness_core::progress::Verbosity;
 use harness_report::exit;
 use harness_runner::{INTERRUPTED, LastWord, ORDERLY, guard, open, plan_checks, refuse};
 use harness_session::settle;
@@ -33,6 +36,18 @@ use tokio::runtime::Runtime;
 use tokio_util::sync::CancellationToken;
 
 pub(super) fn controls(suites: &'static [Suite], options: &ControlOptions) -> ExitCode {
+    if options.list {
+        return match show::shown(options) {
+            Ok(text) => {
+                output::out(&text);
+                ExitCode::from(exit::CONFORMANT)
+            }
+            Err(why) => {
+                output::err(&format!("error: {why}"));
+                ExitCode::from(exit::USAGE)
+            }
+        };
+    }
     let ccm = of_kind(ProfileKind::Profile);
     let (with_mutants, with_nothing) = match (
         planned(&Source::Defaults, overrides(options, ccm.changeable())),
@@ -45,7 +60,7 @@ pub(super) fn controls(suites: &'static [Suite], options: &ControlOptions) -> Ex
         Ok(everything) => everything,
         Err(problems) => return refuse(&problems),
     };
-    let (events, runtime) = match (open(&with_mutants), Runtime::new()) {
+    let (events, runtime) = match (open(&with_mutants, Verbosity::Normal), Runtime::new()) {
         (Ok(events), Ok(runtime)) => (events, runtime),
         (opened, started) => {
             let why = opened.err().or(started.err()).map(|error| error.to_string()).unwrap_or_default();

@@ -62,7 +62,7 @@ fn make(options: &InitOptions) -> Result<String, String> {
     let manifests = texts.map_err(|error| chain(&error))?.join("---\n");
     let Written { mut files, unknown } = written(&draft, manifests);
     files.push(("profile.schema.json".to_owned(), format!("{:#}\n", profile_schema())));
-    put(&folder, &files).map_err(|error| format!("{}: {error}", folder.display()))?;
+    put(&folder, &files).map_err(|error| format!("{}: {}", folder.display(), files::why(&error)))?;
     let mut text = String::new();
     files.iter().for_each(|(name, _)| text.push_str(&format!("wrote {}\n", folder.join(name).display())));
     text.push_str("\nWhat the manifests do not say:\n");
@@ -160,7 +160,7 @@ fn files_of(path: &Path) -> Result<Vec<PathBuf>, String> {
 
 /// The text of a regular file, or for `-` of standard input.
 fn text_of(path: &Path) -> Result<String, String> {
-    let failed = |error: std::io::Error| format!("{}: {error}", path.display());
+    let failed = |error: std::io::Error| format!("{}: {}", path.display(), files::why(&error));
     let reader: Box<dyn std::io::Read> = if path == Path::new("-") {
         Box::new(std::io::stdin())
     } else {

@@ -156,8 +156,8 @@ fn all_problems_of_all_files_come_together() {
     assert_eq!(
         said(&problems, folder.path()),
         "9 problems in the configuration:\n  \
-         command line: jobs: 1000 is out of range; a whole number from 1 to 256\n  \
-         command line: timing: 'fast' needs flags that the profile does not list as accepted: \
+         --jobs: 1000 is out of range; a whole number from 1 to 256\n  \
+         --timing: 'fast' needs flags that the profile does not list as accepted: \
          --leader-elect-lease-duration, --leader-elect-renew-deadline, --leader-elect-retry-period, \
          --node-status-update-frequency\n  \
          ./acme/profile.yaml: capabilities: is missing; say what the CCM can do, e.g. 'instances: v2'\n  \
@@ -196,7 +196,7 @@ fn files_that_cannot_be_read_at_all() {
              empty.yaml: apiVersion: is missing; write 'apiVersion: ccm-conformance/v1'\n  \
              empty.yaml: kind: is missing; write 'kind: Conformance'",
         ),
-        ("none.yaml", "none.yaml: cannot be read: No such file or directory (os error 2)"),
+        ("none.yaml", "none.yaml: cannot be read: there is no such file or folder; check the path"),
     ] {
         let over = RunFile { profile: Some(String::from("null")), ..RunFile::default() };
         let problems = plan(&Source::File(folder.path().join(file)), over).expect_err("the file is unusable");
@@ -213,11 +213,18 @@ fn an_unknown_profile_names_the_nearest() {
     let over = RunFile { profile: Some(String::from("nul")), ..RunFile::default() };
     let problems = plan(&Source::Defaults, over).expect_err("there is no such profile");
     let said = problems.to_string();
-    assert!(said.starts_with("command line: profile: no built-in profile 'nul' among "), "{said}");
-    assert!(said.ends_with(", and a path has a '/'; did you mean 'null'?"), "{said}");
-    let over = RunFile { profile: Some(String::from("./nowhere")), ..RunFile::default() };
-    let problems = plan(&Source::Defaults, over).expect_err("there is no such profile");
-    assert_eq!(problems.to_string(), "command line: profile: there is no profile file ./nowhere");
+    let start = "--profile: there is no built-in profile 'nul', and a path has a '/'; did you mean 'null'?; built in: ";
+    assert!(said.starts_with(start) && said.contains("'ccm-conformance init' writes"), "{said}");
+    let folder = tempfile::tempdir().expect("a folder");
+    let empty = folder.path().display().to_string();
+    for (path, start) in [
+        ("./nowhere".to_owned(), "--profile: there is no profile at ./nowhere; built in: ".to_owned()),
+        (empty.clone(), format!("--profile: folder {empty} has no profile.yaml; built in: ")),
+    ] {
+        let over = RunFile { profile: Some(path), ..RunFile::default() };
+        let problems = plan(&Source::Defaults, over).expect_err("there is no such profile");
+        assert!(problems.to_string().starts_with(&start), "{problems}");
+    }
 }
 
 #[test]
@@ -299,8 +306,8 @@ fn a_program_needs_the_embedded_cluster_and_to_be_there() {
     let file = tempfile::NamedTempFile::new().expect("a file");
     let plain = file.path().display().to_string();
     for (backend, profile, binary, why) in [
-        (BackendChoice::Kind, "reference", "/bin/sh", "only with 'backend: embedded'"),
-        (BackendChoice::Embedded, "reference", "/nowhere/ccm", "/nowhere/ccm: No such file"),
+        (BackendChoice::Kind, "reference", "/bin/sh", "only with '--cluster embedded'"),
+        (BackendChoice::Embedded, "reference", "/nowhere/ccm", "/nowhere/ccm: there is no such file"),
         (BackendChoice::Embedded, "reference", plain.as_str(), "is not executable"),
         (BackendChoice::Embedded, "null", "/bin/sh", "profile 'null' deploys nothing"),
     ] {

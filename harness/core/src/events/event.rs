@@ -62,6 +62,9 @@ pub enum Payload {
     Said {
         /// The line.
         text: String,
+        /// Whether a run that is to be quiet does not show it.
+        #[serde(skip)]
+        detail: bool,
     },
     /// A stage of creating the environment, judging or cleaning up began.
     StageBegan {

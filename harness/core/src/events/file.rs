@@ -221,7 +221,7 @@ mod tests {
     }
 
     fn said(text: &str) -> String {
-        line(Payload::Said { text: text.to_owned() })
+        line(Payload::Said { text: text.to_owned(), detail: false })
     }
 
     fn ended() -> String {

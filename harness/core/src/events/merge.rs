@@ -314,7 +314,7 @@ fn taken(
         Payload::StageEnded { stage, took_ms, ok } => {
             Payload::StageEnded { stage: named(stage), took_ms: *took_ms, ok: *ok }
         }
-        Payload::Said { text } => Payload::Said { text: named(text) },
+        Payload::Said { text, detail } => Payload::Said { text: named(text), detail: *detail },
         Payload::EnvironmentFailed { message } => Payload::EnvironmentFailed { message: named(message) },
         other => other.clone(),
     };

@@ -162,7 +162,12 @@ impl Events {
 
     /// Shows a message to the user.
     pub fn say(&self, line: impl Into<String>) {
-        self.emit(Payload::Said { text: line.into() });
+        self.emit(Payload::Said { text: line.into(), detail: false });
+    }
+
+    /// Shows a message to the user, unless the run is to be quiet.
+    pub fn say_detail(&self, line: impl Into<String>) {
+        self.emit(Payload::Said { text: line.into(), detail: true });
     }
 
     /// Shows a message to the user, unless one with this key was shown before.

@@ -95,7 +95,7 @@ fn stream_of(subject: Subject) -> Vec<Event> {
         of("B-01", ended(Outcome::Pass)),
         (None, Payload::StageEnded { stage: "checks".to_owned(), took_ms: 3_000, ok: true }),
         (None, Payload::RunEnded { duration_ms: 9_000 }),
-        (None, Payload::Said { text: "wrote report.yaml".to_owned() }),
+        (None, Payload::Said { text: "wrote report.yaml".to_owned(), detail: false }),
     ];
     (0..).zip(list).map(|(at_ms, (check, event))| Event { at_ms, lane: None, check, event }).collect()
 }

@@ -220,7 +220,7 @@ fn parts_that_certify_belong_to_a_run_with_a_name() {
 fn a_part_says_nothing_after_its_end() {
     let mut parts = two(PASSING);
     let other = subject(share("2/2"));
-    let message = Payload::Said { text: "wrote report.yaml".to_owned() };
+    let message = Payload::Said { text: "wrote report.yaml".to_owned(), detail: false };
     for (event, refuses) in [(message, false), (Payload::SubjectKnown(Box::new(other)), true)] {
         parts[1].events.push(Event { at_ms: 999, lane: None, check: None, event });
         let merged = merge(&parts, MERGING);

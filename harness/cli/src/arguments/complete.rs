@@ -1,0 +1,79 @@
+//! Values that shells complete: what this program knows by name.
+
+use crate::controls::list;
+use clap_complete::CompletionCandidate;
+use harness_core::check::row_of;
+use harness_core::files;
+use harness_core::ledger::Share;
+use harness_runner::golden;
+use harness_testkit::{Check, Suite};
+use std::collections::BTreeSet;
+use std::sync::OnceLock;
+
+/// The suites of this program.
+static SUITES: OnceLock<&'static [Suite]> = OnceLock::new();
+
+/// Sets the suites whose names and checks are completed. A second call in one process has no effect.
+pub(crate) fn know(suites: &'static [Suite]) {
+    let _ = SUITES.set(suites);
+}
+
+fn known() -> &'static [Suite] {
+    SUITES.get().copied().unwrap_or_default()
+}
+
+fn all_checks() -> impl Iterator<Item = &'static Check> {
+    known().iter().flat_map(Suite::checks)
+}
+
+fn candidate(name: impl Into<std::ffi::OsString>, about: impl Into<String>) -> CompletionCandidate {
+    CompletionCandidate::new(name).help(Some(about.into().into()))
+}
+
+/// Names of suites.
+pub(super) fn suites() -> Vec<CompletionCandidate> {
+    known().iter().map(|suite| candidate(suite.name, suite.proves)).collect()
+}
+
+/// Ids of checks.
+pub(super) fn checks() -> Vec<CompletionCandidate> {
+    all_checks().map(|check| candidate(check.id.as_str(), check.claim.title)).collect()
+}
+
+/// Ids of checks, and of rows of the contract.
+pub(super) fn explained() -> Vec<CompletionCandidate> {
+    let rows: BTreeSet<&str> = all_checks().map(|check| row_of(check.id.as_str())).collect();
+    let ids: BTreeSet<&str> = all_checks().map(|check| check.id.as_str()).collect();
+    let rows = rows.difference(&ids).map(|row| candidate(*row, "a row of the contract"));
+    checks().into_iter().chain(rows).collect()
+}
+
+/// Names of profiles that are part of the program. Paths are completed by the shell.
+pub(super) fn profiles() -> Vec<CompletionCandidate> {
+    let names = files::built_in_folders_with("profile.yaml");
+    names.into_iter().map(CompletionCandidate::new).collect()
+}
+
+/// Names of profiles of conformance.
+pub(super) fn conformance_profiles() -> Vec<CompletionCandidate> {
+    golden(known()).profiles.into_iter().map(|one| candidate(one.profile, one.title)).collect()
+}
+
+/// Ids of mutants, and the word for all of them.
+pub(super) fn mutants() -> Vec<CompletionCandidate> {
+    named(list::mutants(&[], Share::WHOLE).unwrap_or_default().into_iter().map(|one| one.mutant))
+}
+
+/// Ids of conforming variants, and the word for all of them.
+pub(super) fn strangers() -> Vec<CompletionCandidate> {
+    named(list::strangers(&[], Share::WHOLE).unwrap_or_default().into_iter().map(|one| one.stranger))
+}
+
+/// Ids of adversaries, and the word for all of them.
+pub(super) fn adversaries() -> Vec<CompletionCandidate> {
+    named(list::adversaries(&[], Share::WHOLE).unwrap_or_default().into_iter().map(|one| one.adversary))
+}
+
+fn named(ids: impl Iterator<Item = String>) -> Vec<CompletionCandidate> {
+    ids.chain([list::ALL.to_owned()]).map(CompletionCandidate::new).collect()
+}

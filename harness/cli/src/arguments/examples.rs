@@ -1,0 +1,99 @@
+//! What stands at the end of help texts and manual pages: exit codes and examples.
+
+pub(super) const EXIT_CODES: &str = "\
+Exit codes:
+  0    conformant, or partial (with --require-complete: conformant only)
+  1    a MUST check failed
+  2    wrong usage or configuration; nothing was started
+  3    the environment (Docker, cluster, cloud, CCM) failed and no MUST check failed,
+       or the report could not be written
+  4    no check was selected
+  130  interrupted
+
+Example:
+  ccm-conformance run --cluster embedded --only NODE-INIT-01";
+
+pub(super) const RUN_EXAMPLES: &str = "\
+Examples:
+  ccm-conformance run                                             the reference CCM
+  ccm-conformance run --profile ./acme --binary ./acme-ccm --cluster embedded
+  ccm-conformance run --profile ./acme --image acme-ccm:v1 --cluster kind --only 'SVC-*'
+  ccm-conformance run --quiet --max-fail 1 --output json";
+
+pub(super) const PLAN_EXAMPLES: &str = "\
+Examples:
+  ccm-conformance plan --profile ./acme
+  ccm-conformance plan --cluster kind --suite routes";
+
+pub(super) const LIST_EXAMPLES: &str = "\
+Examples:
+  ccm-conformance list --suite routes --level must
+  ccm-conformance list --profile load-balancer --output json";
+
+pub(super) const EXPLAIN_EXAMPLES: &str = "\
+Examples:
+  ccm-conformance explain NODE-INIT-01                            a check
+  ccm-conformance explain SVC-UPD-01                              a row of the contract, with all its claims";
+
+pub(super) const MERGE_EXAMPLES: &str = "\
+Example:
+  ccm-conformance merge part-1 part-2 part-3 --out merged";
+
+pub(super) const REPLAY_EXAMPLES: &str = "\
+Example:
+  ccm-conformance replay conformance-results/events.jsonl --out again";
+
+pub(super) const ATTEST_EXAMPLES: &str = "\
+Example:
+  ccm-conformance attest conformance-results/report.yaml --key key.pem > attestation.json";
+
+pub(super) const IMAGE_EXAMPLES: &str = "\
+Example:
+  ccm-conformance image --out image.tar                           then: docker load --input image.tar";
+
+pub(super) const COMPLETIONS_EXAMPLES: &str = "\
+Examples:
+  source <(ccm-conformance completions bash)
+  ccm-conformance completions fish > ~/.config/fish/completions/ccm-conformance.fish";
+
+pub(super) const MAN_EXAMPLES: &str = "\
+Example:
+  ccm-conformance man --out man                                   then: man -l man/ccm-conformance-run.1";
+
+pub(super) const DOCTOR_EXAMPLES: &str = "\
+Examples:
+  ccm-conformance doctor --cluster kind
+  ccm-conformance doctor --output json";
+
+pub(super) const CLEAN_EXAMPLES: &str = "\
+Examples:
+  ccm-conformance clean                                           what ended runs left
+  ccm-conformance clean --all --yes                               also what belongs to running ones";
+
+pub(super) const CLUSTER_EXAMPLES: &str = "\
+Examples:
+  ccm-conformance cluster embedded --kubeconfig kc --nodes 3
+  ccm-conformance cluster embedded --kubeconfig kc --cloud hcloud";
+
+pub(super) const INIT_EXAMPLES: &str = "\
+Example:
+  ccm-conformance init --manifests deploy/ --name acme            writes ./acme";
+
+pub(super) const VERIFY_EXAMPLES: &str = "\
+Example:
+  ccm-conformance verify conformance-results/report.yaml";
+
+pub(super) const COMPARE_EXAMPLES: &str = "\
+Exit codes:
+  0  no check is worse
+  1  a check is worse
+  2  a report cannot be read
+
+Examples:
+  ccm-conformance compare old/report.yaml new/report.yaml
+  ccm-conformance compare old/report.yaml new/report.yaml --output json";
+
+pub(super) const CONTROLS_EXAMPLES: &str = "\
+Examples:
+  ccm-conformance controls --list
+  ccm-conformance controls --cluster embedded --mutant M-NI-01";

@@ -1,0 +1,52 @@
+//! `controls --list`: what there is to judge.
+
+use super::super::arguments::ControlOptions;
+use super::list::{Adversary, Mutant, Stranger, adversaries, mutants, strangers};
+use harness_core::ledger::Share;
+
+/// What `controls --list` prints: what was chosen, or everything; a line for each, with what it is and who must notice.
+///
+/// # Errors
+/// A choice that is not in the list.
+pub(super) fn shown(options: &ControlOptions) -> Result<String, String> {
+    let share = options.share.unwrap_or(Share::WHOLE);
+    let (mutant, stranger, adversary) = (&options.mutant, &options.stranger, &options.adversary);
+    let all = mutant.is_empty() && stranger.is_empty() && adversary.is_empty();
+    let mut text = String::new();
+    let mut add = |kind: &str, lines: Vec<(String, String)>| {
+        let width = lines.iter().map(|(id, _)| id.len()).max().unwrap_or(0);
+        text.push_str(&format!("{} {kind}\n", lines.len()));
+        lines.iter().for_each(|(id, what)| text.push_str(&format!("  {id:<width$}  {what}\n")));
+    };
+    if all || !mutant.is_empty() {
+        let line = |one: Mutant| (one.mutant, format!("noticed by {}", one.checks.join(", ")));
+        add("mutants", mutants(mutant, share)?.into_iter().map(line).collect());
+    }
+    if all || !stranger.is_empty() {
+        let line = |one: Stranger| (one.stranger, one.what);
+        add("conforming variants", strangers(stranger, share)?.into_iter().map(line).collect());
+    }
+    if all || !adversary.is_empty() {
+        let line = |one: Adversary| (one.adversary, one.what);
+        add("adversaries", adversaries(adversary, share)?.into_iter().map(line).collect());
+    }
+    Ok(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_list_shows_what_was_chosen_or_everything() {
+        let all = shown(&ControlOptions::default()).expect("a list");
+        for head in [" mutants\n", " conforming variants\n", " adversaries\n"] {
+            assert!(all.contains(head), "{head}");
+        }
+        let one = ControlOptions { mutant: vec!["M-NI-01".to_owned()], ..ControlOptions::default() };
+        let text = shown(&one).expect("a list");
+        assert!(text.starts_with("1 mutants\n  M-NI-01  noticed by "), "{text}");
+        let none = ControlOptions { mutant: vec!["M-NI-0".to_owned()], ..ControlOptions::default() };
+        assert!(shown(&none).expect_err("there is none").contains("did you mean 'M-NI-0"));
+    }
+}

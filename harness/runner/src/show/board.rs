@@ -1,0 +1,175 @@
+//! The progress of a run: what has ended, what is running, and how long the rest takes.
+
+use crate::forecast::{Forecast, about};
+use crate::stand::is_trouble;
+use harness_core::ledger::{Entry, Outcome};
+use std::collections::BTreeSet;
+use std::sync::Mutex;
+use std::time::{Duration, Instant};
+
+/// From this number of seconds on, the pace so far says how long the rest takes.
+const ENOUGH_S: f64 = 5.0;
+/// How much faster or slower than estimated a run is assumed to be at most.
+const PACE: (f64, f64) = (0.5, 5.0);
+/// Width of the bar, in columns.
+const BAR: usize = 10;
+
+/// The state of all checks, shared by those that run them and the line that shows it.
+pub(super) struct Board {
+    forecast: Forecast,
+    /// The estimate of the time for all checks.
+    whole: Duration,
+    total: usize,
+    began: Instant,
+    /// From this number of failures on no further check starts.
+    max_fail: Option<usize>,
+    state: Mutex<State>,
+}
+
+struct State {
+    running: Vec<(String, Instant)>,
+    ended: BTreeSet<String>,
+    passed: usize,
+    failed: usize,
+    /// The estimate of the time that was left at a moment.
+    left: (Instant, Duration),
+}
+
+impl Board {
+    pub(super) fn new(forecast: Forecast, max_fail: Option<usize>, began: Instant) -> Board {
+        let whole = forecast.all();
+        let left = (began, whole);
+        let state = State { running: Vec::new(), ended: BTreeSet::new(), passed: 0, failed: 0, left };
+        Board { total: forecast.checks.len(), whole, forecast, began, max_fail, state: Mutex::new(state) }
+    }
+
+    /// A check starts.
+    pub(super) fn begin(&self, id: &str) {
+        self.lock().running.push((id.to_owned(), Instant::now()));
+    }
+
+    /// A check has ended. Returns how many have.
+    pub(super) fn end(&self, entry: &Entry, now: Instant) -> usize {
+        let mut state = self.lock();
+        state.running.retain(|(id, _)| *id != entry.id);
+        state.ended.insert(entry.id.clone());
+        match &entry.outcome {
+            Outcome::Pass => state.passed += 1,
+            outcome if is_trouble(outcome) => state.failed += 1,
+            _ => {}
+        }
+        let rest = self.forecast.of(|id| !state.ended.contains(id));
+        let estimated = self.whole.saturating_sub(rest).as_secs_f64();
+        let spent = now.saturating_duration_since(self.began).as_secs_f64();
+        let pace = if estimated < ENOUGH_S { 1.0 } else { (spent / estimated).clamp(PACE.0, PACE.1) };
+        state.left = (now, rest.mul_f64(pace));
+        state.ended.len()
+    }
+
+    /// Why no further check starts, if none does.
+    pub(super) fn stopped(&self) -> Option<String> {
+        let most = self.max_fail?;
+        let failed = self.lock().failed;
+        (failed >= most).then(|| format!("not started, as {failed} failed before it (--max-fail {most})"))
+    }
+
+    /// Everything in a line of at most so many columns: the slowest running check gets what is left of them, and a bar is
+    /// shown if there is room.
+    pub(super) fn line(&self, columns: usize, now: Instant) -> String {
+        let state = self.lock();
+        let (done, total) = (state.ended.len(), self.total);
+        let spent = now.saturating_duration_since(self.began);
+        let (at, left) = state.left;
+        let left = left.saturating_sub(now.saturating_duration_since(at)).max(Duration::from_secs(1));
+        let left = if done < total { format!(", about {} left", about(left)) } else { String::new() };
+        let counts = format!(
+            "{done}/{total} {} running {} passed {} failed",
+            state.running.len(),
+            state.passed,
+            state.failed
+        );
+        let mut line = format!("{counts}, {}{left}", about(spent));
+        if let Some((id, since)) = state.running.iter().min_by_key(|(_, since)| *since) {
+            let time = format!(" {}", about(now.saturating_duration_since(*since)));
+            let room = columns.saturating_sub(line.chars().count() + 2 + time.len());
+            let id: String = id.chars().take(room).collect();
+            if room > 8 {
+                line.push_str(&format!(", {id}{time}"));
+            }
+        }
+        if line.chars().count() + BAR + 3 <= columns {
+            let full = (BAR * done).checked_div(total).unwrap_or(BAR);
+            line = format!("[{}{}] {line}", "=".repeat(full), " ".repeat(BAR - full));
+        }
+        line.chars().take(columns).collect()
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, State> {
+        self.state.lock().expect("no holder of this lock panics")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use harness_config::BackendKind;
+    use harness_config::Choice;
+    use harness_core::check::Level;
+    use harness_testkit::Check;
+
+    use crate::planned::Planned;
+
+    const ONE: Check =
+        Check::own("NODE-INIT-01", "a claim", "a source", |_| Box::pin(async { Ok(()) })).takes(10);
+    const TWO: Check =
+        Check::own("SVC-UPD-01.node-port", "a claim", "a source", |_| Box::pin(async { Ok(()) })).takes(10);
+
+    fn board(max_fail: Option<usize>, began: Instant) -> Board {
+        let planned = |check: &'static Check| Planned {
+            suite: "suite",
+            check,
+            level: Level::Must,
+            choice: Choice::Selected,
+            elsewhere: false,
+            takes_s: check.takes_s,
+        };
+        let checks = vec![planned(&ONE), planned(&TWO)];
+        let forecast = Forecast { checks, lanes: 1, at_once: 8, workers: 1, backend: BackendKind::Embedded };
+        Board::new(forecast, max_fail, began)
+    }
+
+    fn entry(id: &str, outcome: Outcome) -> Entry {
+        Entry::sample(id, Level::Must, outcome)
+    }
+
+    #[test]
+    fn a_line_names_counts_times_and_the_slowest_check() {
+        let began = Instant::now();
+        let board = board(None, began);
+        board.begin("NODE-INIT-01");
+        board.begin("SVC-UPD-01.node-port");
+        let at = |seconds| began + Duration::from_secs(seconds);
+        assert_eq!(
+            board.line(77, at(4)),
+            "0/2 2 running 0 passed 0 failed, 4 s, about 8 s left, NODE-INIT-01 4 s"
+        );
+        assert_eq!(board.end(&entry("NODE-INIT-01", Outcome::Pass), at(10)), 1);
+        let line = board.line(90, at(12));
+        assert!(line.starts_with("[=====     ] 1/2 1 running 1 passed 0 failed, 12 s, about "), "{line}");
+        assert!(line.ends_with(", SVC-UPD-01.node-port 12 s") || line.contains(", SVC-UPD-0"), "{line}");
+        for columns in 0..100 {
+            assert!(board.line(columns, at(100)).chars().count() <= columns);
+        }
+    }
+
+    #[test]
+    fn no_check_starts_after_the_last_failure_that_is_accepted() {
+        let now = Instant::now();
+        let board = board(Some(1), now);
+        board.end(&entry("NODE-INIT-01", Outcome::Pass), now);
+        assert_eq!(board.stopped(), None);
+        board.end(&entry("SVC-UPD-01.node-port", Outcome::Fail { message: "m".to_owned() }), now);
+        let why = board.stopped().expect("it is stopped");
+        assert_eq!(why, "not started, as 1 failed before it (--max-fail 1)");
+    }
+}
