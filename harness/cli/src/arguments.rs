@@ -6,6 +6,7 @@ mod driver;
 mod examples;
 mod proxy;
 mod reports;
+mod results;
 mod run;
 mod submission;
 mod values;
@@ -15,6 +16,7 @@ pub(super) use controls::ControlOptions;
 pub(super) use driver::{DriverCommand, DriverOptions, InitCloudOptions, InitCommand, Language};
 pub(super) use proxy::ProxyOptions;
 pub(super) use reports::{AttestOptions, CompareOptions, MergeOptions, ReplayOptions, VerifyOptions};
+pub(super) use results::{BisectOptions, ExportFormat, ExportOptions, TrendOptions};
 pub(super) use run::{PlanOptions, RunOptions};
 pub(super) use submission::{PackOptions, SubmissionCommand};
 pub(super) use values::{Color, ListOutput, ListedLevel};
@@ -24,10 +26,10 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::engine::ArgValueCandidates;
 use embedded_cluster::KubernetesVersion;
 use examples::{
-    ATTEST_EXAMPLES, CLEAN_EXAMPLES, CLUSTER_EXAMPLES, COMPARE_EXAMPLES, COMPLETIONS_EXAMPLES,
-    CONTROLS_EXAMPLES, DOCTOR_EXAMPLES, EXIT_CODES, EXPLAIN_EXAMPLES, IMAGE_EXAMPLES, INIT_EXAMPLES,
-    LIST_EXAMPLES, MAN_EXAMPLES, MERGE_EXAMPLES, PLAN_EXAMPLES, REPLAY_EXAMPLES, RUN_EXAMPLES,
-    VERIFY_EXAMPLES,
+    ATTEST_EXAMPLES, BISECT_EXAMPLES, CLEAN_EXAMPLES, CLUSTER_EXAMPLES, COMPARE_EXAMPLES,
+    COMPLETIONS_EXAMPLES, CONTROLS_EXAMPLES, DOCTOR_EXAMPLES, EXIT_CODES, EXPLAIN_EXAMPLES, EXPORT_EXAMPLES,
+    IMAGE_EXAMPLES, INIT_EXAMPLES, LIST_EXAMPLES, MAN_EXAMPLES, MERGE_EXAMPLES, PLAN_EXAMPLES,
+    REPLAY_EXAMPLES, RUN_EXAMPLES, TREND_EXAMPLES, VERIFY_EXAMPLES,
 };
 use harness_config::BackendKind;
 use std::path::PathBuf;

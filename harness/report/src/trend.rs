@@ -42,7 +42,7 @@ pub struct TrendRun {
 /// How a check changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Change {
+pub enum TrendChange {
     /// It passed before, and has not since.
     Worse,
     /// It ended in both ways, more than once.
@@ -61,7 +61,7 @@ pub struct TrendCheck {
     /// The check.
     pub id: String,
     /// How it changed.
-    pub change: Change,
+    pub change: TrendChange,
     /// Its outcome in each run, in one word; `unknown` where the run did not have the check.
     pub outcomes: Vec<&'static str>,
     /// How long it took in each run, in milliseconds; `None` where it did not run.
@@ -110,7 +110,7 @@ fn check(id: &str, entries: &[Option<&Entry>]) -> Option<TrendCheck> {
     // A run that did not judge the check says nothing about it.
     let judged: Vec<&Outcome> =
         entries.iter().flatten().map(|entry| &entry.outcome).filter(|outcome| is_judged(outcome)).collect();
-    let change = change(&judged).or_else(|| is_slower(&took_ms, &judged).then_some(Change::Slower))?;
+    let change = change(&judged).or_else(|| is_slower(&took_ms, &judged).then_some(TrendChange::Slower))?;
     Some(TrendCheck { id: id.to_owned(), change, outcomes, took_ms })
 }
 
@@ -122,15 +122,15 @@ fn ran_for(entry: &Entry) -> Option<u64> {
     (is_judged(&entry.outcome) && entry.duration_ms > 0).then_some(entry.duration_ms)
 }
 
-fn change(judged: &[&Outcome]) -> Option<Change> {
+fn change(judged: &[&Outcome]) -> Option<TrendChange> {
     let changes = judged.windows(2).filter(|pair| outcome_word(pair[0]) != outcome_word(pair[1])).count();
     let (first, last) = (judged.first()?, judged.last()?);
     match (changes, **first == Outcome::Pass, **last == Outcome::Pass) {
         (0, ..) => None,
-        (1, true, _) => Some(Change::Worse),
-        (1, _, true) => Some(Change::Better),
-        (1, ..) => Some(Change::Other),
-        _ => Some(Change::Flaky),
+        (1, true, _) => Some(TrendChange::Worse),
+        (1, _, true) => Some(TrendChange::Better),
+        (1, ..) => Some(TrendChange::Other),
+        _ => Some(TrendChange::Flaky),
     }
 }
 
@@ -161,15 +161,15 @@ impl fmt::Display for Trend {
         let width = self.checks.iter().map(|check| check.id.len()).max().unwrap_or(0);
         for check in &self.checks {
             let change = match check.change {
-                Change::Worse => "worse",
-                Change::Flaky => "flaky",
-                Change::Better => "better",
-                Change::Other => "other",
-                Change::Slower => "slower",
+                TrendChange::Worse => "worse",
+                TrendChange::Flaky => "flaky",
+                TrendChange::Better => "better",
+                TrendChange::Other => "other",
+                TrendChange::Slower => "slower",
             };
             let marks: String = check.outcomes.iter().map(|outcome| mark(outcome)).collect();
             write!(f, "{change:<6}  {:<width$}  {marks}", check.id)?;
-            if check.change == Change::Slower {
+            if check.change == TrendChange::Slower {
                 let before = &check.took_ms[..check.took_ms.len() - 1];
                 let usual = median(before.iter().copied().flatten().collect()).unwrap_or(0);
                 let last = check.took_ms.last().copied().flatten().unwrap_or(0);
@@ -177,16 +177,16 @@ impl fmt::Display for Trend {
             }
             writeln!(f)?;
         }
-        let of = |change: Change| self.checks.iter().filter(|check| check.change == change).count();
+        let of = |change: TrendChange| self.checks.iter().filter(|check| check.change == change).count();
         writeln!(
             f,
             "{} runs: {} worse, {} flaky, {} better, {} other changes, {} slower",
             self.runs.len(),
-            of(Change::Worse),
-            of(Change::Flaky),
-            of(Change::Better),
-            of(Change::Other),
-            of(Change::Slower)
+            of(TrendChange::Worse),
+            of(TrendChange::Flaky),
+            of(TrendChange::Better),
+            of(TrendChange::Other),
+            of(TrendChange::Slower)
         )
     }
 }
@@ -238,12 +238,12 @@ mod tests {
     fn a_change_is_named_by_how_often_the_outcome_changed() {
         for (marks, change) in [
             ("....", None),
-            ("..FF", Some(Change::Worse)),
-            (".F", Some(Change::Worse)),
-            ("FF..", Some(Change::Better)),
-            ("FE", Some(Change::Other)),
-            (".F.F", Some(Change::Flaky)),
-            ("..F.", Some(Change::Flaky)),
+            ("..FF", Some(TrendChange::Worse)),
+            (".F", Some(TrendChange::Worse)),
+            ("FF..", Some(TrendChange::Better)),
+            ("FE", Some(TrendChange::Other)),
+            (".F.F", Some(TrendChange::Flaky)),
+            ("..F.", Some(TrendChange::Flaky)),
             (".-.-", None),
             ("-.", None),
         ] {

@@ -97,3 +97,25 @@ pub(super) const CONTROLS_EXAMPLES: &str = "\
 Examples:
   ccm-conformance controls --list
   ccm-conformance controls --cluster embedded --mutant M-NI-01";
+
+pub(super) const EXPORT_EXAMPLES: &str = "\
+Examples:
+  ccm-conformance export conformance-results/report.yaml --format sarif --out ccm.sarif
+  ccm-conformance export conformance-results/report.yaml --format prow --out artifacts-of-the-job
+  ccm-conformance export conformance-results/report.yaml --format otlp |
+    curl --data-binary @- --header 'Content-Type: application/json' http://localhost:4318/v1/traces";
+
+pub(super) const TREND_EXAMPLES: &str = "\
+Example:
+  ccm-conformance trend nightly/*/report.yaml";
+
+pub(super) const BISECT_EXAMPLES: &str = "\
+Exit codes:
+  0    found: the first bad commit is printed
+  2    wrong usage, or the good commit fails, or the bad commit passes
+  3    the commit cannot be found, because commits around it cannot be built or judged
+  130  interrupted
+
+Example, in a checkout of the CCM:
+  ccm-conformance bisect --good v1.3.0 --bad main --build 'go build -o acme-ccm ./cmd/acme-ccm' \\
+    --binary acme-ccm --check SVC-UPD-01.node-port -- --profile ./deploy/conformance --cluster embedded";

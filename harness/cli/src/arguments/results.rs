@@ -1,6 +1,6 @@
 //! The arguments of commands that work on reports of earlier runs.
 
-use super::ListOutput;
+use super::values::ListOutput;
 use clap::{Args, ValueEnum};
 use std::path::PathBuf;
 
@@ -15,13 +15,6 @@ pub(crate) enum ExportFormat {
     Prow,
 }
 
-pub(crate) const EXPORT_EXAMPLES: &str = "\
-Examples:
-  ccm-conformance export conformance-results/report.yaml --format sarif --out ccm.sarif
-  ccm-conformance export conformance-results/report.yaml --format prow --out artifacts-of-the-job
-  ccm-conformance export conformance-results/report.yaml --format otlp |
-    curl --data-binary @- --header 'Content-Type: application/json' http://localhost:4318/v1/traces";
-
 #[derive(Debug, Args)]
 pub(crate) struct ExportOptions {
     /// The report.yaml of a run
@@ -35,10 +28,6 @@ pub(crate) struct ExportOptions {
     pub(crate) out: Option<PathBuf>,
 }
 
-pub(crate) const TREND_EXAMPLES: &str = "\
-Example:
-  ccm-conformance trend nightly/*/report.yaml";
-
 #[derive(Debug, Args)]
 pub(crate) struct TrendOptions {
     /// Reports of one CCM, or the folders that contain their report.yaml, in any order
@@ -48,17 +37,6 @@ pub(crate) struct TrendOptions {
     #[arg(long, value_enum, default_value_t)]
     pub(crate) output: ListOutput,
 }
-
-pub(crate) const BISECT_EXAMPLES: &str = "\
-Exit codes:
-  0    found: the first bad commit is printed
-  2    wrong usage, or the good commit fails, or the bad commit passes
-  3    the commit cannot be found, because commits around it cannot be built or judged
-  130  interrupted
-
-Example, in a checkout of the CCM:
-  ccm-conformance bisect --good v1.3.0 --bad main --build 'go build -o acme-ccm ./cmd/acme-ccm' \\
-    --binary acme-ccm --check SVC-UPD-01.node-port -- --profile ./deploy/conformance --cluster embedded";
 
 #[derive(Debug, Args)]
 pub(crate) struct BisectOptions {

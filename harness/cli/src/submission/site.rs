@@ -1,8 +1,9 @@
 //! `submission site`: submitted reports as a static web site.
 
-use super::{PACKED_EVENTS_FILE, REPORT_FILE, read, refused, submissions_in, written};
+use super::folder::{REPORT_FILE, read, refused, submissions_in, written};
 use embedded_cluster::KubernetesVersion;
 use harness_core::check::chain;
+use harness_core::events::PACKED_EVENTS_FILE;
 use harness_core::output;
 use harness_report::{Submitted, exit, minor_folder, to_badge, to_badge_svg, to_page, to_site_index};
 use harness_runner::{demands, material};
