@@ -1,11 +1,17 @@
 //! `docs/run.svg`: a picture of a terminal in which the program has found a bug, for README and book.
 //!
-//! The run is a real one: the reference CCM with an injected bug, in a folder as a vendor has it.
+//! The run is a real one, in a real terminal (a pseudo-terminal): the reference CCM with an injected bug, in a folder as a vendor
+//! has it.
 
 use crate::process::{program, root, say};
 use anstyle_svg::Term;
 use anyhow::{Context, Result, bail};
-use std::fs;
+use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+use rustix::termios::{Winsize, tcsetwinsize};
+use std::ffi::OsStr;
+use std::fs::{self, File, OpenOptions};
+use std::io::Read;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -26,8 +32,8 @@ const TYPED: [&str; 9] = [
     "--only",
     "SVC-UPD-01*",
 ];
-/// Columns of the terminal.
-const COLUMNS: &str = "110";
+/// Rows and columns of the terminal. Everything that is printed fits into the rows.
+const SIZE: (u16, u16) = (200, 110);
 
 /// Runs the program and writes the picture.
 pub(crate) fn draw() -> Result<()> {
@@ -36,24 +42,60 @@ pub(crate) fn draw() -> Result<()> {
     prepare(folder.path(), &program)?;
     let mut command = Command::new(&program);
     command.args(TYPED).current_dir(folder.path()).stdin(Stdio::null());
-    command.env("CLICOLOR_FORCE", "1").env("COLUMNS", COLUMNS).env_remove("NO_COLOR");
-    let (mut reader, writer) = std::io::pipe().context("a pipe")?;
-    command.stdout(writer.try_clone().context("a pipe")?).stderr(writer);
-    let mut child = command.spawn().with_context(|| format!("starting {}", program.display()))?;
-    // The other end of the pipe must be closed here, or reading does not end.
-    drop(command);
-    let text = std::io::read_to_string(&mut reader).context("reading what the program writes")?;
-    let ended = child.wait().context("waiting for the program")?;
-    if ended.code() != Some(1) || !text.contains("NOT CONFORMANT") {
-        bail!("a run that finds a bug was expected, and it ended with {ended}:\n{text}");
+    for variable in ["NO_COLOR", "CLICOLOR", "CI", "GITHUB_ACTIONS"] {
+        command.env_remove(variable);
+    }
+    let text = screen_of(command)?;
+    if !text.contains("NOT CONFORMANT") {
+        bail!("a run that finds a bug was expected:\n{text}");
     }
     let typed = TYPED.map(|word| if word.contains('*') { format!("'{word}'") } else { word.to_owned() });
-    let whole = format!("\u{1b}[1m$ ccm-conformance {}\u{1b}[0m\n{text}", typed.join(" "));
+    let whole = format!("\u{1b}[1m$ ccm-conformance {}\u{1b}[0m\n{text}\n", typed.join(" "));
     let svg = Term::new().render_svg(&whole);
     let picture = root().join(PICTURE);
     fs::write(&picture, svg).with_context(|| format!("writing {}", picture.display()))?;
     say(&format!("wrote {PICTURE}"));
     Ok(())
+}
+
+/// What a terminal shows after a command has ended in it, with escape sequences for colours.
+fn screen_of(mut command: Command) -> Result<String> {
+    let (rows, columns) = SIZE;
+    let terminal = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).context("a pseudo-terminal")?;
+    grantpt(&terminal).and_then(|()| unlockpt(&terminal)).context("opening a pseudo-terminal")?;
+    let size = Winsize { ws_row: rows, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 };
+    tcsetwinsize(&terminal, size).context("the size of a pseudo-terminal")?;
+    let name = ptsname(&terminal, Vec::new()).context("the name of a pseudo-terminal")?;
+    let side =
+        || OpenOptions::new().read(true).write(true).open(Path::new(OsStr::from_bytes(name.as_bytes())));
+    command.stdout(side()?).stderr(side()?).env("TERM", "xterm-256color");
+    let mut child = command.spawn().context("starting the program")?;
+    // Reading ends when nothing has the other side open.
+    drop(command);
+    let cells = |number| std::num::NonZero::new(number).context("a size of 0");
+    let mut parser = vt100::Parser::new(cells(rows)?, cells(columns)?, 0);
+    let (mut reader, mut part) = (File::from(terminal), [0; 4096]);
+    while let Ok(length @ 1..) = reader.read(&mut part) {
+        parser.process(&part[..length]);
+    }
+    child.wait().context("waiting for the program")?;
+    let screen = parser.screen();
+    let plain: Vec<String> = screen.rows(0, columns).collect();
+    let formatted: Vec<String> =
+        screen.rows_formatted(0, columns).map(|row| format!("{row}\u{1b}[0m")).collect();
+    Ok(shortened(&plain, &formatted))
+}
+
+/// The rows up to the end of the failure, and those from the verdict on.
+fn shortened(plain: &[String], formatted: &[String]) -> String {
+    let find = |text: &str| plain.iter().position(|row| row.contains(text));
+    let end = plain.iter().rposition(|row| !row.trim().is_empty()).map_or(0, |at| at + 1);
+    let (failure, verdict) =
+        (find("explain: ").map_or(end, |at| at + 1), find("NOT CONFORMANT").unwrap_or(end));
+    let mut shown = formatted[..failure.min(verdict)].to_vec();
+    shown.push("…".to_owned());
+    shown.extend_from_slice(&formatted[verdict..end]);
+    shown.join("\n")
 }
 
 /// A vendor's folder: a profile with its manifests, and the CCM.
