@@ -45,11 +45,7 @@ pub fn unstyled(text: &str) -> String {
 
 /// A text that is safe to show, with its colours if they are wanted.
 pub(super) fn styled(text: &str, takes_colours: bool) -> String {
-    if takes_colours {
-        with_colours(text).into_owned()
-    } else {
-        plain(&unstyled(text)).into_owned()
-    }
+    if takes_colours { with_colours(text).into_owned() } else { plain(&unstyled(text)).into_owned() }
 }
 
 /// Windows that are narrower than this get the text as it is.
