@@ -49,7 +49,7 @@ pub(crate) struct RunOptions {
     /// Show the page of the run in a browser on this machine while it runs
     #[arg(long, conflicts_with = "repeat", help_heading = SHOWN)]
     pub(crate) watch: bool,
-    /// Form of the checks on standard output; the summary is on standard error
+    /// Form of the checks on standard output: lines for people, an object per line, annotations, or TAP version 14
     #[arg(long, value_name = "FORM", value_enum, default_value_t, help_heading = SHOWN)]
     output: OutputForm,
     /// Show only failures, errors and the verdict
@@ -89,14 +89,10 @@ impl RunOptions {
 /// The form in which checks are shown.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 enum OutputForm {
-    /// Lines for people
     #[default]
     Text,
-    /// A JSON object in each line
     Json,
-    /// As text, with groups and annotations of GitHub Actions
     Github,
-    /// The Test Anything Protocol, version 14
     Tap,
 }
 
