@@ -225,7 +225,7 @@ impl<'a> Service<'a> {
             if calls != seen.0 {
                 seen = (calls, Instant::now());
             }
-            *said = format!("{calls} calls, the last {:.1?} ago", seen.1.elapsed());
+            *said = format!("{calls} calls, the last {:.1} s ago", seen.1.elapsed().as_secs_f64());
             let over = seen.1.elapsed() >= REST || began.elapsed() >= REST * 10;
             Ok(over.then_some(()))
         };

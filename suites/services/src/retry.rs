@@ -295,7 +295,8 @@ fn few() -> Matcher<Vec<Call>> {
         }
     })
     .expecting(format!(
-        "at most {TRIES} attempts in {THROTTLED:?}, each with what a client repeats of it by itself after shorter pauses"
+        "at most {TRIES} attempts in {} s, each with what a client repeats of it by itself after shorter pauses",
+        THROTTLED.as_secs()
     ))
 }
 
