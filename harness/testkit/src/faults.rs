@@ -208,10 +208,20 @@ impl Fault<'_> {
         if !unmet || came_about.await.is_err() {
             return Err(CheckError::Violation(violation));
         }
-        Err(CheckError::NotObservable(format!(
-            "no call met {}, and what such calls are for has come about without one",
-            self.name().name
-        )))
+        Err(needless(&self.name().name))
+    }
+
+    /// Like [`Fault::hits`], for calls that may not be due: see [`Fault::unless_needless`].
+    ///
+    /// # Errors
+    /// [`CheckError::Violation`] when fewer calls meet it; [`CheckError::NotObservable`] when none does and what they are for
+    /// has come about.
+    pub async fn hits_unless(
+        &self,
+        calls: u64,
+        came_about: impl Future<Output = Result<(), CheckError>>,
+    ) -> Result<(), CheckError> {
+        self.unless_needless(self.hits(calls).await, came_about).await
     }
 
     /// Clears it.
@@ -224,6 +234,13 @@ impl Fault<'_> {
         }
         Ok(())
     }
+}
+
+/// What a fault or a barrier shows that no call was due to meet.
+fn needless(unmet: &str) -> CheckError {
+    CheckError::NotObservable(format!(
+        "no call met {unmet}, and what such calls are for has come about without one"
+    ))
 }
 
 /// At least this number of calls were affected.
@@ -278,6 +295,23 @@ impl Barrier<'_> {
     /// [`CheckError::Violation`] when none does.
     pub async fn is_reached(&self) -> Result<(), CheckError> {
         self.becomes(holds("holds back a call", |waiting: &u64| *waiting > 0)).await
+    }
+
+    /// Like [`Barrier::is_reached`], for calls that may not be due: see [`Fault::unless_needless`].
+    ///
+    /// # Errors
+    /// [`CheckError::Violation`] when no call waits; [`CheckError::NotObservable`] when in addition what such calls are for has
+    /// come about.
+    pub async fn is_reached_unless(
+        &self,
+        came_about: impl Future<Output = Result<(), CheckError>>,
+    ) -> Result<(), CheckError> {
+        let reached = self.is_reached().await;
+        let Err(CheckError::Violation(violation)) = reached else { return reached };
+        match came_about.await {
+            Ok(()) => Err(needless(&format!("the barrier {}", self.name().name))),
+            Err(_) => Err(CheckError::Violation(violation)),
+        }
     }
 
     /// Lets the waiting calls take effect and removes the barrier.
