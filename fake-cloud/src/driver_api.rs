@@ -150,7 +150,7 @@ fn check_instance_id(shared: &Shared, id: &str) -> Result<(), ErrorReply> {
         InstanceIds::Number => "a number from 1 to 2^53 - 1, written plainly",
         InstanceIds::Uuid | InstanceIds::UuidSwapped => "a UUID in small letters",
     };
-    Err(ErrorReply::invalid(format!("instance id {id:.80?}: in dialect {dialect} an id is {form}")))
+    Err(ErrorReply::invalid(format!("instance id '{id:.80}': in dialect {dialect} an id is {form}")))
 }
 
 async fn put_instance(State(shared): Cloud, Path(id): Path<String>, body: Bytes) -> Done {

@@ -41,7 +41,26 @@ const PLAIN_CODE: &[&str] = &[
     "harness/testkit/",
     "suites/",
 ];
-/// The longest paragraph, in lines of up to 130 characters.
+/// Folders whose messages contain no debug output (`{:?}`): users read them.
+const SHOWN_TO_USERS: &[&str] = &[
+    "fake-cloud/",
+    "harness/bootstrap/",
+    "harness/cli/",
+    "harness/clouds/",
+    "harness/clusters/",
+    "harness/components/",
+    "harness/config/",
+    "harness/core/",
+    "harness/processes/",
+    "harness/proof/",
+    "harness/proxy/",
+    "harness/report/",
+    "harness/runner/",
+    "harness/session/",
+    "harness/testkit/",
+    "suites/",
+];
+/// Longest paragraph, lines of up to 130 characters.
 const LONGEST_PARAGRAPH: usize = 8;
 /// The number of characters in such a line.
 const LINE: usize = 130;
@@ -75,11 +94,29 @@ pub(super) fn check(texts: &BTreeMap<String, String>, findings: &mut Vec<String>
     }
 }
 
-/// Checks a Rust file of [`PLAIN_CODE`]: its comments, and its string literals except those of tests.
+/// Checks a Rust file: for debug output in messages if it is in [`SHOWN_TO_USERS`], for retired words if it is in
+/// [`PLAIN_CODE`].
 pub(super) fn check_code(path: &str, text: &str, findings: &mut Vec<String>) {
-    if !PLAIN_CODE.iter().any(|folder| path.starts_with(folder)) {
-        return;
+    let is_in = |folders: &[&str]| folders.iter().any(|folder| path.starts_with(folder));
+    let is_product = path.contains("/src/") && !path.contains("/tests/") && !path.ends_with("/tests.rs");
+    if is_product && is_in(SHOWN_TO_USERS) {
+        // A file that cannot be parsed is reported by the compiler.
+        literals(text.parse().unwrap_or_default(), &mut |number, message| {
+            if shows_debug_output(message) {
+                findings.push(format!(
+                    "{path}:{number}: a text with Rust's debug output ('{{:?}}'): print the value in plain words, a Duration \
+                     by as_secs_f64()"
+                ));
+            }
+        });
     }
+    if is_in(PLAIN_CODE) {
+        check_words(path, text, findings);
+    }
+}
+
+/// Checks the comments of a file, and its string literals except those of tests.
+fn check_words(path: &str, text: &str, findings: &mut Vec<String>) {
     for (line, number) in text.lines().zip(1..) {
         if let Some(comment) = line.trim_start().strip_prefix("//") {
             findings.extend(retired(comment).map(|(word, instead)| {
@@ -88,9 +125,10 @@ pub(super) fn check_code(path: &str, text: &str, findings: &mut Vec<String>) {
         }
     }
     if !path.contains("/tests/") && !path.ends_with("/tests.rs") {
-        // A file that cannot be parsed is reported by the compiler.
-        let tokens: TokenStream = text.parse().unwrap_or_default();
-        messages(tokens, &mut |number, message| {
+        literals(text.parse().unwrap_or_default(), &mut |number, message| {
+            if !message.contains(' ') {
+                return;
+            }
             findings.extend(retired(message).map(|(word, instead)| {
                 format!("{path}:{number}: '{word}' in a message is a retired word: write {instead}")
             }));
@@ -102,8 +140,8 @@ pub(super) fn check_code(path: &str, text: &str, findings: &mut Vec<String>) {
     }
 }
 
-/// Calls `found` for each string literal with more than one word, except those of attributes and of modules for tests.
-fn messages(tokens: TokenStream, found: &mut impl FnMut(usize, &str)) {
+/// Calls `found` for each string literal, except those of attributes other than error messages, and of tests.
+fn literals(tokens: TokenStream, found: &mut impl FnMut(usize, &str)) {
     let mut tokens = tokens.into_iter().peekable();
     let mut is_test = false;
     while let Some(token) = tokens.next() {
@@ -116,27 +154,37 @@ fn messages(tokens: TokenStream, found: &mut impl FnMut(usize, &str)) {
                     is_test |= attribute.stream().to_string().replace(' ', "") == "cfg(test)";
                     // Error messages are in attributes, comments are not messages.
                     if attribute.stream().to_string().starts_with("error") {
-                        messages(attribute.stream(), found);
+                        literals(attribute.stream(), found);
                     }
                 }
             }
             TokenTree::Punct(sign) if sign.as_char() == ';' => is_test = false,
             TokenTree::Group(group) => {
                 if !is_test {
-                    messages(group.stream(), found);
+                    literals(group.stream(), found);
                 }
                 is_test &= group.delimiter() != Delimiter::Brace;
             }
             TokenTree::Literal(literal) => {
                 let shown = literal.to_string();
                 let is_text = shown.starts_with('"') || shown.starts_with("r\"") || shown.starts_with("r#");
-                if is_text && shown.contains(' ') && !is_test {
+                if is_text && !is_test {
                     found(literal.span().start().line, &shown);
                 }
             }
             TokenTree::Punct(_) | TokenTree::Ident(_) => {}
         }
     }
+}
+
+/// Whether a format string has a placeholder for debug output, such as `{:?}`, `{name:#?}` or `{time:.1?}`.
+fn shows_debug_output(text: &str) -> bool {
+    let placeholders = text.split('{').skip(1).filter_map(|rest| rest.split_once('}'));
+    let is_debug = |inner: &str| {
+        let format = inner.split_once(':').map(|(_, format)| format);
+        format.is_some_and(|format| format.ends_with('?') && !format.contains(char::is_whitespace))
+    };
+    placeholders.map(|(inner, _)| inner).any(is_debug)
 }
 
 /// Whether a text says 'is no ...', apart from 'there is no' and 'is no longer'.
@@ -187,6 +235,27 @@ mod tests {
         );
         assert!(found("```\nwhoever\n```\n| beside |\n# Anew\n").is_empty());
         assert!(found("The renewal is at handover.\n").is_empty());
+    }
+
+    #[test]
+    fn debug_output_is_found_in_what_users_read() {
+        let found = |path: &str, text: &str| {
+            let mut findings = Vec::new();
+            check_code(path, text, &mut findings);
+            findings
+        };
+        for text in ["{:?}", "after {took:.1?}", "{a} and {b:#?}", "{0:?}"] {
+            let code = format!("fn f() {{ g(\"{text}\") }}");
+            assert_eq!(found("suites/nodes/src/a.rs", &code).len(), 1, "{text}");
+            let error = format!("#[error(\"{text}\")] struct E;");
+            assert_eq!(found("harness/cli/src/a.rs", &error).len(), 1, "{text}");
+            let test = format!("#[cfg(test)] mod tests {{ fn f() {{ g(\"{text}\") }} }}");
+            assert!(found("suites/nodes/src/a.rs", &test).is_empty(), "{text}");
+            assert!(found("harness/embedded-state/src/a.rs", &code).is_empty(), "{text}");
+            assert!(found("suites/tests/a.rs", &code).is_empty(), "{text}");
+        }
+        let plain = r#"fn f() { g("{a}: {b:.1} s", r"[{](:?)[}]", "{who: 'is it?'}") }"#;
+        assert!(found("suites/nodes/src/a.rs", plain).is_empty());
     }
 
     #[test]

@@ -12,6 +12,8 @@ use std::fmt;
 pub enum Topology {
     /// One control plane without its taint, as kind creates it and as kubeadm's documentation recommends.
     SingleNode,
+    /// One control plane that keeps its taint, as kubeadm creates it.
+    SingleControlPlane,
     /// One control plane with its taint, and one worker.
     ControlPlaneAndWorker,
     /// Three control planes with their taints, no worker.
@@ -26,6 +28,7 @@ impl Topology {
     /// The topologies that are checked by default.
     pub const DEFAULT: &[Topology] = &[
         Topology::SingleNode,
+        Topology::SingleControlPlane,
         Topology::ControlPlaneAndWorker,
         Topology::ThreeControlPlanes,
         Topology::Hosted,
@@ -34,7 +37,7 @@ impl Topology {
     /// The numbers of control planes and workers.
     fn machines(self) -> (u32, u32) {
         match self {
-            Topology::SingleNode => (1, 0),
+            Topology::SingleNode | Topology::SingleControlPlane => (1, 0),
             Topology::ControlPlaneAndWorker => (1, 1),
             Topology::ThreeControlPlanes => (3, 0),
             Topology::Hosted | Topology::WorkerOnly => (0, 2),
@@ -237,8 +240,8 @@ impl Cluster {
             } else {
                 format!("control-plane-{index}")
             };
-            // kubeadm's taint is removed from a single node; taints that were requested stay.
-            let untainted = control_planes + workers == 1 && self.control_plane_taints.is_none();
+            // Taints that were requested stay.
+            let untainted = self.topology == Topology::SingleNode && self.control_plane_taints.is_none();
             let taints = if untainted { Vec::new() } else { self.taints_of_control_planes() };
             machines.push(self.machine(name, taints, true));
         }

@@ -90,7 +90,7 @@ pub enum ClusterError {
         stderr: String,
     },
     /// Something did not happen in time.
-    #[error("{what} did not happen within {limit:?}: {seen}")]
+    #[error("{what} did not happen within {} s: {seen}", .limit.as_secs_f64())]
     TimedOut {
         /// What was waited for.
         what: String,

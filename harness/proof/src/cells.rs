@@ -45,7 +45,7 @@ pub(super) fn network(cell: &Cluster) -> PodNetwork {
 /// The machines of a topology, as kubeadm and kubelets set them up.
 pub(super) fn machines(cell: &Cluster) -> Vec<MachineSpec> {
     let (control_planes, workers) = match cell.topology {
-        Topology::SingleNode => (1, 0),
+        Topology::SingleNode | Topology::SingleControlPlane => (1, 0),
         Topology::ControlPlaneAndWorker => (1, 1),
         Topology::ThreeControlPlanes => (3, 0),
         Topology::Hosted | Topology::WorkerOnly => (0, 2),
@@ -65,7 +65,7 @@ pub(super) fn machines(cell: &Cluster) -> Vec<MachineSpec> {
         MachineSpec {
             node_ip: if cell.node_ip == YesNo::Yes { NodeIp::Announced } else { NodeIp::Unset },
             taints,
-            kubeadm_taint: role == Role::ControlPlane && own.is_none() && control_planes + workers > 1,
+            kubeadm_taint: role == Role::ControlPlane && own.is_none() && cell.topology != Topology::SingleNode,
             ..MachineSpec::awaiting_cloud(format!("{name}-{number}"), role)
         }
     };

@@ -53,6 +53,9 @@ fn kind_of(question: &Question) -> Result<Kind, String> {
     }
     let topology = match cluster.topology {
         Topology::SingleNode => "single",
+        Topology::SingleControlPlane => {
+            return Err("kind removes the control plane's taint from a single node".to_owned());
+        }
         Topology::ControlPlaneAndWorker => "two-node",
         Topology::ThreeControlPlanes => {
             return Err("kind needs a load balancer image for three control planes".to_owned());

@@ -308,9 +308,10 @@ impl Flight {
             return None;
         }
         let Bounds { body, pause, .. } = self.shared.bounds;
+        let (body, pause) = (body.as_secs_f64(), pause.as_secs_f64());
         let why = format!(
-            "a client from {} took too long to send a body and was answered 408: a body may take {body:?}, and a \
-             streamed one may pause for {pause:?}",
+            "a client from {} took too long to send a body and was answered 408: a body may take {body} s, and a \
+             streamed one may pause for {pause} s",
             self.peer
         );
         self.shared.close(self.seq, Outcome::Answered { status: 408 });

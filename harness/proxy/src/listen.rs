@@ -107,8 +107,9 @@ async fn speak(
         },
         begun = watch.silent_for(limit) => match begun {
             true => told.tell_once(format!(
-                "a client from {peer} took more than {limit:?} to send the head of a request: its connection was \
-                 closed"
+                "a client from {peer} took more than {} s to send the head of a request: its connection was \
+                 closed",
+                limit.as_secs_f64()
             )),
             false => tracing::debug!(%peer, ?limit, "an idle connection was closed"),
         }

@@ -56,7 +56,7 @@ pub enum UpstreamError {
         why: String,
     },
     /// The server does not answer.
-    #[error("the cloud at {url} did not answer within {limit:?}")]
+    #[error("the cloud at {url} did not answer within {} s", .limit.as_secs_f64())]
     Slow {
         /// The cloud.
         url: String,

@@ -10,7 +10,27 @@ use harness_core::check::chain;
 use harness_core::files;
 use std::path::PathBuf;
 
-/// The model's result for the profile's manifests on such a cluster, with each of these pod networks. `None` if nothing
+/// The circumstances of a boot that its cluster does not determine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Circumstances {
+    /// How the pod network is set up.
+    pub cni: Cni,
+    /// Whether the only control plane keeps the taint of kubeadm, which kind removes.
+    pub keeps_taint: bool,
+    /// Whether the Nodes start with the condition `NetworkUnavailable`.
+    pub routes: bool,
+    /// Whether the CCM reaches its cloud by a DNS name.
+    pub cloud_by_name: bool,
+}
+
+impl Circumstances {
+    /// The usual ones, with this pod network.
+    pub fn usual(cni: Cni) -> Circumstances {
+        Circumstances { cni, keeps_taint: false, routes: false, cloud_by_name: false }
+    }
+}
+
+/// The model's result for the profile's manifests on such a cluster, in each of these circumstances. `None` if nothing
 /// is deployed, or the harness does not create the cluster.
 ///
 /// # Errors
@@ -18,13 +38,13 @@ use std::path::PathBuf;
 pub fn expectation(
     profile: &Profile,
     cluster: &DesiredCluster,
-    networks: &[Cni],
+    circumstances: &[Circumstances],
 ) -> Option<Result<Expectation, String>> {
     let own = cluster.own()?;
     if profile.deploys_nothing() {
         return None;
     }
-    let clusters = match clusters(profile, own, networks) {
+    let clusters = match clusters(profile, own, circumstances) {
         Ok(clusters) => clusters,
         Err(why) => return Some(Err(why)),
     };
@@ -43,15 +63,15 @@ pub fn manifest_findings(
     if profile.deploys_nothing() {
         return None;
     }
-    let network = Cni::Independent;
+    let usual = Circumstances::usual(Cni::Independent);
     let anywhere = || {
         let topology = match profile.deployment {
             Deployment::Hosted => Topology::Hosted,
             Deployment::InCluster => Topology::ControlPlaneAndWorker,
         };
-        expected(profile, &[Cluster::new(topology, network)])
+        expected(profile, &[Cluster::new(topology, usual.cni)])
     };
-    let said = expectation(profile, cluster, &[network]).unwrap_or_else(anywhere);
+    let said = expectation(profile, cluster, &[usual]).unwrap_or_else(anywhere);
     Some(said.map(|expectation| expectation.findings))
 }
 
@@ -65,8 +85,12 @@ fn expected(profile: &Profile, clusters: &[Cluster]) -> Result<Expectation, Stri
     expect(sources?, clusters, &[], ccm)
 }
 
-/// The cluster that will be created, as the model's input, for each of the pod networks.
-fn clusters(profile: &Profile, own: &OwnCluster, networks: &[Cni]) -> Result<Vec<Cluster>, String> {
+/// The cluster that will be created, as the model's input, in each of the circumstances.
+fn clusters(
+    profile: &Profile,
+    own: &OwnCluster,
+    circumstances: &[Circumstances],
+) -> Result<Vec<Cluster>, String> {
     let machines = match profile.deployment {
         // The CCM runs on a management cluster that is up, so this cluster does not affect it.
         Deployment::Hosted => None,
@@ -88,20 +112,35 @@ fn clusters(profile: &Profile, own: &OwnCluster, networks: &[Cni]) -> Result<Vec
         Kubernetes::Version { minor, .. } => Version { major: 1, minor },
         Kubernetes::Newest | Kubernetes::Image(_) => Version::DEFAULT,
     };
-    let cluster = |network: &Cni| Cluster {
-        // The harness gives the CCM the addresses of the API server and of the fake cloud.
-        cloud_endpoint: CloudEndpoint::Address,
-        // A network that waits for addresses waits for those of the CCM, whatever the kubelet reports.
-        node_ip: if own.node_ip == NodeIp::Kept && *network != Cni::WaitsForAddresses {
-            YesNo::Yes
-        } else {
-            YesNo::No
-        },
-        machines: machines.clone(),
-        version,
-        ..Cluster::new(topology, *network)
+    let cluster = |now: &Circumstances| {
+        let mut cluster = Cluster {
+            // The harness gives the CCM the addresses of the API server and, usually, of the fake cloud.
+            cloud_endpoint: if now.cloud_by_name { CloudEndpoint::Name } else { CloudEndpoint::Address },
+            // A network that waits for addresses waits for those of the CCM, whatever the kubelet reports.
+            node_ip: yes(own.node_ip == NodeIp::Kept && now.cni != Cni::WaitsForAddresses),
+            machines: machines.clone(),
+            version,
+            routes: yes(now.routes),
+            ..Cluster::new(topology, now.cni)
+        };
+        if let (true, Some([only])) = (now.keeps_taint, cluster.machines.as_deref_mut()) {
+            only.kubeadms_taints = true;
+            cluster.topology = Topology::SingleControlPlane;
+        }
+        cluster
     };
-    Ok(networks.iter().map(cluster).collect())
+    Ok(circumstances.iter().map(cluster).collect())
+}
+
+fn yes(it_is: bool) -> YesNo {
+    if it_is { YesNo::Yes } else { YesNo::No }
+}
+
+/// Whether the harness creates a cluster of one machine, on which BOOT-DYN-02 can set the taint of a control plane.
+fn has_one_machine(profile: &Profile, cluster: &DesiredCluster) -> bool {
+    let machines = cluster.own().map(|own| planned_machines(&own.topology));
+    profile.deployment == Deployment::InCluster
+        && machines.is_some_and(|machines| machines.is_ok_and(|machines| machines.len() == 1))
 }
 
 /// A machine of the topology, as the model's input.
@@ -126,9 +165,14 @@ fn machine(planned: &PlannedMachine) -> Result<bootstrap::PlannedMachine, String
     })
 }
 
-/// The expectation, one line for each pod network of the bootstrap checks, for the user before the run.
+/// The expectation, one line for each cluster of the bootstrap checks, for the user before the run.
 pub fn expected_boot(profile: &Profile, cluster: &DesiredCluster) -> Option<String> {
-    match expectation(profile, cluster, &[Cni::Independent, Cni::None])? {
+    let usual = Circumstances::usual(Cni::Independent);
+    let mut all = vec![usual, Circumstances::usual(Cni::None)];
+    if has_one_machine(profile, cluster) {
+        all.insert(1, Circumstances { keeps_taint: true, ..usual });
+    }
+    match expectation(profile, cluster, &all)? {
         Ok(expectation) => Some(expectation.summary().trim_end().to_owned()),
         // Manifests that cannot be read are reported when they are loaded; a vendor's templates may be too much for the
         // model.
@@ -155,7 +199,7 @@ mod tests {
             serving: harness_config::ServingCertificates::SelfSigned,
             seed: None,
         };
-        match expectation(&profile, &DesiredCluster::Own(own), &[Cni::Independent]).expect("a deployment") {
+        match expectation(&profile, &DesiredCluster::Own(own), &[Circumstances::usual(Cni::Independent)]).expect("a deployment") {
             Ok(expectation) => expectation.summary().trim_end().to_owned(),
             Err(why) => why,
         }
@@ -190,20 +234,65 @@ mod tests {
         assert!(!said.ends_with(": boots"), "{said}");
     }
 
-    /// The expectation for a CCM that does not tolerate not-ready:NoSchedule, on Nodes with addresses from their
-    /// kubelets.
-    #[test]
-    fn a_network_that_waits_for_the_ccms_addresses_does_not_come_without_them() {
-        let profile = Profile::load("hcloud").expect("a profile of this program");
-        let own = OwnCluster {
+    /// The plan's cluster of one machine.
+    fn single() -> DesiredCluster {
+        DesiredCluster::Own(OwnCluster {
             topology: harness_config::Topology::Single,
             kubernetes: Kubernetes::Newest,
             provider_id: ProviderId::Empty,
             node_ip: NodeIp::Kept,
             serving: harness_config::ServingCertificates::SelfSigned,
             seed: None,
+        })
+    }
+
+    /// The profile of the reference CCM with the manifests of a variant.
+    fn variant(name: &str) -> Profile {
+        let mut profile = plan(&Source::Defaults, RunFile::default()).expect("a plan").profile;
+        let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/bootstrap");
+        profile.manifests = vec![folder.join(name).join("ccm.yaml")];
+        profile
+    }
+
+    /// BOOT-DYN-02 sets the taint that kind and the embedded cluster remove.
+    #[test]
+    fn the_forecast_for_one_machine_includes_the_taint_of_its_control_plane() {
+        let stuck = variant("mbt-03-no-control-plane-toleration");
+        let said = expected_boot(&stuck, &single()).expect("a deployment");
+        let lines: Vec<&str> = said.lines().collect();
+        assert_eq!(lines[0], "single-node with CNI independent: boots", "{said}");
+        assert!(lines[1].starts_with("single-control-plane with CNI independent: deadlock"), "{said}");
+        assert_eq!(lines.len(), 3, "{said}");
+        let tainted = Circumstances { keeps_taint: true, ..Circumstances::usual(Cni::Independent) };
+        let expected = expectation(&stuck, &single(), &[tainted]).expect("a deployment").expect("manifests");
+        let explained = expected.explain_with(&bootstrap::Observed { pods: Vec::new(), nodes: Vec::new() });
+        assert!(explained.contains("node-role.kubernetes.io/control-plane:NoSchedule"), "{explained}");
+        let good = expected_boot(&variant("good-deployment"), &single()).expect("a deployment");
+        assert!(good.lines().all(|line| line.ends_with(": boots")), "{good}");
+    }
+
+    #[test]
+    fn the_model_knows_what_a_check_has_put_in_the_way_of_a_boot() {
+        let outcome = |name: &str, circumstances: Circumstances| {
+            let expected = expectation(&variant(name), &single(), &[circumstances]);
+            expected.expect("a deployment").expect("manifests").summary()
         };
-        let expected = expectation(&profile, &DesiredCluster::Own(own), &[Cni::WaitsForAddresses]);
+        let usual = Circumstances::usual(Cni::Independent);
+        let by_name = Circumstances { cloud_by_name: true, ..usual };
+        assert!(outcome("mbt-06-cluster-dns", usual).ends_with(": boots\n"));
+        assert!(outcome("mbt-06-cluster-dns", by_name).contains("deadlock"));
+        let routes = Circumstances { routes: true, ..usual };
+        assert!(outcome("restarted-with-routes", usual).ends_with(": boots\n"));
+        assert!(outcome("restarted-with-routes", routes).contains("network-unavailable"));
+    }
+
+    /// The expectation for a CCM that does not tolerate not-ready:NoSchedule, on Nodes with addresses from their
+    /// kubelets.
+    #[test]
+    fn a_network_that_waits_for_the_ccms_addresses_does_not_come_without_them() {
+        let profile = Profile::load("hcloud").expect("a profile of this program");
+        let waits = Circumstances::usual(Cni::WaitsForAddresses);
+        let expected = expectation(&profile, &single(), &[waits]);
         let summary = expected.expect("a deployment").expect("manifests").summary();
         assert!(summary.contains("deadlock"), "{summary}");
     }

@@ -398,15 +398,20 @@ async fn server_answers(client: &Client) -> Result<(), String> {
         // A server that refuses is up; one whose store fails is not.
         Ok(Err(kube::Error::Api(status))) if status.code < 500 => Ok(()),
         Ok(Err(error)) => Err(chain(&error)),
-        Err(_) => Err(format!("no answer in {ANSWER:?}")),
+        Err(_) => Err(unanswered()),
     }
+}
+
+/// The words for an answer that did not come in time.
+fn unanswered() -> String {
+    format!("no answer in {} s", ANSWER.as_secs_f64())
 }
 
 /// Whether the cloud answers, which is not the same as a long poll that has not failed yet.
 async fn heard(journal: &Journal) -> Result<(), String> {
     match timeout(ANSWER, journal.catch_up()).await {
         Ok(read) => read.map_err(|error| error.text),
-        Err(_) => Err(format!("no answer in {ANSWER:?}")),
+        Err(_) => Err(unanswered()),
     }
 }
 
@@ -414,7 +419,7 @@ async fn heard(journal: &Journal) -> Result<(), String> {
 async fn held(cloud: &Cloud) -> Result<(), String> {
     match timeout(ANSWER, cloud.inventory()).await {
         Ok(read) => read.map(drop).map_err(|error| chain(&error)),
-        Err(_) => Err(format!("no answer in {ANSWER:?}")),
+        Err(_) => Err(unanswered()),
     }
 }
 

@@ -67,7 +67,7 @@ impl Session {
 
     /// Informs the user, once for replicas and lanes with the same message.
     fn tell(&self, end: &ProgramEnd, lines: &[String], excuse: Option<&str>) {
-        let key = format!("{} {:?} {}", end.container, end.exit_code, end.restarts);
+        let key = format!("{} {} {}", end.container, end.exit_code.unwrap_or(-1), end.restarts);
         let excuse = excuse.map(|excuse| format!("\n  {excuse}")).unwrap_or_default();
         let line = format!(
             "the CCM under test ended with {end}, {} (container {} of Pod {}){excuse}{}",

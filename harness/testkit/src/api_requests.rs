@@ -1,7 +1,7 @@
 //! The API requests of a CCM, and places where its credentials must not be visible.
 
 use super::account::Account;
-use super::{CheckCx, Subject};
+use super::{Answer, CheckCx, Subject};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use harness_clusters::{Asked, AuditQuery};
@@ -12,6 +12,7 @@ use harness_session::ccm::{containers_of, log_beginning, log_end};
 use k8s_openapi::api::core::v1::{Event, Node, Pod, Service};
 use kube::ResourceExt;
 use kube::api::{Api, ListParams};
+use serde_json::json;
 
 /// How many lines of a log are searched.
 const LINES: i64 = 20_000;
@@ -70,7 +71,8 @@ impl CheckCx {
                 // A port that cannot be reached shows nothing.
                 let Ok(port) = replica.secure_port() else { continue };
                 let page = port.get_as("/configz", &reader).read(ReadSource::Origin).await?;
-                if tokens.shown_in(&format!("{page:?}")).is_some() {
+                let Answer::Given { body, .. } = page else { continue };
+                if tokens.shown_in(&body).is_some() {
                     told.push(format!("/configz of replica {}", replica.name()));
                 }
             }
@@ -134,12 +136,12 @@ async fn disclosed_in(lane: &Session, told: &mut Vec<String>) -> Result<(), Chec
         search(format!("Event {}", event.name_any()), &text);
     }
     for node in Api::<Node>::all(client.clone()).list(&all).await? {
-        search(format!("annotations of Node {}", node.name_any()), &format!("{:?}", node.annotations()));
+        search(format!("annotations of Node {}", node.name_any()), &json!(node.annotations()).to_string());
     }
     for service in Api::<Service>::all(client.clone()).list(&all).await? {
         search(
             format!("annotations of Service {}", service.name_any()),
-            &format!("{:?}", service.annotations()),
+            &json!(service.annotations()).to_string(),
         );
     }
     Ok(())

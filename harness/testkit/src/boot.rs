@@ -264,7 +264,8 @@ impl CheckCx {
     ///
     /// # Errors
     /// When the API server refuses.
-    pub async fn networks_are_unavailable(&self, cold: &Cold) -> Verdict {
+    pub async fn networks_are_unavailable(&self, cold: &mut Cold) -> Verdict {
+        cold.circumstances.routes = true;
         for name in &cold.nodes {
             self.on_end(Undo::Unavailable(name.clone()));
             self.real_node(name).says_network_is_unavailable("True").await?;
@@ -280,7 +281,7 @@ impl CheckCx {
     /// The boot model's result for the manifests on this cluster.
     fn expected_boot(&self, cold: &Cold) -> Option<Expectation> {
         let plan = self.session.plan();
-        expectation(&plan.profile, plan.cluster.desired(), &[cold.cni])?.ok()
+        expectation(&plan.profile, plan.cluster.desired(), &[cold.circumstances])?.ok()
     }
 
     /// The boot model's result for the manifests, and the observed state of Pods and Nodes.

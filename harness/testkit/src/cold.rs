@@ -5,8 +5,8 @@ use super::{CheckCx, Subject};
 use bootstrap::Cni;
 use harness_core::check::{CheckError, Verdict, chain};
 use harness_core::probe::{ReadError, ReadSource, poll};
-use harness_session::Network;
 use harness_session::ccm::Form;
+use harness_session::{Circumstances, Network};
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::Pod;
 use kube::ResourceExt;
@@ -27,8 +27,8 @@ async fn scale(api: &Api<Deployment>, name: &str, replicas: i32) -> Result<(), k
 #[derive(Clone, Debug)]
 pub struct Cold {
     pub(super) nodes: Vec<String>,
-    /// How its pod network is set up.
-    pub(super) cni: Cni,
+    /// What the boot model has to know about its boot.
+    pub(super) circumstances: Circumstances,
 }
 
 impl Cold {
@@ -40,7 +40,7 @@ impl Cold {
     /// The same cluster, with a pod network that starts once Nodes have addresses.
     #[must_use]
     pub fn whose_network_waits(self) -> Cold {
-        Cold { cni: Cni::WaitsForAddresses, ..self }
+        Cold { circumstances: Circumstances { cni: Cni::WaitsForAddresses, ..self.circumstances }, ..self }
     }
 }
 
@@ -56,7 +56,7 @@ impl CheckCx {
             .unless_interrupted(async { Ok(self.session.make_uninitialised(network).await?) })
             .await?;
         let cni = if network == Network::Present { Cni::Independent } else { Cni::None };
-        Ok(Cold { nodes: self.session.real_nodes(), cni })
+        Ok(Cold { nodes: self.session.real_nodes(), circumstances: Circumstances::usual(cni) })
     }
 
     /// Like [`CheckCx::apply_as_shipped`], but the CCM gets the address of its cloud as a DNS name, as the customers of a
@@ -65,7 +65,8 @@ impl CheckCx {
     /// # Errors
     /// What the API server refuses; [`CheckError::NotObservable`] for manifests that do not get this address from the
     /// harness.
-    pub async fn apply_with_cloud_named(&self) -> Verdict {
+    pub async fn apply_with_cloud_named(&self, cold: &mut Cold) -> Verdict {
+        cold.circumstances.cloud_by_name = true;
         let ccm = self.session.ccm();
         if !ccm.exists() {
             return self.apply_as_shipped().await;

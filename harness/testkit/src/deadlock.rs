@@ -50,8 +50,8 @@ impl Deadlock {
             self.still = Duration::ZERO;
         }
         (self.still >= limit).then(|| {
-            format!("no Pod of the CCM and no Node has changed for {limit:?}, and according to the manifests none can \
-                     ({expected})")
+            format!("no Pod of the CCM and no Node has changed for {} s, and according to the manifests none can \
+                     ({expected})", limit.as_secs_f64())
         })
     }
 }

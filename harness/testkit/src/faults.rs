@@ -41,13 +41,13 @@ impl<'a> Target<'a> {
     /// Calls take effect, but their answer never arrives; the caller's connection ends after this time.
     pub fn withholds_the_answer(&self, time: Duration) -> FaultPlan<'a> {
         let ms = u64::try_from(time.as_millis()).ok();
-        self.meets(format!("answers that are lost after {time:?}"), &[Effect::LoseAnswer { ms }])
+        self.meets(format!("answers that are lost after {} s", time.as_secs_f64()), &[Effect::LoseAnswer { ms }])
     }
 
     /// Resources that a call creates have no address for this time. Needs a cloud with settings.
     pub fn provisions_for(&self, time: Duration) -> FaultPlan<'a> {
         let ms = u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
-        self.meets(format!("provisioning that takes {time:?}"), &[Effect::SlowProvisioning { ms }])
+        self.meets(format!("provisioning that takes {} s", time.as_secs_f64()), &[Effect::SlowProvisioning { ms }])
     }
 
     /// Calls are accepted, but what they start fails. Needs a cloud with settings and an API that reports this.
@@ -65,7 +65,7 @@ impl<'a> Target<'a> {
     /// Resources that a call deletes exist for this time, shown as being deleted. Needs a cloud with settings.
     pub fn deletes_for(&self, time: Duration) -> FaultPlan<'a> {
         let ms = u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
-        self.meets(format!("deletion that takes {time:?}"), &[Effect::SlowDeletion { ms }])
+        self.meets(format!("deletion that takes {} s", time.as_secs_f64()), &[Effect::SlowDeletion { ms }])
     }
 
     /// Holds back these operations before they take effect.
@@ -208,10 +208,20 @@ impl Fault<'_> {
         if !unmet || came_about.await.is_err() {
             return Err(CheckError::Violation(violation));
         }
-        Err(CheckError::NotObservable(format!(
-            "no call met {}, and what such calls are for has come about without one",
-            self.name().name
-        )))
+        Err(needless(&self.name().name))
+    }
+
+    /// Like [`Fault::hits`], for calls that may not be due: see [`Fault::unless_needless`].
+    ///
+    /// # Errors
+    /// [`CheckError::Violation`] when fewer calls meet it; [`CheckError::NotObservable`] when none does and what they are for
+    /// has come about.
+    pub async fn hits_unless(
+        &self,
+        calls: u64,
+        came_about: impl Future<Output = Result<(), CheckError>>,
+    ) -> Result<(), CheckError> {
+        self.unless_needless(self.hits(calls).await, came_about).await
     }
 
     /// Clears it.
@@ -224,6 +234,13 @@ impl Fault<'_> {
         }
         Ok(())
     }
+}
+
+/// What a fault or a barrier shows that no call was due to meet.
+fn needless(unmet: &str) -> CheckError {
+    CheckError::NotObservable(format!(
+        "no call met {unmet}, and what such calls are for has come about without one"
+    ))
 }
 
 /// At least this number of calls were affected.
@@ -278,6 +295,23 @@ impl Barrier<'_> {
     /// [`CheckError::Violation`] when none does.
     pub async fn is_reached(&self) -> Result<(), CheckError> {
         self.becomes(holds("holds back a call", |waiting: &u64| *waiting > 0)).await
+    }
+
+    /// Like [`Barrier::is_reached`], for calls that may not be due: see [`Fault::unless_needless`].
+    ///
+    /// # Errors
+    /// [`CheckError::Violation`] when no call waits; [`CheckError::NotObservable`] when in addition what such calls are for has
+    /// come about.
+    pub async fn is_reached_unless(
+        &self,
+        came_about: impl Future<Output = Result<(), CheckError>>,
+    ) -> Result<(), CheckError> {
+        let reached = self.is_reached().await;
+        let Err(CheckError::Violation(violation)) = reached else { return reached };
+        match came_about.await {
+            Ok(()) => Err(needless(&format!("the barrier {}", self.name().name))),
+            Err(_) => Err(CheckError::Violation(violation)),
+        }
     }
 
     /// Lets the waiting calls take effect and removes the barrier.

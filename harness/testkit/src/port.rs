@@ -51,12 +51,22 @@ impl Observed for Answer {
     fn observed(&self) -> String {
         match self {
             Answer::Given { status, body } => {
-                let shown: String = body.trim_end().chars().take(SHOWN).collect();
-                let more = if shown.len() < body.trim_end().len() { "..." } else { "" };
-                format!("{status} {}{more}", serde_json::json!(shown))
+                let said = in_one_line(body);
+                let shown: String = said.chars().take(SHOWN).collect();
+                let more = if shown.len() < said.len() { "..." } else { "" };
+                format!("{status} '{shown}'{more}")
             }
             Answer::None(why) => format!("no answer over HTTPS: {why}"),
         }
+    }
+}
+
+/// What a body says, for a message: the words of a Kubernetes Status, or all of its lines.
+fn in_one_line(body: &str) -> String {
+    let status = serde_json::from_str::<serde_json::Value>(body).ok();
+    match status.as_ref().and_then(|status| status["message"].as_str()) {
+        Some(message) => message.to_owned(),
+        None => body.trim_end().lines().collect::<Vec<_>>().join("; "),
     }
 }
 
@@ -278,8 +288,11 @@ mod tests {
 
     #[test]
     fn a_message_shows_the_beginning_of_a_body() {
-        assert_eq!(given(200, "ok\n").observed(), "200 \"ok\"");
-        assert!(given(200, &"x".repeat(1000)).observed().ends_with("x\"..."));
+        assert_eq!(given(200, "ok\n").observed(), "200 'ok'");
+        assert_eq!(given(200, "[+]ping ok\nhealthz check passed\n").observed(), "200 '[+]ping ok; healthz check passed'");
+        assert!(given(200, &"x".repeat(1000)).observed().ends_with("x'..."));
+        let status = r#"{"kind": "Status", "message": "Unauthorized", "code": 401}"#;
+        assert_eq!(given(401, status).observed(), "401 'Unauthorized'");
     }
 
     #[tokio::test]

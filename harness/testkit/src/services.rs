@@ -1,6 +1,6 @@
 //! Services of a check, in its own namespace, and their resources in the cloud.
 
-use super::matchers::{keeps_finalizer, one_active, publishes};
+use super::matchers::{keeps_finalizer, nothing_left, one_active, publishes};
 use super::undo_steps::{ServiceKey, Undo, delete_as_it_is, gone};
 use super::{Calls, CheckCx, Subject, Target};
 use harness_clouds::{Entry, Inventory, LoadBalancer, Op};
@@ -212,6 +212,22 @@ impl<'a> Service<'a> {
         Calls::about(self.cx, self.name(), move |call| this.concerns(call) || lists_all(call))
     }
 
+    /// Whether it has a load balancer in service: what calls that create one are for.
+    ///
+    /// # Errors
+    /// [`CheckError::Violation`] if it has none.
+    pub async fn is_served(&self) -> Result<(), CheckError> {
+        self.balancer().is(one_active()).await.map(drop)
+    }
+
+    /// Whether the cloud has nothing left for it: what calls that delete are for.
+    ///
+    /// # Errors
+    /// [`CheckError::Violation`] if it has.
+    pub async fn is_cleaned_up(&self) -> Result<(), CheckError> {
+        self.balancer().is(nothing_left()).await
+    }
+
     /// Waits until the CCM has finished with it: until there was no call about it for a second, or, if calls never stop,
     /// for ten seconds. The CCM's later calls are then reactions to what the check does next.
     ///
@@ -225,7 +241,7 @@ impl<'a> Service<'a> {
             if calls != seen.0 {
                 seen = (calls, Instant::now());
             }
-            *said = format!("{calls} calls, the last {:.1?} ago", seen.1.elapsed());
+            *said = format!("{calls} calls, the last {:.1} s ago", seen.1.elapsed().as_secs_f64());
             let over = seen.1.elapsed() >= REST || began.elapsed() >= REST * 10;
             Ok(over.then_some(()))
         };

@@ -14,7 +14,8 @@ impl CheckCx {
     ///
     /// # Errors
     /// When the API server refuses.
-    pub async fn dedicated_control_plane(&self, cold: &Cold) -> Verdict {
+    pub async fn dedicated_control_plane(&self, cold: &mut Cold) -> Verdict {
+        cold.circumstances.keeps_taint = true;
         for name in &cold.nodes {
             self.taints_own_node(name, T_CONTROL_PLANE, "").await?;
         }

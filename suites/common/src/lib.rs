@@ -5,5 +5,6 @@ pub mod failures;
 pub mod joining;
 pub mod leases;
 pub mod observing;
+pub mod port_parts;
 pub mod routed_node;
 pub mod services;

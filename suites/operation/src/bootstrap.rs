@@ -68,8 +68,8 @@ async fn boots_cold(cx: &CheckCx) -> Verdict {
 }
 
 async fn boots_single_node(cx: &CheckCx) -> Verdict {
-    let cold = cx.cold_cluster(Network::Present).await?;
-    cx.dedicated_control_plane(&cold).await?;
+    let mut cold = cx.cold_cluster(Network::Present).await?;
+    cx.dedicated_control_plane(&mut cold).await?;
     cx.apply_as_shipped().await?;
     cx.all_initialised(&cold).await
 }

@@ -69,7 +69,7 @@ fn once_a_period(period: Duration, pages: usize, trigger: RouteTrigger) -> Match
             Seen::NotYet(format!("{count} lists in {span} ms, at most {most} fit"))
         }
     })
-    .expecting(format!("{least} lists or more, one in {period:?}, on {pages} page(s) each"))
+    .expecting(format!("{least} lists or more, one in {} s, on {pages} page(s) each", period.as_secs_f64()))
 }
 
 /// How many Nodes have routes: enough to distinguish one look-up for each Node from one for all.

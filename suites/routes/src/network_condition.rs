@@ -1,6 +1,7 @@
 //! A Node's network condition is true, whatever went wrong before its route existed (contract ROUTE-02).
 
 use super::needs::ROUTES;
+use super::refused_creation::is_met;
 use futures::future::try_join;
 use harness_testkit::prelude::*;
 use k8s_openapi::api::core::v1 as core;
@@ -135,7 +136,7 @@ async fn says_so_though_it_is_accepted_alone(cx: &CheckCx) -> Verdict {
     let (network, machine) = (cx.pod_network(0)?, cx.machine(machine("a")).await?);
     let fault = network.cloud().fails_actions().to(&[Op::RouteCreate]).await?;
     let node = cx.node(with_networks(&machine, &[&network])).await?;
-    fault.becomes(met_by(1)).within(cx.limits().route()).await?;
+    is_met(cx, &fault, &network).await?;
     let joined = (machine, network, node);
     is_so(&joined, "while its route is accepted, and not made").await?;
     fault.clear().await?;

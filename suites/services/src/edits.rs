@@ -90,7 +90,12 @@ pub(super) async fn moves_to_8080(web: &Service<'_>) -> Verdict {
     web.patch(&json!({"spec": {"ports": [{"name": "alt", "port": 8080, "protocol": "TCP"}]}})).await
 }
 
-/// Whether the load balancer shows that edit.
+/// Whether the load balancer of the Service follows that edit already: what calls for it are for.
+pub(super) async fn follows_8080(web: &Service<'_>) -> Verdict {
+    web.balancer().is(one_balancer("follows the edit", serves_8080)).await
+}
+
+/// Whether it follows that edit.
 pub(super) fn serves_8080(lb: &LoadBalancer) -> bool {
     matches!(lb.frontends.as_slice(), [only] if only.port == 8080)
 }

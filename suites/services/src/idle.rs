@@ -183,8 +183,9 @@ pub(super) async fn nothing_is_written(
     web.cx().record("judged_ms", judged.as_millis());
     if judged < LEAST {
         let why = format!(
-            "Nodes came and went all the while, each a reason to write: {judged:.1?} are left of {:.1?}",
-            web.cx().limits().quiet_services()
+            "Nodes came and went all the while, each a reason to write: {:.1} s are left of {:.1} s",
+            judged.as_secs_f64(),
+            web.cx().limits().quiet_services().as_secs_f64()
         );
         return Err(CheckError::NotObservable(why));
     }

@@ -3,9 +3,10 @@
 
 use super::needs::{NODES_BEHIND_LB, RESYNC};
 use super::nodes::{eligible, has_backend, lacks_backend};
-use super::port_parts::{Edit, Ports, edit, listed, listens};
+use super::port_parts::{Edit, edit};
 use super::step_fails::FAILING;
 use harness_testkit::prelude::*;
+use suites_common::port_parts::{Edited, Ports};
 
 /// What happens to a Node.
 #[derive(Clone, Copy)]
@@ -108,39 +109,36 @@ async fn follows(cx: &CheckCx, cell: &'static Cell) -> Verdict {
     }
 }
 
-/// Matches a load balancer that listens on the current ports of its Service.
-fn listens_as_edited(ports: &Ports) -> Matcher<Inventory> {
-    let ports = ports.ports();
-    let expected = format!("frontends {}", listed(&ports));
-    holds("listens on the edited ports", move |held: &Inventory| listens(held) == ports).expecting(expected)
-}
-
-/// Creates a Service, edits its ports and waits until the load balancer has followed. Returns the Service and
-/// its new ports.
-async fn edited(cx: &CheckCx) -> Result<(Service<'_>, Ports), CheckError> {
+/// A Service whose ports were edited, and whose load balancer has followed; and what it has to be like since.
+async fn edited(cx: &CheckCx) -> Result<(Service<'_>, impl Fn() -> Matcher<Inventory>), CheckError> {
     let web = cx.service(load_balancer("web").port(80).port(443)).await?.provisioned().await?;
     web.rests().await?;
+    let (old, before) = (Ports::of(&web).await?, web.balancer().read(ReadSource::Origin).await?);
     edit(&web, Edit::Port).await?;
-    let ports = Ports::of(&web).await?;
-    web.balancer().becomes(listens_as_edited(&ports)).when("after the edit").await?;
+    let new = Ports::of(&web).await?;
+    let followed = move || {
+        let edited = Edited::of(&before, old.clone(), new.clone());
+        edited.is_followed("has listeners, firewall and health checks of the edited ports")
+    };
+    web.balancer().becomes(followed()).when("after the edit").await?;
     web.rests().await?;
-    Ok((web, ports))
+    Ok((web, followed))
 }
 
 async fn keeps_the_edit_as_a_node_joins(cx: &CheckCx) -> Verdict {
-    let (web, ports) = edited(cx).await?;
+    let (web, followed) = edited(cx).await?;
     let (machine, _) = eligible(cx, "new").await?;
     web.balancer().becomes(has_backend(&machine)).when("after its Node joined").await?;
-    web.balancer().keeps(listens_as_edited(&ports)).when("after a Node joined").await
+    web.balancer().keeps(followed()).when("after a Node joined").await
 }
 
 async fn keeps_the_edit_as_a_node_leaves(cx: &CheckCx) -> Verdict {
     let (machine, node) = eligible(cx, "a").await?;
-    let (web, ports) = edited(cx).await?;
+    let (web, followed) = edited(cx).await?;
     web.balancer().becomes(has_backend(&machine)).when("before its Node leaves").await?;
     node.delete().await?;
     web.balancer().becomes(lacks_backend(&machine)).when("after its Node's deletion").await?;
-    web.balancer().keeps(listens_as_edited(&ports)).when("after a Node left").await
+    web.balancer().keeps(followed()).when("after a Node left").await
 }
 
 async fn keeps_what_it_cannot_look_up(cx: &CheckCx) -> Verdict {

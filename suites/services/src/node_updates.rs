@@ -2,7 +2,7 @@
 //! cloud does not know, or no Node at all (contract SVC-NODES, SVC-CREATE-15).
 
 use super::needs::{LB_TO_NODES, NODES_BEHIND_LB, RESYNC};
-use super::nodes::{eligible, has_backend, kept_out, lacks_backend};
+use super::nodes::{eligible, has_backend, kept_out, lacks_backend, of_each_policy};
 use super::retry::{HELD, broken_names, fails_for};
 use futures::future::{try_join, try_join_all};
 use harness_testkit::prelude::*;
@@ -66,15 +66,17 @@ async fn follows_a_late_provider_id(cx: &CheckCx) -> Verdict {
     let late = ["late", "later"].map(|suffix| cx.absent_machine(machine(suffix)));
     let unknown_since = Instant::now();
     let nodes = [cx.node(late[0].node().backend()).await?, cx.node(late[1].node().backend()).await?];
-    let web = cx.service(load_balancer("web").port(80)).await?.provisioned().await?;
-    web.rests().await?;
-    // Two Nodes, because a CCM that looks too early may find one of them in time by chance.
+    let all = of_each_policy(cx).await?;
+    try_join_all(all.iter().map(Service::rests)).await?;
+    // Two, as a CCM whose look comes before the Node's addresses may find the one in time by chance.
     for (late, node) in late.iter().zip(&nodes) {
         late.appears().await?;
         // The CCM's pauses have grown for as long as the machine was unknown.
         let outage = unknown_since.elapsed().max(cx.limits().watch());
         node.becomes(initialised()).within(cx.limits().nodes_after(outage)).await?;
-        web.balancer().becomes(has_backend(late)).when("once its Node has a providerID").await?;
+        for web in &all {
+            web.balancer().becomes(has_backend(late)).when("once its Node has a providerID").await?;
+        }
     }
     Ok(())
 }
@@ -86,9 +88,14 @@ async fn follows_beside_an_unknown_node(cx: &CheckCx) -> Verdict {
     let gone = cx.absent_machine(machine("gone"));
     cx.node(gone.initialised_node().backend()).await?;
     let (machine, node) = kept_out(cx, "known").await?;
-    let web = cx.service(load_balancer("web").port(80)).await?.provisioned().await?;
+    let all = of_each_policy(cx).await?;
     node.label(L_EXCL, None).await?;
-    web.balancer().becomes(has_backend(&machine)).when("next to Nodes that the cloud does not know").await
+    for web in &all {
+        let follows = web.balancer();
+        let follows = follows.becomes(has_backend(&machine));
+        follows.when("next to Nodes that the cloud does not know").await?;
+    }
+    Ok(())
 }
 
 /// Calls by which a provider changes the backends of a load balancer.
@@ -152,9 +159,11 @@ async fn leaves_control_planes_out(cx: &CheckCx) -> Verdict {
     cx.node(plan).await?.becomes(initialised()).await?;
     // A Node that is a backend shows that the CCM has processed both.
     let (worker, _) = eligible(cx, "worker").await?;
-    let web = cx.service(load_balancer("web").port(80)).await?.provisioned().await?;
-    web.balancer().becomes(has_backend(&worker)).await?;
-    web.balancer().is(lacks_backend(&control_plane)).await
+    for web in of_each_policy(cx).await? {
+        web.balancer().becomes(has_backend(&worker)).await?;
+        web.balancer().is(lacks_backend(&control_plane)).await?;
+    }
+    Ok(())
 }
 
 async fn provisions_without_nodes(cx: &CheckCx) -> Verdict {

@@ -51,7 +51,17 @@ pub(super) async fn eligible<'a>(
     Ok((machine, node))
 }
 
-/// Creates as many, all of which join at the same moment.
+/// A Service of each traffic policy, with its load balancer: Nodes are behind both.
+pub(super) async fn of_each_policy(cx: &CheckCx) -> Result<Vec<Service<'_>>, CheckError> {
+    let plans = [("web", "Cluster"), ("local", "Local")].map(|(name, policy)| {
+        let policy = Some(policy.to_owned());
+        cx.service(load_balancer(name).port(80).with(move |spec| spec.external_traffic_policy = policy))
+    });
+    let made = try_join_all(plans).await?;
+    try_join_all(made.into_iter().map(|web| web.provisioned())).await
+}
+
+/// As many, all of which join at the same moment.
 async fn eligible_at_once<'a>(cx: &'a CheckCx, suffixes: &[&str]) -> Result<Vec<Machine<'a>>, CheckError> {
     let mut machines = Vec::new();
     for suffix in suffixes {
@@ -127,13 +137,18 @@ async fn adds_new_nodes(cx: &CheckCx) -> Verdict {
 
 async fn includes_what_is_not_excluded(cx: &CheckCx) -> Verdict {
     let (machine, node) = eligible(cx, "labelled").await?;
-    let web = cx.service(load_balancer("web").port(80)).await?.provisioned().await?;
-    let balancer = web.balancer();
+    let all = of_each_policy(cx).await?;
     for value in ["false", "0", "f", "F", "False", "FALSE"] {
         node.label(L_EXCL, Some("")).await?;
-        balancer.becomes(lacks_backend(&machine)).when("while it is excluded").await?;
+        for web in &all {
+            web.balancer().becomes(lacks_backend(&machine)).when("while it is excluded").await?;
+        }
         node.label(L_EXCL, Some(value)).await?;
-        balancer.becomes(has_backend(&machine)).when(format!("once the label says '{value}'")).await?;
+        for web in &all {
+            let follows = web.balancer();
+            let follows = follows.becomes(has_backend(&machine));
+            follows.when(format!("once the label says '{value}'")).await?;
+        }
     }
     Ok(())
 }

@@ -93,11 +93,11 @@ async fn ignores_the_noise_of_nodes(cx: &CheckCx) -> Verdict {
         return Ok(());
     }
     let promise = "no change of a Node that says nothing about load balancers has it looked at";
-    let expected = format!("no call about it, as in the {:?} before the changes", ROUND * ROUNDS);
+    let expected = format!("no call about it, as in the {} s before the changes", (ROUND * ROUNDS).as_secs_f64());
     Err(web.breaks(
         promise,
         &expected,
-        &format!("{} calls, each in {ROUND:?} after a change", json!(looks.after)),
+        &format!("{} calls, each in {} s after a change", json!(looks.after), ROUND.as_secs_f64()),
     ))
 }
 

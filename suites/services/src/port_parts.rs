@@ -1,12 +1,13 @@
-//! After each edit of the ports, the firewall and the health checks of the load balancer follow, as its
-//! listeners do (contract SVC-UPD-12). The checks form a matrix of edits and of parts that are examined.
+//! After each edit of the ports the firewall and the health checks of the load balancer follow, as its listeners do (contract
+//! SVC-UPD-12). A matrix: what is edited, what is looked at, and whether the edit fails at first.
 
+use super::edits::EDIT_CALLS;
 use super::needs::LB_TO_NODES;
 use super::update::{TRIES, other_node_port};
 use harness_testkit::prelude::*;
 use k8s_openapi::api::core::v1::ServicePort;
-use serde_json::{Value, json};
-use std::collections::BTreeSet;
+use serde_json::json;
+use suites_common::port_parts::{Edited, Ports, listed, listens, misdirected, openings};
 
 /// An edit of the ports of a Service that has 80 and 443.
 #[derive(Clone, Copy)]
@@ -32,13 +33,19 @@ struct Cell {
     claim: &'static str,
     edit: Edit,
     look: Look,
+    /// Whether calls for the edit fail at first.
+    fails: bool,
 }
 
 const fn cell(claim: &'static str, edit: Edit, look: Look) -> Cell {
-    Cell { claim, edit, look }
+    Cell { claim, edit, look, fails: false }
 }
 
-static MATRIX: [Cell; 7] = [
+const fn failing(claim: &'static str, edit: Edit, look: Look) -> Cell {
+    Cell { claim, edit, look, fails: true }
+}
+
+static MATRIX: [Cell; 9] = [
     cell("firewall-port", Edit::Port, Look::Firewall),
     cell("firewall-node-port", Edit::NodePort, Look::Firewall),
     cell("firewall-more", Edit::More, Look::Firewall),
@@ -46,6 +53,8 @@ static MATRIX: [Cell; 7] = [
     cell("check-port", Edit::Port, Look::HealthCheck),
     cell("check-node-port", Edit::NodePort, Look::HealthCheck),
     cell("check-more", Edit::More, Look::HealthCheck),
+    failing("firewall-failed", Edit::Port, Look::Firewall),
+    failing("check-failed", Edit::NodePort, Look::HealthCheck),
 ];
 
 pub(super) const CHECKS: [Check; MATRIX.len()] = {
@@ -60,7 +69,8 @@ pub(super) const CHECKS: [Check; MATRIX.len()] = {
 const fn check(at: usize) -> Check {
     let id = CheckId::of_claim("SVC-UPD-12", MATRIX[at].claim);
     let check = Check::row(id, |cx, at| Box::pin(follows(cx, &MATRIX[at])), at);
-    check.without_machines().needs(LB_TO_NODES).by_calls()
+    let check = check.without_machines().needs(LB_TO_NODES).by_calls();
+    if MATRIX[at].fails { check.with(&[Facility::Faults]).takes(6) } else { check }
 }
 
 async fn follows(cx: &CheckCx, cell: &'static Cell) -> Verdict {
@@ -73,19 +83,16 @@ async fn follows(cx: &CheckCx, cell: &'static Cell) -> Verdict {
     web.rests().await?;
     let old = Ports::of(&web).await?;
     let held = web.balancer().read(ReadSource::Origin).await?;
+    let refusals = match cell.fails {
+        true => Some(web.cloud().fails().to(EDIT_CALLS).times(1).await?),
+        false => None,
+    };
     edit(&web, cell.edit).await?;
     let new = Ports::of(&web).await?;
-    let right = match cell.look {
+    let edited = Edited::of(&held, old.clone(), new.clone());
+    let right = || match cell.look {
         Look::Firewall => {
-            // A firewall opens either the ports that clients connect to, or those of the Nodes behind.
-            let opened = openings(&held);
-            let by_node_port = !opened.is_empty() && opened.is_subset(&old.node_ports());
-            cx.record("firewall", if opened.is_empty() { "none that lists ports" } else { "lists ports" });
-            let wanted = match (opened.is_empty(), by_node_port) {
-                (true, _) => BTreeSet::new(),
-                (false, true) => new.node_ports(),
-                (false, false) => new.ports(),
-            };
+            let wanted = edited.openings().clone();
             let expected =
                 format!("a firewall that opens {} and nothing else, where one lists ports", listed(&wanted));
             no_other_than(&before, "opens the ports of its Service", move |held| openings(held) == wanted)
@@ -97,79 +104,18 @@ async fn follows(cx: &CheckCx, cell: &'static Cell) -> Verdict {
                 listed(&new.ports()),
                 listed(&old.gone(&new)),
             );
+            let (old, new) = (old.clone(), new.clone());
             no_other_than(&before, "checks what its Service has", move |held| {
                 listens(held) == new.ports() && misdirected(held, &old, &new).is_empty()
             })
             .expecting(expected)
         }
     };
-    web.balancer().becomes(right).await
-}
-
-/// Port and node port of each port of a Service.
-#[derive(Clone, Debug, PartialEq)]
-pub(super) struct Ports(Vec<(u16, u16)>);
-
-impl Ports {
-    pub(super) async fn of(web: &Service<'_>) -> Result<Ports, CheckError> {
-        let number = |port: Option<i32>| port.and_then(|port| u16::try_from(port).ok()).unwrap_or_default();
-        let ports = web.spec().await?.ports.unwrap_or_default();
-        Ok(Ports(ports.iter().map(|port| (number(Some(port.port)), number(port.node_port))).collect()))
-    }
-
-    pub(super) fn ports(&self) -> BTreeSet<u16> {
-        self.0.iter().map(|(port, _)| *port).collect()
-    }
-
-    fn node_ports(&self) -> BTreeSet<u16> {
-        self.0.iter().map(|(_, node_port)| *node_port).filter(|port| *port != 0).collect()
-    }
-
-    /// The node ports that no longer exist.
-    fn gone(&self, new: &Ports) -> BTreeSet<u16> {
-        self.node_ports().difference(&new.node_ports()).copied().collect()
-    }
-
-    fn node_port_of(&self, port: u16) -> Option<u16> {
-        self.0.iter().find(|(own, _)| *own == port).map(|(_, node_port)| *node_port)
-    }
-}
-
-/// Formats ports for a message.
-pub(super) fn listed(ports: &BTreeSet<u16>) -> String {
-    let texts: Vec<String> = ports.iter().map(u16::to_string).collect();
-    if texts.is_empty() { "no port".to_owned() } else { texts.join(", ") }
-}
-
-/// The ports that the firewalls of a load balancer open.
-fn openings(held: &Inventory) -> BTreeSet<u16> {
-    let of_firewalls = held.auxiliaries.iter().filter(|aux| aux.kind.contains("firewall"));
-    let ports = of_firewalls.flat_map(|aux| aux.spec["ports"].as_array().into_iter().flatten());
-    let number = |port: &Value| port.as_u64().or_else(|| port["port"].as_u64());
-    ports.filter_map(number).filter_map(|port| u16::try_from(port).ok()).collect()
-}
-
-pub(super) fn listens(held: &Inventory) -> BTreeSet<u16> {
-    held.load_balancers.iter().flat_map(|lb| lb.frontends.iter().map(|port| port.port)).collect()
-}
-
-/// The wrong ports of health checks: a node port that is gone, or that of another port.
-fn misdirected(held: &Inventory, old: &Ports, new: &Ports) -> Vec<u16> {
-    let gone = old.gone(new);
-    let mut wrong = Vec::new();
-    for lb in &held.load_balancers {
-        let stale = |check: &&HealthCheck| gone.contains(&check.port);
-        wrong.extend(lb.health_check.iter().filter(stale).map(|check| check.port));
-        for port in &lb.frontends {
-            let own = new.node_port_of(port.port);
-            let astray = |check: &&HealthCheck| {
-                let of_some_port = new.node_ports().contains(&check.port);
-                stale(check) || (of_some_port && Some(check.port) != own)
-            };
-            wrong.extend(port.health_check.iter().filter(astray).map(|check| check.port));
-        }
-    }
-    wrong
+    cx.record("firewall", if openings(&held).is_empty() { "none that lists ports" } else { "lists ports" });
+    let Some(refusals) = refusals else { return web.balancer().becomes(right()).await };
+    refusals.hits_unless(1, web.balancer().is(right())).await?;
+    let limit = cx.limits().service_after(2);
+    web.balancer().becomes(right()).within(limit).when("though the edit failed at first").await
 }
 
 /// Edits the ports of a Service.
@@ -208,46 +154,4 @@ pub(super) async fn edit(web: &Service<'_>, edit: Edit) -> Verdict {
         }
     }
     web.patch(&patch(&ports)).await
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn held(frontends: Value, check: Value, ports: Value) -> Inventory {
-        let lb = json!({"id": "a", "name": "a", "frontends": frontends, "backends": [], "addresses": [],
-                        "state": "active", "health_check": check});
-        let firewall = json!({"id": "f", "kind": "firewall", "name": "f", "spec": {"ports": ports}});
-        let all = json!({"instances": [], "load_balancers": [lb], "auxiliaries": [firewall], "routes": []});
-        serde_json::from_value(all).expect("an inventory")
-    }
-
-    fn check(port: u16) -> Value {
-        json!({"protocol": "TCP", "path": "", "port": port})
-    }
-
-    fn port(port: u16, node_port: u16, checked: Option<u16>) -> Value {
-        json!({"port": port, "protocol": "TCP", "node_port": node_port, "health_check": checked.map(check)})
-    }
-
-    #[test]
-    fn a_health_check_may_ask_at_its_own_node_port_or_elsewhere_and_not_at_one_that_is_gone() {
-        let (old, new) = (Ports(vec![(80, 30080), (443, 30443)]), Ports(vec![(80, 30090), (443, 30443)]));
-        let wrong =
-            |frontends: Value, check: Value| misdirected(&held(frontends, check, json!([])), &old, &new);
-        let each = json!([port(80, 30090, Some(30090)), port(443, 30443, Some(30443))]);
-        assert!(wrong(each, json!(null)).is_empty());
-        assert!(wrong(json!([port(80, 30090, None)]), check(10256)).is_empty());
-        assert_eq!(wrong(json!([port(80, 30090, Some(30080))]), json!(null)), [30080], "gone");
-        assert_eq!(wrong(json!([port(443, 30443, Some(30090))]), json!(null)), [30090], "another port's");
-        assert_eq!(wrong(json!([port(80, 30090, None)]), check(30080)), [30080], "gone");
-    }
-
-    #[test]
-    fn a_firewall_lists_ports_by_number_or_as_objects() {
-        let of = |ports: Value| openings(&held(json!([]), json!(null), ports));
-        assert_eq!(of(json!([80, 443])), BTreeSet::from([80, 443]));
-        assert_eq!(of(json!([{"port": 80, "protocol": "TCP"}])), BTreeSet::from([80]));
-        assert_eq!(of(json!(null)), BTreeSet::new());
-    }
 }

@@ -1,6 +1,6 @@
 //! Failed creations (contract SVC-ERR).
 
-use super::edits::{EDIT_CALLS, moves_to_8080, serves_8080};
+use super::edits::{EDIT_CALLS, follows_8080, moves_to_8080, serves_8080};
 use super::idle::nodes_are_still_for;
 use super::needs::LB;
 use super::pacing::{Call, attempts, failed, hurry, too_early};
@@ -135,7 +135,7 @@ async fn retries_with_backoff(cx: &CheckCx) -> Verdict {
     let web = cx.service(load_balancer("web").port(80).not_yet()).await?;
     let fault = web.cloud().fails().to(&[Op::LbCreate]).await?;
     web.wants_a_balancer().await?;
-    fault.hits(1).await?;
+    fault.hits_unless(1, web.is_served()).await?;
     web.becomes(keeps_finalizer()).when("while its creation fails").await?;
     let watched = Instant::now();
     let attempts = web.calls().of(&[Op::LbCreate]);
@@ -197,7 +197,8 @@ async fn forgets_old_failures(cx: &CheckCx) -> Verdict {
     let web = cx.service(load_balancer("web").port(80).not_yet()).await?;
     let first = web.cloud().fails().to(&[Op::LbCreate]).await?;
     web.wants_a_balancer().await?;
-    fails_for(&web, &first, &[Op::LbCreate], 3, FAILING).await?;
+    let failing = fails_for(&web, &first, &[Op::LbCreate], 3, FAILING).await;
+    first.unless_needless(failing, web.is_served()).await?;
     let waited = Instant::now();
     first.clear().await?;
     let limit = limit_after(&web, &[Op::LbCreate]).await?;
@@ -217,11 +218,11 @@ pub(super) async fn follows_an_edit_in(
 ) -> Verdict {
     let fault = trouble.to(EDIT_CALLS).await?;
     moves_to_8080(web).await?;
-    let followed = || one_balancer("follows the edit", serves_8080).expecting("one frontend, on port 8080");
     let failing = fails_for(web, &fault, EDIT_CALLS, 1, HELD).await;
-    fault.unless_needless(failing, web.balancer().is(followed())).await?;
+    fault.unless_needless(failing, follows_8080(web)).await?;
     fault.clear().await?;
-    web.balancer().becomes(followed()).within(web.cx().limits().service_after(2)).when(when).await
+    let followed = one_balancer("follows the edit", serves_8080).expecting("one frontend, on port 8080");
+    web.balancer().becomes(followed).within(web.cx().limits().service_after(2)).when(when).await
 }
 
 /// The names of as many Services as there are workers. A CCM that blocks a worker with a failing Service has
@@ -240,7 +241,11 @@ async fn one_failure_starves_no_other(cx: &CheckCx) -> Verdict {
     try_join_all(broken.iter().map(Service::wants_a_balancer)).await?;
     // A CCM that limits its rate of calls needs this time.
     let limit = cx.limits().service_after(2);
-    try_join_all(refusals.iter().map(async |one| one.becomes(met_by(1)).within(limit).await)).await?;
+    try_join_all(broken.iter().zip(&refusals).map(async |(service, one)| {
+        let met = one.becomes(met_by(1)).within(limit).await;
+        one.unless_needless(met, service.is_served()).await
+    }))
+    .await?;
     let limit = cx.limits().load_balancer() + HELD + 3 * began.elapsed();
     for name in ["first", "second"] {
         let other = cx.service(load_balancer(name).port(80)).await?;
@@ -279,7 +284,7 @@ async fn honours_retry_after(cx: &CheckCx) -> Verdict {
     let calls = web.calls().of(&[Op::LbCreate]);
     let paced = Attempts::of(&calls);
     web.wants_a_balancer().await?;
-    refusals.hits(1).await?;
+    refusals.hits_unless(1, web.is_served()).await?;
     paced.keeps(waited_as_told()).within(Duration::from_secs(RETRY_AFTER_S)).await?;
     refusals.clear().await?;
     let limit = cx.limits().service_after(2) + cx.limits().load_balancer_work();
@@ -300,7 +305,8 @@ fn few() -> Matcher<Vec<Call>> {
         }
     })
     .expecting(format!(
-        "at most {TRIES} attempts in {THROTTLED:?}, each with what a client repeats of it by itself after shorter pauses"
+        "at most {TRIES} attempts in {} s, each with what a client repeats of it by itself after shorter pauses",
+        THROTTLED.as_secs()
     ))
 }
 
@@ -310,7 +316,7 @@ async fn spares_who_throttles(cx: &CheckCx) -> Verdict {
     let (began, calls) = (Instant::now(), web.calls().of(&[Op::LbCreate]));
     let paced = Attempts::of(&calls);
     web.wants_a_balancer().await?;
-    refusals.hits(1).await?;
+    refusals.hits_unless(1, web.is_served()).await?;
     paced
         .keeps(few())
         .within(THROTTLED)

@@ -238,7 +238,7 @@ async fn cleans_up_on_type_change(cx: &CheckCx, to: &str) -> Verdict {
     let web = cx.service(load_balancer("web").port(80)).await?.provisioned().await?;
     let deletion = web.cloud().holds(&[Op::LbDelete]).await?;
     web.patch(&json!({"spec": {"type": to}})).await?;
-    deletion.is_reached().await?;
+    deletion.is_reached_unless(web.is_cleaned_up()).await?;
     web.keeps(keeps_finalizer()).when("while the cloud has the load balancer").await?;
     deletion.release().await?;
     is_let_go(cx, &web).await
@@ -252,7 +252,7 @@ async fn keeps_the_finalizer_for_auxiliaries(cx: &CheckCx) -> Verdict {
     let deletion = web.cloud().holds(&[Op::AuxDelete]).await?;
     web.patch(&json!({"spec": {"type": "ClusterIP"}})).await?;
     if made > 0 {
-        deletion.is_reached().await?;
+        deletion.is_reached_unless(web.is_cleaned_up()).await?;
         web.keeps(keeps_finalizer()).when("while the cloud has what belongs to its load balancer").await?;
     }
     deletion.release().await?;

@@ -5,7 +5,7 @@ use super::needs::{FOREIGN, LB, LB_TO_NODES, RANGES};
 use harness_testkit::prelude::*;
 use k8s_openapi::api::core::v1 as core;
 use kube::ResourceExt;
-use serde_json::json;
+use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
@@ -183,23 +183,28 @@ async fn does_without_node_ports(cx: &CheckCx) -> Verdict {
 /// The key of a label and an annotation of the user.
 const MARK: &str = "example.com/mark";
 
-/// The parts of a Service that belong to the user.
-#[derive(Debug, PartialEq)]
-struct Users {
-    spec: Option<core::ServiceSpec>,
-    labels: BTreeMap<String, String>,
-    mark: Option<String>,
-    /// The finalizers except the CCM's own.
-    finalizers: Vec<String>,
+/// What of a Service is the user's, by its place.
+fn of_the_user(service: &core::Service) -> BTreeMap<String, Value> {
+    let mut users = BTreeMap::new();
+    if let Value::Object(spec) = json!(service.spec) {
+        users.extend(spec.into_iter().map(|(field, value)| (format!("spec.{field}"), value)));
+    }
+    let labels = service.labels().iter();
+    users.extend(labels.map(|(label, value)| (format!("label {label}"), json!(value))));
+    users.insert(format!("annotation {MARK}"), json!(service.annotations().get(MARK)));
+    let finalizers: Vec<&String> = service.finalizers().iter().filter(|one| *one != F_LB).collect();
+    users.insert("finalizers".to_owned(), json!(finalizers));
+    users
 }
 
-fn of_the_user(service: &core::Service) -> Users {
-    Users {
-        spec: service.spec.clone(),
-        labels: service.labels().clone(),
-        mark: service.annotations().get(MARK).cloned(),
-        finalizers: service.finalizers().iter().filter(|one| *one != F_LB).cloned().collect(),
-    }
+/// Where two Services differ in what is the user's, with both values.
+fn altered(made: &BTreeMap<String, Value>, seen: &BTreeMap<String, Value>) -> Vec<String> {
+    let places: BTreeSet<&String> = made.keys().chain(seen.keys()).collect();
+    let value = |of: &BTreeMap<String, Value>, place: &String| {
+        of.get(place).map_or_else(|| "absent".to_owned(), Value::to_string)
+    };
+    let differs = places.into_iter().filter(|place| made.get(*place) != seen.get(*place));
+    differs.map(|place| format!("{place} is {}, and was {}", value(seen, place), value(made, place))).collect()
 }
 
 async fn leaves_the_users_fields_alone(cx: &CheckCx) -> Verdict {
@@ -215,11 +220,15 @@ async fn leaves_the_users_fields_alone(cx: &CheckCx) -> Verdict {
 }
 
 fn unchanged(made: &core::Service) -> Matcher<Option<Arc<core::Service>>> {
-    let (users, expected) = (of_the_user(made), format!("{:?}", of_the_user(made)));
-    holds("keeps what is the user's", move |seen: &Option<Arc<core::Service>>| {
-        seen.as_ref().is_some_and(|service| of_the_user(service) == users)
+    let users = of_the_user(made);
+    matcher("keeps what is the user's", move |seen: &Option<Arc<core::Service>>| {
+        let Some(service) = seen else { return Seen::NotYet(String::new()) };
+        match altered(&users, &of_the_user(service)).as_slice() {
+            [] => Seen::Yes(()),
+            altered => Seen::NotYet(altered.join("; ")),
+        }
     })
-    .expecting(expected)
+    .expecting("spec, labels, annotation and finalizers of the user as they were")
 }
 
 async fn carries_both_protocols_or_tells(cx: &CheckCx) -> Verdict {
@@ -323,8 +332,29 @@ mod tests {
         for (field, value) in
             [("labels", json!({})), ("annotations", json!({})), ("finalizers", json!([F_LB]))]
         {
-            assert_eq!(after(&|s| s["metadata"][field] = value.clone()), Seen::when(false), "{field}");
+            let seen = after(&|s| s["metadata"][field] = value.clone());
+            assert!(matches!(seen, Seen::NotYet(_)), "{field}");
         }
-        assert_eq!(after(&|s| s["spec"]["externalIPs"] = json!(["192.0.2.1"])), Seen::when(false));
+        let altered = after(&|s| s["spec"]["externalIPs"] = json!(["192.0.2.1"]));
+        assert_eq!(altered, Seen::NotYet(r#"spec.externalIPs is ["192.0.2.1"], and was absent"#.to_owned()));
+    }
+
+    #[test]
+    fn what_was_altered_is_shown_with_both_values() {
+        let service = |policy: &str, labels: Value| -> BTreeMap<String, Value> {
+            let metadata = json!({"labels": labels, "finalizers": [F_LB, FOREIGN]});
+            let spec = json!({"externalTrafficPolicy": policy});
+            let service = serde_json::from_value(json!({"metadata": metadata, "spec": spec}));
+            of_the_user(&service.expect("a Service"))
+        };
+        let made = service("Cluster", json!({"a": "1"}));
+        assert!(altered(&made, &made).is_empty());
+        assert_eq!(
+            altered(&made, &service("Local", json!({}))),
+            [
+                r#"label a is absent, and was "1""#,
+                r#"spec.externalTrafficPolicy is "Local", and was "Cluster""#
+            ]
+        );
     }
 }

@@ -14,6 +14,16 @@ const MOST_BORROWED: usize = 200_000;
 /// Maximum number of problems that are reported for one text.
 const MOST_PROBLEMS: usize = 20;
 
+/// What is at a place where YAML has a value.
+fn kind_of(event: &Event<'_>) -> &'static str {
+    match event {
+        Event::SequenceEnd { .. } => "end of a sequence",
+        Event::MappingEnd { .. } => "end of a mapping",
+        Event::DocumentStart { .. } | Event::DocumentEnd { .. } => "boundary of a document",
+        _ => "end of the text",
+    }
+}
+
 /// The documents of a text without empty ones, and what is wrong with the others.
 pub(super) fn documents(source: &Source) -> (Vec<Node>, Vec<Problem>) {
     let options = granit_parser::options! { emit_comments: false };
@@ -129,7 +139,7 @@ impl<'t> Reading<'t> {
             Event::SequenceStart(style, anchor, _) => self.list(span, style, anchor),
             Event::MappingStart(style, anchor, _) => self.map(span, style, anchor),
             Event::Alias(id) => self.alias(id, span),
-            other => Err(fault(span, format!("is not YAML: unexpected {other:?}"), "fix the YAML")),
+            other => Err(fault(span, format!("is not YAML: unexpected {}", kind_of(&other)), "fix the YAML")),
         }
     }
 

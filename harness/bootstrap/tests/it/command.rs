@@ -23,11 +23,12 @@ fn exit_codes_say_what_happened() {
 #[test]
 fn the_table_shows_every_cell_and_options_narrow_it() {
     let (_, all, _) = on_variant("check", "mbt-04-no-not-ready-toleration", &[]);
-    for name in ["single-node", "control-plane-and-worker", "three-control-planes", "hosted", "startup-taint"]
-    {
+    let topologies =
+        ["single-node", "single-control-plane", "control-plane-and-worker", "three-control-planes", "hosted"];
+    for name in topologies.into_iter().chain(["startup-taint"]) {
         assert!(all.contains(name), "{name} is missing:\n{all}");
     }
-    assert!(all.contains("6 of 16 cells do not boot"), "{all}");
+    assert!(all.contains("8 of 20 cells do not boot"), "{all}");
     let options = ["--topology", "single-node", "--cni", "independent"];
     let (code, one, _) = on_variant("check", "mbt-04-no-not-ready-toleration", &options);
     assert_eq!(code, 0, "{one}");
@@ -59,7 +60,7 @@ fn json_holds_cells_explanations_and_findings() {
     let value: Value = serde_json::from_str(&text).expect("JSON");
     assert_eq!(value["exitCode"], code);
     let cells = value["cells"].as_array().expect("cells");
-    assert_eq!(cells.len(), 16);
+    assert_eq!(cells.len(), 20);
     assert_eq!(cells[0]["topology"], "single-node");
     assert_eq!(cells[0]["outcome"], "deadlock");
     assert!(cells[0]["states"].as_u64().is_some_and(|states| states > 0));

@@ -146,13 +146,14 @@ async fn journal(trial: &Trial<'_>) -> Result<(), Broken> {
     let (last, began) = (entries.last().map_or(0, |entry| entry.seq), Instant::now());
     let more = trial.client.journal(last, WAIT).await.map_err(words)?;
     let took = began.elapsed();
+    let (wait, seconds) = (WAIT.as_secs_f64(), took.as_secs_f64());
     if more.is_empty() && took < WAIT / 2 {
         return Err(format!(
-            "a look beyond the last entry was to wait for {WAIT:?}, and was answered after {took:?}"
+            "a look beyond the last entry was to wait for {wait} s, and was answered after {seconds:.1} s"
         ));
     }
     if took > WAIT + SLACK {
-        return Err(format!("a look that was to wait for {WAIT:?} was answered after {took:?}"));
+        return Err(format!("a look that was to wait for {wait} s was answered after {seconds:.1} s"));
     }
     Ok(())
 }

@@ -1,6 +1,7 @@
 //! Containers of clouds and drivers: created, watched until they are ready, and removed.
 
 use super::spec::{Host, StartError};
+use crate::tails::Tail;
 use bollard::models::{
     ContainerCreateBody, ContainerInspectResponse, HostConfigLogConfig, PortBinding, PortMap,
 };
@@ -15,6 +16,7 @@ use harness_core::bounded::{Beginning, Lines};
 use std::collections::HashMap;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
+use tokio::io::AsyncRead;
 use tokio_util::io::StreamReader;
 
 /// The port of the driver API in a container on a network.
@@ -74,10 +76,7 @@ impl Container {
     pub(super) async fn start<T>(&self, is_ready: impl Fn(&str) -> Option<T>) -> Result<T, StartError> {
         let starting = self.engine.docker().start_container(&self.id, None);
         self.engine.call("start", &self.name, LIMIT, starting).await?;
-        let options = LogsOptionsBuilder::new().follow(true).stdout(true).stderr(true).build();
-        let log = self.engine.docker().logs(&self.id, Some(options));
-        let log = log.map_ok(bollard::container::LogOutput::into_bytes).map_err(std::io::Error::other);
-        let mut lines = Lines::of(StreamReader::new(log));
+        let mut lines = Lines::of(self.log());
         let ready = async {
             while let Ok(Some(line)) = lines.next().await {
                 if let Some(found) = is_ready(&line) {
@@ -95,6 +94,20 @@ impl Container {
             }
             Err(_) => Err(StartError::Silent { name, limit: READY_LIMIT, lines: self.last_lines().await? }),
         }
+    }
+
+    /// What it writes to both streams, from the beginning to its end.
+    fn log(&self) -> impl AsyncRead + Unpin + '_ {
+        let options = LogsOptionsBuilder::new().follow(true).stdout(true).stderr(true).build();
+        let log = self.engine.docker().logs(&self.id, Some(options));
+        StreamReader::new(
+            log.map_ok(bollard::container::LogOutput::into_bytes).map_err(std::io::Error::other).boxed(),
+        )
+    }
+
+    /// Keeps the last lines that it writes, until it ends.
+    pub(super) async fn keep_last_lines(self, tail: Tail) {
+        keep(self.log(), &tail).await;
     }
 
     pub(super) async fn inspect(&self) -> Result<ContainerInspectResponse, EngineError> {
@@ -142,7 +155,15 @@ impl Container {
     }
 }
 
-/// The driver port of a container, published only on this machine.
+/// Keeps the last lines of a log; an engine that stops answering ends it.
+async fn keep(log: impl AsyncRead + Unpin, tail: &Tail) {
+    let mut lines = Lines::of(log);
+    while let Ok(Some(line)) = lines.next().await {
+        tail.push(&line);
+    }
+}
+
+/// The driver port of a container, published on this machine alone.
 pub(super) fn published() -> PortMap {
     let to_this_machine =
         PortBinding { host_ip: Some("127.0.0.1".to_owned()), host_port: Some("0".to_owned()) };
@@ -213,6 +234,13 @@ mod tests {
         let lacks = |container| addresses(&container, "net").expect_err("one is missing");
         assert_eq!(lacks(container("", Some("40000"))), "IPv4 address on network net");
         assert_eq!(lacks(container("172.18.0.9", None)), "published driver port");
+    }
+
+    #[tokio::test]
+    async fn the_last_lines_of_a_container_are_kept_while_it_writes() {
+        let tail = Tail::default();
+        keep(&b"ready\nTraceback (most recent call last):\nKeyError: 'zone'\n"[..], &tail).await;
+        assert_eq!(tail.text(), "ready\nTraceback (most recent call last):\nKeyError: 'zone'");
     }
 
     #[test]

@@ -8,6 +8,7 @@ use super::engine::{Container, DRIVER_PORT, LIMIT, TOKEN_FILE, bounded_log, expo
 use super::protocol::{self, Access};
 use super::ready::{listens_at, ready_line};
 use super::spec::{CloudSpec, Host, Kind, Place, RunningCloud, StartError, Told};
+use crate::tails::{self, Tail};
 use crate::{CloudRecord, fresh_token};
 use bollard::models::{ContainerCreateBody, EndpointSettings, HostConfig, NetworkingConfig};
 use bollard::query_parameters::StopContainerOptionsBuilder;
@@ -54,11 +55,17 @@ impl Site<'_> {
 struct Watched {
     container: Container,
     watcher: JoinHandle<()>,
+    /// Keeps what it writes, for errors of calls to it.
+    reader: JoinHandle<()>,
+    /// Where it is called.
+    url: String,
 }
 
 impl Drop for Watched {
     fn drop(&mut self) {
         self.watcher.abort();
+        self.reader.abort();
+        tails::forget(&self.url);
     }
 }
 
@@ -98,9 +105,12 @@ async fn start(spec: CloudSpec<'_>) -> Result<RunningCloud, StartError> {
     };
     let container = Container::create(&engine, &spec.run.name_of("cloud"), body).await?;
     match bring_up(&container, image, site).await {
-        Ok(record) => {
+        Ok((record, url)) => {
             let watcher = tokio::spawn(watch(container.clone(), image.clone(), spec.told.clone()));
-            Ok(RunningCloud { record, host: Box::new(Watched { container, watcher }) })
+            let tail = Tail::default();
+            tails::remember(&url, &tail);
+            let reader = tokio::spawn(container.clone().keep_last_lines(tail));
+            Ok(RunningCloud { record, host: Box::new(Watched { container, watcher, reader, url }) })
         }
         Err(error) => {
             container.give_up().await;
@@ -132,7 +142,12 @@ fn placed(site: Site<'_>) -> ContainerCreateBody {
     }
 }
 
-async fn bring_up(container: &Container, image: &str, site: Site<'_>) -> Result<CloudRecord, StartError> {
+/// Starts it; yields its record, and where its driver is called.
+async fn bring_up(
+    container: &Container,
+    image: &str,
+    site: Site<'_>,
+) -> Result<(CloudRecord, String), StartError> {
     let token = fresh_token()?;
     // Only the image itself knows which user it runs as.
     container.put_token(&token, None).await?;
@@ -159,13 +174,13 @@ async fn bring_up(container: &Container, image: &str, site: Site<'_>) -> Result<
     let endpoint = access.capabilities.endpoint.clone().unwrap_or_default();
     let Some(ip) = own else {
         let ip = address(if endpoint.is_empty() { &url } else { &endpoint }).await?;
-        return Ok(access.into_record(NAME, ip, endpoint));
+        return Ok((access.into_record(NAME, ip, endpoint), url));
     };
     let mut record = access.into_record(NAME, ip, from_outside(&endpoint, ip));
     record.metadata = record.metadata.map(|url| from_outside(&url, ip));
     // Containers in a network know each other by name: the resolver of a kind node asks Docker.
     record.name = Some(container.name.clone());
-    Ok(record)
+    Ok((record, url))
 }
 
 /// Converts a URL from the container's point of view to that of others: every address in it, including

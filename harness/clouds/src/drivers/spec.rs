@@ -137,7 +137,8 @@ pub enum StartError {
     },
     /// The container was not ready in time.
     #[error(
-        "the cloud's container {name} did not say within {limit:?} that it is ready; its last lines:\n{lines}"
+        "the cloud's container {name} did not say within {} s that it is ready; its last lines:\n{lines}",
+        .limit.as_secs_f64()
     )]
     Silent {
         /// The container.
@@ -177,8 +178,9 @@ pub enum StartError {
     },
     /// The program of a driver did not report that it is ready.
     #[error(
-        "the cloud's driver '{line}' did not print {{\"ready\": true, \"driver\": \"ADDRESS:PORT\"}} within {limit:?}; its last \
-         lines:\n{lines}"
+        "the cloud's driver '{line}' did not print {{\"ready\": true, \"driver\": \"ADDRESS:PORT\"}} within {} s; its last \
+         lines:\n{lines}",
+        .limit.as_secs_f64()
     )]
     DriverSilent {
         /// Program and arguments.

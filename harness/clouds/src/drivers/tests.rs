@@ -66,7 +66,7 @@ async fn a_command_that_is_no_driver_is_told_with_what_it_wrote() {
 #[tokio::test(start_paused = true)]
 async fn a_command_that_never_says_that_it_is_ready_is_not_waited_for_for_ever() {
     let why = refused(&["sh", "-c", "echo starting; sleep 300"]).await;
-    assert!(why.contains(r#"did not print {"ready": true, "driver": "ADDRESS:PORT"} within 30s"#), "{why}");
+    assert!(why.contains(r#"did not print {"ready": true, "driver": "ADDRESS:PORT"} within 30 s"#), "{why}");
 }
 
 #[tokio::test]

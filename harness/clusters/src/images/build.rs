@@ -57,7 +57,10 @@ pub enum BuildError {
         lines: String,
     },
     /// Cargo did not end in time.
-    #[error("{command} did not end within {limit:?}; does another build hold the lock of its target folder?")]
+    #[error(
+        "{command} did not end within {} s; does another build hold the lock of its target folder?",
+        .limit.as_secs_f64()
+    )]
     TimedOut {
         /// The command, for repeating it.
         command: String,

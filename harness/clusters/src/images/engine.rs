@@ -93,7 +93,8 @@ pub enum EngineError {
     },
     /// The engine did not answer in time.
     #[error(
-        "the Docker engine did not {operation} {subject} within {limit:?}; 'docker info' shows whether it is alive"
+        "the Docker engine did not {operation} {subject} within {} s; 'docker info' shows whether it is alive",
+        .limit.as_secs_f64()
     )]
     TimedOut {
         /// The operation, a verb.

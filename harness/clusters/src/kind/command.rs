@@ -115,7 +115,7 @@ pub(super) async fn create(
             }
             format!("it ended with {status}")
         }
-        Err(_) => format!("it did not end within {:?}", creation.limit),
+        Err(_) => format!("it did not end within {} s", creation.limit.as_secs_f64()),
     };
     let output = said.all();
     let what = format!("{how}; its last lines:\n{}", condense(&output, LINES_SHOWN));

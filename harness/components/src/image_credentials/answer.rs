@@ -38,6 +38,16 @@ pub enum CacheKeyType {
     Global,
 }
 
+impl fmt::Display for CacheKeyType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            CacheKeyType::Image => "Image",
+            CacheKeyType::Registry => "Registry",
+            CacheKeyType::Global => "Global",
+        })
+    }
+}
+
 impl CacheKeyType {
     /// Its name, in the spelling of kubelets.
     pub(super) fn of(name: &str) -> Option<CacheKeyType> {

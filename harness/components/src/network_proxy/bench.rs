@@ -75,7 +75,7 @@ fn free_port() -> io::Result<SocketAddr> {
             return listener.local_addr();
         }
     }
-    Err(io::Error::other(format!("none of the ports {PORTS:?} is free")))
+    Err(io::Error::other(format!("none of the ports {} to {} is free", PORTS.start, PORTS.end - 1)))
 }
 
 impl Bench {

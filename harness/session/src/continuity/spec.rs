@@ -50,7 +50,7 @@ impl ServiceVersion {
         };
         let ports: Vec<String> = spec.ports.iter().flatten().map(port).collect();
         let parts = BTreeMap::from([
-            (Part::Wanted, format!("{wants} {:?}", spec.load_balancer_class)),
+            (Part::Wanted, format!("{wants} {}", json!(spec.load_balancer_class))),
             (Part::Annotations, json!(service.annotations()).to_string()),
             (Part::Ports, ports.join(", ")),
             (Part::Ranges, json!(spec.load_balancer_source_ranges).to_string()),

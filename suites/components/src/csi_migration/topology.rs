@@ -43,8 +43,9 @@ async fn lands(cx: &CheckCx) -> Verdict {
     for (at, moved) in drivers.into_iter().enumerate() {
         for (place, other) in cluster.workers.iter().zip(cluster.workers.iter().rev()) {
             for by in [By::Label, By::Affinity] {
-                let name = format!("v{at}-{}-{by:?}", place.zone).to_lowercase();
-                // Only the volume keeps the Pod from the other machine.
+                let by_what = if matches!(by, By::Label) { "label" } else { "affinity" };
+                let name = format!("v{at}-{}-{by_what}", place.zone).to_lowercase();
+                // Nothing but the volume keeps the Pod from the other machine.
                 let rather = Some(other.node.clone());
                 let volume = StoredVolume { rather, ..volume(cx, moved, &name, &place.zone, by) };
                 wanted.push((place, volume));

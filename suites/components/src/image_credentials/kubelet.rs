@@ -129,7 +129,9 @@ async fn is_given_a_token(cx: &CheckCx) -> Verdict {
     let audience = plugin.audience().unwrap_or_default();
     if token.audiences != [audience] || token.pod.is_empty() {
         let promise = "its token is for the configured audience and bound to the Pod";
-        return Err(plugin.violation(promise, audience, format!("{token:?}")));
+        let pod = if token.pod.is_empty() { "no Pod" } else { &token.pod };
+        let seen = format!("audiences [{}], bound to {pod}", token.audiences.join(", "));
+        return Err(plugin.violation(promise, audience, seen));
     }
     Ok(())
 }

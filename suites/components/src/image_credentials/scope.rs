@@ -61,8 +61,8 @@ async fn serves_what_it_is_cached_for(cx: &CheckCx) -> Verdict {
                 |fault| matches!(fault, Fault::KeyType(_)),
             );
         };
-        cx.record("cache_key_type", format!("{kind:?}"));
-        // An answer with a cache time of 0 is not used for any other image.
+        cx.record("cache_key_type", kind);
+        // What is kept for no time is used for no other.
         if answer.cache_duration.or(plugin.default_cache_duration()) == Some(0.0) {
             continue;
         }
@@ -72,7 +72,7 @@ async fn serves_what_it_is_cached_for(cx: &CheckCx) -> Verdict {
         for other in all.iter().filter(|other| *other != image && kind.joins(image, other)) {
             shared = true;
             if matching(&answer, other).is_none() {
-                let promise = format!("its answer for {image}, cached by {kind:?}, serves {other}");
+                let promise = format!("its answer for {image}, cached by {kind}, serves {other}");
                 return Err(plugin.violation(&promise, "a pattern that matches it", shown(&answer)));
             }
         }
@@ -84,7 +84,7 @@ async fn serves_what_it_is_cached_for(cx: &CheckCx) -> Verdict {
                 .to_owned(),
         )),
         (false, Some(kind), _) => Err(CheckError::NotObservable(format!(
-            "answers are cached by {kind:?}, and imageCredentials.images has no other image that one would serve"
+            "answers are cached by {kind}, and imageCredentials.images has no other image that one would serve"
         ))),
         _ => Ok(()),
     }

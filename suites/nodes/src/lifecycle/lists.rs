@@ -136,7 +136,7 @@ async fn keeps_all(cx: &CheckCx, trouble: &Trouble) -> Verdict {
     let looks = cloud.calls().of(&[Op::InstanceGet, Op::InstanceList]).since(mark);
     let looked = looks.becomes(show_the_way(machines)).within(cx.limits().life() + cx.limits().watch());
     let way = looked.when("as their Nodes are not Ready").await?;
-    cx.record("look_up", format!("{way:?}"));
+    cx.record("look_up", if way == Way::OneByOne { "one by one" } else { "lists" });
     let all = both(present(), both(present(), present()));
     if way == Way::OneByOne {
         return nodes.keeps(all).when("as no list decides what becomes of them").await;

@@ -176,22 +176,30 @@ fn unharmed(wanted: Vec<(String, String)>) -> Matcher<Option<Arc<core::Node>>> {
     .expecting(expected)
 }
 
+/// The address that a kubelet provides: its machine's internal one, or another where the cloud has no internal ones.
+fn provided_of(addresses: &[Address]) -> Option<Address> {
+    let internal = addresses.iter().find(|address| address.kind == "InternalIP");
+    internal.or_else(|| addresses.first()).cloned()
+}
+
 async fn keeps_addresses_when_the_provided_ip_goes(cx: &CheckCx) -> Verdict {
     cx.addresses_are_refreshed_often()?;
     let machine = cx.machine(machine("a")).await?;
     let instance = machine.instance();
-    let internal = instance.addresses.iter().find(|a| a.kind == "InternalIP").map(|a| a.address.clone());
-    let internal = internal.unwrap_or_default();
-    let plan = machine.node().annotation(A_NODEIP, &internal);
+    let provided = provided_of(&instance.addresses).ok_or_else(|| {
+        CheckError::NotObservable("the cloud's API shows no address of a machine".to_owned())
+    })?;
+    let plan = machine.node().annotation(A_NODEIP, &provided.address);
     let node = cx.node(plan.taints(vec![taint("example.com/kept", "1", "NoSchedule"), uninitialized()]));
     let node = node.await?;
     // A client that removes a taint writes the whole list, so the uninitialized taint may be back for a moment.
     node.becomes(looked_at()).await.map_err(nobody_looks)?;
     node.becomes(initialised()).await?;
     let mut before = node_with(&instance.addresses, &instance.name);
-    cx.in_reported_order(&mut before, &[internal.as_str()]);
+    cx.in_reported_order(&mut before, &[provided.address.as_str()]);
     node.becomes(has_addresses(before.clone())).within(cx.limits().addresses_after_taint()).await?;
-    machine.change(|instance| renumber(&mut instance.addresses, "InternalIP", OTHER_INTERNAL)).await?;
+    let other = if provided.kind == "InternalIP" { OTHER_INTERNAL } else { OTHER_EXTERNAL };
+    machine.change(|instance| renumber(&mut instance.addresses, &provided.kind, other)).await?;
     let kept = node.keeps(unharmed(before)).within(cx.limits().quiet_addresses());
     kept.when("though the cloud no longer reports its provided IP").await
 }
@@ -219,4 +227,19 @@ async fn costs_no_more_than_a_look(cx: &CheckCx) -> Verdict {
     let expected =
         format!("at most {cost} calls in each of {refreshes} refreshes, as its initialisation made");
     Err(node.breaks("a refresh costs no more than an initialisation", &expected, &format!("{calls} calls")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_kubelet_provides_an_internal_address_where_there_is_one() {
+        let [internal, external] =
+            [address("InternalIP", "192.0.2.1"), address("ExternalIP", "198.51.100.1")];
+        let of = |addresses: &[Address]| provided_of(addresses).map(|one| one.address);
+        assert_eq!(of(&[external.clone(), internal]).as_deref(), Some("192.0.2.1"));
+        assert_eq!(of(&[external]).as_deref(), Some("198.51.100.1"));
+        assert_eq!(of(&[]), None);
+    }
 }

@@ -92,8 +92,10 @@ async fn backs_off(cx: &CheckCx) -> Verdict {
     match tries.too_many() {
         None => Ok(()),
         Some((seen, allowed)) => {
-            let promise =
-                format!("a Node that cannot be initialised for {OUTAGE:?} is tried less and less often");
+            let promise = format!(
+                "a Node that cannot be initialised for {} s is tried less and less often",
+                OUTAGE.as_secs_f64()
+            );
             Err(node.breaks(&promise, &format!("at most {allowed} tries"), &format!("{seen} calls")))
         }
     }
@@ -117,8 +119,9 @@ async fn keeps_up_with_many(cx: &CheckCx) -> Verdict {
     // If Nodes join one by one, the CCM only has to keep up with the last one.
     if joining.elapsed() > AT_ONCE {
         return Err(CheckError::Error(format!(
-            "this machine took {:.1} s to register {MANY} Nodes, and {AT_ONCE:?} would still be at once; stop other programs and run again",
-            joining.elapsed().as_secs_f64()
+            "this machine took {:.1} s to register {MANY} Nodes, and {} s would still be at once; stop other programs and run again",
+            joining.elapsed().as_secs_f64(),
+            AT_ONCE.as_secs_f64()
         )));
     }
     let began = Instant::now();

@@ -89,9 +89,9 @@ async fn boots_before_its_network(cx: &CheckCx) -> Verdict {
 }
 
 async fn boots_without_dns(cx: &CheckCx) -> Verdict {
-    let cold = cx.cold_cluster(Network::Present).await?;
+    let mut cold = cx.cold_cluster(Network::Present).await?;
     cx.cluster_dns_is_away().await?;
-    cx.apply_with_cloud_named().await?;
+    cx.apply_with_cloud_named(&mut cold).await?;
     cx.all_initialised(&cold).await
 }
 
@@ -157,8 +157,8 @@ async fn stays_on_nodes_that_are_not_ready(cx: &CheckCx) -> Verdict {
 }
 
 async fn boots_without_routes(cx: &CheckCx) -> Verdict {
-    let cold = cx.cold_cluster(Network::Present).await?;
-    cx.networks_are_unavailable(&cold).await?;
+    let mut cold = cx.cold_cluster(Network::Present).await?;
+    cx.networks_are_unavailable(&mut cold).await?;
     let canary = cx.canary().await?;
     canary.has_to_wait().await?;
     cx.apply_as_shipped().await?;

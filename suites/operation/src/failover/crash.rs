@@ -36,7 +36,7 @@ const SLACK: Duration = Duration::from_secs(1);
 /// renewal (k8s.io/client-go tools/leaderelection: a standby counts from when it has seen the renewal).
 fn too_early(last: Option<Timestamp>, acquired: Option<Timestamp>, duration: Duration) -> Option<String> {
     let left_alone = Duration::try_from(acquired?.duration_since(last?)).ok()?;
-    (left_alone + SLACK < duration).then(|| format!("{left_alone:.1?} after it"))
+    (left_alone + SLACK < duration).then(|| format!("{:.1} s after it", left_alone.as_secs_f64()))
 }
 
 async fn fails_over(cx: &CheckCx) -> Verdict {
@@ -51,7 +51,8 @@ async fn fails_over(cx: &CheckCx) -> Verdict {
     };
     let acquired = taken.spec.as_ref().and_then(|spec| spec.acquire_time.as_ref()).map(|time| time.0);
     if let Some(early) = too_early(last, acquired, cx.limits().lease().duration) {
-        let expected = format!("{:?} after the last renewal", cx.limits().lease().duration);
+        let duration = cx.limits().lease().duration.as_secs_f64();
+        let expected = format!("{duration} s after the last renewal");
         return Err(lease.breaks("a standby leaves the Lease alone for its duration", &expected, &early));
     }
     // The successor works: a Node that joins now is initialised.
@@ -88,7 +89,7 @@ async fn never_overlaps(cx: &CheckCx) -> Verdict {
     cx.crash_is_near().await?;
     if cx.makes_faults() {
         let slow = Effect::Latency { ms: u64::try_from(SLOWNESS.as_millis()).unwrap_or(u64::MAX) };
-        web.cloud().meets(format!("writes that take {SLOWNESS:?}"), &[slow]).to(EDITS).await?;
+        web.cloud().meets(format!("writes that take {} s", SLOWNESS.as_secs_f64()), &[slow]).to(EDITS).await?;
     }
     let mark = cx.cloud().mark()?;
     // Writes go on before, during and after the crash.

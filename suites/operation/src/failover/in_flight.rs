@@ -65,16 +65,17 @@ impl<'a> InFlight<'a> {
         let mark = cx.cloud().mark()?;
         let creation = made.cloud().holds(&[Op::LbCreate]).await?;
         made.wants_a_balancer().await?;
-        creation.is_reached().await?;
+        creation.is_reached_unless(made.is_served()).await?;
         let edit = edited.cloud().holds(EDITS).await?;
         edited.patch(&json!({"spec": {"ports": [{"port": PORT, "protocol": "TCP"}]}})).await?;
         if cx.workers() > 1 {
-            edit.is_reached().await?;
+            let follows = one_balancer("follows the edit", |lb| lb.frontends.iter().all(|f| f.port == PORT));
+            edit.is_reached_unless(edited.balancer().is(follows)).await?;
         }
         let deletion = removed.cloud().holds(&[Op::LbDelete, Op::AuxDelete]).await?;
         removed.delete().await?;
         if cx.workers() > 2 {
-            deletion.is_reached().await?;
+            deletion.is_reached_unless(removed.is_cleaned_up()).await?;
         }
         let barriers = vec![creation, edit, deletion];
         Ok(InFlight { cx, leader, transitions, mark, made, edited, removed, barriers })

@@ -35,9 +35,10 @@ async fn outlives_a_short_one(cx: &CheckCx) -> Verdict {
     outage.mend().await?;
     let lasted = began.elapsed();
     if lasted + retry > deadline {
+        let [lasted, lasts, deadline] = [lasted, lasts, deadline].map(|time| time.as_secs_f64());
         return Err(CheckError::Error(format!(
-            "this machine took {lasted:.1?} for an outage of {lasts:.1?}, and leaders end after {deadline:.1?}; run with \
-             no other work"
+            "this machine took {lasted:.1} s for an outage of {lasts:.1} s, and leaders end after {deadline:.1} s; run with \
+             nothing beside it"
         )));
     }
     for replica in cx.replicas() {

@@ -8,6 +8,7 @@ use harness_testkit::prelude::*;
 use serde_json::json;
 use std::time::Duration;
 use suites_common::joining::registered;
+use suites_common::port_parts::{Edited, Ports};
 
 pub(super) const CHECKS: &[Check] = &[
     Check::of("NODE-INIT-03", |cx| Box::pin(initialises_what_joined_meanwhile(cx)))
@@ -191,7 +192,7 @@ async fn finishes_a_begun_deletion(cx: &CheckCx) -> Verdict {
     cx.crash_is_near().await?;
     let refusals = web.cloud().fails().to(&[Op::LbDelete]).await?;
     web.delete().await?;
-    refusals.hits(1).await?;
+    refusals.hits_unless(1, web.is_cleaned_up()).await?;
     let before = nobody_leads(cx).await?;
     refusals.clear().await?;
     somebody_leads(cx, before).await?;
@@ -201,17 +202,23 @@ async fn finishes_a_begun_deletion(cx: &CheckCx) -> Verdict {
 /// The cloud refuses the change while the old leader lives.
 async fn follows_a_begun_edit(cx: &CheckCx) -> Verdict {
     let web = cx.service(load_balancer("web").port(80)).await?.provisioned().await?;
+    let (old, held) = (Ports::of(&web).await?, web.balancer().read(ReadSource::Origin).await?);
     cx.crash_is_near().await?;
     let refusals = web.cloud().fails().to(EDITS).await?;
     web.patch(&json!({"spec": {"ports": [{"port": 8080, "protocol": "TCP"}]}})).await?;
-    refusals.hits(1).await?;
+    let new = Ports::of(&web).await?;
+    let follows = || {
+        one_balancer(
+            "is one and follows the edit",
+            |lb| matches!(lb.frontends.as_slice(), [only] if only.port == 8080),
+        )
+        .expecting("one load balancer with one frontend, on port 8080")
+    };
+    refusals.hits_unless(1, web.balancer().is(follows())).await?;
     let before = nobody_leads(cx).await?;
     refusals.clear().await?;
     somebody_leads(cx, before).await?;
-    let follows = one_balancer(
-        "is one and follows the edit",
-        |lb| matches!(lb.frontends.as_slice(), [only] if only.port == 8080),
-    );
-    let follows = follows.expecting("one load balancer with one frontend, on port 8080");
-    web.balancer().becomes(follows).within(time_to_take_up(cx)).when("by the new leader").await
+    web.balancer().becomes(follows()).within(time_to_take_up(cx)).when("by the new leader").await?;
+    let edited = Edited::of(&held, old, new).is_followed("follows the edit");
+    web.balancer().becomes(edited).when("by the new leader").await
 }

@@ -25,8 +25,9 @@ async fn gives_up_when_it_cannot_renew(cx: &CheckCx) -> Verdict {
     stolen.let_go().await?;
     let reported = outcome?.at.and_then(|at| Duration::try_from(at.duration_since(stolen_at)).ok());
     if let Some(took) = too_late(reported, seen_after, limit) {
+        let (limit, took) = (limit.as_secs_f64(), took.as_secs_f64());
         let (expected, seen) =
-            (format!("within {limit:?} of the loss of its Lease"), format!("it ended after {took:?}"));
+            (format!("within {limit:.1} s of the loss of its Lease"), format!("it ended after {took:.1} s"));
         return Err(leader.breaks("the leader ends itself", &expected, &seen));
     }
     let lease = cx.lease();

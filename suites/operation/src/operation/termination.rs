@@ -28,11 +28,11 @@ async fn ends_in_time(cx: &CheckCx, replica: &Replica<'_>) -> Verdict {
     let (took, departed) = (told.elapsed(), departure.read(ReadSource::Cache).await?);
     // If the kubelet does not report the exit code, only the time is known.
     if departed.was_killed() || (departed.code.is_none() && took >= departure.grace()) {
-        let grace = departure.grace();
-        let expected = format!("its process ended by itself within {grace:?}");
+        let (grace, took) = (departure.grace().as_secs_f64(), took.as_secs_f64());
+        let expected = format!("its process ended by itself within {grace} s");
         let seen = match departed.was_killed() {
-            true => format!("it was killed after {grace:?}"),
-            false => format!("it was gone after {took:.1?}"),
+            true => format!("it was killed after {grace} s"),
+            false => format!("it was gone after {took:.1} s"),
         };
         return Err(departure.breaks("a replica ends on SIGTERM", &expected, &seen));
     }

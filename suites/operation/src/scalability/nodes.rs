@@ -139,7 +139,8 @@ async fn waits_for_slow_ones_once(cx: &CheckCx) -> Verdict {
     let late = Effect::Latency { ms: 500 };
     for number in 0..SLOW {
         let machine = cx.machine(machine(&format!("slow-{number}"))).await?;
-        machine.cloud().meets(format!("answers that take {LATENCY:?}"), std::slice::from_ref(&late)).await?;
+        let what = format!("answers that take {} s", LATENCY.as_secs_f64());
+        machine.cloud().meets(what, std::slice::from_ref(&late)).await?;
         cx.node(machine.initialised_node().ready(Ready::False)).await?;
     }
     let lost = cx.machine(machine("z-lost")).await?;
