@@ -1,7 +1,6 @@
 //! Annotations of the vendor that change a load balancer: an edit of one has its effect (contract SVC-UPD-13). Which there are,
 //! and where their effect shows, is in the profile.
 
-use harness_testkit::AnnotationEffect;
 use harness_testkit::prelude::*;
 use serde_json::{Value, json};
 
