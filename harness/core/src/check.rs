@@ -97,7 +97,7 @@ pub enum Served {
 /// The future that a check's body returns. Bodies run on their own thread, so it need not be `Send`.
 ///
 /// ```
-/// # use harness_core::check::{Body, CheckError, Verdict}; struct Cx;
+/// # use harness_core::check::{Body, Verdict}; struct Cx;
 /// async fn handles_status(_: &Cx, status: u16) -> Verdict {
 ///     Ok(())
 /// }

@@ -31,7 +31,9 @@ const SHORTEST_SECRET: usize = 8;
 /// # use harness_testkit::prelude::*; async fn check(cx: &CheckCx) -> Verdict {
 /// let plugin = cx.image_credential_provider()?;
 /// let answer = plugin.asked_for(&plugin.images()[0]).answered().await?;
-/// cx.record("answer", format!("{answer:?}"));
+/// if answer.auth.is_empty() {
+///     return Err(plugin.violation("it has credentials for its images", "credentials", "none"));
+/// }
 /// # Ok(()) }
 /// ```
 #[derive(Debug)]

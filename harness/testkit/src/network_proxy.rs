@@ -16,10 +16,9 @@ use std::time::Duration;
 /// answer comes a little later.
 ///
 /// ```
-/// # use harness_testkit::prelude::*; async fn check(proxy: &ProxyProcesses<'_>) -> Verdict {
-/// let answer = proxy.asked(proxy.peer(), DIAL_LIMIT).await?.to_string();
-/// if answer.is_empty() {
-///     return Err(proxy.broken("the server answers", "an answer within the limit of a dial", "none"));
+/// # use harness_testkit::prelude::*; async fn check(cx: &CheckCx, peer: &Peer<'_>) -> Verdict {
+/// if let Err(astray) = peer.tried(Way::Logs).await? {
+///     cx.record("fails_in_time", astray.took <= DIAL_LIMIT);
 /// }
 /// # Ok(()) }
 /// ```

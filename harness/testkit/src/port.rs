@@ -131,7 +131,7 @@ pub fn shows_nothing() -> Matcher<Answer> {
 ///
 /// ```
 /// # use harness_testkit::prelude::*; async fn check(cx: &CheckCx, port: &SecurePort<'_>) -> Verdict {
-/// let missing = |text: &str| {
+/// let missing = |text: &str| -> Vec<String> {
 ///     let wanted = ["leader_election_master_status"];
 ///     wanted.iter().filter(|name| !text.contains(*name)).map(|name| (*name).to_owned()).collect()
 /// };

@@ -95,7 +95,9 @@ impl Observed for Process {
 /// # use harness_testkit::prelude::*; async fn check(cx: &CheckCx, leader: &Replica<'_>) -> Verdict {
 /// leader.kill().await?;
 /// let end = leader.becomes(ends()).within(cx.limits().kubelet_report()).await?;
-/// cx.record("ended", format!("{:?}", end.at));
+/// if let Some(at) = end.at {
+///     cx.record("ended_at", at);
+/// }
 /// # Ok(()) }
 /// ```
 pub fn ends() -> Matcher<Process, End> {
