@@ -6,6 +6,7 @@ pub(crate) mod documents;
 mod lines;
 pub(crate) mod markdown;
 mod modules;
+mod prelude;
 mod prose;
 mod resolve;
 mod workflows;
@@ -27,7 +28,9 @@ pub(crate) fn check(root: &Path, accepts: impl Fn(&[&str]) -> Result<(), String>
     let documents = Documents::read(&texts, &files);
     documents.check(accepts, &mut findings);
     workflows::check(root, &files, &mut findings)?;
-    for (path, text) in self::texts(root, ".rs")? {
+    let sources = self::texts(root, ".rs")?;
+    prelude::check(&sources, &mut findings);
+    for (path, text) in sources {
         lines::check(&path, &text, &mut findings);
         prose::check_code(&path, &text, &mut findings);
         // The texts in `ci/` are examples.

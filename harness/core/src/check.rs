@@ -2,6 +2,7 @@
 //!
 //! It is independent of clusters, clouds and clocks. The body's context is a type parameter, which the testkit fills in.
 
+mod capability;
 mod claim;
 mod facility;
 mod id;
@@ -13,6 +14,7 @@ mod suite;
 mod time;
 mod verdict;
 
+pub use capability::Capability;
 pub use claim::Claim;
 pub use facility::{Facilities, Facility};
 pub use id::{CheckId, label_of, row_of};
@@ -24,120 +26,8 @@ pub use verdict::{Blocker, CheckError, SubjectName, Verdict, Violation, chain};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
-
-/// What a CCM must declare before a check applies to it (contract section 5).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Capability {
-    /// Instances or InstancesV2: it initialises nodes.
-    Instances,
-    /// InstancesV2.
-    InstancesV2,
-    /// It distinguishes machines that are shut down from those that run.
-    Shutdown,
-    /// Zones and regions are reported.
-    Zones,
-    /// Regions are reported, also for a cloud without zones.
-    Regions,
-    /// It provisions load balancers.
-    LoadBalancer,
-    /// Its load balancers send traffic to Nodes.
-    NodeTargets,
-    /// It programs routes.
-    Routes,
-    /// It runs with leader election and two or more replicas.
-    LeaderElection,
-    /// Nodes and Services with both IP families.
-    DualStack,
-    /// Its load balancers keep a client's connections on one backend.
-    Affinity,
-    /// Its load balancers admit only `loadBalancerSourceRanges`.
-    SourceRanges,
-    /// It implements `Clusters`.
-    Clusters,
-    /// Nodes get additional labels from the cloud.
-    AdditionalLabels,
-    /// Load balancer status contains `ipMode`.
-    IpMode,
-    /// Several Services share one load balancer.
-    SharedLb,
-    /// It leaves Services with certain annotations to other controllers.
-    ImplementedElsewhere,
-    /// Annotations of its vendor change load balancers.
-    VendorAnnotations,
-    /// Its load balancers carry UDP.
-    Udp,
-    /// Its load balancers carry SCTP.
-    Sctp,
-    /// It serves `/healthz` and `/metrics` on its secure port.
-    SecurePort,
-    /// It accepts the flags of the shared framework.
-    FrameworkFlags,
-    /// It gets service account tokens: an image credential provider.
-    ServiceAccountTokens,
-}
-
-impl Capability {
-    /// All capabilities.
-    pub const ALL: &[Capability] = &[
-        Capability::Instances,
-        Capability::InstancesV2,
-        Capability::Shutdown,
-        Capability::Zones,
-        Capability::Regions,
-        Capability::LoadBalancer,
-        Capability::NodeTargets,
-        Capability::Routes,
-        Capability::LeaderElection,
-        Capability::DualStack,
-        Capability::Affinity,
-        Capability::SourceRanges,
-        Capability::Clusters,
-        Capability::AdditionalLabels,
-        Capability::IpMode,
-        Capability::SharedLb,
-        Capability::ImplementedElsewhere,
-        Capability::VendorAnnotations,
-        Capability::Udp,
-        Capability::Sctp,
-        Capability::SecurePort,
-        Capability::FrameworkFlags,
-        Capability::ServiceAccountTokens,
-    ];
-}
-
-impl fmt::Display for Capability {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(match self {
-            Capability::Instances => "instances",
-            Capability::InstancesV2 => "instances-v2",
-            Capability::Shutdown => "shutdown",
-            Capability::Zones => "zones",
-            Capability::Regions => "regions",
-            Capability::LoadBalancer => "load-balancer",
-            Capability::NodeTargets => "node-targets",
-            Capability::Routes => "routes",
-            Capability::LeaderElection => "leader-election",
-            Capability::DualStack => "dual-stack",
-            Capability::Affinity => "affinity",
-            Capability::SourceRanges => "source-ranges",
-            Capability::Clusters => "clusters",
-            Capability::AdditionalLabels => "additional-labels",
-            Capability::IpMode => "ip-mode",
-            Capability::SharedLb => "shared-lb",
-            Capability::ImplementedElsewhere => "implemented-elsewhere",
-            Capability::VendorAnnotations => "vendor-annotations",
-            Capability::Udp => "udp",
-            Capability::Sctp => "sctp",
-            Capability::SecurePort => "secure-port",
-            Capability::FrameworkFlags => "framework-flags",
-            Capability::ServiceAccountTokens => "service-account-tokens",
-        })
-    }
-}
 
 /// The facilities of the cloud that a check needs if it creates machines and examines the CCM's resources.
 const SEEN: &[Facility] = &[Facility::Machines, Facility::Inventory];
@@ -174,6 +64,14 @@ pub enum Isolation {
 }
 
 /// How a check's own environment differs from the run's.
+///
+/// ```
+/// # use harness_core::check::*; struct Cx; async fn body(_: &Cx) -> Verdict { Ok(()) }
+/// const CHECK: Check<Cx> =
+///     Check::own("ACME-LB-01", "restricts clients", "Acme handbook", |cx| Box::pin(body(cx)))
+///         .in_a_dedicated_cluster(Environment::TwoWorkers);
+/// assert!(CHECK.environment.is_some());
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Environment {
     /// It has two machines in addition to those of its control plane.
@@ -197,6 +95,16 @@ pub enum Served {
 }
 
 /// The future that a check's body returns. Bodies run on their own thread, so it need not be `Send`.
+///
+/// ```
+/// # use harness_core::check::{Body, Verdict}; struct Cx;
+/// async fn handles_status(_: &Cx, status: u16) -> Verdict {
+///     Ok(())
+/// }
+/// const STATUSES: [u16; 2] = [404, 503];
+/// // The function that `Check::row` gets for each row of a table.
+/// let run: for<'a> fn(&'a Cx, usize) -> Body<'a> = |cx, at| Box::pin(handles_status(cx, STATUSES[at]));
+/// ```
 pub type Body<'a> = Pin<Box<dyn Future<Output = Verdict> + 'a>>;
 
 /// The code of a check.

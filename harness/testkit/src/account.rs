@@ -3,6 +3,14 @@
 use k8s_openapi::api::rbac::v1::Subject;
 
 /// A service account.
+///
+/// ```
+/// # use harness_testkit::prelude::*; async fn check(cx: &CheckCx) -> Verdict {
+/// let account = cx.ccm_account()?;
+/// let grants = cx.granted_to(&account).await?;
+/// cx.record("rules", format!("{} has {} rules", account.user(), grants.len()));
+/// # Ok(()) }
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Account {
     /// Its namespace.

@@ -110,6 +110,16 @@ fn all_initialised(pods: Pods) -> Matcher<Boot> {
 }
 
 /// All Nodes exist as their kubelets registered them: none was initialised.
+///
+/// ```
+/// # use harness_testkit::prelude::*; async fn check(cx: &CheckCx) -> Verdict {
+/// let cold = cx.cold_cluster(Network::Present).await?;
+/// let away = cx.cloud().anything().meets("refused connections", &[Effect::Refuse]).await?;
+/// cx.apply_as_shipped().await?;
+/// cx.boot(&cold).keeps(uninitialised()).when("while there is no cloud").await?;
+/// away.clear().await
+/// # }
+/// ```
 pub fn uninitialised() -> Matcher<Boot> {
     matcher("stays uninitialised", |seen: &Boot| {
         let done = seen.nodes.iter().find_map(|node| match node {
@@ -125,6 +135,14 @@ pub fn uninitialised() -> Matcher<Boot> {
 }
 
 /// A process of the CCM has been started at least once; never, if nothing is deployed.
+///
+/// ```
+/// # use harness_testkit::prelude::*; async fn check(cx: &CheckCx) -> Verdict {
+/// let cold = cx.cold_cluster(Network::Present).await?;
+/// cx.apply_as_shipped().await?;
+/// cx.boot(&cold).becomes(started()).within(cx.limits().start()).await
+/// # }
+/// ```
 pub fn started() -> Matcher<Boot> {
     matcher("has its CCM started", |seen: &Boot| match seen.pods.iter().any(|pod| has_started(pod)) {
         true => Seen::Yes(()),
@@ -140,6 +158,15 @@ pub fn started() -> Matcher<Boot> {
 
 /// A process of the CCM runs in one of the Pods that ran before (by their uids), and that Pod is not being deleted. A
 /// replacement may have started too fast to be noticed.
+///
+/// ```
+/// # use harness_testkit::prelude::*; async fn check(cx: &CheckCx) -> Verdict {
+/// let cold = cx.cold_cluster(Network::Present).await?;
+/// cx.apply_as_shipped().await?;
+/// cx.all_initialised(&cold).await?;
+/// cx.boot(&cold).keeps(still_runs(cx.pods_that_run())).when("while its Nodes are not Ready").await
+/// # }
+/// ```
 pub fn still_runs(ran: BTreeSet<String>) -> Matcher<Boot> {
     matcher("keeps its CCM", move |seen: &Boot| {
         let mut staying = seen.pods.iter().filter(|pod| pod.metadata.deletion_timestamp.is_none());

@@ -15,6 +15,14 @@ const LAST_CALLS: usize = 6;
 const CREATIONS: usize = 4;
 
 /// Calls to the cloud since some moment, in the order of their arrival.
+///
+/// ```
+/// # use harness_testkit::prelude::*; async fn check(cx: &CheckCx, web: &Service<'_>, node: &Node<'_>) -> Verdict {
+/// let mark = cx.cloud().mark()?;
+/// node.label("example.com/unrelated", Some("1")).await?;
+/// web.calls().since(mark).writes().keeps(no_calls()).await
+/// # }
+/// ```
 #[derive(Clone)]
 pub struct Calls<'a> {
     cx: &'a CheckCx,
@@ -108,16 +116,37 @@ impl Subject for Calls<'_> {
 }
 
 /// There is at least one call.
+///
+/// ```
+/// # use harness_testkit::prelude::*; async fn check(cx: &CheckCx, leader: &Replica<'_>) -> Verdict {
+/// let mark = cx.cloud().mark()?;
+/// leader.calls().since(mark).becomes(some_calls()).when("by the leader").await
+/// # }
+/// ```
 pub fn some_calls() -> Matcher<Vec<Entry>> {
     holds("are at least one", |calls: &Vec<Entry>| !calls.is_empty())
 }
 
 /// There are no calls.
+///
+/// ```
+/// # use harness_testkit::prelude::*; async fn check(web: &Service<'_>) -> Verdict {
+/// web.rests().await?;
+/// web.calls().writes().keeps(no_calls()).when("once it has its load balancer").await
+/// # }
+/// ```
 pub fn no_calls() -> Matcher<Vec<Entry>> {
     holds("are none", |calls: &Vec<Entry>| calls.is_empty())
 }
 
 /// The replicas that made these calls, identified by the names of their credentials.
+///
+/// ```
+/// # use harness_testkit::prelude::*; async fn check(cx: &CheckCx) -> Verdict {
+/// let calls = cx.cloud().calls().list().await?;
+/// cx.record("replicas", callers(&calls).len());
+/// # Ok(()) }
+/// ```
 pub fn callers(calls: &[Entry]) -> BTreeSet<String> {
     let name = |call: &Entry| call.credential.clone().unwrap_or_else(|| "unknown".to_owned());
     calls.iter().map(name).collect()

@@ -21,11 +21,27 @@ pub struct Canary<'a> {
 }
 
 /// It is scheduled to a Node.
+///
+/// ```
+/// # use harness_testkit::prelude::*; async fn check(cx: &CheckCx) -> Verdict {
+/// let canary = cx.canary().await?;
+/// canary.becomes(is_placed()).when("once its Node is initialised").await
+/// # }
+/// ```
 pub fn is_placed() -> Matcher<Option<Arc<Pod>>> {
     holds("is placed", |pod: &Option<Arc<Pod>>| place_of(pod.as_deref()).is_some()).expecting("a Node for it")
 }
 
 /// It is not scheduled to any Node.
+///
+/// ```
+/// # use harness_testkit::prelude::*; async fn check(cx: &CheckCx) -> Verdict {
+/// let machine = cx.absent_machine(machine("a"));
+/// cx.node(machine.node().with_room()).await?;
+/// let canary = cx.canary_on(&machine.name()).await?;
+/// canary.keeps(is_unplaced()).when("while the cloud does not know its machine").await
+/// # }
+/// ```
 pub fn is_unplaced() -> Matcher<Option<Arc<Pod>>> {
     matcher("is not placed", |pod: &Option<Arc<Pod>>| match place_of(pod.as_deref()) {
         None => Seen::Yes(()),

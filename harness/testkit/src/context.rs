@@ -18,6 +18,16 @@ use tokio::sync::OnceCell;
 use tokio::task::AbortHandle;
 
 /// Access to everything that a running check may use.
+///
+/// ```
+/// # use harness_testkit::prelude::*;
+/// async fn follows_ports(cx: &CheckCx) -> Verdict {
+///     let web = cx.service(load_balancer("web").port(80)).await?.provisioned().await?;
+///     web.patch(&serde_json::json!({"spec": {"ports": [{"port": 443}]}})).await?;
+///     let listens = |lb: &LoadBalancer| lb.frontends.iter().all(|port| port.port == 443);
+///     web.balancer().becomes(one_balancer("listens on port 443 only", listens)).await
+/// }
+/// ```
 pub struct CheckCx {
     pub(super) id: CheckId,
     /// The prefix of all names of this check: its id and some random letters, so that a repeated run does not collide

@@ -71,6 +71,15 @@ impl Subject for Losses<'_> {
 }
 
 /// Nothing was lost during the change.
+///
+/// ```
+/// # use harness_testkit::prelude::*; async fn check(web: &Service<'_>) -> Verdict {
+/// web.rests().await?;
+/// let losses = web.losses_since(tokio::time::Instant::now(), &[Rule::Addresses]);
+/// web.patch(&serde_json::json!({"spec": {"ports": [{"port": 443}]}})).await?;
+/// losses.keeps(nothing_lost()).when("while an edit is carried out").await
+/// # }
+/// ```
 pub fn nothing_lost() -> Matcher<Vec<Break>> {
     holds("lose nothing during the change", Vec::is_empty)
         .expecting("no backend, address, setting or firewall lost during the change, not even for a moment")

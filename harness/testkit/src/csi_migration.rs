@@ -22,6 +22,14 @@ const ZONES: [&str; 2] = ["us-east-1a", "us-east-1b"];
 const ZONE_OF_PLANE: &str = "us-east-1c";
 
 /// The drivers under test.
+///
+/// ```
+/// # use harness_testkit::prelude::*; async fn check(cx: &CheckCx) -> Verdict {
+/// let csi = cx.csi_migration()?;
+/// csi.has_provisioner()?;
+/// cx.record("drivers", csi.moved().len());
+/// # Ok(()) }
+/// ```
 #[derive(Debug)]
 pub struct CsiMigration<'a> {
     pub(super) cx: &'a CheckCx,
@@ -38,6 +46,15 @@ pub struct Placed {
 }
 
 /// A cluster with the drivers on its workers but not on its control plane.
+///
+/// ```
+/// # use harness_testkit::prelude::*; async fn check(cx: &CheckCx) -> Verdict {
+/// let csi = cx.csi_migration()?;
+/// let cluster = csi.on_a_cluster().await?;
+/// let drivers = cluster.drivers_of(&cluster.workers[0].node).await?;
+/// cx.record("drivers", drivers.join(", "));
+/// # Ok(()) }
+/// ```
 pub struct CsiCluster<'a> {
     pub(super) csi: &'a CsiMigration<'a>,
     pub(super) applier: Applier,

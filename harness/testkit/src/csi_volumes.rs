@@ -26,6 +26,15 @@ const LINES: i64 = 20_000;
 const CALL: &str = "csiCall";
 
 /// A stored volume, with a claim for it and a Pod that uses it.
+///
+/// ```
+/// # use harness_testkit::prelude::*; async fn check(cluster: &CsiCluster<'_>, csi: &CsiMigration<'_>) -> Verdict {
+/// let moved = csi.moved()[0];
+/// let volume = StoredVolume::on(moved, "data", cluster.named("vol"), &cluster.workers[0]);
+/// cluster.makes_with_pods(&[volume]).await?;
+/// cluster.pods_run(&["data"], "a Pod with an in-tree volume runs").await?;
+/// # Ok(()) }
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StoredVolume {
     /// Its driver.
@@ -45,6 +54,15 @@ pub struct StoredVolume {
 }
 
 /// A call that a driver got.
+///
+/// ```
+/// # use harness_testkit::prelude::*; async fn check(cluster: &CsiCluster<'_>) -> Verdict {
+/// let handle = cluster.named("vol");
+/// let ours = |call: &CsiCall| call.volume() == handle;
+/// let about = ("the driver publishes the volume", "a call with its handle");
+/// cluster.is_called(about, "NodePublishVolume", ours, ours).await?;
+/// # Ok(()) }
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct CsiCall {
     /// The driver.

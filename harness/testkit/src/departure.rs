@@ -50,6 +50,15 @@ impl Observed for Departed {
 }
 
 /// Its process is gone.
+///
+/// ```
+/// # use harness_testkit::prelude::*; async fn check(cx: &CheckCx, replica: &Replica<'_>) -> Verdict {
+/// let departure = replica.departure()?;
+/// replica.will_end();
+/// replica.terminate().await?;
+/// departure.becomes(departs()).within(departure.grace() + cx.limits().kubelet_report()).await
+/// # }
+/// ```
 pub fn departs() -> Matcher<Departed> {
     holds("goes", |departed: &Departed| !departed.runs).expecting("no process of the replica")
 }

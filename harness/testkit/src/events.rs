@@ -9,6 +9,13 @@ use k8s_openapi::api::core::v1::Event;
 use kube::api::{Api, ListParams};
 
 /// Events about one object.
+///
+/// ```
+/// # use harness_testkit::prelude::*; async fn check(cx: &CheckCx, web: &Service<'_>) -> Verdict {
+/// let events: EventsOf<'_> = web.events();
+/// events.becomes(warns()).within(cx.limits().event()).when("after a failed creation").await
+/// # }
+/// ```
 #[derive(Clone)]
 pub struct EventsOf<'a> {
     cx: &'a CheckCx,
@@ -52,6 +59,13 @@ impl Subject for EventsOf<'_> {
 }
 
 /// One of them has this type and this reason.
+///
+/// ```
+/// # use harness_testkit::prelude::*; async fn check(cx: &CheckCx, web: &Service<'_>) -> Verdict {
+/// let told = tells("Normal", "EnsuredLoadBalancer");
+/// web.events().becomes(told).within(cx.limits().event()).await
+/// # }
+/// ```
 pub fn tells(kind: &'static str, reason: &'static str) -> Matcher<Vec<Event>> {
     has_one(format!("are one with reason {reason}"), format!("an Event {kind} {reason}"), move |event| {
         event.type_.as_deref() == Some(kind) && event.reason.as_deref() == Some(reason)
@@ -59,6 +73,13 @@ pub fn tells(kind: &'static str, reason: &'static str) -> Matcher<Vec<Event>> {
 }
 
 /// Like [`tells`], and this component recorded it.
+///
+/// ```
+/// # use harness_testkit::prelude::*; async fn check(cx: &CheckCx, node: &Node<'_>) -> Verdict {
+/// let told = tells_by("Normal", "Synced", "cloud-node-controller");
+/// node.events().becomes(told).within(cx.limits().event()).await
+/// # }
+/// ```
 pub fn tells_by(kind: &'static str, reason: &'static str, by: &'static str) -> Matcher<Vec<Event>> {
     has_one(
         format!("are one with reason {reason} by {by}"),
@@ -71,6 +92,13 @@ pub fn tells_by(kind: &'static str, reason: &'static str, by: &'static str) -> M
 }
 
 /// One of them has this type and reason, and its message contains this text.
+///
+/// ```
+/// # use harness_testkit::prelude::*; async fn check(cx: &CheckCx, holder: String) -> Verdict {
+/// let told = tells_of("Normal", "LeaderElection", holder);
+/// cx.lease().events().becomes(told).within(cx.limits().event()).await
+/// # }
+/// ```
 pub fn tells_of(kind: &'static str, reason: &'static str, named: String) -> Matcher<Vec<Event>> {
     let expected = format!("an Event {kind} {reason} that names {named}");
     has_one(format!("are one with reason {reason} about {named}"), expected, move |event| {
@@ -80,6 +108,13 @@ pub fn tells_of(kind: &'static str, reason: &'static str, named: String) -> Matc
 }
 
 /// All of them were recorded by these components.
+///
+/// ```
+/// # use harness_testkit::prelude::*; async fn check(web: &Service<'_>) -> Verdict {
+/// let others = &["kubelet", "node-controller"];
+/// web.events().is(told_by_none_but(others)).await
+/// # }
+/// ```
 pub fn told_by_none_but(components: &'static [&'static str]) -> Matcher<Vec<Event>> {
     let known = |event: &Event| components.contains(&source_of(event));
     holds("come only from other components", move |events: &Vec<Event>| events.iter().all(known))
@@ -87,6 +122,13 @@ pub fn told_by_none_but(components: &'static [&'static str]) -> Matcher<Vec<Even
 }
 
 /// One of them is a warning, with any reason.
+///
+/// ```
+/// # use harness_testkit::prelude::*; async fn check(cx: &CheckCx, web: &Service<'_>) -> Verdict {
+/// web.cloud().answers(500).to(&[Op::LbCreate]).times(1).await?;
+/// web.events().becomes(warns()).within(cx.limits().event()).await
+/// # }
+/// ```
 pub fn warns() -> Matcher<Vec<Event>> {
     has_one("are a warning".to_owned(), "an Event of type Warning".to_owned(), |event| {
         event.type_.as_deref() == Some("Warning")

@@ -105,6 +105,14 @@ async fn noted<T>(
 }
 
 /// A fault that takes effect when awaited.
+///
+/// ```
+/// # use harness_testkit::prelude::*; async fn check(web: &Service<'_>) -> Verdict {
+/// let plan: FaultPlan<'_> = web.cloud().answers(500).to(&[Op::LbCreate, Op::LbUpdate]).times(2);
+/// let fault = plan.await?;
+/// fault.hits(2).await
+/// # }
+/// ```
 #[must_use = "a fault takes effect only when awaited"]
 pub struct FaultPlan<'a> {
     target: Target<'a>,
@@ -176,6 +184,14 @@ impl<'a> IntoFuture for FaultPlan<'a> {
 }
 
 /// An injected fault, until it is used up, cleared, or the check ends. Reads as the number of calls it has affected.
+///
+/// ```
+/// # use harness_testkit::prelude::*; async fn check(cx: &CheckCx) -> Verdict {
+/// let fault: Fault<'_> = cx.cloud().anything().answers(503).to(&[Op::InstanceList]).await?;
+/// fault.hits(1).await?;
+/// fault.clear().await
+/// # }
+/// ```
 #[derive(Clone)]
 pub struct Fault<'a> {
     target: Target<'a>,
@@ -244,6 +260,14 @@ fn needless(unmet: &str) -> CheckError {
 }
 
 /// At least this number of calls were affected.
+///
+/// ```
+/// # use harness_testkit::prelude::*; async fn check(web: &Service<'_>) -> Verdict {
+/// let refusals = web.cloud().answers(503).to(&[Op::LbDelete]).times(2).await?;
+/// web.delete().await?;
+/// refusals.becomes(met_by(2)).when("as the CCM tries again").await
+/// # }
+/// ```
 pub fn met_by(calls: u64) -> Matcher<u64> {
     let words = if calls == 1 { "affects a call".to_owned() } else { format!("affects {calls} calls") };
     holds(words, move |hits: &u64| *hits >= calls).expecting(format!("at least {calls}"))
@@ -282,6 +306,17 @@ impl Subject for Fault<'_> {
 
 /// A barrier. Calls that it holds wait until it is released, at the latest by cleanup. Reads as the number of waiting
 /// calls.
+///
+/// ```
+/// # use harness_testkit::prelude::*; async fn check(cx: &CheckCx) -> Verdict {
+/// let machine = cx.machine(machine("a")).await?;
+/// let held = machine.cloud().holds(&[Op::InstanceGet, Op::InstanceList]).await?;
+/// let node = cx.node(machine.node()).await?;
+/// held.is_reached().await?;
+/// node.keeps(untouched()).when("while the cloud does not answer").await?;
+/// held.release().await
+/// # }
+/// ```
 #[derive(Clone)]
 pub struct Barrier<'a> {
     target: Target<'a>,

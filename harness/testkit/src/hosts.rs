@@ -27,6 +27,15 @@ pub struct Host<'a> {
 }
 
 /// The loss of a machine, until its power is back.
+///
+/// ```
+/// # use harness_testkit::prelude::*; async fn check(cx: &CheckCx) -> Verdict {
+/// let cold = cx.cold_cluster(Network::Present).await?;
+/// let [first, _] = cx.two_hosts(&cold).await?;
+/// let lost: Loss<'_> = first.loses_power().await?;
+/// lost.returns(&cold).await
+/// # }
+/// ```
 pub struct Loss<'a> {
     host: Host<'a>,
     /// The ids of the CCM's containers that ran there.
@@ -34,6 +43,14 @@ pub struct Loss<'a> {
 }
 
 /// Replicas of the CCM run on two machines; never, if all of several are placed on one.
+///
+/// ```
+/// # use harness_testkit::prelude::*; async fn check(cx: &CheckCx) -> Verdict {
+/// let cold = cx.cold_cluster(Network::Present).await?;
+/// cx.apply_as_shipped().await?;
+/// cx.boot(&cold).becomes(runs_on_two_machines()).within(cx.limits().start()).await
+/// # }
+/// ```
 pub fn runs_on_two_machines() -> Matcher<Boot> {
     matcher("runs its CCM on two machines", |seen: &Boot| {
         let staying: Vec<&Arc<Pod>> =

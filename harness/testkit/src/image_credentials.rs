@@ -26,6 +26,16 @@ const SECRET_NAMES: &[&str] = &["TOKEN", "SECRET", "PASSWORD", "KEY"];
 const SHORTEST_SECRET: usize = 8;
 
 /// The plugin under test.
+///
+/// ```
+/// # use harness_testkit::prelude::*; async fn check(cx: &CheckCx) -> Verdict {
+/// let plugin = cx.image_credential_provider()?;
+/// let answer = plugin.asked_for(&plugin.images()[0]).answered().await?;
+/// if answer.auth.is_empty() {
+///     return Err(plugin.violation("it has credentials for its images", "credentials", "none"));
+/// }
+/// # Ok(()) }
+/// ```
 #[derive(Debug)]
 pub struct ImageCredentialProvider<'a> {
     cx: &'a CheckCx,

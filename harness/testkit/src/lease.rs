@@ -22,6 +22,14 @@ const THIEF: &str = "ccm-conformance-thief";
 const RENEWAL: Duration = Duration::from_millis(500);
 
 /// The CCM's Lease.
+///
+/// ```
+/// # use harness_testkit::prelude::*; async fn check(cx: &CheckCx) -> Verdict {
+/// let lease: Lease<'_> = cx.lease();
+/// let led = lease.becomes(held()).await?;
+/// cx.record("transitions", transitions_of(&led));
+/// # Ok(()) }
+/// ```
 #[derive(Clone)]
 pub struct Lease<'a> {
     cx: &'a CheckCx,
@@ -30,16 +38,37 @@ pub struct Lease<'a> {
 }
 
 /// The holder of a Lease, by its identity.
+///
+/// ```
+/// # use harness_testkit::prelude::*; async fn check(cx: &CheckCx) -> Verdict {
+/// let led = cx.lease().becomes(held()).await?;
+/// cx.record("holder", holder_of(&led).unwrap_or_default());
+/// # Ok(()) }
+/// ```
 pub fn holder_of(lease: &core::Lease) -> Option<String> {
     lease.spec.as_ref()?.holder_identity.clone().filter(|holder| !holder.is_empty())
 }
 
 /// `spec.leaseTransitions` of a Lease; 0 where absent.
+///
+/// ```
+/// # use harness_testkit::prelude::*; async fn check(cx: &CheckCx) -> Verdict {
+/// let led = cx.lease().becomes(held()).await?;
+/// cx.record("transitions", transitions_of(&led));
+/// # Ok(()) }
+/// ```
 pub fn transitions_of(lease: &core::Lease) -> i32 {
     lease.spec.as_ref().and_then(|s| s.lease_transitions).unwrap_or(0)
 }
 
 /// A replica holds it; returns the Lease.
+///
+/// ```
+/// # use harness_testkit::prelude::*; async fn check(cx: &CheckCx) -> Verdict {
+/// cx.deploy_ccm().await?;
+/// cx.lease().becomes(held()).within(cx.limits().start()).await?;
+/// # Ok(()) }
+/// ```
 pub fn held() -> Matcher<Option<Arc<core::Lease>>, Arc<core::Lease>> {
     matcher("is held by a replica", |lease: &Option<Arc<core::Lease>>| match lease {
         Some(lease) if holder_of(lease).is_some_and(|holder| holder != THIEF) => Seen::Yes(lease.clone()),
@@ -49,6 +78,15 @@ pub fn held() -> Matcher<Option<Arc<core::Lease>>, Arc<core::Lease>> {
 }
 
 /// It was taken over since it had `before` transitions; returns the Lease.
+///
+/// ```
+/// # use harness_testkit::prelude::*; async fn check(cx: &CheckCx, leader: &Replica<'_>) -> Verdict {
+/// let before = transitions_of(&cx.lease().becomes(held()).await?);
+/// leader.will_end();
+/// leader.kill().await?;
+/// cx.lease().becomes(taken_over(before)).within(cx.limits().failover()).await?;
+/// # Ok(()) }
+/// ```
 pub fn taken_over(before: i32) -> Matcher<Option<Arc<core::Lease>>, Arc<core::Lease>> {
     let expected = format!("a Lease with more than {before} transitions");
     matcher("is taken over by another replica", move |lease: &Option<Arc<core::Lease>>| match lease {

@@ -105,8 +105,33 @@ pub use whole_run::{Ends, Left, Leftovers, OwnNodes, all_stay, as_before, none};
 use harness_core::check::{Check as CheckOf, Suite as SuiteOf};
 
 /// A check as suites write it.
+///
+/// ```
+/// use harness_testkit::prelude::*;
+///
+/// const CHECKS: &[Check] = &[Check::of("NODE-INIT-01", |cx| Box::pin(removes_its_taint(cx)))
+///     .needs(&[Capability::Instances])];
+///
+/// async fn removes_its_taint(cx: &CheckCx) -> Verdict {
+///     let machine = cx.machine(machine("a")).await?;
+///     let node = cx.node(machine.node()).await?;
+///     node.becomes(initialised()).await.map(drop)
+/// }
+/// ```
 pub type Check = CheckOf<CheckCx>;
 /// A suite as suites write it.
+///
+/// ```
+/// use harness_testkit::prelude::*;
+///
+/// # const CHECKS: &[Check] = &[];
+/// const SUITE: Suite = Suite {
+///     name: "acme",
+///     proves: "labels of Acme mean what its handbook says",
+///     judges: Party::Ccm,
+///     tables: &[CHECKS],
+/// };
+/// ```
 pub type Suite = SuiteOf<CheckCx>;
 
 /// The tools for components other than CCMs, for the suites that judge these.

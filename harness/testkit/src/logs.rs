@@ -30,6 +30,12 @@ impl Observed for LogRead {
 }
 
 /// The log can be read.
+///
+/// ```
+/// # use harness_testkit::prelude::*; async fn check(replica: &Replica<'_>) -> Verdict {
+/// replica.log()?.becomes(can_be_read()).when("at the address of its Node").await
+/// # }
+/// ```
 pub fn can_be_read() -> Matcher<LogRead> {
     matcher("can be read", |read: &LogRead| match &read.0 {
         Ok(()) => Seen::Yes(()),

@@ -18,17 +18,40 @@ const LEAVES: Duration = Duration::from_secs(1);
 const LOOK: Duration = Duration::from_millis(20);
 
 /// An address of a machine.
+///
+/// ```
+/// # use harness_testkit::prelude::*; async fn check(cx: &CheckCx) -> Verdict {
+/// let internal = address("InternalIP", &cx.own_address("192.0.2.10"));
+/// cx.machine(machine("a").addresses(vec![internal])).await?;
+/// # Ok(()) }
+/// ```
 pub fn address(kind: &str, address: &str) -> Address {
     Address { kind: kind.to_owned(), address: address.to_owned() }
 }
 
 /// A machine to be created in the cloud.
+///
+/// ```
+/// # use harness_testkit::prelude::*; async fn check(cx: &CheckCx) -> Verdict {
+/// let plan: MachinePlan = machine("a").named("other-name").with(|machine| machine.zone = "zone-2".to_owned());
+/// let machine = cx.machine(plan).await?;
+/// cx.node(machine.node()).await?;
+/// # Ok(()) }
+/// ```
 pub struct MachinePlan {
     suffix: String,
     change: Box<dyn FnOnce(&mut Instance)>,
 }
 
 /// A running machine with a type, zone, region and two addresses; `suffix` is the end of its name.
+///
+/// ```
+/// # use harness_testkit::prelude::*; async fn check(cx: &CheckCx) -> Verdict {
+/// let machine = cx.machine(machine("a")).await?;
+/// let node = cx.node(machine.node()).await?;
+/// node.becomes(initialised()).await?;
+/// # Ok(()) }
+/// ```
 pub fn machine(suffix: &str) -> MachinePlan {
     MachinePlan { suffix: suffix.to_owned(), change: Box::new(|_| ()) }
 }
@@ -57,6 +80,15 @@ impl MachinePlan {
 }
 
 /// A machine in the cloud; it is removed when the check ends.
+///
+/// ```
+/// # use harness_testkit::prelude::*; async fn check(cx: &CheckCx, node: &Node<'_>) -> Verdict {
+/// let machine: Machine<'_> = cx.machine(machine("a")).await?;
+/// machine.stop().await?;
+/// machine.delete().await?;
+/// node.becomes(gone()).within(cx.limits().life()).when("once its machine is gone").await
+/// # }
+/// ```
 pub struct Machine<'a> {
     cx: &'a CheckCx,
     instance: RefCell<Instance>,

@@ -14,6 +14,14 @@ use std::time::Duration;
 
 /// How long a dial may take that an API server gives up after 30 s (`k8s.io/apiserver` `pkg/server/egressselector`); its
 /// answer comes a little later.
+///
+/// ```
+/// # use harness_testkit::prelude::*; async fn check(cx: &CheckCx, peer: &Peer<'_>) -> Verdict {
+/// if let Err(astray) = peer.tried(Way::Logs).await? {
+///     cx.record("fails_in_time", astray.took <= DIAL_LIMIT);
+/// }
+/// # Ok(()) }
+/// ```
 pub const DIAL_LIMIT: Duration = Duration::from_secs(30 + 3);
 /// How long a server may take to register an agent that has connected.
 const KNOWN: Duration = Duration::from_secs(3);
@@ -38,6 +46,16 @@ pub struct NetworkProxy<'a> {
 }
 
 /// Its server and agents as processes, for one check.
+///
+/// ```
+/// # use harness_testkit::prelude::*; async fn check(cx: &CheckCx) -> Verdict {
+/// let proxy = cx.network_proxy()?;
+/// let mut processes = proxy.as_processes().await?;
+/// processes.start_agent("first")?;
+/// processes.tunnel_within("an agent carries tunnels", DIAL_LIMIT).await?;
+/// processes.kill_agent("first").await
+/// # }
+/// ```
 #[derive(Debug)]
 pub struct ProxyProcesses<'a> {
     proxy: &'a NetworkProxy<'a>,

@@ -11,6 +11,13 @@ use k8s_openapi::jiff::Timestamp;
 use std::collections::BTreeMap;
 
 /// A Node's initial Ready condition.
+///
+/// ```
+/// # use harness_testkit::prelude::*; async fn check(node: &Node<'_>) -> Verdict {
+/// node.set_ready(Ready::Unknown).await?;
+/// node.keeps(present()).when("while its kubelet does not report").await
+/// # }
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ready {
     /// `True`, and kept so by renewing its heartbeat Lease.
@@ -49,6 +56,14 @@ pub(super) fn condition(type_: &str, status: &str, reason: &str) -> NodeConditio
 }
 
 /// A synthetic Node to be created.
+///
+/// ```
+/// # use harness_testkit::prelude::*; async fn check(machine: &Machine<'_>, cx: &CheckCx) -> Verdict {
+/// let plan: NodePlan = machine.node().label("acme.example/rack", "r7").ready(Ready::False);
+/// let node = cx.node(plan).await?;
+/// node.becomes(initialised()).when("though it is not Ready").await?;
+/// # Ok(()) }
+/// ```
 #[derive(Clone, Debug)]
 pub struct NodePlan {
     name: String,
@@ -74,6 +89,15 @@ pub struct NodePlan {
 const KUBELETS_OWN: &str = "volumes.kubernetes.io/controller-managed-attach-detach";
 
 /// A taint.
+///
+/// ```
+/// # use harness_testkit::prelude::*; async fn check(cx: &CheckCx, machine: &Machine<'_>) -> Verdict {
+/// let kept = taint("example.com/kept", "1", "NoSchedule");
+/// let node = cx.node(machine.node().taints(vec![kept, uninitialized()])).await?;
+/// let seen = node.becomes(initialised()).await?;
+/// cx.record("taints", taints(&seen).join(", "));
+/// # Ok(()) }
+/// ```
 pub fn taint(key: &str, value: &str, effect: &str) -> Taint {
     Taint {
         key: key.to_owned(),
@@ -84,6 +108,14 @@ pub fn taint(key: &str, value: &str, effect: &str) -> Taint {
 }
 
 /// The taint that a kubelet with an external cloud provider sets on registration.
+///
+/// ```
+/// # use harness_testkit::prelude::*; async fn check(cx: &CheckCx, machine: &Machine<'_>) -> Verdict {
+/// let plan = machine.node().taints(vec![uninitialized(), taint(T_NOT_READY, "", "NoSchedule")]);
+/// let node = cx.node(plan).await?;
+/// node.becomes(initialised()).await?;
+/// # Ok(()) }
+/// ```
 pub fn uninitialized() -> Taint {
     taint(T_UNINIT, "true", "NoSchedule")
 }

@@ -15,6 +15,15 @@ use serde_json::json;
 use std::sync::Arc;
 
 /// A Node: one of the check's own, or one of the cluster's.
+///
+/// ```
+/// # use harness_testkit::prelude::*; async fn check(cx: &CheckCx) -> Verdict {
+/// let machine = cx.machine(machine("a")).await?;
+/// let node: Node<'_> = cx.node(machine.node()).await?;
+/// node.set_ready(Ready::Unknown).await?;
+/// node.keeps(present()).when("while its machine exists").await
+/// # }
+/// ```
 #[derive(Clone)]
 pub struct Node<'a> {
     cx: &'a CheckCx,

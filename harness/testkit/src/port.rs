@@ -17,6 +17,15 @@ const PATIENCE: Duration = Duration::from_secs(5);
 const SHOWN: usize = 300;
 
 /// The port on which a replica serves HTTPS, and how the harness connects to it.
+///
+/// ```
+/// # use harness_testkit::prelude::*; async fn check(cx: &CheckCx) -> Verdict {
+/// for replica in cx.replicas() {
+///     let port: SecurePort<'_> = replica.secure_port()?;
+///     port.get("/healthz").becomes(answers(200)).await?;
+/// }
+/// # Ok(()) }
+/// ```
 #[derive(Clone)]
 pub struct SecurePort<'a> {
     cx: &'a CheckCx,
@@ -71,6 +80,13 @@ fn in_one_line(body: &str) -> String {
 }
 
 /// There is an answer over HTTPS, whatever it is; returns status and body.
+///
+/// ```
+/// # use harness_testkit::prelude::*; async fn check(cx: &CheckCx, port: &SecurePort<'_>) -> Verdict {
+/// let (status, _) = port.get("/").becomes(serves()).await?;
+/// cx.record("status", status);
+/// # Ok(()) }
+/// ```
 pub fn serves() -> Matcher<Answer, (u16, String)> {
     matcher("is answered over HTTPS", |answer: &Answer| match answer {
         Answer::Given { status, body } => Seen::Yes((*status, body.clone())),
@@ -79,6 +95,13 @@ pub fn serves() -> Matcher<Answer, (u16, String)> {
 }
 
 /// The answer has this status; returns the body.
+///
+/// ```
+/// # use harness_testkit::prelude::*; async fn check(cx: &CheckCx, port: &SecurePort<'_>) -> Verdict {
+/// let body = port.get("/healthz").becomes(answers(200)).when("without a credential").await?;
+/// cx.record("health", body);
+/// # Ok(()) }
+/// ```
 pub fn answers(status: u16) -> Matcher<Answer, String> {
     matcher(format!("is answered with {status}"), move |answer: &Answer| match answer {
         Answer::Given { status: given, body } if *given == status => Seen::Yes(body.clone()),
@@ -88,12 +111,24 @@ pub fn answers(status: u16) -> Matcher<Answer, String> {
 
 /// The request is refused: the client is unknown or not permitted. A CCM that cannot authenticate clients answers with an
 /// error, which also counts as refused.
+///
+/// ```
+/// # use harness_testkit::prelude::*; async fn check(port: &SecurePort<'_>) -> Verdict {
+/// port.get("/metrics").becomes(refused()).when("without a credential").await
+/// # }
+/// ```
 pub fn refused() -> Matcher<Answer> {
     holds("is refused", |answer: &Answer| matches!(answer, Answer::Given { status: 401 | 403 | 500, .. }))
         .expecting("status 401 or 403, or 500 if it cannot authenticate the client")
 }
 
 /// The request is refused, or the path does not exist.
+///
+/// ```
+/// # use harness_testkit::prelude::*; async fn check(port: &SecurePort<'_>) -> Verdict {
+/// port.get("/debug/pprof/").becomes(shows_nothing()).when("without a credential").await
+/// # }
+/// ```
 pub fn shows_nothing() -> Matcher<Answer> {
     let refused = refused();
     holds("is refused or does not exist", move |answer: &Answer| {
@@ -103,6 +138,17 @@ pub fn shows_nothing() -> Matcher<Answer> {
 }
 
 /// The answer is successful and `lacks` finds nothing missing; it returns the missing parts as text.
+///
+/// ```
+/// # use harness_testkit::prelude::*; async fn check(cx: &CheckCx, port: &SecurePort<'_>) -> Verdict {
+/// let missing = |text: &str| -> Vec<String> {
+///     let wanted = ["leader_election_master_status"];
+///     wanted.iter().filter(|name| !text.contains(*name)).map(|name| (*name).to_owned()).collect()
+/// };
+/// let page = port.get_as("/metrics", &cx.reader().await?);
+/// page.becomes(shows("the metrics of the framework", missing)).await?;
+/// # Ok(()) }
+/// ```
 pub fn shows(
     what: impl Into<String>,
     lacks: impl Fn(&str) -> Vec<String> + 'static,

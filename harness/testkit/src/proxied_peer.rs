@@ -29,6 +29,14 @@ const UP: Duration = Duration::from_secs(60);
 const LABEL: &str = "ccm-conformance.io/check";
 
 /// The ways in which an API server connects to something on a Node.
+///
+/// ```
+/// # use harness_testkit::prelude::*; async fn check(peer: &Peer<'_>) -> Verdict {
+/// for way in Way::ALL {
+///     peer.is_reached(way, "the API server reaches the Node", DIAL_LIMIT).await?;
+/// }
+/// # Ok(()) }
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Way {
     /// Logs of a Pod.
@@ -86,6 +94,15 @@ impl fmt::Display for Astray {
 }
 
 /// The Pod, with a Service for it.
+///
+/// ```
+/// # use harness_testkit::prelude::*; async fn check(cx: &CheckCx) -> Verdict {
+/// let proxy = cx.network_proxy()?;
+/// let cluster = proxy.on_a_cluster().await?;
+/// let peer: Peer<'_> = cluster.peer().await?;
+/// peer.is_reached(Way::Logs, "logs can be read through the proxy", DIAL_LIMIT).await
+/// # }
+/// ```
 #[derive(Debug)]
 pub struct Peer<'a> {
     cluster: &'a ProxiedCluster<'a>,

@@ -50,6 +50,16 @@ pub struct PullingKubelet<'a> {
 }
 
 /// The result of a pull.
+///
+/// ```
+/// # use harness_testkit::prelude::*; async fn check(cx: &CheckCx) -> Verdict {
+/// let plugin = cx.image_credential_provider()?;
+/// let kubelet = cx.kubelet_with(&plugin, &[]).await?;
+/// if let Pull::Refused(why) = kubelet.pull(&plugin.images()[0]).await? {
+///     return Err(plugin.violation("a kubelet pulls a private image", "the image", why));
+/// }
+/// # Ok(()) }
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Pull {
     /// The node has the image.

@@ -33,6 +33,17 @@ impl Partition<'_> {
 }
 
 /// A frozen process, until it is resumed, at the latest when the check ends.
+///
+/// ```
+/// # use harness_testkit::prelude::*; async fn check(cx: &CheckCx) -> Verdict {
+/// let leader = cx.active_replica().await?;
+/// let before = transitions_of(&cx.lease().becomes(held()).await?);
+/// leader.will_end();
+/// let frozen: Frozen<'_> = leader.freezes().await?;
+/// cx.lease().becomes(taken_over(before)).within(cx.limits().failover()).await?;
+/// frozen.wake().await
+/// # }
+/// ```
 #[derive(Debug)]
 #[must_use = "it lasts until the process is resumed"]
 pub struct Frozen<'a> {

@@ -15,6 +15,14 @@ const PATHS: &[&str] = &["/metrics", "/metrics/slis", "/configz"];
 const GOOD_FOR_S: i64 = 600;
 
 /// A bearer token.
+///
+/// ```
+/// # use harness_testkit::prelude::*; async fn check(cx: &CheckCx, port: &SecurePort<'_>) -> Verdict {
+/// let reader: Reader = cx.reader().await?;
+/// let metrics = port.get_as("/metrics", &reader).becomes(answers(200)).await?;
+/// cx.record("lines", metrics.lines().count());
+/// # Ok(()) }
+/// ```
 #[derive(Clone)]
 pub struct Reader(pub(super) String);
 

@@ -18,6 +18,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 /// A replica of the CCM; its ends count from when the check first used it.
+///
+/// ```
+/// # use harness_testkit::prelude::*; async fn check(cx: &CheckCx) -> Verdict {
+/// let leader: Replica<'_> = cx.active_replica().await?;
+/// leader.will_end();
+/// leader.terminate().await?;
+/// leader.becomes(ends()).within(cx.limits().kubelet_report()).await?;
+/// # Ok(()) }
+/// ```
 #[derive(Clone)]
 pub struct Replica<'a> {
     pub(super) cx: &'a CheckCx,
@@ -81,6 +90,16 @@ impl Observed for Process {
 }
 
 /// Its process ended; returns the end.
+///
+/// ```
+/// # use harness_testkit::prelude::*; async fn check(cx: &CheckCx, leader: &Replica<'_>) -> Verdict {
+/// leader.kill().await?;
+/// let end = leader.becomes(ends()).within(cx.limits().kubelet_report()).await?;
+/// if let Some(at) = end.at {
+///     cx.record("ended_at", at);
+/// }
+/// # Ok(()) }
+/// ```
 pub fn ends() -> Matcher<Process, End> {
     matcher("ends", |process: &Process| match process.end() {
         Some(end) => Seen::Yes(end),
@@ -90,16 +109,40 @@ pub fn ends() -> Matcher<Process, End> {
 }
 
 /// Its process has not ended.
+///
+/// ```
+/// # use harness_testkit::prelude::*; async fn check(cx: &CheckCx, leader: &Replica<'_>) -> Verdict {
+/// let outage = cx.api_server_is_away().await?;
+/// pause(cx.limits().lease().renew_deadline / 4).await;
+/// outage.mend().await?;
+/// leader.keeps(stays_up()).when("after a short outage of the API server").await
+/// # }
+/// ```
 pub fn stays_up() -> Matcher<Process> {
     holds("stays up", |process: &Process| process.end().is_none()).expecting("its process not ended")
 }
 
 /// Its process runs again after an end.
+///
+/// ```
+/// # use harness_testkit::prelude::*; async fn check(cx: &CheckCx, leader: &Replica<'_>) -> Verdict {
+/// leader.becomes(ends()).within(cx.limits().kubelet_report()).await?;
+/// leader.becomes(is_back()).within(cx.limits().start()).when("as a standby").await
+/// # }
+/// ```
 pub fn is_back() -> Matcher<Process> {
     holds("is back", Process::is_back).expecting("its process restarted and running")
 }
 
 /// Its process runs.
+///
+/// ```
+/// # use harness_testkit::prelude::*; async fn check(cx: &CheckCx) -> Verdict {
+/// for replica in cx.replicas() {
+///     replica.becomes(runs()).within(cx.limits().start()).await?;
+/// }
+/// # Ok(()) }
+/// ```
 pub fn runs() -> Matcher<Process> {
     holds("runs", Process::runs).expecting("a Pod that is Running")
 }

@@ -30,6 +30,17 @@ const GROUP: &str = "rbac.authorization.k8s.io";
 const NOTICED: Duration = Duration::from_secs(10);
 
 /// A granted rule, with its role and its scope.
+///
+/// ```
+/// # use harness_testkit::prelude::*; async fn check(cx: &CheckCx) -> Verdict {
+/// let without_events = |granted: &[Grant]| -> Vec<Grant> {
+///     let is_of_events = |grant: &&Grant| grant.rule.resources.iter().flatten().any(|name| name == "events");
+///     granted.iter().filter(|grant| !is_of_events(grant)).cloned().collect()
+/// };
+/// let alone = cx.ccm_as(without_events, &[]).await?;
+/// alone.becomes(is_up()).within(cx.limits().start()).await
+/// # }
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct Grant {
     /// The role, e.g. `ClusterRole system:acme-ccm`.
@@ -41,6 +52,19 @@ pub struct Grant {
 }
 
 /// One action that is permitted or not.
+///
+/// ```
+/// # use harness_testkit::prelude::*; async fn check(trial: &Trial<'_>, less: &[Grant]) -> Verdict {
+/// let right = Right {
+///     verb: "patch".to_owned(),
+///     group: String::new(),
+///     resource: "nodes/status".to_owned(),
+///     within: None,
+/// };
+/// trial.may(less, &right, false).await?;
+/// trial.keeps(goes_on()).when("without that right").await
+/// # }
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Right {
     /// The verb, e.g. `patch`.

@@ -20,6 +20,15 @@ const PARTS_OF_A_CHECK: u32 = 4;
 const PARTS_OF_ALL: u32 = 1536;
 
 /// A network that can be the destination of routes. Reads as the routes to it.
+///
+/// ```
+/// # use harness_testkit::prelude::*; async fn check(cx: &CheckCx) -> Verdict {
+/// let machine = cx.machine(machine("a")).await?;
+/// let network = cx.pod_network(0)?;
+/// cx.node(machine.node().pod_cidrs(&[&network.cidr()])).await?;
+/// network.becomes(leads_to(&machine.instance())).within(cx.limits().route()).await?;
+/// # Ok(()) }
+/// ```
 #[derive(Clone)]
 pub struct Destination<'a> {
     cx: &'a CheckCx,
@@ -87,6 +96,14 @@ impl Subject for Destination<'_> {
 }
 
 /// There is one route to it, and it targets that machine; returns the route.
+///
+/// ```
+/// # use harness_testkit::prelude::*; async fn check(cx: &CheckCx, network: &Destination<'_>, machine: &Machine<'_>) -> Verdict {
+/// let leads = network.becomes(leads_to(&machine.instance())).within(cx.limits().route());
+/// let route = leads.when("once its Node has joined").await?;
+/// cx.record("route", route.id);
+/// # Ok(()) }
+/// ```
 pub fn leads_to(machine: &Instance) -> Matcher<Vec<Route>, Route> {
     let id = machine.id.clone();
     let expected = format!("one route, to instance {id}");
@@ -100,6 +117,13 @@ pub fn leads_to(machine: &Instance) -> Matcher<Vec<Route>, Route> {
 }
 
 /// There is one route to it, and it is this one, unchanged.
+///
+/// ```
+/// # use harness_testkit::prelude::*; async fn check(cx: &CheckCx, network: &Destination<'_>, machine: &Machine<'_>) -> Verdict {
+/// let route = network.becomes(leads_to(&machine.instance())).within(cx.limits().route()).await?;
+/// network.keeps(keeps_route(&route)).within(cx.limits().quiet_routes()).await
+/// # }
+/// ```
 pub fn keeps_route(route: &Route) -> Matcher<Vec<Route>> {
     let (route, expected) = (route.clone(), route.observed());
     holds("keeps its route", move |routes: &Vec<Route>| matches!(routes.as_slice(), [one] if *one == route))
@@ -107,6 +131,13 @@ pub fn keeps_route(route: &Route) -> Matcher<Vec<Route>> {
 }
 
 /// There is no route to it.
+///
+/// ```
+/// # use harness_testkit::prelude::*; async fn check(cx: &CheckCx, network: &Destination<'_>, node: &Node<'_>) -> Verdict {
+/// node.delete().await?;
+/// network.becomes(has_no_route()).within(cx.limits().route()).when("once its Node is gone").await
+/// # }
+/// ```
 pub fn has_no_route() -> Matcher<Vec<Route>> {
     holds("has no route", |routes: &Vec<Route>| routes.is_empty()).expecting("none")
 }

@@ -9,6 +9,24 @@ use std::pin::Pin;
 use std::time::Duration;
 
 /// Something that a check examines: it defines how it is read, its name, and which calls to the cloud are about it.
+///
+/// ```
+/// # use harness_testkit::prelude::*;
+/// /// How many Nodes there are.
+/// struct NodeCount<'a>(&'a CheckCx);
+///
+/// impl Subject for NodeCount<'_> {
+///     type Seen = usize;
+///     fn cx(&self) -> &CheckCx { self.0 }
+///     fn name(&self) -> SubjectName { SubjectName { kind: "Nodes", name: "of the cluster".to_owned(), uid: None } }
+///     async fn read(&self, _: ReadSource) -> Result<usize, ReadError> { Ok(self.0.all_nodes()?.len()) }
+///     fn concerns(&self, _: &Entry) -> bool { false }
+/// }
+///
+/// async fn has_nodes(cx: &CheckCx) -> Verdict {
+///     NodeCount(cx).keeps(holds("is not empty", |count: &usize| *count > 0)).await
+/// }
+/// ```
 pub trait Subject {
     /// The result of a read.
     type Seen: Observed + 'static;

@@ -16,6 +16,14 @@ use std::sync::Arc;
 const SHOWN_LINES: i64 = 12;
 
 /// One process of the CCM, while no other runs. It is not restarted when it exits.
+///
+/// ```
+/// # use harness_testkit::prelude::*; async fn check(cx: &CheckCx) -> Verdict {
+/// let trial: Trial<'_> = cx.ccm_alone(&["--no-such-flag"]).await?;
+/// let refused = trial.becomes(refuses()).within(cx.limits().start()).await;
+/// trial.explained(refused).await
+/// # }
+/// ```
 #[derive(Clone)]
 pub struct Trial<'a> {
     cx: &'a CheckCx,
@@ -26,6 +34,17 @@ pub struct Trial<'a> {
 }
 
 /// The state of a trial.
+///
+/// ```
+/// # use harness_testkit::prelude::*; async fn check(trial: &Trial<'_>, node: &Node<'_>) -> Verdict {
+/// type Both = (Tried, Option<std::sync::Arc<k8s_openapi::api::core::v1::Node>>);
+/// let ends_first = matcher("ends with an error", |(tried, _): &Both| match tried.exit_code() {
+///     Some(code) => Seen::when(code != 0),
+///     None => Seen::NotYet(String::new()),
+/// });
+/// (trial, node).becomes(ends_first).await
+/// # }
+/// ```
 #[derive(Clone, Debug)]
 pub struct Tried {
     pod: Option<Arc<Pod>>,
@@ -56,6 +75,13 @@ impl Observed for Tried {
 }
 
 /// Its process exited with an error before it became the leader.
+///
+/// ```
+/// # use harness_testkit::prelude::*; async fn check(cx: &CheckCx) -> Verdict {
+/// let trial = cx.ccm_alone(&["--no-such-flag"]).await?;
+/// trial.becomes(refuses()).within(cx.limits().start()).await
+/// # }
+/// ```
 pub fn refuses() -> Matcher<Tried> {
     matcher("is refused", |tried: &Tried| match (tried.exit_code(), &tried.leader) {
         (_, Some(_)) => Seen::Never("it leads".to_owned()),
@@ -67,11 +93,25 @@ pub fn refuses() -> Matcher<Tried> {
 }
 
 /// Its process exited, with any code.
+///
+/// ```
+/// # use harness_testkit::prelude::*; async fn check(cx: &CheckCx, trial: &Trial<'_>) -> Verdict {
+/// let ended = trial.becomes(has_ended()).within(cx.limits().start()).await;
+/// trial.explained(ended).await
+/// # }
+/// ```
 pub fn has_ended() -> Matcher<Tried> {
     holds("ends", |tried: &Tried| tried.exit_code().is_some()).expecting("its process ended")
 }
 
 /// Its process has started, whatever happened then.
+///
+/// ```
+/// # use harness_testkit::prelude::*; async fn check(cx: &CheckCx) -> Verdict {
+/// let trial = cx.ccm_without_election().await?;
+/// trial.becomes(is_up()).within(cx.limits().start()).await
+/// # }
+/// ```
 pub fn is_up() -> Matcher<Tried> {
     holds("has started", |tried: &Tried| {
         let status = tried.pod.as_ref().and_then(|pod| pod.status.as_ref());
@@ -84,6 +124,13 @@ pub fn is_up() -> Matcher<Tried> {
 
 /// The matcher's result about another subject, as long as its process runs: after its exit it cannot be fulfilled any
 /// more.
+///
+/// ```
+/// # use harness_testkit::prelude::*; async fn check(cx: &CheckCx, trial: &Trial<'_>, node: &Node<'_>) -> Verdict {
+/// let seen = (trial, node).becomes(unless_it_ends(initialised())).within(cx.limits().start()).await;
+/// trial.explained(seen).await?;
+/// # Ok(()) }
+/// ```
 pub fn unless_it_ends<O: 'static, T: 'static>(wanted: Matcher<O, T>) -> Matcher<(Tried, O), T> {
     let (claim, expected) = (wanted.claim().to_owned(), wanted.expected().to_owned());
     matcher(claim, move |(tried, other): &(Tried, O)| match (wanted.matches(other), tried.exit_code()) {
@@ -94,6 +141,13 @@ pub fn unless_it_ends<O: 'static, T: 'static>(wanted: Matcher<O, T>) -> Matcher<
 }
 
 /// Its process runs.
+///
+/// ```
+/// # use harness_testkit::prelude::*; async fn check(cx: &CheckCx, trial: &Trial<'_>) -> Verdict {
+/// trial.becomes(is_up()).within(cx.limits().start()).await?;
+/// trial.keeps(goes_on()).when("while the API server refuses its requests").await
+/// # }
+/// ```
 pub fn goes_on() -> Matcher<Tried> {
     holds("keeps running", |tried: &Tried| tried.pod.is_some() && tried.exit_code().is_none())
         .expecting("its process has not exited")

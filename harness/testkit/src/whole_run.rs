@@ -86,12 +86,27 @@ impl Observed for Left {
 }
 
 /// Nothing is left.
+///
+/// ```
+/// # use harness_testkit::prelude::*; async fn check(cx: &CheckCx) -> Verdict {
+/// let leftovers = cx.leftovers();
+/// leftovers.are_told_apart().await?;
+/// leftovers.becomes(as_before()).within(cx.limits().service_after(1)).await
+/// # }
+/// ```
 pub fn as_before() -> Matcher<Left> {
     holds("contain the same as before the run", |left: &Left| left.counts.is_empty())
         .expecting("no object added, removed or changed, except machines")
 }
 
 /// There were no exits.
+///
+/// ```
+/// # use harness_testkit::prelude::*; async fn check(cx: &CheckCx) -> Verdict {
+/// let ends = cx.ends();
+/// ends.keeps(none()).within(ends.told_within()).await
+/// # }
+/// ```
 pub fn none() -> Matcher<Vec<End>> {
     holds("do not happen", Vec::is_empty).expecting("no exit of its process that a check did not cause")
 }
@@ -122,6 +137,13 @@ impl Subject for Leftovers<'_> {
 }
 
 /// No Node was deleted.
+///
+/// ```
+/// # use harness_testkit::prelude::*; async fn check(cx: &CheckCx) -> Verdict {
+/// cx.ccm_runs().await?;
+/// cx.own_nodes().is(all_stay()).await
+/// # }
+/// ```
 pub fn all_stay() -> Matcher<Vec<LostNode>> {
     holds("stay", Vec::is_empty).expecting("no deletion of such a Node except by the harness")
 }

@@ -1,7 +1,6 @@
 //! The vendor's annotations that change a load balancer: an edit has its effect (contract SVC-UPD-13). The
 //! profile lists them, and where their effect shows.
 
-use harness_testkit::AnnotationEffect;
 use harness_testkit::prelude::*;
 use serde_json::{Value, json};
 

@@ -3,6 +3,14 @@
 use std::fmt;
 
 /// A facility that the environment around the CCM must have for a check; without it the check is 'not observable'.
+///
+/// ```
+/// # use harness_core::check::*; struct Cx; async fn body(_: &Cx) -> Verdict { Ok(()) }
+/// const CHECK: Check<Cx> =
+///     Check::own("ACME-LB-01", "restricts clients", "Acme handbook", |cx| Box::pin(body(cx)))
+///         .with(&[Facility::Faults, Facility::AuditLog]);
+/// assert!(CHECK.facilities.contains(Facility::Faults));
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Facility {

@@ -7,6 +7,13 @@ use std::fmt;
 ///
 /// The row consists of capital letters, digits and hyphens; the claim, after a dot, of lower-case letters, digits and
 /// hyphens. So an id can be used as the name of a test or a folder, and the row alone selects all of its claims.
+///
+/// ```
+/// use harness_core::check::CheckId;
+///
+/// const PORT: CheckId = CheckId::of_claim("SVC-UPD-01", "port");
+/// assert_eq!((PORT.as_str(), PORT.row()), ("SVC-UPD-01.port", "SVC-UPD-01"));
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct CheckId {
     /// The text, padded with zeros.

@@ -4,6 +4,14 @@ use serde::{Deserialize, Serialize};
 use std::fmt;
 
 /// The component that a row of the contract is about, and that a suite judges.
+///
+/// ```
+/// use harness_core::check::{Party, Suite};
+///
+/// # struct Cx;
+/// let suite: Suite<Cx> = Suite { name: "acme", proves: "what Acme promises", judges: Party::Ccm, tables: &[] };
+/// assert_eq!(suite.judges, Party::Ccm);
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Party {

@@ -15,6 +15,14 @@ pub struct Since {
 }
 
 /// What is expected of a CCM whose framework is older than a change.
+///
+/// ```
+/// # use harness_core::check::*; struct Cx; async fn body(_: &Cx) -> Verdict { Ok(()) }
+/// const CHECK: Check<Cx> =
+///     Check::own("ACME-LB-01", "restricts clients", "Acme handbook", |cx| Box::pin(body(cx)))
+///         .since(28, "load balancers follow Nodes at once", Before::NotJudged);
+/// assert!(CHECK.since.is_some_and(|since| since.minor == 28));
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Before {
     /// Nothing: the claim is recorded but cannot fail.

@@ -23,6 +23,15 @@ impl<Cx: 'static> Suite<Cx> {
 
 /// Fails at compile time if two checks have the same id.
 ///
+/// ```
+/// use harness_core::check::{Party, Suite, assert_unique_ids};
+///
+/// # struct Cx;
+/// const SUITES: &[Suite<Cx>] =
+///     &[Suite { name: "acme", proves: "what Acme promises", judges: Party::Ccm, tables: &[] }];
+/// const _: () = assert_unique_ids(SUITES);
+/// ```
+///
 /// # Panics
 /// When two do.
 pub const fn assert_unique_ids<Cx>(suites: &[Suite<Cx>]) {

@@ -5,9 +5,34 @@ use serde::{Deserialize, Serialize};
 use std::fmt;
 
 /// The result of a body: `Ok` if the claim holds.
+///
+/// ```
+/// use harness_core::check::{CheckError, Verdict};
+///
+/// fn is_private(address: &str) -> Verdict {
+///     match address.starts_with("10.") {
+///         true => Ok(()),
+///         false => Err(CheckError::violation("the address is private", "10.0.0.0/8", address)),
+///     }
+/// }
+/// assert!(is_private("10.0.0.1").is_ok());
+/// ```
 pub type Verdict = Result<(), CheckError>;
 
 /// Why a body stopped before its end.
+///
+/// ```
+/// use harness_core::check::{CheckError, Verdict};
+///
+/// fn has_three_nodes(nodes: usize) -> Verdict {
+///     match nodes {
+///         3 => Ok(()),
+///         0 => Err(CheckError::NotObservable("the cluster has no Nodes".to_owned())),
+///         other => Err(CheckError::violation("the cluster has three Nodes", "3", other.to_string())),
+///     }
+/// }
+/// assert!(has_three_nodes(3).is_ok() && has_three_nodes(2).is_err());
+/// ```
 #[derive(Clone, Debug)]
 pub enum CheckError {
     /// The CCM violated the claim: a failure.
@@ -46,6 +71,12 @@ impl CheckError {
 }
 
 /// A claim without which nothing else can be judged. Its own check fails, and the others are blocked by it.
+///
+/// ```
+/// # use harness_core::check::*; struct Cx; async fn elects(_: &Cx) -> Verdict { Ok(()) }
+/// let check: Check<Cx> = Check::of(Blocker::Elects.check(), |cx| Box::pin(elects(cx)));
+/// assert_eq!(check.id.row(), "HA-01");
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Blocker {
@@ -119,6 +150,13 @@ fn words(error: &dyn std::error::Error) -> String {
 }
 
 /// The subject of a claim; the uid distinguishes it from another object of the same name.
+///
+/// ```
+/// use harness_core::check::SubjectName;
+///
+/// let subject = SubjectName { kind: "Service", name: "default/web".to_owned(), uid: None };
+/// assert_eq!(subject.to_string(), "Service default/web");
+/// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SubjectName {
     /// Its kind, e.g. `Service`.
@@ -140,6 +178,15 @@ impl fmt::Display for SubjectName {
 }
 
 /// A violation: the claim and its subject, what was expected and observed, and how long the check waited.
+///
+/// ```
+/// use harness_core::check::{CheckError, SubjectName, Violation};
+///
+/// let subject = Some(SubjectName { kind: "Node", name: "a".to_owned(), uid: None });
+/// let violation = Violation::new("its zone is that of its machine", "zone-1", "zone-2");
+/// let error = CheckError::Violation(Box::new(Violation { subject, ..violation }));
+/// assert!(error.in_words().contains("zone-2"));
+/// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Violation {
     /// The claim, a sentence.

@@ -8,6 +8,13 @@ use k8s_openapi::api::core::v1::{Event, Namespace, Node, Pod, Service};
 use kube::ResourceExt;
 
 /// Addresses as `Type address`, joined by commas.
+///
+/// ```
+/// use harness_core::objects::show_addresses;
+///
+/// let list = [("InternalIP".to_owned(), "192.0.2.1".to_owned()), ("Hostname".to_owned(), "a".to_owned())];
+/// assert_eq!(show_addresses(&list), "InternalIP 192.0.2.1, Hostname a");
+/// ```
 pub fn show_addresses(list: &[(String, String)]) -> String {
     let shown: Vec<String> = list.iter().map(|(kind, address)| format!("{kind} {address}")).collect();
     format!("[{}]", shown.join(", "))

@@ -4,6 +4,17 @@ use super::{Matcher, Observed, Seen};
 use futures::future::LocalBoxFuture;
 
 /// Where a read gets its data.
+///
+/// ```
+/// use harness_core::probe::{ReadError, ReadSource};
+///
+/// async fn read(reach: ReadSource, cached: usize) -> Result<usize, ReadError> {
+///     match reach {
+///         ReadSource::Cache => Ok(cached),
+///         ReadSource::Origin => Err(ReadError::passing("the API server does not answer")),
+///     }
+/// }
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReadSource {
     /// The cached copy: a watch's state, a mirror.
@@ -13,6 +24,15 @@ pub enum ReadSource {
 }
 
 /// A read that failed. A wait remembers it and continues, unless no later read can succeed.
+///
+/// ```
+/// use harness_core::probe::ReadError;
+///
+/// fn read(text: &str) -> Result<usize, ReadError> {
+///     text.parse().map_err(|_| ReadError::passing(format!("'{text}' is not a number")))
+/// }
+/// assert!(read("many").is_err_and(|error| !error.fatal));
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{text}")]
 pub struct ReadError {

@@ -1,6 +1,17 @@
 //! Matchers: pure values that describe what they expect and whether an observation fulfils it.
 
 /// A matcher's result for an observation.
+///
+/// ```
+/// use harness_core::probe::{Seen, matcher};
+///
+/// let shrinks = matcher("shrinks to three", |count: &usize| match *count {
+///     3 => Seen::Yes(()),
+///     more if more > 3 => Seen::NotYet(format!("{more}")),
+///     _ => Seen::Never("it only shrinks".to_owned()),
+/// });
+/// assert_eq!(shrinks.matches(&5), Seen::NotYet("5".to_owned()));
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Seen<T> {
     /// The claim is fulfilled.
@@ -19,6 +30,15 @@ impl Seen<()> {
 }
 
 /// Describes what it expects, and matches observations of type `O`, returning a `T`.
+///
+/// ```
+/// use harness_core::probe::{Matcher, Seen, holds};
+///
+/// fn at_most(limit: usize) -> Matcher<usize> {
+///     holds("stays small", move |count: &usize| *count <= limit).expecting(format!("at most {limit}"))
+/// }
+/// assert_eq!(at_most(3).matches(&2), Seen::Yes(()));
+/// ```
 pub struct Matcher<O, T = ()> {
     claim: String,
     expected: Option<String>,
@@ -66,26 +86,66 @@ impl<O: 'static, T: 'static> Matcher<O, T> {
 }
 
 /// Creates a matcher from its claim and a function.
+///
+/// ```
+/// use harness_core::probe::{Seen, matcher};
+///
+/// // In a check: `let port = subject.becomes(has_a_port).await?;`.
+/// let has_a_port = matcher("has a port", |ports: &Vec<u16>| match ports.first() {
+///     Some(port) => Seen::Yes(*port),
+///     None => Seen::NotYet("no port".to_owned()),
+/// });
+/// assert_eq!(has_a_port.matches(&vec![80, 443]), Seen::Yes(80));
+/// ```
 pub fn matcher<O, T>(claim: impl Into<String>, verdict: impl Fn(&O) -> Seen<T> + 'static) -> Matcher<O, T> {
     Matcher { claim: claim.into(), expected: None, verdict: Box::new(verdict) }
 }
 
 /// Creates a matcher from its claim and a predicate.
+///
+/// ```
+/// use harness_core::probe::{Seen, holds};
+///
+/// // In a check: `subject.keeps(has_two).await?;`.
+/// let has_two = holds("has two entries", |list: &Vec<String>| list.len() == 2);
+/// assert_eq!(has_two.matches(&vec!["a".to_owned(), "b".to_owned()]), Seen::Yes(()));
+/// ```
 pub fn holds<O>(claim: impl Into<String>, predicate: impl Fn(&O) -> bool + 'static) -> Matcher<O> {
     matcher(claim, move |observation| Seen::when(predicate(observation)))
 }
 
 /// The object does not exist.
+///
+/// ```
+/// use harness_core::probe::{Seen, gone};
+///
+/// // In a check: `node.becomes(gone()).await?;`.
+/// assert_eq!(gone::<String>().matches(&None), Seen::Yes(()));
+/// ```
 pub fn gone<O: 'static>() -> Matcher<Option<O>> {
     holds("is gone", |observation: &Option<O>| observation.is_none()).expecting("no such object")
 }
 
 /// The object exists.
+///
+/// ```
+/// use harness_core::probe::{Seen, present};
+///
+/// // In a check: `node.keeps(present()).await?;`.
+/// assert_eq!(present().matches(&Some("node")), Seen::Yes(()));
+/// ```
 pub fn present<O: 'static>() -> Matcher<Option<O>> {
     holds("is there", |observation: &Option<O>| observation.is_some())
 }
 
 /// Each of two observations fulfils its own matcher.
+///
+/// ```
+/// use harness_core::probe::{Seen, both, gone, present};
+///
+/// // In a check: `(&web, &node).becomes(both(gone(), present())).await?;`.
+/// assert_eq!(both(gone(), present()).matches(&(None::<String>, Some("node"))), Seen::Yes(()));
+/// ```
 pub fn both<A: 'static, B: 'static>(first: Matcher<A>, second: Matcher<B>) -> Matcher<(A, B)> {
     let claim = format!("{}, and {}", first.claim(), second.claim());
     let expected = format!("{}; {}", first.expected(), second.expected());

@@ -52,6 +52,15 @@ impl Pulse {
 }
 
 /// Sleeps for `period`. For loops that keep something alive (a lease, a long poll), never for a verdict.
+///
+/// ```
+/// use harness_core::probe::pause;
+/// use std::time::Duration;
+///
+/// async fn settles() {
+///     pause(Duration::from_secs(2)).await;
+/// }
+/// ```
 #[expect(clippy::disallowed_methods, reason = "this module is the one that may")]
 pub async fn pause(period: Duration) {
     tokio::time::sleep(period).await;

@@ -3,6 +3,19 @@
 use std::sync::Arc;
 
 /// Shown as 'last seen' when a wait ends without its claim being fulfilled.
+///
+/// ```
+/// use harness_core::probe::Observed;
+///
+/// struct Pods(usize);
+///
+/// impl Observed for Pods {
+///     fn observed(&self) -> String {
+///         format!("{} Pods", self.0)
+///     }
+/// }
+/// assert_eq!(Pods(3).observed(), "3 Pods");
+/// ```
 pub trait Observed {
     /// The few fields that matter, in one line.
     fn observed(&self) -> String;

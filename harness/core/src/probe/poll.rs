@@ -9,6 +9,19 @@ use tokio::time::{Instant, timeout};
 /// `read` returns `Ok(Some(value))` when the state is reached, `Ok(None)` before that; it stores what it last saw in
 /// `seen`.
 ///
+/// ```
+/// use harness_core::probe::{ReadError, poll};
+/// use std::time::Duration;
+///
+/// async fn is_written(file: &std::path::Path) -> Result<String, ReadError> {
+///     let read = async |seen: &mut String| {
+///         "no such file".clone_into(seen);
+///         Ok(std::fs::read_to_string(file).ok())
+///     };
+///     poll("the file is written", Duration::from_secs(5), Duration::from_millis(100), read).await
+/// }
+/// ```
+///
 /// # Errors
 /// The message says what was waited for, how long, and what was last seen.
 pub async fn poll<T>(

@@ -3,6 +3,15 @@
 //! A secret is recognised in the forms in which programs print it: plain, in base64 (at any position of the encoded data,
 //! in either alphabet), in hexadecimal, in any case, escaped, with colours or line breaks in it; parts of it count too.
 //! Anything with the form of a service account token or a private key is redacted, whatever its origin.
+//!
+//! ```
+//! use harness_core::secrets;
+//!
+//! secrets::know("a-token-of-a-test");
+//! assert_eq!(secrets::redact("Bearer a-token-of-a-test".to_owned()), "Bearer <redacted>");
+//! // The plain form, or any other in which programs print it, such as base64.
+//! assert!(secrets::stands_in("a-token-of-a-test", "token=a-token-of-a-test"));
+//! ```
 
 mod find;
 mod shapes;

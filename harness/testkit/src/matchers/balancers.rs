@@ -4,6 +4,14 @@ use harness_clouds::{Instance, Inventory, LbState, LoadBalancer};
 use harness_core::probe::{Matcher, Seen, holds, matcher};
 
 /// Exactly one load balancer, active and with an address; returns it.
+///
+/// ```
+/// # use harness_testkit::prelude::*; async fn check(cx: &CheckCx) -> Verdict {
+/// let web = cx.service(load_balancer("web").port(80)).await?;
+/// let lb = web.balancer().becomes(one_active()).await?;
+/// cx.record("addresses", lb.addresses.len());
+/// # Ok(()) }
+/// ```
 pub fn one_active() -> Matcher<Inventory, LoadBalancer> {
     matcher("is one, active and with an address", |held: &Inventory| match held.load_balancers.as_slice() {
         [lb] if lb.state == LbState::Active && !lb.addresses.is_empty() => Seen::Yes(lb.clone()),
@@ -14,6 +22,13 @@ pub fn one_active() -> Matcher<Inventory, LoadBalancer> {
 }
 
 /// Exactly one load balancer, for which `wanted` holds.
+///
+/// ```
+/// # use harness_testkit::prelude::*; async fn check(web: &Service<'_>) -> Verdict {
+/// let listens = one_balancer("listens on port 80", |lb| lb.frontends.iter().any(|port| port.port == 80));
+/// web.balancer().becomes(listens).await
+/// # }
+/// ```
 pub fn one_balancer(
     claim: impl Into<String>,
     wanted: impl Fn(&LoadBalancer) -> bool + 'static,
@@ -22,6 +37,12 @@ pub fn one_balancer(
 }
 
 /// A load balancer, in any state.
+///
+/// ```
+/// # use harness_testkit::prelude::*; async fn check(web: &Service<'_>) -> Verdict {
+/// web.balancer().becomes(at_least_one()).when("before the CCM ends").await
+/// # }
+/// ```
 pub fn at_least_one() -> Matcher<Inventory> {
     holds("exists, ready or not", |held: &Inventory| !held.load_balancers.is_empty())
         .expecting("at least one load balancer")
@@ -29,6 +50,17 @@ pub fn at_least_one() -> Matcher<Inventory> {
 
 /// The same load balancer as before with the same addresses, and as wanted once `arrived` says so. Never, if it was
 /// replaced.
+///
+/// ```
+/// # use harness_testkit::prelude::*; async fn check(web: &Service<'_>) -> Verdict {
+/// let before = web.balancer().becomes(one_active()).await?;
+/// web.patch(&serde_json::json!({"spec": {"sessionAffinity": "ClientIP"}})).await?;
+/// let follows = no_other_than(&before, "keeps a client on its backend", |held| {
+///     held.load_balancers.iter().all(|lb| lb.session_affinity == "ClientIP")
+/// });
+/// web.balancer().becomes(follows).await
+/// # }
+/// ```
 pub fn no_other_than(
     before: &LoadBalancer,
     claim: impl Into<String>,
@@ -47,11 +79,27 @@ pub fn no_other_than(
 }
 
 /// Whether a load balancer sends traffic to a machine on each of its ports, by the machine's id or address.
+///
+/// ```
+/// # use harness_testkit::prelude::*; async fn check(web: &Service<'_>, machine: &Machine<'_>) -> Verdict {
+/// let machine = machine.instance();
+/// let wanted = one_balancer("sends traffic to the new machine", move |lb| targets(lb, &machine));
+/// web.balancer().becomes(wanted).await
+/// # }
+/// ```
 pub fn targets(lb: &LoadBalancer, machine: &Instance) -> bool {
     behind(lb).iter().all(|backends| name(backends, machine))
 }
 
 /// Whether it does so on any port.
+///
+/// ```
+/// # use harness_testkit::prelude::*; async fn check(web: &Service<'_>, machine: &Machine<'_>) -> Verdict {
+/// let machine = machine.instance();
+/// let wanted = one_balancer("sends no traffic to the machine", move |lb| !reaches(lb, &machine));
+/// web.balancer().becomes(wanted).await
+/// # }
+/// ```
 pub fn reaches(lb: &LoadBalancer, machine: &Instance) -> bool {
     name(&lb.backends, machine) || behind(lb).iter().any(|backends| name(backends, machine))
 }
@@ -72,6 +120,13 @@ fn name(backends: &[String], machine: &Instance) -> bool {
 }
 
 /// There are no resources at all.
+///
+/// ```
+/// # use harness_testkit::prelude::*; async fn check(web: &Service<'_>) -> Verdict {
+/// web.delete().await?;
+/// web.balancer().becomes(nothing_left()).await
+/// # }
+/// ```
 pub fn nothing_left() -> Matcher<Inventory> {
     holds("is gone with all of its resources", |held: &Inventory| {
         held.load_balancers.is_empty() && held.auxiliaries.is_empty()

@@ -13,6 +13,14 @@ use std::sync::Arc;
 type MaybeNode = Option<Arc<Node>>;
 
 /// The Node exists and is no longer uninitialised; returns it.
+///
+/// ```
+/// # use harness_testkit::prelude::*; async fn check(cx: &CheckCx) -> Verdict {
+/// let machine = cx.machine(machine("a")).await?;
+/// let node = cx.node(machine.node()).await?;
+/// node.becomes(initialised()).await?;
+/// # Ok(()) }
+/// ```
 pub fn initialised() -> Matcher<MaybeNode, Arc<Node>> {
     matcher("is initialised", |node: &MaybeNode| match node {
         Some(node) if !has_taint(node, T_UNINIT) => Seen::Yes(node.clone()),
@@ -23,6 +31,13 @@ pub fn initialised() -> Matcher<MaybeNode, Arc<Node>> {
 }
 
 /// It has an address other than its host name.
+///
+/// ```
+/// # use harness_testkit::prelude::*; async fn check(node: &Node<'_>) -> Verdict {
+/// node.becomes(initialised()).await?;
+/// node.becomes(addressed()).when("once it is initialised").await
+/// # }
+/// ```
 pub fn addressed() -> Matcher<MaybeNode> {
     holds("has an address", |node: &MaybeNode| {
         node.iter().flat_map(|node| addresses(node)).any(|(kind, _)| kind != "Hostname")
@@ -31,6 +46,14 @@ pub fn addressed() -> Matcher<MaybeNode> {
 
 /// It still has the uninitialized taint and nothing from the cloud: no providerID, none of the labels, no address but a
 /// host name.
+///
+/// ```
+/// # use harness_testkit::prelude::*; async fn check(cx: &CheckCx) -> Verdict {
+/// let machine = cx.absent_machine(machine("a"));
+/// let node = cx.node(machine.node()).await?;
+/// node.keeps(untouched()).when("while the cloud does not know its machine").await
+/// # }
+/// ```
 pub fn untouched() -> Matcher<MaybeNode> {
     const LABELS: [&str; 6] = [L_ZONE, B_ZONE, L_REGION, B_REGION, L_TYPE, B_TYPE];
     matcher("is not changed", move |node: &MaybeNode| {
@@ -51,6 +74,15 @@ pub fn untouched() -> Matcher<MaybeNode> {
 }
 
 /// Its addresses are exactly these, in this order. IPs are compared by value, so their spelling is up to the provider.
+///
+/// ```
+/// # use harness_testkit::prelude::*; async fn check(cx: &CheckCx) -> Verdict {
+/// let (kind, value) = ("InternalIP", cx.own_address("192.0.2.10"));
+/// let machine = cx.machine(machine("a").addresses(vec![address(kind, &value)])).await?;
+/// let node = cx.node(machine.node()).await?;
+/// node.becomes(has_addresses(vec![(kind.to_owned(), value)])).await
+/// # }
+/// ```
 pub fn has_addresses(wanted: Vec<(String, String)>) -> Matcher<MaybeNode> {
     let claim = format!("has the addresses {}", show_addresses(&wanted));
     let wanted = by_value(wanted);
@@ -68,6 +100,13 @@ fn by_value(mut addresses: Vec<(String, String)>) -> Vec<(String, String)> {
 }
 
 /// Zone, region and type labels of both generations, from the machine's properties; none for properties that are empty.
+///
+/// ```
+/// # use harness_testkit::prelude::*; async fn check(machine: &Machine<'_>, node: &Node<'_>) -> Verdict {
+/// let labels = expected_labels(&machine.as_reported());
+/// node.becomes(has_labels(labels)).await
+/// # }
+/// ```
 pub fn expected_labels(instance: &Instance) -> Vec<(&'static str, String)> {
     [
         (L_ZONE, &instance.zone),
@@ -97,6 +136,14 @@ pub fn missing_metadata(node: &Node, instance: &Instance) -> Vec<String> {
 }
 
 /// It has everything that the cloud supplies for that machine.
+///
+/// ```
+/// # use harness_testkit::prelude::*; async fn check(machine: &Machine<'_>, node: &Node<'_>) -> Verdict {
+/// let seen = node.becomes(initialised()).await?;
+/// let whole = initialised_as("has everything that the cloud supplies", &machine.as_reported());
+/// node.has_shown(&Some(seen), whole)
+/// # }
+/// ```
 pub fn initialised_as(claim: &str, instance: &Instance) -> Matcher<MaybeNode> {
     let instance = instance.clone();
     let labels: Vec<String> = expected_labels(&instance).iter().map(|(k, v)| format!("{k}={v}")).collect();
@@ -112,6 +159,13 @@ pub fn initialised_as(claim: &str, instance: &Instance) -> Matcher<MaybeNode> {
 }
 
 /// It carries these labels with these values.
+///
+/// ```
+/// # use harness_testkit::prelude::*; async fn check(machine: &Machine<'_>, node: &Node<'_>) -> Verdict {
+/// let zone = machine.as_reported().zone;
+/// node.becomes(has_labels(vec![(L_ZONE, zone)])).await
+/// # }
+/// ```
 pub fn has_labels(wanted: Vec<(&'static str, String)>) -> Matcher<MaybeNode> {
     let words: Vec<String> = wanted.iter().map(|(key, value)| format!("{key}={value}")).collect();
     holds(format!("has the labels {}", words.join(", ")), move |node: &MaybeNode| {

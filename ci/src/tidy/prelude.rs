@@ -1,0 +1,215 @@
+//! Every item of the prelude for authors of checks has an example, or names the item whose example shows it.
+
+use std::collections::BTreeMap;
+use syn::{Attribute, Expr, ExprLit, Item, Lit, Meta, UseTree, Visibility};
+
+const PRELUDE: &str = "harness/testkit/src/prelude.rs";
+/// The crate of the prelude, which its own items begin with.
+const OWN: (&str, &str) = ("crate", "harness/testkit/src/");
+/// Where an item is defined that its crate re-exports.
+const BASE: &str = "harness/core/src/";
+/// The line of an item that has no example of its own; the other item follows in brackets and backticks.
+const LINK: &str = "Example: see [`";
+
+/// Documentation by the name of an item.
+type Documented = BTreeMap<String, String>;
+
+/// Checks the prelude and the documentation of its items.
+pub(super) fn check(sources: &BTreeMap<String, String>, findings: &mut Vec<String>) {
+    let Some(prelude) = sources.get(PRELUDE) else {
+        findings.push(format!("{PRELUDE} does not exist; if it has moved, change ci/src/tidy/prelude.rs"));
+        return;
+    };
+    let mut crates: BTreeMap<String, Documented> = BTreeMap::new();
+    for export in exports(prelude).iter().filter(|export| !has_example(&export.docs)) {
+        let folders = [export.folder(), BASE.to_owned()];
+        for folder in &folders {
+            crates.entry(folder.clone()).or_insert_with(|| documented_in(sources, folder));
+        }
+        let docs_of = |name: &str| folders.iter().find_map(|folder| crates[folder].get(name));
+        let Some(docs) = docs_of(&export.name) else {
+            findings.push(format!(
+                "{PRELUDE}: {} is defined neither in {} nor in {BASE}; write an example for it here",
+                export.name, folders[0]
+            ));
+            continue;
+        };
+        let linked = docs.split_once(LINK).and_then(|(_, rest)| rest.split('`').next()).and_then(docs_of);
+        if !has_example(docs) && !linked.is_some_and(|docs| has_example(docs)) {
+            findings.push(format!(
+                "{PRELUDE}: {} has no example; write one in its documentation, or '{LINK}NAME`]' with an item that has one",
+                export.name
+            ));
+        }
+    }
+}
+
+fn has_example(docs: &str) -> bool {
+    docs.contains("```")
+}
+
+/// An item that the prelude re-exports.
+struct Export {
+    /// The name of its crate, or `crate`.
+    of: String,
+    name: String,
+    /// What the prelude itself says about it.
+    docs: String,
+}
+
+impl Export {
+    /// The folder with the sources of its crate.
+    fn folder(&self) -> String {
+        match self.of == OWN.0 {
+            true => OWN.1.to_owned(),
+            false => format!("harness/{}/src/", self.of.trim_start_matches("harness_")),
+        }
+    }
+}
+
+fn exports(prelude: &str) -> Vec<Export> {
+    let mut exports = Vec::new();
+    for item in items(prelude) {
+        if let Item::Use(item) = item {
+            let (mut of, mut names) = (String::new(), Vec::new());
+            leaves(&item.tree, &mut of, &mut names);
+            let docs = docs(&item.attrs);
+            exports.extend(names.into_iter().map(|name| Export { of: of.clone(), name, docs: docs.clone() }));
+        }
+    }
+    exports
+}
+
+/// The first part of the paths of a `use`, and the names at their ends.
+fn leaves(tree: &UseTree, of: &mut String, names: &mut Vec<String>) {
+    match tree {
+        UseTree::Path(path) => {
+            if of.is_empty() {
+                *of = path.ident.to_string();
+            }
+            leaves(&path.tree, of, names);
+        }
+        UseTree::Name(name) => names.push(name.ident.to_string()),
+        UseTree::Rename(name) => names.push(name.ident.to_string()),
+        UseTree::Group(group) => group.items.iter().for_each(|tree| leaves(tree, of, names)),
+        UseTree::Glob(_) => names.push("*".to_owned()),
+    }
+}
+
+/// The public items and the modules that the files of a folder define.
+fn documented_in(sources: &BTreeMap<String, String>, folder: &str) -> Documented {
+    let files = || sources.iter().filter_map(|(path, text)| Some((path.strip_prefix(folder)?, text)));
+    let mut all = Documented::new();
+    for item in files().flat_map(|(_, text)| items(text)) {
+        if let Some((name, docs)) = documented(&item) {
+            all.entry(name).or_insert(docs);
+        }
+    }
+    for (path, text) in files() {
+        let name = path.strip_suffix("/mod.rs").or_else(|| path.strip_suffix(".rs")).unwrap_or(path);
+        if let Ok(file) = syn::parse_file(text) {
+            all.entry(name.to_owned()).or_insert_with(|| docs(&file.attrs));
+        }
+    }
+    all
+}
+
+/// The name and the documentation of an item, if it is public.
+fn documented(item: &Item) -> Option<(String, String)> {
+    let (visible, name, attributes) = match item {
+        Item::Const(item) => (&item.vis, &item.ident, &item.attrs),
+        Item::Enum(item) => (&item.vis, &item.ident, &item.attrs),
+        Item::Fn(item) => (&item.vis, &item.sig.ident, &item.attrs),
+        Item::Struct(item) => (&item.vis, &item.ident, &item.attrs),
+        Item::Trait(item) => (&item.vis, &item.ident, &item.attrs),
+        Item::Type(item) => (&item.vis, &item.ident, &item.attrs),
+        _ => return None,
+    };
+    matches!(visible, Visibility::Public(_)).then(|| (name.to_string(), docs(attributes)))
+}
+
+/// The items of a file; none of a file that the compiler will refuse.
+fn items(text: &str) -> Vec<Item> {
+    syn::parse_file(text).map(|file| file.items).unwrap_or_default()
+}
+
+fn docs(attributes: &[Attribute]) -> String {
+    let mut lines = Vec::new();
+    for attribute in attributes {
+        if let Meta::NameValue(pair) = &attribute.meta
+            && pair.path.is_ident("doc")
+            && let Expr::Lit(ExprLit { lit: Lit::Str(text), .. }) = &pair.value
+        {
+            lines.push(text.value());
+        }
+    }
+    lines.join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const EXAMPLE: &str = "/// Text.\n///\n/// ```\n/// let a = 1;\n/// ```\n";
+
+    fn found(prelude: &str, testkit: &str, core: &str) -> Vec<String> {
+        let sources = [
+            (PRELUDE, prelude),
+            ("harness/testkit/src/a.rs", testkit),
+            ("harness/core/src/words.rs", core),
+            ("harness/core/src/secrets/mod.rs", "//! Text.\n//!\n//! ```\n//! let a = 1;\n//! ```"),
+        ];
+        let sources = sources.map(|(path, text)| (path.to_owned(), text.to_owned()));
+        let mut findings = Vec::new();
+        check(&BTreeMap::from(sources), &mut findings);
+        findings
+    }
+
+    #[test]
+    fn an_item_without_an_example_is_reported_wherever_it_is_defined() {
+        const PRELUDE: &str =
+            "pub use crate::{a, B};\npub use harness_core::C;\npub use harness_session::k8s::D;";
+        let text = |bare: &str, items: [(&str, &str); 2]| -> String {
+            let one = |(name, item): (&str, &str)| {
+                if name == bare { item.to_owned() } else { format!("{EXAMPLE}{item}") }
+            };
+            items.map(one).join("\n")
+        };
+        for bare in ["", "a", "B", "C", "D"] {
+            let testkit = text(bare, [("a", "pub fn a() {}"), ("B", "pub struct B;")]);
+            let core = text(bare, [("C", "pub type C = u8;"), ("D", "pub const D: u8 = 1;")]);
+            let findings = found(PRELUDE, &testkit, &core);
+            let expected = usize::from(!bare.is_empty());
+            let named = findings.iter().filter(|finding| finding.contains(&format!("{bare} has no example")));
+            assert_eq!((findings.len(), named.count()), (expected, expected), "{bare}: {findings:?}");
+        }
+    }
+
+    #[test]
+    fn an_example_of_the_prelude_of_a_module_or_of_a_linked_item_is_enough() {
+        let shown = format!("{EXAMPLE}pub use harness_clouds::Op;");
+        assert_eq!(found(&shown, "", "pub enum Op {}"), Vec::<String>::new());
+        assert!(found("pub use harness_core::secrets;", "", "pub mod secrets;").is_empty());
+        let linked = |to: &str| {
+            format!("/// Example: see [`{to}`](super::{to}).\npub const A: u8 = 1;\npub fn none() {{}}\n")
+        };
+        let core = linked("label") + EXAMPLE + "pub fn label() {}";
+        assert!(found("pub use harness_session::k8s::A;", "", &core).is_empty());
+        for to in ["none", "missing"] {
+            let findings = found("pub use harness_session::k8s::A;", "", &linked(to));
+            assert!(matches!(findings.as_slice(), [one] if one.contains("A has no example")), "{findings:?}");
+        }
+    }
+
+    #[test]
+    fn an_item_that_is_not_found_and_a_prelude_that_is_not_there_are_reported() {
+        let findings = found("pub use crate::gone;", "fn gone() {}", "");
+        assert!(
+            matches!(findings.as_slice(), [one] if one.contains("gone is defined neither")),
+            "{findings:?}"
+        );
+        let mut findings = Vec::new();
+        check(&BTreeMap::new(), &mut findings);
+        assert_eq!(findings.len(), 1);
+    }
+}
