@@ -72,7 +72,7 @@ fn mistakes_are_named_as_they_were_typed() {
             "error: --only: no check or suite matches 'NODE-LIVE-01'; did you",
         ),
         (&["run", "--suite", "foo"], "error: --suite: no suite matches 'foo'"),
-        (&["run", "--profile", "./nope"], "error: --profile: there is no profile at ./nope; built in: aws, "),
+        (&["run", "--profile", "./nope"], "error: --profile: there is no profile at ./nope; built in: "),
         (&["run", "--config", "nope.yaml"], "error: nope.yaml: cannot be read: there is no such file"),
         (&["run", "--failed-from", "nope"], "nope: there is no such file"),
         (&["run", "--topology", "nope"], "error: --topology: 'nope' is none of single, "),

@@ -26,7 +26,12 @@ pub(super) fn check(sources: &BTreeMap<String, String>, findings: &mut Vec<Strin
         for folder in &folders {
             crates.entry(folder.clone()).or_insert_with(|| documented_in(sources, folder));
         }
-        let docs_of = |name: &str| folders.iter().find_map(|folder| crates[folder].get(name));
+        // A module may have the name of an item of the other crate.
+        let docs_of = |name: &str| {
+            let mut found = folders.iter().filter_map(|folder| crates[folder].get(name));
+            let first = found.next();
+            first.filter(|docs| docs.contains(LINK) || has_example(docs)).or_else(|| found.next()).or(first)
+        };
         let Some(docs) = docs_of(&export.name) else {
             findings.push(format!(
                 "{PRELUDE}: {} is defined neither in {} nor in {BASE}; write an example for it here",

@@ -142,7 +142,7 @@ async fn survives_a_vanished_service(cx: &CheckCx) -> Verdict {
     let creation = web.cloud().holds(&[Op::LbCreate]).await?;
     web.wants_a_balancer().await?;
     creation.is_reached_unless(web.is_served()).await?;
-    // Somebody takes the finalizer off: then nobody has to clean up (contract SVC-DEL-11), and this check does.
+    // The finalizer is removed: the CCM then need not clean up (contract SVC-DEL-11), and this check does.
     web.vanishes().await?;
     web.becomes(gone()).await?;
     creation.release().await?;

@@ -38,7 +38,7 @@ async fn outlives_a_short_one(cx: &CheckCx) -> Verdict {
         let [lasted, lasts, deadline] = [lasted, lasts, deadline].map(|time| time.as_secs_f64());
         return Err(CheckError::Error(format!(
             "this machine took {lasted:.1} s for an outage of {lasts:.1} s, and leaders end after {deadline:.1} s; run with \
-             nothing beside it"
+             nothing else on it"
         )));
     }
     for replica in cx.replicas() {
