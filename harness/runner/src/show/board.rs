@@ -148,7 +148,7 @@ mod tests {
         let board = board(None, began);
         board.begin("NODE-INIT-01");
         board.begin("SVC-UPD-01.node-port");
-        let at = |seconds| began + Duration::from_millis(seconds * 1000 + 500);
+        let at = |seconds: u64| began + Duration::from_millis(seconds * 1000 + 500);
         assert_eq!(
             board.line(77, at(4)),
             "0/2 2 running 0 passed 0 failed, 4 s, about 7 s left, NODE-INIT-01 4 s"
