@@ -135,6 +135,6 @@ mod tests {
         let outside = outside.map(|evidence| failed("A-01", evidence));
         assert_eq!(super::evidence(&outside, &output), Evidence::new());
         let missing = page_of(&ledger, &folder.path().join("events.jsonl")).expect_err("no stream");
-        assert!(missing.contains("events.jsonl: No such file"), "{missing}");
+        assert!(missing.contains("events.jsonl: there is no such file"), "{missing}");
     }
 }

@@ -155,7 +155,7 @@ fn what_is_no_ccms_manifests_is_refused() {
     assert!(refused("just words").contains("not an object of Kubernetes: \"just words\""));
     assert!(refused("").contains("no Deployment"));
     let missing = make(&options(&[folder.path().join("none.yaml")], &folder)).expect_err("refused");
-    assert!(missing.contains("none.yaml: No such file"), "{missing}");
+    assert!(missing.contains("none.yaml: there is no such file"), "{missing}");
     let empty = folder.path().join("empty");
     std::fs::create_dir(&empty).expect("a folder");
     assert!(make(&options(&[empty], &folder)).expect_err("refused").contains("holds no .yaml"));
