@@ -13,7 +13,7 @@ use kube::ResourceExt;
 /// use harness_core::objects::show_addresses;
 ///
 /// let list = [("InternalIP".to_owned(), "192.0.2.1".to_owned()), ("Hostname".to_owned(), "a".to_owned())];
-/// assert_eq!(show_addresses(&list), "InternalIP 192.0.2.1, Hostname a");
+/// assert_eq!(show_addresses(&list), "[InternalIP 192.0.2.1, Hostname a]");
 /// ```
 pub fn show_addresses(list: &[(String, String)]) -> String {
     let shown: Vec<String> = list.iter().map(|(kind, address)| format!("{kind} {address}")).collect();
