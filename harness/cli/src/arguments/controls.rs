@@ -32,19 +32,19 @@ pub(crate) struct ControlOptions {
     pub(crate) share: Option<Share>,
     /// Kind of cluster [default: auto] [env: CCM_CONFORMANCE_CLUSTER]
     #[arg(long, value_name = "KIND", value_parser = words::<BackendChoice>(BackendChoice::WORDS), help_heading = CLUSTER)]
-    cluster: Option<BackendChoice>,
+    pub(crate) cluster: Option<BackendChoice>,
     /// Kubernetes version, or the name of a node image [default: the newest available]
     #[arg(long, value_name = "VERSION|IMAGE", help_heading = CLUSTER)]
-    kubernetes: Option<String>,
+    pub(crate) kubernetes: Option<String>,
     /// Number of clusters at the same time [default: 1 with kind, 16 embedded]
     #[arg(long, value_name = "N", help_heading = CLUSTER)]
     pub(crate) side_by_side: Option<usize>,
     /// Folder for evidence, with a subfolder for each CCM
     #[arg(long, value_name = "DIR", default_value = "conformance-results/controls")]
-    out: String,
+    pub(crate) out: String,
     /// Whether to keep the cluster after the run [default: never]
     #[arg(long, value_name = "WHEN", value_parser = words::<Keep>(Keep::WORDS))]
-    keep: Option<Keep>,
+    pub(crate) keep: Option<Keep>,
 }
 
 impl ControlOptions {
