@@ -37,16 +37,22 @@ pub(super) fn shown(options: &ControlOptions) -> Result<String, String> {
 mod tests {
     use super::*;
 
+    fn of_mutant(id: &str) -> ControlOptions {
+        let mut options = ControlOptions::default();
+        options.mutant.push(id.to_owned());
+        options
+    }
+
     #[test]
     fn the_list_shows_what_was_chosen_or_everything() {
         let all = shown(&ControlOptions::default()).expect("a list");
         for head in [" mutants\n", " conforming variants\n", " adversaries\n"] {
             assert!(all.contains(head), "{head}");
         }
-        let one = ControlOptions { mutant: vec!["M-NI-01".to_owned()], ..ControlOptions::default() };
+        let one = of_mutant("M-NI-01");
         let text = shown(&one).expect("a list");
         assert!(text.starts_with("1 mutants\n  M-NI-01  noticed by "), "{text}");
-        let none = ControlOptions { mutant: vec!["M-NI-0".to_owned()], ..ControlOptions::default() };
+        let none = of_mutant("M-NI-0");
         assert!(shown(&none).expect_err("there is none").contains("did you mean 'M-NI-0"));
     }
 }
