@@ -331,9 +331,11 @@ mod tests {
         for (field, value) in
             [("labels", json!({})), ("annotations", json!({})), ("finalizers", json!([F_LB]))]
         {
-            assert_eq!(after(&|s| s["metadata"][field] = value.clone()), Seen::when(false), "{field}");
+            let seen = after(&|s| s["metadata"][field] = value.clone());
+            assert!(matches!(seen, Seen::NotYet(_)), "{field}");
         }
-        assert_eq!(after(&|s| s["spec"]["externalIPs"] = json!(["192.0.2.1"])), Seen::when(false));
+        let altered = after(&|s| s["spec"]["externalIPs"] = json!(["192.0.2.1"]));
+        assert_eq!(altered, Seen::NotYet(r#"spec.externalIPs is ["192.0.2.1"], and was absent"#.to_owned()));
     }
 
     #[test]
