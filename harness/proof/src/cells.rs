@@ -65,7 +65,9 @@ pub(super) fn machines(cell: &Cluster) -> Vec<MachineSpec> {
         MachineSpec {
             node_ip: if cell.node_ip == YesNo::Yes { NodeIp::Announced } else { NodeIp::Unset },
             taints,
-            kubeadm_taint: role == Role::ControlPlane && own.is_none() && cell.topology != Topology::SingleNode,
+            kubeadm_taint: role == Role::ControlPlane
+                && own.is_none()
+                && cell.topology != Topology::SingleNode,
             ..MachineSpec::awaiting_cloud(format!("{name}-{number}"), role)
         }
     };

@@ -199,7 +199,9 @@ mod tests {
             serving: harness_config::ServingCertificates::SelfSigned,
             seed: None,
         };
-        match expectation(&profile, &DesiredCluster::Own(own), &[Circumstances::usual(Cni::Independent)]).expect("a deployment") {
+        match expectation(&profile, &DesiredCluster::Own(own), &[Circumstances::usual(Cni::Independent)])
+            .expect("a deployment")
+        {
             Ok(expectation) => expectation.summary().trim_end().to_owned(),
             Err(why) => why,
         }

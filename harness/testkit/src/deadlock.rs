@@ -50,8 +50,11 @@ impl Deadlock {
             self.still = Duration::ZERO;
         }
         (self.still >= limit).then(|| {
-            format!("no Pod of the CCM and no Node has changed for {} s, and according to the manifests none can \
-                     ({expected})", limit.as_secs_f64())
+            format!(
+                "no Pod of the CCM and no Node has changed for {} s, and according to the manifests none can \
+                     ({expected})",
+                limit.as_secs_f64()
+            )
         })
     }
 }

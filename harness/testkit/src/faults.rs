@@ -41,13 +41,19 @@ impl<'a> Target<'a> {
     /// Calls take effect, but their answer never arrives; the caller's connection ends after this time.
     pub fn withholds_the_answer(&self, time: Duration) -> FaultPlan<'a> {
         let ms = u64::try_from(time.as_millis()).ok();
-        self.meets(format!("answers that are lost after {} s", time.as_secs_f64()), &[Effect::LoseAnswer { ms }])
+        self.meets(
+            format!("answers that are lost after {} s", time.as_secs_f64()),
+            &[Effect::LoseAnswer { ms }],
+        )
     }
 
     /// Resources that a call creates have no address for this time. Needs a cloud with settings.
     pub fn provisions_for(&self, time: Duration) -> FaultPlan<'a> {
         let ms = u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
-        self.meets(format!("provisioning that takes {} s", time.as_secs_f64()), &[Effect::SlowProvisioning { ms }])
+        self.meets(
+            format!("provisioning that takes {} s", time.as_secs_f64()),
+            &[Effect::SlowProvisioning { ms }],
+        )
     }
 
     /// Calls are accepted, but what they start fails. Needs a cloud with settings and an API that reports this.

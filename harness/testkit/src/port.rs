@@ -289,7 +289,10 @@ mod tests {
     #[test]
     fn a_message_shows_the_beginning_of_a_body() {
         assert_eq!(given(200, "ok\n").observed(), "200 'ok'");
-        assert_eq!(given(200, "[+]ping ok\nhealthz check passed\n").observed(), "200 '[+]ping ok; healthz check passed'");
+        assert_eq!(
+            given(200, "[+]ping ok\nhealthz check passed\n").observed(),
+            "200 '[+]ping ok; healthz check passed'"
+        );
         assert!(given(200, &"x".repeat(1000)).observed().ends_with("x'..."));
         let status = r#"{"kind": "Status", "message": "Unauthorized", "code": 401}"#;
         assert_eq!(given(401, status).observed(), "401 'Unauthorized'");

@@ -90,7 +90,8 @@ async fn ignores_the_noise_of_nodes(cx: &CheckCx) -> Verdict {
         return Ok(());
     }
     let promise = "no change of a Node that says nothing about load balancers has it looked at";
-    let expected = format!("no call about it, as in the {} s before the changes", (ROUND * ROUNDS).as_secs_f64());
+    let expected =
+        format!("no call about it, as in the {} s before the changes", (ROUND * ROUNDS).as_secs_f64());
     Err(web.breaks(
         promise,
         &expected,

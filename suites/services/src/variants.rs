@@ -203,7 +203,9 @@ fn altered(made: &BTreeMap<String, Value>, seen: &BTreeMap<String, Value>) -> Ve
         of.get(place).map_or_else(|| "absent".to_owned(), Value::to_string)
     };
     let differs = places.into_iter().filter(|place| made.get(*place) != seen.get(*place));
-    differs.map(|place| format!("{place} is {}, and was {}", value(seen, place), value(made, place))).collect()
+    differs
+        .map(|place| format!("{place} is {}, and was {}", value(seen, place), value(made, place)))
+        .collect()
 }
 
 async fn leaves_the_users_fields_alone(cx: &CheckCx) -> Verdict {

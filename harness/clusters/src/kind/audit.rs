@@ -187,7 +187,8 @@ fn select<'a>(lines: impl Iterator<Item = &'a str>, query: &AuditQuery) -> Vec<A
         let mut rights = BTreeSet::new();
         all.retain(|asked| {
             let resource = if asked.resource.is_empty() { &asked.path } else { &asked.resource };
-            let right = [&asked.user, &asked.verb, &asked.group, resource, &asked.namespace].map(String::clone);
+            let right =
+                [&asked.user, &asked.verb, &asked.group, resource, &asked.namespace].map(String::clone);
             rights.insert((right, asked.authorized))
         });
     }

@@ -89,7 +89,10 @@ async fn never_overlaps(cx: &CheckCx) -> Verdict {
     cx.crash_is_near().await?;
     if cx.makes_faults() {
         let slow = Effect::Latency { ms: u64::try_from(SLOWNESS.as_millis()).unwrap_or(u64::MAX) };
-        web.cloud().meets(format!("writes that take {} s", SLOWNESS.as_secs_f64()), &[slow]).to(EDITS).await?;
+        web.cloud()
+            .meets(format!("writes that take {} s", SLOWNESS.as_secs_f64()), &[slow])
+            .to(EDITS)
+            .await?;
     }
     let mark = cx.cloud().mark()?;
     // Steady work before, during and after the crash.
