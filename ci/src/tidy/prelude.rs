@@ -112,8 +112,11 @@ fn documented_in(sources: &BTreeMap<String, String>, folder: &str) -> Documented
     }
     for (path, text) in files() {
         let name = path.strip_suffix("/mod.rs").or_else(|| path.strip_suffix(".rs")).unwrap_or(path);
-        if let Ok(file) = syn::parse_file(text) {
-            all.entry(name.to_owned()).or_insert_with(|| docs(&file.attrs));
+        // A private module may have the name of an item of another crate.
+        if let Some(docs) =
+            syn::parse_file(text).ok().map(|file| docs(&file.attrs)).filter(|docs| has_example(docs))
+        {
+            all.entry(name.to_owned()).or_insert(docs);
         }
     }
     all

@@ -81,7 +81,8 @@ pub fn held() -> Matcher<Option<Arc<core::Lease>>, Arc<core::Lease>> {
 ///
 /// ```
 /// # use harness_testkit::prelude::*; async fn check(cx: &CheckCx, leader: &Replica<'_>) -> Verdict {
-/// let before = transitions_of(&cx.lease().becomes(held()).await?);
+/// let led = cx.lease().becomes(held()).await?;
+/// let before = transitions_of(&led);
 /// leader.will_end();
 /// leader.kill().await?;
 /// cx.lease().becomes(taken_over(before)).within(cx.limits().failover()).await?;

@@ -37,7 +37,8 @@ impl Partition<'_> {
 /// ```
 /// # use harness_testkit::prelude::*; async fn check(cx: &CheckCx) -> Verdict {
 /// let leader = cx.active_replica().await?;
-/// let before = transitions_of(&cx.lease().becomes(held()).await?);
+/// let led = cx.lease().becomes(held()).await?;
+/// let before = transitions_of(&led);
 /// leader.will_end();
 /// let frozen: Frozen<'_> = leader.freezes().await?;
 /// cx.lease().becomes(taken_over(before)).within(cx.limits().failover()).await?;
