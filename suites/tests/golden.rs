@@ -39,7 +39,6 @@ fn the_readme_counts_checks_and_mutants_as_they_are() {
     let mutants = read("fixtures/ccms/mutants/mutants.yaml").matches("mutant: M-").count();
     let checks: usize = suites::ALL.iter().map(|suite| suite.checks().count()).sum();
     let mut said = vec![
-        format!("\nrunning {checks} tests\n"),
         format!("\n{checks} checks, each a claim"),
         format!("on purpose in {mutants} ways ("),
     ];

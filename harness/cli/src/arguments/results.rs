@@ -31,7 +31,7 @@ pub(crate) struct ExportOptions {
 #[derive(Debug, Args)]
 pub(crate) struct TrendOptions {
     /// Reports of one CCM, or the folders that contain their report.yaml, in any order
-    #[arg(value_name = "REPORT|DIR", required = true, num_args = 2..)]
+    #[arg(value_name = "REPORT|DIR", required = true)]
     pub(crate) reports: Vec<PathBuf>,
     /// Output format
     #[arg(long, value_enum, default_value_t)]

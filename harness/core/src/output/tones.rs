@@ -63,7 +63,7 @@ pub(super) fn wrapped(text: &str, columns: usize) -> String {
             lines.push(line.to_owned());
             continue;
         }
-        let indent = " ".repeat(hanging(line, columns));
+        let indent = " ".repeat(hanging(&unstyled(line), columns));
         let options = Options::new(columns)
             .subsequent_indent(&indent)
             .word_splitter(WordSplitter::NoHyphenation)
