@@ -74,7 +74,7 @@ struct Took {
 /// Starts a cluster with `count` Nodes and its CCM, and waits until all Nodes are initialised and ready.
 async fn measure(count: u32) -> Result<Took> {
     let folder = tempfile::tempdir()?;
-    let (native, told): (_, harness_clouds::Told) =
+    let (native, told): (_, harness_clouds::OnMessage) =
         (CloudSource::Dialect("native".to_owned()), Arc::new(|_| ()));
     let (run, place) = (&RunId::fresh(), Place::LOOPBACK);
     let cloud = harness_clouds::start(CloudSpec {
@@ -171,13 +171,13 @@ fn log_of(folder: &Path) -> String {
 }
 
 /// The times at which the Nodes were registered and initialised.
-struct Seen {
+struct Timing {
     registered: Duration,
     initialised: Duration,
 }
 
 /// Watches until all Nodes are initialised and ready.
-async fn initialised(cluster: &Cluster, count: u32, begin: Instant) -> Result<Seen> {
+async fn initialised(cluster: &Cluster, count: u32, begin: Instant) -> Result<Timing> {
     let kubeconfig = Kubeconfig::from_yaml(&cluster.kubeconfig()?)?;
     let config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await?;
     let client = Client::try_from(config)?;
@@ -196,7 +196,7 @@ async fn initialised(cluster: &Cluster, count: u32, begin: Instant) -> Result<Se
         }
         if done.len() == count {
             let initialised = begin.elapsed();
-            return Ok(Seen { registered: registered.unwrap_or(initialised), initialised });
+            return Ok(Timing { registered: registered.unwrap_or(initialised), initialised });
         }
     }
     bail!("the watch ended at {} of {count} Nodes", done.len())

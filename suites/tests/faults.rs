@@ -171,7 +171,7 @@ async fn measure(cell: Cell) -> Outcome {
 }
 
 /// A cluster, its cloud and its CCM.
-struct World {
+struct Setup {
     cloud: Cloud,
     nodes: Api<Node>,
     services: Api<Service>,
@@ -182,7 +182,7 @@ struct World {
 /// The life of a machine and a Service in an environment of their own.
 async fn live(cell: &Cell, hits: &mut u64, left: &mut Option<String>) -> Result<()> {
     let folder = tempfile::tempdir()?;
-    let (native, told): (_, harness_clouds::Told) =
+    let (native, told): (_, harness_clouds::OnMessage) =
         (CloudSource::Dialect("native".to_owned()), Arc::new(|_| ()));
     let (run, place) = (&RunId::fresh(), Place::LOOPBACK);
     let spec = CloudSpec { run, cloud: &native, place, replicas: &[], folder: folder.path(), told: &told };
@@ -193,7 +193,7 @@ async fn live(cell: &Cell, hits: &mut u64, left: &mut Option<String>) -> Result<
     let ccm = start(&kubeconfig, running.record(), folder.path())?;
     let client = cluster.client();
     let (nodes, services) = (Api::all(client.clone()), Api::namespaced(client, "default"));
-    let mut world = World { cloud: running.attach()?, nodes, services, ccm, folder };
+    let mut world = Setup { cloud: running.attach()?, nodes, services, ccm, folder };
     let lived = world.live(cell, hits, left).await;
     let ended = world.ccm.try_wait()?;
     world.ccm.kill().await?;
@@ -233,7 +233,7 @@ fn start(kubeconfig: &Path, cloud: &CloudRecord, folder: &Path) -> Result<Child>
     Ok(child)
 }
 
-impl World {
+impl Setup {
     async fn live(&mut self, cell: &Cell, hits: &mut u64, left: &mut Option<String>) -> Result<()> {
         self.cloud.admit(&Credential { name: "ccm".into(), token: TOKEN.into() }).await?;
         let arrive = self.disturb(cell, 0).await?;
@@ -368,7 +368,7 @@ impl World {
     async fn becomes(
         &mut self,
         what: &str,
-        look: impl AsyncFn(&World) -> Result<Option<String>>,
+        look: impl AsyncFn(&Setup) -> Result<Option<String>>,
     ) -> Result<()> {
         let this = &*self;
         let mut read = async |seen: &mut String| match look(this).await {

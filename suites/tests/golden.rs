@@ -38,10 +38,8 @@ fn the_readme_counts_checks_and_mutants_as_they_are() {
     let readme = read("README.md");
     let mutants = read("fixtures/ccms/mutants/mutants.yaml").matches("mutant: M-").count();
     let checks: usize = suites::ALL.iter().map(|suite| suite.checks().count()).sum();
-    let mut said = vec![
-        format!("\n{checks} checks, each a claim"),
-        format!("on purpose in {mutants} ways ("),
-    ];
+    let mut said =
+        vec![format!("\n{checks} checks, each a claim"), format!("on purpose in {mutants} ways (")];
     said.extend(suites::ALL.iter().map(|suite| format!("| `{}` | {} |", suite.name, suite.checks().count())));
     for words in said {
         assert!(readme.contains(&words), "README.md does not say {:?}", words.trim());

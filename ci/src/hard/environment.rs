@@ -54,7 +54,7 @@ fn one(program: &Path, on: On, disturbance: Disturbance, only: Option<&str>) -> 
     let said = std::fs::read_to_string(&console).unwrap_or_default();
     let read =
         told(&out.join("events.jsonl")).with_context(|| format!("the run ended with {status}:\n{said}"));
-    let Told { held_against, judged_again, errors, ended } = read?;
+    let RunFigures { held_against, judged_again, errors, ended } = read?;
     say(&format!(
         "surroundings {disturbance} on {}, {times} times: ended with {}, {} checks judged again, {} not judged, {} failed or \
          blocked",
@@ -77,7 +77,7 @@ fn one(program: &Path, on: On, disturbance: Disturbance, only: Option<&str>) -> 
 
 /// The facts from the events of a run.
 #[derive(Default)]
-struct Told {
+struct RunFigures {
     /// Checks that failed or were blocked, with the reason.
     held_against: Vec<String>,
     /// How many checks were repeated.
@@ -88,10 +88,10 @@ struct Told {
     ended: usize,
 }
 
-fn told(events: &Path) -> Result<Told> {
+fn told(events: &Path) -> Result<RunFigures> {
     let text = std::fs::read_to_string(events).with_context(|| events.display().to_string())?;
     let mut levels: BTreeMap<String, String> = BTreeMap::new();
-    let mut told = Told::default();
+    let mut told = RunFigures::default();
     for line in text.lines() {
         let event: Value = serde_json::from_str(line)?;
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();

@@ -32,10 +32,10 @@ impl<T> Texts<T> {
 
 /// Texts by the ids of their objects.
 #[derive(Debug)]
-pub struct TextMap<T>(HashMap<String, Kept<T>>);
+pub struct TextMap<T>(HashMap<String, CachedText<T>>);
 
 #[derive(Debug)]
-struct Kept<T> {
+struct CachedText<T> {
     object: T,
     beside: Vec<String>,
     text: Text,
@@ -62,7 +62,7 @@ impl<T: Clone + PartialEq> TextMap<T> {
             self.0.clear();
         }
         let beside = beside.iter().map(|&text| text.to_owned()).collect();
-        self.0.insert(id.to_owned(), Kept { object: object.clone(), beside, text: text.clone() });
+        self.0.insert(id.to_owned(), CachedText { object: object.clone(), beside, text: text.clone() });
         text
     }
 }

@@ -8,7 +8,7 @@ use super::instances::Instances;
 use super::load_balancers::{Deleted, Families, GoneBackends, LbSpec, LoadBalancers, Naming};
 use super::refusal::Refusal;
 use super::routes::{self, RouteTarget, Routes};
-use super::stale::Seen;
+use super::stale::LastListed;
 use super::view::View;
 use fake_cloud_driver::{
     Auxiliary, Instance, Inventory, LbAddressing, LoadBalancer, ObjectKind, Route, Settings,
@@ -65,7 +65,7 @@ pub struct Cloud {
     naming: Naming,
     pub(super) ids: Ids,
     tuning: Tuning,
-    pub(super) seen: Seen,
+    pub(super) seen: LastListed,
     /// What lists show to the current call.
     pub(super) view: View,
 }
@@ -205,7 +205,7 @@ impl Cloud {
 
     /// Lists show the current state; while they may be stale, they keep showing it.
     fn forget_lists(&mut self, now: Duration) {
-        self.seen = Seen::default();
+        self.seen = LastListed::default();
         if !self.tuning.stale.is_zero() {
             let _ = (self.list_instances(now).len(), self.list_load_balancers(now).len());
             let _ = (self.list_auxiliaries(now).len(), self.list_routes(now).len());

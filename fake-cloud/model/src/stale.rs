@@ -5,7 +5,7 @@ use std::time::Duration;
 
 /// The last state that lists of each kind showed.
 #[derive(Debug, Default)]
-pub(super) struct Seen {
+pub(super) struct LastListed {
     pub(super) instances: Snapshot<Instance>,
     pub(super) load_balancers: Snapshot<LoadBalancer>,
     pub(super) auxiliaries: Snapshot<Auxiliary>,

@@ -117,12 +117,12 @@ struct Found {
     folders: Vec<PathBuf>,
     things: BTreeSet<Leftover>,
     /// By run: why it is left alone, and its resources.
-    kept: BTreeMap<String, Kept>,
+    kept: BTreeMap<String, KeptRun>,
 }
 
 /// The resources of a run that is left alone.
 #[derive(Debug, Default)]
-struct Kept {
+struct KeptRun {
     why: String,
     folders: Vec<PathBuf>,
     things: Vec<Leftover>,
@@ -165,7 +165,7 @@ impl Found {
 
     /// Describes the runs that are left alone.
     fn alone(&self) -> Vec<(String, String)> {
-        let told = |kept: &Kept| {
+        let told = |kept: &KeptRun| {
             let folders = kept.folders.iter().map(|path| path.display().to_string());
             let things = kept.things.iter().map(|thing| format!("{} {}", thing.kind, thing.name));
             format!("{} ({})", kept.why, folders.chain(things).collect::<Vec<_>>().join(", "))

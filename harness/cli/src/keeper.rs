@@ -36,16 +36,16 @@ const UP_LIMIT: Duration = Duration::from_secs(1800);
 /// A message of the keeper to the others.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(tag = "is", rename_all = "kebab-case")]
-enum News {
+enum KeeperMessage {
     /// The environment is up.
-    Up(Kept),
+    Up(KeptEnvironment),
     /// It did not start.
     Failed { why: String },
 }
 
 /// An environment that is kept for other processes.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(super) struct Kept {
+pub(super) struct KeptEnvironment {
     /// The folder of each lane.
     pub(super) lanes: Vec<PathBuf>,
     /// The stream of the run's events.
@@ -72,16 +72,16 @@ impl Shared {
     }
 
     /// The environment; starts a keeper if there is none yet.
-    pub(super) async fn environment(&self) -> Result<Kept, String> {
+    pub(super) async fn environment(&self) -> Result<KeptEnvironment, String> {
         self.start_keeper().map_err(|error| format!("starting the environment's keeper: {error}"))?;
         let meeting = RunDir::join(&self.place);
         let up = async |seen: &mut String| {
             *seen =
                 format!("nothing from the keeper; its log is {}", self.place.join("keeper.log").display());
-            match meeting.read::<News>("news.json") {
+            match meeting.read::<KeeperMessage>("news.json") {
                 Ok(None) => Ok(None),
-                Ok(Some(News::Up(kept))) => Ok(Some(kept)),
-                Ok(Some(News::Failed { why })) => Err(ReadError { text: why, fatal: true }),
+                Ok(Some(KeeperMessage::Up(kept))) => Ok(Some(kept)),
+                Ok(Some(KeeperMessage::Failed { why })) => Err(ReadError { text: why, fatal: true }),
                 Err(error) => Err(ReadError::passing(chain(&error))),
             }
         };
@@ -162,10 +162,10 @@ impl Judging for Keeper {
     fn judge(&mut self, stand: &Stand<'_>) {
         let events = stand.session().events();
         let Some(path) = events.path().and_then(|path| std::path::absolute(path).ok()) else {
-            return self.tell(&News::Failed { why: "the run's events are kept nowhere".to_owned() });
+            return self.tell(&KeeperMessage::Failed { why: "the run's events are kept nowhere".to_owned() });
         };
         let lanes = stand.lanes.iter().map(|session| session.dir().path().to_owned()).collect();
-        self.tell(&News::Up(Kept { lanes, events: path, began: events.began() }));
+        self.tell(&KeeperMessage::Up(KeptEnvironment { lanes, events: path, began: events.began() }));
         stand.handle.block_on(async {
             tokio::select! {
                 () = gone(self.watched) => {}
@@ -194,7 +194,7 @@ impl Judging for Keeper {
 
     /// Every process of nextest learns the reason; the last of them has to read it before the folder is removed.
     fn cannot(&mut self, why: &str) {
-        self.tell(&News::Failed { why: why.to_owned() });
+        self.tell(&KeeperMessage::Failed { why: why.to_owned() });
         match tokio::runtime::Builder::new_current_thread().enable_all().build() {
             Ok(runtime) => runtime.block_on(gone(self.watched)),
             Err(error) => {
@@ -205,7 +205,7 @@ impl Judging for Keeper {
 }
 
 impl Keeper {
-    fn tell(&self, news: &News) {
+    fn tell(&self, news: &KeeperMessage) {
         if let Err(error) = self.meeting.write("news.json", news) {
             output::err(&chain(&error));
         }

@@ -6,7 +6,7 @@ use harness_core::output;
 use harness_core::progress::Terminal;
 use harness_proof::{EmbeddedBench, KindBench, Row, questions, sample, show, tally};
 use harness_report::exit;
-use harness_runner::{INTERRUPTED, LastWord, ORDERLY, guard};
+use harness_runner::{FinalReport, INTERRUPTED, ORDERLY, guard};
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
@@ -53,7 +53,7 @@ pub(super) fn prove(options: &ProveOptions) -> ExitCode {
         }
     };
     let cancel = CancellationToken::new();
-    guard(runtime.handle(), cancel.clone(), ORDERLY, LastWord::default());
+    guard(runtime.handle(), cancel.clone(), ORDERLY, FinalReport::default());
     let measured = runtime.block_on(async {
         match options.cluster {
             ProofCluster::Kind => {

@@ -2,7 +2,7 @@
 //! is gone.
 
 use harness_clusters::images::Engine;
-use harness_clusters::reaper::Told;
+use harness_clusters::reaper::ReaperMessage;
 use harness_clusters::remove_leftovers;
 use harness_core::check::chain;
 use harness_core::output;
@@ -63,14 +63,14 @@ struct Holdings {
 impl Holdings {
     fn take(&mut self, line: &[u8]) {
         match serde_json::from_slice(line) {
-            Ok(Told::Has(folder)) => {
+            Ok(ReaperMessage::Has(folder)) => {
                 self.has.insert(folder);
             }
-            Ok(Told::Released(folder)) => {
+            Ok(ReaperMessage::Released(folder)) => {
                 self.has.remove(&folder);
             }
-            Ok(Told::UsesEngine) => self.uses_engine = true,
-            Ok(Told::Ended) => self.has.clear(),
+            Ok(ReaperMessage::UsesEngine) => self.uses_engine = true,
+            Ok(ReaperMessage::Ended) => self.has.clear(),
             // The last line of a run that was killed may be incomplete.
             Err(_) => {}
         }
@@ -168,16 +168,16 @@ mod tests {
     #[test]
     fn what_was_released_or_ended_in_order_is_not_taken() {
         let mut holdings = Holdings::default();
-        let mut tell = |told: &Told| holdings.take(&serde_json::to_vec(told).expect("plain data"));
+        let mut tell = |told: &ReaperMessage| holdings.take(&serde_json::to_vec(told).expect("plain data"));
         let (one, other) = (PathBuf::from("/tmp/ccm-conformance-a"), PathBuf::from("/tmp/b"));
-        tell(&Told::Has(one.clone()));
-        tell(&Told::Has(other.clone()));
-        tell(&Told::Released(other));
-        tell(&Told::UsesEngine);
+        tell(&ReaperMessage::Has(one.clone()));
+        tell(&ReaperMessage::Has(other.clone()));
+        tell(&ReaperMessage::Released(other));
+        tell(&ReaperMessage::UsesEngine);
         holdings.take(b"{\"has\":\"/tm");
         assert_eq!(holdings, Holdings { has: BTreeSet::from([one.clone()]), uses_engine: true });
         assert_eq!(run_of(&one), Some("a"));
-        holdings.take(&serde_json::to_vec(&Told::Ended).expect("plain data"));
+        holdings.take(&serde_json::to_vec(&ReaperMessage::Ended).expect("plain data"));
         assert!(holdings.has.is_empty());
     }
 }

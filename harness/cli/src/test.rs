@@ -13,7 +13,7 @@ use harness_core::ledger::Outcome;
 use harness_core::output;
 use harness_report::exit;
 use harness_runner::{
-    Hold, LastWord, Libtest, Planned, Run, arranged, completion, execute, orderly, plan_checks, refuse,
+    FinalReport, Hold, Libtest, Planned, Run, arranged, completion, execute, orderly, plan_checks, refuse,
     run_one, selected, shown, skipped_trials, watch_signals,
 };
 use harness_session::{RunDir, RunState, Session};
@@ -93,7 +93,7 @@ fn one_of_many(
     };
     let plan = Arc::new(plan);
     let cancel = CancellationToken::new();
-    runtime.spawn(watch_signals(cancel.clone(), orderly(plan.cluster.desired()), LastWord::default()));
+    runtime.spawn(watch_signals(cancel.clone(), orderly(plan.cluster.desired()), FinalReport::default()));
     let mut trials: Vec<Trial> = selected(&planned)
         .iter()
         .map(|one| {

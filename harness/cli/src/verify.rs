@@ -8,8 +8,8 @@ use harness_core::files;
 use harness_core::ledger::Ledger;
 use harness_core::output;
 use harness_report::{
-    Digests, Finding, Golden, Material, PublicKey, SigningKey, Told, Written, exit, exit_code, open_envelope,
-    read, sealed, statement, verdict_word, verify as findings_of,
+    Digests, Finding, Golden, Material, PublicKey, SigningKey, StreamFacts, Written, exit, exit_code,
+    open_envelope, read, sealed, statement, verdict_word, verify as findings_of,
 };
 use serde_json::Value;
 use sha2::{Digest, Sha256};
@@ -21,7 +21,7 @@ use std::process::ExitCode;
 /// A report and the files that belong to it.
 pub(super) struct Run {
     written: Written,
-    told: Result<Told, Finding>,
+    told: Result<StreamFacts, Finding>,
     golden: Option<Golden>,
     digests: Digests,
 }
@@ -37,7 +37,7 @@ impl Run {
         let beside = || stream_in(report.parent().unwrap_or(Path::new("")));
         let stream = events.map_or_else(beside, PathBuf::from);
         let told = match read_whole(&stream) {
-            Ok(events) => Ok(Told::by(&events)),
+            Ok(events) => Ok(StreamFacts::by(&events)),
             Err(error) if error.is_of_its_lines() => Err(Finding::NotAsWritten(chain(&error))),
             Err(error) if events.is_some() => return Err(chain(&error)),
             Err(error) => {

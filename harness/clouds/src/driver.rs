@@ -46,7 +46,7 @@ pub trait Driver: fmt::Debug + Send + Sync {
     }
 
     /// [`Facility::Inventory`].
-    fn inventory(&self) -> Option<&dyn Stock> {
+    fn inventory(&self) -> Option<&dyn InventorySource> {
         None
     }
 
@@ -121,7 +121,7 @@ pub trait Routes: Sync {
 }
 
 /// The content of the cloud.
-pub trait Stock: Sync {
+pub trait InventorySource: Sync {
     /// All current objects, sorted by id.
     fn read(&self) -> Answer<'_, Inventory>;
 }

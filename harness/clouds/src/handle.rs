@@ -1,7 +1,7 @@
 //! The cloud in the form that a run and its checks use.
 
+use super::as_written::{lost_of_load_balancer, lost_of_route};
 use super::driver::facilities;
-use super::kept::{lost_of_load_balancer, lost_of_route};
 use super::{
     ActiveFault, BarrierStatus, CloudError, CloudRecord, Credential, Driver, Entry, Fault, Instance,
     InstanceIds, Inventory, LoadBalancer, Match, Problem, Route, RunningCloud, Settings, Shown, drivers,
@@ -199,7 +199,7 @@ impl Cloud {
     pub async fn inject(&self, id: u64, fault: &Fault) -> Result<ActiveFault, CloudError> {
         let faults = self.has(self.driver.faults(), Facility::Faults, "injecting a fault")?;
         let asked_for = ActiveFault { id, fault: fault.clone(), hits: 0, in_force: true };
-        let news = News { cloud: self, what: Some(Disturbance::FaultInjected(asked_for)) };
+        let news = PendingDisturbance { cloud: self, what: Some(Disturbance::FaultInjected(asked_for)) };
         news.of(faults.inject(id, fault).await, |active| Disturbance::FaultInjected(active.clone()))
     }
 
@@ -230,7 +230,7 @@ impl Cloud {
     pub async fn raise_barrier(&self, id: u64, matching: &Match) -> Result<BarrierStatus, CloudError> {
         let barriers = self.has(self.driver.barriers(), Facility::Barriers, "raising a barrier")?;
         let asked_for = BarrierStatus { id, matching: matching.clone(), waiting: 0, arrived: 0 };
-        let news = News { cloud: self, what: Some(Disturbance::BarrierRaised(asked_for)) };
+        let news = PendingDisturbance { cloud: self, what: Some(Disturbance::BarrierRaised(asked_for)) };
         news.of(barriers.raise(id, matching).await, |raised| Disturbance::BarrierRaised(raised.clone()))
     }
 
@@ -288,12 +288,12 @@ impl Cloud {
 
 /// A disturbance that was requested. It is reported when this is dropped, unless the cloud has rejected it:
 /// if the answer was lost, it may still have taken effect.
-struct News<'a> {
+struct PendingDisturbance<'a> {
     cloud: &'a Cloud,
     what: Option<Disturbance>,
 }
 
-impl News<'_> {
+impl PendingDisturbance<'_> {
     fn of<T>(
         mut self,
         answered: Result<T, CloudError>,
@@ -308,7 +308,7 @@ impl News<'_> {
     }
 }
 
-impl Drop for News<'_> {
+impl Drop for PendingDisturbance<'_> {
     fn drop(&mut self) {
         if let Some(what) = self.what.take() {
             self.cloud.tell(|| what);

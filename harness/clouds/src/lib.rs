@@ -4,13 +4,13 @@
 //! A run and its checks use only [`Cloud`]. To add a driver, write a file or folder in `drivers` and a line
 //! in its table.
 
+mod as_written;
 mod callers;
 mod conformance;
 mod driver;
 mod drivers;
 mod error;
 mod handle;
-mod kept;
 mod network;
 mod operators;
 mod record;
@@ -20,9 +20,10 @@ mod token;
 pub use callers::is_nameless;
 pub use conformance::{Found, Tried, check_driver, check_running, facility_of};
 pub use driver::{
-    Admission, Answer, Barriers, Driver, Faults, Journalled, Machines, Objects, Routes, Stock, Tunable,
+    Admission, Answer, Barriers, Driver, Faults, InventorySource, Journalled, Machines, Objects, Routes,
+    Tunable,
 };
-pub use drivers::{CloudSpec, Place, RunningCloud, StartError, Told, start};
+pub use drivers::{CloudSpec, OnMessage, Place, RunningCloud, StartError, start};
 pub use error::{CloudError, Problem};
 pub use handle::READING_THE_JOURNAL;
 pub use handle::{Cloud, Disturbance};

@@ -18,7 +18,7 @@ pub const COMMAND: &str = "reap";
 /// The messages of a run to its reaper, one per line.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Told {
+pub enum ReaperMessage {
     /// The run has this folder, and everything with the id in its name belongs to it.
     Has(PathBuf),
     /// It is gone, or should stay.
@@ -66,7 +66,7 @@ pub fn start() -> std::io::Result<()> {
 pub fn has(folder: &Path) {
     if let Some(reaper) = lock().as_mut() {
         reaper.folders.insert(folder.to_owned());
-        reaper.tell(&Told::Has(folder.to_owned()));
+        reaper.tell(&ReaperMessage::Has(folder.to_owned()));
     }
 }
 
@@ -74,14 +74,14 @@ pub fn has(folder: &Path) {
 pub fn released(folder: &Path) {
     if let Some(reaper) = lock().as_mut() {
         reaper.folders.remove(folder);
-        reaper.tell(&Told::Released(folder.to_owned()));
+        reaper.tell(&ReaperMessage::Released(folder.to_owned()));
     }
 }
 
 /// Tells the reaper that the run creates containers.
 pub fn uses_engine() {
     if let Some(reaper) = lock().as_mut() {
-        reaper.tell(&Told::UsesEngine);
+        reaper.tell(&ReaperMessage::UsesEngine);
     }
 }
 
@@ -95,7 +95,7 @@ pub fn holds() -> Vec<PathBuf> {
 pub fn end() {
     let Some(mut reaper) = lock().take() else { return };
     if reaper.folders.is_empty() {
-        reaper.tell(&Told::Ended);
+        reaper.tell(&ReaperMessage::Ended);
     }
     drop(reaper.pipe);
     let _ = reaper.child.wait();
@@ -103,7 +103,7 @@ pub fn end() {
 
 impl Reaper {
     /// A reaper that is gone removes nothing; the run itself still does.
-    fn tell(&mut self, told: &Told) {
+    fn tell(&mut self, told: &ReaperMessage) {
         let line = serde_json::to_string(told).unwrap_or_default() + "\n";
         if let Err(error) = self.pipe.write_all(line.as_bytes()) {
             tracing::warn!(%error, "the reaper is gone");

@@ -7,7 +7,7 @@ use super::flags::LeaseTiming;
 use super::limits::Limits;
 use super::profile::Profile;
 use super::run_file::{DEFAULT_BACKEND, RunFile, usual_jobs};
-use harness_core::ledger::{Bearing, SetBy, Setting};
+use harness_core::ledger::{ContractComparison, SetBy, Setting};
 use std::cmp::Ordering;
 use std::time::Duration;
 
@@ -38,19 +38,19 @@ fn by_contract(budget: Budget) -> Duration {
 }
 
 /// How the value of a budget compares with the contract's.
-fn bearing(budget: Budget, value: Duration) -> Bearing {
+fn bearing(budget: Budget, value: Duration) -> ContractComparison {
     match value.cmp(&by_contract(budget)) {
-        Ordering::Equal => Bearing::AsContract,
-        order if (order == Ordering::Greater) == budget.is_quiet() => Bearing::Stricter,
-        Ordering::Less | Ordering::Greater => Bearing::Looser,
+        Ordering::Equal => ContractComparison::AsContract,
+        order if (order == Ordering::Greater) == budget.is_quiet() => ContractComparison::Stricter,
+        Ordering::Less | Ordering::Greater => ContractComparison::Looser,
     }
 }
 
-fn scale_bearing(scale: f64) -> Bearing {
+fn scale_bearing(scale: f64) -> ContractComparison {
     match scale.total_cmp(&1.0) {
-        Ordering::Less => Bearing::Stricter,
-        Ordering::Equal => Bearing::AsContract,
-        Ordering::Greater => Bearing::Looser,
+        Ordering::Less => ContractComparison::Stricter,
+        Ordering::Equal => ContractComparison::AsContract,
+        Ordering::Greater => ContractComparison::Looser,
     }
 }
 
@@ -61,7 +61,7 @@ pub fn untrue_limits(settings: &[Setting]) -> Vec<String> {
     let limit =
         |budget: Budget| move |value: &str| Some(bearing(budget, value.parse::<HumanDuration>().ok()?.0));
     let mut wrong = Vec::new();
-    let mut hold = |name: &str, contract: String, judge: &dyn Fn(&str) -> Option<Bearing>| {
+    let mut hold = |name: &str, contract: String, judge: &dyn Fn(&str) -> Option<ContractComparison>| {
         let Some(one) = settings.iter().find(|one| one.setting == name) else {
             return wrong.push(format!("{name} is not told"));
         };
@@ -156,9 +156,9 @@ impl Making<'_> {
     fn instance_cache(&self) -> Setting {
         let (value, usual) = (self.profile.instance_cache, Limits::INSTANCE_CACHE);
         let (from, bearing) = match value.cmp(&usual) {
-            Ordering::Less => (SetBy::Profile, Bearing::Stricter),
-            Ordering::Equal => (SetBy::Default, Bearing::AsContract),
-            Ordering::Greater => (SetBy::Profile, Bearing::Looser),
+            Ordering::Less => (SetBy::Profile, ContractComparison::Stricter),
+            Ordering::Equal => (SetBy::Default, ContractComparison::AsContract),
+            Ordering::Greater => (SetBy::Profile, ContractComparison::Looser),
         };
         let contract = Some(HumanDuration(usual).to_string());
         Setting { contract, bearing, ..Setting::told("instanceCache", HumanDuration(value), from) }

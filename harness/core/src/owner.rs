@@ -59,21 +59,21 @@ impl Owner {
     /// Whether this process is alive, as far as can be determined here.
     pub fn liveness(&self) -> Liveness {
         self.seen_from(&Owner::here(), |pid| match started(pid) {
-            Some(start) => Seen::Started(start),
+            Some(start) => ProcessState::Started(start),
             // If /proc hides other users' processes, their existence can still be checked.
             None => match Pid::from_raw(pid).map(test_kill_process) {
-                Some(Ok(()) | Err(rustix::io::Errno::PERM)) => Seen::Hidden,
-                _ => Seen::Nothing,
+                Some(Ok(()) | Err(rustix::io::Errno::PERM)) => ProcessState::Hidden,
+                _ => ProcessState::Nothing,
             },
         })
     }
 
-    fn seen_from(&self, here: &Owner, look: impl FnOnce(i32) -> Seen) -> Liveness {
+    fn seen_from(&self, here: &Owner, look: impl FnOnce(i32) -> ProcessState) -> Liveness {
         if self.boot == here.boot && self.namespace == here.namespace {
             return match look(self.pid) {
-                Seen::Started(start) if start == self.start => Liveness::Lives(self.told()),
-                Seen::Hidden => Liveness::Lives(self.told()),
-                Seen::Started(_) | Seen::Nothing => Liveness::Gone,
+                ProcessState::Started(start) if start == self.start => Liveness::Lives(self.told()),
+                ProcessState::Hidden => Liveness::Lives(self.told()),
+                ProcessState::Started(_) | ProcessState::Nothing => Liveness::Gone,
             };
         }
         if self.boot == here.boot {
@@ -90,7 +90,7 @@ impl Owner {
 }
 
 /// What is known of a process.
-enum Seen {
+enum ProcessState {
     Started(u64),
     Hidden,
     Nothing,
@@ -153,12 +153,12 @@ mod tests {
     #[test]
     fn what_cannot_be_seen_from_here_is_never_taken_for_gone() {
         let here = Owner::here();
-        let unseen = |owner: Owner| owner.seen_from(&here, |_| Seen::Nothing);
+        let unseen = |owner: Owner| owner.seen_from(&here, |_| ProcessState::Nothing);
         let elsewhere = Owner { host: "other.0".to_owned(), boot: "b".to_owned(), ..here.clone() };
         assert!(matches!(unseen(elsewhere), Liveness::Unknown(_)));
         let beside = Owner { namespace: "pid:[1]".to_owned(), ..here.clone() };
         assert!(matches!(unseen(beside), Liveness::Unknown(_)));
-        let hidden = here.seen_from(&here, |_| Seen::Hidden);
+        let hidden = here.seen_from(&here, |_| ProcessState::Hidden);
         assert!(matches!(hidden, Liveness::Lives(_)));
         // The machine was rebooted.
         assert_eq!(unseen(Owner { boot: "b".to_owned(), ..here.clone() }), Liveness::Gone);

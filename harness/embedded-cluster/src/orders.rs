@@ -28,7 +28,7 @@ pub(crate) enum Order {
         operation: WatchOperation,
     },
     /// Makes the API server unreachable for service accounts, or reachable again.
-    Reach {
+    CurrentPartition {
         /// For which accounts it is unreachable.
         without: OutOfReach,
     },
@@ -123,7 +123,7 @@ impl Order {
     fn done(self, nodes: &Nodes, pods: &Pods, server: &Server) -> Result<(), NoSuch> {
         match self {
             Order::Audit { .. } => Ok(()),
-            Order::Reach { without } => {
+            Order::CurrentPartition { without } => {
                 server.part(without.into());
                 Ok(())
             }
@@ -171,7 +171,7 @@ mod tests {
             Order::PodNetwork { network },
             Order::Watches { operation: WatchOperation::Expire },
             Order::PodCidrs { withheld: true },
-            Order::Reach { without: OutOfReach::Pods(vec!["ccm-a".to_owned()]) },
+            Order::CurrentPartition { without: OutOfReach::Pods(vec!["ccm-a".to_owned()]) },
             Order::Audit {
                 query: AuditQuery { user: "system:serviceaccount:".to_owned(), ..AuditQuery::default() },
             },

@@ -104,7 +104,7 @@ impl Remote {
     /// # Errors
     /// The cluster is gone.
     pub async fn part(&self, without: OutOfReach) -> Result<(), RemoteError> {
-        self.send(&Order::Reach { without }).await
+        self.send(&Order::CurrentPartition { without }).await
     }
 
     /// Reads the requests to the API server, as far as the audit log still has them.

@@ -6,8 +6,8 @@ use std::time::Duration;
 use crate::{cluster, lifecycle, scheduler, workloads};
 use embedded_kubelet::{Nodes, Pods, PodsError};
 use embedded_runtime::clients::Clients;
+use embedded_runtime::context::ControllerContext;
 use embedded_runtime::settings::{Controller, Settings};
-use embedded_runtime::world::World;
 
 /// How long stopping may take before it is abandoned.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -44,7 +44,7 @@ impl Controllers {
             return Err(StartError::Settings { problems });
         }
         let specs = settings.nodes.clone();
-        let world = World::new(clients.clone(), settings);
+        let world = ControllerContext::new(clients.clone(), settings);
         let nodes = Nodes::new(clients, &world).await?;
         for controller in &world.settings.controllers {
             start(*controller, &world);
@@ -59,7 +59,7 @@ impl Controllers {
 }
 
 /// Registers a controller for the changes it acts on and starts its workers.
-fn start(controller: Controller, world: &Arc<World>) {
+fn start(controller: Controller, world: &Arc<ControllerContext>) {
     match controller {
         Controller::Scheduler => scheduler::start(world),
         Controller::Deployment => workloads::deployment::start(world),
@@ -81,7 +81,7 @@ fn start(controller: Controller, world: &Arc<World>) {
 
 /// A running set of controllers. When it is dropped, everything begins to stop; [`Running::stop`] waits for that.
 pub struct Running {
-    world: Arc<World>,
+    world: Arc<ControllerContext>,
     nodes: Nodes,
 }
 

@@ -14,8 +14,8 @@ use crate::pods::note::Note;
 use crate::pods::shared::Shared;
 use embedded_runtime::cache::Key;
 use embedded_runtime::clients::Clients;
+use embedded_runtime::context::ControllerContext;
 use embedded_runtime::settings::{NodeSpec, PodNetwork};
-use embedded_runtime::world::World;
 
 /// The reason why an operation on a machine or Pod is impossible.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -75,7 +75,7 @@ impl Nodes {
     ///
     /// # Errors
     /// When this machine has no folder for the files of Pods.
-    pub async fn new(clients: Clients, world: &Arc<World>) -> Result<Nodes, PodsError> {
+    pub async fn new(clients: Clients, world: &Arc<ControllerContext>) -> Result<Nodes, PodsError> {
         let fleet = Arc::new(Fleet::new(clients));
         let kubelets = KubeletLoop::new(world.clone(), fleet.clone());
         let pods = Shared::new(world.clone(), fleet.clone()).await?;
@@ -142,7 +142,7 @@ impl Nodes {
         if !self.fleet.remove(name) {
             return Err(NoSuch::Machine(name.to_owned()));
         }
-        self.pods.tell_node(name, || Note::Look);
+        self.pods.tell_node(name, || Note::PathAccess);
         Ok(())
     }
 
@@ -249,7 +249,7 @@ impl Nodes {
             self.fleet.change(name, change).ok_or_else(|| NoSuch::Machine(name.to_owned()))?;
         if before != after || after.speaks() {
             self.kubelets.queue.add(name.to_owned());
-            self.pods.tell_node(name, || Note::Look);
+            self.pods.tell_node(name, || Note::PathAccess);
             self.pods.look_at_node(name);
         }
         Ok(())

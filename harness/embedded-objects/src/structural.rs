@@ -13,7 +13,7 @@ mod wellformed;
 use serde_json::{Map, Value};
 
 use crate::size;
-use crate::value::Look as _;
+use crate::value::PathAccess as _;
 
 pub use patterns::Patterns;
 pub use types::root_type;

@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 pub static EMPTY: Value = Value::Null;
 
 /// Reads members of objects that may be missing.
-pub trait Look {
+pub trait PathAccess {
     /// The member at a dotted path, or null.
     fn at(&self, path: &str) -> &Value;
     /// The text at a dotted path, or the empty text.
@@ -25,7 +25,7 @@ pub trait Look {
 
 static NO_MEMBERS: std::sync::LazyLock<Map<String, Value>> = std::sync::LazyLock::new(Map::new);
 
-impl Look for Value {
+impl PathAccess for Value {
     fn at(&self, path: &str) -> &Value {
         let mut here = self;
         for step in path.split('.') {

@@ -17,7 +17,7 @@ mod podspec;
 mod rbac;
 mod review;
 mod service;
-mod small;
+mod simple_kinds;
 mod stored;
 mod strategies;
 mod strategy;
@@ -40,7 +40,7 @@ use embedded_objects::kinds::Kind;
 use embedded_objects::rules::names;
 use embedded_objects::status::{self, Status};
 use embedded_objects::typed;
-use embedded_objects::value::{Edit as _, Look as _};
+use embedded_objects::value::{Edit as _, PathAccess as _};
 
 /// The longest part of a generateName that is kept, so that five more characters fit in a DNS label.
 const GENERATED_PREFIX: usize = 58;

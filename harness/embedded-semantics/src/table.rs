@@ -14,7 +14,7 @@ use std::sync::LazyLock;
 use serde_json::{Value, json};
 
 use embedded_objects::kinds::Kind;
-use embedded_objects::value::Look as _;
+use embedded_objects::value::PathAccess as _;
 
 /// How much of each object is in its row. Source: the parameter `includeObject`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]

@@ -28,7 +28,7 @@ pub enum Partition {
 
 /// The current partition.
 #[derive(Debug, Default)]
-pub struct Reach(watch::Sender<Partition>);
+pub struct CurrentPartition(watch::Sender<Partition>);
 
 impl Partition {
     /// Whether this user cannot reach the server.
@@ -46,7 +46,7 @@ fn says_one_of(user: &User, key: &str, values: &BTreeSet<String>) -> bool {
     user.extra.get(key).is_some_and(|said| said.iter().any(|one| values.contains(one)))
 }
 
-impl Reach {
+impl CurrentPartition {
     /// Replaces the current partition.
     pub fn set(&self, partition: Partition) {
         self.0.send_replace(partition);
@@ -82,7 +82,7 @@ mod tests {
 
     #[tokio::test]
     async fn who_is_out_of_reach_is_heard_when_the_partition_ends() {
-        let reach = Reach::default();
+        let reach = CurrentPartition::default();
         reach.set(Partition::ServiceAccounts);
         let user = User::service_account("kube-system", "ccm", "");
         let mut waits = Box::pin(reach.admits(&user));

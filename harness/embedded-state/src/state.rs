@@ -11,7 +11,7 @@ use super::collections::collection_of;
 use super::definitions::Definitions;
 use super::interruption::Interruption;
 use super::limits::{Limits, Usage};
-use super::reach::Reach;
+use super::reach::CurrentPartition;
 use crate::audit::Audit;
 use crate::auth::attributes::{Attributes, Decision};
 use crate::auth::authority::Authority;
@@ -46,7 +46,7 @@ pub struct Api {
     /// Whether watches may continue.
     pub interruption: Interruption,
     /// Which users can reach the server.
-    pub reach: Reach,
+    pub reach: CurrentPartition,
     /// The resources that each user has in use.
     pub usage: Arc<Usage>,
     /// The source of container logs, once it is set.
@@ -82,7 +82,7 @@ impl Api {
             address,
             closing,
             interruption: Interruption::default(),
-            reach: Reach::default(),
+            reach: CurrentPartition::default(),
             usage: Usage::new(limits),
             logs: OnceLock::new(),
             issued: OnceLock::new(),

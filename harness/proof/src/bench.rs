@@ -6,7 +6,7 @@ use super::cells::{is_open, machines, network, pace, version};
 use super::means::Means;
 use super::observe::{End, Goal, INTERVAL, Patience, SOON, create_canary, placed, refused, settle};
 use super::play;
-use super::variant::{Surroundings, Variant};
+use super::variant::{PlaceholderValues, Variant};
 use bootstrap::{CloudEndpoint, Cni, KubeProxy, Topology, YesNo};
 use embedded_cluster::{
     CloudProvider, Cluster, ClusterSpec, Dns, MachineSpec, PodNetwork, Program, Role, ServiceVip, Share, User,
@@ -19,7 +19,7 @@ use harness_clusters::images::{IMAGE_REGISTRY, RunId};
 use harness_core::check::chain;
 use harness_core::probe::{Pulse, poll};
 use harness_session::ccm::{Applier, CcmError};
-use harness_session::k8s::World;
+use harness_session::k8s::ClusterCaches;
 use k8s_openapi::api::core::v1::{Node, Pod};
 use kube::Api;
 use kube::ResourceExt;
@@ -105,7 +105,7 @@ impl<'a> Bench<'a> {
         let cell = &question.cell.cluster;
         let version = version(cell)?;
         let folder = tempfile::tempdir().map_err(|error| format!("a folder for a kubeconfig: {error}"))?;
-        let told: harness_clouds::Told = std::sync::Arc::new(|what| tracing::warn!(what, "the cloud"));
+        let told: harness_clouds::OnMessage = std::sync::Arc::new(|what| tracing::warn!(what, "the cloud"));
         let cloud = &means.profile.cloud;
         let (run, place) = (&RunId::fresh(), Place::LOOPBACK);
         let spec = CloudSpec { run, cloud, place, replicas: &[], folder: folder.path(), told: &told };
@@ -119,8 +119,12 @@ impl<'a> Bench<'a> {
         let image = format!("{IMAGE_REGISTRY}/reference-ccm:proof");
         let machines = machines(cell);
         // The API server's address is known once it runs; it is not needed before.
-        let mut around =
-            Surroundings { image, endpoint: named, token: token.clone(), api_server: (String::new(), 0) };
+        let mut around = PlaceholderValues {
+            image,
+            endpoint: named,
+            token: token.clone(),
+            api_server: (String::new(), 0),
+        };
         let dns = if cell.cni == Cni::None { Dns::Absent } else { Dns::Simulated };
         let names = BTreeMap::from([(CLOUD_NAME.to_owned(), IpAddr::V4(Ipv4Addr::LOCALHOST))]);
         let base = |machines: Vec<MachineSpec>| ClusterSpec {
@@ -180,7 +184,7 @@ impl<'a> Bench<'a> {
     ) -> Result<(End, Option<bool>), String> {
         let cell = &self.question.cell.cluster;
         let client = self.cluster.client();
-        let world = World::open(&client, Pulse::default()).await.map_err(|error| chain(&error))?;
+        let world = ClusterCaches::open(&client, Pulse::default()).await.map_err(|error| chain(&error))?;
         if cell.routes == YesNo::Yes {
             let nodes: Api<Node> = Api::all(client.clone());
             for machine in &self.machines {
@@ -214,7 +218,7 @@ impl<'a> Bench<'a> {
     /// Applies the manifests here, and the CCM's on its cluster.
     async fn apply(
         &self,
-        world: &World,
+        world: &ClusterCaches,
         (here, there): (&Applier, Option<&Applier>),
         order: Order,
     ) -> Result<(), CcmError> {
@@ -241,7 +245,7 @@ impl<'a> Bench<'a> {
     }
 
     /// Sets up the network when the plugin of the manifests would; never returns.
-    async fn play_plugin(&self, world: &World, nodes: &[String]) -> Infallible {
+    async fn play_plugin(&self, world: &ClusterCaches, nodes: &[String]) -> Infallible {
         let cell = &self.question.cell.cluster;
         if let Some(plugin) = play::plugin(&self.variant) {
             let due =
@@ -255,7 +259,7 @@ impl<'a> Bench<'a> {
 
     /// Provokes the order in which the CCM's own Node becomes Ready long after others, and observes whether its Pod is
     /// evicted. In the end the cloud has the right properties of every machine.
-    async fn evicted(&self, world: &World, after_seconds: i64) -> Result<bool, String> {
+    async fn evicted(&self, world: &ClusterCaches, after_seconds: i64) -> Result<bool, String> {
         let admin = self.cloud.attach().map_err(|error| chain(&error))?;
         let own = || {
             let names = self.variant.ccm.iter().filter_map(|w| w["metadata"]["name"].as_str());

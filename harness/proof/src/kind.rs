@@ -4,7 +4,7 @@ use super::observe::{
     CANARY, End, Goal, INTERVAL, Patience, SOON, create_canary, outcome, placed, refused, settle,
 };
 use super::table::Measured;
-use super::variant::{Surroundings, Variant, sources};
+use super::variant::{PlaceholderValues, Variant, sources};
 use super::{Question, Row, play};
 use bootstrap::{CloudEndpoint, Cni, KubeProxy, Topology, Version, YesNo};
 use harness_clusters::API_SERVER_PORT;
@@ -214,7 +214,7 @@ impl<'a> Boot<'a> {
         // Containers of a network resolve each other's names: the resolver of a kind Node asks Docker.
         let host = if by_name { format!("{}-cloud", state.cluster.name) } else { address.clone() };
         let machine = session.machines().iter().find_map(|machine| machine.ipv4);
-        let around = Surroundings {
+        let around = PlaceholderValues {
             image: state.ccm_image.clone(),
             endpoint: state.cloud.endpoint.replace(&address, &host),
             token: state.replicas.first().map(|replica| replica.token.clone()).unwrap_or_default(),

@@ -4,7 +4,7 @@ use bootstrap::Outcome;
 use harness_core::check::chain;
 use harness_core::probe::{ReadError, poll};
 use harness_session::ccm::CcmError;
-use harness_session::k8s::{T_UNINIT, World, addresses, has_taint, provider_id, ready, taints};
+use harness_session::k8s::{ClusterCaches, T_UNINIT, addresses, has_taint, provider_id, ready, taints};
 use k8s_openapi::api::core::v1::{Node, Pod, ServiceAccount};
 use kube::api::{Api, PostParams};
 use kube::{Client, ResourceExt};
@@ -145,7 +145,7 @@ fn pod_facts(pod: &Pod) -> PodFacts {
 }
 
 impl Facts {
-    fn of(world: &World, goal: &Goal) -> Facts {
+    fn of(world: &ClusterCaches, goal: &Goal) -> Facts {
         let mut nodes: Vec<NodeFacts> = world.nodes.all().iter().map(|node| node_facts(node)).collect();
         nodes.retain(|node| goal.nodes.contains(&node.name));
         nodes.sort_by(|a, b| a.name.cmp(&b.name));
@@ -211,7 +211,7 @@ pub(super) fn refused(error: CcmError) -> Result<End, String> {
 /// # Errors
 /// It never stops changing.
 pub(super) async fn settle(
-    world: &World,
+    world: &ClusterCaches,
     goal: &Goal,
     patience: Patience,
     turn: Option<OwnedSemaphorePermit>,
@@ -264,7 +264,7 @@ impl Calm {
 }
 
 /// Waits until the Pods of these workloads are on Nodes, if they get that far.
-pub(super) async fn placed(world: &World, workloads: &[Value]) {
+pub(super) async fn placed(world: &ClusterCaches, workloads: &[Value]) {
     let names: Vec<&str> = workloads.iter().filter_map(|w| w["metadata"]["name"].as_str()).collect();
     let all = async |_: &mut String| {
         let pods = world.pods.all();

@@ -4,7 +4,7 @@ use super::observe::{is_addressed, runs};
 use super::variant::Variant;
 use bootstrap::{Cluster, Cni};
 use harness_core::check::chain;
-use harness_session::k8s::World;
+use harness_session::k8s::ClusterCaches;
 use k8s_openapi::api::core::v1::Node;
 use kube::api::{Api, Patch, PatchParams};
 use serde_json::{Value, json};
@@ -37,7 +37,7 @@ fn waits(cell: &Cluster) -> bool {
 }
 
 /// Whether the network would be set up on all of these Nodes by now. A simulated one is set up everywhere at once.
-pub(super) fn is_due(world: &World, nodes: &[String], cell: &Cluster, plugin: Option<&str>) -> bool {
+pub(super) fn is_due(world: &ClusterCaches, nodes: &[String], cell: &Cluster, plugin: Option<&str>) -> bool {
     if plugin.is_none() && cell.cni == Cni::None {
         return false;
     }

@@ -17,7 +17,7 @@ const TOKEN_VARIABLE: &str = "NATIVE_CLOUD_TOKEN";
 
 /// The values of the placeholders.
 #[derive(Clone, Debug)]
-pub(super) struct Surroundings {
+pub(super) struct PlaceholderValues {
     /// The image of the reference CCM.
     pub(super) image: String,
     /// The cloud's URL for the CCM.
@@ -65,7 +65,7 @@ impl Variant {
     ///
     /// # Errors
     /// A file that cannot be read, or manifests without a CCM.
-    pub(super) fn read(name: &str, around: &Surroundings) -> Result<Variant, String> {
+    pub(super) fn read(name: &str, around: &PlaceholderValues) -> Result<Variant, String> {
         let file = manifests(name);
         let text = files::read(&file).map_err(|error| format!("{}: {error}", file.display()))?;
         let documents =
@@ -78,7 +78,7 @@ impl Variant {
         })
     }
 
-    fn of(mut documents: Vec<Value>, around: &Surroundings) -> Option<Variant> {
+    fn of(mut documents: Vec<Value>, around: &PlaceholderValues) -> Option<Variant> {
         documents.retain(|document| !document.is_null());
         let is_workload =
             |document: &Value| document["kind"].as_str().is_some_and(|kind| WORKLOADS.contains(&kind));
@@ -122,7 +122,7 @@ impl Variant {
     }
 
     /// Records what the reference CCM needs in addition to the manifests.
-    fn complete(&mut self, workload: &Value, around: &Surroundings) {
+    fn complete(&mut self, workload: &Value, around: &PlaceholderValues) {
         let Some(container) = containers(workload).first() else { return };
         self.images.extend(container["image"].as_str().map(str::to_owned));
         let texts = |field: &str| container[field].as_array().cloned().unwrap_or_default();
@@ -274,8 +274,8 @@ fn name_api_server(workload: &mut Value, (host, port): &(String, u16)) {
 mod tests {
     use super::*;
 
-    fn around() -> Surroundings {
-        Surroundings {
+    fn around() -> PlaceholderValues {
+        PlaceholderValues {
             image: "reference:1".into(),
             endpoint: "http://127.0.0.1:1".into(),
             token: "t".into(),

@@ -10,7 +10,7 @@ use crate::bounds::Bounds;
 use crate::mask;
 use crate::rewrite::is_text;
 use crate::shared::{Shared, State};
-use crate::source::Seen;
+use crate::source::CallView;
 use crate::table::Meaning;
 use crate::upstream::{Body, BoxError, UpstreamError};
 use bytes::Bytes;
@@ -109,7 +109,7 @@ impl Flight {
     /// Adds a call to the journal.
     fn open(shared: &Arc<Shared>, caller: Caller, peer: IpAddr, head: &Parts, body: Bytes) -> Flight {
         let (path, query) = (head.uri.path(), head.uri.query());
-        let meaning = shared.table.read(&Seen {
+        let meaning = shared.table.read(&CallView {
             method: &head.method,
             path,
             query: query.unwrap_or_default(),
@@ -364,7 +364,7 @@ impl Flight {
         }
     }
 
-    fn is_meant(&self, book: &crate::book::Book, matching: &Match) -> bool {
+    fn is_meant(&self, book: &crate::name_index::NameIndex, matching: &Match) -> bool {
         let Match { ops, resource, credential, peer, from_page, request: _ } = matching;
         let names = || self.names.get_or_init(|| book.names(self.meaning.op, &self.meaning.named));
         (ops.is_empty() || ops.contains(&self.meaning.op))

@@ -28,15 +28,15 @@ const STREAMS: u32 = 250;
 const BUFFER: usize = 64 << 10;
 
 /// A port, and the caller that uses it.
-pub(crate) struct Door {
+pub(crate) struct ListeningPort {
     pub(crate) listener: TcpListener,
     pub(crate) caller: Caller,
     pub(crate) tls: Option<TlsAcceptor>,
 }
 
 /// Serves connections until it is dropped, together with all of them.
-pub(crate) async fn serve(door: Door, shared: Arc<Shared>) {
-    let Door { listener, caller, tls } = door;
+pub(crate) async fn serve(door: ListeningPort, shared: Arc<Shared>) {
+    let ListeningPort { listener, caller, tls } = door;
     let mut connections = JoinSet::new();
     let most = shared.bounds.connections;
     loop {

@@ -1,8 +1,8 @@
 //! The state that all connections of a proxy share.
 
 use crate::answers::ErrorForms;
-use crate::book::Book;
 use crate::bounds::Bounds;
+use crate::name_index::NameIndex;
 use crate::rewrite::Rewrites;
 use crate::table::Table;
 use crate::upstream::Upstream;
@@ -20,7 +20,7 @@ use tokio::sync::Notify;
 /// An observer of calls that have ended.
 pub type Ended = Arc<dyn Fn(&Entry) + Send + Sync>;
 /// A receiver of messages for the user.
-pub type Told = Arc<dyn Fn(String) + Send + Sync>;
+pub type OnMessage = Arc<dyn Fn(String) + Send + Sync>;
 
 /// The mutable state.
 #[derive(Debug, Default)]
@@ -30,7 +30,7 @@ pub(crate) struct State {
     /// Ids of the faults that the driver owns, from before it is asked for them until they are cleared.
     pub(crate) handed_on: BTreeSet<u64>,
     pub(crate) barriers: Barriers,
-    pub(crate) book: Book,
+    pub(crate) book: NameIndex,
     pub(crate) credentials: Credentials,
     /// Messages about the cloud that the user has already got.
     told: BTreeSet<String>,
@@ -59,7 +59,7 @@ pub(crate) struct Shared {
     pub(crate) arrivals: Notify,
     pub(crate) bounds: Bounds,
     pub(crate) ended: Option<Ended>,
-    pub(crate) told: Told,
+    pub(crate) told: OnMessage,
     pub(crate) started: Instant,
     pub(crate) state: Mutex<State>,
 }

@@ -9,7 +9,7 @@ use std::cell::OnceCell;
 
 /// A call as rules see it.
 #[derive(Debug)]
-pub(crate) struct Seen<'a> {
+pub(crate) struct CallView<'a> {
     pub(crate) method: &'a Method,
     pub(crate) path: &'a str,
     pub(crate) query: &'a str,
@@ -20,7 +20,7 @@ pub(crate) struct Seen<'a> {
     pub(crate) json: OnceCell<Value>,
 }
 
-impl Seen<'_> {
+impl CallView<'_> {
     fn query(&self) -> impl Iterator<Item = (String, String)> {
         let pairs = form_urlencoded::parse(self.query.as_bytes());
         pairs.map(|(key, value)| (key.into_owned(), value.into_owned()))
@@ -67,7 +67,7 @@ impl Place {
     }
 
     /// All values at the place.
-    pub(crate) fn values(&self, path: Option<&PathPattern>, seen: &Seen<'_>) -> Vec<String> {
+    pub(crate) fn values(&self, path: Option<&PathPattern>, seen: &CallView<'_>) -> Vec<String> {
         match self {
             Place::Path(name) => path.and_then(|path| path.value(seen.path, name)).into_iter().collect(),
             Place::Query(name) => named(seen.query(), name),
@@ -158,7 +158,7 @@ impl Source {
         }
     }
 
-    pub(crate) fn values(&self, path: &PathPattern, seen: &Seen<'_>) -> Vec<String> {
+    pub(crate) fn values(&self, path: &PathPattern, seen: &CallView<'_>) -> Vec<String> {
         self.narrowed(self.place.values(Some(path), seen))
     }
 
@@ -250,7 +250,7 @@ mod tests {
 
     fn of(place: Place, query: &str, body: &str) -> Vec<String> {
         let headers = HeaderMap::new();
-        let seen = Seen {
+        let seen = CallView {
             method: &Method::POST,
             path: "/",
             query,

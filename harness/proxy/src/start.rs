@@ -4,9 +4,9 @@ use crate::answers::ErrorForms;
 use crate::authority::{Authority, AuthorityError};
 use crate::bounds::Bounds;
 use crate::driver_api;
-use crate::listen::{self, Door};
+use crate::listen::{self, ListeningPort};
 use crate::rewrite::Rewrites;
-use crate::shared::{Behind, Ended, Shared, Told};
+use crate::shared::{Behind, Ended, OnMessage, Shared};
 use crate::table::Table;
 use crate::upstream::{Upstream, UpstreamError};
 use fake_cloud_recording::credentials::Secret;
@@ -63,7 +63,7 @@ pub struct Config {
     /// The observer of calls that have ended.
     pub ended: Option<Ended>,
     /// The receiver of messages for the user.
-    pub told: Told,
+    pub told: OnMessage,
 }
 
 impl fmt::Debug for Config {
@@ -142,7 +142,7 @@ impl Running {
             let listener = bind(listen).await?;
             let address = listener.local_addr().unwrap_or(listen);
             open.push((caller.clone(), format!("{scheme}://{address}")));
-            doors.push(Door { listener, caller: caller.map(Arc::from), tls: acceptor.clone() });
+            doors.push(ListeningPort { listener, caller: caller.map(Arc::from), tls: acceptor.clone() });
         }
         let endpoint = open.first().map(|(_, url)| url.clone()).unwrap_or_default();
         let behind = match driver.as_ref().and_then(|driver| driver.behind.as_ref()) {

@@ -1,7 +1,7 @@
 //! The meaning of calls: rules, and which of them matches a call.
 
 use crate::pattern::{PathPattern, RuleError};
-use crate::source::{Place, Seen, Source};
+use crate::source::{CallView, Place, Source};
 use fake_cloud_driver::Op;
 use http::Method;
 use std::collections::BTreeSet;
@@ -23,7 +23,7 @@ pub(crate) struct Condition {
 }
 
 impl Condition {
-    fn holds(&self, seen: &Seen<'_>) -> bool {
+    fn holds(&self, seen: &CallView<'_>) -> bool {
         let values = self.place.values(None, seen);
         match &self.wanted {
             Wanted::Present => !values.is_empty(),
@@ -247,7 +247,7 @@ impl Table {
     }
 
     /// The fields of a call's form by which rules distinguish calls: what a rule for it would have to contain.
-    fn told_apart_by(&self, seen: &Seen<'_>) -> Vec<(String, String)> {
+    fn told_apart_by(&self, seen: &CallView<'_>) -> Vec<(String, String)> {
         let conditions = self.0.iter().flat_map(|rule| &rule.when);
         let keys: BTreeSet<&String> = conditions
             .filter_map(|condition| match (&condition.place, &condition.wanted) {
@@ -260,7 +260,7 @@ impl Table {
     }
 
     /// The meaning of a call.
-    pub(crate) fn read(&self, seen: &Seen<'_>) -> Meaning {
+    pub(crate) fn read(&self, seen: &CallView<'_>) -> Meaning {
         let mut best: Option<&Rule> = None;
         for rule in self.0.iter() {
             let fits = rule.fits_head(seen.method, seen.path) && rule.when.iter().all(|one| one.holds(seen));
@@ -344,7 +344,7 @@ mod tests {
     fn read(table: &Table, method: Method, target: &str, body: &str) -> Meaning {
         let (path, query) = target.split_once('?').unwrap_or((target, ""));
         let headers = HeaderMap::new();
-        table.read(&Seen {
+        table.read(&CallView {
             method: &method,
             path,
             query,

@@ -137,7 +137,7 @@ const SHOWN: usize = 3;
 mod tests {
     use super::*;
     use crate::GoldenCheck;
-    use harness_core::ledger::{Bearing, SetBy, Setting, Subject};
+    use harness_core::ledger::{ContractComparison, SetBy, Setting, Subject};
 
     fn skip(reason: SkipReason) -> Outcome {
         Outcome::Skip { reason, detail: "d".to_owned() }
@@ -189,7 +189,7 @@ mod tests {
         assert_eq!(of(&[], &Ledger { subject: simulated, ..good.clone() }).0, "partial");
         let looser = |name: &str| {
             let told = Setting::told(name, "v".to_owned(), SetBy::RunFile);
-            let settings = vec![Setting { bearing: Bearing::Looser, ..told }];
+            let settings = vec![Setting { bearing: ContractComparison::Looser, ..told }];
             Ledger { subject: Subject { settings, ..Subject::default() }, ..good.clone() }
         };
         assert_eq!(of(&[], &looser("limits.scale")).0, "partial");

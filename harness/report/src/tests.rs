@@ -7,7 +7,8 @@ use super::{
 use harness_config::{Completeness, yaml};
 use harness_core::check::Level;
 use harness_core::ledger::{
-    Bearing, Conformance, Entry, Ledger, Outcome, SetBy, Setting, SkipReason, StageTime, Stream, Subject,
+    Conformance, ContractComparison, Entry, Ledger, Outcome, SetBy, Setting, SkipReason, StageTime, Stream,
+    Subject,
 };
 use quick_junit::Report;
 use std::collections::BTreeMap;
@@ -154,14 +155,15 @@ fn a_setting_looser_than_the_contract_makes_a_run_partial_and_stands_in_one_line
     assert_eq!(ledger.conformance(), Conformance::Conformant);
     let contract = Some("10s".to_owned());
     let watch = Setting::told("limits.budgets.watch", "20s", SetBy::RunFile);
-    let stricter = Setting { contract: contract.clone(), bearing: Bearing::Stricter, ..watch.clone() };
+    let stricter =
+        Setting { contract: contract.clone(), bearing: ContractComparison::Stricter, ..watch.clone() };
     ledger.subject.settings.push(stricter);
     assert_eq!(ledger.conformance(), Conformance::Conformant);
-    ledger.subject.settings.push(Setting { contract, bearing: Bearing::Looser, ..watch });
-    ledger
-        .subject
-        .settings
-        .push(Setting { bearing: Bearing::Looser, ..Setting::told("select.quick", "true", SetBy::Option) });
+    ledger.subject.settings.push(Setting { contract, bearing: ContractComparison::Looser, ..watch });
+    ledger.subject.settings.push(Setting {
+        bearing: ContractComparison::Looser,
+        ..Setting::told("select.quick", "true", SetBy::Option)
+    });
     assert_eq!(ledger.conformance(), Conformance::Partial);
     let line = "relaxed, so at most partial: limits.budgets.watch 20s (contract: 10s; run file), select.quick true (option)\n";
     assert!(summary(&ledger).contains(line), "{}", summary(&ledger));

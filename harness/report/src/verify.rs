@@ -9,7 +9,7 @@ mod finding;
 mod stream_facts;
 
 pub use finding::Finding;
-pub use stream_facts::Told;
+pub use stream_facts::StreamFacts;
 
 use super::file::{DERIVED, Written, document};
 use super::golden::{Golden, GoldenCheck};
@@ -25,7 +25,7 @@ pub struct Material<'a> {
     /// The report.
     pub report: &'a Written,
     /// What the stream of its run tells.
-    pub told: &'a Told,
+    pub told: &'a StreamFacts,
     /// The checks of the version that the report names; `None` where that version is not known.
     pub golden: Option<&'a Golden>,
     /// The image that it has to be about, by its digest as [`sha256_digest`] reads it.

@@ -3,11 +3,11 @@
 use super::capacity::lane_count;
 use super::certify::certifies;
 use super::conclude::{conclude, open, say_left_behind, say_verdict};
+use super::final_report::FinalReport;
 use super::interrupt::{INTERRUPTED, guard, orderly};
-use super::last_word::LastWord;
 use super::limits::enough_files;
 use super::planned::Planned;
-use super::stand::{Judging, judge_subject, leave_cluster, plan_for, take_down};
+use super::ready_environment::{Judging, judge_subject, leave_cluster, plan_for, take_down};
 use super::subject::subject;
 use super::watch::Watched;
 use futures::future::{join_all, try_join_all};
@@ -85,7 +85,7 @@ struct Begun {
     /// Which cluster was chosen and why, if the user did not choose one.
     chosen: Option<String>,
     runtime: Runtime,
-    last: LastWord,
+    last: FinalReport,
     events: Events,
     watched: Option<Watched>,
     cancel: CancellationToken,
@@ -108,7 +108,7 @@ fn begin(run: Run, judging: &dyn Judging) -> Result<Begun, Refusal> {
     let runtime = runtime.map_err(|error| {
         Refusal::new(exit::ENVIRONMENT, format!("cannot start the async runtime: {error}"))
     })?;
-    let last = LastWord::default();
+    let last = FinalReport::default();
     guard(runtime.handle(), cancel.clone(), orderly(plan.cluster.desired()), last.clone());
     let (plan, chosen) = runtime.block_on(settle(plan));
     certifies(suites, &plan, &planned).map_err(|problems| Refusal::new(exit::USAGE, problems))?;
@@ -260,15 +260,15 @@ fn fail(code: u8, why: &str) -> u8 {
 
 #[cfg(test)]
 mod tests {
-    use super::super::stand::Stand;
+    use super::super::ready_environment::Stand;
     use super::*;
     use harness_config::{RunFile, SelectKeys, Source, plan};
 
     /// Judges nothing and stores the reason.
     #[derive(Default)]
-    struct Told(Vec<String>);
+    struct Reasons(Vec<String>);
 
-    impl Judging for Told {
+    impl Judging for Reasons {
         fn judge(&mut self, _stand: &Stand<'_>) {
             panic!("there is nothing to judge");
         }
@@ -284,7 +284,7 @@ mod tests {
         let mut plan = plan(&Source::Defaults, RunFile { select, ..RunFile::default() }).expect("a plan");
         plan.output = folder.path().join("results");
         let (cancel, reproduce) = (CancellationToken::new(), String::new());
-        let mut told = Told::default();
+        let mut told = Reasons::default();
         let code = execute(Run { suites: &[], plan, reproduce, watch: false, cancel }, &mut told);
         (format!("{code:?}"), told.0, folder.path().join("results").exists())
     }

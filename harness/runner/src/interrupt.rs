@@ -1,6 +1,6 @@
 //! Signals that end a run, and the reaper that removes what the run then leaves behind.
 
-use super::last_word::{Due, LastWord};
+use super::final_report::{Due, FinalReport};
 use harness_clusters::reaper;
 use harness_config::DesiredCluster;
 use harness_core::probe::pause;
@@ -63,7 +63,7 @@ pub fn orderly(desired: &DesiredCluster) -> Duration {
 
 /// Starts the reaper of this process, and lets signals cancel the run. A run that is not cleaned up within `orderly` is
 /// ended; `last` is done before that.
-pub fn guard(runtime: &Handle, cancel: CancellationToken, orderly: Duration, last: LastWord) {
+pub fn guard(runtime: &Handle, cancel: CancellationToken, orderly: Duration, last: FinalReport) {
     start_reaper();
     runtime.spawn(watch_signals(cancel, orderly, last));
 }
@@ -85,7 +85,7 @@ pub fn start_reaper() {
     clippy::disallowed_methods,
     reason = "the second signal asks for exactly that, and what hangs has no other end"
 )]
-pub async fn watch_signals(cancel: CancellationToken, orderly: Duration, last: LastWord) {
+pub async fn watch_signals(cancel: CancellationToken, orderly: Duration, last: FinalReport) {
     let events = Terminal::alone();
     let mut signals = Signals::heard();
     signals.next().await;

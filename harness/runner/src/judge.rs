@@ -1,7 +1,7 @@
 //! Judges one check: runs its body, then determines the outcome by a short list of rules.
 
 use super::Planned;
-use super::own::leave_after_check;
+use super::own_environment::leave_after_check;
 use futures::FutureExt;
 use futures::future::join_all;
 use harness_config::contract::bugs_of;

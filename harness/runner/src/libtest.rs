@@ -1,8 +1,8 @@
 //! Judges through libtest-mimic, with the names, filters and output of ordinary Rust tests.
 
-use super::one::{Hold, run_one};
 use super::planned::Planned;
-use super::stand::{Judging, Stand};
+use super::ready_environment::{Judging, Stand};
+use super::run_check::{Hold, run_one};
 use harness_config::Choice;
 use harness_core::check::Level;
 use harness_core::ledger::{Entry, INTERRUPTED, Outcome, SkipReason};

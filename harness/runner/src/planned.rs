@@ -1,6 +1,6 @@
 //! Which checks run: all checks of the suites, each with its level for this CCM and whether it is selected.
 
-use super::arrange::{Arrangement, Declared, arrange};
+use super::schedule::{Arrangement, Declared, arrange};
 use super::shard::parts;
 use harness_clusters::{Lifetime, facts};
 use harness_config::{

@@ -1,7 +1,7 @@
 //! Judges without any output, for runs whose results are only counted.
 
-use super::one::{Hold, run_one};
-use super::stand::{Judging, Stand};
+use super::ready_environment::{Judging, Stand};
+use super::run_check::{Hold, run_one};
 
 /// Judges in this process, with a thread for each check and without output; results are in the events.
 pub struct Quiet<Wanted> {

@@ -3,7 +3,7 @@
 //! Claims of a contract row stay together, and so do all checks that watch one crash of the leader. The rest is
 //! distributed by duration, the longest first. The same checks result in the same parts on every machine.
 
-use super::arrange::{Declared, Group};
+use super::schedule::{Declared, Group};
 use harness_core::check::row_of;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;

@@ -2,12 +2,12 @@
 
 use super::planned::{Planned, framework_notes, of_contract};
 use harness_clusters::{Fidelity, facts};
-use harness_config::contract::{Contract, Seen};
+use harness_config::contract::{Contract, CountedCheck};
 use harness_config::{
     BACKEND, BackendKind, CLUSTERS, Choice, RunPlan, SEED, SELECT, SHARD, TEST_FILTER, declared_not_judged,
 };
 use harness_core::check::{Before, Capability};
-use harness_core::ledger::{Bearing, SetBy, Setting, ShardOf, SkipReason, Subject};
+use harness_core::ledger::{ContractComparison, SetBy, Setting, ShardOf, SkipReason, Subject};
 use harness_report::{Golden, GoldenCheck};
 use harness_session::ccm::{Form, fingerprint};
 use harness_session::{Session, load_manifests};
@@ -91,18 +91,18 @@ pub fn in_force(settings: &[Setting], planned: &[Planned]) -> Vec<Setting> {
     let mut settings = settings.to_vec();
     if of_contract().any(|one| one.elsewhere) {
         let shard = settings.iter_mut().filter(|one| one.setting == SHARD);
-        shard.for_each(|one| one.bearing = Bearing::Looser);
+        shard.for_each(|one| one.bearing = ContractComparison::Looser);
     }
     if left_out == 0 {
         return settings;
     }
     let selects = |one: &&mut Setting| one.setting.starts_with(SELECT) && one.setting != SHARD;
     let mut selecting: Vec<&mut Setting> = settings.iter_mut().filter(selects).collect();
-    selecting.iter_mut().for_each(|one| one.bearing = Bearing::Looser);
+    selecting.iter_mut().for_each(|one| one.bearing = ContractComparison::Looser);
     if selecting.is_empty() {
         let value = format!("leaves {left_out} of {} checks out", of_contract().count());
         let filter = Setting::told(TEST_FILTER, value, SetBy::Option);
-        settings.push(Setting { bearing: Bearing::Looser, ..filter });
+        settings.push(Setting { bearing: ContractComparison::Looser, ..filter });
     }
     settings
 }
@@ -113,14 +113,14 @@ pub fn judged(suites: &[Suite]) -> BTreeSet<Capability> {
 }
 
 /// A check for the contract's coverage, on clusters of these backends with fully capable node images and clouds.
-pub fn seen(check: &Check, backends: &[BackendKind]) -> Seen {
+pub fn seen(check: &Check, backends: &[BackendKind]) -> CountedCheck {
     let lacking = |backend: &BackendKind| {
         let there = facts(*backend).facilities;
         let lacking = check.facilities.iter().filter(|one| one.is_of_the_cluster() && !there.contains(one));
         let lacking: Vec<String> = lacking.map(|facility| facility.to_string()).collect();
         (!lacking.is_empty()).then(|| (backend.to_string(), lacking))
     };
-    Seen { id: check.id, not_observable: backends.iter().filter_map(lacking).collect() }
+    CountedCheck { id: check.id, not_observable: backends.iter().filter_map(lacking).collect() }
 }
 
 /// The checks of these suites that belong to the contract, as reports of this version list them.

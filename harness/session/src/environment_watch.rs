@@ -189,15 +189,15 @@ impl EnvironmentWatch {
     ///
     /// # Errors
     /// The component that was away or slow, and for how long.
-    pub(super) async fn throughout(&self, began: Instant) -> Result<(), Excuse> {
+    pub(super) async fn throughout(&self, began: Instant) -> Result<(), EnvironmentCause> {
         for part in &self.parts {
             tokio::select! {
                 biased;
-                why = self.until_gone() => return Err(Excuse::Away(why)),
+                why = self.until_gone() => return Err(EnvironmentCause::Away(why)),
                 () = part.answers_again() => {}
             }
-            let away = part.away_since(began).map(Excuse::Away);
-            if let Some(excuse) = away.or_else(|| part.slow_since(began).map(Excuse::Slow)) {
+            let away = part.away_since(began).map(EnvironmentCause::Away);
+            if let Some(excuse) = away.or_else(|| part.slow_since(began).map(EnvironmentCause::Slow)) {
                 return Err(excuse);
             }
         }
@@ -207,7 +207,7 @@ impl EnvironmentWatch {
 
 /// Why a failure is not evidence against the CCM, as text.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Excuse {
+pub(super) enum EnvironmentCause {
     /// A component was away.
     Away(String),
     /// Everything was too slow, whatever the cause.

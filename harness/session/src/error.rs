@@ -23,7 +23,7 @@ pub enum SessionError {
     Cloud(#[from] harness_clouds::CloudError),
     /// The API server.
     #[error(transparent)]
-    World(#[from] WorldError),
+    ClusterCaches(#[from] WorldError),
     /// The API server, in one call.
     #[error("request to the API server: {}", chain(.0))]
     Api(Box<kube::Error>),

@@ -1,6 +1,6 @@
 //! Failures for which the CCM is not to blame: other components were away, silent, or too slow.
 
-use super::environment_watch::Excuse;
+use super::environment_watch::EnvironmentCause;
 use super::{Session, flood};
 use harness_core::events::End;
 use std::time::Duration;
@@ -16,10 +16,12 @@ impl Session {
         match self.environment_watch.throughout(began).await {
             Ok(()) => Ok(()),
             // A CCM that caused the slowness itself is not excused.
-            Err(Excuse::Slow(_) | Excuse::Away(_)) if flood::has_come_since(began, self.cluster()).await => {
+            Err(EnvironmentCause::Slow(_) | EnvironmentCause::Away(_))
+                if flood::has_come_since(began, self.cluster()).await =>
+            {
                 Ok(())
             }
-            Err(Excuse::Slow(why) | Excuse::Away(why)) => Err(why),
+            Err(EnvironmentCause::Slow(why) | EnvironmentCause::Away(why)) => Err(why),
         }
     }
 

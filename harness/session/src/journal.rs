@@ -1,12 +1,12 @@
 //! The cloud's journal as this process has seen it: updated by a long poll, and readable only while the cloud answers.
 //!
-//! It is bounded ([`Kept`]); dropped entries are in the run's events, and a reader that needs them gets an error.
+//! It is bounded ([`RecentEntries`]); dropped entries are in the run's events, and a reader that needs them gets an error.
 
 use harness_clouds::{Cloud, CloudError, Entry, Op, Problem, READING_THE_JOURNAL};
 use harness_core::check::chain;
 use harness_core::probe::{Pulse, ReadError, pause};
-pub use kept::Reader;
-use kept::{Kept, is_over};
+pub use recent::Reader;
+use recent::{RecentEntries, is_over};
 use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::{Arc, Mutex};
@@ -76,12 +76,12 @@ impl Drop for Follower {
 struct Mirror {
     cloud: Cloud,
     pulse: Pulse,
-    seen: Mutex<Seen>,
+    seen: Mutex<Received>,
     observers: Mutex<Vec<CallObserver>>,
 }
 
-struct Seen {
-    kept: Kept,
+struct Received {
+    kept: RecentEntries,
     /// The operations of all calls, kept or not.
     operations: BTreeSet<Op>,
     /// When the cloud last answered.
@@ -97,8 +97,8 @@ impl Journal {
     /// # Errors
     /// The cloud does not answer, or no longer has the entries right after `from`.
     pub async fn follow(cloud: Cloud, pulse: Pulse, from: u64) -> Result<Journal, CloudError> {
-        let kept = Kept::since(from);
-        let seen = Seen { kept, operations: BTreeSet::new(), heard: Instant::now(), broken: None };
+        let kept = RecentEntries::since(from);
+        let seen = Received { kept, operations: BTreeSet::new(), heard: Instant::now(), broken: None };
         let mirror = Arc::new(Mirror { cloud, pulse, seen: Mutex::new(seen), observers: Mutex::default() });
         match mirror.ask(Duration::ZERO).await {
             Ok(_) => {}
@@ -160,7 +160,7 @@ impl Journal {
     /// # Errors
     /// While the cloud does not answer.
     pub fn kept_since(&self, mark: u64) -> Result<(u64, Vec<Entry>), ReadError> {
-        let whole = |seen: &Seen| {
+        let whole = |seen: &Received| {
             let gone = seen.kept.gone().saturating_sub(mark);
             Ok((gone, seen.kept.after(mark.max(seen.kept.gone()))?.cloned().collect()))
         };
@@ -207,7 +207,7 @@ impl Journal {
     }
 }
 
-impl Seen {
+impl Received {
     /// The error if the cloud does not answer: since when and why.
     fn unheard(&self, why: &ReadError) -> ReadError {
         let silent = self.heard.elapsed().as_secs_f64();
@@ -217,7 +217,7 @@ impl Seen {
 }
 
 impl Mirror {
-    fn seen(&self) -> std::sync::MutexGuard<'_, Seen> {
+    fn seen(&self) -> std::sync::MutexGuard<'_, Received> {
         self.seen.lock().expect("no holder of this lock panics")
     }
 
@@ -296,7 +296,7 @@ impl Mirror {
     }
 
     /// Reads, if the cloud answers.
-    fn fresh<T>(&self, read: impl FnOnce(&Seen) -> Result<T, ReadError>) -> Result<T, ReadError> {
+    fn fresh<T>(&self, read: impl FnOnce(&Received) -> Result<T, ReadError>) -> Result<T, ReadError> {
         let seen = self.seen();
         match &seen.broken {
             None => read(&seen),
@@ -318,6 +318,6 @@ pub fn is_lb_write(entry: &Entry) -> bool {
         )
 }
 
-mod kept;
+mod recent;
 #[cfg(test)]
 mod tests;

@@ -50,7 +50,7 @@ pub use uninitialised::Network;
 pub use unseen::OWNER_OF_NO_CCM;
 
 use crate::ccm::{Ccm, CcmError, Form, Starts};
-use crate::k8s::World;
+use crate::k8s::ClusterCaches;
 use environment_watch::EnvironmentWatch;
 use harness_clouds::{Cloud, Inventory};
 use harness_clusters::{Cluster, ContainerOp, Machine, Operation};
@@ -75,7 +75,7 @@ pub struct Session {
     state: RunState,
     cluster: Cluster,
     client: Client,
-    world: Arc<World>,
+    world: Arc<ClusterCaches>,
     ccm_site: Site,
     cloud: Cloud,
     cloud_before: Option<Inventory>,
@@ -100,7 +100,7 @@ impl std::fmt::Debug for Session {
 /// Writes to the stream of events: changes in the cluster, exits of the CCM's Pods, and all calls to the cloud.
 fn tell_of_all(
     events: &Events,
-    world: &World,
+    world: &ClusterCaches,
     (client, management): (&Client, Option<&Site>),
     journal: &Journal,
 ) {
@@ -235,7 +235,7 @@ impl Session {
     }
 
     /// What the cluster's watches show.
-    pub fn world(&self) -> &World {
+    pub fn world(&self) -> &ClusterCaches {
         &self.world
     }
 

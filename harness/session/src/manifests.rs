@@ -2,7 +2,7 @@
 
 use super::RunState;
 use super::SessionError;
-use crate::ccm::{Flag, KUBECONFIG, Manifests, Surroundings, WorkloadHint, mentions};
+use crate::ccm::{Flag, KUBECONFIG, Manifests, RenderContext, WorkloadHint, mentions};
 use harness_config::{Deployment, RunPlan, yaml};
 use harness_core::check::chain;
 use harness_core::files;
@@ -61,14 +61,14 @@ pub fn load_manifests<C>(plan: &RunPlan<C>) -> Result<Option<Manifests>, Session
 }
 
 /// The properties of plan and cluster that rendering needs.
-pub(super) fn surroundings(plan: &RunPlan, state: &RunState) -> Surroundings {
+pub(super) fn surroundings(plan: &RunPlan, state: &RunState) -> RenderContext {
     let mut placeholders: BTreeMap<String, String> = plan.profile.placeholders.clone();
     placeholders.entry("CLUSTER_CIDR".to_owned()).or_insert_with(|| POD_NETWORKS.join(","));
     placeholders.extend(state.credentials.0.clone());
     placeholders.insert("IMAGE".to_owned(), state.ccm_image.clone());
     let pods_on = state.management.as_ref().unwrap_or(&state.cluster);
     let flags = plan.ccm_arguments().iter().map(|(argument, from)| Flag::of(argument, *from)).collect();
-    Surroundings {
+    RenderContext {
         placeholders,
         command: state.ccm_command.clone(),
         api_server: pods_on.api_server_for_pods.clone(),

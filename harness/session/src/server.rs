@@ -1,6 +1,6 @@
 //! The API server of a session, if there is one: a run of only an image credential provider has no cluster.
 
-use crate::k8s::{World, WorldError, client_for, no_client};
+use crate::k8s::{ClusterCaches, WorldError, client_for, no_client};
 use harness_clusters::{ClusterRecord, Fidelity, facts};
 use harness_core::probe::Pulse;
 use kube::Client;
@@ -20,6 +20,10 @@ pub(super) async fn world_of(
     cluster: &ClusterRecord,
     client: &Client,
     pulse: Pulse,
-) -> Result<World, WorldError> {
-    if has_server(cluster) { World::open(client, pulse).await } else { Ok(World::empty(pulse)) }
+) -> Result<ClusterCaches, WorldError> {
+    if has_server(cluster) {
+        ClusterCaches::open(client, pulse).await
+    } else {
+        Ok(ClusterCaches::empty(pulse))
+    }
 }

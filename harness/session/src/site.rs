@@ -3,7 +3,7 @@
 use super::SessionError;
 use super::server::{client_of, world_of};
 use crate::ccm::{Hosting, ServerAddress, Side};
-use crate::k8s::World;
+use crate::k8s::ClusterCaches;
 use harness_clusters::{Cluster, ClusterRecord};
 use harness_core::probe::Pulse;
 use kube::Client;
@@ -15,11 +15,11 @@ use std::sync::Arc;
 pub struct Site {
     cluster: Cluster,
     client: Client,
-    world: Arc<World>,
+    world: Arc<ClusterCaches>,
 }
 
 impl Site {
-    pub(super) fn new(cluster: Cluster, client: Client, world: Arc<World>) -> Site {
+    pub(super) fn new(cluster: Cluster, client: Client, world: Arc<ClusterCaches>) -> Site {
         Site { cluster, client, world }
     }
 
@@ -45,7 +45,7 @@ impl Site {
     }
 
     /// The state of its watches.
-    pub fn world(&self) -> &World {
+    pub fn world(&self) -> &ClusterCaches {
         &self.world
     }
 

@@ -6,7 +6,7 @@ use super::{CheckCx, Cold, Subject};
 use bootstrap::{Expectation, ObservedNode, ObservedPod};
 use harness_clouds::Entry;
 use harness_core::check::{CheckError, SubjectName, Verdict};
-use harness_core::probe::{Matcher, Observed, ReadError, ReadSource, Seen, matcher};
+use harness_core::probe::{Matcher, Observation, Observed, ReadError, ReadSource, matcher};
 use harness_session::ccm::{Form, crash_loops, unrecoverable};
 use harness_session::expectation;
 use harness_session::k8s::{T_UNINIT, addresses, has_taint, provider_id, taints};
@@ -50,7 +50,7 @@ pub struct BootOf<'a> {
 }
 
 impl Subject for BootOf<'_> {
-    type Seen = Boot;
+    type Snapshot = Boot;
 
     fn cx(&self) -> &CheckCx {
         self.cx
@@ -94,16 +94,16 @@ fn all_initialised(pods: Pods) -> Matcher<Boot> {
     let expected = format!("every Node without {T_UNINIT}, with a providerID and an address");
     matcher("is initialised, with no manual step", move |seen: &Boot| {
         if seen.nodes.iter().all(|node| node.as_ref().is_some_and(|node| is_initialised(node))) {
-            return Seen::Yes(());
+            return Observation::Matched(());
         }
         if !seen.deployed {
-            return Seen::Never("no CCM is deployed that could initialise a Node".to_owned());
+            return Observation::Impossible("no CCM is deployed that could initialise a Node".to_owned());
         }
         let loops = |pod: &Arc<Pod>| if pods == Pods::Run { crash_loops(pod) } else { None };
         let hopeless = |pod: &Arc<Pod>| unrecoverable(pod).or_else(|| loops(pod));
         match seen.pods.iter().find_map(hopeless).or_else(|| seen.stuck.clone()) {
-            Some(why) => Seen::Never(why),
-            None => Seen::NotYet(String::new()),
+            Some(why) => Observation::Impossible(why),
+            None => Observation::Pending(String::new()),
         }
     })
     .expecting(expected)
@@ -129,7 +129,7 @@ pub fn uninitialised() -> Matcher<Boot> {
             }
             Some(_) => None,
         });
-        done.map_or(Seen::Yes(()), Seen::Never)
+        done.map_or(Observation::Matched(()), Observation::Impossible)
     })
     .expecting(format!("every Node there, with {T_UNINIT}"))
 }
@@ -145,13 +145,15 @@ pub fn uninitialised() -> Matcher<Boot> {
 /// ```
 pub fn started() -> Matcher<Boot> {
     matcher("has its CCM started", |seen: &Boot| match seen.pods.iter().any(|pod| has_started(pod)) {
-        true => Seen::Yes(()),
-        false if !seen.deployed => Seen::Never("no CCM is deployed that could be started".to_owned()),
+        true => Observation::Matched(()),
+        false if !seen.deployed => {
+            Observation::Impossible("no CCM is deployed that could be started".to_owned())
+        }
         false => seen
             .pods
             .iter()
             .find_map(|pod| unrecoverable(pod))
-            .map_or(Seen::NotYet(String::new()), Seen::Never),
+            .map_or(Observation::Pending(String::new()), Observation::Impossible),
     })
     .expecting("a container of the CCM that has been started")
 }
@@ -171,13 +173,13 @@ pub fn still_runs(ran: BTreeSet<String>) -> Matcher<Boot> {
     matcher("keeps its CCM", move |seen: &Boot| {
         let mut staying = seen.pods.iter().filter(|pod| pod.metadata.deletion_timestamp.is_none());
         if staying.any(|pod| is_running(pod) && pod.uid().is_some_and(|uid| ran.contains(&uid))) {
-            return Seen::Yes(());
+            return Observation::Matched(());
         }
         let left = match seen.pods.len() {
             0 => "the CCM has no Pod",
             _ => "every earlier Pod of the CCM is gone, is being deleted, or does not run",
         };
-        Seen::Never(left.to_owned())
+        Observation::Impossible(left.to_owned())
     })
     .expecting("a Pod of the CCM that ran before, still runs, and is not being deleted")
 }
@@ -338,9 +340,9 @@ mod tests {
             Arc::new(serde_json::from_value::<Pod>(pod).expect("a Pod"))
         };
         let seen = |pods| still_runs(BTreeSet::from(["1".to_owned()])).matches(&Boot::of_pods(pods));
-        assert_eq!(seen(vec![pod("1", false), pod("2", false)]), Seen::Yes(()));
+        assert_eq!(seen(vec![pod("1", false), pod("2", false)]), Observation::Matched(()));
         for pods in [vec![pod("1", true), pod("2", false)], vec![pod("2", false)], vec![]] {
-            assert!(matches!(seen(pods), Seen::Never(_)));
+            assert!(matches!(seen(pods), Observation::Impossible(_)));
         }
     }
 }

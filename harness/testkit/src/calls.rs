@@ -87,7 +87,7 @@ impl<'a> Calls<'a> {
 }
 
 impl Subject for Calls<'_> {
-    type Seen = Vec<Entry>;
+    type Snapshot = Vec<Entry>;
 
     fn cx(&self) -> &CheckCx {
         self.cx

@@ -3,7 +3,7 @@
 use super::{CheckCx, Subject};
 use harness_clouds::Entry;
 use harness_core::check::{CheckError, SubjectName, Verdict};
-use harness_core::probe::{Matcher, ReadError, ReadSource, Seen, holds, matcher, poll};
+use harness_core::probe::{Matcher, Observation, ReadError, ReadSource, holds, matcher, poll};
 use k8s_openapi::api::core::v1::{Pod, ServiceAccount};
 use kube::ResourceExt;
 use kube::api::{Api, PostParams};
@@ -44,8 +44,8 @@ pub fn is_placed() -> Matcher<Option<Arc<Pod>>> {
 /// ```
 pub fn is_unplaced() -> Matcher<Option<Arc<Pod>>> {
     matcher("is not placed", |pod: &Option<Arc<Pod>>| match place_of(pod.as_deref()) {
-        None => Seen::Yes(()),
-        Some(node) => Seen::Never(format!("it is on Node {node}")),
+        None => Observation::Matched(()),
+        Some(node) => Observation::Impossible(format!("it is on Node {node}")),
     })
     .expecting("no Node for it")
 }
@@ -55,7 +55,7 @@ fn place_of(pod: Option<&Pod>) -> Option<&str> {
 }
 
 impl Subject for Canary<'_> {
-    type Seen = Option<Arc<Pod>>;
+    type Snapshot = Option<Arc<Pod>>;
 
     fn cx(&self) -> &CheckCx {
         self.cx
@@ -66,7 +66,7 @@ impl Subject for Canary<'_> {
         SubjectName { kind: "Pod", name, uid: self.uid.clone() }
     }
 
-    async fn read(&self, reach: ReadSource) -> Result<Self::Seen, ReadError> {
+    async fn read(&self, reach: ReadSource) -> Result<Self::Snapshot, ReadError> {
         match reach {
             ReadSource::Cache => {
                 Ok(self.cx.session.world().pods.current()?.find(&self.namespace, &self.name))

@@ -52,7 +52,7 @@ impl<'a> Cloud<'a> {
 }
 
 impl Subject for Cloud<'_> {
-    type Seen = Inventory;
+    type Snapshot = Inventory;
 
     fn cx(&self) -> &CheckCx {
         self.cx

@@ -6,7 +6,7 @@ use harness_clouds::{Cloud as CloudHandle, Entry};
 use harness_clusters::images::{NAME_PREFIX, RunId};
 use harness_config::{AnnotationEffect, Limits};
 use harness_core::check::{Capability, CheckError, CheckId, Facility, label_of};
-use harness_core::probe::{Look, Probe, Promise, poll};
+use harness_core::probe::{Probe, Promise, SingleRead, poll};
 use harness_session::{Beginning, Journal, Participant, Session, disturbance, suffix};
 use kube::Client;
 use std::collections::BTreeMap;
@@ -227,7 +227,7 @@ impl CheckCx {
     pub(super) async fn wait(
         &self,
         promise: &Promise,
-        look: &mut dyn Look,
+        look: &mut dyn SingleRead,
         concerns: &dyn Fn(&Entry) -> bool,
     ) -> Result<(), CheckError> {
         let outcome = self.session.unless_interrupted(self.probe.wait(promise, look)).await;

@@ -37,7 +37,7 @@ impl Losses<'_> {
 }
 
 impl Subject for Losses<'_> {
-    type Seen = Vec<Break>;
+    type Snapshot = Vec<Break>;
 
     fn cx(&self) -> &CheckCx {
         self.cx

@@ -1,7 +1,7 @@
 //! An object as a wait sees it: read, and judged with a message.
 
 use futures::future::LocalBoxFuture;
-use harness_core::probe::{Look, ReadError, ReadSource, Seen};
+use harness_core::probe::{Observation, ReadError, ReadSource, SingleRead};
 use serde_json::Value;
 
 /// Reads an object and judges it; `judge` returns what it is if it is not as expected.
@@ -22,16 +22,16 @@ where
     }
 }
 
-impl<R, J> Look for Judged<R, J>
+impl<R, J> SingleRead for Judged<R, J>
 where
     R: AsyncFnMut() -> Result<Value, ReadError>,
     J: Fn(&Value) -> Result<(), String>,
 {
-    fn look(&mut self, _: ReadSource) -> LocalBoxFuture<'_, Result<Seen<()>, ReadError>> {
+    fn look(&mut self, _: ReadSource) -> LocalBoxFuture<'_, Result<Observation<()>, ReadError>> {
         Box::pin(async move {
             let object = (self.read)().await?;
             self.other = (self.judge)(&object).err();
-            Ok(Seen::when(self.other.is_none()))
+            Ok(Observation::when(self.other.is_none()))
         })
     }
 

@@ -94,7 +94,7 @@ impl Departure<'_> {
 }
 
 impl Subject for Departure<'_> {
-    type Seen = Departed;
+    type Snapshot = Departed;
 
     fn cx(&self) -> &CheckCx {
         self.cx
@@ -139,7 +139,7 @@ fn exit_code(pod: &Pod) -> Option<i32> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use harness_core::probe::Seen;
+    use harness_core::probe::Observation;
 
     #[test]
     fn who_was_killed_is_known_by_its_exit_code() {
@@ -148,7 +148,7 @@ mod tests {
         for code in [None, Some(0), Some(1), Some(143)] {
             assert!(!gone(code).was_killed(), "{code:?}");
         }
-        assert_eq!(departs().matches(&gone(None)), Seen::Yes(()));
-        assert_eq!(departs().matches(&Departed { runs: true, code: None }), Seen::when(false));
+        assert_eq!(departs().matches(&gone(None)), Observation::Matched(()));
+        assert_eq!(departs().matches(&Departed { runs: true, code: None }), Observation::when(false));
     }
 }

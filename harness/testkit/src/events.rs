@@ -27,7 +27,7 @@ pub struct EventsOf<'a> {
 }
 
 impl Subject for EventsOf<'_> {
-    type Seen = Vec<Event>;
+    type Snapshot = Vec<Event>;
 
     fn cx(&self) -> &CheckCx {
         self.cx
@@ -170,7 +170,7 @@ impl<'a> Lease<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use harness_core::probe::Seen;
+    use harness_core::probe::Observation;
     use serde_json::json;
 
     fn event(kind: &str, reason: &str) -> Event {
@@ -181,12 +181,12 @@ mod tests {
     #[test]
     fn an_event_is_told_by_type_and_reason() {
         let events = vec![event("Normal", "Synced"), event("Warning", "Failed")];
-        assert_eq!(tells("Normal", "Synced").matches(&events), Seen::Yes(()));
-        assert_eq!(tells("Warning", "Synced").matches(&events), Seen::when(false));
+        assert_eq!(tells("Normal", "Synced").matches(&events), Observation::Matched(()));
+        assert_eq!(tells("Warning", "Synced").matches(&events), Observation::when(false));
         let named = |name: &str| tells_of("Normal", "Synced", name.to_owned()).matches(&events);
-        assert_eq!((named("a_1"), named("b_2")), (Seen::Yes(()), Seen::when(false)));
-        assert_eq!(warns().matches(&events), Seen::Yes(()));
-        assert_eq!(warns().matches(&events[..1].to_vec()), Seen::when(false));
+        assert_eq!((named("a_1"), named("b_2")), (Observation::Matched(()), Observation::when(false)));
+        assert_eq!(warns().matches(&events), Observation::Matched(()));
+        assert_eq!(warns().matches(&events[..1].to_vec()), Observation::when(false));
     }
 
     #[test]
@@ -196,9 +196,15 @@ mod tests {
         assert_eq!(source_of(&one), "newer");
         one.source = Some(serde_json::from_value(json!({"component": "older"})).expect("a source"));
         assert_eq!(source_of(&one), "older");
-        assert_eq!(tells_by("Normal", "Synced", "older").matches(&vec![one.clone()]), Seen::Yes(()));
-        assert_eq!(tells_by("Normal", "Synced", "newer").matches(&vec![one.clone()]), Seen::when(false));
-        assert_eq!(told_by_none_but(&["older"]).matches(&vec![one.clone()]), Seen::Yes(()));
-        assert_eq!(told_by_none_but(&["newer"]).matches(&vec![one]), Seen::when(false));
+        assert_eq!(
+            tells_by("Normal", "Synced", "older").matches(&vec![one.clone()]),
+            Observation::Matched(())
+        );
+        assert_eq!(
+            tells_by("Normal", "Synced", "newer").matches(&vec![one.clone()]),
+            Observation::when(false)
+        );
+        assert_eq!(told_by_none_but(&["older"]).matches(&vec![one.clone()]), Observation::Matched(()));
+        assert_eq!(told_by_none_but(&["newer"]).matches(&vec![one]), Observation::when(false));
     }
 }

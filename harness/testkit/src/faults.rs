@@ -280,7 +280,7 @@ pub fn met_by(calls: u64) -> Matcher<u64> {
 }
 
 impl Subject for Fault<'_> {
-    type Seen = u64;
+    type Snapshot = u64;
 
     fn cx(&self) -> &CheckCx {
         self.target.cx
@@ -366,7 +366,7 @@ impl Barrier<'_> {
 }
 
 impl Subject for Barrier<'_> {
-    type Seen = u64;
+    type Snapshot = u64;
 
     fn cx(&self) -> &CheckCx {
         self.target.cx

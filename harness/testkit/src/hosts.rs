@@ -5,7 +5,7 @@ use super::undo_steps::Undo;
 use super::{CheckCx, Cold, Subject};
 use harness_clusters::{PowerOp, Role};
 use harness_core::check::{CheckError, Verdict};
-use harness_core::probe::{Matcher, Seen, matcher};
+use harness_core::probe::{Matcher, Observation, matcher};
 use harness_session::Network;
 use harness_session::ccm::Form;
 use harness_session::k8s::L_CONTROL_PLANE;
@@ -57,7 +57,7 @@ pub fn runs_on_two_machines() -> Matcher<Boot> {
             seen.pods.iter().filter(|pod| pod.metadata.deletion_timestamp.is_none()).collect();
         let running = staying.iter().filter(|pod| is_running(pod)).filter_map(|pod| place_of(pod));
         if running.collect::<BTreeSet<&str>>().len() > 1 {
-            return Seen::Yes(());
+            return Observation::Matched(());
         }
         let places: Vec<&str> = staying.iter().filter_map(|pod| place_of(pod)).collect();
         match places.as_slice() {
@@ -66,9 +66,12 @@ pub fn runs_on_two_machines() -> Matcher<Boot> {
                     && places.len() == staying.len()
                     && others.iter().all(|one| one == first) =>
             {
-                Seen::Never(format!("all {} are on {first} and would be lost with it", places.len()))
+                Observation::Impossible(format!(
+                    "all {} are on {first} and would be lost with it",
+                    places.len()
+                ))
             }
-            _ => Seen::NotYet(String::new()),
+            _ => Observation::Pending(String::new()),
         }
     })
     .expecting("running Pods of the CCM on two machines")
@@ -79,7 +82,7 @@ fn runs_anew_on(host: &str, ran: BTreeSet<String>) -> Matcher<Boot> {
     let place = host.to_owned();
     matcher("runs its CCM there again", move |seen: &Boot| {
         let there = seen.pods.iter().filter(|pod| place_of(pod) == Some(&place));
-        Seen::when(there.flat_map(|pod| running_containers(pod)).any(|id| !ran.contains(&id)))
+        Observation::when(there.flat_map(|pod| running_containers(pod)).any(|id| !ran.contains(&id)))
     })
     .expecting(format!("a container of the CCM on {host} that was started since"))
 }
@@ -250,10 +253,10 @@ mod tests {
         let seen = |pods: Vec<Arc<Pod>>| runs_on_two_machines().matches(&Boot::of_pods(pods));
         let waiting = || pod(None, "", json!({"waiting": {}}));
         let begins = |place| pod(Some(place), "", json!({"waiting": {}}));
-        assert_eq!(seen(vec![running("a", "1"), running("b", "2")]), Seen::Yes(()));
+        assert_eq!(seen(vec![running("a", "1"), running("b", "2")]), Observation::Matched(()));
         assert_eq!(
             seen(vec![running("a", "1"), running("b", "2"), waiting()]),
-            Seen::Yes(()),
+            Observation::Matched(()),
             "one more than fit"
         );
         for yet in [
@@ -262,9 +265,9 @@ mod tests {
             vec![running("a", "1"), waiting()],
             vec![running("a", "1"), begins("b")],
         ] {
-            assert_eq!(seen(yet), Seen::NotYet(String::new()));
+            assert_eq!(seen(yet), Observation::Pending(String::new()));
         }
-        let never = Seen::Never("all 2 are on a and would be lost with it".to_owned());
+        let never = Observation::Impossible("all 2 are on a and would be lost with it".to_owned());
         assert_eq!(seen(vec![running("a", "1"), begins("a")]), never);
     }
 
@@ -273,11 +276,11 @@ mod tests {
         let seen = |pods: Vec<Arc<Pod>>| {
             runs_anew_on("a", BTreeSet::from(["1".to_owned()])).matches(&Boot::of_pods(pods))
         };
-        assert_eq!(seen(vec![running("a", "1"), running("b", "2")]), Seen::when(false));
+        assert_eq!(seen(vec![running("a", "1"), running("b", "2")]), Observation::when(false));
         assert_eq!(
             seen(vec![pod(Some("a"), "3", json!({"terminated": {"exitCode": 1}}))]),
-            Seen::when(false)
+            Observation::when(false)
         );
-        assert_eq!(seen(vec![running("a", "3")]), Seen::Yes(()));
+        assert_eq!(seen(vec![running("a", "3")]), Observation::Matched(()));
     }
 }

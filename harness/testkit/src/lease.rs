@@ -4,7 +4,7 @@ use super::undo_steps::{Undo, gone};
 use super::{CheckCx, Subject};
 use harness_clouds::Entry;
 use harness_core::check::{CheckError, SubjectName};
-use harness_core::probe::{Matcher, ReadError, ReadSource, Seen, matcher, pause};
+use harness_core::probe::{Matcher, Observation, ReadError, ReadSource, matcher, pause};
 use harness_session::ccm::LeaseKey;
 use k8s_openapi::api::coordination::v1 as core;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
@@ -71,9 +71,11 @@ pub fn transitions_of(lease: &core::Lease) -> i32 {
 /// ```
 pub fn held() -> Matcher<Option<Arc<core::Lease>>, Arc<core::Lease>> {
     matcher("is held by a replica", |lease: &Option<Arc<core::Lease>>| match lease {
-        Some(lease) if holder_of(lease).is_some_and(|holder| holder != THIEF) => Seen::Yes(lease.clone()),
-        Some(_) => Seen::NotYet(String::new()),
-        None => Seen::NotYet("no Lease".to_owned()),
+        Some(lease) if holder_of(lease).is_some_and(|holder| holder != THIEF) => {
+            Observation::Matched(lease.clone())
+        }
+        Some(_) => Observation::Pending(String::new()),
+        None => Observation::Pending("no Lease".to_owned()),
     })
 }
 
@@ -91,9 +93,9 @@ pub fn held() -> Matcher<Option<Arc<core::Lease>>, Arc<core::Lease>> {
 pub fn taken_over(before: i32) -> Matcher<Option<Arc<core::Lease>>, Arc<core::Lease>> {
     let expected = format!("a Lease with more than {before} transitions");
     matcher("is taken over by another replica", move |lease: &Option<Arc<core::Lease>>| match lease {
-        Some(lease) if transitions_of(lease) > before => Seen::Yes(lease.clone()),
-        Some(_) => Seen::NotYet(String::new()),
-        None => Seen::NotYet("no Lease".to_owned()),
+        Some(lease) if transitions_of(lease) > before => Observation::Matched(lease.clone()),
+        Some(_) => Observation::Pending(String::new()),
+        None => Observation::Pending("no Lease".to_owned()),
     })
     .expecting(expected)
 }
@@ -170,7 +172,7 @@ impl<'a> Lease<'a> {
 }
 
 impl Subject for Lease<'_> {
-    type Seen = Option<Arc<core::Lease>>;
+    type Snapshot = Option<Arc<core::Lease>>;
 
     fn cx(&self) -> &CheckCx {
         self.cx
@@ -182,7 +184,7 @@ impl Subject for Lease<'_> {
         SubjectName { kind: "Lease", name, uid: None }
     }
 
-    async fn read(&self, reach: ReadSource) -> Result<Self::Seen, ReadError> {
+    async fn read(&self, reach: ReadSource) -> Result<Self::Snapshot, ReadError> {
         let Some(key) = &self.key else { return Ok(None) };
         match reach {
             ReadSource::Cache => {
@@ -273,17 +275,17 @@ mod tests {
 
     #[test]
     fn a_lease_is_held_by_a_replica_only() {
-        assert!(matches!(held().matches(&lease("a_1", 0)), Seen::Yes(_)));
+        assert!(matches!(held().matches(&lease("a_1", 0)), Observation::Matched(_)));
         for other in [lease("", 0), lease(THIEF, 0), None] {
-            assert!(matches!(held().matches(&other), Seen::NotYet(_)));
+            assert!(matches!(held().matches(&other), Observation::Pending(_)));
         }
     }
 
     #[test]
     fn a_takeover_is_a_transition_more() {
-        assert!(matches!(taken_over(3).matches(&lease("b_2", 4)), Seen::Yes(_)));
+        assert!(matches!(taken_over(3).matches(&lease("b_2", 4)), Observation::Matched(_)));
         for other in [lease("b_2", 3), None] {
-            assert!(matches!(taken_over(3).matches(&other), Seen::NotYet(_)));
+            assert!(matches!(taken_over(3).matches(&other), Observation::Pending(_)));
         }
     }
 }

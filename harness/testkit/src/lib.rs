@@ -9,6 +9,7 @@ pub mod prelude;
 
 mod aborted;
 mod account;
+mod additional_replicas;
 mod api_requests;
 mod boot;
 mod calls;
@@ -26,7 +27,7 @@ mod deadlock;
 mod departure;
 mod events;
 mod faults;
-mod foreign;
+mod foreign_balancers;
 mod heartbeat;
 mod hosts;
 mod image_credentials;
@@ -39,7 +40,6 @@ pub mod matchers;
 mod namespaces;
 mod network;
 mod network_proxy;
-mod newcomers;
 mod node_plan;
 mod nodes;
 mod port;
@@ -100,7 +100,7 @@ pub use services::{Balancer, Service, ServicePlan, load_balancer};
 pub use subject::{Subject, Wait};
 pub use trial::{Trial, Tried, goes_on, has_ended, is_up, refuses, unless_it_ends};
 pub use watches::Interruption;
-pub use whole_run::{Ends, Left, Leftovers, OwnNodes, all_stay, as_before, none};
+pub use whole_run::{Ends, LeftObjects, Leftovers, OwnNodes, all_stay, as_before, none};
 
 use harness_core::check::{Check as CheckOf, Suite as SuiteOf};
 

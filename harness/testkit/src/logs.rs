@@ -3,7 +3,7 @@
 use super::{CheckCx, Replica, Subject};
 use harness_clouds::Entry;
 use harness_core::check::{CheckError, SubjectName, chain};
-use harness_core::probe::{Matcher, Observed, ReadError, ReadSource, Seen, matcher};
+use harness_core::probe::{Matcher, Observation, Observed, ReadError, ReadSource, matcher};
 use k8s_openapi::api::core::v1::Pod;
 use kube::ResourceExt;
 use kube::api::{Api, LogParams};
@@ -38,8 +38,8 @@ impl Observed for LogRead {
 /// ```
 pub fn can_be_read() -> Matcher<LogRead> {
     matcher("can be read", |read: &LogRead| match &read.0 {
-        Ok(()) => Seen::Yes(()),
-        Err(_) => Seen::NotYet(String::new()),
+        Ok(()) => Observation::Matched(()),
+        Err(_) => Observation::Pending(String::new()),
     })
     .expecting("an answer of its node's kubelet to GET /api/v1/namespaces/NAMESPACE/pods/POD/log")
 }
@@ -58,7 +58,7 @@ impl<'a> Replica<'a> {
 }
 
 impl Subject for Log<'_> {
-    type Seen = LogRead;
+    type Snapshot = LogRead;
 
     fn cx(&self) -> &CheckCx {
         self.cx
@@ -85,9 +85,9 @@ mod tests {
 
     #[test]
     fn a_log_that_a_kubelet_does_not_hand_out_is_not_read() {
-        assert_eq!(can_be_read().matches(&LogRead(Ok(()))), Seen::Yes(()));
+        assert_eq!(can_be_read().matches(&LogRead(Ok(()))), Observation::Matched(()));
         let refused = LogRead(Err("dial tcp 198.51.100.1:10250: no route to host".to_owned()));
-        assert_eq!(can_be_read().matches(&refused), Seen::when(false));
+        assert_eq!(can_be_read().matches(&refused), Observation::when(false));
         assert!(refused.observed().starts_with("no log: dial tcp"));
     }
 }

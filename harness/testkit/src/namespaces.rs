@@ -19,7 +19,7 @@ pub struct OwnNamespace<'a> {
 }
 
 impl Subject for OwnNamespace<'_> {
-    type Seen = Option<Arc<Namespace>>;
+    type Snapshot = Option<Arc<Namespace>>;
 
     fn cx(&self) -> &CheckCx {
         self.cx
@@ -29,7 +29,7 @@ impl Subject for OwnNamespace<'_> {
         SubjectName { kind: "Namespace", name: self.cx.prefix.clone(), uid: None }
     }
 
-    async fn read(&self, _: ReadSource) -> Result<Self::Seen, ReadError> {
+    async fn read(&self, _: ReadSource) -> Result<Self::Snapshot, ReadError> {
         let api: Api<Namespace> = Api::all(self.cx.client.clone());
         Ok(api.get_opt(&self.cx.prefix).await?.map(Arc::new))
     }

@@ -160,7 +160,7 @@ impl<'a> Node<'a> {
 }
 
 impl Subject for Node<'_> {
-    type Seen = Option<Arc<core::Node>>;
+    type Snapshot = Option<Arc<core::Node>>;
 
     fn cx(&self) -> &CheckCx {
         self.cx
@@ -170,7 +170,7 @@ impl Subject for Node<'_> {
         SubjectName { kind: "Node", name: self.name.clone(), uid: self.uid.clone() }
     }
 
-    async fn read(&self, reach: ReadSource) -> Result<Self::Seen, ReadError> {
+    async fn read(&self, reach: ReadSource) -> Result<Self::Snapshot, ReadError> {
         let found = match reach {
             ReadSource::Cache => self.cx.session.world().nodes.current()?.find("", &self.name),
             ReadSource::Origin => self.api().get_opt(&self.name).await?.map(Arc::new),

@@ -4,7 +4,7 @@ use super::{CheckCx, Reader, Replica, Subject};
 use harness_clouds::Entry;
 use harness_core::bounded;
 use harness_core::check::{CheckError, SubjectName, chain};
-use harness_core::probe::{Matcher, Observed, ReadError, ReadSource, Seen, holds, matcher};
+use harness_core::probe::{Matcher, Observation, Observed, ReadError, ReadSource, holds, matcher};
 use k8s_openapi::api::core::v1::Pod;
 use kube::ResourceExt;
 use std::net::{IpAddr, SocketAddr};
@@ -89,8 +89,8 @@ fn in_one_line(body: &str) -> String {
 /// ```
 pub fn serves() -> Matcher<Answer, (u16, String)> {
     matcher("is answered over HTTPS", |answer: &Answer| match answer {
-        Answer::Given { status, body } => Seen::Yes((*status, body.clone())),
-        Answer::None(_) => Seen::NotYet(String::new()),
+        Answer::Given { status, body } => Observation::Matched((*status, body.clone())),
+        Answer::None(_) => Observation::Pending(String::new()),
     })
 }
 
@@ -104,8 +104,8 @@ pub fn serves() -> Matcher<Answer, (u16, String)> {
 /// ```
 pub fn answers(status: u16) -> Matcher<Answer, String> {
     matcher(format!("is answered with {status}"), move |answer: &Answer| match answer {
-        Answer::Given { status: given, body } if *given == status => Seen::Yes(body.clone()),
-        Answer::Given { .. } | Answer::None(_) => Seen::NotYet(String::new()),
+        Answer::Given { status: given, body } if *given == status => Observation::Matched(body.clone()),
+        Answer::Given { .. } | Answer::None(_) => Observation::Pending(String::new()),
     })
 }
 
@@ -132,7 +132,8 @@ pub fn refused() -> Matcher<Answer> {
 pub fn shows_nothing() -> Matcher<Answer> {
     let refused = refused();
     holds("is refused or does not exist", move |answer: &Answer| {
-        matches!(answer, Answer::Given { status: 404, .. }) || refused.matches(answer) == Seen::Yes(())
+        matches!(answer, Answer::Given { status: 404, .. })
+            || refused.matches(answer) == Observation::Matched(())
     })
     .expecting("status 401 or 403, 500 if it cannot authenticate the client, or 404")
 }
@@ -155,10 +156,10 @@ pub fn shows(
 ) -> Matcher<Answer, String> {
     matcher(format!("shows {}", what.into()), move |answer: &Answer| match answer {
         Answer::Given { status: 200, body } => match lacks(body) {
-            missing if missing.is_empty() => Seen::Yes(body.clone()),
-            missing => Seen::NotYet(format!("without {}", missing.join(", "))),
+            missing if missing.is_empty() => Observation::Matched(body.clone()),
+            missing => Observation::Pending(format!("without {}", missing.join(", "))),
         },
-        Answer::Given { .. } | Answer::None(_) => Seen::NotYet(String::new()),
+        Answer::Given { .. } | Answer::None(_) => Observation::Pending(String::new()),
     })
 }
 
@@ -251,7 +252,7 @@ impl Page<'_> {
 }
 
 impl Subject for Page<'_> {
-    type Seen = Answer;
+    type Snapshot = Answer;
 
     fn cx(&self) -> &CheckCx {
         self.port.cx
@@ -301,26 +302,29 @@ mod tests {
     #[test]
     fn only_what_is_answered_over_https_counts() {
         let refused = Answer::None("connection refused".to_owned());
-        assert_eq!(serves().matches(&given(403, "no")), Seen::Yes((403, "no".to_owned())));
-        assert_eq!(serves().matches(&refused), Seen::NotYet(String::new()));
-        assert_eq!(answers(200).matches(&given(200, "ok")), Seen::Yes("ok".to_owned()));
+        assert_eq!(serves().matches(&given(403, "no")), Observation::Matched((403, "no".to_owned())));
+        assert_eq!(serves().matches(&refused), Observation::Pending(String::new()));
+        assert_eq!(answers(200).matches(&given(200, "ok")), Observation::Matched("ok".to_owned()));
         for other in [given(403, "ok"), refused] {
-            assert_eq!(answers(200).matches(&other), Seen::NotYet(String::new()));
+            assert_eq!(answers(200).matches(&other), Observation::Pending(String::new()));
         }
     }
 
     #[test]
     fn what_is_shown_has_to_be_whole() {
         let all = |body: &str| if body.contains('b') { Vec::new() } else { vec!["b".to_owned()] };
-        assert_eq!(shows("a and b", all).matches(&given(200, "ab")), Seen::Yes("ab".to_owned()));
-        assert_eq!(shows("a and b", all).matches(&given(200, "a")), Seen::NotYet("without b".to_owned()));
-        assert_eq!(shows("a and b", all).matches(&given(403, "b")), Seen::NotYet(String::new()));
-        assert_eq!(refused().matches(&given(401, "")), Seen::Yes(()));
-        assert_eq!(refused().matches(&given(404, "")), Seen::when(false));
+        assert_eq!(shows("a and b", all).matches(&given(200, "ab")), Observation::Matched("ab".to_owned()));
+        assert_eq!(
+            shows("a and b", all).matches(&given(200, "a")),
+            Observation::Pending("without b".to_owned())
+        );
+        assert_eq!(shows("a and b", all).matches(&given(403, "b")), Observation::Pending(String::new()));
+        assert_eq!(refused().matches(&given(401, "")), Observation::Matched(()));
+        assert_eq!(refused().matches(&given(404, "")), Observation::when(false));
         for (status, expected) in [(200, false), (403, true), (404, true)] {
-            assert_eq!(shows_nothing().matches(&given(status, "")), Seen::when(expected), "{status}");
+            assert_eq!(shows_nothing().matches(&given(status, "")), Observation::when(expected), "{status}");
         }
-        assert_eq!(refused().matches(&given(200, "")), Seen::when(false));
+        assert_eq!(refused().matches(&given(200, "")), Observation::when(false));
     }
 
     #[test]

@@ -27,7 +27,7 @@ pub use harness_core::check::{
     Verdict, Violation, assert_unique_ids,
 };
 pub use harness_core::probe::{
-    Matcher, Observed, ReadError, ReadSource, Seen, both, gone, holds, matcher, pause, poll, present,
+    Matcher, Observation, Observed, ReadError, ReadSource, both, gone, holds, matcher, pause, poll, present,
 };
 pub use harness_core::secrets;
 pub use harness_session::k8s::{

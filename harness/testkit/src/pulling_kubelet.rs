@@ -7,7 +7,7 @@ use super::undo_steps::Undo;
 use harness_clusters::images::own_program;
 use harness_clusters::{LinkOp, Machine, Operation, Role, SetupOp, Target};
 use harness_components::image_credentials::{
-    NodeSetup, OnNode, REGISTRY_PORT, Seen, Sighting, gives_tokens, version_for,
+    NodeSetup, OnNode, PluginExecution, REGISTRY_PORT, Sighting, gives_tokens, version_for,
 };
 use harness_core::bounded;
 use harness_core::check::{CheckError, Verdict, chain};
@@ -298,7 +298,7 @@ impl<'a> PullingKubelet<'a> {
     ///
     /// # Errors
     /// The registry on the node does not answer.
-    pub async fn executions(&self) -> Result<Vec<Seen>, CheckError> {
+    pub async fn executions(&self) -> Result<Vec<PluginExecution>, CheckError> {
         let all = self.sightings().await?.into_iter();
         Ok(all
             .filter_map(|one| if let Sighting::Execution(seen) = one { Some(seen) } else { None })
@@ -311,7 +311,9 @@ impl<'a> PullingKubelet<'a> {
     /// The registry on the node does not answer.
     pub async fn users(&self) -> Result<BTreeSet<String>, CheckError> {
         let all = self.sightings().await?.into_iter();
-        Ok(all.filter_map(|one| if let Sighting::Look(look) = one { look.user } else { None }).collect())
+        Ok(all
+            .filter_map(|one| if let Sighting::ManifestRequest(look) = one { look.user } else { None })
+            .collect())
     }
 
     async fn sightings(&self) -> Result<Vec<Sighting>, CheckError> {
@@ -366,7 +368,7 @@ fn became(state: &ContainerState, seen: &mut String) -> Option<Pull> {
     }
 }
 
-fn shown(one: &Seen) -> String {
+fn shown(one: &PluginExecution) -> String {
     let ended = one.code.map_or("did not exit by itself".to_owned(), |code| format!("ended with {code}"));
     format!("the plugin {ended} after {} ms with {} credentials", one.took_ms, one.credentials.len())
 }

@@ -7,7 +7,7 @@ use harness_clusters::ContainerOp;
 use harness_config::BackendKind;
 use harness_core::check::{CheckError, Facility, SubjectName, Verdict};
 use harness_core::events::Payload;
-use harness_core::probe::{Matcher, Observed, ReadError, ReadSource, Seen, holds, matcher, poll};
+use harness_core::probe::{Matcher, Observation, Observed, ReadError, ReadSource, holds, matcher, poll};
 use harness_session::ccm::{Form, Starts};
 use harness_session::suffix;
 use k8s_openapi::api::core::v1::{ContainerStatus, Pod};
@@ -102,8 +102,8 @@ impl Observed for Process {
 /// ```
 pub fn ends() -> Matcher<Process, End> {
     matcher("ends", |process: &Process| match process.end() {
-        Some(end) => Seen::Yes(end),
-        None => Seen::NotYet(String::new()),
+        Some(end) => Observation::Matched(end),
+        None => Observation::Pending(String::new()),
     })
     .expecting("its process ended")
 }
@@ -239,7 +239,7 @@ impl<'a> Replica<'a> {
 }
 
 impl Subject for Replica<'_> {
-    type Seen = Process;
+    type Snapshot = Process;
 
     fn cx(&self) -> &CheckCx {
         self.cx
@@ -293,8 +293,8 @@ impl CheckCx {
         let node = self.node(machine.node()).await?;
         let asked = matcher("identify a replica", |calls: &Vec<Entry>| {
             match calls.iter().find_map(|call| call.credential.clone()) {
-                Some(who) => Seen::Yes(who),
-                None => Seen::NotYet(String::new()),
+                Some(who) => Observation::Matched(who),
+                None => Observation::Pending(String::new()),
             }
         });
         let asked = asked.expecting("a replica that queries the cloud about a new Node");
@@ -408,14 +408,17 @@ mod tests {
         let at = "2026-01-01T00:00:05Z".parse().ok();
         let (still, gone, back) =
             (process(1, up.clone(), json!({})), process(1, down.clone(), json!({})), process(2, up, down));
-        assert_eq!(ends().matches(&still), Seen::NotYet(String::new()));
-        assert_eq!(ends().matches(&gone), Seen::Yes(End { at }));
-        assert_eq!(ends().matches(&back), Seen::Yes(End { at }));
-        assert_eq!(is_back().matches(&back), Seen::Yes(()));
+        assert_eq!(ends().matches(&still), Observation::Pending(String::new()));
+        assert_eq!(ends().matches(&gone), Observation::Matched(End { at }));
+        assert_eq!(ends().matches(&back), Observation::Matched(End { at }));
+        assert_eq!(is_back().matches(&back), Observation::Matched(()));
         for other in [&still, &gone] {
-            assert_eq!(is_back().matches(other), Seen::when(false));
+            assert_eq!(is_back().matches(other), Observation::when(false));
         }
-        assert_eq!(runs().matches(&still), Seen::Yes(()));
-        assert_eq!(runs().matches(&Process { pods: Vec::new(), restarts_before: 0 }), Seen::when(false));
+        assert_eq!(runs().matches(&still), Observation::Matched(()));
+        assert_eq!(
+            runs().matches(&Process { pods: Vec::new(), restarts_before: 0 }),
+            Observation::when(false)
+        );
     }
 }

@@ -7,7 +7,7 @@ use harness_clouds::{Entry, Instance, Op, Route};
 use harness_clusters::Operation;
 use harness_config::RouteTrigger;
 use harness_core::check::{CheckError, SubjectName, chain};
-use harness_core::probe::{Matcher, Observed, ReadError, ReadSource, Seen, holds, matcher};
+use harness_core::probe::{Matcher, Observation, Observed, ReadError, ReadSource, holds, matcher};
 use harness_session::POD_NETWORKS;
 use ipnet::IpNet;
 use std::net::IpAddr;
@@ -74,7 +74,7 @@ impl<'a> Destination<'a> {
 }
 
 impl Subject for Destination<'_> {
-    type Seen = Vec<Route>;
+    type Snapshot = Vec<Route>;
 
     fn cx(&self) -> &CheckCx {
         self.cx
@@ -109,9 +109,9 @@ pub fn leads_to(machine: &Instance) -> Matcher<Vec<Route>, Route> {
     let expected = format!("one route, to instance {id}");
     matcher("targets its Node's machine", move |routes: &Vec<Route>| match routes.as_slice() {
         [route] if route.target_instance.as_ref() == Some(&id) && !route.blackhole => {
-            Seen::Yes(route.clone())
+            Observation::Matched(route.clone())
         }
-        _ => Seen::NotYet(String::new()),
+        _ => Observation::Pending(String::new()),
     })
     .expecting(expected)
 }
@@ -301,18 +301,24 @@ mod tests {
             serde_json::from_value::<Instance>(json).expect("an instance")
         };
         let right = route(Some("a"), false);
-        assert_eq!(leads_to(&machine("a")).matches(&vec![right.clone()]), Seen::Yes(right.clone()));
+        assert_eq!(
+            leads_to(&machine("a")).matches(&vec![right.clone()]),
+            Observation::Matched(right.clone())
+        );
         for other in [
             vec![],
             vec![route(Some("a"), true)],
             vec![route(None, true)],
             vec![right.clone(), right.clone()],
         ] {
-            assert_eq!(leads_to(&machine("a")).matches(&other), Seen::NotYet(String::new()));
-            assert_eq!(keeps_route(&right).matches(&other), Seen::when(false));
+            assert_eq!(leads_to(&machine("a")).matches(&other), Observation::Pending(String::new()));
+            assert_eq!(keeps_route(&right).matches(&other), Observation::when(false));
         }
-        assert_eq!(leads_to(&machine("b")).matches(&vec![right.clone()]), Seen::NotYet(String::new()));
-        assert_eq!(keeps_route(&right).matches(&vec![right.clone()]), Seen::Yes(()));
-        assert_eq!(has_no_route().matches(&vec![right]), Seen::when(false));
+        assert_eq!(
+            leads_to(&machine("b")).matches(&vec![right.clone()]),
+            Observation::Pending(String::new())
+        );
+        assert_eq!(keeps_route(&right).matches(&vec![right.clone()]), Observation::Matched(()));
+        assert_eq!(has_no_route().matches(&vec![right]), Observation::when(false));
     }
 }

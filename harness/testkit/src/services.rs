@@ -272,7 +272,7 @@ impl<'a> Service<'a> {
 }
 
 impl Subject for Service<'_> {
-    type Seen = Option<Arc<core::Service>>;
+    type Snapshot = Option<Arc<core::Service>>;
 
     fn cx(&self) -> &CheckCx {
         self.cx
@@ -288,7 +288,7 @@ impl Subject for Service<'_> {
         SubjectName { kind: "Service", name: format!("{namespace}/{name}"), uid: Some(uid.clone()) }
     }
 
-    async fn read(&self, reach: ReadSource) -> Result<Self::Seen, ReadError> {
+    async fn read(&self, reach: ReadSource) -> Result<Self::Snapshot, ReadError> {
         match reach {
             ReadSource::Cache => {
                 self.cx.session.world().services.current()?;
@@ -329,7 +329,7 @@ impl Balancer<'_> {
 }
 
 impl Subject for Balancer<'_> {
-    type Seen = Inventory;
+    type Snapshot = Inventory;
 
     fn cx(&self) -> &CheckCx {
         self.service.cx

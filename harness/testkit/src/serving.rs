@@ -3,7 +3,7 @@
 use super::{CheckCx, Cold, Subject};
 use harness_clouds::Entry;
 use harness_core::check::{CheckError, SubjectName, Verdict, chain};
-use harness_core::probe::{Matcher, Observed, ReadError, ReadSource, Seen, matcher};
+use harness_core::probe::{Matcher, Observation, Observed, ReadError, ReadSource, matcher};
 use harness_session::k8s::addresses;
 use k8s_openapi::api::certificates::v1::CertificateSigningRequest;
 use kube::api::{Api, ListParams};
@@ -54,7 +54,7 @@ struct ServingCertificates<'a> {
 }
 
 impl Subject for ServingCertificates<'_> {
-    type Seen = Certificates;
+    type Snapshot = Certificates;
 
     fn cx(&self) -> &CheckCx {
         self.cx
@@ -137,7 +137,7 @@ fn ask_for_their_addresses() -> Matcher<Certificates> {
         let is_right = |asked: &Asked| {
             !asked.requests.is_empty() && asked.requests.iter().all(|names| *names == asked.has)
         };
-        Seen::when(seen.0.iter().all(is_right))
+        Observation::when(seen.0.iter().all(is_right))
     })
     .expecting("requests of each Node for all of its addresses, and none for other or for fewer addresses")
 }
@@ -207,10 +207,10 @@ mod tests {
                 requests,
             }]))
         };
-        assert_eq!(seen(&[&has]), Seen::Yes(()));
-        assert_eq!(seen(&[&has, &has]), Seen::Yes(()), "a kubelet that was started again");
+        assert_eq!(seen(&[&has]), Observation::Matched(()));
+        assert_eq!(seen(&[&has, &has]), Observation::Matched(()), "a kubelet that was started again");
         for not_yet in [vec![], vec![&has[..1]], vec![&has[..1], &has[..]]] {
-            assert_eq!(seen(&not_yet), Seen::NotYet(String::new()));
+            assert_eq!(seen(&not_yet), Observation::Pending(String::new()));
         }
     }
 }

@@ -3,7 +3,7 @@
 use super::CheckCx;
 use harness_clouds::Entry;
 use harness_core::check::{CheckError, SubjectName, Violation};
-use harness_core::probe::{Matcher, Observed, Promise, ReadError, ReadSource, Reading, Seen, Span};
+use harness_core::probe::{Matcher, Observation, Observed, Promise, ReadError, ReadSource, Reading, Span};
 use std::future::{Future, IntoFuture};
 use std::pin::Pin;
 use std::time::Duration;
@@ -16,7 +16,7 @@ use std::time::Duration;
 /// struct NodeCount<'a>(&'a CheckCx);
 ///
 /// impl Subject for NodeCount<'_> {
-///     type Seen = usize;
+///     type Snapshot = usize;
 ///     fn cx(&self) -> &CheckCx { self.0 }
 ///     fn name(&self) -> SubjectName { SubjectName { kind: "Nodes", name: "of the cluster".to_owned(), uid: None } }
 ///     async fn read(&self, _: ReadSource) -> Result<usize, ReadError> { Ok(self.0.all_nodes()?.len()) }
@@ -29,7 +29,7 @@ use std::time::Duration;
 /// ```
 pub trait Subject {
     /// The result of a read.
-    type Seen: Observed + 'static;
+    type Snapshot: Observed + 'static;
 
     /// The check that uses it.
     fn cx(&self) -> &CheckCx;
@@ -41,7 +41,7 @@ pub trait Subject {
     ///
     /// # Errors
     /// When the origin does not answer, or the copy cannot be trusted.
-    fn read(&self, reach: ReadSource) -> impl Future<Output = Result<Self::Seen, ReadError>>;
+    fn read(&self, reach: ReadSource) -> impl Future<Output = Result<Self::Snapshot, ReadError>>;
 
     /// Whether a call to the cloud is about it.
     fn concerns(&self, call: &Entry) -> bool;
@@ -53,13 +53,13 @@ pub trait Subject {
 
     /// Claims that it becomes what `matcher` says, within its usual limit unless another one is given; waiting returns the
     /// matcher's value.
-    fn becomes<T: 'static>(&self, matcher: Matcher<Self::Seen, T>) -> Wait<'_, Self, T> {
+    fn becomes<T: 'static>(&self, matcher: Matcher<Self::Snapshot, T>) -> Wait<'_, Self, T> {
         Wait { subject: self, matcher, when: String::new(), span: Span::Within(self.usual_limit()) }
     }
 
     /// Claims that it is what `matcher` says and stays so, for the default time in which a violation would show, unless
     /// another window is given. At the end of the window the origin itself is read.
-    fn keeps<T: 'static>(&self, matcher: Matcher<Self::Seen, T>) -> Wait<'_, Self, T> {
+    fn keeps<T: 'static>(&self, matcher: Matcher<Self::Snapshot, T>) -> Wait<'_, Self, T> {
         Wait {
             subject: self,
             matcher,
@@ -72,7 +72,10 @@ pub trait Subject {
     ///
     /// # Errors
     /// [`CheckError::Violation`] when it is not, [`CheckError::Error`] when it cannot be read.
-    fn is<T: 'static>(&self, matcher: Matcher<Self::Seen, T>) -> impl Future<Output = Result<T, CheckError>> {
+    fn is<T: 'static>(
+        &self,
+        matcher: Matcher<Self::Snapshot, T>,
+    ) -> impl Future<Output = Result<T, CheckError>> {
         async move {
             let seen = self.read(ReadSource::Origin).await?;
             self.has_shown(&seen, matcher)
@@ -85,12 +88,12 @@ pub trait Subject {
     /// [`CheckError::Violation`] when it is not.
     fn has_shown<T: 'static>(
         &self,
-        seen: &Self::Seen,
-        matcher: Matcher<Self::Seen, T>,
+        seen: &Self::Snapshot,
+        matcher: Matcher<Self::Snapshot, T>,
     ) -> Result<T, CheckError> {
         match matcher.matches(seen) {
-            Seen::Yes(value) => Ok(value),
-            Seen::NotYet(why) | Seen::Never(why) => {
+            Observation::Matched(value) => Ok(value),
+            Observation::Pending(why) | Observation::Impossible(why) => {
                 let shown = seen.observed();
                 let shown = if why.is_empty() { shown } else { format!("{shown} ({why})") };
                 Err(self.breaks(&sentence(&self.name(), matcher.claim(), ""), matcher.expected(), &shown))
@@ -118,7 +121,7 @@ fn sentence(subject: &SubjectName, claim: &str, when: &str) -> String {
 #[must_use = "a promise is checked only when awaited"]
 pub struct Wait<'a, S: Subject + ?Sized, T> {
     subject: &'a S,
-    matcher: Matcher<S::Seen, T>,
+    matcher: Matcher<S::Snapshot, T>,
     when: String,
     span: Span,
 }
@@ -165,7 +168,7 @@ impl<'a, S: Subject + ?Sized, T: 'static> IntoFuture for Wait<'a, S, T> {
 
 /// Two subjects at one moment; the first gives its name to both.
 impl<A: Subject, B: Subject> Subject for (&A, &B) {
-    type Seen = (A::Seen, B::Seen);
+    type Snapshot = (A::Snapshot, B::Snapshot);
 
     fn cx(&self) -> &CheckCx {
         self.0.cx()
@@ -175,7 +178,7 @@ impl<A: Subject, B: Subject> Subject for (&A, &B) {
         self.0.name()
     }
 
-    async fn read(&self, reach: ReadSource) -> Result<Self::Seen, ReadError> {
+    async fn read(&self, reach: ReadSource) -> Result<Self::Snapshot, ReadError> {
         Ok((self.0.read(reach).await?, self.1.read(reach).await?))
     }
 

@@ -4,7 +4,7 @@ use super::undo_steps::Undo;
 use super::{Account, CheckCx, Grant, Right, SecurePort, Subject};
 use harness_clouds::Entry;
 use harness_core::check::{Capability, CheckError, SubjectName, chain};
-use harness_core::probe::{Matcher, Observed, ReadError, ReadSource, Seen, holds, matcher};
+use harness_core::probe::{Matcher, Observation, Observed, ReadError, ReadSource, holds, matcher};
 use harness_session::ccm::{KUBECONFIG, ObjectKey, Rendered, key_of, last_lines, mentions, unrecoverable};
 use harness_session::suffix;
 use k8s_openapi::api::core::v1::{ContainerState, Pod};
@@ -39,8 +39,8 @@ pub struct Trial<'a> {
 /// # use harness_testkit::prelude::*; async fn check(trial: &Trial<'_>, node: &Node<'_>) -> Verdict {
 /// type Both = (Tried, Option<std::sync::Arc<k8s_openapi::api::core::v1::Node>>);
 /// let ends_first = matcher("ends with an error", |(tried, _): &Both| match tried.exit_code() {
-///     Some(code) => Seen::when(code != 0),
-///     None => Seen::NotYet(String::new()),
+///     Some(code) => Observation::when(code != 0),
+///     None => Observation::Pending(String::new()),
 /// });
 /// (trial, node).becomes(ends_first).await
 /// # }
@@ -84,10 +84,10 @@ impl Observed for Tried {
 /// ```
 pub fn refuses() -> Matcher<Tried> {
     matcher("is refused", |tried: &Tried| match (tried.exit_code(), &tried.leader) {
-        (_, Some(_)) => Seen::Never("it leads".to_owned()),
-        (Some(0), None) => Seen::Never("that is not an error".to_owned()),
-        (Some(_), None) => Seen::Yes(()),
-        (None, None) => Seen::NotYet(String::new()),
+        (_, Some(_)) => Observation::Impossible("it leads".to_owned()),
+        (Some(0), None) => Observation::Impossible("that is not an error".to_owned()),
+        (Some(_), None) => Observation::Matched(()),
+        (None, None) => Observation::Pending(String::new()),
     })
     .expecting("its process exited with a code other than 0")
 }
@@ -134,7 +134,9 @@ pub fn is_up() -> Matcher<Tried> {
 pub fn unless_it_ends<O: 'static, T: 'static>(wanted: Matcher<O, T>) -> Matcher<(Tried, O), T> {
     let (claim, expected) = (wanted.claim().to_owned(), wanted.expected().to_owned());
     matcher(claim, move |(tried, other): &(Tried, O)| match (wanted.matches(other), tried.exit_code()) {
-        (Seen::NotYet(_), Some(code)) => Seen::Never(format!("the CCM ended with exit code {code}")),
+        (Observation::Pending(_), Some(code)) => {
+            Observation::Impossible(format!("the CCM ended with exit code {code}"))
+        }
         (seen, _) => seen,
     })
     .expecting(expected)
@@ -206,7 +208,7 @@ impl<'a> Trial<'a> {
 }
 
 impl Subject for Trial<'_> {
-    type Seen = Tried;
+    type Snapshot = Tried;
 
     fn cx(&self) -> &CheckCx {
         self.cx
@@ -381,19 +383,19 @@ mod tests {
     #[test]
     fn who_has_ended_is_not_waited_for() {
         let is_there = || unless_it_ends(holds("is there", |there: &bool| *there));
-        assert_eq!(is_there().matches(&(tried(None, None), false)), Seen::NotYet(String::new()));
-        assert_eq!(is_there().matches(&(tried(Some(1), None), true)), Seen::Yes(()));
-        assert!(matches!(is_there().matches(&(tried(Some(1), None), false)), Seen::Never(_)));
+        assert_eq!(is_there().matches(&(tried(None, None), false)), Observation::Pending(String::new()));
+        assert_eq!(is_there().matches(&(tried(Some(1), None), true)), Observation::Matched(()));
+        assert!(matches!(is_there().matches(&(tried(Some(1), None), false)), Observation::Impossible(_)));
     }
 
     #[test]
     fn only_an_end_with_an_error_before_it_leads_is_a_refusal() {
-        assert_eq!(refuses().matches(&tried(Some(1), None)), Seen::Yes(()));
-        assert_eq!(refuses().matches(&tried(None, None)), Seen::NotYet(String::new()));
+        assert_eq!(refuses().matches(&tried(Some(1), None)), Observation::Matched(()));
+        assert_eq!(refuses().matches(&tried(None, None)), Observation::Pending(String::new()));
         for other in [tried(Some(0), None), tried(None, Some("me")), tried(Some(1), Some("me"))] {
-            assert!(matches!(refuses().matches(&other), Seen::Never(_)), "{}", other.observed());
+            assert!(matches!(refuses().matches(&other), Observation::Impossible(_)), "{}", other.observed());
         }
-        assert_eq!(has_ended().matches(&tried(Some(0), None)), Seen::Yes(()));
-        assert_eq!(has_ended().matches(&tried(None, None)), Seen::when(false));
+        assert_eq!(has_ended().matches(&tried(Some(0), None)), Observation::Matched(()));
+        assert_eq!(has_ended().matches(&tried(None, None)), Observation::when(false));
     }
 }

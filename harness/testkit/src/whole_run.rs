@@ -19,7 +19,7 @@ pub struct Leftovers<'a> {
 
 /// The leftovers: one text for each object, with the Service for which it was created.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Left {
+pub struct LeftObjects {
     /// Those for which the CCM is responsible.
     counts: Vec<String>,
     /// Those of attempts that an error of the environment aborted: the CCM might have removed them.
@@ -79,7 +79,7 @@ impl Ends<'_> {
     }
 }
 
-impl Observed for Left {
+impl Observed for LeftObjects {
     fn observed(&self) -> String {
         if self.counts.is_empty() { "nothing".to_owned() } else { self.counts.join("; ") }
     }
@@ -94,8 +94,8 @@ impl Observed for Left {
 /// leftovers.becomes(as_before()).within(cx.limits().service_after(1)).await
 /// # }
 /// ```
-pub fn as_before() -> Matcher<Left> {
-    holds("contain the same as before the run", |left: &Left| left.counts.is_empty())
+pub fn as_before() -> Matcher<LeftObjects> {
+    holds("contain the same as before the run", |left: &LeftObjects| left.counts.is_empty())
         .expecting("no object added, removed or changed, except machines")
 }
 
@@ -112,7 +112,7 @@ pub fn none() -> Matcher<Vec<End>> {
 }
 
 impl Subject for Leftovers<'_> {
-    type Seen = Left;
+    type Snapshot = LeftObjects;
 
     fn cx(&self) -> &CheckCx {
         self.cx
@@ -122,9 +122,9 @@ impl Subject for Leftovers<'_> {
         SubjectName { kind: "the clouds", name: "of the run".to_owned(), uid: None }
     }
 
-    async fn read(&self, _: ReadSource) -> Result<Left, ReadError> {
+    async fn read(&self, _: ReadSource) -> Result<LeftObjects, ReadError> {
         let fold = self.cx.whole_run()?;
-        let mut left = Left::default();
+        let mut left = LeftObjects::default();
         for lane in &self.cx.lanes {
             left_in(lane, &fold, &mut left).await?;
         }
@@ -149,7 +149,7 @@ pub fn all_stay() -> Matcher<Vec<LostNode>> {
 }
 
 impl Subject for OwnNodes<'_> {
-    type Seen = Vec<LostNode>;
+    type Snapshot = Vec<LostNode>;
 
     fn cx(&self) -> &CheckCx {
         self.cx
@@ -174,7 +174,7 @@ impl Subject for OwnNodes<'_> {
 }
 
 impl Subject for Ends<'_> {
-    type Seen = Vec<End>;
+    type Snapshot = Vec<End>;
 
     fn cx(&self) -> &CheckCx {
         self.cx
@@ -219,7 +219,7 @@ fn led_to_nobody(before: &Inventory, id: &str) -> bool {
 }
 
 /// Adds the differences of one lane's cloud.
-async fn left_in(lane: &Session, fold: &Fold, left: &mut Left) -> Result<(), ReadError> {
+async fn left_in(lane: &Session, fold: &Fold, left: &mut LeftObjects) -> Result<(), ReadError> {
     let Some(before) = lane.cloud_before() else {
         return Err(ReadError {
             text: "the contents of the cloud before the run are unknown".to_owned(),

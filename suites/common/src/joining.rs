@@ -56,10 +56,10 @@ pub fn ends_or_works() -> Matcher<(Tried, Option<Arc<core::Node>>), bool> {
     let works = initialised();
     matcher("ends with an error, or works", move |(tried, node): &(Tried, Option<Arc<core::Node>>)| {
         match (tried.exit_code(), works.matches(node)) {
-            (Some(0), _) => Seen::Never("that is not an error".to_owned()),
-            (Some(_), _) => Seen::Yes(true),
-            (None, Seen::Yes(_)) => Seen::Yes(false),
-            (None, _) => Seen::NotYet(String::new()),
+            (Some(0), _) => Observation::Impossible("that is not an error".to_owned()),
+            (Some(_), _) => Observation::Matched(true),
+            (None, Observation::Matched(_)) => Observation::Matched(false),
+            (None, _) => Observation::Pending(String::new()),
         }
     })
     .expecting("its process ended with an exit code that is not 0, or a Node is initialised")

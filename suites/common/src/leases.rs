@@ -9,8 +9,8 @@ pub fn unchanged(before: &Lease) -> Matcher<Option<Arc<Lease>>> {
     let (holder, transitions) = (holder_of(before), transitions_of(before));
     let expected = format!("{} with {transitions} transitions", holder.as_deref().unwrap_or("none"));
     matcher("stays with its holder", move |lease: &Option<Arc<Lease>>| match lease {
-        Some(lease) => Seen::when(holder_of(lease) == holder && transitions_of(lease) == transitions),
-        None => Seen::NotYet("no Lease".to_owned()),
+        Some(lease) => Observation::when(holder_of(lease) == holder && transitions_of(lease) == transitions),
+        None => Observation::Pending("no Lease".to_owned()),
     })
     .expecting(expected)
 }

@@ -115,8 +115,8 @@ impl Edited {
             listed(&self.old.gone(&self.new)),
         );
         matcher(claim, move |held: &Inventory| match self.wrong(held).as_slice() {
-            [] => Seen::Yes(()),
-            wrong => Seen::NotYet(wrong.join("; ")),
+            [] => Observation::Matched(()),
+            wrong => Observation::Pending(wrong.join("; ")),
         })
         .expecting(expected)
     }
@@ -186,7 +186,7 @@ mod tests {
         let wrong = "it listens on 80; the firewall opens 80; a health check asks at 30080".to_owned();
         let followed = held(json!([port(8080, 30090, Some(30090))]), json!(null), json!([8080]));
         assert!(edited.wrong(&followed).is_empty());
-        assert_eq!(edited.is_followed("follows").matches(&before), Seen::NotYet(wrong));
+        assert_eq!(edited.is_followed("follows").matches(&before), Observation::Pending(wrong));
         let by_node_port = held(json!([port(80, 30080, None)]), json!(null), json!([30080]));
         let edited = Edited::of(&by_node_port, old, new);
         assert_eq!(edited.openings(), &BTreeSet::from([30090]));

@@ -94,9 +94,9 @@ pub fn says_nothing_of_its_network() -> Matcher<MaybeNode> {
 /// Matches a Node whose condition does not say that its network is available.
 pub fn is_not_said_to_be_reachable() -> Matcher<MaybeNode> {
     matcher("does not say that its network is there", |node: &MaybeNode| match network(node) {
-        _ if node.is_none() => Seen::Never("no such Node".to_owned()),
-        Some((status, _)) if status == "False" => Seen::NotYet(String::new()),
-        _ => Seen::Yes(()),
+        _ if node.is_none() => Observation::Impossible("no such Node".to_owned()),
+        Some((status, _)) if status == "False" => Observation::Pending(String::new()),
+        _ => Observation::Matched(()),
     })
     .expecting(format!("no condition {C_NET} False"))
 }
@@ -114,7 +114,8 @@ mod tests {
         };
         let (there, other) = (of("False", "RouteCreated"), of("False", "CalicoIsUp"));
         let (lost, bare) = (of("True", "NoRouteCreated"), Some(Arc::new(core::Node::default())));
-        let yes = |matcher: Matcher<MaybeNode>, node: &MaybeNode| matcher.matches(node) == Seen::Yes(());
+        let yes =
+            |matcher: Matcher<MaybeNode>, node: &MaybeNode| matcher.matches(node) == Observation::Matched(());
         assert!(yes(is_reachable(), &there) && yes(is_reachable(), &other));
         assert!(
             yes(is_reachable_by_the_framework(), &there) && !yes(is_reachable_by_the_framework(), &other)

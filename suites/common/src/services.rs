@@ -10,7 +10,7 @@ pub fn left_alone() -> Matcher<(Option<Arc<core::Service>>, Vec<Entry>)> {
     let empty = publishes_nothing();
     matcher("is not touched", move |seen: &(Option<Arc<core::Service>>, Vec<Entry>)| {
         match empty.matches(&seen.0) {
-            Seen::Yes(()) => clean.matches(seen),
+            Observation::Matched(()) => clean.matches(seen),
             other => other,
         }
     })
@@ -25,10 +25,10 @@ mod tests {
     #[test]
     fn a_finalizer_or_an_address_is_a_touch() {
         let of = |value| serde_json::from_value::<core::Service>(value).ok().map(Arc::new);
-        assert_eq!(left_alone().matches(&(of(json!({})), Vec::new())), Seen::Yes(()));
+        assert_eq!(left_alone().matches(&(of(json!({})), Vec::new())), Observation::Matched(()));
         let ingress = json!({"status": {"loadBalancer": {"ingress": [{"ip": "203.0.113.1"}]}}});
         for touched in [of(json!({"metadata": {"finalizers": [F_LB]}})), of(ingress), None] {
-            assert_eq!(left_alone().matches(&(touched, Vec::new())), Seen::when(false));
+            assert_eq!(left_alone().matches(&(touched, Vec::new())), Observation::when(false));
         }
     }
 }

@@ -23,7 +23,7 @@ struct Unsettled<'a> {
 }
 
 impl Subject for Unsettled<'_> {
-    type Seen = Vec<String>;
+    type Snapshot = Vec<String>;
 
     fn cx(&self) -> &CheckCx {
         self.cx
@@ -64,9 +64,9 @@ fn once_a_period(period: Duration, pages: usize, trigger: RouteTrigger) -> Match
         let periods = usize::try_from(span / period_ms).unwrap_or(usize::MAX);
         let (count, most) = (calls.len(), periods.saturating_add(2).saturating_mul(pages));
         if (least..=most).contains(&count) {
-            Seen::Yes(())
+            Observation::Matched(())
         } else {
-            Seen::NotYet(format!("{count} lists in {span} ms, at most {most} fit"))
+            Observation::Pending(format!("{count} lists in {span} ms, at most {most} fit"))
         }
     })
     .expecting(format!("{least} lists or more, one in {} s, on {pages} page(s) each", period.as_secs_f64()))
@@ -211,7 +211,8 @@ mod tests {
     #[test]
     fn a_pass_a_period_is_neither_none_nor_two() {
         let fits = |count, pages, trigger| {
-            once_a_period(Duration::from_secs(2), pages, trigger).matches(&lists(count)) == Seen::Yes(())
+            once_a_period(Duration::from_secs(2), pages, trigger).matches(&lists(count))
+                == Observation::Matched(())
         };
         for (count, pages, expected) in
             [(0, 1, false), (2, 1, false), (6, 1, true), (7, 1, true), (8, 1, false), (12, 2, true)]

@@ -40,8 +40,8 @@ pub(super) const CHECKS: &[Check] = &[
 fn has_pod_networks() -> Matcher<Option<Arc<core::Node>>, Vec<String>> {
     matcher("gets its pod networks", |node: &Option<Arc<core::Node>>| {
         match node.as_ref().map(|node| pod_cidrs(node)).unwrap_or_default() {
-            none if none.is_empty() => Seen::NotYet("spec.podCIDRs is empty".to_owned()),
-            cidrs => Seen::Yes(cidrs),
+            none if none.is_empty() => Observation::Pending("spec.podCIDRs is empty".to_owned()),
+            cidrs => Observation::Matched(cidrs),
         }
     })
     .expecting("spec.podCIDRs, by the controller manager of the cluster")

@@ -45,8 +45,8 @@ fn says_only_what_is(machine: &Instance) -> Matcher<(MaybeNode, Vec<Route>)> {
     matcher(
         "says that its network is there only where a route leads to it",
         move |(node, routes): &(MaybeNode, Vec<Route>)| {
-            let is_said = said.matches(node) == Seen::Yes(());
-            Seen::when(!is_said || matches!(leads.matches(routes), Seen::Yes(_)))
+            let is_said = said.matches(node) == Observation::Matched(());
+            Observation::when(!is_said || matches!(leads.matches(routes), Observation::Matched(_)))
         },
     )
     .expecting(format!("one route, to instance {}, or no condition NetworkUnavailable False", machine.id))
@@ -199,8 +199,9 @@ mod tests {
                 blackhole: false,
             }]
         };
-        let right =
-            |node: MaybeNode, routes| says_only_what_is(&machine).matches(&(node, routes)) == Seen::Yes(());
+        let right = |node: MaybeNode, routes| {
+            says_only_what_is(&machine).matches(&(node, routes)) == Observation::Matched(())
+        };
         assert!(right(node("False"), to("i-a")) && right(node("True"), vec![]) && right(None, vec![]));
         assert!(!right(node("False"), vec![]) && !right(node("False"), to("i-b")));
     }

@@ -53,7 +53,7 @@ fn published_in_time() -> Matcher<(Option<Arc<Service>>, Inventory)> {
     matcher("publishes nothing before the load balancer has an address", {
         move |(service, held): &(Option<Arc<Service>>, Inventory)| {
             let addressed = held.load_balancers.iter().any(|lb| !lb.addresses.is_empty());
-            if addressed { Seen::Yes(()) } else { nothing.matches(service) }
+            if addressed { Observation::Matched(()) } else { nothing.matches(service) }
         }
     })
 }
@@ -168,7 +168,7 @@ struct Strays<'a> {
 }
 
 impl Subject for Strays<'_> {
-    type Seen = Vec<String>;
+    type Snapshot = Vec<String>;
 
     fn cx(&self) -> &CheckCx {
         self.balancer.cx()
@@ -233,9 +233,9 @@ mod tests {
             (address(), json!([]), false),
         ] {
             let seen = (service(published), held(has));
-            assert_eq!(published_in_time().matches(&seen), Seen::when(expected));
+            assert_eq!(published_in_time().matches(&seen), Observation::when(expected));
         }
-        assert_eq!(published_in_time().matches(&(None, held(json!([])))), Seen::when(false));
+        assert_eq!(published_in_time().matches(&(None, held(json!([])))), Observation::when(false));
     }
 
     #[test]

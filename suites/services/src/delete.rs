@@ -129,7 +129,7 @@ fn outlasts_its_balancer() -> Matcher<(Option<Arc<core::Service>>, Inventory)> {
     matcher(
         "stays, held by the finalizer",
         move |(service, held): &(Option<Arc<core::Service>>, Inventory)| {
-            if held.load_balancers.is_empty() { Seen::Yes(()) } else { waits.matches(service) }
+            if held.load_balancers.is_empty() { Observation::Matched(()) } else { waits.matches(service) }
         },
     )
     .expecting(expected)
@@ -221,8 +221,8 @@ fn holds_untouched(foreign: LoadBalancer) -> Matcher<Inventory> {
     matcher("keeps foreign objects as they were", move |held: &Inventory| {
         let now = held.load_balancers.iter().filter(|lb| lb.id == foreign.id).cloned().collect();
         match alone(vec![foreign.clone()]).diff(&alone(now)) {
-            same if same.is_empty() => Seen::Yes(()),
-            difference => Seen::NotYet(difference.to_string()),
+            same if same.is_empty() => Observation::Matched(()),
+            difference => Observation::Pending(difference.to_string()),
         }
     })
     .expecting(expected)
@@ -329,9 +329,9 @@ mod tests {
         let of = |finalizers: &[&str]| {
             serde_json::from_value(json!({"metadata": {"finalizers": finalizers}})).ok().map(Arc::new)
         };
-        assert_eq!(only_foreign_finalizer().matches(&of(&[FOREIGN])), Seen::Yes(()));
+        assert_eq!(only_foreign_finalizer().matches(&of(&[FOREIGN])), Observation::Matched(()));
         for other in [of(&[]), of(&[F_LB]), of(&[FOREIGN, F_LB]), None] {
-            assert_eq!(only_foreign_finalizer().matches(&other), Seen::when(false));
+            assert_eq!(only_foreign_finalizer().matches(&other), Observation::when(false));
         }
     }
 }

@@ -44,8 +44,8 @@ fn has_modes(
     matcher(claim, move |service: &MaybeService| {
         let modes = service.as_ref().map(|s| ip_modes(s)).unwrap_or_default();
         match !modes.is_empty() && modes.iter().all(|(ip, mode)| fits(*ip, mode.as_deref())) {
-            true => Seen::Yes(modes.into_iter().map(|(_, mode)| mode).collect()),
-            false => Seen::NotYet(format!("modes {}", json!(modes))),
+            true => Observation::Matched(modes.into_iter().map(|(_, mode)| mode).collect()),
+            false => Observation::Pending(format!("modes {}", json!(modes))),
         }
     })
 }
@@ -105,7 +105,7 @@ async fn serves_both_families_or_tells(cx: &CheckCx) -> Verdict {
     let events = web.events();
     let told = matcher("publishes an address of each IP family, or warns", |(service, events)| {
         match serves_both().matches(service) {
-            Seen::Yes(()) => Seen::Yes(()),
+            Observation::Matched(()) => Observation::Matched(()),
             _ => warns().matches(events),
         }
     });
@@ -139,7 +139,9 @@ async fn leaves_to_others(cx: &CheckCx) -> Verdict {
         .when("because another controller implements it")
         .await?;
     theirs.calls().writes().is(no_calls()).await?;
-    let told = holds("are no warning", |events: &Vec<core::Event>| warns().matches(events) != Seen::Yes(()));
+    let told = holds("are no warning", |events: &Vec<core::Event>| {
+        warns().matches(events) != Observation::Matched(())
+    });
     theirs.events().is(told).await?;
     theirs.delete().await?;
     theirs
@@ -168,7 +170,8 @@ mod tests {
     #[test]
     fn a_mode_is_an_ips_and_no_host_names() {
         let usual = || has_modes("", |ip, mode| mode == ip.then_some("VIP"));
-        let fits = |ingress| matches!(usual().matches(&Some(Arc::new(service(ingress)))), Seen::Yes(_));
+        let fits =
+            |ingress| matches!(usual().matches(&Some(Arc::new(service(ingress)))), Observation::Matched(_));
         assert!(fits(json!([{"ip": "203.0.113.1", "ipMode": "VIP"}, {"hostname": "lb.example"}])));
         for wrong in
             [json!([{"ip": "203.0.113.1", "ipMode": "Proxy"}]), json!([{"ip": "203.0.113.1"}]), json!([])]

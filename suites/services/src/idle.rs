@@ -120,7 +120,7 @@ pub(super) fn reasons(node: &core::Node) -> impl PartialEq + use<> {
 }
 
 impl Subject for Unexplained<'_> {
-    type Seen = Vec<Entry>;
+    type Snapshot = Vec<Entry>;
 
     fn cx(&self) -> &CheckCx {
         self.writes.cx()

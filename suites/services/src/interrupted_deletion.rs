@@ -45,9 +45,9 @@ const UNKNOWN: Duration = Duration::from_secs(7);
 fn asked_or_gone() -> Matcher<(u64, Option<Arc<core::Service>>), bool> {
     matcher("is asked about, or needs no question", |(asked, service): &(u64, Option<Arc<core::Service>>)| {
         match (asked, service) {
-            (_, None) => Seen::Yes(false),
-            (1.., Some(_)) => Seen::Yes(true),
-            (0, Some(_)) => Seen::NotYet(String::new()),
+            (_, None) => Observation::Matched(false),
+            (1.., Some(_)) => Observation::Matched(true),
+            (0, Some(_)) => Observation::Pending(String::new()),
         }
     })
     .expecting("a call to the cloud about it, or its end")
@@ -162,8 +162,8 @@ mod tests {
     #[test]
     fn who_needs_no_question_is_not_waited_for() {
         let there = || Some(Arc::new(core::Service::default()));
-        assert_eq!(asked_or_gone().matches(&(0, there())), Seen::NotYet(String::new()));
-        assert_eq!(asked_or_gone().matches(&(2, there())), Seen::Yes(true));
-        assert_eq!(asked_or_gone().matches(&(0, None)), Seen::Yes(false));
+        assert_eq!(asked_or_gone().matches(&(0, there())), Observation::Pending(String::new()));
+        assert_eq!(asked_or_gone().matches(&(2, there())), Observation::Matched(true));
+        assert_eq!(asked_or_gone().matches(&(0, None)), Observation::Matched(false));
     }
 }

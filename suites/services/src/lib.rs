@@ -1,6 +1,7 @@
 //! LoadBalancer provisioning: Services of type LoadBalancer get a load balancer in the cloud, it follows
 //! their changes, and nothing of it is left when they are deleted (contract SVC).
 
+mod at_most_one;
 mod continuity;
 mod create;
 mod delete;
@@ -19,7 +20,6 @@ mod needs;
 mod node_updates;
 mod nodes;
 mod noise;
-mod one;
 mod pacing;
 mod parallel;
 mod port_parts;
@@ -41,7 +41,7 @@ pub const SUITE: Suite = Suite {
         eligibility::CHECKS,
         create::CHECKS,
         variants::CHECKS,
-        one::CHECKS,
+        at_most_one::CHECKS,
         retry::CHECKS,
         failed_actions::CHECKS,
         &update::FOLLOWS,

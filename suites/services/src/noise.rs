@@ -52,7 +52,7 @@ async fn calls_within(
 
 /// Matches any calls and counts them.
 fn counted() -> Matcher<Vec<Entry>, usize> {
-    matcher("are counted", |calls: &Vec<Entry>| Seen::Yes(calls.len()))
+    matcher("are counted", |calls: &Vec<Entry>| Observation::Matched(calls.len()))
 }
 
 /// Makes the changes that a kubelet reports, and those that users and other controllers write to a Node.

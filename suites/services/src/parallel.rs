@@ -30,7 +30,7 @@ struct Held<'a> {
 }
 
 impl Subject for Held<'_> {
-    type Seen = u64;
+    type Snapshot = u64;
 
     fn cx(&self) -> &CheckCx {
         self.cx

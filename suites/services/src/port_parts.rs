@@ -24,7 +24,7 @@ pub(super) enum Edit {
 
 /// The part that is examined.
 #[derive(Clone, Copy)]
-enum Look {
+enum PortPart {
     Firewall,
     HealthCheck,
 }
@@ -32,29 +32,29 @@ enum Look {
 struct Cell {
     claim: &'static str,
     edit: Edit,
-    look: Look,
+    look: PortPart,
     /// Whether calls for the edit fail at first.
     fails: bool,
 }
 
-const fn cell(claim: &'static str, edit: Edit, look: Look) -> Cell {
+const fn cell(claim: &'static str, edit: Edit, look: PortPart) -> Cell {
     Cell { claim, edit, look, fails: false }
 }
 
-const fn failing(claim: &'static str, edit: Edit, look: Look) -> Cell {
+const fn failing(claim: &'static str, edit: Edit, look: PortPart) -> Cell {
     Cell { claim, edit, look, fails: true }
 }
 
 static MATRIX: [Cell; 9] = [
-    cell("firewall-port", Edit::Port, Look::Firewall),
-    cell("firewall-node-port", Edit::NodePort, Look::Firewall),
-    cell("firewall-more", Edit::More, Look::Firewall),
-    cell("firewall-fewer", Edit::Fewer, Look::Firewall),
-    cell("check-port", Edit::Port, Look::HealthCheck),
-    cell("check-node-port", Edit::NodePort, Look::HealthCheck),
-    cell("check-more", Edit::More, Look::HealthCheck),
-    failing("firewall-failed", Edit::Port, Look::Firewall),
-    failing("check-failed", Edit::NodePort, Look::HealthCheck),
+    cell("firewall-port", Edit::Port, PortPart::Firewall),
+    cell("firewall-node-port", Edit::NodePort, PortPart::Firewall),
+    cell("firewall-more", Edit::More, PortPart::Firewall),
+    cell("firewall-fewer", Edit::Fewer, PortPart::Firewall),
+    cell("check-port", Edit::Port, PortPart::HealthCheck),
+    cell("check-node-port", Edit::NodePort, PortPart::HealthCheck),
+    cell("check-more", Edit::More, PortPart::HealthCheck),
+    failing("firewall-failed", Edit::Port, PortPart::Firewall),
+    failing("check-failed", Edit::NodePort, PortPart::HealthCheck),
 ];
 
 pub(super) const CHECKS: [Check; MATRIX.len()] = {
@@ -91,14 +91,14 @@ async fn follows(cx: &CheckCx, cell: &'static Cell) -> Verdict {
     let new = Ports::of(&web).await?;
     let edited = Edited::of(&held, old.clone(), new.clone());
     let right = || match cell.look {
-        Look::Firewall => {
+        PortPart::Firewall => {
             let wanted = edited.openings().clone();
             let expected =
                 format!("a firewall that opens {} and nothing else, where one lists ports", listed(&wanted));
             no_other_than(&before, "opens the ports of its Service", move |held| openings(held) == wanted)
                 .expecting(expected)
         }
-        Look::HealthCheck => {
+        PortPart::HealthCheck => {
             let expected = format!(
                 "frontends {}, no health check at {}, and a port's own health check at no other port's node port",
                 listed(&new.ports()),

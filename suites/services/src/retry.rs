@@ -81,7 +81,7 @@ impl<'a> Attempts<'a> {
 }
 
 impl Subject for Attempts<'_> {
-    type Seen = Vec<Call>;
+    type Snapshot = Vec<Call>;
 
     fn cx(&self) -> &CheckCx {
         self.calls.cx()
@@ -120,9 +120,9 @@ impl Observed for Call {
 
 pub(super) fn backed_off() -> Matcher<Vec<Call>> {
     matcher("are paced by a back-off", |calls: &Vec<Call>| match hurry(calls) {
-        None => Seen::Yes(()),
+        None => Observation::Matched(()),
         Some((at, pause)) => {
-            Seen::NotYet(format!("a pause of {pause} ms at {at} ms with no change of Nodes"))
+            Observation::Pending(format!("a pause of {pause} ms at {at} ms with no change of Nodes"))
         }
     })
     .expecting("pauses of 5 s and more, or of what the provider asks for, at least 1.5 s")
@@ -264,8 +264,8 @@ const RETRY_AFTER_S: u64 = 4;
 fn waited_as_told() -> Matcher<Vec<Call>> {
     matcher("wait as long as the answer says", |calls: &Vec<Call>| {
         match too_early(calls, RETRY_AFTER_S * 1000 - 200) {
-            None => Seen::Yes(()),
-            Some(after_ms) => Seen::NotYet(format!("again after {after_ms} ms")),
+            None => Observation::Matched(()),
+            Some(after_ms) => Observation::Pending(format!("again after {after_ms} ms")),
         }
     })
     .expecting(format!(
@@ -300,8 +300,8 @@ fn few() -> Matcher<Vec<Call>> {
     matcher("are few", |calls: &Vec<Call>| {
         let (tries, changes) = (attempts(calls), calls.last().map_or(0, |last| last.changes));
         match tries <= TRIES + changes {
-            true => Seen::Yes(()),
-            false => Seen::NotYet(format!("{tries} attempts, and {changes} changes of Nodes")),
+            true => Observation::Matched(()),
+            false => Observation::Pending(format!("{tries} attempts, and {changes} changes of Nodes")),
         }
     })
     .expecting(format!(
@@ -334,9 +334,9 @@ fn met_or_published() -> Matcher<(u64, Option<Arc<core::Service>>), bool> {
     matcher(
         "is met by a call, or by none until the Service has its load balancer",
         |seen: &(u64, Option<Arc<core::Service>>)| match seen {
-            (1.., _) => Seen::Yes(true),
-            (0, Some(service)) if !ingress(service).is_empty() => Seen::Yes(false),
-            _ => Seen::NotYet(String::new()),
+            (1.., _) => Observation::Matched(true),
+            (0, Some(service)) if !ingress(service).is_empty() => Observation::Matched(false),
+            _ => Observation::Pending(String::new()),
         },
     )
 }

@@ -107,15 +107,15 @@ mod tests {
 
     #[test]
     fn a_load_balancer_is_open_and_asks_elsewhere() {
-        assert_eq!(open().matches(&held(&json!({}))), Seen::Yes(()));
-        assert_eq!(open().matches(&held(&json!({"source_ranges": ["0.0.0.0/0"]}))), Seen::Yes(()));
-        assert_eq!(open().matches(&held(&json!({"source_ranges": [RANGE]}))), Seen::when(false));
-        assert_eq!(open().matches(&Inventory::default()), Seen::when(false), "there has to be one");
+        assert_eq!(open().matches(&held(&json!({}))), Observation::Matched(()));
+        assert_eq!(open().matches(&held(&json!({"source_ranges": ["0.0.0.0/0"]}))), Observation::Matched(()));
+        assert_eq!(open().matches(&held(&json!({"source_ranges": [RANGE]}))), Observation::when(false));
+        assert_eq!(open().matches(&Inventory::default()), Observation::when(false), "there has to be one");
         let on = |port: u16| {
             held(&json!({"health_check": {"protocol": "HTTP", "path": "/healthz", "port": port}}))
         };
-        assert_eq!(asks_elsewhere(30_001).matches(&held(&json!({}))), Seen::Yes(()));
-        assert_eq!(asks_elsewhere(30_001).matches(&on(10_256)), Seen::Yes(()));
-        assert_eq!(asks_elsewhere(30_001).matches(&on(30_001)), Seen::when(false));
+        assert_eq!(asks_elsewhere(30_001).matches(&held(&json!({}))), Observation::Matched(()));
+        assert_eq!(asks_elsewhere(30_001).matches(&on(10_256)), Observation::Matched(()));
+        assert_eq!(asks_elsewhere(30_001).matches(&on(30_001)), Observation::when(false));
     }
 }

@@ -49,7 +49,7 @@ fn outlasts_all_of_it() -> Matcher<(MaybeService, Inventory)> {
     let expected = waits.expected().to_owned();
     matcher("stays, held by the finalizer", move |(service, held): &(MaybeService, Inventory)| {
         match held.load_balancers.is_empty() && held.auxiliaries.is_empty() {
-            true => Seen::Yes(()),
+            true => Observation::Matched(()),
             false => waits.matches(service),
         }
     })
@@ -152,7 +152,7 @@ mod tests {
             serde_json::from_value(all).expect("an inventory")
         };
         let firewall = json!([{"id": "f", "kind": "firewall", "name": "f", "spec": {}}]);
-        assert_eq!(outlasts_all_of_it().matches(&(None, held(json!([])))), Seen::Yes(()));
-        assert_ne!(outlasts_all_of_it().matches(&(None, held(firewall))), Seen::Yes(()));
+        assert_eq!(outlasts_all_of_it().matches(&(None, held(json!([])))), Observation::Matched(()));
+        assert_ne!(outlasts_all_of_it().matches(&(None, held(firewall))), Observation::Matched(()));
     }
 }

@@ -155,7 +155,7 @@ async fn keeps_identity(cx: &CheckCx, edit: &'static Edit) -> Verdict {
     let before = web.gets_published().await?;
     let arrived = make(&web, edit).await?;
     let claim = format!("is the same after an edit of the {}, with {}", edit.name, edit.expected);
-    let same = no_other_than(&before, claim, move |held| arrived.matches(held) == Seen::Yes(()));
+    let same = no_other_than(&before, claim, move |held| arrived.matches(held) == Observation::Matched(()));
     web.balancer().becomes(same).await?;
     // Once more: a value that alternates may have been right by chance.
     let published = async || web.keeps(publishes(&before)).when("as before the edits").await;

@@ -99,24 +99,24 @@ async fn admits_everybody(cx: &CheckCx) -> Verdict {
 }
 
 /// The cloud's objects of a Service, and the Events about it.
-type Told = (Inventory, Vec<core::Event>);
+type CloudAndEvents = (Inventory, Vec<core::Event>);
 
 /// Matches one active load balancer for which `honours` holds, or Events for which `warned` holds.
 fn or_warns(
     claim: &'static str,
     honours: impl Fn(&LoadBalancer) -> bool + 'static,
     warned: Matcher<Vec<core::Event>>,
-) -> Matcher<Told> {
+) -> Matcher<CloudAndEvents> {
     let serves = one_active();
-    matcher(claim, move |(held, events): &Told| match serves.matches(held) {
-        Seen::Yes(lb) if honours(&lb) => Seen::Yes(()),
+    matcher(claim, move |(held, events): &CloudAndEvents| match serves.matches(held) {
+        Observation::Matched(lb) if honours(&lb) => Observation::Matched(()),
         _ => warned.matches(events),
     })
 }
 
 /// Matches a load balancer with session affinity, or a warning that mentions it. A warning about something
 /// else, such as a failed update, does not tell users that sessions get lost.
-fn sticky_or_warns() -> Matcher<Told> {
+fn sticky_or_warns() -> Matcher<CloudAndEvents> {
     let speaks = |event: &core::Event| {
         let said: String =
             event.reason.iter().chain(&event.message).map(|text| text.to_lowercase()).collect();
@@ -224,10 +224,10 @@ async fn leaves_the_users_fields_alone(cx: &CheckCx) -> Verdict {
 fn unchanged(made: &core::Service) -> Matcher<Option<Arc<core::Service>>> {
     let users = of_the_user(made);
     matcher("keeps what is the user's", move |seen: &Option<Arc<core::Service>>| {
-        let Some(service) = seen else { return Seen::NotYet(String::new()) };
+        let Some(service) = seen else { return Observation::Pending(String::new()) };
         match altered(&users, &of_the_user(service)).as_slice() {
-            [] => Seen::Yes(()),
-            altered => Seen::NotYet(altered.join("; ")),
+            [] => Observation::Matched(()),
+            altered => Observation::Pending(altered.join("; ")),
         }
     })
     .expecting("spec, labels, annotation and finalizers of the user as they were")
@@ -244,9 +244,10 @@ async fn carries_both_protocols_or_tells(cx: &CheckCx) -> Verdict {
     let carried = or_warns("carries both protocols, or warns", both, warns());
     let told = matcher(
         "carries both protocols, or tells",
-        move |(cloud, service): &(Told, Option<Arc<core::Service>>)| match has_ports_error(service.as_deref())
-        {
-            true => Seen::Yes(()),
+        move |(cloud, service): &(CloudAndEvents, Option<Arc<core::Service>>)| match has_ports_error(
+            service.as_deref(),
+        ) {
+            true => Observation::Matched(()),
             false => carried.matches(cloud),
         },
     );
@@ -291,9 +292,9 @@ mod tests {
             assert_eq!(admitted(&held).is_none(), open, "{held:?}");
         }
         let only = admits_only("", &["192.0.2.0/24"]);
-        assert_eq!(only.matches(&held(one(), Some(one()))), Seen::Yes(()));
-        assert_eq!(only.matches(&held(one(), Some(json!([OF_THE_SPEC])))), Seen::when(false));
-        assert_eq!(only.matches(&held(json!([]), None)), Seen::when(false));
+        assert_eq!(only.matches(&held(one(), Some(one()))), Observation::Matched(()));
+        assert_eq!(only.matches(&held(one(), Some(json!([OF_THE_SPEC])))), Observation::when(false));
+        assert_eq!(only.matches(&held(json!([]), None)), Observation::when(false));
     }
 
     #[test]
@@ -306,12 +307,15 @@ mod tests {
         let of = |events: Vec<core::Event>| (held(json!([]), None), events);
         let failed = || event("Warning", "the cloud answered 503");
         let any = or_warns("", |_| false, warns());
-        assert_eq!(any.matches(&of(Vec::new())), Seen::when(false));
-        assert_eq!(any.matches(&of(vec![failed()])), Seen::Yes(()));
+        assert_eq!(any.matches(&of(Vec::new())), Observation::when(false));
+        assert_eq!(any.matches(&of(vec![failed()])), Observation::Matched(()));
         let sticky = sticky_or_warns();
         let lost = "sessionAffinity ClientIP is not supported";
-        assert!(!matches!(sticky.matches(&of(vec![failed(), event("Normal", lost)])), Seen::Yes(())));
-        assert_eq!(sticky.matches(&of(vec![failed(), event("Warning", lost)])), Seen::Yes(()));
+        assert!(!matches!(
+            sticky.matches(&of(vec![failed(), event("Normal", lost)])),
+            Observation::Matched(())
+        ));
+        assert_eq!(sticky.matches(&of(vec![failed(), event("Warning", lost)])), Observation::Matched(()));
     }
 
     #[test]
@@ -326,19 +330,22 @@ mod tests {
             matcher.matches(&Some(Arc::new(of(value))))
         };
         let of_the_ccm = json!([FOREIGN, F_LB]);
-        assert_eq!(after(&|s| s["metadata"]["finalizers"] = of_the_ccm.clone()), Seen::Yes(()));
+        assert_eq!(after(&|s| s["metadata"]["finalizers"] = of_the_ccm.clone()), Observation::Matched(()));
         assert_eq!(
             after(&|s| s["metadata"]["annotations"]["vendor.example/id"] = json!("lb-1")),
-            Seen::Yes(())
+            Observation::Matched(())
         );
         for (field, value) in
             [("labels", json!({})), ("annotations", json!({})), ("finalizers", json!([F_LB]))]
         {
             let seen = after(&|s| s["metadata"][field] = value.clone());
-            assert!(matches!(seen, Seen::NotYet(_)), "{field}");
+            assert!(matches!(seen, Observation::Pending(_)), "{field}");
         }
         let altered = after(&|s| s["spec"]["externalIPs"] = json!(["192.0.2.1"]));
-        assert_eq!(altered, Seen::NotYet(r#"spec.externalIPs is ["192.0.2.1"], and was absent"#.to_owned()));
+        assert_eq!(
+            altered,
+            Observation::Pending(r#"spec.externalIPs is ["192.0.2.1"], and was absent"#.to_owned())
+        );
     }
 
     #[test]

@@ -37,10 +37,10 @@ fn shows(effect: &AnnotationEffect, value: &str) -> Matcher<Inventory> {
     let expected = format!("'{value}' at {at} of its load balancer");
     matcher(format!("shows '{value}'"), move |held: &Inventory| match held.load_balancers.as_slice() {
         [lb] => match found(lb, &at) {
-            seen if seen == value => Seen::Yes(()),
-            seen => Seen::NotYet(format!("'{seen}' at {at}")),
+            seen if seen == value => Observation::Matched(()),
+            seen => Observation::Pending(format!("'{seen}' at {at}")),
         },
-        _ => Seen::NotYet(String::new()),
+        _ => Observation::Pending(String::new()),
     })
     .expecting(expected)
 }
@@ -79,9 +79,12 @@ mod tests {
             shows: [value, value].map(str::to_owned),
         };
         let held = Inventory { load_balancers: vec![lb], ..Inventory::default() };
-        assert_eq!(shows(&effect("/livez"), "/livez").matches(&held), Seen::Yes(()));
+        assert_eq!(shows(&effect("/livez"), "/livez").matches(&held), Observation::Matched(()));
         let other = shows(&effect("/readyz"), "/readyz").matches(&held);
-        assert_eq!(other, Seen::NotYet("'/livez' at /health_check/path".to_owned()));
-        assert_eq!(shows(&effect("x"), "x").matches(&Inventory::default()), Seen::NotYet(String::new()));
+        assert_eq!(other, Observation::Pending("'/livez' at /health_check/path".to_owned()));
+        assert_eq!(
+            shows(&effect("x"), "x").matches(&Inventory::default()),
+            Observation::Pending(String::new())
+        );
     }
 }

@@ -25,16 +25,16 @@ fn show(part: &Fields, state: LbState, links: &[(&str, Value)]) -> Value {
 }
 
 /// A load balancer and its state.
-struct Seen {
+struct ShownBalancer {
     id: String,
     state: LbState,
     tree: Tree,
 }
 
-impl Seen {
-    fn of(cloud: &mut Cloud, id: &str, now: Duration) -> Result<Seen, Error> {
+impl ShownBalancer {
+    fn of(cloud: &mut Cloud, id: &str, now: Duration) -> Result<ShownBalancer, Error> {
         let lb = find(cloud, id, now)?;
-        Ok(Seen { id: id.to_owned(), state: lb.state, tree: Tree::of(lb) })
+        Ok(ShownBalancer { id: id.to_owned(), state: lb.state, tree: Tree::of(lb) })
     }
 
     fn listener(&self, listener: &Fields) -> Value {
@@ -96,7 +96,7 @@ pub(super) fn list(request: &Request, kind: Kind) -> Plan {
         };
         let mut found = Vec::new();
         for id in ids {
-            found.extend(Seen::of(cloud, &id, now)?.all(kind));
+            found.extend(ShownBalancer::of(cloud, &id, now)?.all(kind));
         }
         found.retain(|part| query.filter("name").is_none_or(|name| part["name"] == name));
         Ok(query::page(query, &many, cloud.page_size(), found.into_iter()))
@@ -110,7 +110,7 @@ pub(super) fn get(request: &Request, kind: Kind, id: &str) -> Plan {
 }
 
 fn shown(answer: u16, cloud: &mut Cloud, kind: Kind, id: &str, now: Duration) -> Result<Answer, Error> {
-    let seen = Seen::of(cloud, &balancer_of(id), now).map_err(|_| not_found(kind.one(), id))?;
+    let seen = ShownBalancer::of(cloud, &balancer_of(id), now).map_err(|_| not_found(kind.one(), id))?;
     Ok(Answer::one(answer, kind.one(), &seen.one(kind, id)?))
 }
 
@@ -190,7 +190,7 @@ pub(super) fn members(request: &Request, pool: &str) -> Plan {
     let (pool, of) = (pool.to_owned(), balancer_of(pool));
     let query = query::list(request, &["name"]);
     planned(&OCTAVIA, Call::on(Op::LbGet, &of), query, move |_, query, cloud, now| {
-        let mut seen = Seen::of(cloud, &of, now).map_err(|_| not_found("Pool", &pool))?;
+        let mut seen = ShownBalancer::of(cloud, &of, now).map_err(|_| not_found("Pool", &pool))?;
         let state = seen.state;
         let members = seen.tree.pool(&pool)?.members.clone();
         let shown = members.iter().map(|member| show(member, state, &[]));

@@ -22,7 +22,7 @@ use harness_core::events::Events;
 use harness_core::output;
 use harness_core::progress::Verbosity;
 use harness_report::exit;
-use harness_runner::{INTERRUPTED, LastWord, ORDERLY, guard, open, plan_checks, refuse};
+use harness_runner::{FinalReport, INTERRUPTED, ORDERLY, guard, open, plan_checks, refuse};
 use harness_session::settle;
 use harness_session::up::Prepared;
 use harness_testkit::Suite;
@@ -70,7 +70,7 @@ pub(super) fn controls(suites: &'static [Suite], options: &ControlOptions) -> Ex
         }
     };
     let cancel = CancellationToken::new();
-    guard(runtime.handle(), cancel.clone(), ORDERLY, LastWord::default());
+    guard(runtime.handle(), cancel.clone(), ORDERLY, FinalReport::default());
     let (with_mutants, chosen) = runtime.block_on(settle(with_mutants));
     let with_nothing = with_nothing.on(with_mutants.cluster.clone());
     chosen.iter().for_each(|chosen| events.say(chosen));

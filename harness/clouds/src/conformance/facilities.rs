@@ -1,7 +1,7 @@
 //! Checks of a driver's facilities, which are the parts beyond machines and inventory.
 
 use super::trial::{Broken, OURS, Trial, kept, refused, removed_again, same, words};
-use crate::kept::{lost_of_load_balancer, lost_of_route};
+use crate::as_written::{lost_of_load_balancer, lost_of_route};
 use crate::operators_balancer;
 use fake_cloud_driver::{
     Credential, DriverFacility, Effect, Fault, Frontend, LoadBalancer, Match, Route, Settings, fresh_id,

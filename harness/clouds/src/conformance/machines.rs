@@ -1,7 +1,7 @@
 //! Checks of machines: create, read, change, power off and on, remove.
 
 use super::trial::{Broken, OURS, Trial, is_sound, kept, refused, words};
-use crate::kept::lost_of_instance;
+use crate::as_written::lost_of_instance;
 use fake_cloud_driver::{Address, Instance, InstanceState};
 
 pub(super) async fn try_all(trial: &mut Trial<'_>) {

@@ -6,7 +6,7 @@
 use super::at_url::address;
 use super::protocol::{self, Access};
 use super::ready::{listens_at, ready_line};
-use super::spec::{CloudSpec, Host, Kind, Place, RunningCloud, StartError, Told};
+use super::spec::{CloudSpec, Host, Kind, OnMessage, Place, RunningCloud, StartError};
 use crate::fresh_token;
 use crate::tails::{self, LINES_SHOWN, Tail};
 use futures::FutureExt;
@@ -50,7 +50,7 @@ pub(super) const KIND: Kind = Kind {
 struct Program {
     /// The program as messages show it.
     shown: String,
-    told: Told,
+    told: OnMessage,
     group: Option<Pid>,
     /// Notified when the program is ended on purpose.
     end: Option<oneshot::Sender<()>>,
@@ -226,7 +226,7 @@ async fn bring_up(
     program: &mut Program,
     line: &[String],
     folder: &Path,
-    told: &Told,
+    told: &OnMessage,
 ) -> Result<(String, Tail), StartError> {
     let shown = line.join(" ");
     let mut child = Command::new(&line[0])
@@ -273,7 +273,7 @@ async fn bring_up(
 }
 
 /// Waits for its end; an unexpected end is reported.
-async fn watch(mut child: Child, ending: oneshot::Receiver<()>, shown: String, tail: Tail, told: Told) {
+async fn watch(mut child: Child, ending: oneshot::Receiver<()>, shown: String, tail: Tail, told: OnMessage) {
     tokio::select! {
         biased;
         _ = ending => drop(child.wait().await),

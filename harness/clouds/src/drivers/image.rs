@@ -7,7 +7,7 @@ use super::at_url::address;
 use super::engine::{Container, DRIVER_PORT, LIMIT, TOKEN_FILE, bounded_log, exposed, published};
 use super::protocol::{self, Access};
 use super::ready::{listens_at, ready_line};
-use super::spec::{CloudSpec, Host, Kind, Place, RunningCloud, StartError, Told};
+use super::spec::{CloudSpec, Host, Kind, OnMessage, Place, RunningCloud, StartError};
 use crate::tails::{self, Tail};
 use crate::{CloudRecord, fresh_token};
 use bollard::models::{ContainerCreateBody, EndpointSettings, HostConfig, NetworkingConfig};
@@ -197,7 +197,7 @@ fn from_outside(url: &str, ip: Ipv4Addr) -> String {
 }
 
 /// Waits for an unexpected end.
-async fn watch(container: Container, image: String, told: Told) {
+async fn watch(container: Container, image: String, told: OnMessage) {
     let mut ended = std::pin::pin!(container.engine.docker().wait_container(&container.id, None));
     let status = match ended.next().await {
         Some(Ok(answer)) => answer.status_code,

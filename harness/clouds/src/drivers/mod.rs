@@ -12,7 +12,7 @@ mod ready;
 mod spec;
 
 pub(super) use protocol::{problem, reached};
-pub use spec::{CloudSpec, Place, RunningCloud, StartError, Told};
+pub use spec::{CloudSpec, OnMessage, Place, RunningCloud, StartError};
 
 use super::{CloudError, CloudRecord, Driver, Problem};
 use harness_config::CloudSource;
@@ -58,7 +58,7 @@ async fn start_bare(spec: CloudSpec<'_>) -> Result<RunningCloud, StartError> {
 #[cfg(test)]
 pub(crate) async fn start_here(dialect: &str) -> RunningCloud {
     let cloud = CloudSource::Dialect(dialect.to_owned());
-    let (folder, told): (_, Told) = (std::path::Path::new(""), Arc::new(|_| ()));
+    let (folder, told): (_, OnMessage) = (std::path::Path::new(""), Arc::new(|_| ()));
     let run = &harness_clusters::images::RunId::fresh();
     let spec = CloudSpec { run, cloud: &cloud, place: Place::LOOPBACK, replicas: &[], folder, told: &told };
     start(spec).await.expect("it starts")

@@ -2,10 +2,10 @@
 
 use crate::{
     ActiveFault, Admission, Answer, BarrierStatus, Barriers, CloudError, CloudRecord, Credential, Driver,
-    Entry, Fault, Faults, Instance, InstanceIds, Inventory, Journalled, LoadBalancer, Machines, Match,
-    Objects, Problem, Route, Routes, Settings, Shown, Stock, Tunable,
+    Entry, Fault, Faults, Instance, InstanceIds, Inventory, InventorySource, Journalled, LoadBalancer,
+    Machines, Match, Objects, Problem, Route, Routes, Settings, Shown, Tunable,
 };
-use crate::{kept, tails};
+use crate::{as_written, tails};
 use fake_cloud_driver::{Capabilities, Client, ClientError, DriverFacility, PROTOCOL};
 use futures::{FutureExt, TryFutureExt};
 use harness_core::check::chain;
@@ -194,7 +194,7 @@ impl Driver for Remote {
         Some(self.with(DriverFacility::Routes)?)
     }
 
-    fn inventory(&self) -> Option<&dyn Stock> {
+    fn inventory(&self) -> Option<&dyn InventorySource> {
         Some(self)
     }
 
@@ -249,10 +249,10 @@ impl Routes for Remote {
     }
 }
 
-impl Stock for Remote {
+impl InventorySource for Remote {
     fn read(&self) -> Answer<'_, Inventory> {
         let read = self.client.inventory().map_ok(|mut inventory| {
-            inventory.load_balancers.iter_mut().for_each(kept::in_one_form);
+            inventory.load_balancers.iter_mut().for_each(as_written::in_one_form);
             inventory
         });
         self.call("reading the inventory", read)
@@ -264,7 +264,10 @@ impl Journalled for Remote {
         let read = self.client.journal(after, wait).map_ok(|mut entries| {
             for change in entries.iter_mut().filter_map(|entry| entry.change.as_mut()) {
                 let parts = [&mut change.before, &mut change.after];
-                parts.into_iter().flat_map(|parts| &mut parts.load_balancers).for_each(kept::in_one_form);
+                parts
+                    .into_iter()
+                    .flat_map(|parts| &mut parts.load_balancers)
+                    .for_each(as_written::in_one_form);
             }
             entries
         });

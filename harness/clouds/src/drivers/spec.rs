@@ -36,11 +36,11 @@ pub struct CloudSpec<'a> {
     /// A folder for this user alone, which is removed with the cloud.
     pub folder: &'a Path,
     /// Called with messages about a running cloud, for example that it has ended by itself.
-    pub told: &'a Told,
+    pub told: &'a OnMessage,
 }
 
 /// Receives messages for the user.
-pub type Told = Arc<dyn Fn(String) + Send + Sync>;
+pub type OnMessage = Arc<dyn Fn(String) + Send + Sync>;
 
 /// The place where a cloud has to run so that a cluster's machines reach it.
 #[derive(Clone, Copy, Debug)]

@@ -18,7 +18,7 @@ type Heard = Arc<Mutex<Vec<String>>>;
 async fn start_from(cloud: &CloudSource, folder: &Path) -> (Result<RunningCloud, StartError>, Heard) {
     let heard = Heard::default();
     let noted = heard.clone();
-    let told: Told = Arc::new(move |what| noted.lock().expect("fine").push(what));
+    let told: OnMessage = Arc::new(move |what| noted.lock().expect("fine").push(what));
     let run = &harness_clusters::images::RunId::fresh();
     let spec = CloudSpec { run, cloud, place: Place::LOOPBACK, replicas: &[], folder, told: &told };
     (start(spec).await, heard)

@@ -1,7 +1,7 @@
 //! The handle with drivers that lack something, and with one whose answers are always lost.
 
 use super::*;
-use crate::{Answer, Barriers, Effect, Faults, Stock};
+use crate::{Answer, Barriers, Effect, Faults, InventorySource};
 use futures::FutureExt;
 use harness_config::{Candidate, Choice, Offer, Selection, select};
 use harness_core::check::{Facilities, Party, Served, chain};
@@ -25,12 +25,12 @@ impl Driver for Real {
         InstanceIds::Text
     }
 
-    fn inventory(&self) -> Option<&dyn Stock> {
+    fn inventory(&self) -> Option<&dyn InventorySource> {
         Some(self)
     }
 }
 
-impl Stock for Real {
+impl InventorySource for Real {
     fn read(&self) -> Answer<'_, Inventory> {
         futures::future::ready(Ok(Inventory::default())).boxed()
     }

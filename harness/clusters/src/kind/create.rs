@@ -183,7 +183,7 @@ impl Making<'_> {
         };
         let node_image = self.node_image(&machines[0]).await?;
         let digest = crate::images::find_digest(self.engine, &node_image).await?.unwrap_or_default();
-        let common = |of: fn(&Look) -> &BTreeSet<String>| {
+        let common = |of: fn(&MachineFacts) -> &BTreeSet<String>| {
             looks.iter().map(of).cloned().reduce(|one, two| &one & &two).unwrap_or_default()
         };
         let (programs, cni_plugins) = (common(|look| &look.programs), common(|look| &look.cni_plugins));
@@ -234,11 +234,11 @@ impl Making<'_> {
         }
     }
 
-    async fn look_into(&self, machine: &Machine) -> Result<Look, ClusterError> {
+    async fn look_into(&self, machine: &Machine) -> Result<MachineFacts, ClusterError> {
         let command = ["sh", "-c", LOOK, "sh", OWNER_GROUPS];
         let tried = rules(ApiReach::None, IpAddr::is_ipv4);
         let output = exec_ok(self.engine, machine, &command, Stdin::Text(&tried), LIMIT).await?;
-        let look = Look::parse(&output.stdout);
+        let look = MachineFacts::parse(&output.stdout);
         look.check(machine, self.spec)?;
         Ok(look)
     }
@@ -279,7 +279,7 @@ true
 
 /// The observed properties of a machine.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-struct Look {
+struct MachineFacts {
     kubernetes: String,
     flags: String,
     mtu: u32,
@@ -287,9 +287,9 @@ struct Look {
     cni_plugins: BTreeSet<String>,
 }
 
-impl Look {
-    fn parse(text: &str) -> Look {
-        let mut look = Look::default();
+impl MachineFacts {
+    fn parse(text: &str) -> MachineFacts {
+        let mut look = MachineFacts::default();
         for (word, value) in text.lines().filter_map(|line| line.split_once(' ')) {
             match word {
                 "kubernetes" => look.kubernetes = value.trim().to_owned(),

@@ -6,6 +6,7 @@
 
 mod answer;
 mod configuration;
+mod executions;
 mod go_duration;
 mod json;
 mod leftovers;
@@ -14,11 +15,11 @@ mod patterns;
 mod plugin;
 mod recorder;
 mod registry;
-mod seen;
 mod stand_in;
 
 pub use answer::{Answer, CacheKeyType, Credential, Fault, request};
 pub use configuration::{API_VERSIONS, Configuration, NEWEST, Provider, lint};
+pub use executions::{Claims, ManifestRequest, PluginExecution, Sighting};
 pub use go_duration::go_duration;
 pub(crate) use leftovers::{MARK, ProcessGroupGuard};
 pub use on_node::{NODE_FOLDER, NodeSetup, OnNode, REGISTRY_PORT, gives_tokens, version_for};
@@ -26,5 +27,4 @@ pub use patterns::{BadPattern, Pattern, foreign_to};
 pub use plugin::{Ended, Execution, KUBELET_LIMIT, Plugin};
 pub use recorder::{RECORDER, recorder_main};
 pub use registry::{PUBLIC, REGISTRY, registry_main};
-pub use seen::{Claims, Look, Seen, Sighting};
 pub use stand_in::{Behaviour, StandIn};

@@ -1,7 +1,7 @@
 //! The recorder between a kubelet and a plugin: `ccm-conformance image-credential-recorder`. It passes everything on
 //! unchanged, and reports the execution to the registry before the kubelet gets the response.
 
-use super::seen::Seen;
+use super::executions::PluginExecution;
 use clap::Parser;
 use harness_core::{bounded, output};
 use std::ffi::OsString;
@@ -51,7 +51,7 @@ pub fn recorder_main(arguments: Vec<OsString>) -> ExitCode {
         }
     };
     let took_ms = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
-    tell(&arguments.to, &Seen { code, took_ms, ..Seen::of(&request, &answer) });
+    tell(&arguments.to, &PluginExecution { code, took_ms, ..PluginExecution::of(&request, &answer) });
     output::handed_on(&answer);
     code.map_or(ExitCode::from(NOT_EXECUTED), |code| ExitCode::from(code.to_le_bytes()[0]))
 }
@@ -75,7 +75,7 @@ fn executed(plugin: &[OsString], request: &[u8]) -> std::io::Result<(Option<i32>
 }
 
 /// An execution that cannot be reported is missing in the count.
-fn tell(url: &str, seen: &Seen) {
+fn tell(url: &str, seen: &PluginExecution) {
     let _ = rustls::crypto::ring::default_provider().install_default();
     let told = tokio::runtime::Builder::new_current_thread().enable_all().build().map(|runtime| {
         runtime.block_on(async {

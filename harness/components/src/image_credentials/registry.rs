@@ -4,7 +4,7 @@
 //! returned, as reported by its recorder, except for images below [`PUBLIC`]. `GET /sightings` lists who requested what,
 //! and each execution of the plugin. Source: <https://github.com/opencontainers/distribution-spec/blob/v1.1.0/spec.md>.
 
-use super::seen::{Look, Seen, Sighting, digest};
+use super::executions::{ManifestRequest, PluginExecution, Sighting, digest};
 use axum::extract::{Path, Query, State};
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
@@ -97,7 +97,7 @@ fn router() -> Router {
         .with_state(Shared::default())
 }
 
-async fn executed(State(shared): State<Shared>, Json(seen): Json<Seen>) -> StatusCode {
+async fn executed(State(shared): State<Shared>, Json(seen): Json<PluginExecution>) -> StatusCode {
     let mut known = known(&shared);
     known.credentials.extend(seen.credentials.iter().cloned());
     known.sightings.push(Sighting::Execution(seen));
@@ -134,7 +134,7 @@ async fn pulled(
         (true, _) => content(&known, reference),
     };
     if *kind == "manifests" {
-        known.sightings.push(Sighting::Look(Look {
+        known.sightings.push(Sighting::ManifestRequest(ManifestRequest {
             // A mirror gets the name of the original registry.
             registry: query.get("ns").cloned().unwrap_or_default(),
             repository: (*repository).to_owned(),
@@ -240,7 +240,8 @@ mod tests {
             401,
             "who shows credentials must have right ones"
         );
-        let seen = Seen { credentials: vec![digest("puller", "one")], ..Seen::default() };
+        let seen =
+            PluginExecution { credentials: vec![digest("puller", "one")], ..PluginExecution::default() };
         client.post(format!("{url}/executions")).json(&seen).send().await.expect("an answer");
         let answer = ask(private, Some("one")).await;
         assert_eq!(
@@ -258,13 +259,13 @@ mod tests {
             assert_eq!((digest_of(&blob), json!(blob.len())), (digest.to_owned(), part["size"].clone()));
         }
         let sightings: Vec<Sighting> = ask("/sightings", None).await.json().await.expect("sightings");
-        let last = Look {
+        let last = ManifestRequest {
             registry: "registry.example".into(),
             repository: "team/app".into(),
             user: Some("puller".into()),
             status: 200,
         };
-        assert_eq!((sightings.len(), sightings.last()), (6, Some(&Sighting::Look(last))));
+        assert_eq!((sightings.len(), sightings.last()), (6, Some(&Sighting::ManifestRequest(last))));
         task.abort();
     }
 }

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 /// A check, for the coverage.
 #[derive(Clone, Debug)]
-pub struct Seen {
+pub struct CountedCheck {
     /// Its id.
     pub id: CheckId,
     /// Backends on which it is 'not observable', each with the missing facilities.
@@ -67,7 +67,7 @@ pub struct Coverage {
 }
 
 /// Compares checks with the contract. `backends` are those that are counted.
-pub fn coverage(contract: &Contract, checks: &[Seen], backends: &[String]) -> Coverage {
+pub fn coverage(contract: &Contract, checks: &[CountedCheck], backends: &[String]) -> Coverage {
     let mut found = Coverage::default();
     for check in checks {
         if !check.not_observable.is_empty() {
@@ -90,13 +90,13 @@ pub fn coverage(contract: &Contract, checks: &[Seen], backends: &[String]) -> Co
 }
 
 /// The checks that judge a row: its own, and those of the rows that it refers to.
-fn of_row<'a>(row: &'a Row, checks: &'a [Seen]) -> impl Iterator<Item = &'a Seen> {
+fn of_row<'a>(row: &'a Row, checks: &'a [CountedCheck]) -> impl Iterator<Item = &'a CountedCheck> {
     let names = |id: &str| row.id == id || row.judged_by.iter().any(|other| other == id);
     checks.iter().filter(move |check| names(check.id.row()))
 }
 
-fn count(area: &Area, checks: &[Seen], backends: &[String]) -> AreaCount {
-    let judged: Vec<(&Row, Vec<&Seen>)> = area
+fn count(area: &Area, checks: &[CountedCheck], backends: &[String]) -> AreaCount {
+    let judged: Vec<(&Row, Vec<&CountedCheck>)> = area
         .rows
         .iter()
         .map(|row| (row, of_row(row, checks).collect::<Vec<_>>()))
@@ -105,7 +105,7 @@ fn count(area: &Area, checks: &[Seen], backends: &[String]) -> AreaCount {
     let musts =
         |rows: &mut dyn Iterator<Item = &Row>| rows.filter(|row| row.level.level() == Level::Must).count();
     let not_shown = |backend: &String| {
-        let shown = |check: &&Seen| !check.not_observable.contains_key(backend);
+        let shown = |check: &&CountedCheck| !check.not_observable.contains_key(backend);
         judged.iter().filter(|(_, checks)| !checks.iter().any(shown)).count()
     };
     AreaCount {
@@ -122,7 +122,7 @@ fn count(area: &Area, checks: &[Seen], backends: &[String]) -> AreaCount {
 
 /// Checks whether a row is judged, and if not, whether a reason is given. Rows about the harness itself are
 /// kept by its own code, as the row says.
-fn look(contract: &Contract, area: &Area, row: &Row, checks: &[Seen], found: &mut Coverage) {
+fn look(contract: &Contract, area: &Area, row: &Row, checks: &[CountedCheck], found: &mut Coverage) {
     let judged = of_row(row, checks).next().is_some();
     let unknown = row.judged_by.iter().filter(|other| contract.row(other).is_none());
     found

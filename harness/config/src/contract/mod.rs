@@ -11,7 +11,7 @@ mod profile;
 mod row;
 mod terms;
 
-pub use coverage::{AreaCount, Coverage, Missing, Seen, coverage};
+pub use coverage::{AreaCount, CountedCheck, Coverage, Missing, coverage};
 pub use harness_core::check::Party;
 pub use profile::ConformanceProfile;
 pub use row::{Area, Claim, Obligation, Owner, Row};

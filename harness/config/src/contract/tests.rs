@@ -125,8 +125,8 @@ fn small() -> Contract {
     Contract { areas: vec![area], unchecked: vec![reason("A-3", false)], ..contract() }
 }
 
-fn seen(id: &str) -> Seen {
-    Seen { id: CheckId::new(id), not_observable: BTreeMap::new() }
+fn seen(id: &str) -> CountedCheck {
+    CountedCheck { id: CheckId::new(id), not_observable: BTreeMap::new() }
 }
 
 #[test]

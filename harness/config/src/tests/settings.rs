@@ -2,7 +2,7 @@
 
 use super::{folder, planned};
 use crate::{BackendChoice, Budget, ClusterKeys, Given, LimitKeys, RunFile, SelectKeys, Source, plan};
-use harness_core::ledger::{Bearing, SetBy, Setting};
+use harness_core::ledger::{ContractComparison, SetBy, Setting};
 
 /// The settings of a run file.
 fn settings(run_file: &str, typed: RunFile) -> Vec<Setting> {
@@ -12,7 +12,7 @@ fn settings(run_file: &str, typed: RunFile) -> Vec<Setting> {
 
 /// The value of one setting, who set it, and how it compares.
 #[track_caller]
-fn of(settings: &[Setting], name: &str) -> (String, SetBy, Bearing) {
+fn of(settings: &[Setting], name: &str) -> (String, SetBy, ContractComparison) {
     let found = settings.iter().find(|one| one.setting == name);
     let one = found.unwrap_or_else(|| panic!("no {name} in {settings:?}"));
     (one.value.clone(), one.from, one.bearing)
@@ -25,11 +25,11 @@ fn nothing_said_is_the_contract_but_for_the_faster_pace() {
     for budget in Budget::ALL {
         let (_, from, bearing) = of(&settings, &format!("limits.budgets.{budget}"));
         let paced = matches!(budget, Budget::Failover | Budget::StepDown | Budget::Route);
-        let expected = if paced { Bearing::Stricter } else { Bearing::AsContract };
+        let expected = if paced { ContractComparison::Stricter } else { ContractComparison::AsContract };
         assert_eq!((from, bearing), (SetBy::Default, expected), "{budget}");
     }
-    assert_eq!(of(&settings, "timing"), ("fast".to_owned(), SetBy::Default, Bearing::None));
-    assert_eq!(of(&settings, "jobs"), ("32".to_owned(), SetBy::Default, Bearing::None));
+    assert_eq!(of(&settings, "timing"), ("fast".to_owned(), SetBy::Default, ContractComparison::None));
+    assert_eq!(of(&settings, "jobs"), ("32".to_owned(), SetBy::Default, ContractComparison::None));
 }
 
 #[test]
@@ -37,13 +37,13 @@ fn a_factor_and_single_budgets_of_a_run_file_are_told_with_their_direction() {
     let text = "limits: {scale: 2, budgets: {life: 5s, quiet-life: 5s, quiet-nodes: 40s}}\ntiming: default";
     let settings = settings(text, RunFile::default());
     for (name, value, bearing) in [
-        ("limits.scale", "2", Bearing::Looser),
-        ("limits.budgets.watch", "20s", Bearing::Looser),
-        ("limits.budgets.life", "5s", Bearing::Stricter),
-        ("limits.budgets.quiet-life", "5s", Bearing::Looser),
-        ("limits.budgets.quiet-nodes", "40s", Bearing::Stricter),
-        ("limits.budgets.quiet-services", "1m30s", Bearing::Stricter),
-        ("limits.budgets.failover", "36.2s", Bearing::Looser),
+        ("limits.scale", "2", ContractComparison::Looser),
+        ("limits.budgets.watch", "20s", ContractComparison::Looser),
+        ("limits.budgets.life", "5s", ContractComparison::Stricter),
+        ("limits.budgets.quiet-life", "5s", ContractComparison::Looser),
+        ("limits.budgets.quiet-nodes", "40s", ContractComparison::Stricter),
+        ("limits.budgets.quiet-services", "1m30s", ContractComparison::Stricter),
+        ("limits.budgets.failover", "36.2s", ContractComparison::Looser),
     ] {
         assert_eq!(of(&settings, name), (value.to_owned(), SetBy::RunFile, bearing), "{name}");
     }
@@ -70,12 +70,12 @@ fn a_profiles_own_budget_and_election_are_relaxations_and_a_run_file_wins_over_t
     ]);
     let source = Source::File(folder.path().join("run.yaml"));
     let settings = plan(&source, RunFile::default()).expect("a plan").settings;
-    let looser = |value: &str| (value.to_owned(), SetBy::Profile, Bearing::Looser);
+    let looser = |value: &str| (value.to_owned(), SetBy::Profile, ContractComparison::Looser);
     assert_eq!(of(&settings, "limits.budgets.life"), looser("1m"));
     // 30 s of lease, two polls of 11 s, 6.2 s: above the contract's 30 s.
     assert_eq!(of(&settings, "limits.budgets.failover"), looser("58.2s"));
     let watch = of(&settings, "limits.budgets.watch");
-    assert_eq!(watch, ("10s".to_owned(), SetBy::RunFile, Bearing::AsContract));
+    assert_eq!(watch, ("10s".to_owned(), SetBy::RunFile, ContractComparison::AsContract));
 }
 
 #[test]
@@ -100,5 +100,5 @@ fn options_and_the_environment_are_told_apart() {
     let typed = RunFile { cluster: cluster(BackendChoice::Embedded), ..RunFile::default() };
     let settings = plan(&Source::Defaults, Given { typed, ..given }).expect("a plan").settings;
     let backend = of(&settings, "cluster.backend");
-    assert_eq!(backend, ("embedded".to_owned(), SetBy::Option, Bearing::None));
+    assert_eq!(backend, ("embedded".to_owned(), SetBy::Option, ContractComparison::None));
 }

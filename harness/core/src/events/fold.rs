@@ -1,7 +1,7 @@
 //! Computes the ledger from events.
 
-use super::conduct::Conduct;
 use super::event::{Event, Payload, PlannedCheck};
+use super::process_history::ProcessHistory;
 use crate::check::label_of;
 use crate::ledger::{Entry, FIRST_TRY, Ledger, Outcome, StageTime, Stream};
 use sha2::{Digest, Sha256};
@@ -14,7 +14,7 @@ pub struct Fold {
     ledger: Ledger,
     planned: Vec<PlannedCheck>,
     judged: BTreeMap<String, Judged>,
-    conduct: Conduct,
+    conduct: ProcessHistory,
     events: u64,
     at_ms: u64,
     ended: bool,
@@ -114,7 +114,7 @@ impl Fold {
     }
 
     /// How the CCM behaved.
-    pub fn conduct(&self) -> &Conduct {
+    pub fn conduct(&self) -> &ProcessHistory {
         &self.conduct
     }
 

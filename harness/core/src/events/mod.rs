@@ -7,16 +7,15 @@
 //!
 //! Several processes of one run can write to one file: each line is written by one call, at the end of the file.
 
-mod conduct;
 mod event;
 mod file;
 mod fold;
 mod merge;
 mod packed;
+mod process_history;
 mod promises;
 mod stream;
 
-pub use conduct::{Conduct, End, LAST_EXIT_CODE, LostNode, REPLICA};
 pub use event::{
     CloudCall, Event, ObjectChanged, Payload, PlannedCheck, PromiseBegan, PromiseBroken, RunBegan, SCHEMA,
     Skipped, after_end,
@@ -26,4 +25,5 @@ pub use file::{
 };
 pub use fold::Fold;
 pub use merge::{Merging, Part, merge};
+pub use process_history::{End, LAST_EXIT_CODE, LostNode, ProcessHistory, REPLICA};
 pub use stream::{CheckEvents, Cost, Events, Sink, StageGuard};

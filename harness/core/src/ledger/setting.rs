@@ -38,7 +38,7 @@ impl fmt::Display for SetBy {
 /// How a value compares with the contract's requirement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-pub enum Bearing {
+pub enum ContractComparison {
     /// The contract requires nothing.
     None,
     /// The contract's own value.
@@ -64,7 +64,7 @@ pub struct Setting {
     /// Who set it.
     pub from: SetBy,
     /// How it compares with the contract.
-    pub bearing: Bearing,
+    pub bearing: ContractComparison,
 }
 
 impl Setting {
@@ -75,7 +75,7 @@ impl Setting {
             value: value.to_string(),
             contract: None,
             from,
-            bearing: Bearing::None,
+            bearing: ContractComparison::None,
         }
     }
 
@@ -86,7 +86,7 @@ impl Setting {
 
     /// Whether it makes the result at most partial.
     pub fn relaxes(&self) -> bool {
-        self.bearing == Bearing::Looser
+        self.bearing == ContractComparison::Looser
     }
 }
 

@@ -7,19 +7,19 @@
 //! Reads during a wait may use a copy (a watch, a mirror of a journal). The end of a wait never depends on a copy: the
 //! last read of a violated or fulfilled claim uses the origin itself.
 
-mod look;
 mod matcher;
 mod observed;
 mod poll;
+mod single_read;
 mod tally;
 #[cfg(test)]
 mod tests;
 mod wait;
 
-pub use look::{Look, ReadError, ReadSource, Reading};
-pub use matcher::{Matcher, Seen, both, gone, holds, matcher, present};
+pub use matcher::{Matcher, Observation, both, gone, holds, matcher, present};
 pub use observed::Observed;
 pub use poll::poll;
+pub use single_read::{ReadError, ReadSource, Reading, SingleRead};
 pub use tally::{Ended, Ending};
 pub use wait::{Observer, Probe, Promise, Span};
 

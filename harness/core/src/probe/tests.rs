@@ -62,7 +62,7 @@ async fn a_broken_promise_says_of_what_expected_seen_and_waited() {
 
 #[tokio::test(start_paused = true)]
 async fn never_ends_a_wait_at_once_and_a_refused_read_is_the_environments() {
-    let never = matcher::<u64, ()>("grows", |_| Seen::Never("it shrinks".into()));
+    let never = matcher::<u64, ()>("grows", |_| Observation::Impossible("it shrinks".into()));
     let probe = Probe::new(Pulse::default());
     let outcome = probe.wait(&promise(Span::Within(S(60))), &mut Reading::new(async |_| Ok(1), &never)).await;
     assert!(text(outcome).contains("last seen: 1 (it shrinks)\npromise:   "));
@@ -126,8 +126,8 @@ async fn a_copy_that_is_older_than_the_wait_decides_nothing() {
     };
     assert!(text(wait(Span::Throughout(S(10)), 1, breaks).await).contains("last seen: 0"));
     let never = matcher::<u64, ()>("is one", |n| match n {
-        0 => Seen::Never("it is none".into()),
-        _ => Seen::Yes(()),
+        0 => Observation::Impossible("it is none".into()),
+        _ => Observation::Matched(()),
     });
     let probe = Probe::new(Pulse::default());
     let mut reading = Reading::new(late(2), &never);

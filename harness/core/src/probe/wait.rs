@@ -1,7 +1,7 @@
 //! The loop that waits for claims.
 
 use super::tally::Tally;
-use super::{Ended, Ending, Look, Pulse, ReadError, ReadSource, Seen};
+use super::{Ended, Ending, Observation, Pulse, ReadError, ReadSource, SingleRead};
 use crate::check::{CheckError, SubjectName, Violation};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -97,7 +97,7 @@ impl Probe {
     /// can, or at the first moment at which a claim that must hold does not. [`CheckError::Error`] when a read failed
     /// permanently, when the last one failed, or when reads failed for more than half of the time (of each window, for a claim
     /// that must hold): then it is unknown what the CCM did.
-    pub async fn wait(&self, promise: &Promise, look: &mut dyn Look) -> Result<(), CheckError> {
+    pub async fn wait(&self, promise: &Promise, look: &mut dyn SingleRead) -> Result<(), CheckError> {
         let wait = self.waits.fetch_add(1, Ordering::Relaxed) + 1;
         if let Some(observer) = &self.observer {
             observer.begins(wait, promise);
@@ -128,7 +128,12 @@ impl Probe {
     }
 
     /// Watches for one window, and again if too little of it could be read.
-    async fn watch(&self, promise: &Promise, look: &mut dyn Look, tally: &mut Tally) -> Result<(), Why> {
+    async fn watch(
+        &self,
+        promise: &Promise,
+        look: &mut dyn SingleRead,
+        tally: &mut Tally,
+    ) -> Result<(), Why> {
         let mut outcome = self.watch_window(promise, look, tally).await;
         for _ in 1..WINDOWS {
             if !matches!((&outcome, promise.span), (Err(Why::Stalled), Span::Throughout(_))) {
@@ -149,7 +154,7 @@ impl Probe {
     async fn watch_window(
         &self,
         promise: &Promise,
-        look: &mut dyn Look,
+        look: &mut dyn SingleRead,
         tally: &mut Tally,
     ) -> Result<(), Why> {
         let (Span::Within(span) | Span::Throughout(span)) = promise.span;
@@ -163,27 +168,29 @@ impl Probe {
             let mut looked = read(look, reach, deadline).await;
             if reach == ReadSource::Cache {
                 match (&looked, promise.span) {
-                    (Ok(Seen::Yes(())), _) => copy_is_current = true,
-                    (Ok(Seen::Never(_)), _) | (Ok(Seen::NotYet(_)), Span::Throughout(_))
+                    (Ok(Observation::Matched(())), _) => copy_is_current = true,
+                    (Ok(Observation::Impossible(_)), _)
+                    | (Ok(Observation::Pending(_)), Span::Throughout(_))
                         if !copy_is_current =>
                     {
                         looked = confirmed(read(look, ReadSource::Origin, deadline).await, promise.span);
                     }
-                    (Ok(Seen::Never(_) | Seen::NotYet(_)) | Err(_), _) => {}
+                    (Ok(Observation::Impossible(_) | Observation::Pending(_)) | Err(_), _) => {}
                 }
             }
             match looked {
                 Ok(seen) => {
                     tally.succeeded();
                     match (seen, promise.span) {
-                        (Seen::Yes(()), Span::Within(_)) => return Ok(()),
-                        (Seen::Yes(()), Span::Throughout(_)) => {}
-                        (Seen::Never(why), _) | (Seen::NotYet(why), Span::Throughout(_)) => {
+                        (Observation::Matched(()), Span::Within(_)) => return Ok(()),
+                        (Observation::Matched(()), Span::Throughout(_)) => {}
+                        (Observation::Impossible(why), _)
+                        | (Observation::Pending(why), Span::Throughout(_)) => {
                             return Err(Why::Broken(why));
                         }
-                        (Seen::NotYet(_), Span::Within(_)) if last && tally.stalled(span) => {}
-                        (Seen::NotYet(why), Span::Within(_)) if last => return Err(Why::Broken(why)),
-                        (Seen::NotYet(_), Span::Within(_)) => {}
+                        (Observation::Pending(_), Span::Within(_)) if last && tally.stalled(span) => {}
+                        (Observation::Pending(why), Span::Within(_)) if last => return Err(Why::Broken(why)),
+                        (Observation::Pending(_), Span::Within(_)) => {}
                     }
                 }
                 Err(error) if error.fatal => return Err(Why::Untold(error.text)),
@@ -229,7 +236,11 @@ enum Why {
     Stalled,
 }
 
-async fn read(look: &mut dyn Look, reach: ReadSource, deadline: Instant) -> Result<Seen<()>, ReadError> {
+async fn read(
+    look: &mut dyn SingleRead,
+    reach: ReadSource,
+    deadline: Instant,
+) -> Result<Observation<()>, ReadError> {
     let left = deadline.saturating_duration_since(Instant::now()).max(LAST_READ);
     match timeout(left.min(READ_AT_MOST), look.look(reach)).await {
         Ok(outcome) => outcome,
@@ -239,9 +250,9 @@ async fn read(look: &mut dyn Look, reach: ReadSource, deadline: Instant) -> Resu
 
 /// The result of the origin after the cached copy has shown a violation. If the origin shows none, the copy is outdated
 /// and does not count.
-fn confirmed(origin: Result<Seen<()>, ReadError>, span: Span) -> Result<Seen<()>, ReadError> {
+fn confirmed(origin: Result<Observation<()>, ReadError>, span: Span) -> Result<Observation<()>, ReadError> {
     match (origin, span) {
-        (Ok(Seen::Yes(())), Span::Throughout(_)) => {
+        (Ok(Observation::Matched(())), Span::Throughout(_)) => {
             Err(ReadError::passing("the cached copy is older than the origin"))
         }
         (origin, _) => origin,

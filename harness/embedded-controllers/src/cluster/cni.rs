@@ -5,14 +5,14 @@ use std::sync::Arc;
 use k8s_openapi::api::core::v1::Node;
 use serde_json::json;
 
+use embedded_runtime::context::ControllerContext;
 use embedded_runtime::node::{network_ready, node_taints};
 use embedded_runtime::queue::{Next, Outcome, Queue};
 use embedded_runtime::settings::PodNetwork;
-use embedded_runtime::world::World;
 use embedded_runtime::writing;
 
 /// Registers for changes and starts the worker, which acts only with such a pod network.
-pub(crate) fn start(world: &Arc<World>) {
+pub(crate) fn start(world: &Arc<ControllerContext>) {
     let queue: Arc<Queue<String>> = Queue::new();
     let own = queue.clone();
     world.nodes.on_key(move |key| own.add(key.name));
@@ -23,7 +23,7 @@ pub(crate) fn start(world: &Arc<World>) {
     });
 }
 
-async fn look(world: &World, name: &str) -> Outcome {
+async fn look(world: &ControllerContext, name: &str) -> Outcome {
     let network = world.network();
     let PodNetwork::StartupTaint { key, .. } = &network else { return Ok(Next::Done) };
     let Some(node) = world.node(name) else { return Ok(Next::Done) };

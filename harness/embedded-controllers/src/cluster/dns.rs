@@ -8,14 +8,14 @@ use kube::Api;
 use kube::api::PostParams;
 use serde_json::json;
 
+use embedded_runtime::context::ControllerContext;
 use embedded_runtime::settings::Dns;
-use embedded_runtime::world::World;
 use embedded_runtime::writing;
 
 const NAMESPACE: &str = "kube-system";
 
 /// Creates the Deployment `coredns` and the Service `kube-dns` if the cluster has DNS.
-pub(crate) async fn install(world: &Arc<World>) -> Result<(), kube::Error> {
+pub(crate) async fn install(world: &Arc<ControllerContext>) -> Result<(), kube::Error> {
     if world.settings.dns == Dns::Absent {
         return Ok(());
     }

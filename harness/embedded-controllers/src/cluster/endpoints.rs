@@ -14,16 +14,16 @@ use kube::ResourceExt;
 use kube::api::{DeleteParams, PostParams};
 
 use embedded_runtime::cache::Key;
+use embedded_runtime::context::ControllerContext;
 use embedded_runtime::queue::{Next, Outcome, Queue};
 use embedded_runtime::selectors::service_selects;
-use embedded_runtime::world::World;
 use embedded_runtime::writing;
 
 /// The most endpoints of a slice, which is the API's own limit.
 const SLICE: usize = 1000;
 
 /// Registers for changes and starts the workers.
-pub(crate) fn start(world: &Arc<World>) {
+pub(crate) fn start(world: &Arc<ControllerContext>) {
     let queue: Arc<Queue<Key>> = Queue::new();
     let own = queue.clone();
     world.services.on_key(move |key| own.add(key));
@@ -132,7 +132,7 @@ fn reference(pod: &Pod) -> ObjectReference {
     }
 }
 
-async fn look(world: &World, key: &Key) -> Outcome {
+async fn look(world: &ControllerContext, key: &Key) -> Outcome {
     let client = world.client();
     let endpoints_api = writing::api_in::<Endpoints>(&client, &key.namespace);
     let Some(service) = world.services.get(key) else {

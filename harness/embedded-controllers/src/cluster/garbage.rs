@@ -10,8 +10,8 @@ use serde_json::json;
 use super::graph::{Deed, FOREGROUND, Id, ORPHAN, Vertex};
 use super::kinds::Kinds;
 use embedded_runtime::cache::{Cache, Key, Kind};
+use embedded_runtime::context::ControllerContext;
 use embedded_runtime::queue::{Next, Outcome, Queue};
-use embedded_runtime::world::World;
 use embedded_runtime::writing;
 
 struct Collector {
@@ -19,7 +19,7 @@ struct Collector {
 }
 
 /// Registers for changes and starts the workers.
-pub(crate) fn start(world: &Arc<World>) {
+pub(crate) fn start(world: &Arc<ControllerContext>) {
     let queue: Arc<Queue<Id>> = Queue::new();
     let kinds = Kinds::new(world.client(), world.tasks.clone(), queue.clone());
     register(&world.nodes, &kinds, false);

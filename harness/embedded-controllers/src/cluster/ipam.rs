@@ -9,9 +9,9 @@ use k8s_openapi::api::core::v1::Node;
 use kube::ResourceExt;
 use serde_json::json;
 
+use embedded_runtime::context::ControllerContext;
 use embedded_runtime::queue::{Next, Outcome, Queue};
 use embedded_runtime::settings::{PodCidrs, PodRange};
-use embedded_runtime::world::World;
 use embedded_runtime::writing;
 
 /// The pause between two looks whether ranges are still withheld.
@@ -83,7 +83,7 @@ fn has(node: &Node) -> Vec<String> {
 }
 
 /// Registers for changes and starts the worker, if Nodes get ranges.
-pub(crate) fn start(world: &Arc<World>) {
+pub(crate) fn start(world: &Arc<ControllerContext>) {
     let PodCidrs::Allocated(ranges) = &world.settings.pod_cidrs else { return };
     let shape = Arc::new(Shape(ranges.clone()));
     let ranges = Arc::new(Mutex::new(Ranges::default()));
@@ -111,7 +111,7 @@ pub(crate) fn start(world: &Arc<World>) {
     });
 }
 
-async fn look(world: &World, ranges: &Mutex<Ranges>, shape: &Shape, name: &str) -> Outcome {
+async fn look(world: &ControllerContext, ranges: &Mutex<Ranges>, shape: &Shape, name: &str) -> Outcome {
     let Some(node) = world.node(name) else { return Ok(Next::Done) };
     if !has(&node).is_empty() {
         return Ok(Next::Done);

@@ -10,8 +10,8 @@ use kube::{Api, ResourceExt};
 use serde_json::json;
 
 use embedded_runtime::cache::Key;
+use embedded_runtime::context::ControllerContext;
 use embedded_runtime::queue::{Next, Outcome, Queue};
-use embedded_runtime::world::World;
 use embedded_runtime::writing;
 
 /// The account of Pods that name none.
@@ -24,11 +24,11 @@ const FINALIZER: &str = "kubernetes";
 const AGAIN: Duration = Duration::from_secs(1);
 
 struct Controller {
-    world: Arc<World>,
+    world: Arc<ControllerContext>,
 }
 
 /// Registers for changes and starts the workers.
-pub(crate) fn start(world: &Arc<World>) {
+pub(crate) fn start(world: &Arc<ControllerContext>) {
     let queue: Arc<Queue<String>> = Queue::new();
     let own = queue.clone();
     world.namespaces.on_key(move |key| own.add(key.name));

@@ -9,8 +9,8 @@ use kube::{Api, ResourceExt};
 use serde_json::json;
 
 use embedded_runtime::cache::{Cache, Key, Kind};
+use embedded_runtime::context::ControllerContext;
 use embedded_runtime::queue::{Next, Outcome, Queue};
-use embedded_runtime::world::World;
 use embedded_runtime::writing;
 
 /// The finalizer of a claim, which stays while a Pod that has not ended uses it.
@@ -32,7 +32,7 @@ enum Protected {
 }
 
 /// Registers for changes and starts the workers.
-pub(crate) fn start(world: &Arc<World>) {
+pub(crate) fn start(world: &Arc<ControllerContext>) {
     let queue: Arc<Queue<Protected>> = Queue::new();
     let own = queue.clone();
     world.claims.on_key(move |key| own.add(Protected::Claim(key)));
@@ -72,7 +72,7 @@ fn claims_of(pod: &Pod) -> Vec<String> {
         .collect()
 }
 
-async fn look(world: &World, what: &Protected) -> Outcome {
+async fn look(world: &ControllerContext, what: &Protected) -> Outcome {
     match what {
         Protected::Claim(key) => {
             let pods = world.pods.list_in(&key.namespace);

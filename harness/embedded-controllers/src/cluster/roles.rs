@@ -8,16 +8,16 @@ use kube::api::{Patch, PatchParams};
 use serde_json::json;
 
 use embedded_runtime::cache::Key;
+use embedded_runtime::context::ControllerContext;
 use embedded_runtime::queue::{Next, Outcome, Queue};
 use embedded_runtime::selectors;
-use embedded_runtime::world::World;
 use embedded_runtime::writing;
 
 /// The manager of the aggregated rules.
 const MANAGER: &str = "clusterrole-aggregation-controller";
 
 /// Registers for every change of a ClusterRole and starts the worker.
-pub(crate) fn start(world: &Arc<World>) {
+pub(crate) fn start(world: &Arc<ControllerContext>) {
     let queue: Arc<Queue<String>> = Queue::new();
     let (own, known) = (queue.clone(), world.clone());
     // Any role may be part of any aggregation, and there are few: after each change, all aggregations are
@@ -34,7 +34,7 @@ pub(crate) fn start(world: &Arc<World>) {
     });
 }
 
-async fn gather(world: &World, name: &str) -> Outcome {
+async fn gather(world: &ControllerContext, name: &str) -> Outcome {
     let Some(role) = world.cluster_roles.get(&Key::cluster(name)) else { return Ok(Next::Done) };
     let mut roles: Vec<Arc<ClusterRole>> = world.cluster_roles.list();
     roles.sort_by_key(|role| role.name_any());

@@ -8,8 +8,8 @@ use kube::ResourceExt;
 use kube::api::{Patch, PatchParams};
 use serde_json::json;
 
+use embedded_runtime::context::ControllerContext;
 use embedded_runtime::queue::{Next, Outcome, Queue};
-use embedded_runtime::world::World;
 use embedded_runtime::writing;
 
 const ANNOTATION: &str = "node.alpha.kubernetes.io/ttl";
@@ -33,7 +33,7 @@ fn step(before: usize, nodes: usize) -> usize {
 }
 
 /// Registers for changes of Nodes and starts the worker.
-pub(crate) fn start(world: &Arc<World>) {
+pub(crate) fn start(world: &Arc<ControllerContext>) {
     let queue: Arc<Queue<String>> = Queue::new();
     let (own, known, at) = (queue.clone(), world.clone(), Arc::new(AtomicUsize::new(0)));
     let current = at.clone();
@@ -52,7 +52,7 @@ pub(crate) fn start(world: &Arc<World>) {
     });
 }
 
-async fn look(world: &World, name: &str, seconds: u32) -> Outcome {
+async fn look(world: &ControllerContext, name: &str, seconds: u32) -> Outcome {
     let Some(node) = world.node(name) else { return Ok(Next::Done) };
     let wanted = seconds.to_string();
     if node.annotations().get(ANNOTATION) == Some(&wanted) {

@@ -11,22 +11,22 @@ use serde_json::json;
 use tokio::time::Instant;
 
 use embedded_runtime::cache::Key;
+use embedded_runtime::context::ControllerContext;
 use embedded_runtime::events::{Source, Weight};
 use embedded_runtime::node::node_taints;
 use embedded_runtime::queue::{Next, Outcome, Queue};
 use embedded_runtime::taints::{NO_EXECUTE, Stay, may_stay};
-use embedded_runtime::world::World;
 use embedded_runtime::writing;
 
 struct Eviction {
-    world: Arc<World>,
+    world: Arc<ControllerContext>,
     queue: Arc<Queue<Key>>,
     /// The time since when each Pod (by uid) is on a Node where it may only stay for a limited time.
     since: Mutex<HashMap<String, Instant>>,
 }
 
 /// Registers for changes and starts the workers.
-pub(crate) fn start(world: &Arc<World>) {
+pub(crate) fn start(world: &Arc<ControllerContext>) {
     let eviction =
         Arc::new(Eviction { world: world.clone(), queue: Queue::new(), since: Mutex::new(HashMap::new()) });
     let on_node = eviction.clone();

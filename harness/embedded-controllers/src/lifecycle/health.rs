@@ -18,14 +18,14 @@ use tokio::time::Instant;
 use super::rounds::Rounds;
 use super::verdict::{self, Disruption, Driving};
 use embedded_runtime::cache::Key;
+use embedded_runtime::context::ControllerContext;
 use embedded_runtime::events::{Source, Weight};
 use embedded_runtime::node;
 use embedded_runtime::queue::{Next, Outcome, Queue};
-use embedded_runtime::world::World;
 use embedded_runtime::writing;
 
 struct Health {
-    world: Arc<World>,
+    world: Arc<ControllerContext>,
     nodes: Arc<Queue<String>>,
     pods: Arc<Queue<String>>,
     seen: Mutex<HashMap<String, Instant>>,
@@ -39,7 +39,7 @@ struct Health {
 const WORKER: &str = "node-lifecycle";
 
 /// Registers for changes and starts the workers.
-pub(crate) fn start(world: &Arc<World>) {
+pub(crate) fn start(world: &Arc<ControllerContext>) {
     let health = Arc::new(Health {
         world: world.clone(),
         nodes: Queue::new(),

@@ -11,15 +11,15 @@ use tokio::time::Instant;
 
 use super::rounds::Rounds;
 use embedded_runtime::cache::Key;
+use embedded_runtime::context::ControllerContext;
 use embedded_runtime::queue::{Next, Outcome, Queue};
-use embedded_runtime::world::World;
 use embedded_runtime::writing;
 
 /// The name of the controller.
 const WORKER: &str = "pod-garbage-collector";
 
 struct Orphans {
-    world: Arc<World>,
+    world: Arc<ControllerContext>,
     queue: Arc<Queue<String>>,
     /// The time since when each node that has Pods is missing.
     missing: Mutex<HashMap<String, Instant>>,
@@ -27,7 +27,7 @@ struct Orphans {
 }
 
 /// Registers for changes and starts the worker.
-pub(crate) fn start(world: &Arc<World>) {
+pub(crate) fn start(world: &Arc<ControllerContext>) {
     let pace = &world.settings.pace;
     let orphans = Arc::new(Orphans {
         world: world.clone(),

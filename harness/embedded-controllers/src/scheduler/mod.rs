@@ -18,9 +18,9 @@ use serde_json::{Value, json};
 use self::site::{Site, Sites};
 use self::words::Preemption;
 use embedded_runtime::cache::Key;
+use embedded_runtime::context::ControllerContext;
 use embedded_runtime::events::{Source, Weight};
 use embedded_runtime::queue::{Next, Outcome, Queue};
-use embedded_runtime::world::World;
 use embedded_runtime::writing;
 
 /// The name of this scheduler in Pods.
@@ -28,7 +28,7 @@ const NAME: &str = "default-scheduler";
 const SOURCE: Source<'static> = Source { component: NAME, host: None };
 
 struct Scheduler {
-    world: Arc<World>,
+    world: Arc<ControllerContext>,
     queue: Arc<Queue<Key>>,
     /// Pods that did not fit anywhere at the last attempt.
     waiting: Mutex<BTreeMap<Key, String>>,
@@ -37,7 +37,7 @@ struct Scheduler {
 }
 
 /// Registers for changes and starts the worker.
-pub(crate) fn start(world: &Arc<World>) {
+pub(crate) fn start(world: &Arc<ControllerContext>) {
     let scheduler = Arc::new(Scheduler {
         world: world.clone(),
         queue: Queue::new(),

@@ -14,20 +14,20 @@ use super::rollout::{Round, resolve};
 use super::template::{controller_of, hash, is_active, is_available, ready_since};
 use crate::scheduler::filter::named_nodes;
 use embedded_runtime::cache::Key;
+use embedded_runtime::context::ControllerContext;
 use embedded_runtime::events::{Source, Weight};
 use embedded_runtime::node::node_taints;
 use embedded_runtime::queue::{Next, Outcome, Queue};
-use embedded_runtime::world::World;
 use embedded_runtime::writing;
 
 const HASH: &str = "controller-revision-hash";
 
 struct Controller {
-    world: Arc<World>,
+    world: Arc<ControllerContext>,
 }
 
 /// Registers for changes and starts the workers.
-pub(crate) fn start(world: &Arc<World>) {
+pub(crate) fn start(world: &Arc<ControllerContext>) {
     let queue: Arc<Queue<Key>> = Queue::new();
     let own = queue.clone();
     world.daemon_sets.on_key(move |key| own.add(key));

@@ -15,20 +15,20 @@ use super::replica_set::pods_of;
 use super::rollout::{Part, rolling};
 use super::template::{controller_of, controller_reference, hash, is_active};
 use embedded_runtime::cache::Key;
+use embedded_runtime::context::ControllerContext;
 use embedded_runtime::events::{Source, Weight};
 use embedded_runtime::queue::{Next, Outcome, Queue};
-use embedded_runtime::world::World;
 use embedded_runtime::writing;
 
 const REVISION: &str = "deployment.kubernetes.io/revision";
 const SOURCE: Source<'static> = Source { component: "deployment-controller", host: None };
 
 struct Controller {
-    world: Arc<World>,
+    world: Arc<ControllerContext>,
 }
 
 /// Registers for changes and starts the workers.
-pub(crate) fn start(world: &Arc<World>) {
+pub(crate) fn start(world: &Arc<ControllerContext>) {
     let queue: Arc<Queue<Key>> = Queue::new();
     let own = queue.clone();
     world.deployments.on_key(move |key| own.add(key));

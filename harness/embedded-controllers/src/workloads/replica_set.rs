@@ -11,21 +11,21 @@ use kube::api::DeleteParams;
 
 use super::template::{controller_of, is_active, is_available, pod, ready_since};
 use embedded_runtime::cache::Key;
+use embedded_runtime::context::ControllerContext;
 use embedded_runtime::events::{Source, Weight};
 use embedded_runtime::queue::{Next, Outcome, Queue};
 use embedded_runtime::selectors::selects;
-use embedded_runtime::world::World;
 use embedded_runtime::writing;
 
 /// The most Pods that are created or deleted in one pass.
 const BURST: usize = 500;
 
 struct Controller {
-    world: Arc<World>,
+    world: Arc<ControllerContext>,
 }
 
 /// Registers for changes and starts the workers.
-pub(crate) fn start(world: &Arc<World>) {
+pub(crate) fn start(world: &Arc<ControllerContext>) {
     let queue: Arc<Queue<Key>> = Queue::new();
     let own = queue.clone();
     world.replica_sets.on_key(move |key| own.add(key));
@@ -39,7 +39,7 @@ pub(crate) fn start(world: &Arc<World>) {
 }
 
 /// The Pods of a ReplicaSet.
-pub(super) fn pods_of(world: &World, set: &ReplicaSet) -> Vec<Arc<Pod>> {
+pub(super) fn pods_of(world: &ControllerContext, set: &ReplicaSet) -> Vec<Arc<Pod>> {
     let uid = set.uid();
     let namespace = set.namespace().unwrap_or_default();
     let mut pods = world.pods.list_in(&namespace);

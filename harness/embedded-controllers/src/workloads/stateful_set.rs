@@ -11,9 +11,9 @@ use kube::api::DeleteParams;
 
 use super::template::{controller_of, hash, is_active, is_available, pod, ready_since};
 use embedded_runtime::cache::Key;
+use embedded_runtime::context::ControllerContext;
 use embedded_runtime::events::{Source, Weight};
 use embedded_runtime::queue::{Next, Outcome, Queue};
-use embedded_runtime::world::World;
 use embedded_runtime::writing;
 
 const HASH: &str = "controller-revision-hash";
@@ -21,11 +21,11 @@ const NAME: &str = "statefulset.kubernetes.io/pod-name";
 const INDEX: &str = "apps.kubernetes.io/pod-index";
 
 struct Controller {
-    world: Arc<World>,
+    world: Arc<ControllerContext>,
 }
 
 /// Registers for changes and starts the workers.
-pub(crate) fn start(world: &Arc<World>) {
+pub(crate) fn start(world: &Arc<ControllerContext>) {
     let queue: Arc<Queue<Key>> = Queue::new();
     let own = queue.clone();
     world.stateful_sets.on_key(move |key| own.add(key));

@@ -20,11 +20,11 @@ use tokio::time::Instant;
 use super::fleet::{Fleet, Heartbeat};
 use super::serving::{self, Wanted};
 use embedded_runtime::cache::Key;
+use embedded_runtime::context::ControllerContext;
 use embedded_runtime::events::{Source, Weight};
 use embedded_runtime::node;
 use embedded_runtime::queue::{Next, Outcome, Queue};
 use embedded_runtime::settings::{NodeSpec, ServingCertificate};
-use embedded_runtime::world::World;
 use embedded_runtime::writing;
 
 /// The namespace of Node Leases.
@@ -34,7 +34,7 @@ const AT_ONCE: usize = 32;
 
 /// The driver of all kubelets.
 pub(crate) struct KubeletLoop {
-    pub(crate) world: Arc<World>,
+    pub(crate) world: Arc<ControllerContext>,
     pub(crate) fleet: Arc<Fleet>,
     pub(crate) queue: Arc<Queue<String>>,
     /// The content of each kubelet's last request for a serving certificate.
@@ -43,7 +43,7 @@ pub(crate) struct KubeletLoop {
 
 impl KubeletLoop {
     /// Registers for changes of Nodes; nothing runs yet.
-    pub(crate) fn new(world: Arc<World>, fleet: Arc<Fleet>) -> Arc<KubeletLoop> {
+    pub(crate) fn new(world: Arc<ControllerContext>, fleet: Arc<Fleet>) -> Arc<KubeletLoop> {
         let queue = Queue::new();
         let turn = queue.clone();
         let known = fleet.clone();

@@ -219,11 +219,11 @@ impl LogReader {
 /// The logs of all containers, also of recently removed Pods.
 #[derive(Default)]
 pub(crate) struct Logs {
-    kept: Mutex<Kept>,
+    kept: Mutex<StoredLogs>,
 }
 
 #[derive(Default)]
-struct Kept {
+struct StoredLogs {
     logs: BTreeMap<(Key, String), (Log, Option<Log>)>,
     gone: VecDeque<Key>,
 }

@@ -19,9 +19,9 @@ use super::shared::{Known, Shared};
 use super::worker::Worker;
 use crate::nodes::fleet::Fleet;
 use embedded_runtime::cache::Key;
+use embedded_runtime::context::ControllerContext;
 use embedded_runtime::node;
 use embedded_runtime::queue::Queue;
-use embedded_runtime::world::World;
 
 /// The reason why Pods cannot be run.
 #[derive(Debug, thiserror::Error)]
@@ -39,7 +39,10 @@ pub enum PodsError {
 
 impl Shared {
     /// Finds out what this machine allows, and registers for changes.
-    pub(crate) async fn new(world: Arc<World>, fleet: Arc<Fleet>) -> Result<Arc<Shared>, PodsError> {
+    pub(crate) async fn new(
+        world: Arc<ControllerContext>,
+        fleet: Arc<Fleet>,
+    ) -> Result<Arc<Shared>, PodsError> {
         let mut builder = tempfile::Builder::new();
         // Tokens of service accounts will be in it.
         builder.prefix("embedded-cluster-").permissions(Permissions::from_mode(0o700));
@@ -76,7 +79,7 @@ impl Shared {
             match (before, after) {
                 (_, Some(pod)) => shared.consider(pod),
                 (Some(pod), None) => {
-                    shared.note(&pod.uid().unwrap_or_default(), Note::Look);
+                    shared.note(&pod.uid().unwrap_or_default(), Note::PathAccess);
                     shared.simulated.forget(&Key::of(pod.as_ref()));
                 }
                 (None, None) => {}
@@ -116,7 +119,7 @@ impl Shared {
         let mut workers = self.workers.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(known) = workers.get(&uid) {
             // A worker that has just ended is removed from the list in a moment, and needs no notes.
-            let _ = known.notes.send(Note::Look);
+            let _ = known.notes.send(Note::PathAccess);
             return;
         }
         let ended = matches!(

@@ -27,7 +27,7 @@ mod shown;
 pub(crate) mod simulated;
 pub(crate) mod start;
 pub(crate) mod status;
-mod tell;
+mod status_updates;
 mod tools;
 pub(crate) mod volumes;
 pub(crate) mod worker;

@@ -16,7 +16,7 @@ use super::status::{Ended, Phase};
 #[derive(Debug)]
 pub(crate) enum Note {
     /// Something it depends on may have changed.
-    Look,
+    PathAccess,
     /// A run of a container used more of the machine than it may.
     Overrun { slot: usize, run: u64, overrun: Overrun },
     /// A run of a container ended.

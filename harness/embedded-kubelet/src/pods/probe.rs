@@ -73,7 +73,7 @@ impl Tally {
 
 /// The facts that a probe needs to reach a container.
 #[derive(Clone)]
-pub(crate) struct Surroundings {
+pub(crate) struct ProbeContext {
     /// The address of the Pod on this computer.
     pub(crate) address: IpAddr,
     pub(crate) isolation: Isolation,
@@ -97,7 +97,7 @@ pub(crate) fn schedule(probe: &Probe, started: Instant) -> (Instant, Duration, D
 
 /// The address to probe. A machine's own `localhost` is its loopback address here, so that replicas on
 /// several machines can listen at the same time. A program that listens on 127.0.0.1 is still probed there.
-async fn host(written: Option<&str>, around: &Surroundings, port: u16) -> String {
+async fn host(written: Option<&str>, around: &ProbeContext, port: u16) -> String {
     match written {
         None | Some("") => around.address.to_string(),
         Some("127.0.0.1" | "localhost") => {
@@ -112,7 +112,7 @@ async fn host(written: Option<&str>, around: &Surroundings, port: u16) -> String
 pub(crate) async fn ask(
     probe: &Probe,
     container: &Container,
-    around: &Surroundings,
+    around: &ProbeContext,
     timeout: Duration,
 ) -> Result<(), String> {
     if let Some(http) = &probe.http_get {
@@ -131,7 +131,7 @@ pub(crate) async fn ask(
 async fn get(
     http: &HTTPGetAction,
     container: &Container,
-    around: &Surroundings,
+    around: &ProbeContext,
     timeout: Duration,
 ) -> Result<(), String> {
     let port = port(&http.port, container)?;
@@ -165,7 +165,7 @@ async fn get(
 async fn connect(
     tcp: &TCPSocketAction,
     container: &Container,
-    around: &Surroundings,
+    around: &ProbeContext,
     timeout: Duration,
 ) -> Result<(), String> {
     let port = port(&tcp.port, container)?;
@@ -178,7 +178,7 @@ async fn connect(
 }
 
 /// Probes with a command.
-async fn execute(exec: &ExecAction, around: &Surroundings, timeout: Duration) -> Result<(), String> {
+async fn execute(exec: &ExecAction, around: &ProbeContext, timeout: Duration) -> Result<(), String> {
     let line = exec.command.clone().unwrap_or_default();
     let run = async {
         let wanted = Wanted {

@@ -20,7 +20,7 @@ impl Worker {
     /// Handles a note.
     pub(super) fn take(&mut self, note: Note) {
         match note {
-            Note::Look => {}
+            Note::PathAccess => {}
             Note::Overrun { slot, run, overrun } => self.overran(slot, run, overrun),
             Note::Exited { slot, run, exit } => self.exited(slot, run, exit),
             Note::Probed { slot, run, purpose, verdict } => self.probed(slot, run, purpose, verdict),

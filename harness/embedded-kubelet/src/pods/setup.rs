@@ -12,7 +12,7 @@ use super::facts::Objects;
 use super::shared::Shared;
 use super::volumes::WantedToken;
 use embedded_runtime::cache::Key;
-use embedded_runtime::world::World;
+use embedded_runtime::context::ControllerContext;
 
 /// What has been set up so far.
 pub(crate) struct Setup {
@@ -61,7 +61,7 @@ impl Setup {
 
 /// The objects of one namespace, from the shared watches.
 pub(crate) struct InNamespace<'w> {
-    pub(crate) world: &'w World,
+    pub(crate) world: &'w ControllerContext,
     pub(crate) namespace: &'w str,
 }
 

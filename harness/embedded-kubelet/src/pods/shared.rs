@@ -17,16 +17,16 @@ use super::sandbox::Isolation;
 use super::{relay, volumes};
 use crate::nodes::fleet::{Fleet, Power};
 use embedded_runtime::cache::Key;
+use embedded_runtime::context::ControllerContext;
 use embedded_runtime::queue::Queue;
 use embedded_runtime::settings::ServiceVip;
-use embedded_runtime::world::World;
 
 /// The loopback address of the first Pod that is not on the host network.
 const FIRST_POD: Ipv4Addr = Ipv4Addr::new(127, 64, 0, 1);
 
 /// The state that all Pods of this process share.
 pub(crate) struct Shared {
-    pub(crate) world: Arc<World>,
+    pub(crate) world: Arc<ControllerContext>,
     pub(crate) fleet: Arc<Fleet>,
     pub(crate) spawner: Spawner,
     pub(crate) guard: Arc<Guard>,
@@ -62,7 +62,7 @@ impl Shared {
     pub(super) fn look_at_namespace(&self, namespace: &str) {
         let workers = self.workers.lock().unwrap_or_else(PoisonError::into_inner);
         for known in workers.values().filter(|known| known.key.namespace == namespace) {
-            let _ = known.notes.send(Note::Look);
+            let _ = known.notes.send(Note::PathAccess);
         }
     }
 

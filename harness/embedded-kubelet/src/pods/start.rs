@@ -16,7 +16,7 @@ use super::facts::Refusal;
 use super::logs::Log;
 use super::mount::Mount;
 use super::note::Note;
-use super::probe::{self, Purpose, Surroundings, Tally};
+use super::probe::{self, ProbeContext, Purpose, Tally};
 use super::process::{Exit, Group};
 use super::sandbox::{self, Prepared, Wanted};
 use super::shared::Shared;
@@ -283,7 +283,7 @@ impl Worker {
     /// Starts the container's probes.
     fn watch_over(&self, index: usize, container: Container, order: Order) {
         let Some(slot) = self.slots.get(index) else { return };
-        let around = Surroundings {
+        let around = ProbeContext {
             address: self.setup.asked_at,
             isolation: self.shared.isolation,
             scratch: self.folder.join("probes").join(&container.name),
@@ -326,7 +326,7 @@ struct Prober {
     node: String,
     pod: std::sync::Arc<k8s_openapi::api::core::v1::Pod>,
     container: Container,
-    around: Surroundings,
+    around: ProbeContext,
     started: Instant,
     slot: usize,
     run: u64,

@@ -9,7 +9,7 @@ use sha2::Digest as _;
 
 use super::kind::{Custom, Kind, NameForm, Scale, Subresource, dotted};
 use crate::structural;
-use crate::value::Look as _;
+use crate::value::PathAccess as _;
 
 /// The verbs of custom resources, in discovery's order.
 const VERBS: [&str; 8] = ["delete", "deletecollection", "get", "list", "patch", "create", "update", "watch"];

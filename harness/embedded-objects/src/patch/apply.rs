@@ -9,7 +9,7 @@ use super::owned::{self, Leaves, Set};
 use crate::kinds::Kind;
 use crate::schema::{self, Field, ListType, Shape, TypeId};
 use crate::status::{self, Status};
-use crate::value::{Edit as _, Look as _};
+use crate::value::{Edit as _, PathAccess as _};
 
 /// The manager that applies, and its options.
 #[derive(Clone, Copy, Debug)]

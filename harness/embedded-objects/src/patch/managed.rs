@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 use super::owned::{self, Set};
 use crate::cause::quoted;
 use crate::kinds::Kind;
-use crate::value::{Edit as _, Look as _};
+use crate::value::{Edit as _, PathAccess as _};
 
 /// How a manager wrote.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -5,7 +5,7 @@
 use serde_json::Value;
 
 use crate::kinds::Kind;
-use crate::value::Look as _;
+use crate::value::PathAccess as _;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Term {

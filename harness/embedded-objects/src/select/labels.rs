@@ -9,7 +9,7 @@ pub use requirement::Requirement;
 
 use serde_json::Value;
 
-use crate::value::Look as _;
+use crate::value::PathAccess as _;
 use requirement::Operator;
 
 /// A label selector: all requirements must be met. The empty selector matches everything.

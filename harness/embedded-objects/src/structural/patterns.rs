@@ -15,7 +15,7 @@ use regex_automata::{Anchored, Input};
 use serde_json::Value;
 
 use super::go;
-use crate::value::Look as _;
+use crate::value::PathAccess as _;
 
 /// The possible memory limits of a pattern in bytes: the least of these that is enough counts.
 const SIZES: [usize; 4] = [1 << 14, 1 << 16, 1 << 18, 1 << 22];

@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use super::{EMBEDDED, INT_OR_STRING, KEEPS_UNKNOWN, additional};
 use crate::schema::{self, Field, ListType, Shape, Type, TypeId};
-use crate::value::Look as _;
+use crate::value::PathAccess as _;
 
 /// The type of a schema's objects. It stays for as long as the program runs.
 pub fn root_type(schema: &Value) -> TypeId {

@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 use super::path::Path;
 use super::{HEAD, INT_OR_STRING, Patterns, nullable, of_member};
 use crate::cause::Cause;
-use crate::value::Look as _;
+use crate::value::PathAccess as _;
 
 /// The limit of the work for one object: one step for each value and schema, plus the cost of comparing texts
 /// with patterns.
@@ -25,7 +25,7 @@ pub fn validate(schema: &Value, patterns: &Patterns, object: &Value) -> Vec<Caus
 }
 
 /// Makes a cause for a value from its path.
-type Told<'a> = &'a dyn Fn(String) -> Cause;
+type MakeCause<'a> = &'a dyn Fn(String) -> Cause;
 
 struct Judge<'a> {
     patterns: &'a Patterns,
@@ -90,7 +90,7 @@ impl Judge<'_> {
         self.steps > 0 && self.room > 0 && self.trial != Some(false)
     }
 
-    fn tell(&mut self, path: &Path<'_>, cause: Told<'_>) {
+    fn tell(&mut self, path: &Path<'_>, cause: MakeCause<'_>) {
         if self.trial.is_some() {
             self.trial = Some(false);
         } else if self.room > 0 {

@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::path::Path;
 use super::{INT_OR_STRING, KEEPS_UNKNOWN};
 use crate::cause::Cause;
-use crate::value::Look as _;
+use crate::value::PathAccess as _;
 
 const TYPES: [&str; 6] = ["array", "boolean", "integer", "number", "object", "string"];
 

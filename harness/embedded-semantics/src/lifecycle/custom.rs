@@ -11,7 +11,7 @@ use embedded_objects::kinds::{Custom, Kind};
 use embedded_objects::status::{self, Status};
 use embedded_objects::structural;
 use embedded_objects::typed;
-use embedded_objects::value::{Edit as _, Look as _};
+use embedded_objects::value::{Edit as _, PathAccess as _};
 
 /// The custom resource in a body: with defaults, and without fields that its schema does not have.
 ///

@@ -12,7 +12,7 @@ use embedded_objects::cause::Cause;
 use embedded_objects::kinds::Kind;
 use embedded_objects::rules::names::{self, Faults};
 use embedded_objects::structural;
-use embedded_objects::value::{Edit as _, Look as _};
+use embedded_objects::value::{Edit as _, PathAccess as _};
 
 pub(super) struct Definition;
 

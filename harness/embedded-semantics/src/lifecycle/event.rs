@@ -9,7 +9,7 @@ use super::{Context, meta};
 use embedded_objects::cause::Cause;
 use embedded_objects::kinds::Kind;
 use embedded_objects::rules::names;
-use embedded_objects::value::{Edit as _, Look as _};
+use embedded_objects::value::{Edit as _, PathAccess as _};
 
 /// The names of a member in the core group and in events.k8s.io.
 const PAIRS: &[(&str, &str)] = &[

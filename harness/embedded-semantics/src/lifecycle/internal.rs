@@ -9,7 +9,7 @@ use std::sync::LazyLock;
 use serde_json::{Map, Value, json};
 
 use embedded_objects::schema::{self, Field, Shape};
-use embedded_objects::value::Look as _;
+use embedded_objects::value::PathAccess as _;
 
 /// The ordered fields of each internal type.
 static ORDER: LazyLock<HashMap<&'static str, Vec<&'static str>>> = LazyLock::new(|| {

@@ -11,7 +11,7 @@ use super::{Context, meta, podspec};
 use embedded_objects::cause::Cause;
 use embedded_objects::kinds::Kind;
 use embedded_objects::select::Labels;
-use embedded_objects::value::{Edit as _, Look as _};
+use embedded_objects::value::{Edit as _, PathAccess as _};
 
 pub(super) struct Job;
 

@@ -8,7 +8,7 @@ use embedded_objects::cause::{Cause, quoted};
 use embedded_objects::kinds::{self, Kind, NameForm};
 use embedded_objects::rules::names::{self, Faults};
 use embedded_objects::status::{self, Status};
-use embedded_objects::value::{Edit as _, Look as _};
+use embedded_objects::value::{Edit as _, PathAccess as _};
 
 /// How many bytes all annotations of an object may have.
 const ANNOTATIONS_LIMIT: usize = 256 << 10;

@@ -11,7 +11,7 @@ use embedded_objects::cause::Cause;
 use embedded_objects::kinds::Kind;
 use embedded_objects::rules::quantity::Quantity;
 use embedded_objects::rules::{names, net};
-use embedded_objects::value::{Edit as _, Look as _};
+use embedded_objects::value::{Edit as _, PathAccess as _};
 
 const NOT_READY: &str = "node.kubernetes.io/not-ready";
 

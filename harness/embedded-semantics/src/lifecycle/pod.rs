@@ -14,7 +14,7 @@ use super::warnings::apparmor;
 use super::{Context, meta, podspec};
 use embedded_objects::cause::Cause;
 use embedded_objects::kinds::Kind;
-use embedded_objects::value::{Edit as _, Look as _};
+use embedded_objects::value::{Edit as _, PathAccess as _};
 
 /// The default number of seconds that a Pod stays on a node that is not ready or not reachable.
 const TOLERATION_SECONDS: i64 = 300;

@@ -9,7 +9,7 @@ mod validate;
 use serde_json::{Value, json};
 
 use embedded_objects::rules::quantity::Quantity;
-use embedded_objects::value::{Edit as _, Look as _, is_zero};
+use embedded_objects::value::{Edit as _, PathAccess as _, is_zero};
 
 pub(super) use validate::{tolerations, validate};
 

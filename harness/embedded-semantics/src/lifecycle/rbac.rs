@@ -9,7 +9,7 @@ use super::{Context, meta, workload};
 use embedded_objects::cause::Cause;
 use embedded_objects::kinds::Kind;
 use embedded_objects::rules::names;
-use embedded_objects::value::{Edit as _, Look as _};
+use embedded_objects::value::{Edit as _, PathAccess as _};
 
 const GROUP: &str = "rbac.authorization.k8s.io";
 

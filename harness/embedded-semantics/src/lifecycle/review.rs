@@ -8,7 +8,7 @@ use serde_json::Value;
 use embedded_objects::cause::Cause;
 use embedded_objects::kinds::Kind;
 use embedded_objects::status::{self, Status};
-use embedded_objects::value::Look as _;
+use embedded_objects::value::PathAccess as _;
 
 /// The review or binding in a body, whose namespace is already set.
 ///

@@ -19,7 +19,7 @@ use crate::alloc::Allocator;
 use embedded_objects::cause::Cause;
 use embedded_objects::kinds::Kind;
 use embedded_objects::status::Status;
-use embedded_objects::value::{Edit as _, Look as _, is_zero};
+use embedded_objects::value::{Edit as _, PathAccess as _, is_zero};
 
 /// The default number of seconds that a client stays with one endpoint.
 const AFFINITY_SECONDS: i64 = 10_800;

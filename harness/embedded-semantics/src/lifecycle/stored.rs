@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::strategy::Strategy;
 use super::{Context, podspec};
 use embedded_objects::kinds;
-use embedded_objects::value::{Edit as _, Look as _};
+use embedded_objects::value::{Edit as _, PathAccess as _};
 
 pub(super) struct Stored;
 

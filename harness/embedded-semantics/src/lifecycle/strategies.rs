@@ -11,7 +11,7 @@ use super::service::Service;
 use super::stored::Stored;
 use super::strategy::Strategy;
 use super::workload::Workload;
-use super::{endpoints, small};
+use super::{endpoints, simple_kinds};
 use embedded_objects::kinds::Kind;
 
 struct Plain;
@@ -29,16 +29,16 @@ pub(super) fn of(kind: &Kind) -> &'static dyn Strategy {
         ("", "Service") => &Service,
         ("", "Node") => &Node,
         ("", "Pod") => &Pod,
-        ("", "ConfigMap") => &small::ConfigMap,
-        ("", "Secret") => &small::Secret,
-        ("", "Namespace") => &small::Namespace,
-        ("", "ServiceAccount") => &small::ServiceAccount,
+        ("", "ConfigMap") => &simple_kinds::ConfigMap,
+        ("", "Secret") => &simple_kinds::Secret,
+        ("", "Namespace") => &simple_kinds::Namespace,
+        ("", "ServiceAccount") => &simple_kinds::ServiceAccount,
         ("", "Endpoints") => &endpoints::Endpoints,
         ("", "Event") => &Event::Core,
         ("events.k8s.io", "Event") => &Event::New,
-        ("coordination.k8s.io", "Lease") => &small::Lease,
+        ("coordination.k8s.io", "Lease") => &simple_kinds::Lease,
         ("discovery.k8s.io", "EndpointSlice") => &endpoints::Slice,
-        ("certificates.k8s.io", "CertificateSigningRequest") => &small::SigningRequest,
+        ("certificates.k8s.io", "CertificateSigningRequest") => &simple_kinds::SigningRequest,
         ("batch", "Job") => &Job,
         ("apps", "Deployment") => &Workload::Deployment,
         ("apps", "ReplicaSet") => &Workload::ReplicaSet,

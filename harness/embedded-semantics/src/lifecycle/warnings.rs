@@ -16,7 +16,7 @@ use parts::ip;
 use embedded_objects::kinds::Kind;
 use embedded_objects::rules::net;
 use embedded_objects::structural::Patterns;
-use embedded_objects::value::Look as _;
+use embedded_objects::value::PathAccess as _;
 
 /// The texts for Warning headers about an object that was created or, if there is an old one, updated; in order.
 pub fn warnings(kind: &Kind, sub: Option<&str>, old: Option<&Value>, object: &Value) -> Vec<String> {

@@ -10,7 +10,7 @@ use embedded_objects::cause::Cause;
 use embedded_objects::kinds::Kind;
 use embedded_objects::rules::names;
 use embedded_objects::select::Labels;
-use embedded_objects::value::{Edit as _, Look as _};
+use embedded_objects::value::{Edit as _, PathAccess as _};
 
 /// The annotation with the generation of a DaemonSet's template.
 const TEMPLATE_GENERATION: &str = "deprecated.daemonset.template.generation";

@@ -8,7 +8,7 @@ use super::age::{age, duration};
 use super::pod;
 use embedded_objects::kinds::Kind;
 use embedded_objects::select::Labels;
-use embedded_objects::value::Look as _;
+use embedded_objects::value::PathAccess as _;
 
 const NONE: &str = "<none>";
 

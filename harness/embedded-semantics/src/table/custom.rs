@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use super::age::age;
 use embedded_objects::kinds::Custom;
-use embedded_objects::value::Look as _;
+use embedded_objects::value::PathAccess as _;
 
 /// The columns of the definition. If there are none, tables show the age of objects.
 fn own(custom: &Custom) -> Cow<'_, [Value]> {

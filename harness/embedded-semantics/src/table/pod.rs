@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::age::age;
 use embedded_objects::kinds::Kind;
-use embedded_objects::value::Look as _;
+use embedded_objects::value::PathAccess as _;
 
 const NONE: &str = "<none>";
 

@@ -9,7 +9,7 @@ mod draft;
 mod paging;
 mod place;
 mod record;
-mod walk;
+mod snapshot_reader;
 mod watch;
 
 use std::collections::HashMap;
@@ -20,7 +20,7 @@ pub use collection::{Expired, Keep, Snapshot};
 pub use draft::Draft;
 pub use paging::{Continue, ContinueError};
 pub use record::{Change, Event, Key, Record};
-pub use walk::Walk;
+pub use snapshot_reader::Walk;
 pub use watch::{Cursor, Next};
 
 use place::Place;

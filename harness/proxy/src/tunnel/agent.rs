@@ -1,7 +1,7 @@
 //! The agent: it opens connections to the server that wait there until each becomes a tunnel.
 
-use super::odd::Odd;
 use super::tls::{TunnelTls, connect};
+use super::variation::Variation;
 use super::{Stream, line};
 use fake_cloud_recording::faults::pause;
 use std::io;
@@ -40,7 +40,7 @@ pub(super) struct Agent {
     /// Its certificates.
     pub(super) tls: TunnelTls,
     /// Its bug.
-    pub(super) odd: Odd,
+    pub(super) odd: Variation,
 }
 
 impl Agent {

@@ -2,9 +2,9 @@
 
 use super::agent::Agent;
 use super::certificates::{AGENT_FILES, SERVER_FILES};
-use super::odd::Odd;
 use super::server::Server;
 use super::tls::{TunnelTls, acceptor};
+use super::variation::Variation;
 use clap::{Parser, Subcommand};
 use fake_cloud_recording::faults::pause;
 use std::ffi::OsString;
@@ -67,13 +67,13 @@ enum Command {
 
 /// Runs the reference with these arguments: the command's name, then its arguments.
 pub fn reference_main(arguments: impl Iterator<Item = OsString>) -> ExitCode {
-    main(arguments, Odd::default())
+    main(arguments, Variation::default())
 }
 
 /// The same with the mutant or variant of the variable `REFERENCE_NETWORK_PROXY_MUTANT`. It is a separate command, so
 /// that nothing changes the one that is judged.
 pub fn mutant_main(arguments: impl Iterator<Item = OsString>) -> ExitCode {
-    match std::env::var(MUTANT).map_or(Ok(Odd::default()), |id| Odd::of(&id)) {
+    match std::env::var(MUTANT).map_or(Ok(Variation::default()), |id| Variation::of(&id)) {
         Ok(odd) => main(arguments, odd),
         Err(why) => say(&why, USAGE),
     }
@@ -84,7 +84,7 @@ fn say(why: &str, code: u8) -> ExitCode {
     ExitCode::from(code)
 }
 
-fn main(arguments: impl Iterator<Item = OsString>, odd: Odd) -> ExitCode {
+fn main(arguments: impl Iterator<Item = OsString>, odd: Variation) -> ExitCode {
     let command = match Arguments::try_parse_from(arguments) {
         Ok(arguments) => arguments.command,
         Err(error) => {
@@ -107,7 +107,7 @@ fn main(arguments: impl Iterator<Item = OsString>, odd: Odd) -> ExitCode {
 }
 
 impl Command {
-    async fn run(self, odd: Odd) -> io::Result<()> {
+    async fn run(self, odd: Variation) -> io::Result<()> {
         match self {
             Command::Server { listen, agents, certificates } => {
                 serve(&listen, &agents, &certificates, odd).await
@@ -131,7 +131,12 @@ impl Command {
 }
 
 /// Serves API servers and agents until it is dropped.
-pub(super) async fn serve(listen: &[String], agents: &str, certificates: &Path, odd: Odd) -> io::Result<()> {
+pub(super) async fn serve(
+    listen: &[String],
+    agents: &str,
+    certificates: &Path,
+    odd: Variation,
+) -> io::Result<()> {
     let server = Server::new(odd);
     let tls = acceptor(certificates, SERVER_FILES)?;
     let mut doors = Vec::new();
@@ -139,15 +144,15 @@ pub(super) async fn serve(listen: &[String], agents: &str, certificates: &Path, 
         doors.push(match (place.strip_prefix("unix://"), place.strip_prefix("tcp://")) {
             (Some(path), _) => {
                 let _ = std::fs::remove_file(path);
-                Door::Socket(bound(place, UnixListener::bind(path))?)
+                TunnelListener::Socket(bound(place, UnixListener::bind(path))?)
             }
-            (_, Some(address)) => Door::Callers(bound(place, TcpListener::bind(address).await)?),
+            (_, Some(address)) => TunnelListener::Callers(bound(place, TcpListener::bind(address).await)?),
             _ => {
                 return Err(io::Error::other(format!("--listen {place} must begin with tcp:// or unix://")));
             }
         });
     }
-    doors.push(Door::Agents(bound(agents, TcpListener::bind(agents).await)?));
+    doors.push(TunnelListener::Agents(bound(agents, TcpListener::bind(agents).await)?));
     let mut all = tokio::task::JoinSet::new();
     for door in doors {
         all.spawn(door.serve(server.clone(), tls.clone()));
@@ -161,27 +166,27 @@ fn bound<L>(place: &str, listener: io::Result<L>) -> io::Result<L> {
 }
 
 /// The listener for connections.
-enum Door {
+enum TunnelListener {
     Socket(UnixListener),
     Callers(TcpListener),
     Agents(TcpListener),
 }
 
-impl Door {
+impl TunnelListener {
     async fn serve(self, server: Arc<Server>, tls: tokio_rustls::TlsAcceptor) {
         loop {
             let accepted = match &self {
-                Door::Socket(listener) => listener.accept().await.map(|(stream, _)| {
+                TunnelListener::Socket(listener) => listener.accept().await.map(|(stream, _)| {
                     tokio::spawn(server.clone().caller(stream));
                 }),
-                Door::Callers(listener) => listener.accept().await.map(|(stream, _)| {
+                TunnelListener::Callers(listener) => listener.accept().await.map(|(stream, _)| {
                     let (server, tls) = (server.clone(), tls.clone());
                     tokio::spawn(async move {
                         stream.set_nodelay(true)?;
                         server.caller(tls.accept(stream).await?).await
                     });
                 }),
-                Door::Agents(listener) => listener.accept().await.map(|(stream, _)| {
+                TunnelListener::Agents(listener) => listener.accept().await.map(|(stream, _)| {
                     let (server, tls) = (server.clone(), tls.clone());
                     tokio::spawn(async move {
                         stream.set_nodelay(true)?;

@@ -8,19 +8,19 @@
 mod agent;
 mod certificates;
 mod command;
-mod odd;
 mod peer;
 mod server;
 mod tls;
+mod variation;
 
 #[cfg(test)]
 mod tests;
 
 pub use certificates::{AGENT_FILES, CLIENT_FILES, SERVER_FILES, write_certificates};
 pub use command::{mutant_main, reference_main};
-pub use odd::{MUTANTS, STRANGERS};
 pub use peer::{GREETING, GROUP, PEER, peer_main};
 pub use tls::{TunnelTls, connect};
+pub use variation::{MUTANTS, STRANGERS};
 
 use std::io;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite};

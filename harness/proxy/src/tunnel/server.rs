@@ -1,6 +1,6 @@
 //! The server: a tunnel for each CONNECT of an API server, through one of the waiting agents.
 
-use super::odd::Odd;
+use super::variation::Variation;
 use super::{Stream, line};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::io;
@@ -60,11 +60,11 @@ struct Waiting {
 pub(super) struct Server {
     waiting: Mutex<Waiting>,
     came: Notify,
-    odd: Odd,
+    odd: Variation,
 }
 
 impl Server {
-    pub(super) fn new(odd: Odd) -> Arc<Server> {
+    pub(super) fn new(odd: Variation) -> Arc<Server> {
         Arc::new(Server { waiting: Mutex::default(), came: Notify::new(), odd })
     }
 
@@ -236,7 +236,7 @@ async fn head(stream: &mut impl Stream) -> io::Result<(String, Vec<u8>)> {
     }
 }
 
-async fn accept(stream: &mut impl Stream, odd: Odd) -> io::Result<()> {
+async fn accept(stream: &mut impl Stream, odd: Variation) -> io::Result<()> {
     let answer = match odd {
         odd if odd.is("M-NP-07") => "HTTP/1.1 200 OK\r\n\r\nconnected\n",
         odd if odd.is("M-NP-07c") => "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nconnected",

@@ -2,7 +2,7 @@
 
 use super::agent::Agent;
 use super::command::serve;
-use super::odd::Odd;
+use super::variation::Variation;
 use super::*;
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -29,7 +29,7 @@ impl Bench {
         write_certificates(folder.path(), &["localhost".to_owned()]).expect("certificates");
         let (callers, agents) = (free_port().await, free_port().await);
         let path = folder.path().to_owned();
-        let odd = mutant.map_or_else(Odd::default, |id| Odd::of(id).expect("a mutant"));
+        let odd = mutant.map_or_else(Variation::default, |id| Variation::of(id).expect("a mutant"));
         let server = tokio::spawn(async move {
             let listen = [format!("tcp://127.0.0.1:{callers}"), format!("unix://{}/socket", path.display())];
             serve(&listen, &format!("127.0.0.1:{agents}"), &path, odd).await
@@ -49,7 +49,7 @@ impl Bench {
             number,
             waiting: 2,
             tls: TunnelTls::of(self.path(), AGENT_FILES).expect("certificates"),
-            odd: mutant.map_or_else(Odd::default, |id| Odd::of(id).expect("a mutant")),
+            odd: mutant.map_or_else(Variation::default, |id| Variation::of(id).expect("a mutant")),
         };
         tokio::spawn(agent.run())
     }
@@ -171,7 +171,7 @@ async fn mutants_are_wrong_as_they_are_said_to_be() {
     let bench = Bench::new(None).await;
     let _agent = bench.agent("a", 1, Some("M-NP-03"));
     assert!(bench.connected(&peer).await.contains("not a kubelet"));
-    assert!(Odd::of("M-NP-00").is_err());
+    assert!(Variation::of("M-NP-00").is_err());
 }
 
 #[tokio::test]

@@ -13,7 +13,7 @@ use std::path::Path;
 
 /// What a stream of events tells of its run: the report that is made of it, and where it contradicts itself.
 #[derive(Clone, Debug)]
-pub struct Told {
+pub struct StreamFacts {
     document: Value,
     stream: Option<Stream>,
     /// Why it lacks the end of the run, where it does.
@@ -21,13 +21,13 @@ pub struct Told {
     contradictions: Vec<String>,
 }
 
-impl Told {
+impl StreamFacts {
     /// What these events tell.
-    pub fn by(events: &[Event]) -> Told {
+    pub fn by(events: &[Event]) -> StreamFacts {
         let ledger = Fold::of(events).ledger();
         // As it is read back: a text that YAML changes is the same change in both.
         let written = to_yaml(&ledger).ok().and_then(|text| read(&text, Path::new("report.yaml")).ok());
-        Told {
+        StreamFacts {
             document: document(written.as_ref().map_or(&ledger, |written| &written.ledger)),
             stream: ledger.stream,
             cut: ledger.environment_error.unwrap_or_default(),

@@ -1,11 +1,11 @@
 //! Every way of editing a report, or the stream beside it, that is refused; each with its own words.
 
-use super::{Material, Told, sha256_digest, verify};
+use super::{Material, StreamFacts, sha256_digest, verify};
 use crate::{Golden, GoldenCheck, read, to_yaml};
 use harness_config::{RunFile, Source, plan};
 use harness_core::check::{Isolation, Level};
 use harness_core::events::{Event, Fold, Payload, PlannedCheck, PromiseBroken, RunBegan, SCHEMA, Skipped};
-use harness_core::ledger::{Bearing, Outcome, SetBy, SkipReason, Subject};
+use harness_core::ledger::{ContractComparison, Outcome, SetBy, SkipReason, Subject};
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -152,7 +152,7 @@ fn said(text: &str, events: &[Event], image: Option<&str>) -> Vec<String> {
     let report = read(text, Path::new("report.yaml")).expect("the form of a report");
     let golden = (report.ledger.subject.harness_version == VERSION).then(golden);
     let image = image.map(|image| sha256_digest(image).expect("a digest"));
-    let told = Told::by(events);
+    let told = StreamFacts::by(events);
     let image = image.as_deref();
     let material = Material { report: &report, told: &told, golden: golden.as_ref(), image };
     verify(&material).iter().map(ToString::to_string).collect()
@@ -343,7 +343,7 @@ fn a_relaxation_taken_out() {
     let mut events = stream();
     let Payload::SubjectKnown(loose) = &mut events[1].event else { panic!("the subject") };
     let scale = loose.settings.iter_mut().find(|one| one.setting == "limits.scale").expect("it is told");
-    (scale.value, scale.bearing, scale.from) = ("2".to_owned(), Bearing::Looser, SetBy::RunFile);
+    (scale.value, scale.bearing, scale.from) = ("2".to_owned(), ContractComparison::Looser, SetBy::RunFile);
     let text = report_of(&events);
     refused(
         &said(&text, &events, None),
@@ -357,7 +357,7 @@ fn a_relaxation_taken_out() {
     // Called what it is not, in both.
     let Payload::SubjectKnown(loose) = &mut events[1].event else { panic!("the subject") };
     let scale = loose.settings.iter_mut().find(|one| one.setting == "limits.scale").expect("it is told");
-    scale.bearing = Bearing::AsContract;
+    scale.bearing = ContractComparison::AsContract;
     refused(&said(&report_of(&events), &events, None), "limits.scale: 2 is \"looser\", not \"as-contract\"");
     // Taken out of both.
     let Payload::SubjectKnown(loose) = &mut events[1].event else { panic!("the subject") };

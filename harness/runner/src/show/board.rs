@@ -1,7 +1,7 @@
 //! The progress of a run: what has ended, what is running, and how long the rest takes.
 
 use crate::forecast::{Forecast, about};
-use crate::stand::is_trouble;
+use crate::ready_environment::is_trouble;
 use harness_core::ledger::{Entry, Outcome};
 use std::collections::BTreeSet;
 use std::sync::Mutex;

@@ -7,9 +7,9 @@ mod tap;
 mod text;
 
 use super::forecast::Forecast;
-use super::one::{Hold, run_one};
 use super::planned::{Planned, selected};
-use super::stand::{Judging, Stand, is_trouble};
+use super::ready_environment::{Judging, Stand, is_trouble};
+use super::run_check::{Hold, run_one};
 use board::Board;
 use harness_core::check::Isolation;
 use harness_core::events::Payload;

@@ -40,7 +40,7 @@ struct Head {
 }
 
 /// The updates for a page.
-pub(super) struct News {
+pub(super) struct PageUpdate {
     /// The answer: a line of JSON, then lines of the stream.
     pub(super) text: String,
     /// Whether there are any.
@@ -69,7 +69,7 @@ impl Live {
     ///
     /// # Errors
     /// The stream cannot be read.
-    pub(super) fn news(&self, from: u64, seen: &str, is_over: bool) -> std::io::Result<News> {
+    pub(super) fn news(&self, from: u64, seen: &str, is_over: bool) -> std::io::Result<PageUpdate> {
         let head = self.head(is_over)?;
         let (lines, next, is_all) = self.lines(from)?;
         let is_new = head.digest != seen;
@@ -82,7 +82,7 @@ impl Live {
             demands: is_new.then_some(head.demands.as_ref()),
         };
         let text = serde_json::to_string(&first)? + "\n" + &lines;
-        Ok(News { text: secrets::redact(text), is_any: is_new || !lines.is_empty() })
+        Ok(PageUpdate { text: secrets::redact(text), is_any: is_new || !lines.is_empty() })
     }
 
     /// The evidence of a check that failed, as JSON; `None` if there is none.

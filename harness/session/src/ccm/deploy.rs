@@ -2,7 +2,7 @@
 
 use super::logs::{containers_of, log_end};
 use super::manifests::{ObjectKey, key_of};
-use crate::k8s::World;
+use crate::k8s::ClusterCaches;
 use harness_core::check::{Blocker, chain};
 use harness_core::probe::{Observed, ReadError, poll};
 use harness_core::secrets;
@@ -208,7 +208,7 @@ impl Applier {
 }
 
 /// Pods of a workload: in its namespace, with its name as prefix, owned by it or its ReplicaSets.
-pub fn pods_of(world: &World, workload: &ObjectKey) -> Vec<Arc<Pod>> {
+pub fn pods_of(world: &ClusterCaches, workload: &ObjectKey) -> Vec<Arc<Pod>> {
     let owned = |pod: &Pod| {
         let owners = pod.owner_references();
         owners.iter().any(|owner| {
@@ -226,7 +226,11 @@ pub fn pods_of(world: &World, workload: &ObjectKey) -> Vec<Arc<Pod>> {
 ///
 /// # Errors
 /// After `limit`, naming the remaining Pods.
-pub async fn pods_gone(world: &World, workloads: &[ObjectKey], limit: Duration) -> Result<(), ReadError> {
+pub async fn pods_gone(
+    world: &ClusterCaches,
+    workloads: &[ObjectKey],
+    limit: Duration,
+) -> Result<(), ReadError> {
     let gone = async |seen: &mut String| {
         let left: Vec<Arc<Pod>> = workloads.iter().flat_map(|w| pods_of(world, w)).collect();
         *seen = format!("{} left: {}", left.len(), left.observed());
@@ -240,7 +244,7 @@ pub async fn pods_gone(world: &World, workloads: &[ObjectKey], limit: Duration) 
 /// # Errors
 /// After `limit`, naming the remaining Pods.
 pub(super) async fn programs_ended(
-    world: &World,
+    world: &ClusterCaches,
     workloads: &[ObjectKey],
     limit: Duration,
 ) -> Result<(), ReadError> {

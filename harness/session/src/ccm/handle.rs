@@ -1,11 +1,11 @@
 //! The deployed CCM: deploys it in one of its forms, removes it, finds its Pods and its leader.
 
 use super::arguments::{Flag, flag_of};
+use super::cannot_run::{crash_loops, has_ended, unrecoverable};
 use super::deploy::{CcmError, last_lines, pods_of};
-use super::hopeless::{crash_loops, has_ended, unrecoverable};
 use super::hosting::Hosting;
 use super::manifests::{Manifests, ObjectKey, key_of};
-use super::render::{Rendered, Replica, Surroundings, as_shipped, replicas};
+use super::render::{RenderContext, Rendered, Replica, as_shipped, replicas};
 use super::side::Side;
 use super::trial::trial;
 use crate::k8s::webhooks_in_the_way;
@@ -49,7 +49,7 @@ pub struct Ccm {
     /// The cluster of its Pods, if that is another one.
     hosting: Option<Hosting>,
     manifests: Option<Manifests>,
-    surroundings: Surroundings,
+    surroundings: RenderContext,
     replicas: Vec<Replica>,
     newcomers: Vec<Replica>,
     lease: Option<LeaseKey>,
@@ -68,7 +68,7 @@ impl Ccm {
         served: Side,
         hosting: Option<Hosting>,
         manifests: Option<Manifests>,
-        surroundings: Surroundings,
+        surroundings: RenderContext,
         (replicas, newcomers): (Vec<Replica>, Vec<Replica>),
         lease: Option<LeaseKey>,
     ) -> Ccm {

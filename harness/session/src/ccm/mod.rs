@@ -4,11 +4,11 @@
 
 mod arguments;
 mod bounds;
+mod cannot_run;
 mod deal;
 mod deploy;
 mod ends;
 mod handle;
-mod hopeless;
 mod hosting;
 mod kubeconfig;
 mod logs;
@@ -21,12 +21,12 @@ mod trial;
 mod trust;
 
 pub use arguments::Flag;
+pub use cannot_run::{crash_loops, lacks_configuration, unrecoverable};
 pub use deploy::Applier;
 pub use deploy::{CcmError, FIELD_MANAGER, last_lines, pods_gone, pods_of, shown_lines};
 pub(crate) use ends::statuses_of;
 pub use ends::{ProgramEnd, Starts, ends_of};
 pub use handle::{Ccm, Form, LeaseKey};
-pub use hopeless::{crash_loops, lacks_configuration, unrecoverable};
 pub use hosting::{Hosting, TOKEN_ID};
 pub use kubeconfig::{KUBECONFIG, ServerAddress};
 pub use logs::{LOG_BYTES, LogEnd, containers_of, log_beginning, log_end};
@@ -35,5 +35,5 @@ pub use manifests::{mentions, substitute};
 pub use metadata::Metadata;
 pub(crate) use mounts::untold_mounts;
 pub use render::rank;
-pub use render::{REPLICA_LABEL, Rendered, Replica, Surroundings, TOKEN, as_shipped, replicas};
+pub use render::{REPLICA_LABEL, RenderContext, Rendered, Replica, TOKEN, as_shipped, replicas};
 pub use side::Side;

@@ -35,7 +35,7 @@ pub struct Rendered {
 
 /// Properties of the cluster and the profile that rendering needs.
 #[derive(Clone, Debug, Default)]
-pub struct Surroundings {
+pub struct RenderContext {
     /// Placeholders except those of a replica: `IMAGE`, and the profile's own.
     pub placeholders: BTreeMap<String, String>,
     /// The command of the CCM's container if its image contains several programs; empty for the image's own.
@@ -61,7 +61,7 @@ pub struct Surroundings {
 }
 
 /// The manifests as shipped, with the credential and the endpoint of `first`.
-pub fn as_shipped(manifests: &Manifests, first: Option<&Replica>, around: &Surroundings) -> Rendered {
+pub fn as_shipped(manifests: &Manifests, first: Option<&Replica>, around: &RenderContext) -> Rendered {
     let mut renderer = Renderer::of(manifests, around);
     renderer.reach_api_server();
     renderer.use_local_image();
@@ -85,7 +85,7 @@ pub fn as_shipped(manifests: &Manifests, first: Option<&Replica>, around: &Surro
 }
 
 /// One copy of the workload per replica.
-pub fn replicas(manifests: &Manifests, replicas: &[Replica], around: &Surroundings) -> Rendered {
+pub fn replicas(manifests: &Manifests, replicas: &[Replica], around: &RenderContext) -> Rendered {
     let mut renderer = Renderer::of(manifests, around);
     renderer.reach_api_server();
     renderer.use_local_image();
@@ -156,7 +156,7 @@ impl<'a> Copies<'a> {
 
 /// A workload while the vendor's manifests are turned into the objects to apply.
 struct Renderer<'a> {
-    around: &'a Surroundings,
+    around: &'a RenderContext,
     /// The index of the CCM's container.
     container: usize,
     workload: Value,
@@ -166,7 +166,7 @@ struct Renderer<'a> {
 }
 
 impl<'a> Renderer<'a> {
-    fn of(manifests: &Manifests, around: &'a Surroundings) -> Renderer<'a> {
+    fn of(manifests: &Manifests, around: &'a RenderContext) -> Renderer<'a> {
         Renderer {
             around,
             container: manifests.container,

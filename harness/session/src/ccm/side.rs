@@ -2,7 +2,7 @@
 
 use super::deploy::{Applier, CcmError, pods_gone, pods_of, programs_ended};
 use super::manifests::ObjectKey;
-use crate::k8s::World;
+use crate::k8s::ClusterCaches;
 use k8s_openapi::api::apps::v1::ReplicaSet;
 use k8s_openapi::api::core::v1::Pod;
 use kube::api::{Api, DeleteParams, ListParams};
@@ -16,13 +16,13 @@ const PODS_GO: Duration = Duration::from_secs(30);
 /// One cluster for the CCM's handle.
 pub struct Side {
     pub(super) client: Client,
-    pub(super) world: Arc<World>,
+    pub(super) world: Arc<ClusterCaches>,
     pub(super) applier: Applier,
 }
 
 impl Side {
     /// The cluster of that client, observed by `world`.
-    pub fn new(client: Client, world: Arc<World>) -> Side {
+    pub fn new(client: Client, world: Arc<ClusterCaches>) -> Side {
         Side { applier: Applier::new(client.clone()), client, world }
     }
 

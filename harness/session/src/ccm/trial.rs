@@ -2,7 +2,7 @@
 
 use super::arguments::Flag;
 use super::manifests::{Manifests, key_of};
-use super::render::{Rendered, Replica, Surroundings, replicas};
+use super::render::{RenderContext, Rendered, Replica, replicas};
 use harness_core::ledger::SetBy;
 use k8s_openapi::api::core::v1::Node;
 use kube::ResourceExt;
@@ -20,7 +20,7 @@ pub(super) fn trial(
     manifests: &Manifests,
     name: &str,
     like: &Replica,
-    around: &Surroundings,
+    around: &RenderContext,
     (nodes, arguments): (&[Arc<Node>], &[String]),
 ) -> Rendered {
     let mut around = around.clone();
@@ -113,7 +113,7 @@ mod tests {
         let like =
             Replica { name: "a".into(), token: "t-a".into(), secure_port: 10_258, endpoint: String::new() };
         let flags = ["--leader-elect=false".to_owned(), "--help".to_owned()];
-        let rendered = trial(&manifests, "trial-x", &like, &Surroundings::default(), (&[], &flags));
+        let rendered = trial(&manifests, "trial-x", &like, &RenderContext::default(), (&[], &flags));
         let [secret, pod] = rendered.documents.as_slice() else { panic!("{:?}", rendered.documents) };
         assert_eq!(
             (&secret["metadata"]["name"], &secret["stringData"]["token"]),
@@ -137,7 +137,7 @@ mod tests {
             )
         };
         let nodes = [node("n0", json!({"a": "c"})), node("n1", json!({"a": "b"}))];
-        let bound = trial(&manifests, "trial-x", &like, &Surroundings::default(), (&nodes, &flags));
+        let bound = trial(&manifests, "trial-x", &like, &RenderContext::default(), (&nodes, &flags));
         let pod = &bound.documents[1]["spec"];
         assert_eq!((&pod["nodeName"], &pod["nodeSelector"]), (&json!("n1"), &Value::Null));
         let term =

@@ -22,7 +22,7 @@ pub use timeline::Rule;
 use self::look::Looks;
 use self::timeline::Timeline;
 use crate::journal::Journal;
-use crate::k8s::{ChangeObserver, World};
+use crate::k8s::{ChangeObserver, ClusterCaches};
 use crate::record::object_changed;
 use harness_clouds::{Cloud, Entry};
 use harness_config::RunPlan;
@@ -47,7 +47,12 @@ impl std::fmt::Debug for Continuity {
 
 impl Continuity {
     /// Observes a lane from now on.
-    pub(super) fn watch(plan: Arc<RunPlan>, cloud: Cloud, world: &World, journal: &Journal) -> Continuity {
+    pub(super) fn watch(
+        plan: Arc<RunPlan>,
+        cloud: Cloud,
+        world: &ClusterCaches,
+        journal: &Journal,
+    ) -> Continuity {
         let timeline = Arc::<Mutex<Timeline>>::default();
         let this = Continuity { looks: Looks::new(cloud, timeline.clone()), timeline, plan };
         world.nodes.observe(this.of_nodes());

@@ -48,7 +48,7 @@ async fn a_failure_stands_only_where_all_were_there() {
     assert_eq!(began.elapsed(), Duration::ZERO, "it is asked at once");
     let gone = watched(|| ready(Err("refused".to_owned())));
     let why = "the cloud has not answered for 30 s: refused".to_owned();
-    assert_eq!(gone.throughout(began).await, Err(Excuse::Away(why.clone())), "nobody answers");
+    assert_eq!(gone.throughout(began).await, Err(EnvironmentCause::Away(why.clone())), "nobody answers");
     // A future that needs it is cancelled, however long it would take.
     let endless = std::future::pending::<Result<(), String>>();
     assert_eq!(gone.unless_gone(endless).await, Err(why));
@@ -62,7 +62,7 @@ async fn a_failure_stands_only_where_all_were_there() {
     pause(Duration::from_secs(5)).await;
     let away = came_back.throughout(began).await;
     assert!(
-        matches!(&away, Err(Excuse::Away(why)) if why.starts_with("the cloud did not answer for")),
+        matches!(&away, Err(EnvironmentCause::Away(why)) if why.starts_with("the cloud did not answer for")),
         "{away:?}"
     );
     assert_eq!(came_back.throughout(Instant::now()).await, Ok(()), "what began later is not concerned");

@@ -3,11 +3,11 @@
 //! It is independent of clouds, CCMs and checks.
 
 mod cache;
+mod caches;
 mod follow;
 mod webhooks;
-mod world;
 
 pub use cache::{Cache, Change, ChangeObserver, Version};
+pub use caches::{ClusterCaches, WorldError, client_for, no_client};
 pub use harness_core::objects::*;
 pub use webhooks::webhooks_in_the_way;
-pub use world::{World, WorldError, client_for, no_client};

@@ -6,7 +6,7 @@ use super::teardown::Teardown;
 use crate::SessionError;
 use crate::k8s::addresses;
 use futures::FutureExt;
-use harness_clouds::{CloudRecord, CloudSpec, Place, RunningCloud, Told, network_of, start};
+use harness_clouds::{CloudRecord, CloudSpec, OnMessage, Place, RunningCloud, network_of, start};
 use harness_clusters::images::{Engine, ImageError, RunId};
 use harness_clusters::{CloudSite, cleanup};
 use harness_config::{CloudSource, RunPlan};
@@ -70,7 +70,7 @@ impl WantedCloud<'_> {
     ) -> Result<RunningCloud, SessionError> {
         let WantedCloud { run, cloud, replicas, folder, events } = self;
         let events = events.clone();
-        let told: Told = Arc::new(move |what| events.say(what));
+        let told: OnMessage = Arc::new(move |what| events.say(what));
         let here = CloudSpec { run, cloud, place: Place::LOOPBACK, replicas, folder, told: &told };
         let network = match site {
             CloudSite::ThisMachine { address, name } => {

@@ -7,7 +7,7 @@
 
 mod cloud;
 mod credentials;
-mod foreign;
+mod in_use;
 mod metadata;
 mod own_image;
 mod prepared;
@@ -222,7 +222,7 @@ impl Environment {
         let raised = raise(backends, &mut self.teardown, events, made, early);
         let Raised { cluster, management, artifacts, beside } = raised.await?;
         let (served_minor, nodes) = inspect(&cluster).await?;
-        foreign::spare(&cluster, &nodes, self.plan(), events).await?;
+        in_use::spare(&cluster, &nodes, self.plan(), events).await?;
         let cloud = match beside {
             Some(cloud) => cloud,
             None => wanted.start(&mut self.teardown, &cluster.cloud_site, &nodes, artifacts).await?,

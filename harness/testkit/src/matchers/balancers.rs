@@ -1,7 +1,7 @@
 //! Matchers for a Service's resources in the cloud.
 
 use harness_clouds::{Instance, Inventory, LbState, LoadBalancer};
-use harness_core::probe::{Matcher, Seen, holds, matcher};
+use harness_core::probe::{Matcher, Observation, holds, matcher};
 
 /// Exactly one load balancer, active and with an address; returns it.
 ///
@@ -14,9 +14,9 @@ use harness_core::probe::{Matcher, Seen, holds, matcher};
 /// ```
 pub fn one_active() -> Matcher<Inventory, LoadBalancer> {
     matcher("is one, active and with an address", |held: &Inventory| match held.load_balancers.as_slice() {
-        [lb] if lb.state == LbState::Active && !lb.addresses.is_empty() => Seen::Yes(lb.clone()),
-        [_, _, ..] => Seen::Never("more than one".to_owned()),
-        _ => Seen::NotYet(String::new()),
+        [lb] if lb.state == LbState::Active && !lb.addresses.is_empty() => Observation::Matched(lb.clone()),
+        [_, _, ..] => Observation::Impossible("more than one".to_owned()),
+        _ => Observation::Pending(String::new()),
     })
     .expecting("exactly one active load balancer with an address")
 }
@@ -70,10 +70,10 @@ pub fn no_other_than(
     let claim = claim.into();
     let expected = format!("load balancer {id} with its addresses unchanged: {claim}");
     matcher(claim, move |held: &Inventory| match held.load_balancers.as_slice() {
-        [lb] if lb.id != id => Seen::Never("it was replaced".to_owned()),
-        [lb] if lb.addresses != addresses => Seen::Never("its address changed".to_owned()),
-        [_] if arrived(held) => Seen::Yes(()),
-        _ => Seen::NotYet(String::new()),
+        [lb] if lb.id != id => Observation::Impossible("it was replaced".to_owned()),
+        [lb] if lb.addresses != addresses => Observation::Impossible("its address changed".to_owned()),
+        [_] if arrived(held) => Observation::Matched(()),
+        _ => Observation::Pending(String::new()),
     })
     .expecting(expected)
 }

@@ -1,7 +1,7 @@
 //! Matchers for Nodes.
 
 use harness_clouds::Instance;
-use harness_core::probe::{Matcher, Seen, holds, matcher};
+use harness_core::probe::{Matcher, Observation, holds, matcher};
 use harness_session::k8s::{
     B_REGION, B_TYPE, B_ZONE, L_REGION, L_TYPE, L_ZONE, T_UNINIT, addresses, has_taint, label, provider_id,
     show_addresses,
@@ -23,9 +23,9 @@ type MaybeNode = Option<Arc<Node>>;
 /// ```
 pub fn initialised() -> Matcher<MaybeNode, Arc<Node>> {
     matcher("is initialised", |node: &MaybeNode| match node {
-        Some(node) if !has_taint(node, T_UNINIT) => Seen::Yes(node.clone()),
-        Some(_) => Seen::NotYet(String::new()),
-        None => Seen::NotYet("no such Node".to_owned()),
+        Some(node) if !has_taint(node, T_UNINIT) => Observation::Matched(node.clone()),
+        Some(_) => Observation::Pending(String::new()),
+        None => Observation::Pending("no such Node".to_owned()),
     })
     .expecting(format!("a Node without the taint {T_UNINIT}"))
 }
@@ -57,15 +57,15 @@ pub fn addressed() -> Matcher<MaybeNode> {
 pub fn untouched() -> Matcher<MaybeNode> {
     const LABELS: [&str; 6] = [L_ZONE, B_ZONE, L_REGION, B_REGION, L_TYPE, B_TYPE];
     matcher("is not changed", move |node: &MaybeNode| {
-        let Some(node) = node else { return Seen::NotYet("no such Node".to_owned()) };
+        let Some(node) = node else { return Observation::Pending("no such Node".to_owned()) };
         let mut given: Vec<String> = provider_id(node).map(|id| format!("providerID {id}")).into_iter().collect();
         given.extend(LABELS.iter().filter_map(|key| label(node, key).map(|value| format!("{key}={value}"))));
         let addressed: Vec<_> = addresses(node).into_iter().filter(|(kind, _)| kind != "Hostname").collect();
         given.extend((!addressed.is_empty()).then(|| show_addresses(&addressed)));
         match (has_taint(node, T_UNINIT), given.is_empty()) {
-            (true, true) => Seen::Yes(()),
-            (false, _) => Seen::NotYet("the taint is gone".to_owned()),
-            (true, false) => Seen::NotYet(given.join(", ")),
+            (true, true) => Observation::Matched(()),
+            (false, _) => Observation::Pending("the taint is gone".to_owned()),
+            (true, false) => Observation::Pending(given.join(", ")),
         }
     })
     .expecting(format!(
@@ -149,10 +149,10 @@ pub fn initialised_as(claim: &str, instance: &Instance) -> Matcher<MaybeNode> {
     let labels: Vec<String> = expected_labels(&instance).iter().map(|(k, v)| format!("{k}={v}")).collect();
     let expected = format!("a Node with a providerID and the labels {}", labels.join(", "));
     matcher(claim, move |node: &MaybeNode| match node {
-        None => Seen::NotYet("no such Node".to_owned()),
+        None => Observation::Pending("no such Node".to_owned()),
         Some(node) => match missing_metadata(node, &instance) {
-            missing if missing.is_empty() => Seen::Yes(()),
-            missing => Seen::NotYet(format!("missing: {}", missing.join(", "))),
+            missing if missing.is_empty() => Observation::Matched(()),
+            missing => Observation::Pending(format!("missing: {}", missing.join(", "))),
         },
     })
     .expecting(expected)

@@ -4,7 +4,7 @@ use super::*;
 use harness_clouds::{
     Auxiliary, Frontend, Instance, InstanceState, Inventory, LbAddress, LbState, LoadBalancer,
 };
-use harness_core::probe::{Matcher, Seen};
+use harness_core::probe::{Matcher, Observation};
 use harness_session::k8s::{F_LB, L_ZONE};
 use k8s_openapi::api::core::v1::{Node, Service};
 use serde_json::json;
@@ -51,17 +51,25 @@ fn service(value: serde_json::Value) -> Option<Arc<Service>> {
 
 #[track_caller]
 fn yes<O: 'static, T: 'static>(matcher: &Matcher<O, T>, seen: &O) {
-    assert!(matches!(matcher.matches(seen), Seen::Yes(_)), "not: {}", matcher.expected());
+    assert!(matches!(matcher.matches(seen), Observation::Matched(_)), "not: {}", matcher.expected());
 }
 
 #[track_caller]
 fn no<O: 'static, T: 'static>(matcher: &Matcher<O, T>, seen: &O) {
-    assert!(matches!(matcher.matches(seen), Seen::NotYet(_)), "not just not yet: {}", matcher.expected());
+    assert!(
+        matches!(matcher.matches(seen), Observation::Pending(_)),
+        "not just not yet: {}",
+        matcher.expected()
+    );
 }
 
 #[track_caller]
 fn never<O: 'static, T: 'static>(matcher: &Matcher<O, T>, seen: &O, why: &str) {
-    assert!(matches!(matcher.matches(seen), Seen::Never(said) if said == why), "{}", matcher.expected());
+    assert!(
+        matches!(matcher.matches(seen), Observation::Impossible(said) if said == why),
+        "{}",
+        matcher.expected()
+    );
 }
 
 #[test]

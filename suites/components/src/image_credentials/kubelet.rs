@@ -2,7 +2,7 @@
 //! can be given a plugin: kind.
 
 use super::scope::foreign;
-use harness_testkit::components::image_credentials::{PUBLIC, Seen, go_duration};
+use harness_testkit::components::image_credentials::{PUBLIC, PluginExecution, go_duration};
 use harness_testkit::prelude::*;
 use std::collections::BTreeSet;
 use std::time::Instant;
@@ -23,7 +23,7 @@ pub(super) const CHECKS: &[Check] = &[
 const PULLS: usize = 3;
 
 /// For how long a kubelet caches an answer, in seconds.
-fn kept(plugin: &ImageCredentialProvider<'_>, seen: &Seen) -> f64 {
+fn kept(plugin: &ImageCredentialProvider<'_>, seen: &PluginExecution) -> f64 {
     let said = seen.cache_duration.as_deref().map(|text| go_duration(text).unwrap_or_default());
     said.or(plugin.default_cache_duration()).unwrap_or_default()
 }

@@ -2,7 +2,7 @@
 //! (contract CREDP).
 
 mod answers;
-mod conduct;
+mod exit_and_time;
 mod kubelet;
 mod scope;
 
@@ -13,5 +13,5 @@ pub const SUITE: Suite = Suite {
     name: "image-credentials",
     proves: "an image credential provider answers as a kubelet reads it, in time, and keeps its secrets",
     judges: Party::ImageCredentials,
-    tables: &[answers::CHECKS, scope::CHECKS, conduct::CHECKS, kubelet::CHECKS],
+    tables: &[answers::CHECKS, scope::CHECKS, exit_and_time::CHECKS, kubelet::CHECKS],
 };

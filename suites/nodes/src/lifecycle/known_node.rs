@@ -77,7 +77,7 @@ mod tests {
     fn a_stopped_machine_is_marked_once_and_keeps_other_taints() {
         let kept = ("example.com/kept", "1");
         let yes = |matcher: &Matcher<Option<Arc<api::Node>>>, seen: &Option<Arc<api::Node>>| {
-            matcher.matches(seen) == Seen::Yes(())
+            matcher.matches(seen) == Observation::Matched(())
         };
         let (one, two) = (node(&[kept, (T_SHUT, "")]), node(&[kept, (T_SHUT, ""), (T_SHUT, "")]));
         assert!(yes(&marked(), &one) && !yes(&unmarked(), &one));

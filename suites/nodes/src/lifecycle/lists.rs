@@ -105,11 +105,11 @@ fn show_the_way(machines: Vec<[String; 3]>) -> Matcher<Vec<Entry>, Way> {
         };
         let asked_for = |names: &[String; 3]| calls.iter().any(|call| about(names, call));
         if calls.iter().any(|call| call.op == Op::InstanceList) {
-            Seen::Yes(Way::Lists)
+            Observation::Matched(Way::Lists)
         } else if machines.iter().all(asked_for) {
-            Seen::Yes(Way::OneByOne)
+            Observation::Matched(Way::OneByOne)
         } else {
-            Seen::NotYet(String::new())
+            Observation::Pending(String::new())
         }
     })
     .expecting("a list of machines, or a look-up of each")
@@ -179,11 +179,11 @@ mod tests {
         let way = || show_the_way(vec![machine("a"), machine("b")]);
         let get = |resource: &str| call(Op::InstanceGet, resource);
         let each = vec![get("id-a"), get("name=name-b")];
-        assert_eq!(way().matches(&each), Seen::Yes(Way::OneByOne));
+        assert_eq!(way().matches(&each), Observation::Matched(Way::OneByOne));
         let listed = vec![get("id-a"), call(Op::InstanceList, "")];
-        assert_eq!(way().matches(&listed), Seen::Yes(Way::Lists));
+        assert_eq!(way().matches(&listed), Observation::Matched(Way::Lists));
         for too_few in [&each[..1], &[get("id-c"), get("id-a")], &[]] {
-            assert_eq!(way().matches(&too_few.to_vec()), Seen::NotYet(String::new()));
+            assert_eq!(way().matches(&too_few.to_vec()), Observation::Pending(String::new()));
         }
     }
 }

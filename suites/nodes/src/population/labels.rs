@@ -55,11 +55,11 @@ async fn writes_labels(cx: &CheckCx, keys: &'static [&'static str]) -> Verdict {
 /// Matches a Node without any of these labels.
 fn lacks_labels(keys: &'static [&'static str]) -> Matcher<Option<Arc<Node>>> {
     matcher(format!("has none of the labels {}", keys.join(", ")), |node: &Option<Arc<Node>>| {
-        let Some(node) = node else { return Seen::NotYet("no such Node".to_owned()) };
+        let Some(node) = node else { return Observation::Pending("no such Node".to_owned()) };
         let written = keys.iter().filter_map(|key| label(node, key).map(|value| format!("{key}='{value}'")));
         match written.collect::<Vec<String>>() {
-            none if none.is_empty() => Seen::Yes(()),
-            written => Seen::NotYet(written.join(", ")),
+            none if none.is_empty() => Observation::Matched(()),
+            written => Observation::Pending(written.join(", ")),
         }
     })
     .expecting(format!("no label {}", keys.join(", ")))
@@ -68,12 +68,12 @@ fn lacks_labels(keys: &'static [&'static str]) -> Matcher<Option<Arc<Node>>> {
 /// Matches a Node on which none of the six labels is empty.
 fn no_empty_label() -> Matcher<Option<Arc<Node>>> {
     matcher("has no empty label of zone, region or type", |node: &Option<Arc<Node>>| {
-        let Some(node) = node else { return Seen::NotYet("no such Node".to_owned()) };
+        let Some(node) = node else { return Observation::Pending("no such Node".to_owned()) };
         let empty: Vec<&str> =
             supplied(node).into_iter().filter(|(_, value)| value.is_empty()).map(|(key, _)| key).collect();
         match empty.is_empty() {
-            true => Seen::Yes(()),
-            false => Seen::NotYet(format!("{} are empty", empty.join(", "))),
+            true => Observation::Matched(()),
+            false => Observation::Pending(format!("{} are empty", empty.join(", "))),
         }
     })
     .expecting("each of them with a value, or not there".to_owned())
@@ -190,8 +190,8 @@ mod tests {
             serde_json::from_value(json!({"metadata": {"labels": labels}})).ok().map(Arc::new)
         };
         let none = || lacks_labels(&[L_ZONE, B_ZONE]);
-        assert_eq!(none().matches(&of(json!({"other": "x"}))), Seen::Yes(()));
-        assert_eq!(none().matches(&of(json!({L_ZONE: ""}))), Seen::NotYet(format!("{L_ZONE}=''")));
-        assert!(matches!(none().matches(&None), Seen::NotYet(_)));
+        assert_eq!(none().matches(&of(json!({"other": "x"}))), Observation::Matched(()));
+        assert_eq!(none().matches(&of(json!({L_ZONE: ""}))), Observation::Pending(format!("{L_ZONE}=''")));
+        assert!(matches!(none().matches(&None), Observation::Pending(_)));
     }
 }

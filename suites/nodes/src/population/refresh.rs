@@ -120,8 +120,8 @@ async fn of_two_alike(cx: &CheckCx) -> Result<Option<(Node<'_>, Vec<(String, Str
     let whole = sorted(shown(cx, &machine));
     let all_there = matcher("has all addresses of its machine", move |node: &Option<Arc<core::Node>>| {
         match node.as_ref().map(|node| addresses(node)) {
-            Some(seen) if sorted(seen.clone()) == whole => Seen::Yes(seen),
-            _ => Seen::NotYet(String::new()),
+            Some(seen) if sorted(seen.clone()) == whole => Observation::Matched(seen),
+            _ => Observation::Pending(String::new()),
         }
     });
     let before = node.becomes(all_there).within(cx.limits().addresses_after_taint()).await?;

@@ -112,7 +112,7 @@ fn untouched_or_whole(machine: &Machine<'_>) -> Matcher<Option<Arc<core::Node>>>
     let expected = format!("{}; or {}, and no taint {T_UNINIT}", untouched.expected(), whole.expected());
     matcher("is not touched, or has everything the cloud supplies", move |node| {
         match (untouched.matches(node), initialised().matches(node)) {
-            (Seen::NotYet(_), Seen::Yes(_)) => whole.matches(node),
+            (Observation::Pending(_), Observation::Matched(_)) => whole.matches(node),
             (untouched, _) => untouched,
         }
     })
@@ -133,9 +133,9 @@ async fn waits_out_failed_lists(cx: &CheckCx) -> Verdict {
     let seen = (&node, &lists);
     let way = seen.becomes(matcher("shows how it is looked up", |seen: &(Option<_>, Vec<_>)| {
         match (initialised().matches(&seen.0), seen.1.is_empty()) {
-            (_, false) => Seen::Yes(true),
-            (Seen::Yes(_), true) => Seen::Yes(false),
-            (Seen::NotYet(why) | Seen::Never(why), true) => Seen::NotYet(why),
+            (_, false) => Observation::Matched(true),
+            (Observation::Matched(_), true) => Observation::Matched(false),
+            (Observation::Pending(why) | Observation::Impossible(why), true) => Observation::Pending(why),
         }
     }));
     let listed = way.when("while lists of machines fail").await?;

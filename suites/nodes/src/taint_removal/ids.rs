@@ -99,9 +99,9 @@ mod tests {
     fn a_provider_id_is_the_machines_own() {
         let of = |id: &str| serde_json::from_value(json!({"spec": {"providerID": id}})).ok().map(Arc::new);
         let own = || has_provider_id("p://1".to_owned());
-        assert_eq!(own().matches(&of("p://1")), Seen::Yes(()));
+        assert_eq!(own().matches(&of("p://1")), Observation::Matched(()));
         for other in [of("p://2"), of(""), None] {
-            assert_eq!(own().matches(&other), Seen::when(false));
+            assert_eq!(own().matches(&other), Observation::when(false));
         }
     }
 }

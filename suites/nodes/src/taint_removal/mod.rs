@@ -247,8 +247,10 @@ async fn prefers_provider_id(cx: &CheckCx) -> Verdict {
 /// Matches a Node without taints and with all of these addresses; returns the Node.
 fn settled(whole: Vec<(String, String)>) -> Matcher<Option<Arc<Node>>, Arc<Node>> {
     matcher("is initialised with all of the cloud's addresses", move |node: &Option<Arc<Node>>| match node {
-        Some(node) if !has_taint(node, T_UNINIT) && addresses(node) == whole => Seen::Yes(node.clone()),
-        _ => Seen::NotYet(String::new()),
+        Some(node) if !has_taint(node, T_UNINIT) && addresses(node) == whole => {
+            Observation::Matched(node.clone())
+        }
+        _ => Observation::Pending(String::new()),
     })
 }
 
@@ -307,7 +309,7 @@ mod tests {
         };
         let kept = || keeps_taints(&["example.com/a=:NoSchedule", "example.com/b=:NoSchedule"]);
         let yes = of(&["example.com/a", T_NOT_READY, "example.com/b"]);
-        assert_eq!(kept().matches(&yes), Seen::Yes(()));
+        assert_eq!(kept().matches(&yes), Observation::Matched(()));
         let version = |keys: &[&str]| Version {
             at: Instant::now(),
             change: Change::Applied,
@@ -321,7 +323,7 @@ mod tests {
         );
         assert!(untainting(&history[..2]).is_none() && untainting(&history[2..]).is_none());
         for other in [of(&["example.com/b", "example.com/a"]), of(&["example.com/a"]), None] {
-            assert_eq!(kept().matches(&other), Seen::when(false));
+            assert_eq!(kept().matches(&other), Observation::when(false));
         }
     }
 }

@@ -33,8 +33,8 @@ const ALLOCATES: Duration = Duration::from_secs(3);
 fn without_pod_networks() -> Matcher<Option<Arc<Node>>> {
     matcher("has no pod network", |node: &Option<Arc<Node>>| {
         match node.as_ref().map(|node| pod_cidrs(node)).unwrap_or_default() {
-            none if none.is_empty() => Seen::Yes(()),
-            given => Seen::Never(format!("spec.podCIDRs {}", given.join(", "))),
+            none if none.is_empty() => Observation::Matched(()),
+            given => Observation::Impossible(format!("spec.podCIDRs {}", given.join(", "))),
         }
     })
     .expecting("an empty spec.podCIDRs, as the cluster's own allocator is kept from writing it")

@@ -106,12 +106,12 @@ impl<'a> Worker<'a> {
     pub(super) async fn sees<S: Subject, T: 'static>(
         &self,
         subject: &S,
-        wanted: Matcher<S::Seen, T>,
+        wanted: Matcher<S::Snapshot, T>,
         limit: Duration,
         when: &str,
     ) -> Result<T, CheckError>
     where
-        S::Seen: 'static,
+        S::Snapshot: 'static,
     {
         let both = (&self.trial, subject);
         let seen = both.becomes(unless_it_ends(wanted)).within(limit).when(when).await;

@@ -115,10 +115,10 @@ fn ends_before_it_works() -> Matcher<(Tried, Option<Arc<core::Node>>)> {
     let outcome = ends_or_works();
     matcher("ends with an error", move |seen: &(Tried, Option<Arc<core::Node>>)| {
         match outcome.matches(seen) {
-            Seen::Yes(true) => Seen::Yes(()),
-            Seen::Yes(false) => Seen::Never("it works with other rights".to_owned()),
-            Seen::NotYet(why) => Seen::NotYet(why),
-            Seen::Never(why) => Seen::Never(why),
+            Observation::Matched(true) => Observation::Matched(()),
+            Observation::Matched(false) => Observation::Impossible("it works with other rights".to_owned()),
+            Observation::Pending(why) => Observation::Pending(why),
+            Observation::Impossible(why) => Observation::Impossible(why),
         }
     })
     .expecting("its process ended with an exit code that is not 0, and no Node initialised")

@@ -50,7 +50,7 @@ async fn cut_off(cx: &CheckCx, leader: &Replica<'_>, mark: u64) -> Verdict {
     lease.becomes(taken_over(before)).within(cx.limits().failover()).await?;
     another_writes(cx, leader.name(), mark).await?;
     partition.mend().await?;
-    let ended = matches!(ends().matches(&leader.read(ReadSource::Cache).await?), Seen::Yes(_));
+    let ended = matches!(ends().matches(&leader.read(ReadSource::Cache).await?), Observation::Matched(_));
     pause(if ended { cx.limits().settle() } else { BACK }).await;
     Ok(())
 }

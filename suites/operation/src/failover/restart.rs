@@ -38,7 +38,9 @@ async fn survives_a_restart(cx: &CheckCx) -> Verdict {
     replaced.is(no_calls()).await?;
     web.is(publishes(&before)).await?;
     let published = publishes(&before);
-    let left = |version: &Version<Service>| published.matches(&Some(version.object.clone())) == Seen::Yes(());
+    let left = |version: &Version<Service>| {
+        published.matches(&Some(version.object.clone())) == Observation::Matched(())
+    };
     match web.history()?.iter().find(|version| version.at.into_std() > at && !left(version)) {
         None => Ok(()),
         Some(version) => Err(web.breaks(

@@ -61,7 +61,7 @@ pub(super) async fn nobody_leads(cx: &CheckCx) -> Result<i32, CheckError> {
 /// Checks that the Lease has not changed hands yet, so that everything since the crash happened without a leader.
 async fn nobody_led(cx: &CheckCx, before: i32) -> Verdict {
     match taken_over(before).matches(&cx.lease().read(ReadSource::Origin).await?) {
-        Seen::Yes(_) => Err(CheckError::Error(
+        Observation::Matched(_) => Err(CheckError::Error(
             "the next leader was there before this machine had done what it was to find; stop other programs and run again"
                 .to_owned(),
         )),

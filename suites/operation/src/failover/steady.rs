@@ -33,8 +33,8 @@ async fn elects(cx: &CheckCx) -> Verdict {
 /// Matches calls that one replica has made.
 fn of_one_replica() -> Matcher<Vec<Entry>> {
     matcher("come from exactly one replica", |calls: &Vec<Entry>| match callers(calls) {
-        who if who.len() == 1 => Seen::Yes(()),
-        who => Seen::NotYet(format!("replicas {}", json!(who))),
+        who if who.len() == 1 => Observation::Matched(()),
+        who => Observation::Pending(format!("replicas {}", json!(who))),
     })
 }
 
@@ -68,7 +68,7 @@ fn is_about(nodes: &[Node<'_>], call: &Entry) -> bool {
 fn proper(seconds: i32) -> Matcher<Option<Arc<core::Lease>>> {
     matcher("is as the framework writes it", move |lease: &Option<Arc<core::Lease>>| {
         let Some(spec) = lease.as_ref().and_then(|l| l.spec.as_ref()) else {
-            return Seen::NotYet("no Lease".to_owned());
+            return Observation::Pending("no Lease".to_owned());
         };
         let identity = spec.holder_identity.as_deref().and_then(|h| h.rsplit_once('_'));
         let named = identity.is_some_and(|(host, uuid)| {
@@ -76,7 +76,7 @@ fn proper(seconds: i32) -> Matcher<Option<Arc<core::Lease>>> {
         });
         let complete =
             spec.acquire_time.is_some() && spec.renew_time.is_some() && spec.lease_transitions.is_some();
-        Seen::when(named && complete && spec.lease_duration_seconds == Some(seconds))
+        Observation::when(named && complete && spec.lease_duration_seconds == Some(seconds))
     })
     .expecting(format!(
         "holder HOSTNAME_UUID, leaseDurationSeconds {seconds}, renewTime, acquireTime and leaseTransitions set"
@@ -90,7 +90,7 @@ struct Renewals<'a> {
 }
 
 impl Subject for Renewals<'_> {
-    type Seen = usize;
+    type Snapshot = usize;
 
     fn cx(&self) -> &CheckCx {
         self.lease.cx()
@@ -171,7 +171,7 @@ mod tests {
         const HOLDER: &str = "host_8b9c7a52-0000-4000-8000-000000000000";
         let time = "2026-01-01T00:00:00.000000Z";
         let times = || json!({"acquireTime": time, "renewTime": time, "leaseTransitions": 0});
-        let is = |seen| proper(6).matches(&seen) == Seen::Yes(());
+        let is = |seen| proper(6).matches(&seen) == Observation::Matched(());
         assert!(is(lease(HOLDER, 6, times())));
         assert!(!is(lease(HOLDER, 15, times())));
         assert!(!is(lease(HOLDER, 6, json!({"renewTime": time}))));

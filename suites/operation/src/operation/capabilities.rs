@@ -178,12 +178,12 @@ async fn does_not_misread(cx: &CheckCx, at: usize) -> Verdict {
 fn told_or_carried(protocol: &'static str) -> Matcher<(Vec<Event>, Inventory), bool> {
     matcher("are a warning", move |(events, held): &(Vec<Event>, Inventory)| {
         if carried(held).any(|known| known == protocol) {
-            return Seen::Yes(true);
+            return Observation::Matched(true);
         }
         match warns().matches(events) {
-            Seen::Yes(()) => Seen::Yes(false),
-            Seen::NotYet(why) => Seen::NotYet(why),
-            Seen::Never(why) => Seen::Never(why),
+            Observation::Matched(()) => Observation::Matched(false),
+            Observation::Pending(why) => Observation::Pending(why),
+            Observation::Impossible(why) => Observation::Impossible(why),
         }
     })
     .expecting(format!("an Event of type Warning, or a frontend of {protocol}"))
@@ -221,13 +221,16 @@ mod tests {
         let frontend =
             |protocol: &str| held(json!([{"port": 53, "protocol": protocol, "node_port": 30_053}]));
         for fine in [held(json!([])), frontend("UDP")] {
-            assert_eq!(not_misread("UDP").matches(&fine), Seen::Yes(()));
+            assert_eq!(not_misread("UDP").matches(&fine), Observation::Matched(()));
         }
-        assert_eq!(not_misread("UDP").matches(&frontend("TCP")), Seen::when(false));
-        assert_eq!(told_or_carried("UDP").matches(&(Vec::new(), frontend("UDP"))), Seen::Yes(true));
+        assert_eq!(not_misread("UDP").matches(&frontend("TCP")), Observation::when(false));
+        assert_eq!(
+            told_or_carried("UDP").matches(&(Vec::new(), frontend("UDP"))),
+            Observation::Matched(true)
+        );
         assert_eq!(
             told_or_carried("UDP").matches(&(Vec::new(), frontend("TCP"))),
-            Seen::NotYet(String::new())
+            Observation::Pending(String::new())
         );
     }
 }

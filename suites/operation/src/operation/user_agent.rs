@@ -16,9 +16,9 @@ fn named() -> Matcher<Vec<Entry>> {
     matcher("name their caller", |calls: &Vec<Entry>| {
         let agent = |call: &Entry| call.user_agent.clone().unwrap_or_default();
         match calls.iter().map(agent).find(|agent| is_nameless(agent)) {
-            _ if calls.is_empty() => Seen::NotYet("no call".to_owned()),
-            Some(agent) => Seen::Never(format!("user agent '{agent}'")),
-            None => Seen::Yes(()),
+            _ if calls.is_empty() => Observation::Pending("no call".to_owned()),
+            Some(agent) => Observation::Impossible(format!("user agent '{agent}'")),
+            None => Observation::Matched(()),
         }
     })
     .expecting("a user agent that is not a library's own")
@@ -43,9 +43,11 @@ fn has_a_named_writer() -> Matcher<Option<Arc<Node>>> {
     matcher("has a writer with a name", |node: &Option<Arc<Node>>| {
         let writers = node.as_deref().map(writers).unwrap_or_default();
         match writers.iter().find(|writer| is_nameless(writer)) {
-            Some(writer) => Seen::Never(format!("field manager '{writer}'")),
-            None if writers.is_empty() => Seen::NotYet("no field manager owns spec.providerID".to_owned()),
-            None => Seen::Yes(()),
+            Some(writer) => Observation::Impossible(format!("field manager '{writer}'")),
+            None if writers.is_empty() => {
+                Observation::Pending("no field manager owns spec.providerID".to_owned())
+            }
+            None => Observation::Matched(()),
         }
     })
     .expecting("a field manager of spec.providerID that is not a library's own name")
@@ -70,8 +72,8 @@ mod tests {
             ]);
             serde_json::from_value(json!({"metadata": {"managedFields": managed}})).ok().map(Arc::new)
         };
-        assert_eq!(has_a_named_writer().matches(&node("acme-ccm")), Seen::Yes(()));
-        assert!(matches!(has_a_named_writer().matches(&node("Go-http-client")), Seen::Never(_)));
-        assert!(matches!(has_a_named_writer().matches(&None), Seen::NotYet(_)));
+        assert_eq!(has_a_named_writer().matches(&node("acme-ccm")), Observation::Matched(()));
+        assert!(matches!(has_a_named_writer().matches(&node("Go-http-client")), Observation::Impossible(_)));
+        assert!(matches!(has_a_named_writer().matches(&None), Observation::Pending(_)));
     }
 }

@@ -21,7 +21,7 @@ struct Stall<'a> {
 /// The state that is expected.
 enum Expected<'a> {
     Joined(&'a CheckCx, Node<'a>),
-    Left(Node<'a>),
+    LeftObjects(Node<'a>),
     Serves(Service<'a>, u16),
     Gone(Service<'a>),
 }
@@ -130,7 +130,7 @@ impl<'a> Seat<'a> {
             Some(node) => {
                 self.machine.delete().await?;
                 node.set_ready(Ready::Unknown).await?;
-                Ok(Expected::Left(node))
+                Ok(Expected::LeftObjects(node))
             }
         }
     }
@@ -170,7 +170,7 @@ impl Expected<'_> {
                 }
                 Ok(())
             }
-            Expected::Left(node) => {
+            Expected::LeftObjects(node) => {
                 node.becomes(gone()).within(limit).when("after its machine was taken away").await
             }
             Expected::Serves(service, port) => serves(service, *port, limit).await,

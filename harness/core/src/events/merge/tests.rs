@@ -3,7 +3,7 @@
 use super::super::event::Skipped;
 use super::*;
 use crate::check::Level;
-use crate::ledger::{Bearing, Conformance, SetBy, ShardOf};
+use crate::ledger::{Conformance, ContractComparison, SetBy, ShardOf};
 
 const MERGING: Merging<'static> = Merging {
     checks_stage: "checks",
@@ -26,7 +26,10 @@ const PASSING: &[Does] = &[
 ];
 
 fn subject(share: Share) -> Subject {
-    let shard = Setting { bearing: Bearing::Looser, ..Setting::told("select.shard", share, SetBy::Option) };
+    let shard = Setting {
+        bearing: ContractComparison::Looser,
+        ..Setting::told("select.shard", share, SetBy::Option)
+    };
     Subject {
         profile: "acme".to_owned(),
         check_set: "0123".to_owned(),

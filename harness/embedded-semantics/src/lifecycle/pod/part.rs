@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::lifecycle::podspec;
 use embedded_objects::cause::Cause;
-use embedded_objects::value::{Edit as _, Look as _};
+use embedded_objects::value::{Edit as _, PathAccess as _};
 
 const EPHEMERAL: &str = "spec.ephemeralContainers";
 

@@ -6,7 +6,7 @@
 use serde_json::Value;
 
 use embedded_objects::cause::Cause;
-use embedded_objects::value::Look as _;
+use embedded_objects::value::PathAccess as _;
 
 /// The allowed values of `hostPath.type`.
 const HOST_PATHS: [&str; 7] =

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use embedded_objects::cause::Cause;
 use embedded_objects::rules::names;
-use embedded_objects::value::Look as _;
+use embedded_objects::value::PathAccess as _;
 
 /// The causes for placement and host settings in a Pod spec at a path.
 pub(super) fn validate(spec: &Value, path: &str) -> Vec<Cause> {

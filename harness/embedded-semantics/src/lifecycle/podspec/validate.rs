@@ -15,7 +15,7 @@ use embedded_objects::cause::Cause;
 use embedded_objects::rules::names::{self, Faults};
 use embedded_objects::rules::net;
 use embedded_objects::rules::quantity::Quantity;
-use embedded_objects::value::Look as _;
+use embedded_objects::value::PathAccess as _;
 
 /// Adds the faults of a name at a path.
 fn faulty(causes: &mut Vec<Cause>, path: String, value: &str, faults: Faults) {

@@ -14,7 +14,7 @@ use crate::alloc::{Allocator, Family, Refusal};
 use embedded_objects::cause::Cause;
 use embedded_objects::rules::net;
 use embedded_objects::status::{self, Status};
-use embedded_objects::value::{Edit as _, Look as _};
+use embedded_objects::value::{Edit as _, PathAccess as _};
 
 /// Allocates for a new Service.
 pub(super) fn create(service: &mut Value, cx: &mut Context<'_>) -> Result<(), Status> {

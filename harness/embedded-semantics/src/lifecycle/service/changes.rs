@@ -8,7 +8,7 @@ use super::needs::{is_headless, needs_health_check};
 use super::validate::balancer_class;
 use embedded_objects::cause::Cause;
 use embedded_objects::rules::{names, net};
-use embedded_objects::value::Look as _;
+use embedded_objects::value::PathAccess as _;
 
 /// The causes for a change of a Service.
 pub(super) fn changed(old: &Value, new: &Value) -> Vec<Cause> {

@@ -11,7 +11,7 @@ use crate::alloc::Family;
 use embedded_objects::cause::Cause;
 use embedded_objects::rules::net;
 use embedded_objects::status::{self, Status};
-use embedded_objects::value::{Edit as _, Look as _};
+use embedded_objects::value::{Edit as _, PathAccess as _};
 
 const POLICY: &str = "spec.ipFamilyPolicy";
 

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use embedded_objects::value::Look as _;
+use embedded_objects::value::PathAccess as _;
 
 /// Whether clients outside the cluster reach it.
 pub(super) fn externally_accessible(service: &Value) -> bool {

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::{Value, json};
 
 use super::needs::{externally_accessible, needs_cluster_ip, needs_health_check};
-use embedded_objects::value::{Edit as _, Look as _};
+use embedded_objects::value::{Edit as _, PathAccess as _};
 
 /// Keeps `clusterIP` and `clusterIPs` consistent when a client knows only one of them.
 pub(super) fn normalize_cluster_ips(old: Option<&Value>, new: &mut Value) {

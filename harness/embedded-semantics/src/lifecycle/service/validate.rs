@@ -11,7 +11,7 @@ use super::needs::{externally_accessible, is_headless, needs_health_check};
 use crate::alloc::Family;
 use embedded_objects::cause::Cause;
 use embedded_objects::rules::{names, net};
-use embedded_objects::value::Look as _;
+use embedded_objects::value::PathAccess as _;
 
 const SOURCE_RANGES: &str = "service.beta.kubernetes.io/load-balancer-source-ranges";
 const TOPOLOGY_MODE: &str = "service.kubernetes.io/topology-mode";

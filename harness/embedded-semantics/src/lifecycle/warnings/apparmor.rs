@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::parts::containers;
 use embedded_objects::cause::Cause;
-use embedded_objects::value::{Edit as _, Look as _};
+use embedded_objects::value::{Edit as _, PathAccess as _};
 
 const ANNOTATION: &str = "container.apparmor.security.beta.kubernetes.io/";
 const LOCALHOST: &str = "localhost/";

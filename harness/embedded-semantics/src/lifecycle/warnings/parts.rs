@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use serde_json::Value;
 
 use embedded_objects::rules::net;
-use embedded_objects::value::Look as _;
+use embedded_objects::value::PathAccess as _;
 
 /// The fault in the form of the address at `path`, if any. Source: `k8s.io/apimachinery/pkg/util/validation/ip.go`.
 pub(super) fn ip(path: &str, text: &str) -> Option<String> {

@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::parts::{containers, ip};
 use embedded_objects::kinds::Kind;
 use embedded_objects::rules::{names, quantity};
-use embedded_objects::value::Look as _;
+use embedded_objects::value::PathAccess as _;
 
 /// Labels of Nodes that selectors should not use any more, and their replacements.
 const OLD_LABELS: [(&str, &str); 8] = [

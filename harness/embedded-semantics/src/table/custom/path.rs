@@ -3,7 +3,7 @@
 
 use serde_json::Value;
 
-use embedded_objects::value::Look as _;
+use embedded_objects::value::PathAccess as _;
 
 /// The values at a path such as `.status.conditions[?(@.type=="Ready")].status`; empty if the path is not valid.
 pub(super) fn find<'a>(path: &str, object: &'a Value) -> Vec<&'a Value> {

@@ -3,7 +3,7 @@
 //! files, with the built program.
 
 use crate::file::{Written, read};
-use crate::{Finding, Golden, Material, Told, to_yaml, verify};
+use crate::{Finding, Golden, Material, StreamFacts, to_yaml, verify};
 use harness_core::events::{Event, Payload, open_stream, read_whole};
 use serde_json::{Value, json};
 use std::io::BufRead as _;
@@ -61,7 +61,7 @@ impl Submitted {
         Submitted { name, golden, text, document: written.document, lines }
     }
 
-    fn findings(&self, report: &Written, told: &Told) -> Vec<Finding> {
+    fn findings(&self, report: &Written, told: &StreamFacts) -> Vec<Finding> {
         verify(&Material { report, told, golden: Some(&self.golden), image: None })
     }
 }
@@ -176,7 +176,7 @@ fn a_report_with_any_value_forged_is_refused() {
     let all = submitted();
     let mut cases = Vec::new();
     for one in &all {
-        let told = Told::by(&events(&one.lines).expect("a stream"));
+        let told = StreamFacts::by(&events(&one.lines).expect("a stream"));
         let written = Written::of(one.document.clone()).expect("a report");
         assert_eq!(one.findings(&written, &told), [], "{} as it is", one.name);
         let mut found = Vec::new();
@@ -258,8 +258,8 @@ fn a_stream_with_any_event_forged_is_refused() {
         for at in (0..one.lines.len()).filter(|at| around(*at) || at % every == 0) {
             for (what, lines) in forged_lines(&one.lines, at) {
                 tried += 1;
-                let accepted =
-                    events(&lines).is_ok_and(|events| one.findings(&written, &Told::by(&events)).is_empty());
+                let accepted = events(&lines)
+                    .is_ok_and(|events| one.findings(&written, &StreamFacts::by(&events)).is_empty());
                 // The exception: messages after the end of the run are of no report and no page. They may be others, more
                 // or fewer, as long as they are messages in the form of a run.
                 let is_message = all[at].is_message();
@@ -281,7 +281,7 @@ fn a_stream_with_any_event_forged_is_refused() {
 #[test]
 fn only_what_means_nothing_in_yaml_may_be_another_in_a_report() {
     let one = &submitted()[0];
-    let told = Told::by(&events(&one.lines).expect("a stream"));
+    let told = StreamFacts::by(&events(&one.lines).expect("a stream"));
     let accepted = |text: &str| {
         let written = read(text, Path::new("report.yaml"));
         written.is_ok_and(|written| one.findings(&written, &told).is_empty())

@@ -24,8 +24,8 @@ fn manifests() -> Manifests {
     Manifests::new(documents, &WorkloadHint::default()).expect("a fine set")
 }
 
-fn around() -> Surroundings {
-    Surroundings {
+fn around() -> RenderContext {
+    RenderContext {
         placeholders: BTreeMap::from([("IMAGE".to_owned(), "x:1".to_owned())]),
         api_server: Some(("172.18.0.2".to_owned(), 6443)),
         environment: BTreeMap::from([("WHERE".to_owned(), "${IMAGE}/x".to_owned())]),
@@ -37,7 +37,7 @@ fn around() -> Surroundings {
         ],
         secure_port: 10258,
         takes_secure_port: true,
-        ..Surroundings::default()
+        ..RenderContext::default()
     }
 }
 
@@ -55,7 +55,7 @@ fn copies_are_told_apart_by_groups_where_the_cluster_asks_for_it() {
         let pods = rendered.documents.iter().filter(|document| !document["spec"]["template"].is_null());
         pods.map(|pod| pod_spec(pod)["securityContext"]["supplementalGroups"].clone()).collect()
     };
-    let told = Surroundings { group: Some(61_000), ..around() };
+    let told = RenderContext { group: Some(61_000), ..around() };
     assert_eq!(groups(&replicas(&manifests(), &list, &told)), [json!([61_000]), json!([61_001])]);
     assert_eq!(groups(&as_shipped(&manifests(), list.first(), &told)), [json!([61_000])]);
     assert_eq!(groups(&replicas(&manifests(), &list, &around())), [Value::Null, Value::Null]);
@@ -71,7 +71,7 @@ fn a_ccm_may_reach_the_cloud_through_the_variable_of_a_proxy() {
             endpoint: endpoint.into(),
         })
         .into();
-    let through = Surroundings { http_proxy: true, ..around() };
+    let through = RenderContext { http_proxy: true, ..around() };
     let rendered = replicas(&manifests(), &list, &through);
     let pods = rendered.documents.iter().filter(|document| !document["spec"]["template"].is_null());
     let variables = |pod: &Value, name: &str| -> Vec<String> {
@@ -94,7 +94,7 @@ fn a_ccm_may_reach_the_cloud_through_the_variable_of_a_proxy() {
 
 #[test]
 fn the_harness_own_image_is_told_which_of_its_programs_it_is() {
-    let own = Surroundings { command: vec!["/ccm-conformance".into(), "reference-ccm".into()], ..around() };
+    let own = RenderContext { command: vec!["/ccm-conformance".into(), "reference-ccm".into()], ..around() };
     let list = [Replica { name: "a".into(), token: "t".into(), secure_port: 10258, endpoint: String::new() }];
     let command = |documents: &[Value]| {
         let mut workloads = documents.iter().filter(|document| !document["spec"]["template"].is_null());
@@ -203,7 +203,7 @@ fn each_copy_that_runs_elsewhere_has_a_kubeconfig_of_its_own() {
 
 #[test]
 fn as_shipped_changes_nothing_but_what_it_says() {
-    let around = Surroundings { api_server: None, cloud_ca: None, ..around() };
+    let around = RenderContext { api_server: None, cloud_ca: None, ..around() };
     let rendered = as_shipped(&manifests(), None, &around);
     let workload = rendered.documents.last().expect("the workload comes last");
     assert_eq!(workload["kind"], "DaemonSet");
@@ -222,7 +222,7 @@ fn the_metadata_service_is_reached_by_variables_where_its_address_leads_nowhere(
     let at = "127.0.0.1:8082".parse().expect("an address");
     let metadata = Metadata::ByVariables { at, direct: vec!["127.0.0.1".to_owned(), "cloud".to_owned()] };
     let environment = BTreeMap::from([("WHERE".to_owned(), "${METADATA}/v1".to_owned())]);
-    let around = Surroundings { metadata: Some(metadata), environment, ..around() };
+    let around = RenderContext { metadata: Some(metadata), environment, ..around() };
     let shipped = as_shipped(&manifests(), None, &around);
     let env = |rendered: &Rendered| {
         let workload = rendered.documents.last().expect("it comes last");
@@ -242,14 +242,14 @@ fn the_metadata_service_is_reached_by_variables_where_its_address_leads_nowhere(
     assert_eq!(value(&found, "WHERE"), Some(json!(format!("{url}/v1"))));
     // A proxy of the profile stays.
     let own = BTreeMap::from([("HTTP_PROXY".to_owned(), "http://own".to_owned())]);
-    let around = Surroundings { environment: own, ..around };
+    let around = RenderContext { environment: own, ..around };
     assert_eq!(
         value(&env(&as_shipped(&manifests(), None, &around)), "HTTP_PROXY"),
         Some(json!("http://own"))
     );
     // If the machines route the address, nothing is changed.
     let environment = BTreeMap::from([("WHERE".to_owned(), "${METADATA}/v1".to_owned())]);
-    let around = Surroundings { metadata: Some(Metadata::AtItsAddress), environment, ..around };
+    let around = RenderContext { metadata: Some(Metadata::AtItsAddress), environment, ..around };
     let found = env(&as_shipped(&manifests(), None, &around));
     assert_eq!(value(&found, "HTTP_PROXY"), None);
     assert_eq!(value(&found, "WHERE"), Some(json!("http://169.254.169.254/v1")));

@@ -1,6 +1,6 @@
 //! What a wait reads: a read and a matcher behind one trait, so that there is only one implementation of waiting.
 
-use super::{Matcher, Observed, Seen};
+use super::{Matcher, Observation, Observed};
 use futures::future::LocalBoxFuture;
 
 /// Where a read gets its data.
@@ -58,9 +58,9 @@ impl From<kube::Error> for ReadError {
 }
 
 /// Reads something once.
-pub trait Look {
+pub trait SingleRead {
     /// Reads, stores the result, and matches it.
-    fn look(&mut self, reach: ReadSource) -> LocalBoxFuture<'_, Result<Seen<()>, ReadError>>;
+    fn look(&mut self, reach: ReadSource) -> LocalBoxFuture<'_, Result<Observation<()>, ReadError>>;
 
     /// The last result as text; `None` if there is none.
     fn shown(&self) -> Option<String>;
@@ -87,22 +87,22 @@ where
     }
 }
 
-impl<R, O, T> Look for Reading<'_, R, O, T>
+impl<R, O, T> SingleRead for Reading<'_, R, O, T>
 where
     R: AsyncFnMut(ReadSource) -> Result<O, ReadError>,
     O: Observed + 'static,
     T: 'static,
 {
-    fn look(&mut self, reach: ReadSource) -> LocalBoxFuture<'_, Result<Seen<()>, ReadError>> {
+    fn look(&mut self, reach: ReadSource) -> LocalBoxFuture<'_, Result<Observation<()>, ReadError>> {
         Box::pin(async move {
             let observation = (self.read)(reach).await?;
             let seen = match self.matcher.matches(&observation) {
-                Seen::Yes(value) => {
+                Observation::Matched(value) => {
                     self.value = Some(value);
-                    Seen::Yes(())
+                    Observation::Matched(())
                 }
-                Seen::NotYet(why) => Seen::NotYet(why),
-                Seen::Never(why) => Seen::Never(why),
+                Observation::Pending(why) => Observation::Pending(why),
+                Observation::Impossible(why) => Observation::Impossible(why),
             };
             self.last = Some(observation);
             Ok(seen)

@@ -1,11 +1,11 @@
 //! Turns: a check starts when a lane has started its step and has a free slot.
 
-use super::arrange::{Arrangement, Kind};
+use super::schedule::{Arrangement, Kind};
 use std::sync::{Condvar, Mutex, MutexGuard};
 
 /// The state of all lanes: which step each is at, and how many more checks may run in it.
 #[derive(Debug)]
-pub(super) struct Turns {
+pub(super) struct Scheduler {
     state: Mutex<State>,
     changed: Condvar,
 }
@@ -41,7 +41,7 @@ struct Lane {
 /// A check's turn; dropping it ends the check.
 #[derive(Debug)]
 pub(super) struct Turn<'a> {
-    turns: &'a Turns,
+    turns: &'a Scheduler,
     step: usize,
     lane: usize,
 }
@@ -123,9 +123,9 @@ impl State {
     }
 }
 
-impl Turns {
+impl Scheduler {
     /// Turns for checks in this arrangement and number of lanes (at least one), each with this many slots (at least one).
-    pub(super) fn of(arranged: &Arrangement, lanes: usize, at_once: usize) -> Turns {
+    pub(super) fn of(arranged: &Arrangement, lanes: usize, at_once: usize) -> Scheduler {
         let mut steps: Vec<Waiting> =
             arranged.steps.iter().map(|step| Waiting { kind: step.kind, left: 0, lane: None }).collect();
         arranged.of.iter().for_each(|step| steps[*step].left += 1);
@@ -142,7 +142,7 @@ impl Turns {
         };
         let mut state = State { steps, lanes: (0..lanes).map(lane).collect() };
         state.take_steps();
-        Turns { state: Mutex::new(state), changed: Condvar::new() }
+        Scheduler { state: Mutex::new(state), changed: Condvar::new() }
     }
 
     /// Waits for the turn of a check of this step.
@@ -164,7 +164,7 @@ impl Turns {
 
 #[cfg(test)]
 mod tests {
-    use super::super::arrange::Step;
+    use super::super::schedule::Step;
     use super::*;
     use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -178,7 +178,7 @@ mod tests {
 
     /// Runs all checks, and returns step and lane of each in the order in which they started.
     fn run(arranged: &Arrangement, lanes: usize, at_once: usize) -> Vec<(usize, usize)> {
-        let turns = Turns::of(arranged, lanes, at_once);
+        let turns = Scheduler::of(arranged, lanes, at_once);
         let order = Mutex::new(Vec::new());
         std::thread::scope(|scope| {
             for step in &arranged.of {
@@ -232,7 +232,7 @@ mod tests {
     fn a_lane_is_told_when_only_the_end_is_left_for_it() {
         use Kind::{Apart, Last};
         let ends = |lanes, steps: &[(Kind, usize)]| {
-            let turns = Turns::of(&arranged(steps), lanes, 1);
+            let turns = Scheduler::of(&arranged(steps), lanes, 1);
             let one = turns.wait_for(0);
             let other = (lanes > 1).then(|| turns.wait_for(1));
             let first = one.ends_the_work_of_its_lane();
@@ -252,10 +252,11 @@ mod tests {
     fn the_machine_is_not_crowded_while_checks_share() {
         use Kind::{Apart, Crowding, Shared};
         let arranged = arranged(&[(Shared, 2), (Crowding, 1), (Crowding, 1), (Apart, 1)]);
-        let turns = Turns::of(&arranged, 2, 1);
+        let turns = Scheduler::of(&arranged, 2, 1);
         let shared = turns.wait_for(0);
-        let at =
-            |turns: &Turns| turns.lock().lanes.iter().map(|lane| (lane.at, lane.beside)).collect::<Vec<_>>();
+        let at = |turns: &Scheduler| {
+            turns.lock().lanes.iter().map(|lane| (lane.at, lane.beside)).collect::<Vec<_>>()
+        };
         assert_eq!(at(&turns), [(Some(0), None), (Some(3), None)]);
         drop(shared);
         drop(turns.wait_for(0));
@@ -276,7 +277,7 @@ mod tests {
     fn lanes_do_not_wait_for_one_another() {
         use Kind::{Apart, Shared};
         let arranged = arranged(&[(Shared, 2), (Apart, 1)]);
-        let turns = Turns::of(&arranged, 2, 1);
+        let turns = Scheduler::of(&arranged, 2, 1);
         let shared = turns.wait_for(0);
         assert_eq!((shared.lane(), turns.lock().lane_for(0)), (0, None), "its only place is taken");
         assert_eq!(turns.wait_for(1).lane(), 1);
@@ -288,7 +289,7 @@ mod tests {
     fn a_lane_that_began_cold_goes_on_with_others() {
         use Kind::{Apart, Cold};
         let arranged = arranged(&[(Cold, 1), (Apart, 1), (Apart, 1)]);
-        let turns = Turns::of(&arranged, 1, 1);
+        let turns = Scheduler::of(&arranged, 1, 1);
         for step in 0..3 {
             assert_eq!(turns.wait_for(step).lane(), 0);
         }
@@ -297,7 +298,7 @@ mod tests {
     #[test]
     fn no_more_work_at_once_than_may() {
         let arranged = arranged(&[(Kind::Shared, 12)]);
-        let turns = Turns::of(&arranged, 1, 3);
+        let turns = Scheduler::of(&arranged, 1, 3);
         let (now, most) = (AtomicUsize::new(0), AtomicUsize::new(0));
         std::thread::scope(|scope| {
             for _ in 0..12 {

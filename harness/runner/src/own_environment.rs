@@ -1,6 +1,6 @@
 //! Runs a check in its own environment: a cluster and a cloud that are created for it and removed afterwards.
 
-use super::stand::{is_trouble, leave_after, say_kept};
+use super::ready_environment::{is_trouble, leave_after, say_kept};
 use harness_clouds::Settings;
 use harness_clusters::{Lifetime, Role, facts, planned_machines};
 use harness_config::{NodeIp, OwnCluster, RunPlan, ServingCertificates, Topology};

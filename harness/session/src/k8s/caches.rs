@@ -70,7 +70,7 @@ pub fn no_client() -> Client {
 
 /// Watched views of everything that checks examine.
 #[derive(Debug)]
-pub struct World {
+pub struct ClusterCaches {
     /// Nodes.
     pub nodes: Cache<Node>,
     /// Services of all namespaces.
@@ -84,15 +84,15 @@ pub struct World {
     _watches: JoinSet<()>,
 }
 
-impl World {
+impl ClusterCaches {
     /// Opens the watches and returns when each has its first list.
     ///
     /// # Errors
     /// The API server does not answer in 30 s.
-    pub async fn open(client: &Client, pulse: Pulse) -> Result<World, WorldError> {
+    pub async fn open(client: &Client, pulse: Pulse) -> Result<ClusterCaches, WorldError> {
         let mut watches = JoinSet::new();
         let (all, not_heartbeats) = (None, Some("metadata.namespace!=kube-node-lease"));
-        let world = World {
+        let world = ClusterCaches {
             nodes: feed(&mut watches, Api::all(client.clone()), ("Nodes", all), &pulse),
             services: feed(&mut watches, Api::all(client.clone()), ("Services", all), &pulse),
             pods: feed(&mut watches, Api::all(client.clone()), ("Pods", all), &pulse),
@@ -118,14 +118,14 @@ impl World {
     }
 
     /// The world of a run without a cluster, which is empty.
-    pub fn empty(pulse: Pulse) -> World {
+    pub fn empty(pulse: Pulse) -> ClusterCaches {
         let (nodes, services) = (Cache::of("Nodes"), Cache::of("Services"));
         let (pods, leases) = (Cache::of("Pods"), Cache::of("Leases"));
         nodes.listed(Vec::new());
         services.listed(Vec::new());
         pods.listed(Vec::new());
         leases.listed(Vec::new());
-        World { nodes, services, pods, leases, pulse, _watches: JoinSet::new() }
+        ClusterCaches { nodes, services, pods, leases, pulse, _watches: JoinSet::new() }
     }
 
     /// Beats whenever a watch shows something new.

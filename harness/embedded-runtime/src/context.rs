@@ -22,7 +22,7 @@ use crate::settings::{PodNetwork, Settings};
 use crate::tasks::Tasks;
 
 /// The shared part of a running set of controllers.
-pub struct World {
+pub struct ControllerContext {
     /// The clients for the API server.
     pub clients: Clients,
     /// The settings of the cluster.
@@ -75,9 +75,9 @@ pub struct World {
     pub placed: Arc<Placed>,
 }
 
-impl World {
-    /// Creates the state. Nothing is watched before [`World::watch`].
-    pub fn new(clients: Clients, settings: Settings) -> Arc<World> {
+impl ControllerContext {
+    /// Creates the state. Nothing is watched before [`ControllerContext::watch`].
+    pub fn new(clients: Clients, settings: Settings) -> Arc<ControllerContext> {
         let tasks = Tasks::default();
         let recorder = Recorder::new(tasks.clone());
         let pods = Cache::new();
@@ -86,7 +86,7 @@ impl World {
         pods.on_change(move |before: Option<&Arc<Pod>>, after: Option<&Arc<Pod>>| {
             index.moved(before.map(Arc::as_ref), after.map(Arc::as_ref));
         });
-        Arc::new(World {
+        Arc::new(ControllerContext {
             clients,
             network: RwLock::new(settings.network.clone()),
             withholds_pod_cidrs: AtomicBool::new(false),

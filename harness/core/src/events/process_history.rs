@@ -13,7 +13,7 @@ pub const LAST_EXIT_CODE: &str = "lastExitCode";
 
 /// The events so far about the CCM's processes, and about the resources created in the cloud.
 #[derive(Clone, Debug, Default)]
-pub struct Conduct {
+pub struct ProcessHistory {
     pods: BTreeMap<(u32, String), Process>,
     ends: Vec<End>,
     /// Nodes that the harness deletes, by lane.
@@ -101,7 +101,7 @@ impl fmt::Display for End {
     }
 }
 
-impl Conduct {
+impl ProcessHistory {
     /// Adds the next event.
     pub(super) fn take(&mut self, event: &Event) {
         let Some(lane) = event.lane else { return };
@@ -262,8 +262,8 @@ mod tests {
     use crate::events::CloudCall;
 
     /// Events of lane 0, a second apart.
-    fn conduct(events: Vec<Payload>) -> Conduct {
-        let mut conduct = Conduct::default();
+    fn conduct(events: Vec<Payload>) -> ProcessHistory {
+        let mut conduct = ProcessHistory::default();
         for (at, event) in (0..).zip(events) {
             conduct.take(&Event { at_ms: at * 1000, lane: Some(0), check: None, event });
         }
@@ -287,7 +287,7 @@ mod tests {
         pod(uid, &[("replica", "a"), ("restarts", "0"), ("containers", "running")])
     }
 
-    fn seconds(conduct: &Conduct) -> Vec<u64> {
+    fn seconds(conduct: &ProcessHistory) -> Vec<u64> {
         conduct.ends().iter().map(|end| end.at_ms / 1000).collect()
     }
 
@@ -363,7 +363,7 @@ mod tests {
         assert_eq!(seconds(&conduct(again)), [4], "it has led again");
         // When the check that disturbed it has ended, and the consequences are over.
         let told = |events: Vec<(u64, Option<&str>, Payload)>| {
-            let mut conduct = Conduct::default();
+            let mut conduct = ProcessHistory::default();
             for (at_s, check, event) in events {
                 let check = check.map(str::to_owned);
                 conduct.take(&Event { at_ms: at_s * 1000, lane: Some(0), check, event });

@@ -25,13 +25,13 @@ pub const STRANGERS: &[(&str, &str)] = &[
 
 /// The selected one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Odd(&'static str);
+pub(crate) struct Variation(&'static str);
 
-impl Odd {
+impl Variation {
     /// The one with that id.
-    pub(crate) fn of(id: &str) -> Result<Odd, String> {
+    pub(crate) fn of(id: &str) -> Result<Variation, String> {
         let known = MUTANTS.iter().chain(STRANGERS).find(|(known, _)| *known == id);
-        known.map(|(known, _)| Odd(known)).ok_or_else(|| format!("there is no mutant or variant {id}"))
+        known.map(|(known, _)| Variation(known)).ok_or_else(|| format!("there is no mutant or variant {id}"))
     }
 
     /// Whether it is the one with that id.

@@ -11,7 +11,7 @@ const AT_MOST: usize = 200_000;
 
 /// The last entries of the journal, without gaps.
 #[derive(Default)]
-pub(super) struct Kept {
+pub(super) struct RecentEntries {
     entries: VecDeque<Entry>,
     /// The number of dropped entries, which is also the number of the last of them.
     gone: u64,
@@ -26,10 +26,10 @@ pub(super) fn is_over(entry: &Entry) -> bool {
     entry.outcome != Outcome::UnderWay
 }
 
-impl Kept {
+impl RecentEntries {
     /// Empty, with `from` as the position before the first entry.
-    pub(super) fn since(from: u64) -> Kept {
-        Kept { gone: from, ..Kept::default() }
+    pub(super) fn since(from: u64) -> RecentEntries {
+        RecentEntries { gone: from, ..RecentEntries::default() }
     }
 
     /// Number of the last dropped entry.
@@ -148,7 +148,7 @@ impl Reader {
     /// All entries that fit, from the start on.
     pub(super) fn read(
         &mut self,
-        kept: &Kept,
+        kept: &RecentEntries,
         fits: impl Fn(&Entry) -> bool,
     ) -> Result<Vec<Entry>, ReadError> {
         let (settled, _) = kept.read_on();

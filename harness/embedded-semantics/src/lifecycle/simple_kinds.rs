@@ -10,7 +10,7 @@ use super::{Context, meta};
 use embedded_objects::cause::Cause;
 use embedded_objects::kinds::Kind;
 use embedded_objects::rules::names;
-use embedded_objects::value::{Edit as _, Look as _};
+use embedded_objects::value::{Edit as _, PathAccess as _};
 
 /// How many bytes a ConfigMap or Secret may contain.
 const DATA_LIMIT: usize = 1 << 20;

@@ -14,15 +14,15 @@ use std::collections::BTreeMap;
 #[serde(tag = "is", rename_all = "kebab-case")]
 pub enum Sighting {
     /// A kubelet ran the plugin.
-    Execution(Seen),
+    Execution(PluginExecution),
     /// A client requested the manifest of an image.
-    Look(Look),
+    ManifestRequest(ManifestRequest),
 }
 
 /// One execution of a plugin by a kubelet.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-pub struct Seen {
+pub struct PluginExecution {
     /// The image of the request.
     pub image: String,
     /// The version of the request.
@@ -60,7 +60,7 @@ pub struct Claims {
 /// A request for an image's manifest.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-pub struct Look {
+pub struct ManifestRequest {
     /// The original registry.
     pub registry: String,
     /// The image's name there.
@@ -80,18 +80,18 @@ fn digest_of(secret: &str) -> String {
     Sha256::digest(secret).iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-impl Seen {
+impl PluginExecution {
     /// Whether its response is cached for the request of a later execution, depending on whether responses are cached by
     /// token.
-    pub fn serves(&self, later: &Seen, by_token: bool) -> bool {
-        let token = |of: &Seen| of.token.as_ref().map(|token| token.digest.clone());
+    pub fn serves(&self, later: &PluginExecution, by_token: bool) -> bool {
+        let token = |of: &PluginExecution| of.token.as_ref().map(|token| token.digest.clone());
         let key = CacheKeyType::of(&self.cache_key_type);
         key.is_some_and(|key| key.joins(&self.image, &later.image))
             && (!by_token || token(self) == token(later))
     }
 
     /// An execution with the properties of a request and its response, valid or not.
-    pub fn of(request: &[u8], answer: &[u8]) -> Seen {
+    pub fn of(request: &[u8], answer: &[u8]) -> PluginExecution {
         let read = |bytes: &[u8]| serde_json::from_slice::<Value>(bytes).unwrap_or_default();
         let (request, answer) = (read(request), read(answer));
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
@@ -99,7 +99,7 @@ impl Seen {
         let auth = answer["auth"].as_object().into_iter().flatten();
         let credentials =
             auth.map(|(_, one)| digest(&text(&one["username"]), &text(&one["password"]))).collect();
-        Seen {
+        PluginExecution {
             image: text(&request["image"]),
             version: text(&request["apiVersion"]),
             cache_key_type: text(&answer["cacheKeyType"]),
@@ -107,7 +107,7 @@ impl Seen {
             credentials,
             token: request["serviceAccountToken"].as_str().filter(|token| !token.is_empty()).map(Claims::of),
             annotations: annotations.map(|(key, value)| (key.clone(), text(value))).collect(),
-            ..Seen::default()
+            ..PluginExecution::default()
         }
     }
 }
@@ -143,7 +143,7 @@ mod tests {
             "serviceAccountToken": token, "serviceAccountAnnotations": {"acme.example/role": "puller"}});
         let answer = json!({"cacheKeyType": "Image", "cacheDuration": "1h",
             "auth": {"registry.acme.example": {"username": "u", "password": "acme-password-1"}}});
-        let seen = Seen::of(request.to_string().as_bytes(), answer.to_string().as_bytes());
+        let seen = PluginExecution::of(request.to_string().as_bytes(), answer.to_string().as_bytes());
         assert_eq!(seen.image, "registry.acme.example/team/app");
         assert_eq!((seen.cache_key_type.as_str(), seen.cache_duration.as_deref()), ("Image", Some("1h")));
         assert_eq!(seen.credentials, [digest("u", "acme-password-1")]);
@@ -156,20 +156,20 @@ mod tests {
         assert_eq!(seen.token, Some(expected));
         let text = serde_json::to_string(&Sighting::Execution(seen)).expect("plain data");
         assert!(!text.contains("acme-password-1") && !text.contains(&token), "{text}");
-        assert_eq!(Seen::of(b"nonsense", b""), Seen::default());
+        assert_eq!(PluginExecution::of(b"nonsense", b""), PluginExecution::default());
     }
 
     #[test]
     fn an_answer_that_is_kept_by_token_serves_that_alone() {
         let of = |image: &str, token: &str| {
             let request = json!({"image": image, "serviceAccountToken": token});
-            Seen::of(request.to_string().as_bytes(), br#"{"cacheKeyType": "Registry"}"#)
+            PluginExecution::of(request.to_string().as_bytes(), br#"{"cacheKeyType": "Registry"}"#)
         };
         let first = of("registry.example/app", "one");
         assert!(first.serves(&of("registry.example/tool", "one"), true));
         assert!(!first.serves(&of("registry.example/app", "two"), true));
         assert!(first.serves(&of("registry.example/app", "two"), false));
         assert!(!first.serves(&of("other.example/app", "one"), false));
-        assert!(!Seen::default().serves(&first, false), "what has no kind of key is not kept");
+        assert!(!PluginExecution::default().serves(&first, false), "what has no kind of key is not kept");
     }
 }

@@ -205,7 +205,8 @@ async fn shares_no_balancer(cx: &CheckCx) -> Verdict {
 /// for the earlier one.
 fn is_served() -> Matcher<(Inventory, Option<Arc<core::Service>>)> {
     holds("publishes its own load balancer", |(held, service): &(Inventory, Option<Arc<core::Service>>)| {
-        let publishes = |lb: &LoadBalancer| matches!(publishes(lb).matches(service), Seen::Yes(()));
+        let publishes =
+            |lb: &LoadBalancer| matches!(publishes(lb).matches(service), Observation::Matched(()));
         held.load_balancers.iter().any(|lb| lb.state == LbState::Active && publishes(lb))
     })
     .expecting("an active load balancer, and its address in the Service")

@@ -1,9 +1,9 @@
 //! Runs one check, from its turn to its entry in the ledger.
 
 use super::Planned;
-use super::arrange::ENOUGH_WORKERS;
 use super::judge::judge;
-use super::own::{events_of, judge_apart};
+use super::own_environment::{events_of, judge_apart};
+use super::schedule::ENOUGH_WORKERS;
 use harness_core::check::Isolation;
 use harness_core::events::{CheckEvents, Payload};
 use harness_core::ledger::{Entry, FIRST_TRY, INTERRUPTED, Outcome};

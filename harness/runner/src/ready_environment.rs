@@ -2,8 +2,8 @@
 
 use super::conclude::say_left_behind;
 use super::planned::{Planned, arranged, plan_checks, selected};
+use super::scheduler::Scheduler;
 use super::subject::subject;
-use super::turns::Turns;
 use futures::future::join_all;
 use harness_config::{Choice, Keep, Offer, Problems, RunPlan};
 use harness_core::check::{Isolation, chain};
@@ -36,11 +36,11 @@ impl Stand<'_> {
 
     /// The checks to run, each with its step, the longest first; and their turns, with this many at the same time in each
     /// lane.
-    pub(super) fn work(&self, at_once: usize) -> (Vec<(Planned, usize)>, Turns) {
+    pub(super) fn work(&self, at_once: usize) -> (Vec<(Planned, usize)>, Scheduler) {
         let chosen = selected(self.planned);
         let plan = self.session().plan();
         let arranged = arranged(&chosen, self.lanes.len(), plan.profile.workers, plan.cluster.backend());
-        let turns = Turns::of(&arranged, self.lanes.len(), at_once);
+        let turns = Scheduler::of(&arranged, self.lanes.len(), at_once);
         let mut work: Vec<(Planned, usize)> = chosen.into_iter().zip(arranged.of).collect();
         work.sort_by_key(|(one, step)| (*step, Reverse(one.takes_s)));
         // Checks that watch the leader crash wait for each other, which works only if all may run at the same time.

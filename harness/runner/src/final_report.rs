@@ -10,7 +10,7 @@ type Word = Box<dyn FnOnce() + Send>;
 
 /// The shared state of who writes the reports, and whether they are written. Clones share one state.
 #[derive(Clone, Default)]
-pub struct LastWord {
+pub struct FinalReport {
     state: Arc<Mutex<State>>,
     written: CancellationToken,
 }
@@ -34,13 +34,13 @@ pub enum Due {
     Wait(CancellationToken),
 }
 
-impl LastWord {
+impl FinalReport {
     /// Registers `word`, which has to be called before the process ends.
     pub fn set(&self, word: impl FnOnce() + Send + 'static) {
         *self.state.lock().expect("no holder of this lock panics") = State::Due(Box::new(word));
     }
 
-    /// Whether the run itself writes the reports, after which it calls [`LastWord::written`]. If not, the code that
+    /// Whether the run itself writes the reports, after which it calls [`FinalReport::written`]. If not, the code that
     /// ends the process is writing them.
     pub fn take(&self) -> bool {
         let mut state = self.state.lock().expect("no holder of this lock panics");
@@ -65,7 +65,7 @@ impl LastWord {
     }
 }
 
-impl fmt::Debug for LastWord {
+impl fmt::Debug for FinalReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("LastWord")
     }
@@ -77,7 +77,7 @@ mod tests {
 
     #[test]
     fn reports_are_written_once_and_waited_for() {
-        let last = LastWord::default();
+        let last = FinalReport::default();
         last.set(|| ());
         assert!(last.take(), "the run comes first");
         let Due::Wait(written) = last.due() else { panic!("the process has to wait for the run") };
@@ -88,10 +88,10 @@ mod tests {
 
     #[test]
     fn a_run_whose_reports_are_written_for_it_does_not_write_them() {
-        let last = LastWord::default();
+        let last = FinalReport::default();
         last.set(|| ());
         assert!(matches!(last.due(), Due::Write(_)));
         assert!(!last.take());
-        assert!(matches!(LastWord::default().due(), Due::Nothing));
+        assert!(matches!(FinalReport::default().due(), Due::Nothing));
     }
 }

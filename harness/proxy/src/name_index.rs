@@ -17,7 +17,7 @@ struct Known {
 
 /// The known names.
 #[derive(Debug, Default)]
-pub(crate) struct Book {
+pub(crate) struct NameIndex {
     instances: BTreeMap<String, Known>,
     balancers: BTreeMap<String, Known>,
     auxiliaries: BTreeMap<String, Known>,
@@ -28,15 +28,15 @@ pub(crate) struct Book {
     heard: u64,
 }
 
-impl Book {
-    /// The current number; see [`Book::replace`].
+impl NameIndex {
+    /// The current number; see [`NameIndex::replace`].
     pub(crate) fn heard(&self) -> u64 {
         self.heard
     }
 
     /// Forgets everything.
     pub(crate) fn clear(&mut self) {
-        *self = Book { heard: self.heard + 1, ..Book::default() };
+        *self = NameIndex { heard: self.heard + 1, ..NameIndex::default() };
     }
 
     pub(crate) fn put_instances(&mut self, instances: &[Instance]) {
@@ -76,7 +76,11 @@ impl Book {
     pub(crate) fn replace(&mut self, inventory: &Inventory, asked: &[String], since: u64) {
         let is_of_now = self.heard == since;
         if is_of_now {
-            *self = Book { absent: std::mem::take(&mut self.absent), heard: self.heard, ..Book::default() };
+            *self = NameIndex {
+                absent: std::mem::take(&mut self.absent),
+                heard: self.heard,
+                ..NameIndex::default()
+            };
         }
         self.put_instances(&inventory.instances);
         inventory.load_balancers.iter().for_each(|lb| self.put_load_balancer(lb));
@@ -191,7 +195,7 @@ mod tests {
 
     #[test]
     fn an_object_is_known_by_all_its_names() {
-        let mut book = Book::default();
+        let mut book = NameIndex::default();
         let machine = json!([{"id": "i-1", "name": "n1", "provider_id": "p://i-1"}]);
         book.put_instances(&serde_json::from_value::<Vec<Instance>>(machine).expect("machines"));
         assert!(book.names(Op::InstanceGet, &names(&["n1"])).contains("p://i-1"));
@@ -218,7 +222,7 @@ mod tests {
 
     #[test]
     fn what_was_created_while_the_cloud_was_asked_stays_known() {
-        let mut book = Book::default();
+        let mut book = NameIndex::default();
         let asked_at = book.heard();
         book.created(Op::LbCreate, "lb-1", &names(&["web"]), Some("uid"));
         book.replace(&Inventory::default(), &names(&["web"]), asked_at);
@@ -231,7 +235,7 @@ mod tests {
 
     #[test]
     fn the_cloud_is_asked_once_for_what_it_does_not_have() {
-        let mut book = Book::default();
+        let mut book = NameIndex::default();
         let absent = names(&["lb-9"]);
         assert!(book.is_ignorant_of(Op::LbGet, &absent));
         book.replace(&Inventory::default(), &absent, book.heard());
