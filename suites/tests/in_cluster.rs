@@ -69,11 +69,18 @@ fn manifests_name_options_that_there_are() {
             let expanded = |text: &str| text.replace("$(JOB)", "a-1").replace("$(JOB_COMPLETION_INDEX)", "1");
             let arguments: Vec<String> = arguments.map(expanded).collect();
             assert!(!arguments.concat().contains("$("), "{name}: {arguments:?}");
-            // `plan` takes the same arguments and starts nothing; `merge` fails because its folders do not exist.
+            // `plan` takes the arguments of a run, except for those about results, and starts nothing; `merge` fails because its
+            // folders do not exist.
             let command = if arguments[0] == "run" { "plan" } else { &arguments[0] };
+            let (of_results, others): (Vec<&String>, Vec<&String>) =
+                arguments[1..].iter().partition(|one| one.starts_with("--sonobuoy-results="));
+            if !of_results.is_empty() {
+                let help = Command::new(PROGRAM).args(["run", "--help"]).output().expect("the program runs");
+                assert!(String::from_utf8_lossy(&help.stdout).contains("--sonobuoy-results"), "{name}");
+            }
             let ended = Command::new(PROGRAM)
                 .arg(command)
-                .args(&arguments[1..])
+                .args(others)
                 .env("JOB_COMPLETION_INDEX", "1")
                 .output()
                 .expect("the program runs");
