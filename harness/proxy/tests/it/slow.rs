@@ -61,7 +61,7 @@ async fn who_takes_too_long_for_the_head_of_a_request_is_closed() {
     assert_eq!(
         told,
         [
-            "a client from 127.0.0.1 took more than 300ms to send the head of a request: its connection was closed"
+            "a client from 127.0.0.1 took more than 0.3 s to send the head of a request: its connection was closed"
         ]
     );
     assert_eq!(proxied.get("/v1/instances").await.status(), 200, "others are served");

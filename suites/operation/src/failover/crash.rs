@@ -111,7 +111,7 @@ mod tests {
     fn a_takeover_is_early_only_before_the_duration_is_over() {
         let at = |second| Timestamp::from_second(second).ok();
         let six = Duration::from_secs(6);
-        assert_eq!(too_early(at(100), at(103), six).as_deref(), Some("3.0s after it"));
+        assert_eq!(too_early(at(100), at(103), six).as_deref(), Some("3.0 s after it"));
         for (last, acquired) in [(at(100), at(106)), (at(100), at(105)), (None, at(103)), (at(100), None)] {
             assert_eq!(too_early(last, acquired, six), None);
         }
