@@ -154,7 +154,7 @@ fn machines(console: &Path, role: &str) -> Vec<String> {
     let said = std::fs::read_to_string(console).unwrap_or_default();
     let Some(run) = said.lines().find_map(|line| line.strip_prefix("run ")) else { return Vec::new() };
     let id: String = run.chars().take_while(char::is_ascii_alphanumeric).collect();
-    if !said.contains("test ") {
+    if !said.contains("\nrunning ") {
         return Vec::new();
     }
     let role = format!("label=io.x-k8s.kind.role={role}");
