@@ -74,7 +74,7 @@ struct Took {
 /// Starts a cluster with `count` Nodes and its CCM, and waits until all Nodes are initialised and ready.
 async fn measure(count: u32) -> Result<Took> {
     let folder = tempfile::tempdir()?;
-    let (native, told): (_, harness_clouds::OnMessage) =
+    let (native, on_message): (_, harness_clouds::OnMessage) =
         (CloudSource::Dialect("native".to_owned()), Arc::new(|_| ()));
     let (run, place) = (&RunId::fresh(), Place::LOOPBACK);
     let cloud = harness_clouds::start(CloudSpec {
@@ -83,7 +83,7 @@ async fn measure(count: u32) -> Result<Took> {
         place,
         replicas: &[],
         folder: folder.path(),
-        told: &told,
+        on_message: &on_message,
     })
     .await?;
     fill(&cloud.attach()?, count).await?;

@@ -182,10 +182,17 @@ struct Setup {
 /// The life of a machine and a Service in an environment of their own.
 async fn live(cell: &Cell, hits: &mut u64, left: &mut Option<String>) -> Result<()> {
     let folder = tempfile::tempdir()?;
-    let (native, told): (_, harness_clouds::OnMessage) =
+    let (native, on_message): (_, harness_clouds::OnMessage) =
         (CloudSource::Dialect("native".to_owned()), Arc::new(|_| ()));
     let (run, place) = (&RunId::fresh(), Place::LOOPBACK);
-    let spec = CloudSpec { run, cloud: &native, place, replicas: &[], folder: folder.path(), told: &told };
+    let spec = CloudSpec {
+        run,
+        cloud: &native,
+        place,
+        replicas: &[],
+        folder: folder.path(),
+        on_message: &on_message,
+    };
     let running = harness_clouds::start(spec).await?;
     let cluster = Cluster::start(ClusterSpec::api_server()).await?;
     let kubeconfig = folder.path().join("kubeconfig");

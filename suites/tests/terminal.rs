@@ -123,20 +123,20 @@ fn seen(look: Look<'_>) -> Seen {
 }
 
 /// Checks that nothing of the progress line is left, that no line is overwritten, and that none is padded.
-fn is_tidy(seen: &Seen, told: &str) {
+fn is_tidy(seen: &Seen, case: &str) {
     let (raw, text) = (&seen.raw, seen.lines.join("\n"));
     for line in &seen.lines {
         let moved = TURNS.iter().any(|turn| line.starts_with(turn)) && line.ends_with(" s");
-        assert!(!moved, "{told}: '{line}' is left:\n{text}");
+        assert!(!moved, "{case}: '{line}' is left:\n{text}");
         let overdrawn = line.contains(" running ") && line.contains(" passed ");
-        assert!(!overdrawn, "{told}: '{line}':\n{text}");
+        assert!(!overdrawn, "{case}: '{line}':\n{text}");
     }
-    assert!(!raw.contains(&" ".repeat(60)), "{told}: padded: {raw:?}");
-    assert!(raw.ends_with("\r\n"), "{told}: the next prompt would stand behind it: {raw:?}");
+    assert!(!raw.contains(&" ".repeat(60)), "{case}: padded: {raw:?}");
+    assert!(raw.ends_with("\r\n"), "{case}: the next prompt would stand behind it: {raw:?}");
     if !seen.was_resized {
         // Each line ends with its own line end, not at the edge of the window.
-        assert!(raw.matches('\n').count() >= seen.lines.len(), "{told}: {raw:?}");
-        assert!(seen.lines.iter().all(|line| line.trim_end() == line), "{told}: padded:\n{text}");
+        assert!(raw.matches('\n').count() >= seen.lines.len(), "{case}: {raw:?}");
+        assert!(seen.lines.iter().all(|line| line.trim_end() == line), "{case}: padded:\n{text}");
     }
 }
 
@@ -172,28 +172,28 @@ fn a_run_on_a_terminal_reads_like_one_in_a_file_whatever_the_windows_width() {
     let expected = of_every_run(texts.iter().flat_map(|text| text.lines()).map(str::to_owned));
     assert!(expected.len() > 6 && expected.contains("PASS NODE-INIT-01"), "{expected:?}");
     for (columns, resized) in [(80, [].as_slice()), (120, &[]), (120, &[80, 120]), (80, &[120, 100, 80])] {
-        let told = format!("{columns} columns, then {resized:?}");
+        let case = format!("{columns} columns, then {resized:?}");
         let seen = seen(Look { columns, resized, ..Look::default() });
-        assert_eq!(seen.code, Some(0), "{told}: {:?}", seen.lines);
-        is_tidy(&seen, &told);
+        assert_eq!(seen.code, Some(0), "{case}: {:?}", seen.lines);
+        is_tidy(&seen, &case);
         let text = seen.lines.join("\n");
         let found = of_every_run(seen.lines.iter().cloned());
         // Longer lines are broken where the window ends.
         let lacks = expected.difference(&found).filter(|line| line.len() < SHORT);
-        assert_eq!(lacks.collect::<Vec<_>>(), [""; 0], "{told}:\n{text}");
-        assert_eq!(seen.lines.iter().filter(|line| passed(line).is_some()).count(), 1, "{told}:\n{text}");
+        assert_eq!(lacks.collect::<Vec<_>>(), [""; 0], "{case}:\n{text}");
+        assert_eq!(seen.lines.iter().filter(|line| passed(line).is_some()).count(), 1, "{case}:\n{text}");
         if !seen.was_resized {
             let fits =
                 |line: &&String| line.chars().count() <= usize::from(columns) || !line.trim().contains(' ');
-            assert_eq!(seen.lines.iter().find(|line| !fits(line)), None, "{told}:\n{text}");
+            assert_eq!(seen.lines.iter().find(|line| !fits(line)), None, "{case}:\n{text}");
         }
         let verdict = text.rfind("\nPARTIAL: ").map_or("", |at| &text[at..]);
         let words = verdict.split_whitespace().collect::<Vec<_>>().join(" ");
-        assert!(words.ends_with(" on embedded, topology single"), "{told}: the verdict is last:\n{text}");
-        assert!(seen.raw.contains(&format!("{ERASE}| ")), "{told}: nothing moved: {:?}", seen.raw);
-        assert!(seen.raw.contains("0/1 1 running 0 passed 0 failed, "), "{told}: {:?}", seen.raw);
-        assert!(seen.raw.contains(" left, NODE-INIT-01 "), "{told}: which check goes on: {:?}", seen.raw);
-        assert!(has_colours(&seen.raw), "{told}: {:?}", seen.raw);
+        assert!(words.ends_with(" on embedded, topology single"), "{case}: the verdict is last:\n{text}");
+        assert!(seen.raw.contains(&format!("{ERASE}| ")), "{case}: nothing moved: {:?}", seen.raw);
+        assert!(seen.raw.contains("0/1 1 running 0 passed 0 failed, "), "{case}: {:?}", seen.raw);
+        assert!(seen.raw.contains(" left, NODE-INIT-01 "), "{case}: which check goes on: {:?}", seen.raw);
+        assert!(has_colours(&seen.raw), "{case}: {:?}", seen.raw);
     }
 }
 

@@ -53,7 +53,7 @@ fn one(program: &Path, on: On, disturbance: Disturbance, only: Option<&str>) -> 
     let Some(status) = status else { bail!("a run went on for more than {} s", LIMIT.as_secs()) };
     let said = std::fs::read_to_string(&console).unwrap_or_default();
     let read =
-        told(&out.join("events.jsonl")).with_context(|| format!("the run ended with {status}:\n{said}"));
+        figures(&out.join("events.jsonl")).with_context(|| format!("the run ended with {status}:\n{said}"));
     let RunFigures { held_against, judged_again, errors, ended } = read?;
     say(&format!(
         "surroundings {disturbance} on {}, {times} times: ended with {}, {} checks judged again, {} not judged, {} failed or \
@@ -88,10 +88,10 @@ struct RunFigures {
     ended: usize,
 }
 
-fn told(events: &Path) -> Result<RunFigures> {
+fn figures(events: &Path) -> Result<RunFigures> {
     let text = std::fs::read_to_string(events).with_context(|| events.display().to_string())?;
     let mut levels: BTreeMap<String, String> = BTreeMap::new();
-    let mut told = RunFigures::default();
+    let mut figures = RunFigures::default();
     for line in text.lines() {
         let event: Value = serde_json::from_str(line)?;
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
@@ -105,17 +105,17 @@ fn told(events: &Path) -> Result<RunFigures> {
             Some("check-ended") => {
                 let check = text(&event["check"]);
                 let outcome = text(&payload["ended"]["outcome"]);
-                told.judged_again += usize::from(payload["facts"].get("first-try").is_some());
-                told.errors += usize::from(outcome == "error");
-                told.ended += usize::from(outcome != "skip");
+                figures.judged_again += usize::from(payload["facts"].get("first-try").is_some());
+                figures.errors += usize::from(outcome == "error");
+                figures.ended += usize::from(outcome != "skip");
                 let is_must = levels.get(&check).is_some_and(|level| level == "MUST");
                 if is_must && (outcome == "fail" || outcome == "blocked") {
-                    told.held_against.push(format!("{check}: {}", text(&payload["ended"]["message"])));
+                    figures.held_against.push(format!("{check}: {}", text(&payload["ended"]["message"])));
                 }
             }
             _ => {}
         }
     }
     anyhow::ensure!(!levels.is_empty(), "{} plans no checks", events.display());
-    Ok(told)
+    Ok(figures)
 }

@@ -165,12 +165,12 @@ impl Found {
 
     /// Describes the runs that are left alone.
     fn alone(&self) -> Vec<(String, String)> {
-        let told = |kept: &KeptRun| {
+        let described = |kept: &KeptRun| {
             let folders = kept.folders.iter().map(|path| path.display().to_string());
             let things = kept.things.iter().map(|thing| format!("{} {}", thing.kind, thing.name));
             format!("{} ({})", kept.why, folders.chain(things).collect::<Vec<_>>().join(", "))
         };
-        self.kept.iter().map(|(run, kept)| (run.clone(), told(kept))).collect()
+        self.kept.iter().map(|(run, kept)| (run.clone(), described(kept))).collect()
     }
 
     /// Removes the resources of all runs.

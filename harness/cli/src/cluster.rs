@@ -88,7 +88,7 @@ async fn in_folder(options: &EmbeddedOptions, dir: &RunDir, began: Instant) -> u
         began.elapsed().as_secs_f64(),
         options.nodes,
         file.display(),
-        cloud.as_ref().map(Cloud::told).unwrap_or_default(),
+        cloud.as_ref().map(Cloud::described).unwrap_or_default(),
     );
     // The credential is there for the user to copy, and of no use once this process has ended.
     output::handed_on(text.as_bytes());
@@ -118,14 +118,14 @@ struct Cloud {
 impl Cloud {
     async fn start(dialect: &str, nodes: u32, dir: &RunDir) -> Result<Cloud, String> {
         let source = CloudSource::Dialect(dialect.to_owned());
-        let (run, told) = (RunId::fresh(), Arc::new(|what: String| output::err(&what)));
+        let (run, on_message) = (RunId::fresh(), Arc::new(|what: String| output::err(&what)));
         let spec = CloudSpec {
             run: &run,
             cloud: &source,
             place: Place::LOOPBACK,
             replicas: &[],
             folder: dir.path(),
-            told: &(told as _),
+            on_message: &(on_message as _),
         };
         let running = start(spec).await.map_err(|error| chain(&error))?;
         let token = fresh_token().map_err(|error| chain(&error))?;
@@ -146,7 +146,7 @@ impl Cloud {
     }
 
     /// What a person needs to point a CCM at it.
-    fn told(&self) -> String {
+    fn described(&self) -> String {
         let (endpoint, token) = (&self.running.record().endpoint, &self.token);
         let set = match self.dialect.as_str() {
             "hcloud" => format!("export HCLOUD_ENDPOINT={endpoint}/v1 HCLOUD_TOKEN={token}\n"),

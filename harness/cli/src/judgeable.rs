@@ -62,8 +62,15 @@ async fn while_it_runs<T>(
     folder: &Path,
     used: impl AsyncFnOnce(&RunningCloud) -> Result<T, StartError>,
 ) -> Result<T, StartError> {
-    let told = Arc::new(|what: String| output::err(&what));
-    let spec = CloudSpec { run, cloud, place: Place::LOOPBACK, replicas: &[], folder, told: &(told as _) };
+    let on_message = Arc::new(|what: String| output::err(&what));
+    let spec = CloudSpec {
+        run,
+        cloud,
+        place: Place::LOOPBACK,
+        replicas: &[],
+        folder,
+        on_message: &(on_message as _),
+    };
     let running = start(spec).await?;
     let outcome = used(&running).await;
     running.stop().await?;

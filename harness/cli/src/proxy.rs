@@ -102,7 +102,7 @@ fn config(options: &ProxyOptions) -> Result<Config, Failure> {
         driver,
         bounds: Bounds::default(),
         ended: Some(journal(options)?),
-        told: Arc::new(|what| output::err(&what)),
+        on_message: Arc::new(|what| output::err(&what)),
     })
 }
 

@@ -168,7 +168,8 @@ mod tests {
     #[test]
     fn what_was_released_or_ended_in_order_is_not_taken() {
         let mut holdings = Holdings::default();
-        let mut tell = |told: &ReaperMessage| holdings.take(&serde_json::to_vec(told).expect("plain data"));
+        let mut tell =
+            |message: &ReaperMessage| holdings.take(&serde_json::to_vec(message).expect("plain data"));
         let (one, other) = (PathBuf::from("/tmp/ccm-conformance-a"), PathBuf::from("/tmp/b"));
         tell(&ReaperMessage::Has(one.clone()));
         tell(&ReaperMessage::Has(other.clone()));

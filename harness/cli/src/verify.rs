@@ -21,7 +21,7 @@ use std::process::ExitCode;
 /// A report and the files that belong to it.
 pub(super) struct Run {
     written: Written,
-    told: Result<StreamFacts, Finding>,
+    stream_facts: Result<StreamFacts, Finding>,
     golden: Option<Golden>,
     digests: Digests,
 }
@@ -36,7 +36,7 @@ impl Run {
         let written = read(&text, report).map_err(|error| chain(&error))?;
         let beside = || stream_in(report.parent().unwrap_or(Path::new("")));
         let stream = events.map_or_else(beside, PathBuf::from);
-        let told = match read_whole(&stream) {
+        let stream_facts = match read_whole(&stream) {
             Ok(events) => Ok(StreamFacts::by(&events)),
             Err(error) if error.is_of_its_lines() => Err(Finding::NotAsWritten(chain(&error))),
             Err(error) if events.is_some() => return Err(chain(&error)),
@@ -47,7 +47,7 @@ impl Run {
         };
         let digests = Digests { report: sha256(text.as_bytes()), events: sha256_of(&stream)? };
         let golden = Golden::of(&written.ledger.subject.harness_version).map_err(|error| chain(&error))?;
-        Ok(Run { written, told, golden, digests })
+        Ok(Run { written, stream_facts, golden, digests })
     }
 
     /// The content of the report.
@@ -57,9 +57,11 @@ impl Run {
 
     /// Everything that is wrong with it.
     pub(super) fn findings(&self, image: Option<&str>) -> Vec<Finding> {
-        let Run { written, told, golden, .. } = self;
-        match told {
-            Ok(told) => findings_of(&Material { report: written, told, golden: golden.as_ref(), image }),
+        let Run { written, stream_facts, golden, .. } = self;
+        match stream_facts {
+            Ok(stream_facts) => {
+                findings_of(&Material { report: written, stream_facts, golden: golden.as_ref(), image })
+            }
             Err(finding) => vec![finding.clone()],
         }
     }

@@ -103,8 +103,8 @@ pub fn end() {
 
 impl Reaper {
     /// A reaper that is gone removes nothing; the run itself still does.
-    fn tell(&mut self, told: &ReaperMessage) {
-        let line = serde_json::to_string(told).unwrap_or_default() + "\n";
+    fn tell(&mut self, message: &ReaperMessage) {
+        let line = serde_json::to_string(message).unwrap_or_default() + "\n";
         if let Err(error) = self.pipe.write_all(line.as_bytes()) {
             tracing::warn!(%error, "the reaper is gone");
         }

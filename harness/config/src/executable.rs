@@ -1,4 +1,4 @@
-//! Whether this machine can execute a file, told before anything is started. The first twenty bytes say it; crates for ELF
+//! Checks whether this machine can execute a file, before anything is started. The first twenty bytes say it; crates for ELF
 //! parse whole files.
 
 use std::fs::File;

@@ -100,7 +100,7 @@ impl Making<'_> {
     /// Every setting with its value, in the order of the report.
     pub(super) fn settings(&self) -> Vec<Setting> {
         let Making { run, set_by, .. } = self;
-        let told = |key: &str, value: String| Setting::told(key, value, set_by(key));
+        let told = |key: &str, value: String| Setting::given(key, value, set_by(key));
         let mut all = vec![
             told(BACKEND, run.cluster.backend.unwrap_or(DEFAULT_BACKEND).to_string()),
             told(
@@ -120,10 +120,10 @@ impl Making<'_> {
         all.extend(Budget::ALL.iter().map(|budget| self.budget(*budget)));
         all.push(self.instance_cache());
         let order: Vec<&str> = self.profile.address_order.iter().map(|kind| kind.as_str()).collect();
-        let told = |key: &str, value: String| Setting::told(key, value, SetBy::Profile);
+        let told = |key: &str, value: String| Setting::given(key, value, SetBy::Profile);
         all.extend((!order.is_empty()).then(|| told("addressOrder", order.join(", "))));
         let fixed = self.profile.location.fixed;
-        all.extend(fixed.then(|| Setting::told("location.fixed", true, SetBy::Profile)));
+        all.extend(fixed.then(|| Setting::given("location.fixed", true, SetBy::Profile)));
         all.extend(self.profile.instance_type.clone().map(|kind| told("instanceType", kind)));
         all
     }
@@ -138,7 +138,7 @@ impl Making<'_> {
         let shard = select.shard.clone().map(|share| ("shard", share));
         let row = |(key, value): (&str, String)| {
             let key = format!("{SELECT}{key}");
-            Setting::told(&key, value, (self.set_by)(&key))
+            Setting::given(&key, value, (self.set_by)(&key))
         };
         lists.chain(quick).chain(shard).map(row).collect()
     }
@@ -149,7 +149,7 @@ impl Making<'_> {
         Setting {
             contract,
             bearing: scale_bearing(scale),
-            ..Setting::told(SCALE, scale, (self.set_by)(SCALE))
+            ..Setting::given(SCALE, scale, (self.set_by)(SCALE))
         }
     }
 
@@ -161,7 +161,7 @@ impl Making<'_> {
             Ordering::Greater => (SetBy::Profile, ContractComparison::Looser),
         };
         let contract = Some(HumanDuration(usual).to_string());
-        Setting { contract, bearing, ..Setting::told("instanceCache", HumanDuration(value), from) }
+        Setting { contract, bearing, ..Setting::given("instanceCache", HumanDuration(value), from) }
     }
 
     fn budget(&self, budget: Budget) -> Setting {

@@ -71,20 +71,20 @@ impl Owner {
     fn seen_from(&self, here: &Owner, look: impl FnOnce(i32) -> ProcessState) -> Liveness {
         if self.boot == here.boot && self.namespace == here.namespace {
             return match look(self.pid) {
-                ProcessState::Started(start) if start == self.start => Liveness::Lives(self.told()),
-                ProcessState::Hidden => Liveness::Lives(self.told()),
+                ProcessState::Started(start) if start == self.start => Liveness::Lives(self.described()),
+                ProcessState::Hidden => Liveness::Lives(self.described()),
                 ProcessState::Started(_) | ProcessState::Nothing => Liveness::Gone,
             };
         }
         if self.boot == here.boot {
-            return Liveness::Unknown(format!("{}, in another container than this one", self.told()));
+            return Liveness::Unknown(format!("{}, in another container than this one", self.described()));
         }
         // The machine was rebooted since; another machine of the same name has another id.
-        if self.host == here.host { Liveness::Gone } else { Liveness::Unknown(self.told()) }
+        if self.host == here.host { Liveness::Gone } else { Liveness::Unknown(self.described()) }
     }
 
     /// A description.
-    fn told(&self) -> String {
+    fn described(&self) -> String {
         format!("process {} of user {} on {}", self.pid, self.user, self.host)
     }
 }

@@ -105,10 +105,12 @@ impl<'a> Bench<'a> {
         let cell = &question.cell.cluster;
         let version = version(cell)?;
         let folder = tempfile::tempdir().map_err(|error| format!("a folder for a kubeconfig: {error}"))?;
-        let told: harness_clouds::OnMessage = std::sync::Arc::new(|what| tracing::warn!(what, "the cloud"));
+        let on_message: harness_clouds::OnMessage =
+            std::sync::Arc::new(|what| tracing::warn!(what, "the cloud"));
         let cloud = &means.profile.cloud;
         let (run, place) = (&RunId::fresh(), Place::LOOPBACK);
-        let spec = CloudSpec { run, cloud, place, replicas: &[], folder: folder.path(), told: &told };
+        let spec =
+            CloudSpec { run, cloud, place, replicas: &[], folder: folder.path(), on_message: &on_message };
         let cloud = start(spec).await.map_err(|error| chain(&error))?;
         let token = fresh_token().map_err(|error| chain(&error))?;
         let hosted = cell.topology == Topology::Hosted;

@@ -58,7 +58,7 @@ async fn proxy(upstream: &str, ca: Option<&Path>) -> Outcome<()> {
         driver: None,
         bounds: Bounds::default(),
         ended: None,
-        told: Arc::new(|_| ()),
+        on_message: Arc::new(|_| ()),
     })
     .await?;
     if let (Some(file), Some(ca)) = (ca, running.ca()) {

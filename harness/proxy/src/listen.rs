@@ -92,7 +92,7 @@ async fn speak(
 ) {
     let watch = Watch::new();
     let stream = TokioIo::new(watch.over(stream));
-    let (limit, told, seen) = (shared.bounds.request, shared.clone(), watch.clone());
+    let (limit, reporter, seen) = (shared.bounds.request, shared.clone(), watch.clone());
     let service = service_fn(move |request: http::Request<Incoming>| {
         let (one, answered) = (seen.begin(), call::answer(shared.clone(), caller.clone(), peer, request));
         async move { Ok::<_, Closed>(answered.await?.map(|body| one.until_the_end_of(body))) }
@@ -106,7 +106,7 @@ async fn speak(
             tracing::debug!(%error, %peer, "connection ended");
         },
         begun = watch.silent_for(limit) => match begun {
-            true => told.tell_once(format!(
+            true => reporter.tell_once(format!(
                 "a client from {peer} took more than {} s to send the head of a request: its connection was \
                  closed",
                 limit.as_secs_f64()

@@ -33,7 +33,7 @@ pub(crate) struct State {
     pub(crate) book: NameIndex,
     pub(crate) credentials: Credentials,
     /// Messages about the cloud that the user has already got.
-    told: BTreeSet<String>,
+    reported: BTreeSet<String>,
 }
 
 /// The driver of the cloud behind the proxy.
@@ -59,7 +59,7 @@ pub(crate) struct Shared {
     pub(crate) arrivals: Notify,
     pub(crate) bounds: Bounds,
     pub(crate) ended: Option<Ended>,
-    pub(crate) told: OnMessage,
+    pub(crate) on_message: OnMessage,
     pub(crate) started: Instant,
     pub(crate) state: Mutex<State>,
 }
@@ -84,8 +84,8 @@ impl Shared {
 
     /// Shows a message to the user once.
     pub(crate) fn tell_once(&self, what: String) {
-        if self.state().told.insert(what.clone()) {
-            (self.told)(what);
+        if self.state().reported.insert(what.clone()) {
+            (self.on_message)(what);
         }
     }
 

@@ -63,7 +63,7 @@ pub struct Config {
     /// The observer of calls that have ended.
     pub ended: Option<Ended>,
     /// The receiver of messages for the user.
-    pub told: OnMessage,
+    pub on_message: OnMessage,
 }
 
 impl fmt::Debug for Config {
@@ -127,7 +127,7 @@ impl Running {
             driver,
             bounds,
             ended,
-            told,
+            on_message,
         } = config;
         let upstream = Upstream::new(&upstream, upstream_ca.as_deref())?;
         upstream.greet().await?;
@@ -163,7 +163,7 @@ impl Running {
             endpoint,
             bounds,
             ended,
-            told,
+            on_message,
             arrivals: Notify::new(),
             started: Instant::now(),
             state: Mutex::default(),

@@ -188,7 +188,7 @@ mod tests {
         let simulated = Subject { simulated: true, ..Subject::default() };
         assert_eq!(of(&[], &Ledger { subject: simulated, ..good.clone() }).0, "partial");
         let looser = |name: &str| {
-            let told = Setting::told(name, "v".to_owned(), SetBy::RunFile);
+            let told = Setting::given(name, "v".to_owned(), SetBy::RunFile);
             let settings = vec![Setting { bearing: ContractComparison::Looser, ..told }];
             Ledger { subject: Subject { settings, ..Subject::default() }, ..good.clone() }
         };

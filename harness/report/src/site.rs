@@ -144,7 +144,7 @@ fn profiles(rows: &[(Row, &Ledger)], page: &mut String) {
 
 /// The badge of a report as a picture.
 pub fn to_badge_svg(ledger: &Ledger) -> String {
-    /// Pixels of a character on average, and the room beside a text.
+    /// Average width of a character, and the space around a text, in pixels.
     const CHARACTER: usize = 7;
     const ROOM: usize = 12;
     let Badge { label, message, colour } = badge(ledger);

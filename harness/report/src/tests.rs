@@ -73,7 +73,7 @@ fn subject() -> Subject {
         check_set: String::from("0123456789ab"),
         certify: false,
         settings: vec![
-            Setting::told("timing", "fast", SetBy::Default),
+            Setting::given("timing", "fast", SetBy::Default),
             Setting::of_manifests("--leader-elect-lease-duration=6s, as the timing asks for", SetBy::Default),
         ],
         declared: BTreeMap::from([(
@@ -154,7 +154,7 @@ fn a_setting_looser_than_the_contract_makes_a_run_partial_and_stands_in_one_line
     let mut ledger = only(|id| id == "NODE-INIT-01");
     assert_eq!(ledger.conformance(), Conformance::Conformant);
     let contract = Some("10s".to_owned());
-    let watch = Setting::told("limits.budgets.watch", "20s", SetBy::RunFile);
+    let watch = Setting::given("limits.budgets.watch", "20s", SetBy::RunFile);
     let stricter =
         Setting { contract: contract.clone(), bearing: ContractComparison::Stricter, ..watch.clone() };
     ledger.subject.settings.push(stricter);
@@ -162,7 +162,7 @@ fn a_setting_looser_than_the_contract_makes_a_run_partial_and_stands_in_one_line
     ledger.subject.settings.push(Setting { contract, bearing: ContractComparison::Looser, ..watch });
     ledger.subject.settings.push(Setting {
         bearing: ContractComparison::Looser,
-        ..Setting::told("select.quick", "true", SetBy::Option)
+        ..Setting::given("select.quick", "true", SetBy::Option)
     });
     assert_eq!(ledger.conformance(), Conformance::Partial);
     let line = "relaxed, so at most partial: limits.budgets.watch 20s (contract: 10s; run file), select.quick true (option)\n";

@@ -25,7 +25,7 @@ pub struct Material<'a> {
     /// The report.
     pub report: &'a Written,
     /// What the stream of its run tells.
-    pub told: &'a StreamFacts,
+    pub stream_facts: &'a StreamFacts,
     /// The checks of the version that the report names; `None` where that version is not known.
     pub golden: Option<&'a Golden>,
     /// The image that it has to be about, by its digest as [`sha256_digest`] reads it.
@@ -34,13 +34,13 @@ pub struct Material<'a> {
 
 /// Everything that does not hold; nothing when the report is what it says.
 pub fn verify(material: &Material<'_>) -> Vec<Finding> {
-    let Material { report: written, told, golden, image } = material;
+    let Material { report: written, stream_facts, golden, image } = material;
     let report = &written.ledger;
     let mut findings = Vec::new();
     against_version(report, *golden, &mut findings);
     let made = document(report);
     against_itself(&written.document, &made, &mut findings);
-    told.against(report, &made, &mut findings);
+    stream_facts.against(report, &made, &mut findings);
     findings.extend(untrue_limits(&report.subject.settings).into_iter().map(Finding::UntrueLimit));
     findings.extend(report.subject.relaxed().map(|one| Finding::Relaxed(one.to_string())));
     if report.subject.certify {

@@ -284,23 +284,23 @@ mod tests {
         let mut plan = plan(&Source::Defaults, RunFile { select, ..RunFile::default() }).expect("a plan");
         plan.output = folder.path().join("results");
         let (cancel, reproduce) = (CancellationToken::new(), String::new());
-        let mut told = Reasons::default();
-        let code = execute(Run { suites: &[], plan, reproduce, watch: false, cancel }, &mut told);
-        (format!("{code:?}"), told.0, folder.path().join("results").exists())
+        let mut reasons = Reasons::default();
+        let code = execute(Run { suites: &[], plan, reproduce, watch: false, cancel }, &mut reasons);
+        (format!("{code:?}"), reasons.0, folder.path().join("results").exists())
     }
 
     #[test]
     fn a_plan_that_is_wrong_is_refused_to_whoever_judges_and_nothing_is_started() {
-        let (code, told, made) = executed(Some("NODE-LIVE-*"));
+        let (code, reasons, made) = executed(Some("NODE-LIVE-*"));
         assert_eq!(code, format!("{:?}", ExitCode::from(exit::USAGE)));
-        assert!(matches!(told.as_slice(), [why] if why.contains("NODE-LIVE-*")), "{told:?}");
+        assert!(matches!(reasons.as_slice(), [why] if why.contains("NODE-LIVE-*")), "{reasons:?}");
         assert!(!made, "no output folder");
     }
 
     #[test]
     fn a_run_of_nothing_says_so() {
-        let (code, told, _) = executed(None);
+        let (code, reasons, _) = executed(None);
         assert_eq!(code, format!("{:?}", ExitCode::from(exit::NOTHING_SELECTED)));
-        assert!(matches!(told.as_slice(), [why] if why.contains("no check is selected")), "{told:?}");
+        assert!(matches!(reasons.as_slice(), [why] if why.contains("no check is selected")), "{reasons:?}");
     }
 }

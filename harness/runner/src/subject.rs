@@ -69,7 +69,7 @@ pub(super) fn subject(
         subject.settings.extend(rendered.map(|rendered| rendered.changes).unwrap_or_default());
         subject.settings.extend(state.changes.iter().cloned());
         let notes = framework_notes(suites, plan.profile.framework);
-        let told = |note: String| Setting::told("framework", note, SetBy::Profile);
+        let told = |note: String| Setting::given("framework", note, SetBy::Profile);
         subject.settings.extend(notes.into_iter().map(told));
     }
     subject
@@ -101,7 +101,7 @@ pub fn in_force(settings: &[Setting], planned: &[Planned]) -> Vec<Setting> {
     selecting.iter_mut().for_each(|one| one.bearing = ContractComparison::Looser);
     if selecting.is_empty() {
         let value = format!("leaves {left_out} of {} checks out", of_contract().count());
-        let filter = Setting::told(TEST_FILTER, value, SetBy::Option);
+        let filter = Setting::given(TEST_FILTER, value, SetBy::Option);
         settings.push(Setting { bearing: ContractComparison::Looser, ..filter });
     }
     settings
@@ -156,19 +156,19 @@ mod tests {
 
     #[test]
     fn what_leaves_checks_out_relaxes_and_a_filter_of_tests_too() {
-        let skip = Setting::told("select.skip", "B-*", SetBy::Option);
+        let skip = Setting::given("select.skip", "B-*", SetBy::Option);
         let all = [planned(Choice::Selected)];
         let out = [planned(Choice::Skip(SkipReason::Deselected, "left out".to_owned())), all[0].clone()];
         let relaxed = |settings: &[Setting], planned: &[Planned]| -> Vec<String> {
             let settings = in_force(settings, planned);
             settings.iter().filter(|one| one.relaxes()).map(ToString::to_string).collect()
         };
-        let settings = [Setting::told("jobs", 1, SetBy::Option), skip];
+        let settings = [Setting::given("jobs", 1, SetBy::Option), skip];
         assert_eq!(relaxed(&settings, &all), [""; 0], "it names nothing that is there");
         assert_eq!(relaxed(&settings, &out), ["select.skip B-* (option)"]);
         assert_eq!(relaxed(&settings[..1], &out), ["test filter leaves 1 of 2 checks out (option)"]);
         let elsewhere = Planned { elsewhere: true, ..out[0].clone() };
-        let part = [Setting::told(SHARD, "1/2", SetBy::Option), settings[1].clone()];
+        let part = [Setting::given(SHARD, "1/2", SetBy::Option), settings[1].clone()];
         assert_eq!(relaxed(&part, &[elsewhere, all[0].clone()]), ["select.shard 1/2 (option)"]);
     }
 }

@@ -62,8 +62,8 @@ impl Subject for EventsOf<'_> {
 ///
 /// ```
 /// # use harness_testkit::prelude::*; async fn check(cx: &CheckCx, web: &Service<'_>) -> Verdict {
-/// let told = tells("Normal", "EnsuredLoadBalancer");
-/// web.events().becomes(told).within(cx.limits().event()).await
+/// let reported = tells("Normal", "EnsuredLoadBalancer");
+/// web.events().becomes(reported).within(cx.limits().event()).await
 /// # }
 /// ```
 pub fn tells(kind: &'static str, reason: &'static str) -> Matcher<Vec<Event>> {
@@ -76,8 +76,8 @@ pub fn tells(kind: &'static str, reason: &'static str) -> Matcher<Vec<Event>> {
 ///
 /// ```
 /// # use harness_testkit::prelude::*; async fn check(cx: &CheckCx, node: &Node<'_>) -> Verdict {
-/// let told = tells_by("Normal", "Synced", "cloud-node-controller");
-/// node.events().becomes(told).within(cx.limits().event()).await
+/// let reported = tells_by("Normal", "Synced", "cloud-node-controller");
+/// node.events().becomes(reported).within(cx.limits().event()).await
 /// # }
 /// ```
 pub fn tells_by(kind: &'static str, reason: &'static str, by: &'static str) -> Matcher<Vec<Event>> {
@@ -95,8 +95,8 @@ pub fn tells_by(kind: &'static str, reason: &'static str, by: &'static str) -> M
 ///
 /// ```
 /// # use harness_testkit::prelude::*; async fn check(cx: &CheckCx, holder: String) -> Verdict {
-/// let told = tells_of("Normal", "LeaderElection", holder);
-/// cx.lease().events().becomes(told).within(cx.limits().event()).await
+/// let reported = tells_of("Normal", "LeaderElection", holder);
+/// cx.lease().events().becomes(reported).within(cx.limits().event()).await
 /// # }
 /// ```
 pub fn tells_of(kind: &'static str, reason: &'static str, named: String) -> Matcher<Vec<Event>> {

@@ -103,13 +103,14 @@ async fn serves_both_families_or_tells(cx: &CheckCx) -> Verdict {
         return web.becomes(serves_both()).within(limit).await;
     }
     let events = web.events();
-    let told = matcher("publishes an address of each IP family, or warns", |(service, events)| {
-        match serves_both().matches(service) {
-            Observation::Matched(()) => Observation::Matched(()),
-            _ => warns().matches(events),
-        }
-    });
-    (&web, &events).becomes(told).within(limit).await
+    let warned_of_nothing =
+        matcher("publishes an address of each IP family, or warns", |(service, events)| {
+            match serves_both().matches(service) {
+                Observation::Matched(()) => Observation::Matched(()),
+                _ => warns().matches(events),
+            }
+        });
+    (&web, &events).becomes(warned_of_nothing).within(limit).await
 }
 
 /// How many times a CCM may look at a Service before it has learnt that another controller owns it.
@@ -139,10 +140,10 @@ async fn leaves_to_others(cx: &CheckCx) -> Verdict {
         .when("because another controller implements it")
         .await?;
     theirs.calls().writes().is(no_calls()).await?;
-    let told = holds("are no warning", |events: &Vec<core::Event>| {
+    let warned_of_nothing = holds("are no warning", |events: &Vec<core::Event>| {
         warns().matches(events) != Observation::Matched(())
     });
-    theirs.events().is(told).await?;
+    theirs.events().is(warned_of_nothing).await?;
     theirs.delete().await?;
     theirs
         .becomes(gone())

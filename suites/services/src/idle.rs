@@ -112,7 +112,7 @@ impl<'a> Unexplained<'a> {
 
 /// The parts of a Node that decide whether load balancers may use it, and how they reach it
 /// (k8s.io/cloud-provider service/controller.go, predicates). The autoscaler's taint is not included, because
-/// it alone is no reason for an update.
+/// it alone does not require an update.
 pub(super) fn reasons(node: &core::Node) -> impl PartialEq + use<> {
     let excluded = node.labels().get(L_EXCL).cloned();
     let going = node.metadata.deletion_timestamp.is_some();

@@ -50,7 +50,7 @@ pub(super) const KIND: Kind = Kind {
 struct Program {
     /// The program as messages show it.
     shown: String,
-    told: OnMessage,
+    on_message: OnMessage,
     group: Option<Pid>,
     /// Notified when the program is ended on purpose.
     end: Option<oneshot::Sender<()>>,
@@ -85,7 +85,7 @@ impl Host for Program {
             }
             if let Some(took) = self.group.and_then(processor_time) {
                 let took = took.as_secs_f64();
-                (self.told)(format!(
+                (self.on_message)(format!(
                     "  the cloud's driver '{}' took {took:.1} s of processor time",
                     self.shown
                 ));
@@ -106,9 +106,9 @@ impl Host for Program {
 /// The processor time of a process and of the children that it has waited for; `None` if the system does not
 /// report it.
 fn processor_time(process: Pid) -> Option<Duration> {
-    let told = std::fs::read_to_string(format!("/proc/{}/stat", process.as_raw_nonzero())).ok()?;
+    let stat = std::fs::read_to_string(format!("/proc/{}/stat", process.as_raw_nonzero())).ok()?;
     // The name of the process is in parentheses and may contain anything.
-    let (_, numbers) = told.rsplit_once(')')?;
+    let (_, numbers) = stat.rsplit_once(')')?;
     let ticks = numbers.split_whitespace().skip(11).take(4).filter_map(|ticks| ticks.parse::<u32>().ok());
     let ticks: f64 = ticks.map(f64::from).sum();
     #[expect(clippy::cast_precision_loss, reason = "ticks in a second are a hundred or a thousand")]
@@ -141,19 +141,19 @@ async fn start(spec: CloudSpec<'_>) -> Result<RunningCloud, StartError> {
         .collect();
     let (filled, folder) = on_this_machine(filled, folder, spec.folder)
         .map_err(|cause| StartError::Program { line: line.join(" "), folder: folder.clone(), cause })?;
-    let (shown, told) = (line.join(" "), spec.told.clone());
+    let (shown, on_message) = (line.join(" "), spec.on_message.clone());
     let mut program = Program {
         shown: shown.clone(),
-        told,
+        on_message,
         group: None,
         end: None,
         watcher: None,
         token_file,
         url: String::new(),
     };
-    let (at, tail) = bring_up(&mut program, &filled, &folder, spec.told).await?;
+    let (at, tail) = bring_up(&mut program, &filled, &folder, spec.on_message).await?;
     let Some(at) = listens_at(&at, reachable) else {
-        return Err(StartError::ForeignAddress { line: shown, at, told: reachable });
+        return Err(StartError::ForeignAddress { line: shown, at, given: reachable });
     };
     let url = format!("http://{at}");
     program.url.clone_from(&url);
@@ -226,7 +226,7 @@ async fn bring_up(
     program: &mut Program,
     line: &[String],
     folder: &Path,
-    told: &OnMessage,
+    on_message: &OnMessage,
 ) -> Result<(String, Tail), StartError> {
     let shown = line.join(" ");
     let mut child = Command::new(&line[0])
@@ -268,16 +268,22 @@ async fn bring_up(
     };
     let (end, ending) = oneshot::channel();
     program.end = Some(end);
-    program.watcher = Some(tokio::spawn(watch(child, ending, shown, tail.clone(), told.clone())));
+    program.watcher = Some(tokio::spawn(watch(child, ending, shown, tail.clone(), on_message.clone())));
     Ok((address, tail))
 }
 
 /// Waits for its end; an unexpected end is reported.
-async fn watch(mut child: Child, ending: oneshot::Receiver<()>, shown: String, tail: Tail, told: OnMessage) {
+async fn watch(
+    mut child: Child,
+    ending: oneshot::Receiver<()>,
+    shown: String,
+    tail: Tail,
+    on_message: OnMessage,
+) {
     tokio::select! {
         biased;
         _ = ending => drop(child.wait().await),
-        status = child.wait() => told(format!(
+        status = child.wait() => on_message(format!(
             "the cloud's driver '{shown}' ended by itself with {}; its last lines:\n{}",
             ended(status.ok()),
             tail.text()
@@ -314,8 +320,8 @@ mod tests {
     #[test]
     fn containers_see_this_machine_at_the_gateway_of_their_ipv4_range() {
         let v6 = (Some("fd00::1"), Some("fd00::/64"));
-        let told = [v6, (Some("172.18.0.9"), Some("172.18.0.0/16"))];
-        assert_eq!(gateway(told.into_iter()), Some(Ipv4Addr::new(172, 18, 0, 9)));
+        let networks = [v6, (Some("172.18.0.9"), Some("172.18.0.0/16"))];
+        assert_eq!(gateway(networks.into_iter()), Some(Ipv4Addr::new(172, 18, 0, 9)));
         let untold = [(None, Some("172.19.0.0/16")), v6];
         assert_eq!(gateway(untold.into_iter()), Some(Ipv4Addr::new(172, 19, 0, 1)));
         assert_eq!(gateway([v6].into_iter()), None);

@@ -106,7 +106,7 @@ async fn start(spec: CloudSpec<'_>) -> Result<RunningCloud, StartError> {
     let container = Container::create(&engine, &spec.run.name_of("cloud"), body).await?;
     match bring_up(&container, image, site).await {
         Ok((record, url)) => {
-            let watcher = tokio::spawn(watch(container.clone(), image.clone(), spec.told.clone()));
+            let watcher = tokio::spawn(watch(container.clone(), image.clone(), spec.on_message.clone()));
             let tail = Tail::default();
             tails::remember(&url, &tail);
             let reader = tokio::spawn(container.clone().keep_last_lines(tail));
@@ -157,12 +157,12 @@ async fn bring_up(
     let Some(at) = said else { return Err(StartError::NoAddress { line: shown, lines }) };
     let says = |error| StartError::DriverSays { error: Box::new(error), lines: lines.clone() };
     let (own, driver) = match site {
-        Site::ThisMachine(told) => match listens_at(&at, told) {
+        Site::ThisMachine(given) => match listens_at(&at, given) {
             Some(at) => (None, at.to_string()),
-            None => return Err(StartError::ForeignAddress { line: shown, at, told }),
+            None => return Err(StartError::ForeignAddress { line: shown, at, given }),
         },
         Site::Network(_) if !at.ends_with(&format!(":{DRIVER_PORT}")) => {
-            return Err(StartError::OtherPort { line: shown, at, told: site.listen().to_string() });
+            return Err(StartError::OtherPort { line: shown, at, given: site.listen().to_string() });
         }
         Site::Network(network) => {
             let (ip, driver) = container.addresses(network).await?;
@@ -197,7 +197,7 @@ fn from_outside(url: &str, ip: Ipv4Addr) -> String {
 }
 
 /// Waits for an unexpected end.
-async fn watch(container: Container, image: String, told: OnMessage) {
+async fn watch(container: Container, image: String, on_message: OnMessage) {
     let mut ended = std::pin::pin!(container.engine.docker().wait_container(&container.id, None));
     let status = match ended.next().await {
         Some(Ok(answer)) => answer.status_code,
@@ -206,7 +206,7 @@ async fn watch(container: Container, image: String, told: OnMessage) {
         Some(Err(_)) | None => return,
     };
     let lines = container.last_lines().await.unwrap_or_default();
-    told(format!(
+    on_message(format!(
         "the cloud's driver in image {image} ended by itself with status {status}; its last lines:\n{lines}"
     ));
 }
@@ -218,7 +218,7 @@ mod tests {
     #[test]
     fn what_a_container_tells_of_itself_is_told_by_its_address_on_the_network() {
         let ip = Ipv4Addr::new(172, 18, 0, 9);
-        for (told, seen) in [
+        for (listens, seen) in [
             ("http://0.0.0.0:8081/v1", "http://172.18.0.9:8081/v1"),
             ("https://[::]:443", "https://172.18.0.9:443"),
             ("http://localhost:5000", "http://172.18.0.9:5000"),
@@ -226,7 +226,7 @@ mod tests {
             ("https://api.example/v1", "https://api.example/v1"),
             ("", ""),
         ] {
-            assert_eq!(from_outside(told, ip), seen);
+            assert_eq!(from_outside(listens, ip), seen);
         }
     }
 

@@ -58,9 +58,16 @@ async fn start_bare(spec: CloudSpec<'_>) -> Result<RunningCloud, StartError> {
 #[cfg(test)]
 pub(crate) async fn start_here(dialect: &str) -> RunningCloud {
     let cloud = CloudSource::Dialect(dialect.to_owned());
-    let (folder, told): (_, OnMessage) = (std::path::Path::new(""), Arc::new(|_| ()));
+    let (folder, on_message): (_, OnMessage) = (std::path::Path::new(""), Arc::new(|_| ()));
     let run = &harness_clusters::images::RunId::fresh();
-    let spec = CloudSpec { run, cloud: &cloud, place: Place::LOOPBACK, replicas: &[], folder, told: &told };
+    let spec = CloudSpec {
+        run,
+        cloud: &cloud,
+        place: Place::LOOPBACK,
+        replicas: &[],
+        folder,
+        on_message: &on_message,
+    };
     start(spec).await.expect("it starts")
 }
 

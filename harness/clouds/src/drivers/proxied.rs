@@ -92,7 +92,7 @@ async fn put(
         }),
         bounds: Bounds::default(),
         ended: None,
-        told: spec.told.clone(),
+        on_message: spec.on_message.clone(),
     });
     let running =
         running.await.map_err(|error| StartError::Proxy { cause: harness_core::check::chain(&error) })?;

@@ -12,10 +12,10 @@ pub(super) fn ready_line(line: &str) -> Option<Option<String>> {
 /// The address that a driver on this machine reports: an IP address and a port, on loopback or on the address
 /// that it was given. Other addresses are never called, because the program there would get the driver's
 /// token.
-pub(super) fn listens_at(said: &str, told: Ipv4Addr) -> Option<SocketAddr> {
+pub(super) fn listens_at(said: &str, given: Ipv4Addr) -> Option<SocketAddr> {
     let address: SocketAddr = said.parse().ok()?;
     let ip = address.ip().to_canonical();
-    (address.port() != 0 && (ip.is_loopback() || ip == IpAddr::V4(told))).then_some(address)
+    (address.port() != 0 && (ip.is_loopback() || ip == IpAddr::V4(given))).then_some(address)
 }
 
 #[cfg(test)]
@@ -24,9 +24,9 @@ mod tests {
 
     #[test]
     fn only_an_address_of_loopback_or_the_one_it_was_told_is_asked() {
-        let told = Ipv4Addr::new(172, 18, 0, 1);
+        let given = Ipv4Addr::new(172, 18, 0, 1);
         for fine in ["127.0.0.1:1", "172.18.0.1:65535", "[::1]:80", "127.9.0.1:5"] {
-            assert_eq!(listens_at(fine, told).map(|at| at.to_string()).as_deref(), Some(fine));
+            assert_eq!(listens_at(fine, given).map(|at| at.to_string()).as_deref(), Some(fine));
         }
         for foreign in [
             "user:pw@host:1/x?y#",
@@ -46,7 +46,7 @@ mod tests {
             "http://127.0.0.1:1",
             "",
         ] {
-            assert_eq!(listens_at(foreign, told), None, "{foreign}");
+            assert_eq!(listens_at(foreign, given), None, "{foreign}");
         }
     }
 }

@@ -36,7 +36,7 @@ pub struct CloudSpec<'a> {
     /// A folder for this user alone, which is removed with the cloud.
     pub folder: &'a Path,
     /// Called with messages about a running cloud, for example that it has ended by itself.
-    pub told: &'a OnMessage,
+    pub on_message: &'a OnMessage,
 }
 
 /// Receives messages for the user.
@@ -201,7 +201,7 @@ pub enum StartError {
     /// A driver reports an address that cannot be its own.
     #[error(
         "the cloud's driver '{line}' says that it listens at '{at}'; it must be an IP address and a port of this machine's \
-         loopback or of {told}, the value of ${{DRIVER_LISTEN}}, because its token is not sent to other addresses"
+         loopback or of {given}, the value of ${{DRIVER_LISTEN}}, because its token is not sent to other addresses"
     )]
     ForeignAddress {
         /// Program and arguments, or image.
@@ -209,11 +209,11 @@ pub enum StartError {
         /// The reported address.
         at: String,
         /// The address that it was given.
-        told: Ipv4Addr,
+        given: Ipv4Addr,
     },
     /// A driver in a container listens on an address that cannot be reached.
     #[error(
-        "the cloud's driver '{line}' says that it listens at {at}; on the cluster's network it has to listen at {told}, which is \
+        "the cloud's driver '{line}' says that it listens at {at}; on the cluster's network it has to listen at {given}, which is \
          what ${{DRIVER_LISTEN}} stands for: that port is published"
     )]
     OtherPort {
@@ -222,7 +222,7 @@ pub enum StartError {
         /// The address that it listens on.
         at: String,
         /// The address that it was given.
-        told: String,
+        given: String,
     },
     /// The program of a driver was started, but its answers are not those of a driver.
     #[error("{}; its last lines:\n{lines}", harness_core::check::chain(.error))]

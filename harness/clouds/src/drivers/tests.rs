@@ -18,9 +18,10 @@ type Heard = Arc<Mutex<Vec<String>>>;
 async fn start_from(cloud: &CloudSource, folder: &Path) -> (Result<RunningCloud, StartError>, Heard) {
     let heard = Heard::default();
     let noted = heard.clone();
-    let told: OnMessage = Arc::new(move |what| noted.lock().expect("fine").push(what));
+    let on_message: OnMessage = Arc::new(move |what| noted.lock().expect("fine").push(what));
     let run = &harness_clusters::images::RunId::fresh();
-    let spec = CloudSpec { run, cloud, place: Place::LOOPBACK, replicas: &[], folder, told: &told };
+    let spec =
+        CloudSpec { run, cloud, place: Place::LOOPBACK, replicas: &[], folder, on_message: &on_message };
     (start(spec).await, heard)
 }
 

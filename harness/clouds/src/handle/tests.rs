@@ -91,9 +91,9 @@ async fn a_call_that_a_driver_lacks_is_refused_by_name() {
 async fn disturbances_are_told_to_the_observer_of_the_handle() {
     let running = drivers::start_here("native").await;
     let heard = Arc::new(Mutex::new(Vec::new()));
-    let told = heard.clone();
+    let observed = heard.clone();
     let cloud = running.attach().expect("attached");
-    let observed = cloud.observed_by(move |what| told.lock().expect("fine").push(what.clone()));
+    let observed = cloud.observed_by(move |what| observed.lock().expect("fine").push(what.clone()));
     let fault = Fault { matching: Match::default(), effect: Effect::Refuse, calls: Some(1), for_ms: None };
     let fault = observed.inject(1, &fault).await.expect("injected");
     let barrier = observed.raise_barrier(2, &Match::default()).await.expect("raised");
@@ -174,9 +174,9 @@ async fn what_is_dropped_in_the_middle_of_its_call_is_told_of_and_can_be_undone(
     let running = drivers::start_here("native").await;
     let cloud = running.attach().expect("attached");
     let heard = Arc::new(Mutex::new(Vec::new()));
-    let told = heard.clone();
+    let observed = heard.clone();
     let unheard = Cloud::new(Arc::new(Unheard(cloud.driver.clone())))
-        .observed_by(move |what| told.lock().expect("fine").push(what.clone()));
+        .observed_by(move |what| observed.lock().expect("fine").push(what.clone()));
     let fault = Fault { matching: Match::default(), effect: Effect::Refuse, calls: None, for_ms: None };
     let soon = Duration::from_millis(300);
     tokio::time::timeout(soon, unheard.inject(7, &fault)).await.expect_err("nothing is heard");

@@ -69,7 +69,7 @@ pub struct Setting {
 
 impl Setting {
     /// A value for which the contract has no requirement.
-    pub fn told(setting: &str, value: impl fmt::Display, from: SetBy) -> Setting {
+    pub fn given(setting: &str, value: impl fmt::Display, from: SetBy) -> Setting {
         Setting {
             setting: setting.to_owned(),
             value: value.to_string(),
@@ -81,7 +81,7 @@ impl Setting {
 
     /// A change of the CCM's manifests, one sentence.
     pub fn of_manifests(what: impl fmt::Display, from: SetBy) -> Setting {
-        Setting::told("manifests", what, from)
+        Setting::given("manifests", what, from)
     }
 
     /// Whether it makes the result at most partial.

@@ -99,7 +99,7 @@ impl Scheduler {
             self.assumed.lock().unwrap_or_else(PoisonError::into_inner).remove(&uid);
         }
         match after {
-            // A change of the status that this scheduler wrote itself is no reason to try again.
+            // A change of the status that this scheduler wrote itself does not justify another try.
             Some(pod)
                 if is_ours(pod)
                     && before.is_none_or(|before| {

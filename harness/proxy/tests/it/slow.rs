@@ -57,9 +57,9 @@ async fn who_takes_too_long_for_the_head_of_a_request_is_closed() {
     })
     .await
     .expect("closed");
-    let told = proxied.told.lock().expect("fine").clone();
+    let messages = proxied.messages.lock().expect("fine").clone();
     assert_eq!(
-        told,
+        messages,
         [
             "a client from 127.0.0.1 took more than 0.3 s to send the head of a request: its connection was closed"
         ]
@@ -81,11 +81,11 @@ async fn who_takes_too_long_for_a_body_is_answered_and_in_the_journal() {
     }
     let outcomes: Vec<Outcome> = proxied.journal().await.into_iter().map(|entry| entry.outcome).collect();
     assert_eq!(outcomes, [Outcome::Answered { status: 408 }, Outcome::Answered { status: 408 }]);
-    let told = proxied.told.lock().expect("fine").clone();
+    let messages = proxied.messages.lock().expect("fine").clone();
     assert_eq!(
-        told.iter().filter(|what| what.contains("took too long to send a body")).count(),
+        messages.iter().filter(|what| what.contains("took too long to send a body")).count(),
         1,
-        "{told:?}"
+        "{messages:?}"
     );
 }
 
@@ -98,9 +98,9 @@ async fn a_port_has_only_so_many_connections() {
     }
     let mut beyond = connected(&proxied.url("a", "")).await;
     assert_eq!(until_closed(&mut beyond).await, "");
-    let told = proxied.told.lock().expect("fine").clone();
+    let messages = proxied.messages.lock().expect("fine").clone();
     assert_eq!(
-        told,
+        messages,
         [
             "the proxy's port for a has 3 connections, the maximum; further ones, such as one from 127.0.0.1, are closed"
         ]
@@ -120,11 +120,11 @@ async fn a_port_has_only_so_many_connections() {
 #[tokio::test]
 async fn who_waits_for_an_answer_or_sends_piece_by_piece_is_not_slow() {
     let pieces = Pieces::start().await;
-    let told: Arc<Mutex<Vec<String>>> = Arc::default();
-    let heard = told.clone();
+    let messages: Arc<Mutex<Vec<String>>> = Arc::default();
+    let heard = messages.clone();
     let config = Config {
         bounds: bounds(),
-        told: Arc::new(move |what| heard.lock().expect("fine").push(what)),
+        on_message: Arc::new(move |what| heard.lock().expect("fine").push(what)),
         ..before(&pieces.url)
     };
     let proxy = Running::start(config).await.expect("a proxy");
@@ -152,5 +152,5 @@ async fn who_waits_for_an_answer_or_sends_piece_by_piece_is_not_slow() {
     pieces.say(b"6\r\nsecond\r\n0\r\n\r\n");
     assert_eq!(answer.chunk().await.expect("a piece").as_deref(), Some(&b"second"[..]));
     assert_eq!(answer.chunk().await.expect("the end"), None);
-    assert!(told.lock().expect("fine").is_empty());
+    assert!(messages.lock().expect("fine").is_empty());
 }

@@ -67,7 +67,7 @@ pub(crate) fn before(upstream: &str) -> Config {
         driver: None,
         bounds: Bounds::default(),
         ended: None,
-        told: Arc::new(|_| ()),
+        on_message: Arc::new(|_| ()),
     }
 }
 
@@ -78,7 +78,7 @@ pub(crate) struct Proxied {
     pub(crate) driver: Client,
     pub(crate) http: reqwest::Client,
     /// The messages for the user.
-    pub(crate) told: Arc<Mutex<Vec<String>>>,
+    pub(crate) messages: Arc<Mutex<Vec<String>>>,
 }
 
 impl Proxied {
@@ -88,8 +88,8 @@ impl Proxied {
 
     pub(crate) async fn bounded(bounds: Bounds) -> Proxied {
         let cloud = Server::start(CloudConfig::local("native")).await.expect("a cloud");
-        let told: Arc<Mutex<Vec<String>>> = Arc::default();
-        let heard = told.clone();
+        let messages: Arc<Mutex<Vec<String>>> = Arc::default();
+        let heard = messages.clone();
         let config = Config {
             driver: Some(DriverConfig {
                 behind: Some((format!("http://{}", cloud.driver_addr()), cloud.driver_token().to_owned())),
@@ -97,7 +97,7 @@ impl Proxied {
                 token: TOKEN.to_owned(),
             }),
             bounds,
-            told: Arc::new(move |what| heard.lock().expect("fine").push(what)),
+            on_message: Arc::new(move |what| heard.lock().expect("fine").push(what)),
             ..before(&format!("http://{}", cloud.cloud_addr()))
         };
         let proxy = Running::start(config).await.expect("a proxy");
@@ -108,7 +108,7 @@ impl Proxied {
         let machine = r#"{"id": "i-1", "name": "node-1", "provider_id": "native://i-1"}"#;
         let machine: Instance = serde_json::from_str(machine).expect("a machine");
         driver.put_instances(&[machine]).await.expect("a machine");
-        Proxied { cloud, proxy, driver, http: client(), told }
+        Proxied { cloud, proxy, driver, http: client(), messages }
     }
 
     /// The URL of a path at a replica's port.

@@ -76,7 +76,7 @@ async fn a_certificate_that_nobody_vouches_for_is_not_accepted() {
 #[tokio::test]
 async fn a_cloud_that_goes_away_is_told_once_and_answered_for() {
     let proxied = Proxied::start().await;
-    let Proxied { cloud, proxy, http, told, .. } = proxied;
+    let Proxied { cloud, proxy, http, messages, .. } = proxied;
     cloud.shutdown().await;
     for _ in 0..2 {
         let url = format!("{}/v1/instances", proxy.ports()[0].1);
@@ -86,6 +86,6 @@ async fn a_cloud_that_goes_away_is_told_once_and_answered_for() {
             answer.text().await.expect("a body").starts_with("ccm-conformance proxy: the cloud at http://")
         );
     }
-    let said = told.lock().expect("fine").clone();
+    let said = messages.lock().expect("fine").clone();
     assert!(said.iter().filter(|what| what.contains("cannot be reached")).count() == 1, "{said:?}");
 }

@@ -47,24 +47,29 @@ impl StreamFacts {
             }
             (Some(_), Some(_)) => {}
         }
-        let told = &self.document;
-        subjects(&said["subject"], &told["subject"], findings);
-        checks(&said[CHECKS], &told[CHECKS], findings);
-        each_key(said, told, &[DERIVED, &["stream", "subject", CHECKS]].concat(), |what, report, stream| {
-            findings.push(Finding::Figure { what: what.to_owned(), stream, report });
-        });
+        let stream_facts = &self.document;
+        subjects(&said["subject"], &stream_facts["subject"], findings);
+        checks(&said[CHECKS], &stream_facts[CHECKS], findings);
+        each_key(
+            said,
+            stream_facts,
+            &[DERIVED, &["stream", "subject", CHECKS]].concat(),
+            |what, report, stream| {
+                findings.push(Finding::Figure { what: what.to_owned(), stream, report });
+            },
+        );
         findings.extend(self.contradictions.iter().cloned().map(Finding::Contradiction));
     }
 }
 
 /// Shows every key whose values differ: what the first says and what the second says.
-fn each_key(said: &Value, told: &Value, but: &[&str], mut differs: impl FnMut(&str, String, String)) {
+fn each_key(said: &Value, stream_facts: &Value, but: &[&str], mut differs: impl FnMut(&str, String, String)) {
     let keys = |value: &Value| -> Vec<String> {
         value.as_object().into_iter().flat_map(serde_json::Map::keys).cloned().collect()
     };
-    let all: BTreeSet<String> = keys(said).into_iter().chain(keys(told)).collect();
+    let all: BTreeSet<String> = keys(said).into_iter().chain(keys(stream_facts)).collect();
     for key in all.iter().filter(|key| !but.contains(&key.as_str())) {
-        let (report, stream) = (said.get(key), told.get(key));
+        let (report, stream) = (said.get(key), stream_facts.get(key));
         if report != stream {
             let (report, stream) = apart(report, stream);
             differs(key, report, stream);
@@ -72,49 +77,51 @@ fn each_key(said: &Value, told: &Value, but: &[&str], mut differs: impl FnMut(&s
     }
 }
 
-fn subjects(said: &Value, told: &Value, findings: &mut Vec<Finding>) {
-    each_key(said, told, &["settings"], |key, report, stream| {
+fn subjects(said: &Value, stream_facts: &Value, findings: &mut Vec<Finding>) {
+    each_key(said, stream_facts, &["settings"], |key, report, stream| {
         findings.push(Finding::Subject { key: key.to_owned(), stream, report });
     });
     let list = |subject: &Value| subject["settings"].as_array().cloned().unwrap_or_default();
-    let (said, told) = (list(said), list(told));
-    for at in 0..said.len().max(told.len()) {
-        if said.get(at) != told.get(at) {
-            let (report, stream) = apart(said.get(at), told.get(at));
+    let (said, stream_facts) = (list(said), list(stream_facts));
+    for at in 0..said.len().max(stream_facts.len()) {
+        if said.get(at) != stream_facts.get(at) {
+            let (report, stream) = apart(said.get(at), stream_facts.get(at));
             findings.push(Finding::Setting { stream, report });
         }
     }
 }
 
-fn checks(said: &Value, told: &Value, findings: &mut Vec<Finding>) {
+fn checks(said: &Value, stream_facts: &Value, findings: &mut Vec<Finding>) {
     let list = |value: &Value| value.as_array().cloned().unwrap_or_default();
-    let (said, told) = (list(said), list(told));
+    let (said, stream_facts) = (list(said), list(stream_facts));
     let text = |check: &Value, key: &str| check[key].as_str().unwrap_or_default().to_owned();
     let ids = |list: &[Value]| -> Vec<String> { list.iter().map(|check| text(check, "id")).collect() };
     let by_id: BTreeMap<String, &Value> = ids(&said).into_iter().zip(&said).collect();
-    for told in &told {
-        let id = text(told, "id");
+    for stream_facts in &stream_facts {
+        let id = text(stream_facts, "id");
         // One that is missing was named by the version's list, or stands only in the stream.
         let Some(said) = by_id.get(&id) else {
-            let stream = text(told, "outcome");
+            let stream = text(stream_facts, "outcome");
             findings.push(Finding::Outcome { id, stream, report: "nothing".to_owned() });
             continue;
         };
-        let (report, stream) = (text(said, "outcome"), text(told, "outcome"));
+        let (report, stream) = (text(said, "outcome"), text(stream_facts, "outcome"));
         if report != stream {
             findings.push(Finding::Outcome { id, stream, report });
             continue;
         }
-        each_key(said, told, &["id"], |key, report, stream| {
+        each_key(said, stream_facts, &["id"], |key, report, stream| {
             findings.push(Finding::Figure { what: format!("{key} of {id}"), stream, report });
         });
     }
-    let (said_ids, told_ids) = (ids(&said), ids(&told));
+    let (said_ids, told_ids) = (ids(&said), ids(&stream_facts));
     for check in said.iter().filter(|check| !told_ids.contains(&text(check, "id"))) {
         let (id, report) = (text(check, "id"), text(check, "outcome"));
         findings.push(Finding::Outcome { id, stream: "nothing".to_owned(), report });
     }
-    if let Some((report, stream)) = said_ids.iter().zip(&told_ids).find(|(said, told)| said != told) {
+    if let Some((report, stream)) =
+        said_ids.iter().zip(&told_ids).find(|(said, stream_facts)| said != stream_facts)
+    {
         let (stream, report) = (stream.clone(), report.clone());
         findings.push(Finding::Order { stream, report });
     }

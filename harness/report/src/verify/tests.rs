@@ -152,9 +152,9 @@ fn said(text: &str, events: &[Event], image: Option<&str>) -> Vec<String> {
     let report = read(text, Path::new("report.yaml")).expect("the form of a report");
     let golden = (report.ledger.subject.harness_version == VERSION).then(golden);
     let image = image.map(|image| sha256_digest(image).expect("a digest"));
-    let told = StreamFacts::by(events);
+    let stream_facts = StreamFacts::by(events);
     let image = image.as_deref();
-    let material = Material { report: &report, told: &told, golden: golden.as_ref(), image };
+    let material = Material { report: &report, stream_facts: &stream_facts, golden: golden.as_ref(), image };
     verify(&material).iter().map(ToString::to_string).collect()
 }
 

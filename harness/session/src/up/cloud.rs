@@ -70,8 +70,9 @@ impl WantedCloud<'_> {
     ) -> Result<RunningCloud, SessionError> {
         let WantedCloud { run, cloud, replicas, folder, events } = self;
         let events = events.clone();
-        let told: OnMessage = Arc::new(move |what| events.say(what));
-        let here = CloudSpec { run, cloud, place: Place::LOOPBACK, replicas, folder, told: &told };
+        let on_message: OnMessage = Arc::new(move |what| events.say(what));
+        let here =
+            CloudSpec { run, cloud, place: Place::LOOPBACK, replicas, folder, on_message: &on_message };
         let network = match site {
             CloudSite::ThisMachine { address, name } => {
                 let place = Place::ThisProcess { address: *address, name: name.as_deref() };

@@ -1,4 +1,4 @@
-//! The CCM's credential for the cloud: a rejected credential is no reason to give up, a replaced one is read
+//! The CCM's credential for the cloud: the CCM does not give up if a credential is rejected, a replaced one is read
 //! again, and no one can see it (AUTH-23 to -25).
 
 use super::missing_rights::TRIAL;

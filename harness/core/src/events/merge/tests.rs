@@ -28,12 +28,12 @@ const PASSING: &[Does] = &[
 fn subject(share: Share) -> Subject {
     let shard = Setting {
         bearing: ContractComparison::Looser,
-        ..Setting::told("select.shard", share, SetBy::Option)
+        ..Setting::given("select.shard", share, SetBy::Option)
     };
     Subject {
         profile: "acme".to_owned(),
         check_set: "0123".to_owned(),
-        settings: vec![Setting::told("clusters", share.part(), SetBy::Default), shard],
+        settings: vec![Setting::given("clusters", share.part(), SetBy::Default), shard],
         reproduce: format!("run --shard {share}"),
         shard: Some(ShardOf { share, run: None }),
         ..Subject::default()
@@ -182,7 +182,7 @@ fn parts_of_other_runs_versions_and_profiles_are_refused_with_what_differs() {
     let named = |run: &str| Some(ShardOf { share: share("2/2"), run: Some(run.to_owned()) });
     let with_setting = |value: &str| {
         let mut other = second();
-        other.settings.push(Setting::told("timing", value, SetBy::Option));
+        other.settings.push(Setting::given("timing", value, SetBy::Option));
         other
     };
     for (other, why) in [

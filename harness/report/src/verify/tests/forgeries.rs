@@ -61,8 +61,8 @@ impl Submitted {
         Submitted { name, golden, text, document: written.document, lines }
     }
 
-    fn findings(&self, report: &Written, told: &StreamFacts) -> Vec<Finding> {
-        verify(&Material { report, told, golden: Some(&self.golden), image: None })
+    fn findings(&self, report: &Written, stream_facts: &StreamFacts) -> Vec<Finding> {
+        verify(&Material { report, stream_facts, golden: Some(&self.golden), image: None })
     }
 }
 
@@ -176,24 +176,24 @@ fn a_report_with_any_value_forged_is_refused() {
     let all = submitted();
     let mut cases = Vec::new();
     for one in &all {
-        let told = StreamFacts::by(&events(&one.lines).expect("a stream"));
+        let stream_facts = StreamFacts::by(&events(&one.lines).expect("a stream"));
         let written = Written::of(one.document.clone()).expect("a report");
-        assert_eq!(one.findings(&written, &told), [], "{} as it is", one.name);
+        assert_eq!(one.findings(&written, &stream_facts), [], "{} as it is", one.name);
         let mut found = Vec::new();
         places(&one.document, &Vec::new(), &mut found);
-        let told = std::rc::Rc::new(told);
+        let stream_facts = std::rc::Rc::new(stream_facts);
         for place in found {
-            cases.extend(ALL.map(|does| (one, std::rc::Rc::clone(&told), place.clone(), does)));
+            cases.extend(ALL.map(|does| (one, std::rc::Rc::clone(&stream_facts), place.clone(), does)));
         }
     }
     let mut tried = 0;
     let mut accepted = Vec::new();
-    for (one, told, place, does) in cases.iter().step_by(EVERY_OF_REPORTS) {
+    for (one, stream_facts, place, does) in cases.iter().step_by(EVERY_OF_REPORTS) {
         let Some(document) = forged(&one.document, place, *does) else { continue };
         tried += 1;
         // What has not the form of a report is refused when it is read.
         let Some(written) = Written::of(document) else { continue };
-        if one.findings(&written, told).is_empty() {
+        if one.findings(&written, stream_facts).is_empty() {
             accepted.push(format!("{}: {} {does:?}", one.name, place.join(".")));
         }
     }
@@ -281,10 +281,10 @@ fn a_stream_with_any_event_forged_is_refused() {
 #[test]
 fn only_what_means_nothing_in_yaml_may_be_another_in_a_report() {
     let one = &submitted()[0];
-    let told = StreamFacts::by(&events(&one.lines).expect("a stream"));
+    let stream_facts = StreamFacts::by(&events(&one.lines).expect("a stream"));
     let accepted = |text: &str| {
         let written = read(text, Path::new("report.yaml"));
-        written.is_ok_and(|written| one.findings(&written, &told).is_empty())
+        written.is_ok_and(|written| one.findings(&written, &stream_facts).is_empty())
     };
     let with = |from: &str, to: &str| {
         let text = one.text.replacen(from, to, 1);
