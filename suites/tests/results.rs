@@ -158,19 +158,28 @@ fn repository() -> (TempDir, String) {
 fn bisect_names_the_first_commit_at_which_a_check_fails_and_leaves_nothing() {
     let (folder, culprit) = repository();
     let build = format!("ln -f '{PROGRAM}' program && cp ccm.sh acme-ccm && chmod 755 acme-ccm");
-    let bisect = |good: &str, build: &str| {
+    let bisect_for = |check: &str, good: &str, build: &str| {
         let repository = folder.path().display().to_string();
         let mut arguments = vec!["bisect", "--good", good, "--bad", "main", "--build", build];
-        arguments.extend(["--binary", "acme-ccm", "--check", "NODE-INIT-01", "--repository", &repository]);
+        arguments.extend(["--binary", "acme-ccm", "--check", check, "--repository", &repository]);
         arguments.extend(["--", "--profile", "reference", "--cluster", "embedded"]);
         ccm_conformance(&arguments)
     };
+    let bisect = |good: &str, build: &str| bisect_for("NODE-INIT-01", good, build);
     let found = bisect("good", &build);
     let said = text(&found);
     assert_eq!(found.status.code(), Some(0), "{said}");
     let answer = String::from_utf8_lossy(&found.stdout);
     assert!(answer.starts_with(&format!("first commit at which NODE-INIT-01 fails:\n{culprit}\n")), "{said}");
     assert!(said.contains("NODE-INIT-01 passes") && said.contains("NODE-INIT-01 fails"), "{said}");
+
+    let unknown = bisect_for("NODE-LIVE-01", "good", &build);
+    assert_eq!(unknown.status.code(), Some(2));
+    assert!(
+        text(&unknown).contains("error: --check: no check or suite matches 'NODE-LIVE-01'"),
+        "{}",
+        text(&unknown)
+    );
 
     let wrong = bisect("nope", &build);
     assert_eq!(wrong.status.code(), Some(2));

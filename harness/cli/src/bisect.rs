@@ -189,7 +189,9 @@ impl Work<'_> {
         match ledger {
             Ok(ledger) => Ok(outcome(&ledger, &self.options.check)),
             Err(_) if ran.status.code() == Some(i32::from(exit::USAGE)) => {
-                Err(Failure::Usage(format!("run: {}", String::from_utf8_lossy(&ran.stderr).trim())))
+                let said = String::from_utf8_lossy(&ran.stderr);
+                let why = said.trim().trim_start_matches("error: ").replacen("--only: ", "--check: ", 1);
+                Err(Failure::Usage(why))
             }
             Err(_) => {
                 let said = String::from_utf8_lossy(&ran.stderr);

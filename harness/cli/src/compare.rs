@@ -82,7 +82,7 @@ impl Comparison<'_> {
             about(after)
         ));
         if self.left_out > 0 {
-            text.push_str(&format!("{} checks were left out of one of the runs\n", self.left_out));
+            text.push_str(&format!("checks that one of the runs left out: {}\n", self.left_out));
         }
         text
     }
@@ -166,7 +166,7 @@ mod tests {
         let text = comparison.as_text();
         assert!(text.starts_with("Worse\n  A-02: pass -> fail\n\nBetter\n  A-01: fail -> pass\n"), "{text}");
         assert!(text.contains("\n1 worse, 1 better, 0 other of 3 checks ("), "{text}");
-        assert!(text.ends_with("1 checks were left out of one of the runs\n"), "{text}");
+        assert!(text.ends_with("checks that one of the runs left out: 1\n"), "{text}");
         let value: serde_json::Value = serde_json::from_str(&comparison.as_json()).expect("JSON");
         assert_eq!((&value["worse"][0]["id"], &value["leftOut"]), (&json!("A-02"), &json!(1)));
     }

@@ -42,9 +42,12 @@ fn exported(options: &ExportOptions) -> Result<(), Failure> {
         }
         ExportFormat::Otlp => to_otlp(&ledger).map_err(in_report)?,
         ExportFormat::Prow => {
+            let Some(out) = &options.out else {
+                return Err(Failure::Report("--out: name the folder to write".to_owned()));
+            };
             let files = to_prow(&ledger).map_err(in_report)?;
             let all = files.iter().map(|file| (PathBuf::from(file.path), file.text.as_str()));
-            return folder(options.out.as_deref().unwrap_or(Path::new("prow")), all).map_err(Failure::Output);
+            return folder(out, all).map_err(Failure::Output);
         }
     };
     match &options.out {

@@ -2,13 +2,11 @@
 
 use super::arguments::{ListOutput, TrendOptions};
 use super::compare::read;
+use super::submission::folder::REPORT_FILE;
 use harness_core::output;
 use harness_report::{exit, trend as trend_of};
 use std::path::PathBuf;
 use std::process::ExitCode;
-
-/// The report in a folder of results.
-const REPORT_FILE: &str = "report.yaml";
 
 /// Prints the runs and the checks that changed. Exit codes: 0 whatever changed, 2 for reports that cannot be read or are of
 /// different CCMs.

@@ -15,7 +15,7 @@ pub(super) fn shown(options: &ControlOptions) -> Result<String, String> {
     let mut text = String::new();
     let mut add = |kind: &str, lines: Vec<(String, String)>| {
         let width = lines.iter().map(|(id, _)| id.len()).max().unwrap_or(0);
-        text.push_str(&format!("{} {kind}\n", lines.len()));
+        text.push_str(&format!("{kind}: {}\n", lines.len()));
         lines.iter().for_each(|(id, what)| text.push_str(&format!("  {id:<width$}  {what}\n")));
     };
     if all || !mutant.is_empty() {
@@ -46,12 +46,12 @@ mod tests {
     #[test]
     fn the_list_shows_what_was_chosen_or_everything() {
         let all = shown(&ControlOptions::default()).expect("a list");
-        for head in [" mutants\n", " conforming variants\n", " adversaries\n"] {
+        for head in ["mutants: ", "conforming variants: ", "adversaries: "] {
             assert!(all.contains(head), "{head}");
         }
         let one = of_mutant("M-NI-01");
         let text = shown(&one).expect("a list");
-        assert!(text.starts_with("1 mutants\n  M-NI-01  noticed by "), "{text}");
+        assert!(text.starts_with("mutants: 1\n  M-NI-01  noticed by "), "{text}");
         let none = of_mutant("M-NI-0");
         assert!(shown(&none).expect_err("there is none").contains("did you mean 'M-NI-0"));
     }

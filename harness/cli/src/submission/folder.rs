@@ -11,7 +11,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 /// The report in the folder of a submission.
-pub(super) const REPORT_FILE: &str = "report.yaml";
+pub(crate) const REPORT_FILE: &str = "report.yaml";
 
 /// A submission and its faults.
 pub(super) fn read(folder: &Path) -> Result<(Run, About, Vec<String>), String> {

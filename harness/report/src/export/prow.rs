@@ -34,8 +34,8 @@ pub fn to_prow(ledger: &Ledger) -> Result<Vec<ProwFile>, String> {
     let ended = began.as_second() + i64::try_from(ledger.duration_ms / 1_000).unwrap_or(0);
     let passed = exit_code(ledger, Completeness::Optional) == CONFORMANT;
     let subject = &ledger.subject;
-    // The version is a column header that TestGrid's `configuration_value` can show.
-    let started = json!({ "timestamp": began.as_second(), "repo-commit": subject.image_digest });
+    let started = json!({ "timestamp": began.as_second() });
+    // TestGrid can show each value of the metadata as a column header (`configuration_value`).
     let finished = json!({
         "timestamp": ended,
         "passed": passed,
@@ -44,9 +44,10 @@ pub fn to_prow(ledger: &Ledger) -> Result<Vec<ProwFile>, String> {
             "verdict": verdict_word(ledger.conformance()),
             "profile": subject.profile,
             "image": subject.image,
+            "image-digest": subject.image_digest,
             "kubernetes-version": subject.kubernetes_version,
             "harness-version": subject.harness_version,
-            "infra-commit": subject.check_set,
+            "check-set": subject.check_set,
         },
     });
     Ok(vec![
