@@ -57,19 +57,21 @@ pub(super) fn faults(cells: Option<usize>, seed: u64) -> Result<Vec<String>> {
     let programs = test_programs(&["--workspace", "--test", "faults"])?;
     let (cells, seed) = (cells.map_or("all".to_owned(), |cells| cells.to_string()), seed.to_string());
     let test = "a_cloud_that_fails_is_recovered_from_and_nothing_is_left_in_it";
-    one(&programs, "ccm-conformance", test, &[("HARD_CELLS", &cells), ("HARD_SEED", &seed)])
+    one(&programs, "suites", test, &[("HARD_CELLS", &cells), ("HARD_SEED", &seed)])
 }
 
-/// Runs one test and prints its figures; returns the fault if it fails.
+/// Runs one test of the package in a folder and prints its figures; returns the fault if it fails.
 fn one(
     programs: &[TestProgram],
-    package: &str,
+    package_folder: &str,
     test: &str,
     environment: &[(&str, &str)],
 ) -> Result<Vec<String>> {
-    let folder = root().join(package);
+    let folder = root().join(package_folder);
     let program = programs.iter().find(|program| program.folder == folder);
-    let Some(TestProgram { path, .. }) = program else { bail!("{package} has no such test program") };
+    let Some(TestProgram { path, .. }) = program else {
+        bail!("the package in {package_folder} has no such test program")
+    };
     let output = Command::new(path)
         .args(["--exact", test, "--nocapture"])
         .envs(environment.iter().copied())
@@ -85,6 +87,6 @@ fn one(
         return Ok(Vec::new());
     }
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
-    let name = Path::new(package).file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let name = Path::new(package_folder).file_name().unwrap_or_default().to_string_lossy().into_owned();
     Ok(vec![format!("{name}, {test}: {}", said.trim())])
 }
