@@ -4,6 +4,7 @@ mod complete;
 mod controls;
 mod driver;
 mod examples;
+mod explore;
 mod proxy;
 mod reports;
 mod results;
@@ -14,6 +15,7 @@ mod values;
 pub(super) use complete::know;
 pub(super) use controls::ControlOptions;
 pub(super) use driver::{DriverCommand, DriverOptions, InitCloudOptions, InitCommand, Language};
+pub(super) use explore::ExploreOptions;
 pub(super) use proxy::ProxyOptions;
 pub(super) use reports::{AttestOptions, CompareOptions, MergeOptions, ReplayOptions, VerifyOptions};
 pub(super) use results::{BisectOptions, ExportFormat, ExportOptions, TrendOptions};
@@ -27,9 +29,9 @@ use clap_complete::engine::ArgValueCandidates;
 use embedded_cluster::KubernetesVersion;
 use examples::{
     ATTEST_EXAMPLES, BISECT_EXAMPLES, CLEAN_EXAMPLES, CLUSTER_EXAMPLES, COMPARE_EXAMPLES,
-    COMPLETIONS_EXAMPLES, CONTROLS_EXAMPLES, DOCTOR_EXAMPLES, EXIT_CODES, EXPLAIN_EXAMPLES, EXPORT_EXAMPLES,
-    IMAGE_EXAMPLES, INIT_EXAMPLES, LIST_EXAMPLES, MAN_EXAMPLES, MERGE_EXAMPLES, PLAN_EXAMPLES,
-    REPLAY_EXAMPLES, RUN_EXAMPLES, TREND_EXAMPLES, VERIFY_EXAMPLES,
+    COMPLETIONS_EXAMPLES, CONTROLS_EXAMPLES, DOCTOR_EXAMPLES, EXIT_CODES, EXPLAIN_EXAMPLES, EXPLORE_EXAMPLES,
+    EXPORT_EXAMPLES, IMAGE_EXAMPLES, INIT_EXAMPLES, LIST_EXAMPLES, MAN_EXAMPLES, MERGE_EXAMPLES,
+    PLAN_EXAMPLES, REPLAY_EXAMPLES, RUN_EXAMPLES, TREND_EXAMPLES, VERIFY_EXAMPLES,
 };
 use harness_config::BackendKind;
 use std::path::PathBuf;
@@ -130,6 +132,9 @@ pub(super) enum Command {
     /// Write manual pages
     #[command(after_help = MAN_EXAMPLES)]
     Man(ManOptions),
+    /// Look for bugs that no check covers: short histories, with one fault at each point
+    #[command(after_help = EXPLORE_EXAMPLES)]
+    Explore(ExploreOptions),
     /// Prove the checks: broken CCMs must fail, correct but unusual ones must pass
     #[command(after_help = CONTROLS_EXAMPLES)]
     Controls(ControlOptions),

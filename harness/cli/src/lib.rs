@@ -14,6 +14,7 @@ mod doctor;
 mod documents;
 mod driver;
 mod explain;
+mod explore;
 mod export;
 mod image;
 mod init;
@@ -152,6 +153,7 @@ fn obey(suites: &'static [Suite], command: Command, line: clap::Command) -> Exit
         Command::Image(options) => image::image(&options),
         Command::Completions(options) => shell::completions(&options),
         Command::Man(options) => shell::man(&options, line),
+        Command::Explore(options) => explore::explore(&options),
         Command::Controls(options) => controls::controls(suites, &options),
     }
 }

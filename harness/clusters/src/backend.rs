@@ -7,6 +7,7 @@ use super::operation::Operation;
 use super::record::{CloudSite, ClusterRecord};
 use super::requirement::Requirement;
 use super::spec::ClusterSpec;
+use embedded_cluster::{RequestFault, RequestFaultState};
 use futures::FutureExt;
 use futures::future::{BoxFuture, LocalBoxFuture};
 use harness_core::check::Facility;
@@ -164,9 +165,35 @@ pub trait Machines: Send + Sync + Debug {
         futures::future::ready(Err(ClusterError::NotObservable { what, why })).boxed()
     }
 
+    /// Faults of single requests of the CCM to the API server; `None` if this backend cannot cause any.
+    fn request_faults(&self) -> Option<&dyn RequestFaults> {
+        None
+    }
+
     /// Returns a message when a machine has ended that no process of the run switched off; never returns if machines are
     /// not watched.
     fn lost(&self) -> BoxFuture<'_, String> {
         futures::future::pending().boxed()
     }
+}
+
+/// Causes faults of single requests of the CCM to the API server.
+pub trait RequestFaults: Send + Sync {
+    /// Sets a fault under an id that the caller chooses.
+    ///
+    /// # Errors
+    /// The cluster is gone.
+    fn set(&self, id: u64, fault: RequestFault) -> BoxFuture<'_, Result<(), ClusterError>>;
+
+    /// What it has done so far; `None` if there is none with this id.
+    ///
+    /// # Errors
+    /// The cluster is gone.
+    fn state(&self, id: u64) -> BoxFuture<'_, Result<Option<RequestFaultState>, ClusterError>>;
+
+    /// Removes it; requests that it holds go on.
+    ///
+    /// # Errors
+    /// The cluster is gone.
+    fn clear(&self, id: u64) -> BoxFuture<'_, Result<(), ClusterError>>;
 }

@@ -26,8 +26,11 @@ mod topology;
 mod version;
 
 pub use audit::{Asked, AuditQuery};
-pub use backend::{Backend, BackendEntry, Facts, Fidelity, Lifetime, METADATA_ADDRESS, Machines, Runs};
+pub use backend::{
+    Backend, BackendEntry, Facts, Fidelity, Lifetime, METADATA_ADDRESS, Machines, RequestFaults, Runs,
+};
 pub use embedded::CLOUD_NAME;
+pub use embedded_cluster::{RequestEffect, RequestFault, RequestFaultState, RequestMatch};
 pub use error::ClusterError;
 pub use existing::InsideCluster;
 pub use host::{cores, docker_disk_mib, memory_mib};
@@ -146,6 +149,11 @@ impl Cluster {
             Some(machines) if self.record.facilities.contains(&facility) => machines.asked(query).await,
             _ => Err(self.lacks("the log of API requests".to_owned(), facility)),
         }
+    }
+
+    /// Faults of single requests of the CCM to the API server; `None` if this cluster cannot cause any.
+    pub fn request_faults(&self) -> Option<&dyn RequestFaults> {
+        self.machines.as_ref()?.request_faults()
     }
 
     /// Returns a message when a machine has ended that no process of the run switched off; never returns if machines are

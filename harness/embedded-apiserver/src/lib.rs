@@ -16,6 +16,9 @@ mod write;
 pub use embedded_state::auth::attributes::Attributes;
 pub use embedded_state::auth::authority::{AuthorityError, Credential};
 pub use embedded_state::auth::user::User;
-pub use embedded_state::{Container, Followed, Issued, Limits, LogLine, Logs, Partition, Version};
+pub use embedded_state::{
+    Container, Followed, Issued, Limits, LogLine, Logs, Partition, RequestEffect, RequestFault,
+    RequestFaultState, RequestFaults, RequestMatch, Version,
+};
 pub use embedded_state::{audit, store};
 pub use server::{Config, Running, Server, StartError};

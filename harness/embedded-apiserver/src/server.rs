@@ -26,7 +26,7 @@ use embedded_state::auth::authority::{Authority, AuthorityError, Credential};
 use embedded_state::auth::jwt::{Signer, SigningError};
 use embedded_state::auth::user::User;
 use embedded_state::store::Keep;
-use embedded_state::{Api, Limits, Partition};
+use embedded_state::{Api, Limits, Partition, RequestFaults};
 
 /// The configuration of a server.
 #[derive(Clone, Debug)]
@@ -259,6 +259,12 @@ impl Running {
     pub fn part(&self, partition: Partition) {
         self.api.reach.set(partition);
         self.api.interruption.end();
+    }
+
+    /// Faults of single requests of service accounts, which a test sets and clears.
+    #[must_use]
+    pub fn request_faults(&self) -> &RequestFaults {
+        &self.api.request_faults
     }
 
     /// Discards the history of changes and allows watches again. A watch that continues from before a change

@@ -5,7 +5,7 @@ use crate::logs::KubeletLogs;
 use crate::machine::{self, MachineSpec};
 use crate::remote::{self, Serving};
 use crate::spec::ClusterSpec;
-use embedded_apiserver::{AuthorityError, Config, Issued, Server, User};
+use embedded_apiserver::{AuthorityError, Config, Issued, RequestFault, RequestFaultState, Server, User};
 use embedded_controllers::{Clients, Controllers, Nodes, Pods, Settings};
 use k8s_openapi::api::core::v1::Node;
 use kube::api::{Api, Patch, PatchParams};
@@ -188,6 +188,23 @@ impl Cluster {
     #[must_use]
     pub fn pods(&self) -> Pods {
         self.controllers.pods()
+    }
+
+    /// Sets a fault of single requests of service accounts, including those of programs in Pods, under an id that the
+    /// caller chooses; a fault with the same id is replaced.
+    pub fn set_request_fault(&self, id: u64, fault: RequestFault) {
+        self.server.request_faults().set(id, fault);
+    }
+
+    /// What a fault has done so far; `None` if there is none with this id.
+    #[must_use]
+    pub fn request_fault(&self, id: u64) -> Option<RequestFaultState> {
+        self.server.request_faults().state(id)
+    }
+
+    /// Removes a fault; requests that it holds go on.
+    pub fn clear_request_fault(&self, id: u64) {
+        self.server.request_faults().clear(id);
     }
 
     /// Ends all watches of service accounts, including those of programs in Pods. New watches wait until

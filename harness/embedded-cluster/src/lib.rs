@@ -29,6 +29,8 @@
 //!   machines off, freezes them and cuts them off.
 //! - **Pods** whose image stands for a program of this computer ([`Program`]) run it as an operating system
 //!   process; all others are simulated. [`Cluster::pods`] has their logs and sends them signals.
+//! - **Faults**: [`Cluster::set_request_fault`] refuses, loses or holds chosen requests of service accounts;
+//!   [`Cluster::interrupt_watches`] ends their watches.
 //! - **Other processes** reach machines and Pods through a socket: [`Cluster::serve`] and [`Remote`].
 //!
 //! The READMEs of this crate and of its parts describe what is modelled and what is not: `embedded-apiserver`
@@ -48,7 +50,9 @@ mod version;
 pub use addresses::IpFamilies;
 pub use audit::{AuditEntry, AuditQuery};
 pub use cluster::{Cluster, StartError};
-pub use embedded_apiserver::{AuthorityError, Issued, User};
+pub use embedded_apiserver::{
+    AuthorityError, Issued, RequestEffect, RequestFault, RequestFaultState, RequestMatch, User,
+};
 pub use embedded_controllers::{
     Bounds, CloudProvider, Confinement, ContainerSignal, Controller, Dns, LogLine, LogReader, MachineState,
     NoSuch, NodeSpec, NodeTaint, Nodes as Machines, Obstacle, Pace, PodNetwork, Pods, Power, Program,

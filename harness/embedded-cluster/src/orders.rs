@@ -1,7 +1,7 @@
 //! The orders that other processes can send to a cluster, as data: one line of JSON for each order.
 
 use crate::audit::{AuditEntry, AuditQuery};
-use embedded_apiserver::{Partition, Running as Server};
+use embedded_apiserver::{Partition, RequestFault, Running as Server};
 use embedded_controllers::{ContainerSignal, NoSuch, Nodes, PodNetwork, Pods};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -41,6 +41,23 @@ pub(crate) enum Order {
     PodCidrs {
         /// Whether new Nodes get no pod ranges.
         withheld: bool,
+    },
+    /// Sets a fault of requests of service accounts.
+    SetRequestFault {
+        /// Its id.
+        id: u64,
+        /// The fault.
+        fault: RequestFault,
+    },
+    /// Reads what a fault of requests has done so far.
+    RequestFaultState {
+        /// Its id.
+        id: u64,
+    },
+    /// Removes a fault of requests.
+    ClearRequestFault {
+        /// Its id.
+        id: u64,
     },
     /// A signal to the process of a container.
     Container {
@@ -111,18 +128,30 @@ impl From<OutOfReach> for Partition {
 }
 
 impl Order {
-    /// Carries the order out; the answer is null except for the audit log.
+    /// Carries the order out; the answer is null except for the audit log and the state of a fault.
     pub(crate) fn carry_out(self, nodes: &Nodes, pods: &Pods, server: &Server) -> Result<Value, NoSuch> {
-        if let Order::Audit { query } = &self {
-            let entries: Vec<AuditEntry> = query.answer(&server.audit().entries());
-            return Ok(json!(entries));
+        match &self {
+            Order::Audit { query } => {
+                let entries: Vec<AuditEntry> = query.answer(&server.audit().entries());
+                return Ok(json!(entries));
+            }
+            Order::RequestFaultState { id } => return Ok(json!(server.request_faults().state(*id))),
+            _ => {}
         }
         self.done(nodes, pods, server).map(|()| Value::Null)
     }
 
     fn done(self, nodes: &Nodes, pods: &Pods, server: &Server) -> Result<(), NoSuch> {
         match self {
-            Order::Audit { .. } => Ok(()),
+            Order::Audit { .. } | Order::RequestFaultState { .. } => Ok(()),
+            Order::SetRequestFault { id, fault } => {
+                server.request_faults().set(id, fault);
+                Ok(())
+            }
+            Order::ClearRequestFault { id } => {
+                server.request_faults().clear(id);
+                Ok(())
+            }
             Order::CurrentPartition { without } => {
                 server.part(without.into());
                 Ok(())
@@ -161,6 +190,7 @@ impl Order {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use embedded_apiserver::{RequestEffect, RequestMatch};
 
     #[test]
     fn an_order_is_one_line_and_comes_back_the_same() {
@@ -175,6 +205,17 @@ mod tests {
             Order::Audit {
                 query: AuditQuery { user: "system:serviceaccount:".to_owned(), ..AuditQuery::default() },
             },
+            Order::SetRequestFault {
+                id: 3,
+                fault: RequestFault {
+                    matching: RequestMatch { verb: "patch".to_owned(), ..RequestMatch::default() },
+                    skip: 1,
+                    times: 2,
+                    effect: RequestEffect::Refuse { code: 409 },
+                },
+            },
+            Order::RequestFaultState { id: 3 },
+            Order::ClearRequestFault { id: 3 },
             Order::Container { id: "embedded://x-y-1".to_owned(), signal: ContainerSignal::Terminate },
         ];
         for order in orders {

@@ -4,8 +4,9 @@
 
 use crate::audit::{AuditEntry, AuditQuery};
 use crate::orders::{MachineOperation, Order, OutOfReach, WatchOperation};
-use embedded_apiserver::Running as Server;
+use embedded_apiserver::{RequestFault, RequestFaultState, Running as Server};
 use embedded_controllers::{ContainerSignal, Nodes, PodNetwork, Pods};
+use serde::de::DeserializeOwned;
 use serde_json::Value;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -112,12 +113,40 @@ impl Remote {
     /// # Errors
     /// The cluster is gone.
     pub async fn audit(&self, query: AuditQuery) -> Result<Vec<AuditEntry>, RemoteError> {
-        let told = self.answer_to(&Order::Audit { query }).await?;
+        self.value(&Order::Audit { query }).await
+    }
+
+    /// Sets a fault of requests of service accounts, under an id that the caller chooses.
+    ///
+    /// # Errors
+    /// The cluster is gone.
+    pub async fn set_request_fault(&self, id: u64, fault: RequestFault) -> Result<(), RemoteError> {
+        self.send(&Order::SetRequestFault { id, fault }).await
+    }
+
+    /// What a fault of requests has done so far; `None` if there is none with this id.
+    ///
+    /// # Errors
+    /// The cluster is gone.
+    pub async fn request_fault(&self, id: u64) -> Result<Option<RequestFaultState>, RemoteError> {
+        self.value(&Order::RequestFaultState { id }).await
+    }
+
+    /// Removes a fault of requests; those that it holds go on.
+    ///
+    /// # Errors
+    /// The cluster is gone.
+    pub async fn clear_request_fault(&self, id: u64) -> Result<(), RemoteError> {
+        self.send(&Order::ClearRequestFault { id }).await
+    }
+
+    async fn value<T: DeserializeOwned>(&self, order: &Order) -> Result<T, RemoteError> {
+        let value = self.answer_to(order).await?;
         let gone = |error: serde_json::Error| RemoteError::Gone {
             socket: self.socket.clone(),
             source: error.into(),
         };
-        serde_json::from_value(told).map_err(gone)
+        serde_json::from_value(value).map_err(gone)
     }
 
     async fn send(&self, order: &Order) -> Result<(), RemoteError> {

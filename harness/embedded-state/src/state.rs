@@ -21,6 +21,7 @@ use crate::auth::rbac::{self, Rule};
 use crate::auth::user::{MASTERS, User};
 use crate::issued::Issued;
 use crate::logs::Logs;
+use crate::request_faults::RequestFaults;
 use crate::store::{Keep, Store};
 use crate::version::Version;
 
@@ -47,6 +48,8 @@ pub struct Api {
     pub interruption: Interruption,
     /// Which users can reach the server.
     pub reach: CurrentPartition,
+    /// Faults of single requests.
+    pub request_faults: RequestFaults,
     /// The resources that each user has in use.
     pub usage: Arc<Usage>,
     /// The source of container logs, once it is set.
@@ -83,6 +86,7 @@ impl Api {
             closing,
             interruption: Interruption::default(),
             reach: CurrentPartition::default(),
+            request_faults: RequestFaults::default(),
             usage: Usage::new(limits),
             logs: OnceLock::new(),
             issued: OnceLock::new(),

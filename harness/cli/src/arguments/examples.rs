@@ -93,6 +93,19 @@ Examples:
   ccm-conformance compare old/report.yaml new/report.yaml
   ccm-conformance compare old/report.yaml new/report.yaml --output json";
 
+pub(super) const EXPLORE_EXAMPLES: &str = "\
+Exit codes:
+  0    the exploration ended (with --require-clean: and found nothing)
+  1    something was found (with --require-clean or --replay)
+  2    wrong usage or configuration; nothing was started
+  3    the environment failed
+  130  interrupted; what was found until then is kept
+
+Examples:
+  ccm-conformance explore --profile ./acme --binary ./acme-ccm --budget 10m
+  ccm-conformance explore --scenario service-life --pattern answer-lost,killed-after
+  ccm-conformance explore --replay conformance-results/explore/findings/01-service-life-down.yaml";
+
 pub(super) const CONTROLS_EXAMPLES: &str = "\
 Examples:
   ccm-conformance controls --list

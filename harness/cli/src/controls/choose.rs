@@ -182,14 +182,19 @@ impl Choosing<'_> {
 }
 
 /// The keys of a subject: its own, and those that turn the program into the subject, unless it is used as it is.
-fn changed(component: &dyn Component, as_is: bool, (change, id): (Change, &str), mut keys: Keys) -> Keys {
+pub(super) fn changed(
+    component: &dyn Component,
+    as_is: bool,
+    (change, id): (Change, &str),
+    mut keys: Keys,
+) -> Keys {
     if !as_is {
         component.change(change, id, &mut keys);
     }
     keys
 }
 
-fn given(typed: RunFile, keys: &Keys) -> Result<RunPlan<WantedCluster>, Problems> {
+pub(super) fn given(typed: RunFile, keys: &Keys) -> Result<RunPlan<WantedCluster>, Problems> {
     plan(&Source::Defaults, Given { typed, over_profile: keys.clone(), ..Given::default() })
 }
 

@@ -3,6 +3,7 @@
 //! a conforming variant: a CCM that is correct in an unusual way. An adversary, a hostile CCM, fails the
 //! checks about what it breaks and has no other effect.
 
+mod alone;
 mod benches;
 mod choose;
 pub(super) mod list;
@@ -13,6 +14,7 @@ mod work;
 
 use super::arguments::ControlOptions;
 use super::planning::planned;
+pub(super) use alone::plan_of;
 use benches::Benches;
 use choose::{Choosing, SOAK, overrides, soaking};
 use harness_clusters::facts;

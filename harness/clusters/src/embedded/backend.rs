@@ -4,7 +4,7 @@
 use super::survey::{MEMORY_GIB, requirements};
 use super::wanted::{check_families, check_registrations, families, machines, records, version};
 use crate::audit::{Asked, AuditQuery};
-use crate::backend::{Backend, BackendEntry, Facts, Fidelity, Lifetime, Machines, Runs};
+use crate::backend::{Backend, BackendEntry, Facts, Fidelity, Lifetime, Machines, RequestFaults, Runs};
 use crate::error::ClusterError;
 use crate::operation::{
     ApiReach, ContainerOp, KubeletOp, Operation, PodNetwork, PodTraffic, PowerOp, WatchOp,
@@ -14,7 +14,7 @@ use crate::spec::{ClusterSpec, ProgramImage, Purpose};
 use crate::topology;
 use embedded_cluster::{
     AuditEntry, Cluster, ContainerSignal, Issued, MachineOperation, OutOfReach, Pace, Program, Remote,
-    RemoteError, Serving, WatchOperation,
+    RemoteError, RequestFault, RequestFaultState, Serving, WatchOperation,
 };
 use futures::FutureExt;
 use futures::future::{BoxFuture, LocalBoxFuture};
@@ -229,6 +229,24 @@ impl Machines for EmbeddedMachines {
             Ok(entries.into_iter().map(asked).collect())
         }
         .boxed()
+    }
+
+    fn request_faults(&self) -> Option<&dyn RequestFaults> {
+        Some(self)
+    }
+}
+
+impl RequestFaults for EmbeddedMachines {
+    fn set(&self, id: u64, fault: RequestFault) -> BoxFuture<'_, Result<(), ClusterError>> {
+        async move { self.remote.set_request_fault(id, fault).await.map_err(failed) }.boxed()
+    }
+
+    fn state(&self, id: u64) -> BoxFuture<'_, Result<Option<RequestFaultState>, ClusterError>> {
+        async move { self.remote.request_fault(id).await.map_err(failed) }.boxed()
+    }
+
+    fn clear(&self, id: u64) -> BoxFuture<'_, Result<(), ClusterError>> {
+        async move { self.remote.clear_request_fault(id).await.map_err(failed) }.boxed()
     }
 }
 

@@ -11,6 +11,7 @@ use jiff::Timestamp;
 
 use super::accept::{self, Form};
 use super::call::{self, Call};
+use super::disturbed;
 use super::held::{held, too_many};
 use super::peer::Peer;
 use super::reply::{self, Body, Reply};
@@ -71,6 +72,12 @@ where
         audit(&user, real.as_ref(), refused.code, false);
         return finish(reply::refusal(&refused, plain));
     }
+    let met = api.request_faults.meets(&user, &target.attributes);
+    if let Some(answer) = disturbed::before(&api, met.as_ref(), &target.attributes).await {
+        let response = answer.unwrap_or_else(|status| reply::refusal(&status, plain));
+        audit(&user, real.as_ref(), response.status().as_u16(), true);
+        return finish(response);
+    }
     let outcome = match body::read(body, &parts.method, &query, share.as_mut()).await {
         Ok(body) => {
             let call = Call {
@@ -98,7 +105,7 @@ where
         Err(status) => held(reply::refusal(&status, plain), share),
     };
     audit(&user, real.as_ref(), response.status().as_u16(), true);
-    finish(response)
+    finish(disturbed::after(&api, met.as_ref(), response).await)
 }
 
 /// The requested form of the answer; `None` if the server does not have it.

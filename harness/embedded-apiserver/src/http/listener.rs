@@ -1,6 +1,5 @@
 //! The TLS listener on a loopback address, with HTTP/1.1 and HTTP/2.
 
-use std::convert::Infallible;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,6 +18,7 @@ use tokio_rustls::rustls::server::danger::{ClientCertVerified, ClientCertVerifie
 use tokio_rustls::rustls::{self, DigitallySignedStruct, DistinguishedName, ServerConfig, SignatureScheme};
 
 use super::closing::closed;
+use super::disturbed::is_cut_off;
 use super::handle::handle;
 use super::peer::{Connection, Peer};
 use super::reply::Body;
@@ -129,7 +129,10 @@ async fn connection(
     let caller = Peer::Network(Arc::clone(&connection));
     let service = hyper::service::service_fn(move |request: http::Request<Incoming>| {
         let (api, caller) = (Arc::clone(&api), caller.clone());
-        async move { Ok::<http::Response<Body>, Infallible>(handle(api, caller, request).await) }
+        async move {
+            let response = handle(api, caller, request).await;
+            if is_cut_off(&response) { Err(CutOff) } else { Ok::<http::Response<Body>, CutOff>(response) }
+        }
     });
     let mut builder = auto::Builder::new(TokioExecutor::new());
     builder.http1().timer(TokioTimer::new()).header_read_timeout(PATIENCE * 18).max_buf_size(BUFFER);
@@ -165,6 +168,11 @@ async fn connection(
         tracing::debug!(%peer, %error, "connection");
     }
 }
+
+/// A response that is not sent: the stream of its request is reset, or the connection ends if it has only one stream.
+#[derive(Debug, thiserror::Error)]
+#[error("the request was cut off by a fault")]
+struct CutOff;
 
 /// Requests a client certificate and verifies that the client has its key, but admits everyone.
 ///

@@ -5,6 +5,7 @@ mod authenticate;
 pub(crate) mod body;
 pub(crate) mod call;
 mod closing;
+mod disturbed;
 pub(crate) mod encode;
 mod gzip;
 mod handle;

@@ -1,0 +1,91 @@
+//! The options of `explore`.
+
+use super::complete::{mutants, profiles, strangers};
+use super::values::words;
+use clap::Args;
+use clap::builder::PossibleValuesParser;
+use clap_complete::engine::ArgValueCandidates;
+use harness_config::{BackendChoice, ClusterKeys, HumanDuration, OutputKeys, RunFile};
+use harness_explore::PATTERNS;
+use std::path::PathBuf;
+use std::str::FromStr;
+
+/// Headings of the options' help.
+const CCM: &str = "CCM under test";
+const CLUSTER: &str = "Cluster";
+const WHICH: &str = "What is tried";
+const RESULT: &str = "Result";
+const PROOF: &str = "Proof of the exploration";
+
+#[derive(Clone, Debug, Args)]
+pub(crate) struct ExploreOptions {
+    /// Profile of the CCM: a built-in name or a path [default: reference]
+    #[arg(long, value_name = "NAME|PATH", help_heading = CCM, add = ArgValueCandidates::new(profiles))]
+    profile: Option<String>,
+    /// Image of the CCM [default: the profile's]
+    #[arg(long, value_name = "IMAGE", help_heading = CCM)]
+    image: Option<String>,
+    /// Run this program instead of an image (embedded cluster)
+    #[arg(long, value_name = "PATH", conflicts_with = "image", help_heading = CCM)]
+    binary: Option<String>,
+    /// Kind of cluster; on kind, requests to the API server are not disturbed [default: embedded]
+    #[arg(long, value_name = "KIND", value_parser = words::<BackendChoice>(BackendChoice::WORDS), help_heading = CLUSTER)]
+    cluster: Option<BackendChoice>,
+    /// Kubernetes version, or the name of a node image [default: the newest available]
+    #[arg(long, value_name = "VERSION|IMAGE", help_heading = CLUSTER)]
+    kubernetes: Option<String>,
+    /// Only these scenarios, separated by commas [default: all; see --list]
+    #[arg(long, value_name = "NAME", value_delimiter = ',', help_heading = WHICH)]
+    pub(crate) scenario: Vec<String>,
+    /// Only these patterns, separated by commas [default: all]
+    #[arg(long, value_name = "NAME", value_delimiter = ',', value_parser = PossibleValuesParser::new(PATTERNS.iter().map(|pattern| pattern.name())), help_heading = WHICH)]
+    pub(crate) pattern: Vec<String>,
+    /// Carry out what this file of a finding says, three times, instead of exploring
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["scenario", "pattern", "list"], help_heading = WHICH)]
+    pub(crate) replay: Option<PathBuf>,
+    /// List the scenarios and patterns, and try nothing
+    #[arg(long, help_heading = WHICH)]
+    pub(crate) list: bool,
+    /// Begin no trial after this time
+    #[arg(long, value_name = "DURATION", default_value = "5m", value_parser = HumanDuration::from_str, help_heading = WHICH)]
+    pub(crate) budget: HumanDuration,
+    /// Number that chooses the order of the trials, and so which are left out if the time is not enough
+    #[arg(long, value_name = "NUMBER", default_value_t = 1, help_heading = WHICH)]
+    pub(crate) seed: u64,
+    /// Number of clusters at the same time [default: 1 with kind, 12 embedded]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=32), help_heading = WHICH)]
+    pub(crate) jobs: Option<u8>,
+    /// End after this many findings
+    #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u16).range(1..), help_heading = WHICH)]
+    pub(crate) max_findings: u16,
+    /// Exit with 1 if anything is found
+    #[arg(long, help_heading = RESULT)]
+    pub(crate) require_clean: bool,
+    /// Explore this mutant of the reference CCM: its bug should be found
+    #[arg(long, value_name = "ID", conflicts_with_all = ["profile", "image", "binary", "stranger"], help_heading = PROOF, add = ArgValueCandidates::new(mutants))]
+    pub(crate) mutant: Option<String>,
+    /// Explore this conforming variant, a correct but unusual CCM: nothing should be found
+    #[arg(long, value_name = "ID", conflicts_with_all = ["profile", "image", "binary"], help_heading = PROOF, add = ArgValueCandidates::new(strangers))]
+    pub(crate) stranger: Option<String>,
+    /// Folder for explore.json, explore-junit.xml and a file for each finding
+    #[arg(long, value_name = "DIR", default_value = "conformance-results/explore", help_heading = RESULT)]
+    out: String,
+}
+
+impl ExploreOptions {
+    /// What was typed, in the run file's form.
+    pub(crate) fn overrides(&self) -> RunFile {
+        RunFile {
+            profile: self.profile.clone(),
+            image: self.image.clone(),
+            binary: self.binary.clone(),
+            cluster: ClusterKeys {
+                backend: Some(self.cluster.unwrap_or(BackendChoice::Embedded)),
+                kubernetes: self.kubernetes.clone(),
+                ..ClusterKeys::default()
+            },
+            output: OutputKeys { dir: Some(self.out.clone()) },
+            ..RunFile::default()
+        }
+    }
+}

@@ -1,0 +1,246 @@
+//! Scenarios: short histories of what users, kubelets and the cloud do, as data.
+
+use harness_config::yaml;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
+use std::fmt;
+use std::path::Path;
+
+/// A history, without any fault.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Scenario {
+    /// Its name: lower-case letters, digits and hyphens.
+    pub name: String,
+    /// What happens in it, in one sentence.
+    pub about: String,
+    /// What happens, in this order.
+    pub steps: Vec<Step>,
+}
+
+/// One step of a history.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub enum Step {
+    /// A user creates a Service of type LoadBalancer with these ports.
+    CreateService {
+        /// The Service.
+        service: String,
+        /// Its ports.
+        ports: Vec<u16>,
+    },
+    /// A user replaces the ports of a Service.
+    SetPorts {
+        /// The Service.
+        service: String,
+        /// Its ports.
+        ports: Vec<u16>,
+    },
+    /// A user gives the first port of a Service another node port.
+    SetNodePort {
+        /// The Service.
+        service: String,
+    },
+    /// A user changes the type of a Service.
+    SetType {
+        /// The Service.
+        service: String,
+        /// The type.
+        #[serde(rename = "type")]
+        to: ServiceType,
+    },
+    /// A user deletes a Service.
+    DeleteService {
+        /// The Service.
+        service: String,
+    },
+    /// A machine appears in the cloud.
+    CreateMachine {
+        /// The machine.
+        machine: String,
+    },
+    /// The kubelet of a machine registers its Node, which is excluded from load balancers.
+    RegisterNode {
+        /// The machine.
+        machine: String,
+    },
+    /// The kubelet of a machine registers its Node, which load balancers may use.
+    RegisterBackend {
+        /// The machine.
+        machine: String,
+    },
+    /// A user excludes a Node from load balancers.
+    ExcludeNode {
+        /// Its machine.
+        machine: String,
+    },
+    /// A user deletes the Node of a machine.
+    DeleteNode {
+        /// The machine.
+        machine: String,
+    },
+    /// A machine disappears from the cloud, and its kubelet reports no more.
+    DeleteMachine {
+        /// The machine.
+        machine: String,
+    },
+    /// Nothing more happens until cluster and cloud are as the steps so far require.
+    Settle,
+}
+
+/// The types of Services that a scenario uses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum ServiceType {
+    /// Without a load balancer.
+    #[serde(rename = "ClusterIP")]
+    ClusterIp,
+    /// With one.
+    LoadBalancer,
+}
+
+impl fmt::Display for Step {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Step::CreateService { service, ports } => {
+                write!(f, "create Service {service} with {}", Ports(ports))
+            }
+            Step::SetPorts { service, ports } => write!(f, "change Service {service} to {}", Ports(ports)),
+            Step::SetNodePort { service } => write!(f, "change the node port of Service {service}"),
+            Step::SetType { service, to: ServiceType::ClusterIp } => {
+                write!(f, "change Service {service} to type ClusterIP")
+            }
+            Step::SetType { service, to: ServiceType::LoadBalancer } => {
+                write!(f, "change Service {service} to type LoadBalancer")
+            }
+            Step::DeleteService { service } => write!(f, "delete Service {service}"),
+            Step::CreateMachine { machine } => write!(f, "create machine {machine}"),
+            Step::RegisterNode { machine } => write!(f, "register the Node of {machine}"),
+            Step::RegisterBackend { machine } => write!(f, "register the Node of {machine} as a backend"),
+            Step::ExcludeNode { machine } => write!(f, "exclude the Node of {machine} from load balancers"),
+            Step::DeleteNode { machine } => write!(f, "delete the Node of {machine}"),
+            Step::DeleteMachine { machine } => write!(f, "delete machine {machine}"),
+            Step::Settle => f.write_str("wait until cluster and cloud agree"),
+        }
+    }
+}
+
+struct Ports<'a>(&'a [u16]);
+
+impl fmt::Display for Ports<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let all: Vec<String> = self.0.iter().map(u16::to_string).collect();
+        write!(f, "port{} {}", if all.len() == 1 { "" } else { "s" }, all.join(", "))
+    }
+}
+
+macro_rules! built_in {
+    ($($name:literal),+ $(,)?) => {
+        /// The scenarios that come with the program.
+        const BUILT_IN: &[(&str, &str)] = &[$(($name, include_str!(concat!("../scenarios/", $name, ".yaml")))),+];
+    };
+}
+
+built_in![
+    "service-life",
+    "quick-edits",
+    "type-change",
+    "deleted-while-created",
+    "two-services",
+    "node-life",
+    "node-renewed",
+    "backends",
+];
+
+impl Scenario {
+    /// The scenarios that come with the program, or those of them with these names.
+    ///
+    /// # Errors
+    /// A name that no scenario has.
+    pub fn built_in(names: &[String]) -> Result<Vec<Scenario>, String> {
+        let known: Vec<&str> = BUILT_IN.iter().map(|(name, _)| *name).collect();
+        if let Some(unknown) = names.iter().find(|name| !known.contains(&name.as_str())) {
+            return Err(format!("there is no scenario '{unknown}'; there are {}", known.join(", ")));
+        }
+        let wanted = BUILT_IN.iter().filter(|(name, _)| names.is_empty() || names.iter().any(|n| n == name));
+        wanted.map(|(name, text)| Scenario::parse(text, Path::new(&format!("{name}.yaml")))).collect()
+    }
+
+    /// Reads a scenario. `file` is named in errors and not read.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub fn parse(text: &str, file: &Path) -> Result<Scenario, String> {
+        let scenario: Scenario = yaml::from_str(text, file).map_err(|error| error.to_string())?;
+        let sound = scenario.check().map_err(|why| format!("{}: {why}", file.display()));
+        sound.map(|()| scenario)
+    }
+
+    /// The machines that appear in it.
+    pub(crate) fn machines(&self) -> Vec<String> {
+        let machine = |step: &Step| match step {
+            Step::CreateMachine { machine } => Some(machine.clone()),
+            _ => None,
+        };
+        self.steps.iter().filter_map(machine).collect()
+    }
+
+    /// Whether each step uses only what an earlier one has created.
+    ///
+    /// # Errors
+    /// The first step that does not.
+    pub fn check(&self) -> Result<(), String> {
+        let (mut services, mut machines, mut nodes) = (BTreeSet::new(), BTreeSet::new(), BTreeSet::new());
+        for (at, step) in self.steps.iter().enumerate() {
+            let fits = match step {
+                Step::CreateService { service, ports } => !ports.is_empty() && services.insert(service),
+                Step::SetPorts { service, ports } => !ports.is_empty() && services.contains(service),
+                Step::SetNodePort { service } | Step::SetType { service, .. } => services.contains(service),
+                Step::DeleteService { service } => services.remove(service),
+                Step::CreateMachine { machine } => machines.insert(machine),
+                Step::RegisterNode { machine } | Step::RegisterBackend { machine } => {
+                    machines.contains(machine) && nodes.insert(machine)
+                }
+                Step::ExcludeNode { machine } => nodes.contains(machine),
+                Step::DeleteNode { machine } => nodes.remove(machine),
+                Step::DeleteMachine { machine } => {
+                    nodes.remove(machine);
+                    machines.remove(machine)
+                }
+                Step::Settle => true,
+            };
+            if !fits {
+                return Err(format!("steps[{at}]: '{step}' is not possible after the steps before it"));
+            }
+        }
+        match self.steps.last() {
+            Some(Step::Settle) => Ok(()),
+            _ => Err("steps: the last one must be 'settle'".to_owned()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_built_in_scenarios_are_sound_and_named_like_their_files() {
+        let all = Scenario::built_in(&[]).expect("sound");
+        let names: Vec<&str> = all.iter().map(|scenario| scenario.name.as_str()).collect();
+        assert_eq!(names, BUILT_IN.iter().map(|(name, _)| *name).collect::<Vec<_>>());
+        let error = Scenario::built_in(&["nope".to_owned()]).expect_err("no such scenario");
+        assert!(error.contains("'nope'") && error.contains("node-life"), "{error}");
+    }
+
+    #[test]
+    fn a_step_that_is_not_possible_is_named() {
+        let of = |steps: &str| {
+            Scenario::parse(&format!("name: a\nabout: b\nsteps:\n{steps}"), Path::new("a.yaml"))
+        };
+        let error = of("- delete-service: {service: web}\n- settle\n").expect_err("nothing to delete");
+        assert_eq!(error, "a.yaml: steps[0]: 'delete Service web' is not possible after the steps before it");
+        let error = of("- create-machine: {machine: m}\n").expect_err("does not settle");
+        assert_eq!(error, "a.yaml: steps: the last one must be 'settle'");
+        assert!(of("- dance\n").is_err());
+    }
+}

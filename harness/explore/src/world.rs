@@ -1,0 +1,267 @@
+//! The objects of a scenario in one trial, and what they must be like after the steps so far.
+
+use crate::divergence::{Divergence, compare};
+use crate::scenario::{ServiceType, Step};
+use harness_clouds::{Instance, Inventory, LbState, LoadBalancer};
+use harness_core::check::CheckError;
+use harness_testkit::Targets;
+use harness_testkit::prelude::{
+    CheckCx, L_EXCL, Machine, Matcher, Node, Observation, Ready, Service, gone, initialised_as,
+    keeps_finalizer, lacks_finalizer, load_balancer, machine, matcher, nothing_left, publishes,
+    publishes_nothing, reaches, targets,
+};
+use serde_json::json;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// The first node port that a scenario chooses itself; the API server chooses from the upper part of the range.
+const OWN_NODE_PORT: u16 = 30_001;
+/// The number of node ports that the API server does not choose by itself.
+const OWN_NODE_PORTS: u32 = 80;
+
+/// The objects of a scenario.
+pub(crate) struct World<'a> {
+    cx: &'a CheckCx,
+    /// Numbers the trials, so that two of them do not choose the same node port.
+    number: u32,
+    services: BTreeMap<String, KnownService<'a>>,
+    machines: BTreeMap<String, KnownMachine<'a>>,
+    /// Services that were deleted.
+    deleted: Vec<(String, Service<'a>)>,
+    /// Nodes whose machines were deleted.
+    doomed: Vec<(String, Node<'a>)>,
+}
+
+struct KnownService<'a> {
+    service: Service<'a>,
+    balanced: ServiceType,
+}
+
+struct KnownMachine<'a> {
+    machine: Machine<'a>,
+    node: Option<Node<'a>>,
+    /// Whether load balancers must use its Node.
+    is_backend: bool,
+}
+
+impl<'a> World<'a> {
+    pub(crate) fn new(cx: &'a CheckCx, number: u32) -> World<'a> {
+        let (services, machines) = (BTreeMap::new(), BTreeMap::new());
+        World { cx, number, services, machines, deleted: Vec::new(), doomed: Vec::new() }
+    }
+
+    /// Carries out one step, except waiting.
+    pub(crate) async fn carry_out(&mut self, step: &Step) -> Result<(), CheckError> {
+        let cx = self.cx;
+        match step {
+            Step::CreateService { service, ports } => {
+                let plan = ports.iter().fold(load_balancer(service), |plan, port| plan.port(*port));
+                let known =
+                    KnownService { service: cx.service(plan).await?, balanced: ServiceType::LoadBalancer };
+                self.services.insert(service.clone(), known);
+            }
+            Step::SetPorts { service, ports } => {
+                let ports: Vec<_> = ports
+                    .iter()
+                    .map(|port| json!({"name": port_name(*port), "port": port, "protocol": "TCP"}))
+                    .collect();
+                self.service(service)?.service.patch(&json!({"spec": {"ports": ports}})).await?;
+            }
+            Step::SetNodePort { service } => {
+                let offset = u16::try_from(self.number % OWN_NODE_PORTS).unwrap_or_default();
+                let service = &self.service(service)?.service;
+                let mut ports = service.spec().await?.ports.unwrap_or_default();
+                if let Some(first) = ports.first_mut() {
+                    first.node_port = Some(i32::from(OWN_NODE_PORT + offset));
+                }
+                service.patch(&json!({"spec": {"ports": ports}})).await?;
+            }
+            Step::SetType { service, to } => {
+                let known = self.service(service)?;
+                let name = match to {
+                    ServiceType::ClusterIp => "ClusterIP",
+                    ServiceType::LoadBalancer => "LoadBalancer",
+                };
+                // What the API server itself would otherwise keep of the old type.
+                let none = serde_json::Value::Null;
+                let patch = match to {
+                    ServiceType::ClusterIp => json!({"spec": {"type": name, "externalTrafficPolicy": none,
+                        "allocateLoadBalancerNodePorts": none}}),
+                    ServiceType::LoadBalancer => json!({"spec": {"type": name}}),
+                };
+                known.service.patch(&patch).await?;
+                known.balanced = *to;
+            }
+            Step::DeleteService { service } => {
+                let known = self.services.remove(service).ok_or_else(|| unknown(service))?;
+                known.service.delete().await?;
+                self.deleted.push((service.clone(), known.service));
+            }
+            Step::CreateMachine { machine: name } => {
+                let known =
+                    KnownMachine { machine: cx.machine(machine(name)).await?, node: None, is_backend: false };
+                self.machines.insert(name.clone(), known);
+            }
+            Step::RegisterNode { machine } => {
+                let known = self.machine(machine)?;
+                known.node = Some(cx.node(known.machine.node()).await?);
+            }
+            Step::RegisterBackend { machine } => {
+                let known = self.machine(machine)?;
+                known.node = Some(cx.node(known.machine.node().backend()).await?);
+                known.is_backend = true;
+            }
+            Step::ExcludeNode { machine } => {
+                let known = self.machine(machine)?;
+                let node = known.node.as_ref().ok_or_else(|| unknown(machine))?;
+                node.label(L_EXCL, Some("")).await?;
+                known.is_backend = false;
+            }
+            Step::DeleteNode { machine } => {
+                let known = self.machine(machine)?;
+                known.is_backend = false;
+                let node = known.node.take().ok_or_else(|| unknown(machine))?;
+                node.delete().await?;
+            }
+            Step::DeleteMachine { machine } => {
+                let known = self.machines.remove(machine).ok_or_else(|| unknown(machine))?;
+                if let Some(node) = known.node {
+                    node.set_ready(Ready::Unknown).await?;
+                    self.doomed.push((machine.clone(), node));
+                }
+                known.machine.delete().await?;
+            }
+            Step::Settle => {}
+        }
+        Ok(())
+    }
+
+    fn service(&mut self, name: &str) -> Result<&mut KnownService<'a>, CheckError> {
+        self.services.get_mut(name).ok_or_else(|| unknown(name))
+    }
+
+    fn machine(&mut self, name: &str) -> Result<&mut KnownMachine<'a>, CheckError> {
+        self.machines.get_mut(name).ok_or_else(|| unknown(name))
+    }
+
+    /// What is not yet as the steps so far require.
+    pub(crate) async fn divergences(&self) -> Result<Vec<Divergence>, CheckError> {
+        let mut all = Vec::new();
+        for (name, known) in &self.services {
+            self.compare_service(&mut all, name, known).await?;
+        }
+        for (name, service) in &self.deleted {
+            let subject = format!("Service {name}, which was deleted");
+            compare(&mut all, &subject, service, gone()).await?;
+            // A CCM may give load balancers the names of Services, which a later Service may have again.
+            if !self.services.contains_key(name) {
+                compare(
+                    &mut all,
+                    &format!("load balancer of {subject}"),
+                    &service.balancer(),
+                    nothing_left(),
+                )
+                .await?;
+            }
+        }
+        for (name, known) in &self.machines {
+            if let Some(node) = &known.node {
+                let wanted = initialised_as("is initialised", &known.machine.as_reported());
+                compare(&mut all, &format!("Node of machine {name}"), node, wanted).await?;
+            }
+        }
+        for (name, node) in &self.doomed {
+            compare(&mut all, &format!("Node of machine {name}, which was deleted"), node, gone()).await?;
+        }
+        Ok(all)
+    }
+
+    async fn compare_service(
+        &self,
+        all: &mut Vec<Divergence>,
+        name: &str,
+        known: &KnownService<'a>,
+    ) -> Result<(), CheckError> {
+        let subject = format!("Service {name}");
+        let balancer = format!("load balancer of Service {name}");
+        if known.balanced == ServiceType::ClusterIp {
+            compare(all, &balancer, &known.service.balancer(), nothing_left()).await?;
+            compare(all, &subject, &known.service, lacks_finalizer()).await?;
+            compare(all, &subject, &known.service, publishes_nothing()).await?;
+            return Ok(());
+        }
+        let wanted = self.as_wanted(&known.service).await?;
+        if let Some(lb) = compare(all, &balancer, &known.service.balancer(), wanted).await? {
+            compare(all, &subject, &known.service, publishes(&lb)).await?;
+        }
+        compare(all, &subject, &known.service, keeps_finalizer()).await?;
+        Ok(())
+    }
+
+    /// One active load balancer with the Service's ports, which sends traffic to the machines that must get some.
+    async fn as_wanted(&self, service: &Service<'a>) -> Result<Matcher<Inventory, LoadBalancer>, CheckError> {
+        let targets_of = self.cx.balancers_target();
+        let by_node_port = matches!(targets_of, Targets::NodePorts | Targets::Pool);
+        let number = |port: i32| u16::try_from(port).unwrap_or_default();
+        let ports = service.spec().await?.ports.unwrap_or_default();
+        let ports: BTreeSet<(u16, Option<u16>)> = ports
+            .iter()
+            .map(|port| (number(port.port), port.node_port.map(number).filter(|_| by_node_port)))
+            .collect();
+        let judges_backends = matches!(targets_of, Targets::NodePorts | Targets::ServicePorts);
+        let of = |wanted: bool| -> Vec<(String, Instance)> {
+            let all = self.machines.iter().filter(|(_, known)| known.is_backend == wanted && judges_backends);
+            all.map(|(name, known)| (name.clone(), known.machine.instance())).collect()
+        };
+        let (backends, others) = (of(true), of(false));
+        let expected = expected(&ports, &backends, &others);
+        let wanted = matcher("is as the Service requires", move |held: &Inventory| {
+            let [lb] = held.load_balancers.as_slice() else { return Observation::Pending(String::new()) };
+            let shown: BTreeSet<(u16, Option<u16>)> =
+                lb.frontends.iter().map(|f| (f.port, by_node_port.then_some(f.node_port))).collect();
+            let lacks = backends.iter().find(|(_, machine)| !targets(lb, machine));
+            let has = others.iter().find(|(_, machine)| reaches(lb, machine));
+            match (lacks, has) {
+                (Some((name, _)), _) => Observation::Pending(format!("no traffic for machine {name}")),
+                (_, Some((name, _))) => Observation::Pending(format!("still traffic for machine {name}")),
+                _ if shown != ports => Observation::Pending("other ports".to_owned()),
+                _ if lb.state != LbState::Active || lb.addresses.is_empty() => {
+                    Observation::Pending("not active".to_owned())
+                }
+                _ => Observation::Matched(lb.clone()),
+            }
+        });
+        Ok(wanted.expecting(expected))
+    }
+}
+
+fn port_name(port: u16) -> String {
+    format!("p{port}")
+}
+
+fn unknown(name: &str) -> CheckError {
+    CheckError::Error(format!("the scenario has no '{name}' at this step"))
+}
+
+fn expected(
+    ports: &BTreeSet<(u16, Option<u16>)>,
+    backends: &[(String, Instance)],
+    others: &[(String, Instance)],
+) -> String {
+    let ports: Vec<String> = ports
+        .iter()
+        .map(|(port, node_port)| match node_port {
+            Some(node_port) => format!("{port} to {node_port}"),
+            None => port.to_string(),
+        })
+        .collect();
+    let names =
+        |all: &[(String, Instance)]| all.iter().map(|(name, _)| name.clone()).collect::<Vec<_>>().join(", ");
+    let mut text = format!("one active load balancer on {}", ports.join(", "));
+    if !backends.is_empty() {
+        text.push_str(&format!(", with traffic for {}", names(backends)));
+    }
+    if !others.is_empty() {
+        text.push_str(&format!(", without traffic for {}", names(others)));
+    }
+    text
+}
