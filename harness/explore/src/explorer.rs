@@ -298,8 +298,12 @@ impl Shared<'_> {
         let mut least: Vec<Divergence> = first.divergences;
         let mut step = first.step;
         while seen.of < TRIALS_OF_A_FINDING && !self.cancel.is_cancelled() {
+            let (outcome, _) = self.trial(current, lane, planned)?;
+            if self.cancel.is_cancelled() {
+                break;
+            }
             seen.of += 1;
-            if let (Outcome::Diverges(broken), _) = self.trial(current, lane, planned)? {
+            if let Outcome::Diverges(broken) = outcome {
                 seen.times += 1;
                 if broken.divergences.len() < least.len() {
                     least = broken.divergences;

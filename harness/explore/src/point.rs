@@ -8,6 +8,8 @@ use std::fmt;
 
 /// How many requests of one kind are points. A CCM that waits for its cloud asks again and again.
 const MOST: u64 = 6;
+/// How many look-ups of a machine are points: the CCM also looks now and then whether it still exists.
+const MOST_LOOK_UPS: u64 = 2;
 
 /// A request of the CCM, named independently of time and of generated names.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -106,9 +108,13 @@ pub(crate) fn points(names: &Names, requests: &[Asked], calls: &[Entry]) -> Vec<
     let mut counts: BTreeMap<Point, u64> = BTreeMap::new();
     let mut all = Vec::new();
     let mut add = |unnumbered: Point, number: &dyn Fn(u64) -> Point| {
-        let count = counts.entry(unnumbered).or_default();
+        let count = counts.entry(unnumbered.clone()).or_default();
         *count += 1;
-        if *count <= MOST {
+        let most = match &unnumbered {
+            Point::Cloud { operation: Op::InstanceGet, .. } => MOST_LOOK_UPS,
+            _ => MOST,
+        };
+        if *count <= most {
             all.push(number(*count));
         }
     };

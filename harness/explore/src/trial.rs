@@ -113,6 +113,8 @@ struct Progress<'a> {
     world: World<'a>,
     /// How long it may take until everything is as it must be.
     patience: Duration,
+    /// After how long without any change the CCM is not expected to change anything more.
+    idle: Duration,
 }
 
 async fn attempt(
@@ -125,7 +127,8 @@ async fn attempt(
     let usual = cx.limits().load_balancer().max(cx.limits().life_of_machine());
     let patience = if fault.is_some() { usual + RECOVERY } else { usual };
     let world = World::new(cx, session.next_number());
-    let mut progress = Progress { session, cx, scenario, world, patience };
+    let idle = fault.map_or(patience, |(_, pattern)| idle_after(pattern));
+    let mut progress = Progress { session, cx, scenario, world, patience, idle };
     let Some((point, pattern)) = fault else {
         let broken = progress.all_steps().await?;
         let points = match broken {
@@ -250,16 +253,20 @@ impl Progress<'_> {
     }
 
     async fn agreed(&self) -> Result<Vec<Divergence>, CheckError> {
-        let mut last = Vec::new();
+        let (mut last, mut writes, mut changed) = (Vec::new(), 0, Instant::now());
         let look = async |seen: &mut String| {
             let found = self.world.divergences().await.map_err(|stop| ReadError::passing(stop.in_words()))?;
             *seen = found.iter().map(Divergence::to_string).collect::<Vec<_>>().join("; ");
-            last = found;
-            Ok(last.is_empty().then_some(()))
+            let written = self.session.journal().last_since(0, 1, |call| call.write)?;
+            let written = written.first().map_or(0, |call| call.seq);
+            if found != last || written != writes {
+                (last, writes, changed) = (found, written, Instant::now());
+            }
+            Ok((last.is_empty() || changed.elapsed() >= self.idle).then_some(()))
         };
         let agreed = poll("cluster and cloud are as they must be", self.patience, LOOK, look);
         match self.session.unless_interrupted(agreed.map(|agreed| Ok(agreed.err()))).await? {
-            None => Ok(Vec::new()),
+            None => Ok(last),
             Some(why) if last.is_empty() => Err(CheckError::Error(why.text)),
             Some(_) => Ok(last),
         }
@@ -307,6 +314,16 @@ impl Progress<'_> {
                 .collect::<BTreeMap<_, _>>(),
         };
         Ok(points(&names, &requests, &calls))
+    }
+}
+
+/// After how long without any change a CCM does nothing more: longer than the framework's pauses after an error, which
+/// double from 5 s, or than a CCM that was killed needs to start and lead.
+fn idle_after(pattern: Pattern) -> Duration {
+    match pattern {
+        Pattern::Failures => RECOVERY,
+        pattern if pattern.kills() => RECOVERY / 2,
+        _ => RECOVERY / 3,
     }
 }
 

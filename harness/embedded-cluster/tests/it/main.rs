@@ -3,6 +3,7 @@
 mod clients;
 mod parts;
 mod remote;
+mod request_faults;
 
 use kube::runtime::wait::await_condition;
 use kube::{Api, Resource};

@@ -1,0 +1,122 @@
+//! Faults of single requests of a service account, as a client on the network sees them.
+
+use embedded_cluster::{Cluster, ClusterSpec, RequestEffect, RequestFault, RequestMatch, User};
+use k8s_openapi::api::core::v1::ConfigMap;
+use kube::api::{Api, Patch, PatchParams, PostParams};
+use kube::config::{KubeConfigOptions, Kubeconfig};
+use kube::{Client, Config};
+use serde_json::json;
+use std::time::Duration;
+
+/// A client on the network for a service account with all rights.
+async fn account(cluster: &Cluster) -> Client {
+    let user = User::service_account("kube-system", "acme", "uid");
+    let binding = json!({
+        "metadata": {"name": "acme"},
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "cluster-admin"},
+        "subjects": [{"kind": "ServiceAccount", "namespace": "kube-system", "name": "acme"}],
+    });
+    let bindings: Api<k8s_openapi::api::rbac::v1::ClusterRoleBinding> = Api::all(cluster.client());
+    let binding = serde_json::from_value(binding).expect("a binding");
+    bindings.create(&PostParams::default(), &binding).await.expect("a binding");
+    let kubeconfig = cluster.kubeconfig_for(&user).expect("a kubeconfig");
+    let kubeconfig = Kubeconfig::from_yaml(&kubeconfig).expect("a kubeconfig");
+    let config =
+        Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await.expect("a config");
+    Client::try_from(config).expect("a client")
+}
+
+fn fault(effect: RequestEffect) -> RequestFault {
+    let matching = RequestMatch {
+        verb: "patch".to_owned(),
+        resource: "configmaps".to_owned(),
+        namespace: "default".to_owned(),
+        name: "web".to_owned(),
+    };
+    RequestFault { matching, skip: 0, times: 1, effect }
+}
+
+async fn patched(maps: &Api<ConfigMap>, value: &str) -> Result<ConfigMap, kube::Error> {
+    maps.patch("web", &PatchParams::default(), &Patch::Merge(json!({"data": {"a": value}}))).await
+}
+
+async fn value(cluster: &Cluster) -> String {
+    let maps: Api<ConfigMap> = Api::default_namespaced(cluster.client());
+    let map = maps.get("web").await.expect("it exists");
+    map.data.and_then(|data| data.get("a").cloned()).unwrap_or_default()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_request_is_refused_or_lost_or_its_answer_is() {
+    let cluster = Cluster::start(ClusterSpec::api_server()).await.expect("a cluster");
+    let maps: Api<ConfigMap> = Api::default_namespaced(account(&cluster).await);
+    let map =
+        serde_json::from_value(json!({"metadata": {"name": "web"}, "data": {"a": "0"}})).expect("a map");
+    maps.create(&PostParams::default(), &map).await.expect("created");
+
+    for code in [409, 429, 500, 503, 504] {
+        cluster.set_request_fault(1, fault(RequestEffect::Refuse { code }));
+        let refused = patched(&maps, "1").await.expect_err("refused");
+        let kube::Error::Api(status) = refused else { panic!("{refused}") };
+        assert_eq!((status.code, value(&cluster).await.as_str()), (code, "0"));
+        patched(&maps, "0").await.expect("only one request is refused");
+    }
+    cluster.set_request_fault(1, fault(RequestEffect::LoseRequest));
+    let lost = patched(&maps, "2").await.expect_err("no answer");
+    assert!(!matches!(lost, kube::Error::Api(_)), "{lost}");
+    assert_eq!(value(&cluster).await, "0", "it took no effect");
+
+    cluster.set_request_fault(1, fault(RequestEffect::LoseAnswer));
+    let lost = patched(&maps, "3").await.expect_err("no answer");
+    assert!(!matches!(lost, kube::Error::Api(_)), "{lost}");
+    assert_eq!(value(&cluster).await, "3", "it took effect");
+    assert_eq!(cluster.request_fault(1).map(|state| state.hits), Some(1));
+
+    // The administrator is never affected.
+    cluster.set_request_fault(1, fault(RequestEffect::Refuse { code: 500 }));
+    let of_admin: Api<ConfigMap> = Api::default_namespaced(cluster.client());
+    patched(&of_admin, "4").await.expect("not affected");
+    cluster.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_request_is_held_before_or_after_it_takes_effect() {
+    let cluster = Cluster::start(ClusterSpec::api_server()).await.expect("a cluster");
+    let maps: Api<ConfigMap> = Api::default_namespaced(account(&cluster).await);
+    let map =
+        serde_json::from_value(json!({"metadata": {"name": "web"}, "data": {"a": "0"}})).expect("a map");
+    maps.create(&PostParams::default(), &map).await.expect("created");
+
+    for (effect, meanwhile) in [(RequestEffect::HoldRequest, "0"), (RequestEffect::HoldAnswer, "1")] {
+        cluster.set_request_fault(1, fault(effect));
+        let held = tokio::spawn({
+            let maps = maps.clone();
+            async move { patched(&maps, "1").await }
+        });
+        let waits = async {
+            while cluster.request_fault(1).is_none_or(|state| state.waiting == 0) {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+        };
+        tokio::time::timeout(Duration::from_secs(20), waits).await.expect("it waits");
+        assert_eq!(value(&cluster).await, meanwhile);
+        cluster.clear_request_fault(1);
+        held.await.expect("no panic").expect("answered");
+        assert_eq!(value(&cluster).await, "1");
+        patched(&maps, "0").await.expect("as before");
+    }
+
+    // A client that goes away while its request is held has changed nothing.
+    cluster.set_request_fault(1, fault(RequestEffect::HoldRequest));
+    let gone = tokio::time::timeout(Duration::from_millis(300), patched(&maps, "5")).await;
+    assert!(gone.is_err(), "it was held");
+    let left = async {
+        while cluster.request_fault(1).is_some_and(|state| state.waiting > 0) {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(20), left).await.expect("it waits no longer");
+    cluster.clear_request_fault(1);
+    assert_eq!(value(&cluster).await, "0");
+    cluster.stop().await;
+}
