@@ -63,7 +63,7 @@ enum Task {
     /// CCM prints, clouds that fail, hostile CCMs, unauthorised access
     Hard(hard::Options),
     /// Write the assets of a release into one folder: static program, image, completions, manuals, schemas,
-    /// manifests, bill of materials, checksums
+    /// manifests, chart, packages, bill of materials, checksums
     Release(release::Options),
     /// Measure the cost of a build from nothing: processor time by crate
     ColdBuild {

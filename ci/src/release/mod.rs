@@ -1,13 +1,16 @@
 //! `cargo xtask release`: all files of a release, in one folder.
 //!
 //! A static program for each target, its image without a base, an archive of files for shells, manuals,
-//! editors and clusters, a bill of materials and checksums. The version is Cargo's; the tag of a tagged
+//! editors and clusters, a Helm chart, what package managers read, a bill of materials and checksums. The version is Cargo's; the tag of a tagged
 //! commit must be the same.
 
+mod archive;
 mod assets;
 mod bare;
 mod build;
+mod chart;
 mod elf;
+mod packages;
 mod sbom;
 #[cfg(test)]
 mod tests;
@@ -38,6 +41,10 @@ pub(crate) struct Options {
     /// Name of the image without a tag, for the image and for the manifests that run it inside a cluster
     #[arg(long, value_name = "NAME", default_value = PROGRAM)]
     image: String,
+    /// URL of the repository that publishes the release, for the Homebrew formula and the krew manifest
+    /// [default: these two are not written]
+    #[arg(long, value_name = "URL", value_parser = url)]
+    repository: Option<String>,
     /// Then use the program in a root folder with no other file: doctor, init, run, verify
     #[arg(long = "try")]
     tried: bool,
@@ -64,11 +71,27 @@ pub(crate) fn release(options: &Options) -> Result<()> {
         fs::remove_dir_all(&out).with_context(|| format!("removing {}", out.display()))?;
     }
     fs::create_dir_all(&out).with_context(|| format!("making {}", out.display()))?;
-    let release = Release { out: &out, version: &version, host: &host, image: &options.image };
+    let release = Release {
+        out: &out,
+        version: &version,
+        host: &host,
+        image: &options.image,
+        repository: options.repository.as_deref(),
+    };
     release.write(&built, |file| sbom::write(file, &targets))?;
     if options.tried {
         bare::try_out(&release.program(&host))?;
     }
     say(&format!("wrote {}", out.display()));
     Ok(())
+}
+
+/// A URL without the slash at its end.
+fn url(text: &str) -> Result<String, String> {
+    let is_url = text.starts_with("https://") || text.starts_with("http://");
+    if is_url && !text.contains(['"', ' ', '#']) {
+        Ok(text.trim_end_matches('/').to_owned())
+    } else {
+        Err("expected a URL such as https://github.com/OWNER/REPO".to_owned())
+    }
 }
