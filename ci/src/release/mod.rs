@@ -11,6 +11,7 @@ mod build;
 mod chart;
 mod elf;
 mod packages;
+pub(crate) mod rehearsal;
 mod sbom;
 #[cfg(test)]
 mod tests;
@@ -38,6 +39,9 @@ pub(crate) struct Options {
     /// Program for this machine that is already built
     #[arg(long, value_name = "PATH", conflicts_with = "target")]
     program: Option<PathBuf>,
+    /// Bill of materials that is already written [default: one written by cargo-cyclonedx]
+    #[arg(long, value_name = "PATH")]
+    bill: Option<PathBuf>,
     /// Name of the image without a tag, for the image and for the manifests that run it inside a cluster
     #[arg(long, value_name = "NAME", default_value = PROGRAM)]
     image: String,
@@ -57,7 +61,9 @@ pub(crate) struct Options {
 pub(crate) fn release(options: &Options) -> Result<()> {
     let version = Version::here()?;
     let host = build::host()?;
-    sbom::tool()?;
+    if options.bill.is_none() {
+        sbom::tool()?;
+    }
     let targets = if options.target.is_empty() { vec![host.clone()] } else { options.target.clone() };
     let built: Result<Vec<Built>> = match &options.program {
         Some(program) => Ok(vec![Built { target: host.clone(), path: program.clone() }]),
@@ -78,7 +84,10 @@ pub(crate) fn release(options: &Options) -> Result<()> {
         image: &options.image,
         repository: options.repository.as_deref(),
     };
-    release.write(&built, |file| sbom::write(file, &targets))?;
+    release.write(&built, |file| match &options.bill {
+        Some(bill) => sbom::copy(bill, file),
+        None => sbom::write(file, &targets),
+    })?;
     if options.tried {
         bare::try_out(&release.program(&host))?;
     }

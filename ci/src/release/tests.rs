@@ -23,7 +23,7 @@ fn ran(command: &mut Command) -> Output {
     command.output().unwrap_or_else(|error| panic!("{command:?}: {error}"))
 }
 
-fn fine(command: &mut Command) -> String {
+pub(super) fn fine(command: &mut Command) -> String {
     let output = ran(command);
     let (out, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
     assert!(output.status.success(), "{command:?}: {}\n{out}{err}", output.status);
@@ -47,16 +47,23 @@ fn stand_in() -> &'static [u8] {
 /// The folder of a release for both machines, with this image; only this machine's program can run.
 fn assembled(image: &str) -> TempDir {
     let folder = tempfile::tempdir().expect("a folder");
+    assembled_into(&folder.path().join("out"), image, REPOSITORY);
+    folder
+}
+
+/// Writes the assets of a release for both machines.
+pub(super) fn assembled_into(out: &Path, image: &str, repository: &str) {
+    let folder = tempfile::tempdir().expect("a folder");
     let program = folder.path().join("stand-in");
     fs::write(&program, stand_in()).expect("a program");
     fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).expect("a file of ours");
-    let (out, host) = (folder.path().join("out"), host().expect("rustc"));
-    fs::create_dir(&out).expect("a folder");
+    fs::create_dir(out).expect("a folder");
+    let host = host().expect("rustc");
     let version = Version { cargo: "1.2.3".to_owned(), name: "1.2.3".to_owned(), commit: "abc".to_owned() };
     let built = TARGETS.map(|target| Built { target: target.to_owned(), path: program.clone() });
-    let release = Release { out: &out, version: &version, host: &host, image, repository: Some(REPOSITORY) };
-    release.write(&built, |file| Ok(fs::write(file, "{}\n")?)).expect("a release");
-    folder
+    let release = Release { out, version: &version, host: &host, image, repository: Some(repository) };
+    let bill = "{\"bomFormat\": \"CycloneDX\", \"components\": [{\"name\": \"anyhow\"}]}\n";
+    release.write(&built, |file| Ok(fs::write(file, bill)?)).expect("a release");
 }
 
 fn listed(folder: &Path) -> BTreeSet<String> {
