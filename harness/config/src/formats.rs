@@ -106,7 +106,11 @@ fn accept(sound: bool, why: &str) -> Result<(), String> {
     if sound { Ok(()) } else { Err(why.to_owned()) }
 }
 
-fn name(text: &str) -> Result<(), String> {
+/// Checks whether a text can be the name of a profile.
+///
+/// # Errors
+/// The reason why it cannot.
+pub fn name(text: &str) -> Result<(), String> {
     let inner = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
     let sound = text.chars().all(inner)
         && text.starts_with(|c: char| c.is_ascii_alphanumeric())

@@ -9,7 +9,7 @@ use super::arguments::{InitCommand, InitOptions};
 use super::planning::planned;
 use draft::Draft;
 use folder::put;
-use harness_config::{Profile, RunFile, Source, profile_schema, yaml};
+use harness_config::{Profile, RunFile, Source, check_name, profile_schema, yaml};
 use harness_core::bounded;
 use harness_core::check::chain;
 use harness_core::files::{self, built_in_folders_with};
@@ -46,6 +46,9 @@ pub(super) fn init(options: &InitOptions) -> ExitCode {
 }
 
 fn make(options: &InitOptions) -> Result<String, String> {
+    if let Some(name) = &options.name {
+        check_name(name).map_err(|why| format!("--name '{name}': {why}"))?;
+    }
     let documents = documents(options)?;
     let (namespace, name) = match options.workload.as_deref().map(|text| text.split_once('/')) {
         None => (None, None),
@@ -70,7 +73,7 @@ fn make(options: &InitOptions) -> Result<String, String> {
     let profile = format!("./{}", folder.display()).replace("././", "./").replace(".//", "/");
     let over = RunFile { profile: Some(profile.clone()), ..RunFile::default() };
     let Ok(plan) = planned(&Source::Defaults, over) else {
-        return Err(format!("{text}\nthe profile is not sound yet, see above; mend {profile}/profile.yaml"));
+        return Err(format!("{text}\nthe profile has errors, see above; correct {profile}/profile.yaml"));
     };
     if let Some(expected) = expected_boot(&plan.profile, plan.cluster.desired()) {
         text.push_str(&format!("\nWould a cluster boot with them?\n  {}\n", expected.replace('\n', "\n  ")));
