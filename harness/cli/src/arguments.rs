@@ -310,8 +310,13 @@ pub(super) struct ImageOptions {
     #[arg(long, value_name = "FILE")]
     pub(super) out: PathBuf,
     /// Name and tag of the image
-    #[arg(long, value_name = "NAME:TAG", default_value = "ccm-conformance:latest")]
+    #[arg(long, value_name = "NAME:TAG", default_value = "ccm-conformance:latest", value_parser = image_reference)]
     pub(super) reference: String,
+}
+
+/// A text that can be the name of an image.
+fn image_reference(text: &str) -> Result<String, String> {
+    harness_config::check_image_reference(text).map(|()| text.to_owned())
 }
 
 #[derive(Debug, Args)]

@@ -50,6 +50,10 @@ pub(super) fn completes(command: &Command) -> bool {
 /// Writes a manual page for the program and for each of its commands.
 pub(super) fn man(options: &ManOptions, command: Command) -> ExitCode {
     let folder = &options.out;
+    if folder.exists() && !folder.is_dir() {
+        output::err(&format!("error: --out {}: is a file; name a folder", folder.display()));
+        return ExitCode::from(exit::USAGE);
+    }
     let written = std::fs::create_dir_all(folder).and_then(|()| clap_mangen::generate_to(command, folder));
     match written {
         Ok(()) => ExitCode::from(exit::CONFORMANT),

@@ -146,7 +146,11 @@ fn registry_image(text: &str) -> Result<(), String> {
     Ok(())
 }
 
-fn image_reference(text: &str) -> Result<(), String> {
+/// Checks whether a text can be the name of an image.
+///
+/// # Errors
+/// The reason why it cannot.
+pub fn image_reference(text: &str) -> Result<(), String> {
     let sound =
         !text.is_empty() && text.chars().all(|c| c.is_ascii_graphic() && !matches!(c, '$' | '\'' | '"'));
     accept(sound, "not an image reference; write e.g. 'registry.example/ccm:v1.2.3'")

@@ -35,7 +35,9 @@ pub fn why(error: &Error) -> String {
     match error.kind() {
         // Those of this module say it in their own words.
         // A library may add the path of a temporary file to the system's error.
-        _ if error.raw_os_error().is_none() && !error.to_string().contains(" (os error ") => error.to_string(),
+        _ if error.raw_os_error().is_none() && !error.to_string().contains(" (os error ") => {
+            error.to_string()
+        }
         ErrorKind::NotFound => "there is no such file or folder; check the path".to_owned(),
         ErrorKind::PermissionDenied => "permission denied; check who may read or write it".to_owned(),
         ErrorKind::NotADirectory => "a part of the path is a file, not a folder".to_owned(),

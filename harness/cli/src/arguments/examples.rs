@@ -153,4 +153,4 @@ Example:
 
 pub(super) const OPENAPI_EXAMPLES: &str = "\
 Example:
-  ccm-conformance driver openapi > driver.openapi.yaml";
+  ccm-conformance driver openapi > driver.openapi.json";

@@ -185,12 +185,20 @@ fn text_of(path: &Path) -> Result<String, String> {
 fn rendered(mut command: Command, way_out: &str) -> Result<String, String> {
     let program = command.get_program().to_string_lossy().into_owned();
     let ran = bounded::output_of(command.stdin(Stdio::null()));
-    let output = ran.map_err(|error| format!("cannot run '{program}': {error}; {way_out}"))?;
+    let output = ran.map_err(|error| format!("cannot run '{program}': {}; {way_out}", cause(&error)))?;
     if !output.status.success() {
         let why = String::from_utf8_lossy(&output.stderr);
         return Err(format!("'{program}' failed ({}): {}", output.status, why.trim()));
     }
     String::from_utf8(output.stdout).map_err(|error| format!("'{program}' printed no text: {error}"))
+}
+
+/// Why a program did not start.
+fn cause(error: &std::io::Error) -> String {
+    match error.kind() {
+        std::io::ErrorKind::NotFound => "it is not in PATH".to_owned(),
+        _ => files::why(error),
+    }
 }
 
 #[cfg(test)]
