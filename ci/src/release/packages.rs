@@ -115,7 +115,10 @@ end
                 "platforms": platforms,
             },
         });
-        let text = serde_saphyr::to_string(&manifest).context("writing the krew manifest")?;
+        // URLs stay on their lines.
+        let options = serde_saphyr::ser_options! { folded_wrap_chars: usize::MAX };
+        let text = serde_saphyr::to_string_with_options(&manifest, options);
+        let text = text.context("writing the krew manifest")?;
         Ok(format!("# Written by 'cargo xtask release'. Do not edit.\n{text}"))
     }
 }

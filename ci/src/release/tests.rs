@@ -168,6 +168,7 @@ fn the_krew_manifest_installs_the_archive_of_each_machine() {
     let out = release.path().join("out");
     let text = fs::read_to_string(out.join("krew.yaml")).expect("a file");
     let plugin: Value = serde_saphyr::from_str(&text).expect("YAML");
+    assert!(text.contains("    uri: https://"), "URLs are readable: {text}");
     assert_eq!(plugin["apiVersion"], "krew.googlecontainertools.github.com/v1alpha2");
     assert_eq!(plugin["kind"], "Plugin");
     // The name of the file in krew's index.
