@@ -4,6 +4,7 @@
 use super::archive::{pack, read};
 use super::chart::chart;
 use super::elf::is_static;
+use super::names::{IN_CLUSTER, PROGRAM};
 use super::packages::{Downloads, archive_name};
 use super::version::Version;
 use crate::process::{root, run, said, say};
@@ -13,8 +14,6 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// The program's name.
-pub(super) const PROGRAM: &str = "ccm-conformance";
 /// The archive with the files for shells, manuals, editors and clusters.
 const EXTRAS: &str = "extras.tar.gz";
 /// The file with the SHA-256 of each other asset, in the form of `sha256sum --check`.
@@ -26,8 +25,6 @@ const KREW: &str = "krew.yaml";
 /// Shells that get completions, and the names of their files.
 const SHELLS: &[(&str, &str)] =
     &[("bash", "ccm-conformance.bash"), ("zsh", "_ccm-conformance"), ("fish", "ccm-conformance.fish")];
-/// The folder of the manifests that run the image inside a cluster.
-pub(super) const IN_CLUSTER: &str = "ci/in-cluster";
 /// The licence, which archives of the program contain.
 const LICENSE: &str = "LICENSE";
 

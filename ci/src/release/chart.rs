@@ -1,7 +1,7 @@
 //! The Helm chart, made of the manifests that run the harness inside a cluster: `helm install` creates the
 //! service account, its rights and the volume for the results, and `helm test` runs the harness.
 
-use super::assets::{IN_CLUSTER, PROGRAM};
+use super::names::{IN_CLUSTER, PROGRAM};
 use super::version::Version;
 use crate::process::root;
 use anyhow::{Context, Result, ensure};

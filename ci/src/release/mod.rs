@@ -10,6 +10,7 @@ mod bare;
 mod build;
 mod chart;
 mod elf;
+mod names;
 mod packages;
 pub(crate) mod rehearsal;
 mod sbom;
@@ -19,7 +20,8 @@ mod version;
 
 use crate::process::{root, say};
 use anyhow::{Context, Result};
-use assets::{Built, PROGRAM, Release};
+use assets::{Built, Release};
+use names::PROGRAM;
 use std::fs;
 use std::path::PathBuf;
 use version::Version;

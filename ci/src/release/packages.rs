@@ -1,7 +1,7 @@
 //! What package managers read: a Homebrew formula and a krew manifest. Both name the archives of a release by
 //! URL and by their SHA-256.
 
-use super::assets::PROGRAM;
+use super::names::PROGRAM;
 use super::version::Version;
 use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
