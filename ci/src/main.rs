@@ -1,5 +1,5 @@
 //! The project's automation, for CI and for developers: `cargo xtask lint`, `tidy`, `coverage`, `book`, `site`,
-//! `clients`, `page`, `picture`, `fuzz`, `hard`, `release`, `cold-build`, `conformance`, `controls`.
+//! `clients`, `page`, `picture`, `fuzz`, `hard`, `release`, `rehearse`, `cold-build`, `conformance`, `controls`.
 
 mod book;
 mod clients;
@@ -63,8 +63,11 @@ enum Task {
     /// CCM prints, clouds that fail, hostile CCMs, unauthorised access
     Hard(hard::Options),
     /// Write the assets of a release into one folder: static program, image, completions, manuals, schemas,
-    /// manifests, bill of materials, checksums
+    /// manifests, chart, packages, bill of materials, checksums
     Release(release::Options),
+    /// Rehearse a release on this machine: from a tag to assets that are published, verified and used, with
+    /// stand-ins for GitHub and the registry
+    Rehearse(release::rehearsal::Options),
     /// Measure the cost of a build from nothing: processor time by crate
     ColdBuild {
         /// Package, which is built with all its dependencies
@@ -104,6 +107,7 @@ fn main() -> ExitCode {
         Task::Fuzz { seconds, seed } => fuzz::run(seconds, seed),
         Task::Hard(options) => hard::measure(&options),
         Task::Release(options) => release::release(&options),
+        Task::Rehearse(options) => release::rehearsal::rehearse(&options),
         Task::ColdBuild { package, profile } => cold_build::measure(&package, &profile),
         Task::Conformance { arguments } => harness("run", &arguments),
         Task::Controls { arguments } => harness("controls", &arguments),

@@ -266,3 +266,26 @@ fn results_of_others_stay() {
     assert_eq!(code, Some(2), "{said}");
     assert!(said.contains("another run is writing its results there"), "{said}");
 }
+
+#[test]
+fn a_run_that_cannot_start_leaves_the_results_of_an_earlier_one() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = |name: &str| folder.path().join(name).display().to_string();
+    let manifests = concat!(env!("CARGO_MANIFEST_DIR"), "/../fixtures/ccms/reference/manifests");
+    let ended = |arguments: &[&str]| {
+        Command::new(env!("CARGO_BIN_EXE_ccm-conformance"))
+            .args(arguments)
+            .output()
+            .expect("the program runs")
+    };
+    let made = ended(&["init", "--manifests", manifests, "--name", "acme", "--out", &path("acme")]);
+    assert!(made.status.success(), "{made:?}");
+    std::fs::create_dir(path("out")).expect("a folder");
+    std::fs::write(path("out/events.jsonl"), "earlier\n").expect("a file");
+    // The profile names no image, and no program is given.
+    let run = ended(&["run", "--cluster", "embedded", "--profile", &path("acme"), "--out", &path("out")]);
+    let said = String::from_utf8_lossy(&run.stderr);
+    assert_eq!(run.status.code(), Some(2), "{said}");
+    assert!(said.contains("pass its program with '--cluster embedded --binary PATH'"), "{said}");
+    assert_eq!(std::fs::read_to_string(path("out/events.jsonl")).expect("a file"), "earlier\n");
+}

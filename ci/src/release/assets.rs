@@ -1,28 +1,32 @@
 //! The assets of a release: one flat folder of files, each of which is uploaded under its own name, with
 //! their checksums.
 
+use super::archive::{pack, read};
+use super::chart::chart;
 use super::elf::is_static;
+use super::names::{IN_CLUSTER, PROGRAM};
+use super::packages::{Downloads, archive_name};
 use super::version::Version;
 use crate::process::{root, run, said, say};
 use anyhow::{Context, Result, bail, ensure};
-use flate2::Compression;
-use flate2::write::GzEncoder;
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// The program's name.
-pub(super) const PROGRAM: &str = "ccm-conformance";
 /// The archive with the files for shells, manuals, editors and clusters.
 const EXTRAS: &str = "extras.tar.gz";
 /// The file with the SHA-256 of each other asset, in the form of `sha256sum --check`.
 const CHECKSUMS: &str = "SHA256SUMS";
+/// What Homebrew reads; it requires the name of the formula.
+const FORMULA: &str = "ccm-conformance.rb";
+/// What krew reads.
+const KREW: &str = "krew.yaml";
 /// Shells that get completions, and the names of their files.
 const SHELLS: &[(&str, &str)] =
     &[("bash", "ccm-conformance.bash"), ("zsh", "_ccm-conformance"), ("fish", "ccm-conformance.fish")];
-/// The folder of the manifests that run the image inside a cluster.
-const IN_CLUSTER: &str = "ci/in-cluster";
+/// The licence, which archives of the program contain.
+const LICENSE: &str = "LICENSE";
 
 /// A built program, and Rust's name of its machine.
 #[derive(Clone, Debug)]
@@ -43,6 +47,8 @@ pub(super) struct Release<'a> {
     pub(super) host: &'a str,
     /// The image's name without a tag.
     pub(super) image: &'a str,
+    /// The URL of the repository that publishes it, if it is known.
+    pub(super) repository: Option<&'a str>,
 }
 
 impl Release<'_> {
@@ -60,6 +66,7 @@ impl Release<'_> {
             let program = self.program(target);
             fs::copy(path, &program).with_context(|| format!("copying {}", path.display()))?;
             is_static(&program)?;
+            self.archive(&program, target)?;
             if target == self.host {
                 self.describe(&program)?;
             } else {
@@ -70,13 +77,45 @@ impl Release<'_> {
             }
         }
         bill(&self.out.join(format!("{PROGRAM}-{}.cdx.json", self.version.name)))?;
-        checksums(self.out)
+        let reference = self.reference();
+        let chart = chart(self.version, &reference, self.repository)?;
+        pack(&chart, None, &self.out.join(format!("{PROGRAM}-{}.tgz", self.version.name)))?;
+        self.packages()?;
+        write_checksums(self.out)
+    }
+
+    /// The name of the image.
+    fn reference(&self) -> String {
+        format!("{}:{}", self.image, self.version.name)
+    }
+
+    /// Writes the archive of a program.
+    fn archive(&self, program: &Path, target: &str) -> Result<()> {
+        let licence = root().join(LICENSE);
+        let mut files = BTreeMap::new();
+        for (name, path) in [(PROGRAM, program), (LICENSE, licence.as_path())] {
+            files.insert(name.to_owned(), fs::read(path).with_context(|| path.display().to_string())?);
+        }
+        pack(&files, Some(PROGRAM), &self.out.join(archive_name(self.version, &machine(target))))
+    }
+
+    /// Writes what package managers read.
+    fn packages(&self) -> Result<()> {
+        let Some(repository) = self.repository else {
+            say("no Homebrew formula and no krew manifest: '--repository URL' names what they download from");
+            return Ok(());
+        };
+        let sums = checksums(self.out)?;
+        let downloads = Downloads { repository, version: self.version, sums: &sums };
+        fs::write(self.out.join(FORMULA), downloads.formula()?)?;
+        fs::write(self.out.join(KREW), downloads.krew()?)?;
+        Ok(())
     }
 
     /// Writes the image of a program that runs here, and the archive of its own descriptions.
     fn describe(&self, program: &Path) -> Result<()> {
         let name = program.to_str().context("the folder's name is not UTF-8")?;
-        let reference = format!("{}:{}", self.image, self.version.name);
+        let reference = self.reference();
         run(name, &["image", "--out", &format!("{name}.image.tar"), "--reference", &reference], &[])?;
         let mut extras = manifests(&reference)?;
         let pages = tempfile::tempdir().context("making a folder")?;
@@ -93,7 +132,7 @@ impl Release<'_> {
                 said(name, &["schema", &schema])?.into_bytes(),
             );
         }
-        pack(&extras, &self.out.join(EXTRAS))?;
+        pack(&extras, None, &self.out.join(EXTRAS))?;
         let says = said(name, &["--version"])?;
         say(says.trim());
         ensure!(
@@ -124,49 +163,24 @@ fn manifests(reference: &str) -> Result<BTreeMap<String, Vec<u8>>> {
     manifests.collect()
 }
 
-/// The files of a folder by their names.
-fn read(folder: &Path) -> Result<BTreeMap<String, Vec<u8>>> {
-    let mut files = BTreeMap::new();
-    for entry in fs::read_dir(folder).with_context(|| folder.display().to_string())? {
-        let path = entry?.path();
-        if path.is_file() {
-            let name =
-                path.file_name().and_then(|name| name.to_str()).context("a file's name is not UTF-8")?;
-            let bytes = fs::read(&path).with_context(|| path.display().to_string())?;
-            files.insert(name.to_owned(), bytes);
-        }
-    }
-    Ok(files)
-}
-
-/// Packs files so that equal files give equal archives: sorted, without times and owners.
-fn pack(files: &BTreeMap<String, Vec<u8>>, to: &Path) -> Result<()> {
-    let mut archive = tar::Builder::new(GzEncoder::new(Vec::new(), Compression::best()));
-    for (name, bytes) in files {
-        let mut header = tar::Header::new_gnu();
-        header.set_size(bytes.len().try_into().context("a file that is too large")?);
-        header.set_mode(0o644);
-        archive.append_data(&mut header, name, bytes.as_slice()).with_context(|| name.clone())?;
-    }
-    let packed = archive.into_inner().and_then(GzEncoder::finish).context("packing")?;
-    fs::write(to, packed).with_context(|| to.display().to_string())
-}
-
-/// Writes the SHA-256 of each file. Fails for a folder, which cannot be uploaded and would be missing from
-/// the release.
-fn checksums(out: &Path) -> Result<()> {
-    let mut text = String::new();
+/// The SHA-256 of each file, by its name. Fails for a folder, which cannot be uploaded and would be missing
+/// from the release.
+fn checksums(out: &Path) -> Result<BTreeMap<String, String>> {
     for entry in fs::read_dir(out)? {
         let path = entry?.path();
         if !path.is_file() {
             bail!("{} is not a file, and only files can be assets of a release", path.display());
         }
     }
-    for (name, bytes) in read(out)?.into_iter().filter(|(name, _)| name != CHECKSUMS) {
-        let hash: String = Sha256::digest(&bytes).iter().map(|byte| format!("{byte:02x}")).collect();
-        text.push_str(&format!("{hash}  {name}\n"));
-    }
-    fs::write(out.join(CHECKSUMS), text)?;
+    let files = read(out)?.into_iter().filter(|(name, _)| name != CHECKSUMS);
+    let sum = |bytes: &[u8]| Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect();
+    Ok(files.map(|(name, bytes)| (name, sum(&bytes))).collect())
+}
+
+/// Writes the file with the SHA-256 of each other file.
+fn write_checksums(out: &Path) -> Result<()> {
+    let lines = checksums(out)?.into_iter().map(|(name, sum)| format!("{sum}  {name}\n"));
+    fs::write(out.join(CHECKSUMS), lines.collect::<String>())?;
     Ok(())
 }
 
@@ -213,8 +227,8 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         fs::write(folder.path().join("b"), "x").expect("a file");
         fs::write(folder.path().join("a"), "").expect("a file");
-        checksums(folder.path()).expect("sums");
-        checksums(folder.path()).expect("sums again, without the sum of the sums");
+        write_checksums(folder.path()).expect("sums");
+        write_checksums(folder.path()).expect("sums again, without the sum of the sums");
         let text = fs::read_to_string(folder.path().join(CHECKSUMS)).expect("a file");
         let lines: Vec<&str> = text.lines().collect();
         assert_eq!(lines[0], "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855  a");

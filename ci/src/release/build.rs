@@ -1,6 +1,7 @@
 //! Builds the program for each machine that it is released for.
 
-use super::assets::{Built, PROGRAM};
+use super::assets::Built;
+use super::names::PROGRAM;
 use super::version::Version;
 use crate::process::{is_installed, root, run, said};
 use anyhow::{Context, Result, bail};

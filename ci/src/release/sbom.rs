@@ -51,8 +51,20 @@ pub(super) fn write(file: &Path, targets: &[String]) -> Result<()> {
     for draft in drafts.iter().filter(|draft| draft.exists()) {
         fs::remove_file(draft).with_context(|| format!("removing {}", draft.display()))?;
     }
-    let text = text?;
-    let bill: Value = serde_json::from_str(&text).context("reading the bill of materials")?;
+    keep(&text?, file)
+}
+
+/// Copies a bill of materials that is already written.
+///
+/// # Errors
+/// It cannot be read, or lists nothing.
+pub(super) fn copy(bill: &Path, file: &Path) -> Result<()> {
+    keep(&fs::read_to_string(bill).with_context(|| bill.display().to_string())?, file)
+}
+
+/// Writes a bill of materials that lists something.
+fn keep(text: &str, file: &Path) -> Result<()> {
+    let bill: Value = serde_json::from_str(text).context("reading the bill of materials")?;
     if bill["components"].as_array().is_none_or(Vec::is_empty) {
         bail!("the bill of materials names no component");
     }

@@ -29,9 +29,10 @@ use clap_complete::engine::ArgValueCandidates;
 use embedded_cluster::KubernetesVersion;
 use examples::{
     ATTEST_EXAMPLES, BISECT_EXAMPLES, CLEAN_EXAMPLES, CLUSTER_EXAMPLES, COMPARE_EXAMPLES,
-    COMPLETIONS_EXAMPLES, CONTROLS_EXAMPLES, DOCTOR_EXAMPLES, EXIT_CODES, EXPLAIN_EXAMPLES, EXPLORE_EXAMPLES,
-    EXPORT_EXAMPLES, IMAGE_EXAMPLES, INIT_EXAMPLES, LIST_EXAMPLES, MAN_EXAMPLES, MERGE_EXAMPLES,
-    PLAN_EXAMPLES, REPLAY_EXAMPLES, RUN_EXAMPLES, TREND_EXAMPLES, VERIFY_EXAMPLES,
+    COMPLETIONS_EXAMPLES, CONTROLS_EXAMPLES, COVERAGE_EXAMPLES, DOCTOR_EXAMPLES, EXIT_CODES,
+    EXPLAIN_EXAMPLES, EXPLORE_EXAMPLES, EXPORT_EXAMPLES, IMAGE_EXAMPLES, INIT_EXAMPLES, LIST_EXAMPLES, MAN_EXAMPLES,
+    MERGE_EXAMPLES, PLAN_EXAMPLES, REPLAY_EXAMPLES, RUN_EXAMPLES, SCHEMA_EXAMPLES, TREND_EXAMPLES,
+    VERIFY_EXAMPLES,
 };
 use harness_config::BackendKind;
 use std::path::PathBuf;
@@ -69,6 +70,7 @@ pub(super) enum Command {
     #[command(after_help = EXPLAIN_EXAMPLES)]
     Explain(ExplainOptions),
     /// Show which rows of the contract have checks, and which checks no mutant proves (exit code 1 for gaps)
+    #[command(after_help = COVERAGE_EXAMPLES)]
     Coverage(ListOptions),
     /// Compare two reports: which checks are worse, better, or otherwise different (exit code 1 if any is worse)
     #[command(after_help = COMPARE_EXAMPLES)]
@@ -98,6 +100,7 @@ pub(super) enum Command {
     #[command(subcommand)]
     Submission(SubmissionCommand),
     /// Print the JSON Schema of a file format
+    #[command(after_help = SCHEMA_EXAMPLES)]
     Schema {
         /// Which file.
         #[arg(value_parser = PossibleValuesParser::new(super::schema::names()))]
@@ -155,7 +158,10 @@ Exit codes:
   1    they disagree in one
   2    wrong usage; nothing was started
   3    a cell could not be measured: the machinery failed
-  130  interrupted";
+  130  interrupted
+
+Example:
+  ccm-conformance bootstrap prove --sample";
 
 /// The kind of cluster that the variants are applied to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -309,8 +315,13 @@ pub(super) struct ImageOptions {
     #[arg(long, value_name = "FILE")]
     pub(super) out: PathBuf,
     /// Name and tag of the image
-    #[arg(long, value_name = "NAME:TAG", default_value = "ccm-conformance:latest")]
+    #[arg(long, value_name = "NAME:TAG", default_value = "ccm-conformance:latest", value_parser = image_reference)]
     pub(super) reference: String,
+}
+
+/// A text that can be the name of an image.
+fn image_reference(text: &str) -> Result<String, String> {
+    harness_config::check_image_reference(text).map(|()| text.to_owned())
 }
 
 #[derive(Debug, Args)]

@@ -71,7 +71,7 @@ async fn try_to(options: &CleanOptions) -> Result<bool, Refused> {
     } else {
         alone.iter().for_each(|(run, why)| say(&format!("run {run}: left alone: {why}")));
         if !alone.is_empty() {
-            say("'ccm-conformance clean --all' removes that, too, after a question");
+            say("'ccm-conformance clean --all' also removes these, after it has asked for confirmation");
         }
     }
     if let Some(engine) = &engine {
@@ -95,7 +95,7 @@ async fn try_to(options: &CleanOptions) -> Result<bool, Refused> {
 fn agreed(question: &str) -> Result<(), Refused> {
     if !std::io::stdin().is_terminal() {
         return Err(Refused(format!(
-            "'--all' asks, and standard input is not a terminal to answer at ({question}); '--all --yes' does not ask"
+            "'--all' asks for confirmation, and standard input is not a terminal; '--all --yes' does not ask ({question})"
         )));
     }
     output::err(&format!("{question} [y/N]"));

@@ -27,7 +27,7 @@ pub(super) fn explain(suites: &'static [Suite], id: &str) -> ExitCode {
     match told {
         Ok(text) => print(&text),
         Err(why) => {
-            harness_core::output::err(&why);
+            harness_core::output::err(&format!("error: {why}"));
             ExitCode::from(exit::USAGE)
         }
     }

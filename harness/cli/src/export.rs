@@ -54,7 +54,7 @@ fn exported(options: &ExportOptions) -> Result<(), Failure> {
         None => output::out(&made),
         Some(out) => {
             output::file(out, made)
-                .map_err(|error| Failure::Output(format!("{}: {error}", out.display())))?;
+                .map_err(|error| Failure::Output(format!("{}: {}", out.display(), files::why(&error))))?;
             output::err(&format!("wrote {}", out.display()));
         }
     }

@@ -13,6 +13,7 @@ use harness_core::ledger::Outcome;
 use harness_core::output;
 use harness_report::exit;
 use harness_runner::{Forecast, Run, about, execute, in_force, judged, plan_checks, refuse, selected};
+use harness_session::up::startable;
 use harness_session::{expected_boot, load_manifests, settle};
 use harness_testkit::Suite;
 use std::process::ExitCode;
@@ -88,6 +89,9 @@ pub(super) fn plan(suites: &'static [Suite], options: &PlanOptions) -> ExitCode 
             return ExitCode::from(exit::ENVIRONMENT);
         }
     };
+    if let Err(error) = startable(&plan) {
+        say(&format!("warning: 'run' refuses this: {}", harness_core::check::chain(&error)));
+    }
     let forecast = Forecast::of_plan(&plan, &checks);
     let mut text = format!("profile    {} ({})\n", plan.profile.name, plan.profile.file.display());
     for (label, what) in COMPONENTS.iter().filter_map(|component| component.shown(&plan.profile)) {

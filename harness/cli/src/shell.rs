@@ -50,6 +50,10 @@ pub(super) fn completes(command: &Command) -> bool {
 /// Writes a manual page for the program and for each of its commands.
 pub(super) fn man(options: &ManOptions, command: Command) -> ExitCode {
     let folder = &options.out;
+    if folder.exists() && !folder.is_dir() {
+        output::err(&format!("error: --out {}: is a file; name a folder", folder.display()));
+        return ExitCode::from(exit::USAGE);
+    }
     let written = std::fs::create_dir_all(folder).and_then(|()| clap_mangen::generate_to(command, folder));
     match written {
         Ok(()) => ExitCode::from(exit::CONFORMANT),
@@ -64,7 +68,7 @@ pub(super) fn man(options: &ManOptions, command: Command) -> ExitCode {
 mod tests {
     use super::*;
     use crate::arguments::Cli;
-    use clap::CommandFactory;
+    use clap::{CommandFactory, Parser};
     use clap_complete::Shell;
     use clap_complete::engine::complete;
     use harness_core::check::Party;
@@ -103,14 +107,52 @@ mod tests {
         }
     }
 
+    /// Every command that can be typed, with its words.
+    fn leaves(command: &Command, words: &[String], found: &mut Vec<(Vec<String>, Command)>) {
+        let shown = command.get_subcommands().filter(|one| !one.is_hide_set() && one.get_name() != "help");
+        let inner: Vec<&Command> = shown.collect();
+        if inner.is_empty() || !command.is_subcommand_required_set() {
+            found.push((words.to_vec(), command.clone()));
+        }
+        for one in inner {
+            leaves(one, &[words, &[one.get_name().to_owned()]].concat(), found);
+        }
+    }
+
     #[test]
-    fn every_page_of_a_command_with_examples_shows_them() {
+    fn every_command_has_examples_that_it_accepts_and_its_page_shows_them() {
         let folder = tempfile::tempdir().expect("a folder");
         clap_mangen::generate_to(Cli::command(), folder.path()).expect("a folder of ours");
-        for command in ["run", "plan", "list", "compare", "controls", "cluster-embedded"] {
-            let page = folder.path().join(format!("ccm-conformance-{command}.1"));
-            let text = std::fs::read_to_string(&page).expect("a page");
-            assert!(text.contains("Example"), "{command}");
+        let mut found = Vec::new();
+        leaves(&Cli::command(), &["ccm-conformance".to_owned()], &mut found);
+        assert!(found.len() > 25, "{found:?}");
+        for (words, command) in found {
+            let name = words.join(" ");
+            let help = command.get_after_help().map(ToString::to_string).unwrap_or_default();
+            let (_, examples) = help.split_once("Example").unwrap_or_else(|| panic!("{name} has no example"));
+            let parts: Vec<&str> = examples.split("\\\n").map(str::trim_start).collect();
+            let joined = parts.join(" ");
+            let typed: Vec<&str> = joined
+                .lines()
+                .filter_map(|line| line.split_once("ccm-conformance "))
+                .map(|(_, rest)| rest)
+                .collect();
+            assert!(!typed.is_empty(), "{name}: {examples}");
+            for line in typed {
+                // Without what the shell does with the output, and without an explanation after it.
+                let line = line.split([')', '>', '|']).next().unwrap_or_default();
+                let line = line.split("    ").next().unwrap_or_default();
+                let parsed = Cli::try_parse_from(
+                    std::iter::once("ccm-conformance".to_owned()).chain(shlex::split(line).expect("words")),
+                );
+                if let Err(error) = parsed {
+                    panic!("{name}: {line}: {error}");
+                }
+            }
+            let page = folder.path().join(format!("{}.1", words.join("-")));
+            let text =
+                std::fs::read_to_string(&page).unwrap_or_else(|error| panic!("{}: {error}", page.display()));
+            assert!(text.contains("Example"), "{name}");
         }
     }
 

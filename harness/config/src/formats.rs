@@ -106,7 +106,11 @@ fn accept(sound: bool, why: &str) -> Result<(), String> {
     if sound { Ok(()) } else { Err(why.to_owned()) }
 }
 
-fn name(text: &str) -> Result<(), String> {
+/// Checks whether a text can be the name of a profile.
+///
+/// # Errors
+/// The reason why it cannot.
+pub fn name(text: &str) -> Result<(), String> {
     let inner = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
     let sound = text.chars().all(inner)
         && text.starts_with(|c: char| c.is_ascii_alphanumeric())
@@ -142,7 +146,11 @@ fn registry_image(text: &str) -> Result<(), String> {
     Ok(())
 }
 
-fn image_reference(text: &str) -> Result<(), String> {
+/// Checks whether a text can be the name of an image.
+///
+/// # Errors
+/// The reason why it cannot.
+pub fn image_reference(text: &str) -> Result<(), String> {
     let sound =
         !text.is_empty() && text.chars().all(|c| c.is_ascii_graphic() && !matches!(c, '$' | '\'' | '"'));
     accept(sound, "not an image reference; write e.g. 'registry.example/ccm:v1.2.3'")

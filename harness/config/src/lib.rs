@@ -61,6 +61,7 @@ pub use fake_cloud_dialects::NAMES as DIALECTS;
 pub use flags::{FAST_FLAGS, LeaseTiming};
 pub use formats::CLOUD_TOKEN;
 pub use formats::OWN_PLACEHOLDERS;
+pub use formats::{image_reference as check_image_reference, name as check_name};
 pub use image_credentials::{ImageCredentials, PROGRAM, PluginProgram};
 pub use limits::Limits;
 pub use network_proxy::NetworkProxy;

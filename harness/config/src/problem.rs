@@ -1,6 +1,7 @@
 //! Problems of a configuration: all of them together, each with its place and the most similar valid word.
 
 use super::yaml::YamlError;
+use harness_core::ledger::option_of;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 use std::collections::BTreeSet;
@@ -38,40 +39,6 @@ pub enum Origin {
 
 /// Environment variable that chooses the cluster where no option does: `auto`, `kind`, `embedded` or `existing`.
 pub const CLUSTER_VARIABLE: &str = "CCM_CONFORMANCE_CLUSTER";
-
-/// Keys of the run file, and the options that set them.
-const OPTIONS: [(&str, &str); 25] = [
-    ("profile", "--profile"),
-    ("image", "--image"),
-    ("binary", "--binary"),
-    ("cluster.backend", "--cluster"),
-    ("cluster.topology", "--topology"),
-    ("cluster.kubernetes", "--kubernetes"),
-    ("cluster.kubeconfig", "--kubeconfig"),
-    ("cluster.allowForeign", "--allow-foreign-cluster"),
-    ("cluster.providerId", "--provider-id"),
-    ("cluster.nodeIp", "--node-ip"),
-    ("cluster.seed", "--seed"),
-    ("select.suites", "--suite"),
-    ("select.only", "--only"),
-    ("select.skip", "--skip"),
-    ("select.quick", "--quick"),
-    ("select.shard", "--shard"),
-    ("select.run", "--shard-of"),
-    ("soak", "--soak"),
-    ("output.dir", "--out"),
-    ("keep", "--keep"),
-    ("jobs", "--jobs"),
-    ("clusters", "--clusters"),
-    ("timing", "--timing"),
-    ("requireComplete", "--require-complete"),
-    ("certify", "--certify"),
-];
-
-/// The option that sets a key of the run file.
-fn option_of(key: &str) -> Option<&'static str> {
-    OPTIONS.iter().find(|(known, _)| *known == key).map(|(_, option)| *option)
-}
 
 impl fmt::Display for Problem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

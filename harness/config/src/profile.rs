@@ -313,6 +313,11 @@ pub(crate) fn find(name_or_path: &str) -> Result<PathBuf, String> {
     if files::is_file(&file) {
         return Ok(file);
     }
+    if path.join(PROFILE_FILE).is_file() {
+        return Err(format!(
+            "there is no built-in profile '{name_or_path}'; write './{name_or_path}' for the folder"
+        ));
+    }
     let near = did_you_mean(name_or_path, &names);
     Err(format!("there is no built-in profile '{name_or_path}', and a path has a '/'{near}; {}", known()))
 }

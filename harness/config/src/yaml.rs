@@ -83,6 +83,9 @@ fn error(file: &Path, error: &serde_saphyr::Error) -> YamlError {
             format!("the key '{key}' is given twice")
         }
         serde_saphyr::Error::DuplicateMappingKey { key: None, .. } => String::from("a key is given twice"),
+        serde_saphyr::Error::MultipleDocuments { .. } => {
+            String::from("another document begins here ('---'), and this file must contain only one")
+        }
         other => {
             let text = other.to_string();
             match text.rsplit_once(" at line ") {

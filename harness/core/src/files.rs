@@ -34,7 +34,10 @@ const LARGEST: u64 = 16 << 20;
 pub fn why(error: &Error) -> String {
     match error.kind() {
         // Those of this module say it in their own words.
-        _ if error.raw_os_error().is_none() => error.to_string(),
+        // A library may add the path of a temporary file to the system's error.
+        _ if error.raw_os_error().is_none() && !error.to_string().contains(" (os error ") => {
+            error.to_string()
+        }
         ErrorKind::NotFound => "there is no such file or folder; check the path".to_owned(),
         ErrorKind::PermissionDenied => "permission denied; check who may read or write it".to_owned(),
         ErrorKind::NotADirectory => "a part of the path is a file, not a folder".to_owned(),
@@ -75,8 +78,10 @@ pub fn open(path: &Path, largest: u64) -> Result<File> {
     let about = std::fs::metadata(path).map_err(explained)?;
     let kind = about.file_type();
     if !kind.is_file() {
+        if kind.is_dir() {
+            return Err(wrong("is a folder; name a file in it".to_owned()));
+        }
         let what = match () {
-            () if kind.is_dir() => "a folder",
             () if kind.is_fifo() => "a pipe",
             () if kind.is_socket() => "a socket",
             () => "a device",
@@ -198,6 +203,12 @@ mod tests {
     }
 
     #[test]
+    fn a_library_that_adds_a_path_to_the_systems_error_does_not_change_the_words() {
+        let error = tempfile::tempdir_in("/no-such-folder").expect_err("no such folder");
+        assert_eq!(why(&error), "there is no such file or folder; check the path");
+    }
+
+    #[test]
     fn what_has_no_end_is_not_read() {
         let why = |path: &Path| read(path).expect_err("no file").to_string();
         assert!(
@@ -205,7 +216,7 @@ mod tests {
             "{}",
             why(Path::new("/dev/zero"))
         );
-        assert!(why(Path::new("/")).starts_with("is a folder, not a regular file"));
+        assert!(why(Path::new("/")).starts_with("is a folder; name a file"));
         let folder = tempfile::tempdir().expect("a folder");
         let pipe = folder.path().join("pipe");
         assert!(std::process::Command::new("mkfifo").arg(&pipe).status().expect("it can be run").success());

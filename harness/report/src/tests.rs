@@ -165,7 +165,7 @@ fn a_setting_looser_than_the_contract_makes_a_run_partial_and_stands_in_one_line
         ..Setting::given("select.quick", "true", SetBy::Option)
     });
     assert_eq!(ledger.conformance(), Conformance::Partial);
-    let line = "relaxed, so at most partial: limits.budgets.watch 20s (contract: 10s; run file), select.quick true (option)\n";
+    let line = "relaxed, so at most partial: limits.budgets.watch 20s (contract: 10s; run file), --quick\n";
     assert!(summary(&ledger).contains(line), "{}", summary(&ledger));
     let text = to_yaml(&ledger).expect("YAML");
     assert!(text.contains("relaxed: limits.budgets.watch 20s (contract: 10s; run file)"), "{text}");

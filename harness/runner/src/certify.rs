@@ -4,6 +4,7 @@ use super::planned::Planned;
 use super::subject::{in_force, judged};
 use harness_clusters::{Fidelity, facts};
 use harness_config::{Origin, Problem, Problems, RunPlan, SHARD, declared_not_judged};
+use harness_core::ledger::{SetBy, option_of};
 use harness_testkit::Suite;
 
 /// Refuses everything that would make the result partial and is known before the run starts: limits that are less strict
@@ -23,7 +24,17 @@ pub(super) fn certifies(suites: &[Suite], plan: &RunPlan, planned: &[Planned]) -
             || "leaves checks out".to_owned(),
             |contract| format!("is less strict than the contract's {contract}"),
         );
-        refused(&one.setting, format!("{} {contract} ({}); 'certify' refuses it", one.value, one.from))
+        match option_of(&one.setting).filter(|_| one.from == SetBy::Option) {
+            Some(_) => {
+                let value = if one.value == "true" { String::new() } else { format!("{} ", one.value) };
+                let what = format!("{value}{contract}; 'certify' refuses it");
+                Problem { origin: Origin::CommandLine, ..refused(&one.setting, what) }
+            }
+            None => {
+                let what = format!("{} {contract} ({}); 'certify' refuses it", one.value, one.from);
+                refused(&one.setting, what)
+            }
+        }
     });
     let mut problems: Vec<Problem> = relaxed.collect();
     let promises = declared_not_judged(&plan.profile, &judged(suites));

@@ -18,7 +18,7 @@ use harness_core::files;
 use harness_core::output;
 use harness_core::progress::Terminal;
 use harness_report::exit;
-use harness_session::up::{Environment, Leave, Prepared};
+use harness_session::up::{Environment, Leave, Prepared, startable};
 use harness_session::{Session, SessionError, expected_boot, settle};
 use harness_testkit::Suite;
 use std::process::ExitCode;
@@ -112,6 +112,12 @@ fn begin(run: Run, judging: &dyn Judging) -> Result<Begun, Refusal> {
     guard(runtime.handle(), cancel.clone(), orderly(plan.cluster.desired()), last.clone());
     let (plan, chosen) = runtime.block_on(settle(plan));
     certifies(suites, &plan, &planned).map_err(|problems| Refusal::new(exit::USAGE, problems))?;
+    // The results of an earlier run stay if this one cannot start.
+    if let Err(error) = startable(&plan)
+        && error.is_usage()
+    {
+        return Err(Refusal::new(exit::USAGE, chain(&error)));
+    }
     let events = open(&plan, judging.verbosity()).map_err(|error| {
         Refusal::new(exit::USAGE, format!("output folder {}: {}", plan.output.display(), files::why(&error)))
     })?;

@@ -165,10 +165,10 @@ mod tests {
         };
         let settings = [Setting::given("jobs", 1, SetBy::Option), skip];
         assert_eq!(relaxed(&settings, &all), [""; 0], "it names nothing that is there");
-        assert_eq!(relaxed(&settings, &out), ["select.skip B-* (option)"]);
+        assert_eq!(relaxed(&settings, &out), ["--skip B-*"]);
         assert_eq!(relaxed(&settings[..1], &out), ["test filter leaves 1 of 2 checks out (option)"]);
         let elsewhere = Planned { elsewhere: true, ..out[0].clone() };
         let part = [Setting::given(SHARD, "1/2", SetBy::Option), settings[1].clone()];
-        assert_eq!(relaxed(&part, &[elsewhere, all[0].clone()]), ["select.shard 1/2 (option)"]);
+        assert_eq!(relaxed(&part, &[elsewhere, all[0].clone()]), ["--shard 1/2"]);
     }
 }

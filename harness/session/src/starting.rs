@@ -83,12 +83,12 @@ impl Session {
 /// Why a program that has exited several times is not waited for any longer.
 fn given_up(end: &ProgramEnd, lines: &[String]) -> String {
     format!(
-        "container {} of Pod {} ended {} times, last with {end}, {}; is {} the CCM that the profile describes?{}",
+        "container {} of Pod {} ended {} times, last with {end}, {}; {}{}",
         end.container,
         end.pod,
         end.ends,
         end.restarted(),
-        end.image,
+        end.doubt(),
         shown(end, lines)
     )
 }
@@ -130,6 +130,12 @@ mod tests {
             given_up(&end(2), &lines),
             "container ccm of Pod ccm-a ended 3 times, last with exit code 2, restarted 2 times so far; is acme/ccm:1 the \
              CCM that the profile describes?\n  its last lines:\n    flag provided but not defined: -x\n    usage: ccm"
+        );
+        let image = "ccm-conformance.invalid/binary:12".to_owned();
+        let of_a_program = given_up(&ProgramEnd { image, ..end(2) }, &[]);
+        assert!(
+            of_a_program.contains("; is the program the CCM that the profile describes?"),
+            "{of_a_program}"
         );
         let silent = given_up(&end(127), &[]);
         assert!(

@@ -2,7 +2,7 @@
 
 use super::{CheckCx, Subject};
 use harness_clouds::{Entry, Op};
-use harness_core::check::SubjectName;
+use harness_core::check::{Facility, SubjectName};
 use harness_core::probe::{Matcher, ReadError, ReadSource, holds};
 use harness_session::{Reader, show_entry};
 use std::cell::RefCell;
@@ -168,5 +168,19 @@ impl CheckCx {
             }
             Err(error) => vec![error.text],
         }
+    }
+
+    /// Remembers where the journal is before the check edits a Service.
+    pub(super) fn will_edit(&self) {
+        let position = self.session.journal().mark().ok();
+        *self.edit.lock().expect("no holder of this lock panics") = position;
+    }
+
+    /// What a failure says if the check edited a Service, and no call since then is about something.
+    pub(super) fn silence(&self, concerns: &dyn Fn(&Entry) -> bool) -> Option<String> {
+        let edit = (*self.edit.lock().expect("no holder of this lock panics"))?;
+        let is_heard = self.session.cloud().facilities().contains(&Facility::Journal);
+        let calls = self.session.journal().last_since(edit, 1, concerns).ok().filter(|_| is_heard)?;
+        calls.is_empty().then(|| "no request since the edit".to_owned())
     }
 }

@@ -56,6 +56,8 @@ pub struct CheckCx {
     pub(super) participant: tokio::sync::Mutex<Option<Participant>>,
     pub(super) heartbeats: Mutex<BTreeMap<String, AbortHandle>>,
     pub(super) facts: Mutex<BTreeMap<String, String>>,
+    /// The journal's position when the check last edited a Service.
+    pub(super) edit: Mutex<Option<u64>>,
     /// Whether the check read calls although the cloud has no journal.
     pub(super) unheard: AtomicBool,
 }
@@ -104,6 +106,7 @@ impl CheckCx {
             participant: tokio::sync::Mutex::new(participant),
             heartbeats: Mutex::default(),
             facts: Mutex::default(),
+            edit: Mutex::default(),
             unheard: AtomicBool::default(),
         })
     }
@@ -234,6 +237,7 @@ impl CheckCx {
         outcome.map_err(|stop| match stop {
             CheckError::Violation(mut violation) => {
                 violation.calls = self.last_calls(concerns);
+                violation.calls.extend(self.silence(concerns));
                 CheckError::Violation(violation)
             }
             other => other,

@@ -122,6 +122,7 @@ impl<'a> Service<'a> {
     /// When the API server refuses.
     pub async fn patched(&self, patch: &Value) -> Result<core::Service, CheckError> {
         let api = self.cx.services_api(&self.key);
+        self.cx.will_edit();
         let patched = api.patch(&self.key.name, &PatchParams::default(), &Patch::Merge(patch)).await?;
         self.cx.caught_up_service(&self.key, &patched).await?;
         Ok(patched)
@@ -140,6 +141,7 @@ impl<'a> Service<'a> {
     /// # Errors
     /// When the API server refuses.
     pub async fn delete(&self) -> Result<(), CheckError> {
+        self.cx.will_edit();
         delete_as_it_is(&self.cx.services_api(&self.key), &self.key.name).await?;
         Ok(())
     }

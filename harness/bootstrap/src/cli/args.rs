@@ -25,7 +25,10 @@ pub enum BootstrapCommand {
 const FIX_EXIT_CODES: &str = "Exit codes:
   0  the printed manifests boot
   1  something must be fixed by hand
-  2  unreadable input or bad usage";
+  2  unreadable input or bad usage
+
+Example:
+  ccm-conformance bootstrap fix ccm.yaml cni.yaml > fixed.yaml";
 
 /// Arguments of `bootstrap fix`.
 #[derive(Clone, Debug, Args)]
@@ -46,7 +49,11 @@ const EXIT_CODES: &str = "\
 Exit codes:
   0  boots, in every cell and every order
   1  deadlock, or a failure in some order (with --strict: or a lint finding)
-  2  unreadable input or bad usage";
+  2  unreadable input or bad usage
+
+Examples:
+  ccm-conformance bootstrap check ccm.yaml cni.yaml
+  helm template ./chart | ccm-conformance bootstrap check - --explain";
 
 /// Arguments of `bootstrap check`.
 #[derive(Clone, Debug, Args)]

@@ -1,5 +1,6 @@
 //! The arguments of `driver`.
 
+use super::examples::{INIT_CLOUD_EXAMPLES, OPENAPI_EXAMPLES};
 use clap::{Args, Subcommand};
 use std::path::PathBuf;
 
@@ -9,6 +10,7 @@ pub(crate) enum DriverCommand {
     #[command(after_help = EXIT_CODES)]
     Check(DriverOptions),
     /// Print the driver protocol as an OpenAPI document
+    #[command(after_help = OPENAPI_EXAMPLES)]
     Openapi,
 }
 
@@ -19,7 +21,8 @@ Exit codes:
   2    wrong usage; nothing was started
   3    the driver does not start or does not answer, or what it answers is not a driver's
 
-Example: ccm-conformance driver check --command python3 driver.py --listen '${DRIVER_LISTEN}' --token-file '${DRIVER_TOKEN_FILE}'";
+Example:
+  ccm-conformance driver check --command python3 driver.py --listen '${DRIVER_LISTEN}' --token-file '${DRIVER_TOKEN_FILE}'";
 
 #[derive(Debug, Args)]
 #[command(group(clap::ArgGroup::new("which").required(true).args(["url", "command", "image", "profile"])))]
@@ -55,6 +58,7 @@ pub(crate) struct DriverOptions {
 #[derive(Clone, Debug, Subcommand)]
 pub(crate) enum InitCommand {
     /// Write a driver to start from: a small simulator that passes `driver check`, and a profile that uses it
+    #[command(after_help = INIT_CLOUD_EXAMPLES)]
     Cloud(InitCloudOptions),
 }
 

@@ -132,3 +132,38 @@ Exit codes:
 Example, in a checkout of the CCM:
   ccm-conformance bisect --good v1.3.0 --bad main --build 'go build -o acme-ccm ./cmd/acme-ccm' \\
     --binary acme-ccm --check SVC-UPD-01.node-port -- --profile ./deploy/conformance --cluster embedded";
+
+pub(super) const COVERAGE_EXAMPLES: &str = "\
+Examples:
+  ccm-conformance coverage
+  ccm-conformance coverage --output json";
+
+pub(super) const SCHEMA_EXAMPLES: &str = "\
+Example:
+  ccm-conformance schema profile > profile.schema.json";
+
+pub(super) const INIT_CLOUD_EXAMPLES: &str = "\
+Example:
+  ccm-conformance init cloud acme                                 writes ./acme";
+
+pub(super) const PACK_EXAMPLES: &str = "\
+Example:
+  ccm-conformance submission pack conformance-results/report.yaml --vendor acme \\
+    --product 'Acme CCM' --product-version v1.2.3 --url https://acme.example/ccm";
+
+pub(super) const SUBMISSION_CHECK_EXAMPLES: &str = "\
+Example:
+  ccm-conformance submission check docs/reports/1.36/acme";
+
+pub(super) const SUBMISSION_LIST_EXAMPLES: &str = "\
+Examples:
+  ccm-conformance submission list docs/reports
+  ccm-conformance submission list docs/reports --write docs/reports/README.md";
+
+pub(super) const SITE_EXAMPLES: &str = "\
+Example:
+  ccm-conformance submission site docs/reports --out site";
+
+pub(super) const OPENAPI_EXAMPLES: &str = "\
+Example:
+  ccm-conformance driver openapi > driver.openapi.json";

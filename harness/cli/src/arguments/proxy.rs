@@ -12,7 +12,8 @@ Exit codes:
   2    wrong usage, or an error in the routes
   3    the upstream does not answer, or has no accepted certificate; an address is in use
 
-Example: ccm-conformance proxy --listen 127.0.0.1:8080 --upstream https://api.example --routes routes.yaml --journal calls.jsonl";
+Example:
+  ccm-conformance proxy --listen 127.0.0.1:8080 --upstream https://api.example --routes routes.yaml --journal calls.jsonl";
 
 #[derive(Debug, Args)]
 #[command(after_help = EXIT_CODES)]

@@ -1,19 +1,23 @@
 //! The arguments of `submission`.
 
+use super::examples::{PACK_EXAMPLES, SITE_EXAMPLES, SUBMISSION_CHECK_EXAMPLES, SUBMISSION_LIST_EXAMPLES};
 use clap::{Args, Subcommand};
 use std::path::PathBuf;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum SubmissionCommand {
     /// Put a report and its compressed events into the folder of submitted reports, with a file about the product
+    #[command(after_help = PACK_EXAMPLES)]
     Pack(PackOptions),
     /// Check submitted reports against the rules (exit code 1 if one breaks them)
+    #[command(after_help = SUBMISSION_CHECK_EXAMPLES)]
     Check {
         /// Folders of submissions, or folders that contain such folders
         #[arg(value_name = "FOLDER", required = true)]
         folders: Vec<PathBuf>,
     },
     /// Print the table of submitted reports
+    #[command(after_help = SUBMISSION_LIST_EXAMPLES)]
     List {
         /// Folder with the submissions
         #[arg(value_name = "FOLDER")]
@@ -23,6 +27,7 @@ pub(crate) enum SubmissionCommand {
         write: Option<PathBuf>,
     },
     /// Write a static web site: a matrix of all submitted reports, a page and a badge for each
+    #[command(after_help = SITE_EXAMPLES)]
     Site {
         /// Folder with the submitted reports
         #[arg(value_name = "FOLDER")]

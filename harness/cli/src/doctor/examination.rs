@@ -78,6 +78,9 @@ fn tool(name: &'static str, asked: &[&str], needed_for: &'static str, way_out: &
                 String::from_utf8_lossy(&ran.stdout).lines().next().unwrap_or_default().trim().to_owned();
             (State::Fine, said)
         }
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+            (State::Missing, format!("there is no program '{name}' in PATH"))
+        }
         Err(error) => (State::Missing, error.to_string()),
     };
     let way_out = if state == State::Fine { String::new() } else { way_out.to_owned() };
@@ -103,6 +106,7 @@ mod tests {
     fn a_program_that_is_not_there_says_what_it_would_be_for() {
         let missing = tool("no-such-program-of-anybody", &[], "nothing", "write it");
         assert_eq!((missing.state, missing.way_out.as_str()), (State::Missing, "write it"));
+        assert_eq!(missing.found, "there is no program 'no-such-program-of-anybody' in PATH");
         assert!(!missing.hinders());
     }
 

@@ -9,7 +9,7 @@ use super::arguments::{InitCommand, InitOptions};
 use super::planning::planned;
 use draft::Draft;
 use folder::put;
-use harness_config::{Profile, RunFile, Source, profile_schema, yaml};
+use harness_config::{Profile, RunFile, Source, check_name, profile_schema, yaml};
 use harness_core::bounded;
 use harness_core::check::chain;
 use harness_core::files::{self, built_in_folders_with};
@@ -46,6 +46,9 @@ pub(super) fn init(options: &InitOptions) -> ExitCode {
 }
 
 fn make(options: &InitOptions) -> Result<String, String> {
+    if let Some(name) = &options.name {
+        check_name(name).map_err(|why| format!("--name '{name}': {why}"))?;
+    }
     let documents = documents(options)?;
     let (namespace, name) = match options.workload.as_deref().map(|text| text.split_once('/')) {
         None => (None, None),
@@ -70,7 +73,7 @@ fn make(options: &InitOptions) -> Result<String, String> {
     let profile = format!("./{}", folder.display()).replace("././", "./").replace(".//", "/");
     let over = RunFile { profile: Some(profile.clone()), ..RunFile::default() };
     let Ok(plan) = planned(&Source::Defaults, over) else {
-        return Err(format!("{text}\nthe profile is not sound yet, see above; mend {profile}/profile.yaml"));
+        return Err(format!("{text}\nthe profile has errors, see above; correct {profile}/profile.yaml"));
     };
     if let Some(expected) = expected_boot(&plan.profile, plan.cluster.desired()) {
         text.push_str(&format!("\nWould a cluster boot with them?\n  {}\n", expected.replace('\n', "\n  ")));
@@ -182,12 +185,20 @@ fn text_of(path: &Path) -> Result<String, String> {
 fn rendered(mut command: Command, way_out: &str) -> Result<String, String> {
     let program = command.get_program().to_string_lossy().into_owned();
     let ran = bounded::output_of(command.stdin(Stdio::null()));
-    let output = ran.map_err(|error| format!("cannot run '{program}': {error}; {way_out}"))?;
+    let output = ran.map_err(|error| format!("cannot run '{program}': {}; {way_out}", cause(&error)))?;
     if !output.status.success() {
         let why = String::from_utf8_lossy(&output.stderr);
         return Err(format!("'{program}' failed ({}): {}", output.status, why.trim()));
     }
     String::from_utf8(output.stdout).map_err(|error| format!("'{program}' printed no text: {error}"))
+}
+
+/// Why a program did not start.
+fn cause(error: &std::io::Error) -> String {
+    match error.kind() {
+        std::io::ErrorKind::NotFound => "it is not in PATH".to_owned(),
+        _ => files::why(error),
+    }
 }
 
 #[cfg(test)]

@@ -165,6 +165,17 @@ fn what_is_no_ccms_manifests_is_refused() {
 }
 
 #[test]
+fn a_name_that_profiles_do_not_allow_is_refused_before_anything_is_written() {
+    let folder = TempDir::new().expect("a folder");
+    for name in ["my ccm", "a/b", "", "-ccm"] {
+        let options = InitOptions { name: Some(name.to_owned()), ..options(&[manifests("hcloud")], &folder) };
+        let why = make(&options).expect_err("refused");
+        assert!(why.starts_with(&format!("--name '{name}': a name has letters, digits,")), "{why}");
+        assert!(!folder.path().join("new").exists(), "{name}");
+    }
+}
+
+#[test]
 fn a_template_is_called_one() {
     let folder = TempDir::new().expect("a folder");
     let file = folder.path().join("ccm.yaml");

@@ -40,7 +40,8 @@ impl Component for Ccm {
 
     fn shown(&self, profile: &Profile) -> Option<(&'static str, String)> {
         let image = match &profile.image {
-            None => "none: nothing is deployed".to_owned(),
+            None if profile.deploys_nothing() => "none: nothing is deployed".to_owned(),
+            None => "that in the manifests, or the one given with --image or --binary".to_owned(),
             Some(Image::Reference(reference)) => reference.clone(),
             Some(Image::Command(command)) => format!("this program, run as '{command}'"),
             Some(Image::Build(build)) => format!("built from package {}", build.package),

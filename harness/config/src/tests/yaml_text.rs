@@ -44,6 +44,18 @@ fn scalars_are_what_kubectl_makes_of_them() {
 }
 
 #[test]
+fn a_second_document_is_refused_where_there_must_be_one() {
+    let error =
+        yaml::from_str::<Value>("a: 1\n---\nb: 2\n", Path::new("report.yaml")).expect_err("two documents");
+    let text = error.to_string();
+    assert!(text.starts_with("report.yaml:"), "{text}");
+    assert!(
+        text.ends_with(": another document begins here ('---'), and this file must contain only one"),
+        "{text}"
+    );
+}
+
+#[test]
 fn documents_are_split_and_empty_ones_left_out() {
     let text = "# head\n---\nkind: A\n---\n---\n# nothing\n---\nkind: B\nlist: &l [1, 2]\nagain: *l\n...\n";
     assert_eq!(

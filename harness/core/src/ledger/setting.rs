@@ -90,12 +90,72 @@ impl Setting {
     }
 }
 
+/// An option of the command line is shown as it is typed.
 impl fmt::Display for Setting {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(option) = option_of(&self.setting).filter(|_| self.from == SetBy::Option) {
+            f.write_str(option)?;
+            if self.value != "true" {
+                write!(f, " {}", self.value)?;
+            }
+            return self.contract.as_ref().map_or(Ok(()), |contract| write!(f, " (contract: {contract})"));
+        }
         write!(f, "{} {}", self.setting, self.value)?;
         match &self.contract {
             Some(contract) => write!(f, " (contract: {contract}; {})", self.from),
             None => write!(f, " ({})", self.from),
         }
+    }
+}
+
+/// Keys of the run file, and the options that set them.
+const OPTIONS: [(&str, &str); 25] = [
+    ("profile", "--profile"),
+    ("image", "--image"),
+    ("binary", "--binary"),
+    ("cluster.backend", "--cluster"),
+    ("cluster.topology", "--topology"),
+    ("cluster.kubernetes", "--kubernetes"),
+    ("cluster.kubeconfig", "--kubeconfig"),
+    ("cluster.allowForeign", "--allow-foreign-cluster"),
+    ("cluster.providerId", "--provider-id"),
+    ("cluster.nodeIp", "--node-ip"),
+    ("cluster.seed", "--seed"),
+    ("select.suites", "--suite"),
+    ("select.only", "--only"),
+    ("select.skip", "--skip"),
+    ("select.quick", "--quick"),
+    ("select.shard", "--shard"),
+    ("select.run", "--shard-of"),
+    ("soak", "--soak"),
+    ("output.dir", "--out"),
+    ("keep", "--keep"),
+    ("jobs", "--jobs"),
+    ("clusters", "--clusters"),
+    ("timing", "--timing"),
+    ("requireComplete", "--require-complete"),
+    ("certify", "--certify"),
+];
+
+/// The option that sets a key of the run file, or an entry of it such as `select.only[0]`.
+pub fn option_of(key: &str) -> Option<&'static str> {
+    let list = key.split('[').next().unwrap_or(key);
+    OPTIONS.iter().find(|(known, _)| *known == list).map(|(_, option)| *option)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_option_is_shown_as_it_is_typed_and_other_settings_with_who_set_them() {
+        let shown = |setting, value, from| Setting::given(setting, value, from).to_string();
+        assert_eq!(shown("select.only", "SVC-*, NODE-*", SetBy::Option), "--only SVC-*, NODE-*");
+        assert_eq!(shown("select.only", "SVC-*", SetBy::RunFile), "select.only SVC-* (run file)");
+        assert_eq!(shown("select.quick", "true", SetBy::Option), "--quick");
+        assert_eq!(shown("limits.scale", "2", SetBy::Option), "limits.scale 2 (option)");
+        let contract = Some("default".to_owned());
+        let timing = Setting { contract, ..Setting::given("timing", "random", SetBy::Option) };
+        assert_eq!(timing.to_string(), "--timing random (contract: default)");
     }
 }

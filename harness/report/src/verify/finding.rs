@@ -64,7 +64,7 @@ pub enum Finding {
     #[error("the stream of events is not as a run wrote it: {0}")]
     NotAsWritten(String),
     /// The stream ends before the run.
-    #[error("the stream of events is cut: {0}")]
+    #[error("{0}")]
     Cut(String),
     /// The stream is not the one that the report was made of.
     #[error("the stream of events is not the one the report was made of: {0}")]

@@ -56,8 +56,11 @@ pub fn crash_loops(pod: &Pod) -> Option<String> {
     let mut ends = ends_of(pod).into_iter();
     let end = ends.find(|end| end.restarts > RESTARTS_AT_MOST && names.contains(&end.container.as_str()))?;
     Some(format!(
-        "Pod {} crash-loops: container {} ended {} times, last with {end}; is {} the CCM that the profile describes?",
-        end.pod, end.container, end.ends, end.image
+        "Pod {} crash-loops: container {} ended {} times, last with {end}; {}",
+        end.pod,
+        end.container,
+        end.ends,
+        end.doubt()
     ))
 }
 

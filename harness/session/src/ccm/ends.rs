@@ -1,5 +1,6 @@
 //! How the programs of a Pod have exited so far, read from its status, and when to stop waiting for them. Pure functions.
 
+use harness_clusters::images::IMAGE_REGISTRY;
 use k8s_openapi::api::core::v1::{ContainerState, ContainerStateTerminated, ContainerStatus, Pod};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::ResourceExt;
@@ -80,6 +81,14 @@ impl ProgramEnd {
             1 => "restarted once so far".to_owned(),
             times => format!("restarted {times} times so far"),
         }
+    }
+
+    /// A question for the user after several ends. An image that the harness made of a program is not named: its name
+    /// says nothing to a user.
+    pub fn doubt(&self) -> String {
+        let of_a_program = self.image.starts_with(IMAGE_REGISTRY);
+        let what = if of_a_program { "the program" } else { self.image.as_str() };
+        format!("is {what} the CCM that the profile describes?")
     }
 
     /// What exit codes of this kind usually mean, if that helps.

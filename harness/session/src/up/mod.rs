@@ -98,6 +98,17 @@ fn lease_of(profile: &Profile) -> Option<LeaseKey> {
     profile.capabilities.leader_election.then_some(LeaseKey { namespace, name })
 }
 
+/// Checks a plan for errors that are known before anything is started: in the manifests, of the image, of the cluster.
+///
+/// # Errors
+/// Why the environment cannot be created with this plan.
+pub fn startable(plan: &RunPlan) -> Result<(), SessionError> {
+    load_manifests(plan)?;
+    check_hosting(plan)?;
+    check_image(plan)?;
+    check_real(plan)
+}
+
 impl Environment {
     /// The lane with that number, 0 if the run has only one. Nothing is created yet.
     pub fn new(prepared: Arc<Prepared>, lane: u32) -> Environment {
@@ -134,11 +145,7 @@ impl Environment {
         events: &Events,
         cancel: &CancellationToken,
     ) -> Result<Arc<Session>, SessionError> {
-        // Errors in the manifests are reported before anything is started.
-        load_manifests(self.plan())?;
-        check_hosting(self.plan())?;
-        check_image(self.plan())?;
-        check_real(self.plan())?;
+        startable(self.plan())?;
         let credentials = credentials::read(self.plan())?;
         if !self.prepared.uses_engine() {
             check_engine(self.plan()).await?;

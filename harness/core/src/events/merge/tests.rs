@@ -196,10 +196,7 @@ fn parts_of_other_runs_versions_and_profiles_are_refused_with_what_differs() {
             Subject { shard: named("ci-7"), ..second() },
             "its run is 'ci-7', in dir-1 (part 1/2) it is without a name",
         ),
-        (
-            with_setting("default"),
-            "a setting is 'timing default (option)', in dir-1 (part 1/2) it is missing",
-        ),
+        (with_setting("default"), "a setting is '--timing default', in dir-1 (part 1/2) it is missing"),
     ] {
         let said = refused(&[part(subject(share("1/2")), PASSING), part(other, PASSING)]);
         assert!(said.starts_with("dir-2 (part 2/2): ") && said.contains(why), "{why}\nis not in\n{said}");
