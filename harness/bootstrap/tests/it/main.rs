@@ -2,6 +2,7 @@
 
 mod cases;
 mod command;
+mod measured;
 mod mending;
 mod nonsense;
 mod orders;
