@@ -2,12 +2,19 @@
 
 use super::Assumed;
 use crate::manifest::{Node, Object, Objects, Value};
-use crate::workload::{Condition, Hindrance, Selector, Stage, Workload, spec_path};
+use crate::workload::{Condition, Hindrance, Role, Selector, Stage, Workload, spec_path};
 
 /// Records for each workload what prevents its Pods, and what they depend on.
 pub(crate) fn apply(objects: &Objects, assumed: &Assumed, workloads: &mut [Workload]) {
     let schedulers: Vec<Option<bool>> =
         workloads.iter().map(|own| scheduler(workloads, assumed, own)).collect();
+    let shared: Vec<Option<Condition>> =
+        (0..workloads.len()).map(|own| super::leases::shared(workloads, own)).collect();
+    for (workload, condition) in workloads.iter_mut().zip(shared) {
+        workload.conditions.extend(condition);
+    }
+    let counts: Vec<(String, i128)> =
+        workloads.iter().map(|w| (w.namespace.clone(), i128::from(w.replicas.max(1)))).collect();
     for (workload, served) in workloads.iter_mut().zip(schedulers) {
         let Some(object) = workload.object.map(|index| &objects.all[index]) else { continue };
         if let (Some((name, place)), Some(served)) = (workload.scheduler.clone(), served) {
@@ -28,6 +35,21 @@ pub(crate) fn apply(objects: &Objects, assumed: &Assumed, workloads: &mut [Workl
             }
         }
         pod_security(objects, object, workload);
+        workload.hindrances.extend(super::accounts::unlisted_secret(objects, object, workload));
+        if matches!(workload.role, Role::Ccm | Role::NodeManager) {
+            workload.hindrances.extend(super::api_server::without_connection(objects, workload));
+        }
+        if let Some((host, place)) = crate::dns::unknown_to_the_node(objects, workload) {
+            let words = format!("only cluster DNS knows the name '{host}' of its cloud, and it asks the Node's DNS");
+            let advice = String::from("set 'dnsPolicy: ClusterFirstWithHostNet', or use the address");
+            workload.hindrances.push(Hindrance::new(Stage::Work, words, place, advice));
+        }
+        if workload.role == Role::Ccm {
+            workload.hindrances.extend(super::leases::held(objects, assumed, workload));
+        }
+        let pods = counts.iter().filter(|(namespace, _)| *namespace == workload.namespace).map(|(_, n)| n).sum();
+        super::quotas::apply(objects, object, workload, pods);
+        super::expressions::apply(objects, workload);
         limits(objects, workload);
     }
 }
@@ -154,17 +176,9 @@ fn beyond_restricted(spec: &Node) -> Option<(&Node, &'static str)> {
 
 /// Objects that may refuse or delay Pods by rules that this model does not evaluate.
 fn limits(objects: &Objects, workload: &mut Workload) {
-    for kind in ["ResourceQuota", "LimitRange"] {
-        for object in objects.of_kind(kind).filter(|object| object.namespace == workload.namespace) {
-            let words = format!("{kind}/{} allows its Pods", object.name);
-            workload.conditions.push(Condition { words, place: object.at() });
-        }
-    }
-    for kind in ["ValidatingAdmissionPolicy", "MutatingAdmissionPolicy"] {
-        for object in objects.of_kind(kind) {
-            let words = format!("the expressions of {kind}/{} allow its Pods and its writes", object.name);
-            workload.conditions.push(Condition { words, place: object.at() });
-        }
+    for object in objects.of_kind("MutatingAdmissionPolicy") {
+        let words = format!("MutatingAdmissionPolicy/{} changes nothing that the boot needs", object.name);
+        workload.conditions.push(Condition { words, place: object.at() });
     }
     for kind in ["ValidatingWebhookConfiguration", "MutatingWebhookConfiguration"] {
         for object in objects.of_kind(kind) {

@@ -1,6 +1,7 @@
 //! Whether a CCM's service account has the permissions to initialise Nodes (contract section 14).
 
 use super::Assumed;
+use super::roles::BuiltIn;
 use crate::manifest::{Node, Object, Objects};
 use crate::workload::Workload;
 use serde::Serialize;
@@ -52,7 +53,7 @@ const ROWS: &[Row] = &[
 
 /// The permissions that the workload's service account lacks; empty if it authenticates in another way.
 pub(crate) fn gaps(objects: &Objects, assumed: &Assumed, workload: &Workload) -> Vec<Gap> {
-    let own_identity = workload.flag("kubeconfig").is_some_and(|(value, _)| !value.is_empty());
+    let own_identity = super::api_server::own_identity(objects, workload);
     let account = (workload.namespace.as_str(), workload.service_account.as_str());
     if own_identity || assumed.holds("ServiceAccount", account.0, account.1) {
         return Vec::new();
@@ -70,7 +71,9 @@ pub(crate) fn gaps(objects: &Objects, assumed: &Assumed, workload: &Workload) ->
     let mut gaps = Vec::new();
     for Row(row, need, group, resource, verbs) in ROWS {
         let needless = (*need == Need::Election && !elects) || (*need == Need::Start && tolerant);
-        for verb in verbs.iter().filter(|_| !needless) {
+        // A Lease of the manifests need not be created.
+        let made = *need == Need::Election && super::leases::exists(objects, workload);
+        for verb in verbs.iter().filter(|verb| !needless && !(made && **verb == "create")) {
             let home = if *resource == "leases" { lease.as_str() } else { "kube-system" };
             let granted = rules.iter().any(|rule| rule.grants((group, resource, verb), home));
             if !granted {
@@ -90,8 +93,8 @@ struct Rule<'a> {
 enum RuleSource<'a> {
     Written(&'a Node),
     Everything,
-    /// `extension-apiserver-authentication-reader` of kube-system.
-    AuthenticationReader,
+    /// A rule of a role that a new cluster has.
+    BuiltIn(BuiltIn),
 }
 
 impl Rule<'_> {
@@ -104,7 +107,7 @@ impl Rule<'_> {
         }
         match &self.node {
             RuleSource::Everything => true,
-            RuleSource::AuthenticationReader => resource == "configmaps" && verb == "get",
+            RuleSource::BuiltIn(rule) => rule.grants((group, resource, verb)),
             RuleSource::Written(node) => {
                 let lists = |field: &str, wanted: &[&str]| {
                     let all = node.get(field).map(Node::texts).unwrap_or_default();
@@ -141,17 +144,17 @@ fn rules_of<'a>(objects: &'a Objects, account: (&str, &str)) -> Vec<Rule<'a>> {
             });
             match written {
                 Some(object) => {
-                    let items = object.node.get("rules").map(Node::items).unwrap_or_default();
-                    rules
-                        .extend(items.iter().map(|node| Rule { node: RuleSource::Written(node), namespace }));
+                    let items = super::roles::rules_of(objects, object).into_iter();
+                    rules.extend(items.map(|node| Rule { node: RuleSource::Written(node), namespace }));
                 }
                 None if kind == "ClusterRole" && name == "cluster-admin" => {
                     rules.push(Rule { node: RuleSource::Everything, namespace });
                 }
-                None if name == "extension-apiserver-authentication-reader" => {
-                    rules.push(Rule { node: RuleSource::AuthenticationReader, namespace });
+                None => {
+                    let known = if kind == "Role" { format!("{}/{name}", binding.namespace) } else { name.to_owned() };
+                    let own = super::roles::built_in(&known).unwrap_or_default().into_iter();
+                    rules.extend(own.map(|rule| Rule { node: RuleSource::BuiltIn(rule), namespace }));
                 }
-                None => {}
             }
         }
     }

@@ -3,7 +3,9 @@
 use super::fact::{Change, Fact, Premise, Reason, Rule};
 use crate::accept;
 use crate::cluster::{Cluster, Cni, KubeProxy, Machine, Topology, YesNo};
-use crate::known::{Assumed, Gap, Need, Webhook, apply_policies, gaps, missing, namespace_labels, webhooks};
+use crate::known::{
+    ApiServer, Assumed, Gap, Need, Webhook, api_server, apply_policies, gaps, missing, namespace_labels, webhooks,
+};
 use crate::manifest::{Objects, Place};
 use crate::workload::{
     Condition, Effect, NETWORK_UNAVAILABLE, NOT_READY, Ref, Role, Taint, UNINITIALIZED, Workload, workloads,
@@ -29,8 +31,8 @@ pub(crate) struct Set {
     pub(crate) refused: Vec<Refused>,
     /// Fields that Kubernetes does not know.
     pub(crate) unknown: Vec<accept::UnknownField>,
-    /// Whether a config map gives it the API server's address, by workload.
-    pub(crate) api_from_map: Vec<bool>,
+    /// How it reaches the API server, by workload.
+    pub(crate) api_servers: Vec<ApiServer>,
 }
 
 /// An object that the API server refuses, and why.
@@ -91,7 +93,9 @@ impl Set {
                     }
                     let namespace = namespace_of(workload);
                     let labels = if leases { Default::default() } else { workload.labels.clone() };
-                    let before = |hook: &Webhook| if leases { hook.guards.leases } else { hook.guards.pods };
+                    let before = |hook: &Webhook| {
+                        if leases { hook.guards.leases } else { hook.guards_creation(workload.kind) }
+                    };
                     let asked = |hook: &Webhook| before(hook) && hook.asks_about(&namespace, &labels);
                     (0..hooks.len()).filter(|index| asked(&hooks[*index])).collect()
                 })
@@ -110,7 +114,7 @@ impl Set {
             asked: asked(false),
             asked_for_leases: asked(true),
             cloud_by_name: crate::dns::cloud_by_name(objects, &all),
-            api_from_map: all.iter().map(|w| crate::dns::api_from_map(objects, w)).collect(),
+            api_servers: all.iter().map(|w| api_server(objects, w)).collect(),
             refused,
             unknown: answer.unknown,
             webhooks: hooks,
@@ -388,6 +392,12 @@ impl<'a> Model<'a> {
         }
     }
 
+    /// The premise that a webhook answers.
+    pub(super) fn answer_of(&mut self, hook: usize) -> Premise {
+        let place = self.set.webhooks[hook].place.clone();
+        self.needs_at(Fact::WebhookAnswers(number(hook)), place, Some(Change::FailOpen(number(hook))))
+    }
+
     /// What initialises a Node: any CCM that works, or the Node's own node manager.
     pub(super) fn initialisation(&mut self, w: usize) {
         let workload = &self.set.workloads[w];
@@ -403,15 +413,20 @@ impl<'a> Model<'a> {
             let mut body = vec![self.needs(works)];
             body.extend(self.right(w, Need::Initialise, "initialise Nodes"));
             for hook in 0..self.set.webhooks.len() {
-                if self.set.webhooks[hook].guards.nodes {
-                    let place = self.set.webhooks[hook].place.clone();
-                    let change = Some(Change::FailOpen(number(hook)));
-                    body.push(self.needs_at(Fact::WebhookAnswers(number(hook)), place, change));
+                let own = &self.set.webhooks[hook];
+                if own.guards.nodes && own.chooses(&self.machines[node].labels) {
+                    body.push(self.answer_of(hook));
                 }
             }
             self.rule(Fact::Initialised(n), body);
             let mut body = vec![self.needs(Fact::Initialised(n)), self.needs(works)];
             body.extend(self.right(w, Need::Addresses, "write the addresses of Nodes"));
+            for hook in 0..self.set.webhooks.len() {
+                let own = &self.set.webhooks[hook];
+                if own.guards.statuses && own.chooses(&self.machines[node].labels) {
+                    body.push(self.answer_of(hook));
+                }
+            }
             self.rule(Fact::Addressed(n), body);
         }
     }

@@ -8,6 +8,7 @@ mod build_pods;
 mod explore;
 mod fact;
 mod reduce;
+mod static_pods;
 mod verdict;
 
 pub(crate) use build::{Model, Set};

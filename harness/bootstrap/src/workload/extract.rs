@@ -7,7 +7,7 @@ use super::pods::Workload;
 use super::refs::{Ref, Stage};
 use super::selector::{Labels, labels};
 use super::taint::{Effect, Toleration};
-use super::{Container, fields, hindrance, outside, role};
+use super::{Container, fields, hindrance, outside, role, sub_path, token};
 use crate::manifest::{Node, Object, Objects, Place};
 
 /// Every workload of the set.
@@ -19,6 +19,7 @@ pub(crate) fn workloads(objects: &Objects) -> Vec<Workload> {
         workload.preempts &= preempts(objects, workload);
         workload.role = role::of(workload);
         workload.hindrances.extend(without_token(objects, workload));
+        workload.hindrances.extend(sub_path::undefined(objects, workload));
     }
     all
 }
@@ -98,9 +99,19 @@ fn dns_policy(spec: &Node) -> DnsPolicy {
     match spec.text_at("dnsPolicy") {
         Some("ClusterFirstWithHostNet") => DnsPolicy::ClusterFirstWithHostNet,
         Some("Default") => DnsPolicy::Default,
+        // The Pod's own servers may all be cluster DNS.
+        Some("None") if only_cluster_dns(spec) => DnsPolicy::ClusterFirstWithHostNet,
         Some("None") => DnsPolicy::None,
         _ => DnsPolicy::ClusterFirst,
     }
+}
+
+/// The address of cluster DNS in a kubeadm cluster with the usual Service network.
+const CLUSTER_DNS: &str = "10.96.0.10";
+
+fn only_cluster_dns(spec: &Node) -> bool {
+    let servers = spec.at(&["dnsConfig", "nameservers"]).map(Node::texts).unwrap_or_default();
+    !servers.is_empty() && servers.iter().all(|server| server == CLUSTER_DNS)
 }
 
 /// A name in the Pods' spec and its place, if there is one.
@@ -297,7 +308,7 @@ fn volumes(object: &Object, spec: &Node, workload: &mut Workload) {
 /// Whether a program that uses its service account token cannot reach the API server.
 fn without_token(objects: &Objects, workload: &Workload) -> Option<hindrance::Hindrance> {
     let of_client = matches!(workload.role, Role::Ccm | Role::NodeManager);
-    let own_identity = workload.flag("kubeconfig").is_some_and(|(value, _)| !value.is_empty());
+    let own_identity = crate::known::own_identity(objects, workload);
     let object = workload.object.filter(|_| of_client && !own_identity).map(|index| &objects.all[index])?;
     let account = objects.find("ServiceAccount", &workload.namespace, &workload.service_account);
     let account = account.and_then(|account| {
@@ -305,7 +316,7 @@ fn without_token(objects: &Objects, workload: &Workload) -> Option<hindrance::Hi
         let mounts = account.node.get(field).and_then(Node::bool)?;
         Some((mounts, account.place_of(&account.node, field)))
     });
-    hindrance::without_token(object, object.node.at(spec_path(workload.kind))?, account)
+    token::without_token(objects, object, object.node.at(spec_path(workload.kind))?, account)
 }
 
 /// Whether the priority class allows its Pods to preempt others.

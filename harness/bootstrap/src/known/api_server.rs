@@ -1,0 +1,166 @@
+//! How a program finds the API server: the Service address, an address of its own, or a kubeconfig, and whether it can read
+//! that file.
+
+use super::kubeconfig::{Kubeconfig, find as kubeconfig};
+use crate::manifest::{Node, Objects, Place};
+use crate::workload::{Hindrance, Stage, TOKEN_FOLDER, Workload};
+
+/// How a workload reaches the API server.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum ApiServer {
+    /// By the Service address.
+    Service,
+    /// By its name in cluster DNS.
+    ClusterName(Place),
+    /// By an address that needs nothing of the cluster.
+    Named,
+    /// By the loopback address of its Node.
+    Loopback(Place),
+    /// By a kubeconfig that only control planes have.
+    FileOfKubeadm(Place),
+}
+
+/// How the workload reaches the API server.
+pub(crate) fn api_server(objects: &Objects, workload: &Workload) -> ApiServer {
+    let flag = |name: &str| workload.flag(name).filter(|(value, _)| !value.is_empty());
+    if let Some((url, place)) = flag("master") {
+        return by_host(host_of(&url), place);
+    }
+    if flag("kubeconfig").is_some() {
+        return match kubeconfig(objects, workload) {
+            Some(Kubeconfig::Text { server: Some(server), place, .. }) => by_host(host_of(&server), place),
+            Some(Kubeconfig::OfKubeadm { place, .. }) => ApiServer::FileOfKubeadm(place),
+            _ => ApiServer::Named,
+        };
+    }
+    match host_variable(objects, workload) {
+        Some((Some(host), place)) => by_host(&host, place),
+        Some((None, _)) => ApiServer::Named,
+        None => ApiServer::Service,
+    }
+}
+
+/// The value of `KUBERNETES_SERVICE_HOST`, if the manifests set it; the value is `None` if they do not show it.
+fn host_variable(objects: &Objects, workload: &Workload) -> Option<(Option<String>, Place)> {
+    const NAME: &str = "KUBERNETES_SERVICE_HOST";
+    for container in workload.containers.iter().filter(|container| !container.init) {
+        if let Some((_, value, place)) = container.env.iter().find(|(name, ..)| name == NAME) {
+            return Some((Some(value.clone()), place.clone()));
+        }
+        if container.env_names.iter().any(|name| name == NAME) {
+            return Some((None, workload.spec_place.clone()));
+        }
+        for (kind, name) in &container.env_from {
+            let object = objects.find(kind, &workload.namespace, name);
+            let data = object.and_then(|o| o.node.get("data").or_else(|| o.node.get("stringData")));
+            if let (Some(object), Some(value)) = (object, data.and_then(|data| data.get(NAME))) {
+                let shown = value.scalar().filter(|_| *kind == "ConfigMap");
+                return Some((shown, object.place(value)));
+            }
+        }
+    }
+    None
+}
+
+fn by_host(host: &str, place: Place) -> ApiServer {
+    let loopback = host == "localhost" || host == "::1" || host.starts_with("127.");
+    if loopback {
+        ApiServer::Loopback(place)
+    } else if host == "kubernetes" || host == "kubernetes.default" || in_cluster(host) {
+        ApiServer::ClusterName(place)
+    } else if host == "10.96.0.1" {
+        ApiServer::Service
+    } else {
+        ApiServer::Named
+    }
+}
+
+/// Whether only cluster DNS knows the name.
+pub(crate) fn in_cluster(host: &str) -> bool {
+    let host = host.trim_end_matches('.');
+    host.ends_with(".svc") || host.ends_with(".svc.cluster.local")
+}
+
+/// The host of a URL or of `host:port`.
+fn host_of(url: &str) -> &str {
+    let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
+    let authority = rest.split('/').next().unwrap_or_default();
+    match authority.strip_prefix('[') {
+        Some(v6) => v6.split(']').next().unwrap_or_default(),
+        None => authority.split(':').next().unwrap_or_default(),
+    }
+}
+
+/// Whether the program uses an identity other than its service account.
+pub(crate) fn own_identity(objects: &Objects, workload: &Workload) -> bool {
+    if workload.flag("kubeconfig").is_none_or(|(value, _)| value.is_empty()) {
+        return false;
+    }
+    match kubeconfig(objects, workload) {
+        Some(Kubeconfig::Text { text, .. }) => !text.contains(TOKEN_FOLDER),
+        _ => true,
+    }
+}
+
+/// What keeps the program from using its connection to the API server on every Node.
+pub(super) fn without_connection(objects: &Objects, workload: &Workload) -> Option<Hindrance> {
+    let flag = |name: &str| workload.flag(name).filter(|(value, _)| !value.is_empty());
+    if let (Some((url, place)), None) = (flag("master"), flag("kubeconfig")) {
+        // With an address but no kubeconfig, client-go takes neither token nor certificate from the service account
+        // (`BuildConfigFromFlags`).
+        return Some(Hindrance::new(
+            Stage::Work,
+            format!("--master={url} without --kubeconfig gives it no credentials, so its requests are refused"),
+            place,
+            String::from("set KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT instead of --master"),
+        ));
+    }
+    if let ApiServer::ClusterName(place) = api_server(objects, workload)
+        && !workload.needs_cluster_dns()
+    {
+        return Some(Hindrance::new(
+            Stage::Work,
+            String::from("it looks up the API server by a name that only cluster DNS knows, but asks the Node's DNS"),
+            place,
+            String::from("use the address of the API server"),
+        ));
+    }
+    if let Some((port, place)) = wrong_port(objects, workload) {
+        return Some(Hindrance::new(
+            Stage::Work,
+            format!("the API server of a control plane does not listen on port {port} of the loopback address"),
+            place,
+            String::from("set KUBERNETES_SERVICE_PORT to 6443"),
+        ));
+    }
+    match kubeconfig(objects, workload)? {
+        Kubeconfig::Unreadable { why, place, advice } => Some(Hindrance::new(Stage::Work, why, place, advice)),
+        Kubeconfig::OfKubeadm { readable: false, place } => Some(Hindrance::new(
+            Stage::Work,
+            String::from("only root may read the kubeconfig of kubeadm, and it runs as another user"),
+            place,
+            String::from("mount a kubeconfig that its user may read, or run as root"),
+        )),
+        _ => None,
+    }
+}
+
+/// The port next to a loopback address in `KUBERNETES_SERVICE_HOST`, if it is not that of kubeadm's API server.
+fn wrong_port(objects: &Objects, workload: &Workload) -> Option<(String, Place)> {
+    let (host, place) = host_variable(objects, workload)?;
+    if !matches!(by_host(&host?, place.clone()), ApiServer::Loopback(_)) || workload.flag("kubeconfig").is_some()
+    {
+        return None;
+    }
+    let mut variables = workload.containers.iter().filter(|c| !c.init).flat_map(|c| &c.env);
+    match variables.find(|(name, ..)| name == "KUBERNETES_SERVICE_PORT") {
+        Some((_, port, place)) => (port != "6443" && !port.contains("${")).then(|| (port.clone(), place.clone())),
+        // The kubelet sets the port of the Service.
+        None => workload.containers.iter().all(|c| c.env_from.is_empty()).then(|| (String::from("443"), place)),
+    }
+}
+
+/// Reads a string below a map.
+pub(super) fn text_of(node: &Node, path: &[&str]) -> Option<String> {
+    node.at(path).and_then(Node::scalar)
+}
