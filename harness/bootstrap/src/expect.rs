@@ -2,7 +2,7 @@
 
 use crate::check::{Cell, Checked};
 use crate::cluster::{CloudEndpoint, Cluster, Cni, KubeProxy, Topology};
-use crate::explain::Observed;
+use crate::explain::{Explanation, Observed};
 use crate::finding::Finding;
 use crate::known::Assumed;
 use crate::lint::{Claims, lint};
@@ -81,8 +81,8 @@ impl Expectation {
     /// The expectation, one line for each cluster.
     pub fn summary(&self) -> String {
         let line = |cell: &Cell| {
-            let first = cell.explanation.as_ref().and_then(|explanation| explanation.steps.first());
-            let mut why = first.map(|step| format!(": {}", step.text)).unwrap_or_default();
+            let cause = cell.explanation.as_ref().and_then(Explanation::cause);
+            let mut why = cause.map(|step| format!(": {}", step.text)).unwrap_or_default();
             if cell.outcome == Outcome::BootsIf {
                 let all: Vec<&str> =
                     cell.conditions.iter().map(|condition| condition.text.as_str()).collect();

@@ -17,6 +17,6 @@ pub(crate) use api_server::{ApiServer, api_server, in_cluster, own_identity};
 pub(crate) use matching::namespace_labels;
 pub(crate) use policies::apply as apply_policies;
 pub use references::Assumed;
-pub(crate) use references::missing;
+pub(crate) use references::{made_by_others, missing};
 pub(crate) use rights::{Gap, Need, gaps};
 pub(crate) use webhooks::{Webhook, webhooks};

@@ -35,6 +35,8 @@ pub(crate) fn apply(objects: &Objects, assumed: &Assumed, workloads: &mut [Workl
             }
         }
         pod_security(objects, object, workload);
+        workload.conditions.extend(separate_accounts(workload));
+        workload.conditions.extend(super::made_by_others(objects, assumed, workload));
         workload.hindrances.extend(super::accounts::unlisted_secret(objects, object, workload));
         if matches!(workload.role, Role::Ccm | Role::NodeManager) {
             workload.hindrances.extend(super::api_server::without_connection(objects, workload));
@@ -52,6 +54,13 @@ pub(crate) fn apply(objects: &Objects, assumed: &Assumed, workloads: &mut [Workl
         super::expressions::apply(objects, workload);
         limits(objects, workload);
     }
+}
+
+/// With `--use-service-account-credentials` each controller has an account of its own in kube-system.
+fn separate_accounts(workload: &Workload) -> Option<Condition> {
+    let (value, place) = workload.flag("use-service-account-credentials")?;
+    let words = "the accounts of its controllers have their permissions (--use-service-account-credentials)";
+    (value == "true" && workload.role == Role::Ccm).then(|| Condition { words: words.to_owned(), place })
 }
 
 fn path(workload: &Workload) -> Vec<String> {

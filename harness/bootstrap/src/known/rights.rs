@@ -68,9 +68,19 @@ pub(crate) fn gaps(objects: &Objects, assumed: &Assumed, workload: &Workload) ->
     let tolerant = ["authentication-tolerate-lookup-failure", "authentication-skip-lookup"]
         .iter()
         .any(|flag| workload.flag(flag).is_some_and(|(value, _)| value == "true"));
+    // Then each controller has an account of its own.
+    let split = workload.flag("use-service-account-credentials").is_some_and(|(value, _)| value == "true");
+    let services = workload.runs_controller(&["service", "service-lb-controller"]);
+    let lifecycle = workload.runs_controller(&["cloud-node-lifecycle", "cloud-node-lifecycle-controller"]);
+    let unused = |row: &str, need: Need| {
+        (split && !matches!(need, Need::Election | Need::Start))
+            || (!services && matches!(row, "AUTH-07" | "AUTH-08"))
+            || (!lifecycle && row == "AUTH-05")
+    };
     let mut gaps = Vec::new();
     for Row(row, need, group, resource, verbs) in ROWS {
-        let needless = (*need == Need::Election && !elects) || (*need == Need::Start && tolerant);
+        let needless = unused(row, *need)
+            || (*need == Need::Election && !elects) || (*need == Need::Start && tolerant);
         // A Lease of the manifests need not be created.
         let made = *need == Need::Election && super::leases::exists(objects, workload);
         for verb in verbs.iter().filter(|verb| !needless && !(made && **verb == "create")) {

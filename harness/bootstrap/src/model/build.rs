@@ -8,7 +8,7 @@ use crate::known::{
 };
 use crate::manifest::{Objects, Place};
 use crate::workload::{
-    Condition, Effect, NETWORK_UNAVAILABLE, NOT_READY, Ref, Role, Taint, UNINITIALIZED, Workload, workloads,
+    Condition, Effect, NETWORK_UNAVAILABLE, NOT_READY, Ref, Role, Stage, Taint, UNINITIALIZED, Workload, workloads,
 };
 use std::collections::HashMap;
 
@@ -31,6 +31,8 @@ pub(crate) struct Set {
     pub(crate) refused: Vec<Refused>,
     /// Fields that Kubernetes does not know.
     pub(crate) unknown: Vec<accept::UnknownField>,
+    /// Whether a program outside of the manifests initialises Nodes (`--assume NodeManager/NAME`).
+    pub(crate) node_manager: bool,
     /// How it reaches the API server, by workload.
     pub(crate) api_servers: Vec<ApiServer>,
 }
@@ -114,6 +116,7 @@ impl Set {
             asked: asked(false),
             asked_for_leases: asked(true),
             cloud_by_name: crate::dns::cloud_by_name(objects, &all),
+            node_manager: assumed.any("NodeManager"),
             api_servers: all.iter().map(|w| api_server(objects, w)).collect(),
             refused,
             unknown: answer.unknown,
@@ -277,7 +280,7 @@ impl<'a> Model<'a> {
         for taint in self.machines[node].taints.clone() {
             self.taint(node, taint, None);
         }
-        if self.cluster.cni.taints() {
+        if self.cluster.cni.taints() && self.startup_taint_applies() {
             self.taint(node, self.cluster.startup_taint.clone(), Some(Fact::Networked(n)));
         }
         if self.cluster.routes == YesNo::Yes {
@@ -304,7 +307,10 @@ impl<'a> Model<'a> {
             self.needs(Fact::Networked(n)),
         ];
         self.rule(Fact::DnsAnswers(n), dns);
-        if self.cluster.addressed() {
+        if self.set.node_manager {
+            self.give(Fact::Initialised(n));
+        }
+        if self.cluster.addressed() || self.set.node_manager {
             self.give(Fact::Addressed(n));
         }
         self.goal(Fact::Initialised(n));
@@ -312,6 +318,25 @@ impl<'a> Model<'a> {
         if self.cluster.cni != Cni::None || self.set.brings_cni() {
             self.goal(Fact::Ready(n));
         }
+    }
+
+    /// Whether the startup taint belongs to the pod network of the manifests: the taint of one network plugin is not set
+    /// where another one is installed.
+    fn startup_taint_applies(&self) -> bool {
+        let key = &self.cluster.startup_taint.key;
+        let known = ["cilium", "calico", "flannel", "antrea", "weave"];
+        let Some(owner) = known.iter().find(|name| key.contains(**name)) else { return true };
+        let mut plugins = self.set.workloads.iter().filter(|workload| workload.role == Role::Cni).peekable();
+        let of_owner = |workload: &Workload| {
+            workload.name.contains(owner) || workload.containers.iter().any(|c| c.image.contains(owner))
+        };
+        let other = |workload: &Workload| {
+            known.iter().any(|name| {
+                name != owner
+                    && (workload.name.contains(name) || workload.containers.iter().any(|c| c.image.contains(name)))
+            })
+        };
+        plugins.peek().is_none() || plugins.any(|workload| of_owner(workload) || !other(workload))
     }
 
     fn network(&mut self, n: u32) {
@@ -401,9 +426,6 @@ impl<'a> Model<'a> {
     /// What initialises a Node: any CCM that works, or the Node's own node manager.
     pub(super) fn initialisation(&mut self, w: usize) {
         let workload = &self.set.workloads[w];
-        if !workload.initialises_nodes() {
-            return;
-        }
         for node in 0..self.machines.len() {
             let n = number(node);
             let works = match workload.role {
@@ -412,6 +434,7 @@ impl<'a> Model<'a> {
             };
             let mut body = vec![self.needs(works)];
             body.extend(self.right(w, Need::Initialise, "initialise Nodes"));
+            body.extend(self.hindrances(w, Stage::Initialisation));
             for hook in 0..self.set.webhooks.len() {
                 let own = &self.set.webhooks[hook];
                 if own.guards.nodes && own.chooses(&self.machines[node].labels) {

@@ -355,7 +355,7 @@ impl Model<'_> {
 
 impl Model<'_> {
     /// Obstacles that are written in the workload and take effect at a stage.
-    fn hindrances(&mut self, index: usize, stage: Stage) -> Vec<Premise> {
+    pub(super) fn hindrances(&mut self, index: usize, stage: Stage) -> Vec<Premise> {
         let (set, minor) = (self.set, self.cluster.version.minor);
         let own = set.workloads[index].hindrances.iter();
         own.filter(|hindrance| hindrance.stage == stage && hindrance.since <= minor)

@@ -41,6 +41,7 @@ impl Set {
             cloud_by_name: self.cloud_by_name,
             refused: self.refused.clone(),
             unknown: self.unknown.clone(),
+            node_manager: self.node_manager,
             api_servers: kept.iter().map(|w| self.api_servers[*w].clone()).collect(),
         }
     }

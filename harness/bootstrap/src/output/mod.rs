@@ -18,8 +18,19 @@ pub(crate) struct Checkup {
     pub(crate) findings: Vec<Finding>,
     /// Assumptions about the cluster that the output mentions.
     pub(crate) assumptions: Vec<String>,
+    /// What happens when the missing Secrets and ConfigMaps exist, if that matters.
+    pub(crate) provided: Option<Provided>,
     /// Why there are no cells, if so.
     pub(crate) unreadable: Option<String>,
+}
+
+/// The verdicts when the missing Secrets and ConfigMaps exist.
+#[derive(Debug)]
+pub(crate) struct Provided {
+    /// The objects.
+    pub(crate) objects: Vec<String>,
+    /// How many cells boot then.
+    pub(crate) boots: usize,
 }
 
 impl Checkup {

@@ -7,7 +7,7 @@ use super::pods::Workload;
 use super::refs::{Ref, Stage};
 use super::selector::{Labels, labels};
 use super::taint::{Effect, Toleration};
-use super::{Container, fields, hindrance, outside, role, sub_path, token};
+use super::{Container, fields, hindrance, outside, role, sub_path, token, variables};
 use crate::manifest::{Node, Object, Objects, Place};
 
 /// Every workload of the set.
@@ -17,7 +17,9 @@ pub(crate) fn workloads(objects: &Objects) -> Vec<Workload> {
     for workload in &mut all {
         workload.priority = priority(objects, workload);
         workload.preempts &= preempts(objects, workload);
+        variables::fill(objects, workload);
         workload.role = role::of(workload);
+        workload.judge_controllers();
         workload.hindrances.extend(without_token(objects, workload));
         workload.hindrances.extend(sub_path::undefined(objects, workload));
     }

@@ -14,6 +14,7 @@ mod selector;
 mod sub_path;
 mod taint;
 mod token;
+mod variables;
 
 pub(crate) use container::{Container, image_fault, mended_image};
 pub(crate) use extract::workloads;

@@ -1,5 +1,6 @@
 //! The tool from outside: verdicts, findings, output, fixes, and invalid input.
 
+mod areas;
 mod cases;
 mod command;
 mod measured;
