@@ -91,7 +91,9 @@ impl Checked {
     pub(crate) fn provided(&self, clusters: &[Cluster]) -> Option<Provided> {
         let mut changes = Vec::new();
         let mut objects = Vec::new();
-        for (reference, w) in self.boot.missing.iter().zip(0..).flat_map(|(all, w)| all.iter().map(move |r| (r, w))) {
+        for (reference, w) in
+            self.boot.missing.iter().zip(0..).flat_map(|(all, w)| all.iter().map(move |r| (r, w)))
+        {
             let title = reference.title();
             if matches!(reference.kind, "Secret" | "ConfigMap") && !objects.contains(&title) {
                 objects.push(title);

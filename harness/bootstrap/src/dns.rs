@@ -1,7 +1,9 @@
 //! Cluster DNS as kubeadm installs it, and whether a CCM needs it: does it reach its cloud by name or by address?
 
 use crate::manifest::{Node, Objects, Place, Value};
-use crate::workload::{CONTROL_PLANE, DnsPolicy, Effect, Labels, Role, Toleration, Workload, WorkloadKind, spec_path};
+use crate::workload::{
+    CONTROL_PLANE, DnsPolicy, Effect, Labels, Role, Toleration, Workload, WorkloadKind, spec_path,
+};
 use std::net::IpAddr;
 use std::sync::Arc;
 
@@ -114,9 +116,11 @@ pub(crate) fn unknown_to_the_node(objects: &Objects, workload: &Workload) -> Opt
     let containers = workload.containers.iter().filter(|container| !container.init);
     let arguments = containers.clone().flat_map(|container| &container.arguments);
     let variables = containers.flat_map(|container| &container.env);
-    let texts = arguments
-        .map(|(text, place)| (text, place))
-        .chain(variables.filter(|(name, ..)| name != "KUBERNETES_SERVICE_HOST").map(|(_, text, place)| (text, place)));
+    let texts = arguments.map(|(text, place)| (text, place)).chain(
+        variables
+            .filter(|(name, ..)| name != "KUBERNETES_SERVICE_HOST")
+            .map(|(_, text, place)| (text, place)),
+    );
     texts.into_iter().find_map(|(text, place)| {
         let host = hosts_in(text).into_iter().find(|host| crate::known::in_cluster(host))?;
         aliases.iter().all(|(name, _)| *name != host).then(|| (host, place.clone()))

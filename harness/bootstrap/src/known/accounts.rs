@@ -26,8 +26,9 @@ pub(super) fn unlisted_secret(objects: &Objects, object: &Object, workload: &Wor
         .flat_map(|list| spec.get(list).map(Node::items).unwrap_or_default());
     let variables =
         containers.flat_map(|container| container.get("env").map(Node::items).unwrap_or_default());
-    let variable_names = variables
-        .filter_map(|variable| Some((variable, variable.at(&["valueFrom", "secretKeyRef", "name"])?.text()?)));
+    let variable_names = variables.filter_map(|variable| {
+        Some((variable, variable.at(&["valueFrom", "secretKeyRef", "name"])?.text()?))
+    });
     let pulls = spec.get("imagePullSecrets").map(Node::items).unwrap_or_default();
     let pull_names = pulls.iter().filter_map(|pull| Some((pull, pull.text_at("name")?)));
     let mut unlisted = volume_names

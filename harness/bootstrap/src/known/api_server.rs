@@ -110,7 +110,9 @@ pub(super) fn without_connection(objects: &Objects, workload: &Workload) -> Opti
         // (`BuildConfigFromFlags`).
         return Some(Hindrance::new(
             Stage::Work,
-            format!("--master={url} without --kubeconfig gives it no credentials, so its requests are refused"),
+            format!(
+                "--master={url} without --kubeconfig gives it no credentials, so its requests are refused"
+            ),
             place,
             String::from("set KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT instead of --master"),
         ));
@@ -120,7 +122,9 @@ pub(super) fn without_connection(objects: &Objects, workload: &Workload) -> Opti
     {
         return Some(Hindrance::new(
             Stage::Work,
-            String::from("it looks up the API server by a name that only cluster DNS knows, but asks the Node's DNS"),
+            String::from(
+                "it looks up the API server by a name that only cluster DNS knows, but asks the Node's DNS",
+            ),
             place,
             String::from("use the address of the API server"),
         ));
@@ -128,13 +132,17 @@ pub(super) fn without_connection(objects: &Objects, workload: &Workload) -> Opti
     if let Some((port, place)) = wrong_port(objects, workload) {
         return Some(Hindrance::new(
             Stage::Work,
-            format!("the API server of a control plane does not listen on port {port} of the loopback address"),
+            format!(
+                "the API server of a control plane does not listen on port {port} of the loopback address"
+            ),
             place,
             String::from("set KUBERNETES_SERVICE_PORT to 6443"),
         ));
     }
     match kubeconfig(objects, workload)? {
-        Kubeconfig::Unreadable { why, place, advice } => Some(Hindrance::new(Stage::Work, why, place, advice)),
+        Kubeconfig::Unreadable { why, place, advice } => {
+            Some(Hindrance::new(Stage::Work, why, place, advice))
+        }
         Kubeconfig::OfKubeadm { readable: false, place } => Some(Hindrance::new(
             Stage::Work,
             String::from("only root may read the kubeconfig of kubeadm, and it runs as another user"),
@@ -148,15 +156,20 @@ pub(super) fn without_connection(objects: &Objects, workload: &Workload) -> Opti
 /// The port next to a loopback address in `KUBERNETES_SERVICE_HOST`, if it is not that of kubeadm's API server.
 fn wrong_port(objects: &Objects, workload: &Workload) -> Option<(String, Place)> {
     let (host, place) = host_variable(objects, workload)?;
-    if !matches!(by_host(&host?, place.clone()), ApiServer::Loopback(_)) || workload.flag("kubeconfig").is_some()
+    if !matches!(by_host(&host?, place.clone()), ApiServer::Loopback(_))
+        || workload.flag("kubeconfig").is_some()
     {
         return None;
     }
     let mut variables = workload.containers.iter().filter(|c| !c.init).flat_map(|c| &c.env);
     match variables.find(|(name, ..)| name == "KUBERNETES_SERVICE_PORT") {
-        Some((_, port, place)) => (port != "6443" && !port.contains("${")).then(|| (port.clone(), place.clone())),
+        Some((_, port, place)) => {
+            (port != "6443" && !port.contains("${")).then(|| (port.clone(), place.clone()))
+        }
         // The kubelet sets the port of the Service.
-        None => workload.containers.iter().all(|c| c.env_from.is_empty()).then(|| (String::from("443"), place)),
+        None => {
+            workload.containers.iter().all(|c| c.env_from.is_empty()).then(|| (String::from("443"), place))
+        }
     }
 }
 

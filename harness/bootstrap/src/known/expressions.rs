@@ -19,10 +19,12 @@ pub(super) fn apply(objects: &Objects, workload: &mut Workload) {
         // Without a binding that denies, a policy has no effect.
         let bindings = objects.of_kind("ValidatingAdmissionPolicyBinding").filter(|binding| {
             let named = binding.node.at(&["spec", "policyName"]).and_then(Node::text);
-            let actions = binding.node.at(&["spec", "validationActions"]).map(Node::texts).unwrap_or_default();
+            let actions =
+                binding.node.at(&["spec", "validationActions"]).map(Node::texts).unwrap_or_default();
             named == Some(policy.name.as_str()) && actions.iter().any(|action| action == "Deny")
         });
-        let stages: Vec<Stage> = bindings.filter_map(|binding| stage(objects, policy, binding, workload)).collect();
+        let stages: Vec<Stage> =
+            bindings.filter_map(|binding| stage(objects, policy, binding, workload)).collect();
         if let Some(stage) = stages.first() {
             one(policy, *stage, workload);
         }
@@ -38,15 +40,17 @@ fn stage(objects: &Objects, policy: &Object, binding: &Object, workload: &Worklo
         let selector = Selector::read(node.and_then(|node| node.get(field)));
         selector.is_none_or(|selector| selector.chooses(labels))
     };
-    let in_namespace = chosen(Some(constraints), "namespaceSelector", &labels)
-        && chosen(own, "namespaceSelector", &labels);
+    let in_namespace =
+        chosen(Some(constraints), "namespaceSelector", &labels) && chosen(own, "namespaceSelector", &labels);
     let of_pods = in_namespace
         && chosen(Some(constraints), "objectSelector", &workload.labels)
         && chosen(own, "objectSelector", &workload.labels);
     let has = |check: &dyn Fn(&Rules<'_>) -> bool| {
         let listed = Rules::of(constraints.get("resourceRules"));
-        let narrowed = own.and_then(|own| own.get("resourceRules")).is_none_or(|rules| check(&Rules::of(Some(rules))));
-        let excluded = constraints.get("excludeResourceRules").is_some_and(|rules| check(&Rules::of(Some(rules))));
+        let narrowed =
+            own.and_then(|own| own.get("resourceRules")).is_none_or(|rules| check(&Rules::of(Some(rules))));
+        let excluded =
+            constraints.get("excludeResourceRules").is_some_and(|rules| check(&Rules::of(Some(rules))));
         check(&listed) && narrowed && !excluded
     };
     if of_pods && has(&|rules| rules.pods()) || in_namespace && has(&|rules| rules.owners(workload.kind)) {

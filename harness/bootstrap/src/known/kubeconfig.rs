@@ -35,7 +35,8 @@ pub(super) fn find(objects: &Objects, workload: &Workload) -> Option<Kubeconfig>
     let below = |mount: &&Node| mount.text_at("mountPath").and_then(|own| inside(&path, own)).is_some();
     // The longest mount path is the one that counts.
     let mount = mounts.iter().filter(below).max_by_key(|m| m.text_at("mountPath").map_or(0, str::len))?;
-    let relative = joined(mount.text_at("subPath").unwrap_or_default(), inside(&path, mount.text_at("mountPath")?)?);
+    let relative =
+        joined(mount.text_at("subPath").unwrap_or_default(), inside(&path, mount.text_at("mountPath")?)?);
     let volumes = spec.get("volumes").map(Node::items).unwrap_or_default();
     let volume = volumes.iter().find(|volume| volume.text_at("name") == mount.text_at("name"))?;
     let user = user_of(spec, container);
@@ -83,7 +84,9 @@ fn of_object(
     let title = format!("{}/{}", found.kind, found.name);
     let Some(text) = text else {
         return Kubeconfig::Unreadable {
-            why: format!("its kubeconfig {path} does not exist: {title} does not provide the file '{relative}'"),
+            why: format!(
+                "its kubeconfig {path} does not exist: {title} does not provide the file '{relative}'"
+            ),
             place: object.place(source),
             advice: format!("add the key to {title}, or correct --kubeconfig"),
         };
@@ -107,7 +110,8 @@ fn of_object(
 }
 
 fn server_of(text: &str) -> Option<String> {
-    let line = text.lines().map(|line| line.trim_start_matches([' ', '-'])).find(|l| l.starts_with("server:"))?;
+    let line =
+        text.lines().map(|line| line.trim_start_matches([' ', '-'])).find(|l| l.starts_with("server:"))?;
     Some(line["server:".len()..].trim().trim_matches(['"', '\'']).to_owned())
 }
 

@@ -82,7 +82,8 @@ pub(super) fn shared(workloads: &[Workload], own: usize) -> Option<Condition> {
         *index != own && other.role == Role::Other && names(other) && lease_of(other).as_ref() == Some(&lease)
     });
     let (_, rival) = rival?;
-    let (_, place) = workload.flag("leader-elect-resource-name").unwrap_or((String::new(), workload.place.clone()));
+    let (_, place) =
+        workload.flag("leader-elect-resource-name").unwrap_or((String::new(), workload.place.clone()));
     let words = format!("it gets Lease/{} before {}, which uses the same name", lease.1, rival.title());
     Some(Condition { words, place })
 }

@@ -28,7 +28,8 @@ impl<'n> Rules<'n> {
                 // `*` means all resources but no subresources, `*/*` both.
                 None => lists(&resources, resource) || resources.iter().any(|own| own == "*/*"),
                 Some((parent, sub)) => {
-                    let ways = [resource.to_owned(), format!("{parent}/*"), format!("*/{sub}"), "*/*".to_owned()];
+                    let ways =
+                        [resource.to_owned(), format!("{parent}/*"), format!("*/{sub}"), "*/*".to_owned()];
                     resources.iter().any(|own| ways.contains(own))
                 }
             };

@@ -6,6 +6,7 @@ mod expressions;
 mod kubeconfig;
 mod leases;
 mod matching;
+mod pod_security;
 mod policies;
 mod quotas;
 mod references;

@@ -131,7 +131,8 @@ fn default_requests(ranges: &[&Object], spec: &Node, workload: &mut Workload) {
             ["defaultRequest", "default", "max", "min"].iter().find_map(|field| item.at(&[*field, resource]))
         });
         let shown = all.and_then(Node::scalar).unwrap_or_default();
-        let words = format!("a Node has room for its requests ({resource}: {shown}, from LimitRange/{})", range.name);
+        let words =
+            format!("a Node has room for its requests ({resource}: {shown}, from LimitRange/{})", range.name);
         workload.conditions.push(Condition { words, place: range.at() });
     }
 }
@@ -150,7 +151,9 @@ fn counted(quota: &Object, workload: &Workload, spec: &Node, ranges: &[&Object],
         let Some(hard) = amount(Some(&entry.value)) else { continue };
         let shown = format!("{}: {}", entry.key, entry.value.scalar().unwrap_or_default());
         let advice = format!("raise the quota {title}");
-        let refuses = |why: String| Answer::Refuses(format!("{title} ({shown}) refuses its Pods: {why}"), advice.clone());
+        let refuses = |why: String| {
+            Answer::Refuses(format!("{title} ({shown}) refuses its Pods: {why}"), advice.clone())
+        };
         let depends = || Answer::Depends(format!("{title} ({shown}) leaves room for its Pods"));
         let (side, resource) = match entry.key.as_str() {
             "pods" | "count/pods" => {
@@ -231,9 +234,9 @@ fn in_scope(quota: &Object, workload: &Workload, spec: &Node) -> Option<bool> {
     }
     let best_effort = containers(spec).all(|container| {
         let resources = container.get("resources");
-        ["requests", "limits"].iter().all(|side| {
-            resources.and_then(|r| r.get(side)).is_none_or(|list| list.entries().is_empty())
-        })
+        ["requests", "limits"]
+            .iter()
+            .all(|side| resources.and_then(|r| r.get(side)).is_none_or(|list| list.entries().is_empty()))
     });
     let ends = spec.get("activeDeadlineSeconds").is_some_and(|seconds| !seconds.is_null());
     let class = workload.priority_class.as_ref().map(|(name, _)| name);

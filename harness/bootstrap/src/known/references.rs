@@ -54,9 +54,8 @@ impl Assumed {
 /// The references of a workload to objects that do not exist.
 pub(crate) fn missing(objects: &Objects, assumed: &Assumed, workload: &Workload) -> Vec<Ref> {
     let mut all: Vec<Ref> = Vec::new();
-    let absent = |reference: &&Ref| {
-        !exists(objects, assumed, reference) && made_by(objects, reference).is_none()
-    };
+    let absent =
+        |reference: &&Ref| !exists(objects, assumed, reference) && made_by(objects, reference).is_none();
     for reference in workload.refs.iter().filter(absent) {
         let whole = Ref { key: None, ..reference.clone() };
         // If the object does not exist, its keys need not be reported.
@@ -71,7 +70,9 @@ pub(crate) fn missing(objects: &Objects, assumed: &Assumed, workload: &Workload)
 
 /// The custom resource of the same name and namespace whose controller may create a Secret or a ConfigMap.
 fn made_by<'o>(objects: &'o Objects, reference: &Ref) -> Option<&'o Object> {
-    if !matches!(reference.kind, "Secret" | "ConfigMap") || objects.find(reference.kind, &reference.namespace, &reference.name).is_some() {
+    if !matches!(reference.kind, "Secret" | "ConfigMap")
+        || objects.find(reference.kind, &reference.namespace, &reference.name).is_some()
+    {
         return None;
     }
     objects.all.iter().find(|object| {

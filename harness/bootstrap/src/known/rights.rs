@@ -79,8 +79,8 @@ pub(crate) fn gaps(objects: &Objects, assumed: &Assumed, workload: &Workload) ->
     };
     let mut gaps = Vec::new();
     for Row(row, need, group, resource, verbs) in ROWS {
-        let needless = unused(row, *need)
-            || (*need == Need::Election && !elects) || (*need == Need::Start && tolerant);
+        let needless =
+            unused(row, *need) || (*need == Need::Election && !elects) || (*need == Need::Start && tolerant);
         // A Lease of the manifests need not be created.
         let made = *need == Need::Election && super::leases::exists(objects, workload);
         for verb in verbs.iter().filter(|verb| !needless && !(made && **verb == "create")) {
@@ -161,7 +161,11 @@ fn rules_of<'a>(objects: &'a Objects, account: (&str, &str)) -> Vec<Rule<'a>> {
                     rules.push(Rule { node: RuleSource::Everything, namespace });
                 }
                 None => {
-                    let known = if kind == "Role" { format!("{}/{name}", binding.namespace) } else { name.to_owned() };
+                    let known = if kind == "Role" {
+                        format!("{}/{name}", binding.namespace)
+                    } else {
+                        name.to_owned()
+                    };
                     let own = super::roles::built_in(&known).unwrap_or_default().into_iter();
                     rules.extend(own.map(|rule| Rule { node: RuleSource::BuiltIn(rule), namespace }));
                 }

@@ -67,13 +67,16 @@ fn rules_below(lines: std::str::Lines<'static>) -> Vec<BuiltIn> {
 /// The rules of a role of the manifests: its own, or those of all ClusterRoles that its aggregation rule selects.
 pub(super) fn rules_of<'o>(objects: &'o Objects, role: &'o Object) -> Vec<&'o Node> {
     let own = |object: &'o Object| object.node.get("rules").map(Node::items).unwrap_or_default();
-    let selectors = role.node.at(&["aggregationRule", "clusterRoleSelectors"]).map(Node::items).unwrap_or_default();
+    let selectors =
+        role.node.at(&["aggregationRule", "clusterRoleSelectors"]).map(Node::items).unwrap_or_default();
     if selectors.is_empty() {
         return own(role).iter().collect();
     }
     let selected = |object: &&Object| {
         let labels = labels(object.node.at(&["metadata", "labels"]));
-        selectors.iter().any(|one| Selector::read(Some(one)).is_some_and(|selector| selector.chooses(&labels)))
+        selectors
+            .iter()
+            .any(|one| Selector::read(Some(one)).is_some_and(|selector| selector.chooses(&labels)))
     };
     // The controller overwrites the rules that are written in an aggregated role.
     objects

@@ -75,9 +75,9 @@ pub(crate) fn webhooks(objects: &Objects, workloads: &[Workload]) -> Vec<Webhook
         }
         let items = object.node.get("webhooks").map(Node::items).unwrap_or_default();
         for (index, node) in items.iter().enumerate() {
+            // CEL expressions are not evaluated, so it is unknown which requests they exclude.
             let conditional =
                 node.get("matchConditions").is_some_and(|conditions| !conditions.items().is_empty());
-            // CEL expressions are not evaluated, so it is unknown which requests they exclude.
             if node.text_at("failurePolicy") == Some("Ignore") || conditional {
                 continue;
             }
@@ -98,6 +98,14 @@ pub(crate) fn webhooks(objects: &Objects, workloads: &[Workload]) -> Vec<Webhook
         }
     }
     all
+}
+
+/// Whether the webhook checks any request of the boot.
+pub(super) fn matters(webhook: &Node) -> bool {
+    let excludes =
+        |condition: &Node| condition.text_at("expression").is_some_and(|text| text.trim() == "false");
+    let conditions = webhook.get("matchConditions").map(Node::items).unwrap_or_default();
+    guards(webhook) != Guards::default() && !conditions.iter().any(excludes)
 }
 
 fn guards(webhook: &Node) -> Guards {

@@ -4,11 +4,13 @@ use super::fact::{Change, Fact, Premise, Reason, Rule};
 use crate::accept;
 use crate::cluster::{Cluster, Cni, KubeProxy, Machine, Topology, YesNo};
 use crate::known::{
-    ApiServer, Assumed, Gap, Need, Webhook, api_server, apply_policies, gaps, missing, namespace_labels, webhooks,
+    ApiServer, Assumed, Gap, Need, Webhook, api_server, apply_policies, gaps, missing, namespace_labels,
+    webhooks,
 };
 use crate::manifest::{Objects, Place};
 use crate::workload::{
-    Condition, Effect, NETWORK_UNAVAILABLE, NOT_READY, Ref, Role, Stage, Taint, UNINITIALIZED, Workload, workloads,
+    Condition, Effect, NETWORK_UNAVAILABLE, NOT_READY, Ref, Role, Stage, Taint, UNINITIALIZED, Workload,
+    workloads,
 };
 use std::collections::HashMap;
 
@@ -333,7 +335,8 @@ impl<'a> Model<'a> {
         let other = |workload: &Workload| {
             known.iter().any(|name| {
                 name != owner
-                    && (workload.name.contains(name) || workload.containers.iter().any(|c| c.image.contains(name)))
+                    && (workload.name.contains(name)
+                        || workload.containers.iter().any(|c| c.image.contains(name)))
             })
         };
         plugins.peek().is_none() || plugins.any(|workload| of_owner(workload) || !other(workload))

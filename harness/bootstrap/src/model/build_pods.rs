@@ -385,7 +385,10 @@ impl Model<'_> {
 impl Set {
     /// Whether the workload reaches the API server without its Service address.
     pub(crate) fn names_api_server(&self, index: usize) -> bool {
-        matches!(self.api_servers[index], ApiServer::Named | ApiServer::Loopback(_) | ApiServer::FileOfKubeadm(_))
+        matches!(
+            self.api_servers[index],
+            ApiServer::Named | ApiServer::Loopback(_) | ApiServer::FileOfKubeadm(_)
+        )
     }
 
     /// Whether a webhook is created before a workload, by the same file, so that it checks the workload's Pods for certain.

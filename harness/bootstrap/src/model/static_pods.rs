@@ -59,8 +59,10 @@ const PORTS_SINCE: u32 = 34;
 impl Model<'_> {
     /// The Pods of the cluster on a Node.
     fn present(&self, node: usize) -> impl Iterator<Item = &'static StaticPod> {
-        let (proxy, kindnet) =
-            (self.cluster.kube_proxy == KubeProxy::Yes, self.cluster.cni == Cni::Kindnet && !self.set.brings_cni());
+        let (proxy, kindnet) = (
+            self.cluster.kube_proxy == KubeProxy::Yes,
+            self.cluster.cni == Cni::Kindnet && !self.set.brings_cni(),
+        );
         let control_plane = self.machines[node].control_plane;
         ALL.iter().filter(move |pod| match pod.name {
             "kube-proxy" => proxy,
@@ -70,7 +72,12 @@ impl Model<'_> {
     }
 
     /// The Pod of the cluster that is meant by a term and is in the same place as the Node.
-    pub(super) fn static_pod(&self, workload: &Workload, node: usize, term: &PodTerm) -> Option<&'static StaticPod> {
+    pub(super) fn static_pod(
+        &self,
+        workload: &Workload,
+        node: usize,
+        term: &PodTerm,
+    ) -> Option<&'static StaticPod> {
         let place = |node: usize| self.machines[node].labels.get(&term.topology_key);
         let own = place(node)?;
         (0..self.machines.len()).filter(|other| place(*other) == Some(own)).find_map(|other| {

@@ -7,7 +7,7 @@ use super::pods::Workload;
 use super::refs::{Ref, Stage};
 use super::selector::{Labels, labels};
 use super::taint::{Effect, Toleration};
-use super::{Container, fields, hindrance, outside, role, sub_path, token, variables};
+use super::{Container, fields, hindrance, outside, role, runtime_class, sub_path, token, variables};
 use crate::manifest::{Node, Object, Objects, Place};
 
 /// Every workload of the set.
@@ -17,6 +17,7 @@ pub(crate) fn workloads(objects: &Objects) -> Vec<Workload> {
     for workload in &mut all {
         workload.priority = priority(objects, workload);
         workload.preempts &= preempts(objects, workload);
+        runtime_class::apply(objects, workload);
         variables::fill(objects, workload);
         workload.role = role::of(workload);
         workload.judge_controllers();
@@ -196,7 +197,7 @@ fn surges(kind: WorkloadKind, spec: &Node) -> bool {
     }
 }
 
-fn node_selector(object: &Object, spec: &Node) -> Vec<(String, String, Place)> {
+pub(super) fn node_selector(object: &Object, spec: &Node) -> Vec<(String, String, Place)> {
     let map = spec.get("nodeSelector");
     let entries = map.map(Node::entries).unwrap_or_default();
     let place = |line, column| Place { file: object.file.clone(), line, column };
@@ -210,7 +211,7 @@ fn node_selector(object: &Object, spec: &Node) -> Vec<(String, String, Place)> {
 }
 
 /// The tolerations, without those that the API server refuses.
-fn tolerations(object: &Object, spec: &Node) -> Vec<Toleration> {
+pub(super) fn tolerations(object: &Object, spec: &Node) -> Vec<Toleration> {
     let read = |item: &Node| {
         let text = |key: &str| item.get(key).and_then(Node::scalar).unwrap_or_default();
         let exists = match text("operator").as_str() {

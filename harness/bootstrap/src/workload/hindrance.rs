@@ -52,6 +52,18 @@ pub(super) fn read(object: &Object, kind: WorkloadKind, spec: &Node) -> Vec<Hind
             edit: None,
         });
     }
+    let on_host = spec.get("hostNetwork").and_then(Node::bool) == Some(true);
+    let settings = spec.at(&["securityContext", "sysctls"]).map(Node::items).unwrap_or_default();
+    let of_network = |setting: &&Node| setting.text_at("name").is_some_and(|name| name.starts_with("net."));
+    if let Some(setting) = settings.iter().find(of_network).filter(|_| on_host) {
+        let name = setting.text_at("name").unwrap_or_default();
+        all.push(Hindrance::new(
+            Stage::Start,
+            format!("the kubelet refuses the sysctl '{name}' for a Pod on the host's network"),
+            object.place(setting),
+            format!("remove the sysctl '{name}'"),
+        ));
+    }
     for container in each_container(spec) {
         let (user, not_root) = identity(spec, container);
         if let Some(user) = user.filter(|user| not_root && user.int() == Some(0)) {

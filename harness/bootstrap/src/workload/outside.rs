@@ -25,7 +25,7 @@ pub(crate) const SPARE: [(&str, i128); 3] = [
 const LEAST_MEMORY: i128 = (48 << 20) * 1_000_000_000;
 
 /// Kernel settings that a kubelet allows every Pod to change (`pkg/kubelet/sysctl/safe_sysctls.go`).
-const SAFE_SYSCTLS: [&str; 11] = [
+pub(crate) const SAFE_SYSCTLS: [&str; 11] = [
     "kernel.shm_rmid_forced",
     "net.ipv4.ip_local_port_range",
     "net.ipv4.tcp_syncookies",
@@ -134,7 +134,8 @@ fn image(conditions: &mut Conditions, spec: &Node, container: &Node) {
     for holder in [container, spec] {
         let armor = holder.at(&["securityContext", "appArmorProfile"]);
         if let Some(armor) = armor.filter(|armor| armor.text_at("type") == Some("RuntimeDefault")) {
-            let words = "the Nodes have AppArmor, since a kubelet without it refuses the profile RuntimeDefault";
+            let words =
+                "the Nodes have AppArmor, since a kubelet without it refuses the profile RuntimeDefault";
             conditions.add(armor, words.to_owned());
         }
     }

@@ -1,7 +1,7 @@
 //! Recognises which workload is the cloud controller manager, which the network plugin, and so on.
 
-use super::kind::{Role, WorkloadKind};
 use super::hindrance::Hindrance;
+use super::kind::{Role, WorkloadKind};
 use super::outside::Condition;
 use super::pods::Workload;
 use super::refs::Stage;
@@ -84,7 +84,8 @@ impl Workload {
     /// The list of `--controllers`: a list flag that is given several times is one list.
     pub(crate) fn controllers(&self) -> Option<(Vec<String>, Place)> {
         let containers = self.containers.iter().filter(|container| !container.init);
-        let all: Vec<(String, Place)> = containers.flat_map(|container| container.flags("controllers")).collect();
+        let all: Vec<(String, Place)> =
+            containers.flat_map(|container| container.flags("controllers")).collect();
         let (_, place) = all.first()?.clone();
         let names = all.iter().flat_map(|(list, _)| list.split(',')).map(|name| name.trim().to_owned());
         Some((names.collect(), place))

@@ -48,9 +48,9 @@ pub(super) fn without_token(
 
 fn mount_at_folder(container: &Node) -> Option<&Node> {
     let mounts = container.get("volumeMounts").map(Node::items).unwrap_or_default();
-    mounts.iter().find(|mount| {
-        mount.text_at("mountPath").is_some_and(|path| path.trim_end_matches('/') == FOLDER)
-    })
+    mounts
+        .iter()
+        .find(|mount| mount.text_at("mountPath").is_some_and(|path| path.trim_end_matches('/') == FOLDER))
 }
 
 /// What the volume at the usual path lacks, and the remedy.
@@ -62,13 +62,11 @@ fn fault_of(objects: &Objects, object: &Object, spec: &Node, mount: &Node) -> Op
     if let Some(secret) = volume.get("secret") {
         let secret = objects.find("Secret", &object.namespace, secret.text_at("secretName")?)?;
         let filled = secret.node.text_at("type") == Some("kubernetes.io/service-account-token");
-        let holds = |key: &str| {
-            ["data", "stringData"].iter().any(|map| secret.node.at(&[*map, key]).is_some())
-        };
+        let holds =
+            |key: &str| ["data", "stringData"].iter().any(|map| secret.node.at(&[*map, key]).is_some());
         let complete = filled || (holds("token") && holds("ca.crt"));
-        let words = format!(
-            "the volume '{name}' covers {FOLDER}, and its Secret has not the keys token and ca.crt"
-        );
+        let words =
+            format!("the volume '{name}' covers {FOLDER}, and its Secret has not the keys token and ca.crt");
         return (!complete).then_some((words, remove));
     }
     // A folder of the Node may contain anything.
@@ -83,7 +81,8 @@ fn fault_of(objects: &Objects, object: &Object, spec: &Node, mount: &Node) -> Op
     };
     let audience = token.text_at("audience").unwrap_or_default();
     if !AUDIENCES.contains(&audience) {
-        let words = format!("its token is for the audience '{audience}', which the API server does not accept");
+        let words =
+            format!("its token is for the audience '{audience}', which the API server does not accept");
         return Some((words, String::from("remove 'audience' from the token")));
     }
     if !sources.iter().any(brings_authority) {

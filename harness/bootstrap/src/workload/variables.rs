@@ -54,7 +54,8 @@ fn value_of(objects: &Objects, object: &Object, from: &Node) -> Option<String> {
     match from.at(&["fieldRef", "fieldPath"])?.text()? {
         "metadata.namespace" => Some(object.namespace.clone()),
         "spec.serviceAccountName" => {
-            let spec = object.node.at(spec_path(super::WorkloadKind::parse(&object.api_version, &object.kind)?))?;
+            let spec =
+                object.node.at(spec_path(super::WorkloadKind::parse(&object.api_version, &object.kind)?))?;
             spec.text_at("serviceAccountName").map(str::to_owned)
         }
         _ => None,

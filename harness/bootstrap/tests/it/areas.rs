@@ -52,8 +52,16 @@ impl Parts<'_> {
 }
 
 fn outcome(text: &str) -> (String, String) {
-    let options =
-        ["--topology", "single-control-plane,control-plane-and-worker", "--cni", "kindnet", "--node-ip", "yes", "--output", "json"];
+    let options = [
+        "--topology",
+        "single-control-plane,control-plane-and-worker",
+        "--cni",
+        "kindnet",
+        "--node-ip",
+        "yes",
+        "--output",
+        "json",
+    ];
     let (_, out, err) = bootstrap(&[&["check", "-"], &options[..]].concat(), text);
     let value: Value = serde_json::from_str(&out).unwrap_or_else(|_| panic!("no JSON: {out}{err}\n{text}"));
     let (cell, other) = (&value["cells"][0], &value["cells"][1]);
@@ -111,7 +119,10 @@ fn static_pods_of_the_control_plane() {
     boots(&container("        ports: [{containerPort: 10258}]\n"));
     never_boots(&spec(&near("podAntiAffinity", "tier: control-plane")), "anti-affinity keeps it away");
     never_boots(&spec(&near("podAffinity", "component: other")), "no Pod that the affinity");
-    never_boots(&container("        ports: [{containerPort: 10257}]\n"), "static Pod kube-controller-manager");
+    never_boots(
+        &container("        ports: [{containerPort: 10257}]\n"),
+        "static Pod kube-controller-manager",
+    );
     never_boots(&container("        ports: [{containerPort: 6443}]\n"), "static Pod kube-apiserver");
 }
 
@@ -119,11 +130,22 @@ fn static_pods_of_the_control_plane() {
 fn the_way_to_the_api_server() {
     let env = |env| Parts { env, without_address: true, ..Parts::default() };
     boots(&env(""));
-    boots(&env("{name: KUBERNETES_SERVICE_HOST, value: 127.0.0.1}, {name: KUBERNETES_SERVICE_PORT, value: '6443'}"));
-    never_boots(&env("{name: KUBERNETES_SERVICE_HOST, value: 127.0.0.1}"), "port 443 of the loopback address");
-    never_boots(&env("{name: KUBERNETES_SERVICE_HOST, value: kubernetes.default.svc}"), "only cluster DNS knows");
+    boots(&env(
+        "{name: KUBERNETES_SERVICE_HOST, value: 127.0.0.1}, {name: KUBERNETES_SERVICE_PORT, value: '6443'}",
+    ));
     never_boots(
-        &Parts { spec: "      dnsPolicy: ClusterFirstWithHostNet\n", ..env("{name: KUBERNETES_SERVICE_HOST, value: kubernetes.default.svc}") },
+        &env("{name: KUBERNETES_SERVICE_HOST, value: 127.0.0.1}"),
+        "port 443 of the loopback address",
+    );
+    never_boots(
+        &env("{name: KUBERNETES_SERVICE_HOST, value: kubernetes.default.svc}"),
+        "only cluster DNS knows",
+    );
+    never_boots(
+        &Parts {
+            spec: "      dnsPolicy: ClusterFirstWithHostNet\n",
+            ..env("{name: KUBERNETES_SERVICE_HOST, value: kubernetes.default.svc}")
+        },
         "cluster DNS",
     );
     never_boots(
@@ -147,7 +169,9 @@ fn the_way_to_the_api_server() {
     let without_group = user.replace(", fsGroup: 65532", "");
     never_boots(&kubeconfig(&without_group), "may not read its kubeconfig");
     never_boots(
-        &kubeconfig("      volumes: [{name: v, configMap: {name: conf, items: [{key: kubeconfig, path: other}]}}]\n"),
+        &kubeconfig(
+            "      volumes: [{name: v, configMap: {name: conf, items: [{key: kubeconfig, path: other}]}}]\n",
+        ),
         "does not provide the file 'kubeconfig'",
     );
     never_boots(&kubeconfig("      volumes: [{name: v, emptyDir: {}}]\n"), "nothing writes its kubeconfig");
@@ -159,20 +183,31 @@ fn the_way_to_the_api_server() {
     };
     let host = "      volumes: [{name: v, hostPath: {path: /etc/kubernetes/admin.conf}}]\n";
     boots(&of_kubeadm(host));
-    never_boots(&of_kubeadm(&format!("{host}      securityContext: {{runAsUser: 1000}}\n")), "only root may read");
+    never_boots(
+        &of_kubeadm(&format!("{host}      securityContext: {{runAsUser: 1000}}\n")),
+        "only root may read",
+    );
 }
 
 #[test]
 fn tokens() {
-    let folder = "        volumeMounts: [{name: v, mountPath: /var/run/secrets/kubernetes.io/serviceaccount/}]\n";
+    let folder =
+        "        volumeMounts: [{name: v, mountPath: /var/run/secrets/kubernetes.io/serviceaccount/}]\n";
     let with = |volume: &str| {
-        Parts { spec: "SPEC", container: folder, ..Parts::default() }.text().replace("SPEC", &format!("      volumes: [{{name: v, {volume}}}]\n"))
+        Parts { spec: "SPEC", container: folder, ..Parts::default() }
+            .text()
+            .replace("SPEC", &format!("      volumes: [{{name: v, {volume}}}]\n"))
     };
     let verdict = |volume: &str| outcome(&with(volume)).0;
-    let token = |token: &str, more: &str| format!("projected: {{sources: [{{serviceAccountToken: {{path: token{token}}}}}{more}]}}");
+    let token = |token: &str, more: &str| {
+        format!("projected: {{sources: [{{serviceAccountToken: {{path: token{token}}}}}{more}]}}")
+    };
     let authority = ", {configMap: {name: kube-root-ca.crt, items: [{key: ca.crt, path: ca.crt}]}}";
     assert_eq!(verdict(&token("", authority)), "boots");
-    assert_eq!(verdict(&token(", audience: 'https://kubernetes.default.svc.cluster.local'", authority)), "boots");
+    assert_eq!(
+        verdict(&token(", audience: 'https://kubernetes.default.svc.cluster.local'", authority)),
+        "boots"
+    );
     assert_eq!(verdict(&token("", "")), "deadlock");
     assert_eq!(verdict(&token(", audience: vault", authority)), "deadlock");
     assert_eq!(verdict("emptyDir: {}"), "deadlock");
@@ -183,7 +218,9 @@ fn tokens() {
     };
     boots(&elsewhere);
     let account = |listed: &str| {
-        let text = Parts { spec: "      volumes: [{name: v, secret: {secretName: conf}}]\n", ..Parts::default() }.text();
+        let text =
+            Parts { spec: "      volumes: [{name: v, secret: {secretName: conf}}]\n", ..Parts::default() }
+                .text();
         let secret = "apiVersion: v1\nkind: Secret\nmetadata: {name: conf, namespace: kube-system}\n---\n";
         let plain = "metadata: {name: ccm, namespace: kube-system}\n";
         let strict = "metadata: {name: ccm, namespace: kube-system, annotations: {kubernetes.io/enforce-mountable-secrets: 'true'}}\n";
@@ -259,7 +296,10 @@ fn flags_and_variables() {
     boots(&args("'--controllers=*,-service'"));
     boots(&args("'--controllers=-service', '--controllers=*'"));
     boots(&Parts { args: "'--controllers=$(LIST)'", env: "{name: LIST, value: '*'}", ..Parts::default() });
-    boots_if(&args("'--controllers=node,route,service'"), "initialises Nodes with --controllers=node,route,service");
+    boots_if(
+        &args("'--controllers=node,route,service'"),
+        "initialises Nodes with --controllers=node,route,service",
+    );
     never_boots(&args("'--controllers=service,route'"), "runs no cloud-node controller");
     never_boots(&args("'--controllers=-cloud-node,*'"), "runs no cloud-node controller");
     never_boots(&args("'--controllers=-cloud-node', '--controllers=*'"), "runs no cloud-node controller");
@@ -277,21 +317,30 @@ fn flags_and_variables() {
         "belongs to kube-scheduler",
     );
     let text = args("'--controllers=service'").text();
-    let options = ["check", "-", "--topology", "single-node", "--cni", "independent", "--assume", "NodeManager/other"];
+    let options =
+        ["check", "-", "--topology", "single-node", "--cni", "independent", "--assume", "NodeManager/other"];
     let (code, out, _) = bootstrap(&options, &text);
     assert_eq!(code, 0, "{out}");
 }
 
 #[test]
 fn names() {
-    let cloud = |spec| Parts { spec, env: "{name: CLOUD, value: 'http://cloud.example.test/'}", ..Parts::default() };
+    let cloud =
+        |spec| Parts { spec, env: "{name: CLOUD, value: 'http://cloud.example.test/'}", ..Parts::default() };
     boots(&cloud("      dnsPolicy: Default\n"));
     boots(&cloud("      dnsPolicy: None\n      dnsConfig: {nameservers: [192.0.2.53]}\n"));
-    boots(&cloud("      dnsPolicy: ClusterFirstWithHostNet\n      hostAliases: [{ip: 172.18.0.1, hostnames: [cloud.example.test]}]\n"));
+    boots(&cloud(
+        "      dnsPolicy: ClusterFirstWithHostNet\n      hostAliases: [{ip: 172.18.0.1, hostnames: [cloud.example.test]}]\n",
+    ));
     never_boots(&cloud("      dnsPolicy: ClusterFirstWithHostNet\n"), "cluster DNS");
-    never_boots(&cloud("      dnsPolicy: None\n      dnsConfig: {nameservers: [10.96.0.10]}\n"), "cluster DNS");
     never_boots(
-        &cloud("      dnsPolicy: ClusterFirstWithHostNet\n      hostAliases: [{ip: 172.18.0.1, hostnames: [other.example.test]}]\n"),
+        &cloud("      dnsPolicy: None\n      dnsConfig: {nameservers: [10.96.0.10]}\n"),
+        "cluster DNS",
+    );
+    never_boots(
+        &cloud(
+            "      dnsPolicy: ClusterFirstWithHostNet\n      hostAliases: [{ip: 172.18.0.1, hostnames: [other.example.test]}]\n",
+        ),
         "cluster DNS",
     );
     never_boots(
@@ -307,7 +356,10 @@ fn quotas_and_limit_ranges() {
         Parts { before: "BEFORE", namespace: "own", ..Parts::default() }.text().replacen("BEFORE", &text, 1)
     };
     let quota = |hard: &str| {
-        outcome(&with(&format!("apiVersion: v1\nkind: ResourceQuota\nmetadata: {{name: q, namespace: own}}\nspec: {{{hard}}}\n"))).0
+        outcome(&with(&format!(
+            "apiVersion: v1\nkind: ResourceQuota\nmetadata: {{name: q, namespace: own}}\nspec: {{{hard}}}\n"
+        )))
+        .0
     };
     assert_eq!(quota("hard: {pods: '5'}"), "boots");
     assert_eq!(quota("hard: {services: '0'}"), "boots");
@@ -342,8 +394,18 @@ fn admission_policies() {
     boots(&before(&policy("apiGroups: [''], resources: [services], operations: ['*']", "false", "Deny")));
     boots_if(&before(&policy(pods, "object.spec.hostNetwork", "Deny")), "the expressions of");
     never_boots(&before(&policy(pods, "false", "Deny")), "denies its Pods");
-    never_boots(&before(&policy("apiGroups: [apps], resources: [replicasets], operations: [CREATE]", "false", "Deny")), "denies its Pods");
-    never_boots(&before(&policy("apiGroups: [''], resources: [nodes], operations: [UPDATE]", "false", "Deny")), "denies its writes");
+    never_boots(
+        &before(&policy(
+            "apiGroups: [apps], resources: [replicasets], operations: [CREATE]",
+            "false",
+            "Deny",
+        )),
+        "denies its Pods",
+    );
+    never_boots(
+        &before(&policy("apiGroups: [''], resources: [nodes], operations: [UPDATE]", "false", "Deny")),
+        "denies its writes",
+    );
 }
 
 #[test]
@@ -355,11 +417,16 @@ fn the_order_of_documents() {
     assert_eq!(outcome(&late).0, "deadlock");
     assert_eq!(outcome(&format!("{namespace}{late}")).0, "boots");
     boots(&spec("      volumes: [{name: v, emptyDir: {}}]\n"));
-    let mount = |expression: &str| format!("        volumeMounts: [{{name: v, mountPath: /v, subPathExpr: {expression}}}]\n");
+    let mount = |expression: &str| {
+        format!("        volumeMounts: [{{name: v, mountPath: /v, subPathExpr: {expression}}}]\n")
+    };
     let volumes = "      volumes: [{name: v, emptyDir: {}}]\n";
     boots(&Parts { spec: volumes, container: &mount("$(URL)"), ..Parts::default() });
     boots(&Parts { spec: volumes, container: &mount("a"), ..Parts::default() });
-    never_boots(&Parts { spec: volumes, container: &mount("a/$(NONE)"), ..Parts::default() }, "the variable 'NONE'");
+    never_boots(
+        &Parts { spec: volumes, container: &mount("a/$(NONE)"), ..Parts::default() },
+        "the variable 'NONE'",
+    );
 }
 
 #[test]
@@ -371,7 +438,69 @@ fn a_missing_secret_is_answered_at_once() {
     // The controller of a custom resource may create it.
     let custom = "apiVersion: talos.dev/v1alpha1\nkind: ServiceAccount\nmetadata: {name: cloud, namespace: kube-system}\n---\n";
     boots_if(
-        &Parts { before: custom, spec: "      volumes: [{name: v, secret: {secretName: cloud}}]\n", ..Parts::default() },
+        &Parts {
+            before: custom,
+            spec: "      volumes: [{name: v, secret: {secretName: cloud}}]\n",
+            ..Parts::default()
+        },
         "ServiceAccount.talos.dev/cloud creates Secret/kube-system/cloud",
     );
+}
+
+#[test]
+fn runtime_classes_and_profiles() {
+    let class = |more: &str| {
+        format!(
+            "apiVersion: node.k8s.io/v1\nkind: RuntimeClass\nmetadata: {{name: box}}\nhandler: runc\n{more}---\n"
+        )
+    };
+    fn with(before: &str) -> Parts<'_> {
+        Parts { before, spec: "      runtimeClassName: box\n", ..Parts::default() }
+    }
+    let handler = "has the handler of the RuntimeClass 'box'";
+    boots_if(&with(&class("")), handler);
+    boots_if(&with(&class("scheduling: {nodeSelector: {kubernetes.io/os: linux}}\n")), handler);
+    boots_if(&with(&class("overhead: {podFixed: {memory: 100Mi}}\n")), handler);
+    boots_if(&with(&class("overhead: {podFixed: {memory: 1Ti}}\n")), "room for the overhead");
+    never_boots(&with(&class("scheduling: {nodeSelector: {box: 'yes'}}\n")), "box=yes");
+    never_boots(
+        &with(&class("scheduling: {nodeSelector: {node-role.kubernetes.io/control-plane: other}}\n")),
+        "RuntimeClass/box selects Nodes",
+    );
+    let sysctl = |name: &str| spec_text(&format!("{{sysctls: [{{name: {name}, value: '1'}}]}}"));
+    boots(&spec(&sysctl("kernel.shm_rmid_forced")));
+    never_boots(&spec(&sysctl("net.ipv4.tcp_syncookies")), "net.ipv4.tcp_syncookies");
+    boots(&spec(&spec_text("{seccompProfile: {type: RuntimeDefault}}")));
+    boots_if(&spec(&spec_text("{appArmorProfile: {type: RuntimeDefault}}")), "AppArmor");
+}
+
+/// The line of a security context.
+fn spec_text(context: &str) -> String {
+    format!("      securityContext: {context}\n")
+}
+
+#[test]
+fn pod_security() {
+    let verdict = |level: &str, spec: &str, container: &str| {
+        let before = format!(
+            "apiVersion: v1\nkind: Namespace\nmetadata: {{name: own, labels: {{pod-security.kubernetes.io/enforce: \
+             {level}}}}}\n---\n"
+        );
+        let parts = Parts { before: &before, namespace: "own", spec, container, ..Parts::default() };
+        // The pod network of kind is there without the CCM, so the host's network is not needed.
+        outcome(&parts.text().replace("      hostNetwork: true\n", "")).0
+    };
+    let strict = "        securityContext: {allowPrivilegeEscalation: false, runAsNonRoot: true, runAsUser: 65532, \
+                  capabilities: {drop: [ALL]}, seccompProfile: {type: RuntimeDefault}}\n";
+    assert_eq!(verdict("privileged", "", ""), "boots");
+    assert_eq!(verdict("baseline", "", ""), "boots");
+    assert_eq!(verdict("restricted", "", strict), "boots");
+    assert_eq!(verdict("restricted", "", ""), "deadlock");
+    assert_eq!(
+        verdict("restricted", "      volumes: [{name: v, hostPath: {path: /a}}]\n", strict),
+        "deadlock"
+    );
+    assert_eq!(verdict("restricted", "", &strict.replace("65532", "0")), "deadlock");
+    assert_eq!(verdict("baseline", &spec_text("{seccompProfile: {type: Unconfined}}"), ""), "deadlock");
+    assert_eq!(verdict("baseline", "      hostPID: true\n", ""), "deadlock");
 }

@@ -130,7 +130,8 @@ fn objects_beside_the_workload_may_hold_it_up() {
                   metadata: {name: p}\nspec: {policyName: p, validationActions: [Deny]}\n";
     boots_if(&beside(policy), "ValidatingAdmissionPolicy/p");
     let hook = "apiVersion: admissionregistration.k8s.io/v1\nkind: ValidatingWebhookConfiguration\nmetadata: {name: h}\n\
-                webhooks: [{name: w, clientConfig: {url: 'https://a.example'}}]\n";
+                webhooks: [{name: w, clientConfig: {url: 'https://a.example'}, rules: [{apiGroups: [''], apiVersions: [v1], \
+                resources: [pods], operations: [CREATE]}]}]\n";
     boots_if(&beside(hook), "the webhook 'w' of ValidatingWebhookConfiguration/h");
     let network = "apiVersion: networking.k8s.io/v1\nkind: NetworkPolicy\nmetadata: {name: net, namespace: kube-system}\n\
                    spec: {podSelector: {}, policyTypes: [Egress]}\n";
