@@ -5,7 +5,6 @@ use crate::explain::{Explanation, explain};
 use crate::known::Assumed;
 use crate::manifest::{Objects, Problem, Severity, Source};
 use crate::model::{Change, Eviction, Outcome, Set, judge};
-use crate::output::Provided;
 use serde::Serialize;
 
 /// One cell of the table.
@@ -37,6 +36,15 @@ pub struct BootCondition {
     pub text: String,
     /// Where in the manifests, `file:line`.
     pub place: String,
+}
+
+/// The verdicts when the missing Secrets and ConfigMaps exist.
+#[derive(Debug)]
+pub(crate) struct Provided {
+    /// The objects.
+    pub(crate) objects: Vec<String>,
+    /// How many cells boot then.
+    pub(crate) boots: usize,
 }
 
 /// Manifests that were read and can be checked.

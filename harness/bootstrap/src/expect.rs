@@ -6,7 +6,7 @@ use crate::explain::{Explanation, Observed};
 use crate::finding::Finding;
 use crate::known::Assumed;
 use crate::lint::{Claims, lint};
-use crate::manifest::Source;
+use crate::manifest::{Severity, Source};
 use crate::model::Outcome;
 use std::path::PathBuf;
 
@@ -25,6 +25,8 @@ pub struct Expectation {
 /// What cannot be read, with file, line and remedy.
 pub fn read_paths(paths: &[PathBuf]) -> Result<Vec<Source>, String> {
     let (sources, problems) = Source::read(paths, &mut std::io::empty());
+    let problems: Vec<_> =
+        problems.into_iter().filter(|problem| problem.severity == Severity::Unreadable).collect();
     match problems.as_slice() {
         [] => Ok(sources),
         problems => {

@@ -2,7 +2,7 @@
 //! that file.
 
 use super::kubeconfig::{Kubeconfig, find as kubeconfig};
-use crate::manifest::{Node, Objects, Place};
+use crate::manifest::{Objects, Place};
 use crate::workload::{Hindrance, Stage, TOKEN_FOLDER, Workload};
 
 /// How a workload reaches the API server.
@@ -171,9 +171,4 @@ fn wrong_port(objects: &Objects, workload: &Workload) -> Option<(String, Place)>
             workload.containers.iter().all(|c| c.env_from.is_empty()).then(|| (String::from("443"), place))
         }
     }
-}
-
-/// Reads a string below a map.
-pub(super) fn text_of(node: &Node, path: &[&str]) -> Option<String> {
-    node.at(path).and_then(Node::scalar)
 }

@@ -1,6 +1,5 @@
 //! The file of `--kubeconfig`: where it comes from, and whether the user of the container may read it.
 
-use super::api_server::text_of;
 use crate::manifest::{Node, Object, Objects, Place};
 use crate::workload::{Workload, spec_path};
 
@@ -79,7 +78,7 @@ fn of_object(
         None if items.is_empty() => relative,
         None => "",
     };
-    let text = ["data", "stringData"].iter().find_map(|map| text_of(&found.node, &[map, key]));
+    let text = ["data", "stringData"].iter().find_map(|map| found.node.at(&[*map, key])?.scalar());
     let encoded = found.kind == "Secret" && found.node.at(&["data", key]).is_some();
     let title = format!("{}/{}", found.kind, found.name);
     let Some(text) = text else {

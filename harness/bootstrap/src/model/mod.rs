@@ -4,6 +4,7 @@
 //! depend on the order, which Pod gets a Node or a port first, is explored in full.
 
 mod build;
+mod build_nodes;
 mod build_pods;
 mod explore;
 mod fact;

@@ -8,7 +8,7 @@ pub(crate) use json::json;
 pub(crate) use sarif::sarif;
 pub(crate) use text::text;
 
-use crate::check::Cell;
+use crate::check::{Cell, Provided};
 use crate::finding::Finding;
 
 /// The result of a check.
@@ -22,15 +22,6 @@ pub(crate) struct Checkup {
     pub(crate) provided: Option<Provided>,
     /// Why there are no cells, if so.
     pub(crate) unreadable: Option<String>,
-}
-
-/// The verdicts when the missing Secrets and ConfigMaps exist.
-#[derive(Debug)]
-pub(crate) struct Provided {
-    /// The objects.
-    pub(crate) objects: Vec<String>,
-    /// How many cells boot then.
-    pub(crate) boots: usize,
 }
 
 impl Checkup {

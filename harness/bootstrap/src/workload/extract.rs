@@ -2,11 +2,10 @@
 
 use super::container::object_ref;
 use super::kind::{DnsPolicy, Role, WorkloadKind, spec_path};
-use super::placement::{node_affinity, preferred_terms, required_terms};
+use super::placement::{node_affinity, node_selector, preferred_terms, required_terms, tolerations};
 use super::pods::Workload;
 use super::refs::{Ref, Stage};
 use super::selector::{Labels, labels};
-use super::taint::{Effect, Toleration};
 use super::{Container, fields, hindrance, outside, role, runtime_class, sub_path, token, variables};
 use crate::manifest::{Node, Object, Objects, Place};
 
@@ -195,39 +194,6 @@ fn surges(kind: WorkloadKind, spec: &Node) -> bool {
         WorkloadKind::DaemonSet => surge(spec.get("updateStrategy")).is_some_and(|surge| !zero(surge)),
         _ => false,
     }
-}
-
-pub(super) fn node_selector(object: &Object, spec: &Node) -> Vec<(String, String, Place)> {
-    let map = spec.get("nodeSelector");
-    let entries = map.map(Node::entries).unwrap_or_default();
-    let place = |line, column| Place { file: object.file.clone(), line, column };
-    entries
-        .iter()
-        .map(|entry| {
-            let value = entry.value.scalar().unwrap_or_default();
-            (entry.key.clone(), value, place(entry.line, entry.column))
-        })
-        .collect()
-}
-
-/// The tolerations, without those that the API server refuses.
-pub(super) fn tolerations(object: &Object, spec: &Node) -> Vec<Toleration> {
-    let read = |item: &Node| {
-        let text = |key: &str| item.get(key).and_then(Node::scalar).unwrap_or_default();
-        let exists = match text("operator").as_str() {
-            "" | "Equal" => false,
-            "Exists" => true,
-            _ => return None,
-        };
-        let effect = match text("effect").as_str() {
-            "" => None,
-            named => Some(Effect::parse(named)?),
-        };
-        let seconds = item.get("tolerationSeconds").and_then(Node::int);
-        let place = Some(object.place(item));
-        Some(Toleration { key: text("key"), exists, value: text("value"), effect, seconds, place })
-    };
-    spec.get("tolerations").map(Node::items).unwrap_or_default().iter().filter_map(read).collect()
 }
 
 /// Labels that a Node needs for hard topology spread constraints; constraints are hard by default.

@@ -4,6 +4,7 @@
 use super::hindrance::Hindrance;
 use super::kind::spec_path;
 use super::outside::{Condition, SPARE};
+use super::placement::{node_selector, tolerations};
 use super::pods::Workload;
 use super::refs::Stage;
 use crate::manifest::{Node, Objects};
@@ -17,7 +18,7 @@ pub(super) fn apply(objects: &Objects, workload: &mut Workload) {
         return;
     };
     if let Some(scheduling) = class.node.get("scheduling") {
-        for (key, value, place) in super::extract::node_selector(class, scheduling) {
+        for (key, value, place) in node_selector(class, scheduling) {
             match workload.node_selector.iter().find(|(own, ..)| *own == key) {
                 Some((_, own, _)) if *own != value => {
                     let words = format!(
@@ -31,7 +32,7 @@ pub(super) fn apply(objects: &Objects, workload: &mut Workload) {
                 None => workload.node_selector.push((key, value, place)),
             }
         }
-        workload.tolerations.extend(super::extract::tolerations(class, scheduling));
+        workload.tolerations.extend(tolerations(class, scheduling));
     }
     for entry in class.node.at(&["overhead", "podFixed"]).map(Node::entries).unwrap_or_default() {
         let spare = SPARE.iter().find(|(name, _)| *name == entry.key).map_or(0, |(_, spare)| *spare);
