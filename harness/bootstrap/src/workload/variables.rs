@@ -72,9 +72,9 @@ fn expanded<P>(text: &str, env: &[(String, String, P)]) -> String {
     while let Some(at) = rest.find('$') {
         let (before, from) = rest.split_at(at);
         result.push_str(before);
-        if from.starts_with("$$") {
+        if let Some(after) = from.strip_prefix("$$") {
             result.push('$');
-            rest = &from[2..];
+            rest = after;
             continue;
         }
         let named = from.strip_prefix("$(").and_then(|inside| inside.split_once(')'));
