@@ -9,6 +9,7 @@ mod nonsense;
 mod orders;
 mod outside;
 mod rows;
+mod variants;
 
 use std::path::PathBuf;
 
