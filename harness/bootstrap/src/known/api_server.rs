@@ -129,6 +129,17 @@ pub(super) fn without_connection(objects: &Objects, workload: &Workload) -> Opti
             String::from("use the address of the API server"),
         ));
     }
+    if let (Some((Some(host), place)), None) = (host_variable(objects, workload), flag("kubeconfig"))
+        && host.is_empty()
+    {
+        // `InClusterConfig` refuses an empty host.
+        return Some(Hindrance::new(
+            Stage::Work,
+            String::from("KUBERNETES_SERVICE_HOST is empty, so it does not find the API server and exits"),
+            place,
+            String::from("remove KUBERNETES_SERVICE_HOST, or set it to the address of the API server"),
+        ));
+    }
     if let Some((port, place)) = wrong_port(objects, workload) {
         return Some(Hindrance::new(
             Stage::Work,

@@ -24,7 +24,7 @@ pub(super) enum Kubeconfig {
 
 /// The file of the flag; `None` if the manifests do not show it.
 pub(super) fn find(objects: &Objects, workload: &Workload) -> Option<Kubeconfig> {
-    let (path, _) = workload.flag("kubeconfig").filter(|(value, _)| !value.is_empty())?;
+    let (path, flag) = workload.flag("kubeconfig").filter(|(value, _)| !value.is_empty())?;
     let object = &objects.all[workload.object?];
     let spec = object.node.at(spec_path(workload.kind))?;
     let containers = spec.get("containers").map(Node::items).unwrap_or_default();
@@ -33,7 +33,14 @@ pub(super) fn find(objects: &Objects, workload: &Workload) -> Option<Kubeconfig>
     let mounts = container.get("volumeMounts").map(Node::items).unwrap_or_default();
     let below = |mount: &&Node| mount.text_at("mountPath").and_then(|own| inside(&path, own)).is_some();
     // The longest mount path is the one that counts.
-    let mount = mounts.iter().filter(below).max_by_key(|m| m.text_at("mountPath").map_or(0, str::len))?;
+    let Some(mount) = mounts.iter().filter(below).max_by_key(|m| m.text_at("mountPath").map_or(0, str::len)) else {
+        // Images contain no credentials.
+        return path.starts_with('/').then(|| Kubeconfig::Unreadable {
+            why: format!("no volume of its container has the kubeconfig {path}"),
+            place: flag,
+            advice: String::from("mount a volume with the kubeconfig, or remove --kubeconfig"),
+        });
+    };
     let relative =
         joined(mount.text_at("subPath").unwrap_or_default(), inside(&path, mount.text_at("mountPath")?)?);
     let volumes = spec.get("volumes").map(Node::items).unwrap_or_default();
@@ -108,10 +115,16 @@ fn of_object(
     Kubeconfig::Text { text, server, place: found.at() }
 }
 
+/// The server of the current context, or of the only cluster.
 fn server_of(text: &str) -> Option<String> {
-    let line =
-        text.lines().map(|line| line.trim_start_matches([' ', '-'])).find(|l| l.starts_with("server:"))?;
-    Some(line["server:".len()..].trim().trim_matches(['"', '\'']).to_owned())
+    let file: serde_json::Value = serde_saphyr::from_str(text).ok()?;
+    let named = |list: &str, name: &str| {
+        let items = file[list].as_array().map(Vec::as_slice).unwrap_or_default();
+        items.iter().find(|item| item["name"] == name).or_else(|| items.first()).cloned()
+    };
+    let context = named("contexts", file["current-context"].as_str().unwrap_or_default());
+    let cluster = context.as_ref().and_then(|own| own["context"]["cluster"].as_str()).unwrap_or_default();
+    named("clusters", cluster)?["cluster"]["server"].as_str().map(str::to_owned)
 }
 
 fn user_of(spec: &Node, container: &Node) -> Option<i64> {

@@ -63,6 +63,11 @@ impl<'n> Rules<'n> {
         self.matches("coordination.k8s.io", "leases", &["CREATE", "UPDATE"], true)
     }
 
+    /// Creation of a kind of the group `apps`.
+    pub(super) fn creation(&self, resource: &str) -> bool {
+        self.matches("apps", resource, &["CREATE"], true)
+    }
+
     /// Creation of the objects that stand between a workload and its Pods.
     pub(super) fn owners(&self, kind: WorkloadKind) -> bool {
         let made = |group: &str, resource: &str| self.matches(group, resource, &["CREATE"], true);

@@ -94,7 +94,7 @@ fn limits(objects: &Objects, workload: &mut Workload) {
                 let closed =
                     hook.text_at("failurePolicy") != Some("Ignore") && super::webhooks::matters(hook);
                 let by_url = hook.at(&["clientConfig", "url"]).is_some();
-                let conditional = hook.get("matchConditions").is_some_and(|all| !all.items().is_empty());
+                let conditional = super::webhooks::conditional(hook);
                 if closed && (by_url || conditional) {
                     let name = hook.text_at("name").unwrap_or_default();
                     let words = format!(

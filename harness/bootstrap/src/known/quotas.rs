@@ -1,6 +1,6 @@
 //! Resource quotas and limit ranges of a namespace, as admission applies them to the Pods of a workload.
 
-use crate::manifest::{Node, Object, Objects};
+use crate::manifest::{Entry, Node, Object, Objects};
 use crate::workload::{Condition, Hindrance, Stage, Workload, WorkloadKind, spec_path};
 use embedded_objects::billionths;
 
@@ -100,8 +100,9 @@ fn limited(range: &Object, spec: &Node) -> Answer {
                 }
             }
         }
-        if item.get("maxLimitRequestRatio").is_some() {
-            return Answer::Depends(format!("{title} allows its Pods"));
+        if let Some(entry) = item.get("maxLimitRequestRatio").and_then(|ratios| far(ratios, range, spec)) {
+            let words = format!("{title} refuses its Pods: a limit of {} is too far above its request", entry.key);
+            return Answer::Refuses(words, advice);
         }
     }
     for item in items(range, "Pod") {
@@ -117,6 +118,22 @@ fn limited(range: &Object, spec: &Node) -> Answer {
     }
     Answer::Allows
 }
+
+/// The first resource of which a limit exceeds its request by more than a ratio. Without a limit or a request there is no
+/// ratio, and the Pod is refused.
+fn far<'r>(ratios: &'r Node, range: &Object, spec: &Node) -> Option<&'r Entry> {
+    ratios.entries().iter().find(|entry| {
+        let Some(ratio) = amount(Some(&entry.value)) else { return false };
+        containers(spec).any(|container| {
+            let of = |side: &str| of_container(&[range], container, side, &entry.key);
+            let exceeds = |(limit, request): (i128, i128)| limit.saturating_mul(BILLION) > request.saturating_mul(ratio);
+            of("limits").zip(of("requests")).is_none_or(exceeds)
+        })
+    })
+}
+
+/// A ratio is a quantity too, in billionths.
+const BILLION: i128 = 1_000_000_000;
 
 /// Requests that only limit ranges add, if a small Node has no room for them.
 fn default_requests(ranges: &[&Object], spec: &Node, workload: &mut Workload) {

@@ -59,6 +59,7 @@ pub(crate) fn gaps(objects: &Objects, assumed: &Assumed, workload: &Workload) ->
         return Vec::new();
     }
     let rules = rules_of(objects, account);
+    let lock = super::leases::lease_of(workload).map(|(_, name)| name).unwrap_or_default();
     let lease = workload.flag("leader-elect-resource-namespace").map_or_else(
         // The framework's default (component-base config).
         || String::from("kube-system"),
@@ -85,7 +86,7 @@ pub(crate) fn gaps(objects: &Objects, assumed: &Assumed, workload: &Workload) ->
         let made = *need == Need::Election && super::leases::exists(objects, workload);
         for verb in verbs.iter().filter(|verb| !(needless || made && **verb == "create")) {
             let home = if *resource == "leases" { lease.as_str() } else { "kube-system" };
-            let granted = rules.iter().any(|rule| rule.grants((group, resource, verb), home));
+            let granted = rules.iter().any(|rule| rule.grants((group, resource, verb), home, &lock));
             if !granted {
                 gaps.push(Gap { need: *need, row, group, resource, verb });
             }
@@ -110,7 +111,7 @@ enum RuleSource<'a> {
 impl Rule<'_> {
     /// Whether the rule grants group, resource and verb. A Role counts only for leases and the authentication map, in the
     /// namespace where they are.
-    fn grants(&self, (group, resource, verb): (&str, &str, &str), home: &str) -> bool {
+    fn grants(&self, (group, resource, verb): (&str, &str, &str), home: &str, lock: &str) -> bool {
         let local = ["leases", "configmaps"].contains(&resource);
         if self.namespace.is_some_and(|namespace| !local || namespace != home) {
             return false;
@@ -128,10 +129,10 @@ impl Rule<'_> {
                 resources.extend(sub.as_deref());
                 let names = node.get("resourceNames").map(Node::texts).unwrap_or_default();
                 let wanted = "extension-apiserver-authentication";
-                // Creation cannot be restricted by name; the names of Nodes and leases are not known beforehand.
+                // Creation cannot be restricted by name, and the names of Nodes are not known beforehand.
                 let named = names.is_empty()
                     || (resource == "configmaps" && names.iter().any(|name| name == wanted))
-                    || (resource == "leases" && verb != "create");
+                    || (resource == "leases" && verb != "create" && names.iter().any(|name| name == lock));
                 lists("apiGroups", &[group])
                     && lists("resources", &resources)
                     && lists("verbs", &[verb])

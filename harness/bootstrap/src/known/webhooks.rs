@@ -15,6 +15,12 @@ pub(crate) struct Guards {
     pub(crate) replica_sets: bool,
     /// Creation of Jobs.
     pub(crate) jobs: bool,
+    /// Creation of Deployments.
+    pub(crate) deployments: bool,
+    /// Creation of DaemonSets.
+    pub(crate) daemon_sets: bool,
+    /// Creation of StatefulSets.
+    pub(crate) stateful_sets: bool,
     /// Updates of Nodes.
     pub(crate) nodes: bool,
     /// Updates of the status of Nodes.
@@ -50,6 +56,18 @@ impl Webhook {
         self.guards.pods || between
     }
 
+    /// Whether it checks the creation of the workload itself, which matters if the webhook exists before it.
+    pub(crate) fn guards_object(&self, kind: WorkloadKind) -> bool {
+        match kind {
+            WorkloadKind::Deployment => self.guards.deployments,
+            WorkloadKind::DaemonSet => self.guards.daemon_sets,
+            WorkloadKind::StatefulSet => self.guards.stateful_sets,
+            WorkloadKind::ReplicaSet => self.guards.replica_sets,
+            WorkloadKind::Job => self.guards.jobs,
+            WorkloadKind::CronJob | WorkloadKind::Pod => false,
+        }
+    }
+
     /// Whether it is sent requests about an object of the cluster scope with these labels. A selector of namespaces does
     /// not matter there.
     pub(crate) fn chooses(&self, labels: &Labels) -> bool {
@@ -76,9 +94,7 @@ pub(crate) fn webhooks(objects: &Objects, workloads: &[Workload]) -> Vec<Webhook
         let items = object.node.get("webhooks").map(Node::items).unwrap_or_default();
         for (index, node) in items.iter().enumerate() {
             // CEL expressions are not evaluated, so it is unknown which requests they exclude.
-            let conditional =
-                node.get("matchConditions").is_some_and(|conditions| !conditions.items().is_empty());
-            if node.text_at("failurePolicy") == Some("Ignore") || conditional {
+            if node.text_at("failurePolicy") == Some("Ignore") || conditional(node) {
                 continue;
             }
             let guards = guards(node);
@@ -100,6 +116,12 @@ pub(crate) fn webhooks(objects: &Objects, workloads: &[Workload]) -> Vec<Webhook
     all
 }
 
+/// Whether conditions decide which requests it is sent; constants decide nothing.
+pub(super) fn conditional(webhook: &Node) -> bool {
+    let conditions = webhook.get("matchConditions").map(Node::items).unwrap_or_default();
+    conditions.iter().any(|own| own.text_at("expression").is_none_or(|text| text.trim() != "true"))
+}
+
 /// Whether the webhook checks any request of the boot.
 pub(super) fn matters(webhook: &Node) -> bool {
     let excludes =
@@ -115,6 +137,9 @@ fn guards(webhook: &Node) -> Guards {
         bindings: rules.bindings(),
         replica_sets: rules.owners(WorkloadKind::Deployment),
         jobs: rules.owners(WorkloadKind::CronJob),
+        deployments: rules.creation("deployments"),
+        daemon_sets: rules.creation("daemonsets"),
+        stateful_sets: rules.creation("statefulsets"),
         nodes: rules.nodes(),
         statuses: rules.statuses(),
         leases: rules.leases(),

@@ -95,7 +95,13 @@ impl Set {
                     let namespace = namespace_of(workload);
                     let labels = if leases { Default::default() } else { workload.labels.clone() };
                     let before = |hook: &Webhook| {
-                        if leases { hook.guards.leases } else { hook.guards_creation(workload.kind) }
+                        let first = workload.object.is_some_and(|own| hook.object < own);
+                        match leases {
+                            true => hook.guards.leases,
+                            false => {
+                                hook.guards_creation(workload.kind) || first && hook.guards_object(workload.kind)
+                            }
+                        }
                     };
                     let asked = |hook: &Webhook| before(hook) && hook.asks_about(&namespace, &labels);
                     (0..hooks.len()).filter(|index| asked(&hooks[*index])).collect()

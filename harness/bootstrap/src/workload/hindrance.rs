@@ -31,6 +31,17 @@ impl Hindrance {
 pub(super) fn read(object: &Object, kind: WorkloadKind, spec: &Node) -> Vec<Hindrance> {
     let mut all = Vec::new();
     stopped(object, kind, &mut all);
+    const MIRROR: &str = "kubernetes.io/config.mirror";
+    let path = super::kind::template_path(kind);
+    let annotations = object.node.at(path).and_then(|template| template.at(&["metadata", "annotations"]));
+    if let Some(mirror) = annotations.and_then(|annotations| annotations.get(MIRROR)) {
+        all.push(Hindrance::new(
+            Stage::Creation,
+            String::from("its annotation makes it the mirror of a static Pod, which only a kubelet may create"),
+            object.place(mirror),
+            format!("remove the annotation {MIRROR}"),
+        ));
+    }
     let gates = spec.get("schedulingGates").map(Node::items).unwrap_or_default();
     if let Some(gate) = gates.first() {
         all.push(Hindrance {

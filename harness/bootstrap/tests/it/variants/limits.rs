@@ -104,7 +104,7 @@ fn admission_policies() {
         ("of Pods", policy(&of("", "pods", "CREATE", "false"), deny)),
         ("of Nodes", policy(&of("", "nodes", "UPDATE", "false"), deny)),
         ("of Leases", policy(&of("coordination.k8s.io", "leases", "\"*\"", "false"), deny)),
-        ("of ReplicaSets", policy(&of("apps", "replicasets", "CREATE", "1 == 2"), deny)),
+        ("of ReplicaSets", policy(&of("apps", "replicasets", "CREATE", "false"), deny)),
         ("of all", policy(&of("*", "\"*\"", "\"*\"", "false"), deny)),
     ]);
 }
