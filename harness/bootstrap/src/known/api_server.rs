@@ -44,7 +44,7 @@ pub(crate) fn api_server(objects: &Objects, workload: &Workload) -> ApiServer {
 fn host_variable(objects: &Objects, workload: &Workload) -> Option<(Option<String>, Place)> {
     const NAME: &str = "KUBERNETES_SERVICE_HOST";
     for container in workload.containers.iter().filter(|container| !container.init) {
-        if let Some((_, value, place)) = container.env.iter().find(|(name, ..)| name == NAME) {
+        if let Some((_, value, place)) = container.env.iter().rev().find(|(name, ..)| name == NAME) {
             return Some((Some(value.clone()), place.clone()));
         }
         if container.env_names.iter().any(|name| name == NAME) {

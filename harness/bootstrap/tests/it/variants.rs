@@ -4,6 +4,7 @@
 mod api_server;
 mod leases;
 mod limits;
+mod mixed;
 mod order;
 mod static_pods;
 mod tokens;
