@@ -33,7 +33,8 @@ pub(super) fn find(objects: &Objects, workload: &Workload) -> Option<Kubeconfig>
     let mounts = container.get("volumeMounts").map(Node::items).unwrap_or_default();
     let below = |mount: &&Node| mount.text_at("mountPath").and_then(|own| inside(&path, own)).is_some();
     // The longest mount path is the one that counts.
-    let Some(mount) = mounts.iter().filter(below).max_by_key(|m| m.text_at("mountPath").map_or(0, str::len)) else {
+    let Some(mount) = mounts.iter().filter(below).max_by_key(|m| m.text_at("mountPath").map_or(0, str::len))
+    else {
         // Images contain no credentials.
         return path.starts_with('/').then(|| Kubeconfig::Unreadable {
             why: format!("no volume of its container has the kubeconfig {path}"),

@@ -101,7 +101,8 @@ fn limited(range: &Object, spec: &Node) -> Answer {
             }
         }
         if let Some(entry) = item.get("maxLimitRequestRatio").and_then(|ratios| far(ratios, range, spec)) {
-            let words = format!("{title} refuses its Pods: a limit of {} is too far above its request", entry.key);
+            let words =
+                format!("{title} refuses its Pods: a limit of {} is too far above its request", entry.key);
             return Answer::Refuses(words, advice);
         }
     }
@@ -126,7 +127,9 @@ fn far<'r>(ratios: &'r Node, range: &Object, spec: &Node) -> Option<&'r Entry> {
         let Some(ratio) = amount(Some(&entry.value)) else { return false };
         containers(spec).any(|container| {
             let of = |side: &str| of_container(&[range], container, side, &entry.key);
-            let exceeds = |(limit, request): (i128, i128)| limit.saturating_mul(BILLION) > request.saturating_mul(ratio);
+            let exceeds = |(limit, request): (i128, i128)| {
+                limit.saturating_mul(BILLION) > request.saturating_mul(ratio)
+            };
             of("limits").zip(of("requests")).is_none_or(exceeds)
         })
     })

@@ -99,7 +99,8 @@ impl Set {
                         match leases {
                             true => hook.guards.leases,
                             false => {
-                                hook.guards_creation(workload.kind) || first && hook.guards_object(workload.kind)
+                                hook.guards_creation(workload.kind)
+                                    || first && hook.guards_object(workload.kind)
                             }
                         }
                     };

@@ -37,7 +37,9 @@ pub(super) fn read(object: &Object, kind: WorkloadKind, spec: &Node) -> Vec<Hind
     if let Some(mirror) = annotations.and_then(|annotations| annotations.get(MIRROR)) {
         all.push(Hindrance::new(
             Stage::Creation,
-            String::from("its annotation makes it the mirror of a static Pod, which only a kubelet may create"),
+            String::from(
+                "its annotation makes it the mirror of a static Pod, which only a kubelet may create",
+            ),
             object.place(mirror),
             format!("remove the annotation {MIRROR}"),
         ));

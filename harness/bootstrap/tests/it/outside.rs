@@ -195,12 +195,15 @@ fn a_token_may_come_by_another_way() {
         .replace("      volumes:\n", "      volumes:\n        - name: token\n          projected: {sources: [{serviceAccountToken: {path: token}}, {configMap: {name: kube-root-ca.crt}}]}\n")
         .replace("          volumeMounts:\n", "          volumeMounts:\n            - {name: token, mountPath: /var/run/secrets/kubernetes.io/serviceaccount}\n");
     assert_eq!(cell(&mounted)["outcome"], "boots");
-    let elsewhere =
-        with_spec(refused).replace("            - --v=4\n", "            - --kubeconfig=/etc/own/kubeconfig\n");
+    let elsewhere = with_spec(refused)
+        .replace("            - --v=4\n", "            - --kubeconfig=/etc/own/kubeconfig\n");
     never_boots(&elsewhere, "no volume of its container has the kubeconfig /etc/own/kubeconfig");
     let mounted = elsewhere
         .replace("      volumes:\n", "      volumes:\n        - {name: own, hostPath: {path: /etc/own}}\n")
-        .replace("          volumeMounts:\n", "          volumeMounts:\n            - {name: own, mountPath: /etc/own}\n");
+        .replace(
+            "          volumeMounts:\n",
+            "          volumeMounts:\n            - {name: own, mountPath: /etc/own}\n",
+        );
     assert_eq!(cell(&mounted)["outcome"], "boots");
 }
 

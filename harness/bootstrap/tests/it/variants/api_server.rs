@@ -8,8 +8,18 @@ fn host(value: &str) -> String {
 
 /// A ConfigMap with a kubeconfig, mounted at `/v` with these fields of the volume, and the flag.
 fn kubeconfig(server: &str, volume: &str, file: &str) -> String {
-    let text = below(&argument(&format!("--kubeconfig={file}")), "        imagePullPolicy: IfNotPresent\n", 8, "volumeMounts:\n- name: v\n  mountPath: /v");
-    let text = below(&text, "      serviceAccountName: ccm\n", 6, &format!("volumes:\n- name: v\n  configMap: {{name: conf{volume}}}"));
+    let text = below(
+        &argument(&format!("--kubeconfig={file}")),
+        "        imagePullPolicy: IfNotPresent\n",
+        8,
+        "volumeMounts:\n- name: v\n  mountPath: /v",
+    );
+    let text = below(
+        &text,
+        "      serviceAccountName: ccm\n",
+        6,
+        &format!("volumes:\n- name: v\n  configMap: {{name: conf{volume}}}"),
+    );
     let host = "        - name: KUBERNETES_SERVICE_HOST\n          value: 172.18.0.2\n        - name: KUBERNETES_SERVICE_PORT\n          value: '6443'\n";
     let text = changed(&text, host, "");
     let folder = "/var/run/secrets/kubernetes.io/serviceaccount";
@@ -26,7 +36,10 @@ fn as_user(text: &str, security: &str) -> String {
 #[test]
 fn the_host_of_the_api_server() {
     boot(&[
-        ("its Service address, which kube-proxy serves", host("10.96.0.1").replace("value: '6443'", "value: '443'")),
+        (
+            "its Service address, which kube-proxy serves",
+            host("10.96.0.1").replace("value: '6443'", "value: '443'"),
+        ),
         (
             "the address of its own Node",
             variable("172.18.0.2", "          valueFrom: {fieldRef: {fieldPath: status.hostIP}}\n"),
@@ -37,14 +50,15 @@ fn the_host_of_the_api_server() {
         ("a cluster name, asked of the Node's resolver", host("kubernetes.default.svc")),
         (
             "a cluster name, asked of cluster DNS that cannot run",
-            changed(&host("kubernetes.default.svc"), "dnsPolicy: Default", "dnsPolicy: ClusterFirstWithHostNet"),
+            changed(
+                &host("kubernetes.default.svc"),
+                "dnsPolicy: Default",
+                "dnsPolicy: ClusterFirstWithHostNet",
+            ),
         ),
         ("nothing", host("")),
         ("an address without a kubeconfig", argument("--master=https://172.18.0.2:6443")),
-        (
-            "this machine, on the pod network",
-            changed(&host("127.0.0.1"), "      hostNetwork: true\n", ""),
-        ),
+        ("this machine, on the pod network", changed(&host("127.0.0.1"), "      hostNetwork: true\n", "")),
     ]);
 }
 
@@ -53,25 +67,42 @@ fn a_kubeconfig() {
     let server = "https://172.18.0.2:6443";
     boot(&[
         ("readable by all", kubeconfig(server, "", "/v/kubeconfig")),
-        ("for root, who it is", as_user(&kubeconfig(server, ", defaultMode: 0400", "/v/kubeconfig"), "{runAsUser: 0}")),
+        (
+            "for root, who it is",
+            as_user(&kubeconfig(server, ", defaultMode: 0400", "/v/kubeconfig"), "{runAsUser: 0}"),
+        ),
         (
             "for root, with a group of the file system",
-            as_user(&kubeconfig(server, ", defaultMode: 0400", "/v/kubeconfig"), "{runAsUser: 65532, runAsGroup: 65532, fsGroup: 65532}"),
+            as_user(
+                &kubeconfig(server, ", defaultMode: 0400", "/v/kubeconfig"),
+                "{runAsUser: 65532, runAsGroup: 65532, fsGroup: 65532}",
+            ),
         ),
         ("under another name", kubeconfig(server, ", items: [{key: kubeconfig, path: c}]", "/v/c")),
         ("with the Service address", kubeconfig("https://10.96.0.1:443", "", "/v/kubeconfig")),
     ]);
     deadlock(&[
         ("a file that is not in the map", kubeconfig(server, "", "/v/other")),
-        ("a key under another name", kubeconfig(server, ", items: [{key: kubeconfig, path: c}]", "/v/kubeconfig")),
+        (
+            "a key under another name",
+            kubeconfig(server, ", items: [{key: kubeconfig, path: c}]", "/v/kubeconfig"),
+        ),
         (
             "for the group of root, which it is not in",
-            as_user(&kubeconfig(server, ", defaultMode: 0440", "/v/kubeconfig"), "{runAsUser: 65532, runAsGroup: 65532}"),
+            as_user(
+                &kubeconfig(server, ", defaultMode: 0440", "/v/kubeconfig"),
+                "{runAsUser: 65532, runAsGroup: 65532}",
+            ),
         ),
         ("with a cluster name", kubeconfig("https://kubernetes.default.svc", "", "/v/kubeconfig")),
         (
             "with the token of a folder that is not mounted",
-            below(&kubeconfig(server, "", "/v/kubeconfig"), "      serviceAccountName: ccm\n", 6, "automountServiceAccountToken: false"),
+            below(
+                &kubeconfig(server, "", "/v/kubeconfig"),
+                "      serviceAccountName: ccm\n",
+                6,
+                "automountServiceAccountToken: false",
+            ),
         ),
         ("a folder that no volume has", argument("--kubeconfig=/absent/kubeconfig")),
     ]);
@@ -79,14 +110,21 @@ fn a_kubeconfig() {
 
 #[test]
 fn names() {
-    let cloud = |host: &str| variable("http://172.18.0.1:18093/", &format!("          value: http://{host}:18093/\n"));
+    let cloud = |host: &str| {
+        variable("http://172.18.0.1:18093/", &format!("          value: http://{host}:18093/\n"))
+    };
     let cluster_dns = |text: &str| changed(text, "dnsPolicy: Default", "dnsPolicy: ClusterFirstWithHostNet");
     let none = |text: &str, server: &str| {
         let text = changed(text, "dnsPolicy: Default", "dnsPolicy: None");
         below(&text, "      serviceAccountName: ccm\n", 6, &format!("dnsConfig: {{nameservers: [{server}]}}"))
     };
     let alias = |text: &str, name: &str| {
-        below(text, "      serviceAccountName: ccm\n", 6, &format!("hostAliases: [{{ip: 172.18.0.1, hostnames: [{name}]}}]"))
+        below(
+            text,
+            "      serviceAccountName: ccm\n",
+            6,
+            &format!("hostAliases: [{{ip: 172.18.0.1, hostnames: [{name}]}}]"),
+        )
     };
     boot(&[
         ("the Node's resolver", cloud("cloud.example.test")),

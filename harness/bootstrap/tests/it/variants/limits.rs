@@ -7,7 +7,9 @@ fn quota(spec: &str) -> String {
 }
 
 fn quota_text(spec: &str) -> String {
-    format!("apiVersion: v1\nkind: ResourceQuota\nmetadata: {{name: quota, namespace: ccm-system}}\nspec: {spec}")
+    format!(
+        "apiVersion: v1\nkind: ResourceQuota\nmetadata: {{name: quota, namespace: ccm-system}}\nspec: {spec}"
+    )
 }
 
 fn requesting(text: &str, resources: &str) -> String {
@@ -19,7 +21,9 @@ fn range(limits: &str) -> String {
 }
 
 fn range_text(limits: &str) -> String {
-    format!("apiVersion: v1\nkind: LimitRange\nmetadata: {{name: limits, namespace: ccm-system}}\nspec: {{limits: [{limits}]}}")
+    format!(
+        "apiVersion: v1\nkind: LimitRange\nmetadata: {{name: limits, namespace: ccm-system}}\nspec: {{limits: [{limits}]}}"
+    )
 }
 
 #[test]
@@ -30,7 +34,10 @@ fn quotas() {
         ("with requests", requesting(&quota("{hard: {requests.cpu: '1', requests.memory: 1Gi}}"), asks)),
         ("of services", quota("{hard: {services: '0'}}")),
         ("of Pods that end", quota("{hard: {pods: '0'}, scopes: [Terminating]}")),
-        ("of best effort, with requests", requesting(&quota("{hard: {pods: '0'}, scopes: [BestEffort]}"), asks)),
+        (
+            "of best effort, with requests",
+            requesting(&quota("{hard: {pods: '0'}, scopes: [BestEffort]}"), asks),
+        ),
         ("of another namespace", base()),
         (
             "requests by a limit range",
@@ -52,7 +59,9 @@ fn quotas() {
         (
             "of its priority",
             changed(
-                &quota("{hard: {pods: '0'}, scopeSelector: {matchExpressions: [{scopeName: PriorityClass, operator: In, values: [system-cluster-critical]}]}}"),
+                &quota(
+                    "{hard: {pods: '0'}, scopeSelector: {matchExpressions: [{scopeName: PriorityClass, operator: In, values: [system-cluster-critical]}]}}",
+                ),
                 "      serviceAccountName: ccm\n",
                 "      serviceAccountName: ccm\n      priorityClassName: system-cluster-critical\n",
             ),
@@ -65,14 +74,23 @@ fn limit_ranges() {
     let asks = "{requests: {cpu: 100m}, limits: {cpu: 200m}}";
     boot(&[
         ("small defaults", range("{type: Container, defaultRequest: {cpu: 50m}, default: {cpu: 100m}}")),
-        ("between its bounds", requesting(&range("{type: Container, min: {cpu: 50m}, max: {cpu: '1'}}"), asks)),
+        (
+            "between its bounds",
+            requesting(&range("{type: Container, min: {cpu: 50m}, max: {cpu: '1'}}"), asks),
+        ),
         ("of claims", range("{type: PersistentVolumeClaim, max: {storage: 1Gi}}")),
     ]);
     deadlock(&[
         ("more than the most", requesting(&range("{type: Container, max: {cpu: 150m}}"), asks)),
-        ("less than the least", requesting(&range("{type: Container, min: {cpu: 150m}, max: {cpu: '1'}}"), asks)),
+        (
+            "less than the least",
+            requesting(&range("{type: Container, min: {cpu: 150m}, max: {cpu: '1'}}"), asks),
+        ),
         ("more than the most of a Pod", requesting(&range("{type: Pod, max: {cpu: 150m}}"), asks)),
-        ("too far from its limit", requesting(&range("{type: Container, maxLimitRequestRatio: {cpu: '1.5'}}"), asks)),
+        (
+            "too far from its limit",
+            requesting(&range("{type: Container, maxLimitRequestRatio: {cpu: '1.5'}}"), asks),
+        ),
     ]);
 }
 
@@ -92,12 +110,24 @@ fn admission_policies() {
     let deny = "{policyName: check, validationActions: [Deny]}";
     boot(&[
         ("of Services", policy(&of("", "services", "CREATE", "false"), deny)),
-        ("only a warning", policy(&of("", "pods", "CREATE", "false"), "{policyName: check, validationActions: [Warn, Audit]}")),
-        ("bound to another policy", policy(&of("", "pods", "CREATE", "false"), "{policyName: other, validationActions: [Deny]}")),
+        (
+            "only a warning",
+            policy(
+                &of("", "pods", "CREATE", "false"),
+                "{policyName: check, validationActions: [Warn, Audit]}",
+            ),
+        ),
+        (
+            "bound to another policy",
+            policy(&of("", "pods", "CREATE", "false"), "{policyName: other, validationActions: [Deny]}"),
+        ),
         ("always true", policy(&of("", "pods", "CREATE", "true"), deny)),
         (
             "of another namespace",
-            policy(&of("", "pods", "CREATE", "false"), "{policyName: check, validationActions: [Deny], matchResources: {namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: default}}}}"),
+            policy(
+                &of("", "pods", "CREATE", "false"),
+                "{policyName: check, validationActions: [Deny], matchResources: {namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: default}}}}",
+            ),
         ),
     ]);
     deadlock(&[
@@ -112,13 +142,40 @@ fn admission_policies() {
 #[test]
 fn sysctls_and_security() {
     boot(&[
-        ("the level privileged", in_namespace("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, namespace: ccm-system}").replacen("metadata: {name: ccm-system}", "metadata: {name: ccm-system, labels: {pod-security.kubernetes.io/enforce: privileged}}", 1)),
-        ("only a warning", in_namespace("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, namespace: ccm-system}").replacen("metadata: {name: ccm-system}", "metadata: {name: ccm-system, labels: {pod-security.kubernetes.io/warn: restricted}}", 1)),
+        (
+            "the level privileged",
+            in_namespace("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, namespace: ccm-system}")
+                .replacen(
+                    "metadata: {name: ccm-system}",
+                    "metadata: {name: ccm-system, labels: {pod-security.kubernetes.io/enforce: privileged}}",
+                    1,
+                ),
+        ),
+        (
+            "only a warning",
+            in_namespace("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, namespace: ccm-system}")
+                .replacen(
+                    "metadata: {name: ccm-system}",
+                    "metadata: {name: ccm-system, labels: {pod-security.kubernetes.io/warn: restricted}}",
+                    1,
+                ),
+        ),
         ("the runtime's seccomp profile", pod("securityContext: {seccompProfile: {type: RuntimeDefault}}")),
         ("no AppArmor profile", pod("securityContext: {appArmorProfile: {type: Unconfined}}")),
     ]);
     deadlock(&[
-        ("the level baseline", in_namespace("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, namespace: ccm-system}").replacen("metadata: {name: ccm-system}", "metadata: {name: ccm-system, labels: {pod-security.kubernetes.io/enforce: baseline}}", 1)),
-        ("a setting of the host's network", pod("securityContext: {sysctls: [{name: net.ipv4.tcp_syncookies, value: '1'}]}")),
+        (
+            "the level baseline",
+            in_namespace("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, namespace: ccm-system}")
+                .replacen(
+                    "metadata: {name: ccm-system}",
+                    "metadata: {name: ccm-system, labels: {pod-security.kubernetes.io/enforce: baseline}}",
+                    1,
+                ),
+        ),
+        (
+            "a setting of the host's network",
+            pod("securityContext: {sysctls: [{name: net.ipv4.tcp_syncookies, value: '1'}]}"),
+        ),
     ]);
 }

@@ -7,7 +7,11 @@ fn job(fields: &str) -> String {
     let text = changed(&base(), "apiVersion: apps/v1\nkind: Deployment", "apiVersion: batch/v1\nkind: Job");
     let text = changed(&text, "  selector:\n    matchLabels:\n      app: ccm\n", fields);
     let text = changed(&text, "  replicas: 1\n  strategy:\n    type: Recreate\n", "");
-    changed(&text, "      serviceAccountName: ccm\n", "      serviceAccountName: ccm\n      restartPolicy: OnFailure\n")
+    changed(
+        &text,
+        "      serviceAccountName: ccm\n",
+        "      serviceAccountName: ccm\n      restartPolicy: OnFailure\n",
+    )
 }
 
 /// The documents in another order.
@@ -22,7 +26,10 @@ fn order_of_documents() {
     boot(&[
         ("a Deployment before its account", reordered(&base(), &[2, 0, 1])),
         ("the account last", reordered(&base(), &[1, 2, 0])),
-        ("the namespace first", in_namespace("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, namespace: ccm-system}")),
+        (
+            "the namespace first",
+            in_namespace("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, namespace: ccm-system}"),
+        ),
     ]);
     let spaced = in_namespace("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, namespace: ccm-system}");
     deadlock(&[
@@ -44,14 +51,18 @@ fn jobs() {
 #[test]
 fn mirrors_and_paths() {
     let path = |expression: &str, env: &str| {
-        let text = container(&format!("volumeMounts: [{{name: v, mountPath: /v, subPathExpr: '{expression}'}}]"));
+        let text =
+            container(&format!("volumeMounts: [{{name: v, mountPath: /v, subPathExpr: '{expression}'}}]"));
         let text = below(&text, "      serviceAccountName: ccm\n", 6, "volumes: [{name: v, emptyDir: {}}]");
         if env.is_empty() { text } else { below(&text, "        env:\n", 8, env) }
     };
     boot(&[
         ("a plain path", path("a/b", "")),
         ("a variable", path("$(REGION)", "")),
-        ("a variable of a field", path("$(POD)", "- {name: POD, valueFrom: {fieldRef: {fieldPath: metadata.name}}}")),
+        (
+            "a variable of a field",
+            path("$(POD)", "- {name: POD, valueFrom: {fieldRef: {fieldPath: metadata.name}}}"),
+        ),
         ("an escaped one", path("$$(ABSENT)", "")),
         ("a variable of the API server's Service", path("$(KUBERNETES_PORT)", "")),
     ]);
@@ -59,7 +70,12 @@ fn mirrors_and_paths() {
         ("one of two", path("$(REGION)/$(ABSENT)", "")),
         (
             "the mirror of a static Pod",
-            below(&base(), "      labels:\n        app: ccm\n", 6, "annotations: {kubernetes.io/config.mirror: abc}"),
+            below(
+                &base(),
+                "      labels:\n        app: ccm\n",
+                6,
+                "annotations: {kubernetes.io/config.mirror: abc}",
+            ),
         ),
     ]);
 }
@@ -70,7 +86,15 @@ fn flags_and_variables() {
     boot(&[
         ("all but another", argument("--controllers=*,-service")),
         ("all but another, first", argument("--controllers=-service,*")),
-        ("given twice", below(&argument("--controllers=-service"), "        - --controllers=-service\n", 8, "- --controllers=*")),
+        (
+            "given twice",
+            below(
+                &argument("--controllers=-service"),
+                "        - --controllers=-service\n",
+                8,
+                "- --controllers=*",
+            ),
+        ),
         ("by a variable", with("- {name: LIST, value: '*'}", "--controllers=$(LIST)")),
         ("a provider by a variable", with("- {name: NAME, value: digitalocean}", "--cloud-provider=$(NAME)")),
     ]);
@@ -78,9 +102,20 @@ fn flags_and_variables() {
         ("all but its own", argument("--controllers=*,-cloud-node")),
         ("all but its own, first", argument("--controllers=-cloud-node,*")),
         ("others", argument("--controllers=service,route")),
-        ("given twice", below(&argument("--controllers=*"), "        - --controllers=*\n", 8, "- --controllers=-cloud-node-controller")),
+        (
+            "given twice",
+            below(
+                &argument("--controllers=*"),
+                "        - --controllers=*\n",
+                8,
+                "- --controllers=-cloud-node-controller",
+            ),
+        ),
         ("by a variable", with("- {name: LIST, value: service}", "--controllers=$(LIST)")),
         ("no provider by a variable", with("- {name: NAME, value: external}", "--cloud-provider=$(NAME)")),
-        ("no election by a variable", with("- {name: LEASE, value: kube-scheduler}", "--leader-elect-resource-name=$(LEASE)")),
+        (
+            "no election by a variable",
+            with("- {name: LEASE, value: kube-scheduler}", "--leader-elect-resource-name=$(LEASE)"),
+        ),
     ]);
 }

@@ -10,7 +10,10 @@ fn affinity(kind: &str, term: &str) -> String {
 }
 
 fn near(selector: &str) -> String {
-    affinity("podAffinity", &format!("topologyKey: kubernetes.io/hostname\nlabelSelector: {{matchLabels: {selector}}}"))
+    affinity(
+        "podAffinity",
+        &format!("topologyKey: kubernetes.io/hostname\nlabelSelector: {{matchLabels: {selector}}}"),
+    )
 }
 
 fn apart(selector: &str) -> String {
@@ -32,7 +35,10 @@ fn affinity_to_static_pods() {
         ("near kube-proxy", near("{k8s-app: kube-proxy}")),
         (
             "near them in the same system",
-            affinity("podAffinity", "topologyKey: kubernetes.io/os\nlabelSelector: {matchLabels: {tier: control-plane}}"),
+            affinity(
+                "podAffinity",
+                "topologyKey: kubernetes.io/os\nlabelSelector: {matchLabels: {tier: control-plane}}",
+            ),
         ),
         ("apart from a Pod that is not there", apart("{component: kube-apiserver, tier: other}")),
         (

@@ -21,7 +21,9 @@ fn ordered(fields: &str, first: bool) -> String {
 }
 
 fn rule(group: &str, resource: &str, operation: &str) -> String {
-    format!("rules: [{{apiGroups: ['{group}'], apiVersions: [v1], resources: [{resource}], operations: [{operation}]}}]")
+    format!(
+        "rules: [{{apiGroups: ['{group}'], apiVersions: [v1], resources: [{resource}], operations: [{operation}]}}]"
+    )
 }
 
 #[test]
@@ -51,8 +53,17 @@ fn updates_of_nodes() {
 fn creation_of_pods_and_their_owners() {
     let with = |what: String, more: &str| hook(&format!("{what}\n{more}"));
     boot(&[
-        ("Pods of another namespace", with(rule("", "pods", "CREATE"), "namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: default}}")),
-        ("Pods with other labels", with(rule("", "pods", "CREATE"), "objectSelector: {matchLabels: {app: other}}")),
+        (
+            "Pods of another namespace",
+            with(
+                rule("", "pods", "CREATE"),
+                "namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: default}}",
+            ),
+        ),
+        (
+            "Pods with other labels",
+            with(rule("", "pods", "CREATE"), "objectSelector: {matchLabels: {app: other}}"),
+        ),
         ("changes of Pods", hook(&rule("", "pods", "DELETE"))),
         ("StatefulSets", hook(&rule("apps", "statefulsets", "CREATE"))),
         ("Deployments, applied after them", ordered(&rule("apps", "deployments", "CREATE"), false)),
