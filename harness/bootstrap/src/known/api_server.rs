@@ -3,7 +3,10 @@
 
 use super::kubeconfig::{Kubeconfig, find as kubeconfig};
 use crate::manifest::{Objects, Place};
-use crate::workload::{Hindrance, Stage, TOKEN_FOLDER, Workload};
+use crate::workload::{Condition, Hindrance, Stage, TOKEN_FOLDER, Workload};
+
+/// The variable with the port of the API server.
+const PORT: &str = "KUBERNETES_SERVICE_PORT";
 
 /// How a workload reaches the API server.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -24,16 +27,19 @@ pub(crate) enum ApiServer {
 pub(crate) fn api_server(objects: &Objects, workload: &Workload) -> ApiServer {
     let flag = |name: &str| workload.flag(name).filter(|(value, _)| !value.is_empty());
     if let Some((url, place)) = flag("master") {
-        return by_host(host_of(&url), place);
+        return by_url(&url, place);
     }
     if flag("kubeconfig").is_some() {
         return match kubeconfig(objects, workload) {
-            Some(Kubeconfig::Text { server: Some(server), place, .. }) => by_host(host_of(&server), place),
+            Some(Kubeconfig::Text { server: Some(server), place, .. }) => by_url(&server, place),
             Some(Kubeconfig::OfKubeadm { place, .. }) => ApiServer::FileOfKubeadm(place),
             _ => ApiServer::Named,
         };
     }
     match host_variable(objects, workload) {
+        Some((Some(host), _)) if is_loopback(&host) && other_port(port_variable(workload)) => {
+            ApiServer::Named
+        }
         Some((Some(host), place)) => by_host(&host, place),
         Some((None, _)) => ApiServer::Named,
         None => ApiServer::Service,
@@ -62,9 +68,37 @@ fn host_variable(objects: &Objects, workload: &Workload) -> Option<(Option<Strin
     None
 }
 
+/// `KUBERNETES_SERVICE_PORT`, if the manifests set it to a value that they show.
+fn port_variable(workload: &Workload) -> Option<&str> {
+    let mut variables = workload.containers.iter().filter(|c| !c.init).flat_map(|c| &c.env);
+    variables.find(|(name, ..)| name == PORT).map(|(_, port, _)| port.as_str())
+}
+
+/// Whether a port of the loopback address is not that of kubeadm's API server: then a proxy may listen there.
+fn other_port(port: Option<&str>) -> bool {
+    port.is_some_and(|port| port != "6443")
+}
+
+fn is_loopback(host: &str) -> bool {
+    host == "localhost" || host == "::1" || host.starts_with("127.")
+}
+
+fn by_url(url: &str, place: Place) -> ApiServer {
+    match loopback_port(url) {
+        Some(port) if other_port(Some(port)) => ApiServer::Named,
+        _ => by_host(host_of(url), place),
+    }
+}
+
+/// The port of a URL with a loopback address.
+fn loopback_port(url: &str) -> Option<&str> {
+    let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
+    let authority = rest.split('/').next().unwrap_or_default();
+    is_loopback(host_of(url)).then(|| authority.rsplit_once(':').map_or("443", |(_, port)| port))
+}
+
 fn by_host(host: &str, place: Place) -> ApiServer {
-    let loopback = host == "localhost" || host == "::1" || host.starts_with("127.");
-    if loopback {
+    if is_loopback(host) {
         ApiServer::Loopback(place)
     } else if host == "kubernetes" || host == "kubernetes.default" || in_cluster(host) {
         ApiServer::ClusterName(place)
@@ -73,6 +107,26 @@ fn by_host(host: &str, place: Place) -> ApiServer {
     } else {
         ApiServer::Named
     }
+}
+
+/// The condition that a proxy of the API server, such as that of Talos, listens at the loopback address of the Nodes.
+pub(super) fn local_proxy(objects: &Objects, workload: &Workload) -> Option<Condition> {
+    let flag = |name: &str| workload.flag(name).filter(|(value, _)| !value.is_empty());
+    let (port, place) = if let Some((url, place)) = flag("master") {
+        (loopback_port(&url)?.to_owned(), place)
+    } else if flag("kubeconfig").is_some() {
+        let Some(Kubeconfig::Text { server: Some(server), place, .. }) = kubeconfig(objects, workload) else {
+            return None;
+        };
+        (loopback_port(&server)?.to_owned(), place)
+    } else {
+        let (host, place) = host_variable(objects, workload)?;
+        is_loopback(&host?).then_some(())?;
+        (port_variable(workload)?.to_owned(), place)
+    };
+    let words =
+        format!("a proxy of the API server listens on port {port} of the loopback address of the Nodes");
+    other_port(Some(&port)).then_some(Condition { words, place })
 }
 
 /// Whether only cluster DNS knows the name.
@@ -164,22 +218,11 @@ pub(super) fn without_connection(objects: &Objects, workload: &Workload) -> Opti
     }
 }
 
-/// The port next to a loopback address in `KUBERNETES_SERVICE_HOST`, if it is not that of kubeadm's API server.
-fn wrong_port(objects: &Objects, workload: &Workload) -> Option<(String, Place)> {
+/// The port of the Service, which the kubelet sets, next to a loopback address: nothing listens there.
+fn wrong_port(objects: &Objects, workload: &Workload) -> Option<(&'static str, Place)> {
     let (host, place) = host_variable(objects, workload)?;
-    if !matches!(by_host(&host?, place.clone()), ApiServer::Loopback(_))
-        || workload.flag("kubeconfig").is_some()
-    {
-        return None;
-    }
-    let mut variables = workload.containers.iter().filter(|c| !c.init).flat_map(|c| &c.env);
-    match variables.find(|(name, ..)| name == "KUBERNETES_SERVICE_PORT") {
-        Some((_, port, place)) => {
-            (port != "6443" && !port.contains("${")).then(|| (port.clone(), place.clone()))
-        }
-        // The kubelet sets the port of the Service.
-        None => {
-            workload.containers.iter().all(|c| c.env_from.is_empty()).then(|| (String::from("443"), place))
-        }
-    }
+    let loopback = is_loopback(&host?) && workload.flag("kubeconfig").is_none();
+    let mut containers = workload.containers.iter().filter(|container| !container.init);
+    let set = containers.any(|c| c.env_names.iter().any(|name| name == PORT) || !c.env_from.is_empty());
+    (loopback && !set).then_some(("443", place))
 }

@@ -133,6 +133,13 @@ fn the_way_to_the_api_server() {
     boots(&env(
         "{name: KUBERNETES_SERVICE_HOST, value: 127.0.0.1}, {name: KUBERNETES_SERVICE_PORT, value: '6443'}",
     ));
+    // The proxy of Talos.
+    boots_if(
+        &env(
+            "{name: KUBERNETES_SERVICE_HOST, value: localhost}, {name: KUBERNETES_SERVICE_PORT, value: '7445'}",
+        ),
+        "listens on port 7445",
+    );
     never_boots(
         &env("{name: KUBERNETES_SERVICE_HOST, value: 127.0.0.1}"),
         "port 443 of the loopback address",
