@@ -1,6 +1,7 @@
 //! Changes of the manifests: the effect of each on the boot, and the smallest set that makes a cluster boot.
 
 use crate::cluster::Cluster;
+use crate::known::ApiServer;
 use crate::manifest::Place;
 use crate::model::{Change, Model, Set, State, judge};
 use crate::workload::{DnsPolicy, Term, Toleration};
@@ -57,11 +58,7 @@ impl Set {
                 }
             }
             Change::Grant(w) => self.gaps[*w as usize].clear(),
-            Change::ApiServer(w) => {
-                for container in &mut self.workloads[*w as usize].containers {
-                    container.env_names.push(String::from("KUBERNETES_SERVICE_HOST"));
-                }
-            }
+            Change::ApiServer(w) => self.api_servers[*w as usize] = ApiServer::Named,
             Change::CloudProvider(w) => {
                 for container in &mut self.workloads[*w as usize].containers {
                     container.arguments.push((String::from("--cloud-provider=named"), place.clone()));
@@ -76,6 +73,7 @@ impl Set {
                 self.workloads[*w as usize].hindrances.retain(|own| own.advice != *advice);
             }
             Change::Port(w) => {
+                self.workloads[*w as usize].host_ports.clear();
                 for container in &mut self.workloads[*w as usize].containers {
                     container.arguments.push((String::from("--secure-port=0"), place.clone()));
                 }
@@ -84,7 +82,10 @@ impl Set {
                 self.workloads[*w as usize].storage.clear();
                 self.missing[*w as usize].retain(|r| r.kind != "PersistentVolumeClaim");
             }
-            Change::DropPodAffinity(w) => self.workloads[*w as usize].near.clear(),
+            Change::DropPodAffinity(w) => {
+                self.workloads[*w as usize].near.clear();
+                self.workloads[*w as usize].apart.clear();
+            }
             Change::FailOpen(hook) => {
                 self.webhooks[*hook as usize].guards = Default::default();
                 for asked in self.asked.iter_mut().chain(&mut self.asked_for_leases) {

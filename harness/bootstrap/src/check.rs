@@ -4,7 +4,7 @@ use crate::cluster::{Cluster, Topology};
 use crate::explain::{Explanation, explain};
 use crate::known::Assumed;
 use crate::manifest::{Objects, Problem, Severity, Source};
-use crate::model::{Eviction, Outcome, Set, judge};
+use crate::model::{Change, Eviction, Outcome, Set, judge};
 use serde::Serialize;
 
 /// One cell of the table.
@@ -36,6 +36,15 @@ pub struct BootCondition {
     pub text: String,
     /// Where in the manifests, `file:line`.
     pub place: String,
+}
+
+/// The verdicts when the missing Secrets and ConfigMaps exist.
+#[derive(Debug)]
+pub(crate) struct Provided {
+    /// The objects.
+    pub(crate) objects: Vec<String>,
+    /// How many cells boot then.
+    pub(crate) boots: usize,
 }
 
 /// Manifests that were read and can be checked.
@@ -83,6 +92,29 @@ impl Checked {
     /// Whether a workload reaches the API server without its Service address.
     pub(crate) fn names_api_server(&self, workload: usize) -> bool {
         self.set.names_api_server(workload)
+    }
+
+    /// What happens when the Secrets and ConfigMaps that the manifests leave to the reader exist; `None` if none is
+    /// missing.
+    pub(crate) fn provided(&self, clusters: &[Cluster]) -> Option<Provided> {
+        let mut changes = Vec::new();
+        let mut objects = Vec::new();
+        for (reference, w) in
+            self.boot.missing.iter().zip(0..).flat_map(|(all, w)| all.iter().map(move |r| (r, w)))
+        {
+            let title = reference.title();
+            if matches!(reference.kind, "Secret" | "ConfigMap") && !objects.contains(&title) {
+                objects.push(title);
+                let (kind, namespace) = (reference.kind.to_owned(), reference.namespace.clone());
+                changes.push(Change::Provide(w, kind, namespace, reference.name.clone()));
+            }
+        }
+        if objects.is_empty() {
+            return None;
+        }
+        let set = self.boot.with(&changes);
+        let boots = clusters.iter().filter(|cluster| judge(&set, cluster).outcome.is_boot()).count();
+        Some(Provided { objects, boots })
     }
 
     /// Checks one cluster, with an explanation on request.

@@ -1,7 +1,9 @@
 //! Cluster DNS as kubeadm installs it, and whether a CCM needs it: does it reach its cloud by name or by address?
 
 use crate::manifest::{Node, Objects, Place, Value};
-use crate::workload::{CONTROL_PLANE, DnsPolicy, Effect, Labels, Role, Toleration, Workload, WorkloadKind};
+use crate::workload::{
+    CONTROL_PLANE, DnsPolicy, Effect, Labels, Role, Toleration, Workload, WorkloadKind, spec_path,
+};
 use std::net::IpAddr;
 use std::sync::Arc;
 
@@ -62,6 +64,7 @@ pub(crate) fn coredns() -> Workload {
 pub(crate) fn cloud_by_name(objects: &Objects, workloads: &[Workload]) -> Option<bool> {
     let mut hosts = Vec::new();
     for workload in workloads.iter().filter(|workload| workload.role == Role::Ccm) {
+        let before = hosts.len();
         for container in workload.containers.iter().filter(|container| !container.init) {
             for (argument, _) in &container.arguments {
                 hosts.extend(hosts_in(argument));
@@ -80,9 +83,48 @@ pub(crate) fn cloud_by_name(objects: &Objects, workloads: &[Workload]) -> Option
                 }
             }
         }
+        // `hostAliases` are in the file /etc/hosts, which counts before any name server.
+        let aliases = aliases(objects, workload);
+        for host in &mut hosts[before..] {
+            if let Some((_, address)) = aliases.iter().find(|(name, _)| name == host) {
+                host.clone_from(address);
+            }
+        }
     }
     let address = |host: &String| host.trim_matches(['[', ']']).parse::<IpAddr>().is_ok();
     if hosts.is_empty() { None } else { Some(!hosts.iter().all(address)) }
+}
+
+/// The names in the `hostAliases` of a workload, with their addresses.
+fn aliases(objects: &Objects, workload: &Workload) -> Vec<(String, String)> {
+    let spec = workload.object.and_then(|index| objects.all[index].node.at(spec_path(workload.kind)));
+    let items = spec.and_then(|spec| spec.get("hostAliases")).map(Node::items).unwrap_or_default();
+    let of_item = |item: &Node| {
+        let address = item.text_at("ip").unwrap_or_default().to_owned();
+        let names = item.get("hostnames").map(Node::texts).unwrap_or_default();
+        names.into_iter().map(|name| (name, address.clone())).collect::<Vec<_>>()
+    };
+    items.iter().flat_map(of_item).collect()
+}
+
+/// A name of the cloud that only cluster DNS knows, although the CCM asks the Node's DNS.
+pub(crate) fn unknown_to_the_node(objects: &Objects, workload: &Workload) -> Option<(String, Place)> {
+    if workload.role != Role::Ccm || workload.needs_cluster_dns() || workload.dns == DnsPolicy::None {
+        return None;
+    }
+    let aliases = aliases(objects, workload);
+    let containers = workload.containers.iter().filter(|container| !container.init);
+    let arguments = containers.clone().flat_map(|container| &container.arguments);
+    let variables = containers.flat_map(|container| &container.env);
+    let texts = arguments.map(|(text, place)| (text, place)).chain(
+        variables
+            .filter(|(name, ..)| name != "KUBERNETES_SERVICE_HOST")
+            .map(|(_, text, place)| (text, place)),
+    );
+    texts.into_iter().find_map(|(text, place)| {
+        let host = hosts_in(text).into_iter().find(|host| crate::known::in_cluster(host))?;
+        aliases.iter().all(|(name, _)| *name != host).then(|| (host, place.clone()))
+    })
 }
 
 fn texts(node: Option<&Node>, found: &mut impl FnMut(&str)) {
@@ -109,16 +151,6 @@ fn hosts_in(text: &str) -> Vec<String> {
         }
     }
     hosts
-}
-
-/// Whether a config map whose keys become environment variables sets the API server's address.
-pub(crate) fn api_from_map(objects: &Objects, workload: &Workload) -> bool {
-    workload.containers.iter().flat_map(|container| &container.env_from).any(|(kind, name)| {
-        objects
-            .find(kind, &workload.namespace, name)
-            .and_then(|object| object.node.get("data").or_else(|| object.node.get("stringData")))
-            .is_some_and(|data| data.get("KUBERNETES_SERVICE_HOST").is_some())
-    })
 }
 
 #[cfg(test)]

@@ -2,11 +2,11 @@
 
 use crate::check::{Cell, Checked};
 use crate::cluster::{CloudEndpoint, Cluster, Cni, KubeProxy, Topology};
-use crate::explain::Observed;
+use crate::explain::{Explanation, Observed};
 use crate::finding::Finding;
 use crate::known::Assumed;
 use crate::lint::{Claims, lint};
-use crate::manifest::Source;
+use crate::manifest::{Severity, Source};
 use crate::model::Outcome;
 use std::path::PathBuf;
 
@@ -25,6 +25,8 @@ pub struct Expectation {
 /// What cannot be read, with file, line and remedy.
 pub fn read_paths(paths: &[PathBuf]) -> Result<Vec<Source>, String> {
     let (sources, problems) = Source::read(paths, &mut std::io::empty());
+    let problems: Vec<_> =
+        problems.into_iter().filter(|problem| problem.severity == Severity::Unreadable).collect();
     match problems.as_slice() {
         [] => Ok(sources),
         problems => {
@@ -81,8 +83,8 @@ impl Expectation {
     /// The expectation, one line for each cluster.
     pub fn summary(&self) -> String {
         let line = |cell: &Cell| {
-            let first = cell.explanation.as_ref().and_then(|explanation| explanation.steps.first());
-            let mut why = first.map(|step| format!(": {}", step.text)).unwrap_or_default();
+            let cause = cell.explanation.as_ref().and_then(Explanation::cause);
+            let mut why = cause.map(|step| format!(": {}", step.text)).unwrap_or_default();
             if cell.outcome == Outcome::BootsIf {
                 let all: Vec<&str> =
                     cell.conditions.iter().map(|condition| condition.text.as_str()).collect();

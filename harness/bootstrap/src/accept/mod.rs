@@ -5,6 +5,7 @@
 
 mod answer;
 mod form;
+mod order;
 mod owners;
 mod rules;
 
@@ -26,6 +27,7 @@ pub(crate) fn answer(objects: &Objects) -> Answer {
     for (index, object) in objects.all.iter().enumerate() {
         one(objects, index, object, &mut answer);
     }
+    order::check(objects, &mut answer);
     answer
 }
 

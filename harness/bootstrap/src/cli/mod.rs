@@ -46,11 +46,17 @@ fn check(args: &CheckArgs, stdin: &mut dyn Read) -> Result<(u8, String), String>
     let unreadable = checked.unreadable(&args.cluster.topologies());
     let claims = args.cluster.claims(&checked);
     let explained = args.explain || args.graph.is_some() || args.output != Format::Text;
-    let mut checkup =
-        Checkup { cells: Vec::new(), findings: lint(&checked, claims), assumptions: Vec::new(), unreadable };
+    let mut checkup = Checkup {
+        cells: Vec::new(),
+        findings: lint(&checked, claims),
+        assumptions: Vec::new(),
+        provided: None,
+        unreadable,
+    };
     if checkup.unreadable.is_none() {
         let clusters = args.cluster.clusters(&checked)?;
         checkup.assumptions = checked.assumptions(&clusters);
+        checkup.provided = checked.provided(&clusters);
         checkup.cells = clusters.into_iter().map(|cluster| checked.cell(cluster, explained)).collect();
     }
     let strict = args.strict && checkup.findings.iter().any(|finding| finding.level != Level::Info);

@@ -28,6 +28,17 @@ pub struct Explanation {
 }
 
 impl Explanation {
+    /// The step that names the cause: the first one of a cycle that the manifests bring about, otherwise the last one
+    /// with a place, which never happens.
+    pub fn cause(&self) -> Option<&Step> {
+        let written = |step: &&Step| step.place.is_some();
+        let found = match self.back_to {
+            Some(_) => self.steps.iter().find(written),
+            None => self.steps.iter().rev().find(written).or(self.steps.last()),
+        };
+        found.or(self.steps.first())
+    }
+
     /// The explanation as text, in lines without indentation.
     pub fn to_text(&self) -> String {
         let mut text = String::new();

@@ -1,12 +1,23 @@
 //! What exists besides the workloads: objects that they refer to, permissions, webhooks.
 
+mod accounts;
+mod api_server;
+mod expressions;
+mod kubeconfig;
+mod leases;
+mod matching;
+mod pod_security;
 mod policies;
+mod quotas;
 mod references;
 mod rights;
+mod roles;
 mod webhooks;
 
+pub(crate) use api_server::{ApiServer, api_server, in_cluster, own_identity};
+pub(crate) use matching::namespace_labels;
 pub(crate) use policies::apply as apply_policies;
 pub use references::Assumed;
-pub(crate) use references::missing;
+pub(crate) use references::{made_by_others, missing};
 pub(crate) use rights::{Gap, Need, gaps};
-pub(crate) use webhooks::{Webhook, namespace_labels, webhooks};
+pub(crate) use webhooks::{Webhook, webhooks};

@@ -1,7 +1,7 @@
 //! Whether the objects that a Pod template refers to exist: in the manifests, built into Kubernetes, or assumed.
 
 use crate::manifest::{Node, Object, Objects};
-use crate::workload::{Ref, Workload};
+use crate::workload::{Condition, Ref, Workload};
 use std::collections::BTreeSet;
 
 /// An object that exists according to the user although the manifests do not contain it: `KIND/NAME` or
@@ -38,6 +38,11 @@ impl Assumed {
         Ok(Assumed { entries })
     }
 
+    /// Whether the user says that some object of this kind exists.
+    pub(crate) fn any(&self, kind: &str) -> bool {
+        self.entries.iter().any(|(own, ..)| *own == kind.to_lowercase())
+    }
+
     /// Whether the user says that the object exists.
     pub(crate) fn holds(&self, kind: &str, namespace: &str, name: &str) -> bool {
         self.entries.iter().any(|(k, n, own)| {
@@ -49,13 +54,54 @@ impl Assumed {
 /// The references of a workload to objects that do not exist.
 pub(crate) fn missing(objects: &Objects, assumed: &Assumed, workload: &Workload) -> Vec<Ref> {
     let mut all: Vec<Ref> = Vec::new();
-    for reference in workload.refs.iter().filter(|reference| !exists(objects, assumed, reference)) {
+    let absent =
+        |reference: &&Ref| !exists(objects, assumed, reference) && made_by(objects, reference).is_none();
+    for reference in workload.refs.iter().filter(absent) {
         let whole = Ref { key: None, ..reference.clone() };
         // If the object does not exist, its keys need not be reported.
         let told = if exists(objects, assumed, &whole) { reference.clone() } else { whole };
         let known = |own: &Ref| (own.kind, &own.name, &own.key) == (told.kind, &told.name, &told.key);
         if !all.iter().any(known) {
             all.push(told);
+        }
+    }
+    all
+}
+
+/// The custom resource of the same name and namespace whose controller may create a Secret or a ConfigMap.
+fn made_by<'o>(objects: &'o Objects, reference: &Ref) -> Option<&'o Object> {
+    if !matches!(reference.kind, "Secret" | "ConfigMap")
+        || objects.find(reference.kind, &reference.namespace, &reference.name).is_some()
+    {
+        return None;
+    }
+    objects.all.iter().find(|object| {
+        let named = object.name == reference.name
+            || [&["spec", "secretName"][..], &["spec", "target", "name"]]
+                .iter()
+                .any(|path| object.node.at(path).and_then(Node::text) == Some(reference.name.as_str()));
+        object.is_custom() && object.namespace == reference.namespace && named
+    })
+}
+
+/// Conditions on Secrets and ConfigMaps that the controllers of custom resources create.
+pub(crate) fn made_by_others(objects: &Objects, assumed: &Assumed, workload: &Workload) -> Vec<Condition> {
+    let absent = workload.refs.iter().filter(|reference| !exists(objects, assumed, reference));
+    let made = absent.filter_map(|reference| {
+        let object = made_by(objects, reference)?;
+        let group = object.api_version.split_once('/').map_or("", |(group, _)| group);
+        let words = format!(
+            "the controller of {}.{group}/{} creates {}",
+            object.kind,
+            object.name,
+            reference.title()
+        );
+        Some(Condition { words, place: reference.place.clone() })
+    });
+    let mut all: Vec<Condition> = Vec::new();
+    for condition in made {
+        if !all.iter().any(|known| known.words == condition.words) {
+            all.push(condition);
         }
     }
     all

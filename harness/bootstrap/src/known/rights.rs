@@ -1,6 +1,7 @@
 //! Whether a CCM's service account has the permissions to initialise Nodes (contract section 14).
 
 use super::Assumed;
+use super::roles::BuiltIn;
 use crate::manifest::{Node, Object, Objects};
 use crate::workload::Workload;
 use serde::Serialize;
@@ -52,12 +53,13 @@ const ROWS: &[Row] = &[
 
 /// The permissions that the workload's service account lacks; empty if it authenticates in another way.
 pub(crate) fn gaps(objects: &Objects, assumed: &Assumed, workload: &Workload) -> Vec<Gap> {
-    let own_identity = workload.flag("kubeconfig").is_some_and(|(value, _)| !value.is_empty());
+    let own_identity = super::api_server::own_identity(objects, workload);
     let account = (workload.namespace.as_str(), workload.service_account.as_str());
     if own_identity || assumed.holds("ServiceAccount", account.0, account.1) {
         return Vec::new();
     }
     let rules = rules_of(objects, account);
+    let lock = super::leases::lease_of(workload).map(|(_, name)| name).unwrap_or_default();
     let lease = workload.flag("leader-elect-resource-namespace").map_or_else(
         // The framework's default (component-base config).
         || String::from("kube-system"),
@@ -67,12 +69,24 @@ pub(crate) fn gaps(objects: &Objects, assumed: &Assumed, workload: &Workload) ->
     let tolerant = ["authentication-tolerate-lookup-failure", "authentication-skip-lookup"]
         .iter()
         .any(|flag| workload.flag(flag).is_some_and(|(value, _)| value == "true"));
+    // Then each controller has an account of its own.
+    let split = workload.flag("use-service-account-credentials").is_some_and(|(value, _)| value == "true");
+    let services = workload.runs_controller(&["service", "service-lb-controller"]);
+    let lifecycle = workload.runs_controller(&["cloud-node-lifecycle", "cloud-node-lifecycle-controller"]);
+    let unused = |row: &str, need: Need| {
+        (split && !matches!(need, Need::Election | Need::Start))
+            || (!services && matches!(row, "AUTH-07" | "AUTH-08"))
+            || (!lifecycle && row == "AUTH-05")
+    };
     let mut gaps = Vec::new();
     for Row(row, need, group, resource, verbs) in ROWS {
-        let needless = (*need == Need::Election && !elects) || (*need == Need::Start && tolerant);
-        for verb in verbs.iter().filter(|_| !needless) {
+        let needless =
+            unused(row, *need) || (*need == Need::Election && !elects) || (*need == Need::Start && tolerant);
+        // A Lease of the manifests need not be created.
+        let made = *need == Need::Election && super::leases::exists(objects, workload);
+        for verb in verbs.iter().filter(|verb| !(needless || made && **verb == "create")) {
             let home = if *resource == "leases" { lease.as_str() } else { "kube-system" };
-            let granted = rules.iter().any(|rule| rule.grants((group, resource, verb), home));
+            let granted = rules.iter().any(|rule| rule.grants((group, resource, verb), home, &lock));
             if !granted {
                 gaps.push(Gap { need: *need, row, group, resource, verb });
             }
@@ -90,21 +104,21 @@ struct Rule<'a> {
 enum RuleSource<'a> {
     Written(&'a Node),
     Everything,
-    /// `extension-apiserver-authentication-reader` of kube-system.
-    AuthenticationReader,
+    /// A rule of a role that a new cluster has.
+    BuiltIn(BuiltIn),
 }
 
 impl Rule<'_> {
     /// Whether the rule grants group, resource and verb. A Role counts only for leases and the authentication map, in the
     /// namespace where they are.
-    fn grants(&self, (group, resource, verb): (&str, &str, &str), home: &str) -> bool {
+    fn grants(&self, (group, resource, verb): (&str, &str, &str), home: &str, lock: &str) -> bool {
         let local = ["leases", "configmaps"].contains(&resource);
         if self.namespace.is_some_and(|namespace| !local || namespace != home) {
             return false;
         }
         match &self.node {
             RuleSource::Everything => true,
-            RuleSource::AuthenticationReader => resource == "configmaps" && verb == "get",
+            RuleSource::BuiltIn(rule) => rule.grants((group, resource, verb)),
             RuleSource::Written(node) => {
                 let lists = |field: &str, wanted: &[&str]| {
                     let all = node.get(field).map(Node::texts).unwrap_or_default();
@@ -115,10 +129,10 @@ impl Rule<'_> {
                 resources.extend(sub.as_deref());
                 let names = node.get("resourceNames").map(Node::texts).unwrap_or_default();
                 let wanted = "extension-apiserver-authentication";
-                // Creation cannot be restricted by name; the names of Nodes and leases are not known beforehand.
+                // Creation cannot be restricted by name, and the names of Nodes are not known beforehand.
                 let named = names.is_empty()
                     || (resource == "configmaps" && names.iter().any(|name| name == wanted))
-                    || (resource == "leases" && verb != "create");
+                    || (resource == "leases" && verb != "create" && names.iter().any(|name| name == lock));
                 lists("apiGroups", &[group])
                     && lists("resources", &resources)
                     && lists("verbs", &[verb])
@@ -141,17 +155,21 @@ fn rules_of<'a>(objects: &'a Objects, account: (&str, &str)) -> Vec<Rule<'a>> {
             });
             match written {
                 Some(object) => {
-                    let items = object.node.get("rules").map(Node::items).unwrap_or_default();
-                    rules
-                        .extend(items.iter().map(|node| Rule { node: RuleSource::Written(node), namespace }));
+                    let items = super::roles::rules_of(objects, object).into_iter();
+                    rules.extend(items.map(|node| Rule { node: RuleSource::Written(node), namespace }));
                 }
                 None if kind == "ClusterRole" && name == "cluster-admin" => {
                     rules.push(Rule { node: RuleSource::Everything, namespace });
                 }
-                None if name == "extension-apiserver-authentication-reader" => {
-                    rules.push(Rule { node: RuleSource::AuthenticationReader, namespace });
+                None => {
+                    let known = if kind == "Role" {
+                        format!("{}/{name}", binding.namespace)
+                    } else {
+                        name.to_owned()
+                    };
+                    let own = super::roles::built_in(&known).unwrap_or_default().into_iter();
+                    rules.extend(own.map(|rule| Rule { node: RuleSource::BuiltIn(rule), namespace }));
                 }
-                None => {}
             }
         }
     }

@@ -1,15 +1,30 @@
 //! Admission webhooks that block requests if they cannot be reached (`failurePolicy: Fail`, the default).
 
+use super::matching::Rules;
 use crate::manifest::{Node, Object, Objects, Place};
-use crate::workload::{Labels, Selector, Workload};
+use crate::workload::{Labels, Selector, Workload, WorkloadKind};
 
 /// The requests that a webhook intercepts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Guards {
     /// Creation of Pods.
     pub(crate) pods: bool,
+    /// Binding of Pods to Nodes.
+    pub(crate) bindings: bool,
+    /// Creation of ReplicaSets.
+    pub(crate) replica_sets: bool,
+    /// Creation of Jobs.
+    pub(crate) jobs: bool,
+    /// Creation of Deployments.
+    pub(crate) deployments: bool,
+    /// Creation of DaemonSets.
+    pub(crate) daemon_sets: bool,
+    /// Creation of StatefulSets.
+    pub(crate) stateful_sets: bool,
     /// Updates of Nodes.
     pub(crate) nodes: bool,
+    /// Updates of the status of Nodes.
+    pub(crate) statuses: bool,
     /// Writes of leases.
     pub(crate) leases: bool,
 }
@@ -31,6 +46,34 @@ pub(crate) struct Webhook {
 }
 
 impl Webhook {
+    /// Whether it checks the creation of the Pods of a workload, or of what stands between them.
+    pub(crate) fn guards_creation(&self, kind: WorkloadKind) -> bool {
+        let between = match kind {
+            WorkloadKind::Deployment => self.guards.replica_sets,
+            WorkloadKind::CronJob => self.guards.jobs,
+            _ => false,
+        };
+        self.guards.pods || between
+    }
+
+    /// Whether it checks the creation of the workload itself, which matters if the webhook exists before it.
+    pub(crate) fn guards_object(&self, kind: WorkloadKind) -> bool {
+        match kind {
+            WorkloadKind::Deployment => self.guards.deployments,
+            WorkloadKind::DaemonSet => self.guards.daemon_sets,
+            WorkloadKind::StatefulSet => self.guards.stateful_sets,
+            WorkloadKind::ReplicaSet => self.guards.replica_sets,
+            WorkloadKind::Job => self.guards.jobs,
+            WorkloadKind::CronJob | WorkloadKind::Pod => false,
+        }
+    }
+
+    /// Whether it is sent requests about an object of the cluster scope with these labels. A selector of namespaces does
+    /// not matter there.
+    pub(crate) fn chooses(&self, labels: &Labels) -> bool {
+        self.objects.as_ref().is_none_or(|selector| selector.chooses(labels))
+    }
+
     /// Whether Pods with these labels in this namespace are sent to it.
     pub(crate) fn asks_about(&self, namespace: &Labels, labels: &Labels) -> bool {
         let chosen = |selector: &Option<Selector>, labels: &Labels| {
@@ -38,17 +81,6 @@ impl Webhook {
         };
         chosen(&self.namespaces, namespace) && chosen(&self.objects, labels)
     }
-}
-
-/// Labels of a namespace: its own, and its name (since Kubernetes 1.21).
-pub(crate) fn namespace_labels(objects: &Objects, name: &str) -> Labels {
-    let object = objects.of_kind("Namespace").find(|object| object.name == name);
-    let map = object.and_then(|object| object.node.at(&["metadata", "labels"]));
-    let entries = map.map(Node::entries).unwrap_or_default();
-    let mut labels: Labels =
-        entries.iter().filter_map(|entry| Some((entry.key.clone(), entry.value.scalar()?))).collect();
-    labels.insert(String::from("kubernetes.io/metadata.name"), name.to_owned());
-    labels
 }
 
 /// All webhooks that block requests for Pods, Nodes or leases if they cannot be reached.
@@ -61,10 +93,8 @@ pub(crate) fn webhooks(objects: &Objects, workloads: &[Workload]) -> Vec<Webhook
         }
         let items = object.node.get("webhooks").map(Node::items).unwrap_or_default();
         for (index, node) in items.iter().enumerate() {
-            let conditional =
-                node.get("matchConditions").is_some_and(|conditions| !conditions.items().is_empty());
             // CEL expressions are not evaluated, so it is unknown which requests they exclude.
-            if node.text_at("failurePolicy") == Some("Ignore") || conditional {
+            if node.text_at("failurePolicy") == Some("Ignore") || conditional(node) {
                 continue;
             }
             let guards = guards(node);
@@ -86,19 +116,34 @@ pub(crate) fn webhooks(objects: &Objects, workloads: &[Workload]) -> Vec<Webhook
     all
 }
 
+/// Whether conditions decide which requests it is sent; constants decide nothing.
+pub(super) fn conditional(webhook: &Node) -> bool {
+    let conditions = webhook.get("matchConditions").map(Node::items).unwrap_or_default();
+    conditions.iter().any(|own| own.text_at("expression").is_none_or(|text| text.trim() != "true"))
+}
+
+/// Whether the webhook checks any request of the boot.
+pub(super) fn matters(webhook: &Node) -> bool {
+    let excludes =
+        |condition: &Node| condition.text_at("expression").is_some_and(|text| text.trim() == "false");
+    let conditions = webhook.get("matchConditions").map(Node::items).unwrap_or_default();
+    guards(webhook) != Guards::default() && !conditions.iter().any(excludes)
+}
+
 fn guards(webhook: &Node) -> Guards {
-    let mut guards = Guards::default();
-    for rule in webhook.get("rules").map(Node::items).unwrap_or_default() {
-        let texts = |key: &str| rule.get(key).map(Node::texts).unwrap_or_default();
-        let (groups, resources, operations) = (texts("apiGroups"), texts("resources"), texts("operations"));
-        let lists = |list: &[String], what: &str| list.iter().any(|own| own == "*" || own == what);
-        let resource = |what: &str| lists(&resources, what) || resources.iter().any(|own| own == "*/*");
-        let writes = lists(&operations, "CREATE") || lists(&operations, "UPDATE");
-        guards.pods |= lists(&groups, "") && resource("pods") && lists(&operations, "CREATE");
-        guards.nodes |= lists(&groups, "") && resource("nodes") && lists(&operations, "UPDATE");
-        guards.leases |= lists(&groups, "coordination.k8s.io") && resource("leases") && writes;
+    let rules = Rules::of(webhook.get("rules"));
+    Guards {
+        pods: rules.pods(),
+        bindings: rules.bindings(),
+        replica_sets: rules.owners(WorkloadKind::Deployment),
+        jobs: rules.owners(WorkloadKind::CronJob),
+        deployments: rules.creation("deployments"),
+        daemon_sets: rules.creation("daemonsets"),
+        stateful_sets: rules.creation("statefulsets"),
+        nodes: rules.nodes(),
+        statuses: rules.statuses(),
+        leases: rules.leases(),
     }
-    guards
 }
 
 fn backends(

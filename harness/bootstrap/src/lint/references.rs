@@ -79,7 +79,7 @@ pub(super) fn missing(linted: &Linted, report: &mut Report) {
         let then = match reference.stage {
             Stage::Creation => "no Pod is created",
             Stage::Scheduling => "the Pod stays Pending",
-            Stage::Start | Stage::Work => "the container is not started",
+            Stage::Start | Stage::Work | Stage::Initialisation => "the container is not started",
         };
         let key = reference.key.as_ref().map(|key| format!(" with the key '{key}'")).unwrap_or_default();
         let what = format!(
@@ -125,7 +125,11 @@ pub(super) fn webhooks(checked: &Checked, report: &mut Report) {
         }
         let guarded: Vec<&str> = [
             (webhook.guards.pods, "pods"),
+            (webhook.guards.bindings, "pods/binding"),
+            (webhook.guards.replica_sets, "replicasets"),
+            (webhook.guards.jobs, "jobs"),
             (webhook.guards.nodes, "nodes"),
+            (webhook.guards.statuses, "nodes/status"),
             (webhook.guards.leases, "leases"),
         ]
         .iter()

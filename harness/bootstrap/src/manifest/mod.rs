@@ -9,7 +9,7 @@ mod parse;
 mod scalar;
 mod source;
 
-pub(crate) use node::{Node, Style, Value};
+pub(crate) use node::{Entry, Node, Style, Value};
 pub(crate) use objects::{Object, Objects, object_name};
 pub use source::Source;
 pub(crate) use source::{Place, Problem, Severity};

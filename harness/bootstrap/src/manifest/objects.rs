@@ -36,6 +36,11 @@ impl Object {
         Place { file: self.file.clone(), line: node.line, column: node.column }
     }
 
+    /// Whether its kind belongs to an API group outside of Kubernetes.
+    pub(crate) fn is_custom(&self) -> bool {
+        custom(&self.api_version)
+    }
+
     /// Why Kubernetes itself has no such kind, if that is so: it is misspelt, or a custom resource.
     fn unknown_kind(&self) -> Option<String> {
         let group = self.api_version.split_once('/').map_or("", |(group, _)| group);
@@ -45,7 +50,10 @@ impl Object {
             "batch" => &["Job", "CronJob"],
             "autoscaling" | "policy" | "extensions" => return None,
             other if other.ends_with(".k8s.io") => return None,
-            _ => return Some(format!("{} is a custom resource", object_name(&self.kind, &self.name))),
+            other => {
+                let kind = format!("{}.{other}", self.kind);
+                return Some(format!("{} is a custom resource", object_name(&kind, &self.name)));
+            }
         };
         let known = own.contains(&self.kind.as_str());
         (!known).then(|| format!("Kubernetes has no kind {} in {}", self.kind, self.api_version))
@@ -84,6 +92,13 @@ const CORE: &[&str] = &[
     "Service",
     "ServiceAccount",
 ];
+
+/// Whether an API version belongs to a group outside of Kubernetes. Such groups may have kinds of the same names.
+fn custom(api_version: &str) -> bool {
+    let group = api_version.split_once('/').map_or("", |(group, _)| group);
+    let own = ["", "apps", "batch", "autoscaling", "policy", "extensions"];
+    !own.contains(&group) && !group.ends_with(".k8s.io")
+}
 
 /// Kind and name, as people write them.
 pub(crate) fn object_name(kind: &str, name: &str) -> String {
@@ -151,7 +166,8 @@ impl Objects {
             }
             return;
         }
-        if let Some(template) = unrendered(&kind, &node) {
+        // Custom resources may contain templates for other tools, such as those of Cluster API.
+        if let Some(template) = unrendered(&kind, &node).filter(|_| !custom(&api_version)) {
             let place = Place { file: source.name.clone(), line: template.line, column: template.column };
             let text = shorten(template.text().unwrap_or_default());
             self.problems.push(Problem {
@@ -169,12 +185,14 @@ impl Objects {
         }
         let namespace = text(&["metadata", "namespace"]).unwrap_or_else(|| String::from(DEFAULT_NAMESPACE));
         let file = source.name.clone();
-        self.by_kind.entry(kind.clone()).or_default().push(self.all.len());
+        if !custom(&api_version) {
+            self.by_kind.entry(kind.clone()).or_default().push(self.all.len());
+        }
         let (source, document) = at;
         self.all.push(Object { api_version, kind, namespace, name, node, source, document, file });
     }
 
-    /// Objects of a kind.
+    /// Objects of a kind of Kubernetes.
     pub(crate) fn of_kind(&self, kind: &str) -> impl Iterator<Item = &Object> + use<'_> {
         self.by_kind.get(kind).into_iter().flatten().map(|index| &self.all[*index])
     }

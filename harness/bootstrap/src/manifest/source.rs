@@ -32,7 +32,7 @@ impl Source {
             let result = if path.as_os_str() == "-" {
                 text_of("<stdin>", stdin).map(|source| sources.push(source))
             } else if path.is_dir() {
-                folder(path, &mut sources)
+                folder(path, &mut sources, &mut problems)
             } else {
                 file(path).map(|source| sources.push(source))
             };
@@ -42,7 +42,7 @@ impl Source {
     }
 }
 
-fn folder(path: &Path, sources: &mut Vec<Source>) -> Result<(), Problem> {
+fn folder(path: &Path, sources: &mut Vec<Source>, problems: &mut Vec<Problem>) -> Result<(), Problem> {
     let name = path.display().to_string();
     let mut found = 0;
     for entry in WalkDir::new(path).sort_by_file_name() {
@@ -52,6 +52,19 @@ fn folder(path: &Path, sources: &mut Vec<Source>) -> Result<(), Problem> {
         // Files that kustomize and helm read themselves are not manifests.
         let tool = ["kustomization.yaml", "kustomization.yml", "Chart.yaml", "values.yaml"];
         let of_tool = entry.file_name().to_str().is_some_and(|file| tool.contains(&file));
+        if of_tool && entry.file_name().to_string_lossy().starts_with("kustomization") {
+            let folder = entry.path().parent().unwrap_or(path).display().to_string();
+            problems.push(Problem {
+                place: Place {
+                    file: Arc::from(entry.path().display().to_string().as_str()),
+                    line: 0,
+                    column: 1,
+                },
+                severity: Severity::Ignored,
+                what: String::from("is not built: the files of its folder are read as they are"),
+                hint: format!("build it: 'kubectl kustomize {folder} | ccm-conformance bootstrap check -'"),
+            });
+        }
         if !entry.file_type().is_file() || !manifest || of_tool {
             continue;
         }

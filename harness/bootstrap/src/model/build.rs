@@ -2,12 +2,13 @@
 
 use super::fact::{Change, Fact, Premise, Reason, Rule};
 use crate::accept;
-use crate::cluster::{Cluster, Cni, KubeProxy, Machine, Topology, YesNo};
-use crate::known::{Assumed, Gap, Need, Webhook, apply_policies, gaps, missing, namespace_labels, webhooks};
-use crate::manifest::{Objects, Place};
-use crate::workload::{
-    Condition, Effect, NETWORK_UNAVAILABLE, NOT_READY, Ref, Role, Taint, UNINITIALIZED, Workload, workloads,
+use crate::cluster::{Cluster, Machine, Topology};
+use crate::known::{
+    ApiServer, Assumed, Gap, Need, Webhook, api_server, apply_policies, gaps, missing, namespace_labels,
+    webhooks,
 };
+use crate::manifest::{Objects, Place};
+use crate::workload::{Condition, Ref, Role, Stage, Taint, Workload, workloads};
 use std::collections::HashMap;
 
 /// The contents of the manifests, independent of the cluster.
@@ -29,8 +30,10 @@ pub(crate) struct Set {
     pub(crate) refused: Vec<Refused>,
     /// Fields that Kubernetes does not know.
     pub(crate) unknown: Vec<accept::UnknownField>,
-    /// Whether a config map gives it the API server's address, by workload.
-    pub(crate) api_from_map: Vec<bool>,
+    /// Whether a program outside of the manifests initialises Nodes (`--assume NodeManager/NAME`).
+    pub(crate) node_manager: bool,
+    /// How it reaches the API server, by workload.
+    pub(crate) api_servers: Vec<ApiServer>,
 }
 
 /// An object that the API server refuses, and why.
@@ -91,7 +94,16 @@ impl Set {
                     }
                     let namespace = namespace_of(workload);
                     let labels = if leases { Default::default() } else { workload.labels.clone() };
-                    let before = |hook: &Webhook| if leases { hook.guards.leases } else { hook.guards.pods };
+                    let before = |hook: &Webhook| {
+                        let first = workload.object.is_some_and(|own| hook.object < own);
+                        match leases {
+                            true => hook.guards.leases,
+                            false => {
+                                hook.guards_creation(workload.kind)
+                                    || first && hook.guards_object(workload.kind)
+                            }
+                        }
+                    };
                     let asked = |hook: &Webhook| before(hook) && hook.asks_about(&namespace, &labels);
                     (0..hooks.len()).filter(|index| asked(&hooks[*index])).collect()
                 })
@@ -110,7 +122,8 @@ impl Set {
             asked: asked(false),
             asked_for_leases: asked(true),
             cloud_by_name: crate::dns::cloud_by_name(objects, &all),
-            api_from_map: all.iter().map(|w| crate::dns::api_from_map(objects, w)).collect(),
+            node_manager: assumed.any("NodeManager"),
+            api_servers: all.iter().map(|w| api_server(objects, w)).collect(),
             refused,
             unknown: answer.unknown,
             webhooks: hooks,
@@ -238,103 +251,14 @@ impl<'a> Model<'a> {
         self.rules.push(Rule { head, body });
     }
 
-    fn give(&mut self, fact: Fact) {
+    pub(super) fn give(&mut self, fact: Fact) {
         let fact = self.fact(fact);
         self.given.push(fact);
     }
 
-    fn goal(&mut self, fact: Fact) {
+    pub(super) fn goal(&mut self, fact: Fact) {
         let fact = self.fact(fact);
         self.goals.push(fact);
-    }
-
-    /// A taint with which the Node starts. `remover` removes it; without one the taint stays.
-    fn taint(&mut self, node: usize, taint: Taint, remover: Option<Fact>) {
-        let at = match self.taints.iter().position(|known| *known == taint) {
-            Some(at) => at,
-            None => {
-                self.taints.push(taint.clone());
-                self.taints.len() - 1
-            }
-        };
-        self.tainted[node].push(at);
-        let premise = match remover {
-            Some(fact) => self.needs(fact),
-            None => self.never(format!("nothing removes the taint {taint}"), None, None),
-        };
-        self.rule(Fact::Untainted(number(node), number(at)), vec![premise]);
-    }
-
-    fn node(&mut self, node: usize) {
-        let n = number(node);
-        // kubelet `initialNode`, and admission `TaintNodesByCondition` for the second one.
-        self.taint(node, Taint::new(UNINITIALIZED, "true", Effect::NoSchedule), Some(Fact::Initialised(n)));
-        self.taint(node, Taint::new(NOT_READY, "", Effect::NoSchedule), Some(Fact::Ready(n)));
-        for taint in self.machines[node].taints.clone() {
-            self.taint(node, taint, None);
-        }
-        if self.cluster.cni.taints() {
-            self.taint(node, self.cluster.startup_taint.clone(), Some(Fact::Networked(n)));
-        }
-        if self.cluster.routes == YesNo::Yes {
-            let taint = Taint::new(NETWORK_UNAVAILABLE, "", Effect::NoSchedule);
-            self.taint(node, taint, Some(Fact::Initialised(n)));
-        }
-        let network = self.needs(Fact::Networked(n));
-        self.rule(Fact::Ready(n), vec![network]);
-        self.network(n);
-        match self.cluster.kube_proxy {
-            KubeProxy::Yes => self.give(Fact::ServicesAnswer(n)),
-            KubeProxy::No => {
-                let nobody = self.never(String::from("no kube-proxy serves Service addresses"), None, None);
-                self.rule(Fact::ServicesAnswer(n), vec![nobody]);
-            }
-            KubeProxy::Cni => {
-                let network = self.needs(Fact::Networked(n));
-                self.rule(Fact::ServicesAnswer(n), vec![network]);
-            }
-        }
-        let dns = vec![
-            self.needs(Fact::DnsRuns),
-            self.needs(Fact::ServicesAnswer(n)),
-            self.needs(Fact::Networked(n)),
-        ];
-        self.rule(Fact::DnsAnswers(n), dns);
-        if self.cluster.addressed() {
-            self.give(Fact::Addressed(n));
-        }
-        self.goal(Fact::Initialised(n));
-        self.goal(Fact::Addressed(n));
-        if self.cluster.cni != Cni::None || self.set.brings_cni() {
-            self.goal(Fact::Ready(n));
-        }
-    }
-
-    fn network(&mut self, n: u32) {
-        let waits = self.cluster.cni.waits();
-        if self.set.brings_cni() {
-            for workload in 0..self.set.workloads.len() {
-                if self.set.workloads[workload].role == Role::Cni {
-                    let mut body = vec![self.needs(Fact::Works(number(workload), n))];
-                    if waits {
-                        body.push(self.needs(Fact::Addressed(n)));
-                    }
-                    self.rule(Fact::Networked(n), body);
-                }
-            }
-            return;
-        }
-        match self.cluster.cni {
-            Cni::None => {
-                let nobody = self.never(String::from("no network plugin is installed"), None, None);
-                self.rule(Fact::Networked(n), vec![nobody]);
-            }
-            Cni::Independent | Cni::StartupTaint => self.give(Fact::Networked(n)),
-            Cni::WaitsForAddresses | Cni::StartupTaintAndWaits | Cni::Kindnet => {
-                let addressed = self.needs(Fact::Addressed(n));
-                self.rule(Fact::Networked(n), vec![addressed]);
-            }
-        }
     }
 
     /// All objects of the set must be accepted: an installation stops at the first one that is refused.
@@ -388,12 +312,15 @@ impl<'a> Model<'a> {
         }
     }
 
+    /// The premise that a webhook answers.
+    pub(super) fn answer_of(&mut self, hook: usize) -> Premise {
+        let place = self.set.webhooks[hook].place.clone();
+        self.needs_at(Fact::WebhookAnswers(number(hook)), place, Some(Change::FailOpen(number(hook))))
+    }
+
     /// What initialises a Node: any CCM that works, or the Node's own node manager.
     pub(super) fn initialisation(&mut self, w: usize) {
         let workload = &self.set.workloads[w];
-        if !workload.initialises_nodes() {
-            return;
-        }
         for node in 0..self.machines.len() {
             let n = number(node);
             let works = match workload.role {
@@ -402,16 +329,22 @@ impl<'a> Model<'a> {
             };
             let mut body = vec![self.needs(works)];
             body.extend(self.right(w, Need::Initialise, "initialise Nodes"));
+            body.extend(self.hindrances(w, Stage::Initialisation));
             for hook in 0..self.set.webhooks.len() {
-                if self.set.webhooks[hook].guards.nodes {
-                    let place = self.set.webhooks[hook].place.clone();
-                    let change = Some(Change::FailOpen(number(hook)));
-                    body.push(self.needs_at(Fact::WebhookAnswers(number(hook)), place, change));
+                let own = &self.set.webhooks[hook];
+                if own.guards.nodes && own.chooses(&self.machines[node].labels) {
+                    body.push(self.answer_of(hook));
                 }
             }
             self.rule(Fact::Initialised(n), body);
             let mut body = vec![self.needs(Fact::Initialised(n)), self.needs(works)];
             body.extend(self.right(w, Need::Addresses, "write the addresses of Nodes"));
+            for hook in 0..self.set.webhooks.len() {
+                let own = &self.set.webhooks[hook];
+                if own.guards.statuses && own.chooses(&self.machines[node].labels) {
+                    body.push(self.answer_of(hook));
+                }
+            }
             self.rule(Fact::Addressed(n), body);
         }
     }

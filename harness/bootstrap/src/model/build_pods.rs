@@ -3,7 +3,7 @@
 use super::build::{Model, Set, number};
 use super::fact::{Change, Fact, Premise};
 use crate::cluster::CloudEndpoint;
-use crate::known::Need;
+use crate::known::{ApiServer, Need};
 use crate::manifest::Place;
 use crate::workload::{
     Effect, Expression, Operator, PodTerm, Role, Stage, Term, Workload, WorkloadKind, borne, image_fault,
@@ -80,11 +80,9 @@ impl Model<'_> {
             let place = workload.replicas_place.clone();
             body.push(self.never(words, Some(place), Some(Change::Replicas(w))));
         }
-        if webhooks_first {
-            for hook in &set.asked[index] {
-                let place = set.webhooks[*hook].place.clone();
-                let change = Some(Change::FailOpen(number(*hook)));
-                body.push(self.needs_at(Fact::WebhookAnswers(number(*hook)), place, change));
+        for hook in &set.asked[index] {
+            if webhooks_first || set.precedes(*hook, index) {
+                body.push(self.answer_of(*hook));
             }
         }
         self.rule(Fact::Made(w), body);
@@ -109,6 +107,7 @@ impl Model<'_> {
                 body.push(self.needs_at(Fact::Untainted(n, number(at)), place, change));
             }
         }
+        body.extend(self.kept_off(index, node));
         if workload.kind == WorkloadKind::Pod && workload.node_name.is_some() {
             return self.rule(Fact::Schedulable(w, n), body);
         }
@@ -160,6 +159,31 @@ impl Model<'_> {
         }
     }
 
+    /// What keeps the workload off the Node from the start: Pods of the cluster, and webhooks on bindings.
+    fn kept_off(&mut self, index: usize, node: usize) -> Vec<Premise> {
+        let (w, set) = (number(index), self.set);
+        let workload = &set.workloads[index];
+        let mut body = Vec::new();
+        if let Some((at, owner)) = self.static_port(workload, node) {
+            let (port, _, place) = &workload.host_ports[at];
+            let words = format!("port {port} of the host is taken by the static Pod {owner}");
+            body.push(self.never(words, Some(place.clone()), Some(Change::Port(w))));
+        }
+        for term in &workload.apart {
+            if let Some(pod) = self.static_pod(workload, node, term) {
+                let words = format!("anti-affinity keeps it away from the Pod {}", pod.name);
+                let change = Change::DropPodAffinity(w);
+                body.push(self.never(words, Some(term.place.clone()), Some(change)));
+            }
+        }
+        for hook in 0..set.webhooks.len() {
+            if set.webhooks[hook].guards.bindings && workload.node_name.is_none() {
+                body.push(self.answer_of(hook));
+            }
+        }
+        body
+    }
+
     fn term(&mut self, index: usize, node: usize, term: &Term) -> Vec<Premise> {
         term.expressions.iter().filter_map(|expression| self.label(index, node, expression)).collect()
     }
@@ -193,6 +217,9 @@ impl Model<'_> {
             return Some(self.needs_at(Fact::Initialised(number(node)), term.place.clone(), change));
         }
         if there && means(own) {
+            return None;
+        }
+        if self.static_pod(own, node, term).is_some() {
             return None;
         }
         let others: Vec<usize> =
@@ -251,9 +278,8 @@ impl Model<'_> {
         let workload = &self.set.workloads[index];
         let mut body = vec![self.needs(Fact::Runs(w, n))];
         let client = matches!(workload.role, Role::Ccm | Role::NodeManager | Role::Cni | Role::Dns);
-        if client && !self.set.names_api_server(index) {
-            let place = workload.spec_place.clone();
-            body.push(self.needs_at(Fact::ServicesAnswer(n), place, Some(Change::ApiServer(w))));
+        if client {
+            body.extend(self.api_server(index, node));
         }
         if workload.role == Role::Ccm {
             let by_name = match self.cluster.cloud_endpoint {
@@ -274,6 +300,35 @@ impl Model<'_> {
         self.rule(Fact::Works(w, n), body);
     }
 
+    /// What the way to the API server needs on a Node.
+    fn api_server(&mut self, index: usize, node: usize) -> Vec<Premise> {
+        let (w, n, set) = (number(index), number(node), self.set);
+        let change = Some(Change::ApiServer(w));
+        let spec_place = set.workloads[index].spec_place.clone();
+        match &set.api_servers[index] {
+            ApiServer::Named => Vec::new(),
+            ApiServer::Service => vec![self.needs_at(Fact::ServicesAnswer(n), spec_place, change)],
+            ApiServer::ClusterName(place) => vec![
+                self.needs_at(Fact::DnsAnswers(n), place.clone(), change.clone()),
+                self.needs_at(Fact::ServicesAnswer(n), spec_place, change),
+            ],
+            ApiServer::Loopback(place) | ApiServer::FileOfKubeadm(place) => {
+                let loopback = matches!(set.api_servers[index], ApiServer::Loopback(_));
+                let words = match (self.machines[node].control_plane, loopback) {
+                    (true, true) if !set.workloads[index].host_network => {
+                        "the loopback address of its own network has no API server"
+                    }
+                    (true, _) => return Vec::new(),
+                    (false, true) => {
+                        "it looks for the API server at the loopback address, and only control planes run one"
+                    }
+                    (false, false) => "only control planes have the kubeconfig that it mounts",
+                };
+                vec![self.never(words.to_owned(), Some(place.clone()), change)]
+            }
+        }
+    }
+
     /// Faults that keep a CCM from working on any Node.
     fn work_faults(&mut self, index: usize) -> Vec<Premise> {
         let (w, set) = (number(index), self.set);
@@ -284,9 +339,7 @@ impl Model<'_> {
         let mut body = self.hindrances(index, Stage::Work);
         body.extend(self.right(index, Need::Election, "take part in the leader election"));
         for hook in &set.asked_for_leases[index] {
-            let place = set.webhooks[*hook].place.clone();
-            let change = Some(Change::FailOpen(number(*hook)));
-            body.push(self.needs_at(Fact::WebhookAnswers(number(*hook)), place, change));
+            body.push(self.answer_of(*hook));
         }
         // Its absence is not a fault here: many vendors' programs set their own provider.
         if let Some((value, place)) = workload.flag("cloud-provider")
@@ -302,7 +355,7 @@ impl Model<'_> {
 
 impl Model<'_> {
     /// Obstacles that are written in the workload and take effect at a stage.
-    fn hindrances(&mut self, index: usize, stage: Stage) -> Vec<Premise> {
+    pub(super) fn hindrances(&mut self, index: usize, stage: Stage) -> Vec<Premise> {
         let (set, minor) = (self.set, self.cluster.version.minor);
         let own = set.workloads[index].hindrances.iter();
         own.filter(|hindrance| hindrance.stage == stage && hindrance.since <= minor)
@@ -332,15 +385,17 @@ impl Model<'_> {
 impl Set {
     /// Whether the workload reaches the API server without its Service address.
     pub(crate) fn names_api_server(&self, index: usize) -> bool {
-        let workload = &self.workloads[index];
-        let flag = |name: &str| workload.flag(name).is_some_and(|(value, _)| !value.is_empty());
-        let env = |container: &crate::workload::Container| {
-            container.env_names.iter().any(|name| name == "KUBERNETES_SERVICE_HOST")
-        };
-        flag("kubeconfig")
-            || flag("master")
-            || workload.containers.iter().any(env)
-            || self.api_from_map[index]
+        matches!(
+            self.api_servers[index],
+            ApiServer::Named | ApiServer::Loopback(_) | ApiServer::FileOfKubeadm(_)
+        )
+    }
+
+    /// Whether a webhook is created before a workload, by the same file, so that it checks the workload's Pods for certain.
+    pub(crate) fn precedes(&self, hook: usize, index: usize) -> bool {
+        let (file, object) = (&self.webhooks[hook].place.file, self.webhooks[hook].object);
+        self.workloads[index].object.is_some_and(|own| object < own)
+            && *file == self.workloads[index].place.file
     }
 }
 

@@ -4,10 +4,12 @@
 //! depend on the order, which Pod gets a Node or a port first, is explored in full.
 
 mod build;
+mod build_nodes;
 mod build_pods;
 mod explore;
 mod fact;
 mod reduce;
+mod static_pods;
 mod verdict;
 
 pub(crate) use build::{Model, Set};

@@ -41,7 +41,8 @@ impl Set {
             cloud_by_name: self.cloud_by_name,
             refused: self.refused.clone(),
             unknown: self.unknown.clone(),
-            api_from_map: kept.iter().map(|w| self.api_from_map[*w]).collect(),
+            node_manager: self.node_manager,
+            api_servers: kept.iter().map(|w| self.api_servers[*w].clone()).collect(),
         }
     }
 }

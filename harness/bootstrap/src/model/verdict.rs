@@ -71,7 +71,9 @@ pub(crate) fn judge(set: &Set, cluster: &Cluster) -> Judged {
     let mut judged =
         Judged { outcome: Outcome::Boots, states: 0, eviction: None, stuck: None, booted: false };
     let mut complete = true;
-    let guarded = set.asked.iter().any(|asked| !asked.is_empty());
+    // Webhooks that a file creates before the workload act in every order.
+    let late = |(w, asked): (usize, &Vec<usize>)| asked.iter().any(|hook| !set.precedes(*hook, w));
+    let guarded = set.asked.iter().enumerate().any(late);
     let orders: &[bool] = if guarded { &[false, true] } else { &[false] };
     for webhooks_first in orders {
         let model = Model::new(set, cluster, *webhooks_first);

@@ -8,7 +8,7 @@ pub(crate) use json::json;
 pub(crate) use sarif::sarif;
 pub(crate) use text::text;
 
-use crate::check::Cell;
+use crate::check::{Cell, Provided};
 use crate::finding::Finding;
 
 /// The result of a check.
@@ -18,6 +18,8 @@ pub(crate) struct Checkup {
     pub(crate) findings: Vec<Finding>,
     /// Assumptions about the cluster that the output mentions.
     pub(crate) assumptions: Vec<String>,
+    /// What happens when the missing Secrets and ConfigMaps exist, if that matters.
+    pub(crate) provided: Option<Provided>,
     /// Why there are no cells, if so.
     pub(crate) unreadable: Option<String>,
 }

@@ -25,6 +25,15 @@ pub(crate) fn text(checkup: &Checkup) -> String {
         text.push_str(&format!("assumed: {assumption}\n"));
     }
     explanations(&mut text, checkup);
+    if let Some(provided) = &checkup.provided {
+        let exist = if provided.objects.len() == 1 { "exists" } else { "exist" };
+        text.push_str(&format!(
+            "\nif {} {exist}: {} of {} cells boot\n",
+            provided.objects.join(" and "),
+            provided.boots,
+            checkup.cells.len()
+        ));
+    }
     text.push_str(&summary(checkup));
     text
 }

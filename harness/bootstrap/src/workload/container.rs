@@ -44,16 +44,21 @@ pub(crate) struct Probe {
 impl Container {
     /// The value of a flag: `--name=value`, `-name=value` or `--name value`; the last one wins, as in pflag.
     pub(crate) fn flag(&self, name: &str) -> Option<(String, Place)> {
-        let mut found = None;
+        self.flags(name).pop()
+    }
+
+    /// All values of a flag that may be given several times, in order.
+    pub(crate) fn flags(&self, name: &str) -> Vec<(String, Place)> {
+        let mut found = Vec::new();
         let words = self.words();
         for (at, (word, place)) in words.iter().enumerate() {
             let Some(rest) = word.strip_prefix("--").or_else(|| word.strip_prefix('-')) else { continue };
             match rest.split_once('=') {
-                Some((flag, value)) if flag == name => found = Some((value.to_owned(), place.clone())),
+                Some((flag, value)) if flag == name => found.push((value.to_owned(), place.clone())),
                 None if rest == name => {
                     let next = words.get(at + 1).filter(|(next, _)| !next.starts_with('-'));
                     let value = next.map_or_else(|| String::from("true"), |(next, _)| next.clone());
-                    found = Some((value, place.clone()));
+                    found.push((value, place.clone()));
                 }
                 _ => {}
             }

@@ -2,12 +2,11 @@
 
 use super::container::object_ref;
 use super::kind::{DnsPolicy, Role, WorkloadKind, spec_path};
-use super::placement::{node_affinity, preferred_terms, required_terms};
+use super::placement::{node_affinity, node_selector, preferred_terms, required_terms, tolerations};
 use super::pods::Workload;
 use super::refs::{Ref, Stage};
 use super::selector::{Labels, labels};
-use super::taint::{Effect, Toleration};
-use super::{Container, fields, hindrance, outside, role};
+use super::{Container, fields, hindrance, outside, role, runtime_class, sub_path, token, variables};
 use crate::manifest::{Node, Object, Objects, Place};
 
 /// Every workload of the set.
@@ -17,8 +16,12 @@ pub(crate) fn workloads(objects: &Objects) -> Vec<Workload> {
     for workload in &mut all {
         workload.priority = priority(objects, workload);
         workload.preempts &= preempts(objects, workload);
+        runtime_class::apply(objects, workload);
+        variables::fill(objects, workload);
         workload.role = role::of(workload);
+        workload.judge_controllers();
         workload.hindrances.extend(without_token(objects, workload));
+        workload.hindrances.extend(sub_path::undefined(objects, workload));
     }
     all
 }
@@ -98,9 +101,19 @@ fn dns_policy(spec: &Node) -> DnsPolicy {
     match spec.text_at("dnsPolicy") {
         Some("ClusterFirstWithHostNet") => DnsPolicy::ClusterFirstWithHostNet,
         Some("Default") => DnsPolicy::Default,
+        // The Pod's own servers may all be cluster DNS.
+        Some("None") if only_cluster_dns(spec) => DnsPolicy::ClusterFirstWithHostNet,
         Some("None") => DnsPolicy::None,
         _ => DnsPolicy::ClusterFirst,
     }
+}
+
+/// The address of cluster DNS in a kubeadm cluster with the usual Service network.
+const CLUSTER_DNS: &str = "10.96.0.10";
+
+fn only_cluster_dns(spec: &Node) -> bool {
+    let servers = spec.at(&["dnsConfig", "nameservers"]).map(Node::texts).unwrap_or_default();
+    !servers.is_empty() && servers.iter().all(|server| server == CLUSTER_DNS)
 }
 
 /// A name in the Pods' spec and its place, if there is one.
@@ -181,39 +194,6 @@ fn surges(kind: WorkloadKind, spec: &Node) -> bool {
         WorkloadKind::DaemonSet => surge(spec.get("updateStrategy")).is_some_and(|surge| !zero(surge)),
         _ => false,
     }
-}
-
-fn node_selector(object: &Object, spec: &Node) -> Vec<(String, String, Place)> {
-    let map = spec.get("nodeSelector");
-    let entries = map.map(Node::entries).unwrap_or_default();
-    let place = |line, column| Place { file: object.file.clone(), line, column };
-    entries
-        .iter()
-        .map(|entry| {
-            let value = entry.value.scalar().unwrap_or_default();
-            (entry.key.clone(), value, place(entry.line, entry.column))
-        })
-        .collect()
-}
-
-/// The tolerations, without those that the API server refuses.
-fn tolerations(object: &Object, spec: &Node) -> Vec<Toleration> {
-    let read = |item: &Node| {
-        let text = |key: &str| item.get(key).and_then(Node::scalar).unwrap_or_default();
-        let exists = match text("operator").as_str() {
-            "" | "Equal" => false,
-            "Exists" => true,
-            _ => return None,
-        };
-        let effect = match text("effect").as_str() {
-            "" => None,
-            named => Some(Effect::parse(named)?),
-        };
-        let seconds = item.get("tolerationSeconds").and_then(Node::int);
-        let place = Some(object.place(item));
-        Some(Toleration { key: text("key"), exists, value: text("value"), effect, seconds, place })
-    };
-    spec.get("tolerations").map(Node::items).unwrap_or_default().iter().filter_map(read).collect()
 }
 
 /// Labels that a Node needs for hard topology spread constraints; constraints are hard by default.
@@ -297,7 +277,7 @@ fn volumes(object: &Object, spec: &Node, workload: &mut Workload) {
 /// Whether a program that uses its service account token cannot reach the API server.
 fn without_token(objects: &Objects, workload: &Workload) -> Option<hindrance::Hindrance> {
     let of_client = matches!(workload.role, Role::Ccm | Role::NodeManager);
-    let own_identity = workload.flag("kubeconfig").is_some_and(|(value, _)| !value.is_empty());
+    let own_identity = crate::known::own_identity(objects, workload);
     let object = workload.object.filter(|_| of_client && !own_identity).map(|index| &objects.all[index])?;
     let account = objects.find("ServiceAccount", &workload.namespace, &workload.service_account);
     let account = account.and_then(|account| {
@@ -305,7 +285,7 @@ fn without_token(objects: &Objects, workload: &Workload) -> Option<hindrance::Hi
         let mounts = account.node.get(field).and_then(Node::bool)?;
         Some((mounts, account.place_of(&account.node, field)))
     });
-    hindrance::without_token(object, object.node.at(spec_path(workload.kind))?, account)
+    token::without_token(objects, object, object.node.at(spec_path(workload.kind))?, account)
 }
 
 /// Whether the priority class allows its Pods to preempt others.

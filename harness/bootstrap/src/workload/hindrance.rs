@@ -1,6 +1,6 @@
 //! Settings of a workload that keep its Pods from running on any Node.
 
-use super::kind::{WorkloadKind, spec_path};
+use super::kind::WorkloadKind;
 use super::refs::Stage;
 use crate::manifest::{Node, Object, Place};
 
@@ -20,10 +20,30 @@ pub(crate) struct Hindrance {
     pub(crate) edit: Option<(Vec<String>, &'static str, &'static str)>,
 }
 
+impl Hindrance {
+    /// One that applies to all versions of Kubernetes and is fixed by hand.
+    pub(crate) fn new(stage: Stage, words: String, place: Place, advice: String) -> Hindrance {
+        Hindrance { stage, words, place, advice, since: 0, edit: None }
+    }
+}
+
 /// What the object itself shows; `spec` is that of its Pods.
 pub(super) fn read(object: &Object, kind: WorkloadKind, spec: &Node) -> Vec<Hindrance> {
     let mut all = Vec::new();
     stopped(object, kind, &mut all);
+    const MIRROR: &str = "kubernetes.io/config.mirror";
+    let path = super::kind::template_path(kind);
+    let annotations = object.node.at(path).and_then(|template| template.at(&["metadata", "annotations"]));
+    if let Some(mirror) = annotations.and_then(|annotations| annotations.get(MIRROR)) {
+        all.push(Hindrance::new(
+            Stage::Creation,
+            String::from(
+                "its annotation makes it the mirror of a static Pod, which only a kubelet may create",
+            ),
+            object.place(mirror),
+            format!("remove the annotation {MIRROR}"),
+        ));
+    }
     let gates = spec.get("schedulingGates").map(Node::items).unwrap_or_default();
     if let Some(gate) = gates.first() {
         all.push(Hindrance {
@@ -44,6 +64,18 @@ pub(super) fn read(object: &Object, kind: WorkloadKind, spec: &Node) -> Vec<Hind
             since: 0,
             edit: None,
         });
+    }
+    let on_host = spec.get("hostNetwork").and_then(Node::bool) == Some(true);
+    let settings = spec.at(&["securityContext", "sysctls"]).map(Node::items).unwrap_or_default();
+    let of_network = |setting: &&Node| setting.text_at("name").is_some_and(|name| name.starts_with("net."));
+    if let Some(setting) = settings.iter().find(of_network).filter(|_| on_host) {
+        let name = setting.text_at("name").unwrap_or_default();
+        all.push(Hindrance::new(
+            Stage::Start,
+            format!("the kubelet refuses the sysctl '{name}' for a Pod on the host's network"),
+            object.place(setting),
+            format!("remove the sysctl '{name}'"),
+        ));
     }
     for container in each_container(spec) {
         let (user, not_root) = identity(spec, container);
@@ -102,61 +134,23 @@ fn stopped(object: &Object, kind: WorkloadKind, all: &mut Vec<Hindrance>) {
             });
         }
     }
-    let none = object.node.at(&["spec", "parallelism"]).filter(|_| kind == WorkloadKind::Job);
-    if let Some(none) = none.filter(|parallelism| parallelism.int() == Some(0)) {
-        all.push(Hindrance {
-            stage: Stage::Creation,
-            words: String::from("a Job with parallelism 0 creates no Pods"),
-            place: object.place(none),
-            advice: String::from("set 'parallelism: 1'"),
-            since: 0,
-            edit: Some((vec![String::from("spec")], "parallelism", "1")),
-        });
+    let jobs: &[(&str, &str)] = &[
+        ("parallelism", "a Job with parallelism 0 creates no Pods"),
+        ("completions", "a Job with completions 0 is complete from the start and creates no Pods"),
+    ];
+    for path in specs {
+        for (field, words) in jobs.iter().filter(|_| kind != WorkloadKind::Deployment) {
+            let Some(map) = object.node.at(path) else { continue };
+            if map.get(field).and_then(Node::int) == Some(0) {
+                all.push(Hindrance {
+                    stage: Stage::Creation,
+                    words: (*words).to_owned(),
+                    place: object.place_of(map, field),
+                    advice: format!("set '{field}: 1'"),
+                    since: 0,
+                    edit: Some((path.iter().map(|key| (*key).to_owned()).collect(), field, "1")),
+                });
+            }
+        }
     }
-}
-
-/// The path at which programs look for their service account token.
-const TOKEN_FOLDER: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
-
-/// Whether the Pods get no token although they need one. `account` is the service account's setting; the Pod's overrides
-/// it, and so does a volume with a token at the usual path.
-pub(super) fn without_token(
-    object: &Object,
-    spec: &Node,
-    account: Option<(bool, Place)>,
-) -> Option<Hindrance> {
-    let field = "automountServiceAccountToken";
-    let own = spec.get(field).and_then(Node::bool).map(|mounts| (mounts, object.place_of(spec, field)));
-    let (mounts, place) = own.or(account)?;
-    if mounts || mounts_token(spec) {
-        return None;
-    }
-    let path = spec_path(WorkloadKind::parse(&object.api_version, &object.kind)?);
-    Some(Hindrance {
-        stage: Stage::Work,
-        words: String::from(
-            "it gets no service account token, so the API server does not accept its requests",
-        ),
-        place,
-        advice: format!("set '{field}: true'"),
-        since: 0,
-        edit: Some((path.iter().map(|key| (*key).to_owned()).collect(), field, "true")),
-    })
-}
-
-fn mounts_token(spec: &Node) -> bool {
-    let with_token = |volume: &&Node| {
-        let sources = volume.at(&["projected", "sources"]).map(Node::items).unwrap_or_default();
-        sources.iter().any(|source| source.get("serviceAccountToken").is_some())
-    };
-    let volumes = spec.get("volumes").map(Node::items).unwrap_or_default();
-    let names: Vec<&str> =
-        volumes.iter().filter(with_token).filter_map(|volume| volume.text_at("name")).collect();
-    let mounts = spec.get("containers").map(Node::items).unwrap_or_default().iter();
-    mounts.flat_map(|container| container.get("volumeMounts").map(Node::items).unwrap_or_default()).any(
-        |mount| {
-            let path = mount.text_at("mountPath").unwrap_or_default().trim_end_matches('/');
-            path == TOKEN_FOLDER && mount.text_at("name").is_some_and(|name| names.contains(&name))
-        },
-    )
 }

@@ -10,14 +10,18 @@ mod placement;
 mod pods;
 mod refs;
 mod role;
+mod runtime_class;
 mod selector;
+mod sub_path;
 mod taint;
+mod token;
+mod variables;
 
 pub(crate) use container::{Container, image_fault, mended_image};
 pub(crate) use extract::workloads;
 pub(crate) use hindrance::Hindrance;
 pub(crate) use kind::{DnsPolicy, Role, WorkloadKind, spec_path, template_path};
-pub(crate) use outside::Condition;
+pub(crate) use outside::{Condition, SAFE_SYSCTLS, SPARE};
 pub(crate) use placement::PodTerm;
 pub(crate) use pods::Workload;
 pub(crate) use refs::{Ref, Stage};
@@ -27,3 +31,4 @@ pub(crate) use taint::{
     CONTROL_PLANE, MASTER, NETWORK_UNAVAILABLE, NOT_READY, Toleration, UNINITIALIZED, UNREACHABLE, borne,
 };
 pub use taint::{Effect, Taint};
+pub(crate) use token::FOLDER as TOKEN_FOLDER;

@@ -15,7 +15,7 @@ pub(crate) struct Condition {
 
 /// What the smallest machine that kubeadm supports (two processors, 2 GiB) has left after its own Pods, in billionths of
 /// a processor and of a byte. Requests below that are assumed to fit.
-const SPARE: [(&str, i128); 3] = [
+pub(crate) const SPARE: [(&str, i128); 3] = [
     ("cpu", 1_000_000_000),
     ("memory", (1 << 30) * 1_000_000_000),
     ("ephemeral-storage", (1 << 30) * 1_000_000_000),
@@ -25,7 +25,7 @@ const SPARE: [(&str, i128); 3] = [
 const LEAST_MEMORY: i128 = (48 << 20) * 1_000_000_000;
 
 /// Kernel settings that a kubelet allows every Pod to change (`pkg/kubelet/sysctl/safe_sysctls.go`).
-const SAFE_SYSCTLS: [&str; 11] = [
+pub(crate) const SAFE_SYSCTLS: [&str; 11] = [
     "kernel.shm_rmid_forced",
     "net.ipv4.ip_local_port_range",
     "net.ipv4.tcp_syncookies",
@@ -130,6 +130,14 @@ fn image(conditions: &mut Conditions, spec: &Node, container: &Node) {
         let of_pod = spec.at(&["securityContext", "runAsNonRoot"]);
         let words = format!("the image '{shown}' sets a numeric user other than 0 (runAsNonRoot)");
         conditions.add(own.or(of_pod).unwrap_or(container), words);
+    }
+    for holder in [container, spec] {
+        let armor = holder.at(&["securityContext", "appArmorProfile"]);
+        if let Some(armor) = armor.filter(|armor| armor.text_at("type") == Some("RuntimeDefault")) {
+            let words =
+                "the Nodes have AppArmor, since a kubelet without it refuses the profile RuntimeDefault";
+            conditions.add(armor, words.to_owned());
+        }
     }
     for (holder, whose) in [(container, "container"), (spec, "Pod")] {
         for kind in ["seccompProfile", "appArmorProfile"] {

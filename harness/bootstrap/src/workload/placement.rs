@@ -1,6 +1,7 @@
 //! Where Pods may run: node selectors, affinity and anti-affinity.
 
 use super::selector::{Expression, Selector, Term};
+use super::taint::{Effect, Toleration};
 use crate::manifest::{Node, Object, Place};
 
 /// A required relation to other Pods.
@@ -28,6 +29,40 @@ impl PodTerm {
             };
         place && self.selector.as_ref().is_some_and(|selector| selector.chooses(labels))
     }
+}
+
+/// The labels of `nodeSelector`.
+pub(super) fn node_selector(object: &Object, spec: &Node) -> Vec<(String, String, Place)> {
+    let map = spec.get("nodeSelector");
+    let entries = map.map(Node::entries).unwrap_or_default();
+    let place = |line, column| Place { file: object.file.clone(), line, column };
+    entries
+        .iter()
+        .map(|entry| {
+            let value = entry.value.scalar().unwrap_or_default();
+            (entry.key.clone(), value, place(entry.line, entry.column))
+        })
+        .collect()
+}
+
+/// The tolerations, without those that the API server refuses.
+pub(super) fn tolerations(object: &Object, spec: &Node) -> Vec<Toleration> {
+    let read = |item: &Node| {
+        let text = |key: &str| item.get(key).and_then(Node::scalar).unwrap_or_default();
+        let exists = match text("operator").as_str() {
+            "" | "Equal" => false,
+            "Exists" => true,
+            _ => return None,
+        };
+        let effect = match text("effect").as_str() {
+            "" => None,
+            named => Some(Effect::parse(named)?),
+        };
+        let seconds = item.get("tolerationSeconds").and_then(Node::int);
+        let place = Some(object.place(item));
+        Some(Toleration { key: text("key"), exists, value: text("value"), effect, seconds, place })
+    };
+    spec.get("tolerations").map(Node::items).unwrap_or_default().iter().filter_map(read).collect()
 }
 
 /// The alternatives of required node affinity; `None` when nothing is required.

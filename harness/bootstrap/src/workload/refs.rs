@@ -13,6 +13,8 @@ pub(crate) enum Stage {
     Start,
     /// The program starts but cannot do its work.
     Work,
+    /// The program works but initialises no Nodes.
+    Initialisation,
 }
 
 /// A reference to an object.

@@ -1,7 +1,11 @@
 //! Recognises which workload is the cloud controller manager, which the network plugin, and so on.
 
+use super::hindrance::Hindrance;
 use super::kind::{Role, WorkloadKind};
+use super::outside::Condition;
 use super::pods::Workload;
+use super::refs::Stage;
+use crate::manifest::Place;
 
 /// Why the CCM cannot be determined for certain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,6 +31,12 @@ pub(super) fn of(workload: &Workload) -> Role {
     // Other programs with the same flag.
     let others = ["kube-apiserver", "kube-controller-manager", "kubelet", "autoscaler", "csi"];
     let another = others.iter().any(|own| named(own));
+    // Such as harvester-cloud-provider.
+    let provider = name.ends_with("cloud-provider")
+        || images.iter().any(|i| i.rsplit('/').next().is_some_and(|last| last.contains("cloud-provider")));
+    if provider && !another && workload.kind != WorkloadKind::Job {
+        return Role::Ccm;
+    }
     if named("cloud-controller") || labelled("cloud-controller-manager") || short || image {
         return Role::Ccm;
     }
@@ -56,15 +66,74 @@ pub(crate) fn cloud_controllers(workloads: &[Workload]) -> (Vec<usize>, Option<C
     (found, doubt)
 }
 
+/// The controllers of the framework, by both of their names (`cloud-provider/names`).
+const OF_FRAMEWORK: &[&str] = &[
+    "cloud-node",
+    "cloud-node-controller",
+    "cloud-node-lifecycle",
+    "cloud-node-lifecycle-controller",
+    "node-ipam-controller",
+    "node-route-controller",
+    "nodeipam",
+    "route",
+    "service",
+    "service-lb-controller",
+];
+
 impl Workload {
-    /// Whether it initialises Nodes: `--controllers` may disable that.
-    pub(crate) fn initialises_nodes(&self) -> bool {
-        let Some((list, _)) = self.flag("controllers") else { return true };
-        let names: Vec<&str> = list.split(',').map(str::trim).collect();
-        let own = ["cloud-node", "cloud-node-controller"];
-        if names.iter().any(|name| own.iter().any(|own| name.strip_prefix('-') == Some(own))) {
-            return false;
+    /// The list of `--controllers`: a list flag that is given several times is one list.
+    pub(crate) fn controllers(&self) -> Option<(Vec<String>, Place)> {
+        let containers = self.containers.iter().filter(|container| !container.init);
+        let all: Vec<(String, Place)> =
+            containers.flat_map(|container| container.flags("controllers")).collect();
+        let (_, place) = all.first()?.clone();
+        let names = all.iter().flat_map(|(list, _)| list.split(',')).map(|name| name.trim().to_owned());
+        Some((names.collect(), place))
+    }
+
+    /// Whether a controller of the framework runs: the first entry that names it decides (`IsControllerEnabled`).
+    pub(crate) fn runs_controller(&self, names: &[&str]) -> bool {
+        let Some((list, _)) = self.controllers() else { return true };
+        for entry in &list {
+            if names.contains(&entry.as_str()) {
+                return true;
+            }
+            if entry.strip_prefix('-').is_some_and(|entry| names.contains(&entry)) {
+                return false;
+            }
         }
-        names.contains(&"*") || names.iter().any(|name| own.contains(name))
+        list.iter().any(|entry| entry == "*")
+    }
+
+    /// Records whether `--controllers` keeps it from initialising Nodes. What a program that is not built with the
+    /// framework does with the flag is not known.
+    pub(super) fn judge_controllers(&mut self) {
+        if !matches!(self.role, Role::Ccm | Role::NodeManager) {
+            return;
+        }
+        let Some((list, place)) = self.controllers() else { return };
+        if self.runs_controller(&["cloud-node", "cloud-node-controller"]) {
+            return;
+        }
+        let shown = list.join(",");
+        let foreign = |name: &String| {
+            let bare = name.trim_start_matches('-');
+            bare != "*" && !bare.is_empty() && !OF_FRAMEWORK.contains(&bare)
+        };
+        let refused = list.iter().any(|name| name.starts_with("-cloud-node") && !name.contains("lifecycle"));
+        if list.iter().any(foreign) && !refused {
+            let words = format!("its program initialises Nodes with --controllers={shown}");
+            self.conditions.push(Condition { words, place });
+            return;
+        }
+        self.hindrances.push(Hindrance::new(
+            Stage::Initialisation,
+            format!("--controllers={shown} runs no cloud-node controller, which initialises Nodes"),
+            place,
+            String::from(
+                "add cloud-node to --controllers, or pass '--assume NodeManager/NAME' if another program initialises \
+                 Nodes",
+            ),
+        ));
     }
 }

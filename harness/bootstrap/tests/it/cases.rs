@@ -62,9 +62,7 @@ fn every_stuck_cell_has_a_change_that_makes_it_boot() {
     }
     // The port belongs to the other workload's manifest or to the CCM's: a tool cannot decide which of them must change
     // it.
-    // No workload initialises Nodes: the node manager is missing.
-    let expected = ["port-taken", "vendor-azure-without-node-manager"].map(String::from);
-    assert_eq!(without, BTreeSet::from(expected));
+    assert_eq!(without, BTreeSet::from([String::from("port-taken")]));
 }
 
 #[test]

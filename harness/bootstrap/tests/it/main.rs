@@ -1,12 +1,15 @@
 //! The tool from outside: verdicts, findings, output, fixes, and invalid input.
 
+mod areas;
 mod cases;
 mod command;
+mod measured;
 mod mending;
 mod nonsense;
 mod orders;
 mod outside;
 mod rows;
+mod variants;
 
 use std::path::PathBuf;
 

@@ -90,7 +90,7 @@ fn tolerations_that_the_api_server_refuses_are_named() {
 #[test]
 fn unknown_kinds_and_several_ccms_are_named() {
     let custom = "---\napiVersion: example.org/v1\nkind: Widget\nmetadata: {name: w}\n";
-    says(&format!("{}{custom}", ccm("")), 1, &["Widget/w is a custom resource"]);
+    says(&format!("{}{custom}", ccm("")), 1, &["Widget.example.org/w is a custom resource"]);
     let definition = "---\napiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: widgets.example.org}\n\
                       spec: {group: example.org, scope: Namespaced, names: {plural: widgets, kind: Widget}, versions: [{name: v1, \
                       served: true, storage: true, schema: {openAPIV3Schema: {type: object, properties: {size: {type: integer}}}}}]}\n";

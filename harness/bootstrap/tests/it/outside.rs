@@ -120,13 +120,18 @@ fn what_lies_outside_is_a_condition_by_name() {
 
 #[test]
 fn objects_beside_the_workload_may_hold_it_up() {
-    let quota = "apiVersion: v1\nkind: ResourceQuota\nmetadata: {name: q, namespace: kube-system}\n";
+    let quota = "apiVersion: v1\nkind: ResourceQuota\nmetadata: {name: q, namespace: kube-system}\n\
+                 spec: {hard: {pods: '2'}, scopes: [CrossNamespacePodAffinity]}\n";
     boots_if(&beside(quota), "ResourceQuota/q allows its Pods");
-    let policy =
-        "apiVersion: admissionregistration.k8s.io/v1\nkind: ValidatingAdmissionPolicy\nmetadata: {name: p}\n";
+    let policy = "apiVersion: admissionregistration.k8s.io/v1\nkind: ValidatingAdmissionPolicy\nmetadata: {name: p}\n\
+                  spec:\n  matchConstraints: {resourceRules: [{apiGroups: [''], apiVersions: [v1], resources: [pods], \
+                  operations: [CREATE]}]}\n  validations: [{expression: 'object.spec.hostNetwork'}]\n---\n\
+                  apiVersion: admissionregistration.k8s.io/v1\nkind: ValidatingAdmissionPolicyBinding\n\
+                  metadata: {name: p}\nspec: {policyName: p, validationActions: [Deny]}\n";
     boots_if(&beside(policy), "ValidatingAdmissionPolicy/p");
     let hook = "apiVersion: admissionregistration.k8s.io/v1\nkind: ValidatingWebhookConfiguration\nmetadata: {name: h}\n\
-                webhooks: [{name: w, clientConfig: {url: 'https://a.example'}}]\n";
+                webhooks: [{name: w, clientConfig: {url: 'https://a.example'}, rules: [{apiGroups: [''], apiVersions: [v1], \
+                resources: [pods], operations: [CREATE]}]}]\n";
     boots_if(&beside(hook), "the webhook 'w' of ValidatingWebhookConfiguration/h");
     let network = "apiVersion: networking.k8s.io/v1\nkind: NetworkPolicy\nmetadata: {name: net, namespace: kube-system}\n\
                    spec: {podSelector: {}, policyTypes: [Egress]}\n";
@@ -187,12 +192,19 @@ fn a_token_may_come_by_another_way() {
         by_account.replace(anchor, &format!("{anchor}      automountServiceAccountToken: true\n"));
     assert_eq!(cell(&overruled)["outcome"], "boots");
     let mounted = with_spec(refused)
-        .replace("      volumes:\n", "      volumes:\n        - name: token\n          projected: {sources: [{serviceAccountToken: {path: token}}]}\n")
+        .replace("      volumes:\n", "      volumes:\n        - name: token\n          projected: {sources: [{serviceAccountToken: {path: token}}, {configMap: {name: kube-root-ca.crt}}]}\n")
         .replace("          volumeMounts:\n", "          volumeMounts:\n            - {name: token, mountPath: /var/run/secrets/kubernetes.io/serviceaccount}\n");
     assert_eq!(cell(&mounted)["outcome"], "boots");
-    let elsewhere =
-        with_spec(refused).replace("            - --v=4\n", "            - --kubeconfig=/etc/kubeconfig\n");
-    assert_eq!(cell(&elsewhere)["outcome"], "boots");
+    let elsewhere = with_spec(refused)
+        .replace("            - --v=4\n", "            - --kubeconfig=/etc/own/kubeconfig\n");
+    never_boots(&elsewhere, "no volume of its container has the kubeconfig /etc/own/kubeconfig");
+    let mounted = elsewhere
+        .replace("      volumes:\n", "      volumes:\n        - {name: own, hostPath: {path: /etc/own}}\n")
+        .replace(
+            "          volumeMounts:\n",
+            "          volumeMounts:\n            - {name: own, mountPath: /etc/own}\n",
+        );
+    assert_eq!(cell(&mounted)["outcome"], "boots");
 }
 
 #[test]

@@ -1,0 +1,148 @@
+//! The file of `--kubeconfig`: where it comes from, and whether the user of the container may read it.
+
+use crate::manifest::{Node, Object, Objects, Place};
+use crate::workload::{Workload, spec_path};
+
+/// Kubeconfigs that kubeadm writes on control planes, readable by root only.
+const OF_KUBEADM: &[&str] = &[
+    "/etc/kubernetes/admin.conf",
+    "/etc/kubernetes/super-admin.conf",
+    "/etc/kubernetes/controller-manager.conf",
+    "/etc/kubernetes/scheduler.conf",
+];
+
+/// What is known of the file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Kubeconfig {
+    /// Its text is in the manifests.
+    Text { text: String, server: Option<String>, place: Place },
+    /// A file of kubeadm on control planes.
+    OfKubeadm { readable: bool, place: Place },
+    /// The program cannot read it.
+    Unreadable { why: String, place: Place, advice: String },
+}
+
+/// The file of the flag; `None` if the manifests do not show it.
+pub(super) fn find(objects: &Objects, workload: &Workload) -> Option<Kubeconfig> {
+    let (path, flag) = workload.flag("kubeconfig").filter(|(value, _)| !value.is_empty())?;
+    let object = &objects.all[workload.object?];
+    let spec = object.node.at(spec_path(workload.kind))?;
+    let containers = spec.get("containers").map(Node::items).unwrap_or_default();
+    let at = workload.containers.iter().filter(|c| !c.init).position(|c| c.flag("kubeconfig").is_some());
+    let container = containers.get(at.unwrap_or(0)).or_else(|| containers.first())?;
+    let mounts = container.get("volumeMounts").map(Node::items).unwrap_or_default();
+    let below = |mount: &&Node| mount.text_at("mountPath").and_then(|own| inside(&path, own)).is_some();
+    // The longest mount path is the one that counts.
+    let Some(mount) = mounts.iter().filter(below).max_by_key(|m| m.text_at("mountPath").map_or(0, str::len))
+    else {
+        // Images contain no credentials.
+        return path.starts_with('/').then(|| Kubeconfig::Unreadable {
+            why: format!("no volume of its container has the kubeconfig {path}"),
+            place: flag,
+            advice: String::from("mount a volume with the kubeconfig, or remove --kubeconfig"),
+        });
+    };
+    let relative =
+        joined(mount.text_at("subPath").unwrap_or_default(), inside(&path, mount.text_at("mountPath")?)?);
+    let volumes = spec.get("volumes").map(Node::items).unwrap_or_default();
+    let volume = volumes.iter().find(|volume| volume.text_at("name") == mount.text_at("name"))?;
+    let user = user_of(spec, container);
+    if let Some(host) = volume.get("hostPath") {
+        let on_node = joined(host.text_at("path")?, &relative);
+        return OF_KUBEADM.contains(&on_node.as_str()).then(|| Kubeconfig::OfKubeadm {
+            readable: user.is_none_or(|user| user == 0),
+            place: object.place(host),
+        });
+    }
+    if let Some(empty) = volume.get("emptyDir").filter(|_| spec.get("initContainers").is_none()) {
+        return Some(Kubeconfig::Unreadable {
+            why: format!("nothing writes its kubeconfig {path} to the empty volume"),
+            place: object.place(empty),
+            advice: String::from("mount a ConfigMap or a Secret with the kubeconfig"),
+        });
+    }
+    let (source, found) = [("configMap", "ConfigMap", "name"), ("secret", "Secret", "secretName")]
+        .iter()
+        .find_map(|(field, kind, name)| {
+            let source = volume.get(field)?;
+            Some((source, objects.find(kind, &object.namespace, source.text_at(name)?)?))
+        })?;
+    Some(of_object(object, (spec, user), source, found, &relative, &path))
+}
+
+/// The file in a volume of a ConfigMap or a Secret of the manifests.
+fn of_object(
+    object: &Object,
+    (spec, user): (&Node, Option<i64>),
+    source: &Node,
+    found: &Object,
+    relative: &str,
+    path: &str,
+) -> Kubeconfig {
+    let items = source.get("items").map(Node::items).unwrap_or_default();
+    let item = items.iter().find(|item| item.text_at("path") == Some(relative));
+    let key = match item {
+        Some(item) => item.text_at("key").unwrap_or_default(),
+        None if items.is_empty() => relative,
+        None => "",
+    };
+    let text = ["data", "stringData"].iter().find_map(|map| found.node.at(&[*map, key])?.scalar());
+    let encoded = found.kind == "Secret" && found.node.at(&["data", key]).is_some();
+    let title = format!("{}/{}", found.kind, found.name);
+    let Some(text) = text else {
+        return Kubeconfig::Unreadable {
+            why: format!(
+                "its kubeconfig {path} does not exist: {title} does not provide the file '{relative}'"
+            ),
+            place: object.place(source),
+            advice: format!("add the key to {title}, or correct --kubeconfig"),
+        };
+    };
+    let mode = item.and_then(|item| item.get("mode")).or_else(|| source.get("defaultMode"));
+    let bits = mode.and_then(Node::int).unwrap_or(0o644);
+    let group = spec.at(&["securityContext", "fsGroup"]).and_then(Node::int);
+    // The files belong to root. With fsGroup they belong to that group, which may read them.
+    if user.is_some_and(|user| user != 0) && bits & 0o004 == 0 && group.is_none() {
+        return Kubeconfig::Unreadable {
+            why: format!(
+                "it runs as user {} and may not read its kubeconfig {path}, which has the mode {bits:04o}",
+                user.unwrap_or_default()
+            ),
+            place: object.place(mode.unwrap_or(source)),
+            advice: String::from("set defaultMode to 0444, or set fsGroup"),
+        };
+    }
+    let server = (!encoded).then(|| server_of(&text)).flatten();
+    Kubeconfig::Text { text, server, place: found.at() }
+}
+
+/// The server of the current context, or of the only cluster.
+fn server_of(text: &str) -> Option<String> {
+    let file: serde_json::Value = serde_saphyr::from_str(text).ok()?;
+    let named = |list: &str, name: &str| {
+        let items = file[list].as_array().map(Vec::as_slice).unwrap_or_default();
+        items.iter().find(|item| item["name"] == name).or_else(|| items.first()).cloned()
+    };
+    let context = named("contexts", file["current-context"].as_str().unwrap_or_default());
+    let cluster = context.as_ref().and_then(|own| own["context"]["cluster"].as_str()).unwrap_or_default();
+    named("clusters", cluster)?["cluster"]["server"].as_str().map(str::to_owned)
+}
+
+fn user_of(spec: &Node, container: &Node) -> Option<i64> {
+    let own = container.at(&["securityContext", "runAsUser"]);
+    own.or_else(|| spec.at(&["securityContext", "runAsUser"])).and_then(Node::int)
+}
+
+/// The rest of a path below a folder.
+fn inside<'p>(path: &'p str, folder: &str) -> Option<&'p str> {
+    let rest = path.strip_prefix(folder.trim_end_matches('/'))?;
+    if rest.is_empty() { Some(rest) } else { rest.strip_prefix('/') }
+}
+
+fn joined(folder: &str, rest: &str) -> String {
+    match (folder, rest) {
+        ("", rest) => rest.to_owned(),
+        (folder, "") => folder.to_owned(),
+        (folder, rest) => format!("{}/{rest}", folder.trim_end_matches('/')),
+    }
+}

@@ -1,0 +1,88 @@
+//! Which requests the rules of webhooks and admission policies match.
+
+use crate::manifest::{Node, Objects};
+use crate::workload::{Labels, WorkloadKind, labels};
+
+/// A list of rules with groups, versions, resources, operations and a scope.
+pub(super) struct Rules<'n>(&'n [Node]);
+
+impl<'n> Rules<'n> {
+    /// The rules of a list.
+    pub(super) fn of(node: Option<&'n Node>) -> Rules<'n> {
+        Rules(node.map(Node::items).unwrap_or_default())
+    }
+
+    /// Whether a rule matches a request for a resource, `resource` or `resource/subresource`.
+    fn matches(&self, group: &str, resource: &str, operations: &[&str], namespaced: bool) -> bool {
+        self.0.iter().any(|rule| {
+            let texts = |key: &str| rule.get(key).map(Node::texts).unwrap_or_default();
+            let lists = |list: &[String], what: &str| list.iter().any(|own| own == "*" || own == what);
+            let scope = match rule.text_at("scope") {
+                Some("Cluster") => !namespaced,
+                Some("Namespaced") => namespaced,
+                _ => true,
+            };
+            let given = texts("operations");
+            let resources = texts("resources");
+            let named = match resource.split_once('/') {
+                // `*` means all resources but no subresources, `*/*` both.
+                None => lists(&resources, resource) || resources.iter().any(|own| own == "*/*"),
+                Some((parent, sub)) => {
+                    let ways =
+                        [resource.to_owned(), format!("{parent}/*"), format!("*/{sub}"), "*/*".to_owned()];
+                    resources.iter().any(|own| ways.contains(own))
+                }
+            };
+            // A request is converted if the rule names another version of its group (matchPolicy Equivalent).
+            scope && lists(&texts("apiGroups"), group) && named && operations.iter().any(|o| lists(&given, o))
+        })
+    }
+
+    /// Creation of Pods.
+    pub(super) fn pods(&self) -> bool {
+        self.matches("", "pods", &["CREATE"], true)
+    }
+
+    /// Binding of Pods to Nodes.
+    pub(super) fn bindings(&self) -> bool {
+        self.matches("", "pods/binding", &["CREATE"], true)
+    }
+
+    /// Updates of Nodes.
+    pub(super) fn nodes(&self) -> bool {
+        self.matches("", "nodes", &["UPDATE"], false)
+    }
+
+    /// Updates of the status of Nodes.
+    pub(super) fn statuses(&self) -> bool {
+        self.matches("", "nodes/status", &["UPDATE"], false)
+    }
+
+    /// Writes of Leases.
+    pub(super) fn leases(&self) -> bool {
+        self.matches("coordination.k8s.io", "leases", &["CREATE", "UPDATE"], true)
+    }
+
+    /// Creation of a kind of the group `apps`.
+    pub(super) fn creation(&self, resource: &str) -> bool {
+        self.matches("apps", resource, &["CREATE"], true)
+    }
+
+    /// Creation of the objects that stand between a workload and its Pods.
+    pub(super) fn owners(&self, kind: WorkloadKind) -> bool {
+        let made = |group: &str, resource: &str| self.matches(group, resource, &["CREATE"], true);
+        match kind {
+            WorkloadKind::Deployment => made("apps", "replicasets"),
+            WorkloadKind::CronJob => made("batch", "jobs"),
+            _ => false,
+        }
+    }
+}
+
+/// Labels of a namespace: its own, and its name (since Kubernetes 1.21).
+pub(crate) fn namespace_labels(objects: &Objects, name: &str) -> Labels {
+    let object = objects.of_kind("Namespace").find(|object| object.name == name);
+    let mut labels = labels(object.and_then(|object| object.node.at(&["metadata", "labels"])));
+    labels.insert(String::from("kubernetes.io/metadata.name"), name.to_owned());
+    labels
+}

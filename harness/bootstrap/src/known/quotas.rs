@@ -1,0 +1,280 @@
+//! Resource quotas and limit ranges of a namespace, as admission applies them to the Pods of a workload.
+
+use crate::manifest::{Entry, Node, Object, Objects};
+use crate::workload::{Condition, Hindrance, Stage, Workload, WorkloadKind, spec_path};
+use embedded_objects::billionths;
+
+/// What a quota or a limit range does with the Pods.
+pub(super) enum Answer {
+    Allows,
+    Refuses(String, String),
+    Depends(String),
+}
+
+/// Records what the quotas and limit ranges of its namespace do with the workload. `pods` is the number of Pods that all
+/// workloads of the namespace create.
+pub(super) fn apply(objects: &Objects, object: &Object, workload: &mut Workload, pods: i128) {
+    let Some(spec) = object.node.at(spec_path(workload.kind)) else { return };
+    let ranges: Vec<&Object> =
+        objects.of_kind("LimitRange").filter(|range| range.namespace == workload.namespace).collect();
+    for range in &ranges {
+        let answer = limited(range, spec);
+        record(range, workload, answer);
+    }
+    let quotas: Vec<&Object> =
+        objects.of_kind("ResourceQuota").filter(|quota| quota.namespace == workload.namespace).collect();
+    for quota in quotas {
+        for answer in counted(quota, workload, spec, &ranges, pods) {
+            record(quota, workload, answer);
+        }
+    }
+    default_requests(&ranges, spec, workload);
+}
+
+fn record(object: &Object, workload: &mut Workload, answer: Answer) {
+    let place = object.at();
+    match answer {
+        Answer::Allows => {}
+        Answer::Refuses(words, advice) => {
+            workload.hindrances.push(Hindrance::new(Stage::Creation, words, place, advice));
+        }
+        Answer::Depends(words) => workload.conditions.push(Condition { words, place }),
+    }
+}
+
+fn containers(spec: &Node) -> impl Iterator<Item = &Node> {
+    ["initContainers", "containers"]
+        .into_iter()
+        .flat_map(|list| spec.get(list).map(Node::items).unwrap_or_default())
+}
+
+fn amount(node: Option<&Node>) -> Option<i128> {
+    billionths(&node?.scalar()?)
+}
+
+/// The items of a limit range of one type.
+fn items<'r>(range: &'r Object, kind: &'static str) -> impl Iterator<Item = &'r Node> {
+    let all = range.node.at(&["spec", "limits"]).map(Node::items).unwrap_or_default();
+    all.iter().filter(move |item| item.text_at("type") == Some(kind))
+}
+
+/// What a container requests, or is limited to (`side`), of a resource, after API defaulting and the defaults of limit
+/// ranges.
+fn of_container(ranges: &[&Object], container: &Node, side: &str, resource: &str) -> Option<i128> {
+    let own = |side: &str| amount(container.at(&["resources", side, resource]));
+    let default = |field: &str| {
+        let all = ranges.iter().flat_map(|range| items(range, "Container"));
+        all.filter_map(|item| amount(item.at(&[field, resource]))).next()
+    };
+    let limit = || own("limits").or_else(|| default("default")).or_else(|| default("max"));
+    if side == "limits" {
+        return limit();
+    }
+    own("requests")
+        .or_else(|| own("limits"))
+        .or_else(|| default("defaultRequest"))
+        .or_else(limit)
+        .or_else(|| default("min"))
+}
+
+/// Whether a limit range refuses the Pods.
+fn limited(range: &Object, spec: &Node) -> Answer {
+    let title = format!("LimitRange/{}", range.name);
+    let advice = format!("change the resources of its containers, or {title}");
+    for item in items(range, "Container") {
+        for container in containers(spec) {
+            let name = container.text_at("name").unwrap_or_default();
+            for (bound, side) in [("max", "limits"), ("min", "requests")] {
+                for entry in item.get(bound).map(Node::entries).unwrap_or_default() {
+                    let Some(bounded) = amount(Some(&entry.value)) else { continue };
+                    let Some(value) = of_container(&[range], container, side, &entry.key) else { continue };
+                    if (bound == "max" && value > bounded) || (bound == "min" && value < bounded) {
+                        let shown = entry.value.scalar().unwrap_or_default();
+                        let words = format!(
+                            "{title} refuses its Pods: the {side} of container '{name}' do not keep to the {bound} \
+                             of {shown} {}",
+                            entry.key
+                        );
+                        return Answer::Refuses(words, advice);
+                    }
+                }
+            }
+        }
+        if let Some(entry) = item.get("maxLimitRequestRatio").and_then(|ratios| far(ratios, range, spec)) {
+            let words =
+                format!("{title} refuses its Pods: a limit of {} is too far above its request", entry.key);
+            return Answer::Refuses(words, advice);
+        }
+    }
+    for item in items(range, "Pod") {
+        for entry in item.get("max").map(Node::entries).unwrap_or_default() {
+            let own = spec.get("containers").map(Node::items).unwrap_or_default();
+            let sum: Option<i128> =
+                own.iter().map(|container| of_container(&[range], container, "limits", &entry.key)).sum();
+            if sum.zip(amount(Some(&entry.value))).is_none_or(|(sum, max)| sum > max) {
+                let words = format!("{title} refuses its Pods: their limits exceed its max of {}", entry.key);
+                return Answer::Refuses(words, advice);
+            }
+        }
+    }
+    Answer::Allows
+}
+
+/// The first resource of which a limit exceeds its request by more than a ratio. Without a limit or a request there is no
+/// ratio, and the Pod is refused.
+fn far<'r>(ratios: &'r Node, range: &Object, spec: &Node) -> Option<&'r Entry> {
+    ratios.entries().iter().find(|entry| {
+        let Some(ratio) = amount(Some(&entry.value)) else { return false };
+        containers(spec).any(|container| {
+            let of = |side: &str| of_container(&[range], container, side, &entry.key);
+            let exceeds = |(limit, request): (i128, i128)| {
+                limit.saturating_mul(BILLION) > request.saturating_mul(ratio)
+            };
+            of("limits").zip(of("requests")).is_none_or(exceeds)
+        })
+    })
+}
+
+/// A ratio is a quantity too, in billionths.
+const BILLION: i128 = 1_000_000_000;
+
+/// Requests that only limit ranges add, if a small Node has no room for them.
+fn default_requests(ranges: &[&Object], spec: &Node, workload: &mut Workload) {
+    for (resource, spare) in crate::workload::SPARE {
+        let own = spec.get("containers").map(Node::items).unwrap_or_default();
+        let stated = own.iter().any(|container| {
+            ["requests", "limits"].iter().any(|side| container.at(&["resources", side, resource]).is_some())
+        });
+        let sum: i128 = own.iter().filter_map(|c| of_container(ranges, c, "requests", resource)).sum();
+        let (Some(range), false, true) = (ranges.first(), stated, sum > spare) else { continue };
+        let all = items(range, "Container").find_map(|item| {
+            ["defaultRequest", "default", "max", "min"].iter().find_map(|field| item.at(&[*field, resource]))
+        });
+        let shown = all.and_then(Node::scalar).unwrap_or_default();
+        let words =
+            format!("a Node has room for its requests ({resource}: {shown}, from LimitRange/{})", range.name);
+        workload.conditions.push(Condition { words, place: range.at() });
+    }
+}
+
+/// What a quota does with the Pods, by resource.
+fn counted(quota: &Object, workload: &Workload, spec: &Node, ranges: &[&Object], pods: i128) -> Vec<Answer> {
+    let title = format!("ResourceQuota/{}", quota.name);
+    match in_scope(quota, workload, spec) {
+        Some(true) => {}
+        Some(false) => return Vec::new(),
+        None => return vec![Answer::Depends(format!("{title} allows its Pods"))],
+    }
+    let own = if workload.kind == WorkloadKind::DaemonSet { 1 } else { i128::from(workload.replicas.max(1)) };
+    let mut answers = Vec::new();
+    for entry in quota.node.at(&["spec", "hard"]).map(Node::entries).unwrap_or_default() {
+        let Some(hard) = amount(Some(&entry.value)) else { continue };
+        let shown = format!("{}: {}", entry.key, entry.value.scalar().unwrap_or_default());
+        let advice = format!("raise the quota {title}");
+        let refuses = |why: String| {
+            Answer::Refuses(format!("{title} ({shown}) refuses its Pods: {why}"), advice.clone())
+        };
+        let depends = || Answer::Depends(format!("{title} ({shown}) leaves room for its Pods"));
+        let (side, resource) = match entry.key.as_str() {
+            "pods" | "count/pods" => {
+                answers.push(match hard {
+                    hard if hard < 1_000_000_000 => refuses(String::from("it allows no Pods")),
+                    hard if hard >= pods.saturating_mul(1_000_000_000) => Answer::Allows,
+                    _ => depends(),
+                });
+                continue;
+            }
+            key @ ("cpu" | "memory" | "ephemeral-storage") => ("requests", key),
+            key => match key.split_once('.') {
+                Some((side @ ("requests" | "limits"), resource)) if resource != "storage" => (side, resource),
+                _ => {
+                    answers.push(of_objects(key, hard, workload, &refuses, &depends));
+                    continue;
+                }
+            },
+        };
+        let all: Option<i128> = spec
+            .get("containers")
+            .map(Node::items)
+            .unwrap_or_default()
+            .iter()
+            .map(|container| of_container(ranges, container, side, resource))
+            .sum();
+        let inits = spec.get("initContainers").map(Node::items).unwrap_or_default();
+        let complete = inits.iter().all(|c| of_container(ranges, c, side, resource).is_some());
+        // Only cpu and memory have to be stated by every container.
+        answers.push(match all.filter(|_| complete) {
+            None if matches!(resource, "cpu" | "memory") => {
+                refuses(format!("each of their containers must state {side}.{resource}"))
+            }
+            None => Answer::Allows,
+            Some(sum) if sum > hard => refuses(format!("a Pod alone asks for more {resource}")),
+            Some(sum) if sum.saturating_mul(own.max(pods)) <= hard => Answer::Allows,
+            Some(_) => depends(),
+        });
+    }
+    answers
+}
+
+/// A quota on the number of objects of a kind.
+fn of_objects(
+    key: &str,
+    hard: i128,
+    workload: &Workload,
+    refuses: &impl Fn(String) -> Answer,
+    depends: &impl Fn() -> Answer,
+) -> Answer {
+    let own = match workload.kind {
+        WorkloadKind::Deployment => &["count/deployments.apps", "count/replicasets.apps"][..],
+        WorkloadKind::DaemonSet => &["count/daemonsets.apps"],
+        WorkloadKind::StatefulSet => &["count/statefulsets.apps"],
+        WorkloadKind::ReplicaSet => &["count/replicasets.apps", "replicationcontrollers"],
+        WorkloadKind::Job => &["count/jobs.batch"],
+        WorkloadKind::CronJob => &["count/cronjobs.batch", "count/jobs.batch"],
+        WorkloadKind::Pod => &[],
+    };
+    match own.contains(&key) {
+        true if hard < 1_000_000_000 => refuses(String::from("it allows no object of that kind")),
+        true => depends(),
+        false => Answer::Allows,
+    }
+}
+
+/// Whether the scopes of a quota include the Pods; `None` if that is not evaluated.
+fn in_scope(quota: &Object, workload: &Workload, spec: &Node) -> Option<bool> {
+    let mut wanted: Vec<(String, String, Vec<String>)> = Vec::new();
+    for scope in quota.node.at(&["spec", "scopes"]).map(Node::texts).unwrap_or_default() {
+        wanted.push((scope, String::from("Exists"), Vec::new()));
+    }
+    let expressions = quota.node.at(&["spec", "scopeSelector", "matchExpressions"]).map(Node::items);
+    for expression in expressions.unwrap_or_default() {
+        let text = |key: &str| expression.text_at(key).unwrap_or_default().to_owned();
+        let values = expression.get("values").map(Node::texts).unwrap_or_default();
+        wanted.push((text("scopeName"), text("operator"), values));
+    }
+    let best_effort = containers(spec).all(|container| {
+        let resources = container.get("resources");
+        ["requests", "limits"]
+            .iter()
+            .all(|side| resources.and_then(|r| r.get(side)).is_none_or(|list| list.entries().is_empty()))
+    });
+    let ends = spec.get("activeDeadlineSeconds").is_some_and(|seconds| !seconds.is_null());
+    let class = workload.priority_class.as_ref().map(|(name, _)| name);
+    for (scope, operator, values) in wanted {
+        let within = match (scope.as_str(), operator.as_str()) {
+            ("BestEffort", _) => best_effort,
+            ("NotBestEffort", _) => !best_effort,
+            ("Terminating", _) => ends,
+            ("NotTerminating", _) => !ends,
+            ("PriorityClass", "In") => class.is_some_and(|class| values.contains(class)),
+            ("PriorityClass", "NotIn") => class.is_none_or(|class| !values.contains(class)),
+            ("PriorityClass", "Exists") => class.is_some(),
+            ("PriorityClass", "DoesNotExist") => class.is_none(),
+            _ => return None,
+        };
+        if !within {
+            return Some(false);
+        }
+    }
+    Some(true)
+}

@@ -1,0 +1,106 @@
+//! The ClusterRoles of a new cluster, for bindings to roles that no manifest contains, and roles that gather the rules of
+//! others.
+
+use crate::manifest::{Node, Object, Objects};
+use crate::workload::{Selector, labels};
+
+/// The roles of a new cluster, as the embedded API server has them.
+const TEXT: &str = include_str!("../../../embedded-state/src/policy.txt");
+
+/// A rule of a built-in role.
+#[derive(Clone, Debug)]
+pub(super) struct BuiltIn {
+    verbs: &'static str,
+    groups: &'static str,
+    resources: &'static str,
+    names: &'static str,
+}
+
+impl BuiltIn {
+    /// Whether it grants group, resource and verb.
+    pub(super) fn grants(&self, (group, resource, verb): (&str, &str, &str)) -> bool {
+        let lists = |list: &str, what: &str| list.split_whitespace().any(|own| own == "*" || own == what);
+        let group = if group.is_empty() { "core" } else { group };
+        let named = self.names.is_empty()
+            || (resource == "configmaps" && lists(self.names, "extension-apiserver-authentication"));
+        self.groups != "url"
+            && named
+            && lists(self.verbs, verb)
+            && lists(self.groups, group)
+            && lists(self.resources, resource)
+    }
+}
+
+/// The rules of a built-in role, `NAME` or `NAMESPACE/NAME`; `None` if a new cluster has no such role.
+pub(super) fn built_in(name: &str) -> Option<Vec<BuiltIn>> {
+    let mut lines = TEXT.lines();
+    let head = lines.find(|line| is_role(line, name))?;
+    let mut rules: Vec<BuiltIn> = rules_below(lines);
+    // An aggregated role has the rules of all roles with its label.
+    for key in head.split_whitespace().filter_map(|word| word.strip_prefix("aggregates=")) {
+        let label = format!("label={key}");
+        let mut lines = TEXT.lines();
+        while let Some(line) = lines.next() {
+            let words: Vec<&str> = line.split_whitespace().collect();
+            if words.first() == Some(&"role") && words.contains(&label.as_str()) {
+                rules.extend(rules_below(lines.clone()));
+            }
+        }
+    }
+    Some(rules)
+}
+
+fn is_role(line: &str, name: &str) -> bool {
+    let mut words = line.split_whitespace();
+    !line.starts_with(' ') && words.next() == Some("role") && words.next() == Some(name)
+}
+
+fn rules_below(lines: std::str::Lines<'static>) -> Vec<BuiltIn> {
+    let rule = |line: &'static str| {
+        let mut parts = line.split('|').map(str::trim);
+        let mut next = || parts.next().unwrap_or_default();
+        BuiltIn { verbs: next(), groups: next(), resources: next(), names: next() }
+    };
+    lines.take_while(|line| line.starts_with(' ')).map(rule).collect()
+}
+
+/// The rules of a role of the manifests: its own, or those of all ClusterRoles that its aggregation rule selects.
+pub(super) fn rules_of<'o>(objects: &'o Objects, role: &'o Object) -> Vec<&'o Node> {
+    let own = |object: &'o Object| object.node.get("rules").map(Node::items).unwrap_or_default();
+    let selectors =
+        role.node.at(&["aggregationRule", "clusterRoleSelectors"]).map(Node::items).unwrap_or_default();
+    if selectors.is_empty() {
+        return own(role).iter().collect();
+    }
+    let selected = |object: &&Object| {
+        let labels = labels(object.node.at(&["metadata", "labels"]));
+        selectors
+            .iter()
+            .any(|one| Selector::read(Some(one)).is_some_and(|selector| selector.chooses(&labels)))
+    };
+    // The controller overwrites the rules that are written in an aggregated role.
+    objects
+        .of_kind("ClusterRole")
+        .filter(|object| object.name != role.name)
+        .filter(selected)
+        .flat_map(own)
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::built_in;
+
+    #[test]
+    fn built_in_roles_have_their_rules() {
+        let grants = |role: &str, right: (&str, &str, &str)| {
+            built_in(role).is_some_and(|rules| rules.iter().any(|rule| rule.grants(right)))
+        };
+        assert!(grants("system:node", ("", "nodes", "update")));
+        assert!(grants("system:node", ("coordination.k8s.io", "leases", "create")));
+        assert!(!grants("system:node", ("", "nodes", "delete")));
+        assert!(!grants("view", ("", "nodes", "update")));
+        assert!(grants("view", ("", "services", "watch")));
+        assert!(built_in("system:unknown").is_none());
+    }
+}

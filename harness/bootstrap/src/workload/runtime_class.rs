@@ -1,0 +1,48 @@
+//! What a RuntimeClass of the manifests adds to the Pods that name it: node labels, tolerations, overhead (admission plugin
+//! `RuntimeClass`).
+
+use super::hindrance::Hindrance;
+use super::kind::spec_path;
+use super::outside::{Condition, SPARE};
+use super::placement::{node_selector, tolerations};
+use super::pods::Workload;
+use super::refs::Stage;
+use crate::manifest::{Node, Objects};
+use embedded_objects::billionths;
+
+/// Adds the settings of the workload's RuntimeClass.
+pub(super) fn apply(objects: &Objects, workload: &mut Workload) {
+    let Some(object) = workload.object.map(|index| &objects.all[index]) else { return };
+    let named = object.node.at(spec_path(workload.kind)).and_then(|spec| spec.text_at("runtimeClassName"));
+    let Some(class) = objects.of_kind("RuntimeClass").find(|class| Some(class.name.as_str()) == named) else {
+        return;
+    };
+    if let Some(scheduling) = class.node.get("scheduling") {
+        for (key, value, place) in node_selector(class, scheduling) {
+            match workload.node_selector.iter().find(|(own, ..)| *own == key) {
+                Some((_, own, _)) if *own != value => {
+                    let words = format!(
+                        "RuntimeClass/{} selects Nodes with {key}={value}, and the Pod selects {key}={own}",
+                        class.name
+                    );
+                    let advice = format!("let the Pod and RuntimeClass/{} select the same Nodes", class.name);
+                    workload.hindrances.push(Hindrance::new(Stage::Creation, words, place, advice));
+                }
+                Some(_) => {}
+                None => workload.node_selector.push((key, value, place)),
+            }
+        }
+        workload.tolerations.extend(tolerations(class, scheduling));
+    }
+    for entry in class.node.at(&["overhead", "podFixed"]).map(Node::entries).unwrap_or_default() {
+        let spare = SPARE.iter().find(|(name, _)| *name == entry.key).map_or(0, |(_, spare)| *spare);
+        let Some(shown) = entry.value.scalar() else { continue };
+        if billionths(&shown).is_some_and(|amount| amount > spare) {
+            let words = format!(
+                "a Node has room for the overhead of RuntimeClass/{} ({}: {shown})",
+                class.name, entry.key
+            );
+            workload.conditions.push(Condition { words, place: class.place(&entry.value) });
+        }
+    }
+}

@@ -1,0 +1,110 @@
+//! Environment variables that come from ConfigMaps or from the Pod itself, and `$(NAME)` in command lines, as the kubelet
+//! replaces it.
+
+use super::kind::spec_path;
+use super::pods::Workload;
+use crate::manifest::{Node, Object, Objects};
+
+/// Fills in the variables of a workload whose values are in the manifests, and replaces them in its command lines. A
+/// variable without a known value stays as it is written.
+pub(super) fn fill(objects: &Objects, workload: &mut Workload) {
+    let Some(object) = workload.object.map(|index| &objects.all[index]) else { return };
+    let Some(spec) = object.node.at(spec_path(workload.kind)) else { return };
+    let nodes = ["initContainers", "containers"]
+        .into_iter()
+        .flat_map(|list| spec.get(list).map(Node::items).unwrap_or_default());
+    for (container, node) in workload.containers.iter_mut().zip(nodes) {
+        for item in node.get("env").map(Node::items).unwrap_or_default() {
+            let name = item.text_at("name").unwrap_or_default();
+            if let Some(value) = item.get("valueFrom").and_then(|from| value_of(objects, object, from)) {
+                container.env.push((name.to_owned(), value, object.place(item)));
+            }
+        }
+        for item in node.get("envFrom").map(Node::items).unwrap_or_default() {
+            let prefix = item.text_at("prefix").unwrap_or_default();
+            let name = item.at(&["configMapRef", "name"]).and_then(Node::text);
+            let map = name.and_then(|name| objects.find("ConfigMap", &object.namespace, name));
+            for entry in map.and_then(|map| map.node.get("data")).map(Node::entries).unwrap_or_default() {
+                let name = format!("{prefix}{}", entry.key);
+                let stated = container.env_names.contains(&name);
+                if let Some(value) = entry.value.scalar().filter(|_| !stated) {
+                    container.env.push((name, value, object.place(item)));
+                }
+            }
+        }
+        // The value of a variable may use those before it.
+        for at in 0..container.env.len() {
+            let (before, rest) = container.env.split_at_mut(at);
+            if let Some((_, value, _)) = rest.first_mut() {
+                *value = expanded(value, before);
+            }
+        }
+        for (argument, _) in &mut container.arguments {
+            *argument = expanded(argument, &container.env);
+        }
+    }
+}
+
+/// The value of `valueFrom`, if the manifests show it.
+fn value_of(objects: &Objects, object: &Object, from: &Node) -> Option<String> {
+    if let Some(key) = from.get("configMapKeyRef") {
+        let map = objects.find("ConfigMap", &object.namespace, key.text_at("name")?)?;
+        return map.node.at(&["data", key.text_at("key")?])?.scalar();
+    }
+    match from.at(&["fieldRef", "fieldPath"])?.text()? {
+        "metadata.namespace" => Some(object.namespace.clone()),
+        "spec.serviceAccountName" => {
+            let spec =
+                object.node.at(spec_path(super::WorkloadKind::parse(&object.api_version, &object.kind)?))?;
+            spec.text_at("serviceAccountName").map(str::to_owned)
+        }
+        _ => None,
+    }
+}
+
+/// A text with `$(NAME)` replaced; `$$` is an escaped dollar sign.
+fn expanded<P>(text: &str, env: &[(String, String, P)]) -> String {
+    if !text.contains('$') {
+        return text.to_owned();
+    }
+    let mut result = String::new();
+    let mut rest = text;
+    while let Some(at) = rest.find('$') {
+        let (before, from) = rest.split_at(at);
+        result.push_str(before);
+        if let Some(after) = from.strip_prefix("$$") {
+            result.push('$');
+            rest = after;
+            continue;
+        }
+        let named = from.strip_prefix("$(").and_then(|inside| inside.split_once(')'));
+        let value = named.and_then(|(name, after)| {
+            let (_, value, _) = env.iter().rev().find(|(own, ..)| own == name)?;
+            Some((value, after))
+        });
+        match value {
+            Some((value, after)) => {
+                result.push_str(value);
+                rest = after;
+            }
+            None => {
+                result.push('$');
+                rest = &from[1..];
+            }
+        }
+    }
+    result.push_str(rest);
+    result
+}
+
+#[cfg(test)]
+mod tests {
+    use super::expanded;
+
+    #[test]
+    fn variables_are_replaced_as_the_kubelet_does() {
+        let env = [("A", "one"), ("B", "two")].map(|(name, value)| (name.to_owned(), value.to_owned(), ()));
+        assert_eq!(expanded("--x=$(A)-$(B)", &env), "--x=one-two");
+        assert_eq!(expanded("$$(A) $(C) ${A} $", &env), "$(A) $(C) ${A} $");
+    }
+}
