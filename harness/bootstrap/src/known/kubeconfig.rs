@@ -24,7 +24,7 @@ pub(super) enum Kubeconfig {
 
 /// The file of the flag; `None` if the manifests do not show it.
 pub(super) fn find(objects: &Objects, workload: &Workload) -> Option<Kubeconfig> {
-    let (path, flag) = workload.flag("kubeconfig").filter(|(value, _)| !value.is_empty())?;
+    let (path, _) = workload.flag("kubeconfig").filter(|(value, _)| !value.is_empty())?;
     let object = &objects.all[workload.object?];
     let spec = object.node.at(spec_path(workload.kind))?;
     let containers = spec.get("containers").map(Node::items).unwrap_or_default();
@@ -33,15 +33,8 @@ pub(super) fn find(objects: &Objects, workload: &Workload) -> Option<Kubeconfig>
     let mounts = container.get("volumeMounts").map(Node::items).unwrap_or_default();
     let below = |mount: &&Node| mount.text_at("mountPath").and_then(|own| inside(&path, own)).is_some();
     // The longest mount path is the one that counts.
-    let Some(mount) = mounts.iter().filter(below).max_by_key(|m| m.text_at("mountPath").map_or(0, str::len))
-    else {
-        // Images contain no credentials.
-        return path.starts_with('/').then(|| Kubeconfig::Unreadable {
-            why: format!("no volume of its container has the kubeconfig {path}"),
-            place: flag,
-            advice: String::from("mount a volume with the kubeconfig, or remove --kubeconfig"),
-        });
-    };
+    // Without a volume it is a file of the image, which the manifests do not show.
+    let mount = mounts.iter().filter(below).max_by_key(|m| m.text_at("mountPath").map_or(0, str::len))?;
     let relative =
         joined(mount.text_at("subPath").unwrap_or_default(), inside(&path, mount.text_at("mountPath")?)?);
     let volumes = spec.get("volumes").map(Node::items).unwrap_or_default();

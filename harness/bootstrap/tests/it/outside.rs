@@ -197,7 +197,7 @@ fn a_token_may_come_by_another_way() {
     assert_eq!(cell(&mounted)["outcome"], "boots");
     let elsewhere = with_spec(refused)
         .replace("            - --v=4\n", "            - --kubeconfig=/etc/own/kubeconfig\n");
-    never_boots(&elsewhere, "no volume of its container has the kubeconfig /etc/own/kubeconfig");
+    assert_eq!(cell(&elsewhere)["outcome"], "boots");
     let mounted = elsewhere
         .replace("      volumes:\n", "      volumes:\n        - {name: own, hostPath: {path: /etc/own}}\n")
         .replace(

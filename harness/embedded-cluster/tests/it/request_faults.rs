@@ -95,7 +95,7 @@ async fn a_request_is_held_before_or_after_it_takes_effect() {
         });
         let waits = async {
             while cluster.request_fault(1).is_none_or(|state| state.waiting == 0) {
-                tokio::time::sleep(Duration::from_millis(5)).await;
+                tokio::task::yield_now().await;
             }
         };
         tokio::time::timeout(Duration::from_secs(20), waits).await.expect("it waits");
@@ -112,7 +112,7 @@ async fn a_request_is_held_before_or_after_it_takes_effect() {
     assert!(gone.is_err(), "it was held");
     let left = async {
         while cluster.request_fault(1).is_some_and(|state| state.waiting > 0) {
-            tokio::time::sleep(Duration::from_millis(5)).await;
+            tokio::task::yield_now().await;
         }
     };
     tokio::time::timeout(Duration::from_secs(20), left).await.expect("it waits no longer");

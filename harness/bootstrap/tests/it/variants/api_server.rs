@@ -104,7 +104,6 @@ fn a_kubeconfig() {
                 "automountServiceAccountToken: false",
             ),
         ),
-        ("a folder that no volume has", argument("--kubeconfig=/absent/kubeconfig")),
     ]);
 }
 
