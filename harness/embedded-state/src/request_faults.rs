@@ -204,7 +204,7 @@ mod tests {
     fn only_the_chosen_requests_of_service_accounts_are_affected() {
         let faults = RequestFaults::default();
         faults.set(7, fault(1, 2));
-        let mut meets = |user: &User, verb, name| faults.meets(user, &request(verb, name)).is_some();
+        let meets = |user: &User, verb, name| faults.meets(user, &request(verb, name)).is_some();
         assert!(!meets(&User::admin(), "patch", "web"));
         assert!(!meets(&ccm(), "update", "web") && !meets(&ccm(), "patch", "other"));
         assert!(!meets(&ccm(), "patch", "web"), "the first one is skipped");
