@@ -1,8 +1,9 @@
 //! `explore`, as a user starts it: on the reference CCM, on a mutant of it, with findings that are replayed, and with
 //! wrong input.
 
+use std::io::{BufRead, BufReader};
 use std::path::Path;
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
 
 fn explore(folder: &Path, arguments: &[&str]) -> Output {
     let program = env!("CARGO_BIN_EXE_ccm-conformance");
@@ -59,7 +60,7 @@ fn wrong_input_is_refused_before_anything_starts() {
     let file = folder.path().join("finding.yaml");
     std::fs::write(&file, "kind: Finding\ncolour: red\n").expect("written");
     let cases: [(&[&str], &str); 5] = [
-        (&["--scenario", "dance"], "there is no scenario 'dance'"),
+        (&["--scenario", "dance"], "unknown scenario 'dance'"),
         (&["--pattern", "dance"], "invalid value 'dance'"),
         (&["--budget", "5"], "needs a unit"),
         (&["--replay", "finding.yaml"], "finding.yaml"),
@@ -72,4 +73,22 @@ fn wrong_input_is_refused_before_anything_starts() {
         assert!(said.contains(expected), "{arguments:?}: {said}");
     }
     assert!(!folder.path().join("conformance-results").exists());
+}
+
+#[test]
+fn an_interrupted_exploration_keeps_what_it_has() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut command = Command::new(env!("CARGO_BIN_EXE_ccm-conformance"));
+    command.args(["explore", "--jobs", "6"]).current_dir(folder.path()).stderr(Stdio::piped());
+    let mut running = command.spawn().expect("the program starts");
+    let mut lines = BufReader::new(running.stderr.take().expect("piped")).lines();
+    let is_up = |line: &String| line.contains("nodes known to the cloud");
+    assert!(lines.by_ref().map_while(Result::ok).any(|line| is_up(&line)), "an environment comes up");
+    let id = rustix::process::Pid::from_child(&running);
+    rustix::process::kill_process(id, rustix::process::Signal::INT).expect("it runs");
+    let rest: Vec<String> = lines.map_while(Result::ok).collect();
+    let code = running.wait().expect("it ends").code();
+    assert_eq!(code, Some(130), "{rest:#?}");
+    assert!(rest.iter().any(|line| line.contains("trials in")), "the summary is there: {rest:#?}");
+    assert!(folder.path().join("conformance-results/explore/explore.json").exists(), "{rest:#?}");
 }

@@ -44,11 +44,11 @@ fn a_stream_makes_the_files_of_its_run_again_byte_for_byte() {
     fs::remove_file(&stream).expect("removed");
     let report = results.join("report.yaml");
     let verify = program(&["verify"], &[&report]);
-    let told = String::from_utf8_lossy(&verify.stdout);
-    assert!(verify.status.code() == Some(1) && told.starts_with("REFUSED, "), "{told}");
-    assert!(told.contains("relaxed: --only"), "{told}");
+    let output = String::from_utf8_lossy(&verify.stdout);
+    assert!(verify.status.code() == Some(1) && output.starts_with("REFUSED, "), "{output}");
+    assert!(output.contains("relaxed: --only"), "{output}");
     let attest = program(&["attest"], &[&report]);
-    let told = String::from_utf8_lossy(&attest.stderr);
+    let output = String::from_utf8_lossy(&attest.stderr);
     assert_eq!((attest.status.code(), attest.stdout), (Some(1), Vec::new()));
-    assert!(told.contains("not attested") && told.contains("relaxed: --only"), "{told}");
+    assert!(output.contains("not attested") && output.contains("relaxed: --only"), "{output}");
 }

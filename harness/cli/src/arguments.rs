@@ -1,5 +1,6 @@
 //! The arguments of every command.
 
+mod ccm;
 mod complete;
 mod controls;
 mod driver;

@@ -9,10 +9,11 @@ use harness_config::Source;
 use harness_core::events::Events;
 use harness_core::output;
 use harness_core::progress::Terminal;
-use harness_explore::{Exploration, Finding, PATTERNS, Pattern, Results, Scenario};
+use harness_explore::{Ended, Exploration, Finding, PATTERNS, Pattern, Results, Scenario, SharedResults};
 use harness_report::exit;
 use harness_runner::{FinalReport, INTERRUPTED, ORDERLY, guard};
 use harness_session::settle;
+use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 use tokio::runtime::Runtime;
@@ -62,7 +63,14 @@ fn begin(options: &ExploreOptions, scenarios: Vec<Scenario>) -> Result<ExitCode,
     };
     let events = Terminal::alone();
     let cancel = CancellationToken::new();
-    guard(runtime.handle(), cancel.clone(), ORDERLY, FinalReport::default());
+    let (results, last) = (SharedResults::default(), FinalReport::default());
+    last.set({
+        let (results, folder, events) = (results.clone(), plan.output.clone(), events.clone());
+        move || {
+            write(&results.so_far(), &folder, &events);
+        }
+    });
+    guard(runtime.handle(), cancel.clone(), ORDERLY, last.clone());
     let (plan, why) = runtime.block_on(settle(plan));
     why.iter().for_each(|why| events.say(why));
     let lifetime = facts(plan.cluster.backend()).lifetime;
@@ -77,41 +85,60 @@ fn begin(options: &ExploreOptions, scenarios: Vec<Scenario>) -> Result<ExitCode,
     };
     let plan = Arc::new(plan);
     let outcome = match &finding {
-        Some(finding) => harness_explore::replay(&plan, finding, runtime.handle(), &events, &cancel),
-        None => harness_explore::explore(&plan, &exploration, runtime.handle(), &events, &cancel),
+        Some(finding) => {
+            harness_explore::replay(&plan, finding, &results, runtime.handle(), &events, &cancel)
+        }
+        None => harness_explore::explore(&plan, &exploration, &results, runtime.handle(), &events, &cancel),
     };
-    Ok(match outcome {
-        Err(why) => {
-            events.say(format!("error: {why}"));
-            ExitCode::from(exit::ENVIRONMENT)
+    if !last.take() {
+        // Then the code that ends the process is already writing the files, and ends it afterwards.
+        loop {
+            std::thread::park();
         }
-        Ok(results) => {
-            let fails = options.require_clean || finding.is_some();
-            concluded(&results, &plan.output, fails, cancel.is_cancelled(), &events)
-        }
-    })
+    }
+    let results = results.so_far();
+    let written = write(&results, &plan.output, &events);
+    last.written();
+    if let Err(why) = &outcome {
+        events.say(format!("error: {why}"));
+    }
+    Ok(ExitCode::from(match outcome.is_ok() && written {
+        _ if cancel.is_cancelled() => INTERRUPTED,
+        false => exit::ENVIRONMENT,
+        true if finding.is_some() => replayed(&results, &events),
+        true if options.require_clean && !results.findings.is_empty() => exit::NOT_CONFORMANT,
+        true => exit::CONFORMANT,
+    }))
 }
 
-/// Writes the files and prints the summary.
-fn concluded(
-    results: &Results,
-    folder: &std::path::Path,
-    findings_fail: bool,
-    interrupted: bool,
-    events: &Events,
-) -> ExitCode {
-    let written = std::fs::create_dir_all(folder).map_err(|error| format!("{}: {error}", folder.display()));
-    let written = written.and_then(|()| results.write(folder));
+/// Writes the files and prints the summary; returns whether they could be written.
+fn write(results: &Results, folder: &Path, events: &Events) -> bool {
+    let made = std::fs::create_dir_all(folder).map_err(|error| format!("{}: {error}", folder.display()));
+    let written = made.and_then(|()| results.write(folder));
     events.say(format!("{results}; {}", folder.display()));
-    if let Err(why) = written {
+    if let Err(why) = &written {
         events.say(format!("error: {why}"));
-        return ExitCode::from(exit::ENVIRONMENT);
     }
-    ExitCode::from(match interrupted {
-        true => INTERRUPTED,
-        false if findings_fail && !results.findings.is_empty() => exit::NOT_CONFORMANT,
-        false => exit::CONFORMANT,
-    })
+    written.is_ok()
+}
+
+/// The exit code of a replay. A fault that was never met, or an environment that failed, proves nothing.
+fn replayed(results: &Results, events: &Events) -> u8 {
+    let (all, seen, agrees) =
+        (results.trials.len(), results.count(Ended::Diverges), results.count(Ended::Agrees));
+    if seen > 0 {
+        events.say(format!("the finding was seen in {seen} of {all} trials"));
+        exit::NOT_CONFORMANT
+    } else if agrees < all {
+        events.say(format!(
+            "error: only {agrees} of {all} trials show anything: in the others the CCM did not make the request at which the \
+             fault was to be, or the environment failed"
+        ));
+        exit::ENVIRONMENT
+    } else {
+        events.say(format!("the finding was not seen in {all} trials"));
+        exit::CONFORMANT
+    }
 }
 
 fn list(scenarios: &[Scenario]) -> String {

@@ -63,7 +63,7 @@ pub fn untrue_limits(settings: &[Setting]) -> Vec<String> {
     let mut wrong = Vec::new();
     let mut hold = |name: &str, contract: String, judge: &dyn Fn(&str) -> Option<ContractComparison>| {
         let Some(one) = settings.iter().find(|one| one.setting == name) else {
-            return wrong.push(format!("{name} is not told"));
+            return wrong.push(format!("{name} is not given"));
         };
         match judge(&one.value) {
             None => wrong.push(format!("{name}: '{}' is not a value of it", one.value)),
@@ -100,31 +100,31 @@ impl Making<'_> {
     /// Every setting with its value, in the order of the report.
     pub(super) fn settings(&self) -> Vec<Setting> {
         let Making { run, set_by, .. } = self;
-        let told = |key: &str, value: String| Setting::given(key, value, set_by(key));
+        let given = |key: &str, value: String| Setting::given(key, value, set_by(key));
         let mut all = vec![
-            told(BACKEND, run.cluster.backend.unwrap_or(DEFAULT_BACKEND).to_string()),
-            told(
+            given(BACKEND, run.cluster.backend.unwrap_or(DEFAULT_BACKEND).to_string()),
+            given(
                 SEED,
                 run.cluster.seed.map_or_else(|| "another one each time".to_owned(), |n| n.to_string()),
             ),
-            told("timing", self.timing.to_string()),
-            told("jobs", run.jobs.unwrap_or_else(|| usual_jobs(self.profile.workers)).to_string()),
-            told(
+            given("timing", self.timing.to_string()),
+            given("jobs", run.jobs.unwrap_or_else(|| usual_jobs(self.profile.workers)).to_string()),
+            given(
                 CLUSTERS,
                 run.clusters.map_or_else(|| "as many as there is room for".to_owned(), |n| n.to_string()),
             ),
         ];
         all.extend(self.selection());
-        all.extend(run.soak.map(|time| told("soak", time.to_string())));
+        all.extend(run.soak.map(|time| given("soak", time.to_string())));
         all.push(self.scale());
         all.extend(Budget::ALL.iter().map(|budget| self.budget(*budget)));
         all.push(self.instance_cache());
         let order: Vec<&str> = self.profile.address_order.iter().map(|kind| kind.as_str()).collect();
-        let told = |key: &str, value: String| Setting::given(key, value, SetBy::Profile);
-        all.extend((!order.is_empty()).then(|| told("addressOrder", order.join(", "))));
+        let given = |key: &str, value: String| Setting::given(key, value, SetBy::Profile);
+        all.extend((!order.is_empty()).then(|| given("addressOrder", order.join(", "))));
         let fixed = self.profile.location.fixed;
         all.extend(fixed.then(|| Setting::given("location.fixed", true, SetBy::Profile)));
-        all.extend(self.profile.instance_type.clone().map(|kind| told("instanceType", kind)));
+        all.extend(self.profile.instance_type.clone().map(|kind| given("instanceType", kind)));
         all
     }
 

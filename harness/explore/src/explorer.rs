@@ -4,7 +4,7 @@ use crate::divergence::Divergence;
 use crate::finding::{Finding, Planned, Seen};
 use crate::pattern::{PATTERNS, Pattern, plans};
 use crate::point::Point;
-use crate::results::{Results, Trialed};
+use crate::results::{Results, SharedResults, Trialed};
 use crate::scenario::Scenario;
 use crate::trial::{Broken, Outcome, carry_out, record};
 use harness_config::RunPlan;
@@ -23,6 +23,8 @@ use tokio_util::sync::CancellationToken;
 
 /// In how many trials a finding must be seen to be stable.
 const TRIALS_OF_A_FINDING: u32 = 3;
+/// Longer than any exploration.
+const WITHOUT_END: Duration = Duration::from_secs(7 * 86_400);
 
 /// What is explored, and how long.
 #[derive(Clone, Debug)]
@@ -49,7 +51,10 @@ struct Shared<'a> {
     queue: Mutex<Queue>,
     /// Wakes those that wait for work.
     news: Condvar,
-    results: Mutex<Results>,
+    results: &'a SharedResults,
+    /// In how many trials a finding is looked for.
+    trials_of_a_finding: u32,
+    began: Instant,
     handle: &'a Handle,
     events: &'a Events,
     cancel: &'a CancellationToken,
@@ -68,50 +73,54 @@ struct Queue {
     recording: usize,
 }
 
-/// Explores a CCM. Returns what was found.
+/// Explores a CCM, and adds each trial and each finding to `results` as soon as it has ended.
 ///
 /// # Errors
-/// No environment could be created.
+/// An environment could not be created, or a trial panicked.
 pub fn explore(
     plan: &Arc<RunPlan>,
     exploration: &Exploration,
+    results: &SharedResults,
     handle: &Handle,
     events: &Events,
     cancel: &CancellationToken,
-) -> Result<Results, String> {
+) -> Result<(), String> {
     let recorded = exploration.scenarios.iter().cloned().map(Planned::Plain).collect();
-    run(plan, exploration, recorded, (handle, events, cancel))
+    run(plan, exploration, (recorded, TRIALS_OF_A_FINDING), results, (handle, events, cancel))
 }
 
-/// Carries out what a finding says, as often as a stable finding must be seen.
+/// Carries out what a finding says, three times, each time in a new environment.
 ///
 /// # Errors
-/// No environment could be created.
+/// As [`explore`].
 pub fn replay(
     plan: &Arc<RunPlan>,
     finding: &Finding,
+    results: &SharedResults,
     handle: &Handle,
     events: &Events,
     cancel: &CancellationToken,
-) -> Result<Results, String> {
+) -> Result<(), String> {
+    let times = TRIALS_OF_A_FINDING as usize;
     let exploration = Exploration {
         scenarios: Vec::new(),
         patterns: Vec::new(),
-        budget: Duration::MAX / 4,
-        jobs: 1,
+        budget: WITHOUT_END,
+        jobs: times,
         seed: 0,
-        most_findings: 1,
+        most_findings: times,
     };
-    let planned = VecDeque::from([finding.planned()]);
-    run(plan, &exploration, planned, (handle, events, cancel))
+    let planned = std::iter::repeat_n(finding.planned(), times).collect();
+    run(plan, &exploration, (planned, 1), results, (handle, events, cancel))
 }
 
 fn run(
     plan: &Arc<RunPlan>,
     exploration: &Exploration,
-    waiting: VecDeque<Planned>,
+    (waiting, trials_of_a_finding): (VecDeque<Planned>, u32),
+    results: &SharedResults,
     (handle, events, cancel): (&Handle, &Events, &CancellationToken),
-) -> Result<Results, String> {
+) -> Result<(), String> {
     let patterns =
         if exploration.patterns.is_empty() { PATTERNS.to_vec() } else { exploration.patterns.clone() };
     let began = Instant::now();
@@ -121,11 +130,13 @@ fn run(
         patterns,
         queue: Mutex::new(Queue { waiting, recording: 0 }),
         news: Condvar::new(),
-        results: Mutex::new(Results::default()),
+        results,
+        trials_of_a_finding,
+        began,
         handle,
         events,
         cancel,
-        ends: began.checked_add(exploration.budget).unwrap_or(began + Duration::from_secs(86_400)),
+        ends: began + exploration.budget.min(WITHOUT_END),
         failed: AtomicBool::new(false),
         shows: AtomicBool::new(false),
         done: AtomicUsize::new(0),
@@ -137,11 +148,7 @@ fn run(
         let panicked = |_| Err("an environment panicked".to_owned());
         running.into_iter().map(|lane| lane.join().unwrap_or_else(panicked)).collect()
     });
-    outcomes.into_iter().collect::<Result<(), String>>()?;
-    let left = shared.lock().waiting.len();
-    let mut results = shared.results.into_inner().unwrap_or_else(PoisonError::into_inner);
-    results.finish(left, began.elapsed());
-    Ok(results)
+    outcomes.into_iter().collect()
 }
 
 impl Shared<'_> {
@@ -150,7 +157,7 @@ impl Shared<'_> {
     }
 
     fn results(&self) -> MutexGuard<'_, Results> {
-        self.results.lock().unwrap_or_else(PoisonError::into_inner)
+        self.results.lock()
     }
 
     /// Carries out trials in one environment after another, as long as there are any.
@@ -230,8 +237,11 @@ impl Shared<'_> {
             let (left, findings) = (self.lock().waiting.len(), self.results().findings.len());
             self.events.say(format!("  {done} trials, {left} left, {findings} findings"));
         }
-        let took = began.elapsed();
-        self.results().add(Trialed::of(planned, &outcome, took), finding);
+        let (took, left) = (began.elapsed(), self.lock().waiting.len());
+        let mut results = self.results();
+        results.add(Trialed::of(planned, &outcome, took), finding);
+        results.note(left, self.began.elapsed());
+        drop(results);
         Ok(())
     }
 
@@ -297,7 +307,7 @@ impl Shared<'_> {
         let mut seen = Seen { times: 1, of: 1 };
         let mut least: Vec<Divergence> = first.divergences;
         let mut step = first.step;
-        while seen.of < TRIALS_OF_A_FINDING && !self.cancel.is_cancelled() {
+        while seen.of < self.trials_of_a_finding && !self.cancel.is_cancelled() {
             let (outcome, _) = self.trial(current, lane, planned)?;
             if self.cancel.is_cancelled() {
                 break;

@@ -26,5 +26,5 @@ pub use explorer::{Exploration, explore, replay};
 pub use finding::{Finding, PutFault, Seen};
 pub use pattern::{PATTERNS, Pattern, Plan};
 pub use point::Point;
-pub use results::{Ended, Results, Trialed};
+pub use results::{Ended, Results, SharedResults, Trialed};
 pub use scenario::{Scenario, ServiceType, Step};

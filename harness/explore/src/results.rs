@@ -9,6 +9,7 @@ use serde::Serialize;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::Path;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 /// The name of the file with all trials.
@@ -89,13 +90,28 @@ pub struct Results {
     pub findings: Vec<Finding>,
 }
 
+/// The results of an exploration that is in progress. Clones share them.
+#[derive(Clone, Debug, Default)]
+pub struct SharedResults(Arc<Mutex<Results>>);
+
+impl SharedResults {
+    pub(crate) fn lock(&self) -> MutexGuard<'_, Results> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What has been tried and found so far.
+    pub fn so_far(&self) -> Results {
+        self.lock().clone()
+    }
+}
+
 impl Results {
     pub(crate) fn add(&mut self, trial: Trialed, finding: Option<Finding>) {
         self.trials.push(trial);
         self.findings.extend(finding);
     }
 
-    pub(crate) fn finish(&mut self, left: usize, took: Duration) {
+    pub(crate) fn note(&mut self, left: usize, took: Duration) {
         self.left = left;
         self.took_ms = u64::try_from(took.as_millis()).unwrap_or(u64::MAX);
     }
@@ -196,7 +212,7 @@ mod tests {
         let broken = crate::trial::Broken { step: 1, divergences: Vec::new() };
         let finding = Finding::new(&planned, 1, Vec::new(), crate::finding::Seen { times: 2, of: 3 });
         results.add(Trialed::of(&planned, &Outcome::Diverges(broken), Duration::ZERO), Some(finding));
-        results.finish(5, Duration::from_secs(3));
+        results.note(5, Duration::from_secs(3));
         results
     }
 

@@ -159,7 +159,7 @@ impl Scenario {
     pub fn built_in(names: &[String]) -> Result<Vec<Scenario>, String> {
         let known: Vec<&str> = BUILT_IN.iter().map(|(name, _)| *name).collect();
         if let Some(unknown) = names.iter().find(|name| !known.contains(&name.as_str())) {
-            return Err(format!("there is no scenario '{unknown}'; there are {}", known.join(", ")));
+            return Err(format!("unknown scenario '{unknown}'; the scenarios are {}", known.join(", ")));
         }
         let wanted = BUILT_IN.iter().filter(|(name, _)| names.is_empty() || names.iter().any(|n| n == name));
         wanted.map(|(name, text)| Scenario::parse(text, Path::new(&format!("{name}.yaml")))).collect()

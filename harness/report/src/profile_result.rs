@@ -188,8 +188,8 @@ mod tests {
         let simulated = Subject { simulated: true, ..Subject::default() };
         assert_eq!(of(&[], &Ledger { subject: simulated, ..good.clone() }).0, "partial");
         let looser = |name: &str| {
-            let told = Setting::given(name, "v".to_owned(), SetBy::RunFile);
-            let settings = vec![Setting { bearing: ContractComparison::Looser, ..told }];
+            let setting = Setting::given(name, "v".to_owned(), SetBy::RunFile);
+            let settings = vec![Setting { bearing: ContractComparison::Looser, ..setting }];
             Ledger { subject: Subject { settings, ..Subject::default() }, ..good.clone() }
         };
         assert_eq!(of(&[], &looser("limits.scale")).0, "partial");

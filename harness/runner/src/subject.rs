@@ -69,8 +69,8 @@ pub(super) fn subject(
         subject.settings.extend(rendered.map(|rendered| rendered.changes).unwrap_or_default());
         subject.settings.extend(state.changes.iter().cloned());
         let notes = framework_notes(suites, plan.profile.framework);
-        let told = |note: String| Setting::given("framework", note, SetBy::Profile);
-        subject.settings.extend(notes.into_iter().map(told));
+        let setting = |note: String| Setting::given("framework", note, SetBy::Profile);
+        subject.settings.extend(notes.into_iter().map(setting));
     }
     subject
 }

@@ -6,10 +6,13 @@ use harness_clouds::{Entry, Instance, Inventory};
 use harness_config::BackendKind;
 use harness_core::check::{CheckError, SubjectName, chain};
 use harness_core::events::{End, Fold, LostNode};
-use harness_core::probe::{Matcher, Observed, ReadError, ReadSource, holds};
+use harness_core::probe::{Matcher, Observed, ReadError, ReadSource, holds, poll};
 use harness_session::Session;
 use std::sync::Arc;
 use std::time::Duration;
+
+/// How often the clouds are read while something of unknown origin may still go.
+const LOOK: Duration = Duration::from_millis(200);
 
 /// The difference between the clouds' contents now and before the run.
 #[derive(Clone, Copy)]
@@ -47,7 +50,20 @@ impl Leftovers<'_> {
     /// # Errors
     /// [`CheckError::Error`] if the origin of a leftover is unknown.
     pub async fn are_told_apart(&self) -> Result<(), CheckError> {
-        let left = self.read(ReadSource::Origin).await.map_err(|error| CheckError::Error(error.text))?;
+        // The CCM may still be removing what it made for an aborted attempt.
+        let mut left = LeftObjects::default();
+        let removed = async |seen: &mut String| {
+            left = self.read(ReadSource::Origin).await?;
+            *seen = left.doubtful.join("; ");
+            Ok(left.doubtful.is_empty().then_some(()))
+        };
+        let limit = self.cx.limits().service_after(1);
+        let waited = poll("the cloud holds nothing of unknown origin", limit, LOOK, removed).await;
+        if let Err(error) = waited
+            && left.doubtful.is_empty()
+        {
+            return Err(CheckError::Error(error.text));
+        }
         if !left.of_aborted.is_empty() {
             self.cx.record("not-counted", left.of_aborted.join("; "));
         }

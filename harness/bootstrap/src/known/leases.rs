@@ -4,7 +4,7 @@ use super::Assumed;
 use crate::manifest::{Node, Objects};
 use crate::workload::{Condition, Hindrance, Role, Stage, Workload};
 
-/// How long a boot may wait for a Lease of somebody else, in seconds.
+/// How long a boot may wait for a Lease that another client holds, in seconds.
 const LONGEST_WAIT: i64 = 300;
 
 /// Leases of kubeadm's own components, which never give them up.

@@ -294,8 +294,8 @@ impl<'a> Model<'a> {
         if backends.is_empty() {
             let words = format!("no workload of the manifests is behind the Service of {}", webhook.title);
             let change = Change::FailOpen(number(hook));
-            let nobody = self.never(words, Some(webhook.place.clone()), Some(change));
-            return self.rule(head, vec![nobody]);
+            let missing = self.never(words, Some(webhook.place.clone()), Some(change));
+            return self.rule(head, vec![missing]);
         }
         for backend in backends {
             for node in 0..self.machines.len() {

@@ -45,8 +45,8 @@ impl Model<'_> {
         match self.cluster.kube_proxy {
             KubeProxy::Yes => self.give(Fact::ServicesAnswer(n)),
             KubeProxy::No => {
-                let nobody = self.never(String::from("no kube-proxy serves Service addresses"), None, None);
-                self.rule(Fact::ServicesAnswer(n), vec![nobody]);
+                let missing = self.never(String::from("no kube-proxy serves Service addresses"), None, None);
+                self.rule(Fact::ServicesAnswer(n), vec![missing]);
             }
             KubeProxy::Cni => {
                 let network = self.needs(Fact::Networked(n));
@@ -108,8 +108,8 @@ impl Model<'_> {
         }
         match self.cluster.cni {
             Cni::None => {
-                let nobody = self.never(String::from("no network plugin is installed"), None, None);
-                self.rule(Fact::Networked(n), vec![nobody]);
+                let missing = self.never(String::from("no network plugin is installed"), None, None);
+                self.rule(Fact::Networked(n), vec![missing]);
             }
             Cni::Independent | Cni::StartupTaint => self.give(Fact::Networked(n)),
             Cni::WaitsForAddresses | Cni::StartupTaintAndWaits | Cni::Kindnet => {

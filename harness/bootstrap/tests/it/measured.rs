@@ -21,7 +21,7 @@ fn table() -> Vec<(String, [Outcome; 2])> {
     let outcome = |word: &str| match word {
         "boots" => Outcome::Boots,
         "deadlock" => Outcome::Deadlock,
-        other => panic!("'{other}' is no verdict of a real cluster"),
+        other => panic!("expected boots or deadlock as the verdict of a real cluster, got '{other}'"),
     };
     text.lines()
         .skip(1)

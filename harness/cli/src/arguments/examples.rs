@@ -98,7 +98,7 @@ Exit codes:
   0    the exploration ended (with --require-clean: and found nothing)
   1    something was found (with --require-clean or --replay)
   2    wrong usage or configuration; nothing was started
-  3    the environment failed
+  3    the environment failed, or a replay did not meet its fault
   130  interrupted; what was found until then is kept
 
 Examples:

@@ -1,6 +1,7 @@
 //! The options of `explore`.
 
-use super::complete::{mutants, profiles, strangers};
+use super::ccm::CcmOptions;
+use super::complete::{mutants, strangers};
 use super::values::words;
 use clap::Args;
 use clap::builder::PossibleValuesParser;
@@ -11,7 +12,6 @@ use std::path::PathBuf;
 use std::str::FromStr;
 
 /// Headings of the options' help.
-const CCM: &str = "CCM under test";
 const CLUSTER: &str = "Cluster";
 const WHICH: &str = "What is tried";
 const RESULT: &str = "Result";
@@ -19,15 +19,8 @@ const PROOF: &str = "Proof of the exploration";
 
 #[derive(Clone, Debug, Args)]
 pub(crate) struct ExploreOptions {
-    /// Profile of the CCM: a built-in name or a path [default: reference]
-    #[arg(long, value_name = "NAME|PATH", help_heading = CCM, add = ArgValueCandidates::new(profiles))]
-    profile: Option<String>,
-    /// Image of the CCM [default: the profile's]
-    #[arg(long, value_name = "IMAGE", help_heading = CCM)]
-    image: Option<String>,
-    /// Run this program instead of an image (embedded cluster)
-    #[arg(long, value_name = "PATH", conflicts_with = "image", help_heading = CCM)]
-    binary: Option<String>,
+    #[command(flatten)]
+    ccm: CcmOptions,
     /// Kind of cluster; on kind, requests to the API server are not disturbed [default: embedded]
     #[arg(long, value_name = "KIND", value_parser = words::<BackendChoice>(BackendChoice::WORDS), help_heading = CLUSTER)]
     cluster: Option<BackendChoice>,
@@ -76,9 +69,9 @@ impl ExploreOptions {
     /// What was typed, in the run file's form.
     pub(crate) fn overrides(&self) -> RunFile {
         RunFile {
-            profile: self.profile.clone(),
-            image: self.image.clone(),
-            binary: self.binary.clone(),
+            profile: self.ccm.profile.clone(),
+            image: self.ccm.image.clone(),
+            binary: self.ccm.binary.clone(),
             cluster: ClusterKeys {
                 backend: Some(self.cluster.unwrap_or(BackendChoice::Embedded)),
                 kubernetes: self.kubernetes.clone(),

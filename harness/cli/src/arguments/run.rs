@@ -1,6 +1,7 @@
 //! The options of `run` and `plan`.
 
-use super::complete::{checks, profiles, suites};
+use super::ccm::{CCM, CcmOptions};
+use super::complete::{checks, suites};
 use super::values::words;
 use clap::{Args, ValueEnum};
 use clap_complete::engine::ArgValueCandidates;
@@ -33,7 +34,6 @@ fn part(text: &str, index: Option<&str>) -> Result<Share, String> {
 }
 
 /// Headings of the options' help.
-const CCM: &str = "What is tested";
 const CLUSTER: &str = "Cluster";
 const CHECKS: &str = "Checks";
 const RESULT: &str = "Results";
@@ -113,15 +113,8 @@ pub(crate) struct PlanOptions {
     /// Read options from a run file; options on the command line override it
     #[arg(long, value_name = "FILE", help_heading = CCM)]
     pub(crate) config: Option<PathBuf>,
-    /// Profile of the CCM: a built-in name or a path [default: reference]
-    #[arg(long, value_name = "NAME|PATH", help_heading = CCM, add = ArgValueCandidates::new(profiles))]
-    profile: Option<String>,
-    /// Image of the CCM [default: the profile's]
-    #[arg(long, value_name = "IMAGE", help_heading = CCM)]
-    image: Option<String>,
-    /// Run this program instead of an image (embedded cluster), or this credential provider plugin
-    #[arg(long, value_name = "PATH", conflicts_with = "image", help_heading = CCM)]
-    binary: Option<String>,
+    #[command(flatten)]
+    ccm: CcmOptions,
     /// Kind of cluster [default: auto] [env: CCM_CONFORMANCE_CLUSTER]
     #[arg(long, value_name = "KIND", value_parser = words::<BackendChoice>(BackendChoice::WORDS), help_heading = CLUSTER)]
     cluster: Option<BackendChoice>,
@@ -203,9 +196,9 @@ impl PlanOptions {
     pub(crate) fn overrides(&self) -> RunFile {
         let some = |list: &[String]| (!list.is_empty()).then(|| list.to_vec());
         RunFile {
-            profile: self.profile.clone(),
-            image: self.image.clone(),
-            binary: self.binary.clone(),
+            profile: self.ccm.profile.clone(),
+            image: self.ccm.image.clone(),
+            binary: self.ccm.binary.clone(),
             cluster: ClusterKeys {
                 backend: self.cluster,
                 topology: self.topology.clone(),

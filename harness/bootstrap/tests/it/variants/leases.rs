@@ -12,7 +12,7 @@ fn lease(name: &str, spec: &str) -> String {
 fn a_lease_in_the_manifests() {
     let held = "holderIdentity: other, leaseDurationSeconds: 7200, renewTime: '2026-11-27T16:00:00.000000Z'";
     boot(&[
-        ("of nobody", lease("cloud-controller-manager", "leaseDurationSeconds: 7200")),
+        ("without a holder", lease("cloud-controller-manager", "leaseDurationSeconds: 7200")),
         (
             "for a short time",
             lease("cloud-controller-manager", "holderIdentity: other, leaseDurationSeconds: 15"),
