@@ -363,8 +363,8 @@ fn a_relaxation_taken_out() {
     let Payload::SubjectKnown(loose) = &mut events[1].event else { panic!("the subject") };
     loose.settings.retain(|one| one.setting != "limits.scale" && one.setting != "limits.budgets.boot");
     let said = said(&report_of(&events), &events, None);
-    refused(&said, "limits.scale is not told");
-    refused(&said, "limits.budgets.boot is not told");
+    refused(&said, "limits.scale is not given");
+    refused(&said, "limits.budgets.boot is not given");
 }
 
 #[test]
