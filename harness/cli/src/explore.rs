@@ -5,26 +5,31 @@ use super::controls::plan_of;
 use super::planning::planned;
 use harness_clusters::{Lifetime, facts};
 use harness_components::component::Change;
-use harness_config::Source;
-use harness_core::events::Events;
-use harness_core::output;
+use harness_config::{Profile, Source};
+use harness_core::events::{EVENTS_FILE, Events};
+use harness_core::{files, output};
 use harness_core::progress::Terminal;
-use harness_explore::{Ended, Exploration, Finding, PATTERNS, Pattern, Results, Scenario, SharedResults};
+use harness_explore::{
+    Ended, Exploration, Finding, PATTERNS, Pattern, Results, Scenario, SharedResults, TRIALS_FILE,
+};
 use harness_report::exit;
 use harness_runner::{FinalReport, INTERRUPTED, ORDERLY, guard};
 use harness_session::settle;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 use tokio::runtime::Runtime;
 use tokio_util::sync::CancellationToken;
 
+/// The folder in a profile's folder with findings that must not be seen again.
+const KNOWN_FINDINGS: &str = "findings";
 /// How many embedded clusters work at the same time: trials mostly wait.
 const EMBEDDED_JOBS: usize = 12;
 
 /// `ccm-conformance explore`.
 pub(super) fn explore(options: &ExploreOptions) -> ExitCode {
-    match Scenario::built_in(&options.scenario).and_then(|scenarios| begin(options, scenarios)) {
+    let random = harness_explore::random(options.seed, usize::from(options.random));
+    match Scenario::choose(&options.scenario, random).and_then(|scenarios| begin(options, scenarios)) {
         Ok(code) => code,
         Err(why) => refused(&why),
     }
@@ -34,7 +39,7 @@ pub(super) fn explore(options: &ExploreOptions) -> ExitCode {
 /// What is wrong with the input; nothing was started.
 fn begin(options: &ExploreOptions, scenarios: Vec<Scenario>) -> Result<ExitCode, String> {
     let chosen = PATTERNS.iter().filter(|pattern| options.pattern.iter().any(|name| name == pattern.name()));
-    let patterns: Vec<Pattern> = chosen.copied().collect();
+    let mut patterns: Vec<Pattern> = chosen.copied().collect();
     if options.list {
         output::out(&list(&scenarios));
         return Ok(ExitCode::from(exit::CONFORMANT));
@@ -45,15 +50,14 @@ fn begin(options: &ExploreOptions, scenarios: Vec<Scenario>) -> Result<ExitCode,
         (None, Some(id)) => Ok(plan_of(Change::Variant, id, options.overrides())?),
         (None, None) => planned(&Source::Defaults, options.overrides()),
     };
-    let mut plan = match chosen {
+    let plan = match chosen {
         Ok(plan) => plan,
         Err(code) => return Ok(code),
     };
     if !plan.profile.has_ccm() {
         return Err(format!("profile '{}' has no CCM that could be explored", plan.profile.name));
     }
-    // A second replica would take over from one that is killed, and the trial would be about that.
-    plan.profile.replicas = 1;
+    let known = known_findings(&plan.profile)?;
     let runtime = match Runtime::new() {
         Ok(runtime) => runtime,
         Err(error) => {
@@ -75,9 +79,24 @@ fn begin(options: &ExploreOptions, scenarios: Vec<Scenario>) -> Result<ExitCode,
     why.iter().for_each(|why| events.say(why));
     let lifetime = facts(plan.cluster.backend()).lifetime;
     let usual = if lifetime == Lifetime::Process { EMBEDDED_JOBS } else { 1 };
+    if patterns.is_empty() {
+        patterns = PATTERNS.to_vec();
+    }
+    if lifetime != Lifetime::Process {
+        let skipped: Vec<&str> =
+            patterns.iter().filter(|pattern| pattern.needs_embedded()).map(|pattern| pattern.name()).collect();
+        patterns.retain(|pattern| !pattern.needs_embedded());
+        events.say(format!(
+            "faults of requests to the API server need '--cluster embedded' and are skipped; so are the patterns: {}",
+            if skipped.is_empty() { "none".to_owned() } else { skipped.join(", ") }
+        ));
+    }
     let exploration = Exploration {
         scenarios,
         patterns,
+        known: known.iter().map(|(_, finding)| finding.clone()).collect(),
+        most_pairs: options.pairs.map_or(usize::MAX, |pairs| usize::try_from(pairs).unwrap_or(usize::MAX)),
+        shard: options.shard,
         budget: options.budget.0,
         jobs: options.jobs.map_or(usual, usize::from),
         seed: options.seed,
@@ -106,9 +125,64 @@ fn begin(options: &ExploreOptions, scenarios: Vec<Scenario>) -> Result<ExitCode,
         _ if cancel.is_cancelled() => INTERRUPTED,
         false => exit::ENVIRONMENT,
         true if finding.is_some() => replayed(&results, &events),
+        true if seen_again(&known, &results, &events) => exit::NOT_CONFORMANT,
         true if options.require_clean && !results.findings.is_empty() => exit::NOT_CONFORMANT,
         true => exit::CONFORMANT,
     }))
+}
+
+/// The findings in the profile's folder, with their files: bugs of this CCM that must not come back.
+///
+/// # Errors
+/// The file with what is wrong with it.
+fn known_findings(profile: &Profile) -> Result<Vec<(PathBuf, Finding)>, String> {
+    let folder = profile.folder().join(KNOWN_FINDINGS);
+    if !profile.file.exists() || !folder.is_dir() {
+        return Ok(Vec::new());
+    }
+    let unreadable = |error: std::io::Error| format!("{}: {}", folder.display(), files::why(&error));
+    let mut all = Vec::new();
+    for entry in std::fs::read_dir(&folder).map_err(unreadable)? {
+        let path = entry.map_err(unreadable)?.path();
+        if path.extension().is_some_and(|extension| extension == "yaml") {
+            all.push(path);
+        }
+    }
+    all.sort();
+    all.into_iter().map(|path| Finding::read(&path).map(|finding| (path, finding))).collect()
+}
+
+/// Names the files of known findings that were seen again; returns whether there are any.
+fn seen_again(known: &[(PathBuf, Finding)], results: &Results, events: &Events) -> bool {
+    let is_seen = |finding: &Finding| {
+        results.trials.iter().any(|trial| trial.outcome == Ended::Diverges && trial.plan == finding.summary)
+    };
+    let again: Vec<&PathBuf> = known.iter().filter(|(_, known)| is_seen(known)).map(|(path, _)| path).collect();
+    for path in &again {
+        events.say(format!("seen again: {}", path.display()));
+    }
+    if !known.is_empty() && again.is_empty() {
+        events.say(format!("none of the {} known findings of the profile was seen again", known.len()));
+    }
+    !again.is_empty()
+}
+
+/// Joins the results of the parts of an exploration, which several machines have carried out.
+///
+/// # Errors
+/// The part that cannot be read, or the file that cannot be written.
+pub(super) fn merge_explorations(parts: &[PathBuf], out: &Path) -> Result<u8, String> {
+    let parts = parts.iter().map(|folder| Results::read(folder)).collect::<Result<Vec<Results>, String>>()?;
+    let merged = Results::merge(parts)?;
+    std::fs::create_dir_all(out).map_err(|error| format!("{}: {}", out.display(), files::why(&error)))?;
+    merged.write(out)?;
+    output::out(&format!("{merged}; {}", out.display()));
+    Ok(exit::CONFORMANT)
+}
+
+/// Whether a folder has the results of an exploration, and none of a run.
+pub(super) fn is_exploration(folder: &Path) -> bool {
+    folder.join(TRIALS_FILE).exists() && !folder.join(EVENTS_FILE).exists()
 }
 
 /// Writes the files and prints the summary; returns whether they could be written.

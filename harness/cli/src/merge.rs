@@ -1,6 +1,7 @@
 //! `merge`: one report for the parts of a run that several machines have shared.
 
 use super::arguments::MergeOptions;
+use super::explore::{is_exploration, merge_explorations};
 use harness_config::{CLUSTERS, Completeness, SEED, SHARD};
 use harness_core::check::chain;
 use harness_core::events::{
@@ -31,6 +32,9 @@ pub(super) fn merge(options: &MergeOptions) -> ExitCode {
 }
 
 fn joined(options: &MergeOptions) -> Result<u8, String> {
+    if options.shards.iter().all(|folder| is_exploration(folder)) {
+        return merge_explorations(&options.shards, &options.out);
+    }
     let mut parts = Vec::new();
     for folder in &options.shards {
         let (name, stream) = (folder.display().to_string(), stream_of(folder));

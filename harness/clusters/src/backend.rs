@@ -166,7 +166,7 @@ pub trait Machines: Send + Sync + Debug {
     }
 
     /// Faults of single requests of the CCM to the API server; `None` if this backend cannot cause any.
-    fn request_faults(&self) -> Option<&dyn RequestFaults> {
+    fn api_faults(&self) -> Option<&dyn ApiFaults> {
         None
     }
 
@@ -177,8 +177,8 @@ pub trait Machines: Send + Sync + Debug {
     }
 }
 
-/// Causes faults of single requests of the CCM to the API server.
-pub trait RequestFaults: Send + Sync {
+/// Causes faults of the API server that only the CCM sees: of single requests, and of what its watches show.
+pub trait ApiFaults: Send + Sync {
     /// Sets a fault under an id that the caller chooses.
     ///
     /// # Errors
@@ -196,4 +196,11 @@ pub trait RequestFaults: Send + Sync {
     /// # Errors
     /// The cluster is gone.
     fn clear(&self, id: u64) -> BoxFuture<'_, Result<(), ClusterError>>;
+
+    /// Whether watches, and lists with resource version 0, stay at the state of now, as with a watch cache that is behind
+    /// etcd. When it ends, all changes are delivered in order.
+    ///
+    /// # Errors
+    /// The cluster is gone.
+    fn set_lag(&self, lags: bool) -> BoxFuture<'_, Result<(), ClusterError>>;
 }

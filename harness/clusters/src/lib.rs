@@ -27,7 +27,7 @@ mod version;
 
 pub use audit::{Asked, AuditQuery};
 pub use backend::{
-    Backend, BackendEntry, Facts, Fidelity, Lifetime, METADATA_ADDRESS, Machines, RequestFaults, Runs,
+    Backend, BackendEntry, Facts, Fidelity, Lifetime, METADATA_ADDRESS, Machines, ApiFaults, Runs,
 };
 pub use embedded::CLOUD_NAME;
 pub use embedded_cluster::{RequestEffect, RequestFault, RequestFaultState, RequestMatch};
@@ -152,8 +152,8 @@ impl Cluster {
     }
 
     /// Faults of single requests of the CCM to the API server; `None` if this cluster cannot cause any.
-    pub fn request_faults(&self) -> Option<&dyn RequestFaults> {
-        self.machines.as_ref()?.request_faults()
+    pub fn api_faults(&self) -> Option<&dyn ApiFaults> {
+        self.machines.as_ref()?.api_faults()
     }
 
     /// Returns a message when a machine has ended that no process of the run switched off; never returns if machines are

@@ -267,6 +267,18 @@ impl Running {
         &self.api.request_faults
     }
 
+    /// Makes watches, and lists with resource version 0, of service accounts show the state of now until
+    /// [`Running::end_lag`], as a server whose watch cache is behind etcd. Other reads and all writes use the latest
+    /// state.
+    pub fn begin_lag(&self) {
+        self.api.lag.begin(self.api.store.revision());
+    }
+
+    /// Lets watches and cached lists catch up: changes that were held back are delivered in order.
+    pub fn end_lag(&self) {
+        self.api.lag.end();
+    }
+
     /// Discards the history of changes and allows watches again. A watch that continues from before a change
     /// of its kind is answered with 410, and so is, once, the second page of a list that a service account
     /// reads in pages.

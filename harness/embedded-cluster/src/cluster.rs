@@ -219,6 +219,18 @@ impl Cluster {
         self.server.expire_watches();
     }
 
+    /// Makes watches, and lists with resource version 0, of service accounts show the state of now until
+    /// [`Cluster::end_lag`], as an API server whose watch cache is behind etcd. Other reads and all writes use the
+    /// latest state.
+    pub fn begin_lag(&self) {
+        self.server.begin_lag();
+    }
+
+    /// Lets watches and cached lists catch up: changes that were held back are delivered in order.
+    pub fn end_lag(&self) {
+        self.server.end_lag();
+    }
+
     /// Lets other processes use machines and Pods through this socket, until the returned value is dropped;
     /// see [`Remote`](crate::Remote).
     ///

@@ -100,6 +100,10 @@ pub enum WatchOperation {
     Interrupt,
     /// [`Cluster::expire_watches`](crate::Cluster::expire_watches).
     Expire,
+    /// [`Cluster::begin_lag`](crate::Cluster::begin_lag).
+    BeginLag,
+    /// [`Cluster::end_lag`](crate::Cluster::end_lag).
+    EndLag,
 }
 
 /// The clients that cannot reach the API server.
@@ -175,6 +179,8 @@ impl Order {
                 match operation {
                     WatchOperation::Interrupt => server.interrupt_watches(),
                     WatchOperation::Expire => server.expire_watches(),
+                    WatchOperation::BeginLag => server.begin_lag(),
+                    WatchOperation::EndLag => server.end_lag(),
                 }
                 Ok(())
             }

@@ -20,6 +20,7 @@ use crate::auth::node;
 use crate::auth::rbac::{self, Rule};
 use crate::auth::user::{MASTERS, User};
 use crate::issued::Issued;
+use crate::lag::Lag;
 use crate::logs::Logs;
 use crate::request_faults::RequestFaults;
 use crate::store::{Keep, Store};
@@ -46,6 +47,8 @@ pub struct Api {
     pub closing: watch::Receiver<bool>,
     /// Whether watches may continue.
     pub interruption: Interruption,
+    /// How far behind watches and cached lists are.
+    pub lag: Lag,
     /// Which users can reach the server.
     pub reach: CurrentPartition,
     /// Faults of single requests.
@@ -85,6 +88,7 @@ impl Api {
             address,
             closing,
             interruption: Interruption::default(),
+            lag: Lag::default(),
             reach: CurrentPartition::default(),
             request_faults: RequestFaults::default(),
             usage: Usage::new(limits),

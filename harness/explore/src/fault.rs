@@ -38,7 +38,7 @@ impl<'a> Fault<'a> {
     ) -> Result<Fault<'a>, CheckError> {
         let set = match point {
             Point::Api { verb, resource, object, nth } => {
-                let faults = session.cluster().request_faults().ok_or_else(|| impossible(point))?;
+                let faults = session.cluster().api_faults().ok_or_else(|| impossible(point))?;
                 let fault = pattern.at_api_server().ok_or_else(|| impossible(point))?;
                 let of_nodes = resource.split('/').next() == Some("nodes");
                 let matching = RequestMatch {
@@ -86,7 +86,7 @@ impl<'a> Fault<'a> {
         if self.cleared.get() {
             return Ok(self.hits.get());
         }
-        let hits = match (&self.set, self.session.cluster().request_faults()) {
+        let hits = match (&self.set, self.session.cluster().api_faults()) {
             (Set::Api(id), Some(faults)) => faults.state(*id).await?.map_or(0, |state| state.hits),
             (Set::Api(_), None) => 0,
             (Set::Cloud(ids), _) => match ids.last() {
@@ -106,7 +106,7 @@ impl<'a> Fault<'a> {
         if self.cleared.replace(true) {
             return Ok(());
         }
-        match (&self.set, self.session.cluster().request_faults()) {
+        match (&self.set, self.session.cluster().api_faults()) {
             (Set::Api(id), Some(faults)) => faults.clear(*id).await?,
             (Set::Api(_), None) => {}
             (Set::Cloud(ids), _) => {

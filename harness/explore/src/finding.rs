@@ -1,9 +1,10 @@
-//! A finding: a scenario and one fault after which cluster and cloud do not become what they must, as a file.
+//! A finding: a scenario and faults after which cluster and cloud do not become what they must, as a file.
 
 use crate::divergence::Divergence;
-use crate::pattern::{Pattern, Plan};
+use crate::plan::{Plan, PutFault};
 use crate::point::Point;
 use crate::scenario::{Scenario, Step};
+use crate::trial::Broken;
 use harness_config::yaml;
 use serde::{Deserialize, Serialize};
 use std::path::Path;
@@ -25,23 +26,16 @@ pub struct Finding {
     pub summary: String,
     /// The scenario, up to the step at which the difference was seen.
     pub scenario: Scenario,
-    /// The fault; none if the scenario alone leads to the difference.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub fault: Option<PutFault>,
+    /// The faults; none if the scenario alone leads to the difference.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub faults: Vec<PutFault>,
     /// The differences in the end.
     pub differences: Vec<Divergence>,
     /// How many of how many trials ended like this.
     pub seen: Seen,
-}
-
-/// A fault at a point.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct PutFault {
-    /// Where.
-    pub at: Point,
-    /// What.
-    pub pattern: Pattern,
+    /// The last requests of the CCM in one of these trials, for reading; a replay does not use them.
+    #[serde(default, skip_serializing_if = "Requests::is_empty")]
+    pub requests: Requests,
 }
 
 /// How often a finding was seen.
@@ -54,6 +48,24 @@ pub struct Seen {
     pub of: u32,
 }
 
+/// The last requests of a CCM.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Requests {
+    /// Writes to the API server, in order, each with the status of its answer.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub api: Vec<String>,
+    /// Calls to the cloud, in order, each with its result.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub cloud: Vec<String>,
+}
+
+impl Requests {
+    fn is_empty(&self) -> bool {
+        self.api.is_empty() && self.cloud.is_empty()
+    }
+}
+
 impl Seen {
     /// Whether it was seen every time.
     pub fn is_stable(self) -> bool {
@@ -62,24 +74,34 @@ impl Seen {
 }
 
 impl Finding {
-    pub(crate) fn new(plan: &Planned, step: usize, differences: Vec<Divergence>, seen: Seen) -> Finding {
-        let (scenario, fault) = match plan {
-            Planned::Plain(scenario) => (scenario.clone(), None),
-            Planned::With(plan) => {
-                (plan.scenario.clone(), Some(PutFault { at: plan.point.clone(), pattern: plan.pattern }))
-            }
-        };
+    pub(crate) fn new(plan: &Plan, broken: Broken, seen: Seen) -> Finding {
+        let Broken { step, divergences: differences, requests } = broken;
+        let Plan { scenario, faults } = plan.clone();
         // What comes after it does not matter.
         let steps: Vec<Step> = scenario.steps.iter().take(step + 1).cloned().collect();
+        let happens = |fault: &PutFault| !matches!(fault.at, Point::Step { step: at } if at > step);
+        let faults = faults.into_iter().filter(happens).collect();
         Finding {
             api_version: API_VERSION.to_owned(),
             kind: KIND.to_owned(),
             summary: plan.to_string(),
             scenario: Scenario { steps, ..scenario },
-            fault,
+            faults,
             differences,
             seen,
+            requests,
         }
+    }
+
+    /// Whether another finding probably has the same cause: the same objects of the same scenario differ.
+    pub(crate) fn resembles(&self, other: &Finding) -> bool {
+        let subjects = |finding: &Finding| -> Vec<String> {
+            let mut all: Vec<String> = finding.differences.iter().map(|d| d.subject.clone()).collect();
+            all.sort();
+            all.dedup();
+            all
+        };
+        self.scenario.name == other.scenario.name && subjects(self) == subjects(other)
     }
 
     /// Reads a finding from a file.
@@ -100,53 +122,16 @@ impl Finding {
         Ok(finding)
     }
 
-    pub(crate) fn planned(&self) -> Planned {
-        match &self.fault {
-            None => Planned::Plain(self.scenario.clone()),
-            Some(PutFault { at, pattern }) => {
-                Planned::With(Plan { scenario: self.scenario.clone(), point: at.clone(), pattern: *pattern })
-            }
-        }
-    }
-}
-
-/// What a trial carries out.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Planned {
-    /// A scenario without a fault.
-    Plain(Scenario),
-    /// A scenario with a fault.
-    With(Plan),
-}
-
-impl Planned {
-    pub(crate) fn scenario(&self) -> &Scenario {
-        match self {
-            Planned::Plain(scenario) => scenario,
-            Planned::With(plan) => &plan.scenario,
-        }
-    }
-
-    pub(crate) fn pattern(&self) -> Option<Pattern> {
-        match self {
-            Planned::Plain(_) => None,
-            Planned::With(plan) => Some(plan.pattern),
-        }
-    }
-}
-
-impl std::fmt::Display for Planned {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Planned::Plain(scenario) => write!(f, "{}: without any fault", scenario.name),
-            Planned::With(plan) => plan.fmt(f),
-        }
+    /// What it says to carry out.
+    pub(crate) fn plan(&self) -> Plan {
+        Plan { scenario: self.scenario.clone(), faults: self.faults.clone() }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::pattern::Pattern;
 
     #[test]
     fn a_finding_comes_back_from_its_file() {
@@ -157,11 +142,14 @@ mod tests {
             object: "web".to_owned(),
             nth: 1,
         };
-        let plan = Planned::With(Plan { scenario, point, pattern: Pattern::AnswerLost });
+        let fault = PutFault { at: point, pattern: Pattern::AnswerLost };
+        let plan = Plan { scenario, faults: vec![fault] };
         let text = |text: &str| text.to_owned();
         let difference =
             Divergence { subject: text("Service web"), expected: text("one"), actual: text("none") };
-        let finding = Finding::new(&plan, 3, vec![difference], Seen { times: 3, of: 3 });
+        let requests = Requests { api: Vec::new(), cloud: vec![text("POST /load-balancers: 201")] };
+        let broken = Broken { step: 3, divergences: vec![difference], requests };
+        let finding = Finding::new(&plan, broken, Seen { times: 3, of: 3 });
         assert_eq!(finding.scenario.steps.len(), 4, "later steps are left out");
         let folder = tempfile::tempdir().expect("a folder");
         let file = folder.path().join("finding.yaml");

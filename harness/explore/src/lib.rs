@@ -11,20 +11,30 @@
 //! Correctness of Cloud System Management", SOSP 2023: the end state as the oracle).
 
 mod divergence;
+mod environments;
 mod explorer;
 mod fault;
 mod finding;
+mod histories;
+mod invariants;
+mod page;
 mod pattern;
+mod plan;
 mod point;
+mod progress;
+mod queue;
 mod results;
 mod scenario;
+mod shrink;
 mod trial;
 mod world;
 
 pub use divergence::Divergence;
 pub use explorer::{Exploration, explore, replay};
-pub use finding::{Finding, PutFault, Seen};
-pub use pattern::{PATTERNS, Pattern, Plan};
+pub use finding::{Finding, Requests, Seen};
+pub use histories::random;
+pub use pattern::{PATTERNS, Pattern};
+pub use plan::{Plan, PutFault};
 pub use point::Point;
-pub use results::{Ended, Results, SharedResults, Trialed};
+pub use results::{Ended, Results, SharedResults, TRIALS_FILE, Trialed};
 pub use scenario::{Scenario, ServiceType, Step};

@@ -1,7 +1,7 @@
 //! Patterns: the faults that can be put at a point.
 
 use crate::point::Point;
-use crate::scenario::{Scenario, Step};
+use crate::scenario::Scenario;
 use harness_clouds::Effect;
 use harness_clusters::RequestEffect;
 use serde::{Deserialize, Serialize};
@@ -37,6 +37,15 @@ pub enum Pattern {
     WatchesLost,
     /// The CCM's watches break off before a step and begin again after the next one, so that it sees only the last state.
     Unseen,
+    /// The CCM's watches show a step, and those that follow it without a wait, some seconds later, in order.
+    Delayed,
+    /// The CCM is killed after a step and starts again, and its watches and cached lists show the state before the step
+    /// for some seconds.
+    StaleStart,
+    /// The leader is killed before the request takes effect, and a standby takes over.
+    TakenOverBefore,
+    /// The leader is killed when the request has taken effect and is not answered, and a standby takes over.
+    TakenOverAfter,
 }
 
 /// All patterns.
@@ -54,6 +63,10 @@ pub const PATTERNS: &[Pattern] = &[
     Pattern::Down,
     Pattern::WatchesLost,
     Pattern::Unseen,
+    Pattern::Delayed,
+    Pattern::StaleStart,
+    Pattern::TakenOverBefore,
+    Pattern::TakenOverAfter,
 ];
 
 /// What a fault at the API server needs.
@@ -79,6 +92,10 @@ impl Pattern {
             Pattern::Down => "down",
             Pattern::WatchesLost => "watches-lost",
             Pattern::Unseen => "unseen",
+            Pattern::Delayed => "delayed",
+            Pattern::StaleStart => "stale-start",
+            Pattern::TakenOverBefore => "taken-over-before",
+            Pattern::TakenOverAfter => "taken-over-after",
         }
     }
 
@@ -100,12 +117,57 @@ impl Pattern {
             Pattern::Unseen => {
                 "and the next one happen while the CCM has no watches; it sees only the result"
             }
+            Pattern::Delayed => "is shown to the CCM only some seconds later",
+            Pattern::StaleStart => {
+                "happens; the CCM is killed and starts again, and sees the state before for some seconds"
+            }
+            Pattern::TakenOverBefore => {
+                "does not take effect, as the leader is killed; a standby takes over"
+            }
+            Pattern::TakenOverAfter => {
+                "takes effect, and the leader is killed before the answer; a standby takes over"
+            }
         }
     }
 
-    /// Whether the CCM ends in it.
+    /// Whether the CCM, or its leader, ends in it.
     pub fn kills(self) -> bool {
-        matches!(self, Pattern::KilledBefore | Pattern::KilledAfter | Pattern::Down)
+        let restarts =
+            matches!(self, Pattern::KilledBefore | Pattern::KilledAfter | Pattern::Down | Pattern::StaleStart);
+        restarts || self.needs_standby()
+    }
+
+    /// Whether a second replica has to be ready to take over.
+    pub(crate) fn needs_standby(self) -> bool {
+        matches!(self, Pattern::TakenOverBefore | Pattern::TakenOverAfter)
+    }
+
+    /// Whether it is about a step, and not about a request.
+    fn is_of_a_step(self) -> bool {
+        match self {
+            Pattern::Down
+            | Pattern::WatchesLost
+            | Pattern::Unseen
+            | Pattern::Delayed
+            | Pattern::StaleStart => true,
+            Pattern::Conflict
+            | Pattern::TooMany
+            | Pattern::Failure
+            | Pattern::Failures
+            | Pattern::Unavailable
+            | Pattern::RequestLost
+            | Pattern::AnswerLost
+            | Pattern::Malformed
+            | Pattern::KilledBefore
+            | Pattern::KilledAfter
+            | Pattern::TakenOverBefore
+            | Pattern::TakenOverAfter => false,
+        }
+    }
+
+    /// Whether only the embedded API server can do it.
+    pub fn needs_embedded(self) -> bool {
+        matches!(self, Pattern::Conflict | Pattern::Delayed | Pattern::StaleStart)
     }
 
     /// What it is at the API server; `None` if it is nothing there.
@@ -119,9 +181,9 @@ impl Pattern {
             Pattern::Unavailable => (refuse(503), 1),
             Pattern::RequestLost => (RequestEffect::LoseRequest, 1),
             Pattern::AnswerLost => (RequestEffect::LoseAnswer, 1),
-            Pattern::KilledBefore => (RequestEffect::HoldRequest, 1),
-            Pattern::KilledAfter => (RequestEffect::HoldAnswer, 1),
-            Pattern::Malformed | Pattern::Down | Pattern::WatchesLost | Pattern::Unseen => return None,
+            Pattern::KilledBefore | Pattern::TakenOverBefore => (RequestEffect::HoldRequest, 1),
+            Pattern::KilledAfter | Pattern::TakenOverAfter => (RequestEffect::HoldAnswer, 1),
+            _ => return None,
         };
         Some(ApiFault { effect, times })
     }
@@ -137,14 +199,14 @@ impl Pattern {
             Pattern::RequestLost => (Effect::Refuse, 1),
             Pattern::AnswerLost => (Effect::LoseAnswer { ms: None }, 1),
             Pattern::Malformed => (Effect::Malformed, 1),
-            Pattern::KilledBefore => (Effect::Hang { ms: None }, 1),
-            Pattern::KilledAfter => (Effect::LoseAnswer { ms: Some(120_000) }, 1),
-            Pattern::Conflict | Pattern::Down | Pattern::WatchesLost | Pattern::Unseen => return None,
+            Pattern::KilledBefore | Pattern::TakenOverBefore => (Effect::Hang { ms: None }, 1),
+            Pattern::KilledAfter | Pattern::TakenOverAfter => (Effect::LoseAnswer { ms: Some(120_000) }, 1),
+            _ => return None,
         })
     }
 
     /// Whether it can be put at a point.
-    fn fits(self, point: &Point, scenario: &Scenario) -> bool {
+    pub(crate) fn fits(self, point: &Point, scenario: &Scenario) -> bool {
         match point {
             Point::Api { verb, .. } => {
                 // Nothing else writes to what is deleted without conditions.
@@ -153,12 +215,16 @@ impl Pattern {
             // A read has no effect that could be lost.
             Point::Cloud { operation, .. } => {
                 self.at_cloud().is_some()
-                    && (operation.is_write() || !matches!(self, Pattern::AnswerLost | Pattern::KilledAfter))
+                    && (operation.is_write()
+                        || !matches!(
+                            self,
+                            Pattern::AnswerLost | Pattern::KilledAfter | Pattern::TakenOverAfter
+                        ))
             }
             Point::Step { step } => match self {
-                Pattern::Down | Pattern::WatchesLost => true,
-                Pattern::Unseen => acts(scenario, step + 1),
-                _ => false,
+                // Otherwise nothing is combined.
+                Pattern::Unseen => scenario.acts_at(step + 1),
+                _ => self.is_of_a_step(),
             },
         }
     }
@@ -168,48 +234,6 @@ impl fmt::Display for Pattern {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())
     }
-}
-
-/// A scenario, and one fault in it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Plan {
-    /// The scenario.
-    pub scenario: Scenario,
-    /// Where.
-    pub point: Point,
-    /// What.
-    pub pattern: Pattern,
-}
-
-impl fmt::Display for Plan {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Plan { scenario, point, pattern } = self;
-        match point {
-            Point::Step { step } => {
-                let what = scenario.steps.get(*step).map(Step::to_string).unwrap_or_default();
-                write!(f, "{}: '{what}' {}", scenario.name, pattern.in_words())
-            }
-            _ => write!(f, "{}: the {point} {}", scenario.name, pattern.in_words()),
-        }
-    }
-}
-
-fn acts(scenario: &Scenario, step: usize) -> bool {
-    scenario.steps.get(step).is_some_and(|step| *step != Step::Settle)
-}
-
-/// All plans for a scenario with these points.
-pub(crate) fn plans(scenario: &Scenario, points: &[Point], wanted: &[Pattern]) -> Vec<Plan> {
-    let steps =
-        (0..scenario.steps.len()).filter(|step| acts(scenario, *step)).map(|step| Point::Step { step });
-    let all = points.iter().cloned().chain(steps);
-    all.flat_map(|point| {
-        let fits =
-            wanted.iter().filter(|pattern| pattern.fits(&point, scenario)).copied().collect::<Vec<_>>();
-        fits.into_iter().map(move |pattern| (point.clone(), pattern))
-    })
-    .map(|(point, pattern)| Plan { scenario: scenario.clone(), point, pattern })
-    .collect()
 }
 
 #[cfg(test)]
@@ -231,29 +255,5 @@ mod tests {
         assert!(Pattern::Down.fits(&Point::Step { step: 0 }, &life));
         assert!(!Pattern::Unseen.fits(&Point::Step { step: 0 }, &life), "nothing happens in the next step");
         assert!(Pattern::Unseen.fits(&Point::Step { step: 2 }, &scenario("quick-edits")));
-    }
-
-    #[test]
-    fn every_pattern_is_used_and_every_plan_reads_as_a_sentence() {
-        let points = [
-            Point::Cloud { operation: Op::LbCreate, object: String::new(), nth: 1 },
-            Point::Api {
-                verb: "patch".to_owned(),
-                resource: "services/status".to_owned(),
-                object: "web".to_owned(),
-                nth: 2,
-            },
-        ];
-        let all = plans(&scenario("quick-edits"), &points, PATTERNS);
-        for pattern in PATTERNS {
-            assert!(all.iter().any(|plan| plan.pattern == *pattern), "{pattern} is never used");
-        }
-        let shown: Vec<String> = all.iter().map(Plan::to_string).collect();
-        let expected =
-            "quick-edits: the 2nd patch services/status of web takes effect and its answer is lost";
-        assert!(shown.iter().any(|one| one == expected), "{shown:#?}");
-        let expected =
-            "quick-edits: 'delete Service web' happens while the CCM does not run; it starts afterwards";
-        assert!(shown.iter().any(|one| one == expected), "{shown:#?}");
     }
 }

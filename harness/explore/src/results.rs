@@ -1,48 +1,54 @@
 //! What an exploration has tried and found, and the files about it.
 
-use crate::finding::{Finding, Planned};
+use crate::finding::Finding;
+use crate::page::to_page;
+use crate::pattern::{PATTERNS, Pattern};
+use crate::plan::Plan;
 use crate::trial::Outcome;
 use harness_config::yaml;
 use harness_core::output;
 use quick_junit::{NonSuccessKind, Report, TestCase, TestCaseStatus, TestSuite};
-use serde::Serialize;
-use std::collections::BTreeMap;
+use serde::{Deserialize, Serialize};
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 /// The name of the file with all trials.
-const TRIALS_FILE: &str = "explore.json";
+pub const TRIALS_FILE: &str = "explore.json";
 /// The name of the JUnit report.
 const JUNIT_FILE: &str = "explore-junit.xml";
+/// The name of the page for browsers.
+const PAGE_FILE: &str = "explore.html";
 /// The folder with a file for each finding.
 const FINDINGS_FOLDER: &str = "findings";
 /// The column of trials without a fault.
 const NO_FAULT: &str = "no fault";
+/// The column of trials with two faults.
+const PAIR: &str = "two faults";
 
 /// One trial, for the report.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "camelCase")]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Trialed {
     /// The scenario.
     pub scenario: String,
-    /// The pattern; absent without a fault.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub pattern: Option<&'static str>,
+    /// The patterns: one for each fault.
+    pub patterns: Vec<Pattern>,
     /// What was done, in one sentence.
     pub plan: String,
     /// How it ended.
     pub outcome: Ended,
     /// Why, if it ended with an error.
-    #[serde(skip_serializing_if = "String::is_empty")]
+    #[serde(default, skip_serializing_if = "String::is_empty")]
     pub error: String,
     /// How long it took, with its repetitions, in milliseconds.
     pub took_ms: u64,
 }
 
 /// How a trial ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Ended {
     /// Cluster and cloud became what they must.
@@ -56,7 +62,7 @@ pub enum Ended {
 }
 
 impl Trialed {
-    pub(crate) fn of(planned: &Planned, outcome: &Outcome, took: Duration) -> Trialed {
+    pub(crate) fn of(plan: &Plan, outcome: &Outcome, took: Duration) -> Trialed {
         let (outcome, error) = match outcome {
             Outcome::Agrees => (Ended::Agrees, String::new()),
             Outcome::Diverges(_) => (Ended::Diverges, String::new()),
@@ -64,9 +70,9 @@ impl Trialed {
             Outcome::Error(why) => (Ended::Error, why.clone()),
         };
         Trialed {
-            scenario: planned.scenario().name.clone(),
-            pattern: planned.pattern().map(crate::pattern::Pattern::name),
-            plan: planned.to_string(),
+            scenario: plan.scenario.name.clone(),
+            patterns: plan.faults.iter().map(|fault| fault.pattern).collect(),
+            plan: plan.to_string(),
             outcome,
             error,
             took_ms: u64::try_from(took.as_millis()).unwrap_or(u64::MAX),
@@ -74,14 +80,35 @@ impl Trialed {
     }
 }
 
+impl Trialed {
+    /// The column of the matrix that it belongs to.
+    pub(crate) fn column(&self) -> &'static str {
+        match self.patterns.as_slice() {
+            [] => NO_FAULT,
+            [pattern] => pattern.name(),
+            _ => PAIR,
+        }
+    }
+}
+
+/// The columns of the matrix: no fault, each pattern, and pairs.
+pub(crate) fn columns() -> Vec<&'static str> {
+    let patterns = PATTERNS.iter().map(|pattern| pattern.name());
+    std::iter::once(NO_FAULT).chain(patterns).chain([PAIR]).collect()
+}
+
 /// The results of an exploration.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "camelCase")]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Results {
     /// How many points the scenarios have.
     pub points: usize,
-    /// How many plans were left when the time was over.
+    /// How many plans with one fault there are.
+    pub plans: usize,
+    /// How many of them were left when the time was over.
     pub left: usize,
+    /// How many pairs of faults there are; 0 if none was tried.
+    pub pairs: usize,
     /// How long it took, in milliseconds.
     pub took_ms: u64,
     /// The trials, in the order in which they ended.
@@ -111,14 +138,52 @@ impl Results {
         self.findings.extend(finding);
     }
 
-    pub(crate) fn note(&mut self, left: usize, took: Duration) {
-        self.left = left;
+    pub(crate) fn note(&mut self, left: usize, pairs: usize, took: Duration) {
+        (self.left, self.pairs) = (left, pairs);
         self.took_ms = u64::try_from(took.as_millis()).unwrap_or(u64::MAX);
     }
 
     /// How many trials ended like this.
     pub fn count(&self, ended: Ended) -> usize {
         self.trials.iter().filter(|trial| trial.outcome == ended).count()
+    }
+
+    /// How many trials had two faults.
+    pub fn tried_pairs(&self) -> usize {
+        self.trials.iter().filter(|trial| trial.patterns.len() > 1).count()
+    }
+
+    /// One exploration from the parts that several machines have carried out.
+    ///
+    /// # Errors
+    /// There are no parts.
+    pub fn merge(parts: Vec<Results>) -> Result<Results, String> {
+        let mut parts = parts.into_iter();
+        let mut all = parts.next().ok_or("there is nothing to merge")?;
+        for part in parts {
+            all.points = all.points.max(part.points);
+            all.plans += part.plans;
+            all.left += part.left;
+            all.pairs = all.pairs.max(part.pairs);
+            all.took_ms = all.took_ms.max(part.took_ms);
+            // Each part has carried out every scenario without faults.
+            let known: BTreeSet<String> = all.trials.iter().map(|trial| trial.plan.clone()).collect();
+            all.trials.extend(part.trials.into_iter().filter(|trial| !known.contains(&trial.plan)));
+            let known: BTreeSet<String> = all.findings.iter().map(|finding| finding.summary.clone()).collect();
+            all.findings.extend(part.findings.into_iter().filter(|finding| !known.contains(&finding.summary)));
+        }
+        Ok(all)
+    }
+
+    /// Reads the results that an exploration has written into a folder.
+    ///
+    /// # Errors
+    /// The file with what is wrong with it.
+    pub fn read(folder: &Path) -> Result<Results, String> {
+        let file = folder.join(TRIALS_FILE);
+        let wrong = |why: String| format!("{}: {why}", file.display());
+        let text = harness_core::files::read(&file).map_err(|error| wrong(error.to_string()))?;
+        serde_json::from_str(&text).map_err(|error| wrong(error.to_string()))
     }
 
     /// Writes the files into a folder.
@@ -133,11 +198,13 @@ impl Results {
         std::fs::create_dir_all(&findings).map_err(|error| format!("{}: {error}", findings.display()))?;
         let text = serde_json::to_string_pretty(self).map_err(|error| error.to_string())?;
         put(&folder.join(TRIALS_FILE), text + "\n")?;
+        put(&folder.join(PAGE_FILE), to_page(self))?;
         let junit = self.junit().to_string().map_err(|error| error.to_string())?;
         put(&folder.join(JUNIT_FILE), junit)?;
         for (number, finding) in self.findings.iter().enumerate() {
-            let pattern = finding.fault.as_ref().map_or("no-fault", |fault| fault.pattern.name());
-            let name = format!("{:02}-{}-{pattern}.yaml", number + 1, finding.scenario.name);
+            let patterns: Vec<&str> = finding.faults.iter().map(|fault| fault.pattern.name()).collect();
+            let patterns = if patterns.is_empty() { "no-fault".to_owned() } else { patterns.join("-") };
+            let name = format!("{:02}-{}-{patterns}.yaml", number + 1, finding.scenario.name);
             let text = yaml::to_string(finding).map_err(|error| error.to_string())?;
             put(&findings.join(name), text)?;
         }
@@ -149,8 +216,7 @@ impl Results {
         let mut report = Report::new("explore");
         let mut suites: BTreeMap<&str, BTreeMap<&str, Vec<&Trialed>>> = BTreeMap::new();
         for trial in &self.trials {
-            let pattern = trial.pattern.unwrap_or(NO_FAULT);
-            suites.entry(&trial.scenario).or_default().entry(pattern).or_default().push(trial);
+            suites.entry(&trial.scenario).or_default().entry(trial.column()).or_default().push(trial);
         }
         for (scenario, patterns) in suites {
             let mut suite = TestSuite::new(scenario);
@@ -178,9 +244,18 @@ impl Results {
 
 impl fmt::Display for Results {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let trials = self.trials.len();
-        let all = trials + self.left;
-        write!(f, "{trials} of {all} trials in {} s, {} points", self.took_ms / 1000, self.points)?;
+        let (trials, pairs) = (self.trials.len(), self.tried_pairs());
+        let singles = self.trials.iter().filter(|trial| trial.patterns.len() == 1).count();
+        write!(
+            f,
+            "{trials} trials in {} s: {} points, {singles} of {} plans with one fault",
+            self.took_ms / 1000,
+            self.points,
+            singles + self.left
+        )?;
+        if self.pairs > 0 {
+            write!(f, ", {pairs} of {} pairs", self.pairs)?;
+        }
         let unreached = self.count(Ended::NotReached);
         if unreached > 0 {
             write!(f, ", {unreached} not reached")?;
@@ -190,7 +265,7 @@ impl fmt::Display for Results {
             write!(f, ", {errors} with an error of the environment")?;
         }
         let stable = self.findings.iter().filter(|finding| finding.seen.is_stable()).count();
-        write!(f, ": {stable} findings")?;
+        write!(f, "; {stable} findings")?;
         let unstable = self.findings.len() - stable;
         if unstable > 0 {
             write!(f, ", {unstable} more that were not seen every time")?;
@@ -202,24 +277,36 @@ impl fmt::Display for Results {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::finding::{Requests, Seen};
     use crate::scenario::Scenario;
+    use crate::trial::Broken;
 
     fn results() -> Results {
         let scenario = Scenario::built_in(&["node-life".to_owned()]).expect("a scenario").remove(0);
-        let planned = Planned::Plain(scenario);
-        let mut results = Results::default();
+        let planned = Plan::plain(scenario);
+        let mut results = Results { points: 3, plans: 7, ..Results::default() };
         results.add(Trialed::of(&planned, &Outcome::Agrees, Duration::from_millis(7)), None);
-        let broken = crate::trial::Broken { step: 1, divergences: Vec::new() };
-        let finding = Finding::new(&planned, 1, Vec::new(), crate::finding::Seen { times: 2, of: 3 });
+        let broken = Broken { step: 2, divergences: Vec::new(), requests: Requests::default() };
+        let finding = Finding::new(&planned, broken.clone(), Seen { times: 2, of: 3 });
         results.add(Trialed::of(&planned, &Outcome::Diverges(broken), Duration::ZERO), Some(finding));
-        results.note(5, Duration::from_secs(3));
+        results.note(5, 0, Duration::from_secs(3));
         results
     }
 
     #[test]
     fn the_summary_has_the_numbers() {
         let shown = results().to_string();
-        assert_eq!(shown, "2 of 7 trials in 3 s, 0 points: 0 findings, 1 more that were not seen every time");
+        let counts = "2 trials in 3 s: 3 points, 0 of 5 plans with one fault";
+        assert_eq!(shown, format!("{counts}; 0 findings, 1 more that were not seen every time"));
+    }
+
+    #[test]
+    fn parts_are_joined_without_what_all_of_them_have() {
+        let (one, mut other) = (results(), results());
+        other.trials[0].plan = "node-life: another plan".to_owned();
+        let all = Results::merge(vec![one, other]).expect("parts");
+        assert_eq!((all.trials.len(), all.plans, all.left, all.findings.len()), (3, 14, 10, 1));
+        assert!(Results::merge(Vec::new()).is_err());
     }
 
     #[test]
@@ -230,6 +317,7 @@ mod tests {
         assert!(junit.contains("failures=\"1\"") && junit.contains("no fault"), "{junit}");
         let finding = folder.path().join(FINDINGS_FOLDER).join("01-node-life-no-fault.yaml");
         assert!(std::fs::read_to_string(finding).expect("a finding").contains("kind: Finding"));
-        assert!(folder.path().join(TRIALS_FILE).exists());
+        assert_eq!(Results::read(folder.path()), Ok(results()));
+        assert!(folder.path().join(PAGE_FILE).exists());
     }
 }

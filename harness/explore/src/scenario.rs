@@ -88,6 +88,26 @@ pub enum Step {
     Settle,
 }
 
+impl Step {
+    /// The name of the Service or machine; `None` for a wait.
+    pub(crate) fn object(&self) -> Option<&str> {
+        match self {
+            Step::CreateService { service, .. }
+            | Step::SetPorts { service, .. }
+            | Step::SetNodePort { service }
+            | Step::SetType { service, .. }
+            | Step::DeleteService { service } => Some(service),
+            Step::CreateMachine { machine }
+            | Step::RegisterNode { machine }
+            | Step::RegisterBackend { machine }
+            | Step::ExcludeNode { machine }
+            | Step::DeleteNode { machine }
+            | Step::DeleteMachine { machine } => Some(machine),
+            Step::Settle => None,
+        }
+    }
+}
+
 /// The types of Services that a scenario uses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ServiceType {
@@ -165,6 +185,21 @@ impl Scenario {
         wanted.map(|(name, text)| Scenario::parse(text, Path::new(&format!("{name}.yaml")))).collect()
     }
 
+    /// All of the program's scenarios and the random ones, or those of them with these names.
+    ///
+    /// # Errors
+    /// A name that none of them has.
+    pub fn choose(names: &[String], random: Vec<Scenario>) -> Result<Vec<Scenario>, String> {
+        let mut all = Scenario::built_in(&[])?;
+        all.extend(random);
+        if let Some(unknown) = names.iter().find(|name| all.iter().all(|one| one.name != **name)) {
+            let known: Vec<&str> = all.iter().map(|one| one.name.as_str()).collect();
+            return Err(format!("unknown scenario '{unknown}'; the scenarios are {}", known.join(", ")));
+        }
+        all.retain(|one| names.is_empty() || names.contains(&one.name));
+        Ok(all)
+    }
+
     /// Reads a scenario. `file` is named in errors and not read.
     ///
     /// # Errors
@@ -173,6 +208,22 @@ impl Scenario {
         let scenario: Scenario = yaml::from_str(text, file).map_err(|error| error.to_string())?;
         let sound = scenario.check().map_err(|why| format!("{}: {why}", file.display()));
         sound.map(|()| scenario)
+    }
+
+    /// Whether something happens at a step, which is not only a wait.
+    pub(crate) fn acts_at(&self, step: usize) -> bool {
+        self.steps.get(step).is_some_and(|step| *step != Step::Settle)
+    }
+
+    /// The Services and machines in it, in the order in which they appear.
+    pub(crate) fn objects(&self) -> Vec<String> {
+        let mut all: Vec<String> = Vec::new();
+        for object in self.steps.iter().filter_map(Step::object) {
+            if !all.iter().any(|known| known == object) {
+                all.push(object.to_owned());
+            }
+        }
+        all
     }
 
     /// The machines that appear in it.

@@ -6,7 +6,7 @@ use harness_clouds::{Instance, Inventory, LbState, LoadBalancer};
 use harness_core::check::CheckError;
 use harness_testkit::Targets;
 use harness_testkit::prelude::{
-    CheckCx, L_EXCL, Machine, Matcher, Node, Observation, Ready, Service, gone, initialised_as,
+    CheckCx, L_EXCL, Machine, Matcher, Node, Observation, Ready, Service, addressed, gone, initialised, initialised_as,
     keeps_finalizer, lacks_finalizer, load_balancer, machine, matcher, nothing_left, publishes,
     publishes_nothing, reaches, targets,
 };
@@ -135,6 +135,14 @@ impl<'a> World<'a> {
         Ok(())
     }
 
+    /// The Nodes whose machines exist, with what the cloud supplies for each.
+    pub(crate) fn nodes(&self) -> impl Iterator<Item = (&str, &Node<'a>, Instance)> {
+        let machines = self.machines.iter();
+        machines.filter_map(|(name, known)| {
+            Some((name.as_str(), known.node.as_ref()?, known.machine.as_reported()))
+        })
+    }
+
     fn service(&mut self, name: &str) -> Result<&mut KnownService<'a>, CheckError> {
         self.services.get_mut(name).ok_or_else(|| unknown(name))
     }
@@ -166,7 +174,10 @@ impl<'a> World<'a> {
         for (name, known) in &self.machines {
             if let Some(node) = &known.node {
                 let wanted = initialised_as("is initialised", &known.machine.as_reported());
-                compare(&mut all, &format!("Node of machine {name}"), node, wanted).await?;
+                let subject = format!("Node of machine {name}");
+                compare(&mut all, &subject, node, wanted).await?;
+                compare(&mut all, &subject, node, initialised()).await?;
+                compare(&mut all, &subject, node, addressed()).await?;
             }
         }
         for (name, node) in &self.doomed {

@@ -2,11 +2,13 @@
 
 use super::ccm::CcmOptions;
 use super::complete::{mutants, strangers};
+use super::run::shard;
 use super::values::words;
 use clap::Args;
 use clap::builder::PossibleValuesParser;
 use clap_complete::engine::ArgValueCandidates;
 use harness_config::{BackendChoice, ClusterKeys, HumanDuration, OutputKeys, RunFile};
+use harness_core::ledger::Share;
 use harness_explore::PATTERNS;
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -42,16 +44,25 @@ pub(crate) struct ExploreOptions {
     /// Begin no trial after this time
     #[arg(long, value_name = "DURATION", default_value = "5m", value_parser = HumanDuration::from_str, help_heading = WHICH)]
     pub(crate) budget: HumanDuration,
-    /// Number that chooses the order of the trials, and so which are left out if the time is not enough
+    /// Number that chooses the order of the trials, the pairs and the random histories
     #[arg(long, value_name = "NUMBER", default_value_t = 1, help_heading = WHICH)]
     pub(crate) seed: u64,
+    /// Number of random histories, next to the scenarios
+    #[arg(long, value_name = "N", default_value_t = 4, help_heading = WHICH)]
+    pub(crate) random: u16,
+    /// At most this many pairs of faults, after all single ones [default: as many as the budget allows]
+    #[arg(long, value_name = "N", help_heading = WHICH)]
+    pub(crate) pairs: Option<u32>,
+    /// Only the K-th of N parts of all trials; 'merge' joins the parts. 'job/N' in a Pod of an Indexed Job
+    #[arg(long, value_name = "K/N", value_parser = shard, help_heading = WHICH)]
+    pub(crate) shard: Option<Share>,
     /// Number of clusters at the same time [default: 1 with kind, 12 embedded]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=32), help_heading = WHICH)]
     pub(crate) jobs: Option<u8>,
     /// End after this many findings
     #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u16).range(1..), help_heading = WHICH)]
     pub(crate) max_findings: u16,
-    /// Exit with 1 if anything is found
+    /// Exit with 1 if anything is found; a known finding that is seen again always does
     #[arg(long, help_heading = RESULT)]
     pub(crate) require_clean: bool,
     /// Explore this mutant of the reference CCM: its bug should be found
@@ -60,7 +71,7 @@ pub(crate) struct ExploreOptions {
     /// Explore this conforming variant, a correct but unusual CCM: nothing should be found
     #[arg(long, value_name = "ID", conflicts_with_all = ["profile", "image", "binary"], help_heading = PROOF, add = ArgValueCandidates::new(strangers))]
     pub(crate) stranger: Option<String>,
-    /// Folder for explore.json, explore-junit.xml and a file for each finding
+    /// Folder for explore.html, explore.json, explore-junit.xml and a file for each finding
     #[arg(long, value_name = "DIR", default_value = "conformance-results/explore", help_heading = RESULT)]
     out: String,
 }

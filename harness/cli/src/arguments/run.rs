@@ -19,7 +19,7 @@ use std::str::FromStr;
 const INDEX: &str = "JOB_COMPLETION_INDEX";
 
 /// Parses a part from the command line.
-fn shard(text: &str) -> Result<Share, String> {
+pub(super) fn shard(text: &str) -> Result<Share, String> {
     part(text, std::env::var(INDEX).ok().as_deref())
 }
 

@@ -4,7 +4,7 @@
 use super::survey::{MEMORY_GIB, requirements};
 use super::wanted::{check_families, check_registrations, families, machines, records, version};
 use crate::audit::{Asked, AuditQuery};
-use crate::backend::{Backend, BackendEntry, Facts, Fidelity, Lifetime, Machines, RequestFaults, Runs};
+use crate::backend::{Backend, BackendEntry, Facts, Fidelity, Lifetime, Machines, ApiFaults, Runs};
 use crate::error::ClusterError;
 use crate::operation::{
     ApiReach, ContainerOp, KubeletOp, Operation, PodNetwork, PodTraffic, PowerOp, WatchOp,
@@ -231,12 +231,12 @@ impl Machines for EmbeddedMachines {
         .boxed()
     }
 
-    fn request_faults(&self) -> Option<&dyn RequestFaults> {
+    fn api_faults(&self) -> Option<&dyn ApiFaults> {
         Some(self)
     }
 }
 
-impl RequestFaults for EmbeddedMachines {
+impl ApiFaults for EmbeddedMachines {
     fn set(&self, id: u64, fault: RequestFault) -> BoxFuture<'_, Result<(), ClusterError>> {
         async move { self.remote.set_request_fault(id, fault).await.map_err(failed) }.boxed()
     }
@@ -247,6 +247,11 @@ impl RequestFaults for EmbeddedMachines {
 
     fn clear(&self, id: u64) -> BoxFuture<'_, Result<(), ClusterError>> {
         async move { self.remote.clear_request_fault(id).await.map_err(failed) }.boxed()
+    }
+
+    fn set_lag(&self, lags: bool) -> BoxFuture<'_, Result<(), ClusterError>> {
+        let operation = if lags { WatchOperation::BeginLag } else { WatchOperation::EndLag };
+        async move { self.remote.watches(operation).await.map_err(failed) }.boxed()
     }
 }
 

@@ -34,7 +34,8 @@ pub(super) async fn list(call: &Call, kind: &'static Kind) -> Outcome {
     let revision =
         options.revision().map_err(|why| status::bad_request(format!("invalid resource version: {why}")))?;
     let snapshot = match (revision, options.matching, options.limit) {
-        (None | Some(0), ..) => call.api.store.snapshot(collection_of(kind)),
+        (Some(0), ..) => cached(call, kind),
+        (None, ..) => call.api.store.snapshot(collection_of(kind)),
         (Some(revision), Match::NotOlderThan, _) | (Some(revision), Match::Unset, 0) => {
             wait_for(&call.api, revision).await?;
             call.api.store.snapshot(collection_of(kind))
@@ -47,6 +48,14 @@ pub(super) async fn list(call: &Call, kind: &'static Kind) -> Outcome {
     // With version 0, a real server answers from its cache, without pages.
     let limit = if revision == Some(0) { 0 } else { call.api.interruption.page(&call.user, options.limit) };
     Ok(page(kind, &snapshot, &selection, namespace, None, limit, false))
+}
+
+/// The objects as the watch cache has them: usually the latest, but those of the past while it is behind.
+fn cached(call: &Call, kind: &'static Kind) -> Snapshot {
+    let collection = collection_of(kind);
+    let until = call.api.lag.view_of(&call.user).and_then(|view| view.until());
+    let behind = until.and_then(|revision| call.api.store.snapshot_at(collection, revision).ok());
+    behind.unwrap_or_else(|| call.api.store.snapshot(collection))
 }
 
 /// The namespace that is listed, `None` for all.

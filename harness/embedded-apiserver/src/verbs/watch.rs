@@ -23,7 +23,7 @@ use crate::http::closed;
 use crate::http::encode;
 use crate::http::reply::{Content, Outcome, Reply, not_acceptable, reshape};
 use embedded_state::store::{Change, Cursor, Event, Next, Record, Walk};
-use embedded_state::{Api, Ending, Selection, Share, collection_of, from_stored, is_stored_form};
+use embedded_state::{Api, Ending, Selection, Share, View, collection_of, from_stored, is_stored_form};
 
 /// How often bookmarks are sent to clients that want them, as by a real server.
 const BOOKMARKS: Duration = Duration::from_secs(60);
@@ -62,7 +62,15 @@ pub(super) async fn watch(call: Call, kind: &'static Kind) -> Outcome {
         None => matches!(revision, None | Some(0)),
     };
     let namespace = namespace_of_list(&call, kind);
-    let walk = (initial || matches!(revision, None | Some(0))).then(|| api.store.walk(collection, namespace));
+    let view = api.lag.view_of(&call.user);
+    // What a client that wants the latest state gets is never behind.
+    let behind = view.as_ref().and_then(View::until).filter(|_| {
+        revision == Some(0) || (revision.is_none() && options.initial_events != Some(true))
+    });
+    let walk = (initial || matches!(revision, None | Some(0))).then(|| match behind {
+        Some(revision) => api.store.walk_at(collection, namespace, revision),
+        None => api.store.walk(collection, namespace),
+    });
     let from = walk.as_ref().map_or(revision.unwrap_or_default(), Walk::revision);
     let cursor = match api.store.watch(collection, from) {
         Ok(cursor) => cursor,
@@ -89,6 +97,7 @@ pub(super) async fn watch(call: Call, kind: &'static Kind) -> Outcome {
         deadline: now + Duration::from_secs(u64::try_from(seconds).unwrap_or(u64::MAX).min(1 << 31)),
         closing: api.closing.clone(),
         ending,
+        view,
         headed: false,
         api,
     };
@@ -149,6 +158,8 @@ struct Watcher {
     deadline: Instant,
     closing: tokio::sync::watch::Receiver<bool>,
     ending: Option<Ending>,
+    /// Up to which revision its user sees changes.
+    view: Option<View>,
     /// Whether the columns of a table were sent.
     headed: bool,
 }
@@ -167,13 +178,15 @@ impl Watcher {
             // It is never long in the past: a due bookmark is sent and its time moves on.
             let bookmark = self.bookmarks.unwrap_or(self.deadline).min(self.deadline);
             let mut closing = self.closing.clone();
+            let held = self.is_held();
             let next = tokio::select! {
                 biased;
                 () = closed(&mut closing) => return None,
                 () = Ending::comes(&mut self.ending) => return None,
                 () = tokio::time::sleep_until(self.deadline) => return None,
-                next = self.cursor.next() => Some(next),
-                () = tokio::time::sleep_until(bookmark) => None,
+                () = view_changes(&mut self.view) => continue,
+                next = self.cursor.next(), if !held => Some(next),
+                () = tokio::time::sleep_until(bookmark), if !held => None,
             };
             let Some(next) = next else {
                 self.bookmarks = Some(self.bookmarks? + BOOKMARKS);
@@ -186,6 +199,16 @@ impl Watcher {
                 Next::Lost(_) => return None,
             }
         }
+    }
+
+    /// Whether the next change is one that its user must not see yet.
+    fn is_held(&self) -> bool {
+        let until = self.view.as_ref().and_then(View::until);
+        let next = match self.pending.front() {
+            Some(Pending::Event(event)) => event.record.revision(),
+            _ => return false,
+        };
+        until.is_some_and(|until| next > until)
     }
 
     /// Takes some more of the existing objects; `None` if they are no longer available, because the client
@@ -213,6 +236,7 @@ impl Watcher {
         }
         let (mut bytes, mut large) = (BytesMut::new(), 0);
         while bytes.len() < FRAME
+            && !self.is_held()
             && let Some(next) = self.pending.pop_front()
         {
             let line = match &next {
@@ -320,6 +344,14 @@ impl Watcher {
             json!({"kind": self.kind.kind, "apiVersion": self.kind.api_version(), "metadata": metadata});
         let object = typed::decode_object(&bare).unwrap_or(bare);
         self.value("BOOKMARK", object)
+    }
+}
+
+/// Waits until a user sees more or less than before; never returns for one who always sees everything.
+async fn view_changes(view: &mut Option<View>) {
+    match view {
+        Some(view) => view.changes().await,
+        None => std::future::pending().await,
     }
 }
 

@@ -1,30 +1,11 @@
 //! Faults of single requests of a service account, as a client on the network sees them.
 
-use embedded_cluster::{Cluster, ClusterSpec, RequestEffect, RequestFault, RequestMatch, User};
+use super::account;
+use embedded_cluster::{Cluster, ClusterSpec, RequestEffect, RequestFault, RequestMatch};
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::api::{Api, Patch, PatchParams, PostParams};
-use kube::config::{KubeConfigOptions, Kubeconfig};
-use kube::{Client, Config};
 use serde_json::json;
 use std::time::Duration;
-
-/// A client on the network for a service account with all rights.
-async fn account(cluster: &Cluster) -> Client {
-    let user = User::service_account("kube-system", "acme", "uid");
-    let binding = json!({
-        "metadata": {"name": "acme"},
-        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "cluster-admin"},
-        "subjects": [{"kind": "ServiceAccount", "namespace": "kube-system", "name": "acme"}],
-    });
-    let bindings: Api<k8s_openapi::api::rbac::v1::ClusterRoleBinding> = Api::all(cluster.client());
-    let binding = serde_json::from_value(binding).expect("a binding");
-    bindings.create(&PostParams::default(), &binding).await.expect("a binding");
-    let kubeconfig = cluster.kubeconfig_for(&user).expect("a kubeconfig");
-    let kubeconfig = Kubeconfig::from_yaml(&kubeconfig).expect("a kubeconfig");
-    let config =
-        Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await.expect("a config");
-    Client::try_from(config).expect("a client")
-}
 
 fn fault(effect: RequestEffect) -> RequestFault {
     let matching = RequestMatch {

@@ -156,6 +156,13 @@ impl Store {
         Walk::new(place, revision, namespace)
     }
 
+    /// A reader of a kind's objects at an earlier revision; it fails if the history does not reach back that far.
+    #[must_use]
+    pub fn walk_at(&self, name: CollectionName, namespace: Option<&str>, revision: u64) -> Walk {
+        let place = self.at(name, Arc::clone).unwrap_or_else(|| Arc::new(Place::new(self.keep)));
+        Walk::new(place, revision, namespace)
+    }
+
     /// Moves a reader that has read everything to the current revision, and returns up to which revision it
     /// has read.
     pub fn progress(&self, cursor: &mut Cursor) -> u64 {

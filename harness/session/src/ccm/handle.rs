@@ -315,6 +315,18 @@ impl Ccm {
         }
     }
 
+    /// Removes the Lease of a leader that was killed, so that a standby need not wait for it to expire. Only for a caller
+    /// that knows that the leader has ended.
+    ///
+    /// # Errors
+    /// What the API server refused.
+    pub async fn forget_killed_leader(&self) -> Result<(), CcmError> {
+        match self.find_lease().and_then(|lease| lease.resource_version()) {
+            Some(seen) => self.forget_lease(Some(seen)).await,
+            None => Ok(()),
+        }
+    }
+
     /// Removes the Lease if it still has that version.
     async fn forget_lease(&self, version: Option<String>) -> Result<(), CcmError> {
         let Some(key) = &self.lease else { return Ok(()) };
