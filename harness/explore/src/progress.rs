@@ -247,7 +247,8 @@ impl Progress<'_> {
     pub(crate) async fn requests(&self, since_ms: i64, mark: u64) -> Result<Requests, CheckError> {
         let (requests, calls) = self.recorded(since_ms, mark).await?;
         let is_write = |request: &&Asked| {
-            !matches!(request.verb.as_str(), "get" | "list" | "watch") && request.resource != "leases"
+            let reads = matches!(request.verb.as_str(), "get" | "list" | "watch");
+            !reads && !matches!(request.resource.as_str(), "leases" | "events")
         };
         let api = requests.iter().filter(is_write).map(|request| {
             let Asked { verb, resource, name, code, .. } = request;

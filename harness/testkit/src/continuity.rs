@@ -7,6 +7,7 @@ use harness_core::check::{CheckError, SubjectName};
 use harness_core::probe::{Matcher, ReadError, ReadSource, holds};
 use harness_session::{Break, Rule, Session, Window};
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::time::Instant;
 
 /// Losses of load balancers: those of one Service since some moment, or all during the run.
@@ -90,7 +91,7 @@ impl Service<'_> {
     pub fn losses_since(&self, since: Instant, rules: &[Rule]) -> Losses<'_> {
         let owner = Some(self.cloud_owner().to_owned());
         let name = SubjectName { kind: "the load balancers of Service", ..self.name() };
-        let window = Window { rules: rules.to_vec(), owner, since: Some(since) };
+        let window = Window { rules: rules.to_vec(), owner, since: Some(since), heard: Duration::ZERO };
         Losses { cx: self.cx(), lanes: vec![self.cx().session.clone()], window, name }
     }
 }

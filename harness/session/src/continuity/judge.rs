@@ -23,12 +23,15 @@ pub struct Window {
     /// Since when. The CCM had finished all earlier work by then. If absent, the whole run is looked at, and every loss must lie in
     /// a steady time of its own.
     pub since: Option<Instant>,
+    /// For how long after a loss nothing may have changed: the harness may learn of a change later than the CCM. None
+    /// for a check that makes all changes itself, and waits until it has seen them.
+    pub heard: Duration,
 }
 
 impl Window {
     /// The whole run, with all rules.
     pub fn whole() -> Window {
-        Window { rules: Vec::new(), owner: None, since: None }
+        Window { rules: Vec::new(), owner: None, since: None, heard: HEARD }
     }
 
     fn covers(&self, rule: Rule, owner: &str, at: Instant) -> bool {
@@ -44,10 +47,7 @@ impl Window {
 
     /// Until when nothing may have changed.
     fn steady_until(&self, at: Instant) -> Instant {
-        match self.since {
-            Some(_) => at,
-            None => at + HEARD,
-        }
+        at + self.heard
     }
 }
 

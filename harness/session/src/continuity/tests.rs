@@ -133,7 +133,7 @@ fn a_backend_whose_node_changed_or_that_stays_away_is_not_lost() {
     story.sets(10, BACKENDS, json!(["i-1"]));
     story.sets(11, BACKENDS, json!(["i-1", "i-2"]));
     assert_eq!(story.broken(), [], "its Node came a moment before");
-    let since = Window { since: Some(story.at(5)), ..Window::whole() };
+    let since = Window { since: Some(story.at(5)), heard: Duration::ZERO, ..Window::whole() };
     assert_eq!(breaks(&story.timeline, &since).len(), 1, "unless the CCM was done with that");
 }
 
