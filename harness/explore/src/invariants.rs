@@ -62,7 +62,7 @@ impl<'a> Invariants<'a> {
             let service = broken.service.as_deref()?.strip_prefix(&self.namespace)?.strip_prefix('/')?;
             Some(Divergence {
                 subject: format!("load balancer of Service {service}"),
-                expected: "nothing that stays is lost on the way (SVC-CONT)".to_owned(),
+                expected: "nothing that stays is lost on the way (SVC-UPD-11)".to_owned(),
                 actual: broken.what.clone(),
             })
         });
@@ -102,7 +102,7 @@ fn several_writers(calls: &[Entry], most_changes: usize) -> Option<Divergence> {
     writers.dedup();
     (writers.len() > most_changes + 1).then(|| Divergence {
         subject: "the replicas".to_owned(),
-        expected: "only the leader writes to the cloud (HA-01)".to_owned(),
+        expected: "only the leader writes to the cloud (HA-06)".to_owned(),
         actual: format!("writes by {}", writers.join(", then ")),
     })
 }

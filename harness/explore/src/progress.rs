@@ -30,6 +30,9 @@ const RESTLESS: Duration = Duration::from_secs(10);
 /// What a fault may add to the time that a step usually takes: three failures in a row, each followed by twice the pause
 /// (k8s.io/cloud-provider/controllers/service/controller.go: minRetryDelay 5 s), and a CCM that starts again.
 pub(crate) const RECOVERY: Duration = Duration::from_secs(60);
+/// After how long without any change a CCM usually does nothing more: longer than the framework's first pauses after an
+/// error, which double from 5 s.
+pub(crate) const IDLE: Duration = Duration::from_secs(20);
 /// How many requests of each kind are kept for a reader.
 const MOST_REQUESTS: usize = 40;
 /// How long watches are behind: enough for a CCM that has just started to act on what it sees.
@@ -271,13 +274,13 @@ impl Progress<'_> {
     }
 }
 
-/// After how long without any change a CCM does nothing more: longer than the framework's pauses after an error, which
-/// double from 5 s, or than a CCM that was killed needs to start and lead.
+/// After how long without any change a CCM does nothing more after a fault: if it failed several times, or was killed and
+/// has to start and lead, later than otherwise.
 pub(crate) fn idle_after(pattern: Pattern) -> Duration {
     match pattern {
         Pattern::Failures => RECOVERY,
         pattern if pattern.kills() => RECOVERY / 2,
-        _ => RECOVERY / 3,
+        _ => IDLE,
     }
 }
 

@@ -6,7 +6,7 @@ use crate::finding::Requests;
 use crate::invariants::Invariants;
 use crate::plan::Plan;
 use crate::point::Point;
-use crate::progress::{Progress, RECOVERY, idle_after};
+use crate::progress::{IDLE, Progress, RECOVERY, idle_after};
 use crate::world::World;
 use harness_core::check::{CheckError, CheckId, chain};
 use harness_session::Session;
@@ -85,7 +85,7 @@ async fn attempt(session: &Arc<Session>, cx: &CheckCx, plan: &Plan) -> Result<Tr
     let (since_ms, mark) = (jiff::Timestamp::now().as_millisecond(), session.journal().mark()?);
     let usual = cx.limits().load_balancer().max(cx.limits().life_of_machine());
     let patience = if plan.faults.is_empty() { usual } else { usual + RECOVERY };
-    let idle = plan.faults.iter().map(|fault| idle_after(fault.pattern)).max().unwrap_or(patience);
+    let idle = plan.faults.iter().map(|fault| idle_after(fault.pattern)).max().unwrap_or(IDLE);
     let mut progress = Progress {
         session,
         cx,
