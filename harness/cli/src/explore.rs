@@ -58,6 +58,9 @@ fn begin(options: &ExploreOptions, scenarios: Vec<Scenario>) -> Result<ExitCode,
         return Err(format!("profile '{}' has no CCM that could be explored", plan.profile.name));
     }
     let known = known_findings(&plan.profile)?;
+    let declared = plan.profile.declares();
+    let (scenarios, beyond): (Vec<Scenario>, Vec<Scenario>) =
+        scenarios.into_iter().partition(|scenario| scenario.needs().is_subset(&declared));
     let runtime = match Runtime::new() {
         Ok(runtime) => runtime,
         Err(error) => {
@@ -78,6 +81,10 @@ fn begin(options: &ExploreOptions, scenarios: Vec<Scenario>) -> Result<ExitCode,
     let (plan, why) = runtime.block_on(settle(plan));
     why.iter().for_each(|why| events.say(why));
     let lifetime = facts(plan.cluster.backend()).lifetime;
+    if !beyond.is_empty() {
+        let names: Vec<&str> = beyond.iter().map(|scenario| scenario.name.as_str()).collect();
+        events.say(format!("skipped, as the profile does not declare what they need: {}", names.join(", ")));
+    }
     let usual = if lifetime == Lifetime::Process { EMBEDDED_JOBS } else { 1 };
     if patterns.is_empty() {
         patterns = PATTERNS.to_vec();

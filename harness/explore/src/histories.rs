@@ -134,7 +134,11 @@ impl State {
             Step::DeleteMachine { machine } => {
                 self.machines.remove(machine);
             }
-            Step::SetPorts { .. } | Step::SetNodePort { .. } | Step::Settle => {}
+            Step::SetPorts { .. }
+            | Step::SetNodePort { .. }
+            | Step::SetAffinity { .. }
+            | Step::SetRanges { .. }
+            | Step::Settle => {}
         }
     }
 }

@@ -27,6 +27,7 @@ mod results;
 mod scenario;
 mod shrink;
 mod trial;
+mod wanted;
 mod world;
 
 pub use divergence::Divergence;

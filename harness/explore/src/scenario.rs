@@ -1,6 +1,7 @@
 //! Scenarios: short histories of what users, kubelets and the cloud do, as data.
 
 use harness_config::yaml;
+use harness_core::check::Capability;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::fmt;
@@ -40,6 +41,20 @@ pub enum Step {
     SetNodePort {
         /// The Service.
         service: String,
+    },
+    /// A user wants a client to stay with the same backend, or no longer.
+    SetAffinity {
+        /// The Service.
+        service: String,
+        /// Whether it stays.
+        affinity: bool,
+    },
+    /// A user replaces the addresses from which clients are admitted.
+    SetRanges {
+        /// The Service.
+        service: String,
+        /// The ranges, at least one.
+        ranges: Vec<String>,
     },
     /// A user changes the type of a Service.
     SetType {
@@ -95,6 +110,8 @@ impl Step {
             Step::CreateService { service, .. }
             | Step::SetPorts { service, .. }
             | Step::SetNodePort { service }
+            | Step::SetAffinity { service, .. }
+            | Step::SetRanges { service, .. }
             | Step::SetType { service, .. }
             | Step::DeleteService { service } => Some(service),
             Step::CreateMachine { machine }
@@ -126,6 +143,15 @@ impl fmt::Display for Step {
             }
             Step::SetPorts { service, ports } => write!(f, "change Service {service} to {}", Ports(ports)),
             Step::SetNodePort { service } => write!(f, "change the node port of Service {service}"),
+            Step::SetAffinity { service, affinity: true } => {
+                write!(f, "change Service {service} to session affinity by client address")
+            }
+            Step::SetAffinity { service, affinity: false } => {
+                write!(f, "change Service {service} to no session affinity")
+            }
+            Step::SetRanges { service, ranges } => {
+                write!(f, "change Service {service} to admit clients from {}", ranges.join(" and "))
+            }
             Step::SetType { service, to: ServiceType::ClusterIp } => {
                 write!(f, "change Service {service} to type ClusterIP")
             }
@@ -163,6 +189,7 @@ macro_rules! built_in {
 built_in![
     "service-life",
     "quick-edits",
+    "settings",
     "type-change",
     "deleted-while-created",
     "two-services",
@@ -215,6 +242,19 @@ impl Scenario {
         self.steps.get(step).is_some_and(|step| *step != Step::Settle)
     }
 
+    /// What a CCM must declare so that the scenario makes sense for it.
+    pub fn needs(&self) -> BTreeSet<Capability> {
+        let need = |step: &Step| match step {
+            Step::SetAffinity { .. } => Some(Capability::Affinity),
+            Step::SetRanges { .. } => Some(Capability::SourceRanges),
+            Step::RegisterBackend { .. } => Some(Capability::NodeTargets),
+            Step::CreateService { .. } => Some(Capability::LoadBalancer),
+            Step::RegisterNode { .. } => Some(Capability::Instances),
+            _ => None,
+        };
+        self.steps.iter().filter_map(need).collect()
+    }
+
     /// The Services and machines in it, in the order in which they appear.
     pub(crate) fn objects(&self) -> Vec<String> {
         let mut all: Vec<String> = Vec::new();
@@ -245,7 +285,10 @@ impl Scenario {
             let fits = match step {
                 Step::CreateService { service, ports } => !ports.is_empty() && services.insert(service),
                 Step::SetPorts { service, ports } => !ports.is_empty() && services.contains(service),
-                Step::SetNodePort { service } | Step::SetType { service, .. } => services.contains(service),
+                Step::SetNodePort { service }
+                | Step::SetAffinity { service, .. }
+                | Step::SetType { service, .. } => services.contains(service),
+                Step::SetRanges { service, ranges } => !ranges.is_empty() && services.contains(service),
                 Step::DeleteService { service } => services.remove(service),
                 Step::CreateMachine { machine } => machines.insert(machine),
                 Step::RegisterNode { machine } | Step::RegisterBackend { machine } => {

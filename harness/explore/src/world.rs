@@ -2,6 +2,7 @@
 
 use crate::divergence::{Divergence, compare};
 use crate::scenario::{ServiceType, Step};
+use crate::wanted::Wanted;
 use harness_clouds::{Instance, Inventory, LbState, LoadBalancer};
 use harness_core::check::CheckError;
 use harness_testkit::Targets;
@@ -74,6 +75,14 @@ impl<'a> World<'a> {
                     first.node_port = Some(i32::from(OWN_NODE_PORT + offset));
                 }
                 service.patch(&json!({"spec": {"ports": ports}})).await?;
+            }
+            Step::SetAffinity { service, affinity } => {
+                let word = if *affinity { "ClientIP" } else { "None" };
+                self.service(service)?.service.patch(&json!({"spec": {"sessionAffinity": word}})).await?;
+            }
+            Step::SetRanges { service, ranges } => {
+                let patch = json!({"spec": {"loadBalancerSourceRanges": ranges}});
+                self.service(service)?.service.patch(&patch).await?;
             }
             Step::SetType { service, to } => {
                 let known = self.service(service)?;
@@ -208,40 +217,21 @@ impl<'a> World<'a> {
         Ok(())
     }
 
-    /// One active load balancer with the Service's ports, which sends traffic to the machines that must get some.
+    /// What the load balancer of a Service must be like.
     async fn as_wanted(&self, service: &Service<'a>) -> Result<Matcher<Inventory, LoadBalancer>, CheckError> {
-        let targets_of = self.cx.balancers_target();
-        let by_node_port = matches!(targets_of, Targets::NodePorts | Targets::Pool);
-        let number = |port: i32| u16::try_from(port).unwrap_or_default();
-        let ports = service.spec().await?.ports.unwrap_or_default();
-        let ports: BTreeSet<(u16, Option<u16>)> = ports
-            .iter()
-            .map(|port| (number(port.port), port.node_port.map(number).filter(|_| by_node_port)))
-            .collect();
-        let judges_backends = matches!(targets_of, Targets::NodePorts | Targets::ServicePorts);
+        let targets = self.cx.balancers_target();
+        let judges_backends = matches!(targets, Targets::NodePorts | Targets::ServicePorts);
         let of = |wanted: bool| -> Vec<(String, Instance)> {
             let all = self.machines.iter().filter(|(_, known)| known.is_backend == wanted && judges_backends);
             all.map(|(name, known)| (name.clone(), known.machine.instance())).collect()
         };
-        let (backends, others) = (of(true), of(false));
-        let expected = expected(&ports, &backends, &others);
-        let wanted = matcher("is as the Service requires", move |held: &Inventory| {
-            let [lb] = held.load_balancers.as_slice() else { return Observation::Pending(String::new()) };
-            let shown: BTreeSet<(u16, Option<u16>)> =
-                lb.frontends.iter().map(|f| (f.port, by_node_port.then_some(f.node_port))).collect();
-            let lacks = backends.iter().find(|(_, machine)| !targets(lb, machine));
-            let has = others.iter().find(|(_, machine)| reaches(lb, machine));
-            match (lacks, has) {
-                (Some((name, _)), _) => Observation::Pending(format!("no traffic for machine {name}")),
-                (_, Some((name, _))) => Observation::Pending(format!("still traffic for machine {name}")),
-                _ if shown != ports => Observation::Pending("other ports".to_owned()),
-                _ if lb.state != LbState::Active || lb.addresses.is_empty() => {
-                    Observation::Pending("not active".to_owned())
-                }
-                _ => Observation::Matched(lb.clone()),
-            }
-        });
-        Ok(wanted.expecting(expected))
+        let wanted = Wanted {
+            by_node_port: matches!(targets, Targets::NodePorts | Targets::Pool),
+            backends: of(true),
+            others: of(false),
+            judges_affinity: self.cx.declares(Capability::Affinity),
+        };
+        Ok(wanted.of(&service.spec().await?))
     }
 }
 
@@ -251,28 +241,4 @@ fn port_name(port: u16) -> String {
 
 fn unknown(name: &str) -> CheckError {
     CheckError::Error(format!("the scenario has no '{name}' at this step"))
-}
-
-fn expected(
-    ports: &BTreeSet<(u16, Option<u16>)>,
-    backends: &[(String, Instance)],
-    others: &[(String, Instance)],
-) -> String {
-    let ports: Vec<String> = ports
-        .iter()
-        .map(|(port, node_port)| match node_port {
-            Some(node_port) => format!("{port} to {node_port}"),
-            None => port.to_string(),
-        })
-        .collect();
-    let names =
-        |all: &[(String, Instance)]| all.iter().map(|(name, _)| name.clone()).collect::<Vec<_>>().join(", ");
-    let mut text = format!("one active load balancer on {}", ports.join(", "));
-    if !backends.is_empty() {
-        text.push_str(&format!(", with traffic for {}", names(backends)));
-    }
-    if !others.is_empty() {
-        text.push_str(&format!(", without traffic for {}", names(others)));
-    }
-    text
 }
