@@ -365,7 +365,7 @@ fn send(signal: &str, process: u32) {
 }
 
 #[tokio::test]
-async fn a_plugin_that_is_told_to_end_hands_over_what_there_is() {
+async fn a_terminated_plugin_hands_over_partial_results() {
     let alone = Alone::begin().await;
     send("TERM", alone.child.id());
     let (code, results) = alone.end();

@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 const UNJUDGED: &[Capability] = &[Capability::Clusters, Capability::SharedLb];
 
 #[test]
-fn every_promise_of_a_profile_has_a_check_that_reads_it_or_is_told_as_unjudged() {
+fn every_promise_of_a_profile_is_read_by_a_check_or_reported_as_unjudged() {
     let judged = judged(suites::ALL);
     let open: BTreeSet<Capability> =
         Capability::ALL.iter().copied().filter(|one| !judged.contains(one)).collect();
@@ -37,7 +37,7 @@ fn every_promise_of_a_profile_has_a_check_that_reads_it_or_is_told_as_unjudged()
 }
 
 #[test]
-fn what_checks_need_is_no_empty_word() {
+fn capabilities_that_checks_need_are_judged() {
     let judged = judged(suites::ALL);
     for one in
         [Capability::Instances, Capability::LoadBalancer, Capability::LeaderElection, Capability::Zones]

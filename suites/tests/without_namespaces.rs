@@ -55,7 +55,7 @@ fn described_in(folder: &Path) -> String {
 }
 
 #[test]
-fn a_ccm_that_misses_its_mounts_there_is_not_to_blame_and_the_way_out_is_told() {
+fn a_ccm_without_its_mounts_is_not_blamed_and_the_remedy_is_reported() {
     let folder = tempfile::tempdir().expect("a folder");
     let ccm = folder.path().join("ccm");
     std::fs::write(&ccm, CCM).expect("written");

@@ -85,7 +85,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_text_is_made_anew_when_what_it_shows_has_changed() {
+    fn a_text_is_rendered_again_when_its_data_has_changed() {
         let (texts, mut made) = (Texts::default(), 0);
         let mut text = |object: &u32, beside: &[&str]| {
             let text = texts.open().text("a", object, beside, || {

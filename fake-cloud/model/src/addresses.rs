@@ -73,7 +73,7 @@ mod tests {
     }
 
     #[test]
-    fn every_address_has_one_of_the_other_family_beside_it() {
+    fn every_address_has_a_counterpart_of_the_other_family() {
         let address = beside(nth(DOCUMENTATION[0], 9));
         assert_eq!(address.to_string(), "2001:db8::cb00:710a");
         assert_eq!(beside(address), address);

@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn limits_at_the_end_of_the_range_are_no_limit() {
+    fn limits_at_the_end_of_the_range_mean_unlimited() {
         let mut faults = Faults::default();
         faults
             .inject(1, fault(Op::LbGet, Some(u64::MAX), Some(u64::MAX)), Duration::MAX, Inventory::default)

@@ -121,7 +121,7 @@ fn numbered(number: &str) -> Instance {
 }
 
 #[tokio::test]
-async fn nobody_is_let_in_without_a_token_of_their_own() {
+async fn requests_without_a_valid_token_are_rejected() {
     let (mut requests, mut let_in, mut paths) = (0, Vec::new(), 0);
     for (dialect, own) in PATHS {
         let machines = if dialect == "native" { vec![instance("i-1")] } else { vec![numbered("1")] };

@@ -27,7 +27,7 @@ async fn a_write_is_recorded_with_what_was_there_before_and_after_it() {
 }
 
 #[tokio::test]
-async fn a_firewall_is_shown_beside_the_load_balancer_that_it_serves() {
+async fn a_firewall_is_shown_next_to_its_load_balancer() {
     let cloud = TestCloud::start().await;
     let id = cloud.load_balancer("web", "u-1").await;
     let made = cloud.post("/v1/firewalls", firewall("web", "u-1", Some(&id))).await.answers(201);

@@ -247,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn a_row_is_told_with_all_of_its_checks_and_a_check_with_its_row() {
+    fn a_row_is_explained_with_its_checks_and_a_check_with_its_row() {
         let row = told("node-init-10").expect("a row");
         assert!(row.starts_with("NODE-INIT-10  MUST\n"), "{row}");
         for part in [

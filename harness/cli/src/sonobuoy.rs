@@ -279,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_that_cannot_be_read_is_told_where_its_folder_can() {
+    fn an_invalid_command_line_is_reported_in_a_valid_results_folder() {
         let folder = tempfile::tempdir().expect("a folder");
         let mut line = typed("run --bogus --sonobuoy-results");
         line.push(folder.path().as_os_str().to_owned());

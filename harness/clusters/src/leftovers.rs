@@ -319,7 +319,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn an_image_is_removed_by_its_id_and_one_without_a_name_is_told_by_it() {
+    async fn an_image_is_removed_by_its_id_and_listed_by_it_without_a_name() {
         for (tags, digests) in [
             (json!(["<none>:<none>"]), json!(["<none>@<none>"])),
             (json!([]), json!([])),
@@ -343,7 +343,7 @@ mod tests {
     }
 
     #[test]
-    fn a_container_without_a_name_is_told_by_its_id() {
+    fn a_container_without_a_name_is_listed_by_its_id() {
         let labels = Some(HashMap::from([(RUN_LABEL.to_owned(), "abcdefgh".to_owned())]));
         let nameless = ContainerSummary { id: Some("0123".to_owned()), labels, ..Default::default() };
         assert_eq!(container(nameless).expect("one of ours").name, "0123");
@@ -361,7 +361,7 @@ mod tests {
     }
 
     #[test]
-    fn containers_of_runs_are_told_from_those_of_others() {
+    fn containers_of_runs_are_distinguished_from_foreign_ones() {
         let machine =
             listed("ccm-conformance-abcdefgh-worker", &[(CLUSTER_LABEL, "ccm-conformance-abcdefgh")]);
         let machine = machine.expect("a machine of ours");

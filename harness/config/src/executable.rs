@@ -87,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn programs_of_other_machines_and_what_is_no_program_are_named() {
+    fn programs_of_other_architectures_and_other_files_are_named() {
         let why = |head: &[u8]| judge(head, "x86_64");
         assert_eq!(why(&elf(1, [62, 0])), None);
         assert_eq!(why(&elf(1, [3, 0])), None, "a 32-bit program");

@@ -285,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn mistakes_are_told_with_file_and_line() {
+    fn mistakes_are_reported_with_file_and_line() {
         for (routes, what) in [
             (
                 "  - {call: GET /a, op: lb.list}\n  - {call: GET /a, op: lb.get}\n",

@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn bodies_that_are_no_node_are_refused_in_the_servers_words() {
+    fn invalid_node_bodies_are_refused_in_the_words_of_the_real_server() {
         let message = |text: &str| node(text, Mode::Warn).expect_err("it is refused").message;
         assert_eq!(
             message("{not json"),

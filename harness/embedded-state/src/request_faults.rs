@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_held_request_goes_on_when_the_fault_is_cleared() {
+    async fn a_held_request_continues_when_the_fault_is_cleared() {
         let faults = RequestFaults::default();
         faults.set(1, fault(0, 1));
         let met = faults.meets(&ccm(), &request("patch", "web")).expect("a fault");

@@ -247,7 +247,7 @@ impl Table {
     }
 
     /// The fields of a call's form by which rules distinguish calls: what a rule for it would have to contain.
-    fn told_apart_by(&self, seen: &CallView<'_>) -> Vec<(String, String)> {
+    fn distinguishing_fields(&self, seen: &CallView<'_>) -> Vec<(String, String)> {
         let conditions = self.0.iter().flat_map(|rule| &rule.when);
         let keys: BTreeSet<&String> = conditions
             .filter_map(|condition| match (&condition.place, &condition.wanted) {
@@ -269,7 +269,7 @@ impl Table {
             }
         }
         let Some(rule) = best else {
-            return Meaning { fields: self.told_apart_by(seen), ..Meaning::unknown() };
+            return Meaning { fields: self.distinguishing_fields(seen), ..Meaning::unknown() };
         };
         let (mut named, mut shown): (Vec<String>, Vec<String>) = Default::default();
         for source in &rule.names {

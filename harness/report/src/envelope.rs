@@ -275,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_key_is_refused_without_a_word_of_it() {
+    fn invalid_keys_are_refused_without_showing_them() {
         for text in ["", "secret", "-----BEGIN PRIVATE KEY-----\nc2VjcmV0\n-----END PRIVATE KEY-----\n"] {
             assert_eq!(SigningKey::from_pem(text.as_bytes()).err(), Some(EnvelopeError::PrivateKey));
             assert_eq!(PublicKey::from_pem(text.as_bytes()).err(), Some(EnvelopeError::PublicKey));

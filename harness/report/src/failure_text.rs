@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn other_texts_are_no_failures() {
+    fn other_texts_are_not_failures() {
         for text in ["", "the API server did not answer for 4 s", "promise:   yes: no", "expected: a"] {
             assert_eq!(FailureText::of(text), None, "{text}");
         }

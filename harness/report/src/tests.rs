@@ -402,7 +402,7 @@ fn compare_lists_other_outcomes_only() {
 }
 
 #[test]
-fn of_very_many_checks_that_were_left_out_a_summary_tells_how_many_of_which_suite() {
+fn a_summary_counts_very_many_skipped_checks_by_suite() {
     let left = |suite: &str, number: usize| {
         let outcome = Outcome::Skip { reason: SkipReason::Deselected, detail: "left out by 'x'".to_owned() };
         entry(suite, &format!("ROW-{number:02}"), Level::Must, outcome, 0)

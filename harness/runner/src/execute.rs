@@ -296,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn a_plan_that_is_wrong_is_refused_to_whoever_judges_and_nothing_is_started() {
+    fn a_wrong_plan_is_refused_and_nothing_is_started() {
         let (code, reasons, made) = executed(Some("NODE-LIVE-*"));
         assert_eq!(code, format!("{:?}", ExitCode::from(exit::USAGE)));
         assert!(matches!(reasons.as_slice(), [why] if why.contains("NODE-LIVE-*")), "{reasons:?}");

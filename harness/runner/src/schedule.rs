@@ -269,14 +269,14 @@ mod tests {
     }
 
     #[test]
-    fn a_ccm_with_many_workers_is_disturbed_by_nobody() {
+    fn checks_share_a_step_if_the_ccm_has_enough_workers() {
         let all = steps(1, ENOUGH_WORKERS);
         assert_eq!((all["NODE-10.hang"], all["SVC-01"]), (all["NODE-01"], all["NODE-01"]));
         assert_eq!(all["HA-05"], 3);
     }
 
     #[test]
-    fn who_holds_up_a_loop_never_runs_beside_strangers() {
+    fn a_check_that_blocks_a_loop_never_runs_next_to_others() {
         let checks = [
             CHECKS[2],
             Declared { holds_up: true, ..check("LIFE-03.401", Isolation::Shared, true, 30) },
@@ -291,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn who_wants_calm_shares_it_and_has_no_other_beside() {
+    fn checks_that_need_calm_run_only_next_to_each_other() {
         let checks = [
             CHECKS[2],
             check("SVC-17", Isolation::Quiet, false, 0),
@@ -306,7 +306,7 @@ mod tests {
     }
 
     #[test]
-    fn with_more_lanes_nobody_disturbs_the_first_and_every_lane_has_work() {
+    fn with_more_lanes_the_first_is_undisturbed_and_every_lane_has_work() {
         let kinds = |lanes, workers| -> Vec<Kind> {
             arrange(&CHECKS, lanes, workers).steps.iter().map(|step| step.kind).collect()
         };

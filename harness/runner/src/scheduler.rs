@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lane_is_told_when_only_the_end_is_left_for_it() {
+    fn a_lane_is_notified_when_only_the_end_is_left_for_it() {
         use Kind::{Apart, Last};
         let ends = |lanes, steps: &[(Kind, usize)]| {
             let turns = Scheduler::of(&arranged(steps), lanes, 1);
@@ -286,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lane_that_began_cold_goes_on_with_others() {
+    fn a_lane_that_began_cold_continues_with_other_checks() {
         use Kind::{Apart, Cold};
         let arranged = arranged(&[(Cold, 1), (Apart, 1), (Apart, 1)]);
         let turns = Scheduler::of(&arranged, 1, 1);

@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn a_ccm_of_which_nobody_has_said_what_it_is_made_of_is_refused_before_anything_is_started() {
+    fn a_ccm_without_an_image_is_refused_before_anything_is_started() {
         let folder = tempfile::tempdir().expect("a folder");
         let checked = |written: &str, profile: &str, binary: Option<&str>| {
             let text = format!(

@@ -74,7 +74,7 @@ pub use credential::Replaceable;
 pub use csi_migration::{CsiCluster, CsiMigration, Placed};
 pub use csi_volumes::{CsiCall, StoredVolume};
 pub use departure::{Departed, Departure, departs};
-pub use events::{EventsOf, tells, tells_by, tells_of, told_by_none_but, warns};
+pub use events::{EventsOf, reported_only_by, tells, tells_by, tells_of, warns};
 pub use faults::{Barrier, Fault, FaultPlan, Target, met_by};
 pub use harness_config::{AnnotationEffect, RouteTrigger, Targets};
 pub use harness_session::{Crash, Network, Rule};

@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn everything_is_tried_and_every_failure_told() {
+    async fn everything_is_tried_and_every_failure_reported() {
         let tried = RefCell::new(Vec::new());
         let undo = async |undo: Undo| {
             tried.borrow_mut().push(undo.clone());

@@ -95,7 +95,7 @@ async fn tells_nothing_of(cx: &CheckCx, others: &[Service<'_>]) -> Verdict {
         return Err(CheckError::NotObservable(why.to_owned()));
     }
     for other in others {
-        other.events().is(told_by_none_but(OTHERS)).await?;
+        other.events().is(reported_only_by(OTHERS)).await?;
     }
     Ok(())
 }

@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_told_to_wait_comes_early_only_where_nodes_changed() {
+    fn an_announced_wait_is_shortened_only_where_nodes_changed() {
         let calls = |calls: &[(u64, usize)]| -> Vec<Call> {
             calls.iter().map(|(at_ms, changes)| Call { at_ms: *at_ms, changes: *changes }).collect()
         };

@@ -145,7 +145,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn a_service_may_go_once_nothing_is_left_and_not_before() {
+    fn a_service_is_deleted_only_once_nothing_is_left() {
         let held = |auxiliaries: serde_json::Value| -> Inventory {
             let all =
                 json!({"instances": [], "load_balancers": [], "auxiliaries": auxiliaries, "routes": []});

@@ -130,7 +130,7 @@ fn sticky_or_warns() -> Matcher<CloudAndEvents> {
 }
 
 /// How long a load balancer or an Event may take.
-fn told_by(cx: &CheckCx) -> Duration {
+fn reporting_limit(cx: &CheckCx) -> Duration {
     cx.limits().event().max(cx.limits().load_balancer())
 }
 
@@ -138,7 +138,7 @@ async fn honours_affinity_or_warns(cx: &CheckCx) -> Verdict {
     let sticky = load_balancer("web").port(80).with(|s| s.session_affinity = Some("ClientIP".to_owned()));
     let web = cx.service(sticky).await?;
     let (balancer, events) = (web.balancer(), web.events());
-    let limit = told_by(cx);
+    let limit = reporting_limit(cx);
     (&balancer, &events).becomes(sticky_or_warns()).within(limit).await
 }
 
@@ -252,7 +252,7 @@ async fn carries_both_protocols_or_tells(cx: &CheckCx) -> Verdict {
         },
     );
     let expected = "53/TCP and 53/UDP, condition LoadBalancerPortsError, or an Event of type Warning";
-    let limit = told_by(cx);
+    let limit = reporting_limit(cx);
     (&(&balancer, &events), &web).becomes(told.expecting(expected)).within(limit).await
 }
 
@@ -298,7 +298,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_honoured_has_to_be_told() {
+    fn settings_that_are_not_honoured_must_be_reported() {
         let event = |kind: &str, message: &str| -> core::Event {
             let value = json!({"metadata": {}, "involvedObject": {}, "type": kind, "reason": "SyncLoadBalancerFailed",
                                "message": message});

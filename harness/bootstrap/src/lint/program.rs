@@ -4,7 +4,7 @@ use super::linted::Linted;
 use super::placement::port;
 use super::report::Report;
 use crate::finding::{Edit, Level};
-use crate::workload::{Container, WorkloadKind, image_fault, mended_image};
+use crate::workload::{Container, WorkloadKind, fixed_image, image_fault};
 
 pub(super) fn lint(linted: &Linted, report: &mut Report) {
     if linted.is_ccm() {
@@ -128,7 +128,7 @@ fn image(linted: &Linted, report: &mut Report, index: usize, container: &Contain
             path: linted.spec(),
             container: index,
         });
-        let mend = mended_image(&container.image).map(|image| (format!("image: {image}\n"), edit));
+        let mend = fixed_image(&container.image).map(|image| (format!("image: {image}\n"), edit));
         return report.add(("BOOT-LINT-18", Level::Must), place, what, why, mend);
     }
     let name = container.image.rsplit('/').next().unwrap_or_default();

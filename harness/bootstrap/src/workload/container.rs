@@ -230,7 +230,7 @@ pub(crate) fn image_fault(image: &str) -> Option<String> {
 }
 
 /// The reference that was probably meant by `name@tag`.
-pub(crate) fn mended_image(image: &str) -> Option<String> {
+pub(crate) fn fixed_image(image: &str) -> Option<String> {
     let (name, tag) = image.split_once('@')?;
     let mended = format!("{name}:{tag}");
     image_fault(&mended).is_none().then_some(mended)

@@ -20,7 +20,7 @@ fn mended(name: &str, options: &[&str]) -> String {
 }
 
 #[test]
-fn what_the_tool_can_mend_boots_afterwards() {
+fn fixed_manifests_boot() {
     let address = ["--cloud-endpoint", "address"];
     for name in [
         "mbt-01-no-uninitialized-toleration",
@@ -43,7 +43,7 @@ fn what_the_tool_can_mend_boots_afterwards() {
 }
 
 #[test]
-fn the_seeds_example_is_mended_in_both_places() {
+fn the_seeds_example_is_fixed_in_both_places() {
     let after = mended("seed-example", &["--assume", "ServiceAccount/kube-system/default"]);
     assert!(after.contains("image: registry/my-infrastructure-cloud-controller-manager:latest\n"), "{after}");
     assert!(
@@ -81,7 +81,7 @@ fn what_only_a_person_can_write_is_said() {
 }
 
 #[test]
-fn json_and_brackets_are_mended_in_their_own_style() {
+fn json_and_brackets_are_fixed_in_their_own_style() {
     let text = r#"{"apiVersion": "apps/v1", "kind": "DaemonSet", "metadata": {"name": "a-ccm", "namespace": "kube-system"},
  "spec": {"selector": {"matchLabels": {"a": "b"}}, "template": {"metadata": {"labels": {"a": "b"}}, "spec": {
   "hostNetwork": true, "containers": [{"name": "c", "image": "c:v1"}]}}}}"#;

@@ -119,7 +119,7 @@ fn what_lies_outside_is_a_condition_by_name() {
 }
 
 #[test]
-fn objects_beside_the_workload_may_hold_it_up() {
+fn objects_other_than_the_workload_may_block_it() {
     let quota = "apiVersion: v1\nkind: ResourceQuota\nmetadata: {name: q, namespace: kube-system}\n\
                  spec: {hard: {pods: '2'}, scopes: [CrossNamespacePodAffinity]}\n";
     boots_if(&beside(quota), "ResourceQuota/q allows its Pods");

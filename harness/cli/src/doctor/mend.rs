@@ -47,7 +47,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_mended_says_why_and_what_would_do() {
+    fn a_missing_remedy_gives_the_reason_and_an_alternative() {
         let folder = tempfile::tempdir().expect("a folder");
         let said = mend(&Remedy::Limit { file: "fs/low".to_owned(), value: 9 }, folder.path());
         assert!(said.starts_with("not mended: fs.low cannot be set: No such file"), "{said}");

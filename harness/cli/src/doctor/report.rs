@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn the_text_says_what_works_what_does_not_and_how_to_mend_it() {
+    fn the_text_lists_what_works_what_does_not_and_how_to_fix_it() {
         let text = as_text(&examined(), false);
         for part in [
             "--cluster kind       does not work: kind\n",

@@ -426,7 +426,7 @@ mod tests {
     }
 
     #[test]
-    fn the_workload_that_is_most_like_a_ccm_is_taken_and_a_tie_is_told() {
+    fn the_most_likely_ccm_is_chosen_and_a_tie_is_reported() {
         let all =
             vec![deployment("csi", "acme/csi:1"), deployment("acme", "acme/cloud-controller-manager:1")];
         let draft = Draft::of(all, &WorkloadHint::default(), None).expect("one is like a CCM");

@@ -83,7 +83,7 @@ spec:
 }
 
 #[test]
-fn what_is_missing_is_made_and_told() {
+fn missing_parts_are_created_and_reported() {
     let folder = TempDir::new().expect("a folder");
     let file = folder.path().join("ccm.yaml");
     let text = r#"
@@ -144,7 +144,7 @@ fn what_to_run_next_can_be_pasted() {
 }
 
 #[test]
-fn what_is_no_ccms_manifests_is_refused() {
+fn manifests_without_a_ccm_are_refused() {
     let folder = TempDir::new().expect("a folder");
     let refused = |text: &str| {
         let file = folder.path().join("x.yaml");

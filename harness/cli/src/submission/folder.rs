@@ -88,7 +88,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_folder_that_is_no_submission_is_refused_by_name() {
+    fn a_folder_that_is_not_a_submission_is_refused_by_name() {
         let folder = tempfile::tempdir().expect("a folder");
         let none = submissions_in(&[folder.path().to_owned()]).expect_err("nothing is in it");
         assert!(none.contains("submission.yaml"), "{none}");

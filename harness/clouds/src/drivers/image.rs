@@ -216,7 +216,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_container_tells_of_itself_is_told_by_its_address_on_the_network() {
+    fn urls_of_a_container_are_rewritten_to_its_network_address() {
         let ip = Ipv4Addr::new(172, 18, 0, 9);
         for (listens, seen) in [
             ("http://0.0.0.0:8081/v1", "http://172.18.0.9:8081/v1"),

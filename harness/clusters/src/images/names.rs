@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn names_of_others_are_nobodys() {
+    fn foreign_names_are_not_run_ids() {
         for name in [
             "kind",
             "ccm-conformance-",

@@ -113,7 +113,7 @@ pub(super) async fn at_hand(engine: &Engine, wanted: &Kubernetes) -> Result<Opti
 ///
 /// # Errors
 /// The engine does not answer.
-pub(super) async fn listed_at_hand(engine: &Engine) -> Result<Vec<(String, Version)>, ClusterError> {
+pub(super) async fn list_available(engine: &Engine) -> Result<Vec<(String, Version)>, ClusterError> {
     let named = |image: NodeImage| Some((image.reference?, image.version?));
     Ok(present(engine).await?.into_iter().filter_map(named).collect())
 }

@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn wildcards_for_what_is_not_registered_match_nobody_else() {
+    fn wildcards_below_unregistered_domains_match_no_other_owner() {
         for (pattern, image, too_wide) in [
             ("*.dkr.ecr.*.amazonaws.com", "1234.dkr.ecr.eu-west-1.amazonaws.com/app", false),
             ("*.dkr.ecr.*.amazonaws.com.cn", "1234.dkr.ecr.cn-north-1.amazonaws.com.cn/app", false),

@@ -291,7 +291,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_cannot_be_executed_is_told() {
+    async fn files_that_cannot_be_executed_are_reported() {
         let folder = tempfile::tempdir().expect("a folder");
         let file = folder.path().join("plugin");
         let plugin = Plugin { line: vec![file.display().to_string()], environment: BTreeMap::new() };

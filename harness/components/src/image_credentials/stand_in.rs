@@ -99,7 +99,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn a_cloud_fails_as_it_is_told_to() {
+    async fn a_cloud_fails_as_configured() {
         let get = async |cloud: &StandIn| {
             let client =
                 reqwest::Client::builder().timeout(Duration::from_millis(500)).build().expect("a client");

@@ -120,7 +120,7 @@ fn patterns() {
 }
 
 #[test]
-fn a_wrong_name_is_told_with_file_and_line() {
+fn a_wrong_name_is_reported_with_file_and_line() {
     let folder = tempfile::tempdir().expect("a folder");
     let file = folder.path().join("run.yaml");
     let text = "apiVersion: ccm-conformance/v1\nkind: Conformance\nselect:\n  only: [NODE-INIT-1]\n";
@@ -225,7 +225,7 @@ fn a_quick_run_leaves_out_what_is_long_unless_it_is_named() {
 }
 
 #[test]
-fn what_soaks_is_part_of_a_run_that_is_told_to() {
+fn soak_checks_are_only_part_of_soak_runs() {
     let soaks = Candidate { takes_s: LONG_S, soaks: true, ..CANDIDATES[0] };
     let choice = |selection: Selection| select(&[soaks], &selection, &everything()).expect("sound").remove(0);
     let why = "the run does not soak (--soak)".to_owned();
@@ -306,7 +306,7 @@ fn a_contract_row_stands_for_all_of_its_claims() {
 }
 
 #[test]
-fn checks_of_somebody_whom_the_profile_does_not_name_are_no_concern_of_its() {
+fn checks_of_undeclared_components_are_not_selected() {
     let of_plugins = Candidate { judges: Party::ImageCredentials, ..CANDIDATES[0] };
     let only = Selection { only: vec!["NODE-INIT-01".to_owned()], ..Selection::default() };
     let chosen = select(&[of_plugins], &only, &everything()).expect("a check of that id");

@@ -310,7 +310,7 @@ mod tests {
     }
 
     #[test]
-    fn a_crash_is_told_from_an_end_that_it_decided() {
+    fn a_crash_is_distinguished_from_a_deliberate_exit() {
         let ended = |text: &str| {
             let events = vec![begins("u"), Payload::CcmLeads, pod("u", &[("containers", text)])];
             conduct(events).ends().iter().map(|end| (end.code, end.is_crash())).collect::<Vec<_>>()
@@ -326,7 +326,7 @@ mod tests {
     }
 
     #[test]
-    fn an_end_is_told_with_what_was_written_last_and_each_with_its_own() {
+    fn each_end_is_reported_with_its_own_last_output() {
         let ended = |text: &str| pod("u", &[("containers", text)]);
         let said =
             |line: &str| Payload::ReplicaEnded { replica: "a".to_owned(), last_lines: vec![line.to_owned()] };

@@ -135,7 +135,7 @@ async fn a_copy_that_is_older_than_the_wait_decides_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_cannot_be_read_at_the_end_cannot_be_told() {
+async fn an_unreadable_state_at_the_end_is_undetermined() {
     let broken_watch = || ReadError::passing("the watch on Nodes is broken");
     for span in [Span::Within(S(4)), Span::Throughout(S(4))] {
         let said = text(wait(span, 2, async |_| Err(broken_watch())).await);
@@ -204,7 +204,7 @@ impl Observer for Notes {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_observer_is_told_of_each_wait() {
+async fn each_wait_is_reported_to_an_observer() {
     let notes = Notes::default();
     let probe = Probe::new(Pulse::default()).observed_by(Box::new(notes.clone()));
     for wanted in [1, 2] {

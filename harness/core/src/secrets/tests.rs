@@ -71,7 +71,7 @@ fn a_part_counts_and_lines_may_have_a_beginning_of_their_own() {
 }
 
 #[test]
-fn what_is_no_secret_stays_as_it_is() {
+fn text_that_is_not_secret_is_unchanged() {
     let redactor = redactor(&[TOKEN, "", "short"]);
     let text =
         "a short line, with \u{1b}[31mcolour\u{1b}[0m, \\n and %41: Zm9vYmFyYmF6\n\\u12\\u{zz\\x\u{1b}[";

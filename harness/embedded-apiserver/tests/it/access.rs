@@ -23,7 +23,7 @@ async fn allow(cluster: &Cluster, role: Value, user: &str) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn nobody_asks_for_a_certificate_of_the_administrators() {
+async fn certificates_of_the_administrators_group_are_refused() {
     use rcgen::{CertificateParams, DnType, KeyPair};
     let cluster = Cluster::start().await;
     let path = "/apis/certificates.k8s.io/v1/certificatesigningrequests";
@@ -65,7 +65,7 @@ async fn nobody_asks_for_a_certificate_of_the_administrators() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn roles_decide_and_denials_are_told_in_the_servers_words() {
+async fn roles_decide_and_denials_have_the_words_of_the_real_server() {
     let cluster = Cluster::start().await;
     let url = cluster.server.url();
     let jane = cluster.client(&User::authenticated("jane", &[]));
@@ -106,7 +106,7 @@ async fn roles_decide_and_denials_are_told_in_the_servers_words() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn nobody_grants_what_they_do_not_have() {
+async fn users_cannot_grant_rights_that_they_lack() {
     let cluster = Cluster::start().await;
     allow(
         &cluster,
@@ -174,7 +174,7 @@ async fn a_token_holds_as_long_as_its_account() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_certificate_of_another_authority_is_nobodys() {
+async fn a_certificate_of_another_authority_is_rejected() {
     let (cluster, other) = (Cluster::start().await, Cluster::start().await);
     let stranger = other.server.credential(&User::master("root")).expect("a credential");
     let pem = format!("{}{}", stranger.certificate, stranger.key);

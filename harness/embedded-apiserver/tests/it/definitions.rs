@@ -117,7 +117,7 @@ async fn a_definition_is_established_and_discovered() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_makes_a_definition_wrong_is_told() {
+async fn faults_of_a_definition_are_reported() {
     let cluster = Cluster::start().await;
     let mut wrong = definition();
     wrong["metadata"]["name"] = json!("gadget.example.com");

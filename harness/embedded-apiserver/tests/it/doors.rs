@@ -95,7 +95,7 @@ async fn paths(cluster: &Cluster) -> Vec<String> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn nobody_is_let_in_without_a_credential_of_their_own() {
+async fn requests_without_a_valid_credential_are_rejected() {
     let (cluster, elsewhere) = (Cluster::start().await, Cluster::start().await);
     let account = |cluster: Cluster| async move {
         let accounts = "/api/v1/namespaces/default/serviceaccounts";

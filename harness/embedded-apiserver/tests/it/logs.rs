@@ -118,7 +118,7 @@ async fn what_is_wanted_of_a_log_is_what_comes() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_container_that_nobody_runs_has_an_empty_log_once_it_runs() {
+async fn a_simulated_container_has_an_empty_log_once_it_runs() {
     let cluster = Cluster::start().await;
     with_pod(&cluster).await;
     let pod = json!({"metadata": {"name": "s"}, "spec": {"containers": [{"name": "none", "image": "i"}]}});

@@ -79,7 +79,7 @@ async fn debugging_containers_and_resources_change_through_subresources_of_their
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn headers_alone_are_answered_by_what_is_no_resource() {
+async fn head_requests_are_answered_by_paths_that_are_not_resources() {
     let cluster = with_pod().await;
     for (path, code) in [
         ("/healthz", 200),
@@ -312,7 +312,7 @@ async fn writers_are_warned_of_what_is_odd_in_pods_templates_and_finalizers() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_cannot_be_agreed_on_is_told_in_the_words_of_who_refuses() {
+async fn failed_negotiations_have_the_words_of_the_refusing_handler() {
     let cluster = with_pod().await;
     let accept = async |path: &str, accept: &str| {
         let request = cluster.admin.get(format!("{}{path}", cluster.server.url())).header("Accept", accept);

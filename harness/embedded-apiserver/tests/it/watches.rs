@@ -71,7 +71,7 @@ async fn a_hundred_watchers_lose_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_watch_from_a_forgotten_past_is_told_so() {
+async fn a_watch_from_a_compacted_revision_gets_an_error() {
     let config = Config { keep: Keep { events: 4, bytes: 1 << 20 }, ..Config::default() };
     let cluster = Cluster::with(config).await;
     for at in 0..10 {

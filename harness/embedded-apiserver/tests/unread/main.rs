@@ -215,7 +215,7 @@ async fn a_watch_that_pauses_for_long_keeps_nothing_from_being_forgotten() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn who_has_as_much_as_a_user_may_is_told_to_come_back() {
+async fn a_user_at_the_limit_is_asked_to_retry_later() {
     let limits = Limits { watches: 3, connections: 6, all_connections: 9, ..Limits::default() };
     let cluster = Cluster::start(limits).await;
     let watch = format!("{MAPS}?watch=1&resourceVersion=0");
@@ -255,7 +255,7 @@ async fn who_has_as_much_as_a_user_may_is_told_to_come_back() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn connections_of_nobody_are_bounded() {
+async fn unauthenticated_connections_are_bounded() {
     let cluster = Cluster::start(Limits { all_connections: 4, ..Limits::default() }).await;
     let mut silent = Vec::new();
     for _ in 0..4 {

@@ -275,7 +275,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_log_is_complete_once_its_writers_are_gone_or_nobody_waits_any_longer() {
+    async fn a_log_is_complete_once_its_writers_are_gone_or_the_wait_is_over() {
         let limit = Duration::from_secs(2);
         let log = Log::new(1 << 10);
         let (mut writer, output) = tokio::io::duplex(64);

@@ -203,7 +203,7 @@ async fn a_program_is_the_only_one_in_its_proc() {
 }
 
 #[tokio::test]
-async fn a_program_below_the_folder_for_temporary_files_is_found_with_what_is_beside_it() {
+async fn a_program_below_the_temporary_folder_is_found_with_its_neighbours() {
     let folder = tempfile::tempdir().expect("a folder");
     let place = folder.path().join("place");
     write_file(&place.join("library"), b"echo \"$1\"").expect("written");

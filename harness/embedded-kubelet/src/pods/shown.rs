@@ -49,7 +49,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_program_is_shown_with_its_folder_unless_that_holds_what_is_nobodys_business() {
+    fn a_program_is_shown_with_its_folder_unless_that_contains_private_files() {
         let folder = tempfile::tempdir().expect("a folder");
         let root = folder.path().canonicalize().expect("there");
         let (bin, home, run) = (root.join("home/bin"), root.join("home"), root.join("tmp/run"));

@@ -334,7 +334,7 @@ mod tests {
     }
 
     #[test]
-    fn conflicts_are_told_in_the_servers_words_and_forced_away() {
+    fn conflicts_have_the_words_of_the_real_server_and_can_be_forced() {
         let maps = kind("configmaps");
         let live =
             apply(maps, None, &map(json!({"k": "1", "l": "1"})), by("one")).expect("nobody else is there");

@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_strategic_patch_breaks_is_told_in_the_converters_words() {
+    fn misfits_of_a_strategic_patch_have_the_words_of_the_converter() {
         let told = |patch: Value| {
             let message = strategic_message(patch, Mode::Warn);
             message.rsplit("\": ").next().unwrap_or_default().to_owned()
@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn unknown_fields_are_told_or_refused() {
+    fn unknown_fields_are_reported_or_refused() {
         assert_eq!(
             strategic_message(json!({"spec": {"bogus": 1}}), Mode::Strict),
             " \"\" is invalid: patch: Invalid value: \"map[spec:map[bogus:1]]\": strict decoding error: unknown field \"spec.bogus\""

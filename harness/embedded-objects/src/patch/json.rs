@@ -297,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_list_of_operations_is_told_in_the_words_of_go() {
+    fn invalid_lists_of_operations_are_refused_in_the_words_of_go() {
         let told = |text: &str| {
             let status = json(&json!({}), text).expect_err("it is not a patch");
             (status.code, status.message)
@@ -343,7 +343,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_is_told_in_the_librarys_words() {
+    fn misfits_have_the_words_of_the_library() {
         wrong(
             json!({}),
             json!([{"op": "remove", "path": "/a"}]),

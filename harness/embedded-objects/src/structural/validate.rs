@@ -290,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_its_schema_is_told_in_the_servers_words() {
+    fn misfits_of_a_schema_have_the_words_of_the_real_server() {
         check(
             json!({"type": "object", "required": ["a", "b"], "properties": {"a": {"type": "integer"}}}),
             json!({"a": "x"}),

@@ -260,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn what_makes_a_definition_invalid_is_told_in_the_servers_words() {
+    fn faults_of_a_definition_have_the_words_of_the_real_server() {
         check(|_| {}, &[]);
         check(
             |object| object.put("metadata.name", "x"),

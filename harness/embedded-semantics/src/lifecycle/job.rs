@@ -370,7 +370,7 @@ mod tests {
     }
 
     #[test]
-    fn pods_that_always_start_again_are_no_jobs() {
+    fn pods_that_always_restart_are_refused_for_jobs() {
         let why =
             create(job(|job| job.put("spec.template.spec.restartPolicy", "Always"))).expect_err("Always");
         assert!(

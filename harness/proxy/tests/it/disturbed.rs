@@ -39,7 +39,7 @@ async fn a_fault_meets_an_object_by_any_of_its_names() {
 }
 
 #[tokio::test]
-async fn a_call_that_nobody_knows_is_met_by_method_and_path() {
+async fn an_unclassified_call_is_matched_by_method_and_path() {
     let proxied = Proxied::start().await;
     let matching = Match { request: Some("GET /v1/firewalls".to_owned()), ..Match::default() };
     let effect = Effect::Status { status: 503, retry_after_s: None };

@@ -238,7 +238,7 @@ fn a_check_put_in() {
 }
 
 #[test]
-fn a_check_told_twice() {
+fn a_duplicate_check() {
     let mut ledger = Fold::of(&stream()).ledger();
     ledger.entries.push(ledger.entries[0].clone());
     let text = to_yaml(&ledger).expect("YAML");
@@ -395,7 +395,7 @@ fn another_image() {
 }
 
 #[test]
-fn events_edited_beside_a_report() {
+fn events_edited_without_the_report() {
     let mut events = stream();
     if let Payload::PromiseBroken(promise) = &mut events[6].event {
         promise.seen = "no taint".to_owned();
@@ -410,7 +410,7 @@ fn events_edited_beside_a_report() {
 }
 
 #[test]
-fn events_edited_and_the_report_made_anew() {
+fn events_edited_and_the_report_created_again() {
     let mut events = stream();
     if let Payload::CheckEnded { ended, .. } = &mut events[7].event {
         *ended = Outcome::Pass;

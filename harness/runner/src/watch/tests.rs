@@ -69,7 +69,7 @@ fn news(address: &str, page: &str, from: u64, head: &str) -> (Value, String) {
 }
 
 #[test]
-fn nobody_is_let_in_who_was_not_given_the_address() {
+fn requests_without_the_secret_address_are_refused() {
     let folder = tempfile::tempdir().expect("a folder");
     let events = begun(folder.path());
     let watched = Watched::begin(&events, folder.path()).expect("it is served");
@@ -135,7 +135,7 @@ fn nobody_is_let_in_who_was_not_given_the_address() {
 }
 
 #[test]
-fn a_page_is_told_what_is_new_and_the_end() {
+fn a_page_receives_new_events_and_the_end() {
     let folder = tempfile::tempdir().expect("a folder");
     let evidence = folder.path().join("evidence/NODE-INIT-01");
     std::fs::create_dir_all(&evidence).expect("a folder");
@@ -189,7 +189,7 @@ fn a_page_is_told_what_is_new_and_the_end() {
 }
 
 #[test]
-fn a_connection_that_says_nothing_is_closed_and_keeps_nobody_out() {
+fn a_silent_connection_is_closed_and_blocks_no_other() {
     let folder = tempfile::tempdir().expect("a folder");
     let events = begun(folder.path());
     let watched = Watched::begin(&events, folder.path()).expect("it is served");

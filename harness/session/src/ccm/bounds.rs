@@ -40,7 +40,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn whoever_asks_for_more_than_the_usual_limit_has_it_as_limit() {
+    fn a_request_above_the_usual_limit_becomes_the_limit() {
         let mut workload = json!({"kind": "Deployment", "spec": {"template": {"spec": {"containers": [
             {"resources": {"requests": {"memory": "3Gi", "cpu": 2}}}]}}}});
         let told = set(&mut workload, 0).unwrap_or_default();

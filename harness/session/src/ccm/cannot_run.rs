@@ -81,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn what_keeps_a_container_from_starting_is_told_of_init_containers_too() {
+    fn start_failures_of_init_containers_are_reported_too() {
         for field in ["containerStatuses", "initContainerStatuses"] {
             let why = |reason| unrecoverable(&pod(field, 0, waiting(reason)));
             for reason in NO_IMAGE {

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 /// The folders of a Pod's volumes that contain files of the cluster and are not mentioned in a container's command line
 /// or environment: their paths are built into its program.
-pub(crate) fn untold_mounts(pod: &Pod) -> BTreeSet<String> {
+pub(crate) fn unstated_mounts(pod: &Pod) -> BTreeSet<String> {
     let Some(spec) = &pod.spec else { return BTreeSet::new() };
     let from_cluster = |volume: &&Volume| {
         volume.secret.is_some()
@@ -39,7 +39,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn a_path_is_untold_where_neither_arguments_nor_environment_have_it() {
+    fn a_path_is_unstated_if_neither_arguments_nor_environment_have_it() {
         let account = "/var/run/secrets/kubernetes.io/serviceaccount";
         let mounts = [
             json!({"name": "token", "mountPath": account}),
@@ -54,10 +54,10 @@ mod tests {
         let untold = |environment: serde_json::Value| {
             let container = json!({"name": "ccm", "args": ["--cloud-config=/etc/acme/cloud.conf"], "env": environment, "volumeMounts": mounts});
             let pod = json!({"spec": {"containers": [container], "volumes": volumes}});
-            untold_mounts(&serde_json::from_value(pod).expect("a Pod"))
+            unstated_mounts(&serde_json::from_value(pod).expect("a Pod"))
         };
         assert_eq!(untold(json!([])), BTreeSet::from([account.to_owned()]));
         assert_eq!(untold(json!([{"name": "FOLDER", "value": account}])), BTreeSet::new());
-        assert_eq!(untold_mounts(&Pod::default()), BTreeSet::new());
+        assert_eq!(unstated_mounts(&Pod::default()), BTreeSet::new());
     }
 }

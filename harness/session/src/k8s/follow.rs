@@ -260,7 +260,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_watch_goes_on_where_it_ended_and_a_broken_one_is_told() {
+    async fn a_watch_continues_where_it_ended_and_a_broken_one_is_reported() {
         let moved = vec![
             event("MODIFIED", node("a", "2")),
             event(

@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn who_fails_open_answers_or_is_not_asked_is_in_nobodys_way() {
+    fn webhooks_that_fail_open_answer_or_do_not_match_do_not_block() {
         let rule = |resource: &str, operation: &str| json!({"apiGroups": [""], "apiVersions": ["v1"], "operations": [operation], "resources": [resource]});
         let (nobody, somebody) = (json!(null), json!([{"addresses": [{"ip": "10.244.0.9"}]}]));
         assert_eq!(said("Ignore", rule("pods", "CREATE"), &nobody), None);

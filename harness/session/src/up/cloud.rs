@@ -83,7 +83,7 @@ impl WantedCloud<'_> {
                 return Ok(start(here).await?);
             }
             CloudSite::Network(network) => network.clone(),
-            CloudSite::BesideNodes => network_beside(nodes).await?,
+            CloudSite::BesideNodes => network_next_to_cluster(nodes).await?,
         };
         let Some(images) = &artifacts.images else {
             return Err(SessionError::Precondition(format!(
@@ -126,7 +126,7 @@ pub(super) async fn check_engine(plan: &RunPlan) -> Result<(), SessionError> {
 }
 
 /// Where the fake cloud must run so that the Nodes of an existing cluster can reach it.
-async fn network_beside(nodes: &[Node]) -> Result<String, SessionError> {
+async fn network_next_to_cluster(nodes: &[Node]) -> Result<String, SessionError> {
     let engine = Engine::connect().await.map_err(ImageError::from)?;
     let own: Vec<IpAddr> =
         nodes.iter().flat_map(addresses).filter_map(|(_, address)| address.parse().ok()).collect();

@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cluster_that_somebody_needs_is_known_by_its_load_balancers_and_by_its_provider() {
+    fn a_cluster_in_use_is_recognised_by_load_balancers_and_provider() {
         let own = ProviderIdFormat::new("acme://{id}").expect("a format");
         let fresh = [
             node("a", None),

@@ -242,7 +242,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_management_cluster_comes_up_beside_the_other_and_whatever_ends_it_both_are_taken_down() {
+    async fn both_clusters_start_in_parallel_and_both_are_removed_after_any_failure() {
         for (served, hosting, ends) in [
             (Script::Comes, Script::Comes, Ok(true)),
             (Script::Comes, Script::Fails, Err("no disk".to_owned())),

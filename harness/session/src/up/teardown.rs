@@ -80,7 +80,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_failure_keeps_nothing_else_from_going_and_is_told() {
+    async fn a_failure_is_reported_and_the_rest_is_still_removed() {
         let (teardown, done) = of(&["folder", "cluster", "cloud"], "cluster");
         assert_eq!(teardown.run().await, Err("cluster: it stays".to_owned()));
         assert_eq!(*done.lock().expect("sound"), ["cloud", "cluster", "folder"]);

@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn who_does_not_back_off_is_told_from_it() {
+    fn a_steady_pace_is_distinguished_from_back_off() {
         assert_eq!(tries((0..45).map(|n| n * 1_000), &[]), Some((45, 14)));
         assert_eq!(tries((0..23).map(|n| n * 2_000), &[100, 200]), Some((23, 16)));
         assert_eq!(tries((0..4_500).map(|n| n * 10), &[]), Some((4_500, 14)));

@@ -331,7 +331,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_beyond_the_table_is_told_by_name() {
+    fn rights_beyond_the_table_are_named() {
         let told = |granted: &[Grant], accounts| beyond(granted, accounts, "kube-system");
         let fine = [
             rule(&[""], &["nodes"], &["get", "list", "watch", "update", "patch", "delete"]),
@@ -361,7 +361,7 @@ mod tests {
     }
 
     #[test]
-    fn a_right_that_was_not_used_is_told() {
+    fn an_unused_right_is_reported() {
         let account = Account { namespace: "n".into(), name: "a".into() };
         let granted = [rule(&[""], &["nodes"], &["get", "delete"])];
         let used = [("get".to_owned(), String::new(), "nodes".to_owned())];

@@ -3,13 +3,13 @@
 use harness_testkit::prelude::*;
 use tokio::time::Instant;
 
-pub(super) const CHECKS: &[Check] = &[Check::of("OBS-09", |cx| Box::pin(ends_when_told(cx)))
+pub(super) const CHECKS: &[Check] = &[Check::of("OBS-09", |cx| Box::pin(exits_on_sigterm(cx)))
     .of_the_cloud(&[])
     .with(&[Facility::CcmControl])
     .alone()
     .takes(5)];
 
-async fn ends_when_told(cx: &CheckCx) -> Verdict {
+async fn exits_on_sigterm(cx: &CheckCx) -> Verdict {
     for replica in cx.replicas() {
         replica.becomes(runs()).await?;
         ends_in_time(cx, &replica).await?;

@@ -157,7 +157,7 @@ fn a_part_whose_environment_failed_leaves_the_whole_unjudged() {
 }
 
 #[test]
-fn what_is_no_one_run_is_refused_by_name() {
+fn streams_of_different_runs_are_refused_by_name() {
     let of = |text: &str| part(subject(share(text)), PASSING);
     assert_eq!(refused(&[of("1/2")]), "part 2 of 2 is missing");
     assert_eq!(refused(&[]), "no parts were given");

@@ -92,7 +92,7 @@ fn only_messages_are_kept_after_the_end_of_the_run() {
 }
 
 #[test]
-fn a_full_disk_is_told_and_the_run_goes_on() {
+fn a_full_disk_is_reported_and_the_run_continues() {
     let file = OpenOptions::new().append(true).open("/dev/full").expect("Linux has it");
     let events = Events::new(Timestamp::now(), Some(("/dev/full".into(), file)), Vec::new());
     events.emit(Payload::RunEnded { duration_ms: 1 });

@@ -311,7 +311,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_odd_in_a_pod_is_told_when_it_is_created() {
+    fn oddities_of_a_pod_are_reported_when_it_is_created() {
         let pod = json!({"metadata": {"name": "a.b", "annotations": {"scheduler.alpha.kubernetes.io/critical-pod": ""}},
             "spec": {"nodeSelector": {"beta.kubernetes.io/arch": "amd64"}, "terminationGracePeriodSeconds": -1,
                 "imagePullSecrets": [{"name": "s"}, {"name": "s"}], "containers": [{"name": "c",
@@ -336,7 +336,7 @@ mod tests {
     }
 
     #[test]
-    fn templates_are_told_of_with_each_change_of_the_spec() {
+    fn oddities_of_a_template_are_reported_with_each_change_of_the_spec() {
         let deployment = json!({"metadata": {"name": "a", "generation": 2}, "spec": {"template": {"spec": {
             "topologySpreadConstraints": [{"topologyKey": "failure-domain.beta.kubernetes.io/zone"}]}}}});
         let expected = [

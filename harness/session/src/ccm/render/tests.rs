@@ -42,7 +42,7 @@ fn around() -> RenderContext {
 }
 
 #[test]
-fn copies_are_told_apart_by_groups_where_the_cluster_asks_for_it() {
+fn copies_differ_in_groups_where_the_cluster_needs_it() {
     let list: Vec<Replica> = ["a", "b"]
         .map(|name| Replica {
             name: name.into(),
@@ -93,7 +93,7 @@ fn a_ccm_may_reach_the_cloud_through_the_variable_of_a_proxy() {
 }
 
 #[test]
-fn the_harness_own_image_is_told_which_of_its_programs_it_is() {
+fn the_image_of_the_harness_gets_the_name_of_the_program_to_run() {
     let own = RenderContext { command: vec!["/ccm-conformance".into(), "reference-ccm".into()], ..around() };
     let list = [Replica { name: "a".into(), token: "t".into(), secure_port: 10258, endpoint: String::new() }];
     let command = |documents: &[Value]| {
@@ -119,7 +119,7 @@ fn the_harness_own_image_is_told_which_of_its_programs_it_is() {
 }
 
 #[test]
-fn copies_are_told_apart_by_name_label_credential_and_port() {
+fn copies_differ_in_name_label_credential_and_port() {
     let list = [("a", 10258), ("b", 10259)];
     let list: Vec<Replica> = list
         .iter()
@@ -256,7 +256,7 @@ fn the_metadata_service_is_reached_by_variables_where_its_address_leads_nowhere(
 }
 
 #[test]
-fn host_and_port_of_the_cloud_are_told_apart() {
+fn host_and_port_of_the_cloud_are_separated() {
     let found = |url: &str| host_and_port(url);
     let both = |host: &str, port: &str| Some((host.to_owned(), port.to_owned()));
     assert_eq!(found("https://172.18.0.1:8443"), both("172.18.0.1", "8443"));
