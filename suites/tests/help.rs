@@ -134,8 +134,8 @@ fn what_a_run_would_do_and_which_checks_there_are_is_said_without_a_cluster() {
 fn no_program_of_the_workspace_is_forgotten() {
     let mut cargo = Command::new(env!("CARGO"));
     cargo.args(["metadata", "--no-deps", "--format-version=1", "--offline"]);
-    let told = cargo.current_dir(Path::new(env!("CARGO_MANIFEST_DIR"))).output().expect("cargo is there");
-    let metadata: Value = serde_json::from_slice(&told.stdout).expect("JSON");
+    let output = cargo.current_dir(Path::new(env!("CARGO_MANIFEST_DIR"))).output().expect("cargo is there");
+    let metadata: Value = serde_json::from_slice(&output.stdout).expect("JSON");
     let packages = metadata["packages"].as_array().expect("packages").iter();
     let targets = packages.flat_map(|package| package["targets"].as_array().into_iter().flatten());
     let programs =

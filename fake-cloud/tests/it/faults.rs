@@ -241,8 +241,8 @@ async fn faults_can_be_for_one_caller() {
     let other = cloud.http.get(cloud.url("/v1/instances/i-1")).bearer_auth(OTHER_TOKEN);
     Reply::of(other).await.fails(403, "forbidden");
     cloud.driver.clear_faults().await.expect("cleared");
-    let nobody = "192.0.2.200".parse().expect("an address");
-    cloud.inject(Match { peer: Some(nobody), ..Match::default() }, status(500)).await;
+    let stranger = "192.0.2.200".parse().expect("an address");
+    cloud.inject(Match { peer: Some(stranger), ..Match::default() }, status(500)).await;
     cloud.get("/v1/instances/i-1").await.answers(200);
     let mapped = "::ffff:127.0.0.1".parse().expect("an address");
     cloud.inject(Match { peer: Some(mapped), ..Match::default() }, status(500)).await;

@@ -104,14 +104,14 @@ fn write(path: &Path, page: String) -> Result<(), String> {
 /// The page of both runs.
 fn page(sides: [(&Path, &Ledger); 2], differences: &[Difference]) -> Result<String, String> {
     let [before, after] =
-        sides.map(|(path, ledger)| (path.display().to_string(), ledger, told(path, ledger)));
+        sides.map(|(path, ledger)| (path.display().to_string(), ledger, page_material(path, ledger)));
     let demands = demands(&[before.1, after.1])?;
     let [before, after] = [&before, &after].map(|(name, ledger, material)| Side { name, ledger, material });
     to_comparison(&[before, after], &demands, differences).map_err(|error| chain(&error))
 }
 
 /// The files next to a report; none if they belong to another run.
-fn told(report: &Path, ledger: &Ledger) -> PageMaterial {
+fn page_material(report: &Path, ledger: &Ledger) -> PageMaterial {
     let stream = events::stream_in(report.parent().unwrap_or(Path::new("")));
     let is_of_it =
         |events: &[Event]| ledger.stream.is_some() && Fold::of(events).ledger().stream == ledger.stream;

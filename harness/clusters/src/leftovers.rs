@@ -325,20 +325,21 @@ mod tests {
             (json!([]), json!([])),
             (json!(null), json!(null)),
         ] {
-            let (told, asked) = removed(json!([image("sha256:12", tags, digests)])).await;
+            let (reported, asked) = removed(json!([image("sha256:12", tags, digests)])).await;
             assert_eq!(
-                (told, asked),
+                (reported, asked),
                 (vec!["sha256:12".to_owned()], vec!["DELETE /images/sha256:12".to_owned()])
             );
         }
-        let (told, asked) = removed(json!([image("sha256:34", json!(["a.invalid/ccm:1"]), json!([]))])).await;
+        let (reported, asked) =
+            removed(json!([image("sha256:34", json!(["a.invalid/ccm:1"]), json!([]))])).await;
         assert_eq!(
-            (told, asked),
+            (reported, asked),
             (vec!["a.invalid/ccm:1".to_owned()], vec!["DELETE /images/sha256:34".to_owned()])
         );
-        let (told, asked) =
+        let (reported, asked) =
             removed(json!([image("sha256:56", json!(["a:1", "<none>:<none>", "b:1"]), json!([]))])).await;
-        assert_eq!(told, ["a:1"]);
+        assert_eq!(reported, ["a:1"]);
         assert_eq!(asked, ["DELETE /images/a:1", "DELETE /images/b:1", "DELETE /images/sha256:56"]);
     }
 

@@ -58,9 +58,9 @@ impl EmbeddedBench {
         questions: Vec<Question>,
         jobs: usize,
         cancel: &CancellationToken,
-        told: impl Fn(&Row),
+        on_row: impl Fn(&Row),
     ) -> Vec<Row> {
-        let told = &told;
+        let on_row = &on_row;
         let measured = questions.into_iter().enumerate().map(|(number, question)| async move {
             let (bench, asked, cancel) = (self.clone(), question.clone(), cancel.clone());
             // A thread for each: creating a cluster keeps one busy, and the others continue.
@@ -76,7 +76,7 @@ impl EmbeddedBench {
             let measured = tokio::task::spawn_blocking(work).await;
             let failed = |error| Measured::Failed { why: format!("the measurement was aborted: {error}") };
             let row = Row { question, measured: measured.unwrap_or_else(failed) };
-            told(&row);
+            on_row(&row);
             (number, row)
         });
         let ended = futures::stream::iter(measured).buffer_unordered(jobs.max(1));

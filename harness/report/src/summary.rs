@@ -178,16 +178,16 @@ fn common(ledger: &Ledger, text: &mut String) {
 
 /// What the rows that only record have seen, and what is more or other than declared.
 fn noted(ledger: &Ledger, text: &mut String) {
-    const TOLD: &[&str] = &["more-than-declared", "other-defaults", FIRST_TRY, "not-counted"];
+    const ALWAYS_SHOWN: &[&str] = &["more-than-declared", "other-defaults", FIRST_TRY, "not-counted"];
     let facts = ledger.entries.iter().flat_map(|entry| entry.facts.iter().map(move |fact| (entry, fact)));
-    let told: Vec<_> = facts
-        .filter(|(entry, (name, _))| entry.level == Level::Info || TOLD.contains(&name.as_str()))
+    let shown: Vec<_> = facts
+        .filter(|(entry, (name, _))| entry.level == Level::Info || ALWAYS_SHOWN.contains(&name.as_str()))
         .collect();
-    let width = told.iter().map(|(entry, _)| entry.id.len()).max().unwrap_or(0);
-    if !told.is_empty() {
+    let width = shown.iter().map(|(entry, _)| entry.id.len()).max().unwrap_or(0);
+    if !shown.is_empty() {
         put!(text, "\nNoted");
     }
-    for (entry, (name, value)) in told {
+    for (entry, (name, value)) in shown {
         put!(text, "  {:<width$}  {:<6}  {name}: {}", entry.id, entry.level, one_line(value));
     }
 }

@@ -179,8 +179,8 @@ mod tests {
 
     #[test]
     fn durations_and_times_are_for_people() {
-        let told = [350, 12_340, 59_950, 1_026_400, 3_600_000, 7_540_000].map(human_duration);
-        assert_eq!(told, ["350 ms", "12.3 s", "1 min 0 s", "17 min 6 s", "1 h 0 min", "2 h 5 min"]);
+        let shown = [350, 12_340, 59_950, 1_026_400, 3_600_000, 7_540_000].map(human_duration);
+        assert_eq!(shown, ["350 ms", "12.3 s", "1 min 0 s", "17 min 6 s", "1 h 0 min", "2 h 5 min"]);
         assert_eq!(human_time("2026-11-25T22:43:59.1Z"), "2026-11-25 22:43 UTC");
         assert_eq!(human_time("yesterday"), "yesterday");
     }

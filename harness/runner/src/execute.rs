@@ -229,14 +229,14 @@ async fn all_up(
     cancel: &CancellationToken,
 ) -> Result<Vec<Arc<Session>>, SessionError> {
     let Some((first, others)) = environments.split_first_mut() else { return Ok(Vec::new()) };
-    let untold = events.without_stages();
+    let without_stages = events.without_stages();
     let beside = async {
         if others.is_empty() {
             return Ok(Vec::new());
         }
-        let told = events.stage("the other clusters");
-        let all = try_join_all(others.iter_mut().map(|other| other.up(&untold, cancel))).await;
-        told.end(all.is_ok());
+        let stage = events.stage("the other clusters");
+        let all = try_join_all(others.iter_mut().map(|other| other.up(&without_stages, cancel))).await;
+        stage.end(all.is_ok());
         all
     };
     let (session, mut all) = tokio::try_join!(first.up(events, cancel), beside)?;

@@ -77,9 +77,9 @@ pub(super) async fn judge_apart(
     let plan = Arc::new(wanted(session.plan().clone(), environment));
     let mut environment = Environment::new(Prepared::new(plan.clone()), lane_of(session));
     let judged = async {
-        let untold = events_of(session).without_stages();
+        let without_stages = events_of(session).without_stages();
         let usual = usual_settings(session).await?;
-        let own = environment.up(&untold, session.interruption()).await?;
+        let own = environment.up(&without_stages, session.interruption()).await?;
         if let Some(usual) = usual {
             own.cloud().change_settings(&usual).await?;
         }

@@ -69,8 +69,8 @@ pub async fn run_one(lanes: &[Arc<Session>], session: Arc<Session>, planned: &Pl
         let evidence = entry.evidence.take();
         entry = attempt(lanes, session, planned, hold, &events).await;
         entry.evidence = entry.evidence.or(evidence);
-        let told = format!("the environment failed it: {}", secrets::redact(first));
-        entry.facts.insert(FIRST_TRY.to_owned(), told);
+        let reason = format!("the environment failed it: {}", secrets::redact(first));
+        entry.facts.insert(FIRST_TRY.to_owned(), reason);
     }
     entry.started = started;
     // The message may contain text of the CCM: its last log lines if it does not start.

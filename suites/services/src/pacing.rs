@@ -85,12 +85,12 @@ pub(super) fn failed(calls: impl IntoIterator<Item = bool>) -> usize {
 
 /// How long after the first call another call came before the announced time, without an excuse. Each change
 /// of Nodes excuses one call, because it may have been queued when the first call was made.
-pub(super) fn too_early(calls: &[Call], told_ms: u64) -> Option<u64> {
+pub(super) fn too_early(calls: &[Call], announced_ms: u64) -> Option<u64> {
     let first = calls.first()?;
     let early = calls[1..]
         .iter()
         .zip(1..)
-        .find(|(call, nth)| call.at_ms < first.at_ms + told_ms && call.changes < *nth);
+        .find(|(call, nth)| call.at_ms < first.at_ms + announced_ms && call.changes < *nth);
     early.map(|(call, _)| call.at_ms - first.at_ms)
 }
 

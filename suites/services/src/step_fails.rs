@@ -71,10 +71,10 @@ async fn goes_after(cx: &CheckCx, web: &Service<'_>, fault: Fault<'_>) -> Verdic
 /// Deletes the Service, and waits until the harness sees its deletion.
 async fn is_deleted(web: &Service<'_>) -> Verdict {
     web.delete().await?;
-    let told = holds("is being deleted, or gone", |service: &MaybeService| {
+    let going_or_gone = holds("is being deleted, or gone", |service: &MaybeService| {
         service.as_ref().is_none_or(|service| service.metadata.deletion_timestamp.is_some())
     });
-    web.becomes(told).await
+    web.becomes(going_or_gone).await
 }
 
 async fn waits_for_auxiliaries_that_stay(cx: &CheckCx) -> Verdict {

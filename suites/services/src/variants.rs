@@ -147,13 +147,15 @@ async fn does_without_node_ports(cx: &CheckCx) -> Verdict {
     let web = cx.service(direct).await?;
     let (balancer, events) = (web.balancer(), web.events());
     let limit = cx.limits().load_balancer();
-    let told = or_warns(
+    let fulfilled = or_warns(
         "sends traffic somewhere, or warns",
         |lb| !lb.frontends.is_empty() && lb.frontends.iter().all(|f| f.node_port != 0),
         warns(),
     );
     (&balancer, &events)
-        .becomes(told.expecting("a load balancer with ports, none of them 0, or an Event of type Warning"))
+        .becomes(
+            fulfilled.expecting("a load balancer with ports, none of them 0, or an Event of type Warning"),
+        )
         .within(limit)
         .await?;
     if cx.balancers_target() != Targets::Pods {
@@ -242,7 +244,7 @@ async fn carries_both_protocols_or_tells(cx: &CheckCx) -> Verdict {
         carried == BTreeSet::from(["TCP", "UDP"])
     };
     let carried = or_warns("carries both protocols, or warns", both, warns());
-    let told = matcher(
+    let fulfilled = matcher(
         "carries both protocols, or tells",
         move |(cloud, service): &(CloudAndEvents, Option<Arc<core::Service>>)| match has_ports_error(
             service.as_deref(),
@@ -253,7 +255,7 @@ async fn carries_both_protocols_or_tells(cx: &CheckCx) -> Verdict {
     );
     let expected = "53/TCP and 53/UDP, condition LoadBalancerPortsError, or an Event of type Warning";
     let limit = reporting_limit(cx);
-    (&(&balancer, &events), &web).becomes(told.expecting(expected)).within(limit).await
+    (&(&balancer, &events), &web).becomes(fulfilled.expecting(expected)).within(limit).await
 }
 
 fn has_ports_error(service: Option<&core::Service>) -> bool {

@@ -75,7 +75,7 @@ impl Benches<'_> {
                 });
             }
             if work.checks.is_empty() {
-                judged.push(self.told(Judged::of(work.subject, &work.expected, &[], Duration::ZERO)));
+                judged.push(self.report(Judged::of(work.subject, &work.expected, &[], Duration::ZERO)));
                 continue;
             }
             if !work.is_apart() && first.is_none() {
@@ -106,7 +106,7 @@ impl Benches<'_> {
                 self.queue().push_back(Work { again: true, alone: true, plan, ..work });
                 continue;
             }
-            judged.push(self.told(outcome));
+            judged.push(self.report(outcome));
         }
         Ok(judged)
     }
@@ -186,7 +186,7 @@ impl Benches<'_> {
     }
 
     /// Prints the result of a subject.
-    fn told(&self, judged: Judged) -> Judged {
+    fn report(&self, judged: Judged) -> Judged {
         self.events.say(judged.to_string());
         judged
     }

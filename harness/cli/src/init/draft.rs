@@ -111,13 +111,13 @@ impl Draft {
         let container = spec["containers"][manifests.container].clone();
         let flags = flags(&container);
         let short = key.name.trim_end_matches("-cloud-controller-manager").trim_end_matches("-ccm");
-        let told = flags.get("cloud-provider").filter(|value| *value != "external").cloned();
+        let declared = flags.get("cloud-provider").filter(|value| *value != "external").cloned();
         let image = manifests.image().map(str::to_owned);
         // Some have their provider's name built in.
-        let provider = told.or_else(|| named_after(&key.name)).or_else(|| named_after(image.as_deref()?));
+        let provider = declared.or_else(|| named_after(&key.name)).or_else(|| named_after(image.as_deref()?));
         let named = name.map(str::to_owned).or_else(|| provider.clone()).unwrap_or_else(|| short.to_owned());
         let container_name = container["name"].as_str().map(str::to_owned);
-        let told = (several || containers > 1)
+        let chosen_workload = (several || containers > 1)
             .then(|| (namespace.clone(), key.name.clone(), container_name.filter(|_| containers > 1)));
         let there = |kind: &str| -> BTreeSet<String> {
             let of = manifests.documents.iter().filter(|document| document["kind"] == kind);
@@ -137,7 +137,7 @@ impl Draft {
         Ok(Draft {
             name: named,
             image: image.filter(|image| !image.contains("${")),
-            workload: told,
+            workload: chosen_workload,
             flags,
             provider,
             known,

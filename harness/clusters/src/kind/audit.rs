@@ -260,9 +260,9 @@ mod tests {
         let again =
             WATCHED.replace(r#""auditID":"1""#, r#""auditID":"2""#).replace(":00.500000Z", ":07.500000Z");
         let query = AuditQuery { distinct: true, ..AuditQuery::default() };
-        let told = select([again.as_str(), WATCHED].into_iter(), &query);
-        assert_eq!(told.len(), 1);
-        assert_eq!(told[0].at_ms % 60_000, 500);
+        let selected = select([again.as_str(), WATCHED].into_iter(), &query);
+        assert_eq!(selected.len(), 1);
+        assert_eq!(selected[0].at_ms % 60_000, 500);
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Operations on machines of kind: kubelets, whole machines, connections, and processes of containers.
 
 use super::access::KindMachines;
-use super::api_reach::{SCRIPT, is_told, rules};
+use super::api_reach::{SCRIPT, is_distinguishable, rules};
 use super::exec::{Stdin, exec_ok};
 use super::machines::machine;
 use crate::error::ClusterError;
@@ -167,7 +167,7 @@ impl KindMachines {
     /// Makes all machines allow those clients, and refuse the others with a reset, on existing connections too.
     pub(super) async fn set_api_reach(&self, reach: ApiReach<'_>) -> Result<(), ClusterError> {
         if let ApiReach::AllBut(pods) = reach
-            && let Some(pod) = pods.iter().find(|pod| !is_told(pod))
+            && let Some(pod) = pods.iter().find(|pod| !is_distinguishable(pod))
         {
             return Err(ClusterError::NotObservable {
                 what: Operation::ApiServer(reach).to_string(),

@@ -295,7 +295,7 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let file = folder.path().join("plugin");
         let plugin = Plugin { line: vec![file.display().to_string()], environment: BTreeMap::new() };
-        let told = async |content: &[u8], mode| {
+        let outcome_of = async |content: &[u8], mode| {
             std::fs::write(&file, content).expect("written");
             std::fs::set_permissions(&file, PermissionsExt::from_mode(mode)).expect("its mode");
             plugin.execute(&[], KUBELET_LIMIT).await.ended.to_string()
@@ -307,9 +307,9 @@ mod tests {
             (b"", 0o755, "neither a program nor a script"),
             (b"#!/nowhere/sh\n", 0o755, "No such file"),
         ] {
-            let said = told(content, mode).await;
+            let said = outcome_of(content, mode).await;
             assert!(said.contains(why), "{why} is not in {said}");
         }
-        assert_eq!(told(b"#!/bin/sh\n", 0o755).await, Ended::Code(0).to_string());
+        assert_eq!(outcome_of(b"#!/bin/sh\n", 0o755).await, Ended::Code(0).to_string());
     }
 }

@@ -95,8 +95,8 @@ fn what_must_not_be_declared_leaves_a_check_out_where_it_is() {
         let chosen = select(&candidates, &Selection::default(), offer).expect("no pattern");
         chosen.into_iter().next()
     };
-    let told = "the profile declares routes".to_owned();
-    assert_eq!(choice(&everything()), Some(Choice::Skip(SkipReason::NotDeclared, told)));
+    let reason = "the profile declares routes".to_owned();
+    assert_eq!(choice(&everything()), Some(Choice::Skip(SkipReason::NotDeclared, reason)));
     let mut without = everything();
     without.capabilities.remove(&Capability::Routes);
     assert_eq!(choice(&without), Some(Choice::Selected));

@@ -87,16 +87,16 @@ fn options_and_the_environment_are_distinguished() {
     let typed = RunFile { select, limits, jobs: Some(4), ..RunFile::default() };
     let given = Given { environment, typed, ..Given::default() };
     let settings = plan(&Source::Defaults, given.clone()).expect("a plan").settings;
-    let told = |name: &str| {
+    let setting = |name: &str| {
         let (value, from, _) = of(&settings, name);
         (value, from)
     };
-    assert_eq!(told("cluster.backend"), ("kind".to_owned(), SetBy::Environment));
-    assert_eq!(told("select.skip"), ("HA-*".to_owned(), SetBy::Option));
-    assert_eq!(told("select.quick"), ("true".to_owned(), SetBy::Option));
-    assert_eq!(told("limits.scale"), ("3".to_owned(), SetBy::Option));
-    assert_eq!(told("limits.budgets.boot"), ("9m".to_owned(), SetBy::Option));
-    assert_eq!(told("jobs"), ("4".to_owned(), SetBy::Option));
+    assert_eq!(setting("cluster.backend"), ("kind".to_owned(), SetBy::Environment));
+    assert_eq!(setting("select.skip"), ("HA-*".to_owned(), SetBy::Option));
+    assert_eq!(setting("select.quick"), ("true".to_owned(), SetBy::Option));
+    assert_eq!(setting("limits.scale"), ("3".to_owned(), SetBy::Option));
+    assert_eq!(setting("limits.budgets.boot"), ("9m".to_owned(), SetBy::Option));
+    assert_eq!(setting("jobs"), ("4".to_owned(), SetBy::Option));
     let typed = RunFile { cluster: cluster(BackendChoice::Embedded), ..RunFile::default() };
     let settings = plan(&Source::Defaults, Given { typed, ..given }).expect("a plan").settings;
     let backend = of(&settings, "cluster.backend");

@@ -179,22 +179,22 @@ impl ProcessHistory {
 
     /// Explanations for more than one failure, one sentence each, the most important first.
     pub fn explanations(&self) -> Vec<String> {
-        let mut told = Vec::new();
+        let mut explanations = Vec::new();
         let mut by_replica: BTreeMap<(u32, &str), usize> = BTreeMap::new();
         for end in &self.ends {
             *by_replica.entry((end.lane, &end.replica)).or_default() += 1;
         }
         for ((lane, replica), times) in by_replica {
             let times = if times == 1 { "once".to_owned() } else { format!("{times} times") };
-            told.push(format!("replica {replica} ended {times} by itself (lane {lane})"));
+            explanations.push(format!("replica {replica} ended {times} by itself (lane {lane})"));
         }
         if self.ownerless > 0 {
-            told.push(format!(
+            explanations.push(format!(
                 "{} of {} load balancers were made without saying which Service they are for",
                 self.ownerless, self.created
             ));
         }
-        told
+        explanations
     }
 
     fn pods_of(&mut self, lane: u32) -> impl Iterator<Item = &mut Process> {
@@ -340,9 +340,9 @@ mod tests {
             said("no such cloud"),
             said("of nobody"),
         ]);
-        let told: Vec<String> = all.ends().iter().map(ToString::to_string).collect();
+        let shown: Vec<String> = all.ends().iter().map(ToString::to_string).collect();
         assert_eq!(
-            told,
+            shown,
             [
                 "replica a of lane 0 at 2.0 s with exit code 1",
                 "replica a of lane 0 at 5.0 s with exit code 255"
@@ -362,7 +362,7 @@ mod tests {
         let again = vec![begins("u"), Payload::CcmLeads, disturbed(), Payload::CcmLeads, ended("u")];
         assert_eq!(seconds(&conduct(again)), [4], "it has led again");
         // When the check that disturbed it has ended, and the consequences are over.
-        let told = |events: Vec<(u64, Option<&str>, Payload)>| {
+        let crashes = |events: Vec<(u64, Option<&str>, Payload)>| {
             let mut conduct = ProcessHistory::default();
             for (at_s, check, event) in events {
                 let check = check.map(str::to_owned);
@@ -386,9 +386,13 @@ mod tests {
             ]
         };
         let then = |at_s| [(9, Some("HA-03"), check_ended()), (at_s, None, ended("u"))];
-        assert_eq!(told(begun().into_iter().chain([(50, None, ended("u"))]).collect()), [0; 0], "it goes on");
-        assert_eq!(told(begun().into_iter().chain(then(20)).collect()), [0; 0], "its Lease was lost");
-        assert_eq!(told(begun().into_iter().chain(then(50)).collect()), [50]);
+        assert_eq!(
+            crashes(begun().into_iter().chain([(50, None, ended("u"))]).collect()),
+            [0; 0],
+            "it goes on"
+        );
+        assert_eq!(crashes(begun().into_iter().chain(then(20)).collect()), [0; 0], "its Lease was lost");
+        assert_eq!(crashes(begun().into_iter().chain(then(50)).collect()), [50]);
         assert!(conduct(vec![Payload::CcmLeads, pod("x", &[("restarts", "3")])]).ends().is_empty());
     }
 
@@ -423,7 +427,7 @@ mod tests {
             })
         };
         let all = conduct(vec![call(None), call(Some("u"))]);
-        let told = "1 of 2 load balancers were made without saying which Service they are for";
-        assert_eq!(all.explanations(), [told]);
+        let expected = "1 of 2 load balancers were made without saying which Service they are for";
+        assert_eq!(all.explanations(), [expected]);
     }
 }

@@ -122,8 +122,8 @@ impl Probe {
         }
         outcome.map_err(|why| match why {
             Why::Broken(_) => CheckError::Violation(Box::new(violation(promise, &ended))),
-            Why::Untold(why) => CheckError::Error(untold(promise, &why, &ended)),
-            Why::Stalled => CheckError::Error(untold(promise, STALLED, &ended)),
+            Why::Untold(why) => CheckError::Error(undetermined(promise, &why, &ended)),
+            Why::Stalled => CheckError::Error(undetermined(promise, STALLED, &ended)),
         })
     }
 
@@ -276,7 +276,7 @@ fn violation(promise: &Promise, ended: &Ended) -> Violation {
     }
 }
 
-fn untold(promise: &Promise, why: &str, ended: &Ended) -> String {
+fn undetermined(promise: &Promise, why: &str, ended: &Ended) -> String {
     let subject = promise.subject.as_ref().map(|subject| format!("{subject}: ")).unwrap_or_default();
     format!("could not determine whether '{}' was fulfilled: {subject}{why} (waited {ended})", promise.text)
 }

@@ -116,7 +116,7 @@ fn keys_and_certificates_are_known_by_their_content() {
 fn a_token_of_a_service_account_is_known_by_its_shape_and_by_its_signature() {
     let signature = "Zk3vQ9_x".repeat(10);
     let token = format!("eyJhbGciOiJFUzI1NiJ9.eyJzdWIiOiJzeXN0ZW0ifQ.{signature}");
-    let nobodys = Redactor::default();
+    let empty = Redactor::default();
     for (name, form) in [
         ("as it is", token.clone()),
         ("base64", STANDARD.encode(&token)),
@@ -124,7 +124,7 @@ fn a_token_of_a_service_account_is_known_by_its_shape_and_by_its_signature() {
         ("shifted again", STANDARD.encode(format!("xy{token}"))),
         ("hexadecimal", token.bytes().map(|byte| format!("{byte:02x}")).collect()),
     ] {
-        assert_eq!(nobodys.clean(&format!("a {form} b")), "a <redacted> b", "{name}");
+        assert_eq!(empty.clean(&format!("a {form} b")), "a <redacted> b", "{name}");
     }
     let clean = redactor(&[&token]).clean(&signature.to_uppercase()).into_owned();
     assert_eq!(clean, REDACTED);

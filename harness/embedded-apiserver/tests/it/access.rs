@@ -257,8 +257,8 @@ async fn a_secret_for_a_service_account_gets_its_token() {
     let review = json!({"spec": {"token": text("token")}});
     let said = cluster.ask("POST", "/apis/authentication.k8s.io/v1/tokenreviews", Some(review)).await.body();
     assert_eq!(said["status"]["user"]["username"], "system:serviceaccount:kube-system:default");
-    let nobody = cluster.ask("POST", secrets, Some(secret("other", "nobody"))).await;
-    assert_eq!((nobody.status, nobody.body()["data"].is_null()), (201, true), "{}", nobody.text);
+    let created = cluster.ask("POST", secrets, Some(secret("other", "nobody"))).await;
+    assert_eq!((created.status, created.body()["data"].is_null()), (201, true), "{}", created.text);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -61,8 +61,8 @@ async fn who_is_cut_off_is_heard_when_the_network_is_whole_again_and_the_audit_t
     assert!(matches!(&refused, kube::Error::Api(status) if status.code == 403), "{refused:?}");
 
     let refusals = AuditQuery { user: account.name.clone(), refused: true, ..AuditQuery::default() };
-    let told = remote.audit(refusals).await.expect("the audit");
-    let [entry] = told.as_slice() else { panic!("{told:?}") };
+    let audited = remote.audit(refusals).await.expect("the audit");
+    let [entry] = audited.as_slice() else { panic!("{audited:?}") };
     assert_eq!((entry.verb.as_str(), entry.resource.as_str(), entry.authorized), ("list", "nodes", false));
     cluster.stop().await;
 }

@@ -250,11 +250,11 @@ async fn a_program_that_takes_too_much_is_ended_and_one_that_spins_yields() {
         loop {
             again.tick().await;
             let all = events.list(&Default::default()).await.expect("events");
-            let told = |event: &Event| {
+            let is_reported = |event: &Event| {
                 event.involved_object.name.as_deref() == Some("spinning")
                     && event.message.as_ref().is_some_and(|text| text.contains("they yield to others"))
             };
-            if all.items.iter().any(told) {
+            if all.items.iter().any(is_reported) {
                 return;
             }
         }

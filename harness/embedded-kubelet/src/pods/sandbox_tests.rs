@@ -8,7 +8,7 @@ use std::process::{Command, Output};
 use super::*;
 
 /// A user without any rights.
-const NOBODY: &str = "65534";
+const UNPRIVILEGED: &str = "65534";
 
 /// The ways that work here. On a machine that allows none, nothing is tested, and a message says so.
 async fn ways(folder: &Path) -> Vec<Way> {
@@ -125,7 +125,7 @@ async fn a_confined_program_reaches_nothing_of_others() {
     std::fs::create_dir_all(folder.path().join("run")).expect("made");
     std::fs::write(&secret, "secret").expect("written");
     let root = rustix::process::geteuid().is_root();
-    let users: &[Option<&str>] = if root { &[None, Some(NOBODY)] } else { &[None] };
+    let users: &[Option<&str>] = if root { &[None, Some(UNPRIVILEGED)] } else { &[None] };
     for (way, user) in
         ways(folder.path()).await.into_iter().flat_map(|way| users.iter().map(move |user| (way, *user)))
     {

@@ -255,8 +255,8 @@ mod tests {
         let mut object = right();
         change(&mut object);
         Definition.default(&mut object);
-        let told: Vec<String> = validate(&object).iter().map(Cause::text).collect();
-        assert_eq!(told, expected);
+        let messages: Vec<String> = validate(&object).iter().map(Cause::text).collect();
+        assert_eq!(messages, expected);
     }
 
     #[test]
@@ -302,10 +302,10 @@ mod tests {
         let mut object = right();
         object.items("spec.versions")[0].put("storage", false);
         Definition.default(&mut object);
-        let told = validate(&object);
+        let causes = validate(&object);
         assert!(
-            told[0].message.ends_with("must have exactly one version marked as storage version"),
-            "{told:?}"
+            causes[0].message.ends_with("must have exactly one version marked as storage version"),
+            "{causes:?}"
         );
     }
 }

@@ -114,13 +114,13 @@ fn checks(said: &Value, stream_facts: &Value, findings: &mut Vec<Finding>) {
             findings.push(Finding::Figure { what: format!("{key} of {id}"), stream, report });
         });
     }
-    let (said_ids, told_ids) = (ids(&said), ids(&stream_facts));
-    for check in said.iter().filter(|check| !told_ids.contains(&text(check, "id"))) {
+    let (said_ids, fact_ids) = (ids(&said), ids(&stream_facts));
+    for check in said.iter().filter(|check| !fact_ids.contains(&text(check, "id"))) {
         let (id, report) = (text(check, "id"), text(check, "outcome"));
         findings.push(Finding::Outcome { id, stream: "nothing".to_owned(), report });
     }
     if let Some((report, stream)) =
-        said_ids.iter().zip(&told_ids).find(|(said, stream_facts)| said != stream_facts)
+        said_ids.iter().zip(&fact_ids).find(|(said, stream_facts)| said != stream_facts)
     {
         let (stream, report) = (stream.clone(), report.clone());
         findings.push(Finding::Order { stream, report });

@@ -15,16 +15,16 @@ pub(crate) fn unstated_mounts(pod: &Pod) -> BTreeSet<String> {
     };
     let volumes: BTreeSet<&str> =
         spec.volumes.iter().flatten().filter(from_cluster).map(|volume| volume.name.as_str()).collect();
-    let untold = |container: &Container| {
-        let told: Vec<String> = words(container).collect();
+    let unstated = |container: &Container| {
+        let stated: Vec<String> = words(container).collect();
         let mounts = container.volume_mounts.clone().unwrap_or_default().into_iter();
         let mounts =
             mounts.filter(|mount| volumes.contains(mount.name.as_str())).map(|mount| mount.mount_path);
         mounts
-            .filter(|path| !told.iter().any(|word| word.contains(path.trim_end_matches('/'))))
+            .filter(|path| !stated.iter().any(|word| word.contains(path.trim_end_matches('/'))))
             .collect::<Vec<String>>()
     };
-    spec.containers.iter().flat_map(untold).collect()
+    spec.containers.iter().flat_map(unstated).collect()
 }
 
 /// Its command line, and the values of its environment.
@@ -51,13 +51,13 @@ mod tests {
             json!({"name": "config", "configMap": {"name": "acme"}}),
             json!({"name": "host", "hostPath": {"path": "/etc/ssl/certs"}}),
         ];
-        let untold = |environment: serde_json::Value| {
+        let unstated = |environment: serde_json::Value| {
             let container = json!({"name": "ccm", "args": ["--cloud-config=/etc/acme/cloud.conf"], "env": environment, "volumeMounts": mounts});
             let pod = json!({"spec": {"containers": [container], "volumes": volumes}});
             unstated_mounts(&serde_json::from_value(pod).expect("a Pod"))
         };
-        assert_eq!(untold(json!([])), BTreeSet::from([account.to_owned()]));
-        assert_eq!(untold(json!([{"name": "FOLDER", "value": account}])), BTreeSet::new());
+        assert_eq!(unstated(json!([])), BTreeSet::from([account.to_owned()]));
+        assert_eq!(unstated(json!([{"name": "FOLDER", "value": account}])), BTreeSet::new());
         assert_eq!(unstated_mounts(&Pod::default()), BTreeSet::new());
     }
 }

@@ -32,10 +32,10 @@ where
 {
     let (gone, why, part) =
         (CancellationToken::new(), Arc::new(OnceLock::new()), Part::new("the cloud", None));
-    let (told, reason, looked) = (gone.clone(), why.clone(), part.clone());
+    let (is_gone, reason, looked) = (gone.clone(), why.clone(), part.clone());
     let task = tokio::spawn(async move {
         let _ = reason.set(looked.lost(answers).await);
-        told.cancel();
+        is_gone.cancel();
     });
     EnvironmentWatch { gone, why, parts: vec![part], task }
 }

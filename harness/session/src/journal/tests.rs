@@ -196,8 +196,8 @@ async fn observers_hear_of_every_call_once_and_when_it_is_over() {
     ])
     .await;
     let heard = Arc::new(Mutex::new(Vec::new()));
-    let told = heard.clone();
-    journal.observe(Box::new(move |entry| told.lock().expect("fine").push(entry.seq)));
+    let sequence = heard.clone();
+    journal.observe(Box::new(move |entry| sequence.lock().expect("fine").push(entry.seq)));
     pause(Duration::from_secs(1)).await;
     assert_eq!(*heard.lock().expect("fine"), [1, 3, 2, 4]);
     let asked: Vec<u64> = driver.asked.lock().expect("fine").iter().map(|(after, _)| *after).collect();

@@ -277,9 +277,9 @@ mod tests {
         let (cache, task) = script.follow();
         until(&cache, |cache| cache.has_caught_up("", "a", "2")).await;
         until(&cache, |cache| cache.current().is_err()).await;
-        let told = cache.current().map(|_| ()).expect_err("the watch is broken").text;
-        assert!(told.starts_with("the watch on Nodes has been broken for 0."), "{told}");
-        assert!(told.contains("not now"), "{told}");
+        let error = cache.current().map(|_| ()).expect_err("the watch is broken").text;
+        assert!(error.starts_with("the watch on Nodes has been broken for 0."), "{error}");
+        assert!(error.contains("not now"), "{error}");
         // Its contents can still be read where they need not be current.
         assert!(cache.find("", "a").is_some());
         until(&cache, |cache| cache.current().is_ok()).await;

@@ -11,6 +11,6 @@ pub(super) const CHECKS: &[Check] =
 
 async fn tells_of_an_initialisation(cx: &CheckCx) -> Verdict {
     let (_, node) = joined(cx, machine("a")).await?;
-    let told = tells_by("Normal", "Synced", "cloud-node-controller");
-    node.events().becomes(told).within(cx.limits().event()).await
+    let event = tells_by("Normal", "Synced", "cloud-node-controller");
+    node.events().becomes(event).within(cx.limits().event()).await
 }

@@ -30,7 +30,7 @@ async fn initialises_missed_nodes(cx: &CheckCx) -> Verdict {
     missed.becomes(looked_at()).within(cx.limits().start()).await.map_err(no_controller_looked)?;
     missed.keeps(present()).within(SETTLES).when("while it settles").await?;
     let pauses = interruption.expire().await?;
-    let told = missed.becomes(initialised()).within(cx.limits().start() + pauses);
-    told.when("although the watch that would have reported it has expired").await?;
+    let initialises = missed.becomes(initialised()).within(cx.limits().start() + pauses);
+    initialises.when("although the watch that would have reported it has expired").await?;
     Ok(())
 }

@@ -114,9 +114,9 @@ async fn discloses_no_credential(cx: &CheckCx) -> Verdict {
             Err(other) => return Err(other),
         }
     }
-    let told = cx.disclosures().await?;
-    match told.is_empty() {
+    let disclosed = cx.disclosures().await?;
+    match disclosed.is_empty() {
         true => Ok(()),
-        false => Err(CheckError::violation("no credential is shown", "it nowhere", told.join("; "))),
+        false => Err(CheckError::violation("no credential is shown", "it nowhere", disclosed.join("; "))),
     }
 }

@@ -71,10 +71,10 @@ async fn hands_over(cx: &CheckCx) -> Verdict {
     let led = cx.lease().becomes(held()).await?;
     let before = transitions_of(&led);
     leader.will_end();
-    let told = Instant::now();
+    let terminated = Instant::now();
     leader.terminate().await?;
     cx.lease().becomes(taken_over(before)).within(cx.limits().failover()).await?;
-    cx.record("handover_ms", told.elapsed().as_millis());
+    cx.record("handover_ms", terminated.elapsed().as_millis());
     Ok(())
 }
 

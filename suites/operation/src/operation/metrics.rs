@@ -119,8 +119,8 @@ async fn counts_calls(cx: &CheckCx) -> Verdict {
     let (_, again) = joined(cx, machine("again")).await?;
     again.keeps(initialised()).within(began.elapsed()).when("while nothing more is asked for").await?;
     looked_up.counted.extend(done("a look-up that succeeds").await?.counted);
-    let told: Vec<_> = worked.iter().map(|work| work.is_distinguished_from(&looked_up)).collect();
-    let lacks: Vec<String> = told.into_iter().filter_map(Result::err).collect();
+    let distinguished: Vec<_> = worked.iter().map(|work| work.is_distinguished_from(&looked_up)).collect();
+    let lacks: Vec<String> = distinguished.into_iter().filter_map(Result::err).collect();
     match lacks.is_empty() {
         true => Ok(()),
         false => Err(cx.lease().breaks(

@@ -22,7 +22,7 @@ fn back_off() -> Value {
     json!({"waiting": {"reason": "CrashLoopBackOff", "message": "back-off 10s restarting failed container"}})
 }
 
-fn told(statuses: Value) -> Vec<(u32, u32, String)> {
+fn shown_ends(statuses: Value) -> Vec<(u32, u32, String)> {
     ends_of(&pod(statuses)).iter().map(|end| (end.ends, end.restarts, end.to_string())).collect()
 }
 
@@ -30,22 +30,22 @@ fn told(statuses: Value) -> Vec<(u32, u32, String)> {
 fn an_end_is_told_with_its_exit_code_signal_and_time() {
     let after = |code| format!("{code} after 5 s");
     // Just exited; waiting for the next start; started again.
-    assert_eq!(told(container(0, ended(1), json!({}))), [(1, 0, after("exit code 1"))]);
-    assert_eq!(told(container(1, back_off(), ended(1))), [(2, 1, after("exit code 1"))]);
-    assert_eq!(told(container(2, json!({"running": {}}), ended(0))), [(2, 2, after("exit code 0"))]);
-    assert_eq!(told(container(0, ended(139), json!({}))), [(1, 0, after("exit code 139 (SIGSEGV)"))]);
+    assert_eq!(shown_ends(container(0, ended(1), json!({}))), [(1, 0, after("exit code 1"))]);
+    assert_eq!(shown_ends(container(1, back_off(), ended(1))), [(2, 1, after("exit code 1"))]);
+    assert_eq!(shown_ends(container(2, json!({"running": {}}), ended(0))), [(2, 2, after("exit code 0"))]);
+    assert_eq!(shown_ends(container(0, ended(139), json!({}))), [(1, 0, after("exit code 139 (SIGSEGV)"))]);
     // Neither started nor exited.
-    assert_eq!(told(container(0, json!({"running": {}}), json!({}))), []);
-    assert_eq!(told(container(0, json!({"waiting": {"reason": "ContainerCreating"}}), json!({}))), []);
+    assert_eq!(shown_ends(container(0, json!({"running": {}}), json!({}))), []);
+    assert_eq!(shown_ends(container(0, json!({"waiting": {"reason": "ContainerCreating"}}), json!({}))), []);
     // A kubelet that has lost the last state still knows that there were restarts.
-    assert_eq!(told(container(4, back_off(), json!({}))), [(4, 4, "an unknown exit code".to_owned())]);
+    assert_eq!(shown_ends(container(4, back_off(), json!({}))), [(4, 4, "an unknown exit code".to_owned())]);
 }
 
 #[test]
 fn what_the_kubelet_says_of_an_end_is_kept() {
     let killed = json!({"terminated": {"exitCode": 137, "reason": "OOMKilled"}});
     assert_eq!(
-        told(container(0, killed, json!({}))),
+        shown_ends(container(0, killed, json!({}))),
         [(1, 0, "exit code 137 (SIGKILL, OOMKilled)".to_owned())]
     );
     // containerd's status for a program that cannot be executed; its start is the zero time.
@@ -69,7 +69,7 @@ fn an_init_container_ends_only_when_it_fails() {
             "state": state}]);
         let pod =
             json!({"metadata": {"name": "ccm-a", "uid": "u-1"}, "status": {"initContainerStatuses": init}});
-        ends_of(&serde_json::from_value(pod).expect("a Pod"))
+        shown_ends(&serde_json::from_value(pod).expect("a Pod"))
     };
     assert_eq!(with_init(ended(0)), []);
     let [end] = with_init(ended(3)).try_into().expect("one");

@@ -55,9 +55,9 @@ fn copies_differ_in_groups_where_the_cluster_needs_it() {
         let pods = rendered.documents.iter().filter(|document| !document["spec"]["template"].is_null());
         pods.map(|pod| pod_spec(pod)["securityContext"]["supplementalGroups"].clone()).collect()
     };
-    let told = RenderContext { group: Some(61_000), ..around() };
-    assert_eq!(groups(&replicas(&manifests(), &list, &told)), [json!([61_000]), json!([61_001])]);
-    assert_eq!(groups(&as_shipped(&manifests(), list.first(), &told)), [json!([61_000])]);
+    let grouped = RenderContext { group: Some(61_000), ..around() };
+    assert_eq!(groups(&replicas(&manifests(), &list, &grouped)), [json!([61_000]), json!([61_001])]);
+    assert_eq!(groups(&as_shipped(&manifests(), list.first(), &grouped)), [json!([61_000])]);
     assert_eq!(groups(&replicas(&manifests(), &list, &around())), [Value::Null, Value::Null]);
 }
 
@@ -112,10 +112,10 @@ fn the_image_of_the_harness_gets_the_name_of_the_program_to_run() {
     }
     assert_eq!(command(&replicas(&manifests(), &list, &around()).documents), Value::Null);
     // Manifests with a command know their image.
-    let mut told = manifests();
-    let workload = told.workload;
-    told.documents[workload]["spec"]["template"]["spec"]["containers"][0]["command"] = json!(["/ccm"]);
-    assert_eq!(command(&replicas(&told, &list, &own).documents), json!(["/ccm"]));
+    let mut changed = manifests();
+    let workload = changed.workload;
+    changed.documents[workload]["spec"]["template"]["spec"]["containers"][0]["command"] = json!(["/ccm"]);
+    assert_eq!(command(&replicas(&changed, &list, &own).documents), json!(["/ccm"]));
 }
 
 #[test]
@@ -274,6 +274,6 @@ fn host_and_port_of_the_cloud_are_separated() {
     let whole = written.documents.iter_mut().find(|document| document["data"]["url"].is_string());
     whole.expect("one says where the cloud is")["data"]["url"] = json!("${CLOUD_HOST} ${CLOUD_PORT}");
     let shipped = as_shipped(&written, Some(&replica), &around());
-    let told = shipped.documents.iter().find_map(|document| document["data"]["url"].as_str());
-    assert_eq!(told, Some("172.18.0.1 8443"));
+    let url = shipped.documents.iter().find_map(|document| document["data"]["url"].as_str());
+    assert_eq!(url, Some("172.18.0.1 8443"));
 }
