@@ -87,7 +87,7 @@ fn what_was_submitted_is_verified_attested_and_replayed_from_its_packed_events()
 }
 
 /// A submitted report in a folder of its own, next to a stream.
-fn beside(stream: &[u8], name: &str) -> (tempfile::TempDir, PathBuf, PathBuf) {
+fn report_next_to(stream: &[u8], name: &str) -> (tempfile::TempDir, PathBuf, PathBuf) {
     let folder = tempfile::tempdir().expect("a folder");
     let (report, events) = (folder.path().join("report.yaml"), folder.path().join(name));
     fs::copy(submitted()[0].join("report.yaml"), &report).expect("copied");
@@ -107,7 +107,7 @@ fn subject_with(stream: &str, from: &str, to: &str) -> String {
 fn a_subject_after_the_end_of_the_run_is_refused_by_all_who_read_it() {
     let stream = unpacked(&submitted()[0].join("events.jsonl.gz"));
     let other = stream.clone() + &subject_with(&stream, "\"profile\":\"", "\"profile\":\"better-");
-    let (folder, report, events) = beside(other.as_bytes(), "events.jsonl");
+    let (folder, report, events) = report_next_to(other.as_bytes(), "events.jsonl");
     for (command, file) in [("verify", &report), ("attest", &report), ("replay", &events)] {
         let before = fs::read(&report).expect("the report");
         let (code, printed) = said(command, file, &[]);
@@ -152,7 +152,7 @@ fn a_stream_in_another_form_is_not_the_one_that_was_submitted() {
         ("no last line end", packed(stream.trim_end()), "the last line is cut"),
         ("one message less", packed(&stream[..last]), "VERIFIED"),
     ] {
-        let (_folder, report, _) = beside(&forged, "events.jsonl.gz");
+        let (_folder, report, _) = report_next_to(&forged, "events.jsonl.gz");
         let (code, printed) = said("verify", &report, &[]);
         assert!(printed.contains(refusal) && code != Some(0), "{what}: {printed}");
         assert_eq!(printed.starts_with("VERIFIED"), refusal == "VERIFIED", "{what}: {printed}");
@@ -168,7 +168,7 @@ fn the_end_of_a_reason_is_as_true_as_its_beginning() {
     let (place, mut edited) = (seen.filter(|at| *at > text.find("\nchecks:").expect("checks")), 0);
     for at in place.collect::<Vec<_>>().into_iter().step_by(5) {
         let other = format!("{}none, {}", &text[..at], &text[at..]);
-        let (out, report, _) = beside(&[], "unused");
+        let (out, report, _) = report_next_to(&[], "unused");
         fs::write(&report, other).expect("written");
         let events = folder.join("events.jsonl.gz");
         let (code, printed) = said("verify", &report, &["--events", events.to_str().expect("text")]);

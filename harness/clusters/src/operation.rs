@@ -110,7 +110,7 @@ pub enum LinkOp {
     /// Blocked.
     Cut,
     /// Restored.
-    Mend,
+    Restore,
 }
 
 /// The destination from which a machine is cut off.
@@ -242,7 +242,7 @@ impl fmt::Display for Operation<'_> {
             Operation::Link { machine, to, op } => {
                 let (done, from) = match op {
                     LinkOp::Cut => ("cutting", "off from"),
-                    LinkOp::Mend => ("connecting", "again with"),
+                    LinkOp::Restore => ("connecting", "again with"),
                 };
                 match to {
                     Target::Cloud(ip) => write!(f, "{done} {} {from} the cloud at {ip}", machine.name),

@@ -230,7 +230,7 @@ async fn all_up(
 ) -> Result<Vec<Arc<Session>>, SessionError> {
     let Some((first, others)) = environments.split_first_mut() else { return Ok(Vec::new()) };
     let without_stages = events.without_stages();
-    let beside = async {
+    let rest = async {
         if others.is_empty() {
             return Ok(Vec::new());
         }
@@ -239,7 +239,7 @@ async fn all_up(
         stage.end(all.is_ok());
         all
     };
-    let (session, mut all) = tokio::try_join!(first.up(events, cancel), beside)?;
+    let (session, mut all) = tokio::try_join!(first.up(events, cancel), rest)?;
     all.insert(0, session);
     Ok(all)
 }

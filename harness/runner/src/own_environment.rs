@@ -13,7 +13,7 @@ use std::fs::File;
 use std::sync::Arc;
 
 /// Offset from the lane's number to the number of such an environment in the stream. No run has that many lanes.
-const BESIDE: u32 = 100;
+const FIRST_OWN_LANE: u32 = 100;
 /// Minimum number of machines in addition to those of its control plane.
 const WORKERS: usize = 2;
 
@@ -24,7 +24,7 @@ pub(super) fn events_of(session: &Session) -> Events {
 
 /// The number of the check's environment in the stream.
 fn lane_of(session: &Session) -> u32 {
-    BESIDE + session.events().lane().unwrap_or_default()
+    FIRST_OWN_LANE + session.events().lane().unwrap_or_default()
 }
 
 /// The plan of the run, changed to the cluster that a check needs.

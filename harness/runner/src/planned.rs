@@ -169,7 +169,7 @@ pub(super) fn declared(checks: &[Planned]) -> Vec<Declared<'_>> {
         disturbs: one.check.disturbs(),
         holds_up: one.check.holds_up,
         hangs: one.check.hangs,
-        beside: one.check.beside,
+        next_to: one.check.next_to,
         crowds: false,
         takes_s: one.takes_s,
     };

@@ -27,7 +27,7 @@ pub struct Declared<'a> {
     /// Whether it does so for longer than a client waits.
     pub hangs: bool,
     /// The row next to whose claims it may run if it may not run next to unrelated checks, unless that is its own row.
-    pub beside: Option<&'a str>,
+    pub next_to: Option<&'a str>,
     /// Whether it creates its own environment with real kubelets, which takes much of the machine. Only one of them
     /// exists at a time.
     pub crowds: bool,
@@ -166,7 +166,7 @@ impl<'a> Group<'a> {
                 match check.hangs {
                     true if workers < ENOUGH_WORKERS => Group::Disturbing(check.id),
                     true => Group::Hanging,
-                    false => Group::Disturbing(check.beside.unwrap_or_else(|| row_of(check.id))),
+                    false => Group::Disturbing(check.next_to.unwrap_or_else(|| row_of(check.id))),
                 }
             }
             Isolation::DedicatedCluster if check.crowds => Group::Crowding(check.id),
@@ -223,7 +223,7 @@ mod tests {
             disturbs,
             holds_up: false,
             hangs: false,
-            beside: None,
+            next_to: None,
             crowds: false,
             takes_s,
         }
@@ -285,7 +285,7 @@ mod tests {
         let of = arrange(&checks, 1, ENOUGH_WORKERS).of;
         assert_eq!(of, [0, 1, 1], "claims of a row are not strangers");
         let guest = check("LIFE-10", Isolation::Shared, true, 30);
-        let guest = Declared { holds_up: true, beside: Some("LIFE-03"), ..guest };
+        let guest = Declared { holds_up: true, next_to: Some("LIFE-03"), ..guest };
         let of = arrange(&[checks[0], checks[1], guest], 1, 1).of;
         assert_eq!(of, [0, 1, 1], "nor is who says so");
     }

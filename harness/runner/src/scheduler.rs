@@ -31,7 +31,7 @@ struct Lane {
     /// The step that it is at.
     at: Option<usize>,
     /// The step with its own environment that runs next to that one.
-    beside: Option<usize>,
+    crowding: Option<usize>,
     /// Whether it prefers cold steps.
     cold: bool,
     /// The number of free slots in it.
@@ -70,7 +70,7 @@ impl Drop for Turn<'_> {
         state.steps[self.step].left -= 1;
         if state.steps[self.step].left == 0 {
             let lane = &mut state.lanes[self.lane];
-            let ended = if lane.beside == Some(self.step) { &mut lane.beside } else { &mut lane.at };
+            let ended = if lane.crowding == Some(self.step) { &mut lane.crowding } else { &mut lane.at };
             *ended = None;
             state.take_steps();
         }
@@ -92,10 +92,10 @@ impl State {
         }
         // Sharing checks are many, and late on a crowded machine, as all checks are if two environments crowd it.
         let share = self.steps.iter().any(|step| step.kind == Kind::Shared && step.left > 0);
-        let crowded = self.lanes.iter().any(|lane| lane.beside.is_some());
+        let crowded = self.lanes.iter().any(|lane| lane.crowding.is_some());
         if let Some(step) = self.next(Kind::Crowding).filter(|_| !share && !crowded) {
             self.steps[step].lane = Some(0);
-            self.lanes[0].beside = Some(step);
+            self.lanes[0].crowding = Some(step);
         }
     }
 
@@ -136,7 +136,7 @@ impl Scheduler {
         let cold = lanes - others..lanes - others + arranged.cold_lanes(others);
         let lane = |number: usize| Lane {
             at: None,
-            beside: None,
+            crowding: None,
             cold: cold.contains(&number),
             free: at_once.max(1),
         };
@@ -255,7 +255,7 @@ mod tests {
         let turns = Scheduler::of(&arranged, 2, 1);
         let shared = turns.wait_for(0);
         let at = |turns: &Scheduler| {
-            turns.lock().lanes.iter().map(|lane| (lane.at, lane.beside)).collect::<Vec<_>>()
+            turns.lock().lanes.iter().map(|lane| (lane.at, lane.crowding)).collect::<Vec<_>>()
         };
         assert_eq!(at(&turns), [(Some(0), None), (Some(3), None)]);
         drop(shared);

@@ -397,7 +397,7 @@ impl Session {
     async fn bring_back(&self, form: Form) -> Result<(), CcmError> {
         self.ccm.forget_ended_leader().await?;
         self.ccm.start().await?;
-        self.leading(form, Starts::beside(&self.ccm.pods(form))).await
+        self.leading(form, Starts::from_now(&self.ccm.pods(form))).await
     }
 
     async fn change_ccm(&self, from: Form, to: Form) -> Result<(), CcmError> {

@@ -227,9 +227,12 @@ impl Session {
     async fn nodes_registered(&self, before: &[Option<String>]) -> Result<(), SessionError> {
         let names = self.real_nodes();
         let back = async |seen: &mut String| {
-            let anew = |name: &String| self.world.nodes.find("", name).filter(|n| !before.contains(&n.uid()));
-            let states: Vec<(String, Option<Vec<String>>)> =
-                names.iter().map(|name| (name.clone(), anew(name).map(|node| taint_keys(&node)))).collect();
+            let registered =
+                |name: &String| self.world.nodes.find("", name).filter(|n| !before.contains(&n.uid()));
+            let states: Vec<(String, Option<Vec<String>>)> = names
+                .iter()
+                .map(|name| (name.clone(), registered(name).map(|node| taint_keys(&node))))
+                .collect();
             *seen = format!("taints {}", json!(states));
             let tainted =
                 |keys: &Option<Vec<String>>| keys.as_ref().is_some_and(|k| k.iter().any(|k| k == T_UNINIT));

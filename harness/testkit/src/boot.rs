@@ -303,8 +303,8 @@ impl CheckCx {
     }
 
     pub(super) async fn undo_unavailable(&self, node: &str) -> Result<(), String> {
-        let mended = self.real_node(node).says_network_is_unavailable("False").await;
-        mended.map_err(CheckError::in_words)
+        let repaired = self.real_node(node).says_network_is_unavailable("False").await;
+        repaired.map_err(CheckError::in_words)
     }
 
     /// The boot model's result for the manifests on this cluster.

@@ -288,8 +288,8 @@ impl CheckCx {
     }
 
     pub(super) async fn undo_direct_way(&self, to: &[String]) -> Result<(), String> {
-        let mend = Operation::DirectWay { to, op: LinkOp::Mend };
-        self.session.cluster().operate(mend).await.map_err(|error| chain(&error))
+        let restore = Operation::DirectWay { to, op: LinkOp::Restore };
+        self.session.cluster().operate(restore).await.map_err(|error| chain(&error))
     }
 
     pub(super) async fn undo_proxy(&self, documents: &[Value]) -> Result<(), String> {

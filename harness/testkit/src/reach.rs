@@ -27,7 +27,7 @@ impl Partition<'_> {
     ///
     /// # Errors
     /// When the cluster cannot do it.
-    pub async fn mend(self) -> Verdict {
+    pub async fn restore(self) -> Verdict {
         self.cx.undo_reach().await.map_err(CheckError::Error)
     }
 }

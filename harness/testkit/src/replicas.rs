@@ -114,7 +114,7 @@ pub fn ends() -> Matcher<Process, End> {
 /// # use harness_testkit::prelude::*; async fn check(cx: &CheckCx, leader: &Replica<'_>) -> Verdict {
 /// let outage = cx.api_server_is_away().await?;
 /// pause(cx.limits().lease().renew_deadline / 4).await;
-/// outage.mend().await?;
+/// outage.restore().await?;
 /// leader.keeps(stays_up()).when("after a short outage of the API server").await
 /// # }
 /// ```
@@ -365,7 +365,7 @@ impl CheckCx {
         }
         ccm.start().await.map_err(text)?;
         if needed {
-            let starts = Starts::beside(&ccm.pods(Form::Replicas));
+            let starts = Starts::from_now(&ccm.pods(Form::Replicas));
             self.session.leading(Form::Replicas, starts).await.map_err(text)?;
             self.session.note_form(Form::Replicas).map_err(|error| harness_core::check::chain(&error))?;
         }

@@ -147,10 +147,10 @@ pub fn unless_it_ends<O: 'static, T: 'static>(wanted: Matcher<O, T>) -> Matcher<
 /// ```
 /// # use harness_testkit::prelude::*; async fn check(cx: &CheckCx, trial: &Trial<'_>) -> Verdict {
 /// trial.becomes(is_up()).within(cx.limits().start()).await?;
-/// trial.keeps(goes_on()).when("while the API server refuses its requests").await
+/// trial.keeps(keeps_running()).when("while the API server refuses its requests").await
 /// # }
 /// ```
-pub fn goes_on() -> Matcher<Tried> {
+pub fn keeps_running() -> Matcher<Tried> {
     holds("keeps running", |tried: &Tried| tried.pod.is_some() && tried.exit_code().is_none())
         .expecting("its process has not exited")
 }

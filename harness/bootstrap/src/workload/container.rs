@@ -232,8 +232,8 @@ pub(crate) fn image_fault(image: &str) -> Option<String> {
 /// The reference that was probably meant by `name@tag`.
 pub(crate) fn fixed_image(image: &str) -> Option<String> {
     let (name, tag) = image.split_once('@')?;
-    let mended = format!("{name}:{tag}");
-    image_fault(&mended).is_none().then_some(mended)
+    let fixed = format!("{name}:{tag}");
+    image_fault(&fixed).is_none().then_some(fixed)
 }
 
 #[cfg(test)]

@@ -25,7 +25,7 @@ fn with_container(lines: &str) -> String {
 }
 
 /// The good manifest and another document.
-fn beside(document: &str) -> String {
+fn with_document(document: &str) -> String {
     format!("{}---\n{document}", changed("", ""))
 }
 
@@ -122,21 +122,21 @@ fn what_lies_outside_is_a_condition_by_name() {
 fn objects_other_than_the_workload_may_block_it() {
     let quota = "apiVersion: v1\nkind: ResourceQuota\nmetadata: {name: q, namespace: kube-system}\n\
                  spec: {hard: {pods: '2'}, scopes: [CrossNamespacePodAffinity]}\n";
-    boots_if(&beside(quota), "ResourceQuota/q allows its Pods");
+    boots_if(&with_document(quota), "ResourceQuota/q allows its Pods");
     let policy = "apiVersion: admissionregistration.k8s.io/v1\nkind: ValidatingAdmissionPolicy\nmetadata: {name: p}\n\
                   spec:\n  matchConstraints: {resourceRules: [{apiGroups: [''], apiVersions: [v1], resources: [pods], \
                   operations: [CREATE]}]}\n  validations: [{expression: 'object.spec.hostNetwork'}]\n---\n\
                   apiVersion: admissionregistration.k8s.io/v1\nkind: ValidatingAdmissionPolicyBinding\n\
                   metadata: {name: p}\nspec: {policyName: p, validationActions: [Deny]}\n";
-    boots_if(&beside(policy), "ValidatingAdmissionPolicy/p");
+    boots_if(&with_document(policy), "ValidatingAdmissionPolicy/p");
     let hook = "apiVersion: admissionregistration.k8s.io/v1\nkind: ValidatingWebhookConfiguration\nmetadata: {name: h}\n\
                 webhooks: [{name: w, clientConfig: {url: 'https://a.example'}, rules: [{apiGroups: [''], apiVersions: [v1], \
                 resources: [pods], operations: [CREATE]}]}]\n";
-    boots_if(&beside(hook), "the webhook 'w' of ValidatingWebhookConfiguration/h");
+    boots_if(&with_document(hook), "the webhook 'w' of ValidatingWebhookConfiguration/h");
     let network = "apiVersion: networking.k8s.io/v1\nkind: NetworkPolicy\nmetadata: {name: net, namespace: kube-system}\n\
                    spec: {podSelector: {}, policyTypes: [Egress]}\n";
     // Network policies do not apply on the host's network.
-    let untouched = cell(&beside(network));
+    let untouched = cell(&with_document(network));
     assert_eq!(untouched["outcome"], "boots", "{untouched:#}");
     let own_network = changed("hostNetwork: true", "hostNetwork: false");
     boots_if(&format!("{own_network}---\n{network}"), "NetworkPolicy/net");
@@ -247,23 +247,23 @@ fn what_the_api_server_refuses_names_file_and_document() {
         "MUST BOOT-API: document 10 (Deployment/reference-ccm): spec.replicas",
     );
     refused(
-        &beside("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: ../../x}\n"),
+        &with_document("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: ../../x}\n"),
         "document 11 (ConfigMap/../../x): metadata.name",
     );
     refused(
-        &beside("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: x}\ndata: {a: 1}\n"),
+        &with_document("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: x}\ndata: {a: 1}\n"),
         "data[a]: expected a string, got a number (1)",
     );
     refused(
-        &beside("apiVersion: v1\nkind: Service\nmetadata: {name: s}\nspec: {ports: [{port: 0}]}\n"),
+        &with_document("apiVersion: v1\nkind: Service\nmetadata: {name: s}\nspec: {ports: [{port: 0}]}\n"),
         "spec.ports[0].port",
     );
     refused(
-        &beside("apiVersion: rbac.authorization.k8s.io/v1beta1\nkind: Role\nmetadata: {name: r}\n"),
+        &with_document("apiVersion: rbac.authorization.k8s.io/v1beta1\nkind: Role\nmetadata: {name: r}\n"),
         "is no longer served since Kubernetes 1.22",
     );
     refused(
-        &beside(
+        &with_document(
             "apiVersion: autoscaling/v2\nkind: HorizontalPodAutoscaler\nmetadata: {name: h, labels: {a: 1}}\n",
         ),
         "metadata.labels[a]",

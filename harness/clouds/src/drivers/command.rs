@@ -170,7 +170,7 @@ async fn start(spec: CloudSpec<'_>) -> Result<RunningCloud, StartError> {
 pub(super) async fn reachable(place: &Place<'_>) -> Result<Ipv4Addr, StartError> {
     let (engine, network) = match place {
         Place::ThisProcess { address, .. } => return Ok(*address),
-        Place::BesideMachines { engine, network, .. } => (engine, network),
+        Place::NextToMachines { engine, network, .. } => (engine, network),
     };
     const LIMIT: Duration = Duration::from_secs(30);
     let looking = engine.docker().inspect_network(network, None);

@@ -173,7 +173,7 @@ impl Embedded {
             facilities: FACILITIES.iter().copied().filter(possible).collect(),
             pod_network: Some(layout.pod_network),
             api_server_for_pods: None,
-            api_server_from_beside: None,
+            api_server_for_other_clusters: None,
             replica_group: None,
             cloud_site: CloudSite::ThisMachine {
                 address: Ipv4Addr::LOCALHOST,

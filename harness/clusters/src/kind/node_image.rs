@@ -102,7 +102,7 @@ async fn published_as(engine: &Engine, minor: u32, present: &[NodeImage]) -> Res
 ///
 /// # Errors
 /// The engine does not answer.
-pub(super) async fn at_hand(engine: &Engine, wanted: &Kubernetes) -> Result<Option<String>, ClusterError> {
+pub(super) async fn available(engine: &Engine, wanted: &Kubernetes) -> Result<Option<String>, ClusterError> {
     if let Kubernetes::Image(reference) = wanted {
         return Ok(Some(reference.clone()));
     }

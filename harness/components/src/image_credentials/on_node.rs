@@ -131,10 +131,10 @@ impl OnNode<'_> {
             return Ok(line);
         }
         let name = |path: &Path| path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        let beside =
+        let neighbours =
             self.folder.iter().filter_map(|folder| std::fs::read_dir(folder).ok()).flatten().flatten();
         let mut all: BTreeSet<PathBuf> =
-            beside.map(|entry| entry.path()).filter(|path| path.is_file()).collect();
+            neighbours.map(|entry| entry.path()).filter(|path| path.is_file()).collect();
         all.insert(path.clone());
         for file in all {
             let mode = std::fs::metadata(&file)?.permissions().mode() & 0o777;

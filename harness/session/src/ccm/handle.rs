@@ -254,7 +254,7 @@ impl Ccm {
     /// # Errors
     /// Objects that could not be removed, or Pods that still exist.
     pub async fn remove_rendered(&self, rendered: Rendered) -> Result<(), CcmError> {
-        self.remove_beside(rendered).await?;
+        self.remove_additional(rendered).await?;
         self.forget_lease(None).await
     }
 
@@ -262,7 +262,7 @@ impl Ccm {
     ///
     /// # Errors
     /// Objects that could not be removed, or Pods that still exist.
-    pub async fn remove_beside(&self, rendered: Rendered) -> Result<(), CcmError> {
+    pub async fn remove_additional(&self, rendered: Rendered) -> Result<(), CcmError> {
         let (workloads, others): (Vec<Value>, Vec<Value>) = rendered
             .documents
             .into_iter()

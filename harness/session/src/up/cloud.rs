@@ -83,7 +83,7 @@ impl WantedCloud<'_> {
                 return Ok(start(here).await?);
             }
             CloudSite::Network(network) => network.clone(),
-            CloudSite::BesideNodes => network_next_to_cluster(nodes).await?,
+            CloudSite::NextToNodes => network_next_to_cluster(nodes).await?,
         };
         let Some(images) = &artifacts.images else {
             return Err(SessionError::Precondition(format!(
@@ -91,7 +91,7 @@ impl WantedCloud<'_> {
             )));
         };
         let engine = Engine::connect().await.map_err(ImageError::from)?;
-        let place = Place::BesideMachines { engine: &engine, network: &network, image: &images.cloud };
+        let place = Place::NextToMachines { engine: &engine, network: &network, image: &images.cloud };
         Ok(start(CloudSpec { place, ..here }).await?)
     }
 }

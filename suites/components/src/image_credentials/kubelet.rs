@@ -82,7 +82,7 @@ async fn costs_no_other_image(cx: &CheckCx) -> Verdict {
     kubelet
         .has_pulled(&public, ", which needs no credentials, while the plugin's cloud is out of reach")
         .await?;
-    away.mend().await?;
+    away.restore().await?;
     kubelet.has_pulled(private, " when the plugin's cloud is within reach again").await
 }
 

@@ -1,12 +1,12 @@
 //! Taint removal: a Node starts with the uninitialized taint, and the CCM removes it when, and only when, it
 //! knows the machine (contract NODE-INIT).
 
-mod beside;
 mod checked_node;
 mod events;
 mod failed_lookups;
 mod ids;
 mod missed_events;
+mod odd_machines;
 mod pace;
 mod untouched_parts;
 mod versions;
@@ -31,7 +31,7 @@ pub const SUITE: Suite = Suite {
     tables: &[
         CHECKS,
         ids::CHECKS,
-        beside::CHECKS,
+        odd_machines::CHECKS,
         missed_events::CHECKS,
         failed_lookups::CHECKS,
         pace::CHECKS,

@@ -64,7 +64,7 @@ async fn gives_nothing_up(cx: &CheckCx) -> Verdict {
     };
     // A CCM that ends because of this, at once or later, is not restarted here, and nothing else is left that
     // could recover.
-    if trial.is(goes_on()).await.is_err() {
+    if trial.is(keeps_running()).await.is_err() {
         cx.record("ends", "its process ended for it");
         return Ok(());
     }

@@ -44,7 +44,7 @@ async fn refuses_all_requests(cx: &CheckCx) -> Verdict {
         port.get(path).becomes(refused()).when("without a credential").await?;
         port.get_as(path, &reader).becomes(refused()).when("as it cannot find out who asks").await?;
     }
-    worker.goes_on().await?;
+    worker.keeps_running().await?;
     worker.has_it_again().await?;
     // The CCM may cache its decisions for ten seconds.
     let limit = 2 * cx.limits().watch();

@@ -136,7 +136,7 @@ async fn boots_after_the_api_server(cx: &CheckCx) -> Verdict {
     let boot = cx.boot(&cold);
     boot.becomes(started()).within(cx.limits().start()).when("while there is no API server").await?;
     boot.keeps(uninitialised()).within(NO_API_SERVER).when("while there is no API server").await?;
-    away.mend().await?;
+    away.restore().await?;
     cx.all_initialised_after(&cold, NO_API_SERVER, "the API server").await
 }
 

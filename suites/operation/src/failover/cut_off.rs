@@ -49,7 +49,7 @@ async fn cut_off(cx: &CheckCx, leader: &Replica<'_>, mark: u64) -> Verdict {
     let partition = leader.is_cut_off().await?;
     lease.becomes(taken_over(before)).within(cx.limits().failover()).await?;
     another_writes(cx, leader.name(), mark).await?;
-    partition.mend().await?;
+    partition.restore().await?;
     let ended = matches!(ends().matches(&leader.read(ReadSource::Cache).await?), Observation::Matched(_));
     pause(if ended { cx.limits().settle() } else { BACK }).await;
     Ok(())

@@ -159,7 +159,7 @@ async fn survives_a_partition(cx: &CheckCx) -> Verdict {
     let partition = work.handed_over(async |leader| leader.is_cut_off().await).await?;
     work.stands().await?;
     in_order(cx, work.mark, work.leader.name()).await?;
-    partition.mend().await?;
+    partition.restore().await?;
     pause(cx.limits().settle()).await;
     work.stands().await?;
     in_order(cx, work.mark, work.leader.name()).await

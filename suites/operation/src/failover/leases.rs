@@ -95,7 +95,7 @@ async fn migrates(cx: &CheckCx) -> Verdict {
     let lost = cx.machine(machine("lost")).await?;
     let lost_node = cx.node(lost.initialised_node().ready(Ready::False)).await?;
     lost.delete().await?;
-    let kept = (&alone, &lost_node).keeps(both(goes_on(), present())).within(cx.limits().life()).await;
+    let kept = (&alone, &lost_node).keeps(both(keeps_running(), present())).within(cx.limits().life()).await;
     let waits = if kept.is_ok() {
         "the lifecycle controller waits for the migration Lease"
     } else {

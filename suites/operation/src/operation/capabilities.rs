@@ -140,7 +140,7 @@ async fn continues_without_routes(cx: &CheckCx) -> Verdict {
     let worked = node.becomes(initialised()).within(cx.limits().start());
     alone.explained(worked.when("by a CCM that goes on").await).await?;
     let both_of_it = (&alone, &routes);
-    let still = both_of_it.keeps(both(goes_on(), no_calls())).within(cx.limits().quiet_routes());
+    let still = both_of_it.keeps(both(keeps_running(), no_calls())).within(cx.limits().quiet_routes());
     alone.explained(still.await).await
 }
 

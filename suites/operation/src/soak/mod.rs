@@ -173,7 +173,7 @@ async fn goes_by_without(cx: &CheckCx, population: &mut Population<'_>, round: &
         End::CutOff => {
             let partition = leader.is_cut_off().await?;
             cx.lease().becomes(taken).within(limit).await?;
-            partition.mend().await?;
+            partition.restore().await?;
         }
         End::Frozen => {
             let frozen = leader.freezes().await?;

@@ -91,7 +91,7 @@ fn a_program_has_three_chances_from_the_moment_on() {
     assert_eq!(news(&at(4, back_off()), false), [(3, false)]);
     assert_eq!(news(&at(5, back_off()), true), [(1, true)]);
     // Earlier ones do not count either.
-    let mut later = Starts::beside(&at(5, back_off()));
+    let mut later = Starts::from_now(&at(5, back_off()));
     let [(end, times)] = later.news(&at(7, back_off())).try_into().expect("one");
     assert_eq!((times, later.count(&end, times)), (2, false));
     // A Pod's ends do not count for another one.

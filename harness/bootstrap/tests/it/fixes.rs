@@ -4,7 +4,7 @@ use super::{bootstrap, on_variant, variants};
 
 /// Fixes a variant and checks the outcome.
 #[track_caller]
-fn mended(name: &str, options: &[&str]) -> String {
+fn fixed(name: &str, options: &[&str]) -> String {
     let path = variants().join(name).join("ccm.yaml");
     let before = std::fs::read_to_string(&path).expect("the variant");
     let (code, out, err) = on_variant("fix", name, options);
@@ -37,27 +37,27 @@ fn fixed_manifests_boot() {
         "vendor-cloudstack",
         "webhook-before-its-own-pods",
     ] {
-        mended(name, &address);
+        fixed(name, &address);
     }
-    mended("mbt-06-cluster-dns", &["--cloud-endpoint", "name"]);
+    fixed("mbt-06-cluster-dns", &["--cloud-endpoint", "name"]);
 }
 
 #[test]
 fn the_seeds_example_is_fixed_in_both_places() {
-    let after = mended("seed-example", &["--assume", "ServiceAccount/kube-system/default"]);
+    let after = fixed("seed-example", &["--assume", "ServiceAccount/kube-system/default"]);
     assert!(after.contains("image: registry/my-infrastructure-cloud-controller-manager:latest\n"), "{after}");
     assert!(
         after.contains("- key: node-role.kubernetes.io/control-plane\n        operator: Exists"),
         "{after}"
     );
-    let with_rights = mended("seed-example", &[]);
+    let with_rights = fixed("seed-example", &[]);
     assert!(with_rights.contains("kind: ClusterRoleBinding"), "{with_rights}");
     assert!(with_rights.contains("serviceAccountName: cloud-controller-manager"), "{with_rights}");
 }
 
 #[test]
 fn a_toleration_without_operator_is_completed_not_doubled() {
-    let after = mended("mbt-02-toleration-without-operator", &[]);
+    let after = fixed("mbt-02-toleration-without-operator", &[]);
     assert_eq!(after.matches("node.cloudprovider.kubernetes.io/uninitialized").count(), 1, "{after}");
 }
 
