@@ -16,7 +16,7 @@ fn every_promise_of_a_profile_is_read_by_a_check_or_reported_as_unjudged() {
         Capability::ALL.iter().copied().filter(|one| !judged.contains(one)).collect();
     let known: BTreeSet<Capability> = UNJUDGED.iter().copied().collect();
     let new: Vec<_> = open.difference(&known).collect();
-    assert!(new.is_empty(), "no check needs {new:?} any more, so nobody judges what profiles declare");
+    assert!(new.is_empty(), "no check needs {new:?} any more, so what profiles declare is not judged");
     for (key, promise) in PROMISES {
         match promise {
             Promise::Nothing => {}

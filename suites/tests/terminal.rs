@@ -192,7 +192,11 @@ fn a_run_on_a_terminal_reads_like_one_in_a_file_whatever_the_windows_width() {
         assert!(words.ends_with(" on embedded, topology single"), "{case}: the verdict is last:\n{text}");
         assert!(seen.raw.contains(&format!("{ERASE}| ")), "{case}: nothing moved: {:?}", seen.raw);
         assert!(seen.raw.contains("0/1 1 running 0 passed 0 failed, "), "{case}: {:?}", seen.raw);
-        assert!(seen.raw.contains(" left, NODE-INIT-01 "), "{case}: which check goes on: {:?}", seen.raw);
+        assert!(
+            seen.raw.contains(" left, NODE-INIT-01 "),
+            "{case}: which check is still running: {:?}",
+            seen.raw
+        );
         assert!(has_colours(&seen.raw), "{case}: {:?}", seen.raw);
     }
 }

@@ -53,7 +53,7 @@ impl TakenPort {
 }
 
 /// Takes the port in the file, and keeps it for as long as this program runs.
-#[expect(clippy::disallowed_methods, reason = "a file tells nobody that it has come")]
+#[expect(clippy::disallowed_methods, reason = "the arrival of a file causes no event")]
 fn take(kind: &Path, count: &AtomicUsize) {
     let marker = |end: &str| PathBuf::from(format!("{}.{end}", kind.display()));
     let port = loop {

@@ -98,8 +98,7 @@ pub(super) fn length(texts: &BTreeMap<String, String>, findings: &mut Vec<String
     let (path, most) = README;
     let lines = texts.get(path).map_or(0, |text| text.lines().count());
     if lines > most {
-        findings
-            .push(format!("{path}: {lines} lines, more than {most}: what is for later belongs into docs/"));
+        findings.push(format!("{path}: {lines} lines, more than {most}: move details to docs/"));
     }
 }
 

@@ -234,7 +234,7 @@ mod tests {
         let mut stale = fault(Op::LbList, None, None);
         stale.effect = Effect::Stale;
         faults.inject(8, stale, T0, Inventory::default).expect("valid");
-        let unasked = || unreachable!("nobody has to remember it");
+        let unasked = || unreachable!("the fault needs no such fact");
         faults.inject(9, fault(Op::LbGet, None, None), T0, unasked).expect("valid");
         let then = |hit: Option<Hit>| hit.expect("a hit").then;
         assert!(then(faults.hit(T0, about(Op::LbList))).is_some());

@@ -232,7 +232,7 @@ async fn slow_oversized_and_smuggled_requests_do_nothing_to_anybody() {
     let done = |outcome: &Outcome| matches!(outcome, Outcome::Answered { status: 200..=299 });
     let made = journal.iter().filter(|entry| entry.write && done(&entry.outcome)).count();
     say(&format!(
-        "access     cloud and driver: {} odd requests beside {} slow ones, {} served, {made} carried out",
+        "access     cloud and driver: {} odd requests next to {} slow ones, {} served, {made} carried out",
         2 * odd.len(),
         slow.len(),
         served.len()

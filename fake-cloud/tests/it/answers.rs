@@ -135,7 +135,7 @@ async fn an_answer_without_an_end_is_an_error() {
         let mut parts = 0;
         while stream.write_all(&part).await.is_ok() {
             parts += 1;
-            assert!(parts < 1000, "nobody hangs up");
+            assert!(parts < 1000, "the answer does not end");
         }
     };
     let (asked, ()) = tokio::join!(client.inventory(), driver);

@@ -50,7 +50,7 @@ impl Set {
                 }
             }
             Change::Image(w, container) => {
-                self.workloads[*w as usize].containers[*container as usize].image = String::from("mended:v1");
+                self.workloads[*w as usize].containers[*container as usize].image = String::from("fixed:v1");
             }
             Change::Provide(_, kind, namespace, name) => {
                 for missing in &mut self.missing {

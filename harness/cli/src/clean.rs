@@ -195,7 +195,7 @@ fn stays(name: &str, folders: &[(PathBuf, String, Liveness)], things: &[Leftover
     let noted = mine.iter().filter_map(|thing| thing.owner.as_ref()).collect::<BTreeSet<_>>();
     let all: Vec<Liveness> = own.chain(noted.into_iter().map(|owner| owner.liveness())).collect();
     let lives = all.iter().find_map(|standing| match standing {
-        Liveness::Lives(who) => Some(format!("it goes on: {who}")),
+        Liveness::Lives(who) => Some(format!("it is still running: {who}")),
         _ => None,
     });
     let unknown = || {
@@ -230,7 +230,7 @@ mod tests {
             format!("user=0 host={host} boot=b namespace=n pid=1 start=1").parse().expect("an owner")
         };
         let (dead, far) = (on(&Owner::here().host), on("elsewhere"));
-        assert!(of(&machine(Some(Owner::here())), None).is_some_and(|why| why.contains("goes on")));
+        assert!(of(&machine(Some(Owner::here())), None).is_some_and(|why| why.contains("still running")));
         assert_eq!(of(&machine(Some(dead.clone())), None), None);
         assert!(of(&machine(Some(far)), None).is_some_and(|why| why.contains("on elsewhere")));
         assert!(of(&machine(None), None).is_some_and(|why| why.contains("no owner")));

@@ -285,6 +285,6 @@ mod tests {
         line.push(folder.path().as_os_str().to_owned());
         refuse(&line, "no option --bogus");
         assert!(handed_over(folder.path()).iter().any(|(_, text)| text.contains("no option --bogus")));
-        refuse(&typed("run --bogus"), "nobody to tell");
+        refuse(&typed("run --bogus"), "without a results folder");
     }
 }

@@ -51,7 +51,7 @@ impl EmbeddedBench {
         Ok(EmbeddedBench { means: Means { profile, program }, turns })
     }
 
-    /// Measures all cells, several at the same time, and keeps their order; calls `told` for each when it ends. On
+    /// Measures all cells, several at the same time, and keeps their order; calls `on_row` for each when it ends. On
     /// cancellation, cells in progress fail at once.
     pub async fn measure_all(
         &self,

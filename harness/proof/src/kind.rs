@@ -78,7 +78,7 @@ impl KindBench {
         kind_of(question).err()
     }
 
-    /// Measures all cells, one after another; calls `told` for each when it ends. Stops early when interrupted.
+    /// Measures all cells, one after another; calls `on_row` for each when it ends. Stops early when interrupted.
     ///
     /// # Errors
     /// A cluster cannot be created.

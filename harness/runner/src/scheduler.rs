@@ -260,11 +260,7 @@ mod tests {
         assert_eq!(at(&turns), [(Some(0), None), (Some(3), None)]);
         drop(shared);
         drop(turns.wait_for(0));
-        assert_eq!(
-            at(&turns),
-            [(None, Some(1)), (Some(3), None)],
-            "one at a time, and lanes go on beside it"
-        );
+        assert_eq!(at(&turns), [(None, Some(1)), (Some(3), None)], "one at a time, and other lanes continue");
         drop(turns.wait_for(1));
         assert_eq!(at(&turns), [(None, Some(2)), (Some(3), None)]);
         for step in [2, 3] {

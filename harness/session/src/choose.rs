@@ -163,7 +163,7 @@ mod tests {
             let cluster = wanted.cluster.clone().settled(BackendKind::Embedded);
             check_image(&wanted.on(cluster))
         };
-        let error = checked("${IMAGE}", "", None).expect_err("nobody has");
+        let error = checked("${IMAGE}", "", None).expect_err("no image is given");
         let said = error.to_string();
         assert!(error.is_usage() && said.contains("--cluster embedded --binary PATH"), "{said}");
         assert!(said.contains("profile.yaml"), "{said}");
@@ -187,7 +187,7 @@ mod tests {
         for backend in [BackendKind::Embedded, BackendKind::Kind] {
             assert!(on(backend).is_ok(), "{backend}");
         }
-        let error = on(BackendKind::Existing).expect_err("nobody makes a second one");
+        let error = on(BackendKind::Existing).expect_err("there is only one existing cluster");
         assert!(
             error.is_usage() && error.to_string().contains("profile.yaml: deployment: 'hosted' needs"),
             "{error}"

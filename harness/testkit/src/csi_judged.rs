@@ -56,7 +56,7 @@ mod tests {
         match Probe::new(Pulse::default()).wait(&promise, &mut Judged::new(read, judge)).await {
             Ok(()) => "kept".to_owned(),
             Err(CheckError::Violation(violation)) => violation.seen.clone(),
-            Err(CheckError::Error(_)) => "untold".to_owned(),
+            Err(CheckError::Error(_)) => "undetermined".to_owned(),
             Err(other) => format!("{other:?}"),
         }
     }
@@ -74,15 +74,19 @@ mod tests {
             assert_eq!(kept(seconds, slow).await, "it is 2", "a read that takes long is waited for");
             for fatal in [false, true] {
                 let fails = fails(fatal);
-                assert_eq!(kept(seconds, async || fails()).await, "untold", "{seconds} s, fatal: {fatal}");
+                assert_eq!(
+                    kept(seconds, async || fails()).await,
+                    "undetermined",
+                    "{seconds} s, fatal: {fatal}"
+                );
             }
-            assert_eq!(kept(seconds, async || std::future::pending().await).await, "untold");
+            assert_eq!(kept(seconds, async || std::future::pending().await).await, "undetermined");
         }
         let mut reads = 0;
         let ends = async || {
             reads += 1;
             if reads < 3 { Ok(json!(1)) } else { fails(false)() }
         };
-        assert_eq!(kept(2, ends).await, "untold", "the last read failed");
+        assert_eq!(kept(2, ends).await, "undetermined", "the last read failed");
     }
 }

@@ -50,7 +50,7 @@ fn result(finding: &Finding) -> Value {
         Level::Should => "warning",
         Level::Info => "note",
     };
-    let fix = finding.fix.as_ref().map(|fix| format!("\nMend:\n{fix}")).unwrap_or_default();
+    let fix = finding.fix.as_ref().map(|fix| format!("\nFix:\n{fix}")).unwrap_or_default();
     json!({
         "ruleId": finding.id,
         "level": level,

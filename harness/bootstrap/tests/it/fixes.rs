@@ -11,7 +11,7 @@ fn fixed(name: &str, options: &[&str]) -> String {
     assert_eq!(code, 0, "{name}: {out}{err}");
     let after = out.split("\n--- a/").next().expect("the manifest").to_owned();
     let (code, checked, _) = bootstrap(&[&["check", "-"], options].concat(), &after);
-    assert_eq!(code, 0, "{name} does not boot after mending:\n{checked}\n{after}");
+    assert_eq!(code, 0, "{name} does not boot after the fix:\n{checked}\n{after}");
     for comment in before.lines().filter_map(|line| line.split_once(" # ").map(|(_, comment)| comment)) {
         assert!(after.contains(comment), "{name}: the comment '{comment}' is gone");
     }

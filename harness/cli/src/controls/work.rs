@@ -355,7 +355,7 @@ pub(super) mod tests {
         };
         assert_eq!(times(1), [vec![9, 7, 8, 4, 3]]);
         assert_eq!(times(2), [vec![9, 7, 3], vec![8, 4]]);
-        assert_eq!(times(9).len(), 4, "nobody gets nothing");
+        assert_eq!(times(9).len(), 4, "every job gets something");
         assert_eq!(dealt(&all[2..], 2, None).len(), 2);
         assert!(dealt(&[], 3, None).is_empty());
         let many: Vec<&Planned> = [all[0]; 20].to_vec();

@@ -192,8 +192,8 @@ mod tests {
         ] {
             assert!(text.contains(part), "{part}\nis not in\n{text}");
         }
-        let fixed = Examination { fixed: vec!["mended: fs.x".to_owned()], ..examined() };
-        assert!(as_text(&fixed, true).contains("\nmended: fs.x\n"));
+        let fixed = Examination { fixed: vec!["fixed: fs.x".to_owned()], ..examined() };
+        assert!(as_text(&fixed, true).contains("\nfixed: fs.x\n"));
     }
 
     #[test]

@@ -436,7 +436,7 @@ mod tests {
         );
         assert_eq!(draft.workload, Some(("kube-system".to_owned(), "acme".to_owned(), None)));
         let alike = vec![deployment("a", "x/a:1"), deployment("b", "x/b:1")];
-        let why = Draft::of(alike, &WorkloadHint::default(), None).expect_err("nobody can know");
+        let why = Draft::of(alike, &WorkloadHint::default(), None).expect_err("it is ambiguous");
         assert!(why.contains("Deployment/a in kube-system, Deployment/b in kube-system; say which"), "{why}");
         let none = Draft::of(vec![json!({"kind": "Secret"})], &WorkloadHint::default(), None)
             .expect_err("no workload");

@@ -104,7 +104,7 @@ spec:
     assert_eq!((profile.name.as_str(), profile.secure_port), ("acme", 10_999));
     assert_eq!((profile.lease.namespace.as_str(), profile.lease.name.as_str()), ("kube-system", "acme"));
     assert_eq!(profile.placeholders.keys().collect::<Vec<_>>(), ["REGION"]);
-    assert!(said.contains("secrets.yaml, Secret acme: what belongs into token"), "{said}");
+    assert!(said.contains("secrets.yaml, Secret acme: value of token"), "{said}");
     assert!(said.contains("cloud: the fake cloud does not speak its API"), "{said}");
     let file = folder.path().join("whole.yaml");
     let secret = "\n---\napiVersion: v1\nkind: Secret\nmetadata: {name: acme, namespace: kube-system}\n";

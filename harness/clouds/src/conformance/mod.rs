@@ -151,7 +151,7 @@ mod tests {
             check_driver(&format!("http://{}", cloud.cloud_addr()), "x").await.expect_err("no driver");
         assert_eq!(other.problem, Problem::Refused, "{other}");
         cloud.shutdown().await;
-        let gone = check_driver(&driver, "x").await.expect_err("nobody there");
+        let gone = check_driver(&driver, "x").await.expect_err("nothing listens there");
         assert_eq!(gone.problem, Problem::NoAnswer);
     }
 }

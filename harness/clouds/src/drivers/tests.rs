@@ -130,7 +130,7 @@ async fn each_unusable_driver_url_has_its_own_message() {
         let why = chain(&at(&answering(status, Some(body)).await).await.expect_err("no driver"));
         assert!(why.starts_with("cloud driver 'at http://127.0.0.1:") && why.contains(words), "{why}");
     }
-    let why = chain(&at("http://127.0.0.1:1").await.expect_err("nobody there"));
+    let why = chain(&at("http://127.0.0.1:1").await.expect_err("nothing listens there"));
     assert!(why.contains("no answer from the driver at http://127.0.0.1:1"), "{why}");
     let gone =
         CloudSource::DriverAt { url: "http://127.0.0.1:1".to_owned(), token_file: "/nowhere/token".into() };
@@ -237,7 +237,7 @@ async fn a_driver_that_forgets_what_was_written_is_at_fault_in_a_run_and_in_its_
     let found = check_running(&running).await.expect("it answers");
     let broken: Vec<String> =
         found.tried.iter().filter(|one| one.broken.is_some()).map(ToString::to_string).collect();
-    assert_eq!(broken.len(), 1, "what the failed step has left is no second fault: {broken:?}");
+    assert_eq!(broken.len(), 1, "leftovers of the failed step are not a second fault: {broken:?}");
     assert!(broken[0].ends_with(r#"owner: expected "nobody-driver-check", saw """#), "{broken:?}");
     let cloud = running.attach().expect("attached");
     let error = cloud.put_load_balancer(&of_no_ccm()).await.expect_err("it forgets the owner");

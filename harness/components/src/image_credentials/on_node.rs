@@ -211,7 +211,7 @@ mod tests {
         std::fs::write(&own, "own").expect("written");
         std::fs::create_dir(&bin).expect("a folder");
         std::fs::write(bin.join("acme"), "plugin").expect("written");
-        std::fs::write(bin.join("acme.conf"), "beside it").expect("written");
+        std::fs::write(bin.join("acme.conf"), "next to it").expect("written");
         let provider = Provider {
             name: "acme".into(),
             match_images: vec!["registry.acme.example".into()],

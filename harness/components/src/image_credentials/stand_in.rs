@@ -114,7 +114,7 @@ mod tests {
         assert!(get(&silent).await.expect_err("no answer").is_timeout());
         assert_eq!(silent.was_asked(), Some(true));
         let absent = StandIn::begin(Behaviour::Refuses).await.expect("a port");
-        assert!(get(&absent).await.expect_err("nobody").is_connect());
+        assert!(get(&absent).await.expect_err("nothing listens there").is_connect());
         assert_eq!(absent.was_asked(), None);
     }
 }

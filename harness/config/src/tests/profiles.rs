@@ -203,7 +203,7 @@ fn faults_that_show_when_keys_are_seen_together() {
     );
     check(
         "addressOrder: [InternalIP, ExternalIP, InternalIP]",
-        "profile.yaml:6: addressOrder[2]: 'InternalIP' stands there twice",
+        "profile.yaml:6: addressOrder[2]: 'InternalIP' is listed twice",
     );
     check(
         "location: {zone: \"a\\0b\"}",

@@ -254,7 +254,11 @@ fn what_a_hosted_ccm_cannot_show_says_why() {
     assert_eq!(skipped(boots, true), unseen(why));
     assert_eq!(skipped(boots, false), unseen("this environment lacks boots-inside"));
     let link = &[Facility::LinkControl];
-    assert_eq!(skipped(link, true), unseen("this environment lacks link-control"), "nobody has that here");
+    assert_eq!(
+        skipped(link, true),
+        unseen("this environment lacks link-control"),
+        "no environment of this test has that"
+    );
 }
 
 #[test]

@@ -338,7 +338,7 @@ mod tests {
             pod("u", &[("containers", "running"), ("restarts", "1")]),
             ended("ended with 255"),
             said("no such cloud"),
-            said("of nobody"),
+            said("of no replica"),
         ]);
         let shown: Vec<String> = all.ends().iter().map(ToString::to_string).collect();
         assert_eq!(
@@ -389,7 +389,7 @@ mod tests {
         assert_eq!(
             crashes(begun().into_iter().chain([(50, None, ended("u"))]).collect()),
             [0; 0],
-            "it goes on"
+            "it still runs"
         );
         assert_eq!(crashes(begun().into_iter().chain(then(20)).collect()), [0; 0], "its Lease was lost");
         assert_eq!(crashes(begun().into_iter().chain(then(50)).collect()), [50]);

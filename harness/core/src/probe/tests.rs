@@ -32,7 +32,7 @@ fn text(outcome: Result<(), CheckError>) -> String {
         Ok(()) => "kept".to_owned(),
         Err(CheckError::Violation(violation)) => format!("broken\n{violation}"),
         Err(CheckError::Blocked { by, seen }) => format!("blocked by {}\n{seen}", by.check()),
-        Err(CheckError::Error(text)) => format!("untold\n{text}"),
+        Err(CheckError::Error(text)) => format!("undetermined\n{text}"),
         Err(CheckError::NotObservable(text)) => format!("not observable\n{text}"),
     }
 }
@@ -69,7 +69,7 @@ async fn never_ends_a_wait_at_once_and_a_refused_read_is_the_environments() {
     let refused = async |_| Err(ReadError { text: "403".into(), fatal: true });
     assert_eq!(
         text(wait(Span::Within(S(60)), 2, refused).await),
-        "untold\ncould not determine whether 'Counter c is two' was fulfilled: Counter c (uid u1): 403 (waited 0.0s, 0 reads, at most 0.0s apart)"
+        "undetermined\ncould not determine whether 'Counter c is two' was fulfilled: Counter c (uid u1): 403 (waited 0.0s, 0 reads, at most 0.0s apart)"
     );
 }
 
@@ -151,7 +151,7 @@ async fn an_unreadable_state_at_the_end_is_undetermined() {
     // The origin replaces a broken copy, and the text says so.
     let read = async |reach| if reach == ReadSource::Origin { Ok(1) } else { Err(broken_watch()) };
     let said = text(wait(Span::Within(S(3)), 2, read).await);
-    assert!(said.starts_with("untold"), "nothing was read for most of the time: {said}");
+    assert!(said.starts_with("undetermined"), "nothing was read for most of the time: {said}");
 }
 
 #[tokio::test(start_paused = true)]
@@ -167,7 +167,7 @@ async fn a_machine_that_stalls_is_not_the_ccms_fault() {
     assert!(said.contains("the state could not be read for more than half of the time"), "{said}");
     assert!(said.contains("at most 6"), "{said}");
     assert!(text(wait(Span::Within(S(10)), 2, stalled_by(1)).await).starts_with("broken"));
-    assert!(text(wait(Span::Throughout(S(10)), 1, stalled_by(6)).await).starts_with("untold"));
+    assert!(text(wait(Span::Throughout(S(10)), 1, stalled_by(6)).await).starts_with("undetermined"));
     assert_eq!(text(wait(Span::Throughout(S(10)), 1, stalled_by(1)).await), "kept");
     // What is seen in spite of that counts.
     assert_eq!(text(wait(Span::Within(S(10)), 1, stalled_by(6)).await), "kept");
@@ -188,7 +188,7 @@ async fn a_window_in_which_the_machine_stalls_begins_again() {
     };
     assert_eq!(text(wait(Span::Throughout(S(10)), 1, stalled_then(1)).await), "kept");
     let said = text(wait(Span::Throughout(S(10)), 1, stalled_then(2)).await);
-    assert!(said.starts_with("untold") && said.contains("and later the claim did not hold"), "{said}");
+    assert!(said.starts_with("undetermined") && said.contains("and later the claim did not hold"), "{said}");
 }
 
 #[derive(Clone, Debug, Default)]

@@ -67,7 +67,7 @@ fn a_part_counts_and_lines_may_have_a_beginning_of_their_own() {
     let (one, other) = TOKEN.split_at(16);
     let log = format!("2026-01-01T00:00:00Z {one}\n2026-01-01T00:00:01Z {other}\n");
     assert_eq!(redactor.clean(&log), "2026-01-01T00:00:00Z <redacted>\n2026-01-01T00:00:01Z <redacted>\n");
-    assert_eq!(redactor.clean(&TOKEN[..10]), TOKEN[..10], "too little to be told from other words");
+    assert_eq!(redactor.clean(&TOKEN[..10]), TOKEN[..10], "too short to be distinguished from other words");
 }
 
 #[test]

@@ -56,7 +56,7 @@ async fn certificates_of_the_administrators_group_are_refused() {
     assert_eq!(
         ask("c", "system:masters", "example.com/signer").await.status,
         201,
-        "nobody trusts that signer"
+        "no client trusts that signer"
     );
     let body = json!({"metadata": {"name": "d"}, "spec":
         {"request": STANDARD.encode("no request"), "signerName": client, "usages": ["client auth"]}});

@@ -21,7 +21,7 @@ async fn orders_are_carried_out_or_refused_and_a_cluster_that_is_gone_is_named()
 
     remote.machine("node-0", MachineOperation::Freeze).await.expect("frozen");
     assert_eq!(cluster.machines().state("node-0").map(|state| state.power), Ok(Power::Frozen));
-    remote.machine("node-0", MachineOperation::Thaw).await.expect("goes on");
+    remote.machine("node-0", MachineOperation::Thaw).await.expect("it runs again");
     assert_eq!(cluster.machines().state("node-0").map(|state| state.power), Ok(Power::On));
     remote.set_network(PodNetwork::Independent).await.expect("replaced");
     let nodes: Api<Node> = Api::all(cluster.client());
@@ -38,7 +38,7 @@ async fn orders_are_carried_out_or_refused_and_a_cluster_that_is_gone_is_named()
 
     drop(serving);
     cluster.stop().await;
-    let error = remote.machine("node-0", MachineOperation::Freeze).await.expect_err("nobody is there");
+    let error = remote.machine("node-0", MachineOperation::Freeze).await.expect_err("nothing listens there");
     assert!(matches!(&error, RemoteError::Gone { socket: named, .. } if *named == socket), "{error:?}");
 }
 

@@ -262,10 +262,13 @@ async fn a_program_that_takes_too_much_is_ended_and_one_that_spins_yields() {
     .await
     .expect("it yields");
     let fine = pods.get("spinning").await.expect("it is there");
-    assert!(container(&fine).is_some_and(|one| one.ready && one.restart_count == 0), "it goes on");
+    assert!(container(&fine).is_some_and(|one| one.ready && one.restart_count == 0), "it keeps running");
     for name in ["small", "free"] {
         let fine = pods.get(name).await.expect("it is there");
-        assert!(container(&fine).is_some_and(|one| one.ready && one.restart_count == 0), "{name} goes on");
+        assert!(
+            container(&fine).is_some_and(|one| one.ready && one.restart_count == 0),
+            "{name} keeps running"
+        );
     }
     cluster.stop().await;
 }

@@ -179,7 +179,7 @@ impl Pieces {
     }
 
     pub(crate) fn say(&self, piece: &'static [u8]) {
-        self.sender.send(piece).expect("somebody listens");
+        self.sender.send(piece).expect("a listener");
     }
 
     /// Waits until it has received this.

@@ -18,7 +18,7 @@ pub enum Finding {
     #[error("check {0} was added: version {1} of the harness has no such check")]
     AddedCheck(String, String),
     /// A check stands there more than once.
-    #[error("check {0} stands there more than once")]
+    #[error("duplicate check {0}")]
     RepeatedCheck(String),
     /// A check binds otherwise than in that version.
     #[error("check {id} is of level {level}, not {is}")]

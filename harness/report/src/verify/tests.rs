@@ -242,7 +242,7 @@ fn a_duplicate_check() {
     let mut ledger = Fold::of(&stream()).ledger();
     ledger.entries.push(ledger.entries[0].clone());
     let text = to_yaml(&ledger).expect("YAML");
-    refused(&said(&text, &stream(), None), "check A-01 stands there more than once");
+    refused(&said(&text, &stream(), None), "duplicate check A-01");
 }
 
 #[test]
@@ -342,7 +342,7 @@ fn another_subject() {
 fn a_relaxation_taken_out() {
     let mut events = stream();
     let Payload::SubjectKnown(loose) = &mut events[1].event else { panic!("the subject") };
-    let scale = loose.settings.iter_mut().find(|one| one.setting == "limits.scale").expect("it is told");
+    let scale = loose.settings.iter_mut().find(|one| one.setting == "limits.scale").expect("it is recorded");
     (scale.value, scale.bearing, scale.from) = ("2".to_owned(), ContractComparison::Looser, SetBy::RunFile);
     let text = report_of(&events);
     refused(
@@ -356,7 +356,7 @@ fn a_relaxation_taken_out() {
     refused(&hidden, "\"setting\":\"limits.scale\",\"value\":\"2\"");
     // Called what it is not, in both.
     let Payload::SubjectKnown(loose) = &mut events[1].event else { panic!("the subject") };
-    let scale = loose.settings.iter_mut().find(|one| one.setting == "limits.scale").expect("it is told");
+    let scale = loose.settings.iter_mut().find(|one| one.setting == "limits.scale").expect("it is recorded");
     scale.bearing = ContractComparison::AsContract;
     refused(&said(&report_of(&events), &events, None), "limits.scale: 2 is \"looser\", not \"as-contract\"");
     // Taken out of both.
@@ -372,7 +372,7 @@ fn a_contract_made_softer() {
     let mut events = stream();
     let Payload::SubjectKnown(loose) = &mut events[1].event else { panic!("the subject") };
     let watch =
-        loose.settings.iter_mut().find(|one| one.setting == "limits.budgets.watch").expect("it is told");
+        loose.settings.iter_mut().find(|one| one.setting == "limits.budgets.watch").expect("it is recorded");
     (watch.value, watch.contract) = ("1m".to_owned(), Some("1m".to_owned()));
     refused(&said(&report_of(&events), &events, None), "limits.budgets.watch: the contract says 10s, not 1m");
 }

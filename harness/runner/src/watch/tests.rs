@@ -12,7 +12,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 fn begun(folder: &Path) -> Events {
-    let lock = Events::lock_folder(folder).expect("nobody has it");
+    let lock = Events::lock_folder(folder).expect("the folder is free");
     let events = Events::begin(&folder.join("events.jsonl"), Vec::new(), lock).expect("a file");
     let check = |id: &str| PlannedCheck {
         id: id.to_owned(),
@@ -46,7 +46,7 @@ fn parts(watched: &Watched) -> (String, String) {
 
 /// The answer to a request with these lines: status, head, body.
 fn asked(address: &str, lines: &[&str]) -> (u16, String, String) {
-    let mut stream = TcpStream::connect(address).expect("somebody listens");
+    let mut stream = TcpStream::connect(address).expect("a listener");
     let mut request = lines.join("\r\n");
     request.push_str("\r\nConnection: close\r\n\r\n");
     stream.write_all(request.as_bytes()).expect("it is taken");
@@ -195,7 +195,7 @@ fn a_silent_connection_is_closed_and_blocks_no_other() {
     let watched = Watched::begin(&events, folder.path()).expect("it is served");
     let (address, page) = parts(&watched);
     let mut silent: Vec<TcpStream> =
-        (0..100).map(|_| TcpStream::connect(&address).expect("somebody listens")).collect();
+        (0..100).map(|_| TcpStream::connect(&address).expect("a listener")).collect();
     assert_eq!(get(&address, &page).0, 200);
     let mut nothing = Vec::new();
     silent[0].set_read_timeout(Some(Duration::from_secs(20))).expect("a limit");

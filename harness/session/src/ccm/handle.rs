@@ -428,7 +428,7 @@ mod tests {
         let by = |pods: &[Arc<Pod>], elects| not_up(pods, 2, elects, String::new()).blocker();
         let up = || pod(0, running());
         assert_eq!(by(&[up(), up()], true), Some(Blocker::Elects));
-        assert_eq!(by(&[up(), up()], false), None, "it need not be elected: somebody else is in the way");
+        assert_eq!(by(&[up(), up()], false), None, "it need not be elected: another holder is in the way");
         assert_eq!(by(&[up()], true), None, "one does not run yet");
         for down in [
             pod(1, waiting("CrashLoopBackOff")),

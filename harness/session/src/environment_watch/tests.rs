@@ -48,7 +48,11 @@ async fn a_failure_stands_only_where_all_were_there() {
     assert_eq!(began.elapsed(), Duration::ZERO, "it is asked at once");
     let gone = watched(|| ready(Err("refused".to_owned())));
     let why = "the cloud has not answered for 30 s: refused".to_owned();
-    assert_eq!(gone.throughout(began).await, Err(EnvironmentCause::Away(why.clone())), "nobody answers");
+    assert_eq!(
+        gone.throughout(began).await,
+        Err(EnvironmentCause::Away(why.clone())),
+        "the server does not answer"
+    );
     // A future that needs it is cancelled, however long it would take.
     let endless = std::future::pending::<Result<(), String>>();
     assert_eq!(gone.unless_gone(endless).await, Err(why));
@@ -68,7 +72,10 @@ async fn a_failure_stands_only_where_all_were_there() {
     assert_eq!(came_back.throughout(Instant::now()).await, Ok(()), "what began later is not concerned");
     let after =
         |seconds| came_back.silent_about(began + Duration::from_secs(seconds), Duration::from_secs(10));
-    assert!(after(10).is_some() && after(30).is_some(), "whoever lost its Lease then may end a moment later");
+    assert!(
+        after(10).is_some() && after(30).is_some(),
+        "a replica that lost its Lease then may end a moment later"
+    );
     assert_eq!((after(1), after(60)), (None, None));
     let longer = came_back.silent_about(began + Duration::from_secs(10), Duration::from_secs(17));
     assert_eq!(longer, None, "it was asked after a second, and silent from then on");
@@ -87,7 +94,7 @@ async fn what_ends_while_one_is_away_is_excused_before_it_has_come_back() {
     let at = Instant::now();
     let away = watch.absence_at(at).await.expect("it is away then");
     assert!(away.starts_with("the cloud did not answer for"), "{away}");
-    assert!(began.elapsed() >= Duration::from_secs(9), "nobody knows before it answers again");
+    assert!(began.elapsed() >= Duration::from_secs(9), "undecided until it answers again");
     pause(Duration::from_secs(5)).await;
     assert!(watch.absence_at(Instant::now()).await.is_some(), "who starts then may still end for it");
     pause(Duration::from_secs(30)).await;

@@ -275,7 +275,7 @@ async fn what_a_check_may_still_read_stays_as_long_as_it_runs() {
     driver.steps.lock().expect("fine").push_back(Step::Entries((3..30_000).map(over).collect()));
     journal.catch_up().await.expect("heard");
     assert_eq!(since(&journal, 2, |_| true).expect("kept").len(), 29_997);
-    assert!(since(&journal, 1, |_| true).is_err(), "nobody runs who began there");
+    assert!(since(&journal, 1, |_| true).is_err(), "no reader starts there");
     drop(beginning);
     assert!(since(&journal, 2, |_| true).is_err());
     assert_eq!(since(&journal, 19_999, |_| true).expect("kept").len(), 10_000);

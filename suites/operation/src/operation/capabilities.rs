@@ -138,7 +138,7 @@ async fn continues_without_routes(cx: &CheckCx) -> Verdict {
     let machine = cx.machine(machine("routed")).await?;
     let node = cx.node(machine.node().pod_cidrs(&["10.244.200.0/24"])).await?;
     let worked = node.becomes(initialised()).within(cx.limits().start());
-    alone.explained(worked.when("by a CCM that goes on").await).await?;
+    alone.explained(worked.when("by a CCM that keeps running").await).await?;
     let both_of_it = (&alone, &routes);
     let still = both_of_it.keeps(both(keeps_running(), no_calls())).within(cx.limits().quiet_routes());
     alone.explained(still.await).await
