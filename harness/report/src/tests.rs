@@ -1,4 +1,4 @@
-//! One ledger that holds every outcome at every level it can have, in every form of report.
+//! One ledger with every outcome at every possible level, rendered in every format.
 
 use super::{
     CHECKS_STAGE, Digests, compare, exit, exit_code, flakes, parse, statement, summary, to_junit,
@@ -21,7 +21,7 @@ const FAILURE: &str = "promise:   the Service is gone\n\
                        last seen: Service ccm-7f3a/web, finalizers [service.kubernetes.io/load-balancer-cleanup]\n\
                        waited:    30s, 58 reads, 1 read error (503 from GET services/web, 21s before the end)";
 
-/// Everything a message must survive: control characters, colours, markup, non-characters, Windows line ends.
+/// Difficult content of messages: control characters, colours, markup, non-characters, Windows line ends.
 const NASTY: &str =
     "exit status 1:\r\n\t\u{1b}[31mpanic\u{1b}[0m <a href=\"x\">&amp;]]>\u{0}\u{7}\u{fffe}\u{85} 'ü' 日本";
 
@@ -365,7 +365,7 @@ fn every_verdict_has_its_exit_code() {
         (&every_outcome(), optional, exit::NOT_CONFORMANT),
         (&not_brought_up(), optional, exit::ENVIRONMENT),
         (&errors_only, optional, exit::ENVIRONMENT),
-        // The check that is about what blocked it was left out: the CCM broke that promise all the same.
+        // The check about the blocking claim was left out; the CCM violated that claim nevertheless.
         (&blocked_only, optional, exit::NOT_CONFORMANT),
         (&troubled, optional, exit::ENVIRONMENT),
         (&troubled, required, exit::ENVIRONMENT),

@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// The leaves of Sonobuoy's results, name and status.
+/// The leaves of Sonobuoy's results: name and status.
 fn leaves(item: &serde_json::Value, into: &mut Vec<(String, String)>) {
     let text = |key: &str| item[key].as_str().unwrap_or_default().to_owned();
     match item["items"].as_array() {

@@ -1,4 +1,4 @@
-//! Every way of editing a report, or the stream beside it, that is refused; each with its own words.
+//! Edits of a report or its stream, each of which is refused with its own message.
 
 use super::{Material, StreamFacts, sha256_digest, verify};
 use crate::{Golden, GoldenCheck, read, to_yaml};
@@ -13,7 +13,7 @@ mod forgeries;
 mod strict;
 
 const DIGEST: &str = "sha256:aaaabbbbccccddddaaaabbbbccccddddaaaabbbbccccddddaaaabbbbccccdddd";
-/// One whose profiles of conformance are known.
+/// A version whose profiles of conformance are known.
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 fn golden() -> Golden {
@@ -147,7 +147,7 @@ fn report_of(events: &[Event]) -> String {
     to_yaml(&Fold::of(events).ledger()).expect("YAML")
 }
 
-/// What is said of a report beside a stream.
+/// The findings for a report and its stream.
 fn said(text: &str, events: &[Event], image: Option<&str>) -> Vec<String> {
     let report = read(text, Path::new("report.yaml")).expect("the form of a report");
     let golden = (report.ledger.subject.harness_version == VERSION).then(golden);
@@ -158,7 +158,7 @@ fn said(text: &str, events: &[Event], image: Option<&str>) -> Vec<String> {
     verify(&material).iter().map(ToString::to_string).collect()
 }
 
-/// What is said when a text of the report is replaced.
+/// The findings after a text of the report is replaced.
 #[track_caller]
 fn edited(from: &str, to: &str) -> Vec<String> {
     let text = report_of(&stream());
@@ -349,17 +349,17 @@ fn a_relaxation_taken_out() {
         &said(&text, &events, None),
         "relaxed: limits.scale 2 (contract: 1; run file); the result is not by the contract",
     );
-    // In the report alone: the stream tells.
+    // Only in the report: the stream differs.
     let strict = report_of(&stream());
     let hidden = said(&strict, &events, None);
     refused(&hidden, "settings: by the stream of events '{");
     refused(&hidden, "\"setting\":\"limits.scale\",\"value\":\"2\"");
-    // Called what it is not, in both.
+    // With a wrong title, in both.
     let Payload::SubjectKnown(loose) = &mut events[1].event else { panic!("the subject") };
     let scale = loose.settings.iter_mut().find(|one| one.setting == "limits.scale").expect("it is recorded");
     scale.bearing = ContractComparison::AsContract;
     refused(&said(&report_of(&events), &events, None), "limits.scale: 2 is \"looser\", not \"as-contract\"");
-    // Taken out of both.
+    // Removed from both.
     let Payload::SubjectKnown(loose) = &mut events[1].event else { panic!("the subject") };
     loose.settings.retain(|one| one.setting != "limits.scale" && one.setting != "limits.budgets.boot");
     let said = said(&report_of(&events), &events, None);
