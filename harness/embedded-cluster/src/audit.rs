@@ -54,12 +54,12 @@ impl AuditQuery {
                 && entry.at.as_millisecond() >= self.since_ms
                 && (!self.refused || !entry.authorized)
         });
-        let entries = asked.map(|entry| entries(entry)).filter(|entry| {
+        let found = asked.map(|entry| audit_entry(entry)).filter(|entry| {
             let resource = if entry.resource.is_empty() { &entry.path } else { &entry.resource };
             let right = (&entry.user, &entry.verb, &entry.group, resource, &entry.namespace);
             !self.distinct || seen.insert((format!("{right:?}"), entry.authorized))
         });
-        entries.collect()
+        found.collect()
     }
 }
 

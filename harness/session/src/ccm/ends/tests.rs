@@ -27,7 +27,7 @@ fn shown_ends(statuses: Value) -> Vec<(u32, u32, String)> {
 }
 
 #[test]
-fn an_end_is_told_with_its_exit_code_signal_and_time() {
+fn an_end_has_its_exit_code_signal_and_time() {
     let after = |code| format!("{code} after 5 s");
     // Just exited; waiting for the next start; started again.
     assert_eq!(shown_ends(container(0, ended(1), json!({}))), [(1, 0, after("exit code 1"))]);
@@ -69,7 +69,7 @@ fn an_init_container_ends_only_when_it_fails() {
             "state": state}]);
         let pod =
             json!({"metadata": {"name": "ccm-a", "uid": "u-1"}, "status": {"initContainerStatuses": init}});
-        shown_ends(&serde_json::from_value(pod).expect("a Pod"))
+        ends_of(&serde_json::from_value(pod).expect("a Pod"))
     };
     assert_eq!(with_init(ended(0)), []);
     let [end] = with_init(ended(3)).try_into().expect("one");
