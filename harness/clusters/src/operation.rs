@@ -166,7 +166,7 @@ pub struct PodTraffic {
     pub addresses: Vec<IpAddr>,
     /// The supplementary groups of its processes.
     pub groups: Vec<u32>,
-    /// The id of the token by which the API server of another cluster, which it serves from outside, identifies it.
+    /// The id of the token that identifies it to the API server of another cluster, which it serves from outside.
     pub token: Option<String>,
 }
 

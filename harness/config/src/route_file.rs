@@ -28,8 +28,8 @@ pub struct Routes {
     pub rewrites: Rewrites,
 }
 
-/// The meaning of the calls of a cloud's API. A call is read by the most specific rule that matches it. Two
-/// rules that can match the same call, of which neither is more specific, are rejected.
+/// The meaning of the calls of a cloud's API. A call is read by the most specific rule that matches it. Two rules that can
+/// match the same call are rejected if neither is more specific.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 #[schemars(rename = "Routes", transform = ordered::<Self>)]

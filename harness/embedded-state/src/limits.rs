@@ -42,7 +42,7 @@ impl Default for Limits {
     }
 }
 
-/// A resource of which a user may use a limited number at a time.
+/// A resource with a limit for simultaneous use by one user.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Use {
     /// A watch, or a followed log.

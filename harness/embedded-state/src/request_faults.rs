@@ -107,7 +107,7 @@ impl RequestFaults {
         self.lock().insert(id, Active { fault, matched: 0, state: RequestFaultState::default() });
     }
 
-    /// Removes a fault; requests that it holds go on. Without such a fault nothing happens.
+    /// Removes a fault; requests that it holds continue. Without such a fault nothing happens.
     pub fn clear(&self, id: u64) {
         self.lock().remove(&id);
         self.cleared.send_modify(|times| *times += 1);

@@ -26,7 +26,7 @@ const ID: CheckId = CheckId::new("EXPLORE-01");
 const LOOK: Duration = Duration::from_millis(25);
 /// For how long the CCM must not write to the cloud to have finished.
 const QUIET: Duration = Duration::from_millis(250);
-/// How long it may go on writing after everything is as it must be.
+/// How long it may continue to write after everything is as it must be.
 const RESTLESS: Duration = Duration::from_secs(10);
 /// What a fault may add to the time that a step usually takes: three failures in a row, each followed by twice the pause
 /// (k8s.io/cloud-provider/controllers/service/controller.go: minRetryDelay 5 s), and a CCM that starts again.
@@ -299,7 +299,7 @@ impl Progress<'_> {
         let query =
             AuditQuery { user: "system:serviceaccount:".to_owned(), since_ms, ..AuditQuery::default() };
         let requests = match self.session.cluster().request_faults() {
-            // Without faults of requests, they are no points.
+            // Without faults of requests, they are not points.
             None => Vec::new(),
             Some(_) => self.session.cluster().asked(&query).await?,
         };

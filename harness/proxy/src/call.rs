@@ -339,7 +339,7 @@ impl Flight {
         state.journal.created(self.seq, id);
     }
 
-    /// The URL by which the caller knows the proxy.
+    /// The URL of the proxy as the caller uses it.
     fn own_url(&self, host: Option<&HeaderValue>) -> Option<String> {
         Some(format!("{}://{}", self.shared.scheme, host?.to_str().ok()?))
     }

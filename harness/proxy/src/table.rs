@@ -246,7 +246,7 @@ impl Table {
         self.0.iter().any(|rule| rule.wants_body() && rule.fits_head(method, path))
     }
 
-    /// The fields of a call's form by which rules distinguish calls: what a rule for it would have to contain.
+    /// The fields of a call's form that distinguish calls in rules: a rule for this call would have to contain them.
     fn distinguishing_fields(&self, seen: &CallView<'_>) -> Vec<(String, String)> {
         let conditions = self.0.iter().flat_map(|rule| &rule.when);
         let keys: BTreeSet<&String> = conditions

@@ -65,9 +65,8 @@ async fn usual_settings(session: &Session) -> Result<Option<Settings>, SessionEr
     Ok(Some(session.cloud().settings().await?))
 }
 
-/// Creates the environment, judges the check in it with `judge`, which holds its cluster, and removes it, whatever the
-/// outcome. Its cloud has the settings of the lane's cloud, whose `session` this is; nothing else of the lane is
-/// affected.
+/// Creates the environment, judges the check in it with `judge`, which locks its cluster, and removes it, whatever the
+/// outcome. Its cloud has the settings of the lane's cloud (`session`); nothing else of the lane is affected.
 pub(super) async fn judge_apart(
     session: &Session,
     environment: Option<Wanted>,

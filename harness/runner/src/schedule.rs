@@ -94,7 +94,7 @@ pub fn arrange(checks: &[Declared<'_>], lanes: usize, workers: u32) -> Arrangeme
 }
 
 impl Arrangement {
-    /// The lane of each step, by time. For separate processes, which do not share an account of which lane is free.
+    /// The lane of each step, by time. For separate processes, which do not know which lane is free.
     pub fn fixed_lanes(&self, lanes: usize) -> Vec<usize> {
         let lanes = lanes.max(1);
         let shares = self.steps.iter().any(|step| step.kind == Kind::Shared);

@@ -30,7 +30,7 @@ pub struct Boot {
 
 #[cfg(test)]
 impl Boot {
-    /// A progress of which only the CCM's Pods are known.
+    /// A progress that only contains the CCM's Pods.
     pub(super) fn of_pods(pods: Vec<Arc<Pod>>) -> Boot {
         Boot { nodes: Vec::new(), pods, deployed: true, stuck: None }
     }

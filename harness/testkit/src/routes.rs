@@ -12,7 +12,7 @@ use harness_session::POD_NETWORKS;
 use ipnet::IpNet;
 use std::net::IpAddr;
 
-/// How much longer the prefix of a check's own pod network is than that of the networks of which it is a part.
+/// How much longer the prefix of a check's own pod network is than that of the enclosing network.
 const PART: u8 = 12;
 /// How many of these a check has for itself while others run.
 const PARTS_OF_A_CHECK: u32 = 4;

@@ -98,7 +98,7 @@ async fn follows_despite_an_unknown_node(cx: &CheckCx) -> Verdict {
     Ok(())
 }
 
-/// Calls by which a provider changes the backends of a load balancer.
+/// Calls that change the backends of a load balancer.
 const UPDATE: &[Op] = &[Op::LbUpdate];
 
 /// A fault for the calls about a load balancer.

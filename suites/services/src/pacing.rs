@@ -1,8 +1,7 @@
 //! Decides whether attempts are paced (SVC-ERR-01, -02). Pure functions.
 
-/// How long a client may go on repeating one call by itself, and how many calls that makes. A widely used
-/// client repeats a call twice, after up to 2 s and up to 4 s. More calls than that are not a client's
-/// repeats.
+/// How long a client may repeat one call by itself, and how many calls that makes. A widely used client repeats a call
+/// twice, after up to 2 s and up to 4 s. More calls than that are not repeats by a client.
 const REPEATS_MS: u64 = 6_000;
 const REPEATS: usize = 4;
 /// The shortest allowed pause between two attempts. The controller's own pause is 5 s and doubles. A provider

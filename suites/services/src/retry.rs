@@ -259,8 +259,7 @@ async fn one_failure_starves_no_other(cx: &CheckCx) -> Verdict {
 /// anyway waits long enough, and more than a client pauses by itself.
 const RETRY_AFTER_S: u64 = 4;
 
-/// Matches calls of which none came within the time that the first answer announced, with a tolerance for
-/// truncated clocks.
+/// Matches if no call came within the time that the first answer announced, with a tolerance for truncated clocks.
 fn waited_as_announced() -> Matcher<Vec<Call>> {
     matcher("wait as long as the answer says", |calls: &Vec<Call>| {
         match too_early(calls, RETRY_AFTER_S * 1000 - 200) {

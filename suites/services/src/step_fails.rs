@@ -122,7 +122,7 @@ async fn waits_for_an_end_unseen(cx: &CheckCx) -> Verdict {
     goes_after(cx, &web, fault).await
 }
 
-/// The calls by which a load balancer and its resources are looked up.
+/// The calls that look up a load balancer and its resources.
 const LOOK_UPS: &[Op] = &[Op::LbGet, Op::LbList, Op::AuxRead];
 
 async fn follows_a_node_after_all(cx: &CheckCx) -> Verdict {

@@ -17,7 +17,7 @@ pub(crate) struct Container {
     pub(crate) env: Vec<(String, String, Place)>,
     /// Names of all environment variables.
     pub(crate) env_names: Vec<String>,
-    /// Config maps and secrets of which all keys become environment variables.
+    /// Config maps and secrets whose keys all become environment variables.
     pub(crate) env_from: Vec<(&'static str, String)>,
     /// HTTP probes.
     pub(crate) probes: Vec<Probe>,

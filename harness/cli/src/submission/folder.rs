@@ -43,7 +43,7 @@ pub(super) fn submissions_in(folders: &[PathBuf]) -> Result<Vec<PathBuf>, String
         let before = found.len();
         collect(folder, 2, &mut found)
             .map_err(|error| format!("{}: {}", folder.display(), files::why(&error)))?;
-        // A folder for submissions may have none yet, but it is no submission that lacks its files.
+        // A folder for submissions may be empty, and is then not a submission with missing files.
         let is_home = folder.join("README.md").is_file();
         if found.len() == before && !is_home {
             return Err(format!(

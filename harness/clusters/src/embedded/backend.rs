@@ -28,7 +28,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use tokio::sync::Mutex;
 
-/// The name by which programs of an embedded cluster reach a cloud in this process; `.test` is reserved.
+/// The host name of a cloud in this process for programs of an embedded cluster; `.test` is reserved.
 pub const CLOUD_NAME: &str = "cloud.conformance.test";
 
 /// The facilities of its machines.

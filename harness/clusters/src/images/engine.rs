@@ -233,7 +233,7 @@ impl Engine {
         begin(async move { engine.call(operation, &subject, limit, call).await }).await
     }
 
-    /// Makes one call; an error says what was requested of which subject.
+    /// Makes one call; an error names the request and its subject.
     pub async fn call<T>(
         &self,
         operation: &'static str,

@@ -131,7 +131,7 @@ fn entry(parts: &Parts, target: &Target, at: Timestamp, user: &User, by: Option<
     }
 }
 
-/// Whether the answer is a stream that goes on until one side ends it.
+/// Whether the answer is a stream that continues until one side ends it.
 fn is_endless(asked: &Attributes, query: &Query) -> bool {
     asked.verb == "watch" || (asked.subresource == "log" && query.flag("follow") == Some(true))
 }

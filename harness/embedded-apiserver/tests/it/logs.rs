@@ -103,7 +103,7 @@ async fn what_is_wanted_of_a_log_is_what_comes() {
         (waits.status, waits.body()["message"].as_str()),
         (400, Some("container x is not valid for pod p"))
     );
-    // A limit ends a stream that would otherwise go on.
+    // A limit ends a stream that would otherwise continue.
     let lines = source.next_follower();
     lines.send("three\n".to_owned()).expect("it is read");
     assert_eq!(ask("follow=true&limitBytes=10").await.text, "one\ntwo\nth");

@@ -17,7 +17,7 @@ pub(super) fn of(program: &Program, run: &Path) -> Vec<Mount> {
     shown
 }
 
-/// Folders of which only explicitly named parts are shown.
+/// Folders that are not shown, apart from explicitly named parts.
 fn closed(run: &Path, temporary: &Path, home: Option<&Path>) -> Vec<PathBuf> {
     let all =
         [run, temporary, Path::new("/tmp"), Path::new("/var/tmp"), Path::new("/run"), Path::new("/etc")];

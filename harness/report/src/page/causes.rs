@@ -40,7 +40,7 @@ fn of_run(text: &str) -> Cause {
     Cause { checks: Vec::new(), outcome: "", subject, expected, seen: text.to_owned() }
 }
 
-/// The reason of a check, and the key by which it is grouped with the reasons of other checks.
+/// The reason of a check, and the key that groups it with the reasons of other checks.
 fn of_check(entry: &Entry) -> (String, Cause) {
     let outcome = outcome_word(&entry.outcome);
     let message = printable(outcome_text(&entry.outcome).unwrap_or_default());

@@ -38,7 +38,7 @@ pub(super) struct AccountKey {
     pub(super) name: String,
 }
 
-/// A kubeconfig, and the id by which the API server identifies its user.
+/// A kubeconfig, and the id that identifies its user to the API server.
 #[derive(Clone, Debug)]
 pub(super) struct Given {
     /// The kubeconfig as text.

@@ -127,7 +127,7 @@ fn steady_pace(at: &[f64]) -> Option<f64> {
     (pauses.len() >= 2 && least >= 1.5 && most <= 30.0 && most <= 1.3 * least).then_some(least)
 }
 
-/// Taints because of which Pods of the CCM find no Node.
+/// Taints that prevent the scheduling of the CCM's Pods.
 fn untolerated(pods: &[Arc<Pod>], nodes: &[Arc<Node>]) -> Vec<String> {
     let waits = |pod: &&Arc<Pod>| pod.spec.as_ref().is_some_and(|spec| spec.node_name.is_none());
     let Some(pod) = pods.iter().find(waits) else { return Vec::new() };

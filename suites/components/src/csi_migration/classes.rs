@@ -29,7 +29,7 @@ fn drivers(csi: &CsiMigration<'_>, applies: impl Fn(&Moved) -> bool) -> Result<V
     }
 }
 
-/// A claim, with the fields by which calls for its volume are recognised.
+/// A claim, with the fields that identify calls for its volume.
 struct Claimed {
     driver: &'static str,
     namespace: String,

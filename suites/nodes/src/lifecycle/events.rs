@@ -1,4 +1,4 @@
-//! The Events by which the framework's lifecycle controller reports its actions (contract NODE-LIFE-16).
+//! The Events with which the framework's lifecycle controller reports its actions (contract NODE-LIFE-16).
 
 use super::known_node::{INSTANCES, known, sees_deletion};
 use harness_testkit::prelude::*;

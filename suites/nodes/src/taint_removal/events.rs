@@ -1,5 +1,4 @@
-//! The Event by which the framework's node controller reports that it has initialised a Node (contract
-//! NODE-INIT-21).
+//! The Event with which the framework's node controller reports that it has initialised a Node (contract NODE-INIT-21).
 
 use harness_testkit::prelude::*;
 use suites_common::joining::joined;

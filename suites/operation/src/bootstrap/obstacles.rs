@@ -12,7 +12,7 @@ use suites_common::joining::joined;
 const NO_CLOUD: Duration = Duration::from_secs(35);
 /// For how long it cannot reach the API server: longer than the 10 s for which the framework waits before it ends.
 const NO_API_SERVER: Duration = Duration::from_secs(20);
-/// The calls by which a CCM looks up the machines of Nodes.
+/// The calls with which a CCM looks up the machines of Nodes.
 const LOOK_UPS: &[Op] = &[Op::InstanceGet, Op::InstanceList];
 /// For how long the cloud does not know the machine of a Node that has joined.
 const NO_MACHINE: Duration = Duration::from_secs(5);

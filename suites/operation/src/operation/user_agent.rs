@@ -1,4 +1,4 @@
-//! The name by which the CCM identifies itself to both APIs (OBS-11).
+//! The name with which the CCM identifies itself to both APIs (OBS-11).
 
 use harness_testkit::prelude::*;
 use k8s_openapi::api::core::v1::Node;
