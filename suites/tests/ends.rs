@@ -126,7 +126,7 @@ fn a_signal_ends_a_run_and_nothing_is_left() {
 }
 
 #[test]
-fn what_was_not_judged_for_a_signal_has_not_failed() {
+fn checks_unjudged_because_of_a_signal_have_not_failed() {
     let arguments = ["run", "--cluster", "embedded", "--suite", "leader-election-failover"];
     let mut going = Going::begin(&arguments, Stdio::piped());
     let output = going.child.stdout.take().expect("a pipe");

@@ -104,7 +104,7 @@ fn mistakes_are_named_as_they_were_typed() {
 }
 
 #[test]
-fn what_a_run_would_do_and_which_checks_there_are_is_said_without_a_cluster() {
+fn plan_and_list_need_no_cluster() {
     let plan = answer(&["plan", "--cluster", "embedded", "--only", "NODE-INIT-01"]);
     for expected in
         ["\ncluster    embedded, topology single", " 1 cluster at the same time\n", " would run, in about "]

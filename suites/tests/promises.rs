@@ -47,7 +47,7 @@ fn capabilities_that_checks_need_are_judged() {
 }
 
 #[test]
-fn what_came_later_binds_no_ccm_of_an_older_framework() {
+fn newer_requirements_do_not_bind_ccms_of_an_older_framework() {
     let level = |framework: Framework, id: &str| {
         let mut plan = plan(&Source::Defaults, RunFile::default()).expect("a plan");
         plan.profile.framework = framework;

@@ -48,7 +48,7 @@ fn packed(text: &str) -> Vec<u8> {
 }
 
 #[test]
-fn what_was_submitted_is_verified_and_in_the_table() {
+fn submissions_are_verified_and_in_the_table() {
     let folder = reports();
     let list =
         Command::new(PROGRAM).args(["submission", "list"]).arg(&folder).output().expect("the program runs");
@@ -62,7 +62,7 @@ fn what_was_submitted_is_verified_and_in_the_table() {
 }
 
 #[test]
-fn what_was_submitted_is_verified_attested_and_replayed_from_its_packed_events() {
+fn submissions_are_verified_attested_and_replayed_from_packed_events() {
     for folder in submitted() {
         let report = folder.join("report.yaml");
         // Its exit code is that of the run.

@@ -227,7 +227,7 @@ fn output_is_as_it_was_asked_for() {
 }
 
 #[test]
-fn what_is_said_while_a_check_runs_stands_above_the_moving_line() {
+fn messages_during_a_check_are_above_the_progress_line() {
     let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a folder");
     let binary = folder.path().join("ccm");
     std::fs::write(&binary, "#!/bin/sh\necho 'error: no such flag' >&2\nexit 3\n").expect("written");

@@ -120,7 +120,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_too_much_is_named() {
+    fn the_exceeded_property_is_named() {
         let addresses = |list: &[(&str, &str)]| -> Vec<Address> {
             let address = |(kind, address): &(&str, &str)| Address {
                 kind: (*kind).to_owned(),

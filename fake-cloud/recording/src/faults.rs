@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn what_could_never_hit_is_refused() {
+    fn faults_that_can_never_hit_are_refused() {
         let mut faults = Faults::default();
         assert_eq!(
             faults.inject(4, fault(Op::LbGet, Some(0), None), T0, Inventory::default),
@@ -255,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_ended_stays_ended_whichever_call_comes_first() {
+    fn an_ended_fault_stays_ended_whichever_call_comes_first() {
         let mut faults = Faults::default();
         let inject = |faults: &mut Faults, id| {
             faults.inject(id, fault(Op::LbGet, None, None), T0, Inventory::default).map(|fault| fault.id)

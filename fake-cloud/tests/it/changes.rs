@@ -51,7 +51,7 @@ async fn a_firewall_is_shown_next_to_its_load_balancer() {
 }
 
 #[tokio::test]
-async fn what_takes_effect_though_its_answer_is_lost_is_recorded_and_what_is_refused_is_not() {
+async fn a_change_with_a_lost_answer_is_recorded_and_a_refused_one_is_not() {
     let cloud = TestCloud::start().await;
     let ops = Match { ops: vec![Op::LbCreate], ..Match::default() };
     let refusal = cloud.inject(ops.clone(), Effect::Status { status: 503, retry_after_s: None }).await;

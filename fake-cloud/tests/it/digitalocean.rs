@@ -146,7 +146,7 @@ async fn droplets_cannot_be_changed_by_callers() {
 }
 
 #[tokio::test]
-async fn what_is_not_known_is_said_aloud() {
+async fn unknown_calls_and_fields_are_reported() {
     let cloud = start().await;
     let unknown = [
         ("GET", "/v2/vpcs", None),

@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_left_alone_is_named_and_nothing_of_it_goes() {
+    fn skipped_resources_are_named_and_kept() {
         let mine = Leftover::of_run("abcdefgh", Some(Owner::here()));
         let image = mine.clone().of_no_run();
         let folders = vec![(PathBuf::from("/tmp/f"), "abcdefgh".to_owned(), Liveness::Gone)];

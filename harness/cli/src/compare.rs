@@ -150,7 +150,7 @@ mod tests {
     use harness_core::ledger::{Entry, Outcome, SkipReason};
 
     #[test]
-    fn what_is_worse_comes_first_and_what_was_not_asked_for_is_only_counted() {
+    fn regressions_come_first_and_deselected_checks_are_only_counted() {
         let fail = || Outcome::Fail { message: "m".to_owned() };
         let ledger = |outcomes: [Outcome; 3]| {
             let entries = ["A-01", "A-02", "A-03"].into_iter().zip(outcomes);

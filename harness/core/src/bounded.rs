@@ -302,7 +302,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_cut_says_so() {
+    fn cut_text_is_marked() {
         let mut kept = Beginning::of(1024);
         assert!(kept.push(b"abc") && !kept.push(&[b'x'; 2000]));
         let text = kept.into_text();

@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_seen_from_here_is_never_taken_for_gone() {
+    fn an_invisible_process_never_counts_as_gone() {
         let here = Owner::here();
         let unseen = |owner: Owner| owner.seen_from(&here, |_| ProcessState::Nothing);
         let elsewhere = Owner { host: "other.0".to_owned(), boot: "b".to_owned(), ..here.clone() };

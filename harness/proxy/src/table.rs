@@ -416,7 +416,7 @@ mod tests {
     }
 
     #[test]
-    fn what_no_call_can_have_is_refused() {
+    fn conditions_that_no_call_can_meet_are_refused() {
         let no_part =
             rule("GET /a/{id}", Op::LbGet).naming(source("path", "name")).expect_err("no such part");
         assert_eq!(no_part, RuleError::NoSuchPart("name".into()));

@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn what_one_key_sealed_the_other_half_opens_and_no_other() {
+    fn a_signature_is_verified_only_by_its_public_key() {
         for kind in [&PKCS_ECDSA_P256_SHA256, &PKCS_ED25519] {
             let (secret, public) = keys(kind);
             let envelope = sealed(&stated(), &secret).expect("an envelope");
@@ -251,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_changed_in_an_envelope_is_refused() {
+    fn a_changed_envelope_is_refused() {
         let (secret, public) = keys(&PKCS_ECDSA_P256_SHA256);
         let envelope = sealed(&stated(), &secret).expect("an envelope");
         let opened = |change: &dyn Fn(&mut Value)| {
@@ -270,7 +270,7 @@ mod tests {
 
     /// The encoding that is signed: the example in the protocol's document, apart from the type of the payload.
     #[test]
-    fn what_is_signed_has_lengths() {
+    fn the_signed_encoding_contains_lengths() {
         assert_eq!(authenticated(b"hello world"), b"DSSEv1 28 application/vnd.in-toto+json 11 hello world");
     }
 

@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_seen_never_becomes_markup() {
+    fn observed_text_never_becomes_markup() {
         let evidence = Evidence::from([(
             "NODE-INIT-01".to_owned(),
             vec![("a.log".to_owned(), "<img src=x>".to_owned())],

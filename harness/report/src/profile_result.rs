@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn who_declares_nothing_that_a_profile_is_about_has_no_part_in_it() {
+    fn a_profile_without_declared_capabilities_does_not_apply() {
         let none = ledger(vec![
             Entry::sample("A-1", Level::Must, skip(SkipReason::NotDeclared)),
             Entry::sample("B-1", Level::Must, Outcome::Pass),

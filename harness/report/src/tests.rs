@@ -173,7 +173,7 @@ fn a_setting_looser_than_the_contract_makes_a_run_partial_and_stands_in_one_line
 }
 
 #[test]
-fn what_is_declared_and_not_judged_makes_a_run_partial_and_is_named() {
+fn unjudged_declarations_make_a_run_partial_and_are_named() {
     let mut ledger = only(|id| id == "NODE-INIT-01");
     ledger.subject.declared_not_judged = vec!["capabilities.routes".to_owned(), "securePort".to_owned()];
     assert_eq!(ledger.conformance(), Conformance::Partial);

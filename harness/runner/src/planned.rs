@@ -181,7 +181,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_soaks_takes_as_long_as_the_run_says() {
+    fn soak_checks_take_the_requested_time() {
         const PLAIN: Check =
             Check::own("A-01", "a claim", "a source", |_| Box::pin(async { Ok(()) })).takes(600);
         const SOAKS: Check =

@@ -139,7 +139,7 @@ mod tests {
     use harness_core::check::Facility;
 
     #[test]
-    fn who_disturbs_holds_the_cluster_alone_in_a_process_of_its_own() {
+    fn a_disturbing_check_has_the_cluster_to_itself_across_processes() {
         let check = Check::own("A-01", "claims", "source", |_| Box::pin(async { Ok(()) }));
         let (few, many) = (1, ENOUGH_WORKERS);
         assert_eq!(Hold::in_any_order(&check, few), Hold::Shared);

@@ -257,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn what_hangs_has_a_step_of_its_own_where_workers_are_few() {
+    fn hanging_checks_have_their_own_step_if_workers_are_few() {
         let row = ["SVC-01.a", "SVC-01.b", "SVC-01.c"].map(|id| check(id, Isolation::Shared, true, 0));
         let row = [row[0], row[1], Declared { hangs: true, ..row[2] }];
         let steps = |workers| arrange(&row, 1, workers).steps.len();

@@ -350,7 +350,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_made_elsewhere_goes_with_the_folder_unless_it_was_changed() {
+    fn files_outside_are_removed_with_the_folder_unless_changed() {
         let parent = tempfile::tempdir().expect("a folder");
         for (run, changed) in [("abcdefgh", false), ("bcdefghi", true)] {
             let dir = RunDir::create_in(parent.path(), run).expect("a folder");

@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn what_came_about_without_a_call_is_named() {
+    fn effects_without_a_call_are_named() {
         let none = BTreeSet::new();
         let made = ALL.found(&[], &held(Some("uid")), &none).expect("a balancer");
         assert!(made.starts_with("load balancer lb-1 was created"), "{made}");

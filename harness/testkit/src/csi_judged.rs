@@ -62,7 +62,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn what_could_not_be_read_was_not_kept() {
+    async fn an_unreadable_claim_is_not_kept() {
         let fails = |fatal| move || Err(ReadError { text: "no answer".to_owned(), fatal });
         for seconds in [0, 2] {
             assert_eq!(kept(seconds, async || Ok(json!(1))).await, "kept");

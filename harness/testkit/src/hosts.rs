@@ -272,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn what_ran_before_is_not_what_runs_again() {
+    fn an_old_container_does_not_count_as_running_again() {
         let seen = |pods: Vec<Arc<Pod>>| {
             runs_again_on("a", BTreeSet::from(["1".to_owned()])).matches(&Boot::of_pods(pods))
         };

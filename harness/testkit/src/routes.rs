@@ -280,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_around_a_network_neither_begins_nor_ends_in_it() {
+    fn an_enclosing_range_has_no_end_in_the_network() {
         let all = ["10.244.0.0/16", "fd00:10:244::/56"].map(net);
         assert_eq!(around(all[0], &all), Some(net("10.240.0.0/13")));
         assert_eq!(around(all[1], &all), Some(net("fd00:10:240::/45")));

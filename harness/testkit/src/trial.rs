@@ -381,7 +381,7 @@ mod tests {
     }
 
     #[test]
-    fn who_has_ended_is_not_waited_for() {
+    fn an_ended_process_is_not_waited_for() {
         let is_there = || unless_it_ends(holds("is there", |there: &bool| *there));
         assert_eq!(is_there().matches(&(tried(None, None), false)), Observation::Pending(String::new()));
         assert_eq!(is_there().matches(&(tried(Some(1), None), true)), Observation::Matched(()));

@@ -285,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn what_load_balancers_look_at_explains_a_write_and_noise_does_not() {
+    fn changes_relevant_to_load_balancers_explain_a_write_and_noise_does_not() {
         let plain = || reasons(&node(|_| ()));
         let taint = |key: &str| json!([{"key": key, "effect": "NoSchedule"}]);
         for changed in [

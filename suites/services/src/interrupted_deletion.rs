@@ -160,7 +160,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_needs_no_question_is_not_waited_for() {
+    fn a_ccm_that_does_not_query_is_not_waited_for() {
         let there = || Some(Arc::new(core::Service::default()));
         assert_eq!(asked_or_gone().matches(&(0, there())), Observation::Pending(String::new()));
         assert_eq!(asked_or_gone().matches(&(2, there())), Observation::Matched(true));

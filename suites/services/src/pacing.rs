@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn who_backs_off_is_in_no_hurry_whatever_its_client_repeats() {
+    fn back_off_is_recognised_despite_repeats_of_the_client() {
         for right in [
             &[][..],
             &[100],
@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_client_repeats_by_itself_is_one_attempt() {
+    fn repeats_of_a_client_are_one_attempt() {
         for (calls, expected) in [
             (&[][..], 0),
             (&[0], 1),
@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn who_keeps_a_pace_repeats_nothing() {
+    fn a_steady_pace_is_not_a_repeat() {
         let every = |ms: u64| (0..=30_000 / ms).map(|n| n * ms).collect::<Vec<u64>>();
         for (ms, expected) in [(1_500, 21), (2_000, 16), (5_000, 7), (7_000, 5), (10_000, 4)] {
             assert_eq!(attempts(&quiet(&every(ms))), expected, "{ms}");

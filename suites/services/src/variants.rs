@@ -280,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_admitted_stands_on_the_balancer_or_on_a_firewall() {
+    fn source_ranges_are_on_the_balancer_or_on_a_firewall() {
         let one = || json!(["192.0.2.0/24"]);
         for (ranges, firewall, open) in [
             (json!([]), None, true),
@@ -351,7 +351,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_altered_is_shown_with_both_values() {
+    fn altered_settings_are_shown_with_both_values() {
         let service = |policy: &str, labels: Value| -> BTreeMap<String, Value> {
             let metadata = json!({"labels": labels, "finalizers": [F_LB, FOREIGN]});
             let spec = json!({"externalTrafficPolicy": policy});

@@ -72,7 +72,7 @@ fn the_difference_is_a_patch() {
 }
 
 #[test]
-fn what_only_a_person_can_write_is_said() {
+fn values_that_only_a_person_knows_are_listed() {
     let (code, out, _) = on_variant("fix", "absent-secret", &["--diff-only"]);
     assert_eq!(code, 1);
     assert!(out.contains("by hand") && out.contains("Secret/kube-system/reference-ccm"), "{out}");

@@ -57,7 +57,7 @@ fn never_boots(text: &str, because: &str) {
 }
 
 #[test]
-fn what_lies_outside_is_a_condition_by_name() {
+fn facts_outside_the_manifests_are_named_conditions() {
     boots_if(&with_container("          command: [/bin/ccm]\n"), "contains the program '/bin/ccm'");
     boots_if(&changed("imagePullPolicy: IfNotPresent", "imagePullPolicy: Never"), "is already on the Nodes");
     boots_if(
@@ -150,7 +150,7 @@ fn objects_other_than_the_workload_may_block_it() {
 }
 
 #[test]
-fn what_the_manifests_decide_is_a_deadlock_that_names_it() {
+fn facts_in_the_manifests_lead_to_deadlocks_that_name_them() {
     never_boots(
         &with_spec("      schedulerName: placer\n"),
         "no workload of the manifests is the scheduler 'placer'",
@@ -235,7 +235,7 @@ fn what_is_not_known_is_named() {
 }
 
 #[test]
-fn what_the_api_server_refuses_names_file_and_document() {
+fn objects_refused_by_the_api_server_are_named_with_file_and_document() {
     let refused = |text: &str, words: &str| {
         let (code, out, _) = bootstrap(&["check", "-", "--explain"], text);
         assert_eq!(code, 1, "{out}");

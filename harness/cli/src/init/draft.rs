@@ -383,7 +383,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_known_can_be_read_and_each_is_known_once() {
+    fn known_providers_can_be_read_and_are_unique() {
         let providers: BTreeSet<String> = known().into_iter().map(|one| one.provider).collect();
         assert_eq!(providers.len(), known().len());
         assert!(known().iter().all(|one| one.id.contains("{id}")));

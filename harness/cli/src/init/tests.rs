@@ -118,7 +118,7 @@ spec:
 }
 
 #[test]
-fn what_to_run_next_can_be_pasted() {
+fn the_next_command_can_be_pasted() {
     let folder = TempDir::new().expect("a folder");
     let file = folder.path().join("ccm.yaml");
     let text = "apiVersion: apps/v1\nkind: DaemonSet\nmetadata: {name: ccm-linode, namespace: kube-system}\nspec: {template: {spec: \

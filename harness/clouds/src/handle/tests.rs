@@ -51,7 +51,7 @@ fn needs(id: &'static str, facilities: &[Facility]) -> Candidate {
 }
 
 #[test]
-fn what_a_driver_lacks_makes_the_checks_that_need_it_not_observable() {
+fn missing_facilities_of_a_driver_make_checks_not_observable() {
     let cloud = Cloud::new(Arc::new(Real));
     let offer = Offer {
         subjects: BTreeSet::from([Party::Ccm]),

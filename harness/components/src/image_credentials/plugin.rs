@@ -279,7 +279,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn whatever_it_does_it_ends() {
+    async fn a_plugin_always_ends() {
         let short = Duration::from_millis(300);
         assert_eq!(ended("sleep 60", short).await, Ended::Late(short));
         assert_eq!(ended("sleep 60 & exit 0", short).await, Ended::HeldOpen(short));

@@ -88,7 +88,7 @@ fn check(suites: &[&str], only: &[&str], skip: &[&str], runs: &[&str]) {
 }
 
 #[test]
-fn what_must_not_be_declared_leaves_a_check_out_where_it_is() {
+fn a_check_for_ccms_without_a_capability_is_skipped_if_it_is_declared() {
     let lacks = &[Capability::Routes];
     let candidates = [Candidate { lacks, ..candidate("operation", "CAP-04", &[], &[], Served::Always) }];
     let choice = |offer: &Offer| {
@@ -235,14 +235,14 @@ fn soak_checks_are_only_part_of_soak_runs() {
 }
 
 #[test]
-fn what_is_not_known_yet_hides_nothing() {
+fn unknown_facts_hide_no_checks() {
     let offer = Offer { facilities: None, served_minor: None, ..everything() };
     let choices = select(CANDIDATES, &Selection::default(), &offer).expect("nothing was asked for");
     assert!(choices.iter().all(|choice| *choice == Choice::Selected));
 }
 
 #[test]
-fn what_a_hosted_ccm_cannot_show_says_why() {
+fn checks_that_a_hosted_ccm_cannot_show_have_a_reason() {
     let needs = |facility: &'static [Facility]| candidate("a", "A-01", &[], facility, Served::Always);
     let skipped = |facility, hosted| {
         let offer = Offer { facilities: Some(BTreeSet::new()), hosted, ..everything() };

@@ -330,7 +330,7 @@ mod tests {
     }
 
     #[test]
-    fn what_follows_the_end_does_not_count() {
+    fn events_after_the_end_do_not_count() {
         let mut events = stream();
         let ledger = Fold::of(&events).ledger();
         let at_ms = 99;

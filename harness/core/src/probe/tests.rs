@@ -74,7 +74,7 @@ async fn never_ends_a_wait_at_once_and_a_refused_read_is_the_environments() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_has_to_hold_is_watched_for_the_whole_window() {
+async fn a_lasting_claim_is_watched_for_the_whole_window() {
     let began = Instant::now();
     assert_eq!(text(wait(Span::Throughout(S(20)), 1, async |_| Ok(1)).await), "kept");
     assert!(began.elapsed() >= S(20));

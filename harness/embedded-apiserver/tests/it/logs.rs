@@ -79,7 +79,7 @@ async fn a_log_is_followed_to_the_end_of_the_run() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_wanted_of_a_log_is_what_comes() {
+async fn a_log_has_the_requested_part() {
     let cluster = Cluster::start().await;
     let source = with_pod(&cluster).await;
     let ask = async |query: &str| cluster.ask("GET", &format!("{PATH}?{query}"), None).await;

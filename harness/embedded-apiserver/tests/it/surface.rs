@@ -32,7 +32,7 @@ async fn ask(cluster: &Cluster, method: &str, path: &str) -> (u16, String) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_leads_to_a_kubelet_ends_as_where_it_cannot_be_reached() {
+async fn requests_for_a_kubelet_fail_as_if_it_were_unreachable() {
     let cluster = with_pod().await;
     let exec = format!("{PODS}/p/exec?command=sh");
     assert_eq!(ask(&cluster, "POST", &exec).await, (400, "pod p does not have a host assigned".to_owned()));

@@ -43,7 +43,7 @@ async fn orders_are_carried_out_or_refused_and_a_cluster_that_is_gone_is_named()
 }
 
 #[tokio::test]
-async fn who_is_cut_off_is_heard_when_the_network_is_whole_again_and_the_audit_tells_what_was_refused() {
+async fn a_partition_ends_and_refused_requests_are_in_the_audit_log() {
     let cluster = Cluster::start(ClusterSpec::api_server()).await.expect("a cluster");
     let folder = tempfile::tempdir().expect("a folder");
     let socket = folder.path().join("socket");

@@ -147,7 +147,7 @@ fn processes_with(text: &str) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn what_a_program_has_detached_ends_with_it() {
+async fn detached_processes_end_with_their_program() {
     let cluster = cluster().await;
     let pods = cluster.api::<Pod>();
     // The program has its own session, another parent and an empty environment, and ignores all signals that

@@ -306,7 +306,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_flood_leaves_is_bounded_whatever_its_lines_are_like() {
+    fn the_log_of_a_flood_is_bounded_for_any_lines() {
         let limit = 64 << 10;
         for (line, what) in
             [("\n", "empty lines"), ("x", "one line without end"), ("0123456789\n", "short lines")]

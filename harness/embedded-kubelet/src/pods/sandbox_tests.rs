@@ -228,7 +228,7 @@ async fn a_program_below_the_temporary_folder_is_found_with_its_neighbours() {
 }
 
 #[test]
-fn what_starts_programs_is_named_by_its_path_and_gets_no_variable_that_loads_code() {
+fn launchers_are_named_by_path_and_get_no_variable_that_loads_code() {
     let folder = tempfile::tempdir().expect("a folder");
     let variables = ["LD_PRELOAD", "BASH_ENV", "ENV", "ENVIRONMENT", "TOKEN"];
     let wanted = Wanted {

@@ -322,7 +322,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_longer_applied_goes_and_what_others_own_stays() {
+    fn fields_no_longer_applied_are_removed_and_those_of_others_stay() {
         let maps = kind("configmaps");
         let first = apply(maps, None, &map(json!({"a": "1", "b": "1"})), by("one"))
             .expect("no other manager owns it");

@@ -246,7 +246,7 @@ mod tests {
     use embedded_objects::kinds;
 
     #[test]
-    fn what_is_odd_but_accepted_is_warned_of() {
+    fn accepted_oddities_cause_warnings() {
         let services = kinds::find("", "v1", "services").expect("services are served");
         let warnings_of = |spec: Value| warnings(services, None, None, &json!({"spec": spec}));
         assert_eq!(

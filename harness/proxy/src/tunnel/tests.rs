@@ -146,7 +146,7 @@ async fn a_silent_agent_costs_time_and_no_tunnel() {
 }
 
 #[tokio::test]
-async fn who_has_no_certificate_is_not_served() {
+async fn clients_without_a_certificate_are_not_served() {
     let bench = Bench::new(None).await;
     let strange = tempfile::tempdir().expect("a folder");
     write_certificates(strange.path(), &["localhost".to_owned()]).expect("certificates");

@@ -81,7 +81,7 @@ async fn answers_are_refused_lost_or_never_given() {
 }
 
 #[tokio::test]
-async fn what_the_cloud_itself_does_otherwise_its_driver_is_asked_for() {
+async fn behaviour_of_the_cloud_is_requested_from_its_driver() {
     let proxied = Proxied::start().await;
     let slow = fault(&[Op::LbCreate], None, Effect::SlowProvisioning { ms: 60_000 });
     let slow = proxied.driver.inject(&slow).await.expect("injected");

@@ -82,7 +82,7 @@ async fn callers_may_speak_tls_and_http_2() {
 }
 
 #[tokio::test]
-async fn who_is_sent_elsewhere_comes_back_by_the_same_port() {
+async fn a_redirected_client_returns_through_the_same_port() {
     let pieces = Pieces::start().await;
     let proxy = Running::start(before(&pieces.url)).await.expect("a proxy");
     let url = proxy.ports()[0].1.clone();

@@ -84,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn what_failed_is_annotated() {
+    fn failures_are_annotated() {
         let text = "promise: 100 %\nexpected: x";
         let mut entries = vec![entry("A-01", Level::Must, text), entry("A-02", Level::Should, text)];
         entries.extend((0..20).map(|n| entry(&format!("B-{n:02}"), Level::Must, text)));

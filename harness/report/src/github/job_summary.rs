@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn what_failed_stands_in_the_summary_with_what_was_expected() {
+    fn failures_are_in_the_summary_with_the_expected_state() {
         let job =
             Job { run: Some("https://ci.example/1".to_owned()), results: "out".to_owned(), ..Job::default() };
         let summary = step_summary(&ledger(), &job);

@@ -87,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn what_differs_late_or_in_blanks_is_shown() {
+    fn late_differences_and_blanks_are_shown() {
         let long = "x".repeat(500);
         let (one, other) = (json!(format!("{long} 1")), json!(format!("{long} 2")));
         let (one, other) = apart(Some(&one), Some(&other));

@@ -422,7 +422,7 @@ mod tests {
     }
 
     #[test]
-    fn who_does_not_come_up_is_blamed_for_what_it_did() {
+    fn the_blocker_depends_on_how_the_ccm_failed_to_start() {
         let running = || json!({"running": {}});
         let waiting = |reason: &str| json!({"waiting": {"reason": reason}});
         let by = |pods: &[Arc<Pod>], elects| not_up(pods, 2, elects, String::new()).blocker();

@@ -5,7 +5,7 @@ use std::future::ready;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 #[tokio::test(start_paused = true)]
-async fn who_is_silent_for_long_is_gone_and_who_comes_back_is_not() {
+async fn a_long_silence_means_gone_and_a_return_does_not() {
     let asked = AtomicU32::new(0);
     let began = Instant::now();
     // Silent for 27 s, then there once, then silent for good.
@@ -82,7 +82,7 @@ async fn a_failure_stands_only_where_all_were_there() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_ends_while_one_is_away_is_excused_before_it_has_come_back() {
+async fn a_failure_during_an_absence_is_excused_before_the_return() {
     let began = Instant::now();
     let watch = watched(move || {
         let away = (3..9).contains(&began.elapsed().as_secs());
@@ -102,7 +102,7 @@ async fn what_ends_while_one_is_away_is_excused_before_it_has_come_back() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_fails_while_every_answer_is_slow_is_not_judged() {
+async fn failures_while_every_answer_is_slow_are_not_judged() {
     let part = Part::new("the API server", Some(SLOW_FROM));
     let (waits, looked) = (AtomicU32::new(20), part.clone());
     // Fast for a minute, then for a minute as slow as a machine with ten times the work it can do.
@@ -158,7 +158,7 @@ async fn an_absence_that_is_meant_is_neither_the_end_nor_an_excuse() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_was_silent_before_an_absence_that_is_meant_stays_an_excuse() {
+async fn silence_before_an_intended_absence_stays_an_excuse() {
     let began = Instant::now();
     let watch = watched(move || {
         let away = [3..9, 62..80].iter().any(|silent| silent.contains(&began.elapsed().as_secs()));
@@ -173,7 +173,7 @@ async fn what_was_silent_before_an_absence_that_is_meant_stays_an_excuse() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_refuses_once_was_away_and_who_is_a_little_late_was_not() {
+async fn one_refusal_counts_as_away_and_a_small_delay_does_not() {
     let began = Instant::now();
     let asked = AtomicU32::new(0);
     let part = Part::new("the API server", None);

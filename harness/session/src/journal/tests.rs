@@ -267,7 +267,7 @@ async fn of_hours_of_calls_some_are_kept_and_who_reads_on_misses_none() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_a_check_may_still_read_stays_as_long_as_it_runs() {
+async fn entries_stay_as_long_as_a_check_may_read_them() {
     let (journal, driver) = journal([Step::Entries(vec![over(1), over(2)]), Step::Hangs]).await;
     tokio::task::yield_now().await;
     let beginning = journal.begin();

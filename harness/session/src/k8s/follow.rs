@@ -288,7 +288,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn what_went_while_the_server_forgot_is_gone() {
+    async fn objects_deleted_during_lost_history_are_gone() {
         let script = Script::default()
             .then(Answer::List(&[("a", "1"), ("b", "1")], "1"))
             .then(Answer::Watch(vec![event("DELETED", node("b", "2")), gone()]))

@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn who_fails_closed_and_does_not_answer_is_named_with_what_waits_for_it() {
+    fn webhooks_that_fail_closed_without_an_answer_are_named_with_their_victims() {
         let rule = |resources: Value| json!({"apiGroups": [""], "apiVersions": ["v1"], "operations": ["*"], "resources": resources});
         let without_endpoints = json!(null);
         let why = said("Fail", rule(json!(["nodes", "pods"])), &without_endpoints);

@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn whatever_ends_it_the_backend_is_taken_down_once_and_last() {
+    async fn the_backend_is_removed_once_and_last_after_any_end() {
         let all = vec!["preflight", "up", "down"];
         let with_cloud = vec!["preflight", "up", "cloud", "cloud down", "down"];
         let failed = |why: &str| Some(Err(why.to_owned()));
@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn what_is_missing_is_said_before_anything_is_made() {
+    async fn missing_requirements_are_reported_before_anything_is_created() {
         let (asked, ended, down) = through(Script::LacksSomething, Err("never asked for")).await;
         assert_eq!(asked, ["preflight", "down"]);
         assert_eq!((ended, down), (Some(Err("no kind".to_owned())), Ok(())));

@@ -87,7 +87,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn what_never_goes_is_named_and_holds_nothing_up() {
+    async fn resources_that_never_go_are_named_and_block_nothing() {
         let (mut teardown, done) = of(&["folder"], "");
         teardown.push("cluster", || std::future::pending().boxed_local());
         assert_eq!(teardown.run().await, Err("cluster: not removed within 300 s".to_owned()));

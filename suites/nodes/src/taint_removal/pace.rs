@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn who_backs_off_may_need_several_calls_a_try_and_may_try_again_at_a_change() {
+    fn back_off_allows_several_calls_for_each_try_and_tries_after_changes() {
         for calls in [1, 2, 4, 7] {
             assert_eq!(tries(doubling(calls), &[]), None, "{calls}");
         }

@@ -314,7 +314,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_table_does_not_speak_of_is_kept_and_wildcards_are_not() {
+    fn rights_outside_the_table_are_kept_and_wildcards_are_not() {
         let granted = [
             rule(&[""], &["nodes", "secrets"], &["get", "create"]),
             rule(&["*"], &["*"], &["*"]),

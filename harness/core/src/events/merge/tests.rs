@@ -131,7 +131,7 @@ fn lanes_of_parts_are_lanes_of_their_own() {
 }
 
 #[test]
-fn what_judges_the_whole_run_is_as_bad_as_its_worst_part() {
+fn a_check_of_the_whole_run_has_its_worst_outcome() {
     let mut parts = two(PASSING);
     let bad: Vec<Does> = vec![PASSING[0], PASSING[1], ("W-01", Isolation::AfterTheRun, 0, fail)];
     parts[1] = part(subject(share("2/2")), &bad);

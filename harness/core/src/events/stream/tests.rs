@@ -4,7 +4,7 @@ use super::super::file::read;
 use super::*;
 
 #[test]
-fn what_was_emitted_is_read_back_from_every_process() {
+fn events_of_every_process_are_read_back() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("events.jsonl");
     let lock = Events::lock_folder(folder.path()).expect("the folder is free");

@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn what_contradicts_itself_is_refused() {
+    fn contradictory_apparmor_profiles_are_refused() {
         let local = json!({"type": "Localhost", "localhostProfile": "mine"});
         let fields = |annotation: &str| -> Vec<String> {
             let causes = contradictions(&pod(annotation, Value::Null, local.clone()));

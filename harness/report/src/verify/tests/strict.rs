@@ -68,7 +68,7 @@ fn the_end_of_a_long_text_counts_as_much_as_its_beginning() {
 }
 
 #[test]
-fn what_is_not_read_from_a_report_counts_too() {
+fn derived_values_of_a_report_are_verified_too() {
     let said = edited("  outcome: pass\n", "  outcome: pass\n  reason: it was close\n");
     refused(
         &said,
@@ -113,7 +113,7 @@ fn lists_are_not_compared_as_joined_texts() {
 }
 
 #[test]
-fn what_follows_the_end_of_the_run_is_refused_unless_it_is_a_message() {
+fn only_messages_may_follow_the_end_of_the_run() {
     let text = report_of(&stream());
     let other = Subject { image: "registry.example/better:v2".to_owned(), ..subject() };
     for (event, kind) in [

@@ -42,7 +42,7 @@ fn an_end_has_its_exit_code_signal_and_time() {
 }
 
 #[test]
-fn what_the_kubelet_says_of_an_end_is_kept() {
+fn the_kubelets_message_about_an_end_is_kept() {
     let killed = json!({"terminated": {"exitCode": 137, "reason": "OOMKilled"}});
     assert_eq!(
         shown_ends(container(0, killed, json!({}))),
