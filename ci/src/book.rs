@@ -62,7 +62,7 @@ fn page(path: &str, text: &str, source: &str) -> String {
     // From the last to the first, so that earlier positions do not change.
     for link in markdown::read(text).links.into_iter().rev().filter(|link| link.is_relative()) {
         let (to, anchor) = link.target.split_once('#').unwrap_or((&link.target, ""));
-        let file = documents::beside(path, to);
+        let file = documents::relative_to(path, to);
         let url = match to {
             "" => continue,
             inside if file.starts_with(PAGES) => index(inside),

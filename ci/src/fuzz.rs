@@ -21,7 +21,7 @@ struct Target {
 const TARGETS: &[Target] = &[
     Target {
         folder: "fake-cloud",
-        test: "answers::whatever_a_driver_answers_is_an_answer_or_an_error",
+        test: "answers::any_response_of_a_driver_is_an_answer_or_an_error",
         seconds: "DRIVER_FUZZ_SECONDS",
         seed: "DRIVER_FUZZ_SEED",
     },

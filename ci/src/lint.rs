@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_refused_fails() {
+    fn refused_dependencies_are_errors() {
         assert!(asked("check licenses").1.is_err());
         assert!(asked("check advisories").1.is_err());
     }

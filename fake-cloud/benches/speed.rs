@@ -131,12 +131,12 @@ fn main() {
     println!("memory        {} with a full journal", server.memory());
     drop(server);
     for (dialect, pairs) in OTHERS {
-        beside_native(&runtime, dialect, pairs);
+        compared_with_native(&runtime, dialect, pairs);
     }
 }
 
 /// Compares the speed of a dialect with the native one, by the server's own processor time.
-fn beside_native(runtime: &tokio::runtime::Runtime, dialect: &str, pairs: &[Pair]) {
+fn compared_with_native(runtime: &tokio::runtime::Runtime, dialect: &str, pairs: &[Pair]) {
     println!("{:<40} {:>14} {dialect:>14} {:>9}", "reads, calls/CPU s", "native", "ratio");
     let [native, other] = ["native", dialect].map(|dialect| {
         let server = Server::speaking(dialect);

@@ -31,7 +31,7 @@ const CHECKS: [Check; 1] =
     [Check::own("SVC-DEL-11", "is ended once", "none", |cx| Box::pin(strips_and_is_ended(cx)))];
 
 #[test]
-fn what_an_aborted_attempt_leaves_in_the_cloud_is_not_held_against_the_ccm() {
+fn cloud_leftovers_of_an_aborted_attempt_do_not_count_against_the_ccm() {
     harness_clusters::images::set_own_program(Path::new(env!("CARGO_BIN_EXE_ccm-conformance")));
     let all = suites::ALL.iter().flat_map(|suite| suite.tables.iter()).flat_map(|table| table.iter());
     let whole_run = all.into_iter().find(|check| check.id == *"SVC-DEL-09.whole-run").expect("there is one");

@@ -287,7 +287,7 @@ fn a_driver_in_a_container_carries_a_run_and_goes_with_it() {
 }
 
 #[test]
-fn what_a_driver_writes_is_obeyed_by_no_terminal_and_no_runner_of_workflows() {
+fn output_of_a_driver_cannot_control_a_terminal_or_a_workflow_runner() {
     let folder = tempfile::tempdir().expect("a folder");
     let hostile = r#"printf '::stop-commands::x\n  ::add-mask::a\nx ##[group]y ##vso[task.complete]\n\033]0;title\007\342\200\256\n::set-output name=a::b\n' >&2; exit 1"#;
     let mut command = Command::new(PROGRAM);

@@ -240,7 +240,7 @@ fn without_a_ccm_no_check_passes() {
 }
 
 #[test]
-fn a_wrong_ccm_leaves_no_nodes_to_whoever_is_judged_next() {
+fn a_wrong_ccm_leaves_no_nodes_for_the_next_ccm() {
     const WRONG: &str = "M-NI-05";
     let folder = tempfile::tempdir().expect("a folder");
     let controls = Command::new(env!("CARGO_BIN_EXE_ccm-conformance"))

@@ -126,7 +126,7 @@ fn a_signal_ends_a_run_and_nothing_is_left() {
 }
 
 #[test]
-fn what_was_not_judged_for_a_signal_has_not_failed() {
+fn checks_unjudged_because_of_a_signal_have_not_failed() {
     let arguments = ["run", "--cluster", "embedded", "--suite", "leader-election-failover"];
     let mut going = Going::begin(&arguments, Stdio::piped());
     let output = going.child.stdout.take().expect("a pipe");
@@ -208,13 +208,13 @@ fn a_cluster_that_was_killed_with_its_reaper_is_found_by_clean() {
     };
     let folder = going.folder.path().to_owned();
     let (_, said) = clean(&folder);
-    assert!(said.contains("left alone: it goes on: process") && kubeconfig.exists(), "{said}");
+    assert!(said.contains("left alone: it is still running: process") && kubeconfig.exists(), "{said}");
     let reaper = format!(" reap {} ", going.child.id());
     let found = processes().into_iter().find(|(_, line)| line.contains(&reaper)).expect("it has a reaper");
     signal_to(found.0, "KILL");
     going.signal("KILL");
     going.child.wait().expect("it ends");
-    assert!(kubeconfig.exists(), "nobody was there to remove it");
+    assert!(kubeconfig.exists(), "no process was left to remove it");
     let (code, said) = clean(&folder);
     assert_eq!(code, Some(0), "{said}");
     assert!(said.contains("removed ") && !kubeconfig.exists(), "{said}");
@@ -261,7 +261,7 @@ fn results_of_others_stay() {
     std::fs::remove_dir_all(out.path().join("evidence")).expect("removed");
     // Another run uses the folder.
     let lock = File::open(out.path()).expect("a folder");
-    lock.lock().expect("nobody else has it");
+    lock.lock().expect("no other process has it");
     let (code, said) = run();
     assert_eq!(code, Some(2), "{said}");
     assert!(said.contains("another run is writing its results there"), "{said}");

@@ -56,7 +56,7 @@ const LIMIT: Duration = Duration::from_secs(120);
 /// The pause between two looks.
 const LOOK: Duration = Duration::from_millis(100);
 /// How many cells are measured in parallel; each spends most of the time waiting.
-const BESIDE: usize = 16;
+const PARALLEL: usize = 16;
 /// How many cells are measured by default.
 const USUAL: usize = 8;
 const TOKEN: &str = "token-of-the-ccm-under-faults";
@@ -139,7 +139,8 @@ fn chosen() -> Vec<Cell> {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_cloud_that_fails_is_recovered_from_and_nothing_is_left_in_it() {
     let began = Instant::now();
-    let outcomes: Vec<Outcome> = stream::iter(chosen()).map(measure).buffer_unordered(BESIDE).collect().await;
+    let outcomes: Vec<Outcome> =
+        stream::iter(chosen()).map(measure).buffer_unordered(PARALLEL).collect().await;
     let count = |of: fn(&&Outcome) -> bool| outcomes.iter().filter(of).count();
     println!(
         "faults     {} cells of {}: {} met their fault; {} not recovered, {} left something; {:.0} s at most, {:.0} s in all",

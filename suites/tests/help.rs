@@ -104,7 +104,7 @@ fn mistakes_are_named_as_they_were_typed() {
 }
 
 #[test]
-fn what_a_run_would_do_and_which_checks_there_are_is_said_without_a_cluster() {
+fn plan_and_list_need_no_cluster() {
     let plan = answer(&["plan", "--cluster", "embedded", "--only", "NODE-INIT-01"]);
     for expected in
         ["\ncluster    embedded, topology single", " 1 cluster at the same time\n", " would run, in about "]
@@ -134,8 +134,8 @@ fn what_a_run_would_do_and_which_checks_there_are_is_said_without_a_cluster() {
 fn no_program_of_the_workspace_is_forgotten() {
     let mut cargo = Command::new(env!("CARGO"));
     cargo.args(["metadata", "--no-deps", "--format-version=1", "--offline"]);
-    let told = cargo.current_dir(Path::new(env!("CARGO_MANIFEST_DIR"))).output().expect("cargo is there");
-    let metadata: Value = serde_json::from_slice(&told.stdout).expect("JSON");
+    let output = cargo.current_dir(Path::new(env!("CARGO_MANIFEST_DIR"))).output().expect("cargo is there");
+    let metadata: Value = serde_json::from_slice(&output.stdout).expect("JSON");
     let packages = metadata["packages"].as_array().expect("packages").iter();
     let targets = packages.flat_map(|package| package["targets"].as_array().into_iter().flatten());
     let programs =

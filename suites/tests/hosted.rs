@@ -81,13 +81,13 @@ fn the_reference_ccm_passes_from_a_management_cluster() {
     let folder = profile(|text| text);
     let (code, ledger, out) = run(folder.path(), SAMPLE);
     let amiss = |outcome: &Outcome| !matches!(outcome, Outcome::Pass | Outcome::Skip { .. });
-    let told: Vec<String> = ledger
+    let unfinished: Vec<String> = ledger
         .entries
         .iter()
         .filter(|entry| amiss(&entry.outcome))
         .map(|entry| format!("{}: {:?}", entry.id, entry.outcome))
         .collect();
-    assert!(told.is_empty() && code == Some(0), "{told:#?}");
+    assert!(unfinished.is_empty() && code == Some(0), "{unfinished:#?}");
     let unseen =
         |outcome: &Outcome| matches!(outcome, Outcome::Skip { reason: SkipReason::NotObservable, .. });
     assert_eq!(ids(&ledger, unseen), INSIDE);
@@ -112,8 +112,8 @@ fn the_reference_ccm_passes_from_a_management_cluster() {
     }
     // Its Pods are in the management cluster, and nowhere else.
     let stream = std::fs::read_to_string(out.path().join("events.jsonl")).expect("a stream");
-    let told = stream.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
-    let places: BTreeSet<String> = told
+    let events = stream.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+    let places: BTreeSet<String> = events
         .map(|line| line["event"].clone())
         .filter(|event| event["name"].as_str().is_some_and(|name| name.starts_with("reference-ccm")))
         .filter_map(|pod| pod["changed"]["node"].as_str().map(str::to_owned))
@@ -136,13 +136,13 @@ fn a_wrong_ccm_does_not_pass_from_a_management_cluster_and_none_does_not_either(
         let (code, ledger, _out) = run(mutant(id).path(), checks);
         assert_eq!((code, ids(&ledger, failed)), (Some(1), checks.to_vec()), "{id}");
     }
-    let nobody = profile(|text| {
+    let unhosted = profile(|text| {
         let (before, rest) = text.split_once("image:").expect("an image");
         let after = &rest[rest.find("cloud:").expect("a cloud")..];
         format!("{before}manifests: []\n{after}")
     });
     let checks = ["BOOT-DYN-01", "HA-01.elected", "NODE-INIT-01", "SVC-CREATE-02"];
-    let (code, ledger, _out) = run(nobody.path(), &checks);
+    let (code, ledger, _out) = run(unhosted.path(), &checks);
     assert_eq!((code, ids(&ledger, failed)), (Some(1), checks.to_vec()));
 }
 

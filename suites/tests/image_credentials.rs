@@ -79,7 +79,7 @@ fn the_reference_plugin_passes_all_that_needs_no_kubelet_without_a_cluster_in_se
 }
 
 #[test]
-fn what_a_plugin_answers_stands_in_no_output() {
+fn answers_of_a_plugin_appear_in_no_output() {
     // The plugin prints its answer to its log, and fails.
     let plugin = format!("#!/bin/sh\ncat >/dev/null\necho '{ANSWER}' >&2\necho '{ANSWER}'\n");
     let folder = folder(plugin.as_bytes(), 0o755);

@@ -261,7 +261,7 @@ def call(self, method, path, query, body):
         self.cloud.instances["i-1"] = dict(self.INSTANCE, id="i-1", name="node-0", provider_id="native://i-1",
             addresses=[{"type": "InternalIP", "address": open("address").read()}])
     if method != "GET":
-        raise driver.Refused(403, "forbidden", "nobody puts anything into this cloud")
+        raise driver.Refused(403, "forbidden", "this cloud is read-only")
     status, answer = put(self, method, path, query, body)
     return status, dict(answer, machines=False, facilities=[]) if path == ["capabilities"] else answer
 driver.DriverApi.call = call
@@ -302,7 +302,7 @@ async fn a_real_cloud_is_looked_at_and_its_ccm_has_the_users_credential() {
     assert!(format!("{:?}", of("NODE-INIT-01")).contains("lacks machines"), "{:?}", of("NODE-INIT-01"));
     assert!(format!("{:?}", of("SVC-DEL-03")).contains("lacks "), "{:?}", of("SVC-DEL-03"));
     assert_eq!(ledger.subject.driver, "acme before a real cloud: inventory");
-    let callers = std::fs::read_to_string(made.join("callers")).expect("somebody called");
+    let callers = std::fs::read_to_string(made.join("callers")).expect("the driver was called");
     let bearer = format!("Bearer {CREDENTIAL}");
     assert!(callers.lines().count() > 0 && callers.lines().all(|line| line == bearer), "{callers}");
     assert!(files.values().all(|text| !text.contains(CREDENTIAL)), "the credential was given away");
@@ -365,13 +365,13 @@ fn send(signal: &str, process: u32) {
 }
 
 #[tokio::test]
-async fn a_plugin_that_is_told_to_end_hands_over_what_there_is() {
+async fn a_terminated_plugin_hands_over_partial_results() {
     let alone = Alone::begin().await;
     send("TERM", alone.child.id());
     let (code, results) = alone.end();
     assert_eq!(code, Some(130), "{results}");
     assert!(results.contains("\nstatus: failed") && results.contains("exit-code: \"130\""), "{results}");
-    assert!(results.contains("NODE-INIT-01: "), "what was planned is told: {results}");
+    assert!(results.contains("NODE-INIT-01: "), "the plan is printed: {results}");
 }
 
 #[tokio::test]

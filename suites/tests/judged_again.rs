@@ -98,13 +98,13 @@ fn a_check_that_the_environment_failed_is_judged_once_more_and_the_report_says_s
     let (code, text, Ledger { entries, .. }) = judged(&SUITES, folder.path(), &mut judging);
     let tries: Vec<u32> = TRIES.iter().map(|tries| tries.load(Ordering::SeqCst)).collect();
     assert_eq!((code, tries), (3, vec![2, 2, 1]), "{text}");
-    let told: Vec<(bool, Option<&str>)> = entries
+    let facts: Vec<(bool, Option<&str>)> = entries
         .iter()
         .map(|one| (one.outcome == Outcome::Pass, one.facts.get("first-try").map(String::as_str)))
         .collect();
     let why = |id| format!("the environment failed it: {id}: no space left on device");
     let (once, always) = (why("CREDP-01"), why("CREDP-02"));
-    assert_eq!(told, [(true, Some(once.as_str())), (false, Some(always.as_str())), (true, None)]);
+    assert_eq!(facts, [(true, Some(once.as_str())), (false, Some(always.as_str())), (true, None)]);
     assert!(matches!(entries[1].outcome, Outcome::Error { .. }), "{text}");
     assert!(
         folder.path().join("out/evidence/CREDP-01/verdict.txt").is_file(),

@@ -10,13 +10,13 @@ use std::collections::BTreeSet;
 const UNJUDGED: &[Capability] = &[Capability::Clusters, Capability::SharedLb];
 
 #[test]
-fn every_promise_of_a_profile_has_a_check_that_reads_it_or_is_told_as_unjudged() {
+fn every_promise_of_a_profile_is_read_by_a_check_or_reported_as_unjudged() {
     let judged = judged(suites::ALL);
     let open: BTreeSet<Capability> =
         Capability::ALL.iter().copied().filter(|one| !judged.contains(one)).collect();
     let known: BTreeSet<Capability> = UNJUDGED.iter().copied().collect();
     let new: Vec<_> = open.difference(&known).collect();
-    assert!(new.is_empty(), "no check needs {new:?} any more, so nobody judges what profiles declare");
+    assert!(new.is_empty(), "no check needs {new:?} any more, so what profiles declare is not judged");
     for (key, promise) in PROMISES {
         match promise {
             Promise::Nothing => {}
@@ -37,7 +37,7 @@ fn every_promise_of_a_profile_has_a_check_that_reads_it_or_is_told_as_unjudged()
 }
 
 #[test]
-fn what_checks_need_is_no_empty_word() {
+fn capabilities_that_checks_need_are_judged() {
     let judged = judged(suites::ALL);
     for one in
         [Capability::Instances, Capability::LoadBalancer, Capability::LeaderElection, Capability::Zones]
@@ -47,7 +47,7 @@ fn what_checks_need_is_no_empty_word() {
 }
 
 #[test]
-fn what_came_later_binds_no_ccm_of_an_older_framework() {
+fn newer_requirements_do_not_bind_ccms_of_an_older_framework() {
     let level = |framework: Framework, id: &str| {
         let mut plan = plan(&Source::Defaults, RunFile::default()).expect("a plan");
         plan.profile.framework = framework;

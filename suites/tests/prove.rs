@@ -30,12 +30,12 @@ fn model_and_embedded_clusters_agree() {
         .output()
         .expect("the command can be run");
     let text = String::from_utf8_lossy(&output.stdout);
-    let told = format!("{text}{}", String::from_utf8_lossy(&output.stderr));
+    let printed = format!("{text}{}", String::from_utf8_lossy(&output.stderr));
     let cells = CASES.len() * 3;
     let expected = format!("{cells} cells: {cells} agree, 0 disagree, 0 not observable, 0 failed");
-    assert!(text.contains(&expected), "{told}");
-    assert_eq!(output.status.code(), Some(0), "{told}");
+    assert!(text.contains(&expected), "{printed}");
+    assert_eq!(output.status.code(), Some(0), "{printed}");
     // Both outcomes occur, so that the agreement means something.
     let both = |outcome: &str| text.lines().filter(|line| line.matches(outcome).count() == 2).count();
-    assert!(both("boots") > 5 && both("deadlock") > 10, "{told}");
+    assert!(both("boots") > 5 && both("deadlock") > 10, "{printed}");
 }

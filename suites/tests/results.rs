@@ -69,7 +69,7 @@ fn a_submitted_report_is_exported_in_every_format() {
 }
 
 #[test]
-fn what_cannot_be_exported_is_named() {
+fn impossible_exports_are_named() {
     let missing = ccm_conformance(&["export", "./nope.yaml", "--format", "sarif"]);
     assert_eq!(missing.status.code(), Some(2));
     assert!(text(&missing).contains("./nope.yaml: "), "{}", text(&missing));

@@ -48,7 +48,7 @@ fn packed(text: &str) -> Vec<u8> {
 }
 
 #[test]
-fn what_was_submitted_is_verified_and_in_the_table() {
+fn submissions_are_verified_and_in_the_table() {
     let folder = reports();
     let list =
         Command::new(PROGRAM).args(["submission", "list"]).arg(&folder).output().expect("the program runs");
@@ -62,7 +62,7 @@ fn what_was_submitted_is_verified_and_in_the_table() {
 }
 
 #[test]
-fn what_was_submitted_is_verified_attested_and_replayed_from_its_packed_events() {
+fn submissions_are_verified_attested_and_replayed_from_packed_events() {
     for folder in submitted() {
         let report = folder.join("report.yaml");
         // Its exit code is that of the run.
@@ -72,9 +72,9 @@ fn what_was_submitted_is_verified_attested_and_replayed_from_its_packed_events()
         assert_eq!(code, Some(0), "{}: {attested}", folder.display());
         let out = tempfile::tempdir().expect("a folder");
         let again = |stream: &Path| {
-            let (_, told) = said("replay", stream, &["--out", out.path().to_str().expect("text")]);
+            let (_, printed) = said("replay", stream, &["--out", out.path().to_str().expect("text")]);
             fs::read_to_string(out.path().join("report.html"))
-                .unwrap_or_else(|error| panic!("{error}: {told}"))
+                .unwrap_or_else(|error| panic!("{error}: {printed}"))
         };
         let page = again(&folder.join("events.jsonl.gz"));
         assert!(page.len() > 100_000, "{}: a page of {} bytes has no events", folder.display(), page.len());
@@ -87,7 +87,7 @@ fn what_was_submitted_is_verified_attested_and_replayed_from_its_packed_events()
 }
 
 /// A submitted report in a folder of its own, next to a stream.
-fn beside(stream: &[u8], name: &str) -> (tempfile::TempDir, PathBuf, PathBuf) {
+fn report_next_to(stream: &[u8], name: &str) -> (tempfile::TempDir, PathBuf, PathBuf) {
     let folder = tempfile::tempdir().expect("a folder");
     let (report, events) = (folder.path().join("report.yaml"), folder.path().join(name));
     fs::copy(submitted()[0].join("report.yaml"), &report).expect("copied");
@@ -107,19 +107,19 @@ fn subject_with(stream: &str, from: &str, to: &str) -> String {
 fn a_subject_after_the_end_of_the_run_is_refused_by_all_who_read_it() {
     let stream = unpacked(&submitted()[0].join("events.jsonl.gz"));
     let other = stream.clone() + &subject_with(&stream, "\"profile\":\"", "\"profile\":\"better-");
-    let (folder, report, events) = beside(other.as_bytes(), "events.jsonl");
+    let (folder, report, events) = report_next_to(other.as_bytes(), "events.jsonl");
     for (command, file) in [("verify", &report), ("attest", &report), ("replay", &events)] {
         let before = fs::read(&report).expect("the report");
-        let (code, told) = said(command, file, &[]);
+        let (code, printed) = said(command, file, &[]);
         let expected = if command == "replay" { 2 } else { 1 };
-        assert_eq!(code, Some(expected), "{command}: {told}");
-        assert!(told.contains("'subject-known' after the end of the run"), "{command}: {told}");
+        assert_eq!(code, Some(expected), "{command}: {printed}");
+        assert!(printed.contains("'subject-known' after the end of the run"), "{command}: {printed}");
         assert_eq!(fs::read(&report).expect("the report"), before, "{command}");
     }
     let out = folder.path().join("merged");
-    let (code, told) = said("merge", &events, &["--out", out.to_str().expect("text")]);
-    assert_eq!(code, Some(2), "{told}");
-    assert!(told.contains("'subject-known' after the end of the run") && !out.exists(), "{told}");
+    let (code, printed) = said("merge", &events, &["--out", out.to_str().expect("text")]);
+    assert_eq!(code, Some(2), "{printed}");
+    assert!(printed.contains("'subject-known' after the end of the run") && !out.exists(), "{printed}");
 }
 
 #[test]
@@ -152,10 +152,10 @@ fn a_stream_in_another_form_is_not_the_one_that_was_submitted() {
         ("no last line end", packed(stream.trim_end()), "the last line is cut"),
         ("one message less", packed(&stream[..last]), "VERIFIED"),
     ] {
-        let (_folder, report, _) = beside(&forged, "events.jsonl.gz");
-        let (code, told) = said("verify", &report, &[]);
-        assert!(told.contains(refusal) && code != Some(0), "{what}: {told}");
-        assert_eq!(told.starts_with("VERIFIED"), refusal == "VERIFIED", "{what}: {told}");
+        let (_folder, report, _) = report_next_to(&forged, "events.jsonl.gz");
+        let (code, printed) = said("verify", &report, &[]);
+        assert!(printed.contains(refusal) && code != Some(0), "{what}: {printed}");
+        assert_eq!(printed.starts_with("VERIFIED"), refusal == "VERIFIED", "{what}: {printed}");
     }
 }
 
@@ -168,12 +168,12 @@ fn the_end_of_a_reason_is_as_true_as_its_beginning() {
     let (place, mut edited) = (seen.filter(|at| *at > text.find("\nchecks:").expect("checks")), 0);
     for at in place.collect::<Vec<_>>().into_iter().step_by(5) {
         let other = format!("{}none, {}", &text[..at], &text[at..]);
-        let (out, report, _) = beside(&[], "unused");
+        let (out, report, _) = report_next_to(&[], "unused");
         fs::write(&report, other).expect("written");
         let events = folder.join("events.jsonl.gz");
-        let (code, told) = said("verify", &report, &["--events", events.to_str().expect("text")]);
-        assert_eq!(code, Some(1), "{told}");
-        assert!(told.starts_with("REFUSED") && told.contains("reason of "), "{told}");
+        let (code, printed) = said("verify", &report, &["--events", events.to_str().expect("text")]);
+        assert_eq!(code, Some(1), "{printed}");
+        assert!(printed.starts_with("REFUSED") && printed.contains("reason of "), "{printed}");
         edited += 1;
         drop(out);
     }
@@ -188,13 +188,13 @@ fn an_image_is_asked_for_by_its_sha_256() {
     let digest = digest.trim_matches('"');
     let hex = digest.strip_prefix("sha256:").expect("of SHA-256");
     for asked in [digest.to_owned(), format!("registry.example/a@{digest}")] {
-        let (_, told) = said("verify", &report, &["--image", &asked]);
-        assert!(told.starts_with("VERIFIED: "), "{asked}: {told}");
+        let (_, printed) = said("verify", &report, &["--image", &asked]);
+        assert!(printed.starts_with("VERIFIED: "), "{asked}: {printed}");
     }
     for asked in [format!("md5:{hex}"), format!("sha512:{hex}"), hex.to_owned(), format!("{digest}0")] {
-        let (code, told) = said("verify", &report, &["--image", &asked]);
-        assert!(code == Some(2) && told.contains("64 hexadecimal digits"), "{asked}: {told}");
+        let (code, printed) = said("verify", &report, &["--image", &asked]);
+        assert!(code == Some(2) && printed.contains("64 hexadecimal digits"), "{asked}: {printed}");
     }
-    let (code, told) = said("verify", &report, &["--image", &format!("sha256:{}", "0".repeat(64))]);
-    assert!(code == Some(1) && told.contains("it is about the image"), "{told}");
+    let (code, printed) = said("verify", &report, &["--image", &format!("sha256:{}", "0".repeat(64))]);
+    assert!(code == Some(1) && printed.contains("it is about the image"), "{printed}");
 }

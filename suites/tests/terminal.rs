@@ -192,7 +192,11 @@ fn a_run_on_a_terminal_reads_like_one_in_a_file_whatever_the_windows_width() {
         assert!(words.ends_with(" on embedded, topology single"), "{case}: the verdict is last:\n{text}");
         assert!(seen.raw.contains(&format!("{ERASE}| ")), "{case}: nothing moved: {:?}", seen.raw);
         assert!(seen.raw.contains("0/1 1 running 0 passed 0 failed, "), "{case}: {:?}", seen.raw);
-        assert!(seen.raw.contains(" left, NODE-INIT-01 "), "{case}: which check goes on: {:?}", seen.raw);
+        assert!(
+            seen.raw.contains(" left, NODE-INIT-01 "),
+            "{case}: which check is still running: {:?}",
+            seen.raw
+        );
         assert!(has_colours(&seen.raw), "{case}: {:?}", seen.raw);
     }
 }
@@ -223,7 +227,7 @@ fn output_is_as_it_was_asked_for() {
 }
 
 #[test]
-fn what_is_said_while_a_check_runs_stands_above_the_moving_line() {
+fn messages_during_a_check_are_above_the_progress_line() {
     let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a folder");
     let binary = folder.path().join("ccm");
     std::fs::write(&binary, "#!/bin/sh\necho 'error: no such flag' >&2\nexit 3\n").expect("written");

@@ -46,8 +46,8 @@ fn described_in(folder: &Path) -> String {
     for file in std::fs::read_dir(from).expect("manifests") {
         let file = file.expect("a manifest");
         let text = std::fs::read_to_string(file.path()).expect("a manifest");
-        let untold = text.replace("value: /var/run/secrets/kubernetes.io/serviceaccount", "value: /nowhere");
-        std::fs::write(to.join(file.file_name()), untold).expect("written");
+        let changed = text.replace("value: /var/run/secrets/kubernetes.io/serviceaccount", "value: /nowhere");
+        std::fs::write(to.join(file.file_name()), changed).expect("written");
     }
     let profile = folder.join("profile.yaml");
     std::fs::copy(reference.join("profile.yaml"), &profile).expect("copied");
@@ -55,7 +55,7 @@ fn described_in(folder: &Path) -> String {
 }
 
 #[test]
-fn a_ccm_that_misses_its_mounts_there_is_not_to_blame_and_the_way_out_is_told() {
+fn a_ccm_without_its_mounts_is_not_blamed_and_the_remedy_is_reported() {
     let folder = tempfile::tempdir().expect("a folder");
     let ccm = folder.path().join("ccm");
     std::fs::write(&ccm, CCM).expect("written");
@@ -64,7 +64,7 @@ fn a_ccm_that_misses_its_mounts_there_is_not_to_blame_and_the_way_out_is_told() 
     let (binary, profile) = (ccm.to_str().expect("a plain path"), described_in(folder.path()));
     let Some((ended, said)) = run(&out, &["--profile", &profile, "--binary", binary]) else { return };
     assert_eq!(ended.status.code(), Some(3), "{said}");
-    for told in [
+    for expected in [
         "mount namespaces",
         "/var/run/secrets/kubernetes.io/serviceaccount",
         "user.max_mnt_namespaces=0",
@@ -72,15 +72,15 @@ fn a_ccm_that_misses_its_mounts_there_is_not_to_blame_and_the_way_out_is_told() 
         "the CCM is not sandboxed",
         "ccm-conformance doctor",
     ] {
-        assert!(said.contains(told), "{told}:\n{said}");
+        assert!(said.contains(expected), "{expected}:\n{said}");
     }
     assert!(!said.contains("NOT CONFORMANT"), "{said}");
     let doctor = on_such_a_machine(env!("CARGO_BIN_EXE_ccm-conformance"), &["doctor"]).expect("as before");
     let said = String::from_utf8_lossy(&doctor.stdout);
-    for told in
+    for expected in
         ["programs are not sandboxed", "user.max_mnt_namespaces=0", "sysctl -w user.max_mnt_namespaces="]
     {
-        assert!(said.contains(told), "{told}:\n{said}");
+        assert!(said.contains(expected), "{expected}:\n{said}");
     }
 }
 

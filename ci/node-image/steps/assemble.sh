@@ -1,18 +1,18 @@
-# The node image itself: the Debian root, Kubernetes' binaries, and the control plane's images in containerd's store.
-# Sourced, never run.
+# The node image itself: the Debian root, the binaries of Kubernetes, and the images of the control plane in the store of
+# containerd. Sourced, never run.
 # shellcheck shell=bash
 
-# Units of Debian's systemd that make no sense in a container, or that would take the terminal.
+# Units of Debian's systemd that do not work in a container, or would use the terminal.
 MASKED_UNITS=(
   console-getty.service dev-hugepages.mount getty.target sys-fs-fuse-connections.mount sys-kernel-config.mount
   sys-kernel-debug.mount sys-kernel-tracing.mount systemd-logind.service systemd-remount-fs.service
   systemd-udevd.service systemd-udevd-control.socket systemd-udevd-kernel.socket systemd-modules-load.service
 )
 
-# Programs of a node, in /usr/bin.
+# The programs of a node in /usr/bin.
 NODE_BINARIES=(kubeadm kubelet kubectl)
 
-# make_base_image: the Debian root as ${BASE_IMAGE}; kept between builds, since it is the same for all versions.
+# make_base_image: makes the Debian root as ${BASE_IMAGE}. It is kept between builds, because it is the same for all versions.
 make_base_image() {
   local packages
   if docker image inspect "${BASE_IMAGE}" > /dev/null 2>&1; then
@@ -23,7 +23,7 @@ make_base_image() {
   make_debian_root "${BASE_IMAGE}" "${packages[@]}"
 }
 
-# assemble_node_image IMAGE: makes it from ${BASE_IMAGE} and ${BINARIES}.
+# assemble_node_image IMAGE: makes the image from ${BASE_IMAGE} and ${BINARIES}.
 assemble_node_image() {
   local image=$1 archive=${WORK}/control-plane.tar container proxy=none
 
@@ -34,8 +34,8 @@ assemble_node_image() {
   fi
 
   say "putting the node image together"
-  # The stop signal is systemd's for an orderly shutdown; the image inherits it from the container.
-  # Privileged for containerd's mounts. Its store is filled on a volume, since overlayfs cannot work on an overlay.
+  # The stop signal makes systemd shut down in order; the image inherits it from the container.
+  # The container is privileged because containerd mounts. Its store is on a volume, because overlayfs does not work on an overlay.
   container=$(docker run -d --privileged --network none --label "${BUILD_LABEL}" -v /store \
     --stop-signal SIGRTMIN+3 --entrypoint sleep "${BASE_IMAGE}" infinity)
   CLEANUP_CONTAINERS+=("${container}")
@@ -43,7 +43,7 @@ assemble_node_image() {
   docker exec -i "${container}" sh -c 'cat > /store/control-plane.tar' < "${archive}"
   docker exec -i "${container}" bash -s -- "${MASKED_UNITS[@]}" < "${HERE}/steps/prepare-node" > "${WORK}/prepare.log" 2>&1 || {
     tail -n 30 "${WORK}/prepare.log" >&2
-    die "preparing the node image failed" "steps/prepare-node ended with an error in the container, shown above" "mend that and run again"
+    die "preparing the node image failed" "steps/prepare-node ended with an error in the container, shown above" "fix that and run again"
   }
   docker kill "${container}" > /dev/null
   docker commit \
@@ -56,7 +56,7 @@ assemble_node_image() {
   CLEANUP_CONTAINERS=()
 }
 
-# node_files: a tar stream of everything that is put on top of the Debian root.
+# node_files: writes a tar stream of all files that are added to the Debian root.
 node_files() {
   local stage=${WORK}/node-files binary systemd_cgroup=true
   rm -rf "${stage}"
@@ -65,7 +65,7 @@ node_files() {
     install -D "${BINARIES}/${binary}" "${stage}/usr/bin/${binary}"
   done
   echo "${VERSION}" > "${stage}/kind/version"
-  # kind's own choice of the kubelet's cgroup driver.
+  # The cgroup driver of the kubelet that kind chooses itself.
   if version_below "${VERSION}" v1.24; then
     systemd_cgroup=false
   fi
@@ -74,7 +74,7 @@ node_files() {
   rm -rf "${stage}"
 }
 
-# version_below A B: is version A older than B?
+# version_below A B: succeeds if version A is older than B.
 version_below() {
   [[ $1 != "$2" && $(printf '%s\n' "$1" "$2" | sort -V | head -n 1) == "$1" ]]
 }

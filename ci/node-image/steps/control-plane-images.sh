@@ -1,23 +1,23 @@
-# The images kubeadm asks for, made of single binaries. Sourced, never run.
+# The images that kubeadm needs, made from single binaries. Sourced, never run.
 # shellcheck shell=bash
 
-# kubeadm_images: prints those that this kubeadm wants for its own version, one a line.
+# kubeadm_images: prints the images that this kubeadm needs for its own version, one for each line.
 kubeadm_images() {
   "${BINARIES}/kubeadm" config images list --kubernetes-version "${VERSION}" 2> "${WORK}/kubeadm.log" || {
     cat "${WORK}/kubeadm.log" >&2
-    die "kubeadm does not say which images it needs" "'${BINARIES}/kubeadm config images list' failed, see above" \
+    die "the images that kubeadm needs are unknown" "'${BINARIES}/kubeadm config images list' failed, see above" \
       "check that the binaries are for this machine and all of one version"
   }
 }
 
-# pause_image: prints the name of the image that holds a pod's namespaces.
+# pause_image: prints the name of the image that keeps the namespaces of a Pod.
 pause_image() {
   kubeadm_images | grep '/pause:'
 }
 
-# write_control_plane_archive FILE: an archive of all images kubeadm wants and that can be made.
-# kube-proxy and CoreDNS are made when their binaries are given; without them kind must be told kubeProxyMode: none,
-# and the CoreDNS pods wait in vain for their image, which nothing else minds.
+# write_control_plane_archive FILE: writes an archive of the images that kubeadm needs and that can be made.
+# kube-proxy and CoreDNS are made if their binaries are given. Without kube-proxy, clusters need kubeProxyMode: none. Without
+# CoreDNS, its Pods wait for their image for ever, which has no other effect.
 write_control_plane_archive() {
   local roots=${WORK}/image-roots archive=${WORK}/image-archive image name
   rm -rf "${roots}" "${archive}"
@@ -39,18 +39,18 @@ write_control_plane_archive() {
         install -D "${BINARIES}/coredns" "${roots}/coredns/coredns"
         ;;
       *)
-        die "kubeadm ${VERSION} wants an image that cannot be made here: ${image}" \
+        die "kubeadm ${VERSION} needs an image that cannot be made here: ${image}" \
           "steps/control-plane-images.sh knows no recipe for '${name}'" "add one there"
         ;;
     esac
   done < <(kubeadm_images)
 
-  # Libraries that a binary is linked with come from the node's own root.
+  # The libraries of the binaries come from the root of the node.
   docker run --rm --network none --label "${BUILD_LABEL}" -v "${roots}:/roots" -v "${HERE}/steps/complete-image-roots:/complete:ro" \
     --entrypoint /complete "${BASE_IMAGE}" > "${WORK}/complete.log" 2>&1 \
     || {
       cat "${WORK}/complete.log" >&2
-      die "completing the control plane's images failed" "steps/complete-image-roots ended with an error, shown above" "mend that and run again"
+      die "completing the control plane's images failed" "steps/complete-image-roots ended with an error, shown above" "fix that and run again"
     }
 
   while read -r image; do
@@ -67,7 +67,7 @@ write_control_plane_archive() {
   rm -rf "${roots}" "${archive}"
 }
 
-# install_etcd ROOT: the given etcd, or Debian's behind a script that leaves out the flags it does not know.
+# install_etcd ROOT: installs the given etcd; otherwise that of Debian with a script that leaves out the flags it does not know.
 install_etcd() {
   if [[ -x ${BINARIES}/etcd ]]; then
     install -D "${BINARIES}/etcd" "$1/usr/local/bin/etcd"
@@ -78,13 +78,13 @@ install_etcd() {
   fi
 }
 
-# install_pause ROOT: a static program that does nothing but reap; catatonit -P is made for just this.
+# install_pause ROOT: installs a static program that only reaps processes, which is the purpose of catatonit -P.
 install_pause() {
   unpack_debian_package catatonit
   install -D "${WORK}/catatonit/usr/bin/catatonit" "$1/pause"
 }
 
-# unpack_debian_package NAME: into ${WORK}/NAME.
+# unpack_debian_package NAME: unpacks the package into ${WORK}/NAME.
 unpack_debian_package() {
   local package=$1 dir=${WORK}/packages
   if [[ -d ${WORK}/${package} ]]; then
@@ -95,7 +95,7 @@ unpack_debian_package() {
   fi
   (cd "${dir}" && view_apt_get -q download "${package}" > download.log 2>&1) || {
     cat "${dir}/download.log" >&2
-    die "Debian's package ${package} cannot be had" "apt-get download failed, see above" "check the machine's Debian mirror and run again"
+    die "Debian's package ${package} cannot be downloaded" "apt-get download failed, see above" "check the machine's Debian mirror and run again"
   }
   dpkg-deb -x "${dir}/${package}"_*.deb "${WORK}/${package}"
 }

@@ -1,11 +1,11 @@
-# Container images without a container engine: one layer each, in the archive form `docker save` writes. Sourced, never run.
+# Makes container images without a container engine: with one layer, in the archive format of `docker save`. Sourced, never run.
 # shellcheck shell=bash
 
-# archive_add DIR IMAGE ROOT ENTRYPOINT_JSON: adds IMAGE, made of the files under ROOT, to the archive kept in DIR.
+# archive_add DIR IMAGE ROOT ENTRYPOINT_JSON: adds IMAGE with the files under ROOT to the archive in DIR.
 archive_add() {
   local dir=$1 image=$2 root=$3 entrypoint=$4 layer config digest
   mkdir -p "${dir}"
-  # Fixed owner, order and times: the same files give the same image.
+  # Fixed owner, order and times, so that the same files give the same image.
   tar -C "${root}" --sort=name --owner=0 --group=0 --numeric-owner --mtime=@0 -cf "${dir}/layer.tar" .
   digest=$(sha256sum "${dir}/layer.tar" | cut -d ' ' -f 1)
   layer=${digest}.tar
@@ -24,7 +24,7 @@ archive_add() {
     '{Config: $config, RepoTags: [$image], Layers: [$layer]}' >> "${dir}/entries"
 }
 
-# archive_write DIR: writes the archive kept in DIR to stdout.
+# archive_write DIR: writes the archive in DIR to standard output.
 archive_write() {
   jq -cs . "$1/entries" > "$1/manifest.json"
   tar -C "$1" --exclude=./entries -cf - .

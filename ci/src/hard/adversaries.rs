@@ -45,7 +45,7 @@ pub(super) fn measure(program: &Path, count: Option<usize>, seed: u64) -> Result
         .map(|file| std::fs::read_to_string(file).unwrap_or_default());
     let said = said.concat();
     let Some((endured, asked)) = said.lines().find_map(endured) else {
-        bail!("controls ended with {status} and told no figures:\n{said}");
+        bail!("controls ended with {status} without printing its figures:\n{said}");
     };
     let left: Vec<String> =
         left_in(folder.path())?.into_iter().filter(|name| !name.starts_with("out.")).collect();

@@ -115,17 +115,17 @@ impl Disturbing {
 /// Starts to disturb a run: the process is the run's, and the console the file of its output.
 pub(super) fn disturb(disturbance: Disturbance, process: u32, console: PathBuf) -> Disturbing {
     let (stop, times) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicUsize::new(0)));
-    let (told, count) = (stop.clone(), times.clone());
+    let (stop_signal, count) = (stop.clone(), times.clone());
     let thread = std::thread::spawn(move || {
         let Some((first, then)) = disturbance.pauses() else { return };
         let mut pause = first;
-        while wait(pause, &told) {
+        while wait(pause, &stop_signal) {
             let done = match disturbance {
                 Disturbance::FrozenApiServer => in_control_planes(&console, FREEZE),
                 Disturbance::EtcdRestarts => in_control_planes(&console, "pkill -TERM -x etcd"),
                 Disturbance::MachineKilled => kill_machine(&console),
                 Disturbance::FrozenProgram => freeze(process),
-                Disturbance::BusyMachine => keep_busy(&told),
+                Disturbance::BusyMachine => keep_busy(&stop_signal),
                 Disturbance::SlowDocker | Disturbance::PortTaken => false,
             };
             count.fetch_add(usize::from(done), Ordering::SeqCst);

@@ -106,7 +106,7 @@ pub(super) fn measure(program: &Path, count: usize, seed: u64) -> Result<Vec<Str
     }
     let wrong = wrong.into_inner().expect("no code panics while it holds the lock");
     say(&format!(
-        "forgeries  {} of {} reports, {} accepted; {} more change nothing that is told",
+        "forgeries  {} of {} reports, {} accepted; {} more change nothing that the report states",
         tried.into_inner() - excepted.load(Ordering::Relaxed),
         genuine.len(),
         wrong.len(),

@@ -53,11 +53,11 @@ impl TakenPort {
 }
 
 /// Takes the port in the file, and keeps it for as long as this program runs.
-#[expect(clippy::disallowed_methods, reason = "a file tells nobody that it has come")]
+#[expect(clippy::disallowed_methods, reason = "the arrival of a file causes no event")]
 fn take(kind: &Path, count: &AtomicUsize) {
-    let beside = |end: &str| PathBuf::from(format!("{}.{end}", kind.display()));
+    let marker = |end: &str| PathBuf::from(format!("{}.{end}", kind.display()));
     let port = loop {
-        match std::fs::read_to_string(beside("port")) {
+        match std::fs::read_to_string(marker("port")) {
             Ok(port) => break port,
             Err(_) => std::thread::sleep(Duration::from_millis(20)),
         }
@@ -68,6 +68,6 @@ fn take(kind: &Path, count: &AtomicUsize) {
         return;
     };
     count.fetch_add(1, Ordering::SeqCst);
-    let _ = std::fs::write(beside("taken"), "");
+    let _ = std::fs::write(marker("taken"), "");
     std::mem::forget(taken);
 }

@@ -13,7 +13,7 @@ const ACCESS: [(&str, &[&str]); 2] = [
     (
         "harness/embedded-apiserver",
         &[
-            "doors::nobody_is_let_in_without_a_credential_of_their_own",
+            "doors::requests_without_a_valid_credential_are_rejected",
             "doors::slow_oversized_and_smuggled_requests_do_nothing_to_anybody",
             "escalations::no_account_gets_more_rights_than_it_has",
         ],
@@ -21,7 +21,7 @@ const ACCESS: [(&str, &[&str]); 2] = [
     (
         "fake-cloud",
         &[
-            "access::nobody_is_let_in_without_a_token_of_their_own",
+            "access::requests_without_a_valid_token_are_rejected",
             "access::slow_oversized_and_smuggled_requests_do_nothing_to_anybody",
         ],
     ),

@@ -39,7 +39,7 @@ mod tests {
     use super::interpreter;
 
     #[test]
-    fn a_program_that_needs_others_is_told_from_one_that_does_not() {
+    fn static_and_dynamically_linked_programs_are_distinguished() {
         let mut program = vec![0; 64 + 2 * 56];
         program[..6].copy_from_slice(&[0x7f, b'E', b'L', b'F', 2, 1]);
         (program[32], program[54], program[56]) = (64, 56, 2);

@@ -266,7 +266,7 @@ fn the_image_is_pushed_where_the_manifests_look_for_it_and_every_asset_is_upload
 }
 
 #[test]
-fn what_is_not_a_whole_release_is_not_published() {
+fn an_incomplete_release_is_not_published() {
     let no_registry = Publish::of("ccm-conformance");
     let (ended_well, said) = no_registry.run("image", &[]);
     assert!(

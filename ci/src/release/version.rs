@@ -60,7 +60,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_tag_is_cargos_version_or_there_is_no_release() {
+    fn a_tag_must_match_the_version_of_cargo() {
         let of = |commit, tags: &[&'static str]| Version::of("1.2.0", commit, tags.iter().copied());
         assert_eq!(of("abc", &[]).expect("untagged").name, "1.2.0-gabc");
         assert_eq!(of("abc-dirty", &[]).expect("untagged").name, "1.2.0-gabc-dirty");

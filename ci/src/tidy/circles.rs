@@ -164,7 +164,7 @@ mod tests {
             ("words/mod.rs", "mod part; pub use part::Part; pub struct Whole;"),
             ("words/part.rs", "use super::Whole; pub struct Part(Whole);"),
         ]);
-        assert!(rings.is_empty(), "passing a name on is no use of it: {rings:?}");
+        assert!(rings.is_empty(), "passing a name on does not use it: {rings:?}");
     }
 
     #[test]

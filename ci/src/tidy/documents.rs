@@ -57,7 +57,7 @@ impl Documents {
     /// The file that a relative link leads to.
     fn follow(&self, from: &str, target: &str) -> Result<String, String> {
         let (path, anchor) = target.split_once('#').unwrap_or((target, ""));
-        let file = if path.is_empty() { from.to_owned() } else { beside(from, path) };
+        let file = if path.is_empty() { from.to_owned() } else { relative_to(from, path) };
         if !self.paths.contains(&file) {
             return Err(format!("the link {target} leads nowhere: there is no {file}"));
         }
@@ -98,8 +98,7 @@ pub(super) fn length(texts: &BTreeMap<String, String>, findings: &mut Vec<String
     let (path, most) = README;
     let lines = texts.get(path).map_or(0, |text| text.lines().count());
     if lines > most {
-        findings
-            .push(format!("{path}: {lines} lines, more than {most}: what is for later belongs into docs/"));
+        findings.push(format!("{path}: {lines} lines, more than {most}: move details to docs/"));
     }
 }
 
@@ -112,7 +111,7 @@ fn refused(code: &str, accepts: impl Fn(&[&str]) -> Result<(), String>) -> Optio
 }
 
 /// A path relative to the folder of a file, as one of the repository.
-pub(crate) fn beside(file: &str, path: &str) -> String {
+pub(crate) fn relative_to(file: &str, path: &str) -> String {
     let mut parts: Vec<&str> = file.split('/').collect();
     parts.pop();
     for part in path.trim_end_matches('/').split('/') {

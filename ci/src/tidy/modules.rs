@@ -121,9 +121,9 @@ impl Modules {
         let child = match &module.content {
             Some((_, items)) => self.read_items(workspace, file, &own, Some(parent), items)?,
             None => {
-                let beside = Path::new(file).parent().unwrap_or(Path::new(""));
+                let file_folder = Path::new(file).parent().unwrap_or(Path::new(""));
                 let path = match path_attribute(module) {
-                    Some(path) => workspace.join(beside).join(path),
+                    Some(path) => workspace.join(file_folder).join(path),
                     None => file_of(folder, &name),
                 };
                 self.read_file(workspace, &path, &own, Some(parent))?

@@ -4,7 +4,7 @@
 use proc_macro2::{Delimiter, TokenStream, TokenTree};
 use std::collections::BTreeMap;
 
-/// Words that documents do not use any more, each with its replacement.
+/// Words that this project does not use any more, each with its replacement.
 const RETIRED: &[(&str, &str)] = &[
     ("anew", "again"),
     ("at hand", "available"),
@@ -12,34 +12,9 @@ const RETIRED: &[(&str, &str)] = &[
     ("dawdles", "is slow"),
     ("nobody", "the thing that does not do it"),
     ("oftener", "more often"),
+    ("somebody", "the person or program that does it"),
+    ("told", "reported, printed, configured or distinguished"),
     ("whoever", "the thing that does it"),
-];
-/// Folders whose comments and messages have been rewritten in plain English; add a folder here once it is.
-const PLAIN_CODE: &[&str] = &[
-    "fake-cloud/",
-    "fixtures/",
-    "harness/bootstrap/",
-    "harness/cli/",
-    "harness/clouds/",
-    "harness/clusters/",
-    "harness/components/",
-    "harness/config/",
-    "harness/core/",
-    "harness/embedded-apiserver/",
-    "harness/embedded-cluster/",
-    "harness/embedded-controllers/",
-    "harness/embedded-kubelet/",
-    "harness/embedded-objects/",
-    "harness/embedded-runtime/",
-    "harness/embedded-semantics/",
-    "harness/embedded-state/",
-    "harness/processes/",
-    "harness/proof/",
-    "harness/proxy/",
-    "harness/runner/",
-    "harness/session/",
-    "harness/testkit/",
-    "suites/",
 ];
 /// Folders whose messages contain no debug output (`{:?}`): users read them.
 const SHOWN_TO_USERS: &[&str] = &[
@@ -94,8 +69,8 @@ pub(super) fn check(texts: &BTreeMap<String, String>, findings: &mut Vec<String>
     }
 }
 
-/// Checks a Rust file: for debug output in messages if it is in [`SHOWN_TO_USERS`], for retired words if it is in
-/// [`PLAIN_CODE`].
+/// Checks a Rust file: its names, comments and messages for retired words, and its messages for debug output if it is in
+/// [`SHOWN_TO_USERS`].
 pub(super) fn check_code(path: &str, text: &str, findings: &mut Vec<String>) {
     let is_in = |folders: &[&str]| folders.iter().any(|folder| path.starts_with(folder));
     let is_product = path.contains("/src/") && !path.contains("/tests/") && !path.ends_with("/tests.rs");
@@ -110,16 +85,19 @@ pub(super) fn check_code(path: &str, text: &str, findings: &mut Vec<String>) {
             }
         });
     }
-    if is_in(PLAIN_CODE) {
+    // This file contains the words.
+    if path != "ci/src/tidy/prose.rs" {
         check_words(path, text, findings);
     }
 }
 
-/// Checks the comments of a file, and its string literals except those of tests.
+/// Checks the comments of a file and the names of its functions, and its string literals except those of tests.
 fn check_words(path: &str, text: &str, findings: &mut Vec<String>) {
     for (line, number) in text.lines().zip(1..) {
-        if let Some(comment) = line.trim_start().strip_prefix("//") {
-            findings.extend(retired(comment).map(|(word, instead)| {
+        let comment = line.trim_start().strip_prefix("//");
+        let name = line.split_once("fn ").and_then(|(_, rest)| rest.split(['(', '<']).next());
+        if let Some(prose) = comment.or(name) {
+            findings.extend(retired(prose).map(|(word, instead)| {
                 format!("{path}:{number}: '{word}' is a retired word: write {instead}")
             }));
         }
@@ -259,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn retired_words_are_found_in_comments_and_messages_of_rewritten_code() {
+    fn retired_words_are_found_in_comments_and_messages() {
         let found = |path: &str, text: &str| {
             let mut findings = Vec::new();
             check_code(path, text, &mut findings);
@@ -272,7 +250,20 @@ mod tests {
         let lines: Vec<&str> = all.iter().filter_map(|one| one.split(':').nth(1)).collect();
         assert_eq!(lines, ["1", "5", "2", "4", "10"], "{all:?}");
         assert!(found("harness/core/src/tests.rs", "const A: &str = \"nobody asks\";").is_empty());
-        assert!(found("ci/src/a.rs", text).is_empty());
+    }
+
+    #[test]
+    fn retired_words_are_found_in_names_of_functions() {
+        for (code, count) in [
+            ("async fn an_error_is_told() {}", 1),
+            ("fn somebody<T>(nobody: T) {}", 1),
+            ("fn an_old_told_file_threshold() { let untold = 1; }", 1),
+            ("fn a_folder_has_a_threshold() {}", 0),
+        ] {
+            let mut findings = Vec::new();
+            check_code("suites/tests/a.rs", code, &mut findings);
+            assert_eq!(findings.len(), count, "{code}: {findings:?}");
+        }
     }
 
     #[test]

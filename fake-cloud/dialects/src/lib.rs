@@ -1,7 +1,7 @@
 //! Dialects: the APIs of vendors' clients, each a thin layer of paths, fields and error forms over the common
 //! model.
 //!
-//! To add a dialect, write a folder with the [`fake_cloud_kit`] and a line in [`ALL`]; see docs/extending.md.
+//! To add a dialect, write a folder with the [`fake_cloud_kit`] and a line in [`ALL`]; see docs/extending-interfaces.md.
 
 mod digitalocean;
 mod hcloud;

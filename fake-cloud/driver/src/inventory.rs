@@ -53,7 +53,7 @@ pub struct Item {
     pub kind: ObjectKind,
     /// Its id.
     pub id: String,
-    /// The facts by which a reader recognises it, e.g. `name web, owner 4be1`.
+    /// The facts that identify it for a reader, e.g. `name web, owner 4be1`.
     pub summary: String,
 }
 

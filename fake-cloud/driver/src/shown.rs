@@ -81,7 +81,7 @@ impl Shown {
         part
     }
 
-    /// The first sort of address of which there are more than the API shows, as text; `None` if it shows them all.
+    /// The first kind of address that exceeds what the API shows, as text; `None` if it shows them all.
     pub fn lacks(&self, addresses: &[Address]) -> Option<String> {
         let count = |wanted: fn(&str, Option<IpAddr>) -> bool| {
             addresses.iter().filter(|a| wanted(&a.kind, a.address.parse().ok())).count()
@@ -120,7 +120,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_too_much_is_named() {
+    fn the_exceeded_property_is_named() {
         let addresses = |list: &[(&str, &str)]| -> Vec<Address> {
             let address = |(kind, address): &(&str, &str)| Address {
                 kind: (*kind).to_owned(),

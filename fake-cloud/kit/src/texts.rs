@@ -37,23 +37,23 @@ pub struct TextMap<T>(HashMap<String, CachedText<T>>);
 #[derive(Debug)]
 struct CachedText<T> {
     object: T,
-    beside: Vec<String>,
+    related: Vec<String>,
     text: Text,
 }
 
 impl<T: Clone + PartialEq> TextMap<T> {
-    /// The text of an object. `beside` contains other data that is shown with it; `show` makes the shown form
+    /// The text of an object. `related` contains other data that is shown with it; `show` makes the shown form
     /// if there is no text for exactly this yet.
     pub fn text<S: Serialize>(
         &mut self,
         id: &str,
         object: &T,
-        beside: &[&str],
+        related: &[&str],
         show: impl FnOnce() -> S,
     ) -> Text {
         if let Some(kept) = self.0.get(id)
             && kept.object == *object
-            && kept.beside == beside
+            && kept.related == related
         {
             return kept.text.clone();
         }
@@ -61,8 +61,8 @@ impl<T: Clone + PartialEq> TextMap<T> {
         if self.0.len() >= LIMIT && !self.0.contains_key(id) {
             self.0.clear();
         }
-        let beside = beside.iter().map(|&text| text.to_owned()).collect();
-        self.0.insert(id.to_owned(), CachedText { object: object.clone(), beside, text: text.clone() });
+        let related = related.iter().map(|&text| text.to_owned()).collect();
+        self.0.insert(id.to_owned(), CachedText { object: object.clone(), related, text: text.clone() });
         text
     }
 }
@@ -85,10 +85,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_text_is_made_anew_when_what_it_shows_has_changed() {
+    fn a_text_is_rendered_again_when_its_data_has_changed() {
         let (texts, mut made) = (Texts::default(), 0);
-        let mut text = |object: &u32, beside: &[&str]| {
-            let text = texts.open().text("a", object, beside, || {
+        let mut text = |object: &u32, related: &[&str]| {
+            let text = texts.open().text("a", object, related, || {
                 made += 1;
                 (*object, made)
             });

@@ -38,7 +38,7 @@ impl AddressPool {
 
 /// The IPv6 address for an address of the pool: in 2001:db8::/32, reserved for documentation (RFC 3849), with
 /// the IPv4 address as its last part.
-pub(super) fn beside(address: IpAddr) -> IpAddr {
+pub(super) fn counterpart(address: IpAddr) -> IpAddr {
     const DOCUMENTATION: u128 = 0x2001_0db8 << 96;
     match address {
         IpAddr::V4(v4) => IpAddr::V6((DOCUMENTATION | u128::from(u32::from(v4))).into()),
@@ -73,10 +73,10 @@ mod tests {
     }
 
     #[test]
-    fn every_address_has_one_of_the_other_family_beside_it() {
-        let address = beside(nth(DOCUMENTATION[0], 9));
+    fn every_address_has_a_counterpart_of_the_other_family() {
+        let address = counterpart(nth(DOCUMENTATION[0], 9));
         assert_eq!(address.to_string(), "2001:db8::cb00:710a");
-        assert_eq!(beside(address), address);
+        assert_eq!(counterpart(address), address);
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Load balancers and their states: provisioning, active, deleting, gone.
 
 use super::Refusal;
-use super::addresses::{AddressPool, beside};
+use super::addresses::{AddressPool, counterpart};
 use super::checks::{check_name, check_port, check_protocol, check_source_ranges, check_text, shown};
 use super::ids::Ids;
 use fake_cloud_driver::{Frontend, HealthCheck, LbAddress, LbState, LoadBalancer, ObjectKind};
@@ -215,7 +215,7 @@ impl LoadBalancers {
         let id = ids.next(PREFIX);
         let addresses = match families {
             Families::V4 => vec![ip_address(address)],
-            Families::Both => vec![ip_address(address), ip_address(beside(address))],
+            Families::Both => vec![ip_address(address), ip_address(counterpart(address))],
             Families::Named => {
                 let hostname = Some(format!("{id}.balancers.example"));
                 vec![LbAddress { hostname, ..ip_address(address) }]

@@ -227,7 +227,7 @@ fn the_settings_say_which_addresses_a_balancer_gets() {
 }
 
 #[test]
-fn a_balancer_may_target_addresses_that_are_no_instances() {
+fn a_balancer_may_target_addresses_without_an_instance() {
     let mut cloud = cloud();
     let of = |backend: &str| LbSpec { backends: vec![backend.to_owned()], ..spec(backend) };
     for backend in ["i-1", "10.1.2.3", "2001:db8::1"] {

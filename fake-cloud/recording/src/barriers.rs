@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_released_stays_so_whichever_call_comes_first() {
+    fn a_released_barrier_stays_released_whichever_call_comes_first() {
         let mut barriers = Barriers::default();
         assert_eq!(barriers.release(7), None, "it does not stand yet");
         assert_eq!(barriers.raise(7, Match::default()), Err(Taken::Ended(7)));

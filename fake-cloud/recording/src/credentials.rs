@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn what_could_not_work_is_refused() {
+    fn unusable_credentials_are_refused() {
         let mut credentials = Credentials::default();
         credentials.put(credential("a", "token")).expect("fine");
         credentials.put(credential("a", "token")).expect("the same again");

@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn limits_at_the_end_of_the_range_are_no_limit() {
+    fn limits_at_the_end_of_the_range_mean_unlimited() {
         let mut faults = Faults::default();
         faults
             .inject(1, fault(Op::LbGet, Some(u64::MAX), Some(u64::MAX)), Duration::MAX, Inventory::default)
@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn what_could_never_hit_is_refused() {
+    fn faults_that_can_never_hit_are_refused() {
         let mut faults = Faults::default();
         assert_eq!(
             faults.inject(4, fault(Op::LbGet, Some(0), None), T0, Inventory::default),
@@ -234,7 +234,7 @@ mod tests {
         let mut stale = fault(Op::LbList, None, None);
         stale.effect = Effect::Stale;
         faults.inject(8, stale, T0, Inventory::default).expect("valid");
-        let unasked = || unreachable!("nobody has to remember it");
+        let unasked = || unreachable!("the fault needs no such fact");
         faults.inject(9, fault(Op::LbGet, None, None), T0, unasked).expect("valid");
         let then = |hit: Option<Hit>| hit.expect("a hit").then;
         assert!(then(faults.hit(T0, about(Op::LbList))).is_some());
@@ -255,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_ended_stays_ended_whichever_call_comes_first() {
+    fn an_ended_fault_stays_ended_whichever_call_comes_first() {
         let mut faults = Faults::default();
         let inject = |faults: &mut Faults, id| {
             faults.inject(id, fault(Op::LbGet, None, None), T0, Inventory::default).map(|fault| fault.id)

@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_dropped_is_not_passed_over_in_silence() {
+    fn dropped_entries_are_reported() {
         let mut journal = Journal::with_capacity(2);
         for at in 0..5 {
             journal.open(entry(at));

@@ -132,12 +132,12 @@ pub(super) async fn answer(
             }
             Step::Wait(time) => {
                 pause(time).await;
-                flight.go_on(&mut run)
+                flight.resume(&mut run)
             }
             Step::WaitAt(mut place) => {
                 place.released().await;
                 flight.waits_at = None;
-                flight.go_on(&mut run)
+                flight.resume(&mut run)
             }
         }
     }
@@ -251,7 +251,7 @@ impl InFlight {
     }
 
     /// Continues after something has held the call.
-    fn go_on(&mut self, run: &mut Pending) -> Step {
+    fn resume(&mut self, run: &mut Pending) -> Step {
         let shared = self.shared.clone();
         let mut state = shared.state();
         self.proceed(&mut state, shared.now(), run)

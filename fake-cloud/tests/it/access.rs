@@ -121,7 +121,7 @@ fn numbered(number: &str) -> Instance {
 }
 
 #[tokio::test]
-async fn nobody_is_let_in_without_a_token_of_their_own() {
+async fn requests_without_a_valid_token_are_rejected() {
     let (mut requests, mut let_in, mut paths) = (0, Vec::new(), 0);
     for (dialect, own) in PATHS {
         let machines = if dialect == "native" { vec![instance("i-1")] } else { vec![numbered("1")] };
@@ -232,7 +232,7 @@ async fn slow_oversized_and_smuggled_requests_do_nothing_to_anybody() {
     let done = |outcome: &Outcome| matches!(outcome, Outcome::Answered { status: 200..=299 });
     let made = journal.iter().filter(|entry| entry.write && done(&entry.outcome)).count();
     say(&format!(
-        "access     cloud and driver: {} odd requests beside {} slow ones, {} served, {made} carried out",
+        "access     cloud and driver: {} odd requests next to {} slow ones, {} served, {made} carried out",
         2 * odd.len(),
         slow.len(),
         served.len()

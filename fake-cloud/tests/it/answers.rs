@@ -92,7 +92,7 @@ async fn ask(client: &Client, which: usize) -> Result<(), ClientError> {
 }
 
 #[tokio::test]
-async fn whatever_a_driver_answers_is_an_answer_or_an_error() {
+async fn any_response_of_a_driver_is_an_answer_or_an_error() {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let client = Client::new(&listener.local_addr().expect("an address").to_string(), "t").expect("a client");
     let mut numbers = Numbers(number("DRIVER_FUZZ_SEED").unwrap_or(7).max(1));
@@ -135,7 +135,7 @@ async fn an_answer_without_an_end_is_an_error() {
         let mut parts = 0;
         while stream.write_all(&part).await.is_ok() {
             parts += 1;
-            assert!(parts < 1000, "nobody hangs up");
+            assert!(parts < 1000, "the answer does not end");
         }
     };
     let (asked, ()) = tokio::join!(client.inventory(), driver);

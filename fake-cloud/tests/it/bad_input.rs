@@ -61,7 +61,7 @@ async fn a_lenient_cloud_passes_over_what_it_does_not_know_and_says_so() {
 }
 
 #[tokio::test]
-async fn bodies_that_are_no_json_are_refused() {
+async fn bodies_that_are_not_json_are_refused() {
     let cloud = TestCloud::start().await;
     let deep = "[".repeat(100_000);
     let bodies = [
@@ -194,7 +194,7 @@ async fn a_body_that_breaks_off_is_an_abandoned_call() {
 }
 
 #[tokio::test]
-async fn what_is_no_http_harms_nobody() {
+async fn bytes_that_are_not_http_do_not_affect_other_clients() {
     let cloud = TestCloud::start().await;
     for bytes in [
         &b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc"[..],

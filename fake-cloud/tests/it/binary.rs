@@ -54,7 +54,7 @@ async fn help_and_version_are_answered() {
 }
 
 #[tokio::test]
-async fn it_serves_until_it_is_told_to_stop() {
+async fn it_serves_until_it_is_stopped() {
     for name in ["-TERM", "-INT"] {
         let folder = tempfile::tempdir().expect("a folder");
         let (token, credentials) = (folder.path().join("token"), folder.path().join("credentials"));
@@ -101,7 +101,7 @@ async fn it_stops_with_calls_under_way() {
 }
 
 #[tokio::test]
-async fn it_idles_until_it_is_told_to_stop() {
+async fn it_idles_until_it_is_stopped() {
     let mut child = program(&["idle"]).spawn().expect("it starts");
     // It has to handle the signal before it may get one. It does not report that, but its process status shows it.
     let path = format!("/proc/{}/status", child.id().expect("it runs"));

@@ -27,7 +27,7 @@ async fn a_write_is_recorded_with_what_was_there_before_and_after_it() {
 }
 
 #[tokio::test]
-async fn a_firewall_is_shown_beside_the_load_balancer_that_it_serves() {
+async fn a_firewall_is_shown_next_to_its_load_balancer() {
     let cloud = TestCloud::start().await;
     let id = cloud.load_balancer("web", "u-1").await;
     let made = cloud.post("/v1/firewalls", firewall("web", "u-1", Some(&id))).await.answers(201);
@@ -51,7 +51,7 @@ async fn a_firewall_is_shown_beside_the_load_balancer_that_it_serves() {
 }
 
 #[tokio::test]
-async fn what_takes_effect_though_its_answer_is_lost_is_recorded_and_what_is_refused_is_not() {
+async fn a_change_with_a_lost_answer_is_recorded_and_a_refused_one_is_not() {
     let cloud = TestCloud::start().await;
     let ops = Match { ops: vec![Op::LbCreate], ..Match::default() };
     let refusal = cloud.inject(ops.clone(), Effect::Status { status: 503, retry_after_s: None }).await;

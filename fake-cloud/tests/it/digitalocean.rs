@@ -122,7 +122,7 @@ async fn start_up_finds_account_and_regions() {
 }
 
 #[tokio::test]
-async fn nobody_calls_without_a_token() {
+async fn calls_without_a_token_are_refused() {
     let cloud = start().await;
     let url = cloud.url("/v2/droplets");
     let anonymous = Answer::of(cloud.http.get(&url)).await;
@@ -133,7 +133,7 @@ async fn nobody_calls_without_a_token() {
 }
 
 #[tokio::test]
-async fn droplets_are_nobodys_to_change() {
+async fn droplets_cannot_be_changed_by_callers() {
     let cloud = start().await;
     for (method, path) in
         [("POST", "/v2/droplets"), ("DELETE", "/v2/droplets/101"), ("POST", "/v2/droplets/101/actions")]
@@ -146,7 +146,7 @@ async fn droplets_are_nobodys_to_change() {
 }
 
 #[tokio::test]
-async fn what_is_not_known_is_said_aloud() {
+async fn unknown_calls_and_fields_are_reported() {
     let cloud = start().await;
     let unknown = [
         ("GET", "/v2/vpcs", None),

@@ -157,7 +157,7 @@ async fn deletion_is_at_once_and_final() {
 }
 
 #[tokio::test]
-async fn a_droplet_that_is_gone_is_no_target() {
+async fn a_deleted_droplet_cannot_be_a_target() {
     let cloud = start().await;
     let id = created(&cloud, "a").await;
     cloud.driver.delete_instance("101").await.expect("deleted");

@@ -45,7 +45,7 @@ async fn rate_limits_say_when_to_come_back() {
 }
 
 #[tokio::test]
-async fn a_malformed_answer_is_a_200_that_is_no_json() {
+async fn a_malformed_answer_is_a_200_without_valid_json() {
     let cloud = TestCloud::start().await;
     let fault = cloud.inject(on(Op::InstanceGet), Effect::Malformed).await;
     let reply = cloud.get("/v1/instances/i-1").await;
@@ -56,7 +56,7 @@ async fn a_malformed_answer_is_a_200_that_is_no_json() {
 }
 
 #[tokio::test]
-async fn what_is_accepted_and_fails_is_told_by_its_operation() {
+async fn an_accepted_change_that_fails_is_reported_by_its_operation() {
     let cloud = TestCloud::start().await;
     let id = cloud.load_balancer("web", "u-1").await;
     let fault = cloud.inject(Match::default(), Effect::FailAction { code: "server_error".into() }).await;
@@ -241,8 +241,8 @@ async fn faults_can_be_for_one_caller() {
     let other = cloud.http.get(cloud.url("/v1/instances/i-1")).bearer_auth(OTHER_TOKEN);
     Reply::of(other).await.fails(403, "forbidden");
     cloud.driver.clear_faults().await.expect("cleared");
-    let nobody = "192.0.2.200".parse().expect("an address");
-    cloud.inject(Match { peer: Some(nobody), ..Match::default() }, status(500)).await;
+    let stranger = "192.0.2.200".parse().expect("an address");
+    cloud.inject(Match { peer: Some(stranger), ..Match::default() }, status(500)).await;
     cloud.get("/v1/instances/i-1").await.answers(200);
     let mapped = "::ffff:127.0.0.1".parse().expect("an address");
     cloud.inject(Match { peer: Some(mapped), ..Match::default() }, status(500)).await;
@@ -250,7 +250,7 @@ async fn faults_can_be_for_one_caller() {
 }
 
 #[tokio::test]
-async fn nobody_unknown_uses_up_a_fault() {
+async fn calls_with_unknown_credentials_do_not_use_up_faults() {
     let cloud = TestCloud::start().await;
     let fault = cloud.inject(Match::default(), status(500)).await;
     Reply::of(cloud.http.get(cloud.url("/v1/instances/i-1"))).await.fails(401, "unauthorized");

@@ -164,7 +164,7 @@ async fn a_dialect_without_actions_has_none_to_fail() {
 }
 
 #[tokio::test]
-async fn what_a_service_leaves_behind_is_counted() {
+async fn leftovers_of_a_service_are_counted() {
     let cloud = start(Unknown::Refused).await;
     let baseline = cloud.driver.inventory().await.expect("inventory");
     let id = created(&cloud, "4be1").await;
@@ -192,7 +192,7 @@ async fn what_a_service_leaves_behind_is_counted() {
 }
 
 #[tokio::test]
-async fn what_is_put_there_by_hand_is_shown() {
+async fn objects_created_by_the_driver_are_shown() {
     let cloud = start(Unknown::Refused).await;
     let id = created(&cloud, "4be1").await;
     let mut lb = cloud.driver.inventory().await.expect("inventory").load_balancers.remove(0);

@@ -87,7 +87,7 @@ async fn lists_come_in_pages() {
 }
 
 #[tokio::test]
-async fn nobody_may_change_instances() {
+async fn instances_cannot_be_changed_by_callers() {
     let cloud = TestCloud::start().await;
     cloud.delete("/v1/instances/i-1").await.fails(403, "forbidden");
     cloud.put("/v1/instances/i-1", json!({})).await.fails(403, "forbidden");

@@ -107,7 +107,7 @@ async fn an_answer_can_be_limited() {
 }
 
 #[tokio::test]
-async fn a_shut_down_cloud_answers_nobody() {
+async fn a_shut_down_cloud_does_not_answer() {
     let cloud = Server::start(Config::local("native")).await.expect("it starts");
     let (address, driver) = (cloud.cloud_addr(), cloud.driver_addr());
     let client = fake_cloud_driver::Client::new(&driver.to_string(), cloud.driver_token()).expect("a client");

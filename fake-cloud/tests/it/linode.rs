@@ -157,7 +157,7 @@ async fn a_rebuilt_config_keeps_the_nodes_it_names() {
 }
 
 #[tokio::test]
-async fn what_makes_no_sense_is_refused_with_its_field() {
+async fn invalid_values_are_refused_with_their_field() {
     let cloud = start(Unknown::Refused).await;
     created(&cloud, "ccm-0a", "default/web").await;
     let cases = [

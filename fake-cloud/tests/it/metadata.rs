@@ -28,7 +28,7 @@ async fn asked(cloud: &TestCloud, path: &str, user: Option<&str>) -> (u16, Strin
 }
 
 #[tokio::test]
-async fn each_machine_is_told_of_itself() {
+async fn each_machine_gets_its_own_metadata() {
     let machines = [machine("1", "127.0.0.1"), machine("2", "10.0.0.2")];
     let cloud = TestCloud::speaking("digitalocean", Unknown::Refused, &machines).await;
     const REGION: &str = "/metadata/v1/region";

@@ -204,7 +204,7 @@ async fn routes_lead_to_the_machine_that_has_the_next_hop() {
 }
 
 #[tokio::test]
-async fn a_route_into_a_black_hole_has_a_next_hop_that_is_nobodys() {
+async fn a_route_into_a_black_hole_has_an_unused_next_hop() {
     let cloud = start(Unknown::Refused).await;
     let hole = Route {
         id: String::new(),

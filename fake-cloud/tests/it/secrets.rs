@@ -31,9 +31,9 @@ async fn the_cloud_never_repeats_a_token() {
     seen += &format!("{:?}", cloud.driver.put_credential(&shared).await.expect_err("taken"));
     let missing = cloud.driver.get_instance("i-9").await.expect_err("missing");
     seen += &format!("{missing} {missing:?} {:?} {:?}", cloud.driver, cloud.running);
-    let nobody = Client::new("127.0.0.1:1", TOKEN).expect("a client");
-    let error = nobody.set_settings(&Settings::default()).await.expect_err("nobody there");
-    seen += &format!("{error} {error:?} {nobody:?}");
+    let unreachable = Client::new("127.0.0.1:1", TOKEN).expect("a client");
+    let error = unreachable.set_settings(&Settings::default()).await.expect_err("nothing listens there");
+    seen += &format!("{error} {error:?} {unreachable:?}");
     let config = Config {
         driver_token: Some(driver_token.clone()),
         credentials: vec![shared],

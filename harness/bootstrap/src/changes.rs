@@ -50,7 +50,7 @@ impl Set {
                 }
             }
             Change::Image(w, container) => {
-                self.workloads[*w as usize].containers[*container as usize].image = String::from("mended:v1");
+                self.workloads[*w as usize].containers[*container as usize].image = String::from("fixed:v1");
             }
             Change::Provide(_, kind, namespace, name) => {
                 for missing in &mut self.missing {
@@ -65,7 +65,7 @@ impl Set {
                 }
             }
             Change::Replicas(w) => self.workloads[*w as usize].replicas = 1,
-            Change::Mend(w, what) => {
+            Change::Repair(w, what) => {
                 self.workloads[*w as usize].refused.retain(|(_, own, _)| own != what);
             }
             Change::Accept(object) => self.refused.retain(|own| own.object != *object as usize),
@@ -129,7 +129,7 @@ fn workload_of(change: &Change) -> Option<u32> {
         | Change::ApiServer(w)
         | Change::CloudProvider(w)
         | Change::Replicas(w)
-        | Change::Mend(w, _)
+        | Change::Repair(w, _)
         | Change::Amend(w, _)
         | Change::Port(w)
         | Change::DropStorage(w)
@@ -249,7 +249,7 @@ pub(crate) fn words(set: &Set, change: &Change) -> String {
         }
         Change::CloudProvider(w) => format!("{}: set --cloud-provider to the name of the provider", title(w)),
         Change::Replicas(w) => format!("{}: run at least one replica", title(w)),
-        Change::Mend(w, what) => format!("{}: fix what the API server refuses: {what}", title(w)),
+        Change::Repair(w, what) => format!("{}: fix what the API server refuses: {what}", title(w)),
         Change::Accept(object) => {
             let own = set.refused.iter().find(|own| own.object == *object as usize);
             own.map_or_else(String::new, |own| {

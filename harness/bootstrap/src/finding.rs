@@ -44,7 +44,7 @@ pub struct Finding {
     pub why: String,
     /// The YAML that fixes it.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub mend: Option<String>,
+    pub fix: Option<String>,
     /// The edit that `fix` makes.
     #[serde(skip)]
     pub(crate) edit: Option<Edit>,

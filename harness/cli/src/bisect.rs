@@ -241,7 +241,7 @@ mod tests {
     use harness_core::ledger::{Entry, SkipReason};
 
     #[test]
-    fn what_was_not_judged_says_nothing_about_a_commit() {
+    fn a_commit_with_an_unjudged_check_is_skipped() {
         let is = |outcome| {
             let entries = vec![Entry::sample("A-01", Level::Must, outcome)];
             outcome_of(&Ledger { entries, ..Ledger::default() })

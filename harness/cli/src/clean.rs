@@ -195,7 +195,7 @@ fn stays(name: &str, folders: &[(PathBuf, String, Liveness)], things: &[Leftover
     let noted = mine.iter().filter_map(|thing| thing.owner.as_ref()).collect::<BTreeSet<_>>();
     let all: Vec<Liveness> = own.chain(noted.into_iter().map(|owner| owner.liveness())).collect();
     let lives = all.iter().find_map(|standing| match standing {
-        Liveness::Lives(who) => Some(format!("it goes on: {who}")),
+        Liveness::Lives(who) => Some(format!("it is still running: {who}")),
         _ => None,
     });
     let unknown = || {
@@ -230,7 +230,7 @@ mod tests {
             format!("user=0 host={host} boot=b namespace=n pid=1 start=1").parse().expect("an owner")
         };
         let (dead, far) = (on(&Owner::here().host), on("elsewhere"));
-        assert!(of(&machine(Some(Owner::here())), None).is_some_and(|why| why.contains("goes on")));
+        assert!(of(&machine(Some(Owner::here())), None).is_some_and(|why| why.contains("still running")));
         assert_eq!(of(&machine(Some(dead.clone())), None), None);
         assert!(of(&machine(Some(far)), None).is_some_and(|why| why.contains("on elsewhere")));
         assert!(of(&machine(None), None).is_some_and(|why| why.contains("no owner")));
@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_left_alone_is_named_and_nothing_of_it_goes() {
+    fn skipped_resources_are_named_and_kept() {
         let mine = Leftover::of_run("abcdefgh", Some(Owner::here()));
         let image = mine.clone().of_no_run();
         let folders = vec![(PathBuf::from("/tmp/f"), "abcdefgh".to_owned(), Liveness::Gone)];

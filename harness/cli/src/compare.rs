@@ -104,14 +104,14 @@ fn write(path: &Path, page: String) -> Result<(), String> {
 /// The page of both runs.
 fn page(sides: [(&Path, &Ledger); 2], differences: &[Difference]) -> Result<String, String> {
     let [before, after] =
-        sides.map(|(path, ledger)| (path.display().to_string(), ledger, told(path, ledger)));
+        sides.map(|(path, ledger)| (path.display().to_string(), ledger, page_material(path, ledger)));
     let demands = demands(&[before.1, after.1])?;
     let [before, after] = [&before, &after].map(|(name, ledger, material)| Side { name, ledger, material });
     to_comparison(&[before, after], &demands, differences).map_err(|error| chain(&error))
 }
 
 /// The files next to a report; none if they belong to another run.
-fn told(report: &Path, ledger: &Ledger) -> PageMaterial {
+fn page_material(report: &Path, ledger: &Ledger) -> PageMaterial {
     let stream = events::stream_in(report.parent().unwrap_or(Path::new("")));
     let is_of_it =
         |events: &[Event]| ledger.stream.is_some() && Fold::of(events).ledger().stream == ledger.stream;
@@ -150,7 +150,7 @@ mod tests {
     use harness_core::ledger::{Entry, Outcome, SkipReason};
 
     #[test]
-    fn what_is_worse_comes_first_and_what_was_not_asked_for_is_only_counted() {
+    fn regressions_come_first_and_deselected_checks_are_only_counted() {
         let fail = || Outcome::Fail { message: "m".to_owned() };
         let ledger = |outcomes: [Outcome; 3]| {
             let entries = ["A-01", "A-02", "A-03"].into_iter().zip(outcomes);

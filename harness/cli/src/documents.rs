@@ -53,7 +53,7 @@ fn every_command_in_a_document_is_one_that_the_program_accepts() {
 }
 
 #[test]
-fn what_the_program_does_not_accept_is_found() {
+fn command_lines_that_the_program_rejects_are_found() {
     let objections = |text: &str| {
         let of_code = |code: Code| our_commands(&code.text).into_iter().map(move |one| (one, code.is_typed));
         let commands = shell_code(text).into_iter().flat_map(of_code);

@@ -19,12 +19,12 @@ pub(super) const OURS: &[BackendKind] = &[BackendKind::Kind, BackendKind::Embedd
 
 pub(super) fn explain(suites: &'static [Suite], id: &str) -> ExitCode {
     let checks: Vec<&Check> = suites.iter().flat_map(Suite::checks).collect();
-    let told =
+    let explained =
         Contract::built_in().map_err(|error| harness_core::check::chain(&error)).and_then(|contract| {
             let mutants = mutants(&[], Share::WHOLE)?;
             explanation(&contract, &checks, &mutants, id)
         });
-    match told {
+    match explained {
         Ok(text) => print(&text),
         Err(why) => {
             harness_core::output::err(&format!("error: {why}"));
@@ -238,7 +238,7 @@ mod tests {
         Check::own(id, "it holds", "somewhere", |_| Box::pin(async { Ok(()) }))
     }
 
-    fn told(id: &str) -> Result<String, String> {
+    fn explained(id: &str) -> Result<String, String> {
         let contract = Contract::built_in().expect("a contract");
         let mutants = mutants(&[], Share::WHOLE).expect("mutants");
         let of_kind = [Facility::LinkControl];
@@ -247,8 +247,8 @@ mod tests {
     }
 
     #[test]
-    fn a_row_is_told_with_all_of_its_checks_and_a_check_with_its_row() {
-        let row = told("node-init-10").expect("a row");
+    fn a_row_is_explained_with_its_checks_and_a_check_with_its_row() {
+        let row = explained("node-init-10").expect("a row");
         assert!(row.starts_with("NODE-INIT-10  MUST\n"), "{row}");
         for part in [
             "required:",
@@ -268,7 +268,7 @@ mod tests {
         ] {
             assert!(row.contains(part), "{part}:\n{row}");
         }
-        let check = told("NODE-INIT-10.list").expect("a check");
+        let check = explained("NODE-INIT-10.list").expect("a check");
         assert!(check.contains("check NODE-INIT-10.list") && !check.contains("NODE-INIT-10.gone"), "{check}");
         assert!(check.contains(" M-NI-05b\n"), "{check}");
         assert!(check.contains("--only NODE-INIT-10.list\n"), "{check}");
@@ -276,12 +276,12 @@ mod tests {
 
     #[test]
     fn a_row_without_a_check_says_so_and_an_unknown_id_suggests_the_nearest() {
-        let own = told("TEST-01").expect("a row");
+        let own = explained("TEST-01").expect("a row");
         assert!(own.contains("kept:") && own.contains("the harness keeps it"), "{own}");
         for (id, near) in [("NODE-INIT-1", "'NODE-INIT-01'"), ("NODE-INIT-10.lst", "'NODE-INIT-10.list'")] {
-            let refused = told(id).expect_err("no such id");
+            let refused = explained(id).expect_err("no such id");
             assert!(refused.contains(&format!("did you mean {near}?")), "{refused}");
         }
-        assert!(told("NODE-INIT-10.other").is_err());
+        assert!(explained("NODE-INIT-10.other").is_err());
     }
 }

@@ -49,7 +49,7 @@ mod tests {
     const OURS: &[Suite] = &[suite("routes", &[&[check("ROUTE-01")]])];
 
     #[test]
-    fn a_private_suite_comes_last_and_is_told_from_ours() {
+    fn a_private_suite_comes_last_and_is_marked_as_private() {
         const ACME: &[Suite] = &[suite("acme", &[&[check("ACME-LABEL-01")]])];
         let all = joined(OURS, ACME).expect("they differ");
         assert_eq!(all.iter().map(|suite| suite.name).collect::<Vec<_>>(), ["routes", "acme"]);

@@ -40,7 +40,7 @@ pub(super) fn prove(options: &ProveOptions) -> ExitCode {
     };
     let began = Instant::now();
     let (total, done) = (questions.len(), AtomicUsize::new(0));
-    let told = |row: &Row| {
+    let print_row = |row: &Row| {
         let done = done.fetch_add(1, Ordering::Relaxed) + 1;
         // A cell on kind takes as long as twenty-five in this process.
         let often = if options.cluster == ProofCluster::Kind { 1 } else { 25 };
@@ -59,10 +59,10 @@ pub(super) fn prove(options: &ProveOptions) -> ExitCode {
             ProofCluster::Kind => {
                 let kubernetes = options.kubernetes.clone();
                 let bench = KindBench::new(kubernetes, events.clone(), cancel.clone());
-                bench.measure_all(questions, told).await
+                bench.measure_all(questions, print_row).await
             }
             ProofCluster::Embedded => Ok(EmbeddedBench::new()?
-                .measure_all(questions, usize::from(options.jobs), &cancel, told)
+                .measure_all(questions, usize::from(options.jobs), &cancel, print_row)
                 .await),
         }
     });

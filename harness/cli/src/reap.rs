@@ -166,7 +166,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_released_or_ended_in_order_is_not_taken() {
+    fn released_or_properly_ended_resources_are_not_reaped() {
         let mut holdings = Holdings::default();
         let mut tell =
             |message: &ReaperMessage| holdings.take(&serde_json::to_vec(message).expect("plain data"));

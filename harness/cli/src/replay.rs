@@ -22,8 +22,8 @@ pub(super) fn replay(options: &ReplayOptions) -> ExitCode {
             return ExitCode::from(exit::USAGE);
         }
     };
-    let beside = || options.events.parent().unwrap_or(Path::new(".")).to_owned();
-    let folder = options.out.clone().unwrap_or_else(beside);
+    let folder_of_stream = || options.events.parent().unwrap_or(Path::new(".")).to_owned();
+    let folder = options.out.clone().unwrap_or_else(folder_of_stream);
     if let Err(error) = std::fs::create_dir_all(&folder) {
         terminal.say(format!("error: output folder {}: {}", folder.display(), files::why(&error)));
         return ExitCode::from(exit::USAGE);

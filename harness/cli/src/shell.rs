@@ -9,11 +9,11 @@ use harness_report::exit;
 use std::ffi::OsString;
 use std::process::ExitCode;
 
-/// The variable by which a shell asks this program to complete a command line.
+/// The variable with which a shell requests completions of a command line.
 const ASKED: &str = "COMPLETE";
 
-/// Prints the script by which a shell asks this program for completions, so that it knows checks, suites, profiles and
-/// mutants of the program that is installed.
+/// Prints the script with which a shell requests completions from the installed program, including its checks, suites,
+/// profiles and mutants.
 pub(super) fn completions(options: &CompletionOptions) -> ExitCode {
     let (name, mut text) = ("ccm-conformance", Vec::new());
     let shells = Shells::builtins();

@@ -279,12 +279,12 @@ mod tests {
     }
 
     #[test]
-    fn a_line_that_cannot_be_read_is_told_where_its_folder_can() {
+    fn an_invalid_command_line_is_reported_in_a_valid_results_folder() {
         let folder = tempfile::tempdir().expect("a folder");
         let mut line = typed("run --bogus --sonobuoy-results");
         line.push(folder.path().as_os_str().to_owned());
         refuse(&line, "no option --bogus");
         assert!(handed_over(folder.path()).iter().any(|(_, text)| text.contains("no option --bogus")));
-        refuse(&typed("run --bogus"), "nobody to tell");
+        refuse(&typed("run --bogus"), "without a results folder");
     }
 }

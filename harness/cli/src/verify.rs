@@ -34,8 +34,8 @@ impl Run {
     pub(super) fn read(report: &Path, events: Option<&Path>) -> Result<Run, String> {
         let text = files::read(report).map_err(|error| format!("{}: {error}", report.display()))?;
         let written = read(&text, report).map_err(|error| chain(&error))?;
-        let beside = || stream_in(report.parent().unwrap_or(Path::new("")));
-        let stream = events.map_or_else(beside, PathBuf::from);
+        let default_stream = || stream_in(report.parent().unwrap_or(Path::new("")));
+        let stream = events.map_or_else(default_stream, PathBuf::from);
         let stream_facts = match read_whole(&stream) {
             Ok(events) => Ok(StreamFacts::by(&events)),
             Err(error) if error.is_of_its_lines() => Err(Finding::NotAsWritten(chain(&error))),

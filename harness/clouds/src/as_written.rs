@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_cloud_adds_is_fine_and_what_it_changes_is_named() {
+    fn additions_of_a_cloud_are_allowed_and_changes_are_named() {
         let written = balancer(json!({}));
         let more = json!({"health_check": {"protocol": "TCP", "port": 30080}, "details": {"size": "small"}});
         assert_eq!(lost_of_load_balancer(&written, &balancer(more)), [""; 0]);

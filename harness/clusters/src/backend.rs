@@ -191,7 +191,7 @@ pub trait ApiFaults: Send + Sync {
     /// The cluster is gone.
     fn state(&self, id: u64) -> BoxFuture<'_, Result<Option<RequestFaultState>, ClusterError>>;
 
-    /// Removes it; requests that it holds go on.
+    /// Removes it; requests that it holds continue.
     ///
     /// # Errors
     /// The cluster is gone.

@@ -319,31 +319,32 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn an_image_is_removed_by_its_id_and_one_without_a_name_is_told_by_it() {
+    async fn an_image_is_removed_by_its_id_and_listed_by_it_without_a_name() {
         for (tags, digests) in [
             (json!(["<none>:<none>"]), json!(["<none>@<none>"])),
             (json!([]), json!([])),
             (json!(null), json!(null)),
         ] {
-            let (told, asked) = removed(json!([image("sha256:12", tags, digests)])).await;
+            let (reported, asked) = removed(json!([image("sha256:12", tags, digests)])).await;
             assert_eq!(
-                (told, asked),
+                (reported, asked),
                 (vec!["sha256:12".to_owned()], vec!["DELETE /images/sha256:12".to_owned()])
             );
         }
-        let (told, asked) = removed(json!([image("sha256:34", json!(["a.invalid/ccm:1"]), json!([]))])).await;
+        let (reported, asked) =
+            removed(json!([image("sha256:34", json!(["a.invalid/ccm:1"]), json!([]))])).await;
         assert_eq!(
-            (told, asked),
+            (reported, asked),
             (vec!["a.invalid/ccm:1".to_owned()], vec!["DELETE /images/sha256:34".to_owned()])
         );
-        let (told, asked) =
+        let (reported, asked) =
             removed(json!([image("sha256:56", json!(["a:1", "<none>:<none>", "b:1"]), json!([]))])).await;
-        assert_eq!(told, ["a:1"]);
+        assert_eq!(reported, ["a:1"]);
         assert_eq!(asked, ["DELETE /images/a:1", "DELETE /images/b:1", "DELETE /images/sha256:56"]);
     }
 
     #[test]
-    fn a_container_without_a_name_is_told_by_its_id() {
+    fn a_container_without_a_name_is_listed_by_its_id() {
         let labels = Some(HashMap::from([(RUN_LABEL.to_owned(), "abcdefgh".to_owned())]));
         let nameless = ContainerSummary { id: Some("0123".to_owned()), labels, ..Default::default() };
         assert_eq!(container(nameless).expect("one of ours").name, "0123");
@@ -361,7 +362,7 @@ mod tests {
     }
 
     #[test]
-    fn containers_of_runs_are_told_from_those_of_others() {
+    fn containers_of_runs_are_distinguished_from_foreign_ones() {
         let machine =
             listed("ccm-conformance-abcdefgh-worker", &[(CLUSTER_LABEL, "ccm-conformance-abcdefgh")]);
         let machine = machine.expect("a machine of ours");

@@ -34,7 +34,7 @@ pub use embedded_cluster::{RequestEffect, RequestFault, RequestFaultState, Reque
 pub use error::ClusterError;
 pub use existing::InsideCluster;
 pub use host::{cores, docker_disk_mib, memory_mib};
-pub use kind::at_hand as kind_at_hand;
+pub use kind::available_image as available_kind_image;
 pub use leftovers::cleanup;
 pub use leftovers::{LeftBehind, Leftover, LeftoverKind, RemovalError, list_leftovers, remove_leftovers};
 pub use operation::{

@@ -110,7 +110,7 @@ pub enum LinkOp {
     /// Blocked.
     Cut,
     /// Restored.
-    Mend,
+    Restore,
 }
 
 /// The destination from which a machine is cut off.
@@ -166,7 +166,7 @@ pub struct PodTraffic {
     pub addresses: Vec<IpAddr>,
     /// The supplementary groups of its processes.
     pub groups: Vec<u32>,
-    /// The id of the token by which the API server of another cluster, which it serves from outside, identifies it.
+    /// The id of the token that identifies it to the API server of another cluster, which it serves from outside.
     pub token: Option<String>,
 }
 
@@ -242,7 +242,7 @@ impl fmt::Display for Operation<'_> {
             Operation::Link { machine, to, op } => {
                 let (done, from) = match op {
                     LinkOp::Cut => ("cutting", "off from"),
-                    LinkOp::Mend => ("connecting", "again with"),
+                    LinkOp::Restore => ("connecting", "again with"),
                 };
                 match to {
                     Target::Cloud(ip) => write!(f, "{done} {} {from} the cloud at {ip}", machine.name),

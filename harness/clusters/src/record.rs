@@ -34,7 +34,7 @@ pub struct ClusterRecord {
     pub api_server_for_pods: Option<(String, u16)>,
     /// The address at which Pods of another cluster reach its API server, as a URL that matches its certificate; `None`
     /// if it is the one in the kubeconfig.
-    pub api_server_from_beside: Option<String>,
+    pub api_server_for_other_clusters: Option<String>,
     /// The first of the supplementary groups that distinguish packets of the CCM's replicas from those of their machines;
     /// `None` if groups cannot be used for that.
     pub replica_group: Option<u32>,
@@ -77,7 +77,7 @@ pub enum CloudSite {
     /// On this network of the Docker engine.
     Network(String),
     /// On the network of the Docker engine that the cluster's Nodes use, whichever that is.
-    BesideNodes,
+    NextToNodes,
 }
 
 /// The description of a cluster in the report. Unknown values are empty.

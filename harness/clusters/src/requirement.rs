@@ -132,8 +132,8 @@ pub(super) fn temporary_files(least_mib: u64, needed_for: &'static str) -> Requi
     let asked = |found: String| Requirement::fine("temporary files", needed_for, found);
     if !folder.is_dir() {
         let found = asked(format!("{} is not a folder", folder.display()));
-        let mended = found.but(State::Missing, "create it, or set TMPDIR to an existing folder");
-        return Requirement { remedy: Some(Remedy::Folder(folder)), ..mended };
+        let missing = found.but(State::Missing, "create it, or set TMPDIR to an existing folder");
+        return Requirement { remedy: Some(Remedy::Folder(folder)), ..missing };
     }
     if let Err(error) = tempfile::tempfile_in(&folder) {
         let found = asked(format!("{} cannot be written to: {error}", folder.display()));

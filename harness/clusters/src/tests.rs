@@ -17,9 +17,9 @@ fn record(backend: BackendKind, facilities: &[Facility]) -> ClusterRecord {
         facilities: facilities.iter().copied().collect(),
         pod_network: None,
         api_server_for_pods: None,
-        api_server_from_beside: None,
+        api_server_for_other_clusters: None,
         replica_group: None,
-        cloud_site: CloudSite::BesideNodes,
+        cloud_site: CloudSite::NextToNodes,
         about: About::default(),
         own: serde_json::Value::Null,
     }
@@ -59,7 +59,7 @@ fn every_backend_that_can_be_named_is_in_the_table() {
 }
 
 #[tokio::test]
-async fn what_a_cluster_has_no_facility_for_is_not_observable_and_reaches_no_machine() {
+async fn operations_without_a_facility_are_not_observable_and_reach_no_machine() {
     let (scripted, machine) = (Arc::new(Scripted::default()), machine());
     let cluster = Cluster {
         record: record(BackendKind::Kind, &[Facility::KubeletControl]),

@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_is_no_topology_is_refused_with_its_fault() {
+    fn an_invalid_topology_file_is_refused_with_its_fault() {
         let refuse = |text: &str| {
             let error = parse("mine".into(), text, Path::new("mine.yaml")).expect_err("unsound");
             assert!(error.is_usage());
@@ -247,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_read_is_said_and_what_is_no_taint_is_refused() {
+    fn ignored_fields_are_reported_and_invalid_taints_refused() {
         let unknown = |text: &str| machines_of(text)[0].registration.unknown.clone();
         let operations = "kubeadmConfigPatchesJSON6902: [{kind: InitConfiguration, \
                           patch: '[{op: add, path: /nodeRegistration/taints/-, value: {key: x}}]'}]";

@@ -87,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn programs_of_other_machines_and_what_is_no_program_are_named() {
+    fn programs_of_other_architectures_and_other_files_are_named() {
         let why = |head: &[u8]| judge(head, "x86_64");
         assert_eq!(why(&elf(1, [62, 0])), None);
         assert_eq!(why(&elf(1, [3, 0])), None, "a 32-bit program");
@@ -101,7 +101,7 @@ mod tests {
             Some("is a program for s390x, and this machine is x86_64".to_owned())
         );
         assert!(why(&elf(1, [1, 9])).expect("unknown").contains("number 2305 of ELF"));
-        assert_eq!(judge(&elf(1, [62, 0]), "loongarch64"), None, "nobody can tell");
+        assert_eq!(judge(&elf(1, [62, 0]), "loongarch64"), None, "undecidable");
         assert_eq!(why(b""), Some("is empty".to_owned()));
         for odd in [b"MZ\x90\0".as_slice(), b"echo hello\n"] {
             assert!(why(odd).expect("no program").starts_with("is neither an ELF program"), "{odd:?}");

@@ -1,5 +1,5 @@
-//! The formats of texts in files. Each format is a type, so that a key's type determines the format of its
-//! text. In JSON Schema it is a `format`, by which [`check`] finds it again.
+//! The formats of texts in files. Each format is a type, so that a key's type determines the format of its text. In JSON
+//! Schema it is a `format`, which [`check`] maps back to the type.
 
 use super::cluster::Kubernetes;
 use super::duration::HumanDuration;

@@ -210,8 +210,8 @@ impl Limits {
         (2 * Self::STATUS_PERIOD + secs(5)).mul_f64(self.scale.max(1.0)) + kept
     }
 
-    /// Nothing happens to a Node's addresses: three of these periods, plus the time by which the cached data
-    /// about a machine may be older than these allow for.
+    /// Nothing happens to a Node's addresses: three of these periods, plus the additional age of cached data about a
+    /// machine.
     pub fn quiet_addresses(&self) -> Duration {
         let kept = self.instance_cache.saturating_sub(Self::INSTANCE_CACHE);
         (3 * Self::STATUS_PERIOD).mul_f64(self.scale.max(1.0)) + kept

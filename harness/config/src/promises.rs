@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn what_no_check_needs_is_named_by_its_key() {
+    fn declarations_that_no_check_needs_are_named_by_their_key() {
         let profile = plan(&Source::Defaults, RunFile::default()).expect("a plan").profile;
         assert_eq!(declared_not_judged(&profile, &Capability::ALL.iter().copied().collect()), [""; 0]);
         let mut judged: BTreeSet<Capability> = Capability::ALL.iter().copied().collect();

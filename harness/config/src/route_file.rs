@@ -28,8 +28,8 @@ pub struct Routes {
     pub rewrites: Rewrites,
 }
 
-/// The meaning of the calls of a cloud's API. A call is read by the most specific rule that matches it. Two
-/// rules that can match the same call, of which neither is more specific, are rejected.
+/// The meaning of the calls of a cloud's API. A call is read by the most specific rule that matches it. Two rules that can
+/// match the same call are rejected if neither is more specific.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 #[schemars(rename = "Routes", transform = ordered::<Self>)]
@@ -285,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn mistakes_are_told_with_file_and_line() {
+    fn mistakes_are_reported_with_file_and_line() {
         for (routes, what) in [
             (
                 "  - {call: GET /a, op: lb.list}\n  - {call: GET /a, op: lb.get}\n",

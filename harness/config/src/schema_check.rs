@@ -161,7 +161,7 @@ impl Walk<'_> {
                 && choice
                 && items[..at].iter().any(|before| matches!(&before.tree, Tree::Text(one) if one == word))
             {
-                self.problem(item, &format!("{path}[{at}]"), format!("'{word}' stands there twice"));
+                self.problem(item, &format!("{path}[{at}]"), format!("'{word}' is listed twice"));
             }
         }
         let items = items.iter().enumerate();

@@ -274,7 +274,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_line_without_an_end_is_told_and_takes_no_memory() {
+    async fn an_endless_line_is_reported_and_uses_bounded_memory() {
         let mut lines = Lines::of(tokio::io::repeat(b'x'));
         let first = lines.next().await.expect("it can be read").expect("a line");
         assert_eq!(first.len(), LONGEST_LINE + LINE_CUT.len());
@@ -302,7 +302,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_cut_says_so() {
+    fn cut_text_is_marked() {
         let mut kept = Beginning::of(1024);
         assert!(kept.push(b"abc") && !kept.push(&[b'x'; 2000]));
         let text = kept.into_text();

@@ -149,7 +149,7 @@ pub struct Check<Cx: 'static> {
     /// are.
     pub holds_up: bool,
     /// The row next to whose claims it may run if it may not run next to unrelated checks; `None`: its own.
-    pub beside: Option<&'static str>,
+    pub next_to: Option<&'static str>,
     /// The minimum wall time of a passing run in seconds, if a quiet window or back-off requires one; otherwise 0. Long
     /// checks are started first.
     pub takes_s: u32,
@@ -216,7 +216,7 @@ impl<Cx: 'static> Check<Cx> {
             served: Served::Always,
             since: None,
             holds_up: false,
-            beside: None,
+            next_to: None,
             takes_s: 0,
             takes_on_machines_s: 0,
             soaks: false,
@@ -310,8 +310,8 @@ impl<Cx: 'static> Check<Cx> {
 
     /// Runs next to the claims of another row if it may not run next to unrelated checks: they block the same loop in the
     /// same way.
-    pub const fn beside_claims_of(mut self, row: &'static str) -> Check<Cx> {
-        self.beside = Some(row);
+    pub const fn next_to_claims_of(mut self, row: &'static str) -> Check<Cx> {
+        self.next_to = Some(row);
         self
     }
 

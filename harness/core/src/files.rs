@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_built_in_is_refused_by_its_path() {
+    fn paths_that_are_not_built_in_are_refused_by_name() {
         for absent in ["reference/Cargo.toml", "reference", "", "nobody/profile.yaml"] {
             let error = read(&built_in(absent)).expect_err("no such file");
             assert_eq!(error.kind(), ErrorKind::NotFound, "{error}");
@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_no_end_is_not_read() {
+    fn endless_files_are_not_read() {
         let why = |path: &Path| read(path).expect_err("no file").to_string();
         assert!(
             why(Path::new("/dev/zero")).starts_with("is a device, not a regular file"),
@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_system_refuses_is_said_in_words() {
+    fn errors_of_the_system_have_readable_messages() {
         let folder = tempfile::tempdir().expect("a folder");
         let file = folder.path().join("file");
         std::fs::write(&file, "").expect("a file");

@@ -94,7 +94,7 @@ pub struct Entry {
 }
 
 impl Entry {
-    /// An entry of which only these values matter, for tests of this and other crates.
+    /// An entry for tests of this and other crates, in which only these values matter.
     pub fn sample(id: &str, level: Level, outcome: Outcome) -> Entry {
         Entry {
             id: id.to_owned(),
@@ -266,7 +266,7 @@ pub struct Ledger {
     /// Explanations for more than one failure, one sentence each, the most important first.
     #[serde(default)]
     pub explanations: Vec<String>,
-    /// The error because of which the environment could not be created, if any.
+    /// The error that prevented the creation of the environment, if any.
     pub environment_error: Option<String>,
     /// The stream from which it was made; `None` if that lacks its end.
     pub stream: Option<Stream>,

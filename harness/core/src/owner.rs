@@ -151,13 +151,13 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_seen_from_here_is_never_taken_for_gone() {
+    fn an_invisible_process_never_counts_as_gone() {
         let here = Owner::here();
         let unseen = |owner: Owner| owner.seen_from(&here, |_| ProcessState::Nothing);
         let elsewhere = Owner { host: "other.0".to_owned(), boot: "b".to_owned(), ..here.clone() };
         assert!(matches!(unseen(elsewhere), Liveness::Unknown(_)));
-        let beside = Owner { namespace: "pid:[1]".to_owned(), ..here.clone() };
-        assert!(matches!(unseen(beside), Liveness::Unknown(_)));
+        let in_other_namespace = Owner { namespace: "pid:[1]".to_owned(), ..here.clone() };
+        assert!(matches!(unseen(in_other_namespace), Liveness::Unknown(_)));
         let hidden = here.seen_from(&here, |_| ProcessState::Hidden);
         assert!(matches!(hidden, Liveness::Lives(_)));
         // The machine was rebooted.

@@ -205,14 +205,14 @@ impl Line {
 
     /// The moving line on a terminal with that width.
     fn text(&self, now: Instant, width: usize) -> String {
-        let goes_on = |(name, since): &(String, Instant)| {
+        let progress = |(name, since): &(String, Instant)| {
             format!("{name} {} s", now.saturating_duration_since(*since).as_secs())
         };
         let longest = if width >= WIDE { WIDE - 1 } else { LONGEST };
         let room = longest.min(width.saturating_sub(1));
         let what = match &self.status {
             Some(status) => status(room.saturating_sub(2)),
-            None => self.stages.iter().map(goes_on).collect::<Vec<_>>().join(", "),
+            None => self.stages.iter().map(progress).collect::<Vec<_>>().join(", "),
         };
         let held = String::from_utf8_lossy(&self.held);
         let held = without_escapes(held.trim());

@@ -225,7 +225,7 @@ async fn watch(request: reqwest::RequestBuilder) {
     let mut chunks = request.send().await.expect("an answer").bytes_stream();
     let (mut expected, mut rest) = (0, Vec::new());
     while expected < UPDATES {
-        rest.extend_from_slice(&chunks.next().await.expect("the watch goes on").expect("a chunk"));
+        rest.extend_from_slice(&chunks.next().await.expect("the watch continues").expect("a chunk"));
         let end = rest.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
         for line in rest[..end].split_inclusive(|byte| *byte == b'\n') {
             let at = line.windows(MARK.len()).position(|part| part == MARK).expect("an update");

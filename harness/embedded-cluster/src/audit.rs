@@ -54,16 +54,16 @@ impl AuditQuery {
                 && entry.at.as_millisecond() >= self.since_ms
                 && (!self.refused || !entry.authorized)
         });
-        let told = asked.map(|entry| told(entry)).filter(|entry| {
+        let found = asked.map(|entry| audit_entry(entry)).filter(|entry| {
             let resource = if entry.resource.is_empty() { &entry.path } else { &entry.resource };
             let right = (&entry.user, &entry.verb, &entry.group, resource, &entry.namespace);
             !self.distinct || seen.insert((format!("{right:?}"), entry.authorized))
         });
-        told.collect()
+        found.collect()
     }
 }
 
-fn told(entry: &Entry) -> AuditEntry {
+fn audit_entry(entry: &Entry) -> AuditEntry {
     AuditEntry {
         at_ms: entry.at.as_millisecond(),
         user: entry.user.clone(),

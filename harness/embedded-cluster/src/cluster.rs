@@ -202,7 +202,7 @@ impl Cluster {
         self.server.request_faults().state(id)
     }
 
-    /// Removes a fault; requests that it holds go on.
+    /// Removes a fault; requests that it holds continue.
     pub fn clear_request_fault(&self, id: u64) {
         self.server.request_faults().clear(id);
     }

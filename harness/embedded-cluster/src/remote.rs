@@ -132,7 +132,7 @@ impl Remote {
         self.value(&Order::RequestFaultState { id }).await
     }
 
-    /// Removes a fault of requests; those that it holds go on.
+    /// Removes a fault of requests; those that it holds continue.
     ///
     /// # Errors
     /// The cluster is gone.

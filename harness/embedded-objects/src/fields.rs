@@ -212,26 +212,29 @@ mod tests {
     #[test]
     fn unknown_and_duplicate_fields_are_named_in_the_order_of_the_text() {
         let text = r#"{"spec": {"z": 1, "taints": [{"kex": 1}], "podCIDR": "", "podCIDR": ""}, "a": {}, "metadata": {"labels": {"x": "1", "x": "2"}}}"#;
-        let told = [
+        let warnings = [
             "unknown field \"spec.z\"",
             "unknown field \"spec.taints[0].kex\"",
             "duplicate field \"spec.podCIDR\"",
             "unknown field \"a\"",
             "duplicate field \"metadata.labels.x\"",
         ];
-        assert_eq!(node(text, Mode::Warn).map(|body| body.warnings), Ok(told.map(str::to_owned).to_vec()));
+        assert_eq!(
+            node(text, Mode::Warn).map(|body| body.warnings),
+            Ok(warnings.map(str::to_owned).to_vec())
+        );
         assert_eq!(
             node(text, Mode::Strict).expect_err("strict").message,
             format!(
                 "Node in version \"v1\" cannot be handled as a Node: strict decoding error: {}",
-                told.join(", ")
+                warnings.join(", ")
             )
         );
         assert_eq!(node(text, Mode::Ignore).map(|body| body.warnings), Ok(Vec::new()));
     }
 
     #[test]
-    fn bodies_that_are_no_node_are_refused_in_the_servers_words() {
+    fn invalid_node_bodies_are_refused_in_the_words_of_the_real_server() {
         let message = |text: &str| node(text, Mode::Warn).expect_err("it is refused").message;
         assert_eq!(
             message("{not json"),
@@ -257,18 +260,18 @@ mod tests {
 
     #[test]
     fn syntax_errors_are_gos() {
-        let told = |text: &str| syntax_error(text).unwrap_or_default();
-        assert_eq!(told("{\"a\" 1}"), "invalid character '1' after object key");
-        assert_eq!(told("{\"a\":1 2}"), "invalid character '2' after object key:value pair");
-        assert_eq!(told("[1 2]"), "invalid character '2' after array element");
-        assert_eq!(told("tru"), "unexpected end of JSON input");
-        assert_eq!(told("trux"), "invalid character 'x' in literal true (expecting 'e')");
-        assert_eq!(told("1 2"), "invalid character '2' after top-level value");
-        assert_eq!(told("[1,]"), "invalid character ']' looking for beginning of value");
-        assert_eq!(told("\"\\q\""), "invalid character 'q' in string escape code");
-        assert_eq!(told("-"), "unexpected end of JSON input");
-        assert_eq!(told("1.x"), "invalid character 'x' after decimal point in numeric literal");
+        let error_of = |text: &str| syntax_error(text).unwrap_or_default();
+        assert_eq!(error_of("{\"a\" 1}"), "invalid character '1' after object key");
+        assert_eq!(error_of("{\"a\":1 2}"), "invalid character '2' after object key:value pair");
+        assert_eq!(error_of("[1 2]"), "invalid character '2' after array element");
+        assert_eq!(error_of("tru"), "unexpected end of JSON input");
+        assert_eq!(error_of("trux"), "invalid character 'x' in literal true (expecting 'e')");
+        assert_eq!(error_of("1 2"), "invalid character '2' after top-level value");
+        assert_eq!(error_of("[1,]"), "invalid character ']' looking for beginning of value");
+        assert_eq!(error_of("\"\\q\""), "invalid character 'q' in string escape code");
+        assert_eq!(error_of("-"), "unexpected end of JSON input");
+        assert_eq!(error_of("1.x"), "invalid character 'x' after decimal point in numeric literal");
         assert_eq!(syntax_error(" {\"a\": [1, -2.5e3, null, true, \"\\u0041\"]} "), None);
-        assert_eq!(told(&"[".repeat(100_000)), "exceeded max depth");
+        assert_eq!(error_of(&"[".repeat(100_000)), "exceeded max depth");
     }
 }

@@ -198,9 +198,9 @@ pub fn invalid(kind: &Kind, name: &str, causes: &[Cause]) -> Status {
 
 /// Something that is not of a served kind violates rules, such as `ListOptions` of `meta.k8s.io`.
 pub fn invalid_of(group: &str, kind: &str, name: &str, causes: &[Cause]) -> Status {
-    let mut told = std::collections::HashSet::new();
+    let mut seen = std::collections::HashSet::new();
     let texts: Vec<String> =
-        causes.iter().map(Cause::text).filter(|text| told.insert(text.clone())).collect();
+        causes.iter().map(Cause::text).filter(|text| seen.insert(text.clone())).collect();
     let why = match texts.as_slice() {
         [] => String::new(),
         [only] => format!(": {only}"),

@@ -128,7 +128,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_schema_does_not_name_is_dropped_unless_it_keeps_it() {
+    fn unknown_fields_are_dropped_unless_the_schema_preserves_them() {
         let schema = json!({"type": "object", "properties": {
             "spec": {"type": "object", "properties": {
                 "size": {"type": "integer"},
@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn what_defaults_bring_is_bounded() {
+    fn the_size_of_defaults_is_bounded() {
         let filling = "x".repeat(1000);
         let schema = json!({"type": "object", "properties": {"list": {"type": "array", "items": {"type": "object",
             "properties": {"text": {"type": "string", "default": filling}}}}}});

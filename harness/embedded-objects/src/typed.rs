@@ -353,7 +353,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_is_told_as_go_tells_it() {
+    fn misfits_are_reported_as_go_does() {
         wrong(
             "core/v1.Service",
             json!({"spec": {"ports": [{"port": "80"}]}}),

@@ -325,7 +325,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_object_is_told() {
+    fn bodies_that_are_not_objects_are_reported() {
         assert!(decode_protobuf(b"{}").expect_err("JSON").contains("expected prefix [107 56 115 0]"));
         assert_eq!(decode_protobuf(b""), Err("empty data".to_owned()));
         assert!(decode_protobuf(b"k8s\0\x0a\xff").is_err());

@@ -42,7 +42,7 @@ impl Default for Limits {
     }
 }
 
-/// A resource of which a user may use a limited number at a time.
+/// A resource with a limit for simultaneous use by one user.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Use {
     /// A watch, or a followed log.
@@ -238,7 +238,7 @@ mod tests {
         };
         let (mut one, mut two, mut other) = (share("a"), share("a"), share("b"));
         one.hold(500).expect("one large answer alone");
-        two.hold(1).expect_err("not beside it");
+        two.hold(1).expect_err("not at the same time");
         one.hold(60).expect("less than before");
         two.hold(40).expect("exactly what is left");
         two.hold(41).expect_err("one more");

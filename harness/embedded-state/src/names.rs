@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn who_waits_is_told_when_the_name_is_free() {
+    fn a_waiter_is_notified_when_the_name_is_free() {
         let mut names = Names::default();
         let (first, second) =
             (definition("a", "x.com", "Thing", &["t"]), definition("b", "x.com", "Thing", &["t"]));

@@ -81,7 +81,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn who_is_out_of_reach_is_heard_when_the_partition_ends() {
+    async fn requests_are_answered_when_the_partition_ends() {
         let reach = CurrentPartition::default();
         reach.set(Partition::ServiceAccounts);
         let user = User::service_account("kube-system", "ccm", "");

@@ -107,7 +107,7 @@ impl RequestFaults {
         self.lock().insert(id, Active { fault, matched: 0, state: RequestFaultState::default() });
     }
 
-    /// Removes a fault; requests that it holds go on. Without such a fault nothing happens.
+    /// Removes a fault; requests that it holds continue. Without such a fault nothing happens.
     pub fn clear(&self, id: u64) {
         self.lock().remove(&id);
         self.cleared.send_modify(|times| *times += 1);
@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_held_request_goes_on_when_the_fault_is_cleared() {
+    async fn a_held_request_continues_when_the_fault_is_cleared() {
         let faults = RequestFaults::default();
         faults.set(1, fault(0, 1));
         let met = faults.meets(&ccm(), &request("patch", "web")).expect("a fault");

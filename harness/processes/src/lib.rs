@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_was_seen_is_known_when_its_parent_is_gone() {
+    fn a_seen_process_is_still_known_when_its_parent_is_gone() {
         let one = |pid, parent| Process { pid, parent, group: 1, start: 5, used: 0 };
         let mut offspring = Offspring::of(10);
         offspring.take_in(&[one(13, 12), one(12, 11), one(11, 10), one(10, 1), one(20, 1)]);
@@ -239,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn only_descendants_that_nobody_else_waits_for_are_buried() {
+    fn only_descendants_without_another_waiter_are_reaped() {
         let one = |pid, parent| Process { pid, parent, group: 1, start: 5, used: 0 };
         let mut offspring = Offspring::of(10);
         offspring.take_in(&[one(10, 1), one(11, 10), one(12, 11)]);

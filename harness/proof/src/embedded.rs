@@ -51,16 +51,16 @@ impl EmbeddedBench {
         Ok(EmbeddedBench { means: Means { profile, program }, turns })
     }
 
-    /// Measures all cells, several at the same time, and keeps their order; calls `told` for each when it ends. On
+    /// Measures all cells, several at the same time, and keeps their order; calls `on_row` for each when it ends. On
     /// cancellation, cells in progress fail at once.
     pub async fn measure_all(
         &self,
         questions: Vec<Question>,
         jobs: usize,
         cancel: &CancellationToken,
-        told: impl Fn(&Row),
+        on_row: impl Fn(&Row),
     ) -> Vec<Row> {
-        let told = &told;
+        let on_row = &on_row;
         let measured = questions.into_iter().enumerate().map(|(number, question)| async move {
             let (bench, asked, cancel) = (self.clone(), question.clone(), cancel.clone());
             // A thread for each: creating a cluster keeps one busy, and the others continue.
@@ -76,7 +76,7 @@ impl EmbeddedBench {
             let measured = tokio::task::spawn_blocking(work).await;
             let failed = |error| Measured::Failed { why: format!("the measurement was aborted: {error}") };
             let row = Row { question, measured: measured.unwrap_or_else(failed) };
-            told(&row);
+            on_row(&row);
             (number, row)
         });
         let ended = futures::stream::iter(measured).buffer_unordered(jobs.max(1));

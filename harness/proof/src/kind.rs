@@ -78,14 +78,14 @@ impl KindBench {
         kind_of(question).err()
     }
 
-    /// Measures all cells, one after another; calls `told` for each when it ends. Stops early when interrupted.
+    /// Measures all cells, one after another; calls `on_row` for each when it ends. Stops early when interrupted.
     ///
     /// # Errors
     /// A cluster cannot be created.
     pub async fn measure_all(
         &self,
         questions: Vec<Question>,
-        told: impl Fn(&Row),
+        on_row: impl Fn(&Row),
     ) -> Result<Vec<Row>, String> {
         let mut rows = Vec::new();
         let mut kinds: BTreeMap<Kind, Vec<Question>> = BTreeMap::new();
@@ -94,14 +94,14 @@ impl KindBench {
                 Ok(kind) => kinds.entry(kind).or_default().push(question),
                 Err(why) => {
                     let row = Row { question, measured: Measured::NotObservable { why } };
-                    told(&row);
+                    on_row(&row);
                     rows.push(row);
                 }
             }
         }
         for ((topology, node_ip), questions) in kinds {
             if !self.cancel.is_cancelled() {
-                rows.extend(self.on_one(topology, node_ip, questions, &told).await?);
+                rows.extend(self.on_one(topology, node_ip, questions, &on_row).await?);
             }
         }
         rows.sort_by(|a, b| a.question.case.name.cmp(&b.question.case.name));
@@ -114,7 +114,7 @@ impl KindBench {
         topology: &str,
         node_ip: bool,
         questions: Vec<Question>,
-        told: &impl Fn(&Row),
+        on_row: &impl Fn(&Row),
     ) -> Result<Vec<Row>, String> {
         let overrides = RunFile {
             cluster: ClusterKeys {
@@ -138,7 +138,7 @@ impl KindBench {
                         break;
                     }
                     let row = self.measure(&session, question).await;
-                    told(&row);
+                    on_row(&row);
                     rows.push(row);
                 }
                 Ok(rows)

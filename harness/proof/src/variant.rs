@@ -288,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn the_seeds_example_is_told_what_it_leaves_to_the_reader() {
+    fn the_seeds_example_lists_what_it_leaves_to_the_reader() {
         let seed = variant("seed-example-mended");
         assert_eq!(seed.arguments, ["--cloud-provider=native", "--configure-cloud-routes=false"]);
         assert_eq!(seed.environment[ENDPOINT_VARIABLE], "http://127.0.0.1:1");
@@ -329,7 +329,7 @@ mod tests {
     }
 
     #[test]
-    fn workloads_are_told_apart_and_their_labels_collected() {
+    fn workloads_are_distinguished_and_their_labels_collected() {
         let taken = variant("port-taken");
         assert_eq!((taken.ccm.len(), taken.others.len()), (1, 1));
         let labels = variant("mbt-11-selector-without-node").labels_asked_for();

@@ -68,7 +68,7 @@ async fn proxy(upstream: &str, ca: Option<&Path>) -> Outcome<()> {
     std::future::pending().await
 }
 
-/// As many rules as a cloud's API needs for a CCM, of which the last one matches.
+/// As many rules as a cloud's API needs for a CCM; only the last one matches.
 fn table() -> Outcome<Table> {
     let query = |name: &str| SourceText { query: Some(name.to_owned()), ..SourceText::default() };
     let mut rules = Vec::new();

@@ -93,12 +93,12 @@ pub(crate) async fn answer(
             }
             Step::Wait(time) => {
                 pause(time).await;
-                flight.go_on()
+                flight.resume()
             }
             Step::WaitAt(mut place) => {
                 place.released().await;
                 flight.waits_at = None;
-                flight.go_on()
+                flight.resume()
             }
             Step::HandOn => return flight.hand_on(head, sent).await,
         }
@@ -219,7 +219,7 @@ impl Flight {
     }
 
     /// Continues after something has held the call.
-    fn go_on(&mut self) -> Step {
+    fn resume(&mut self) -> Step {
         let shared = self.shared.clone();
         let mut state = shared.state();
         self.proceed(&mut state)
@@ -339,7 +339,7 @@ impl Flight {
         state.journal.created(self.seq, id);
     }
 
-    /// The URL by which the caller knows the proxy.
+    /// The URL of the proxy as the caller uses it.
     fn own_url(&self, host: Option<&HeaderValue>) -> Option<String> {
         Some(format!("{}://{}", self.shared.scheme, host?.to_str().ok()?))
     }

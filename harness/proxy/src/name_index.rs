@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_created_while_the_cloud_was_asked_stays_known() {
+    fn objects_created_during_a_query_stay_known() {
         let mut book = NameIndex::default();
         let asked_at = book.heard();
         book.created(Op::LbCreate, "lb-1", &names(&["web"]), Some("uid"));

@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_path_is_refused() {
+    fn invalid_paths_are_refused() {
         assert_eq!(PathPattern::parse("v1"), Err(RuleError::Call("v1".to_owned())));
         assert_eq!(PathPattern::parse("/{id}/{id}"), Err(RuleError::Twice("id".to_owned())));
         for bad in ["/v1/{id", "/v1/{}", "/**/x", "/a?b", "/a*"] {

@@ -26,8 +26,8 @@ impl Rewrites {
         self.0.is_empty()
     }
 
-    /// A body in which URLs lead to `own`, the URL by which the caller knows the proxy; `None` if it has none of them.
-    /// JSON may write a slash as `\\/`.
+    /// A body in which URLs lead to `own`, the URL of the proxy as the caller uses it; `None` if it has none of them. JSON
+    /// may write a slash as `\\/`.
     pub(crate) fn applied(&self, body: &[u8], own: &str) -> Option<Bytes> {
         let text = std::str::from_utf8(body).ok()?;
         let mut changed = text.to_owned();

@@ -246,8 +246,8 @@ impl Table {
         self.0.iter().any(|rule| rule.wants_body() && rule.fits_head(method, path))
     }
 
-    /// The fields of a call's form by which rules distinguish calls: what a rule for it would have to contain.
-    fn told_apart_by(&self, seen: &CallView<'_>) -> Vec<(String, String)> {
+    /// The fields of a call's form that distinguish calls in rules: a rule for this call would have to contain them.
+    fn distinguishing_fields(&self, seen: &CallView<'_>) -> Vec<(String, String)> {
         let conditions = self.0.iter().flat_map(|rule| &rule.when);
         let keys: BTreeSet<&String> = conditions
             .filter_map(|condition| match (&condition.place, &condition.wanted) {
@@ -269,7 +269,7 @@ impl Table {
             }
         }
         let Some(rule) = best else {
-            return Meaning { fields: self.told_apart_by(seen), ..Meaning::unknown() };
+            return Meaning { fields: self.distinguishing_fields(seen), ..Meaning::unknown() };
         };
         let (mut named, mut shown): (Vec<String>, Vec<String>) = Default::default();
         for source in &rule.names {
@@ -416,7 +416,7 @@ mod tests {
     }
 
     #[test]
-    fn what_no_call_can_have_is_refused() {
+    fn conditions_that_no_call_can_meet_are_refused() {
         let no_part =
             rule("GET /a/{id}", Op::LbGet).naming(source("path", "name")).expect_err("no such part");
         assert_eq!(no_part, RuleError::NoSuchPart("name".into()));

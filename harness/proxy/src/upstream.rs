@@ -276,7 +276,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_place_below_the_cloud_is_told_by_url_and_by_path() {
+    fn a_place_below_the_cloud_is_recognised_by_url_and_by_path() {
         let below = |cloud: &str, location: &str| {
             let upstream = Upstream::new(cloud, None).expect("an upstream");
             upstream.below(location).map(str::to_owned)

@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_understood_is_refused() {
+    fn unsupported_expressions_are_refused() {
         for bad in ["Name", "/", "//a[1]", "/a/b:c", "/a//b", "/@x"] {
             assert!(matches!(Xpath::parse(bad), Err(RuleError::Xpath(_))), "{bad}");
         }

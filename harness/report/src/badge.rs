@@ -1,4 +1,4 @@
-//! `badge.json`: the verdict as a badge, in the form that shields' endpoint badges read
+//! `badge.json`: the verdict as a badge, in the format of shields.io endpoint badges
 //! (<https://shields.io/badges/endpoint-badge>).
 
 use super::wording::verdict_word;
@@ -6,13 +6,13 @@ use harness_core::check::Level;
 use harness_core::ledger::{Conformance, Ledger, Outcome, SkipReason};
 use serde_json::json;
 
-/// What a badge says.
+/// The content of a badge.
 pub(super) struct Badge {
-    /// What the badge is about.
+    /// The label of the badge.
     pub(super) label: &'static str,
-    /// The verdict, and how many of the MUSTs that apply passed.
+    /// The verdict, and the number of passed and of applicable MUST checks.
     pub(super) message: String,
-    /// The colour, by the name that shields gives it.
+    /// The colour, by its name on shields.io.
     pub(super) colour: &'static str,
 }
 

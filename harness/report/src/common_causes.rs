@@ -1,32 +1,32 @@
-//! Failures that probably have one cause: many checks fail in the same way when one convention of a cloud or a CCM is other than
-//! the profile says. A hint for the reader, never part of a verdict.
+//! Failures with a likely common cause: many checks fail in the same way if one convention of a cloud or a CCM differs from
+//! the profile. A hint for the reader, never part of a verdict.
 
 use super::wording::{one_line, printable};
 use harness_core::ledger::{Entry, Ledger, Outcome};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// From how many failures on a common cause is named.
+/// The minimum number of failures for a common cause.
 const LEAST: usize = 3;
 /// The types of addresses of Nodes.
 const ADDRESS_TYPES: [&str; 5] = ["InternalIP", "ExternalIP", "Hostname", "InternalDNS", "ExternalDNS"];
 
-/// A likely cause, and the failed checks that have it in common.
+/// A likely cause, and the failed checks that share it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CommonCause {
-    /// What they have in common, in one line.
+    /// Their common cause, in one line.
     pub cause: String,
     /// Their ids, in the order of the report.
     pub checks: Vec<String>,
 }
 
-/// What a failure shows that another may show as well. The surest come first.
+/// A sign in a failure that others may share. The most certain come first.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Sign {
-    /// A likely cause that the failure itself names.
+    /// A likely cause named in the failure itself.
     Likely(String),
-    /// What was expected and seen differs in these types of addresses.
+    /// The expected and the observed state differ in these types of addresses.
     AddressTypes(String),
-    /// The same was expected, and the same was seen, but for names and numbers.
+    /// The expected and the observed state are the same, apart from names and numbers.
     Alike(String),
 }
 
@@ -40,7 +40,7 @@ impl Sign {
     }
 }
 
-/// The common causes of failures, that of most checks first. Each failure counts for one.
+/// The common causes of failures, the one with the most checks first. Each failure counts for one cause.
 pub fn common_causes(ledger: &Ledger) -> Vec<CommonCause> {
     let mut failed: Vec<(&Entry, BTreeSet<Sign>)> =
         ledger.entries.iter().filter_map(|entry| Some((entry, signs(failure_of(entry)?)))).collect();
@@ -82,7 +82,7 @@ fn signs(message: String) -> BTreeSet<Sign> {
     [likely, types, same].into_iter().flatten().collect()
 }
 
-/// In which types of addresses two texts differ, if both have any.
+/// The types of addresses in which two texts differ, if both contain any.
 fn address_types(expected: &str, seen: &str) -> Option<String> {
     let types = |text: &str| -> BTreeSet<&str> {
         let words = text.split(|c: char| !c.is_ascii_alphanumeric());
@@ -101,7 +101,7 @@ fn address_types(expected: &str, seen: &str) -> Option<String> {
     })
 }
 
-/// A text with `*` in the place of every word that has a digit: names, ids, addresses, numbers.
+/// A text with `*` instead of every word that contains a digit: names, ids, addresses, numbers.
 fn alike(text: &str) -> String {
     let plain = text.split_whitespace().map(|word| {
         if !word.contains(|c: char| c.is_ascii_digit()) {
@@ -156,7 +156,7 @@ mod tests {
             (1..=3).map(|n| failed(&format!("SVC-0{n}"), &message(n, likely))).collect();
         entries.extend((4..=6).map(|n| failed(&format!("SVC-0{n}"), &message(n, ""))));
         let causes = causes(entries);
-        // All six expected and saw alike: the largest group counts.
+        // All six have the same expected and observed state: the largest group counts.
         assert_eq!(
             causes,
             [(

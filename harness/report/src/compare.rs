@@ -1,4 +1,4 @@
-//! What changed between two runs.
+//! The differences between two runs.
 
 use super::wording::outcome_word;
 use harness_core::ledger::{Entry, Ledger};
@@ -11,9 +11,9 @@ use std::fmt;
 pub struct Difference {
     /// The check.
     pub id: String,
-    /// Its outcome in the first run, in one word; `None` when that run did not know it.
+    /// Its outcome in the first run, in one word; `None` if that run did not have the check.
     pub before: Option<&'static str>,
-    /// Its outcome in the second.
+    /// Its outcome in the second run.
     pub after: Option<&'static str>,
 }
 
@@ -25,22 +25,23 @@ impl Difference {
     }
 }
 
-/// What a difference means for the CCM.
+/// The meaning of a difference for the CCM.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Change {
-    /// The check passed or was not judged, and now it failed, was blocked or met an error; or it was blocked, and failed.
+    /// Worse: the check passed or was not judged, and now fails, is blocked or has an error; or it was blocked and now
+    /// fails.
     Worse,
-    /// It failed, was blocked, met an error or was not judged, and now it passes; or it failed, and is blocked.
+    /// Better: the check did not pass or was not judged, and now passes; or it failed and is now blocked.
     Better,
-    /// Anything else: mostly that a check was judged in one of the runs only.
+    /// Neither: usually, the check was judged in only one of the runs.
     Other,
 }
 
 impl Difference {
-    /// What it means for the CCM.
+    /// Its meaning for the CCM.
     pub fn change(&self) -> Change {
-        /// How good an outcome is; `None` for what was not judged.
+        /// A rank for an outcome; `None` if the check was not judged.
         fn rank(word: Option<&str>) -> Option<u8> {
             match word {
                 Some("fail") => Some(0),
@@ -53,14 +54,14 @@ impl Difference {
         match (rank(self.before), rank(self.after)) {
             (Some(before), Some(after)) if after < before => Change::Worse,
             (Some(before), Some(after)) if after > before => Change::Better,
-            // An error says nothing of the CCM.
+            // An error is not a result about the CCM.
             (None, Some(0 | 1)) => Change::Worse,
             (None, Some(3)) => Change::Better,
             _ => Change::Other,
         }
     }
 
-    /// Whether the check is another part of one of the runs than of the other, because the user left it out there.
+    /// Whether the user left the check out of one of the runs.
     pub fn is_of_selection(&self) -> bool {
         self.before == Some("deselected") || self.after == Some("deselected")
     }
@@ -72,12 +73,12 @@ impl fmt::Display for Difference {
     }
 }
 
-/// A check that did not end the same in every run.
+/// A check whose outcome was not the same in every run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Flake {
     /// The check.
     pub check: String,
-    /// How it ended, in one word, and in how many runs.
+    /// Its outcomes, in one word each, and the number of runs with each.
     pub outcomes: BTreeMap<&'static str, usize>,
 }
 
@@ -89,7 +90,7 @@ impl fmt::Display for Flake {
     }
 }
 
-/// The checks that did not end the same in all of these runs of one and the same, by id.
+/// The checks whose outcome was not the same in all these repetitions, by id.
 pub fn flakes(runs: &[Ledger]) -> Vec<Flake> {
     let mut all: BTreeMap<&str, BTreeMap<&'static str, usize>> = BTreeMap::new();
     for entry in runs.iter().flat_map(Ledger::all) {
@@ -105,7 +106,7 @@ pub fn flakes(runs: &[Ledger]) -> Vec<Flake> {
     all.into_iter().filter_map(flake).collect()
 }
 
-/// The checks whose outcome is another kind in `after` than in `before`, by id. Messages and times do not count.
+/// The checks whose kind of outcome differs between `before` and `after`, by id. Messages and durations do not count.
 pub fn compare(before: &Ledger, after: &Ledger) -> Vec<Difference> {
     let words = |ledger: &Ledger| -> BTreeMap<String, &'static str> {
         let word = |entry: &Entry| (entry.id.clone(), outcome_word(&entry.outcome));

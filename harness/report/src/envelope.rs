@@ -1,5 +1,5 @@
-//! A statement signed with a key of the user's: DSSE (<https://github.com/secure-systems-lab/dsse>), with ECDSA on P-256
-//! with SHA-256, or Ed25519.
+//! Statements signed with a key of the user: DSSE (<https://github.com/secure-systems-lab/dsse>), with ECDSA on P-256 with
+//! SHA-256, or Ed25519.
 
 use super::statement::{PREDICATE_TYPE, STATEMENT_TYPE};
 use base64::Engine;
@@ -16,33 +16,33 @@ use serde_json::Value;
 use sha2::{Digest, Sha256};
 use std::fmt;
 
-/// What the payload of such an envelope is.
+/// The type of the payload in the envelope.
 const PAYLOAD_TYPE: &str = "application/vnd.in-toto+json";
 
-/// What comes before an uncompressed point of P-256 in a SubjectPublicKeyInfo (RFC 5480).
+/// The prefix of an uncompressed point of P-256 in a SubjectPublicKeyInfo (RFC 5480).
 const P256_PREFIX: &[u8] = &[
     0x30, 0x59, 0x30, 0x13, 0x06, 0x07, 0x2a, 0x86, 0x48, 0xce, 0x3d, 0x02, 0x01, 0x06, 0x08, 0x2a, 0x86,
     0x48, 0xce, 0x3d, 0x03, 0x01, 0x07, 0x03, 0x42, 0x00,
 ];
-/// What comes before a key of Ed25519 in a SubjectPublicKeyInfo (RFC 8410).
+/// The prefix of a key of Ed25519 in a SubjectPublicKeyInfo (RFC 8410).
 const ED25519_PREFIX: &[u8] = &[0x30, 0x2a, 0x30, 0x05, 0x06, 0x03, 0x2b, 0x65, 0x70, 0x03, 0x21, 0x00];
 
-/// Why there is no envelope, or none to be believed. Never says anything of a secret key.
+/// Why an envelope could not be created or is not trusted. Never contains any part of a secret key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum EnvelopeError {
-    /// No private key that can be used.
+    /// The private key cannot be used.
     #[error(
         "not a private key in PEM and PKCS#8, of ECDSA on P-256 or of Ed25519; \
          'openssl genpkey -algorithm EC -pkeyopt ec_paramgen_curve:P-256' makes one"
     )]
     PrivateKey,
-    /// No public key that can be used.
+    /// The public key cannot be used.
     #[error(
         "not a public key in PEM (BEGIN PUBLIC KEY), of ECDSA on P-256 or of Ed25519; \
          'openssl pkey -in KEY -pubout' prints that of a private key"
     )]
     PublicKey,
-    /// The machine's random numbers failed.
+    /// The random number generator of the machine failed.
     #[error("it could not be signed: the machine gives no random numbers")]
     Signing,
     /// Not an envelope.
@@ -51,15 +51,15 @@ pub enum EnvelopeError {
     /// Another kind of payload.
     #[error("the envelope's payload is not an in-toto statement ({PAYLOAD_TYPE})")]
     PayloadType,
-    /// No signature is of that key.
+    /// No signature was created with that key.
     #[error("no signature of the envelope is of that key over what it holds")]
     Signature,
-    /// It is signed, and no statement of a test result.
+    /// It is signed, but not a statement of a test result.
     #[error("the envelope is signed, and what it holds is not an in-toto statement of a test result")]
     Statement,
 }
 
-/// A key to sign with.
+/// A key for signing.
 pub enum SigningKey {
     /// ECDSA on P-256 with SHA-256.
     P256(Box<EcdsaKeyPair>),
@@ -74,10 +74,10 @@ impl fmt::Debug for SigningKey {
 }
 
 impl SigningKey {
-    /// From a private key in PEM and PKCS#8.
+    /// Reads a private key in PEM and PKCS#8.
     ///
     /// # Errors
-    /// It is none of these kinds.
+    /// It is not one of these kinds of keys.
     pub fn from_pem(text: &[u8]) -> Result<SigningKey, EnvelopeError> {
         let der = PrivatePkcs8KeyDer::from_pem_slice(text).map_err(|_| EnvelopeError::PrivateKey)?;
         let der = der.secret_pkcs8_der();
@@ -85,7 +85,7 @@ impl SigningKey {
         if let Ok(pair) = EcdsaKeyPair::from_pkcs8(&ECDSA_P256_SHA256_ASN1_SIGNING, der, &random) {
             return Ok(SigningKey::P256(Box::new(pair)));
         }
-        // OpenSSL leaves the public half out, which the stricter reading demands.
+        // OpenSSL leaves out the public key, which the strict parser requires.
         let pair = Ed25519KeyPair::from_pkcs8_maybe_unchecked(der).map_err(|_| EnvelopeError::PrivateKey)?;
         Ok(SigningKey::Ed25519(Box::new(pair)))
     }
@@ -100,7 +100,7 @@ impl SigningKey {
         }
     }
 
-    /// The public half.
+    /// The public key.
     fn public(&self) -> PublicKey {
         match self {
             SigningKey::P256(pair) => PublicKey::P256(pair.public_key().as_ref().to_vec()),
@@ -109,7 +109,7 @@ impl SigningKey {
     }
 }
 
-/// A key to verify with.
+/// A key for verification.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PublicKey {
     /// An uncompressed point of P-256.
@@ -119,10 +119,10 @@ pub enum PublicKey {
 }
 
 impl PublicKey {
-    /// From a SubjectPublicKeyInfo in PEM.
+    /// Reads a SubjectPublicKeyInfo in PEM.
     ///
     /// # Errors
-    /// It is none of these kinds.
+    /// It is not one of these kinds of keys.
     pub fn from_pem(text: &[u8]) -> Result<PublicKey, EnvelopeError> {
         let der = SubjectPublicKeyInfoDer::from_pem_slice(text).map_err(|_| EnvelopeError::PublicKey)?;
         let der: &[u8] = der.as_ref();
@@ -143,7 +143,7 @@ impl PublicKey {
         .is_ok()
     }
 
-    /// What names it in an envelope: SHA-256 over its SubjectPublicKeyInfo.
+    /// Its identifier in an envelope: SHA-256 of its SubjectPublicKeyInfo.
     fn id(&self) -> String {
         let (prefix, key) = match self {
             PublicKey::P256(key) => (P256_PREFIX, key),
@@ -169,7 +169,7 @@ struct Signature {
     sig: String,
 }
 
-/// What is signed: the kind of payload and the payload, each with its length.
+/// The bytes that are signed: the type of the payload and the payload, each with its length.
 fn authenticated(payload: &[u8]) -> Vec<u8> {
     let head = format!("DSSEv1 {} {PAYLOAD_TYPE} {} ", PAYLOAD_TYPE.len(), payload.len());
     [head.as_bytes(), payload].concat()
@@ -178,7 +178,7 @@ fn authenticated(payload: &[u8]) -> Vec<u8> {
 /// The envelope of a statement, signed with that key, as JSON.
 ///
 /// # Errors
-/// The machine gives no random numbers.
+/// The random number generator of the machine failed.
 pub fn sealed(statement: &Value, key: &SigningKey) -> Result<Value, EnvelopeError> {
     let payload = statement.to_string().into_bytes();
     let sig = STANDARD.encode(key.sign(&authenticated(&payload))?);
@@ -190,10 +190,10 @@ pub fn sealed(statement: &Value, key: &SigningKey) -> Result<Value, EnvelopeErro
     serde_json::to_value(envelope).map_err(|_| EnvelopeError::Form)
 }
 
-/// The statement in an envelope that this key has signed.
+/// The statement in an envelope that was signed with this key.
 ///
 /// # Errors
-/// It is no envelope, is not signed by that key, or holds no statement of a test result.
+/// It is not an envelope, is not signed with that key, or does not contain a statement of a test result.
 pub fn open_envelope(text: &str, key: &PublicKey) -> Result<Value, EnvelopeError> {
     let envelope: Envelope = serde_json::from_str(text).map_err(|_| EnvelopeError::Form)?;
     let decoded = |text: &str| {
@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn what_one_key_sealed_the_other_half_opens_and_no_other() {
+    fn a_signature_is_verified_only_by_its_public_key() {
         for kind in [&PKCS_ECDSA_P256_SHA256, &PKCS_ED25519] {
             let (secret, public) = keys(kind);
             let envelope = sealed(&stated(), &secret).expect("an envelope");
@@ -251,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_changed_in_an_envelope_is_refused() {
+    fn a_changed_envelope_is_refused() {
         let (secret, public) = keys(&PKCS_ECDSA_P256_SHA256);
         let envelope = sealed(&stated(), &secret).expect("an envelope");
         let opened = |change: &dyn Fn(&mut Value)| {
@@ -268,14 +268,14 @@ mod tests {
         assert_eq!(open_envelope(&foreign.to_string(), &public), Err(EnvelopeError::Statement));
     }
 
-    /// The encoding that is signed, by the example of the protocol's own document but for the kind of payload.
+    /// The encoding that is signed: the example in the protocol's document, apart from the type of the payload.
     #[test]
-    fn what_is_signed_has_lengths() {
+    fn the_signed_encoding_contains_lengths() {
         assert_eq!(authenticated(b"hello world"), b"DSSEv1 28 application/vnd.in-toto+json 11 hello world");
     }
 
     #[test]
-    fn what_is_no_key_is_refused_without_a_word_of_it() {
+    fn invalid_keys_are_refused_without_showing_them() {
         for text in ["", "secret", "-----BEGIN PRIVATE KEY-----\nc2VjcmV0\n-----END PRIVATE KEY-----\n"] {
             assert_eq!(SigningKey::from_pem(text.as_bytes()).err(), Some(EnvelopeError::PrivateKey));
             assert_eq!(PublicKey::from_pem(text.as_bytes()).err(), Some(EnvelopeError::PublicKey));

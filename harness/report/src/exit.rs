@@ -1,24 +1,26 @@
-//! What each exit code of the program means.
+//! The exit codes of the program.
 
 use harness_config::Completeness;
 use harness_core::check::Level;
 use harness_core::ledger::{Conformance, Entry, Ledger, Outcome, SkipReason};
 
-/// Every MUST check that was judged passed. With [`Completeness::Required`] also: none was left unjudged.
+/// Every MUST check that was judged has passed. With [`Completeness::Required`], every MUST check was judged.
 pub const CONFORMANT: u8 = 0;
-/// A MUST check failed or was blocked by a promise that the CCM broke, or the result is partial and a complete one was required.
+/// A MUST check failed or was blocked by a claim that the CCM violated, or the result is partial and a complete one was
+/// required.
 pub const NOT_CONFORMANT: u8 = 1;
 /// The command line, the run file or the profile is wrong; nothing was started.
 pub const USAGE: u8 = 2;
-/// The environment (Docker, cluster, cloud, CCM) did not come up, or failed a check that was selected, and none failed by
-/// the CCM.
+/// The environment (Docker, cluster, cloud, CCM) did not start or caused an error of a selected check, and the CCM failed no
+/// check.
 pub const ENVIRONMENT: u8 = 3;
 /// There was nothing to run: every check is deselected, undeclared or not observable.
 pub const NOTHING_SELECTED: u8 = 4;
-/// A private check of level MUST did not pass, and by the contract the code would be [`CONFORMANT`]. Any other code wins.
+/// A private check of level MUST did not pass, and the code would otherwise be [`CONFORMANT`]. Any other code has
+/// precedence.
 pub const PRIVATE_FAILED: u8 = 5;
 
-/// The exit code of a run that came as far as having a ledger. [`USAGE`] is never among them.
+/// The exit code of a run that has a ledger; never [`USAGE`].
 pub fn exit_code(ledger: &Ledger, completeness: Completeness) -> u8 {
     match by_contract(ledger, completeness) {
         CONFORMANT if ledger.private.iter().any(is_trouble) => PRIVATE_FAILED,
@@ -26,7 +28,7 @@ pub fn exit_code(ledger: &Ledger, completeness: Completeness) -> u8 {
     }
 }
 
-/// Whether a private check binds and did not pass.
+/// Whether a private check of level MUST did not pass.
 fn is_trouble(entry: &Entry) -> bool {
     entry.level == Level::Must && !matches!(entry.outcome, Outcome::Pass | Outcome::Skip { .. })
 }
@@ -38,14 +40,14 @@ fn by_contract(ledger: &Ledger, completeness: Completeness) -> u8 {
     };
     match ledger.conformance() {
         Conformance::Conformant => CONFORMANT,
-        // What was asked for and met trouble of the environment was not answered.
+        // A requested check that met an environment error has no result.
         Conformance::Partial if met_trouble(ledger) => ENVIRONMENT,
         Conformance::Partial => partial,
         Conformance::NotConformant => NOT_CONFORMANT,
         Conformance::NotJudged if ledger.environment_error.is_some() => ENVIRONMENT,
         Conformance::NotJudged if ledger.all().all(|entry| left_out(&entry.outcome)) => NOTHING_SELECTED,
         Conformance::NotJudged if met_trouble(ledger) => ENVIRONMENT,
-        // Checks below MUST were judged and no MUST check was run: what was asked for was done.
+        // Checks below MUST were judged and no MUST check was selected: the request was fulfilled.
         Conformance::NotJudged => partial,
     }
 }

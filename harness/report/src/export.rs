@@ -1,4 +1,4 @@
-//! The results of a run in the formats of other tools, made from its report.
+//! The results of a run in the formats of other tools, created from its report.
 
 mod otlp;
 mod prow;

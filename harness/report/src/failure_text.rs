@@ -1,24 +1,24 @@
-//! What the text of a failure says, label by label: what was expected, what was seen instead, and the rest.
+//! Splits the text of a failure by its labels: the expected state, the observed state, and the rest.
 
 use serde::Serialize;
 
-/// The labels that lines of such a text begin with.
+/// The labels at the beginning of lines in such a text.
 const LABELS: [&str; 9] =
     ["expected", "last seen", "promise", "subject", "waited", "cloud", "likely", "resembles", "explained"];
 
-/// The text of a failure, taken apart. A text without labels, such as that of an environment error, has none of it.
+/// The parts of a failure's text. A text without labels, such as that of an environment error, has no parts.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub(super) struct FailureText {
-    /// What would have kept the promise.
+    /// The expected state.
     pub(super) expected: String,
-    /// What was seen instead.
+    /// The observed state.
     pub(super) seen: String,
-    /// The other labels and their texts, in the order in which they stand.
+    /// The other labels and their texts, in order.
     pub(super) rest: Vec<(&'static str, String)>,
 }
 
 impl FailureText {
-    /// Takes a message apart; `None` where it does not say what was expected and what was seen.
+    /// Splits a message; `None` if it does not contain the expected and the observed state.
     pub(super) fn of(message: &str) -> Option<FailureText> {
         let mut parts: Vec<(&'static str, String)> = Vec::new();
         for line in message.lines() {
@@ -40,14 +40,14 @@ impl FailureText {
         Some(FailureText { expected, seen, rest: parts.into_iter().map(trimmed).collect() })
     }
 
-    /// What the failure is about: its subject without the uid, else nothing.
+    /// The subject of the failure without its uid; empty if there is none.
     pub(super) fn subject(&self) -> &str {
         let subject = self.rest.iter().find(|(label, _)| *label == "subject");
         subject.map_or("", |(_, text)| text.split(" (uid ").next().unwrap_or_default())
     }
 }
 
-/// What a failure's text says was expected and was seen; `None` for other texts.
+/// The expected and the observed state in a failure's text; `None` for other texts.
 pub fn expected_and_seen(message: &str) -> Option<(String, String)> {
     FailureText::of(message).map(|failure| (failure.expected, failure.seen))
 }
@@ -59,7 +59,7 @@ fn labelled(line: &str) -> Option<(&'static str, &str)> {
     })
 }
 
-/// A line that goes on under a label, without the room that the label takes.
+/// A continuation line below a label, without its indentation.
 fn unindented(line: &str) -> &str {
     const ROOM: usize = "last seen: ".len();
     let blanks = line.len() - line.trim_start_matches(' ').len();
@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn other_texts_are_no_failures() {
+    fn other_texts_are_not_failures() {
         for text in ["", "the API server did not answer for 4 s", "promise:   yes: no", "expected: a"] {
             assert_eq!(FailureText::of(text), None, "{text}");
         }

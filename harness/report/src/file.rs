@@ -1,4 +1,4 @@
-//! `report.yaml`: the run in a form that people and programs read, and back.
+//! `report.yaml`: writing and reading the report for people and programs.
 
 use super::profile_result::{ProfileResult, profile_results};
 use super::wording::{because, one_line, outcome_text, outcome_word, verdict_word};
@@ -16,35 +16,35 @@ use std::time::Duration;
 
 /// The `kind` of a report.
 const KIND: &str = "Report";
-/// The keys of a report that follow from the rest of it, and are not read.
+/// The keys of a report that are derived from the rest of it, and are ignored when read.
 pub(super) const DERIVED: &[&str] = &["verdict", "because", "relaxed", "counts", "profiles"];
 /// The key of its checks.
 pub(super) const CHECKS: &str = "checks";
 
-/// A text that is not the report of a run.
+/// The reason why a text is not a report.
 #[derive(Debug, thiserror::Error)]
 pub enum ParseError {
-    /// Not YAML, or not of a report's form.
+    /// It is not YAML, or does not have the structure of a report.
     #[error(transparent)]
     Form(#[from] YamlError),
     /// Another kind of file, or another version of the format.
     #[error("{file}: not a report of this version: apiVersion '{api_version}', kind '{kind}'")]
     Header {
-        /// The file, as it was named.
+        /// The file name given by the caller.
         file: String,
-        /// What it says.
+        /// The kind or version in the file.
         api_version: String,
-        /// What it says.
+        /// The kind or version in the file.
         kind: String,
     },
-    /// An outcome or a level that is none.
+    /// An unknown outcome or level.
     #[error("{file}: check {id}: '{word}' is not an outcome")]
     Outcome {
-        /// The file, as it was named.
+        /// The file name given by the caller.
         file: String,
         /// The check.
         id: String,
-        /// What stands there.
+        /// The value found.
         word: String,
     },
 }
@@ -52,50 +52,50 @@ pub enum ParseError {
 #[derive(Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 #[schemars(rename = "Report")]
-/// What a run found out.
+/// The report of a run.
 struct ReportFile {
     /// Version of this format.
     #[schemars(extend("const" = API_VERSION))]
     api_version: String,
-    /// What this file is.
+    /// The kind of this file.
     #[schemars(extend("const" = KIND))]
     kind: String,
     /// The verdict in a word. Derived from the checks; ignored when read.
     verdict: String,
-    /// What the verdict rests on. Derived from the checks; ignored when read.
+    /// The basis of the verdict. Derived from the checks; ignored when read.
     because: Vec<Because>,
-    /// The settings that ask less of the CCM than the contract does. Derived from the subject; ignored when read.
+    /// The settings that are more lenient than the contract. Derived from the subject; ignored when read.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     relaxed: Vec<Setting>,
-    /// How many checks of each level ended how. Derived from the checks; ignored when read.
+    /// The number of checks for each level and outcome. Derived from the checks; ignored when read.
     counts: Counts,
-    /// How the CCM stands to each profile of conformance. Derived from the checks; ignored when read.
+    /// The result of each profile of conformance. Derived from the checks; ignored when read.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     profiles: Vec<ProfileResult>,
-    /// What explains more than one failure, the weightiest first.
+    /// Causes that explain more than one failure, the most important first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     explanations: Vec<String>,
-    /// Why the environment did not come up or the run was cut short, where that happened.
+    /// Why the environment did not start or the run was stopped early, if that happened.
     environment_error: Option<String>,
-    /// The stream of events that this report was made of.
+    /// The stream of events from which this report was created.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     stream: Option<Stream>,
-    /// What was tested, and on what.
+    /// The component under test and its environment.
     subject: Subject,
-    /// When the run began, RFC 3339.
+    /// The start time of the run (RFC 3339).
     started: String,
-    /// How long it took.
+    /// Its duration.
     duration: HumanDuration,
-    /// What of it took how long.
+    /// The durations of its stages.
     stages: Vec<StageFile>,
     /// Every check, in the order of the suites.
     checks: Vec<CheckFile>,
-    /// Checks of a vendor's own, which are not of the contract. They have no effect on the verdict.
+    /// Private checks of a vendor, which are not part of the contract. They do not affect the verdict.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     private_checks: Vec<CheckFile>,
 }
 
-/// How many checks of each level ended how.
+/// The number of checks for each level and outcome.
 #[derive(Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "UPPERCASE", deny_unknown_fields)]
 struct Counts {
@@ -120,7 +120,7 @@ struct LevelCounts {
 #[derive(Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Because {
-    /// The check; absent where the reason is none check's.
+    /// The check; absent if the reason does not concern a check.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     id: String,
     /// The reason.
@@ -132,7 +132,7 @@ struct Because {
 struct StageFile {
     /// The stage, e.g. `cluster`.
     stage: String,
-    /// How long it took.
+    /// Its duration.
     took: HumanDuration,
 }
 
@@ -143,35 +143,35 @@ struct CheckFile {
     id: String,
     /// Its suite.
     suite: String,
-    /// How binding it is.
+    /// Its level.
     level: Level,
     /// Its claim.
     title: String,
     /// `pass`, `fail`, `blocked`, `error`, `not-declared`, `not-observable` or `deselected`.
     outcome: String,
-    /// The check that is about the promise in its way, where it was blocked.
+    /// The check about the violated claim that blocked it, if it was blocked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     blocked_by: Option<String>,
     /// Why it did not pass.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     reason: Option<String>,
-    /// The vendor's word for it, from the profile; ignored when read.
+    /// The vendor's explanation, from the profile; ignored when read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     declared: Option<String>,
-    /// What it does to others that run beside it.
+    /// How it affects checks that run at the same time.
     sharing: Isolation,
-    /// When it began, RFC 3339; absent when it did not run.
+    /// Its start time (RFC 3339); absent if it did not run.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     started: String,
-    /// How long it took.
+    /// Its duration.
     duration: HumanDuration,
-    /// How much of its longest wait's budget was used.
+    /// The share of its longest wait's limit that was used.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     budget_used_percent: Option<u32>,
     /// Folder of its evidence, relative to the report.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     evidence: Option<String>,
-    /// What it measured, by name.
+    /// Its measurements, by name.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     facts: BTreeMap<String, String>,
 }
@@ -181,15 +181,15 @@ pub fn schema() -> Value {
     of_output::<ReportFile>()
 }
 
-/// The text of `report.yaml`. Keys come in a fixed order, checks in the ledger's.
+/// The text of `report.yaml`. Keys have a fixed order; checks have the order of the ledger.
 ///
 /// # Errors
-/// Only if a text holds what YAML cannot carry.
+/// A text contains characters that YAML cannot represent.
 pub fn to_yaml(ledger: &Ledger) -> Result<String, YamlError> {
     yaml::to_string(&file_of(ledger))
 }
 
-/// Everything that [`to_yaml`] writes of a ledger, as one value.
+/// The content that [`to_yaml`] writes for a ledger, as one value.
 pub(super) fn document(ledger: &Ledger) -> Value {
     serde_json::to_value(file_of(ledger)).expect("a report is plain data")
 }
@@ -243,18 +243,18 @@ fn checks_of(entries: &[Entry], subject: &Subject) -> Vec<CheckFile> {
     entries.iter().map(check).collect()
 }
 
-/// A `report.yaml` that was read.
+/// The content of a `report.yaml` file.
 #[derive(Clone, Debug)]
 pub struct Written {
-    /// What the run found.
+    /// The results of the run.
     pub ledger: Ledger,
-    /// Everything in the text, with what follows from the ledger.
+    /// Everything in the text, including the derived keys.
     pub(super) document: Value,
 }
 
 #[cfg(test)]
 impl Written {
-    /// What a text with everything of this document in it is read as; `None` where it is not a report.
+    /// The report that this document represents; `None` if it is not a report.
     pub(super) fn of(document: Value) -> Option<Written> {
         let report: ReportFile = serde_json::from_value(document.clone()).ok()?;
         let is_report = report.api_version == API_VERSION && report.kind == KIND;
@@ -263,16 +263,16 @@ impl Written {
     }
 }
 
-/// Reads a `report.yaml` back. `file` is named in errors and not read. The verdict and the counts follow from the
-/// checks, so what the text says of them is not looked at.
+/// Parses a `report.yaml`. `file` is only used in error messages. The verdict and the counts are derived from the checks;
+/// their values in the text are ignored.
 ///
 /// # Errors
-/// The text is no report of this version.
+/// The text is not a report of this version.
 pub fn parse(text: &str, file: &Path) -> Result<Ledger, ParseError> {
     Ok(read(text, file)?.ledger)
 }
 
-/// Reads a `report.yaml` back with everything in it, for whoever verifies it.
+/// Parses a `report.yaml` including the derived keys, so that they can be verified.
 ///
 /// # Errors
 /// As [`parse`].

@@ -1,4 +1,4 @@
-//! What GitHub Actions shows of a run: annotations next to the log and in manifests, and a summary on the job's page.
+//! Output for GitHub Actions: annotations next to the log and in manifests, and a summary on the job's page.
 
 mod annotations;
 mod job_summary;
@@ -9,14 +9,14 @@ pub use job_summary::step_summary;
 use super::wording::one_line;
 use harness_core::ledger::{Entry, Ledger, Outcome};
 
-/// The job that runs the program: what links and places in files are made of.
+/// The job that runs the program, for links and locations in files.
 #[derive(Debug, Default)]
 pub struct Job {
-    /// Folder of the checkout, in which annotations name their files.
+    /// Folder of the checkout: annotations name files relative to it.
     pub workspace: Option<String>,
     /// Folder from which the program was started: paths of manifests are relative to it.
     pub folder: String,
-    /// Address of the workflow run, which has the artifact with the results.
+    /// URL of the workflow run, which has the artifact with the results.
     pub run: Option<String>,
     /// Folder with the results.
     pub results: String,
@@ -30,7 +30,7 @@ fn is_trouble(entry: &Entry) -> bool {
     !matches!(entry.outcome, Outcome::Pass | Outcome::Skip { .. })
 }
 
-/// A text within a table, on one line and nothing but text.
+/// A text for a table cell: one line, without markup.
 fn cell(text: &str) -> String {
     let mut clean = String::new();
     for c in one_line(text).chars() {
@@ -38,7 +38,7 @@ fn cell(text: &str) -> String {
             '&' => clean.push_str("&amp;"),
             '<' => clean.push_str("&lt;"),
             '>' => clean.push_str("&gt;"),
-            // Everything that Markdown gives a meaning.
+            // All characters with a meaning in Markdown.
             '\\' | '`' | '*' | '_' | '[' | ']' | '|' | '#' | '!' | '~' | '@' => {
                 clean.push('\\');
                 clean.push(c);

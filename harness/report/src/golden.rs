@@ -1,4 +1,4 @@
-//! The checks that each version of the harness has: a report is held against the list of the version that made it.
+//! The checks of each version of the harness: a report is verified against the list of the version that created it.
 //!
 //! The lists are files of the program in `golden`, each for one version or for several with the same checks. That of the
 //! version in work, `golden/VERSION.yaml`, is written by a test (`REWRITE_DOCUMENTS=1 cargo test -p ccm-conformance --test golden`) and
@@ -13,10 +13,10 @@ use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
 use std::sync::Mutex;
 
-/// The lists that were read already: they are parts of the program and never change.
+/// A cache of the lists: they are part of the program and never change.
 static READ: Mutex<BTreeMap<String, Golden>> = Mutex::new(BTreeMap::new());
 
-/// A check as a version of the harness has it.
+/// A check in a version of the harness.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct GoldenCheck {
@@ -24,12 +24,13 @@ pub struct GoldenCheck {
     pub id: String,
     /// Its suite.
     pub suite: String,
-    /// How binding it is for CCMs of the framework.
+    /// Its level for CCMs that use the framework.
     pub level: Level,
-    /// Whether it binds CCMs of the framework only; for others a MUST is a SHOULD, and a SHOULD is recorded.
+    /// Whether this level only applies to CCMs that use the framework; for others a MUST is a SHOULD, and a SHOULD is only
+    /// recorded.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub framework: bool,
-    /// The minor version of the framework before which it is recorded and not judged.
+    /// The first minor version of the framework to which the level applies; before that it is only recorded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub since: Option<u32>,
     /// Its claim.
@@ -37,7 +38,7 @@ pub struct GoldenCheck {
 }
 
 impl GoldenCheck {
-    /// How binding it is for a CCM built on this version of the framework (`1.36`), or on none.
+    /// Its level for a CCM with this version of the framework (`1.36`), or without the framework.
     pub fn level_for(&self, framework: Option<&str>) -> Level {
         let minor = framework.and_then(|version| version.strip_prefix("1.")?.parse::<u32>().ok());
         if self.since.is_some_and(|since| minor.is_some_and(|minor| minor < since)) {
@@ -73,10 +74,10 @@ struct GoldenFile {
 }
 
 impl Golden {
-    /// The list of a version; `None` for one that this program does not know.
+    /// The list of a version; `None` if this program does not know the version.
     ///
     /// # Errors
-    /// The list is broken.
+    /// The list is invalid.
     pub fn of(version: &str) -> Result<Option<Golden>, yaml::YamlError> {
         let mut read = READ.lock().expect("no holder of this lock panics");
         if read.is_empty() {
@@ -105,16 +106,16 @@ impl Golden {
         Ok(READ.lock().expect("no holder of this lock panics").keys().cloned().collect())
     }
 
-    /// The text of a file with this list, for this version alone.
+    /// The text of a file with this list, for this version only.
     ///
     /// # Errors
-    /// Only if a text holds what YAML cannot carry.
+    /// A text contains characters that YAML cannot represent.
     pub fn to_yaml(&self) -> Result<String, yaml::YamlError> {
         let Golden { version, profiles, checks } = self.clone();
         yaml::to_string(&GoldenFile { versions: vec![version], profiles, checks })
     }
 
-    /// Identifies the set of checks: SHA-256 over ids, levels and titles, first 12 digits.
+    /// Identifies the set of checks: the first 12 digits of the SHA-256 of ids, levels and titles.
     pub fn check_set(&self) -> String {
         let mut hash = Sha256::new();
         for check in &self.checks {

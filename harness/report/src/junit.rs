@@ -1,9 +1,9 @@
-//! `junit.xml` in the form nextest writes: one `testsuite` per suite, one `testcase` per check under the name that
-//! the test list shows.
+//! `junit.xml` in the format of nextest: one `testsuite` for each suite, one `testcase` for each check with the name in the
+//! test list.
 //!
-//! A failed check is a `failure` (the CCM's fault), and so is a MUST that what the CCM did elsewhere has blocked; trouble of the
-//! environment is an `error`, and a check that was not judged is `skipped` with its reason. A failed check below MUST is a failure
-//! too; its type says that it binds less.
+//! A failed check is a `failure`, and so is a MUST check that was blocked by another violation of the CCM. An environment
+//! error is an `error`, and a check that was not judged is `skipped` with its reason. A failed check below MUST is a failure
+//! too; its type contains its level.
 
 use super::profile_result::{ProfileResult, profile_results};
 use super::wording::{one_line, outcome_word, printable as text};
@@ -12,10 +12,10 @@ use harness_core::ledger::{Entry, Ledger, Outcome, Setting, StageTime, Subject};
 use quick_junit::{NonSuccessKind, Property, Report, SerializeError, TestCase, TestCaseStatus, TestSuite};
 use std::time::Duration;
 
-/// The text of `junit.xml`. Characters that XML cannot hold are left out.
+/// The text of `junit.xml`. Characters that XML cannot represent are left out.
 ///
 /// # Errors
-/// Only if the XML writer fails, which it does not on text that was filtered.
+/// The XML writer fails, which does not happen with filtered text.
 pub fn to_junit(ledger: &Ledger) -> Result<String, SerializeError> {
     let mut report = Report::new("ccm-conformance");
     report.timestamp = ledger.started.parse().ok();

@@ -1,7 +1,7 @@
-//! From a [`Ledger`](harness_core::ledger::Ledger) to what people and machines read: `report.yaml`, `junit.xml`, `report.html`, the summary on the terminal, the
-//! exit code, and the difference between two runs.
+//! Creates the output for people and machines from a [`Ledger`](harness_core::ledger::Ledger): `report.yaml`, `junit.xml`,
+//! `report.html`, the summary on the terminal, the exit code, and the difference between two runs.
 //!
-//! Pure: knows no clock, no file and no network. The same ledger gives the same text, always.
+//! Pure functions: no clock, no files, no network. The same ledger always gives the same text.
 
 mod badge;
 mod common_causes;

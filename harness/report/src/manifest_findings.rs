@@ -1,18 +1,18 @@
-//! The places in manifests that the failure of a check names.
+//! The locations in manifests that a failure names.
 
 use super::failure_text::FailureText;
 
-/// Ids of the checks that read manifests begin with this. Their failures name file and line of each finding.
+/// The beginning of the ids of checks that read manifests. Their failures contain file and line of each finding.
 const OF_MANIFESTS: &str = "BOOT-LINT-";
 
-/// Something that is wrong in a manifest.
+/// A finding in a manifest.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct ManifestFinding {
-    /// The file, as the run was given it.
+    /// The file, as it was passed to the run.
     pub(super) file: String,
     /// The line, from 1.
     pub(super) line: u32,
-    /// What is wrong there.
+    /// The description of the finding.
     pub(super) what: String,
 }
 

@@ -1,9 +1,9 @@
-//! `report.html`: the whole story of a run on one page that needs nothing else, neither a network nor a server; two runs beside
-//! each other on such a page; and the page of a run that goes on, which is told what it shows.
+//! `report.html`: a run on one page that needs neither a network nor a server; two runs on such a page, next to each other;
+//! and the live page, which requests its data from a run in progress.
 //!
-//! The page carries the ledger, the stream of events and the evidence of failed checks, compressed, and draws itself. Nothing
-//! in them can become markup or script: they are unpacked as text and put in as text, and the page's policy lets one script
-//! run, which is named by its digest.
+//! The page contains the ledger, the stream of events and the evidence of failed checks in compressed form, and renders them
+//! with a script. This data cannot become markup or script: it is decompressed and inserted as text, and the page's policy
+//! allows only the one script that has the given digest.
 
 mod again;
 mod causes;
@@ -50,22 +50,22 @@ const SCRIPT: &str = concat!(
     "})();\n"
 );
 
-/// What the material may take of the page, bytes as they stand in it: a page of 5 MB still goes by mail.
+/// The largest size of the data in the page, in encoded bytes: a page of 5 MB can still be sent by mail.
 const MATERIAL_AT_MOST: usize = 4_500_000;
 
-/// The word for a run that goes on, in place of its verdict.
+/// The word in place of the verdict while a run is in progress.
 const UNDER_WAY: &str = "under-way";
 
-/// The page of a run. Where its events are too many, calls to the cloud and changes of objects are left out, those of checks
-/// that passed first, and the page says how many.
+/// The page of a run. If there are too many events, calls to the cloud and changes of objects are left out, beginning with
+/// those of passed checks, and the page shows how many.
 ///
 /// # Errors
-/// Only if the ledger cannot be written as JSON.
+/// The ledger cannot be written as JSON.
 pub fn to_page(ledger: &Ledger, material: &Material, demands: &Demands) -> Result<String, serde_json::Error> {
     page_of(&[Side { name: "", ledger, material }], demands, None)
 }
 
-/// The page of two runs beside each other, in the same form and within the same bounds.
+/// The page of two runs next to each other, in the same form and within the same size limit.
 ///
 /// # Errors
 /// As [`to_page`].
@@ -77,13 +77,13 @@ pub fn to_comparison(
     page_of(sides, demands, Some(differences))
 }
 
-/// The page of a run that goes on: it asks where it came from what to show.
+/// The live page of a run: it requests its data from the server that it was loaded from.
 pub fn live_page() -> String {
     framed("; connect-src 'self'", "")
 }
 
-/// What the live page shows of a run, but for its events and its evidence: its ledger so far and the checks that are still to
-/// end; once the run has ended `unended` is `None`.
+/// The data of the live page except events and evidence: the ledger so far, and the checks that have not ended. `unended` is
+/// `None` once the run has ended.
 ///
 /// # Errors
 /// As [`to_page`].
@@ -91,7 +91,7 @@ pub fn live_head(ledger: &Ledger, unended: Option<&[String]>) -> Result<String, 
     let nothing = Material::default();
     let mut head = RunHead::of(&Side { name: "", ledger, material: &nothing });
     if let Some(unended) = unended {
-        // What has not ended speaks neither for the CCM nor against it.
+        // A check that has not ended counts neither for the CCM nor against it.
         let entries = ledger.entries.iter().filter(|entry| !unended.contains(&entry.id)).cloned().collect();
         let ended = Ledger { entries, ..ledger.clone() };
         head.because = match ended.conformance() {
@@ -134,13 +134,13 @@ fn page_of(
     Ok(framed("", &pack))
 }
 
-/// The page with this material; `sources` is what its policy allows beside its own script and style.
+/// The page with this data; `sources` is what its policy allows in addition to its own script and style.
 fn framed(sources: &str, material: &str) -> String {
     let page = FRAME.replace("@POLICY@", &format!("{}{sources}", policy())).replace("@STYLE@", STYLE);
     page.replace("@SCRIPT@", SCRIPT).replace("@MATERIAL@", material)
 }
 
-/// What the page lets a browser do: run its own script, and nothing else.
+/// The page's content security policy: a browser may run its own script, and nothing else.
 fn policy() -> String {
     let digest = STANDARD.encode(Sha256::digest(SCRIPT));
     format!("default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-{digest}'")
@@ -151,7 +151,7 @@ struct Line<'a> {
     text: &'a str,
     /// A call to the cloud, or a change of an object.
     is_detail: bool,
-    /// It happened in a lane while a check ran there that failed.
+    /// It happened in a lane while a check that failed ran there.
     of_interest: bool,
 }
 
@@ -163,8 +163,8 @@ fn lines<'a>(ledger: &Ledger, events: &'a str) -> Vec<Line<'a>> {
         .collect();
     // How many failed checks run in each lane at the moment.
     let mut running: BTreeMap<u64, usize> = BTreeMap::new();
-    // What is said after the end of the run is of the files that are written, this page among them: with it, no replay could
-    // make the same page again.
+    // Messages after the end of the run concern the files that are written, including this page. If they were included, a
+    // replay could not produce the same page.
     let mut is_over = false;
     let lines = events.lines().map_while(|text| {
         if is_over {
@@ -186,7 +186,7 @@ fn lines<'a>(ledger: &Ledger, events: &'a str) -> Vec<Line<'a>> {
     lines.collect()
 }
 
-/// Head and lines, compressed, as they stand in the page.
+/// Head and lines in the page's compressed encoding.
 fn packed(head: &str, lines: &[&str]) -> String {
     let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
     let written = std::iter::once(&head).chain(lines).try_for_each(|line| {
@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_seen_never_becomes_markup() {
+    fn observed_text_never_becomes_markup() {
         let evidence = Evidence::from([(
             "NODE-INIT-01".to_owned(),
             vec![("a.log".to_owned(), "<img src=x>".to_owned())],
@@ -232,7 +232,7 @@ mod tests {
         assert!(!page.contains("alert(1)") && !page.contains("<img") && !page.contains("<b>"));
         assert_eq!(page.matches("<script").count(), 2, "the material and the one that may run");
         assert!(unpacked(&page).contains("@SCRIPT@ <b>"));
-        // The policy names the script as it stands in the page, so that no other runs.
+        // The policy contains the digest of the script in the page, so that no other script runs.
         let script = page.rsplit("<script>").next().and_then(|rest| rest.split("</script>").next());
         let digest = STANDARD.encode(Sha256::digest(script.expect("a script")));
         assert!(page.contains(&format!("script-src 'sha256-{digest}'")));
@@ -254,7 +254,7 @@ mod tests {
         assert!(unpacked(&page(whole)).contains("\"duration_ms\":9") && page(whole) != page(""));
     }
 
-    /// A stream of so many calls, each unlike the others, the second half beside a failed check.
+    /// A stream of so many different calls, the second half during a failed check.
     fn stream(calls: usize) -> String {
         let mut text = String::new();
         for number in 0..calls {

@@ -1,7 +1,7 @@
-//! How a CCM stands to each profile of conformance.
+//! The results of the profiles of conformance.
 //!
-//! A profile counts only if each of its MUSTs that apply was judged, and passed, on a real cluster and by the contract's own
-//! limits. What other checks found has no bearing on it.
+//! A CCM is conformant to a profile only if each applicable MUST check of the profile was judged and passed, on a real
+//! cluster and with the limits of the contract. Results of other checks do not matter.
 
 use super::golden::Golden;
 use super::wording::verdict_word;
@@ -13,25 +13,26 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 
-/// The word for a profile that a CCM has no part in.
+/// The word for a profile that does not apply to a CCM.
 const NOT_DECLARED: &str = "not-declared";
 
-/// How a CCM stands to a profile of conformance.
+/// The result of a profile of conformance.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct ProfileResult {
     /// The profile.
     pub(super) profile: String,
-    /// `conformant`, `partial`, `not-conformant` or `not-judged`, or `not-declared` where nothing that it is about is declared.
+    /// `conformant`, `partial`, `not-conformant` or `not-judged`; `not-declared` if none of its capabilities is declared.
     pub(super) standing: String,
-    /// How many MUSTs of it apply.
+    /// The number of its MUST checks that apply.
     pub(super) musts: usize,
-    /// How many of them passed.
+    /// The number of them that passed.
     pub(super) passed: usize,
-    /// How many of them the user left out.
+    /// The number of them that the user left out.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub(super) left_out: usize,
-    /// The other MUSTs that stand in the way: those that failed or were blocked, else those that were not judged.
+    /// The other MUST checks that prevent conformance: those that failed or were blocked; if there are none, those that were
+    /// not judged.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) because: Vec<String>,
 }
@@ -40,7 +41,7 @@ fn is_zero(count: &usize) -> bool {
     *count == 0
 }
 
-/// How it stands to each profile of the version of the harness that judged it; none for a version that is not known.
+/// The result of each profile of the harness version that created the report; empty for an unknown version.
 pub(super) fn profile_results(ledger: &Ledger) -> Vec<ProfileResult> {
     match Golden::of(&ledger.subject.harness_version) {
         Ok(Some(golden)) => {
@@ -59,7 +60,7 @@ fn standing(profile: &ConformanceProfile, ledger: &Ledger, golden: &Golden) -> P
     let ids = |wanted: &dyn Fn(&Outcome) -> bool| -> Vec<String> {
         musts.iter().filter(|entry| wanted(&entry.outcome)).map(|entry| entry.id.clone()).collect()
     };
-    // A report that lacks a check lacks its proof.
+    // A report without a check does not prove its claim.
     let there: BTreeSet<&str> = ledger.entries.iter().map(|entry| entry.id.as_str()).collect();
     let framework = ledger.subject.framework_version.as_deref();
     let absent = golden.checks.iter().filter(|check| {
@@ -98,8 +99,8 @@ fn standing(profile: &ConformanceProfile, ledger: &Ledger, golden: &Golden) -> P
     }
 }
 
-/// Whether something other than the selection of checks asks less than the contract does. What was left out counts where
-/// it is of the profile.
+/// Whether a setting other than the selection of checks is more lenient than the contract. Checks that were left out only
+/// count for their profiles.
 fn has_softer_limits(ledger: &Ledger) -> bool {
     ledger.subject.relaxed().any(|one| !one.setting.starts_with(SELECT) && one.setting != TEST_FILTER)
 }
@@ -130,7 +131,7 @@ pub(super) fn lines(ledger: &Ledger) -> Vec<String> {
     profile_results.iter().map(line).collect()
 }
 
-/// How many checks a line names.
+/// The number of checks that a line lists.
 const SHOWN: usize = 3;
 
 #[cfg(test)]
@@ -147,7 +148,7 @@ mod tests {
         Outcome::Fail { message: "m".to_owned() }
     }
 
-    /// How a CCM stands to a profile of all A rows and B-1, of a version that has these checks.
+    /// The result of a profile with all A rows and B-1, for a version with these checks.
     fn of(checks: &[&str], ledger: &Ledger) -> (String, usize, usize, Vec<String>) {
         let profile = ConformanceProfile {
             profile: "a".to_owned(),
@@ -224,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn who_declares_nothing_that_a_profile_is_about_has_no_part_in_it() {
+    fn a_profile_without_declared_capabilities_does_not_apply() {
         let none = ledger(vec![
             Entry::sample("A-1", Level::Must, skip(SkipReason::NotDeclared)),
             Entry::sample("B-1", Level::Must, Outcome::Pass),

@@ -1,6 +1,6 @@
 //! The pages of a site with submitted reports: a matrix of CCMs and Kubernetes versions, and a badge for each report.
 //!
-//! Pure: the same reports give the same pages.
+//! Pure functions: the same reports give the same pages.
 
 use super::badge::{Badge, badge};
 use super::profile_result::profile_results;
@@ -15,7 +15,7 @@ const STYLE: &str = include_str!("site/site.css");
 /// A submitted report, for a site.
 #[derive(Debug)]
 pub struct Submitted {
-    /// Whose report it is.
+    /// The description of the submission.
     pub about: About,
     /// The report.
     pub ledger: Ledger,
@@ -175,7 +175,7 @@ pub fn to_badge_svg(ledger: &Ledger) -> String {
     )
 }
 
-/// A text that is neither markup nor the end of an attribute.
+/// A text, escaped for markup and attributes.
 fn escaped(text: &str) -> String {
     let mut escaped = String::new();
     for mark in text.chars() {

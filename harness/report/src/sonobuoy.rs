@@ -1,7 +1,8 @@
-//! Results in the form in which Sonobuoy takes them from a plugin that writes its own (`result-format: manual`).
+//! Results in the format of Sonobuoy plugins that write their own results (`result-format: manual`).
 //!
-//! Sonobuoy makes one status of those of the leaves: one that failed makes all fail. So only what makes the verdict is `failed`
-//! here; a check below MUST that failed is `skipped` and says why, and the verdict is a leaf of its own.
+//! Sonobuoy derives one status from the leaves: a single failed leaf makes the whole result fail. Therefore only failures
+//! that decide the verdict are `failed` here. A failed check below MUST is `skipped` with its reason, and the verdict is a
+//! leaf of its own.
 
 use super::exit::CONFORMANT;
 use super::wording::{because, one_line, outcome_text, outcome_word, verdict_word};
@@ -11,17 +12,17 @@ use harness_core::ledger::{Entry, Ledger, Outcome};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-/// The name that Sonobuoy looks for where a plugin says no other.
+/// The file name that Sonobuoy expects by default.
 pub const SONOBUOY_RESULTS: &str = "sonobuoy_results.yaml";
 
-/// How many reasons of a verdict are told; each check has its own beside.
+/// The number of reasons that are listed for a verdict. Each check has its own reason as well.
 const REASONS: usize = 20;
 
 const PASSED: &str = "passed";
 const FAILED: &str = "failed";
 const SKIPPED: &str = "skipped";
 
-/// A result and those it is made of.
+/// A result and the results below it.
 #[derive(Debug, Serialize)]
 struct Item {
     name: String,
@@ -45,11 +46,10 @@ impl Item {
     }
 }
 
-/// The results of a run that ended with this exit code. `ledger` is what it reported, `why` what can be said where it
-/// reported nothing.
+/// The results of a run that ended with this exit code. `ledger` is its report; `why` is the reason if there is no report.
 ///
 /// # Errors
-/// Only if the writer of YAML fails, which it does not on text.
+/// The YAML writer fails, which does not happen with text.
 pub fn to_sonobuoy(ledger: Result<&Ledger, &str>, code: u8) -> Result<String, YamlError> {
     let status = if code == CONFORMANT { PASSED } else { FAILED };
     let mut verdict = match ledger {

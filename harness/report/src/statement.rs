@@ -6,28 +6,28 @@ use harness_core::check::Level;
 use harness_core::ledger::{Conformance, Entry, Ledger, Outcome, Subject};
 use serde_json::{Value, json};
 
-/// The form of a statement.
+/// The type of a statement.
 pub(super) const STATEMENT_TYPE: &str = "https://in-toto.io/Statement/v1";
-/// What it states.
+/// The type of its predicate.
 pub(super) const PREDICATE_TYPE: &str = "https://in-toto.io/attestation/test-result/v0.1";
 
 /// SHA-256 of the files of a run, in hexadecimal digits.
 #[derive(Clone, Debug)]
 pub struct Digests {
-    /// Of `report.yaml`.
+    /// The digest of `report.yaml`.
     pub report: String,
-    /// Of `events.jsonl`.
+    /// The digest of `events.jsonl`.
     pub events: String,
 }
 
-/// The statement; `url` is where the run can be looked at.
+/// The statement; `url` is the page of the run.
 ///
 /// `PASSED` is a conformant run, `WARNED` a partial one, `FAILED` one that is not conformant. Passed tests are the checks
-/// that passed, failed ones the MUST that failed, warned ones the others that failed and those that apply and were not
-/// judged; what the profile does not declare is in none of the lists.
+/// that passed; failed tests are the MUST checks that failed; warned tests are other failed checks, and checks that apply
+/// and were not judged. Checks of undeclared capabilities are in none of the lists.
 ///
 /// # Errors
-/// Nothing was judged, or nothing says which image or program it was.
+/// Nothing was judged, or the image or program under test is unknown.
 pub fn statement(ledger: &Ledger, digests: &Digests, url: Option<&str>) -> Result<Value, String> {
     let result = match ledger.conformance() {
         Conformance::Conformant => "PASSED",
@@ -66,7 +66,7 @@ pub fn statement(ledger: &Ledger, digests: &Digests, url: Option<&str>) -> Resul
     }))
 }
 
-/// With what was tested: the report and its stream, the CCM's manifests, the node image, each by its digest.
+/// The materials with their digests: the report and its stream, the CCM's manifests, and the node image.
 fn configuration(ledger: &Ledger, digests: &Digests) -> Vec<Value> {
     let Subject {
         profile,

@@ -1,7 +1,7 @@
-//! Reports that others are to see: what a submission has to say of itself and of its report, and the table of all of them.
+//! Submitted reports: the rules for a submission and its report, and the table of all submissions.
 //!
-//! Pure. A submission is a folder `MINOR/VENDOR` of [`ABOUT_FILE`], `report.yaml` and its packed stream of events, which
-//! `verify` accepts; what is asked beyond that is here.
+//! Pure functions. A submission is a folder `MINOR/VENDOR` with [`ABOUT_FILE`], `report.yaml` and its packed stream of
+//! events, which `verify` accepts. The additional rules are here.
 
 use super::wording::verdict_word;
 use harness_core::check::Level;
@@ -9,41 +9,41 @@ use harness_core::ledger::{Conformance, Ledger, Outcome, SkipReason};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// The file that says whose report it is.
+/// The file that describes the submission.
 pub const ABOUT_FILE: &str = "submission.yaml";
-/// How many minor versions of Kubernetes after its own an entry counts; then it has expired.
+/// The number of newer minor versions of Kubernetes after which an entry has expired.
 const COUNTS_FOR: u32 = 3;
-/// The longest text of a key, characters.
+/// The maximum length of a value, in characters.
 const LONGEST: usize = 100;
 
-/// Whose report it is: `submission.yaml`.
+/// The description of a submission: `submission.yaml`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct About {
-    /// Who makes the CCM; the folder's name too: lower-case letters, digits and hyphens.
+    /// The vendor of the CCM, and the name of the folder: lower-case letters, digits and hyphens.
     pub vendor: String,
-    /// What the CCM is called.
+    /// The name of the CCM.
     pub product: String,
-    /// Its version, as its maker writes it.
+    /// Its version, as the vendor writes it.
     pub version: String,
-    /// Where it is to be had, `https://..`.
+    /// Its home page, `https://..`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub url: Option<String>,
-    /// Who made the report.
+    /// The submitter of the report.
     pub made_by: MadeBy,
 }
 
-/// Who made a report.
+/// The submitter of a report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum MadeBy {
-    /// Who makes the CCM, for whom it speaks: only a conformant one is taken.
+    /// The vendor of the CCM. Only conformant reports are accepted.
     Vendor,
-    /// This project, of somebody else's CCM: whatever the verdict, it is shown as found.
+    /// This project, about another vendor's CCM. It is published whatever the verdict.
     Project,
 }
 
-/// What a submission breaks of the rules, one sentence each. `folder` is the last two parts of where it lies.
+/// The rules that a submission violates, one sentence each. `folder` is the last two parts of its path.
 pub fn broken_rules(about: &About, report: &Ledger, folder: (&str, &str)) -> Vec<String> {
     let mut broken = Vec::new();
     let mut rule = |holds: bool, why: String| {
@@ -107,20 +107,20 @@ pub fn broken_rules(about: &About, report: &Ledger, folder: (&str, &str)) -> Vec
 pub struct Row {
     /// The minor version of Kubernetes.
     pub minor: u32,
-    /// Whose it is.
+    /// The CCM and its vendor.
     pub about: About,
     /// Its verdict.
     pub verdict: Conformance,
-    /// How many of the MUSTs that apply passed, and how many apply.
+    /// The number of passed and of applicable MUST checks.
     pub musts: (usize, usize),
-    /// The day of its run, `2026-11-24`.
+    /// The date of its run, `2026-11-24`.
     pub day: String,
     /// The version of the harness.
     pub harness: String,
 }
 
 impl Row {
-    /// That of a submission; `None` for a report that tells no version of Kubernetes.
+    /// The line of a submission; `None` if the report has no version of Kubernetes.
     pub fn of(about: About, report: &Ledger) -> Option<Row> {
         let applies = report.entries.iter().filter(|entry| {
             let undeclared = matches!(entry.outcome, Outcome::Skip { reason: SkipReason::NotDeclared, .. });
@@ -137,7 +137,7 @@ impl Row {
         })
     }
 
-    /// Whether it counts no more, by the newest minor version that the harness judges.
+    /// Whether it has expired; `newest` is the newest minor version that the harness judges.
     pub fn has_expired(&self, newest: u32) -> bool {
         newest >= self.minor + COUNTS_FOR
     }
@@ -180,7 +180,7 @@ pub fn table(rows: &[Row], newest: u32) -> String {
     text
 }
 
-/// A text as a cell of a table: nothing in it ends the cell, is a link or is markup.
+/// A text for a table cell, escaped so that it cannot end the cell and is neither a link nor markup.
 fn cell(text: &str) -> String {
     let mut escaped = String::new();
     for mark in text.chars() {
@@ -208,7 +208,7 @@ fn minor_of(kubernetes: &str) -> Option<u32> {
     minor.parse().ok()
 }
 
-/// The folder of a report's minor version, `1.36`; `None` for a report that tells none.
+/// The folder of a report's minor version, `1.36`; `None` if the report has no version.
 pub fn minor_folder(report: &Ledger) -> Option<String> {
     minor_of(&report.subject.kubernetes_version).map(|minor| format!("1.{minor}"))
 }

@@ -9,8 +9,7 @@ use harness_core::check::{Level, row_of};
 use harness_core::ledger::{Conformance, Entry, FIRST_TRY, Ledger, Outcome, StageTime};
 use std::fmt::Write as _;
 
-/// The name of the stage in which the checks run. Stages before it brought the environment up, those after it took
-/// it down.
+/// The name of the stage in which the checks run. Earlier stages create the environment, later ones remove it.
 pub const CHECKS_STAGE: &str = "checks";
 
 /// Writing into a `String` cannot fail.
@@ -21,15 +20,15 @@ macro_rules! put {
     }};
 }
 
-/// The summary: times, what was not judged and why, declared deviations, what failed and why, counts, and the verdict as
-/// the last line. Lines end in `\n`; no colours.
+/// The summary: durations, unjudged checks with reasons, declared deviations, failures with reasons, counts, and the verdict
+/// as the last line. Lines end in `\n`; there are no colours.
 pub fn summary(ledger: &Ledger) -> String {
     let mut text = summary_without_verdict(ledger);
     put!(text, "\n{}", verdict_line(ledger));
     text
 }
 
-/// The summary without its last line, for a run that has something to do before it ends.
+/// The summary without its last line, for a run that still has work to do before it ends.
 pub fn summary_without_verdict(ledger: &Ledger) -> String {
     let mut text = String::new();
     speed(ledger, &mut text);
@@ -55,10 +54,10 @@ pub fn summary_without_verdict(ledger: &Ledger) -> String {
     text
 }
 
-/// What stands over failed checks.
+/// The heading of failed checks.
 const FAILED: &str = "Failed ('ccm-conformance explain ID' says what is required and why)";
 
-/// The verdict, and of what it is, in one line.
+/// The verdict and its subject, in one line.
 pub fn verdict_line(ledger: &Ledger) -> String {
     let subject = &ledger.subject;
     let mut about = vec![subject.profile.clone()];
@@ -78,7 +77,7 @@ pub fn verdict_line(ledger: &Ledger) -> String {
     format!("{word}: {}", about.join(", "))
 }
 
-/// What was relaxed, and what is declared and not judged, in one line each.
+/// Relaxed settings, and declarations that no check judges, in one line each.
 fn relaxed(ledger: &Ledger, text: &mut String) {
     let relaxed: Vec<String> = ledger.subject.relaxed().map(ToString::to_string).collect();
     if !relaxed.is_empty() {
@@ -113,7 +112,7 @@ fn counts(ledger: &Ledger, text: &mut String) {
     }
 }
 
-/// The checks of a vendor's own, each that did not pass in a line.
+/// The private checks of a vendor that did not pass, each in one line.
 fn private(ledger: &Ledger, text: &mut String) {
     if ledger.private.is_empty() {
         return;
@@ -138,7 +137,7 @@ fn private(ledger: &Ledger, text: &mut String) {
     }
 }
 
-/// How the CCM stands to the profiles of conformance.
+/// The results of the profiles of conformance.
 fn profiles(ledger: &Ledger, text: &mut String) {
     let lines = profile_result::lines(ledger);
     if !lines.is_empty() && !ledger.entries.is_empty() {
@@ -149,7 +148,7 @@ fn profiles(ledger: &Ledger, text: &mut String) {
     }
 }
 
-/// What explains the most comes first, before the checks that follow from it.
+/// The causes that explain most failures, before the checks that failed because of them.
 fn explanations(ledger: &Ledger, text: &mut String) {
     let troubled = |e: &Entry| matches!(e.outcome, Outcome::Fail { .. } | Outcome::Blocked { .. });
     if ledger.explanations.is_empty() || !ledger.entries.iter().any(troubled) {
@@ -161,7 +160,7 @@ fn explanations(ledger: &Ledger, text: &mut String) {
     }
 }
 
-/// What many failures have in common, before each of them.
+/// Common causes of failures, before the failures themselves.
 fn common(ledger: &Ledger, text: &mut String) {
     let causes = common_causes(ledger);
     if causes.is_empty() {
@@ -176,18 +175,18 @@ fn common(ledger: &Ledger, text: &mut String) {
     }
 }
 
-/// What the rows that only record have seen, and what is more or other than declared.
+/// Observations of INFO checks, and deviations from the declarations.
 fn noted(ledger: &Ledger, text: &mut String) {
-    const TOLD: &[&str] = &["more-than-declared", "other-defaults", FIRST_TRY, "not-counted"];
+    const ALWAYS_SHOWN: &[&str] = &["more-than-declared", "other-defaults", FIRST_TRY, "not-counted"];
     let facts = ledger.entries.iter().flat_map(|entry| entry.facts.iter().map(move |fact| (entry, fact)));
-    let told: Vec<_> = facts
-        .filter(|(entry, (name, _))| entry.level == Level::Info || TOLD.contains(&name.as_str()))
+    let shown: Vec<_> = facts
+        .filter(|(entry, (name, _))| entry.level == Level::Info || ALWAYS_SHOWN.contains(&name.as_str()))
         .collect();
-    let width = told.iter().map(|(entry, _)| entry.id.len()).max().unwrap_or(0);
-    if !told.is_empty() {
+    let width = shown.iter().map(|(entry, _)| entry.id.len()).max().unwrap_or(0);
+    if !shown.is_empty() {
         put!(text, "\nNoted");
     }
-    for (entry, (name, value)) in told {
+    for (entry, (name, value)) in shown {
         put!(text, "  {:<width$}  {:<6}  {name}: {}", entry.id, entry.level, one_line(value));
     }
 }
@@ -199,7 +198,7 @@ fn trouble(ledger: &Ledger, text: &mut String, head: &str, wanted: impl Fn(&Entr
     }
     put!(text, "\n{head}");
     let width = found.iter().map(|e| e.id.len()).max().unwrap_or(0);
-    // One cause that stopped many checks is told once.
+    // A cause that stopped many checks is shown once.
     let mut causes: Vec<(String, &Entry, Vec<&str>)> = Vec::new();
     for entry in found {
         let why = outcome_text(&entry.outcome).map(one_line).unwrap_or_default();
@@ -224,7 +223,7 @@ fn unjudged(ledger: &Ledger, text: &mut String) {
     let mut reasons: Vec<(String, Vec<&Entry>)> = Vec::new();
     for entry in wording::unjudged(ledger) {
         let why = match &entry.outcome {
-            // Its text stands above.
+            // Its text is shown above.
             Outcome::Error { .. } => String::from("environment error"),
             Outcome::Blocked { by, .. } => format!("blocked by {by}"),
             other => {
@@ -260,10 +259,10 @@ fn unjudged(ledger: &Ledger, text: &mut String) {
     }
 }
 
-/// From how many checks on nobody reads their ids, which the report has.
+/// From this number of checks on, ids are not listed; the report contains them.
 const TOO_MANY: usize = 48;
 
-/// Which checks these are: their ids, or of very many how many of which suite.
+/// A list of checks: their ids, or the number for each suite if there are very many.
 fn names(entries: &[&Entry]) -> Vec<String> {
     if entries.len() < TOO_MANY {
         return entries.iter().map(|entry| entry.id.clone()).collect();

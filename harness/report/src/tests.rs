@@ -1,4 +1,4 @@
-//! One ledger that holds every outcome at every level it can have, in every form of report.
+//! One ledger with every outcome at every possible level, rendered in every format.
 
 use super::{
     CHECKS_STAGE, Digests, compare, exit, exit_code, flakes, parse, statement, summary, to_junit,
@@ -21,7 +21,7 @@ const FAILURE: &str = "promise:   the Service is gone\n\
                        last seen: Service ccm-7f3a/web, finalizers [service.kubernetes.io/load-balancer-cleanup]\n\
                        waited:    30s, 58 reads, 1 read error (503 from GET services/web, 21s before the end)";
 
-/// Everything a message must survive: control characters, colours, markup, non-characters, Windows line ends.
+/// Difficult content of messages: control characters, colours, markup, non-characters, Windows line ends.
 const NASTY: &str =
     "exit status 1:\r\n\t\u{1b}[31mpanic\u{1b}[0m <a href=\"x\">&amp;]]>\u{0}\u{7}\u{fffe}\u{85} 'ü' 日本";
 
@@ -173,7 +173,7 @@ fn a_setting_looser_than_the_contract_makes_a_run_partial_and_stands_in_one_line
 }
 
 #[test]
-fn what_is_declared_and_not_judged_makes_a_run_partial_and_is_named() {
+fn unjudged_declarations_make_a_run_partial_and_are_named() {
     let mut ledger = only(|id| id == "NODE-INIT-01");
     ledger.subject.declared_not_judged = vec!["capabilities.routes".to_owned(), "securePort".to_owned()];
     assert_eq!(ledger.conformance(), Conformance::Partial);
@@ -365,7 +365,7 @@ fn every_verdict_has_its_exit_code() {
         (&every_outcome(), optional, exit::NOT_CONFORMANT),
         (&not_brought_up(), optional, exit::ENVIRONMENT),
         (&errors_only, optional, exit::ENVIRONMENT),
-        // The check that is about what blocked it was left out: the CCM broke that promise all the same.
+        // The check about the blocking claim was left out; the CCM violated that claim nevertheless.
         (&blocked_only, optional, exit::NOT_CONFORMANT),
         (&troubled, optional, exit::ENVIRONMENT),
         (&troubled, required, exit::ENVIRONMENT),
@@ -402,15 +402,16 @@ fn compare_lists_other_outcomes_only() {
 }
 
 #[test]
-fn of_very_many_checks_that_were_left_out_a_summary_tells_how_many_of_which_suite() {
+fn a_summary_counts_very_many_skipped_checks_by_suite() {
     let left = |suite: &str, number: usize| {
         let outcome = Outcome::Skip { reason: SkipReason::Deselected, detail: "left out by 'x'".to_owned() };
         entry(suite, &format!("ROW-{number:02}"), Level::Must, outcome, 0)
     };
-    let told = |entries: Vec<Entry>| summary(&Ledger { entries, ..Ledger::default() });
-    let few = told((0..9).map(|number| left("routes", number)).collect());
+    let summary_of = |entries: Vec<Entry>| summary(&Ledger { entries, ..Ledger::default() });
+    let few = summary_of((0..9).map(|number| left("routes", number)).collect());
     assert!(few.contains("\n    ROW-00, ROW-01, ROW-02, ROW-03, ROW-04, ROW-05\n    ROW-06"), "{few}");
-    let many =
-        told((0..60).map(|number| left(if number < 20 { "routes" } else { "operation" }, number)).collect());
+    let many = summary_of(
+        (0..60).map(|number| left(if number < 20 { "routes" } else { "operation" }, number)).collect(),
+    );
     assert!(many.contains("\n    20 of routes, 40 of operation\n") && !many.contains("ROW-"), "{many}");
 }

@@ -1,4 +1,4 @@
-//! What changed over many runs: outcomes that changed for good, outcomes that come and go, and checks that became slower.
+//! Changes over many runs: outcomes that changed permanently, outcomes that alternate, and checks that became slower.
 
 use super::wording::outcome_word;
 use harness_core::ledger::{Entry, Ledger, Outcome};
@@ -8,17 +8,17 @@ use std::fmt;
 
 /// A check is slower if the last run took this many times as long as the median of the runs before it.
 const SLOWER_BY: u64 = 2;
-/// And at least this much longer, in milliseconds: a short check doubles by chance.
+/// It must also be at least this much longer, in milliseconds: the duration of a short check can double by chance.
 const SLOWER_AT_LEAST_MS: u64 = 1_000;
 /// How many earlier runs a median needs.
 const FOR_A_MEDIAN: usize = 2;
 
-/// Many runs of one CCM, from the oldest to the newest.
+/// The runs of one CCM, from the oldest to the newest.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Trend {
     /// The runs.
     pub runs: Vec<TrendRun>,
-    /// The checks that ended otherwise in some run, or became slower, by id.
+    /// The checks whose outcome differs between runs, or that became slower, by id.
     pub checks: Vec<TrendCheck>,
 }
 
@@ -27,7 +27,7 @@ pub struct Trend {
 pub struct TrendRun {
     /// The file of its report.
     pub report: String,
-    /// When it began, RFC 3339.
+    /// Its start time (RFC 3339).
     pub started: String,
     /// The CCM's image.
     pub image: String,
@@ -35,7 +35,7 @@ pub struct TrendRun {
     pub kubernetes: String,
     /// The version of the harness.
     pub harness: String,
-    /// How long it took, in milliseconds.
+    /// Its duration in milliseconds.
     pub took_ms: u64,
 }
 
@@ -43,15 +43,15 @@ pub struct TrendRun {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum TrendChange {
-    /// It passed before, and has not since.
+    /// It passed at first, and no longer passes.
     Worse,
-    /// It ended in both ways, more than once.
+    /// It passed and did not pass, and changed more than once.
     Flaky,
-    /// It has passed since, and did not before.
+    /// It did not pass at first, and now passes.
     Better,
-    /// It changed once, between outcomes of which neither is a pass.
+    /// It changed once, between two outcomes other than pass.
     Other,
-    /// It always passed, and takes much longer than it used to.
+    /// It always passed, and now takes much longer.
     Slower,
 }
 
@@ -62,16 +62,16 @@ pub struct TrendCheck {
     pub id: String,
     /// How it changed.
     pub change: TrendChange,
-    /// Its outcome in each run, in one word; `unknown` where the run did not have the check.
+    /// Its outcome in each run, in one word; `unknown` if the run did not have the check.
     pub outcomes: Vec<&'static str>,
-    /// How long it took in each run, in milliseconds; `None` where it did not run.
+    /// Its duration in each run, in milliseconds; `None` if it did not run.
     pub took_ms: Vec<Option<u64>>,
 }
 
-/// The trend of these runs, each with the file of its report. They are put in order by their start.
+/// The trend of these runs, each with the file of its report. They are sorted by their start times.
 ///
 /// # Errors
-/// If there are fewer than two runs, or they are of different CCMs.
+/// There are fewer than two runs, or they are of different CCMs.
 pub fn trend(mut runs: Vec<(String, Ledger)>) -> Result<Trend, String> {
     if runs.len() < 2 {
         return Err(format!("a trend needs at least two runs, and there is {}", runs.len()));
@@ -107,7 +107,7 @@ fn check(id: &str, entries: &[Option<&Entry>]) -> Option<TrendCheck> {
     let outcomes: Vec<&'static str> =
         entries.iter().map(|entry| entry.map_or("unknown", |entry| outcome_word(&entry.outcome))).collect();
     let took_ms: Vec<Option<u64>> = entries.iter().map(|entry| entry.and_then(ran_for)).collect();
-    // A run that did not judge the check says nothing about it.
+    // A run that did not judge the check does not count.
     let judged: Vec<&Outcome> =
         entries.iter().flatten().map(|entry| &entry.outcome).filter(|outcome| is_judged(outcome)).collect();
     let change = change(&judged).or_else(|| is_slower(&took_ms, &judged).then_some(TrendChange::Slower))?;
@@ -149,7 +149,7 @@ fn median(mut values: Vec<u64>) -> Option<u64> {
 }
 
 impl fmt::Display for Trend {
-    /// A line for each run and one for each check, whose marks stand for the runs in order.
+    /// A line for each run and one for each check, with one mark for each run in order.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (at, run) in self.runs.iter().enumerate() {
             let image = if run.image.is_empty() { String::new() } else { format!(", {}", run.image) };
@@ -218,7 +218,7 @@ mod tests {
         ('-', || Outcome::Skip { reason: SkipReason::Deselected, detail: String::new() }),
     ];
 
-    /// Runs in which a check ended as these marks say, and took that many seconds.
+    /// Runs in which a check had the outcomes of these marks, and took that many seconds.
     fn runs(marks: &str, seconds: &[u64]) -> Vec<(String, Ledger)> {
         let run = |(at, mark): (usize, char)| {
             let (_, outcome) = MARKS.iter().find(|(known, _)| *known == mark).expect("a mark");

@@ -1,8 +1,8 @@
-//! Whether a report is what it says: held against the stream of events it was made of, against the checks of the version
-//! that made it, and against itself.
+//! Verifies a report against the stream of events from which it was created, the checks of the version that created it, and
+//! itself.
 //!
-//! Values are compared whole, in the form in which `report.yaml` has them: everything that stands in the report either follows
-//! from the rest of it, or is what the stream tells. Texts are cut only where they are shown.
+//! Complete values are compared, in the form that `report.yaml` has: every value in the report is either derived from the
+//! rest of it or recorded in the stream. Texts are shortened only for display.
 
 mod differ;
 mod finding;
@@ -19,20 +19,20 @@ use harness_core::ledger::{Ledger, Outcome, SkipReason};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What is looked at.
+/// The input of a verification.
 #[derive(Debug)]
 pub struct Material<'a> {
     /// The report.
     pub report: &'a Written,
-    /// What the stream of its run tells.
+    /// The facts in the stream of its run.
     pub stream_facts: &'a StreamFacts,
-    /// The checks of the version that the report names; `None` where that version is not known.
+    /// The checks of the version that the report names; `None` if that version is unknown.
     pub golden: Option<&'a Golden>,
-    /// The image that it has to be about, by its digest as [`sha256_digest`] reads it.
+    /// The digest of the image that the report must be about, as returned by [`sha256_digest`].
     pub image: Option<&'a str>,
 }
 
-/// Everything that does not hold; nothing when the report is what it says.
+/// All findings; empty if the report is valid.
 pub fn verify(material: &Material<'_>) -> Vec<Finding> {
     let Material { report: written, stream_facts, golden, image } = material;
     let report = &written.ledger;
@@ -54,11 +54,11 @@ pub fn verify(material: &Material<'_>) -> Vec<Finding> {
     findings
 }
 
-/// Reads the digest of an image: `sha256:` and 64 hexadecimal digits, which may follow an image's name and `@`. Digits come
-/// back in lower case, without the name.
+/// Parses the digest of an image: `sha256:` and 64 hexadecimal digits, optionally after an image name and `@`. Returns the
+/// digits in lower case, without the name.
 ///
 /// # Errors
-/// It is anything else, a digest of another algorithm among them.
+/// It is anything else, for example a digest of another algorithm.
 pub fn sha256_digest(text: &str) -> Result<String, String> {
     let digest = text.rsplit_once('@').map_or(text, |(_, digest)| digest);
     let hex = digest.strip_prefix("sha256:").unwrap_or_default();
@@ -106,8 +106,8 @@ fn against_version(report: &Ledger, golden: Option<&Golden>, findings: &mut Vec<
     }
 }
 
-/// Whether everything that was read is what is made of the ledger in it: the derived keys, and what is in no ledger, such as
-/// the reason of a check that passed.
+/// Compares everything that was read with what the ledger in it yields: the derived keys, and values that no ledger
+/// contains, such as a reason of a passed check.
 fn against_itself(read: &Value, made: &Value, findings: &mut Vec<Finding>) {
     let mut derived = |key: String, says, make| {
         let (says, make) = apart(says, make);
@@ -127,7 +127,7 @@ fn against_itself(read: &Value, made: &Value, findings: &mut Vec<Finding>) {
     }
 }
 
-/// What a run for certification would have refused.
+/// Conditions that a run for certification would have refused.
 fn cannot_certify(report: &Ledger) -> impl Iterator<Item = String> {
     let subject = &report.subject;
     let left_out = report

@@ -39,7 +39,7 @@ pub(super) fn skip_word(reason: SkipReason) -> &'static str {
     }
 }
 
-/// Why an outcome is what it is, in the words of whoever decided it; nothing for a pass.
+/// The reason for an outcome, as it was recorded; `None` for a pass.
 pub(super) fn outcome_text(outcome: &Outcome) -> Option<&str> {
     match outcome {
         Outcome::Pass => None,
@@ -50,7 +50,7 @@ pub(super) fn outcome_text(outcome: &Outcome) -> Option<&str> {
     }
 }
 
-/// What made the verdict other than conformant: check id (empty for the whole run) and reason, in ledger order.
+/// The reasons why the verdict is not conformant: check id (empty for the whole run) and reason, in the order of the ledger.
 pub fn because(ledger: &Ledger) -> Vec<(String, String)> {
     let must = |e: &&Entry| e.level == Level::Must;
     let reason = |e: &Entry| {
@@ -70,7 +70,7 @@ pub fn because(ledger: &Ledger) -> Vec<(String, String)> {
             let failed = |e: &&Entry| matches!(e.outcome, Outcome::Fail { .. });
             let mut reasons: Vec<_> = ledger.entries.iter().filter(must).filter(failed).map(reason).collect();
             if reasons.is_empty() {
-                // The check that is about what blocked them was left out.
+                // The check about the blocking claim was left out.
                 reasons = ledger.entries.iter().filter(must).filter(is_blocked).map(reason).collect();
             }
             reasons
@@ -87,12 +87,12 @@ pub fn because(ledger: &Ledger) -> Vec<(String, String)> {
     }
 }
 
-/// Whether another promise kept it from being judged.
+/// Whether a violation of another claim prevented a judgement.
 pub(super) fn is_blocked(entry: &&Entry) -> bool {
     matches!(entry.outcome, Outcome::Blocked { .. })
 }
 
-/// What the profile promises and nobody judges, in one line.
+/// Declarations of the profile that no check judges, in one line.
 pub(super) fn declared_not_judged(ledger: &Ledger) -> Option<String> {
     let keys = &ledger.subject.declared_not_judged;
     (!keys.is_empty()).then(|| format!("declared, not judged: {}", keys.join(", ")))
@@ -103,7 +103,8 @@ pub(super) fn unjudged(ledger: &Ledger) -> impl Iterator<Item = &Entry> {
     ledger.entries.iter().filter(|entry| entry.is_unjudged())
 }
 
-/// A text in one line: line ends become `; `, runs of blanks one blank, and what is too long for a line ends in `...`.
+/// A text in one line: line ends become `; `, several blanks become one, and a text that is too long is cut and ends in
+/// `...`.
 pub(super) fn one_line(text: &str) -> String {
     const MOST: usize = 240;
     let mut joined = String::new();
@@ -122,9 +123,9 @@ pub(super) fn one_line(text: &str) -> String {
     short
 }
 
-/// A text without what would steer a terminal: colour sequences are taken out, tabs become blanks, line ends `\n`;
-/// other control characters and the two non-characters, which XML cannot hold either, are dropped; controls of bidirectional text
-/// are written out.
+/// A text without terminal control: colour sequences are removed, tabs become blanks, and line ends become `\n`. Other
+/// control characters and the two non-characters, which XML cannot represent either, are removed. Controls of bidirectional
+/// text are replaced by their escapes, such as `\u202e`.
 pub(super) fn printable(text: &str) -> String {
     let mut plain = String::with_capacity(text.len());
     let mut rest = text.chars().peekable();
@@ -149,7 +150,7 @@ pub(super) fn printable(text: &str) -> String {
     plain
 }
 
-/// A duration for people: `350 ms`, `12.3 s`, `17 min 6 s`, `2 h 5 min`.
+/// A readable duration: `350 ms`, `12.3 s`, `17 min 6 s`, `2 h 5 min`.
 pub(super) fn human_duration(millis: u64) -> String {
     let seconds = (millis + 500) / 1000;
     match millis {
@@ -160,7 +161,7 @@ pub(super) fn human_duration(millis: u64) -> String {
     }
 }
 
-/// A time for people, `2026-11-25 22:43 UTC`; a text that is not RFC 3339 in UTC stays as it is.
+/// A readable time, `2026-11-25 22:43 UTC`; a text that is not RFC 3339 in UTC is returned unchanged.
 pub(super) fn human_time(started: &str) -> String {
     match (started.get(..10), started.get(10..11), started.get(11..16)) {
         (Some(day), Some("T"), Some(time)) if started.ends_with('Z') => format!("{day} {time} UTC"),
@@ -179,8 +180,8 @@ mod tests {
 
     #[test]
     fn durations_and_times_are_for_people() {
-        let told = [350, 12_340, 59_950, 1_026_400, 3_600_000, 7_540_000].map(human_duration);
-        assert_eq!(told, ["350 ms", "12.3 s", "1 min 0 s", "17 min 6 s", "1 h 0 min", "2 h 5 min"]);
+        let shown = [350, 12_340, 59_950, 1_026_400, 3_600_000, 7_540_000].map(human_duration);
+        assert_eq!(shown, ["350 ms", "12.3 s", "1 min 0 s", "17 min 6 s", "1 h 0 min", "2 h 5 min"]);
         assert_eq!(human_time("2026-11-25T22:43:59.1Z"), "2026-11-25 22:43 UTC");
         assert_eq!(human_time("yesterday"), "yesterday");
     }

@@ -229,17 +229,17 @@ async fn all_up(
     cancel: &CancellationToken,
 ) -> Result<Vec<Arc<Session>>, SessionError> {
     let Some((first, others)) = environments.split_first_mut() else { return Ok(Vec::new()) };
-    let untold = events.without_stages();
-    let beside = async {
+    let without_stages = events.without_stages();
+    let rest = async {
         if others.is_empty() {
             return Ok(Vec::new());
         }
-        let told = events.stage("the other clusters");
-        let all = try_join_all(others.iter_mut().map(|other| other.up(&untold, cancel))).await;
-        told.end(all.is_ok());
+        let stage = events.stage("the other clusters");
+        let all = try_join_all(others.iter_mut().map(|other| other.up(&without_stages, cancel))).await;
+        stage.end(all.is_ok());
         all
     };
-    let (session, mut all) = tokio::try_join!(first.up(events, cancel), beside)?;
+    let (session, mut all) = tokio::try_join!(first.up(events, cancel), rest)?;
     all.insert(0, session);
     Ok(all)
 }
@@ -296,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn a_plan_that_is_wrong_is_refused_to_whoever_judges_and_nothing_is_started() {
+    fn a_wrong_plan_is_refused_and_nothing_is_started() {
         let (code, reasons, made) = executed(Some("NODE-LIVE-*"));
         assert_eq!(code, format!("{:?}", ExitCode::from(exit::USAGE)));
         assert!(matches!(reasons.as_slice(), [why] if why.contains("NODE-LIVE-*")), "{reasons:?}");

@@ -12,8 +12,8 @@ use tokio_util::sync::CancellationToken;
 
 /// Exit code of an interrupted run; the one that shells use for SIGINT.
 pub const INTERRUPTED: u8 = 130;
-/// How long an interrupted run may take for its own cleanup. Its reaper has the rest of the promised 10 s, of which it
-/// needs 6 for three kind clusters.
+/// How long an interrupted run may take for its own cleanup. Its reaper has the rest of the promised 10 s; for three kind
+/// clusters it needs 6 s.
 pub const ORDERLY: Duration = Duration::from_secs(4);
 /// The same on an existing cluster, which no reaper cleans up. Kubelets give a Pod 30 s.
 const ORDERLY_AT_OTHERS: Duration = Duration::from_secs(24);

@@ -13,7 +13,7 @@ use std::fs::File;
 use std::sync::Arc;
 
 /// Offset from the lane's number to the number of such an environment in the stream. No run has that many lanes.
-const BESIDE: u32 = 100;
+const FIRST_OWN_LANE: u32 = 100;
 /// Minimum number of machines in addition to those of its control plane.
 const WORKERS: usize = 2;
 
@@ -24,7 +24,7 @@ pub(super) fn events_of(session: &Session) -> Events {
 
 /// The number of the check's environment in the stream.
 fn lane_of(session: &Session) -> u32 {
-    BESIDE + session.events().lane().unwrap_or_default()
+    FIRST_OWN_LANE + session.events().lane().unwrap_or_default()
 }
 
 /// The plan of the run, changed to the cluster that a check needs.
@@ -65,9 +65,8 @@ async fn usual_settings(session: &Session) -> Result<Option<Settings>, SessionEr
     Ok(Some(session.cloud().settings().await?))
 }
 
-/// Creates the environment, judges the check in it with `judge`, which holds its cluster, and removes it, whatever the
-/// outcome. Its cloud has the settings of the lane's cloud, whose `session` this is; nothing else of the lane is
-/// affected.
+/// Creates the environment, judges the check in it with `judge`, which locks its cluster, and removes it, whatever the
+/// outcome. Its cloud has the settings of the lane's cloud (`session`); nothing else of the lane is affected.
 pub(super) async fn judge_apart(
     session: &Session,
     environment: Option<Wanted>,
@@ -77,9 +76,9 @@ pub(super) async fn judge_apart(
     let plan = Arc::new(wanted(session.plan().clone(), environment));
     let mut environment = Environment::new(Prepared::new(plan.clone()), lane_of(session));
     let judged = async {
-        let untold = events_of(session).without_stages();
+        let without_stages = events_of(session).without_stages();
         let usual = usual_settings(session).await?;
-        let own = environment.up(&untold, session.interruption()).await?;
+        let own = environment.up(&without_stages, session.interruption()).await?;
         if let Some(usual) = usual {
             own.cloud().change_settings(&usual).await?;
         }

@@ -169,7 +169,7 @@ pub(super) fn declared(checks: &[Planned]) -> Vec<Declared<'_>> {
         disturbs: one.check.disturbs(),
         holds_up: one.check.holds_up,
         hangs: one.check.hangs,
-        beside: one.check.beside,
+        next_to: one.check.next_to,
         crowds: false,
         takes_s: one.takes_s,
     };
@@ -181,7 +181,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_soaks_takes_as_long_as_the_run_says() {
+    fn soak_checks_take_the_requested_time() {
         const PLAIN: Check =
             Check::own("A-01", "a claim", "a source", |_| Box::pin(async { Ok(()) })).takes(600);
         const SOAKS: Check =

@@ -66,7 +66,7 @@ mod tests {
         assert!(!evidence.exists());
 
         std::fs::create_dir(&evidence).expect("a folder");
-        make_ready(output).expect("an empty folder is nobody's loss");
+        make_ready(output).expect("an empty folder may be overwritten");
         std::fs::remove_file(evidence.join(MARKER)).expect("the marker");
         std::fs::write(evidence.join("mine.txt"), "the user's").expect("a file");
         let error = make_ready(output).expect_err("it is the user's");

@@ -69,8 +69,8 @@ pub async fn run_one(lanes: &[Arc<Session>], session: Arc<Session>, planned: &Pl
         let evidence = entry.evidence.take();
         entry = attempt(lanes, session, planned, hold, &events).await;
         entry.evidence = entry.evidence.or(evidence);
-        let told = format!("the environment failed it: {}", secrets::redact(first));
-        entry.facts.insert(FIRST_TRY.to_owned(), told);
+        let reason = format!("the environment failed it: {}", secrets::redact(first));
+        entry.facts.insert(FIRST_TRY.to_owned(), reason);
     }
     entry.started = started;
     // The message may contain text of the CCM: its last log lines if it does not start.
@@ -139,7 +139,7 @@ mod tests {
     use harness_core::check::Facility;
 
     #[test]
-    fn who_disturbs_holds_the_cluster_alone_in_a_process_of_its_own() {
+    fn a_disturbing_check_has_the_cluster_to_itself_across_processes() {
         let check = Check::own("A-01", "claims", "source", |_| Box::pin(async { Ok(()) }));
         let (few, many) = (1, ENOUGH_WORKERS);
         assert_eq!(Hold::in_any_order(&check, few), Hold::Shared);

@@ -27,7 +27,7 @@ pub struct Declared<'a> {
     /// Whether it does so for longer than a client waits.
     pub hangs: bool,
     /// The row next to whose claims it may run if it may not run next to unrelated checks, unless that is its own row.
-    pub beside: Option<&'a str>,
+    pub next_to: Option<&'a str>,
     /// Whether it creates its own environment with real kubelets, which takes much of the machine. Only one of them
     /// exists at a time.
     pub crowds: bool,
@@ -94,7 +94,7 @@ pub fn arrange(checks: &[Declared<'_>], lanes: usize, workers: u32) -> Arrangeme
 }
 
 impl Arrangement {
-    /// The lane of each step, by time. For separate processes, which do not share an account of which lane is free.
+    /// The lane of each step, by time. For separate processes, which do not know which lane is free.
     pub fn fixed_lanes(&self, lanes: usize) -> Vec<usize> {
         let lanes = lanes.max(1);
         let shares = self.steps.iter().any(|step| step.kind == Kind::Shared);
@@ -166,7 +166,7 @@ impl<'a> Group<'a> {
                 match check.hangs {
                     true if workers < ENOUGH_WORKERS => Group::Disturbing(check.id),
                     true => Group::Hanging,
-                    false => Group::Disturbing(check.beside.unwrap_or_else(|| row_of(check.id))),
+                    false => Group::Disturbing(check.next_to.unwrap_or_else(|| row_of(check.id))),
                 }
             }
             Isolation::DedicatedCluster if check.crowds => Group::Crowding(check.id),
@@ -223,7 +223,7 @@ mod tests {
             disturbs,
             holds_up: false,
             hangs: false,
-            beside: None,
+            next_to: None,
             crowds: false,
             takes_s,
         }
@@ -257,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn what_hangs_has_a_step_of_its_own_where_workers_are_few() {
+    fn hanging_checks_have_their_own_step_if_workers_are_few() {
         let row = ["SVC-01.a", "SVC-01.b", "SVC-01.c"].map(|id| check(id, Isolation::Shared, true, 0));
         let row = [row[0], row[1], Declared { hangs: true, ..row[2] }];
         let steps = |workers| arrange(&row, 1, workers).steps.len();
@@ -269,14 +269,14 @@ mod tests {
     }
 
     #[test]
-    fn a_ccm_with_many_workers_is_disturbed_by_nobody() {
+    fn checks_share_a_step_if_the_ccm_has_enough_workers() {
         let all = steps(1, ENOUGH_WORKERS);
         assert_eq!((all["NODE-10.hang"], all["SVC-01"]), (all["NODE-01"], all["NODE-01"]));
         assert_eq!(all["HA-05"], 3);
     }
 
     #[test]
-    fn who_holds_up_a_loop_never_runs_beside_strangers() {
+    fn a_check_that_blocks_a_loop_never_runs_next_to_others() {
         let checks = [
             CHECKS[2],
             Declared { holds_up: true, ..check("LIFE-03.401", Isolation::Shared, true, 30) },
@@ -285,13 +285,13 @@ mod tests {
         let of = arrange(&checks, 1, ENOUGH_WORKERS).of;
         assert_eq!(of, [0, 1, 1], "claims of a row are not strangers");
         let guest = check("LIFE-10", Isolation::Shared, true, 30);
-        let guest = Declared { holds_up: true, beside: Some("LIFE-03"), ..guest };
+        let guest = Declared { holds_up: true, next_to: Some("LIFE-03"), ..guest };
         let of = arrange(&[checks[0], checks[1], guest], 1, 1).of;
         assert_eq!(of, [0, 1, 1], "nor is who says so");
     }
 
     #[test]
-    fn who_wants_calm_shares_it_and_has_no_other_beside() {
+    fn checks_that_need_calm_run_only_next_to_each_other() {
         let checks = [
             CHECKS[2],
             check("SVC-17", Isolation::Quiet, false, 0),
@@ -306,7 +306,7 @@ mod tests {
     }
 
     #[test]
-    fn with_more_lanes_nobody_disturbs_the_first_and_every_lane_has_work() {
+    fn with_more_lanes_the_first_is_undisturbed_and_every_lane_has_work() {
         let kinds = |lanes, workers| -> Vec<Kind> {
             arrange(&CHECKS, lanes, workers).steps.iter().map(|step| step.kind).collect()
         };

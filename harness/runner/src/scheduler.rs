@@ -31,7 +31,7 @@ struct Lane {
     /// The step that it is at.
     at: Option<usize>,
     /// The step with its own environment that runs next to that one.
-    beside: Option<usize>,
+    crowding: Option<usize>,
     /// Whether it prefers cold steps.
     cold: bool,
     /// The number of free slots in it.
@@ -70,7 +70,7 @@ impl Drop for Turn<'_> {
         state.steps[self.step].left -= 1;
         if state.steps[self.step].left == 0 {
             let lane = &mut state.lanes[self.lane];
-            let ended = if lane.beside == Some(self.step) { &mut lane.beside } else { &mut lane.at };
+            let ended = if lane.crowding == Some(self.step) { &mut lane.crowding } else { &mut lane.at };
             *ended = None;
             state.take_steps();
         }
@@ -92,10 +92,10 @@ impl State {
         }
         // Sharing checks are many, and late on a crowded machine, as all checks are if two environments crowd it.
         let share = self.steps.iter().any(|step| step.kind == Kind::Shared && step.left > 0);
-        let crowded = self.lanes.iter().any(|lane| lane.beside.is_some());
+        let crowded = self.lanes.iter().any(|lane| lane.crowding.is_some());
         if let Some(step) = self.next(Kind::Crowding).filter(|_| !share && !crowded) {
             self.steps[step].lane = Some(0);
-            self.lanes[0].beside = Some(step);
+            self.lanes[0].crowding = Some(step);
         }
     }
 
@@ -136,7 +136,7 @@ impl Scheduler {
         let cold = lanes - others..lanes - others + arranged.cold_lanes(others);
         let lane = |number: usize| Lane {
             at: None,
-            beside: None,
+            crowding: None,
             cold: cold.contains(&number),
             free: at_once.max(1),
         };
@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lane_is_told_when_only_the_end_is_left_for_it() {
+    fn a_lane_is_notified_when_only_the_end_is_left_for_it() {
         use Kind::{Apart, Last};
         let ends = |lanes, steps: &[(Kind, usize)]| {
             let turns = Scheduler::of(&arranged(steps), lanes, 1);
@@ -255,16 +255,12 @@ mod tests {
         let turns = Scheduler::of(&arranged, 2, 1);
         let shared = turns.wait_for(0);
         let at = |turns: &Scheduler| {
-            turns.lock().lanes.iter().map(|lane| (lane.at, lane.beside)).collect::<Vec<_>>()
+            turns.lock().lanes.iter().map(|lane| (lane.at, lane.crowding)).collect::<Vec<_>>()
         };
         assert_eq!(at(&turns), [(Some(0), None), (Some(3), None)]);
         drop(shared);
         drop(turns.wait_for(0));
-        assert_eq!(
-            at(&turns),
-            [(None, Some(1)), (Some(3), None)],
-            "one at a time, and lanes go on beside it"
-        );
+        assert_eq!(at(&turns), [(None, Some(1)), (Some(3), None)], "one at a time, and other lanes continue");
         drop(turns.wait_for(1));
         assert_eq!(at(&turns), [(None, Some(2)), (Some(3), None)]);
         for step in [2, 3] {
@@ -286,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lane_that_began_cold_goes_on_with_others() {
+    fn a_lane_that_began_cold_continues_with_other_checks() {
         use Kind::{Apart, Cold};
         let arranged = arranged(&[(Cold, 1), (Apart, 1), (Apart, 1)]);
         let turns = Scheduler::of(&arranged, 1, 1);

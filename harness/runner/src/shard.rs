@@ -75,7 +75,7 @@ mod tests {
             disturbs: false,
             holds_up: false,
             hangs: false,
-            beside: None,
+            next_to: None,
             crowds: false,
             takes_s,
         }

@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn what_leaves_checks_out_relaxes_and_a_filter_of_tests_too() {
+    fn leaving_out_checks_relaxes_a_run_and_so_does_a_filter_of_tests() {
         let skip = Setting::given("select.skip", "B-*", SetBy::Option);
         let all = [planned(Choice::Selected)];
         let out = [planned(Choice::Skip(SkipReason::Deselected, "left out".to_owned())), all[0].clone()];

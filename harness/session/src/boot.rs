@@ -300,7 +300,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_known_of_a_topology_is_said() {
+    fn unknown_parts_of_a_topology_are_reported() {
         let versioned = "kubeadmConfigPatches: ['{kind: InitConfiguration, apiVersion: kubeadm.k8s.io/v1beta2, \
                          nodeRegistration: {taints: []}}']";
         assert_eq!(

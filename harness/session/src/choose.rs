@@ -3,7 +3,7 @@
 use super::SessionError;
 use super::manifests::load_manifests;
 use crate::ccm::{Manifests, mentions, substitute};
-use harness_clusters::{facts, kind_at_hand};
+use harness_clusters::{available_kind_image, facts};
 use harness_config::{BackendKind, DesiredCluster, Image, Kubernetes, OwnCluster, RunPlan, WantedCluster};
 use harness_core::check::chain;
 use serde_json::Value;
@@ -21,7 +21,7 @@ pub async fn settle(plan: RunPlan<WantedCluster>) -> (RunPlan, Option<String>) {
     };
     let (backend, why) = match needs(&plan, own) {
         Some(settled) => settled,
-        None => match at_hand(own).await {
+        None => match kind_available(own).await {
             Ok(why) => (BackendKind::Kind, why),
             Err(why) => {
                 let why = format!("{why}; it cannot certify, '--cluster kind' can");
@@ -110,8 +110,8 @@ pub(super) fn check_real(plan: &RunPlan) -> Result<(), SessionError> {
 }
 
 /// Whether kind can create this cluster with what is on this machine.
-async fn at_hand(own: &OwnCluster) -> Result<String, String> {
-    let image = kind_at_hand(&own.kubernetes).await.map_err(|error| first_line(&chain(&error)))?;
+async fn kind_available(own: &OwnCluster) -> Result<String, String> {
+    let image = available_kind_image(&own.kubernetes).await.map_err(|error| first_line(&chain(&error)))?;
     Ok(format!("Docker, kind and the node image {image} are available"))
 }
 
@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn a_ccm_of_which_nobody_has_said_what_it_is_made_of_is_refused_before_anything_is_started() {
+    fn a_ccm_without_an_image_is_refused_before_anything_is_started() {
         let folder = tempfile::tempdir().expect("a folder");
         let checked = |written: &str, profile: &str, binary: Option<&str>| {
             let text = format!(
@@ -163,7 +163,7 @@ mod tests {
             let cluster = wanted.cluster.clone().settled(BackendKind::Embedded);
             check_image(&wanted.on(cluster))
         };
-        let error = checked("${IMAGE}", "", None).expect_err("nobody has");
+        let error = checked("${IMAGE}", "", None).expect_err("no image is given");
         let said = error.to_string();
         assert!(error.is_usage() && said.contains("--cluster embedded --binary PATH"), "{said}");
         assert!(said.contains("profile.yaml"), "{said}");
@@ -187,7 +187,7 @@ mod tests {
         for backend in [BackendKind::Embedded, BackendKind::Kind] {
             assert!(on(backend).is_ok(), "{backend}");
         }
-        let error = on(BackendKind::Existing).expect_err("nobody makes a second one");
+        let error = on(BackendKind::Existing).expect_err("there is only one existing cluster");
         assert!(
             error.is_usage() && error.to_string().contains("profile.yaml: deployment: 'hosted' needs"),
             "{error}"

@@ -74,7 +74,7 @@ impl EnvironmentWatch {
         journal: Option<Journal>,
     ) -> EnvironmentWatch {
         let (gone, why) = (CancellationToken::new(), Arc::new(OnceLock::new()));
-        let (told, reason) = (gone.clone(), why.clone());
+        let (is_gone, reason) = (gone.clone(), why.clone());
         let server = Part::new("the API server", Some(SLOW_FROM));
         let other = Part::new("the API server of the management cluster", Some(SLOW_FROM));
         // The time for receiving all calls of a busy cloud does not depend on the machine's speed.
@@ -108,7 +108,7 @@ impl EnvironmentWatch {
                 lost = of_the_cloud => lost,
             };
             let _ = reason.set(lost);
-            told.cancel();
+            is_gone.cancel();
         });
         EnvironmentWatch { gone, why, parts, task }
     }

@@ -323,7 +323,7 @@ mod tests {
     #[test]
     fn a_folder_of_that_name_is_never_taken_over() {
         let parent = tempfile::tempdir().expect("a folder");
-        std::fs::create_dir(parent.path().join("ccm-conformance-abcdefgh")).expect("somebody's");
+        std::fs::create_dir(parent.path().join("ccm-conformance-abcdefgh")).expect("a foreign folder");
         let error = RunDir::create_in(parent.path(), "abcdefgh").expect_err("it is there");
         assert_eq!(error.operation, "creating folder");
         assert_eq!(std::fs::read_dir(parent.path()).expect("a folder").count(), 1, "no draft stays");
@@ -350,7 +350,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_made_elsewhere_goes_with_the_folder_unless_it_was_changed() {
+    fn files_outside_are_removed_with_the_folder_unless_changed() {
         let parent = tempfile::tempdir().expect("a folder");
         for (run, changed) in [("abcdefgh", false), ("bcdefghi", true)] {
             let dir = RunDir::create_in(parent.path(), run).expect("a folder");

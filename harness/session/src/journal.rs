@@ -196,8 +196,8 @@ impl Journal {
             if let Err(error) = self.mirror.ask(Duration::ZERO).await {
                 return Err(self.mirror.seen().unheard(&failure(&error)));
             }
-            // A cloud may return its journal in parts, of which the last is smaller than those before. Entries that
-            // arrive during the request are not waited for: with a constant stream of calls that would take forever.
+            // A cloud may return its journal in parts; the last part is smaller than the others. Entries that arrive during
+            // the request are not waited for: with a constant stream of calls that would take forever.
             let fresh = self.position().saturating_sub(before);
             if fresh == 0 || fresh < last {
                 return Ok(());

@@ -111,11 +111,11 @@ fn tell_of_all(
         site.world().pods.observe(tells_of_ends(events, site.client()));
     }
     world.leases.observe(tells(events));
-    let (told, before) = (events.clone(), journal.position());
+    let (stream, before) = (events.clone(), journal.position());
     journal.observe(Box::new(move |call| {
         // Earlier entries are from previous users of this cloud.
         if call.seq > before {
-            told.emit(record::cloud_call(call));
+            stream.emit(record::cloud_call(call));
         }
     }));
 }
@@ -143,8 +143,8 @@ impl Session {
             None => None,
             Some(record) => Some(Site::join(record, pulse.clone()).await?),
         };
-        let told = events.clone();
-        let cloud = Cloud::attach(&state.cloud)?.observed_by(move |what| told.emit(disturbance(what)));
+        let stream = events.clone();
+        let cloud = Cloud::attach(&state.cloud)?.observed_by(move |what| stream.emit(disturbance(what)));
         let journal = Journal::follow(cloud.clone(), pulse, state.journal_from).await?;
         let continuity = Continuity::watch(plan.clone(), cloud.clone(), &world, &journal);
         let mut cloud_before = None;
@@ -397,7 +397,7 @@ impl Session {
     async fn bring_back(&self, form: Form) -> Result<(), CcmError> {
         self.ccm.forget_ended_leader().await?;
         self.ccm.start().await?;
-        self.leading(form, Starts::beside(&self.ccm.pods(form))).await
+        self.leading(form, Starts::from_now(&self.ccm.pods(form))).await
     }
 
     async fn change_ccm(&self, from: Form, to: Form) -> Result<(), CcmError> {

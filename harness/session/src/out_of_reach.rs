@@ -1,7 +1,7 @@
 //! Files of its Pod that the CCM's program cannot find because of the machine, not because of the CCM.
 
 use super::{Session, SessionError};
-use crate::ccm::{Form, last_lines, untold_mounts};
+use crate::ccm::{Form, last_lines, unstated_mounts};
 use embedded_cluster::{Confinement, Obstacle, confinement};
 use harness_config::BackendKind;
 use harness_core::check::{CheckError, Facility};
@@ -46,7 +46,8 @@ impl Session {
         if !self.has_no_mounts() {
             return None;
         }
-        let paths: BTreeSet<String> = self.ccm.pods(form).iter().flat_map(|pod| untold_mounts(pod)).collect();
+        let paths: BTreeSet<String> =
+            self.ccm.pods(form).iter().flat_map(|pod| unstated_mounts(pod)).collect();
         let paths: Vec<String> = paths.into_iter().collect();
         (!paths.is_empty()).then(|| {
             let Obstacle { cause, way_out } = Obstacle::here("");

@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_changed_is_told_and_heartbeats_are_not() {
+    fn only_changes_are_recorded_and_not_heartbeats() {
         let (first, beat) = (node("u1", "True", "1"), node("u1", "True", "2"));
         let (deleted, facts) = changed(None, Some(&first)).expect("it came");
         assert!(!deleted && facts["ready"].as_deref() == Some("True") && facts.contains_key("taints"));
@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_longer_there_is_told_too() {
+    fn removed_objects_are_recorded_too() {
         let mut bare = node("u1", "True", "2");
         bare.status = None;
         let (_, facts) = changed(Some(&node("u1", "True", "1")), Some(&bare)).expect("it changed");

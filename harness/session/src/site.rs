@@ -70,7 +70,7 @@ fn address_of(served: &ClusterRecord) -> Result<ServerAddress, SessionError> {
     let read = Kubeconfig::read_from(file).map_err(|error| broken(harness_core::check::chain(&error)))?;
     let cluster = read.clusters.into_iter().find_map(|named| named.cluster);
     let cluster = cluster.ok_or_else(|| broken("it does not name a cluster".to_owned()))?;
-    let url = served.api_server_from_beside.clone().or(cluster.server);
+    let url = served.api_server_for_other_clusters.clone().or(cluster.server);
     match (url, cluster.certificate_authority_data) {
         (Some(url), Some(ca_data)) => Ok(ServerAddress { url, ca_data }),
         _ => Err(broken("it has no address or no CA of its API server".to_owned())),

@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn who_only_ends_is_described_with_exit_code_restarts_and_output() {
+    fn a_ccm_that_ends_is_described_with_exit_code_restarts_and_output() {
         let lines = ["flag provided but not defined: -x".to_owned(), "usage: ccm".to_owned()];
         assert_eq!(
             given_up(&end(2), &lines),

@@ -90,7 +90,7 @@ impl Session {
         if !self.cluster.facilities().contains(&Facility::KubeletControl) {
             return Ok(());
         }
-        self.register_nodes_anew().await?;
+        self.register_nodes_again().await?;
         self.set_network(Network::Present).await?;
         self.assert_uninitialised()
     }
@@ -123,7 +123,7 @@ impl Session {
         // A kubelet notices within ten seconds that its network is gone, and at once when it starts.
         let must_say_so = network == Network::Absent && self.any_ready();
         if must_say_so || !self.is_uninitialised() {
-            self.register_nodes_anew().await?;
+            self.register_nodes_again().await?;
         }
         self.set_network(network).await?;
         self.assert_uninitialised()
@@ -131,7 +131,7 @@ impl Session {
 
     /// Deletes all real Nodes and lets their kubelets register them again, with what kubeadm set and without a pod
     /// network.
-    async fn register_nodes_anew(&self) -> Result<(), SessionError> {
+    async fn register_nodes_again(&self) -> Result<(), SessionError> {
         let api: Api<Node> = Api::all(self.client.clone());
         let before = self.uids();
         // Recorded first: readers of the stream must know of it when the Node is deleted. A missing one cannot be
@@ -227,9 +227,12 @@ impl Session {
     async fn nodes_registered(&self, before: &[Option<String>]) -> Result<(), SessionError> {
         let names = self.real_nodes();
         let back = async |seen: &mut String| {
-            let anew = |name: &String| self.world.nodes.find("", name).filter(|n| !before.contains(&n.uid()));
-            let states: Vec<(String, Option<Vec<String>>)> =
-                names.iter().map(|name| (name.clone(), anew(name).map(|node| taint_keys(&node)))).collect();
+            let registered =
+                |name: &String| self.world.nodes.find("", name).filter(|n| !before.contains(&n.uid()));
+            let states: Vec<(String, Option<Vec<String>>)> = names
+                .iter()
+                .map(|name| (name.clone(), registered(name).map(|node| taint_keys(&node))))
+                .collect();
             *seen = format!("taints {}", json!(states));
             let tainted =
                 |keys: &Option<Vec<String>>| keys.as_ref().is_some_and(|k| k.iter().any(|k| k == T_UNINIT));

@@ -14,9 +14,9 @@ use std::sync::Arc;
 /// How the owner of a load balancer begins that the harness itself creates.
 pub const OWNER_OF_NO_CCM: &str = "somebody-elses-";
 
-/// Calls by which a CCM learns about machines.
+/// Calls with which a CCM reads machines.
 const LOOK_UPS: &[Op] = &[Op::InstanceGet, Op::InstanceList];
-/// Calls by which a load balancer comes to be.
+/// Calls that create a load balancer.
 const WRITES: &[Op] = &[Op::LbCreate, Op::LbUpdate, Op::AuxCreate, Op::AuxUpdate];
 
 impl Session {
@@ -71,7 +71,7 @@ struct Wanted {
 }
 
 impl Wanted {
-    /// Without those of which a call was seen.
+    /// Without those for which a call was seen.
     fn without(self, seen: &BTreeSet<Op>) -> Wanted {
         let none_of = |ops: &[Op]| !ops.iter().any(|op| seen.contains(op));
         Wanted { machines: self.machines && none_of(LOOK_UPS), balancers: self.balancers && none_of(WRITES) }
@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn what_came_about_without_a_call_is_named() {
+    fn effects_without_a_call_are_named() {
         let none = BTreeSet::new();
         let made = ALL.found(&[], &held(Some("uid")), &none).expect("a balancer");
         assert!(made.starts_with("load balancer lb-1 was created"), "{made}");

@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn what_an_aborted_attempt_left_is_not_held_against_the_ccm() {
+    fn leftovers_of_an_aborted_attempt_do_not_count_against_the_ccm() {
         let fold = fold();
         let aborted = Origin::Aborted("SVC-DEL-11".to_owned());
         assert_eq!(origin(&fold, 0, Some("svc-del-11-abcd/web")), aborted);

@@ -31,7 +31,7 @@ impl CheckCx {
     pub(super) async fn undo_newcomers(&self) -> Result<(), String> {
         let ccm = self.session.ccm();
         let Some(rendered) = ccm.rendered_newcomers() else { return Ok(()) };
-        ccm.remove_beside(rendered).await.map_err(|error| chain(&error))?;
+        ccm.remove_additional(rendered).await.map_err(|error| chain(&error))?;
         self.session.note_returning().map_err(|error| chain(&error))
     }
 }

@@ -61,9 +61,9 @@ impl CheckCx {
     /// # Errors
     /// When an API server does not answer.
     pub async fn disclosures(&self) -> Result<Vec<String>, CheckError> {
-        let mut told = Vec::new();
+        let mut disclosures = Vec::new();
         for lane in self.all_lanes() {
-            disclosed_in(lane, &mut told).await?;
+            disclosed_in(lane, &mut disclosures).await?;
         }
         if self.declares(Capability::SecurePort) {
             let (reader, tokens) = (self.reader().await?, Tokens::of(&self.session));
@@ -73,11 +73,11 @@ impl CheckCx {
                 let page = port.get_as("/configz", &reader).read(ReadSource::Origin).await?;
                 let Answer::Given { body, .. } = page else { continue };
                 if tokens.shown_in(&body).is_some() {
-                    told.push(format!("/configz of replica {}", replica.name()));
+                    disclosures.push(format!("/configz of replica {}", replica.name()));
                 }
             }
         }
-        Ok(told)
+        Ok(disclosures)
     }
 }
 
@@ -96,12 +96,12 @@ impl Tokens {
     }
 }
 
-async fn disclosed_in(lane: &Session, told: &mut Vec<String>) -> Result<(), CheckError> {
+async fn disclosed_in(lane: &Session, disclosures: &mut Vec<String>) -> Result<(), CheckError> {
     let (tokens, all) = (Tokens::of(lane), ListParams::default());
     let (client, pods_client) = (lane.client(), lane.ccm_site().client());
     let mut search = |what: String, text: &str| {
         if let Some(line) = tokens.shown_in(text) {
-            told.push(format!("{what}: {}", harness_core::secrets::redact(line.to_owned())));
+            disclosures.push(format!("{what}: {}", harness_core::secrets::redact(line.to_owned())));
         }
     };
     for replica in lane.ccm().replicas() {

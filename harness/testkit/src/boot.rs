@@ -30,7 +30,7 @@ pub struct Boot {
 
 #[cfg(test)]
 impl Boot {
-    /// A progress of which only the CCM's Pods are known.
+    /// A progress that only contains the CCM's Pods.
     pub(super) fn of_pods(pods: Vec<Arc<Pod>>) -> Boot {
         Boot { nodes: Vec::new(), pods, deployed: true, stuck: None }
     }
@@ -303,8 +303,8 @@ impl CheckCx {
     }
 
     pub(super) async fn undo_unavailable(&self, node: &str) -> Result<(), String> {
-        let mended = self.real_node(node).says_network_is_unavailable("False").await;
-        mended.map_err(CheckError::in_words)
+        let repaired = self.real_node(node).says_network_is_unavailable("False").await;
+        repaired.map_err(CheckError::in_words)
     }
 
     /// The boot model's result for the manifests on this cluster.

@@ -56,13 +56,13 @@ mod tests {
         match Probe::new(Pulse::default()).wait(&promise, &mut Judged::new(read, judge)).await {
             Ok(()) => "kept".to_owned(),
             Err(CheckError::Violation(violation)) => violation.seen.clone(),
-            Err(CheckError::Error(_)) => "untold".to_owned(),
+            Err(CheckError::Error(_)) => "undetermined".to_owned(),
             Err(other) => format!("{other:?}"),
         }
     }
 
     #[tokio::test(start_paused = true)]
-    async fn what_could_not_be_read_was_not_kept() {
+    async fn an_unreadable_claim_is_not_kept() {
         let fails = |fatal| move || Err(ReadError { text: "no answer".to_owned(), fatal });
         for seconds in [0, 2] {
             assert_eq!(kept(seconds, async || Ok(json!(1))).await, "kept");
@@ -74,15 +74,19 @@ mod tests {
             assert_eq!(kept(seconds, slow).await, "it is 2", "a read that takes long is waited for");
             for fatal in [false, true] {
                 let fails = fails(fatal);
-                assert_eq!(kept(seconds, async || fails()).await, "untold", "{seconds} s, fatal: {fatal}");
+                assert_eq!(
+                    kept(seconds, async || fails()).await,
+                    "undetermined",
+                    "{seconds} s, fatal: {fatal}"
+                );
             }
-            assert_eq!(kept(seconds, async || std::future::pending().await).await, "untold");
+            assert_eq!(kept(seconds, async || std::future::pending().await).await, "undetermined");
         }
         let mut reads = 0;
         let ends = async || {
             reads += 1;
             if reads < 3 { Ok(json!(1)) } else { fails(false)() }
         };
-        assert_eq!(kept(2, ends).await, "untold", "the last read failed");
+        assert_eq!(kept(2, ends).await, "undetermined", "the last read failed");
     }
 }

@@ -369,10 +369,10 @@ impl CsiCluster<'_> {
     /// What was observed, with the warnings in the check's namespace.
     pub(super) async fn explained(&self, seen: String) -> String {
         let events = self.cx().read(&format!("/api/v1/namespaces/{}/events", self.namespace)).await;
-        let mut told: Vec<String> = events.iter().flat_map(warnings).collect();
-        told.dedup();
-        told.truncate(3);
-        if told.is_empty() { seen } else { format!("{seen}; Events: {}", told.join("; ")) }
+        let mut warned: Vec<String> = events.iter().flat_map(warnings).collect();
+        warned.dedup();
+        warned.truncate(3);
+        if warned.is_empty() { seen } else { format!("{seen}; Events: {}", warned.join("; ")) }
     }
 }
 

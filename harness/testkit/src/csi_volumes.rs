@@ -16,7 +16,7 @@ use std::time::Duration;
 /// How long a Pod may take to get its volumes and to run.
 const RUNS: Duration = Duration::from_secs(75);
 /// How long a call may take to be reported once it must have happened.
-const TOLD: Duration = Duration::from_secs(45);
+const REPORTED: Duration = Duration::from_secs(45);
 /// Interval between two reads, also of logs.
 const AGAIN: Duration = Duration::from_millis(100);
 const LOOKS: Duration = Duration::from_millis(700);
@@ -295,7 +295,7 @@ impl CsiCluster<'_> {
         about: impl Fn(&CsiCall) -> bool,
     ) -> Result<CsiCall, CheckError> {
         let mut not_observable = None;
-        let told = async |seen: &mut String| match self.calls().await {
+        let reported = async |seen: &mut String| match self.calls().await {
             Ok(calls) => {
                 let of_it = calls.iter().filter(|call| call.method == method && about(call));
                 let words: Vec<String> = of_it.map(|call| call.request.to_string()).collect();
@@ -309,8 +309,8 @@ impl CsiCluster<'_> {
                 Err(ReadError { text: "the calls cannot be read".to_owned(), fatal: true })
             }
         };
-        let told = poll(promise, TOLD, LOOKS, told).await;
-        match (told, not_observable) {
+        let reported = poll(promise, REPORTED, LOOKS, reported).await;
+        match (reported, not_observable) {
             (Ok(call), _) => Ok(call),
             (Err(_), Some(stop)) => Err(stop),
             (Err(error), None) => Err(self.csi.violation(promise, expected, error.text)),
@@ -328,11 +328,11 @@ fn rather(node: &str) -> Value {
 /// The call that a log line reports.
 fn call(line: &str) -> Option<CsiCall> {
     let line = line.get(line.find('{')?..)?;
-    let mut told: Value = serde_json::from_str(line).ok()?;
-    let told = told.get_mut(CALL)?;
-    let text = |key: &str| told[key].as_str().unwrap_or_default().to_owned();
+    let mut logged: Value = serde_json::from_str(line).ok()?;
+    let logged = logged.get_mut(CALL)?;
+    let text = |key: &str| logged[key].as_str().unwrap_or_default().to_owned();
     let (driver, node, method) = (text("driver"), text("node"), text("method"));
-    Some(CsiCall { driver, node, method, request: told["request"].take() })
+    Some(CsiCall { driver, node, method, request: logged["request"].take() })
 }
 
 #[cfg(test)]
@@ -343,8 +343,8 @@ mod tests {
     fn a_line_tells_of_a_call_or_it_does_not() {
         let line =
             r#"{"csiCall":{"driver":"d","node":"n","method":"NodeStageVolume","request":{"volume_id":"v"}}}"#;
-        let told = call(line).expect("a call");
-        assert_eq!((told.driver.as_str(), told.volume()), ("d", "v"));
+        let parsed = call(line).expect("a call");
+        assert_eq!((parsed.driver.as_str(), parsed.volume()), ("d", "v"));
         assert_eq!(call("watch: {broken"), None);
         assert_eq!(call(r#"{"level":"info"}"#), None);
     }

@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn whatever_changes_begins_it_anew() {
+    fn any_change_restarts_the_wait() {
         let phase = |second| if second < 30 { "none" } else { "Pending" };
         assert_eq!(gives_up(expecting(Outcome::Deadlock), phase), Some(70));
     }
@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn time_in_which_nobody_looked_counts_for_little() {
+    fn unobserved_time_counts_little() {
         let (mut deadlock, start) = expecting(Outcome::Deadlock);
         assert_eq!(deadlock.after(pod("Pending"), Vec::new(), start), None);
         assert_eq!(deadlock.after(pod("Pending"), Vec::new(), start + Duration::from_secs(100)), None);

@@ -142,7 +142,7 @@ mod tests {
     use harness_core::probe::Observation;
 
     #[test]
-    fn who_was_killed_is_known_by_its_exit_code() {
+    fn a_killed_process_is_recognised_by_its_exit_code() {
         let gone = |code| Departed { runs: false, code };
         assert!(gone(Some(137)).was_killed());
         for code in [None, Some(0), Some(1), Some(143)] {

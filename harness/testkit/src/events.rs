@@ -112,10 +112,10 @@ pub fn tells_of(kind: &'static str, reason: &'static str, named: String) -> Matc
 /// ```
 /// # use harness_testkit::prelude::*; async fn check(web: &Service<'_>) -> Verdict {
 /// let others = &["kubelet", "node-controller"];
-/// web.events().is(told_by_none_but(others)).await
+/// web.events().is(reported_only_by(others)).await
 /// # }
 /// ```
-pub fn told_by_none_but(components: &'static [&'static str]) -> Matcher<Vec<Event>> {
+pub fn reported_only_by(components: &'static [&'static str]) -> Matcher<Vec<Event>> {
     let known = |event: &Event| components.contains(&source_of(event));
     holds("come only from other components", move |events: &Vec<Event>| events.iter().all(known))
         .expecting(format!("only Events of {}", components.join(", ")))
@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn an_event_is_told_by_type_and_reason() {
+    fn an_event_is_matched_by_type_and_reason() {
         let events = vec![event("Normal", "Synced"), event("Warning", "Failed")];
         assert_eq!(tells("Normal", "Synced").matches(&events), Observation::Matched(()));
         assert_eq!(tells("Warning", "Synced").matches(&events), Observation::when(false));
@@ -204,7 +204,7 @@ mod tests {
             tells_by("Normal", "Synced", "newer").matches(&vec![one.clone()]),
             Observation::when(false)
         );
-        assert_eq!(told_by_none_but(&["older"]).matches(&vec![one.clone()]), Observation::Matched(()));
-        assert_eq!(told_by_none_but(&["newer"]).matches(&vec![one]), Observation::when(false));
+        assert_eq!(reported_only_by(&["older"]).matches(&vec![one.clone()]), Observation::Matched(()));
+        assert_eq!(reported_only_by(&["newer"]).matches(&vec![one]), Observation::when(false));
     }
 }

@@ -46,8 +46,8 @@ pub async fn take(
         return Ok(Vec::new());
     }
     write("objects.yaml", objects(cx))?;
-    let mut told = events(session, cx.prefix()).await;
-    write("events.txt", told.clone())?;
+    let mut lines = events(session, cx.prefix()).await;
+    write("events.txt", lines.clone())?;
     let calls = journal(cx);
     write("cloud-journal.txt", calls.clone())?;
     write("cloud-inventory.json", inventory(cx).await)?;
@@ -55,13 +55,13 @@ pub async fn take(
     for form in [Form::Replicas, Form::AsShipped] {
         for pod in session.ccm().pods(form) {
             let log = log(session, &pod).await;
-            told.push_str(&log);
+            lines.push_str(&log);
             write(&format!("ccm-{}.log", pod.name_any()), log)?;
             pods.push(pod);
         }
     }
     let webhooks = session.ccm().in_the_way().await;
-    let traces = Traces { since: began, connects, lines: told.lines().collect(), journal: &calls, webhooks };
+    let traces = Traces { since: began, connects, lines: lines.lines().collect(), journal: &calls, webhooks };
     Ok(causes(&traces, &pods, &session.world().nodes.all()))
 }
 

@@ -408,7 +408,7 @@ mod tests {
     use futures::FutureExt;
 
     #[tokio::test]
-    async fn what_was_asked_for_is_undone_though_nobody_waited_for_the_answer() {
+    async fn a_requested_fault_is_undone_even_if_the_answer_was_not_awaited() {
         let (list, asked) = (Mutex::default(), Mutex::new(None));
         let ask = async |id: u64| {
             *asked.lock().expect("fine") = Some(id);

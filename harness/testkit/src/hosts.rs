@@ -78,7 +78,7 @@ pub fn runs_on_two_machines() -> Matcher<Boot> {
 }
 
 /// The CCM runs on that machine in a container other than these.
-fn runs_anew_on(host: &str, ran: BTreeSet<String>) -> Matcher<Boot> {
+fn runs_again_on(host: &str, ran: BTreeSet<String>) -> Matcher<Boot> {
     let place = host.to_owned();
     matcher("runs its CCM there again", move |seen: &Boot| {
         let there = seen.pods.iter().filter(|pod| place_of(pod) == Some(&place));
@@ -130,7 +130,7 @@ impl Loss<'_> {
         cx.is_undone(&Undo::Power(machine));
         // The routes of its pod network were lost with it.
         cx.session.unless_interrupted(async { Ok(cx.session.set_network(Network::Present).await?) }).await?;
-        let again = runs_anew_on(&name, ran);
+        let again = runs_again_on(&name, ran);
         cx.boot(cold).becomes(again).within(cx.limits().start()).when(format!("once {name} is back")).await
     }
 }
@@ -272,9 +272,9 @@ mod tests {
     }
 
     #[test]
-    fn what_ran_before_is_not_what_runs_again() {
+    fn an_old_container_does_not_count_as_running_again() {
         let seen = |pods: Vec<Arc<Pod>>| {
-            runs_anew_on("a", BTreeSet::from(["1".to_owned()])).matches(&Boot::of_pods(pods))
+            runs_again_on("a", BTreeSet::from(["1".to_owned()])).matches(&Boot::of_pods(pods))
         };
         assert_eq!(seen(vec![running("a", "1"), running("b", "2")]), Observation::when(false));
         assert_eq!(

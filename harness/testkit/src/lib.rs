@@ -74,7 +74,7 @@ pub use credential::Replaceable;
 pub use csi_migration::{CsiCluster, CsiMigration, Placed};
 pub use csi_volumes::{CsiCall, StoredVolume};
 pub use departure::{Departed, Departure, departs};
-pub use events::{EventsOf, tells, tells_by, tells_of, told_by_none_but, warns};
+pub use events::{EventsOf, reported_only_by, tells, tells_by, tells_of, warns};
 pub use faults::{Barrier, Fault, FaultPlan, Target, met_by};
 pub use harness_config::{AnnotationEffect, RouteTrigger, Targets};
 pub use harness_session::{Crash, Network, Rule};
@@ -98,7 +98,7 @@ pub use rights::{Grant, Right};
 pub use routes::{Destination, has_no_route, keeps_route, leads_to};
 pub use services::{Balancer, Service, ServicePlan, load_balancer};
 pub use subject::{Subject, Wait};
-pub use trial::{Trial, Tried, goes_on, has_ended, is_up, refuses, unless_it_ends};
+pub use trial::{Trial, Tried, has_ended, is_up, keeps_running, refuses, unless_it_ends};
 pub use watches::Interruption;
 pub use whole_run::{Ends, LeftObjects, Leftovers, OwnNodes, all_stay, as_before, none};
 

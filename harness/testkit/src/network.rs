@@ -5,8 +5,8 @@ use harness_clouds::Address;
 /// How many checks can run on a cluster before networks are used again.
 const NETWORKS: u32 = 1 << 13;
 
-/// Networks for the machines of one check: of private IPv4 (RFC 1918, by which some CCMs distinguish it from public IPv4;
-/// distinct from the networks of Pods and Services), of public IPv4 (RFC 6598, which is not routed), and of IPv6.
+/// Networks for the machines of one check: private IPv4 (RFC 1918, because some CCMs treat only those ranges as private;
+/// different from the networks of Pods and Services), public IPv4 (RFC 6598, which is not routed), and IPv6.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Network(u32);
 

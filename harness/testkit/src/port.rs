@@ -311,7 +311,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_shown_has_to_be_whole() {
+    fn a_shown_page_must_be_complete() {
         let all = |body: &str| if body.contains('b') { Vec::new() } else { vec!["b".to_owned()] };
         assert_eq!(shows("a and b", all).matches(&given(200, "ab")), Observation::Matched("ab".to_owned()));
         assert_eq!(
@@ -349,7 +349,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn who_speaks_http_only_gives_no_answer_over_https() {
+    async fn a_plain_http_server_gives_no_answer_over_https() {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let at = listener.local_addr().expect("an address");
         tokio::spawn(async move {

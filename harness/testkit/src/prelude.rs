@@ -16,11 +16,11 @@ pub use crate::{
     EventsOf, Fault, FaultPlan, Frozen, Grant, ImageCredentialProvider, Lease, Loss, Machine, MachinePlan,
     Node, NodePlan, Peer, ProxyProcesses, Pull, Reader, Ready, Replica, Right, SecurePort, StoredVolume,
     Subject, Suite, Trial, Tried, Way, address, all_stay, answers, as_before, callers, can_be_read, departs,
-    ends, goes_on, has_ended, has_no_route, held, holder_of, is_back, is_placed, is_unplaced, is_up,
-    keeps_route, leads_to, machine, met_by, no_calls, none, nothing_lost, refused, refuses, runs,
-    runs_on_two_machines, serves, shows, shows_nothing, some_calls, started, stays_up, still_runs, taint,
-    taken_over, tells, tells_by, tells_of, told_by_none_but, transitions_of, uninitialised, uninitialized,
-    unless_it_ends, warns,
+    ends, has_ended, has_no_route, held, holder_of, is_back, is_placed, is_unplaced, is_up, keeps_route,
+    keeps_running, leads_to, machine, met_by, no_calls, none, nothing_lost, refused, refuses,
+    reported_only_by, runs, runs_on_two_machines, serves, shows, shows_nothing, some_calls, started,
+    stays_up, still_runs, taint, taken_over, tells, tells_by, tells_of, transitions_of, uninitialised,
+    uninitialized, unless_it_ends, warns,
 };
 pub use harness_core::check::{
     Before, Blocker, Body, Capability, CheckError, CheckId, Environment, Facility, Party, SubjectName,

@@ -130,7 +130,7 @@ fn is_ready(pod: &Pod) -> bool {
 }
 
 /// Whether a Pod is ready with another container than this one.
-fn runs_anew(pod: &Pod, killed: &str) -> bool {
+fn has_restarted(pod: &Pod, killed: &str) -> bool {
     is_ready(pod) && container_of(pod).is_some_and(|id| id != killed)
 }
 
@@ -262,7 +262,7 @@ impl ProxiedCluster<'_> {
             let pods = self.pods(&self.agents);
             *seen = pods.observed();
             let pod = pods.iter().find(|pod| pod.name_any() == name);
-            Ok(pod.is_some_and(|pod| runs_anew(pod, killed)).then_some(()))
+            Ok(pod.is_some_and(|pod| has_restarted(pod, killed)).then_some(()))
         };
         let what = format!("agent {name} runs again");
         let waited = async { Ok(poll(&what, UP, AGAIN, back).await) };
@@ -288,8 +288,8 @@ impl CheckCx {
     }
 
     pub(super) async fn undo_direct_way(&self, to: &[String]) -> Result<(), String> {
-        let mend = Operation::DirectWay { to, op: LinkOp::Mend };
-        self.session.cluster().operate(mend).await.map_err(|error| chain(&error))
+        let restore = Operation::DirectWay { to, op: LinkOp::Restore };
+        self.session.cluster().operate(restore).await.map_err(|error| chain(&error))
     }
 
     pub(super) async fn undo_proxy(&self, documents: &[Value]) -> Result<(), String> {
@@ -315,15 +315,15 @@ mod tests {
     }
 
     #[test]
-    fn who_was_killed_runs_anew_when_another_container_is_ready() {
+    fn a_killed_container_has_restarted_when_another_is_ready() {
         let pod = |id: &str, ready: &str| -> Pod {
             let containers = json!([{"name": "agent", "containerID": id, "image": "i", "imageID": "i", "ready": true, "restartCount": 0}]);
             let conditions = json!([{"type": "Ready", "status": ready}]);
             let status = json!({"conditions": conditions, "containerStatuses": containers});
             serde_json::from_value(json!({"status": status})).expect("a Pod")
         };
-        assert!(!runs_anew(&pod("old", "True"), "old"), "said from before");
-        assert!(!runs_anew(&pod("new", "False"), "old"));
-        assert!(runs_anew(&pod("new", "True"), "old"));
+        assert!(!has_restarted(&pod("old", "True"), "old"), "said from before");
+        assert!(!has_restarted(&pod("new", "False"), "old"));
+        assert!(has_restarted(&pod("new", "True"), "old"));
     }
 }

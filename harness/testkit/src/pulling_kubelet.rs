@@ -78,7 +78,7 @@ impl WithoutCloud<'_> {
     ///
     /// # Errors
     /// When the cluster cannot do it.
-    pub async fn mend(self) -> Verdict {
+    pub async fn restore(self) -> Verdict {
         self.0.undo_cloudless(&self.1).await.map_err(CheckError::Error)
     }
 }
@@ -221,8 +221,8 @@ impl CheckCx {
 
     pub(super) async fn undo_cloudless(&self, machine: &str) -> Result<(), String> {
         let (machine, to) = (self.machine_named(machine)?, self.cloud_address());
-        let mend = Operation::Link { machine, to, op: LinkOp::Mend };
-        self.session.cluster().operate(mend).await.map_err(|error| chain(&error))
+        let restore = Operation::Link { machine, to, op: LinkOp::Restore };
+        self.session.cluster().operate(restore).await.map_err(|error| chain(&error))
     }
 
     fn machine_named(&self, name: &str) -> Result<&Machine, String> {

@@ -27,7 +27,7 @@ impl Partition<'_> {
     ///
     /// # Errors
     /// When the cluster cannot do it.
-    pub async fn mend(self) -> Verdict {
+    pub async fn restore(self) -> Verdict {
         self.cx.undo_reach().await.map_err(CheckError::Error)
     }
 }
@@ -82,8 +82,8 @@ impl<'a> Replica<'a> {
         Ok(Partition { cx: self.cx })
     }
 
-    /// The id of the token of a hosted replica, by which its API server, which does not know its Pods, identifies it;
-    /// `None` for other replicas.
+    /// The id of the token of a hosted replica, which identifies it to the API server, as that server does not know its
+    /// Pods; `None` for other replicas.
     async fn token_id(&self) -> Result<Option<String>, CheckError> {
         let session = &self.cx.session;
         if session.state().management.is_none() {

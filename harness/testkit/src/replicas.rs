@@ -114,7 +114,7 @@ pub fn ends() -> Matcher<Process, End> {
 /// # use harness_testkit::prelude::*; async fn check(cx: &CheckCx, leader: &Replica<'_>) -> Verdict {
 /// let outage = cx.api_server_is_away().await?;
 /// pause(cx.limits().lease().renew_deadline / 4).await;
-/// outage.mend().await?;
+/// outage.restore().await?;
 /// leader.keeps(stays_up()).when("after a short outage of the API server").await
 /// # }
 /// ```
@@ -330,15 +330,15 @@ impl CheckCx {
     pub(super) async fn leaves_its_ports(&self, pod: &Pod) {
         let Some(spec) = pod.spec.as_ref().filter(|spec| spec.host_network == Some(true)) else { return };
         let (Some(node), Some(id)) = (&spec.node_name, container_id(pod)) else { return };
-        let is_told = self.session.facilities().contains(&Facility::ProcessControl)
+        let gets_signals = self.session.facilities().contains(&Facility::ProcessControl)
             && self.session.state().cluster.backend != BackendKind::Embedded;
-        if !is_told {
+        if !gets_signals {
             return;
         }
         let ended = async |seen: &mut String| {
-            let told = self.session.signal_container(node, &id, ContainerOp::Terminate).await;
+            let sent = self.session.signal_container(node, &id, ContainerOp::Terminate).await;
             "it runs".clone_into(seen);
-            Ok(told.is_err().then_some(()))
+            Ok(sent.is_err().then_some(()))
         };
         let limit = Duration::from_millis(1_500);
         if poll("the end of a replica's process", limit, Duration::from_millis(300), ended).await.is_err() {
@@ -365,7 +365,7 @@ impl CheckCx {
         }
         ccm.start().await.map_err(text)?;
         if needed {
-            let starts = Starts::beside(&ccm.pods(Form::Replicas));
+            let starts = Starts::from_now(&ccm.pods(Form::Replicas));
             self.session.leading(Form::Replicas, starts).await.map_err(text)?;
             self.session.note_form(Form::Replicas).map_err(|error| harness_core::check::chain(&error))?;
         }

@@ -62,7 +62,7 @@ pub struct Grant {
 ///     within: None,
 /// };
 /// trial.may(less, &right, false).await?;
-/// trial.keeps(goes_on()).when("without that right").await
+/// trial.keeps(keeps_running()).when("without that right").await
 /// # }
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]

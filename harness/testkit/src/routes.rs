@@ -12,7 +12,7 @@ use harness_session::POD_NETWORKS;
 use ipnet::IpNet;
 use std::net::IpAddr;
 
-/// How much longer the prefix of a check's own pod network is than that of the networks of which it is a part.
+/// How much longer the prefix of a check's own pod network is than that of the enclosing network.
 const PART: u8 = 12;
 /// How many of these a check has for itself while others run.
 const PARTS_OF_A_CHECK: u32 = 4;
@@ -280,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_around_a_network_neither_begins_nor_ends_in_it() {
+    fn an_enclosing_range_has_no_end_in_the_network() {
         let all = ["10.244.0.0/16", "fd00:10:244::/56"].map(net);
         assert_eq!(around(all[0], &all), Some(net("10.240.0.0/13")));
         assert_eq!(around(all[1], &all), Some(net("fd00:10:240::/45")));

@@ -151,7 +151,7 @@ impl CheckCx {
     ///
     /// # Errors
     /// [`CheckError::Error`] naming the requests: the kubelets do not wait for the CCM (contract KBL-10).
-    pub async fn nobody_asked_for_a_certificate(&self, cold: &Cold) -> Verdict {
+    pub async fn no_certificate_was_requested(&self, cold: &Cold) -> Verdict {
         let seen = self.certificates(cold).read(ReadSource::Origin).await?;
         if seen.0.iter().all(|asked| asked.requests.is_empty()) {
             return Ok(());

@@ -147,10 +147,10 @@ pub fn unless_it_ends<O: 'static, T: 'static>(wanted: Matcher<O, T>) -> Matcher<
 /// ```
 /// # use harness_testkit::prelude::*; async fn check(cx: &CheckCx, trial: &Trial<'_>) -> Verdict {
 /// trial.becomes(is_up()).within(cx.limits().start()).await?;
-/// trial.keeps(goes_on()).when("while the API server refuses its requests").await
+/// trial.keeps(keeps_running()).when("while the API server refuses its requests").await
 /// # }
 /// ```
-pub fn goes_on() -> Matcher<Tried> {
+pub fn keeps_running() -> Matcher<Tried> {
     holds("keeps running", |tried: &Tried| tried.pod.is_some() && tried.exit_code().is_none())
         .expecting("its process has not exited")
 }
@@ -381,7 +381,7 @@ mod tests {
     }
 
     #[test]
-    fn who_has_ended_is_not_waited_for() {
+    fn an_ended_process_is_not_waited_for() {
         let is_there = || unless_it_ends(holds("is there", |there: &bool| *there));
         assert_eq!(is_there().matches(&(tried(None, None), false)), Observation::Pending(String::new()));
         assert_eq!(is_there().matches(&(tried(Some(1), None), true)), Observation::Matched(()));

@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_made_last_goes_first() {
+    fn the_newest_object_is_removed_first() {
         let made = vec![node("a"), node("b")];
         assert_eq!(steps(made), [[node("b")], [node("a")]]);
         assert!(steps(Vec::new()).is_empty());
@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn everything_is_tried_and_every_failure_told() {
+    async fn everything_is_tried_and_every_failure_reported() {
         let tried = RefCell::new(Vec::new());
         let undo = async |undo: Undo| {
             tried.borrow_mut().push(undo.clone());

@@ -274,7 +274,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn what_is_refused_is_not_asked_for_again() {
+    async fn refused_requests_are_not_repeated() {
         let (times, ended) = asked(403, u32::MAX).await;
         assert!(times == 1 && ended.is_err_and(|why| why.contains("the API server: no")));
     }

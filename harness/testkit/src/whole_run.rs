@@ -49,7 +49,7 @@ impl Leftovers<'_> {
     ///
     /// # Errors
     /// [`CheckError::Error`] if the origin of a leftover is unknown.
-    pub async fn are_told_apart(&self) -> Result<(), CheckError> {
+    pub async fn have_known_origin(&self) -> Result<(), CheckError> {
         // The CCM may still be removing what it made for an aborted attempt.
         let mut left = LeftObjects::default();
         let removed = async |seen: &mut String| {
@@ -83,7 +83,7 @@ impl Ends<'_> {
     /// processes belong to the harness, a fifth of that is enough once the run has lasted twice as long.
     ///
     /// [`Limits::kubelet_report`]: harness_config::Limits::kubelet_report
-    pub fn told_within(&self) -> Duration {
+    pub fn reporting_time(&self) -> Duration {
         let report = self.cx.limits().kubelet_report();
         match self.cx.session.state().cluster.backend {
             BackendKind::Embedded => {
@@ -106,7 +106,7 @@ impl Observed for LeftObjects {
 /// ```
 /// # use harness_testkit::prelude::*; async fn check(cx: &CheckCx) -> Verdict {
 /// let leftovers = cx.leftovers();
-/// leftovers.are_told_apart().await?;
+/// leftovers.have_known_origin().await?;
 /// leftovers.becomes(as_before()).within(cx.limits().service_after(1)).await
 /// # }
 /// ```
@@ -120,7 +120,7 @@ pub fn as_before() -> Matcher<LeftObjects> {
 /// ```
 /// # use harness_testkit::prelude::*; async fn check(cx: &CheckCx) -> Verdict {
 /// let ends = cx.ends();
-/// ends.keeps(none()).within(ends.told_within()).await
+/// ends.keeps(none()).within(ends.reporting_time()).await
 /// # }
 /// ```
 pub fn none() -> Matcher<Vec<End>> {
@@ -228,7 +228,7 @@ fn for_services(inventory: &Inventory, there: &[Instance]) -> Inventory {
 
 /// Whether it is a route whose machine was gone before the run, as an earlier CCM of the cluster may leave one: the next
 /// CCM must remove it.
-fn led_to_nobody(before: &Inventory, id: &str) -> bool {
+fn led_to_a_deleted_machine(before: &Inventory, id: &str) -> bool {
     let target =
         before.routes.iter().find(|route| route.id == id).and_then(|route| route.target_instance.as_ref());
     target.is_some_and(|target| before.instances.iter().all(|machine| machine.id != *target))
@@ -260,7 +260,7 @@ async fn left_in(lane: &Session, fold: &Fold, left: &mut LeftObjects) -> Result<
         let of = service.as_deref().map(|service| format!(" of Service {service}")).unwrap_or_default();
         sort(format!("{item}{of}"), service);
     }
-    for item in diff.removed.iter().filter(|item| !led_to_nobody(before, &item.id)) {
+    for item in diff.removed.iter().filter(|item| !led_to_a_deleted_machine(before, &item.id)) {
         sort(format!("{item} is gone"), service_of(before, &item.id));
     }
     for change in &diff.changed {
@@ -338,6 +338,9 @@ mod tests {
         let route = |id: &str, to: Option<&str>| json!({"id": id, "destination": "10.0.0.0/24", "target_instance": to});
         let routes = [route("r-1", Some("real")), route("r-2", Some("gone")), route("r-3", None)];
         let before = cloud(json!([machine]), json!(routes));
-        assert_eq!(["r-1", "r-2", "r-3"].map(|id| led_to_nobody(&before, id)), [false, true, false]);
+        assert_eq!(
+            ["r-1", "r-2", "r-3"].map(|id| led_to_a_deleted_machine(&before, id)),
+            [false, true, false]
+        );
     }
 }

@@ -196,7 +196,7 @@ mod tests {
         assert!(are_looked_up_each_time(&lists, &late, 7, refresh), "up to the next list");
         assert!(!are_looked_up_each_time(&lists, &late, 7, often), "addresses are refreshed as often");
         let many = Refresh { nodes: 100, ..refresh };
-        assert!(!are_looked_up_each_time(&lists, &late, 7, many), "a refresh goes on up to the next one");
+        assert!(!are_looked_up_each_time(&lists, &late, 7, many), "a refresh continues until the next one");
         let one = |call: &Entry| Entry { resource: Some("i-1".to_owned()), ..call.clone() };
         let again: Vec<Entry> = late.iter().map(one).collect();
         assert!(!are_looked_up_each_time(&lists, &again, 7, refresh), "one machine again and again");

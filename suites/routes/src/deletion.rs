@@ -37,16 +37,16 @@ async fn removes_stale_routes(cx: &CheckCx) -> Verdict {
 }
 
 async fn replaces_black_holes(cx: &CheckCx) -> Verdict {
-    let (network, nobodys, lost) = (cx.pod_network(0)?, cx.pod_network(1)?, cx.pod_network(2)?);
+    let (network, unused, lost) = (cx.pod_network(0)?, cx.pod_network(1)?, cx.pod_network(2)?);
     let (gone, machine) = (cx.machine(machine("gone")).await?, cx.machine(machine("a")).await?);
     network.is_routed(None).await?;
-    nobodys.is_routed(None).await?;
+    unused.is_routed(None).await?;
     lost.is_routed(Some(&gone)).await?;
     gone.delete().await?;
     cx.node(with_networks(&machine, &[&network])).await?;
     let leads = network.becomes(leads_to(&machine.instance())).within(cx.limits().route());
     leads.when("though a route led nowhere before").await?;
-    for stray in [&nobodys, &lost] {
+    for stray in [&unused, &lost] {
         let goes = stray.becomes(has_no_route()).within(cx.limits().route());
         goes.when("as its route leads nowhere and no Node has it").await?;
     }

@@ -61,7 +61,7 @@ async fn tells_targeted_nodes(cx: &CheckCx) -> Verdict {
     let node = cx.node(machine.node().pod_cidrs(&[])).await?;
     node.becomes(initialised()).await?;
     let limit = cx.limits().route();
-    let told =
+    let reported =
         || node.becomes(is_unreachable()).within(limit).when("as a route leads to it that it cannot have");
     let removed = || network.becomes(has_no_route()).within(limit);
     for _ in 1..ROUNDS {
@@ -69,8 +69,8 @@ async fn tells_targeted_nodes(cx: &CheckCx) -> Verdict {
         prompt(cx).await?;
         tokio::select! {
             biased;
-            told = told().into_future() => {
-                told?;
+            reported = reported().into_future() => {
+                reported?;
                 return removed().await;
             }
             removed = removed().into_future() => removed?,
@@ -78,7 +78,7 @@ async fn tells_targeted_nodes(cx: &CheckCx) -> Verdict {
     }
     network.is_routed(Some(&machine)).await?;
     prompt(cx).await?;
-    told().await?;
+    reported().await?;
     removed().await
 }
 

@@ -53,7 +53,7 @@ fn says_only_what_is(machine: &Instance) -> Matcher<(MaybeNode, Vec<Route>)> {
 }
 
 /// How long a CCM may take to get the event about a Node while a list that it has requested is pending.
-const TOLD: Duration = Duration::from_secs(1);
+const EVENT_ARRIVES: Duration = Duration::from_secs(1);
 
 /// Holds a reconciliation that has begun, before it gets the list of routes. What a CCM reads when it starts
 /// is over by then.
@@ -153,7 +153,7 @@ async fn says_so_though_it_is_taken(cx: &CheckCx) -> Verdict {
         network.is_routed(Some(&other)).await?;
     }
     let (stuck, moved) = (joins(cx, "stuck", stuck).await?, joins(cx, "moved", moved).await?);
-    moved.2.keeps(present()).within(TOLD).await?;
+    moved.2.keeps(present()).within(EVENT_ARRIVES).await?;
     list.release().await?;
     let why = "while the route to its network leads to another machine";
     try_join(is_so(&stuck, why), is_so(&moved, why)).await?;
@@ -165,7 +165,7 @@ async fn says_so_though_it_is_taken(cx: &CheckCx) -> Verdict {
 async fn says_so_though_routes_are_unknown(cx: &CheckCx) -> Verdict {
     let list = begun(cx).await?;
     let joined = joins(cx, "a", cx.pod_network(0)?).await?;
-    joined.2.keeps(present()).within(TOLD).await?;
+    joined.2.keeps(present()).within(EVENT_ARRIVES).await?;
     // The pending list is answered; whatever is read after it fails.
     let fault = cx.cloud().anything().answers(503).to(&[Op::RouteList]).await?;
     list.release().await?;

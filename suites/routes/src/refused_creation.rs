@@ -8,7 +8,7 @@ use suites_common::routed_node::{
 };
 
 pub(super) const CHECKS: &[Check] = &[
-    Check::of("ROUTE-03.refused", |cx| Box::pin(says_that_there_is_no_route(cx)))
+    Check::of("ROUTE-03.refused", |cx| Box::pin(reports_a_missing_route(cx)))
         .needs(ROUTES)
         .with(&[Facility::Faults]),
     Check::of("ROUTE-03.reason", |cx| Box::pin(says_why(cx))).needs(ROUTES).with(&[Facility::Faults]),
@@ -54,7 +54,7 @@ pub(super) async fn is_met(cx: &CheckCx, fault: &Fault<'_>, network: &Destinatio
     fault.unless_needless(met.map(drop), network.is(some)).await
 }
 
-async fn says_that_there_is_no_route(cx: &CheckCx) -> Verdict {
+async fn reports_a_missing_route(cx: &CheckCx) -> Verdict {
     let Refused { node, .. } = refused(cx).await?;
     let said = node.becomes(is_unreachable()).within(cx.limits().route());
     said.when("while no route to it can be made").await?;

@@ -11,7 +11,7 @@ use serde_json::json;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// The calls by which a load balancer may get another port.
+/// The calls that may give a load balancer another port.
 const EDITS: &[Op] = &[Op::LbUpdate, Op::LbCreate, Op::LbDelete];
 
 pub(super) const CHECKS: &[Check] = &[

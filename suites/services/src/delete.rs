@@ -292,7 +292,7 @@ async fn leaves_the_cloud_as_it_was(cx: &CheckCx) -> Verdict {
     web.delete().await?;
     web.becomes(gone()).within(cx.limits().load_balancer()).await?;
     cx.leftovers().becomes(as_before()).within(cx.limits().service_after(1)).when("again").await?;
-    cx.leftovers().are_told_apart().await
+    cx.leftovers().have_known_origin().await
 }
 
 #[cfg(test)]
@@ -325,7 +325,7 @@ mod tests {
     }
 
     #[test]
-    fn only_somebody_elses_finalizer_is_left() {
+    fn only_a_foreign_finalizer_is_left() {
         let of = |finalizers: &[&str]| {
             serde_json::from_value(json!({"metadata": {"finalizers": finalizers}})).ok().map(Arc::new)
         };

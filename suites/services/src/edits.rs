@@ -82,7 +82,7 @@ async fn ends_with_the_last_edit(cx: &CheckCx) -> Verdict {
     balancer.keeps(arrived("stays as the last edit says")).await
 }
 
-/// Calls by which an edit reaches the cloud.
+/// Calls that bring an edit to the cloud.
 pub(super) const EDIT_CALLS: &[Op] = &[Op::LbUpdate, Op::AuxUpdate];
 
 /// Edits the ports of a Service: 8080 is the only one.

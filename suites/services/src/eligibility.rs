@@ -89,13 +89,13 @@ const OTHERS: &[&str] = &[
 async fn tells_nothing_of(cx: &CheckCx, others: &[Service<'_>]) -> Verdict {
     let plain = cx.service(load_balancer("plain").port(80)).await?.provisioned().await?;
     let events = plain.events();
-    let told = events.becomes(tells("Normal", "EnsuredLoadBalancer")).within(cx.limits().event());
-    if !whether(told.when("next to Services that are not for the CCM").await)? {
+    let reports = events.becomes(tells("Normal", "EnsuredLoadBalancer")).within(cx.limits().event());
+    if !whether(reports.when("next to Services that are not for the CCM").await)? {
         let why = "the CCM records no Events about its own Services: see SVC-CREATE-17";
         return Err(CheckError::NotObservable(why.to_owned()));
     }
     for other in others {
-        other.events().is(told_by_none_but(OTHERS)).await?;
+        other.events().is(reported_only_by(OTHERS)).await?;
     }
     Ok(())
 }

@@ -1,5 +1,5 @@
-//! The Events by which the framework's service controller reports its actions (contract SVC-CREATE-17,
-//! SVC-NODES-12, SVC-DEL-10, SVC-ERR-01).
+//! The Events with which the framework's service controller reports its actions (contract SVC-CREATE-17, SVC-NODES-12,
+//! SVC-DEL-10, SVC-ERR-01).
 
 use super::needs::{LB, LB_TO_NODES, NODES_BEHIND_LB, RESYNC};
 use super::nodes::{has_backend, kept_out};

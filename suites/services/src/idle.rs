@@ -285,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn what_load_balancers_look_at_explains_a_write_and_noise_does_not() {
+    fn changes_relevant_to_load_balancers_explain_a_write_and_noise_does_not() {
         let plain = || reasons(&node(|_| ()));
         let taint = |key: &str| json!([{"key": key, "effect": "NoSchedule"}]);
         for changed in [
@@ -327,6 +327,6 @@ mod tests {
         assert_eq!(unexplained([(20_000, None), (23_000, None)]), 1);
         assert_eq!(unexplained([(20_000, None), (23_000, Some(20_004))]), 0, "heard of late");
         assert_eq!(unexplained([(20_000, Some(6_000)), (23_000, Some(6_000))]), 0, "it was late");
-        assert_eq!(unexplained([(20_000, Some(4_000)), (23_000, Some(4_000))]), 1, "nobody is so late");
+        assert_eq!(unexplained([(20_000, Some(4_000)), (23_000, Some(4_000))]), 1, "no timer is so late");
     }
 }

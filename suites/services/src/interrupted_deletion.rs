@@ -56,7 +56,7 @@ fn asked_or_gone() -> Matcher<(u64, Option<Arc<core::Service>>), bool> {
 async fn deletes_nothing_unseen(cx: &CheckCx) -> Verdict {
     let web = cx.service(load_balancer("web").port(80)).await?.provisioned().await?;
     web.rests().await?;
-    let blind = nobody_sees(cx).await?;
+    let blind = hides_load_balancers(cx).await?;
     keeps_what_it_cannot_see(cx, &web, blind, FAILING).await
 }
 
@@ -67,13 +67,13 @@ async fn deletes_nothing_unrecorded(cx: &CheckCx) -> Verdict {
     let creation = web.cloud().holds(&[Op::LbCreate]).await?;
     web.wants_a_balancer().await?;
     creation.is_reached_unless(web.is_served()).await?;
-    let blind = nobody_sees(cx).await?;
+    let blind = hides_load_balancers(cx).await?;
     creation.release().await?;
     lost.hits_unless(1, web.is_served()).await?;
     keeps_what_it_cannot_see(cx, &web, blind, UNKNOWN).await
 }
 
-async fn nobody_sees(cx: &CheckCx) -> Result<Fault<'_>, CheckError> {
+async fn hides_load_balancers(cx: &CheckCx) -> Result<Fault<'_>, CheckError> {
     cx.cloud().anything().fails().to(&[Op::LbGet, Op::LbList]).await
 }
 
@@ -160,7 +160,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_needs_no_question_is_not_waited_for() {
+    fn a_ccm_that_does_not_query_is_not_waited_for() {
         let there = || Some(Arc::new(core::Service::default()));
         assert_eq!(asked_or_gone().matches(&(0, there())), Observation::Pending(String::new()));
         assert_eq!(asked_or_gone().matches(&(2, there())), Observation::Matched(true));

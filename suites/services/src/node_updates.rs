@@ -19,7 +19,7 @@ pub(super) const CHECKS: &[Check] = &[
         .since(28, RESYNC, Before::NotJudged)
         // Any other new Node would be a reason for an update.
         .alone(),
-    Check::of("SVC-NODES-09", |cx| Box::pin(follows_beside_an_unknown_node(cx)))
+    Check::of("SVC-NODES-09", |cx| Box::pin(follows_despite_an_unknown_node(cx)))
         .needs(NODES_BEHIND_LB)
         .since(28, RESYNC, Before::NotJudged)
         // A CCM that fails over such a Node would fail in every other check as well.
@@ -81,7 +81,7 @@ async fn follows_a_late_provider_id(cx: &CheckCx) -> Verdict {
     Ok(())
 }
 
-async fn follows_beside_an_unknown_node(cx: &CheckCx) -> Verdict {
+async fn follows_despite_an_unknown_node(cx: &CheckCx) -> Verdict {
     let unknown = cx.absent_machine(machine("unknown"));
     cx.node(unknown.node().backend()).await?;
     // The Node has been initialised, and its kubelet has not noticed yet that the machine is gone.
@@ -98,7 +98,7 @@ async fn follows_beside_an_unknown_node(cx: &CheckCx) -> Verdict {
     Ok(())
 }
 
-/// Calls by which a provider changes the backends of a load balancer.
+/// Calls that change the backends of a load balancer.
 const UPDATE: &[Op] = &[Op::LbUpdate];
 
 /// A fault for the calls about a load balancer.

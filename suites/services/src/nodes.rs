@@ -61,7 +61,7 @@ pub(super) async fn of_each_policy(cx: &CheckCx) -> Result<Vec<Service<'_>>, Che
     try_join_all(made.into_iter().map(|web| web.provisioned())).await
 }
 
-/// As many, all of which join at the same moment.
+/// The same number, joining at the same moment.
 async fn eligible_at_once<'a>(cx: &'a CheckCx, suffixes: &[&str]) -> Result<Vec<Machine<'a>>, CheckError> {
     let mut machines = Vec::new();
     for suffix in suffixes {

@@ -1,8 +1,7 @@
 //! Decides whether attempts are paced (SVC-ERR-01, -02). Pure functions.
 
-/// How long a client may go on repeating one call by itself, and how many calls that makes. A widely used
-/// client repeats a call twice, after up to 2 s and up to 4 s. More calls than that are not a client's
-/// repeats.
+/// How long a client may repeat one call by itself, and how many calls that makes. A widely used client repeats a call
+/// twice, after up to 2 s and up to 4 s. More calls than that are not repeats by a client.
 const REPEATS_MS: u64 = 6_000;
 const REPEATS: usize = 4;
 /// The shortest allowed pause between two attempts. The controller's own pause is 5 s and doubles. A provider
@@ -85,12 +84,12 @@ pub(super) fn failed(calls: impl IntoIterator<Item = bool>) -> usize {
 
 /// How long after the first call another call came before the announced time, without an excuse. Each change
 /// of Nodes excuses one call, because it may have been queued when the first call was made.
-pub(super) fn too_early(calls: &[Call], told_ms: u64) -> Option<u64> {
+pub(super) fn too_early(calls: &[Call], announced_ms: u64) -> Option<u64> {
     let first = calls.first()?;
     let early = calls[1..]
         .iter()
         .zip(1..)
-        .find(|(call, nth)| call.at_ms < first.at_ms + told_ms && call.changes < *nth);
+        .find(|(call, nth)| call.at_ms < first.at_ms + announced_ms && call.changes < *nth);
     early.map(|(call, _)| call.at_ms - first.at_ms)
 }
 
@@ -103,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn who_backs_off_is_in_no_hurry_whatever_its_client_repeats() {
+    fn back_off_is_recognised_despite_repeats_of_the_client() {
         for right in [
             &[][..],
             &[100],
@@ -119,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_told_to_wait_comes_early_only_where_nodes_changed() {
+    fn an_announced_wait_is_shortened_only_where_nodes_changed() {
         let calls = |calls: &[(u64, usize)]| -> Vec<Call> {
             calls.iter().map(|(at_ms, changes)| Call { at_ms: *at_ms, changes: *changes }).collect()
         };
@@ -132,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_client_repeats_by_itself_is_one_attempt() {
+    fn repeats_of_a_client_are_one_attempt() {
         for (calls, expected) in [
             (&[][..], 0),
             (&[0], 1),
@@ -147,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn who_keeps_a_pace_repeats_nothing() {
+    fn a_steady_pace_is_not_a_repeat() {
         let every = |ms: u64| (0..=30_000 / ms).map(|n| n * ms).collect::<Vec<u64>>();
         for (ms, expected) in [(1_500, 21), (2_000, 16), (5_000, 7), (7_000, 5), (10_000, 4)] {
             assert_eq!(attempts(&quiet(&every(ms))), expected, "{ms}");

@@ -259,9 +259,8 @@ async fn one_failure_starves_no_other(cx: &CheckCx) -> Verdict {
 /// anyway waits long enough, and more than a client pauses by itself.
 const RETRY_AFTER_S: u64 = 4;
 
-/// Matches calls of which none came within the time that the first answer announced, with a tolerance for
-/// truncated clocks.
-fn waited_as_told() -> Matcher<Vec<Call>> {
+/// Matches if no call came within the time that the first answer announced, with a tolerance for truncated clocks.
+fn waited_as_announced() -> Matcher<Vec<Call>> {
     matcher("wait as long as the answer says", |calls: &Vec<Call>| {
         match too_early(calls, RETRY_AFTER_S * 1000 - 200) {
             None => Observation::Matched(()),
@@ -285,7 +284,7 @@ async fn honours_retry_after(cx: &CheckCx) -> Verdict {
     let paced = Attempts::of(&calls);
     web.wants_a_balancer().await?;
     refusals.hits_unless(1, web.is_served()).await?;
-    paced.keeps(waited_as_told()).within(Duration::from_secs(RETRY_AFTER_S)).await?;
+    paced.keeps(waited_as_announced()).within(Duration::from_secs(RETRY_AFTER_S)).await?;
     refusals.clear().await?;
     let limit = cx.limits().service_after(2) + cx.limits().load_balancer_work();
     web.balancer().becomes(one_active()).within(limit).when("once it is let in again").await.map(drop)

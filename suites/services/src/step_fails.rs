@@ -71,10 +71,10 @@ async fn goes_after(cx: &CheckCx, web: &Service<'_>, fault: Fault<'_>) -> Verdic
 /// Deletes the Service, and waits until the harness sees its deletion.
 async fn is_deleted(web: &Service<'_>) -> Verdict {
     web.delete().await?;
-    let told = holds("is being deleted, or gone", |service: &MaybeService| {
+    let going_or_gone = holds("is being deleted, or gone", |service: &MaybeService| {
         service.as_ref().is_none_or(|service| service.metadata.deletion_timestamp.is_some())
     });
-    web.becomes(told).await
+    web.becomes(going_or_gone).await
 }
 
 async fn waits_for_auxiliaries_that_stay(cx: &CheckCx) -> Verdict {
@@ -122,7 +122,7 @@ async fn waits_for_an_end_unseen(cx: &CheckCx) -> Verdict {
     goes_after(cx, &web, fault).await
 }
 
-/// The calls by which a load balancer and its resources are looked up.
+/// The calls that look up a load balancer and its resources.
 const LOOK_UPS: &[Op] = &[Op::LbGet, Op::LbList, Op::AuxRead];
 
 async fn follows_a_node_after_all(cx: &CheckCx) -> Verdict {
@@ -145,7 +145,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn a_service_may_go_once_nothing_is_left_and_not_before() {
+    fn a_service_is_deleted_only_once_nothing_is_left() {
         let held = |auxiliaries: serde_json::Value| -> Inventory {
             let all =
                 json!({"instances": [], "load_balancers": [], "auxiliaries": auxiliaries, "routes": []});

@@ -113,7 +113,7 @@ pub(super) const CHECKS: &[Check] = &[
         .by_calls()
         .without_machines()
         .needs(LB_UDP),
-    Check::of("SVC-UPD-01.annotation", |cx| Box::pin(mends_on_an_annotation(cx)))
+    Check::of("SVC-UPD-01.annotation", |cx| Box::pin(repairs_on_an_annotation(cx)))
         .on_objects()
         .by_calls()
         .without_machines()
@@ -224,7 +224,7 @@ async fn follows_protocol(cx: &CheckCx) -> Verdict {
     web.balancer().becomes(udp.expecting("one frontend, 53/UDP")).await
 }
 
-async fn mends_on_an_annotation(cx: &CheckCx) -> Verdict {
+async fn repairs_on_an_annotation(cx: &CheckCx) -> Verdict {
     let web = cx.service(load_balancer("web").port(80)).await?.provisioned().await?;
     web.rests().await?;
     web.balancer().vanishes().await?;

@@ -130,7 +130,7 @@ fn sticky_or_warns() -> Matcher<CloudAndEvents> {
 }
 
 /// How long a load balancer or an Event may take.
-fn told_by(cx: &CheckCx) -> Duration {
+fn reporting_limit(cx: &CheckCx) -> Duration {
     cx.limits().event().max(cx.limits().load_balancer())
 }
 
@@ -138,7 +138,7 @@ async fn honours_affinity_or_warns(cx: &CheckCx) -> Verdict {
     let sticky = load_balancer("web").port(80).with(|s| s.session_affinity = Some("ClientIP".to_owned()));
     let web = cx.service(sticky).await?;
     let (balancer, events) = (web.balancer(), web.events());
-    let limit = told_by(cx);
+    let limit = reporting_limit(cx);
     (&balancer, &events).becomes(sticky_or_warns()).within(limit).await
 }
 
@@ -147,13 +147,15 @@ async fn does_without_node_ports(cx: &CheckCx) -> Verdict {
     let web = cx.service(direct).await?;
     let (balancer, events) = (web.balancer(), web.events());
     let limit = cx.limits().load_balancer();
-    let told = or_warns(
+    let fulfilled = or_warns(
         "sends traffic somewhere, or warns",
         |lb| !lb.frontends.is_empty() && lb.frontends.iter().all(|f| f.node_port != 0),
         warns(),
     );
     (&balancer, &events)
-        .becomes(told.expecting("a load balancer with ports, none of them 0, or an Event of type Warning"))
+        .becomes(
+            fulfilled.expecting("a load balancer with ports, none of them 0, or an Event of type Warning"),
+        )
         .within(limit)
         .await?;
     if cx.balancers_target() != Targets::Pods {
@@ -242,7 +244,7 @@ async fn carries_both_protocols_or_tells(cx: &CheckCx) -> Verdict {
         carried == BTreeSet::from(["TCP", "UDP"])
     };
     let carried = or_warns("carries both protocols, or warns", both, warns());
-    let told = matcher(
+    let fulfilled = matcher(
         "carries both protocols, or tells",
         move |(cloud, service): &(CloudAndEvents, Option<Arc<core::Service>>)| match has_ports_error(
             service.as_deref(),
@@ -252,8 +254,8 @@ async fn carries_both_protocols_or_tells(cx: &CheckCx) -> Verdict {
         },
     );
     let expected = "53/TCP and 53/UDP, condition LoadBalancerPortsError, or an Event of type Warning";
-    let limit = told_by(cx);
-    (&(&balancer, &events), &web).becomes(told.expecting(expected)).within(limit).await
+    let limit = reporting_limit(cx);
+    (&(&balancer, &events), &web).becomes(fulfilled.expecting(expected)).within(limit).await
 }
 
 fn has_ports_error(service: Option<&core::Service>) -> bool {
@@ -278,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_admitted_stands_on_the_balancer_or_on_a_firewall() {
+    fn source_ranges_are_on_the_balancer_or_on_a_firewall() {
         let one = || json!(["192.0.2.0/24"]);
         for (ranges, firewall, open) in [
             (json!([]), None, true),
@@ -298,7 +300,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_honoured_has_to_be_told() {
+    fn settings_that_are_not_honoured_must_be_reported() {
         let event = |kind: &str, message: &str| -> core::Event {
             let value = json!({"metadata": {}, "involvedObject": {}, "type": kind, "reason": "SyncLoadBalancerFailed",
                                "message": message});
@@ -349,7 +351,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_altered_is_shown_with_both_values() {
+    fn altered_settings_are_shown_with_both_values() {
         let service = |policy: &str, labels: Value| -> BTreeMap<String, Value> {
             let metadata = json!({"labels": labels, "finalizers": [F_LB, FOREIGN]});
             let spec = json!({"externalTrafficPolicy": policy});

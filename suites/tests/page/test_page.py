@@ -27,7 +27,7 @@ def hostile():
 
 class Page(Browser):
     def watched(self, out, *only):
-        """A run that goes on, and the address of its page."""
+        """A run in progress, and the address of its page."""
         arguments = [*PROGRAM, "run", "--watch", "--cluster", "embedded", "--profile", "null", *only, "--out", str(out)]
         run = subprocess.Popen(arguments, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
         self.addCleanup(run.stderr.close)
@@ -124,7 +124,7 @@ class Page(Browser):
     def test_hostile_texts_stay_texts(self):
         self.stays_text(self.opened(replayed(hostile(), "hostile"), "check=NODE-INIT-01"))
 
-    def test_two_reports_stand_beside_each_other(self):
+    def test_two_reports_are_next_to_each_other(self):
         # As if the later CCM met one of the requirements, but took longer.
         lines = events()
         for line in lines:
@@ -214,8 +214,8 @@ class Page(Browser):
         page = self.opened(file, "check=NODE-INIT-01")
         print(f"100,000 events: {file.stat().st_size} bytes, there after {time.monotonic() - began:.1f} s")
         page.get_by_label("everything in this cluster").first.check()
-        told = page.locator("#check-NODE-INIT-01 summary").all_inner_texts()
-        self.assertTrue(any("100" in text for text in told), told)
+        texts = page.locator("#check-NODE-INIT-01 summary").all_inner_texts()
+        self.assertTrue(any("100" in text for text in texts), texts)
 
 
 if __name__ == "__main__":

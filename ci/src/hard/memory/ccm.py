@@ -79,7 +79,7 @@ def unread():
                 refused += answer.startswith("HTTP/1.1 429") and "retry-after: 1" in answer.lower()
             except OSError:
                 failed += 1
-        say(f"{what}: {served} served, {refused} told to wait, {failed} closed")
+        say(f"{what}: {served} served, {refused} asked to wait, {failed} closed")
     time.sleep(3600)
 
 

@@ -34,7 +34,7 @@ fn this_repository_keeps_the_rules() {
 }
 
 #[test]
-fn what_breaks_a_rule_is_found() {
+fn violations_of_rules_are_found() {
     let cases = [
         ("    timeout-minutes: 90\n", "", "job 'hard': no 'timeout-minutes' from 1 to 120"),
         ("timeout-minutes: 90", "timeout-minutes: 900", "job 'hard': no 'timeout-minutes' from 1 to 120"),

@@ -70,7 +70,7 @@ mod tests {
     }
 
     #[test]
-    fn calls_left_are_told_and_come_back() {
+    fn remaining_calls_are_reported_and_refill() {
         let clock = Clock("2026-01-02T03:04:05Z".parse().expect("a time"));
         let limit = RateLimit::new();
         let count = |at: u64| {

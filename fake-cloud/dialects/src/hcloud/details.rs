@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv4Addr;
 
-/// The label by which the CCM finds a load balancer again: the model's owner.
+/// The label that identifies a load balancer for the CCM: the model's owner.
 pub(super) const OWNER_LABEL: &str = "hcloud-ccm/service-uid";
 
 /// See the module.

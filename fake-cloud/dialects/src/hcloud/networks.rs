@@ -24,7 +24,7 @@ const MOST_ROUTES: usize = 100;
 /// The range of the load balancers' addresses: 10.255.0.0/16.
 const BALANCERS: u32 = 0x0aff_0000;
 /// An address that is not in use: the gateway of a black hole that a test has created.
-const NOBODYS: Ipv4Addr = Ipv4Addr::new(10, 255, 0, 1);
+const UNUSED: Ipv4Addr = Ipv4Addr::new(10, 255, 0, 1);
 
 #[derive(Serialize)]
 struct Network {
@@ -66,7 +66,7 @@ fn show(cloud: &mut Cloud, now: Now) -> Network {
     let routes = cloud.list_routes(now.time);
     let routes = routes.iter().map(|route| ShownRoute {
         destination: route.destination.clone(),
-        gateway: gateway(cloud, route).unwrap_or(NOBODYS).to_string(),
+        gateway: gateway(cloud, route).unwrap_or(UNUSED).to_string(),
     });
     let routes = routes.collect();
     let attached = |lb: &&fake_cloud_driver::LoadBalancer| Details::of(lb).private_ip.is_some();
@@ -211,7 +211,7 @@ pub(super) fn delete_route(clock: Clock, request: &Request, id: &str) -> Plan {
         let action = act(cloud, now, "delete_route", resources(), |cloud| {
             let same = |route: &&Route| {
                 parse_cidr(&route.destination) == Some(destination.into())
-                    && gateway(cloud, route).unwrap_or(NOBODYS) == wanted
+                    && gateway(cloud, route).unwrap_or(UNUSED) == wanted
             };
             let found = cloud.routes().find(same).map(|route| route.id.clone());
             let found =

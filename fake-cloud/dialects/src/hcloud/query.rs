@@ -272,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_selector() {
+    fn invalid_selectors_are_refused() {
         for bad in [
             "",
             ",",

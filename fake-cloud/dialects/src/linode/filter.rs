@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_known_is_not_passed_over() {
+    fn unknown_filters_are_reported() {
         assert_eq!(filter("[1]"), Err(Wrong::NoObject));
         for text in [r#"{"+and": [{"id": 7}]}"#, r#"{"id": {"+gt": 7}}"#, r#"{"id": [7]}"#] {
             assert!(matches!(filter(text), Err(Wrong::Unknown(_))), "{text}");

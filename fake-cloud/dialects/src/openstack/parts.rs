@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn what_no_kind_has_is_found_however_deep_it_is() {
+    fn unknown_fields_are_found_at_any_depth() {
         let tree = json!({"name": "a", "listeners": [{"protocol_port": 80, "default_pool": {"members": [{"colour": 1}]}}]});
         let found = Kind::LoadBalancer.unknown_in(tree.as_object().expect("an object"));
         assert_eq!(found.as_deref(), Some("of the body: member.colour"));

@@ -31,7 +31,7 @@ struct NextHop {
 
 /// The next hop of a black hole: an unused address of the router's subnet, as it remains when a server is
 /// deleted before its routes.
-const NOBODY: &str = "10.0.0.254";
+const UNUSED: &str = "10.0.0.254";
 
 impl NextHop {
     fn is(&self, route: &Route) -> bool {
@@ -40,8 +40,8 @@ impl NextHop {
 }
 
 fn hops(route: &Route) -> impl Iterator<Item = &str> {
-    let nobody = route.target_addresses.is_empty().then_some(NOBODY);
-    route.target_addresses.iter().map(String::as_str).chain(nobody)
+    let unused = route.target_addresses.is_empty().then_some(UNUSED);
+    route.target_addresses.iter().map(String::as_str).chain(unused)
 }
 
 fn shown(cloud: &mut Cloud, now: Duration) -> Value {

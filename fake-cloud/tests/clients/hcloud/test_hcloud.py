@@ -253,7 +253,7 @@ class LoadBalancers(Case):
         self.assertEqual(fake_cloud.inventory()["load_balancers"][0]["backends"], ["101", "102"])
         fake_cloud.driver("DELETE", "instances/101")
         lb.reload()
-        self.assertEqual([t.server.id for t in lb.targets if t.server], [102], "a deleted server is no target")
+        self.assertEqual([t.server.id for t in lb.targets if t.server], [102], "a deleted server is not a target")
         self.done(lb.remove_target(outside), "remove_target")
         self.done(lb.remove_target(private), "remove_target")
         self.fails("not_found", lb.remove_target, private)

@@ -26,7 +26,7 @@ const USAGE: u8 = 2;
 pub fn run(command: &BootstrapCommand, stdin: &mut dyn Read, out: &mut dyn Write, err: &mut dyn Write) -> u8 {
     let result = match command {
         BootstrapCommand::Check(args) => check(args, stdin),
-        BootstrapCommand::Fix(args) => mend(args, stdin),
+        BootstrapCommand::Fix(args) => fix_manifests(args, stdin),
     };
     match result {
         Ok((code, text)) => {
@@ -103,7 +103,7 @@ fn graph(checkup: &Checkup, path: &Path) -> Result<String, String> {
     Ok(format!("graph of {} with CNI {}: {}\n", cell.cluster.topology, cell.cluster.cni, path.display()))
 }
 
-fn mend(args: &FixArgs, stdin: &mut dyn Read) -> Result<(u8, String), String> {
+fn fix_manifests(args: &FixArgs, stdin: &mut dyn Read) -> Result<(u8, String), String> {
     let checked = args.set.read(stdin)?;
     if let Some(reason) = checked.unreadable(&args.cluster.topologies()) {
         let problems = checked.objects.problems.iter();

@@ -3,7 +3,7 @@
 use crate::model::{Change, Fact, Model, State};
 use std::collections::{BTreeSet, HashMap, VecDeque};
 
-/// Facts of which each waits for the next.
+/// A chain of facts: each waits for the next.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Chain {
     pub(crate) facts: Vec<usize>,

@@ -87,7 +87,7 @@ impl Graph {
 
     fn place(&self) -> Vec<Placed> {
         let mut column = MARGIN + 30;
-        let mut beside = MARGIN + 30;
+        let mut side_column = MARGIN + 30;
         let mut placed: Vec<Placed> = Vec::new();
         for (index, node) in self.nodes.iter().enumerate() {
             let lines = wrapped(node);
@@ -98,12 +98,14 @@ impl Graph {
             } else {
                 // Next to the box that waits for it, if there is space.
                 let waiting = self.edges.iter().find(|edge| edge.to == index && edge.from < index);
-                waiting.and_then(|edge| placed.get(edge.from)).map_or(beside, |from| from.y.max(beside))
+                waiting
+                    .and_then(|edge| placed.get(edge.from))
+                    .map_or(side_column, |from| from.y.max(side_column))
             };
             if node.main {
                 column = y + height + GAP;
             } else {
-                beside = y + height + GAP;
+                side_column = y + height + GAP;
             }
             placed.push(Placed { x, y, height, lines });
         }

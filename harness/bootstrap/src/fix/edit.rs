@@ -4,7 +4,7 @@ use super::rbac::account;
 use super::text::{Patch, append, apply, remove_lines, set};
 use crate::finding::Edit;
 use crate::manifest::{Node, Objects};
-use crate::workload::{Effect, mended_image, workloads};
+use crate::workload::{Effect, fixed_image, workloads};
 
 impl Edit {
     /// The changed texts by source; empty if nothing is left to do, `None` if the edit cannot be made in place.
@@ -32,7 +32,7 @@ impl Edit {
                 if crate::workload::image_fault(image).is_none() {
                     return Some(Vec::new());
                 }
-                vec![set(text, container, "image", &mended_image(image)?)?]
+                vec![set(text, container, "image", &fixed_image(image)?)?]
             }
             Edit::Argument { path, flag, value, .. } => argument(spec(path)?, flag, value)?,
             Edit::ProbePath { path, kind, .. } => {

@@ -164,7 +164,7 @@ fn edit_for(set: &Set, change: &Change) -> Option<Edit> {
         Change::Provide(..)
         | Change::ApiServer(_)
         | Change::CloudProvider(_)
-        | Change::Mend(..)
+        | Change::Repair(..)
         | Change::Accept(_)
         | Change::Port(_)
         | Change::DropStorage(_)

@@ -59,10 +59,10 @@ pub(crate) fn missing(objects: &Objects, assumed: &Assumed, workload: &Workload)
     for reference in workload.refs.iter().filter(absent) {
         let whole = Ref { key: None, ..reference.clone() };
         // If the object does not exist, its keys need not be reported.
-        let told = if exists(objects, assumed, &whole) { reference.clone() } else { whole };
-        let known = |own: &Ref| (own.kind, &own.name, &own.key) == (told.kind, &told.name, &told.key);
+        let shown = if exists(objects, assumed, &whole) { reference.clone() } else { whole };
+        let known = |own: &Ref| (own.kind, &own.name, &own.key) == (shown.kind, &shown.name, &shown.key);
         if !all.iter().any(known) {
-            all.push(told);
+            all.push(shown);
         }
     }
     all

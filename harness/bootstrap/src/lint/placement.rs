@@ -120,8 +120,8 @@ fn addresses_and_storage(linted: &Linted, report: &mut Report) {
     for place in &linted.workload.host_ip {
         let what = format!("{} reads status.hostIP into its environment", linted.title());
         let edit = linted.workload.object.map(|object| Edit::DropHostIp { object, path: linted.spec() });
-        let mend = String::from("# remove the variable, or use the Node's name: fieldPath: spec.nodeName\n");
-        report.add(("BOOT-LINT-14", Level::Must), place.clone(), what, why, Some((mend, edit)));
+        let fix = String::from("# remove the variable, or use the Node's name: fieldPath: spec.nodeName\n");
+        report.add(("BOOT-LINT-14", Level::Must), place.clone(), what, why, Some((fix, edit)));
     }
     for place in &linted.workload.pod_ip {
         let what = format!("{} reads status.podIP into its environment", linted.title());
@@ -204,8 +204,8 @@ pub(super) fn ports_between(checked: &Checked, claims: Claims, report: &mut Repo
             port(workload)
         );
         let why = "on one Node only one of them gets it (hcloud PR#495; cloud-provider options)";
-        let mend = Some((String::from("args:\n  - --secure-port=10259 # any free port\n"), None));
-        report.add(("BOOT-LINT-20", Level::Should), workload.place.clone(), what, why, mend);
+        let fix = Some((String::from("args:\n  - --secure-port=10259 # any free port\n"), None));
+        report.add(("BOOT-LINT-20", Level::Should), workload.place.clone(), what, why, fix);
     }
 }
 

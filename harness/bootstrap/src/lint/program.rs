@@ -4,7 +4,7 @@ use super::linted::Linted;
 use super::placement::port;
 use super::report::Report;
 use crate::finding::{Edit, Level};
-use crate::workload::{Container, WorkloadKind, image_fault, mended_image};
+use crate::workload::{Container, WorkloadKind, fixed_image, image_fault};
 
 pub(super) fn lint(linted: &Linted, report: &mut Report) {
     if linted.is_ccm() {
@@ -20,9 +20,9 @@ pub(super) fn lint(linted: &Linted, report: &mut Report) {
             let what = format!("container '{}' does not request cpu and memory", container.name);
             let why =
                 "without requests it is the first to run short of resources or to be evicted (seed example)";
-            let mend = String::from("resources:\n  requests:\n    cpu: 50m\n    memory: 64Mi\n");
+            let fix = String::from("resources:\n  requests:\n    cpu: 50m\n    memory: 64Mi\n");
             let place = container.resources_place.clone();
-            report.add(("BOOT-LINT-18", Level::Should), place, what, why, Some((mend, None)));
+            report.add(("BOOT-LINT-18", Level::Should), place, what, why, Some((fix, None)));
         }
     }
 }
@@ -58,19 +58,19 @@ fn election(linted: &Linted, report: &mut Report) {
 }
 
 fn provider(linted: &Linted, report: &mut Report) {
-    let mend = Some((String::from("- --cloud-provider=<name of the provider>\n"), None));
+    let fix = Some((String::from("- --cloud-provider=<name of the provider>\n"), None));
     match linted.workload.flag("cloud-provider") {
         Some((value, place)) if value.is_empty() || value == "external" => {
             let what = format!("--cloud-provider={value} does not name a provider");
             let why = "an empty value is refused, and 'external' selects no provider: the process exits \
                        (cloud-provider options Validate, InitCloudProvider)";
-            report.add(("BOOT-LINT-17", Level::Must), place, what, why, mend);
+            report.add(("BOOT-LINT-17", Level::Must), place, what, why, fix);
         }
         None if linted.workload.has_arguments() => {
             let what = format!("{} has no flag --cloud-provider", linted.title());
             let why = "the framework refuses an empty provider; ignore this if the program sets its own \
                        (cloud-provider options Validate)";
-            report.add(("BOOT-LINT-17", Level::Should), linted.workload.spec_place.clone(), what, why, mend);
+            report.add(("BOOT-LINT-17", Level::Should), linted.workload.spec_place.clone(), what, why, fix);
         }
         _ => {}
     }
@@ -87,27 +87,14 @@ fn probes(linted: &Linted, report: &mut Report) {
         let kind = probe.kind;
         let why = "the CCM serves only /healthz, over HTTPS on its secure port; with any other probe the kubelet \
                    restarts it for ever (contract OBS-01 to -03)";
-        let mend =
-            format!("{kind}:\n  httpGet:\n    scheme: HTTPS\n    path: /healthz\n    port: {secure}\n");
+        let fix = format!("{kind}:\n  httpGet:\n    scheme: HTTPS\n    path: /healthz\n    port: {secure}\n");
         if ["/livez", "/readyz", "/health", "/ready", "/"].contains(&probe.path.as_str()) {
             let what = format!("{kind} requests {}", probe.path);
             let edit = probe_edit(linted, kind);
-            report.add(
-                ("BOOT-LINT-16", Level::Must),
-                probe.path_place.clone(),
-                what,
-                why,
-                Some((mend, edit)),
-            );
+            report.add(("BOOT-LINT-16", Level::Must), probe.path_place.clone(), what, why, Some((fix, edit)));
         } else if probe.scheme != "HTTPS" && probe.port == Some(secure) {
             let what = format!("{kind} uses {} on the secure port", probe.scheme);
-            report.add(
-                ("BOOT-LINT-16", Level::Must),
-                probe.port_place.clone(),
-                what,
-                why,
-                Some((mend, None)),
-            );
+            report.add(("BOOT-LINT-16", Level::Must), probe.port_place.clone(), what, why, Some((fix, None)));
         }
     }
 }
@@ -128,8 +115,8 @@ fn image(linted: &Linted, report: &mut Report, index: usize, container: &Contain
             path: linted.spec(),
             container: index,
         });
-        let mend = mended_image(&container.image).map(|image| (format!("image: {image}\n"), edit));
-        return report.add(("BOOT-LINT-18", Level::Must), place, what, why, mend);
+        let fix = fixed_image(&container.image).map(|image| (format!("image: {image}\n"), edit));
+        return report.add(("BOOT-LINT-18", Level::Must), place, what, why, fix);
     }
     let name = container.image.rsplit('/').next().unwrap_or_default();
     let pinned = name.contains('@') || name.split_once(':').is_some_and(|(_, tag)| tag != "latest");

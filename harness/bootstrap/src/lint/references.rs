@@ -15,9 +15,9 @@ pub(super) fn read(checked: &Checked, report: &mut Report) {
             Severity::Unreadable => Level::Must,
             Severity::Ignored => Level::Info,
         };
-        let mend = Some((format!("# {}\n", problem.hint), None));
+        let fix = Some((format!("# {}\n", problem.hint), None));
         let why = "the verdict does not include what cannot be read";
-        report.add(("BOOT-READ", level), problem.place.clone(), problem.what.clone(), why, mend);
+        report.add(("BOOT-READ", level), problem.place.clone(), problem.what.clone(), why, fix);
     }
     for object in &checked.objects.all {
         let Some(what) = checked.objects.unknown_kind(object) else { continue };
@@ -88,8 +88,8 @@ pub(super) fn missing(linted: &Linted, report: &mut Report) {
             reference.title()
         );
         let why = "the objects that a Pod refers to must exist (contract section 24, other causes seen)";
-        let mend = format!("# add it to the manifests, or pass --assume {}\n", reference.title());
-        report.add(("BOOT-REF", Level::Must), reference.place.clone(), what, why, Some((mend, None)));
+        let fix = format!("# add it to the manifests, or pass --assume {}\n", reference.title());
+        report.add(("BOOT-REF", Level::Must), reference.place.clone(), what, why, Some((fix, None)));
     }
 }
 
@@ -139,7 +139,7 @@ pub(super) fn webhooks(checked: &Checked, report: &mut Report) {
             format!("{} intercepts requests for {} and fails closed", webhook.title, guarded.join(", "));
         let why = "until its own Pods run, it blocks these requests, and its Pods may depend on them";
         let edit = Edit::FailOpen { object: webhook.object, webhook: webhook.index };
-        let mend = Some((String::from("failurePolicy: Ignore\n"), Some(edit)));
-        report.add(("BOOT-LINT-21", Level::Should), webhook.place.clone(), what, why, mend);
+        let fix = Some((String::from("failurePolicy: Ignore\n"), Some(edit)));
+        report.add(("BOOT-LINT-21", Level::Should), webhook.place.clone(), what, why, fix);
     }
 }

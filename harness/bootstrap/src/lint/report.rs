@@ -16,11 +16,11 @@ impl Report {
         place: Place,
         what: String,
         why: &str,
-        mend: Option<(String, Option<Edit>)>,
+        fix: Option<(String, Option<Edit>)>,
     ) {
-        let (mend, edit) = mend.map_or((None, None), |(text, edit)| (Some(text), edit));
+        let (fix, edit) = fix.map_or((None, None), |(text, edit)| (Some(text), edit));
         let column = place.column;
-        self.findings.push(Finding { id, level, column, place, what, why: why.to_owned(), mend, edit });
+        self.findings.push(Finding { id, level, column, place, what, why: why.to_owned(), fix, edit });
     }
 
     pub(super) fn finish(mut self) -> Vec<Finding> {

@@ -67,7 +67,7 @@ impl Model<'_> {
         let mut body = Vec::new();
         for (place, what, _) in &workload.refused {
             let words = format!("the API server refuses {}: {what}", workload.title());
-            body.push(self.never(words, Some(place.clone()), Some(Change::Mend(w, what.clone()))));
+            body.push(self.never(words, Some(place.clone()), Some(Change::Repair(w, what.clone()))));
         }
         for reference in set.missing[index].iter().filter(|r| r.stage == Stage::Creation) {
             let change = provide(w, reference);

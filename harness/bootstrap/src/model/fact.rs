@@ -97,7 +97,7 @@ pub(crate) enum Change {
     /// Run at least one replica.
     Replicas(u32),
     /// Fix what the API server refuses in a workload.
-    Mend(u32, String),
+    Repair(u32, String),
     /// Fix what the API server refuses in another object.
     Accept(u32),
     /// Fix another setting that keeps Pods from running, as described.

@@ -50,11 +50,11 @@ fn result(finding: &Finding) -> Value {
         Level::Should => "warning",
         Level::Info => "note",
     };
-    let mend = finding.mend.as_ref().map(|mend| format!("\nMend:\n{mend}")).unwrap_or_default();
+    let fix = finding.fix.as_ref().map(|fix| format!("\nFix:\n{fix}")).unwrap_or_default();
     json!({
         "ruleId": finding.id,
         "level": level,
-        "message": {"text": format!("{}\nWhy: {}{mend}", finding.what, finding.why)},
+        "message": {"text": format!("{}\nWhy: {}{fix}", finding.what, finding.why)},
         "locations": [location(&finding.place.file, finding.place.line, finding.column)],
     })
 }

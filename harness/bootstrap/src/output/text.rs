@@ -41,8 +41,8 @@ pub(crate) fn text(checkup: &Checkup) -> String {
 fn one(finding: &Finding) -> String {
     let mut text = format!("{}: {} {}: {}\n", finding.at(), finding.level, finding.id, finding.what);
     text.push_str(&format!("    why:  {}\n", finding.why));
-    if let Some(mend) = &finding.mend {
-        let mut lines = mend.lines();
+    if let Some(fix) = &finding.fix {
+        let mut lines = fix.lines();
         text.push_str(&format!("    fix:  {}\n", lines.next().unwrap_or_default()));
         // A full set of permissions is long; `fix` writes it in full.
         let rest: Vec<&str> = lines.collect();

@@ -17,7 +17,7 @@ pub(crate) struct Container {
     pub(crate) env: Vec<(String, String, Place)>,
     /// Names of all environment variables.
     pub(crate) env_names: Vec<String>,
-    /// Config maps and secrets of which all keys become environment variables.
+    /// Config maps and secrets whose keys all become environment variables.
     pub(crate) env_from: Vec<(&'static str, String)>,
     /// HTTP probes.
     pub(crate) probes: Vec<Probe>,
@@ -230,10 +230,10 @@ pub(crate) fn image_fault(image: &str) -> Option<String> {
 }
 
 /// The reference that was probably meant by `name@tag`.
-pub(crate) fn mended_image(image: &str) -> Option<String> {
+pub(crate) fn fixed_image(image: &str) -> Option<String> {
     let (name, tag) = image.split_once('@')?;
-    let mended = format!("{name}:{tag}");
-    image_fault(&mended).is_none().then_some(mended)
+    let fixed = format!("{name}:{tag}");
+    image_fault(&fixed).is_none().then_some(fixed)
 }
 
 #[cfg(test)]

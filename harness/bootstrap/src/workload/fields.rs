@@ -6,8 +6,7 @@ use super::outside::Condition;
 use crate::manifest::{Node, Object};
 use embedded_objects::schema::{self, Shape, TypeId};
 
-/// Types of which all fields are modelled or cannot keep a Pod from running: `*`; otherwise the fields of which this is
-/// true.
+/// For each type, the fields that are modelled or cannot keep a Pod from running; `*` for all fields.
 const KNOWN: &[(&str, &[&str])] = &[
     (
         "apps/v1.DaemonSetSpec",

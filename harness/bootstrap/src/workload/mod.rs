@@ -17,7 +17,7 @@ mod taint;
 mod token;
 mod variables;
 
-pub(crate) use container::{Container, image_fault, mended_image};
+pub(crate) use container::{Container, fixed_image, image_fault};
 pub(crate) use extract::workloads;
 pub(crate) use hindrance::Hindrance;
 pub(crate) use kind::{DnsPolicy, Role, WorkloadKind, spec_path, template_path};

@@ -126,7 +126,7 @@ fn standard_input_and_lists_are_read() {
 }
 
 #[test]
-fn what_is_absent_counts_as_absent_unless_assumed() {
+fn absent_objects_count_as_absent_unless_assumed() {
     let (code, out, _) = on_variant("check", "absent-secret", &[]);
     assert_eq!(code, 1);
     assert!(out.contains("BOOT-REF") && out.contains("Secret/kube-system/reference-ccm"), "{out}");

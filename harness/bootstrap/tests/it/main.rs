@@ -3,8 +3,8 @@
 mod areas;
 mod cases;
 mod command;
+mod fixes;
 mod measured;
-mod mending;
 mod nonsense;
 mod orders;
 mod outside;

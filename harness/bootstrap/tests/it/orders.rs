@@ -26,7 +26,7 @@ fn workers_that_are_alike_add_no_states() {
 }
 
 #[test]
-fn an_order_that_fails_is_told() {
+fn a_failing_order_is_reported() {
     let sources = read_paths(&[variants().join("port-taken")]).expect("the variant");
     let cluster = Cluster::new(Topology::SingleNode, Cni::Independent);
     let expectation = expect(sources, &[cluster], &[], None).expect("it can be read");
@@ -38,7 +38,7 @@ fn an_order_that_fails_is_told() {
 }
 
 #[test]
-fn what_was_seen_stands_beside_what_was_expected() {
+fn observed_and_expected_results_are_shown_together() {
     let sources = read_paths(&[variants().join("mbt-01-no-uninitialized-toleration")]).expect("the variant");
     let cluster = Cluster::new(Topology::SingleNode, Cni::Independent);
     let expectation = expect(sources, &[cluster], &[], None).expect("it can be read");

@@ -25,7 +25,7 @@ fn with_container(lines: &str) -> String {
 }
 
 /// The good manifest and another document.
-fn beside(document: &str) -> String {
+fn with_document(document: &str) -> String {
     format!("{}---\n{document}", changed("", ""))
 }
 
@@ -57,7 +57,7 @@ fn never_boots(text: &str, because: &str) {
 }
 
 #[test]
-fn what_lies_outside_is_a_condition_by_name() {
+fn facts_outside_the_manifests_are_named_conditions() {
     boots_if(&with_container("          command: [/bin/ccm]\n"), "contains the program '/bin/ccm'");
     boots_if(&changed("imagePullPolicy: IfNotPresent", "imagePullPolicy: Never"), "is already on the Nodes");
     boots_if(
@@ -119,24 +119,24 @@ fn what_lies_outside_is_a_condition_by_name() {
 }
 
 #[test]
-fn objects_beside_the_workload_may_hold_it_up() {
+fn objects_other_than_the_workload_may_block_it() {
     let quota = "apiVersion: v1\nkind: ResourceQuota\nmetadata: {name: q, namespace: kube-system}\n\
                  spec: {hard: {pods: '2'}, scopes: [CrossNamespacePodAffinity]}\n";
-    boots_if(&beside(quota), "ResourceQuota/q allows its Pods");
+    boots_if(&with_document(quota), "ResourceQuota/q allows its Pods");
     let policy = "apiVersion: admissionregistration.k8s.io/v1\nkind: ValidatingAdmissionPolicy\nmetadata: {name: p}\n\
                   spec:\n  matchConstraints: {resourceRules: [{apiGroups: [''], apiVersions: [v1], resources: [pods], \
                   operations: [CREATE]}]}\n  validations: [{expression: 'object.spec.hostNetwork'}]\n---\n\
                   apiVersion: admissionregistration.k8s.io/v1\nkind: ValidatingAdmissionPolicyBinding\n\
                   metadata: {name: p}\nspec: {policyName: p, validationActions: [Deny]}\n";
-    boots_if(&beside(policy), "ValidatingAdmissionPolicy/p");
+    boots_if(&with_document(policy), "ValidatingAdmissionPolicy/p");
     let hook = "apiVersion: admissionregistration.k8s.io/v1\nkind: ValidatingWebhookConfiguration\nmetadata: {name: h}\n\
                 webhooks: [{name: w, clientConfig: {url: 'https://a.example'}, rules: [{apiGroups: [''], apiVersions: [v1], \
                 resources: [pods], operations: [CREATE]}]}]\n";
-    boots_if(&beside(hook), "the webhook 'w' of ValidatingWebhookConfiguration/h");
+    boots_if(&with_document(hook), "the webhook 'w' of ValidatingWebhookConfiguration/h");
     let network = "apiVersion: networking.k8s.io/v1\nkind: NetworkPolicy\nmetadata: {name: net, namespace: kube-system}\n\
                    spec: {podSelector: {}, policyTypes: [Egress]}\n";
     // Network policies do not apply on the host's network.
-    let untouched = cell(&beside(network));
+    let untouched = cell(&with_document(network));
     assert_eq!(untouched["outcome"], "boots", "{untouched:#}");
     let own_network = changed("hostNetwork: true", "hostNetwork: false");
     boots_if(&format!("{own_network}---\n{network}"), "NetworkPolicy/net");
@@ -150,7 +150,7 @@ fn objects_beside_the_workload_may_hold_it_up() {
 }
 
 #[test]
-fn what_the_manifests_decide_is_a_deadlock_that_names_it() {
+fn facts_in_the_manifests_lead_to_deadlocks_that_name_them() {
     never_boots(
         &with_spec("      schedulerName: placer\n"),
         "no workload of the manifests is the scheduler 'placer'",
@@ -235,7 +235,7 @@ fn what_is_not_known_is_named() {
 }
 
 #[test]
-fn what_the_api_server_refuses_names_file_and_document() {
+fn objects_refused_by_the_api_server_are_named_with_file_and_document() {
     let refused = |text: &str, words: &str| {
         let (code, out, _) = bootstrap(&["check", "-", "--explain"], text);
         assert_eq!(code, 1, "{out}");
@@ -247,23 +247,23 @@ fn what_the_api_server_refuses_names_file_and_document() {
         "MUST BOOT-API: document 10 (Deployment/reference-ccm): spec.replicas",
     );
     refused(
-        &beside("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: ../../x}\n"),
+        &with_document("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: ../../x}\n"),
         "document 11 (ConfigMap/../../x): metadata.name",
     );
     refused(
-        &beside("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: x}\ndata: {a: 1}\n"),
+        &with_document("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: x}\ndata: {a: 1}\n"),
         "data[a]: expected a string, got a number (1)",
     );
     refused(
-        &beside("apiVersion: v1\nkind: Service\nmetadata: {name: s}\nspec: {ports: [{port: 0}]}\n"),
+        &with_document("apiVersion: v1\nkind: Service\nmetadata: {name: s}\nspec: {ports: [{port: 0}]}\n"),
         "spec.ports[0].port",
     );
     refused(
-        &beside("apiVersion: rbac.authorization.k8s.io/v1beta1\nkind: Role\nmetadata: {name: r}\n"),
+        &with_document("apiVersion: rbac.authorization.k8s.io/v1beta1\nkind: Role\nmetadata: {name: r}\n"),
         "is no longer served since Kubernetes 1.22",
     );
     refused(
-        &beside(
+        &with_document(
             "apiVersion: autoscaling/v2\nkind: HorizontalPodAutoscaler\nmetadata: {name: h, labels: {a: 1}}\n",
         ),
         "metadata.labels[a]",

@@ -34,7 +34,7 @@ pub(super) struct Benches<'a> {
     /// Each large subject that has just begun holds a share of it.
     pub(super) large: Arc<()>,
     /// Held for reading by each environment that judges, and for writing by one that judges alone.
-    pub(super) beside: RwLock<()>,
+    pub(super) machine: RwLock<()>,
     pub(super) handle: &'a Handle,
     pub(super) events: &'a Events,
     pub(super) cancel: &'a CancellationToken,
@@ -43,7 +43,7 @@ pub(super) struct Benches<'a> {
 /// A share of the machine, or the whole machine.
 #[expect(dead_code, reason = "held until it is dropped")]
 enum Turn<'a> {
-    Beside(RwLockReadGuard<'a, ()>),
+    Shared(RwLockReadGuard<'a, ()>),
     Alone(RwLockWriteGuard<'a, ()>),
 }
 
@@ -75,18 +75,18 @@ impl Benches<'_> {
                 });
             }
             if work.checks.is_empty() {
-                judged.push(self.told(Judged::of(work.subject, &work.expected, &[], Duration::ZERO)));
+                judged.push(self.report(Judged::of(work.subject, &work.expected, &[], Duration::ZERO)));
                 continue;
             }
             if !work.is_apart() && first.is_none() {
-                let _others = self.beside.read().unwrap_or_else(PoisonError::into_inner);
+                let _others = self.machine.read().unwrap_or_else(PoisonError::into_inner);
                 let up = environment.up(self.events, self.cancel);
                 first = Some(self.handle.block_on(up).map_err(|error| chain(&error))?);
             }
             // Until its CCM is gone.
             let _turn = match work.alone {
-                true => Turn::Alone(self.beside.write().unwrap_or_else(PoisonError::into_inner)),
-                false => Turn::Beside(self.beside.read().unwrap_or_else(PoisonError::into_inner)),
+                true => Turn::Alone(self.machine.write().unwrap_or_else(PoisonError::into_inner)),
+                false => Turn::Shared(self.machine.read().unwrap_or_else(PoisonError::into_inner)),
             };
             if self.cancel.is_cancelled() {
                 break;
@@ -106,7 +106,7 @@ impl Benches<'_> {
                 self.queue().push_back(Work { again: true, alone: true, plan, ..work });
                 continue;
             }
-            judged.push(self.told(outcome));
+            judged.push(self.report(outcome));
         }
         Ok(judged)
     }
@@ -186,7 +186,7 @@ impl Benches<'_> {
     }
 
     /// Prints the result of a subject.
-    fn told(&self, judged: Judged) -> Judged {
+    fn report(&self, judged: Judged) -> Judged {
         self.events.say(judged.to_string());
         judged
     }
@@ -197,9 +197,9 @@ impl Benches<'_> {
     fn next(&self) -> Option<(Work, Option<Arc<()>>)> {
         let mut queue = self.queue();
         let room = Arc::strong_count(&self.large) <= available_parallelism().map_or(1, NonZero::get);
-        let beside = |work: &Work| !work.alone;
-        let fits = |work: &Work| beside(work) && (room || !work.is_large());
-        let at = queue.iter().position(fits).or_else(|| queue.iter().position(beside)).unwrap_or(0);
+        let shares = |work: &Work| !work.alone;
+        let fits = |work: &Work| shares(work) && (room || !work.is_large());
+        let at = queue.iter().position(fits).or_else(|| queue.iter().position(shares)).unwrap_or(0);
         let work = queue.remove(at)?;
         let large = work.is_large().then(|| self.large.clone());
         Some((work, large))

@@ -17,7 +17,7 @@ use std::cmp::Reverse;
 use std::time::Duration;
 
 /// On how many clusters at once the null CCM is judged: each of its checks fails only when its time is up.
-const NOBODY_ON: usize = 4;
+const NULL_CCM_CLUSTERS: usize = 4;
 
 /// How long the null CCM is watched in a soak: it does not reach the first round.
 pub(super) const SOAK: HumanDuration = HumanDuration(Duration::from_secs(30));
@@ -99,7 +99,7 @@ impl Choosing<'_> {
         let plan = RunPlan { output: output("no CCM"), ..self.with_nothing.clone() };
         let ccm = of_kind(ProfileKind::Profile);
         let (_, soaking) = self.chosen(ccm, Keys::new(), Some(SOAK), true).map_err(text)?;
-        let mut work = Work::of_nothing("no CCM", plan, &soaking, NOBODY_ON);
+        let mut work = Work::of_nothing("no CCM", plan, &soaking, NULL_CCM_CLUSTERS);
         for component in COMPONENTS {
             let Some((name, keys)) = component.absent() else { continue };
             let (plan, planned) = self.chosen(*component, keys, None, true).map_err(text)?;

@@ -185,7 +185,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn all_lists_can_be_read_and_name_nobody_twice() {
+    fn all_lists_can_be_read_and_have_no_duplicates() {
         let mutants = mutants(&[], Share::WHOLE).expect("mutants");
         let strangers = strangers(&[], Share::WHOLE).expect("strangers");
         let adversaries = adversaries(&[], Share::WHOLE).expect("adversaries");

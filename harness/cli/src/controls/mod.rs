@@ -92,19 +92,19 @@ pub(super) fn controls(suites: &'static [Suite], options: &ControlOptions) -> Ex
     };
     let began = Instant::now();
     let usual = facts(with_mutants.cluster.backend()).side_by_side;
-    let beside = options.side_by_side.unwrap_or(usual).max(1);
+    let parallel = options.side_by_side.unwrap_or(usual).max(1);
     let benches = Benches {
         suites,
         plan: &with_mutants,
         prepared: Prepared::new(Arc::new(with_mutants.clone())),
         queue: Mutex::new(work.into()),
         large: Arc::new(()),
-        beside: RwLock::new(()),
+        machine: RwLock::new(()),
         handle: runtime.handle(),
         events: &events,
         cancel: &cancel,
     };
-    let judged = match judge_all(&benches, beside) {
+    let judged = match judge_all(&benches, parallel) {
         Ok(judged) => judged,
         Err(why) => {
             events.say(format!("error: {why}"));
@@ -122,10 +122,10 @@ pub(super) fn controls(suites: &'static [Suite], options: &ControlOptions) -> Ex
     }
 }
 
-/// Judges everything in the queue, in `beside` parallel environments.
-fn judge_all(benches: &Benches<'_>, beside: usize) -> Result<Vec<Judged>, String> {
+/// Judges everything in the queue, in `parallel` parallel environments.
+fn judge_all(benches: &Benches<'_>, parallel: usize) -> Result<Vec<Judged>, String> {
     let outcomes: Vec<Result<Vec<Judged>, String>> = std::thread::scope(|scope| {
-        let lanes = (1..).take(beside);
+        let lanes = (1..).take(parallel);
         let running: Vec<_> = lanes.map(|lane| scope.spawn(move || benches.judge(lane))).collect();
         running.into_iter().filter_map(|bench| bench.join().ok()).collect()
     });

@@ -138,7 +138,7 @@ mod tests {
     use harness_core::ledger::SkipReason;
 
     #[test]
-    fn one_that_the_environment_hindered_is_told_from_one_that_was_missed() {
+    fn an_environment_error_is_distinguished_from_a_missed_mutant() {
         let error = entry(Level::Must, Outcome::Error { message: "the machine is too slow".to_owned() });
         let (fail, pass) = (Outcome::Fail { message: "promise: p".to_owned() }, Outcome::Pass);
         let (fail, pass) = (entry(Level::Must, fail), entry(Level::Must, pass));
@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mutant_is_noticed_by_failures_and_not_by_what_nobody_could_show() {
+    fn a_mutant_is_caught_by_failures_and_not_by_unobservable_checks() {
         let fail = entry(Level::Should, Outcome::Fail { message: "promise: p".to_owned() });
         let skip = entry(
             Level::Should,

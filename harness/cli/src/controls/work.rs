@@ -70,7 +70,7 @@ impl fmt::Display for Part {
 }
 
 /// Whether a check shares its cluster with others at the same time.
-fn beside_others(one: &Planned) -> bool {
+fn can_run_next_to_others(one: &Planned) -> bool {
     match one.check.isolation {
         Isolation::NoCluster
         | Isolation::DedicatedCluster
@@ -85,7 +85,7 @@ fn beside_others(one: &Planned) -> bool {
 fn takes_s<'a>(checks: impl IntoIterator<Item = &'a Planned>) -> u32 {
     let (mut together, mut alone) = (0, 0);
     for one in checks {
-        match beside_others(one) {
+        match can_run_next_to_others(one) {
             true => together = one.takes_s.max(together),
             false => alone += one.takes_s,
         }
@@ -98,7 +98,7 @@ fn takes_s<'a>(checks: impl IntoIterator<Item = &'a Planned>) -> u32 {
 /// take longer; if few may run at once, each cluster gets the same number.
 fn dealt<'a>(checks: &[&'a Planned], clusters: usize, jobs: Option<u32>) -> Vec<Vec<&'a Planned>> {
     let (together, mut alone): (Vec<&Planned>, Vec<&Planned>) =
-        checks.iter().copied().partition(|one| beside_others(one));
+        checks.iter().copied().partition(|one| can_run_next_to_others(one));
     let clusters = clusters.max(1);
     let mut parts = vec![Vec::new(); clusters];
     let crowded = jobs.is_some_and(|jobs| together.len() > FULL_TURNS * jobs as usize);
@@ -143,7 +143,7 @@ impl Work {
             checks: checks.iter().map(|p| p.check.id.to_string()).collect(),
             cloud: Settings::default(),
             jobs: None,
-            at_once: checks.iter().filter(|one| beside_others(one)).count(),
+            at_once: checks.iter().filter(|one| can_run_next_to_others(one)).count(),
             takes_s: takes_s(checks.iter().copied()),
             again: false,
             alone: false,
@@ -355,7 +355,7 @@ pub(super) mod tests {
         };
         assert_eq!(times(1), [vec![9, 7, 8, 4, 3]]);
         assert_eq!(times(2), [vec![9, 7, 3], vec![8, 4]]);
-        assert_eq!(times(9).len(), 4, "nobody gets nothing");
+        assert_eq!(times(9).len(), 4, "every job gets something");
         assert_eq!(dealt(&all[2..], 2, None).len(), 2);
         assert!(dealt(&[], 3, None).is_empty());
         let many: Vec<&Planned> = [all[0]; 20].to_vec();

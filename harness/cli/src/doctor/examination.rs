@@ -38,7 +38,7 @@ pub(super) struct Examination {
     pub(super) clusters: Vec<Examined>,
     pub(super) tools: Vec<Requirement>,
     /// Everything that was fixed, or could not be, one line each.
-    pub(super) mended: Vec<String>,
+    pub(super) fixed: Vec<String>,
 }
 
 impl Examination {
@@ -50,7 +50,7 @@ impl Examination {
         }
         let tools =
             TOOLS.iter().map(|(name, asked, needed_for, way_out)| tool(name, asked, needed_for, way_out));
-        Examination { clusters: examined, tools: tools.collect(), mended: Vec::new() }
+        Examination { clusters: examined, tools: tools.collect(), fixed: Vec::new() }
     }
 
     /// The problems that the harness can fix itself, each once.
@@ -116,7 +116,7 @@ mod tests {
         let low = || Requirement { remedy: remedy(), ..tool("no-such-program-of-anybody", &[], "a", "b") };
         let of = |cluster| Examined { cluster, requirements: vec![low(), low()] };
         let clusters = vec![of(BackendKind::Kind), of(BackendKind::Embedded)];
-        let found = Examination { clusters, tools: Vec::new(), mended: Vec::new() };
+        let found = Examination { clusters, tools: Vec::new(), fixed: Vec::new() };
         assert_eq!(found.remedies().len(), 1);
     }
 }

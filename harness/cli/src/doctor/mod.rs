@@ -1,15 +1,15 @@
 //! `doctor`: what this machine can run, what it lacks for the rest, and how to fix that.
 
 mod examination;
-mod mend;
+mod fix;
 mod report;
 
 use super::arguments::{DoctorOptions, ListOutput};
 use examination::Examination;
+use fix::fix;
 use harness_config::BackendKind;
 use harness_core::output;
 use harness_report::exit;
-use mend::mend;
 use report::{as_json, as_text};
 use std::path::Path;
 use std::process::ExitCode;
@@ -27,12 +27,12 @@ pub(super) fn doctor(options: &DoctorOptions) -> ExitCode {
     };
     let mut found = runtime.block_on(Examination::of(&clusters));
     if options.fix {
-        let mended =
-            found.remedies().iter().map(|remedy| mend(remedy, Path::new("/proc/sys"))).collect::<Vec<_>>();
-        if !mended.is_empty() {
+        let fixed =
+            found.remedies().iter().map(|remedy| fix(remedy, Path::new("/proc/sys"))).collect::<Vec<_>>();
+        if !fixed.is_empty() {
             found = runtime.block_on(Examination::of(&clusters));
         }
-        found.mended = mended;
+        found.fixed = fixed;
     }
     output::out(&match options.output {
         ListOutput::Text => as_text(&found, options.fix),

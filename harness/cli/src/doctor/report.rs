@@ -15,8 +15,8 @@ pub(super) fn as_text(found: &Examination, fixing: bool) -> String {
     }
     text.push_str("programs that other commands start\n");
     found.tools.iter().for_each(|one| show(one, &mut text));
-    if !found.mended.is_empty() {
-        let _ = writeln!(text, "\n{}", found.mended.join("\n"));
+    if !found.fixed.is_empty() {
+        let _ = writeln!(text, "\n{}", found.fixed.join("\n"));
     } else if fixing {
         text.push_str("\nthere is nothing that '--fix' can change\n");
     } else if !found.remedies().is_empty() {
@@ -76,7 +76,7 @@ struct File<'a> {
     harness_version: &'static str,
     clusters: Vec<ClusterItem<'a>>,
     programs: Vec<Item<'a>>,
-    mended: &'a [String],
+    fixed: &'a [String],
 }
 
 #[derive(Serialize)]
@@ -130,7 +130,7 @@ pub(super) fn as_json(found: &Examination) -> String {
         harness_version: env!("CARGO_PKG_VERSION"),
         clusters: found.clusters.iter().map(cluster).collect(),
         programs: found.tools.iter().map(item).collect(),
-        mended: &found.mended,
+        fixed: &found.fixed,
     };
     serde_json::to_string_pretty(&file).unwrap_or_default() + "\n"
 }
@@ -174,12 +174,12 @@ mod tests {
                 of(BackendKind::Embedded, vec![fine, low]),
             ],
             tools: Vec::new(),
-            mended: Vec::new(),
+            fixed: Vec::new(),
         }
     }
 
     #[test]
-    fn the_text_says_what_works_what_does_not_and_how_to_mend_it() {
+    fn the_text_lists_what_works_what_does_not_and_how_to_fix_it() {
         let text = as_text(&examined(), false);
         for part in [
             "--cluster kind       does not work: kind\n",
@@ -192,8 +192,8 @@ mod tests {
         ] {
             assert!(text.contains(part), "{part}\nis not in\n{text}");
         }
-        let mended = Examination { mended: vec!["mended: fs.x".to_owned()], ..examined() };
-        assert!(as_text(&mended, true).contains("\nmended: fs.x\n"));
+        let fixed = Examination { fixed: vec!["fixed: fs.x".to_owned()], ..examined() };
+        assert!(as_text(&fixed, true).contains("\nfixed: fs.x\n"));
     }
 
     #[test]

@@ -111,13 +111,13 @@ impl Draft {
         let container = spec["containers"][manifests.container].clone();
         let flags = flags(&container);
         let short = key.name.trim_end_matches("-cloud-controller-manager").trim_end_matches("-ccm");
-        let told = flags.get("cloud-provider").filter(|value| *value != "external").cloned();
+        let declared = flags.get("cloud-provider").filter(|value| *value != "external").cloned();
         let image = manifests.image().map(str::to_owned);
         // Some have their provider's name built in.
-        let provider = told.or_else(|| named_after(&key.name)).or_else(|| named_after(image.as_deref()?));
+        let provider = declared.or_else(|| named_after(&key.name)).or_else(|| named_after(image.as_deref()?));
         let named = name.map(str::to_owned).or_else(|| provider.clone()).unwrap_or_else(|| short.to_owned());
         let container_name = container["name"].as_str().map(str::to_owned);
-        let told = (several || containers > 1)
+        let chosen_workload = (several || containers > 1)
             .then(|| (namespace.clone(), key.name.clone(), container_name.filter(|_| containers > 1)));
         let there = |kind: &str| -> BTreeSet<String> {
             let of = manifests.documents.iter().filter(|document| document["kind"] == kind);
@@ -137,7 +137,7 @@ impl Draft {
         Ok(Draft {
             name: named,
             image: image.filter(|image| !image.contains("${")),
-            workload: told,
+            workload: chosen_workload,
             flags,
             provider,
             known,
@@ -383,7 +383,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_known_can_be_read_and_each_is_known_once() {
+    fn known_providers_can_be_read_and_are_unique() {
         let providers: BTreeSet<String> = known().into_iter().map(|one| one.provider).collect();
         assert_eq!(providers.len(), known().len());
         assert!(known().iter().all(|one| one.id.contains("{id}")));
@@ -426,7 +426,7 @@ mod tests {
     }
 
     #[test]
-    fn the_workload_that_is_most_like_a_ccm_is_taken_and_a_tie_is_told() {
+    fn the_most_likely_ccm_is_chosen_and_a_tie_is_reported() {
         let all =
             vec![deployment("csi", "acme/csi:1"), deployment("acme", "acme/cloud-controller-manager:1")];
         let draft = Draft::of(all, &WorkloadHint::default(), None).expect("one is like a CCM");
@@ -436,7 +436,7 @@ mod tests {
         );
         assert_eq!(draft.workload, Some(("kube-system".to_owned(), "acme".to_owned(), None)));
         let alike = vec![deployment("a", "x/a:1"), deployment("b", "x/b:1")];
-        let why = Draft::of(alike, &WorkloadHint::default(), None).expect_err("nobody can know");
+        let why = Draft::of(alike, &WorkloadHint::default(), None).expect_err("it is ambiguous");
         assert!(why.contains("Deployment/a in kube-system, Deployment/b in kube-system; say which"), "{why}");
         let none = Draft::of(vec![json!({"kind": "Secret"})], &WorkloadHint::default(), None)
             .expect_err("no workload");

@@ -83,7 +83,7 @@ spec:
 }
 
 #[test]
-fn what_is_missing_is_made_and_told() {
+fn missing_parts_are_created_and_reported() {
     let folder = TempDir::new().expect("a folder");
     let file = folder.path().join("ccm.yaml");
     let text = r#"
@@ -104,7 +104,7 @@ spec:
     assert_eq!((profile.name.as_str(), profile.secure_port), ("acme", 10_999));
     assert_eq!((profile.lease.namespace.as_str(), profile.lease.name.as_str()), ("kube-system", "acme"));
     assert_eq!(profile.placeholders.keys().collect::<Vec<_>>(), ["REGION"]);
-    assert!(said.contains("secrets.yaml, Secret acme: what belongs into token"), "{said}");
+    assert!(said.contains("secrets.yaml, Secret acme: value of token"), "{said}");
     assert!(said.contains("cloud: the fake cloud does not speak its API"), "{said}");
     let file = folder.path().join("whole.yaml");
     let secret = "\n---\napiVersion: v1\nkind: Secret\nmetadata: {name: acme, namespace: kube-system}\n";
@@ -118,7 +118,7 @@ spec:
 }
 
 #[test]
-fn what_to_run_next_can_be_pasted() {
+fn the_next_command_can_be_pasted() {
     let folder = TempDir::new().expect("a folder");
     let file = folder.path().join("ccm.yaml");
     let text = "apiVersion: apps/v1\nkind: DaemonSet\nmetadata: {name: ccm-linode, namespace: kube-system}\nspec: {template: {spec: \
@@ -144,7 +144,7 @@ fn what_to_run_next_can_be_pasted() {
 }
 
 #[test]
-fn what_is_no_ccms_manifests_is_refused() {
+fn manifests_without_a_ccm_are_refused() {
     let folder = TempDir::new().expect("a folder");
     let refused = |text: &str| {
         let file = folder.path().join("x.yaml");

@@ -258,7 +258,7 @@ fn secrets(draft: &Draft, unknown: &mut Vec<String>) -> Option<String> {
         let which = if keys.is_empty() {
             "which keys it has".to_owned()
         } else {
-            format!("what belongs into {}", keys.join(", "))
+            format!("value of {}", keys.join(", "))
         };
         unknown.push(format!(
             "manifests/secrets.yaml, Secret {name}: {which}; every value is the credential until then"

@@ -43,7 +43,7 @@ pub(super) fn submissions_in(folders: &[PathBuf]) -> Result<Vec<PathBuf>, String
         let before = found.len();
         collect(folder, 2, &mut found)
             .map_err(|error| format!("{}: {}", folder.display(), files::why(&error)))?;
-        // A folder for submissions may have none yet, but it is no submission that lacks its files.
+        // A folder for submissions may be empty, and is then not a submission with missing files.
         let is_home = folder.join("README.md").is_file();
         if found.len() == before && !is_home {
             return Err(format!(
@@ -88,7 +88,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_folder_that_is_no_submission_is_refused_by_name() {
+    fn a_folder_that_is_not_a_submission_is_refused_by_name() {
         let folder = tempfile::tempdir().expect("a folder");
         let none = submissions_in(&[folder.path().to_owned()]).expect_err("nothing is in it");
         assert!(none.contains("submission.yaml"), "{none}");

@@ -159,13 +159,13 @@ async fn journal(trial: &Trial<'_>) -> Result<(), Broken> {
 }
 
 /// Matches no real object, so that no CCM is affected.
-fn about_nobody() -> Match {
+fn about_no_owner() -> Match {
     Match { resource: Some(format!("nobody-{OURS}")), ..Match::default() }
 }
 
 async fn faults(trial: &Trial<'_>) -> Result<(), Broken> {
     let effect = Effect::Status { status: 503, retry_after_s: None };
-    let fault = Fault { matching: about_nobody(), effect, calls: Some(1), for_ms: None };
+    let fault = Fault { matching: about_no_owner(), effect, calls: Some(1), for_ms: None };
     let active = trial.client.inject(&fault).await.map_err(words)?;
     let seen = trial.client.fault(active.id).await.map_err(words)?;
     same("fault", &fault, &seen.fault)?;
@@ -178,7 +178,7 @@ async fn faults(trial: &Trial<'_>) -> Result<(), Broken> {
 
 /// The call that activates a fault may be carried out after the one that ends it, if its caller has disconnected.
 async fn ended_before_it_began(trial: &Trial<'_>) -> Result<(), Broken> {
-    let fault = Fault { matching: about_nobody(), effect: Effect::Refuse, calls: Some(1), for_ms: None };
+    let fault = Fault { matching: about_no_owner(), effect: Effect::Refuse, calls: Some(1), for_ms: None };
     let id = fresh_id();
     refused(trial.client.clear_fault(id).await, 404)?;
     let late = trial.client.inject_as(id, &fault).await;
@@ -191,7 +191,7 @@ async fn ended_before_it_began(trial: &Trial<'_>) -> Result<(), Broken> {
 async fn released_before_it_was_raised(trial: &Trial<'_>) -> Result<(), Broken> {
     let id = fresh_id();
     refused(trial.client.release_barrier(id).await, 404)?;
-    let late = trial.client.raise_barrier_as(id, &about_nobody()).await;
+    let late = trial.client.raise_barrier_as(id, &about_no_owner()).await;
     if late.is_ok() {
         trial.client.release_barrier(id).await.map_err(words)?;
     }
@@ -199,7 +199,7 @@ async fn released_before_it_was_raised(trial: &Trial<'_>) -> Result<(), Broken> 
 }
 
 async fn nonsense(trial: &Trial<'_>) -> Result<(), Broken> {
-    let fault = Fault { matching: about_nobody(), effect: Effect::Refuse, calls: Some(0), for_ms: None };
+    let fault = Fault { matching: about_no_owner(), effect: Effect::Refuse, calls: Some(0), for_ms: None };
     let answer = trial.client.inject(&fault).await;
     if let Ok(active) = &answer {
         trial.client.clear_fault(active.id).await.map_err(words)?;
@@ -208,9 +208,9 @@ async fn nonsense(trial: &Trial<'_>) -> Result<(), Broken> {
 }
 
 async fn barriers(trial: &Trial<'_>) -> Result<(), Broken> {
-    let raised = trial.client.raise_barrier(&about_nobody()).await.map_err(words)?;
+    let raised = trial.client.raise_barrier(&about_no_owner()).await.map_err(words)?;
     let seen = trial.client.barrier(raised.id).await.map_err(words)?;
-    same("matching", &about_nobody(), &seen.matching)?;
+    same("matching", &about_no_owner(), &seen.matching)?;
     same("waiting", 0, seen.waiting)?;
     trial.client.release_barrier(raised.id).await.map_err(words)?;
     refused(trial.client.barrier(raised.id).await, 404)?;

@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn who_cannot_be_tried_is_told_why() {
+    async fn an_unreachable_driver_is_reported_with_the_reason() {
         let cloud = Server::start(Config::local("native")).await.expect("it starts");
         let driver = format!("http://{}", cloud.driver_addr());
         let wrong = check_driver(&driver, "another").await.expect_err("a wrong token");
@@ -151,7 +151,7 @@ mod tests {
             check_driver(&format!("http://{}", cloud.cloud_addr()), "x").await.expect_err("no driver");
         assert_eq!(other.problem, Problem::Refused, "{other}");
         cloud.shutdown().await;
-        let gone = check_driver(&driver, "x").await.expect_err("nobody there");
+        let gone = check_driver(&driver, "x").await.expect_err("nothing listens there");
         assert_eq!(gone.problem, Problem::NoAnswer);
     }
 }

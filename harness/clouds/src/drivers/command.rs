@@ -170,7 +170,7 @@ async fn start(spec: CloudSpec<'_>) -> Result<RunningCloud, StartError> {
 pub(super) async fn reachable(place: &Place<'_>) -> Result<Ipv4Addr, StartError> {
     let (engine, network) = match place {
         Place::ThisProcess { address, .. } => return Ok(*address),
-        Place::BesideMachines { engine, network, .. } => (engine, network),
+        Place::NextToMachines { engine, network, .. } => (engine, network),
     };
     const LIMIT: Duration = Duration::from_secs(30);
     let looking = engine.docker().inspect_network(network, None);
@@ -322,8 +322,8 @@ mod tests {
         let v6 = (Some("fd00::1"), Some("fd00::/64"));
         let networks = [v6, (Some("172.18.0.9"), Some("172.18.0.0/16"))];
         assert_eq!(gateway(networks.into_iter()), Some(Ipv4Addr::new(172, 18, 0, 9)));
-        let untold = [(None, Some("172.19.0.0/16")), v6];
-        assert_eq!(gateway(untold.into_iter()), Some(Ipv4Addr::new(172, 19, 0, 1)));
+        let without_gateway = [(None, Some("172.19.0.0/16")), v6];
+        assert_eq!(gateway(without_gateway.into_iter()), Some(Ipv4Addr::new(172, 19, 0, 1)));
         assert_eq!(gateway([v6].into_iter()), None);
     }
 

@@ -28,7 +28,7 @@ const NAME: &str = "fake-cloud-container";
 pub(super) const KIND: Kind = Kind {
     name: NAME,
     suits: |spec| {
-        matches!((spec.cloud, &spec.place), (CloudSource::Dialect(_), Place::BesideMachines { .. }))
+        matches!((spec.cloud, &spec.place), (CloudSource::Dialect(_), Place::NextToMachines { .. }))
     },
     start: |spec| start(spec).boxed(),
     attach: protocol::attach,
@@ -44,7 +44,7 @@ struct Wanted<'a> {
 }
 
 async fn start(spec: CloudSpec<'_>) -> Result<RunningCloud, StartError> {
-    let Place::BesideMachines { engine, network, image } = spec.place else {
+    let Place::NextToMachines { engine, network, image } = spec.place else {
         return Err(StartError::NoDriver { cloud: spec.cloud.to_string(), names: NAME.to_owned() });
     };
     let dialect = spec.cloud.dialect().unwrap_or_default();

@@ -89,7 +89,7 @@ async fn start(spec: CloudSpec<'_>) -> Result<RunningCloud, StartError> {
         return Err(StartError::NoDriver { cloud: spec.cloud.to_string(), names: NAME.to_owned() });
     };
     let (engine, site) = match spec.place {
-        Place::BesideMachines { engine, network, .. } => (engine.clone(), Site::Network(network)),
+        Place::NextToMachines { engine, network, .. } => (engine.clone(), Site::Network(network)),
         Place::ThisProcess { address, .. } => (Engine::connect().await?, Site::ThisMachine(address)),
     };
     if find_digest(&engine, image).await?.is_none() {
@@ -216,7 +216,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_container_tells_of_itself_is_told_by_its_address_on_the_network() {
+    fn urls_of_a_container_are_rewritten_to_its_network_address() {
         let ip = Ipv4Addr::new(172, 18, 0, 9);
         for (listens, seen) in [
             ("http://0.0.0.0:8081/v1", "http://172.18.0.9:8081/v1"),
@@ -232,8 +232,11 @@ mod tests {
 
     #[test]
     fn on_a_network_its_port_is_published_and_on_this_machines_own_it_takes_any() {
-        let beside = placed(Site::Network("net"));
-        assert!(beside.networking_config.is_some() && beside.exposed_ports == Some(vec!["8081/tcp".into()]));
+        let on_network = placed(Site::Network("net"));
+        assert!(
+            on_network.networking_config.is_some()
+                && on_network.exposed_ports == Some(vec!["8081/tcp".into()])
+        );
         assert_eq!(Site::Network("net").listen().to_string(), "0.0.0.0:8081");
         let here = Site::ThisMachine(Ipv4Addr::LOCALHOST);
         assert_eq!(placed(here).host_config.and_then(|host| host.network_mode).as_deref(), Some("host"));

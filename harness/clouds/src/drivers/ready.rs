@@ -23,7 +23,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_an_address_of_loopback_or_the_one_it_was_told_is_asked() {
+    fn only_loopback_or_the_assigned_address_is_probed() {
         let given = Ipv4Addr::new(172, 18, 0, 1);
         for fine in ["127.0.0.1:1", "172.18.0.1:65535", "[::1]:80", "127.9.0.1:5"] {
             assert_eq!(listens_at(fine, given).map(|at| at.to_string()).as_deref(), Some(fine));

@@ -53,7 +53,7 @@ pub enum Place<'a> {
         name: Option<&'a str>,
     },
     /// In a container on the network of the machines.
-    BesideMachines {
+    NextToMachines {
         /// The engine.
         engine: &'a Engine,
         /// The name of the machines' network, which exists.

@@ -40,7 +40,7 @@ async fn refused(line: &[&str]) -> String {
 }
 
 #[tokio::test]
-async fn a_command_that_is_no_driver_is_told_with_what_it_wrote() {
+async fn a_command_that_is_not_a_driver_is_reported_with_its_output() {
     let why = refused(&["./no-such-driver", "--listen"]).await;
     assert!(
         why.starts_with("the cloud's driver './no-such-driver --listen' cannot be started in /"),
@@ -71,7 +71,7 @@ async fn a_command_that_never_says_that_it_is_ready_is_not_waited_for_for_ever()
 }
 
 #[tokio::test]
-async fn a_command_that_writes_without_a_line_end_is_told_and_takes_no_memory() {
+async fn endless_lines_of_a_command_are_reported_and_use_bounded_memory() {
     for to in ["", ">&2"] {
         let why =
             refused(&["sh", "-c", &format!("(echo begin; head -c 300000000 /dev/zero | tr '\\0' x) {to}")])
@@ -119,7 +119,7 @@ async fn at(url: &str) -> Result<RunningCloud, StartError> {
 }
 
 #[tokio::test]
-async fn an_url_that_is_no_driver_is_told_each_in_its_own_words() {
+async fn each_unusable_driver_url_has_its_own_message() {
     for (status, body, words) in [
         (200, r#"{"hello": "world"}"#, "its answer makes no sense"),
         (200, "<html>", "is not the driver protocol's: <html>"),
@@ -130,7 +130,7 @@ async fn an_url_that_is_no_driver_is_told_each_in_its_own_words() {
         let why = chain(&at(&answering(status, Some(body)).await).await.expect_err("no driver"));
         assert!(why.starts_with("cloud driver 'at http://127.0.0.1:") && why.contains(words), "{why}");
     }
-    let why = chain(&at("http://127.0.0.1:1").await.expect_err("nobody there"));
+    let why = chain(&at("http://127.0.0.1:1").await.expect_err("nothing listens there"));
     assert!(why.contains("no answer from the driver at http://127.0.0.1:1"), "{why}");
     let gone =
         CloudSource::DriverAt { url: "http://127.0.0.1:1".to_owned(), token_file: "/nowhere/token".into() };
@@ -237,7 +237,7 @@ async fn a_driver_that_forgets_what_was_written_is_at_fault_in_a_run_and_in_its_
     let found = check_running(&running).await.expect("it answers");
     let broken: Vec<String> =
         found.tried.iter().filter(|one| one.broken.is_some()).map(ToString::to_string).collect();
-    assert_eq!(broken.len(), 1, "what the failed step has left is no second fault: {broken:?}");
+    assert_eq!(broken.len(), 1, "leftovers of the failed step are not a second fault: {broken:?}");
     assert!(broken[0].ends_with(r#"owner: expected "nobody-driver-check", saw """#), "{broken:?}");
     let cloud = running.attach().expect("attached");
     let error = cloud.put_load_balancer(&of_no_ccm()).await.expect_err("it forgets the owner");
@@ -250,7 +250,7 @@ async fn a_driver_that_forgets_what_was_written_is_at_fault_in_a_run_and_in_its_
 }
 
 #[tokio::test]
-async fn a_driver_that_breaks_off_is_told_with_its_last_lines() {
+async fn a_driver_that_stops_is_reported_with_its_last_lines() {
     let folder = tempfile::tempdir().expect("a folder");
     let running = start_from(&unusual("broken"), folder.path()).await.0.expect("it starts");
     let cloud = running.attach().expect("attached");
@@ -267,7 +267,7 @@ async fn a_driver_that_breaks_off_is_told_with_its_last_lines() {
 }
 
 #[tokio::test]
-async fn a_driver_that_dies_is_told_once_and_its_calls_have_no_answer() {
+async fn a_crash_of_a_driver_is_reported_once_and_its_calls_have_no_answer() {
     let folder = tempfile::tempdir().expect("a folder");
     let line: Vec<&str> = ["timeout", "2"].into_iter().chain(PYTHON).collect();
     let (running, heard) = start_from(&command(&line), folder.path()).await;

@@ -51,7 +51,7 @@ fn needs(id: &'static str, facilities: &[Facility]) -> Candidate {
 }
 
 #[test]
-fn what_a_driver_lacks_makes_the_checks_that_need_it_not_observable() {
+fn missing_facilities_of_a_driver_make_checks_not_observable() {
     let cloud = Cloud::new(Arc::new(Real));
     let offer = Offer {
         subjects: BTreeSet::from([Party::Ccm]),
@@ -88,7 +88,7 @@ async fn a_call_that_a_driver_lacks_is_refused_by_name() {
 }
 
 #[tokio::test]
-async fn disturbances_are_told_to_the_observer_of_the_handle() {
+async fn disturbances_are_reported_to_the_observer_of_the_handle() {
     let running = drivers::start_here("native").await;
     let heard = Arc::new(Mutex::new(Vec::new()));
     let observed = heard.clone();
@@ -170,7 +170,7 @@ impl Barriers for Unheard {
 }
 
 #[tokio::test]
-async fn what_is_dropped_in_the_middle_of_its_call_is_told_of_and_can_be_undone() {
+async fn a_call_dropped_in_the_middle_is_reported_and_can_be_undone() {
     let running = drivers::start_here("native").await;
     let cloud = running.attach().expect("attached");
     let heard = Arc::new(Mutex::new(Vec::new()));

@@ -61,7 +61,7 @@ impl Backend for Absent {
             facilities: BTreeSet::new(),
             pod_network: None,
             api_server_for_pods: None,
-            api_server_from_beside: None,
+            api_server_for_other_clusters: None,
             replica_group: None,
             cloud_site: SITE,
             about: About { kubernetes: Some(String::new()), ..About::default() },

@@ -28,7 +28,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use tokio::sync::Mutex;
 
-/// The name by which programs of an embedded cluster reach a cloud in this process; `.test` is reserved.
+/// The host name of a cloud in this process for programs of an embedded cluster; `.test` is reserved.
 pub const CLOUD_NAME: &str = "cloud.conformance.test";
 
 /// The facilities of its machines.
@@ -173,7 +173,7 @@ impl Embedded {
             facilities: FACILITIES.iter().copied().filter(possible).collect(),
             pod_network: Some(layout.pod_network),
             api_server_for_pods: None,
-            api_server_from_beside: None,
+            api_server_for_other_clusters: None,
             replica_group: None,
             cloud_site: CloudSite::ThisMachine {
                 address: Ipv4Addr::LOCALHOST,

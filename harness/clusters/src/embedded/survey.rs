@@ -56,7 +56,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_hinders_is_named_with_the_way_out_and_stops_nobody() {
+    fn obstacles_are_named_with_a_remedy_and_do_not_stop_a_run() {
         let obstacle = || Obstacle { cause: "the cause".to_owned(), way_out: "do this".to_owned() };
         assert_eq!(namespaces(Confinement::Full).state, State::Fine);
         let none = namespaces(Confinement::None(obstacle()));

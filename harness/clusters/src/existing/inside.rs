@@ -41,11 +41,11 @@ impl InsideCluster {
         let is_named = existing.kubeconfig.is_some() || usual_kubeconfig().is_some();
         let variable = |name: &str| std::env::var(name).ok();
         let account = variable(ACCOUNT_VARIABLE).unwrap_or_else(|| ACCOUNT.to_owned());
-        (!is_named).then(|| InsideCluster::told(variable, Path::new(&account))).flatten()
+        (!is_named).then(|| InsideCluster::from_environment(variable, Path::new(&account))).flatten()
     }
 
     /// Reads it from the environment and the folder of a service account.
-    fn told(variable: impl Fn(&str) -> Option<String>, account: &Path) -> Option<InsideCluster> {
+    fn from_environment(variable: impl Fn(&str) -> Option<String>, account: &Path) -> Option<InsideCluster> {
         let host = variable("KUBERNETES_SERVICE_HOST").filter(|host| !host.is_empty())?;
         let port = variable("KUBERNETES_SERVICE_PORT")?.parse().ok()?;
         let namespace = std::fs::read_to_string(account.join("namespace")).ok()?.trim().to_owned();
@@ -115,8 +115,8 @@ mod tests {
     use super::*;
     use kube::config::Kubeconfig;
 
-    fn told(host: &str, port: &str, account: &Path) -> Option<InsideCluster> {
-        InsideCluster::told(
+    fn from_environment(host: &str, port: &str, account: &Path) -> Option<InsideCluster> {
+        InsideCluster::from_environment(
             |name| Some(if name == "KUBERNETES_SERVICE_HOST" { host } else { port }.to_owned()),
             account,
         )
@@ -125,14 +125,14 @@ mod tests {
     #[test]
     fn a_pod_is_known_by_what_its_kubelet_gives_it() {
         let account = tempfile::tempdir().expect("a folder");
-        assert_eq!(told("127.0.0.1", "6443", account.path()), None, "no service account");
+        assert_eq!(from_environment("127.0.0.1", "6443", account.path()), None, "no service account");
         std::fs::write(account.path().join("namespace"), "ccm-conformance\n").expect("a file");
-        assert_eq!(told("127.0.0.1", "6443", account.path()), None, "no token");
+        assert_eq!(from_environment("127.0.0.1", "6443", account.path()), None, "no token");
         std::fs::write(account.path().join("token"), "very-secret").expect("a file");
         for (host, port) in [("", "6443"), ("127.0.0.1", "")] {
-            assert_eq!(told(host, port, account.path()), None, "no API server");
+            assert_eq!(from_environment(host, port, account.path()), None, "no API server");
         }
-        let inside = told("127.0.0.1", "6443", account.path()).expect("a Pod");
+        let inside = from_environment("127.0.0.1", "6443", account.path()).expect("a Pod");
         assert_eq!(inside.namespace, "ccm-conformance");
         assert_eq!(inside.address().expect("an address"), Ipv4Addr::LOCALHOST);
         let text = inside.kubeconfig();
@@ -149,7 +149,7 @@ mod tests {
         let account = tempfile::tempdir().expect("a folder");
         std::fs::write(account.path().join("namespace"), "x").expect("a file");
         std::fs::write(account.path().join("token"), "y").expect("a file");
-        let inside = told("::1", "6443", account.path()).expect("a Pod");
+        let inside = from_environment("::1", "6443", account.path()).expect("a Pod");
         assert!(inside.kubeconfig().contains("https://[::1]:6443"));
         let why = inside.address().expect_err("no IPv4").to_string();
         assert!(why.contains("the address of this Pod") && why.contains("IPv4"), "{why}");

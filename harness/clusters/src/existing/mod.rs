@@ -153,9 +153,9 @@ fn of_kubeconfig(kubeconfig: PathBuf) -> ClusterRecord {
         facilities: BTreeSet::new(),
         pod_network: None,
         api_server_for_pods: None,
-        api_server_from_beside: None,
+        api_server_for_other_clusters: None,
         replica_group: None,
-        cloud_site: CloudSite::BesideNodes,
+        cloud_site: CloudSite::NextToNodes,
         about: About::default(),
         own: serde_json::Value::Null,
     }

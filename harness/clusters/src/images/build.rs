@@ -342,7 +342,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_a_workspace_lacks_is_told_with_what_it_has() {
+    async fn a_missing_package_is_reported_with_the_available_ones() {
         let here = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
         let missing = async |package: &str, bin: &str, features: &[&str]| {
             let features = Some(features.iter().map(|one| (*one).to_owned()).collect());

@@ -233,7 +233,7 @@ impl Engine {
         begin(async move { engine.call(operation, &subject, limit, call).await }).await
     }
 
-    /// Makes one call; an error says what was requested of which subject.
+    /// Makes one call; an error names the request and its subject.
     pub async fn call<T>(
         &self,
         operation: &'static str,
@@ -348,7 +348,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_server_that_is_no_engine_is_not_taken_for_one() {
+    async fn a_server_that_is_not_an_engine_is_rejected() {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let address = listener.local_addr().expect("an address");
         let server = tokio::spawn(async move {

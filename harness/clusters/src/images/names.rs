@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_lane_makes_is_its_own() {
+    fn resources_of_a_lane_have_its_name() {
         let run = RunId::fresh();
         let (second, twelfth) = (run.lane(2), run.lane(12));
         assert_eq!(second.as_str(), format!("{run}-2"));
@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn names_of_others_are_nobodys() {
+    fn foreign_names_are_not_run_ids() {
         for name in [
             "kind",
             "ccm-conformance-",

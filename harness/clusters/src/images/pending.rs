@@ -40,7 +40,7 @@ mod tests {
     use tokio::sync::oneshot;
 
     #[tokio::test]
-    async fn what_was_begun_goes_on_without_its_caller() {
+    async fn started_work_continues_without_its_caller() {
         let (go, going) = oneshot::channel::<()>();
         let (done, ended) = oneshot::channel();
         drop(begin(async move {

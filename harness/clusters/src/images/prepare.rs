@@ -318,7 +318,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_port_is_no_tag() {
+    fn a_port_is_not_a_tag() {
         for whole in ["a:1", "a/b:1", "localhost:5000/a:1", "a@sha256:00", "localhost:5000/a@sha256:00"] {
             assert!(has_tag_or_digest(whole), "{whole}");
         }

@@ -31,7 +31,7 @@ done
 "#;
 
 /// Whether packets of a Pod can be distinguished from those of its machine.
-pub(super) fn is_told(pod: &PodTraffic) -> bool {
+pub(super) fn is_distinguishable(pod: &PodTraffic) -> bool {
     !pod.addresses.is_empty() || own_groups(pod).next().is_some()
 }
 

@@ -224,7 +224,7 @@ mod tests {
     const WATCHED: &str = r#"{"kind":"Event","apiVersion":"audit.k8s.io/v1","level":"Metadata","auditID":"1","stage":"ResponseStarted","requestURI":"/api/v1/nodes?watch=true","verb":"watch","user":{"username":"system:serviceaccount:kube-system:ccm","groups":["system:serviceaccounts"]},"userAgent":"ccm/v1","objectRef":{"resource":"nodes","apiVersion":"v1"},"responseStatus":{"metadata":{},"code":200},"requestReceivedTimestamp":"2026-11-24T10:00:00.500000Z","stageTimestamp":"2026-11-24T10:00:00.600000Z","annotations":{"authorization.k8s.io/decision":"allow"}}"#;
 
     #[test]
-    fn a_request_that_goes_on_counts_once_and_one_that_was_refused_says_so() {
+    fn an_open_request_counts_once_and_a_refused_one_is_marked() {
         let refused = WATCHED
             .replace(r#""auditID":"1""#, r#""auditID":"2""#)
             .replace(r#""verb":"watch""#, r#""verb":"patch""#)
@@ -256,13 +256,13 @@ mod tests {
     }
 
     #[test]
-    fn of_requests_for_the_same_right_the_first_is_told() {
+    fn only_the_first_of_requests_for_the_same_right_is_reported() {
         let again =
             WATCHED.replace(r#""auditID":"1""#, r#""auditID":"2""#).replace(":00.500000Z", ":07.500000Z");
         let query = AuditQuery { distinct: true, ..AuditQuery::default() };
-        let told = select([again.as_str(), WATCHED].into_iter(), &query);
-        assert_eq!(told.len(), 1);
-        assert_eq!(told[0].at_ms % 60_000, 500);
+        let selected = select([again.as_str(), WATCHED].into_iter(), &query);
+        assert_eq!(selected.len(), 1);
+        assert_eq!(selected[0].at_ms % 60_000, 500);
     }
 
     #[test]

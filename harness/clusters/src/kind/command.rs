@@ -162,7 +162,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn steps_are_told_in_words_alone() {
+    fn steps_are_reported_as_plain_text() {
         assert_eq!(step(" • Preparing nodes 📦 📦  ..."), Some("Preparing nodes"));
         assert_eq!(
             step(" • Ensuring node image (kindest/node:v1.36.1) 🖼  ..."),

@@ -36,7 +36,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_said_stays_and_noise_goes() {
+    fn messages_stay_and_noise_is_removed() {
         let log = "\
 I1121 12:34:42.514242     127 round_trippers.go:632] \"Response\" status=\"\"
 E1121 12:34:42.7     172 kubelet.go:3531] \"node not registered yet\"

@@ -113,16 +113,16 @@ impl KindMachines {
             self.kubectl(self.first_control_plane()?, change, "").await?;
         }
         for machine in self.control_planes() {
-            self.begin_api_server_anew(machine).await?;
+            self.restart_api_server(machine).await?;
         }
         Ok(())
     }
 
     /// Restarts the kubelet too: it keeps the back-off of containers that have exited, and of an API server that did not
     /// answer.
-    async fn begin_api_server_anew(&self, machine: &Machine) -> Result<(), ClusterError> {
-        let anew = ["sh", "-c", "pkill -KILL -x kube-apiserver && systemctl restart kubelet.service"];
-        exec_ok(&self.engine, machine, &anew, Stdin::Empty, LIMIT).await?;
+    async fn restart_api_server(&self, machine: &Machine) -> Result<(), ClusterError> {
+        let restart = ["sh", "-c", "pkill -KILL -x kube-apiserver && systemctl restart kubelet.service"];
+        exec_ok(&self.engine, machine, &restart, Stdin::Empty, LIMIT).await?;
         let what = format!("the API server of {} to be ready again", machine.name);
         let ask = [&KUBECTL[..], &["--request-timeout=5s", "get", "--raw", "/readyz"]].concat();
         self.says(machine, &ask, "", &what, IN_A_ROW, |said| said.status == 0).await

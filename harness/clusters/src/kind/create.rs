@@ -189,8 +189,8 @@ impl Making<'_> {
         let (programs, cni_plugins) = (common(|look| &look.programs), common(|look| &look.cni_plugins));
         let kube_proxy_serves = self.image.kube_proxy == KubeProxy::Present;
         let control_plane = machines.iter().find(|machine| machine.role == Role::ControlPlane);
-        let beside = control_plane.and_then(Machine::ip);
-        let beside_proxy = beside.filter(|_| !kube_proxy_serves);
+        let address = control_plane.and_then(Machine::ip);
+        let without_proxy = address.filter(|_| !kube_proxy_serves);
         let own = KindRecord {
             engine: self.engine.record(),
             network: self.network.to_owned(),
@@ -205,9 +205,9 @@ impl Making<'_> {
             facilities: facilities(&programs, &cni_plugins, &first.kubernetes, self.spec),
             pod_network: Some(self.layout.pod_network),
             replica_group: programs.contains(OWNER_GROUPS).then_some(FIRST_GROUP),
-            api_server_for_pods: beside_proxy.map(|ip| (ip.to_string(), API_SERVER_PORT)),
+            api_server_for_pods: without_proxy.map(|ip| (ip.to_string(), API_SERVER_PORT)),
             // Its address is in the API server's certificate, and Pods of another cluster cannot resolve its name.
-            api_server_from_beside: beside
+            api_server_for_other_clusters: address
                 .map(|ip| format!("https://{}", SocketAddr::new(ip, API_SERVER_PORT))),
             cloud_site: CloudSite::Network(self.network.to_owned()),
             about: About {

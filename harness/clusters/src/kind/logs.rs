@@ -67,14 +67,14 @@ async fn console(engine: &Engine, machine: &Machine) -> String {
     let mut kept = Beginning::of(CONSOLE);
     let reading = async {
         while let Some(piece) = log.next().await {
-            let goes_on = match piece {
+            let continues = match piece {
                 Ok(piece) => kept.push(&piece.into_bytes()),
                 Err(error) => {
                     kept.push(format!("could not be read: {error}\n").as_bytes());
                     false
                 }
             };
-            if !goes_on {
+            if !continues {
                 break;
             }
         }

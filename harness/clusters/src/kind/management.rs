@@ -29,13 +29,13 @@ pub(super) async fn ready(cluster: &KindMachines) -> Result<(), ClusterError> {
     for machine in &cluster.machines {
         let what = format!("a pod CIDR on Node {} of the management cluster", machine.name);
         let given = |said: &str| !said.is_empty();
-        let cidrs = told(cluster, machine, POD_CIDRS, &what, given).await?;
+        let cidrs = answer_once(cluster, machine, POD_CIDRS, &what, given).await?;
         networks.insert(machine.name.clone(), cidrs.split_whitespace().map(str::to_owned).collect());
     }
     cluster.set_pod_network(&PodNetwork::Present(networks)).await?;
     for machine in &cluster.machines {
         let what = format!("Node {} of the management cluster is Ready", machine.name);
-        told(cluster, machine, STANDING, &what, takes_pods).await?;
+        answer_once(cluster, machine, STANDING, &what, takes_pods).await?;
     }
     Ok(())
 }
@@ -47,7 +47,7 @@ fn takes_pods(standing: &str) -> bool {
 }
 
 /// The answer for the machine's Node, once it is `enough`.
-async fn told(
+async fn answer_once(
     cluster: &KindMachines,
     machine: &Machine,
     path: &str,

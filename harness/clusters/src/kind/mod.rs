@@ -70,10 +70,10 @@ pub(super) const BACKEND: BackendEntry = BackendEntry {
 ///
 /// # Errors
 /// What is missing.
-pub async fn at_hand(kubernetes: &Kubernetes) -> Result<String, ClusterError> {
+pub async fn available_image(kubernetes: &Kubernetes) -> Result<String, ClusterError> {
     let engine = Engine::connect().await?;
     preflight(&engine).await?;
-    node_image::at_hand(&engine, kubernetes).await?.ok_or_else(|| ClusterError::Unavailable {
+    node_image::available(&engine, kubernetes).await?.ok_or_else(|| ClusterError::Unavailable {
         what: format!("a node image of Kubernetes {kubernetes}"),
         why: "the local Docker engine has none".to_owned(),
         way_out: "'ccm-conformance doctor' shows whether one can be pulled; ci/node-image/build builds one"

@@ -75,7 +75,7 @@ impl KindMachines {
     pub(super) async fn set_direct_way(&self, to: &[String], op: LinkOp) -> Result<(), ClusterError> {
         let rule = match op {
             LinkOp::Cut => r#"$iptables -C OUTPUT "$@" 2> /dev/null || $iptables -I OUTPUT "$@""#,
-            LinkOp::Mend => r#"while $iptables -D OUTPUT "$@" 2> /dev/null; do :; done"#,
+            LinkOp::Restore => r#"while $iptables -D OUTPUT "$@" 2> /dev/null; do :; done"#,
         };
         let script = format!("iptables='iptables -w 10'\nset -e\n{rule}");
         for machine in self.machines.iter().filter(|machine| machine.role == Role::ControlPlane) {

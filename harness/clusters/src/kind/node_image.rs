@@ -102,7 +102,7 @@ async fn published_as(engine: &Engine, minor: u32, present: &[NodeImage]) -> Res
 ///
 /// # Errors
 /// The engine does not answer.
-pub(super) async fn at_hand(engine: &Engine, wanted: &Kubernetes) -> Result<Option<String>, ClusterError> {
+pub(super) async fn available(engine: &Engine, wanted: &Kubernetes) -> Result<Option<String>, ClusterError> {
     if let Kubernetes::Image(reference) = wanted {
         return Ok(Some(reference.clone()));
     }
@@ -113,7 +113,7 @@ pub(super) async fn at_hand(engine: &Engine, wanted: &Kubernetes) -> Result<Opti
 ///
 /// # Errors
 /// The engine does not answer.
-pub(super) async fn listed_at_hand(engine: &Engine) -> Result<Vec<(String, Version)>, ClusterError> {
+pub(super) async fn list_available(engine: &Engine) -> Result<Vec<(String, Version)>, ClusterError> {
     let named = |image: NodeImage| Some((image.reference?, image.version?));
     Ok(present(engine).await?.into_iter().filter_map(named).collect())
 }

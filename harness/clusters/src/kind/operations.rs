@@ -1,7 +1,7 @@
 //! Operations on machines of kind: kubelets, whole machines, connections, and processes of containers.
 
 use super::access::KindMachines;
-use super::api_reach::{SCRIPT, is_told, rules};
+use super::api_reach::{SCRIPT, is_distinguishable, rules};
 use super::exec::{Stdin, exec_ok};
 use super::machines::machine;
 use crate::error::ClusterError;
@@ -36,7 +36,7 @@ impl KindMachines {
             Operation::Power { machine, op: PowerOp::Off } => self.power_off(machine).await,
             Operation::Power { machine, op: PowerOp::On } => self.power_on(machine).await,
             Operation::Link { machine, to, op: LinkOp::Cut } => self.cut(machine, to).await,
-            Operation::Link { machine, to, op: LinkOp::Mend } => self.mend(machine, to).await,
+            Operation::Link { machine, to, op: LinkOp::Restore } => self.restore(machine, to).await,
             Operation::Container { machine, id, op } => self.container(machine, id, op).await,
             Operation::Watches(op) => self.set_watches(op).await,
             Operation::PodNetwork(wanted) => self.set_pod_network(wanted).await,
@@ -133,7 +133,7 @@ impl KindMachines {
             .await
     }
 
-    async fn mend(&self, machine: &Machine, target: Target) -> Result<(), ClusterError> {
+    async fn restore(&self, machine: &Machine, target: Target) -> Result<(), ClusterError> {
         self.filter(machine, target, r#"while $iptables -D $chain "$@" 2> /dev/null; do :; done"#).await
     }
 
@@ -167,7 +167,7 @@ impl KindMachines {
     /// Makes all machines allow those clients, and refuse the others with a reset, on existing connections too.
     pub(super) async fn set_api_reach(&self, reach: ApiReach<'_>) -> Result<(), ClusterError> {
         if let ApiReach::AllBut(pods) = reach
-            && let Some(pod) = pods.iter().find(|pod| !is_told(pod))
+            && let Some(pod) = pods.iter().find(|pod| !is_distinguishable(pod))
         {
             return Err(ClusterError::NotObservable {
                 what: Operation::ApiServer(reach).to_string(),

@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_machine_without_registry_and_image_is_told_what_to_do() {
+    async fn a_machine_without_registry_and_image_gets_a_remedy() {
         let offline = FakeEngine::answering(|asked| match asked {
             "GET /images/json" => (200, json!([])),
             _ => said(500, "dial tcp: lookup registry-1.docker.io: no such host"),

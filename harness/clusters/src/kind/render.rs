@@ -155,7 +155,7 @@ fn controller_patches(facts: &Facts<'_>, control_planes: usize) -> Vec<Value> {
         manager.push(alone.clone());
         scheduler.push(alone);
     }
-    let told = |dialect: Dialect, arguments: &[Argument<'_>]| {
+    let with_arguments = |dialect: Dialect, arguments: &[Argument<'_>]| {
         let mut arguments = arguments.to_vec();
         if dialect.form == Form::List {
             // A list replaces kind's own.
@@ -166,7 +166,7 @@ fn controller_patches(facts: &Facts<'_>, control_planes: usize) -> Vec<Value> {
     let patched = |dialect: Dialect| {
         let mut body = Map::new();
         if !manager.is_empty() {
-            body.insert("controllerManager".into(), told(dialect, &manager));
+            body.insert("controllerManager".into(), with_arguments(dialect, &manager));
         }
         if !scheduler.is_empty() {
             body.insert("scheduler".into(), json!({ "extraArgs": extra_arguments(dialect, &scheduler) }));
@@ -219,13 +219,13 @@ const GARBAGE_PERCENT: &str = "300";
 /// Settings that save processor time: less frequent garbage collection, and elliptic curve keys, which are faster to
 /// create and in each handshake than RSA keys. kubeadm supports both from v1beta4 on.
 fn sparing_patches(facts: &Facts<'_>) -> Vec<Value> {
-    let told = json!({ "extraEnvs": [{ "name": "GOGC", "value": GARBAGE_PERCENT }] });
+    let variables = json!({ "extraEnvs": [{ "name": "GOGC", "value": GARBAGE_PERCENT }] });
     let body = json!({
         "encryptionAlgorithm": "ECDSA-P256",
-        "apiServer": told,
-        "controllerManager": told,
-        "scheduler": told,
-        "etcd": { "local": told },
+        "apiServer": variables,
+        "controllerManager": variables,
+        "scheduler": variables,
+        "etcd": { "local": variables },
     });
     let knows = dialects(facts).into_iter().filter(|dialect| dialect.form == Form::List);
     knows.map(|dialect| patch(dialect, "ClusterConfiguration", body.clone())).collect()

@@ -63,7 +63,7 @@ async fn of_engine(engine: &Engine, all: &mut Vec<Requirement>) {
     {
         all.push(disk(folder, free_bytes(folder)));
     }
-    all.push(match node_image::listed_at_hand(engine).await {
+    all.push(match node_image::list_available(engine).await {
         Ok(images) if images.iter().any(|(_, version)| version.minor == JUDGED) => node_images(&images, None),
         // Without one of the newest version that is judged it matters whether that can be pulled.
         Ok(images) => node_images(&images, Some(published(engine, JUDGED).await)),
@@ -146,7 +146,7 @@ mod tests {
     use crate::requirement::Need;
 
     #[test]
-    fn low_limits_come_with_what_mends_them_and_hinder_nothing() {
+    fn low_limits_come_with_a_remedy_and_block_nothing() {
         let low = inotify("max_user_instances", 512, Some(128));
         assert_eq!((low.state, low.need), (State::TooSmall, Need::Advised));
         let file = "fs/inotify/max_user_instances".to_owned();

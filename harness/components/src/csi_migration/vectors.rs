@@ -1,4 +1,4 @@
-//! Volumes and the handles by which drivers must know them (contract CSIM-04).
+//! Volumes and the handles that drivers must get for them (contract CSIM-04).
 
 use crate::csi_migration::ZONE;
 use harness_config::CsiDriver;

@@ -286,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn whatever_a_kubelet_refuses_is_a_fault() {
+    fn answers_that_a_kubelet_refuses_are_faults() {
         let image = r#""cacheKeyType": "Image""#;
         for (fields, fault) in [
             (
@@ -314,7 +314,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_one_answer_shows_nothing_of_itself() {
+    fn invalid_answers_are_not_shown() {
         let text = |stdout: &str| Answer::read(stdout.as_bytes(), V1).faults[0].to_string();
         assert_eq!(text(" \n"), "it wrote nothing to standard output");
         assert_eq!(text("[]"), "it is not an object but a list");

@@ -85,14 +85,14 @@ impl Configuration {
     pub fn read(path: &Path) -> Result<Configuration, String> {
         let mut whole = Configuration::default();
         for file in files_of(path)? {
-            let told = |why: String| format!("{}: {why}", file.display());
-            let text = files::read(&file).map_err(|error| told(error.to_string()))?;
+            let invalid = |why: String| format!("{}: {why}", file.display());
+            let text = files::read(&file).map_err(|error| invalid(error.to_string()))?;
             let one: Configuration = yaml::from_str(&text, &file).map_err(|error| error.to_string())?;
             if one.kind != KIND {
-                return Err(told(format!("kind is '{}', expected {KIND}", one.kind)));
+                return Err(invalid(format!("kind is '{}', expected {KIND}", one.kind)));
             }
             if !FILE_VERSIONS.contains(&one.api_version.as_str()) {
-                return Err(told(format!(
+                return Err(invalid(format!(
                     "apiVersion is '{}', expected one of {}",
                     one.api_version,
                     FILE_VERSIONS.join(", ")
@@ -101,14 +101,14 @@ impl Configuration {
             if let Some(provider) = one.providers.iter().find(|provider| provider.token_attributes.is_some())
                 && one.api_version != FILE_V1
             {
-                return Err(told(format!(
+                return Err(invalid(format!(
                     "provider '{}': {} has no tokenAttributes",
                     provider.name, one.api_version
                 )));
             }
             for provider in &one.providers {
                 if whole.providers.iter().any(|known| known.name == provider.name) {
-                    return Err(told(format!("the provider name '{}' is given twice", provider.name)));
+                    return Err(invalid(format!("the provider name '{}' is given twice", provider.name)));
                 }
                 whole.providers.push(provider.clone());
             }

@@ -52,7 +52,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_go_reads_is_read_and_nothing_else() {
+    fn only_durations_that_go_accepts_are_accepted() {
         for (text, seconds) in [
             ("0", 0.0),
             ("0s", 0.0),

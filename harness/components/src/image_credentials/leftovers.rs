@@ -70,7 +70,7 @@ mod tests {
     use std::time::Duration;
 
     #[tokio::test]
-    async fn what_has_left_its_group_is_ended_all_the_same() {
+    async fn processes_that_left_their_group_are_ended_too() {
         let mark = format!("test-{}", std::process::id());
         let script = "setsid sleep 60 </dev/null >/dev/null 2>&1 & wait";
         let mut shell = tokio::process::Command::new("sh");

@@ -131,10 +131,10 @@ impl OnNode<'_> {
             return Ok(line);
         }
         let name = |path: &Path| path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        let beside =
+        let neighbours =
             self.folder.iter().filter_map(|folder| std::fs::read_dir(folder).ok()).flatten().flatten();
         let mut all: BTreeSet<PathBuf> =
-            beside.map(|entry| entry.path()).filter(|path| path.is_file()).collect();
+            neighbours.map(|entry| entry.path()).filter(|path| path.is_file()).collect();
         all.insert(path.clone());
         for file in all {
             let mode = std::fs::metadata(&file)?.permissions().mode() & 0o777;
@@ -211,7 +211,7 @@ mod tests {
         std::fs::write(&own, "own").expect("written");
         std::fs::create_dir(&bin).expect("a folder");
         std::fs::write(bin.join("acme"), "plugin").expect("written");
-        std::fs::write(bin.join("acme.conf"), "beside it").expect("written");
+        std::fs::write(bin.join("acme.conf"), "next to it").expect("written");
         let provider = Provider {
             name: "acme".into(),
             match_images: vec!["registry.acme.example".into()],

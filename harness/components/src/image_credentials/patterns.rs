@@ -6,7 +6,7 @@ use std::fmt;
 use std::net::IpAddr;
 
 /// A host label that is not registered.
-const NOBODY: &str = "belongs-to-nobody";
+const UNOWNED: &str = "belongs-to-nobody";
 /// Labels before a country's label below which names are registered.
 const BELOW_COUNTRIES: &[&str] = &["ac", "co", "com", "edu", "gov", "net", "org"];
 
@@ -109,7 +109,7 @@ pub fn foreign_to(image: &str) -> Vec<String> {
     let places = registered.into_iter().filter_map(|from_end| labels.len().checked_sub(from_end));
     let elsewhere = |at: usize| {
         let mut labels = labels.clone();
-        labels[at] = NOBODY;
+        labels[at] = UNOWNED;
         let port = port.map_or_else(String::new, |port| format!(":{port}"));
         format!("{}{port}/{path}", labels.join("."))
     };
@@ -149,13 +149,13 @@ mod tests {
             foreign_to("eu.acme.co.uk/app"),
             ["eu.acme.belongs-to-nobody.uk/app", "eu.belongs-to-nobody.co.uk/app"]
         );
-        for of_nobody in ["localhost/app", "registry:5000/app", "10.0.0.1:5000/app"] {
-            assert!(foreign_to(of_nobody).is_empty(), "{of_nobody}");
+        for without_owner in ["localhost/app", "registry:5000/app", "10.0.0.1:5000/app"] {
+            assert!(foreign_to(without_owner).is_empty(), "{without_owner}");
         }
     }
 
     #[test]
-    fn wildcards_for_what_is_not_registered_match_nobody_else() {
+    fn wildcards_below_unregistered_domains_match_no_other_owner() {
         for (pattern, image, too_wide) in [
             ("*.dkr.ecr.*.amazonaws.com", "1234.dkr.ecr.eu-west-1.amazonaws.com/app", false),
             ("*.dkr.ecr.*.amazonaws.com.cn", "1234.dkr.ecr.cn-north-1.amazonaws.com.cn/app", false),

@@ -279,7 +279,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn whatever_it_does_it_ends() {
+    async fn a_plugin_always_ends() {
         let short = Duration::from_millis(300);
         assert_eq!(ended("sleep 60", short).await, Ended::Late(short));
         assert_eq!(ended("sleep 60 & exit 0", short).await, Ended::HeldOpen(short));
@@ -291,11 +291,11 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_cannot_be_executed_is_told() {
+    async fn files_that_cannot_be_executed_are_reported() {
         let folder = tempfile::tempdir().expect("a folder");
         let file = folder.path().join("plugin");
         let plugin = Plugin { line: vec![file.display().to_string()], environment: BTreeMap::new() };
-        let told = async |content: &[u8], mode| {
+        let outcome_of = async |content: &[u8], mode| {
             std::fs::write(&file, content).expect("written");
             std::fs::set_permissions(&file, PermissionsExt::from_mode(mode)).expect("its mode");
             plugin.execute(&[], KUBELET_LIMIT).await.ended.to_string()
@@ -307,9 +307,9 @@ mod tests {
             (b"", 0o755, "neither a program nor a script"),
             (b"#!/nowhere/sh\n", 0o755, "No such file"),
         ] {
-            let said = told(content, mode).await;
+            let said = outcome_of(content, mode).await;
             assert!(said.contains(why), "{why} is not in {said}");
         }
-        assert_eq!(told(b"#!/bin/sh\n", 0o755).await, Ended::Code(0).to_string());
+        assert_eq!(outcome_of(b"#!/bin/sh\n", 0o755).await, Ended::Code(0).to_string());
     }
 }

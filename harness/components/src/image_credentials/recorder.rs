@@ -77,13 +77,13 @@ fn executed(plugin: &[OsString], request: &[u8]) -> std::io::Result<(Option<i32>
 /// An execution that cannot be reported is missing in the count.
 fn tell(url: &str, seen: &PluginExecution) {
     let _ = rustls::crypto::ring::default_provider().install_default();
-    let told = tokio::runtime::Builder::new_current_thread().enable_all().build().map(|runtime| {
+    let sent = tokio::runtime::Builder::new_current_thread().enable_all().build().map(|runtime| {
         runtime.block_on(async {
             let client = reqwest::Client::builder().timeout(LIMIT).no_proxy().build()?;
             client.post(format!("{url}/executions")).json(seen).send().await?.error_for_status()
         })
     });
-    let why = match told {
+    let why = match sent {
         Ok(Ok(_)) => return,
         Ok(Err(error)) => error.to_string(),
         Err(error) => error.to_string(),

@@ -99,7 +99,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn a_cloud_fails_as_it_is_told_to() {
+    async fn a_cloud_fails_as_configured() {
         let get = async |cloud: &StandIn| {
             let client =
                 reqwest::Client::builder().timeout(Duration::from_millis(500)).build().expect("a client");
@@ -114,7 +114,7 @@ mod tests {
         assert!(get(&silent).await.expect_err("no answer").is_timeout());
         assert_eq!(silent.was_asked(), Some(true));
         let absent = StandIn::begin(Behaviour::Refuses).await.expect("a port");
-        assert!(get(&absent).await.expect_err("nobody").is_connect());
+        assert!(get(&absent).await.expect_err("nothing listens there").is_connect());
         assert_eq!(absent.was_asked(), None);
     }
 }

@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_an_agent_has_started_stands_still_and_ends_with_it() {
+    async fn processes_of_an_agent_are_frozen_and_end_with_it() {
         let folder = tempfile::tempdir().expect("a folder");
         let agent = ["/bin/sh", "-c", "/bin/sleep 60; :"].map(str::to_owned).to_vec();
         let programs = Programs { server: Vec::new(), agent, environment: BTreeMap::new() };

@@ -203,7 +203,7 @@ mod tests {
     const TLS: &str = "{caBundle: /etc/kubernetes/network-proxy/ca.crt, clientCert: /etc/kubernetes/network-proxy/client.crt, clientKey: /etc/kubernetes/network-proxy/client.key}";
 
     #[test]
-    fn what_an_api_server_takes_has_no_fault() {
+    fn configurations_that_an_api_server_accepts_have_no_fault() {
         let none = [""; 0];
         assert_eq!(of_cluster("{proxyProtocol: Direct}"), none);
         assert_eq!(of_cluster("{proxyProtocol: GRPC, transport: {uds: {udsName: /run/s}}}"), none);
@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn what_it_does_not_decode_is_anp_01() {
+    fn undecodable_configurations_violate_anp_01() {
         let all = [
             ("egressSelection: []", "cannot be decoded"),
             ("egressSelections: []", "selects nothing"),

@@ -152,7 +152,7 @@ fn checks_that_keep_to_the_contract_are_counted_and_nothing_is_said_against_them
 }
 
 #[test]
-fn what_must_not_be_is_named() {
+fn contradictions_of_a_contract_are_named() {
     let checks = [seen("A-1.held"), seen("A-2"), seen("A-3.part")];
     let mut contract = small();
     contract.unchecked.push(Unchecked {

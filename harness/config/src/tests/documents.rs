@@ -187,7 +187,7 @@ fn run_files_and_profiles_in_documents_fit_the_printed_schemas() {
 }
 
 #[test]
-fn what_the_schema_gives_as_default_is_what_an_absent_key_means() {
+fn defaults_in_the_schema_equal_the_meaning_of_absent_keys() {
     let default = |path: &str| run_file::SCHEMA.pointer(&format!("/properties/{path}/default")).cloned();
     let folder = folder(&[("run.yaml", RUN_HEAD)]);
     let file = folder.path().join("run.yaml");

@@ -203,7 +203,7 @@ fn faults_that_show_when_keys_are_seen_together() {
     );
     check(
         "addressOrder: [InternalIP, ExternalIP, InternalIP]",
-        "profile.yaml:6: addressOrder[2]: 'InternalIP' stands there twice",
+        "profile.yaml:6: addressOrder[2]: 'InternalIP' is listed twice",
     );
     check(
         "location: {zone: \"a\\0b\"}",
@@ -264,7 +264,7 @@ fn manifests_must_be_there() {
 }
 
 #[test]
-fn what_a_short_profile_means() {
+fn the_meaning_of_a_short_profile() {
     let folder = written(SOUND);
     let profile = Profile::load(&folder.path().to_string_lossy()).expect("the profile is sound");
     let names: Vec<_> = profile.manifests.iter().map(|p| p.file_name().expect("files have names")).collect();
@@ -297,7 +297,7 @@ fn what_a_short_profile_means() {
 }
 
 #[test]
-fn what_a_cloud_is_like_that_differs_from_others() {
+fn settings_for_unusual_clouds_are_read() {
     let more = "alsoReportedAs: {ExternalIP: InternalIP}\n\
                 annotationEffects: {acme.example/size: {values: [s, l], at: /details/size, shows: [small, large]}}\n";
     let pool = SOUND.replacen("loadBalancer: true", "loadBalancer: true, targets: pool", 1);
@@ -328,7 +328,7 @@ fn machines_have_ids_of_the_dialects_form() {
 }
 
 #[test]
-fn what_a_full_profile_means() {
+fn the_meaning_of_a_full_profile() {
     let folder = written(
         "name: acme\n\
          description: The CCM of Acme.\n\

@@ -233,7 +233,7 @@ fn an_output_that_is_a_file_is_refused() {
 }
 
 #[test]
-fn what_a_full_file_means() {
+fn the_meaning_of_a_full_file() {
     let (folder, plan) = planned(
         "cluster: {backend: kind, topology: dual-stack, kubernetes: 1.30, providerId: chosen, nodeIp: dropped}\n\
          select: {suites: [failover], only: [HA-*], skip: [HA-06]}\n\
@@ -264,7 +264,7 @@ fn what_a_full_file_means() {
 }
 
 #[test]
-fn what_an_empty_file_means() {
+fn the_meaning_of_an_empty_file() {
     let (_folder, plan) = planned("select:\n  only:\n", RunFile::default());
     let plan = plan.expect("keys without a value count as absent");
     assert_eq!(plan.cluster.backend(), None);

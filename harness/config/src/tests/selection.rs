@@ -88,15 +88,15 @@ fn check(suites: &[&str], only: &[&str], skip: &[&str], runs: &[&str]) {
 }
 
 #[test]
-fn what_must_not_be_declared_leaves_a_check_out_where_it_is() {
+fn a_check_for_ccms_without_a_capability_is_skipped_if_it_is_declared() {
     let lacks = &[Capability::Routes];
     let candidates = [Candidate { lacks, ..candidate("operation", "CAP-04", &[], &[], Served::Always) }];
     let choice = |offer: &Offer| {
         let chosen = select(&candidates, &Selection::default(), offer).expect("no pattern");
         chosen.into_iter().next()
     };
-    let told = "the profile declares routes".to_owned();
-    assert_eq!(choice(&everything()), Some(Choice::Skip(SkipReason::NotDeclared, told)));
+    let reason = "the profile declares routes".to_owned();
+    assert_eq!(choice(&everything()), Some(Choice::Skip(SkipReason::NotDeclared, reason)));
     let mut without = everything();
     without.capabilities.remove(&Capability::Routes);
     assert_eq!(choice(&without), Some(Choice::Selected));
@@ -120,7 +120,7 @@ fn patterns() {
 }
 
 #[test]
-fn a_wrong_name_is_told_with_file_and_line() {
+fn a_wrong_name_is_reported_with_file_and_line() {
     let folder = tempfile::tempdir().expect("a folder");
     let file = folder.path().join("run.yaml");
     let text = "apiVersion: ccm-conformance/v1\nkind: Conformance\nselect:\n  only: [NODE-INIT-1]\n";
@@ -225,7 +225,7 @@ fn a_quick_run_leaves_out_what_is_long_unless_it_is_named() {
 }
 
 #[test]
-fn what_soaks_is_part_of_a_run_that_is_told_to() {
+fn soak_checks_are_only_part_of_soak_runs() {
     let soaks = Candidate { takes_s: LONG_S, soaks: true, ..CANDIDATES[0] };
     let choice = |selection: Selection| select(&[soaks], &selection, &everything()).expect("sound").remove(0);
     let why = "the run does not soak (--soak)".to_owned();
@@ -235,14 +235,14 @@ fn what_soaks_is_part_of_a_run_that_is_told_to() {
 }
 
 #[test]
-fn what_is_not_known_yet_hides_nothing() {
+fn unknown_facts_hide_no_checks() {
     let offer = Offer { facilities: None, served_minor: None, ..everything() };
     let choices = select(CANDIDATES, &Selection::default(), &offer).expect("nothing was asked for");
     assert!(choices.iter().all(|choice| *choice == Choice::Selected));
 }
 
 #[test]
-fn what_a_hosted_ccm_cannot_show_says_why() {
+fn checks_that_a_hosted_ccm_cannot_show_have_a_reason() {
     let needs = |facility: &'static [Facility]| candidate("a", "A-01", &[], facility, Served::Always);
     let skipped = |facility, hosted| {
         let offer = Offer { facilities: Some(BTreeSet::new()), hosted, ..everything() };
@@ -254,7 +254,11 @@ fn what_a_hosted_ccm_cannot_show_says_why() {
     assert_eq!(skipped(boots, true), unseen(why));
     assert_eq!(skipped(boots, false), unseen("this environment lacks boots-inside"));
     let link = &[Facility::LinkControl];
-    assert_eq!(skipped(link, true), unseen("this environment lacks link-control"), "nobody has that here");
+    assert_eq!(
+        skipped(link, true),
+        unseen("this environment lacks link-control"),
+        "no environment of this test has that"
+    );
 }
 
 #[test]
@@ -306,7 +310,7 @@ fn a_contract_row_stands_for_all_of_its_claims() {
 }
 
 #[test]
-fn checks_of_somebody_whom_the_profile_does_not_name_are_no_concern_of_its() {
+fn checks_of_undeclared_components_are_not_selected() {
     let of_plugins = Candidate { judges: Party::ImageCredentials, ..CANDIDATES[0] };
     let only = Selection { only: vec!["NODE-INIT-01".to_owned()], ..Selection::default() };
     let chosen = select(&[of_plugins], &only, &everything()).expect("a check of that id");

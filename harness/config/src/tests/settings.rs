@@ -33,7 +33,7 @@ fn nothing_said_is_the_contract_but_for_the_faster_pace() {
 }
 
 #[test]
-fn a_factor_and_single_budgets_of_a_run_file_are_told_with_their_direction() {
+fn a_factor_and_single_budgets_of_a_run_file_are_reported_with_their_direction() {
     let text = "limits: {scale: 2, budgets: {life: 5s, quiet-life: 5s, quiet-nodes: 40s}}\ntiming: default";
     let settings = settings(text, RunFile::default());
     for (name, value, bearing) in [
@@ -51,7 +51,7 @@ fn a_factor_and_single_budgets_of_a_run_file_are_told_with_their_direction() {
 }
 
 #[test]
-fn a_factor_below_one_is_no_relaxation() {
+fn a_factor_below_one_is_not_a_relaxation() {
     let settings = settings("limits: {scale: 0.5}", RunFile::default());
     assert_eq!(settings.iter().filter(|one| one.relaxes()).count(), 0, "{settings:?}");
 }
@@ -79,7 +79,7 @@ fn a_profiles_own_budget_and_election_are_relaxations_and_a_run_file_wins_over_t
 }
 
 #[test]
-fn options_and_the_environment_are_told_apart() {
+fn options_and_the_environment_are_distinguished() {
     let cluster = |backend| ClusterKeys { backend: Some(backend), ..ClusterKeys::default() };
     let environment = RunFile { cluster: cluster(BackendChoice::Kind), ..RunFile::default() };
     let select = SelectKeys { skip: Some(vec!["HA-*".into()]), quick: Some(true), ..SelectKeys::default() };
@@ -87,16 +87,16 @@ fn options_and_the_environment_are_told_apart() {
     let typed = RunFile { select, limits, jobs: Some(4), ..RunFile::default() };
     let given = Given { environment, typed, ..Given::default() };
     let settings = plan(&Source::Defaults, given.clone()).expect("a plan").settings;
-    let told = |name: &str| {
+    let setting = |name: &str| {
         let (value, from, _) = of(&settings, name);
         (value, from)
     };
-    assert_eq!(told("cluster.backend"), ("kind".to_owned(), SetBy::Environment));
-    assert_eq!(told("select.skip"), ("HA-*".to_owned(), SetBy::Option));
-    assert_eq!(told("select.quick"), ("true".to_owned(), SetBy::Option));
-    assert_eq!(told("limits.scale"), ("3".to_owned(), SetBy::Option));
-    assert_eq!(told("limits.budgets.boot"), ("9m".to_owned(), SetBy::Option));
-    assert_eq!(told("jobs"), ("4".to_owned(), SetBy::Option));
+    assert_eq!(setting("cluster.backend"), ("kind".to_owned(), SetBy::Environment));
+    assert_eq!(setting("select.skip"), ("HA-*".to_owned(), SetBy::Option));
+    assert_eq!(setting("select.quick"), ("true".to_owned(), SetBy::Option));
+    assert_eq!(setting("limits.scale"), ("3".to_owned(), SetBy::Option));
+    assert_eq!(setting("limits.budgets.boot"), ("9m".to_owned(), SetBy::Option));
+    assert_eq!(setting("jobs"), ("4".to_owned(), SetBy::Option));
     let typed = RunFile { cluster: cluster(BackendChoice::Embedded), ..RunFile::default() };
     let settings = plan(&Source::Defaults, Given { typed, ..given }).expect("a plan").settings;
     let backend = of(&settings, "cluster.backend");

@@ -98,7 +98,7 @@ fn a_tree_knows_lines_and_spellings() {
 }
 
 #[test]
-fn what_is_written_is_read_back() {
+fn written_yaml_is_read_back() {
     for text in [
         "",
         " ",
@@ -136,7 +136,7 @@ fn what_is_written_is_read_back() {
 }
 
 #[test]
-fn what_unfolds_without_end_is_refused_soon() {
+fn endless_expansions_are_refused_quickly() {
     let mut bomb = String::from("a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n");
     for at in 1..10 {
         let before = vec![format!("*a{}", at - 1); 10].join(", ");

@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn a_last_line_that_is_cut_is_told_to_whoever_wants_a_whole_stream() {
+    fn a_cut_last_line_is_an_error_for_readers_of_a_whole_stream() {
         let folder = tempfile::tempdir().expect("a folder");
         let (file, whole) = (folder.path().join(EVENTS_FILE), begin(SCHEMA) + &ended());
         std::fs::write(&file, &whole).expect("written");
@@ -292,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_stream_is_refused_by_name() {
+    fn files_that_are_not_streams_are_refused_by_name() {
         let refused = |text: &str| parsed(text).expect_err("no stream");
         assert!(refused("").contains("e.jsonl: not a stream of events: it is empty"), "{}", refused(""));
         let other = refused(&begin("ccm-conformance/events/v9"));

@@ -220,7 +220,7 @@ mod tests {
     use crate::ledger::{Conformance, SkipReason};
 
     #[test]
-    fn what_an_aborted_attempt_made_is_told_by_its_name() {
+    fn objects_of_an_aborted_attempt_are_recognised_by_name() {
         let mut fold = Fold::default();
         let mut take = |check: Option<&str>, payload| {
             let (check, lane) = (check.map(str::to_owned), Some(2));
@@ -330,7 +330,7 @@ mod tests {
     }
 
     #[test]
-    fn what_follows_the_end_does_not_count() {
+    fn events_after_the_end_do_not_count() {
         let mut events = stream();
         let ledger = Fold::of(&events).ledger();
         let at_ms = 99;
@@ -348,7 +348,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_that_goes_on_is_no_error() {
+    fn an_unfinished_run_is_not_an_error() {
         let whole = stream();
         let fold = Fold::of(&whole[..6]);
         let so_far = fold.ledger_so_far();

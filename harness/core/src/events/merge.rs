@@ -154,11 +154,11 @@ fn alike(read: &[Read<'_>], merging: Merging<'_>, wrong: &mut Vec<String>) {
             }
         }
         let settings = |of: &Read<'_>| -> BTreeSet<String> {
-            let told = of.ledger.subject.settings.iter().filter(|one| {
+            let differing = of.ledger.subject.settings.iter().filter(|one| {
                 one.setting != merging.shard_setting
                     && !merging.machine_settings.contains(&one.setting.as_str())
             });
-            told.map(ToString::to_string).collect()
+            differing.map(ToString::to_string).collect()
         };
         let (known, own) = (settings(base), settings(other));
         if let (Some(was), false) = (known.difference(&own).next(), cut) {

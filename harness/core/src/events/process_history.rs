@@ -179,22 +179,22 @@ impl ProcessHistory {
 
     /// Explanations for more than one failure, one sentence each, the most important first.
     pub fn explanations(&self) -> Vec<String> {
-        let mut told = Vec::new();
+        let mut explanations = Vec::new();
         let mut by_replica: BTreeMap<(u32, &str), usize> = BTreeMap::new();
         for end in &self.ends {
             *by_replica.entry((end.lane, &end.replica)).or_default() += 1;
         }
         for ((lane, replica), times) in by_replica {
             let times = if times == 1 { "once".to_owned() } else { format!("{times} times") };
-            told.push(format!("replica {replica} ended {times} by itself (lane {lane})"));
+            explanations.push(format!("replica {replica} ended {times} by itself (lane {lane})"));
         }
         if self.ownerless > 0 {
-            told.push(format!(
+            explanations.push(format!(
                 "{} of {} load balancers were made without saying which Service they are for",
                 self.ownerless, self.created
             ));
         }
-        told
+        explanations
     }
 
     fn pods_of(&mut self, lane: u32) -> impl Iterator<Item = &mut Process> {
@@ -310,7 +310,7 @@ mod tests {
     }
 
     #[test]
-    fn a_crash_is_told_from_an_end_that_it_decided() {
+    fn a_crash_is_distinguished_from_a_deliberate_exit() {
         let ended = |text: &str| {
             let events = vec![begins("u"), Payload::CcmLeads, pod("u", &[("containers", text)])];
             conduct(events).ends().iter().map(|end| (end.code, end.is_crash())).collect::<Vec<_>>()
@@ -326,7 +326,7 @@ mod tests {
     }
 
     #[test]
-    fn an_end_is_told_with_what_was_written_last_and_each_with_its_own() {
+    fn each_end_is_reported_with_its_own_last_output() {
         let ended = |text: &str| pod("u", &[("containers", text)]);
         let said =
             |line: &str| Payload::ReplicaEnded { replica: "a".to_owned(), last_lines: vec![line.to_owned()] };
@@ -338,11 +338,11 @@ mod tests {
             pod("u", &[("containers", "running"), ("restarts", "1")]),
             ended("ended with 255"),
             said("no such cloud"),
-            said("of nobody"),
+            said("of no replica"),
         ]);
-        let told: Vec<String> = all.ends().iter().map(ToString::to_string).collect();
+        let shown: Vec<String> = all.ends().iter().map(ToString::to_string).collect();
         assert_eq!(
-            told,
+            shown,
             [
                 "replica a of lane 0 at 2.0 s with exit code 1",
                 "replica a of lane 0 at 5.0 s with exit code 255"
@@ -362,7 +362,7 @@ mod tests {
         let again = vec![begins("u"), Payload::CcmLeads, disturbed(), Payload::CcmLeads, ended("u")];
         assert_eq!(seconds(&conduct(again)), [4], "it has led again");
         // When the check that disturbed it has ended, and the consequences are over.
-        let told = |events: Vec<(u64, Option<&str>, Payload)>| {
+        let crashes = |events: Vec<(u64, Option<&str>, Payload)>| {
             let mut conduct = ProcessHistory::default();
             for (at_s, check, event) in events {
                 let check = check.map(str::to_owned);
@@ -386,9 +386,13 @@ mod tests {
             ]
         };
         let then = |at_s| [(9, Some("HA-03"), check_ended()), (at_s, None, ended("u"))];
-        assert_eq!(told(begun().into_iter().chain([(50, None, ended("u"))]).collect()), [0; 0], "it goes on");
-        assert_eq!(told(begun().into_iter().chain(then(20)).collect()), [0; 0], "its Lease was lost");
-        assert_eq!(told(begun().into_iter().chain(then(50)).collect()), [50]);
+        assert_eq!(
+            crashes(begun().into_iter().chain([(50, None, ended("u"))]).collect()),
+            [0; 0],
+            "it still runs"
+        );
+        assert_eq!(crashes(begun().into_iter().chain(then(20)).collect()), [0; 0], "its Lease was lost");
+        assert_eq!(crashes(begun().into_iter().chain(then(50)).collect()), [50]);
         assert!(conduct(vec![Payload::CcmLeads, pod("x", &[("restarts", "3")])]).ends().is_empty());
     }
 
@@ -423,7 +427,7 @@ mod tests {
             })
         };
         let all = conduct(vec![call(None), call(Some("u"))]);
-        let told = "1 of 2 load balancers were made without saying which Service they are for";
-        assert_eq!(all.explanations(), [told]);
+        let expected = "1 of 2 load balancers were made without saying which Service they are for";
+        assert_eq!(all.explanations(), [expected]);
     }
 }

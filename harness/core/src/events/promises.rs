@@ -25,7 +25,7 @@ impl Observer for CheckEvents {
         let (waited_ms, reads) = (millis(ended.waited), ended.reads);
         self.emit(match ended.ending {
             Ending::Met => Payload::PromiseMet { wait, waited_ms, reads },
-            Ending::Broken | Ending::Untold => Payload::PromiseBroken(PromiseBroken {
+            Ending::Broken | Ending::Undetermined => Payload::PromiseBroken(PromiseBroken {
                 wait,
                 subject: promise.subject.as_ref().map(ToString::to_string),
                 promise: promise.text.clone(),

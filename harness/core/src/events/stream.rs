@@ -195,7 +195,7 @@ impl Events {
         state.is_sealed = true;
     }
 
-    /// The same stream without stages: for work of which several instances run at the same time.
+    /// The same stream without stages: for work that runs several times in parallel.
     pub fn without_stages(&self) -> Events {
         Events { stages: false, ..self.clone() }
     }

@@ -83,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_share_is_refused() {
+    fn invalid_shares_are_refused() {
         for text in ["", "1", "0/3", "4/3", "1/0", "a/b", "1/3/5"] {
             assert!(Share::from_str(text).is_err(), "{text}");
         }

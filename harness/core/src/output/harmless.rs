@@ -111,7 +111,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_terminal_is_told_nothing_that_it_obeys() {
+    fn control_sequences_do_not_reach_a_terminal() {
         assert_eq!(plain("a\n\tb é"), "a\n\tb é");
         assert_eq!(plain("a\u{1b}]0;title\u{7}b\r\u{9b}2J"), "a\\u001b]0;title\\u0007b\\r\\u009b2J");
         assert_eq!(plain("a\u{202e}b\u{2066}c\u{200f}\u{2028}"), "a\\u202eb\\u2066c\\u200f\\u2028");
@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn a_runner_is_told_nothing_that_it_obeys() {
+    fn workflow_commands_do_not_reach_a_runner() {
         for (text, safe) in [
             ("::stop-commands::x", ": :stop-commands::x"),
             (

@@ -96,7 +96,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_fit_into_the_window_and_go_on_below_their_text() {
+    fn lines_fit_into_the_window_and_wrap_below_their_text() {
         let text = "short\nexpected:  one two three four five six seven eight nine ten\n  A-01    MUST    a reason \
                     of many words that does not fit into one line";
         let expected = "short\nexpected:  one two three four five six\n           seven eight nine ten\n  A-01    \

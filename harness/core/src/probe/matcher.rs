@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_there_is_not_gone() {
+    fn an_existing_object_is_not_gone() {
         assert_eq!(
             (gone().matches(&None::<u8>), present().matches(&Some(1))),
             (Observation::Matched(()), Observation::Matched(()))

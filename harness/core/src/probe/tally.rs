@@ -94,7 +94,7 @@ pub enum Ending {
     /// It was violated.
     Broken,
     /// Unknown: reads failed, or this machine stalled.
-    Untold,
+    Undetermined,
 }
 
 /// How a wait ended.

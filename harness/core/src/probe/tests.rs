@@ -32,7 +32,7 @@ fn text(outcome: Result<(), CheckError>) -> String {
         Ok(()) => "kept".to_owned(),
         Err(CheckError::Violation(violation)) => format!("broken\n{violation}"),
         Err(CheckError::Blocked { by, seen }) => format!("blocked by {}\n{seen}", by.check()),
-        Err(CheckError::Error(text)) => format!("untold\n{text}"),
+        Err(CheckError::Error(text)) => format!("undetermined\n{text}"),
         Err(CheckError::NotObservable(text)) => format!("not observable\n{text}"),
     }
 }
@@ -69,12 +69,12 @@ async fn never_ends_a_wait_at_once_and_a_refused_read_is_the_environments() {
     let refused = async |_| Err(ReadError { text: "403".into(), fatal: true });
     assert_eq!(
         text(wait(Span::Within(S(60)), 2, refused).await),
-        "untold\ncould not determine whether 'Counter c is two' was fulfilled: Counter c (uid u1): 403 (waited 0.0s, 0 reads, at most 0.0s apart)"
+        "undetermined\ncould not determine whether 'Counter c is two' was fulfilled: Counter c (uid u1): 403 (waited 0.0s, 0 reads, at most 0.0s apart)"
     );
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_has_to_hold_is_watched_for_the_whole_window() {
+async fn a_lasting_claim_is_watched_for_the_whole_window() {
     let began = Instant::now();
     assert_eq!(text(wait(Span::Throughout(S(20)), 1, async |_| Ok(1)).await), "kept");
     assert!(began.elapsed() >= S(20));
@@ -135,7 +135,7 @@ async fn a_copy_that_is_older_than_the_wait_decides_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_cannot_be_read_at_the_end_cannot_be_told() {
+async fn an_unreadable_state_at_the_end_is_undetermined() {
     let broken_watch = || ReadError::passing("the watch on Nodes is broken");
     for span in [Span::Within(S(4)), Span::Throughout(S(4))] {
         let said = text(wait(span, 2, async |_| Err(broken_watch())).await);
@@ -151,7 +151,7 @@ async fn what_cannot_be_read_at_the_end_cannot_be_told() {
     // The origin replaces a broken copy, and the text says so.
     let read = async |reach| if reach == ReadSource::Origin { Ok(1) } else { Err(broken_watch()) };
     let said = text(wait(Span::Within(S(3)), 2, read).await);
-    assert!(said.starts_with("untold"), "nothing was read for most of the time: {said}");
+    assert!(said.starts_with("undetermined"), "nothing was read for most of the time: {said}");
 }
 
 #[tokio::test(start_paused = true)]
@@ -167,7 +167,7 @@ async fn a_machine_that_stalls_is_not_the_ccms_fault() {
     assert!(said.contains("the state could not be read for more than half of the time"), "{said}");
     assert!(said.contains("at most 6"), "{said}");
     assert!(text(wait(Span::Within(S(10)), 2, stalled_by(1)).await).starts_with("broken"));
-    assert!(text(wait(Span::Throughout(S(10)), 1, stalled_by(6)).await).starts_with("untold"));
+    assert!(text(wait(Span::Throughout(S(10)), 1, stalled_by(6)).await).starts_with("undetermined"));
     assert_eq!(text(wait(Span::Throughout(S(10)), 1, stalled_by(1)).await), "kept");
     // What is seen in spite of that counts.
     assert_eq!(text(wait(Span::Within(S(10)), 1, stalled_by(6)).await), "kept");
@@ -188,7 +188,7 @@ async fn a_window_in_which_the_machine_stalls_begins_again() {
     };
     assert_eq!(text(wait(Span::Throughout(S(10)), 1, stalled_then(1)).await), "kept");
     let said = text(wait(Span::Throughout(S(10)), 1, stalled_then(2)).await);
-    assert!(said.starts_with("untold") && said.contains("and later the claim did not hold"), "{said}");
+    assert!(said.starts_with("undetermined") && said.contains("and later the claim did not hold"), "{said}");
 }
 
 #[derive(Clone, Debug, Default)]
@@ -204,7 +204,7 @@ impl Observer for Notes {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_observer_is_told_of_each_wait() {
+async fn each_wait_is_reported_to_an_observer() {
     let notes = Notes::default();
     let probe = Probe::new(Pulse::default()).observed_by(Box::new(notes.clone()));
     for wanted in [1, 2] {

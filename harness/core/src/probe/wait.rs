@@ -107,12 +107,12 @@ impl Probe {
         let (ending, seen) = match &outcome {
             Ok(()) => (Ending::Met, None),
             Err(Why::Broken(why)) => (Ending::Broken, Some(with_reason(look.shown(), why))),
-            Err(Why::Untold(why)) => (Ending::Untold, Some(why.clone())),
-            Err(Why::Stalled) => (Ending::Untold, Some(STALLED.to_owned())),
+            Err(Why::Undetermined(why)) => (Ending::Undetermined, Some(why.clone())),
+            Err(Why::Stalled) => (Ending::Undetermined, Some(STALLED.to_owned())),
         };
         let ended = tally.ended(ending, seen);
         if let Span::Within(limit) = promise.span
-            && ending != Ending::Untold
+            && ending != Ending::Undetermined
         {
             self.note_use(ended.waited, limit);
         }
@@ -122,8 +122,8 @@ impl Probe {
         }
         outcome.map_err(|why| match why {
             Why::Broken(_) => CheckError::Violation(Box::new(violation(promise, &ended))),
-            Why::Untold(why) => CheckError::Error(untold(promise, &why, &ended)),
-            Why::Stalled => CheckError::Error(untold(promise, STALLED, &ended)),
+            Why::Undetermined(why) => CheckError::Error(undetermined(promise, &why, &ended)),
+            Why::Stalled => CheckError::Error(undetermined(promise, STALLED, &ended)),
         })
     }
 
@@ -143,7 +143,9 @@ impl Probe {
             outcome = match self.watch_window(promise, look, tally).await {
                 // What the check has prepared may have been meant for the first window only.
                 Err(Why::Broken(why)) => {
-                    return Err(Why::Untold(format!("{STALLED}, and later the claim did not hold: {why}")));
+                    return Err(Why::Undetermined(format!(
+                        "{STALLED}, and later the claim did not hold: {why}"
+                    )));
                 }
                 outcome => outcome,
             };
@@ -193,11 +195,13 @@ impl Probe {
                         (Observation::Pending(_), Span::Within(_)) => {}
                     }
                 }
-                Err(error) if error.fatal => return Err(Why::Untold(error.text)),
+                Err(error) if error.fatal => return Err(Why::Undetermined(error.text)),
                 Err(error) => {
                     tally.failed(error.clone());
                     if last {
-                        return Err(Why::Untold(format!("the state could not be read at the end: {error}")));
+                        return Err(Why::Undetermined(format!(
+                            "the state could not be read at the end: {error}"
+                        )));
                     }
                 }
             }
@@ -231,7 +235,7 @@ enum Why {
     /// The claim was violated; the matcher's reason, which may be empty.
     Broken(String),
     /// The result is unknown.
-    Untold(String),
+    Undetermined(String),
     /// The result is unknown, because too little could be read in the window.
     Stalled,
 }
@@ -276,7 +280,7 @@ fn violation(promise: &Promise, ended: &Ended) -> Violation {
     }
 }
 
-fn untold(promise: &Promise, why: &str, ended: &Ended) -> String {
+fn undetermined(promise: &Promise, why: &str, ended: &Ended) -> String {
     let subject = promise.subject.as_ref().map(|subject| format!("{subject}: ")).unwrap_or_default();
     format!("could not determine whether '{}' was fulfilled: {subject}{why} (waited {ended})", promise.text)
 }

@@ -67,11 +67,11 @@ fn a_part_counts_and_lines_may_have_a_beginning_of_their_own() {
     let (one, other) = TOKEN.split_at(16);
     let log = format!("2026-01-01T00:00:00Z {one}\n2026-01-01T00:00:01Z {other}\n");
     assert_eq!(redactor.clean(&log), "2026-01-01T00:00:00Z <redacted>\n2026-01-01T00:00:01Z <redacted>\n");
-    assert_eq!(redactor.clean(&TOKEN[..10]), TOKEN[..10], "too little to be told from other words");
+    assert_eq!(redactor.clean(&TOKEN[..10]), TOKEN[..10], "too short to be distinguished from other words");
 }
 
 #[test]
-fn what_is_no_secret_stays_as_it_is() {
+fn text_that_is_not_secret_is_unchanged() {
     let redactor = redactor(&[TOKEN, "", "short"]);
     let text =
         "a short line, with \u{1b}[31mcolour\u{1b}[0m, \\n and %41: Zm9vYmFyYmF6\n\\u12\\u{zz\\x\u{1b}[";
@@ -116,7 +116,7 @@ fn keys_and_certificates_are_known_by_their_content() {
 fn a_token_of_a_service_account_is_known_by_its_shape_and_by_its_signature() {
     let signature = "Zk3vQ9_x".repeat(10);
     let token = format!("eyJhbGciOiJFUzI1NiJ9.eyJzdWIiOiJzeXN0ZW0ifQ.{signature}");
-    let nobodys = Redactor::default();
+    let empty = Redactor::default();
     for (name, form) in [
         ("as it is", token.clone()),
         ("base64", STANDARD.encode(&token)),
@@ -124,7 +124,7 @@ fn a_token_of_a_service_account_is_known_by_its_shape_and_by_its_signature() {
         ("shifted again", STANDARD.encode(format!("xy{token}"))),
         ("hexadecimal", token.bytes().map(|byte| format!("{byte:02x}")).collect()),
     ] {
-        assert_eq!(nobodys.clean(&format!("a {form} b")), "a <redacted> b", "{name}");
+        assert_eq!(empty.clean(&format!("a {form} b")), "a <redacted> b", "{name}");
     }
     let clean = redactor(&[&token]).clean(&signature.to_uppercase()).into_owned();
     assert_eq!(clean, REDACTED);

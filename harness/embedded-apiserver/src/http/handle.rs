@@ -61,7 +61,7 @@ where
             return finish(reply::refusal(&status, plain));
         }
     };
-    let used = if goes_on(&target.attributes, &query) { Use::Watch } else { Use::Request };
+    let used = if is_endless(&target.attributes, &query) { Use::Watch } else { Use::Request };
     let Ok(mut share) = peer.take(&api.usage, &user, used) else {
         audit(&user, real.as_ref(), 429, false);
         return finish(too_many());
@@ -131,8 +131,8 @@ fn entry(parts: &Parts, target: &Target, at: Timestamp, user: &User, by: Option<
     }
 }
 
-/// Whether the answer is a stream that goes on until one side ends it.
-fn goes_on(asked: &Attributes, query: &Query) -> bool {
+/// Whether the answer is a stream that continues until one side ends it.
+fn is_endless(asked: &Attributes, query: &Query) -> bool {
     asked.verb == "watch" || (asked.subresource == "log" && query.flag("follow") == Some(true))
 }
 

@@ -146,7 +146,7 @@ async fn connection(
         .max_concurrent_streams(1000);
     let serving = builder.serve_connection(TokioIo::new(stream), service);
     tokio::pin!(serving);
-    let nobodys = async {
+    let unauthenticated = async {
         if tokio::time::timeout(PATIENCE * 3, connection.known()).await.is_ok() {
             std::future::pending::<()>().await;
         }
@@ -155,7 +155,7 @@ async fn connection(
         result = &mut serving => Some(result),
         () = closed(&mut closing) => None,
         () = connection.refused() => None,
-        () = nobodys => return tracing::debug!(%peer, "closed: no request that could be answered"),
+        () = unauthenticated => return tracing::debug!(%peer, "closed: no request that could be answered"),
     };
     let result = match ended {
         Some(result) => result,

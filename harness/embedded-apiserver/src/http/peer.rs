@@ -49,7 +49,7 @@ impl Peer {
     /// Counts the connection to the user of its first request. Returns whether it may continue.
     pub(crate) fn belongs_to(&self, usage: &Arc<Usage>, user: &User) -> bool {
         let Peer::Network(connection) = self else { return true };
-        let mut goes_on = true;
+        let mut continues = true;
         connection.owner.send_if_modified(|owner| {
             let is_new = matches!(owner, Owner::Unknown);
             if is_new {
@@ -58,10 +58,10 @@ impl Peer {
                     Err(_) => Owner::Refused,
                 };
             }
-            goes_on = !matches!(owner, Owner::Refused);
+            continues = !matches!(owner, Owner::Refused);
             is_new
         });
-        goes_on
+        continues
     }
 }
 

@@ -23,7 +23,7 @@ async fn allow(cluster: &Cluster, role: Value, user: &str) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn nobody_asks_for_a_certificate_of_the_administrators() {
+async fn certificates_of_the_administrators_group_are_refused() {
     use rcgen::{CertificateParams, DnType, KeyPair};
     let cluster = Cluster::start().await;
     let path = "/apis/certificates.k8s.io/v1/certificatesigningrequests";
@@ -56,7 +56,7 @@ async fn nobody_asks_for_a_certificate_of_the_administrators() {
     assert_eq!(
         ask("c", "system:masters", "example.com/signer").await.status,
         201,
-        "nobody trusts that signer"
+        "no client trusts that signer"
     );
     let body = json!({"metadata": {"name": "d"}, "spec":
         {"request": STANDARD.encode("no request"), "signerName": client, "usages": ["client auth"]}});
@@ -65,7 +65,7 @@ async fn nobody_asks_for_a_certificate_of_the_administrators() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn roles_decide_and_denials_are_told_in_the_servers_words() {
+async fn roles_decide_and_denials_have_the_words_of_the_real_server() {
     let cluster = Cluster::start().await;
     let url = cluster.server.url();
     let jane = cluster.client(&User::authenticated("jane", &[]));
@@ -106,7 +106,7 @@ async fn roles_decide_and_denials_are_told_in_the_servers_words() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn nobody_grants_what_they_do_not_have() {
+async fn users_cannot_grant_rights_that_they_lack() {
     let cluster = Cluster::start().await;
     allow(
         &cluster,
@@ -174,7 +174,7 @@ async fn a_token_holds_as_long_as_its_account() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_certificate_of_another_authority_is_nobodys() {
+async fn a_certificate_of_another_authority_is_rejected() {
     let (cluster, other) = (Cluster::start().await, Cluster::start().await);
     let stranger = other.server.credential(&User::master("root")).expect("a credential");
     let pem = format!("{}{}", stranger.certificate, stranger.key);
@@ -257,8 +257,8 @@ async fn a_secret_for_a_service_account_gets_its_token() {
     let review = json!({"spec": {"token": text("token")}});
     let said = cluster.ask("POST", "/apis/authentication.k8s.io/v1/tokenreviews", Some(review)).await.body();
     assert_eq!(said["status"]["user"]["username"], "system:serviceaccount:kube-system:default");
-    let nobody = cluster.ask("POST", secrets, Some(secret("other", "nobody"))).await;
-    assert_eq!((nobody.status, nobody.body()["data"].is_null()), (201, true), "{}", nobody.text);
+    let created = cluster.ask("POST", secrets, Some(secret("other", "nobody"))).await;
+    assert_eq!((created.status, created.body()["data"].is_null()), (201, true), "{}", created.text);
 }
 
 #[tokio::test(flavor = "multi_thread")]

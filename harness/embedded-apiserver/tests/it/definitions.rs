@@ -117,7 +117,7 @@ async fn a_definition_is_established_and_discovered() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_makes_a_definition_wrong_is_told() {
+async fn faults_of_a_definition_are_reported() {
     let cluster = Cluster::start().await;
     let mut wrong = definition();
     wrong["metadata"]["name"] = json!("gadget.example.com");
@@ -172,12 +172,12 @@ async fn objects_are_defaulted_pruned_and_checked() {
     )
     .await;
     assert_eq!(wrong.status, 422, "{}", wrong.text);
-    for told in [
+    for expected in [
         "spec.color: Unsupported value: \\\"blue\\\": supported values: \\\"red\\\", \\\"green\\\"",
         "spec.size in body must be of type integer",
         "spec.parts[0].name: Required value",
     ] {
-        assert!(wrong.text.contains(told), "{told} in {}", wrong.text);
+        assert!(wrong.text.contains(expected), "{expected} in {}", wrong.text);
     }
     let protobuf = cluster.send("POST", GADGETS, "application/vnd.kubernetes.protobuf", "k8s").await;
     assert_eq!(protobuf.status, 415);
@@ -198,17 +198,17 @@ async fn generations_status_and_scale_are_kept_apart() {
     let grown = merge(&cluster, &path, json!({"spec": {"size": 2}})).await.body();
     assert_eq!(grown["metadata"]["generation"], 2);
     let status = json!({"spec": {"size": 9}, "metadata": {"labels": {"a": "c"}}, "status": {"size": 2, "selector": "x=y"}});
-    let told = merge(&cluster, &format!("{path}/status"), status).await.body();
-    assert_eq!(told["spec"]["size"], 2);
-    assert_eq!(told["metadata"]["labels"]["a"], "b");
-    assert_eq!((&told["metadata"]["generation"], &told["status"]["size"]), (&json!(2), &json!(2)));
-    let managers: Vec<&Value> = told["metadata"]["managedFields"]
+    let updated = merge(&cluster, &format!("{path}/status"), status).await.body();
+    assert_eq!(updated["spec"]["size"], 2);
+    assert_eq!(updated["metadata"]["labels"]["a"], "b");
+    assert_eq!((&updated["metadata"]["generation"], &updated["status"]["size"]), (&json!(2), &json!(2)));
+    let managers: Vec<&Value> = updated["metadata"]["managedFields"]
         .as_array()
         .expect("managers")
         .iter()
         .map(|one| &one["subresource"])
         .collect();
-    assert!(managers.contains(&&json!("status")), "{told}");
+    assert!(managers.contains(&&json!("status")), "{updated}");
     let scale = get(&cluster, &format!("{path}/scale")).await.body();
     assert_eq!(
         (&scale["spec"]["replicas"], &scale["status"]),

@@ -95,7 +95,7 @@ async fn paths(cluster: &Cluster) -> Vec<String> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn nobody_is_let_in_without_a_credential_of_their_own() {
+async fn requests_without_a_valid_credential_are_rejected() {
     let (cluster, elsewhere) = (Cluster::start().await, Cluster::start().await);
     let account = |cluster: Cluster| async move {
         let accounts = "/api/v1/namespaces/default/serviceaccounts";
@@ -165,7 +165,7 @@ async fn nobody_is_let_in_without_a_credential_of_their_own() {
         let_in.len()
     ));
     assert!(let_in.is_empty(), "{}", let_in.join("\n"));
-    assert_eq!(before, after, "somebody has written");
+    assert_eq!(before, after, "a request has changed something");
     assert!(all.len() > 150, "only {} paths", all.len());
 }
 
@@ -240,7 +240,7 @@ async fn slow_oversized_and_smuggled_requests_do_nothing_to_anybody() {
     let began = Instant::now();
     assert_eq!(cluster.ask("GET", "/readyz", None).await.status, 200);
     say(&format!(
-        "access     API server: {} odd requests beside {} slow ones, {} served; others waited {} ms",
+        "access     API server: {} odd requests next to {} slow ones, {} served; others waited {} ms",
         odd.len(),
         slow.len() + dawdling.len(),
         served.len(),

@@ -312,7 +312,7 @@ fn forged(token: &str, other: &str) -> Vec<(&'static str, String)> {
         &said.replace("attacker", "default").replace("\"namespace\":\"a\"", "\"namespace\":\"kube-system\""),
     );
     vec![
-        ("of nobody's making", format!("{}.{claims}.", encoded(r#"{"alg":"none"}"#))),
+        ("without a signature", format!("{}.{claims}.", encoded(r#"{"alg":"none"}"#))),
         ("of a secret that all know", format!("{}.{claims}.{signature}", encoded(r#"{"alg":"HS256"}"#))),
         ("of another account", format!("{header}.{admin}.{signature}")),
         ("without a signature", format!("{header}.{claims}.")),

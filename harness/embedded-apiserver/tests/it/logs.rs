@@ -79,7 +79,7 @@ async fn a_log_is_followed_to_the_end_of_the_run() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_wanted_of_a_log_is_what_comes() {
+async fn a_log_has_the_requested_part() {
     let cluster = Cluster::start().await;
     let source = with_pod(&cluster).await;
     let ask = async |query: &str| cluster.ask("GET", &format!("{PATH}?{query}"), None).await;
@@ -103,7 +103,7 @@ async fn what_is_wanted_of_a_log_is_what_comes() {
         (waits.status, waits.body()["message"].as_str()),
         (400, Some("container x is not valid for pod p"))
     );
-    // A limit ends a stream that would otherwise go on.
+    // A limit ends a stream that would otherwise continue.
     let lines = source.next_follower();
     lines.send("three\n".to_owned()).expect("it is read");
     assert_eq!(ask("follow=true&limitBytes=10").await.text, "one\ntwo\nth");
@@ -118,7 +118,7 @@ async fn what_is_wanted_of_a_log_is_what_comes() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_container_that_nobody_runs_has_an_empty_log_once_it_runs() {
+async fn a_simulated_container_has_an_empty_log_once_it_runs() {
     let cluster = Cluster::start().await;
     with_pod(&cluster).await;
     let pod = json!({"metadata": {"name": "s"}, "spec": {"containers": [{"name": "none", "image": "i"}]}});

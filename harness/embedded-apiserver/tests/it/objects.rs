@@ -246,8 +246,8 @@ async fn the_spec_of_a_stateful_set_has_its_defaults_and_a_change_its_generation
     let one = format!("{all}/one");
     let status = r#"{"status":{"replicas":1},"spec":{"replicas":5}}"#;
     let kind = "application/merge-patch+json";
-    let told = cluster.send("PATCH", &format!("{one}/status"), kind, status).await.body();
-    assert_eq!((&told["status"]["replicas"], &told["spec"]["replicas"]), (&json!(1), &json!(1)));
+    let updated = cluster.send("PATCH", &format!("{one}/status"), kind, status).await.body();
+    assert_eq!((&updated["status"]["replicas"], &updated["spec"]["replicas"]), (&json!(1), &json!(1)));
     let scaled =
         cluster.send("PATCH", &one, kind, r#"{"status":{"replicas":9},"spec":{"replicas":2}}"#).await.body();
     assert_eq!((&scaled["status"]["replicas"], &scaled["metadata"]["generation"]), (&json!(1), &json!(2)));

@@ -32,7 +32,7 @@ async fn ask(cluster: &Cluster, method: &str, path: &str) -> (u16, String) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_leads_to_a_kubelet_ends_as_where_it_cannot_be_reached() {
+async fn requests_for_a_kubelet_fail_as_if_it_were_unreachable() {
     let cluster = with_pod().await;
     let exec = format!("{PODS}/p/exec?command=sh");
     assert_eq!(ask(&cluster, "POST", &exec).await, (400, "pod p does not have a host assigned".to_owned()));
@@ -54,8 +54,8 @@ async fn what_leads_to_a_kubelet_ends_as_where_it_cannot_be_reached() {
     assert!(code == 503 && why.contains("10.0.0.9:10250"), "{code} {why}");
     assert_eq!(ask(&cluster, "GET", &format!("{PODS}/absent/exec")).await.0, 404);
     // The right to a Pod does not include a shell in it.
-    let nobody = cluster.client(&User::authenticated("nobody", &[]));
-    let denied = send(&nobody, &cluster.server.url(), "POST", &exec, None, None).await;
+    let unprivileged = cluster.client(&User::authenticated("nobody", &[]));
+    let denied = send(&unprivileged, &cluster.server.url(), "POST", &exec, None, None).await;
     assert_eq!(denied.status, 403, "{}", denied.text);
 }
 
@@ -79,7 +79,7 @@ async fn debugging_containers_and_resources_change_through_subresources_of_their
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn headers_alone_are_answered_by_what_is_no_resource() {
+async fn head_requests_are_answered_by_paths_that_are_not_resources() {
     let cluster = with_pod().await;
     for (path, code) in [
         ("/healthz", 200),
@@ -269,9 +269,9 @@ async fn writers_are_warned_of_what_is_odd_in_pods_templates_and_finalizers() {
     assert_eq!(made.status, 201, "{}", made.text);
     let profile = &made.body()["spec"]["containers"][0]["securityContext"]["appArmorProfile"];
     assert_eq!(*profile, json!({"type": "RuntimeDefault"}));
-    let told = made.warnings.join("\n");
-    assert!(told.contains("use the \\\"appArmorProfile\\\" field instead"), "{told}");
-    assert!(told.contains("deprecated since v1.14; use \\\"kubernetes.io/os\\\" instead"), "{told}");
+    let warnings = made.warnings.join("\n");
+    assert!(warnings.contains("use the \\\"appArmorProfile\\\" field instead"), "{warnings}");
+    assert!(warnings.contains("deprecated since v1.14; use \\\"kubernetes.io/os\\\" instead"), "{warnings}");
     let contradicts = json!({"metadata": {"name": "odd", "annotations": {key: "unconfined"}},
         "spec": {"containers": [{"name": "c", "image": "i", "securityContext": {"appArmorProfile": {"type": "RuntimeDefault"}}}]}});
     let refused = cluster.ask("POST", PODS, Some(contradicts)).await;
@@ -312,7 +312,7 @@ async fn writers_are_warned_of_what_is_odd_in_pods_templates_and_finalizers() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_cannot_be_agreed_on_is_told_in_the_words_of_who_refuses() {
+async fn failed_negotiations_have_the_words_of_the_refusing_handler() {
     let cluster = with_pod().await;
     let accept = async |path: &str, accept: &str| {
         let request = cluster.admin.get(format!("{}{path}", cluster.server.url())).header("Accept", accept);

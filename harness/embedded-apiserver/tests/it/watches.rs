@@ -71,7 +71,7 @@ async fn a_hundred_watchers_lose_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_watch_from_a_forgotten_past_is_told_so() {
+async fn a_watch_from_a_compacted_revision_gets_an_error() {
     let config = Config { keep: Keep { events: 4, bytes: 1 << 20 }, ..Config::default() };
     let cluster = Cluster::with(config).await;
     for at in 0..10 {
@@ -208,7 +208,7 @@ async fn a_watch_expires_on_order_and_a_list_in_pages_breaks_off_once() {
         let mut seen = Vec::new();
         loop {
             let next = tokio::time::timeout(Duration::from_secs(20), events.next()).await;
-            match next.expect("an event in time").expect("the stream goes on") {
+            match next.expect("an event in time").expect("the stream continues") {
                 Ok(watcher::Event::Init) => seen.push("list".to_owned()),
                 Ok(watcher::Event::InitApply(map) | watcher::Event::Apply(map)) => {
                     let name = map.metadata.name.unwrap_or_default();
@@ -233,7 +233,7 @@ async fn a_watch_expires_on_order_and_a_list_in_pages_breaks_off_once() {
     cluster.server.interrupt_watches();
     cluster.ask("POST", MAPS, Some(map("c", "0"))).await;
     let nothing = tokio::time::timeout(Duration::from_millis(500), events.next()).await;
-    assert!(nothing.is_err(), "a watch goes on though it was interrupted: {nothing:?}");
+    assert!(nothing.is_err(), "a watch continues although it was interrupted: {nothing:?}");
     cluster.server.expire_watches();
     let seen = until(&mut events, "c").await;
     assert_eq!(seen.iter().filter(|one| *one == "list").count(), 2, "the first list breaks off: {seen:?}");

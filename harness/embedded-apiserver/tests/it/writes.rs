@@ -14,7 +14,7 @@ async fn merge(cluster: &Cluster, path: &str, patch: Value) -> Answer {
 }
 
 /// The code and message of a rejection.
-fn told(answer: &Answer) -> (u16, String) {
+fn code_and_message(answer: &Answer) -> (u16, String) {
     (answer.status, answer.body()["message"].as_str().unwrap_or_default().to_owned())
 }
 
@@ -71,7 +71,7 @@ async fn a_manager_has_a_printable_name_of_128_bytes_at_most() {
     let expected =
         "CreateOptions.meta.k8s.io \"\" is invalid: fieldManager: Too long: may not be more than 128 bytes";
     let refused = cluster.ask("POST", &format!("{MAPS}?fieldManager={long}"), map()).await;
-    assert_eq!(told(&refused), (422, expected.to_owned()));
+    assert_eq!(code_and_message(&refused), (422, expected.to_owned()));
     assert_eq!(
         cluster.ask("POST", &format!("{MAPS}?fieldManager={}", "m".repeat(128)), map()).await.status,
         201
@@ -84,7 +84,7 @@ async fn a_manager_has_a_printable_name_of_128_bytes_at_most() {
         let path = format!("{MAPS}/a?fieldManager={long}");
         let body = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}});
         let refused = cluster.send(method, &path, content, body.to_string()).await;
-        let (code, message) = told(&refused);
+        let (code, message) = code_and_message(&refused);
         assert!(code == 422 && message.starts_with(options), "{content}: {code} {message}");
     }
     let control = cluster.ask("POST", &format!("{MAPS}?fieldManager=a%07b"), map()).await;
@@ -130,10 +130,10 @@ async fn refused_writes_have_the_codes_that_clients_look_for() {
     odd["metadata"]["resourceVersion"] = json!("abc");
     let refused = cluster.ask("PUT", &path, Some(odd)).await;
     let why = "strconv.ParseUint: parsing \"abc\": invalid syntax";
-    assert_eq!(told(&refused), (500, why.to_owned()));
+    assert_eq!(code_and_message(&refused), (500, why.to_owned()));
     let array =
         "error decoding patch: json: cannot unmarshal array into Go value of type map[string]interface {}";
-    assert_eq!(told(&merge(&cluster, &path, json!([])).await), (400, array.to_owned()));
+    assert_eq!(code_and_message(&merge(&cluster, &path, json!([])).await), (400, array.to_owned()));
     // Another uid: a failed condition of a PUT, and for a patch a change of an immutable field. By the code,
     // controllers recognise an object that was deleted and created again under its name.
     let mut other = map.clone();
@@ -150,14 +150,14 @@ async fn applied_objects_are_of_the_paths_kind_and_have_its_fields() {
     let path = |more: &str| format!("{MAPS}/a?fieldManager=m{more}");
     let apply = async |path: String, body: &str| cluster.send("PATCH", &path, APPLY, body).await;
     let other = apply(path(""), r#"{"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "a"}}"#).await;
-    assert_eq!(told(&other), (400, "invalid object type: /v1, Kind=Secret".to_owned()));
+    assert_eq!(code_and_message(&other), (400, "invalid object type: /v1, Kind=Secret".to_owned()));
     let unknown = r#"{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}, "dato": {}}"#;
     for mode in ["", "&fieldValidation=Strict", "&fieldValidation=Ignore"] {
-        let (code, why) = told(&apply(path(mode), unknown).await);
+        let (code, why) = code_and_message(&apply(path(mode), unknown).await);
         assert!(code == 500 && why.ends_with(".dato: field not declared in schema"), "{mode}: {code} {why}");
     }
     let twice = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata:\n  x: '1'\n  x: '2'\n";
-    let (code, why) = told(&apply(path("&fieldValidation=Strict"), twice).await);
+    let (code, why) = code_and_message(&apply(path("&fieldValidation=Strict"), twice).await);
     let where_ =
         "error converting YAML to JSON: yaml: unmarshal errors:\n  line 6: key \"x\" already set in map";
     assert_eq!((code, why), (400, format!("error strict decoding YAML: {where_}")));

@@ -134,7 +134,7 @@ async fn watches_that_are_not_read_cost_little() {
         let (served, cost) = unread(&cluster, &format!("{MAPS}?watch=1"), accept).await;
         let form = accept.split(';').nth(1).unwrap_or(accept);
         say(&format!(
-            "memory     API server: {served} watches of 5 MiB that nobody reads ({form}) took {cost} MiB"
+            "memory     API server: {served} watches of 5 MiB without a reader ({form}) took {cost} MiB"
         ));
         assert_eq!(served, CLIENTS);
         assert!(cost < MOST_OF_WATCHES, "{accept}: {cost} MiB");
@@ -163,7 +163,7 @@ async fn watches_of_one_connection_that_are_not_read_cost_little() {
     }
     let cost = memory().saturating_sub(before);
     say(&format!(
-        "memory     API server: {CLIENTS} watches of one connection that nobody reads took {cost} MiB"
+        "memory     API server: {CLIENTS} watches of one connection without a reader took {cost} MiB"
     ));
     assert!(cost < MOST_OF_WATCHES, "{cost} MiB");
 }
@@ -173,7 +173,7 @@ async fn lists_that_are_not_read_are_bounded_for_each_user() {
     let cluster = Cluster::start(Limits { requests: 1000, ..Limits::default() }).await;
     let (served, cost) = unread(&cluster, MAPS, "application/json").await;
     say(&format!(
-        "memory     API server: {served} of {CLIENTS} lists of 5 MiB that nobody reads were served and took {cost} MiB"
+        "memory     API server: {served} of {CLIENTS} lists of 5 MiB without a reader were served and took {cost} MiB"
     ));
     assert!((40..CLIENTS).contains(&served), "{served} were served");
     assert!(cost < MOST_OF_LISTS, "{cost} MiB");
@@ -215,7 +215,7 @@ async fn a_watch_that_pauses_for_long_keeps_nothing_from_being_forgotten() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn who_has_as_much_as_a_user_may_is_told_to_come_back() {
+async fn a_user_at_the_limit_is_asked_to_retry_later() {
     let limits = Limits { watches: 3, connections: 6, all_connections: 9, ..Limits::default() };
     let cluster = Cluster::start(limits).await;
     let watch = format!("{MAPS}?watch=1&resourceVersion=0");
@@ -255,7 +255,7 @@ async fn who_has_as_much_as_a_user_may_is_told_to_come_back() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn connections_of_nobody_are_bounded() {
+async fn unauthenticated_connections_are_bounded() {
     let cluster = Cluster::start(Limits { all_connections: 4, ..Limits::default() }).await;
     let mut silent = Vec::new();
     for _ in 0..4 {

@@ -15,7 +15,7 @@ async fn the_kubeconfig_is_its_owners_alone_and_works() {
     cluster.write_kubeconfig(&path).expect("written");
     let mode = std::fs::metadata(&path).expect("a file").permissions().mode();
     assert_eq!(mode & 0o777, 0o600);
-    let again = cluster.write_kubeconfig(&path).expect_err("whoever has clusters in that file keeps them");
+    let again = cluster.write_kubeconfig(&path).expect_err("the clusters in an existing file are kept");
     assert_eq!(again.kind(), ErrorKind::AlreadyExists);
     let kubeconfig = Kubeconfig::read_from(&path).expect("a kubeconfig");
     let config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await;
@@ -23,7 +23,7 @@ async fn the_kubeconfig_is_its_owners_alone_and_works() {
     let namespaces: Api<Namespace> = Api::all(client);
     assert!(namespaces.get_opt("kube-system").await.expect("an answer").is_some());
     cluster.stop().await;
-    namespaces.get("kube-system").await.expect_err("nobody answers any more");
+    namespaces.get("kube-system").await.expect_err("the server has stopped");
 }
 
 #[tokio::test]

@@ -47,7 +47,7 @@ async fn with_all_controllers_a_deployment_gets_a_running_pod() {
 }
 
 #[tokio::test]
-async fn a_controller_that_is_left_out_does_nothing_and_the_others_go_on() {
+async fn an_omitted_controller_does_nothing_and_the_others_continue() {
     let spec = ClusterSpec {
         controllers: Controller::all_but(&[Controller::Deployment]),
         ..ClusterSpec::of_nodes(1)

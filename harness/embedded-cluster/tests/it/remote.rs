@@ -21,7 +21,7 @@ async fn orders_are_carried_out_or_refused_and_a_cluster_that_is_gone_is_named()
 
     remote.machine("node-0", MachineOperation::Freeze).await.expect("frozen");
     assert_eq!(cluster.machines().state("node-0").map(|state| state.power), Ok(Power::Frozen));
-    remote.machine("node-0", MachineOperation::Thaw).await.expect("goes on");
+    remote.machine("node-0", MachineOperation::Thaw).await.expect("it runs again");
     assert_eq!(cluster.machines().state("node-0").map(|state| state.power), Ok(Power::On));
     remote.set_network(PodNetwork::Independent).await.expect("replaced");
     let nodes: Api<Node> = Api::all(cluster.client());
@@ -38,12 +38,12 @@ async fn orders_are_carried_out_or_refused_and_a_cluster_that_is_gone_is_named()
 
     drop(serving);
     cluster.stop().await;
-    let error = remote.machine("node-0", MachineOperation::Freeze).await.expect_err("nobody is there");
+    let error = remote.machine("node-0", MachineOperation::Freeze).await.expect_err("nothing listens there");
     assert!(matches!(&error, RemoteError::Gone { socket: named, .. } if *named == socket), "{error:?}");
 }
 
 #[tokio::test]
-async fn who_is_cut_off_is_heard_when_the_network_is_whole_again_and_the_audit_tells_what_was_refused() {
+async fn a_partition_ends_and_refused_requests_are_in_the_audit_log() {
     let cluster = Cluster::start(ClusterSpec::api_server()).await.expect("a cluster");
     let folder = tempfile::tempdir().expect("a folder");
     let socket = folder.path().join("socket");
@@ -61,8 +61,8 @@ async fn who_is_cut_off_is_heard_when_the_network_is_whole_again_and_the_audit_t
     assert!(matches!(&refused, kube::Error::Api(status) if status.code == 403), "{refused:?}");
 
     let refusals = AuditQuery { user: account.name.clone(), refused: true, ..AuditQuery::default() };
-    let told = remote.audit(refusals).await.expect("the audit");
-    let [entry] = told.as_slice() else { panic!("{told:?}") };
+    let audited = remote.audit(refusals).await.expect("the audit");
+    let [entry] = audited.as_slice() else { panic!("{audited:?}") };
     assert_eq!((entry.verb.as_str(), entry.resource.as_str(), entry.authorized), ("list", "nodes", false));
     cluster.stop().await;
 }

@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn what_loses_its_owner_goes() {
+    fn objects_without_their_owner_are_deleted() {
         let mut graph = Graph::default();
         graph.put(id("owner"), vertex("1", None, None));
         graph.put(id("owned"), vertex("2", Some("1"), None));

@@ -173,8 +173,8 @@ impl Kinds {
         let mut all = self.all();
         let of_caches: Vec<_> =
             all.iter().filter(|kind| kind.stop.is_none()).map(|kind| kind.resource.clone()).collect();
-        let goes_on = |kind: &Followed| kind.stop.as_ref().is_some_and(|stop| !stop.is_cancelled());
-        for (index, kind) in all.iter().enumerate().filter(|(_, kind)| goes_on(kind)) {
+        let is_followed = |kind: &Followed| kind.stop.as_ref().is_some_and(|stop| !stop.is_cancelled());
+        for (index, kind) in all.iter().enumerate().filter(|(_, kind)| is_followed(kind)) {
             if !served.iter().any(|(resource, _)| *resource == kind.resource) {
                 kind.stop.iter().for_each(CancellationToken::cancel);
                 let ids = self.graph().of_kind(index);
@@ -183,7 +183,7 @@ impl Kinds {
         }
         for (resource, namespaced) in served {
             let Some(config) = rest_of(resource, &of_caches) else { continue };
-            if all.iter().any(|kind| goes_on(kind) && kind.resource == *resource) {
+            if all.iter().any(|kind| is_followed(kind) && kind.resource == *resource) {
                 continue;
             }
             let stop = self.tasks.stopping().child_token();

@@ -56,7 +56,7 @@ mod tests {
     const PERIOD: Duration = Duration::from_secs(5);
 
     #[tokio::test(start_paused = true)]
-    async fn what_is_due_between_two_rounds_waits_for_the_second() {
+    async fn work_due_between_two_rounds_waits_for_the_second() {
         let rounds = Rounds::new("node-lifecycle", PERIOD, 7);
         let first = rounds.first;
         assert!(first >= Instant::now() && first <= Instant::now() + PERIOD);

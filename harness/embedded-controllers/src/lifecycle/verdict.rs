@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn what_drives_pods_off_waits_for_its_round_and_what_keeps_them_off_does_not() {
+    fn no_execute_taints_wait_for_a_round_and_no_schedule_taints_do_not() {
         let now = Timestamp::UNIX_EPOCH;
         let not_ready = node(false);
         assert!(!drives_as_it_has_to(&not_ready, Disruption::Partial));

@@ -147,7 +147,7 @@ fn processes_with(text: &str) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn what_a_program_has_detached_ends_with_it() {
+async fn detached_processes_end_with_their_program() {
     let cluster = cluster().await;
     let pods = cluster.api::<Pod>();
     // The program has its own session, another parent and an empty environment, and ignores all signals that
@@ -250,11 +250,11 @@ async fn a_program_that_takes_too_much_is_ended_and_one_that_spins_yields() {
         loop {
             again.tick().await;
             let all = events.list(&Default::default()).await.expect("events");
-            let told = |event: &Event| {
+            let is_reported = |event: &Event| {
                 event.involved_object.name.as_deref() == Some("spinning")
                     && event.message.as_ref().is_some_and(|text| text.contains("they yield to others"))
             };
-            if all.items.iter().any(told) {
+            if all.items.iter().any(is_reported) {
                 return;
             }
         }
@@ -262,10 +262,13 @@ async fn a_program_that_takes_too_much_is_ended_and_one_that_spins_yields() {
     .await
     .expect("it yields");
     let fine = pods.get("spinning").await.expect("it is there");
-    assert!(container(&fine).is_some_and(|one| one.ready && one.restart_count == 0), "it goes on");
+    assert!(container(&fine).is_some_and(|one| one.ready && one.restart_count == 0), "it keeps running");
     for name in ["small", "free"] {
         let fine = pods.get(name).await.expect("it is there");
-        assert!(container(&fine).is_some_and(|one| one.ready && one.restart_count == 0), "{name} goes on");
+        assert!(
+            container(&fine).is_some_and(|one| one.ready && one.restart_count == 0),
+            "{name} keeps running"
+        );
     }
     cluster.stop().await;
 }

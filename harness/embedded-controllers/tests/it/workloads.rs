@@ -279,7 +279,7 @@ async fn a_node_made_by_hand_is_furnished_as_any_other() {
         let taints = node.spec.iter().flat_map(|spec| spec.taints.iter().flatten());
         taints.map(|taint| format!("{}:{}", taint.key, taint.effect)).collect()
     };
-    wait(&nodes, "by-hand", "nobody has said that it is not ready", |node| {
+    wait(&nodes, "by-hand", "no kubelet has reported that it is not ready", |node| {
         ttl(node) && taints(node).is_empty()
     })
     .await;

@@ -83,7 +83,7 @@ fn every_source_is_resolved() {
 }
 
 #[test]
-fn what_is_missing_is_refused_in_the_kubelets_words() {
+fn missing_references_are_refused_in_the_words_of_the_kubelet() {
     check(
         variable(json!({"configMapKeyRef": {"name": "none", "key": "k"}})),
         Err("configmap \"none\" not found"),

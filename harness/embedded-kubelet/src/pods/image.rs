@@ -47,7 +47,7 @@ mod tests {
     use super::fault;
 
     #[test]
-    fn what_a_kubelet_parses_is_used_and_nothing_else() {
+    fn only_image_names_that_a_kubelet_parses_are_used() {
         let sum = "a".repeat(64);
         for good in ["ccm", "a/ccm:v1", "Registry.example:5000/a/ccm:v1.2", &format!("ccm@sha256:{sum}")] {
             assert_eq!(fault(good), None, "{good}");

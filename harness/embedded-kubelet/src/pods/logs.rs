@@ -275,7 +275,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_log_is_complete_once_its_writers_are_gone_or_nobody_waits_any_longer() {
+    async fn a_log_is_complete_once_its_writers_are_gone_or_the_wait_is_over() {
         let limit = Duration::from_secs(2);
         let log = Log::new(1 << 10);
         let (mut writer, output) = tokio::io::duplex(64);
@@ -306,7 +306,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_flood_leaves_is_bounded_whatever_its_lines_are_like() {
+    fn the_log_of_a_flood_is_bounded_for_any_lines() {
         let limit = 64 << 10;
         for (line, what) in
             [("\n", "empty lines"), ("x", "one line without end"), ("0123456789\n", "short lines")]

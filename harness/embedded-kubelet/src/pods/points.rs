@@ -55,7 +55,7 @@ mod tests {
     use std::os::unix::fs::symlink;
 
     #[test]
-    fn links_that_lead_out_are_followed_by_nobody() {
+    fn links_that_lead_outside_are_not_followed() {
         let folder = tempfile::tempdir().expect("a folder");
         let (volume, outside) = (folder.path().join("volume"), folder.path().join("outside"));
         std::fs::create_dir(&volume).expect("made");

@@ -87,9 +87,9 @@ impl Worker {
                 self.uid
             );
             slot.phase = Phase::Waiting { reason: "CrashLoopBackOff".to_owned(), message: Some(message) };
-            let told =
+            let message =
                 format!("Back-off restarting failed container {name} in pod {pod}_{namespace}({})", self.uid);
-            self.tell(Weight::Warning, "BackOff", told);
+            self.tell(Weight::Warning, "BackOff", message);
         }
     }
 

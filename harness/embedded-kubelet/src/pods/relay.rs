@@ -92,7 +92,7 @@ mod tests {
         let silent = tokio::time::timeout(Duration::from_millis(100), stream.read_exact(&mut byte)).await;
         assert!(silent.is_err(), "an answer came through the cut");
         cut.send_replace(false);
-        stream.read_exact(&mut byte).await.expect("answered after the mend");
+        stream.read_exact(&mut byte).await.expect("answered after the connection was restored");
         assert_eq!(&byte, b"b");
         tasks.stop(Duration::from_secs(1)).await;
     }

@@ -8,7 +8,7 @@ use std::process::{Command, Output};
 use super::*;
 
 /// A user without any rights.
-const NOBODY: &str = "65534";
+const UNPRIVILEGED: &str = "65534";
 
 /// The ways that work here. On a machine that allows none, nothing is tested, and a message says so.
 async fn ways(folder: &Path) -> Vec<Way> {
@@ -125,7 +125,7 @@ async fn a_confined_program_reaches_nothing_of_others() {
     std::fs::create_dir_all(folder.path().join("run")).expect("made");
     std::fs::write(&secret, "secret").expect("written");
     let root = rustix::process::geteuid().is_root();
-    let users: &[Option<&str>] = if root { &[None, Some(NOBODY)] } else { &[None] };
+    let users: &[Option<&str>] = if root { &[None, Some(UNPRIVILEGED)] } else { &[None] };
     for (way, user) in
         ways(folder.path()).await.into_iter().flat_map(|way| users.iter().map(move |user| (way, *user)))
     {
@@ -203,7 +203,7 @@ async fn a_program_is_the_only_one_in_its_proc() {
 }
 
 #[tokio::test]
-async fn a_program_below_the_folder_for_temporary_files_is_found_with_what_is_beside_it() {
+async fn a_program_below_the_temporary_folder_is_found_with_its_neighbours() {
     let folder = tempfile::tempdir().expect("a folder");
     let place = folder.path().join("place");
     write_file(&place.join("library"), b"echo \"$1\"").expect("written");
@@ -228,7 +228,7 @@ async fn a_program_below_the_folder_for_temporary_files_is_found_with_what_is_be
 }
 
 #[test]
-fn what_starts_programs_is_named_by_its_path_and_gets_no_variable_that_loads_code() {
+fn launchers_are_named_by_path_and_get_no_variable_that_loads_code() {
     let folder = tempfile::tempdir().expect("a folder");
     let variables = ["LD_PRELOAD", "BASH_ENV", "ENV", "ENVIRONMENT", "TOKEN"];
     let wanted = Wanted {

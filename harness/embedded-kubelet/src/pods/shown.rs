@@ -17,7 +17,7 @@ pub(super) fn of(program: &Program, run: &Path) -> Vec<Mount> {
     shown
 }
 
-/// Folders of which only explicitly named parts are shown.
+/// Folders that are not shown, apart from explicitly named parts.
 fn closed(run: &Path, temporary: &Path, home: Option<&Path>) -> Vec<PathBuf> {
     let all =
         [run, temporary, Path::new("/tmp"), Path::new("/var/tmp"), Path::new("/run"), Path::new("/etc")];
@@ -49,7 +49,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_program_is_shown_with_its_folder_unless_that_holds_what_is_nobodys_business() {
+    fn a_program_is_shown_with_its_folder_unless_that_contains_private_files() {
         let folder = tempfile::tempdir().expect("a folder");
         let root = folder.path().canonicalize().expect("there");
         let (bin, home, run) = (root.join("home/bin"), root.join("home"), root.join("tmp/run"));

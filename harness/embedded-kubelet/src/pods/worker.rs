@@ -217,7 +217,7 @@ impl Worker {
     /// Ends every program, gracefully first, and within this time even if it was granted more before. Returns
     /// whether all have ended.
     fn end_all(&mut self, grace: Duration) -> bool {
-        let mut told = Vec::new();
+        let mut messages = Vec::new();
         for slot in &mut self.slots {
             slot.restart_at = None;
             slot.probes.cancel();
@@ -227,7 +227,7 @@ impl Worker {
                     group.signal(if grace.is_zero() { Signal::KILL } else { Signal::TERM });
                     // A frozen program cannot handle the signal.
                     group.signal(Signal::CONT);
-                    told.push(format!("Stopping container {}", slot.container.name));
+                    messages.push(format!("Stopping container {}", slot.container.name));
                 }
                 Some(_) => slot.kill_at = slot.kill_at.map(|at| at.min(Instant::now() + grace)),
                 None => {
@@ -246,7 +246,7 @@ impl Worker {
                 }
             }
         }
-        for text in told {
+        for text in messages {
             self.tell(Weight::Normal, "Killing", text);
         }
         self.slots.iter().all(|slot| slot.group.is_none())

@@ -51,9 +51,9 @@ impl Scanner<'_> {
     }
 
     fn tell(&mut self, what: &str, path: &str) {
-        let told = format!("{what} field {path:?}");
-        if self.found.len() < MOST && !self.found.contains(&told) {
-            self.found.push(told);
+        let finding = format!("{what} field {path:?}");
+        if self.found.len() < MOST && !self.found.contains(&finding) {
+            self.found.push(finding);
         }
     }
 

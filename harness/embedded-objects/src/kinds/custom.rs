@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn what_one_server_defines_takes_nothing_from_another() {
+    fn definitions_of_one_server_do_not_count_for_another() {
         let definition = |name: usize| {
             let schema = json!({"openAPIV3Schema": {"type": "object", "description": "x".repeat(MOST / 4)}});
             json!({"spec": {"group": format!("budget-{name}.example.com"), "scope": "Namespaced", "versions": [

@@ -322,10 +322,10 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_longer_applied_goes_and_what_others_own_stays() {
+    fn fields_no_longer_applied_are_removed_and_those_of_others_stay() {
         let maps = kind("configmaps");
-        let first =
-            apply(maps, None, &map(json!({"a": "1", "b": "1"})), by("one")).expect("nobody else is there");
+        let first = apply(maps, None, &map(json!({"a": "1", "b": "1"})), by("one"))
+            .expect("no other manager owns it");
         let second =
             apply(maps, Some(&first), &map(json!({"a": "1", "c": "1"})), by("two")).expect("no conflict");
         assert_eq!(second["data"], json!({"a": "1", "b": "1", "c": "1"}));
@@ -334,10 +334,10 @@ mod tests {
     }
 
     #[test]
-    fn conflicts_are_told_in_the_servers_words_and_forced_away() {
+    fn conflicts_have_the_words_of_the_real_server_and_can_be_forced() {
         let maps = kind("configmaps");
-        let live =
-            apply(maps, None, &map(json!({"k": "1", "l": "1"})), by("one")).expect("nobody else is there");
+        let live = apply(maps, None, &map(json!({"k": "1", "l": "1"})), by("one"))
+            .expect("no other manager owns it");
         let refused = apply(maps, Some(&live), &map(json!({"k": "2"})), by("two")).expect_err("a conflict");
         assert_eq!(refused.message, "Apply failed with 1 conflict: conflict with \"one\": .data.k");
         let refused = apply(maps, Some(&live), &map(json!({"k": "2", "l": "2"})), by("two"))
@@ -357,7 +357,7 @@ mod tests {
     #[test]
     fn ordinary_writes_own_what_they_change() {
         let maps = kind("configmaps");
-        let live = apply(maps, None, &map(json!({"k": "1"})), by("one")).expect("nobody else is there");
+        let live = apply(maps, None, &map(json!({"k": "1"})), by("one")).expect("no other manager owns it");
         let mut new = live.clone();
         new["data"]["k"] = "2".into();
         note_update(maps, "edit", &live, &mut new, NOW, None);

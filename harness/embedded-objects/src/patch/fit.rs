@@ -52,15 +52,15 @@ pub fn fit(
     if mode == Mode::Ignore {
         return Ok(Vec::new());
     }
-    let mut told = match form {
+    let mut warnings = match form {
         Form::Json => Vec::new(),
         Form::Merge | Form::Strategic => fields::problems(None, patch_text).unwrap_or_default(),
     };
-    told.extend(unknown(ty, new));
-    if mode == Mode::Strict && !told.is_empty() {
-        return Err(refused(format!("strict decoding error: {}", told.join(", "))));
+    warnings.extend(unknown(ty, new));
+    if mode == Mode::Strict && !warnings.is_empty() {
+        return Err(refused(format!("strict decoding error: {}", warnings.join(", "))));
     }
-    Ok(told)
+    Ok(warnings)
 }
 
 fn unknown(ty: TypeId, new: &Value) -> Vec<String> {
@@ -165,16 +165,16 @@ mod tests {
     }
 
     #[test]
-    fn what_a_strategic_patch_breaks_is_told_in_the_converters_words() {
-        let told = |patch: Value| {
+    fn misfits_of_a_strategic_patch_have_the_words_of_the_converter() {
+        let refusal_of = |patch: Value| {
             let message = strategic_message(patch, Mode::Warn);
             message.rsplit("\": ").next().unwrap_or_default().to_owned()
         };
-        assert_eq!(told(json!({"spec": {"ports": {}}})), "cannot restore slice from map");
-        assert_eq!(told(json!({"spec": {"type": 1}})), "cannot convert int64 to v1.ServiceType");
-        assert_eq!(told(json!({"spec": {"healthCheckNodePort": "x"}})), "unrecognized type: int32");
-        assert_eq!(told(json!({"spec": []})), "cannot restore struct from: slice");
-        assert_eq!(told(json!({"metadata": {"labels": "x"}})), "cannot restore map from string");
+        assert_eq!(refusal_of(json!({"spec": {"ports": {}}})), "cannot restore slice from map");
+        assert_eq!(refusal_of(json!({"spec": {"type": 1}})), "cannot convert int64 to v1.ServiceType");
+        assert_eq!(refusal_of(json!({"spec": {"healthCheckNodePort": "x"}})), "unrecognized type: int32");
+        assert_eq!(refusal_of(json!({"spec": []})), "cannot restore struct from: slice");
+        assert_eq!(refusal_of(json!({"metadata": {"labels": "x"}})), "cannot restore map from string");
         assert_eq!(
             strategic_message(json!({"spec": {"publishNotReadyAddresses": 1}}), Mode::Ignore),
             " \"\" is invalid: patch: Invalid value: \"map[spec:map[publishNotReadyAddresses:1]]\": unrecognized type: bool"
@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn unknown_fields_are_told_or_refused() {
+    fn unknown_fields_are_reported_or_refused() {
         assert_eq!(
             strategic_message(json!({"spec": {"bogus": 1}}), Mode::Strict),
             " \"\" is invalid: patch: Invalid value: \"map[spec:map[bogus:1]]\": strict decoding error: unknown field \"spec.bogus\""

@@ -292,24 +292,27 @@ mod tests {
         let operations = patch.as_array().expect("operations");
         assert_eq!(applied(&old, operations), Err(why.to_owned()));
         let status = json(&old, &patch.to_string()).expect_err("the patch does not fit");
-        let told = "the server rejected our request due to an error in our request";
-        assert_eq!((status.code, status.message.as_str()), (422, told));
+        let expected = "the server rejected our request due to an error in our request";
+        assert_eq!((status.code, status.message.as_str()), (422, expected));
     }
 
     #[test]
-    fn what_is_no_list_of_operations_is_told_in_the_words_of_go() {
-        let told = |text: &str| {
+    fn invalid_lists_of_operations_are_refused_in_the_words_of_go() {
+        let refusal_of = |text: &str| {
             let status = json(&json!({}), text).expect_err("it is not a patch");
             (status.code, status.message)
         };
         let decoding = |why: &str| (400, format!("error decoding patch: {why}"));
         let value =
             |is: &str, of: &str| decoding(&format!("json: cannot unmarshal {is} into Go value of type {of}"));
-        assert_eq!(told("{}"), value("object", "[]handlers.jsonPatchOp"));
-        assert_eq!(told("[1]"), value("number", "handlers.jsonPatchOp"));
-        assert_eq!(told("[{]"), decoding("invalid character ']' looking for beginning of object key string"));
+        assert_eq!(refusal_of("{}"), value("object", "[]handlers.jsonPatchOp"));
+        assert_eq!(refusal_of("[1]"), value("number", "handlers.jsonPatchOp"));
+        assert_eq!(
+            refusal_of("[{]"),
+            decoding("invalid character ']' looking for beginning of object key string")
+        );
         let field = "json: cannot unmarshal number into Go struct field jsonPatchOp.path of type string";
-        assert_eq!(told(r#"[{"op": "add", "path": 1}]"#), decoding(field));
+        assert_eq!(refusal_of(r#"[{"op": "add", "path": 1}]"#), decoding(field));
     }
 
     #[test]
@@ -343,7 +346,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_is_told_in_the_librarys_words() {
+    fn misfits_have_the_words_of_the_library() {
         wrong(
             json!({}),
             json!([{"op": "remove", "path": "/a"}]),

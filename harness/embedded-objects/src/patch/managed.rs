@@ -113,7 +113,7 @@ pub(super) fn write(object: &mut Value, mut entries: Vec<Entry>) {
 
 /// Removes fields that no manager owns: the object's identity and fields that the server maintains.
 pub(super) fn strip(kind: &Kind, sub: &str, set: &mut Set) {
-    let nobody = [
+    let unmanaged = [
         "name",
         "namespace",
         "creationTimestamp",
@@ -135,7 +135,7 @@ pub(super) fn strip(kind: &Kind, sub: &str, set: &mut Set) {
         [first, ..] if first == reset => false,
         [first] => !["f:apiVersion", "f:kind", "f:metadata"].contains(&first.as_str()),
         [first, second, ..] if first == "f:metadata" => {
-            !nobody.contains(&second.strip_prefix("f:").unwrap_or(second))
+            !unmanaged.contains(&second.strip_prefix("f:").unwrap_or(second))
         }
         _ => true,
     });

@@ -43,14 +43,14 @@ mod tests {
             merge(&old, r#"{"a": {"c": [3], "b": null}, "e": {"f": null}}"#),
             Ok(json!({"a": {"c": [3]}, "d": 1, "e": {}}))
         );
-        let told = |text: &str| {
+        let refusal_of = |text: &str| {
             let status = merge(&old, text).expect_err("no patch");
             (status.code, status.message)
         };
         let decoding = |why: &str| (400, format!("error decoding patch: {why}"));
-        assert_eq!(told("{"), decoding("unexpected end of JSON input"));
+        assert_eq!(refusal_of("{"), decoding("unexpected end of JSON input"));
         let array = "json: cannot unmarshal array into Go value of type map[string]interface {}";
-        assert_eq!(told("[]"), decoding(array));
-        assert_eq!(told("null"), (400, "Invalid JSON Patch".to_owned()));
+        assert_eq!(refusal_of("[]"), decoding(array));
+        assert_eq!(refusal_of("null"), (400, "Invalid JSON Patch".to_owned()));
     }
 }

@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_is_refused() {
+    fn misfits_are_refused() {
         let kind = kinds::find("", "v1", "services").expect("services are served");
         let refused = |patch: &str| {
             strategic(kind, &json!({"metadata": {}, "spec": {"ports": []}}), patch).expect_err("it is wrong")

@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_quantity_is_told() {
+    fn invalid_quantities_are_reported() {
         assert_eq!(Quantity::parse(""), Err(FORM));
         assert_eq!(Quantity::parse("abc"), Err(FORM));
         assert_eq!(Quantity::parse("1.2.3"), Err(FORM));

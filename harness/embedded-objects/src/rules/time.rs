@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_time_is_told_as_go_tells_it() {
+    fn invalid_times_are_reported_as_go_does() {
         assert_eq!(
             seconds("x").expect_err("no time"),
             "parsing time \"x\" as \"2006-01-02T15:04:05Z07:00\": cannot parse \"x\" as \"2006\""

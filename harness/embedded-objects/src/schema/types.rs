@@ -98,7 +98,7 @@ pub struct Field {
     pub omit_zero: bool,
     /// The strategies of a strategic merge patch: `merge`, `replace`, `retainKeys`.
     pub patch_strategies: Vec<&'static str>,
-    /// The key by which a strategic merge patch merges a list of structs.
+    /// The key that a strategic merge patch uses to merge a list of structs.
     pub merge_key: Option<&'static str>,
     /// How server-side apply sees the list.
     pub list_type: ListType,

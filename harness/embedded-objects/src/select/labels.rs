@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_read_is_told_in_the_servers_words() {
+    fn unreadable_selectors_have_the_words_of_the_real_server() {
         let wrong = |selector: &str| Labels::parse(selector).expect_err("the selector is wrong");
         assert_eq!(wrong("==bad"), "found '==', expected: !, identifier, or 'end of string'");
         assert_eq!(wrong("a,"), "found '', expected: identifier after ','");

@@ -11,11 +11,11 @@ use crate::value::PathAccess as _;
 /// with patterns.
 const MOST_STEPS: usize = 4_000_000;
 /// The most bytes of causes for one object; after that, nothing more is examined.
-const MOST_TOLD: usize = 256 << 10;
+const MOST_TEXT: usize = 256 << 10;
 
 /// The causes for an object of a schema. Its head (apiVersion, kind, metadata) is not part of the schema.
 pub fn validate(schema: &Value, patterns: &Patterns, object: &Value) -> Vec<Cause> {
-    let mut judge = Judge { patterns, steps: MOST_STEPS, room: MOST_TOLD, causes: Vec::new(), trial: None };
+    let mut judge = Judge { patterns, steps: MOST_STEPS, room: MOST_TEXT, causes: Vec::new(), trial: None };
     judge.value(schema, object, &Path::root(""));
     if judge.steps == 0 {
         let why = "validation takes more steps than one request may, no further rules were looked at";
@@ -102,8 +102,8 @@ impl Judge<'_> {
 
     fn should(&mut self, path: &Path<'_>, of: &Value, what: &str) {
         self.tell(path, &|path| {
-            let told = format!("{path} in body should {what}");
-            Cause::invalid(path, of.clone(), told)
+            let message = format!("{path} in body should {what}");
+            Cause::invalid(path, of.clone(), message)
         });
     }
 
@@ -116,8 +116,8 @@ impl Judge<'_> {
             let wanted = if schema.truth(INT_OR_STRING) { "integer,string" } else { schema.text("type") };
             let is = kind_of(of);
             self.tell(path, &|path| {
-                let told = format!("{path} in body must be of type {wanted}: {is:?}");
-                Cause::wrong_type(path, is, told)
+                let message = format!("{path} in body must be of type {wanted}: {is:?}");
+                Cause::wrong_type(path, is, message)
             });
             return;
         }
@@ -242,8 +242,8 @@ impl Judge<'_> {
 
     fn must(&mut self, of: &Value, path: &Path<'_>, what: &str) {
         self.tell(path, &|path| {
-            let told = format!("{path:?} must {what}");
-            Cause::invalid(path, of.clone(), told)
+            let message = format!("{path:?} must {what}");
+            Cause::invalid(path, of.clone(), message)
         });
     }
 
@@ -285,12 +285,12 @@ mod tests {
         let schema = json!({"type": "object", "properties": {"spec": schema}});
         let patterns = Patterns::of(&schema);
         let causes = validate(&schema, &patterns, &json!({"spec": of}));
-        let told: Vec<String> = causes.iter().map(Cause::text).collect();
-        assert_eq!(told, expected);
+        let messages: Vec<String> = causes.iter().map(Cause::text).collect();
+        assert_eq!(messages, expected);
     }
 
     #[test]
-    fn what_does_not_fit_its_schema_is_told_in_the_servers_words() {
+    fn misfits_of_a_schema_have_the_words_of_the_real_server() {
         check(
             json!({"type": "object", "required": ["a", "b"], "properties": {"a": {"type": "integer"}}}),
             json!({"a": "x"}),
@@ -356,7 +356,7 @@ mod tests {
         let (causes, bytes) = weighed(&schema, &json!({"list": vec![json!({}); 20_000]}));
         let last = causes.last().map(Cause::text).unwrap_or_default();
         assert!(last.starts_with("<nil>: Forbidden: validation takes more steps"), "{last}");
-        assert!(bytes < 2 * MOST_TOLD, "{bytes}");
+        assert!(bytes < 2 * MOST_TEXT, "{bytes}");
         // A pattern that is slow to compile is not compiled again for each text.
         let schema = json!({"type": "object", "properties": {"list": {"type": "array", "items":
             {"type": "string", "pattern": "^([a-z]{1,40}){1,10}$"}}}});
@@ -372,7 +372,7 @@ mod tests {
             {"type": "integer"}}});
         let members: Map<String, Value> = (0..20_000).map(|at| (at.to_string(), json!("x"))).collect();
         let (causes, bytes) = weighed(&schema, &json!({"n".repeat(100_000): members}));
-        assert!(causes.len() > 1 && bytes < 3 * MOST_TOLD, "{} causes of {bytes} bytes", causes.len());
+        assert!(causes.len() > 1 && bytes < 3 * MOST_TEXT, "{} causes of {bytes} bytes", causes.len());
         // Without the limits, each of the three took minutes, or all memory.
         assert!(began.elapsed().as_secs() < 60, "{:?}", began.elapsed());
     }

@@ -12,11 +12,11 @@ use crate::value::PathAccess as _;
 const TYPES: [&str; 6] = ["array", "boolean", "integer", "number", "object", "string"];
 
 /// The most bytes of causes for one schema; after that, nothing more is examined.
-const MOST_TOLD: usize = 256 << 10;
+const MOST_TEXT: usize = 256 << 10;
 
 /// The causes for the schema of a definition's version, which is at this path.
 pub fn faults(schema: &Value, path: &str) -> Vec<Cause> {
-    let mut faults = Faults { causes: Vec::new(), told: 0 };
+    let mut faults = Faults { causes: Vec::new(), text_bytes: 0 };
     let path = Path::root(path);
     match schema.text("type") {
         "object" => {}
@@ -34,14 +34,14 @@ pub fn faults(schema: &Value, path: &str) -> Vec<Cause> {
 struct Faults {
     causes: Vec<Cause>,
     /// The bytes of all causes.
-    told: usize,
+    text_bytes: usize,
 }
 
 impl Faults {
     fn tell(&mut self, path: &Path<'_>, cause: impl FnOnce(String) -> Cause) {
-        if self.told < MOST_TOLD {
+        if self.text_bytes < MOST_TEXT {
             let cause = cause(path.to_string());
-            self.told += cause.field.len() + cause.message.len();
+            self.text_bytes += cause.field.len() + cause.message.len();
             self.causes.push(cause);
         }
     }
@@ -94,14 +94,14 @@ mod tests {
 
     #[test]
     fn a_schema_says_of_each_value_what_it_is() {
-        let told = |schema: Value| faults(&schema, "s").iter().map(Cause::text).collect::<Vec<_>>();
+        let messages = |schema: Value| faults(&schema, "s").iter().map(Cause::text).collect::<Vec<_>>();
         let right = json!({"type": "object", "properties": {"spec": {"x-kubernetes-preserve-unknown-fields": true},
             "port": {"x-kubernetes-int-or-string": true}, "list": {"type": "array", "items": {"type": "string"}}}});
-        assert_eq!(told(right), Vec::<String>::new());
-        assert_eq!(told(json!({})), ["s.type: Required value: must not be empty at the root"]);
+        assert_eq!(messages(right), Vec::<String>::new());
+        assert_eq!(messages(json!({})), ["s.type: Required value: must not be empty at the root"]);
         let wrong = json!({"type": "object", "properties": {"a": {}, "l": {"type": "array"}}});
         assert_eq!(
-            told(wrong),
+            messages(wrong),
             [
                 "s.properties[a].type: Required value: must not be empty for specified object fields",
                 "s.properties[l].items: Required value: must be specified",
@@ -116,6 +116,6 @@ mod tests {
         let schema = json!({"type": "object", "properties": {
             "n".repeat(100_000): {"type": "object", "properties": inner}}});
         let bytes: usize = faults(&schema, "s").iter().map(|cause| cause.text().len()).sum();
-        assert!(bytes > MOST_TOLD && bytes < 2 * MOST_TOLD, "{bytes}");
+        assert!(bytes > MOST_TEXT && bytes < 2 * MOST_TEXT, "{bytes}");
     }
 }

@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn who_names_no_metric_means_eighty_per_cent_of_the_processor_time() {
+    fn the_default_metric_is_eighty_per_cent_of_the_processor_time() {
         let older = json!({"apiVersion": "autoscaling/v1", "spec": {"maxReplicas": 3}});
         assert_eq!(autoscaler_from_v1(&older)["spec"]["metrics"], json!([use_of_processor(80)]));
     }

@@ -255,12 +255,12 @@ mod tests {
         let mut object = right();
         change(&mut object);
         Definition.default(&mut object);
-        let told: Vec<String> = validate(&object).iter().map(Cause::text).collect();
-        assert_eq!(told, expected);
+        let messages: Vec<String> = validate(&object).iter().map(Cause::text).collect();
+        assert_eq!(messages, expected);
     }
 
     #[test]
-    fn what_makes_a_definition_invalid_is_told_in_the_servers_words() {
+    fn faults_of_a_definition_have_the_words_of_the_real_server() {
         check(|_| {}, &[]);
         check(
             |object| object.put("metadata.name", "x"),
@@ -302,10 +302,10 @@ mod tests {
         let mut object = right();
         object.items("spec.versions")[0].put("storage", false);
         Definition.default(&mut object);
-        let told = validate(&object);
+        let causes = validate(&object);
         assert!(
-            told[0].message.ends_with("must have exactly one version marked as storage version"),
-            "{told:?}"
+            causes[0].message.ends_with("must have exactly one version marked as storage version"),
+            "{causes:?}"
         );
     }
 }

@@ -1,4 +1,4 @@
-//! Jobs: defaults, the selector and labels by which the Job controller finds its Pods, and allowed updates.
+//! Jobs: defaults, the selector and labels with which the Job controller finds its Pods, and allowed updates.
 //!
 //! Source: `pkg/apis/batch/v1/defaults.go`, `pkg/apis/batch/validation/validation.go`,
 //! `pkg/registry/batch/job/strategy.go`.
@@ -109,7 +109,7 @@ impl Strategy for Job {
     }
 }
 
-/// Adds the labels of the Job's Pods, and the selector by which its controller finds them.
+/// Adds the labels of the Job's Pods, and the selector with which its controller finds them.
 fn generate_selector(object: &mut Value) {
     let (name, uid) = (object.text("metadata.name").to_owned(), object.text("metadata.uid").to_owned());
     let labels = object.object("spec.template.metadata.labels");
@@ -370,7 +370,7 @@ mod tests {
     }
 
     #[test]
-    fn pods_that_always_start_again_are_no_jobs() {
+    fn pods_that_always_restart_are_refused_for_jobs() {
         let why =
             create(job(|job| job.put("spec.template.spec.restartPolicy", "Always"))).expect_err("Always");
         assert!(

@@ -19,7 +19,7 @@ use embedded_objects::value::{Edit as _, PathAccess as _};
 /// The default number of seconds that a Pod stays on a node that is not ready or not reachable.
 const TOLERATION_SECONDS: i64 = 300;
 const TOKEN_PATH: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
-/// The lifetime of a mounted token: an hour and seven seconds, by which upstream recognises it.
+/// The lifetime of a mounted token: an hour and seven seconds. Kubernetes recognises such tokens by this lifetime.
 const TOKEN_SECONDS: i64 = 3607;
 const UPDATABLE: &str = "pod updates may not change fields other than `spec.containers[*].image`,`spec.initContainers[*].image`,`spec.activeDeadlineSeconds`,`spec.tolerations` (only additions to existing tolerations),`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)";
 

@@ -64,8 +64,8 @@ fn access(kind: &Kind, object: &Value) -> Vec<Cause> {
         }
         _ => {}
     }
-    let nobody = object.text("spec.user").is_empty() && object.list("spec.groups").is_empty();
-    if kind.kind != "SelfSubjectAccessReview" && nobody {
+    let is_anonymous = object.text("spec.user").is_empty() && object.list("spec.groups").is_empty();
+    if kind.kind != "SelfSubjectAccessReview" && is_anonymous {
         causes.push(Cause::invalid("spec.user", "", "at least one of user or group must be specified"));
     }
     let local = kind.kind == "LocalSubjectAccessReview";

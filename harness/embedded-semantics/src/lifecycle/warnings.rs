@@ -246,17 +246,17 @@ mod tests {
     use embedded_objects::kinds;
 
     #[test]
-    fn what_is_odd_but_accepted_is_warned_of() {
+    fn accepted_oddities_cause_warnings() {
         let services = kinds::find("", "v1", "services").expect("services are served");
-        let told = |spec: Value| warnings(services, None, None, &json!({"spec": spec}));
+        let warnings_of = |spec: Value| warnings(services, None, None, &json!({"spec": spec}));
         assert_eq!(
-            told(json!({"type": "ClusterIP", "clusterIP": "fd00:0::1", "clusterIPs": ["fd00:0::1"]})),
+            warnings_of(json!({"type": "ClusterIP", "clusterIP": "fd00:0::1", "clusterIPs": ["fd00:0::1"]})),
             [
                 "spec.clusterIPs[0]: IPv6 address \"fd00:0::1\" should be in RFC 5952 canonical format (\"fd00::1\")"
             ]
         );
         assert_eq!(
-            told(
+            warnings_of(
                 json!({"type": "LoadBalancer", "loadBalancerSourceRanges": ["10.0.0.1/8"], "externalName": "x"})
             ),
             [
@@ -264,7 +264,10 @@ mod tests {
                 "spec.externalName is ignored when spec.type is not \"ExternalName\""
             ]
         );
-        assert_eq!(told(json!({"type": "ClusterIP", "clusterIPs": ["10.0.0.1"]})), Vec::<String>::new());
+        assert_eq!(
+            warnings_of(json!({"type": "ClusterIP", "clusterIPs": ["10.0.0.1"]})),
+            Vec::<String>::new()
+        );
         let endpoints = kinds::find("", "v1", "endpoints").expect("endpoints are served");
         assert!(deprecation(endpoints).is_some_and(|text| text.contains("EndpointSlice")));
         assert_eq!(deprecation(services), None);

@@ -170,7 +170,7 @@ fn listed_nodes_are_created() {
 }
 
 #[test]
-fn what_is_served_is_described_as_the_full_server_describes_it() {
+fn discovery_describes_kinds_as_the_real_server_does() {
     let ours: BTreeMap<&str, Option<Value>> = [
         ("/apis", Some(discovery::groups(&[]))),
         ("/api/v1", discovery::resources("", "v1", &[])),

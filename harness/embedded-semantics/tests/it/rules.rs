@@ -133,7 +133,7 @@ fn nodes_keep_what_is_settled() {
 }
 
 #[test]
-fn wrong_types_are_told_as_go_tells_them() {
+fn wrong_types_are_reported_as_go_does() {
     not_created(
         SERVICES,
         json!({"metadata": {"name": "s"}, "spec": {"ports": [{"port": "80"}]}}),
@@ -142,7 +142,7 @@ fn wrong_types_are_told_as_go_tells_them() {
 }
 
 #[test]
-fn labels_are_checked_four_times_over_on_an_update_and_told_once() {
+fn labels_are_checked_four_times_on_an_update_and_reported_once() {
     let fault = "metadata.labels: Invalid value: \"-\": a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex used for validation is '(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')";
     refused(
         "/api/v1/nodes",

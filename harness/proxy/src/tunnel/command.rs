@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_or_unknown_is_refused() {
+    fn missing_and_unknown_arguments_are_refused() {
         for wrong in [
             "proxy",
             "proxy serve",

@@ -104,8 +104,8 @@ async fn a_connect_is_answered_with_200_and_then_the_peer_speaks() {
     assert_eq!(bench.connected(&peer).await, GOOD);
     let mut socket = tokio::net::UnixStream::connect(bench.path().join("socket")).await.expect("it listens");
     assert_eq!(spoken(&mut socket, &peer).await, GOOD);
-    let nobody = format!("127.0.0.1:{}", free_port().await);
-    assert!(bench.connected(&nobody).await.starts_with("HTTP/1.1 502 Bad Gateway\r\n"));
+    let unused = format!("127.0.0.1:{}", free_port().await);
+    assert!(bench.connected(&unused).await.starts_with("HTTP/1.1 502 Bad Gateway\r\n"));
     assert!(bench.connected("nothing").await.starts_with("HTTP/1.1 400 "));
 }
 
@@ -146,7 +146,7 @@ async fn a_silent_agent_costs_time_and_no_tunnel() {
 }
 
 #[tokio::test]
-async fn who_has_no_certificate_is_not_served() {
+async fn clients_without_a_certificate_are_not_served() {
     let bench = Bench::new(None).await;
     let strange = tempfile::tempdir().expect("a folder");
     write_certificates(strange.path(), &["localhost".to_owned()]).expect("certificates");
@@ -158,10 +158,10 @@ async fn who_has_no_certificate_is_not_served() {
 #[tokio::test]
 async fn mutants_are_wrong_as_they_are_said_to_be() {
     let peer = greeter().await;
-    let nobody = format!("127.0.0.1:{}", free_port().await);
+    let unused = format!("127.0.0.1:{}", free_port().await);
     for (mutant, target, expected) in [
         ("M-NP-07", &peer, "HTTP/1.1 200 OK\r\n\r\nconnected\nhello"),
-        ("M-NP-07b", &nobody, "HTTP/1.1 200 OK\r\n\r\n"),
+        ("M-NP-07b", &unused, "HTTP/1.1 200 OK\r\n\r\n"),
         ("M-NP-07c", &peer, "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nconnectedhello"),
     ] {
         let bench = Bench::new(Some(mutant)).await;

@@ -42,7 +42,7 @@ async fn a_call_is_journalled_by_what_it_means_and_by_its_port() {
 }
 
 #[tokio::test]
-async fn whose_a_load_balancer_is_the_driver_tells() {
+async fn the_driver_reports_the_owner_of_a_load_balancer() {
     let proxied = Proxied::start().await;
     let lb = r#"{"id": "lb-7", "name": "old", "owner": "uid-7", "frontends": [], "backends": [], "addresses": [],
         "state": "active"}"#;

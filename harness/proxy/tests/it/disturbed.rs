@@ -39,7 +39,7 @@ async fn a_fault_meets_an_object_by_any_of_its_names() {
 }
 
 #[tokio::test]
-async fn a_call_that_nobody_knows_is_met_by_method_and_path() {
+async fn an_unclassified_call_is_matched_by_method_and_path() {
     let proxied = Proxied::start().await;
     let matching = Match { request: Some("GET /v1/firewalls".to_owned()), ..Match::default() };
     let effect = Effect::Status { status: 503, retry_after_s: None };
@@ -81,7 +81,7 @@ async fn answers_are_refused_lost_or_never_given() {
 }
 
 #[tokio::test]
-async fn what_the_cloud_itself_does_otherwise_its_driver_is_asked_for() {
+async fn behaviour_of_the_cloud_is_requested_from_its_driver() {
     let proxied = Proxied::start().await;
     let slow = fault(&[Op::LbCreate], None, Effect::SlowProvisioning { ms: 60_000 });
     let slow = proxied.driver.inject(&slow).await.expect("injected");

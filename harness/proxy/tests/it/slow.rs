@@ -33,7 +33,7 @@ async fn until_closed(stream: &mut TcpStream) -> String {
 }
 
 #[tokio::test]
-async fn who_takes_too_long_for_the_head_of_a_request_is_closed() {
+async fn a_slow_request_head_closes_the_connection() {
     let proxied = Proxied::bounded(bounds()).await;
     for begun in ["G", "GET /v1/instances HTTP/1.1\r\nHost: x\r\n", "PRI * HTTP/2.0\r\n"] {
         let mut stream = connected(&proxied.url("a", "")).await;
@@ -68,7 +68,7 @@ async fn who_takes_too_long_for_the_head_of_a_request_is_closed() {
 }
 
 #[tokio::test]
-async fn who_takes_too_long_for_a_body_is_answered_and_in_the_journal() {
+async fn a_slow_request_body_is_answered_and_logged() {
     let proxied = Proxied::bounded(bounds()).await;
     // One that a rule reads, and one that is streamed.
     for line in ["POST /v1/load-balancers HTTP/1.1", "PUT /v1/elsewhere HTTP/1.1"] {
@@ -118,7 +118,7 @@ async fn a_port_has_only_so_many_connections() {
 }
 
 #[tokio::test]
-async fn who_waits_for_an_answer_or_sends_piece_by_piece_is_not_slow() {
+async fn waiting_and_piecewise_clients_are_not_slow() {
     let pieces = Pieces::start().await;
     let messages: Arc<Mutex<Vec<String>>> = Arc::default();
     let heard = messages.clone();

@@ -149,7 +149,7 @@ pub(crate) fn client() -> reqwest::Client {
 /// received.
 pub(crate) struct Pieces {
     pub(crate) url: String,
-    pub(crate) go_on: tokio::sync::mpsc::UnboundedSender<&'static [u8]>,
+    pub(crate) sender: tokio::sync::mpsc::UnboundedSender<&'static [u8]>,
     pub(crate) got: Arc<Mutex<Vec<u8>>>,
 }
 
@@ -157,7 +157,7 @@ impl Pieces {
     pub(crate) async fn start() -> Pieces {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let url = format!("http://{}", listener.local_addr().expect("an address"));
-        let (go_on, mut pieces) = tokio::sync::mpsc::unbounded_channel::<&'static [u8]>();
+        let (sender, mut pieces) = tokio::sync::mpsc::unbounded_channel::<&'static [u8]>();
         let got: Arc<Mutex<Vec<u8>>> = Arc::default();
         let kept = got.clone();
         tokio::spawn(async move {
@@ -175,11 +175,11 @@ impl Pieces {
                 write.write_all(piece).await.expect("written");
             }
         });
-        Pieces { url, go_on, got }
+        Pieces { url, sender, got }
     }
 
     pub(crate) fn say(&self, piece: &'static [u8]) {
-        self.go_on.send(piece).expect("somebody listens");
+        self.sender.send(piece).expect("a listener");
     }
 
     /// Waits until it has received this.

@@ -14,7 +14,7 @@ async fn refused(config: Config) -> UpstreamError {
 }
 
 #[tokio::test]
-async fn an_upstream_that_is_not_there_is_told() {
+async fn an_unreachable_upstream_is_reported() {
     let absent = refused(before("http://127.0.0.1:1")).await;
     assert!(matches!(absent, UpstreamError::Absent { .. }), "{absent}");
     for url in ["127.0.0.1:80", "ftp://127.0.0.1", "http://u:p@127.0.0.1", "http://127.0.0.1/?x=1", "http://"]
@@ -29,7 +29,7 @@ async fn an_upstream_that_is_not_there_is_told() {
 }
 
 #[tokio::test]
-async fn an_upstream_that_speaks_something_else_is_told() {
+async fn an_upstream_with_another_protocol_is_reported() {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let url = format!("http://{}", listener.local_addr().expect("an address"));
     tokio::spawn(async move {
@@ -52,7 +52,7 @@ async fn an_upstream_that_says_nothing_is_given_up() {
 }
 
 #[tokio::test]
-async fn a_certificate_that_nobody_vouches_for_is_not_accepted() {
+async fn an_untrusted_certificate_is_not_accepted() {
     let hidden = Proxied::start().await;
     let url = format!("http://{}", hidden.cloud.cloud_addr());
     // A proxy with TLS works as an upstream too.
@@ -74,7 +74,7 @@ async fn a_certificate_that_nobody_vouches_for_is_not_accepted() {
 }
 
 #[tokio::test]
-async fn a_cloud_that_goes_away_is_told_once_and_answered_for() {
+async fn a_lost_cloud_is_reported_once_and_calls_still_get_answers() {
     let proxied = Proxied::start().await;
     let Proxied { cloud, proxy, http, messages, .. } = proxied;
     cloud.shutdown().await;

@@ -75,14 +75,14 @@ async fn callers_may_speak_tls_and_http_2() {
         let answer = client.get(&url).send().await.expect("an answer");
         assert_eq!((answer.version(), answer.status().as_u16()), (version, 401));
     }
-    assert!(client().get(&url).send().await.is_err(), "nobody else trusts the CA of the run");
+    assert!(client().get(&url).send().await.is_err(), "no other client trusts the CA of the run");
     let plain = reqwest::Client::builder().no_proxy().http2_prior_knowledge().build().expect("a client");
     let answer = plain.get(proxied.url("a", "/v1/instances")).send().await.expect("an answer");
     assert_eq!(answer.version(), reqwest::Version::HTTP_2);
 }
 
 #[tokio::test]
-async fn who_is_sent_elsewhere_comes_back_by_the_same_port() {
+async fn a_redirected_client_returns_through_the_same_port() {
     let pieces = Pieces::start().await;
     let proxy = Running::start(before(&pieces.url)).await.expect("a proxy");
     let url = proxy.ports()[0].1.clone();

@@ -1,4 +1,4 @@
-//! OpenTelemetry: a run as a trace, in the JSON form of OTLP that collectors take at `/v1/traces`.
+//! OpenTelemetry: a run as a trace, in the JSON encoding of OTLP that collectors accept at `/v1/traces`.
 //! Source: OpenTelemetry Protocol Specification, "JSON Protobuf Encoding"; semantic conventions for tests and Kubernetes.
 
 use crate::wording::{one_line, outcome_text, outcome_word, verdict_word};
@@ -18,11 +18,11 @@ const INTERNAL: u8 = 1;
 /// `STATUS_CODE_OK` and `STATUS_CODE_ERROR`.
 const STATUS: [u8; 2] = [1, 2];
 
-/// A trace with a span for the run and one for each check that ran. The same report gives the same identifiers, so that a trace
-/// that is sent twice is one trace.
+/// A trace with a span for the run and one for each check that ran. Identifiers are derived from the report, so that a trace
+/// that is sent twice stays one trace.
 ///
 /// # Errors
-/// If the report does not say when the run, or a check that ran, began.
+/// The start time of the run or of a check that ran is missing.
 pub fn to_otlp(ledger: &Ledger) -> Result<String, String> {
     let trace = Trace::of(ledger);
     let mut spans = vec![trace.run(ledger)?];
@@ -46,11 +46,11 @@ pub fn to_otlp(ledger: &Ledger) -> Result<String, String> {
             "spans": spans,
         }],
     }]});
-    // One line: the file exporter and receiver of the collector have one document on each.
+    // One line, because the file exporter and receiver of the collector use one document for each line.
     Ok(format!("{document}\n"))
 }
 
-/// What all spans of a run share.
+/// The attributes that all spans of a run share.
 struct Trace {
     id: String,
     run: String,
@@ -114,7 +114,7 @@ impl Trace {
             "spanId": id,
             "name": name,
             "kind": INTERNAL,
-            // Numbers of 64 bits are text in this form.
+            // 64-bit numbers are strings in this encoding.
             "startTimeUnixNano": began.to_string(),
             "endTimeUnixNano": (began + i128::from(took_ms) * 1_000_000).to_string(),
         }))

@@ -1,4 +1,4 @@
-//! The folder of a job as Prow's Spyglass and TestGrid read it from a bucket.
+//! The folder of a job in the layout that Prow's Spyglass and TestGrid read from a bucket.
 //! Source: kubernetes/test-infra, "gubernator: job artifact layout"; testgrid, "pb/state" and the metadata of started.json.
 
 use crate::exit::{CONFORMANT, exit_code};
@@ -25,7 +25,7 @@ pub struct ProwFile {
 /// A job passed if the run would have ended with exit code 0: the CCM is conformant, or partial.
 ///
 /// # Errors
-/// If the report does not say when the run began, or the results cannot be written as XML.
+/// The start time of the run is missing, or the results cannot be written as XML.
 pub fn to_prow(ledger: &Ledger) -> Result<Vec<ProwFile>, String> {
     let began: Timestamp = ledger
         .started

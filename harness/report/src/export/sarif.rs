@@ -1,4 +1,4 @@
-//! SARIF 2.1.0: what failed, as results of a static analyser, for code scanning on GitHub and for editors.
+//! SARIF 2.1.0: failures in the format of static analysers, for code scanning on GitHub and for editors.
 //! Source: OASIS, "Static Analysis Results Interchange Format (SARIF) Version 2.1.0".
 
 use crate::manifest_findings::{is_about_manifests, manifest_findings};
@@ -9,16 +9,16 @@ use harness_core::ledger::{Entry, Ledger, Outcome};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
-/// The schema that the format names itself by.
+/// The URL of the format's schema.
 const SCHEMA: &str = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/os/schemas/sarif-schema-2.1.0.json";
 
 /// The failed and blocked checks of a run. A failed MUST is an error, a failed SHOULD a warning, and a failed INFO check a note.
 ///
-/// A finding in a manifest is placed at its line there, and any other result at the check's entry in the report. `file` is how
-/// results name the report, and `report` is its text. `demands` explains the rules.
+/// The location of a finding in a manifest is its line there; the location of any other result is the check's entry in the
+/// report. `file` is the name of the report in results, and `report` is its text. `demands` explains the rules.
 ///
 /// # Errors
-/// Only if the result cannot be written as JSON.
+/// The result cannot be written as JSON.
 pub fn to_sarif(
     ledger: &Ledger,
     demands: &Demands,
@@ -94,7 +94,7 @@ fn result(entry: &Entry, message: &str, file: &str, line: usize) -> Value {
             "artifactLocation": { "uri": uri(file) },
             "region": { "startLine": line },
         }}],
-        // The same failure of a later run is the same alert, wherever its text stands.
+        // The same failure of a later run is the same alert, wherever its text is located.
         "partialFingerprints": { "check/v1": format!("{}:{file}", entry.id) },
     })
 }
@@ -107,7 +107,7 @@ fn level(level: Level) -> &'static str {
     }
 }
 
-/// A path as the relative reference that SARIF asks for.
+/// A path as a relative reference, as SARIF requires.
 fn uri(path: &str) -> String {
     let path = path.strip_prefix("./").unwrap_or(path);
     path.replace('%', "%25").replace(' ', "%20").replace('#', "%23").replace('?', "%3F")

@@ -8,11 +8,11 @@ use harness_core::ledger::{Entry, Ledger};
 use std::fmt::Write as _;
 use std::path::Path;
 
-/// How many annotations of each kind are made: GitHub shows no more of one step.
+/// The maximum number of annotations of each kind: GitHub shows no more for one step.
 const ANNOTATIONS: usize = 10;
 
-/// Workflow commands that annotate the run: what failed as an error, what only warns as a warning. Each is a line. What is
-/// wrong in a manifest is annotated at its line.
+/// Workflow commands that annotate the run, one for each line: failures are errors, everything else is a warning. Findings in
+/// a manifest are annotated at their line.
 /// Source: "Workflow commands for GitHub Actions", setting an error message.
 pub fn annotations(ledger: &Ledger, job: &Job) -> String {
     let mut text = String::new();
@@ -50,7 +50,7 @@ fn of_check(entry: &Entry, job: &Job) -> Vec<String> {
     placed
 }
 
-/// A file's path in the checkout; `None` where it is elsewhere.
+/// The path of a file in the checkout; `None` if it is not in the checkout.
 fn in_workspace(file: &str, job: &Job) -> Option<String> {
     let whole = Path::new(&job.folder).join(file);
     let inside = whole.strip_prefix(job.workspace.as_deref()?).ok()?;
@@ -58,12 +58,12 @@ fn in_workspace(file: &str, job: &Job) -> Option<String> {
     (!plain.iter().any(|part| part == "..")).then(|| plain.join("/"))
 }
 
-/// A text within a workflow command.
+/// A text, escaped for a workflow command.
 fn message(text: &str) -> String {
     text.replace('%', "%25").replace('\r', "%0D").replace('\n', "%0A")
 }
 
-/// The value of a command's property.
+/// A value, escaped for a property of a command.
 fn property(text: &str) -> String {
     message(text).replace(':', "%3A").replace(',', "%2C")
 }
@@ -84,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn what_failed_is_annotated() {
+    fn failures_are_annotated() {
         let text = "promise: 100 %\nexpected: x";
         let mut entries = vec![entry("A-01", Level::Must, text), entry("A-02", Level::Should, text)];
         entries.extend((0..20).map(|n| entry(&format!("B-{n:02}"), Level::Must, text)));

@@ -1,4 +1,4 @@
-//! The summary on the page of a job, in GitHub's Markdown: what matters at once, details folded.
+//! The summary on the page of a job, in GitHub's Markdown: the essentials first, details folded.
 
 use super::{Job, cell, troubled};
 use crate::failure_text::FailureText;
@@ -9,11 +9,11 @@ use harness_core::check::Level;
 use harness_core::ledger::{Conformance, Entry, Ledger, Outcome, SkipReason};
 use std::fmt::Write as _;
 
-/// How many failures are shown with what was expected, and in full. The report has the others.
+/// The number of failures that are shown in full. The report contains the others.
 const FAILURES: usize = 50;
-/// How much of a failure's text is shown, characters: GitHub shows at most 1 MiB in all.
+/// The number of characters shown of a failure's text: GitHub shows at most 1 MiB in total.
 const TEXT: usize = 4_000;
-/// How a check can end, in the order of the columns.
+/// The outcomes, in the order of the columns.
 const OUTCOMES: [&str; 7] =
     ["pass", "fail", "blocked", "error", "not-observable", "deselected", "not-declared"];
 
@@ -97,7 +97,7 @@ fn counts(ledger: &Ledger, text: &mut String) {
     }
 }
 
-/// What failed, was blocked or met an error: expected and actual in a table, and the whole texts folded.
+/// Checks that failed, were blocked or had an error: expected and observed state in a table, and the full texts folded.
 fn problems(ledger: &Ledger, text: &mut String) {
     let all: Vec<&Entry> = troubled(ledger).collect();
     if all.is_empty() {
@@ -168,7 +168,7 @@ fn count(n: usize, what: &str) -> String {
     format!("{n} {what}{}", if n == 1 { "" } else { "s" })
 }
 
-/// A text within markup.
+/// A text, escaped for markup.
 fn markup(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
 }
@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn what_failed_stands_in_the_summary_with_what_was_expected() {
+    fn failures_are_in_the_summary_with_the_expected_state() {
         let job =
             Job { run: Some("https://ci.example/1".to_owned()), results: "out".to_owned(), ..Job::default() };
         let summary = step_summary(&ledger(), &job);

@@ -1,10 +1,10 @@
-//! The command that repeats a check as it was run: the same CCM, on the same kind of cluster, with the same options.
+//! The command that repeats a check: with the same CCM, the same kind of cluster and the same options.
 
 use harness_core::ledger::Subject;
 
-/// The command that every run has.
+/// The command with which every run starts.
 const RUN: &str = "ccm-conformance run";
-/// Options with a value that say which checks run, how often, or where results go.
+/// Options with a value that select checks, repeat them, or set the output folder.
 const WITH_VALUE: [&str; 9] = [
     "--only",
     "--skip",
@@ -16,10 +16,10 @@ const WITH_VALUE: [&str; 9] = [
     "--repeat",
     "--sonobuoy-results",
 ];
-/// Such options without a value, and those that refuse a run of single checks.
+/// Options of that sort without a value, and options that cannot be combined with a selection of checks.
 const FLAGS: [&str; 4] = ["--quick", "--watch", "--certify", "--require-complete"];
 
-/// The command of a run up to the checks that it is to have, ready for a shell: `--only ID` follows.
+/// The command of a run, quoted for a shell, up to the selection of checks: `--only ID` follows.
 pub(super) fn again(subject: &Subject) -> String {
     let mut options = typed(&subject.reproduce).unwrap_or_default();
     let has = |options: &[String], name: &str| {
@@ -27,7 +27,7 @@ pub(super) fn again(subject: &Subject) -> String {
             .iter()
             .any(|word| word == name || word.strip_prefix(name).is_some_and(|rest| rest.starts_with('=')))
     };
-    // A run file says all of it.
+    // The run file contains all settings.
     if !has(&options, "--config") {
         let mut add = |name: &str, value: &str| {
             if !value.is_empty() && !has(&options, name) {
@@ -41,7 +41,7 @@ pub(super) fn again(subject: &Subject) -> String {
     std::iter::once(RUN.to_owned()).chain(words).collect::<Vec<_>>().join(" ")
 }
 
-/// The options of a run without those that choose checks; `None` where another command made it.
+/// The options of a run without those that select checks; `None` if another command created the report.
 fn typed(reproduce: &str) -> Option<Vec<String>> {
     let words = shlex::split(reproduce.strip_prefix(RUN)?)?;
     let mut kept = Vec::new();
@@ -56,12 +56,12 @@ fn typed(reproduce: &str) -> Option<Vec<String>> {
     Some(kept)
 }
 
-/// Whether it is such an option with its value behind a `=`.
+/// Whether it is one of these options with its value after a `=`.
 fn is_left_out(word: &str) -> bool {
     word.split_once('=').is_some_and(|(name, _)| WITH_VALUE.contains(&name))
 }
 
-/// A word as a shell takes it for one. One that no shell can take is left as it is.
+/// A word, quoted so that a shell reads it as one word. A word that no shell can read stays as it is.
 fn quoted(word: &str) -> String {
     if let Some((name, value)) = word.split_once('=').filter(|_| word.starts_with("--")) {
         return format!("{name}={}", quoted(value));

@@ -1,27 +1,27 @@
-//! Why a verdict is what it is, for the page: one reason for all checks that failed alike.
+//! The reasons for a verdict, for the page. Checks that failed in the same way share a reason.
 
 use crate::failure_text::FailureText;
 use crate::wording::{because, outcome_text, outcome_word, printable};
 use harness_core::ledger::{Entry, Ledger};
 use serde::Serialize;
 
-/// A reason, and the checks that share it.
+/// A reason for a verdict, with the checks that share it.
 #[derive(Debug, PartialEq, Eq, Serialize)]
 pub(super) struct Cause {
-    /// The checks, in the order of the report; none for a reason of the whole run.
+    /// The checks, in the order of the report. Empty if the reason concerns the whole run.
     pub(super) checks: Vec<String>,
-    /// How they ended, in one word; empty for a reason of the whole run.
+    /// Their outcome, in one word. Empty if the reason concerns the whole run.
     pub(super) outcome: &'static str,
-    /// What the first of them is about, where its failure says so.
+    /// The subject of the first check, if its failure names one.
     pub(super) subject: String,
-    /// What the first of them expected; empty where no promise was broken.
+    /// What the first check expected. Empty if no claim was violated.
     pub(super) expected: String,
-    /// What was seen instead, or the reason in words.
+    /// The observed state, or the reason in words.
     pub(super) seen: String,
 }
 
-/// The reasons for a verdict, in the order of the report. Checks that expected the same of the same kind of thing, or were
-/// left unjudged for the same reason, share one.
+/// The reasons for a verdict, in the order of the report. Checks share a reason if they expected the same of the same kind
+/// of object, or if they were not judged for the same reason.
 pub(super) fn causes(ledger: &Ledger) -> Vec<Cause> {
     let mut all: Vec<(String, Cause)> = Vec::new();
     for (id, text) in because(ledger) {
@@ -40,7 +40,7 @@ fn of_run(text: &str) -> Cause {
     Cause { checks: Vec::new(), outcome: "", subject, expected, seen: text.to_owned() }
 }
 
-/// The reason that a check gives, and what those of other checks must have in common with it.
+/// The reason of a check, and the key that groups it with the reasons of other checks.
 fn of_check(entry: &Entry) -> (String, Cause) {
     let outcome = outcome_word(&entry.outcome);
     let message = printable(outcome_text(&entry.outcome).unwrap_or_default());
@@ -56,7 +56,8 @@ fn of_check(entry: &Entry) -> (String, Cause) {
     (key, Cause { checks: vec![entry.id.clone()], outcome, subject, expected, seen })
 }
 
-/// A text without the names that a check gave to its objects: its id, and four characters of the run.
+/// A text without the parts of object names that differ between checks and runs: the check's id and four characters of the
+/// run id.
 fn without_names(text: &str, id: &str) -> String {
     const OF_THE_RUN: usize = 4;
     let slug = format!("{}-", id.to_lowercase().replace('.', "-"));

@@ -1,4 +1,4 @@
-//! What the first line of a page's material says: how the runs ended, and why.
+//! The first line of a page's data: the results of the runs, with reasons.
 
 use super::again::again;
 use super::causes::{Cause, causes};
@@ -11,41 +11,41 @@ use harness_core::ledger::{Ledger, Outcome, Setting};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-/// The first line of the material of a page. The events of the runs follow, one after the other.
+/// The first line of a page's data. The events of the runs follow, one run after the other.
 #[derive(Serialize)]
 pub(super) struct Head<'a> {
     pub(super) runs: Vec<RunHead<'a>>,
     pub(super) demands: &'a Demands,
-    /// The checks that ended otherwise in the second run than in the first, where there are two.
+    /// The checks whose outcome differs between the two runs, if there are two.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) differences: Option<&'a [Difference]>,
 }
 
-/// What the page says about a run as a whole.
+/// The part of the page about a run as a whole.
 #[derive(Serialize)]
 pub(super) struct RunHead<'a> {
     pub(super) name: &'a str,
     pub(super) report: &'a Ledger,
     pub(super) verdict: &'a str,
     pub(super) because: Vec<Cause>,
-    /// What the texts of failures say, by check.
+    /// The parts of each failure's text, by check.
     pub(super) failures: BTreeMap<&'a str, FailureText>,
-    /// The command that repeats checks of the run; they follow it.
+    /// The command that repeats checks of the run; their ids are appended.
     pub(super) again: String,
     pub(super) relaxed: Vec<&'a Setting>,
     pub(super) profiles: Vec<ProfileResult>,
     pub(super) evidence: &'a Evidence,
-    /// How many lines of its events follow.
+    /// The number of its events that follow.
     pub(super) lines: usize,
-    /// How many do not.
+    /// The number of its events that were left out.
     pub(super) left_out: usize,
-    /// The checks that are still to end, of a run that goes on.
+    /// The checks that have not ended, if the run is still in progress.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) unended: Option<&'a [String]>,
 }
 
 impl<'a> RunHead<'a> {
-    /// Of a run, with none of its events.
+    /// The head of a run, without events.
     pub(super) fn of(side: &Side<'a>) -> RunHead<'a> {
         RunHead {
             name: side.name,
@@ -64,7 +64,7 @@ impl<'a> RunHead<'a> {
     }
 }
 
-/// What the texts of failed and blocked checks say, taken apart.
+/// The texts of failed and blocked checks, split into their parts.
 fn failures(ledger: &Ledger) -> BTreeMap<&str, FailureText> {
     let text = |outcome: &Outcome| match outcome {
         Outcome::Pass | Outcome::Skip { .. } => None,

@@ -1,4 +1,4 @@
-// The page of a run that goes on, and the beginning of every page.
+// The page of a run in progress, and the start of every page.
 
 // How a program says that it has ended, by saying nothing any more.
 const GONE = "The program that runs the checks no longer answers: this page shows what it sent last. ";

@@ -10,7 +10,7 @@ const outcomeOf = (entry) => (entry.outcome === "skip" ? entry.reason : entry.ou
 const allOf = (report) => [...report.entries, ...(report.private ?? [])];
 const textOf = (entry) => entry.message ?? entry.detail ?? "";
 
-// What the page was made with; null while the run goes on, when the page receives what it shows.
+// The data in the page; null while the run is in progress, when the page requests its data.
 async function unpacked() {
   const packed = document.getElementById("material").textContent;
   if (!packed) return null;
@@ -27,7 +27,7 @@ function endOfLines(text, from, count) {
   return from;
 }
 
-// Lets the browser draw before it goes on.
+// Lets the browser draw before the script continues.
 const breath = () => new Promise((go) => setTimeout(go));
 
 class Run {

@@ -28,7 +28,7 @@ class ReportPage {
     const ids = () => allOf(run.report).map((entry) => entry.id);
     this.list = null;
     this.header = new Part(() => [run.report.subject, run.report.duration_ms, run.verdict, [...run.stages], countsOf(run.report.entries), run.because.length, run.profiles.length], () => top(run));
-    // A line in use is left alone while the run goes on.
+    // A line in use is not changed while the run is in progress.
     const seen = () => [run.isRead, run.goesOn, this.line.node.matches(":hover, :focus-within") && run.goesOn ? this.at : (this.at = run.at)];
     this.line = new Part(seen, () => section("run", "The run", run.isRead ? overview(run) : reading()));
     this.parts = [

@@ -10,7 +10,7 @@ const OUTCOMES = {
   deselected: "It was left out of this run. The result is at most partial.",
   "not-declared": "It is about a capability that the profile does not declare. It does not affect the verdict.",
 };
-// Checks that have not ended, while their run goes on.
+// Checks that have not ended, while their run is in progress.
 const UNENDED = { running: "The check runs now.", waiting: "The check has not started yet." };
 const MEANINGS = { ...OUTCOMES, ...UNENDED, unknown: "This run did not have the check." };
 const TROUBLE = ["fail", "blocked", "error"];

@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// The leaves of Sonobuoy's results, name and status.
+/// The leaves of Sonobuoy's results: name and status.
 fn leaves(item: &serde_json::Value, into: &mut Vec<(String, String)>) {
     let text = |key: &str| item[key].as_str().unwrap_or_default().to_owned();
     match item["items"].as_array() {
@@ -20,7 +20,7 @@ fn for_sonobuoy(ledger: Result<&Ledger, &str>, code: u8) -> (String, Vec<(String
 }
 
 #[test]
-fn what_makes_the_verdict_has_failed_for_sonobuoy_and_nothing_else() {
+fn only_failures_that_decide_the_verdict_fail_for_sonobuoy() {
     let (status, found) = for_sonobuoy(Ok(&every_outcome()), exit::NOT_CONFORMANT);
     let of = |wanted: &str| -> Vec<&str> {
         found.iter().filter(|(_, status)| status == wanted).map(|(name, _)| name.as_str()).collect()

@@ -1,23 +1,23 @@
-//! Where two values differ, and how a person is shown that.
+//! The differences between two values, and how they are shown.
 
 use crate::wording::one_line;
 use serde_json::Value;
 use std::collections::BTreeSet;
 
-/// How much of what two texts have in common is shown in front of where they differ, characters.
+/// The number of common characters that are shown before the difference.
 const IN_COMMON: usize = 40;
 
-/// One place in which two values differ.
+/// A place in which two values differ.
 pub(super) struct Difference<'a> {
     /// Keys and positions from the top, with dots between them. A check is named by its id.
     pub(super) path: String,
-    /// What stands there in the first; `None` for nothing.
+    /// The first value; `None` if it is absent.
     pub(super) one: Option<&'a Value>,
-    /// What stands there in the second.
+    /// The second value; `None` if it is absent.
     pub(super) other: Option<&'a Value>,
 }
 
-/// Every place in which two values differ. Values are compared whole; a list of another length is one place.
+/// All places in which two values differ. Complete values are compared; lists of different lengths differ in one place.
 pub(super) fn differences<'a>(one: &'a Value, other: &'a Value) -> Vec<Difference<'a>> {
     let mut found = Vec::new();
     walk(String::new(), Some(one), Some(other), &mut found);
@@ -45,7 +45,7 @@ fn walk<'a>(path: String, one: Option<&'a Value>, other: Option<&'a Value>, foun
     }
 }
 
-/// Two values that differ, each in one line that shows where.
+/// Two different values, each in one line that shows the difference.
 pub(super) fn apart(one: Option<&Value>, other: Option<&Value>) -> (String, String) {
     let plain = |value: Option<&Value>| match value {
         None | Some(Value::Null) => String::new(),
@@ -56,7 +56,7 @@ pub(super) fn apart(one: Option<&Value>, other: Option<&Value>) -> (String, Stri
     if one_line(&one) == one_line(&other) {
         let common = one.chars().zip(other.chars()).take_while(|(one, other)| one == other).count();
         let from = common.saturating_sub(IN_COMMON);
-        // Blanks, line ends and control characters can be the difference.
+        // The difference may be in blanks, line ends or control characters.
         let end = |text: &str| text.chars().skip(from).collect::<String>().escape_debug().to_string();
         let end = |text: &str| if from > 0 { format!("...{}", end(text)) } else { end(text) };
         (one, other) = (end(&one), end(&other));
@@ -87,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn what_differs_late_or_in_blanks_is_shown() {
+    fn late_differences_and_blanks_are_shown() {
         let long = "x".repeat(500);
         let (one, other) = (json!(format!("{long} 1")), json!(format!("{long} 2")));
         let (one, other) = apart(Some(&one), Some(&other));

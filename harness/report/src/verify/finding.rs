@@ -1,130 +1,130 @@
-//! What `verify` objects to.
+//! The findings of `verify`.
 
-/// One thing that does not hold.
+/// A finding.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Finding {
-    /// Another program made it, or none.
+    /// It was created by another program, or by none.
     #[error("version '{version}' of the harness is not known to this program, which knows {}", .known.join(", "))]
     UnknownVersion {
-        /// What the report says.
+        /// The value in the report.
         version: String,
-        /// What this program knows.
+        /// The versions that this program knows.
         known: Vec<String>,
     },
-    /// A check of that version is not in the report.
+    /// A check of that version is missing in the report.
     #[error("check {0} is missing: version {1} of the harness has it")]
     RemovedCheck(String, String),
     /// The report has a check that the version does not have.
     #[error("check {0} was added: version {1} of the harness has no such check")]
     AddedCheck(String, String),
-    /// A check stands there more than once.
-    #[error("check {0} stands there more than once")]
+    /// A check occurs more than once.
+    #[error("duplicate check {0}")]
     RepeatedCheck(String),
-    /// A check binds otherwise than in that version.
+    /// A check has another level than in that version.
     #[error("check {id} is of level {level}, not {is}")]
     Level {
         /// The check.
         id: String,
-        /// How binding it is by the version's list.
+        /// Its level in the version's list.
         level: String,
-        /// What the report says.
+        /// The value in the report.
         is: String,
     },
-    /// A check claims something else than in that version.
+    /// A check has another suite or title than in that version.
     #[error("check {id} says of itself '{is}', not '{was}'")]
     Claim {
         /// The check.
         id: String,
-        /// Suite and title by the version's list.
+        /// Suite and title in the version's list.
         was: String,
-        /// What the report says.
+        /// The value in the report.
         is: String,
     },
-    /// A value that follows from others does not.
+    /// A derived value does not match its sources.
     #[error("'{key}' does not follow from the checks: it says {says}, they make {make}")]
     Derived {
         /// The report's key.
         key: String,
-        /// What stands there.
+        /// The value found.
         says: String,
-        /// What it has to be.
+        /// The expected value.
         make: String,
     },
-    /// The report has its checks in another order than the stream.
+    /// The order of the checks differs between report and stream.
     #[error(
         "the checks are in another order than in the stream of events: {report} stands where {stream} is"
     )]
     Order {
-        /// The first check that is elsewhere, by the stream.
+        /// The first check whose place differs, in the order of the stream.
         stream: String,
-        /// The check in its place, by the report.
+        /// The check in its place in the report.
         report: String,
     },
-    /// The file of the stream is not as a run has left it.
+    /// The file of the stream is not as a run wrote it.
     #[error("the stream of events is not as a run wrote it: {0}")]
     NotAsWritten(String),
-    /// The stream ends before the run.
+    /// The stream ends before the end of the run.
     #[error("{0}")]
     Cut(String),
-    /// The stream is not the one that the report was made of.
+    /// The report was not created from this stream.
     #[error("the stream of events is not the one the report was made of: {0}")]
     OtherStream(String),
     /// The stream contradicts itself.
     #[error("the stream of events contradicts itself: {0}")]
     Contradiction(String),
-    /// A check ended otherwise by the stream.
+    /// A check has another outcome in the stream.
     #[error("check {id} ended with '{stream}' by the stream of events, the report says '{report}'")]
     Outcome {
         /// The check.
         id: String,
-        /// By the stream.
+        /// The value in the stream.
         stream: String,
-        /// By the report.
+        /// The value in the report.
         report: String,
     },
-    /// A figure of a check or of the run is another by the stream.
+    /// A figure of a check or of the run differs in the stream.
     #[error("{what} is {stream} by the stream of events, the report says {report}")]
     Figure {
-        /// Which figure of what.
+        /// The name of the figure.
         what: String,
-        /// By the stream.
+        /// The value in the stream.
         stream: String,
-        /// By the report.
+        /// The value in the report.
         report: String,
     },
-    /// What was tested is something else by the stream.
+    /// The subject under test differs in the stream.
     #[error("subject.{key} is {stream} by the stream of events, the report says {report}")]
     Subject {
         /// The key.
         key: String,
-        /// By the stream.
+        /// The value in the stream.
         stream: String,
-        /// By the report.
+        /// The value in the report.
         report: String,
     },
-    /// A setting is another by the stream.
+    /// A setting differs in the stream.
     #[error("settings: by the stream of events {stream}, the report says {report}")]
     Setting {
-        /// By the stream.
+        /// The value in the stream.
         stream: String,
-        /// By the report.
+        /// The value in the report.
         report: String,
     },
-    /// A limit is not what the report makes of it.
+    /// A limit does not match the report's settings.
     #[error("settings: {0}")]
     UntrueLimit(String),
-    /// The result asks less than the contract does.
+    /// The requirements of the result are lower than those of the contract.
     #[error("relaxed: {0}; the result is not by the contract")]
     Relaxed(String),
-    /// It says that it certifies, and cannot.
+    /// It claims to certify, and cannot.
     #[error("it says 'certify: true', which refuses what is in it: {0}")]
     Certify(String),
-    /// It is about another image.
+    /// The report is about another image.
     #[error("it is about the image {is}, not {asked}")]
     OtherImage {
-        /// What was asked for.
+        /// The requested image.
         asked: String,
-        /// What it says.
+        /// The kind or version in the file.
         is: String,
     },
 }

@@ -1,4 +1,4 @@
-//! What a stream of events tells of its run.
+//! The facts that a stream of events contains about its run.
 
 use super::differ::apart;
 use super::finding::Finding;
@@ -11,21 +11,21 @@ use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-/// What a stream of events tells of its run: the report that is made of it, and where it contradicts itself.
+/// The facts that a stream of events contains about its run: the report that is created from it, and its contradictions.
 #[derive(Clone, Debug)]
 pub struct StreamFacts {
     document: Value,
     stream: Option<Stream>,
-    /// Why it lacks the end of the run, where it does.
+    /// Why the end of the run is missing, if it is.
     cut: String,
     contradictions: Vec<String>,
 }
 
 impl StreamFacts {
-    /// What these events tell.
+    /// The facts in these events.
     pub fn by(events: &[Event]) -> StreamFacts {
         let ledger = Fold::of(events).ledger();
-        // As it is read back: a text that YAML changes is the same change in both.
+        // As it is parsed again: if YAML changes a text, both sides have the change.
         let written = to_yaml(&ledger).ok().and_then(|text| read(&text, Path::new("report.yaml")).ok());
         StreamFacts {
             document: document(written.as_ref().map_or(&ledger, |written| &written.ledger)),
@@ -35,7 +35,7 @@ impl StreamFacts {
         }
     }
 
-    /// Where a report says something else; `said` is what is written of it.
+    /// The differences from a report; `said` is its content.
     pub(super) fn against(&self, report: &Ledger, said: &Value, findings: &mut Vec<Finding>) {
         match (&report.stream, &self.stream) {
             (_, None) => findings.push(Finding::Cut(self.cut.clone())),
@@ -62,7 +62,7 @@ impl StreamFacts {
     }
 }
 
-/// Shows every key whose values differ: what the first says and what the second says.
+/// Shows every key whose values differ, with both values.
 fn each_key(said: &Value, stream_facts: &Value, but: &[&str], mut differs: impl FnMut(&str, String, String)) {
     let keys = |value: &Value| -> Vec<String> {
         value.as_object().into_iter().flat_map(serde_json::Map::keys).cloned().collect()
@@ -99,7 +99,7 @@ fn checks(said: &Value, stream_facts: &Value, findings: &mut Vec<Finding>) {
     let by_id: BTreeMap<String, &Value> = ids(&said).into_iter().zip(&said).collect();
     for stream_facts in &stream_facts {
         let id = text(stream_facts, "id");
-        // One that is missing was named by the version's list, or stands only in the stream.
+        // A missing one is reported by the version's list, or is only in the stream.
         let Some(said) = by_id.get(&id) else {
             let stream = text(stream_facts, "outcome");
             findings.push(Finding::Outcome { id, stream, report: "nothing".to_owned() });
@@ -114,25 +114,25 @@ fn checks(said: &Value, stream_facts: &Value, findings: &mut Vec<Finding>) {
             findings.push(Finding::Figure { what: format!("{key} of {id}"), stream, report });
         });
     }
-    let (said_ids, told_ids) = (ids(&said), ids(&stream_facts));
-    for check in said.iter().filter(|check| !told_ids.contains(&text(check, "id"))) {
+    let (said_ids, fact_ids) = (ids(&said), ids(&stream_facts));
+    for check in said.iter().filter(|check| !fact_ids.contains(&text(check, "id"))) {
         let (id, report) = (text(check, "id"), text(check, "outcome"));
         findings.push(Finding::Outcome { id, stream: "nothing".to_owned(), report });
     }
     if let Some((report, stream)) =
-        said_ids.iter().zip(&told_ids).find(|(said, stream_facts)| said != stream_facts)
+        said_ids.iter().zip(&fact_ids).find(|(said, stream_facts)| said != stream_facts)
     {
         let (stream, report) = (stream.clone(), report.clone());
         findings.push(Finding::Order { stream, report });
     }
 }
 
-/// What cannot be so in a stream that a run wrote.
+/// Contradictions that a stream written by a run cannot contain.
 fn contradictions(events: &[Event]) -> Vec<String> {
     let mut found = Vec::new();
     let mut broken: BTreeMap<&str, &str> = BTreeMap::new();
     let (mut begun, mut ended, mut runs) = (BTreeSet::new(), BTreeSet::new(), 0);
-    // What only records asks whether something is so, and either answer is one.
+    // A check that only records has no expected answer.
     let mut records = BTreeSet::new();
     let mut say = |what: String| found.push(what);
     let mut version = None;

@@ -1,4 +1,4 @@
-//! Every way of editing a report, or the stream beside it, that is refused; each with its own words.
+//! Edits of a report or its stream, each of which is refused with its own message.
 
 use super::{Material, StreamFacts, sha256_digest, verify};
 use crate::{Golden, GoldenCheck, read, to_yaml};
@@ -13,7 +13,7 @@ mod forgeries;
 mod strict;
 
 const DIGEST: &str = "sha256:aaaabbbbccccddddaaaabbbbccccddddaaaabbbbccccddddaaaabbbbccccdddd";
-/// One whose profiles of conformance are known.
+/// A version whose profiles of conformance are known.
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 fn golden() -> Golden {
@@ -147,7 +147,7 @@ fn report_of(events: &[Event]) -> String {
     to_yaml(&Fold::of(events).ledger()).expect("YAML")
 }
 
-/// What is said of a report beside a stream.
+/// The findings for a report and its stream.
 fn said(text: &str, events: &[Event], image: Option<&str>) -> Vec<String> {
     let report = read(text, Path::new("report.yaml")).expect("the form of a report");
     let golden = (report.ledger.subject.harness_version == VERSION).then(golden);
@@ -158,7 +158,7 @@ fn said(text: &str, events: &[Event], image: Option<&str>) -> Vec<String> {
     verify(&material).iter().map(ToString::to_string).collect()
 }
 
-/// What is said when a text of the report is replaced.
+/// The findings after a text of the report is replaced.
 #[track_caller]
 fn edited(from: &str, to: &str) -> Vec<String> {
     let text = report_of(&stream());
@@ -238,11 +238,11 @@ fn a_check_put_in() {
 }
 
 #[test]
-fn a_check_told_twice() {
+fn a_duplicate_check() {
     let mut ledger = Fold::of(&stream()).ledger();
     ledger.entries.push(ledger.entries[0].clone());
     let text = to_yaml(&ledger).expect("YAML");
-    refused(&said(&text, &stream(), None), "check A-01 stands there more than once");
+    refused(&said(&text, &stream(), None), "duplicate check A-01");
 }
 
 #[test]
@@ -342,24 +342,24 @@ fn another_subject() {
 fn a_relaxation_taken_out() {
     let mut events = stream();
     let Payload::SubjectKnown(loose) = &mut events[1].event else { panic!("the subject") };
-    let scale = loose.settings.iter_mut().find(|one| one.setting == "limits.scale").expect("it is told");
+    let scale = loose.settings.iter_mut().find(|one| one.setting == "limits.scale").expect("it is recorded");
     (scale.value, scale.bearing, scale.from) = ("2".to_owned(), ContractComparison::Looser, SetBy::RunFile);
     let text = report_of(&events);
     refused(
         &said(&text, &events, None),
         "relaxed: limits.scale 2 (contract: 1; run file); the result is not by the contract",
     );
-    // In the report alone: the stream tells.
+    // Only in the report: the stream differs.
     let strict = report_of(&stream());
     let hidden = said(&strict, &events, None);
     refused(&hidden, "settings: by the stream of events '{");
     refused(&hidden, "\"setting\":\"limits.scale\",\"value\":\"2\"");
-    // Called what it is not, in both.
+    // With a wrong title, in both.
     let Payload::SubjectKnown(loose) = &mut events[1].event else { panic!("the subject") };
-    let scale = loose.settings.iter_mut().find(|one| one.setting == "limits.scale").expect("it is told");
+    let scale = loose.settings.iter_mut().find(|one| one.setting == "limits.scale").expect("it is recorded");
     scale.bearing = ContractComparison::AsContract;
     refused(&said(&report_of(&events), &events, None), "limits.scale: 2 is \"looser\", not \"as-contract\"");
-    // Taken out of both.
+    // Removed from both.
     let Payload::SubjectKnown(loose) = &mut events[1].event else { panic!("the subject") };
     loose.settings.retain(|one| one.setting != "limits.scale" && one.setting != "limits.budgets.boot");
     let said = said(&report_of(&events), &events, None);
@@ -372,7 +372,7 @@ fn a_contract_made_softer() {
     let mut events = stream();
     let Payload::SubjectKnown(loose) = &mut events[1].event else { panic!("the subject") };
     let watch =
-        loose.settings.iter_mut().find(|one| one.setting == "limits.budgets.watch").expect("it is told");
+        loose.settings.iter_mut().find(|one| one.setting == "limits.budgets.watch").expect("it is recorded");
     (watch.value, watch.contract) = ("1m".to_owned(), Some("1m".to_owned()));
     refused(&said(&report_of(&events), &events, None), "limits.budgets.watch: the contract says 10s, not 1m");
 }
@@ -395,7 +395,7 @@ fn another_image() {
 }
 
 #[test]
-fn events_edited_beside_a_report() {
+fn events_edited_without_the_report() {
     let mut events = stream();
     if let Payload::PromiseBroken(promise) = &mut events[6].event {
         promise.seen = "no taint".to_owned();
@@ -410,7 +410,7 @@ fn events_edited_beside_a_report() {
 }
 
 #[test]
-fn events_edited_and_the_report_made_anew() {
+fn events_edited_and_the_report_created_again() {
     let mut events = stream();
     if let Payload::CheckEnded { ended, .. } = &mut events[7].event {
         *ended = Outcome::Pass;

@@ -92,13 +92,13 @@ impl LiveServer {
         let listener = tokio::net::TcpListener::from_std(listener)?;
         let (mut connections, close) = (JoinSet::new(), CancellationToken::new());
         {
-            let told = self.all_told();
-            tokio::pin!(told);
+            let finished = self.finished();
+            tokio::pin!(finished);
             loop {
                 tokio::select! {
                     biased;
                     Some(_) = connections.join_next() => {}
-                    () = &mut told => break,
+                    () = &mut finished => break,
                     accepted = listener.accept() => match accepted {
                         Ok((stream, _)) if connections.len() < CONNECTIONS => {
                             connections.spawn(connection(stream, self.clone(), close.clone()));
@@ -123,7 +123,7 @@ impl LiveServer {
     }
 
     /// Ends when the run is over and no page waits for the rest, or has had the time to ask for it.
-    async fn all_told(&self) {
+    async fn finished(&self) {
         if self.over.clone().wait_for(|over| *over).await.is_err() {
             return;
         }
@@ -172,7 +172,7 @@ impl LiveServer {
         match what {
             "" => {
                 self.opened.fetch_add(1, Ordering::Relaxed);
-                told("text/html; charset=utf-8", "frame-ancestors 'none'", live_page())
+                response("text/html; charset=utf-8", "frame-ancestors 'none'", live_page())
             }
             "news" => match asked("from").parse() {
                 Ok(from) => self.news(from, &asked("head")).await,
@@ -278,10 +278,10 @@ async fn connection(stream: TcpStream, server: Arc<LiveServer>, close: Cancellat
 }
 
 fn data(kind: &'static str, text: String) -> Response<Full<Bytes>> {
-    told(kind, "default-src 'none'; frame-ancestors 'none'; sandbox", text)
+    response(kind, "default-src 'none'; frame-ancestors 'none'; sandbox", text)
 }
 
-fn told(kind: &'static str, policy: &'static str, text: String) -> Response<Full<Bytes>> {
+fn response(kind: &'static str, policy: &'static str, text: String) -> Response<Full<Bytes>> {
     let mut answer = Response::new(Full::from(text));
     let headers = answer.headers_mut();
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(kind));

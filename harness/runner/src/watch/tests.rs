@@ -12,7 +12,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 fn begun(folder: &Path) -> Events {
-    let lock = Events::lock_folder(folder).expect("nobody has it");
+    let lock = Events::lock_folder(folder).expect("the folder is free");
     let events = Events::begin(&folder.join("events.jsonl"), Vec::new(), lock).expect("a file");
     let check = |id: &str| PlannedCheck {
         id: id.to_owned(),
@@ -46,7 +46,7 @@ fn parts(watched: &Watched) -> (String, String) {
 
 /// The answer to a request with these lines: status, head, body.
 fn asked(address: &str, lines: &[&str]) -> (u16, String, String) {
-    let mut stream = TcpStream::connect(address).expect("somebody listens");
+    let mut stream = TcpStream::connect(address).expect("a listener");
     let mut request = lines.join("\r\n");
     request.push_str("\r\nConnection: close\r\n\r\n");
     stream.write_all(request.as_bytes()).expect("it is taken");
@@ -69,7 +69,7 @@ fn news(address: &str, page: &str, from: u64, head: &str) -> (Value, String) {
 }
 
 #[test]
-fn nobody_is_let_in_who_was_not_given_the_address() {
+fn requests_without_the_secret_address_are_refused() {
     let folder = tempfile::tempdir().expect("a folder");
     let events = begun(folder.path());
     let watched = Watched::begin(&events, folder.path()).expect("it is served");
@@ -135,7 +135,7 @@ fn nobody_is_let_in_who_was_not_given_the_address() {
 }
 
 #[test]
-fn a_page_is_told_what_is_new_and_the_end() {
+fn a_page_receives_new_events_and_the_end() {
     let folder = tempfile::tempdir().expect("a folder");
     let evidence = folder.path().join("evidence/NODE-INIT-01");
     std::fs::create_dir_all(&evidence).expect("a folder");
@@ -189,13 +189,13 @@ fn a_page_is_told_what_is_new_and_the_end() {
 }
 
 #[test]
-fn a_connection_that_says_nothing_is_closed_and_keeps_nobody_out() {
+fn a_silent_connection_is_closed_and_blocks_no_other() {
     let folder = tempfile::tempdir().expect("a folder");
     let events = begun(folder.path());
     let watched = Watched::begin(&events, folder.path()).expect("it is served");
     let (address, page) = parts(&watched);
     let mut silent: Vec<TcpStream> =
-        (0..100).map(|_| TcpStream::connect(&address).expect("somebody listens")).collect();
+        (0..100).map(|_| TcpStream::connect(&address).expect("a listener")).collect();
     assert_eq!(get(&address, &page).0, 200);
     let mut nothing = Vec::new();
     silent[0].set_read_timeout(Some(Duration::from_secs(20))).expect("a limit");

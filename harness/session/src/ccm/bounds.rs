@@ -12,7 +12,7 @@ pub(super) fn set(workload: &mut Value, container: usize) -> Option<String> {
         container["resources"] = json!({});
     }
     let resources = &mut container["resources"];
-    let mut told = Vec::new();
+    let mut limits = Vec::new();
     for (what, most, asked) in [("memory", "2Gi", "16Mi"), ("cpu", "1", "10m")] {
         if resources["limits"].get(what).is_some() {
             continue;
@@ -29,10 +29,10 @@ pub(super) fn set(workload: &mut Value, container: usize) -> Option<String> {
         if own.is_none() {
             resources["requests"][what] = json!(asked);
         }
-        told.push(format!("{what} {most}"));
+        limits.push(format!("{what} {most}"));
     }
-    let told = told.join(" and ");
-    (!told.is_empty()).then(|| format!("limits of {told}, to protect the machine from a runaway CCM"))
+    let limits = limits.join(" and ");
+    (!limits.is_empty()).then(|| format!("limits of {limits}, to protect the machine from a runaway CCM"))
 }
 
 #[cfg(test)]
@@ -40,14 +40,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn whoever_asks_for_more_than_the_usual_limit_has_it_as_limit() {
+    fn a_request_above_the_usual_limit_becomes_the_limit() {
         let mut workload = json!({"kind": "Deployment", "spec": {"template": {"spec": {"containers": [
             {"resources": {"requests": {"memory": "3Gi", "cpu": 2}}}]}}}});
-        let told = set(&mut workload, 0).unwrap_or_default();
+        let limits = set(&mut workload, 0).unwrap_or_default();
         let resources = &workload["spec"]["template"]["spec"]["containers"][0]["resources"];
         let expected =
             json!({"requests": {"memory": "3Gi", "cpu": 2}, "limits": {"memory": "3Gi", "cpu": "2"}});
         assert_eq!(*resources, expected);
-        assert!(told.contains("memory 3Gi and cpu 2"), "{told}");
+        assert!(limits.contains("memory 3Gi and cpu 2"), "{limits}");
     }
 }

@@ -81,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn what_keeps_a_container_from_starting_is_told_of_init_containers_too() {
+    fn start_failures_of_init_containers_are_reported_too() {
         for field in ["containerStatuses", "initContainerStatuses"] {
             let why = |reason| unrecoverable(&pod(field, 0, waiting(reason)));
             for reason in NO_IMAGE {
@@ -109,8 +109,11 @@ mod tests {
         let of = |restarts, state| crash_loops(&pod("containerStatuses", restarts, state));
         assert_eq!(of(RESTARTS_AT_MOST, waiting("CrashLoopBackOff")), None);
         assert_eq!(of(9, json!({"running": {}})), None);
-        let told = of(RESTARTS_AT_MOST + 1, waiting("CrashLoopBackOff")).expect("it does");
-        assert!(told.contains("container ccm ended 7 times, last with exit code 1; is acme/ccm:1"), "{told}");
+        let reason = of(RESTARTS_AT_MOST + 1, waiting("CrashLoopBackOff")).expect("it does");
+        assert!(
+            reason.contains("container ccm ended 7 times, last with exit code 1; is acme/ccm:1"),
+            "{reason}"
+        );
         assert!(crash_loops(&pod("initContainerStatuses", 6, waiting("CrashLoopBackOff"))).is_some());
     }
 

@@ -172,7 +172,7 @@ pub struct Starts {
 
 impl Starts {
     /// Starts counting: earlier ends in these Pods do not count.
-    pub fn beside(pods: &[Arc<Pod>]) -> Starts {
+    pub fn from_now(pods: &[Arc<Pod>]) -> Starts {
         let mut starts = Starts::default();
         starts.news(pods);
         starts

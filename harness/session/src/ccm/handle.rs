@@ -254,7 +254,7 @@ impl Ccm {
     /// # Errors
     /// Objects that could not be removed, or Pods that still exist.
     pub async fn remove_rendered(&self, rendered: Rendered) -> Result<(), CcmError> {
-        self.remove_beside(rendered).await?;
+        self.remove_additional(rendered).await?;
         self.forget_lease(None).await
     }
 
@@ -262,7 +262,7 @@ impl Ccm {
     ///
     /// # Errors
     /// Objects that could not be removed, or Pods that still exist.
-    pub async fn remove_beside(&self, rendered: Rendered) -> Result<(), CcmError> {
+    pub async fn remove_additional(&self, rendered: Rendered) -> Result<(), CcmError> {
         let (workloads, others): (Vec<Value>, Vec<Value>) = rendered
             .documents
             .into_iter()
@@ -434,13 +434,13 @@ mod tests {
     }
 
     #[test]
-    fn who_does_not_come_up_is_blamed_for_what_it_did() {
+    fn the_blocker_depends_on_how_the_ccm_failed_to_start() {
         let running = || json!({"running": {}});
         let waiting = |reason: &str| json!({"waiting": {"reason": reason}});
         let by = |pods: &[Arc<Pod>], elects| not_up(pods, 2, elects, String::new()).blocker();
         let up = || pod(0, running());
         assert_eq!(by(&[up(), up()], true), Some(Blocker::Elects));
-        assert_eq!(by(&[up(), up()], false), None, "it need not be elected: somebody else is in the way");
+        assert_eq!(by(&[up(), up()], false), None, "it need not be elected: another holder is in the way");
         assert_eq!(by(&[up()], true), None, "one does not run yet");
         for down in [
             pod(1, waiting("CrashLoopBackOff")),

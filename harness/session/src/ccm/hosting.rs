@@ -10,8 +10,8 @@ use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 
-/// Annotation of a hosted CCM's workload: the id of the token in its kubeconfig, by which the served API server
-/// identifies it.
+/// Annotation of a hosted CCM's workload: the id of the token in its kubeconfig, which identifies it to the served API
+/// server.
 pub const TOKEN_ID: &str = "ccm-conformance.io/token-id";
 
 /// The management cluster, which runs the Pods of a hosted CCM.

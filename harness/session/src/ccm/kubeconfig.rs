@@ -38,7 +38,7 @@ pub(super) struct AccountKey {
     pub(super) name: String,
 }
 
-/// A kubeconfig, and the id by which the API server identifies its user.
+/// A kubeconfig, and the id that identifies its user to the API server.
 #[derive(Clone, Debug)]
 pub(super) struct Given {
     /// The kubeconfig as text.
@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_rendered_is_a_kubeconfig_whose_token_no_output_shows() {
+    fn the_rendered_kubeconfig_has_a_token_that_no_output_shows() {
         let server = ServerAddress { url: "https://192.0.2.1:6443".into(), ca_data: "Y2E=".into() };
         let token = "a-token-that-nobody-may-read";
         let text = rendered(&server, token, "kube-system");

@@ -33,7 +33,7 @@ pub use logs::{LOG_BYTES, LogEnd, containers_of, log_beginning, log_end};
 pub use manifests::{ManifestError, Manifests, ObjectKey, WorkloadHint, fingerprint, key_of, pod_spec};
 pub use manifests::{mentions, substitute};
 pub use metadata::Metadata;
-pub(crate) use mounts::untold_mounts;
+pub(crate) use mounts::unstated_mounts;
 pub use render::rank;
 pub use render::{REPLICA_LABEL, RenderContext, Rendered, Replica, TOKEN, as_shipped, replicas};
 pub use side::Side;

@@ -42,7 +42,7 @@ pub struct RenderContext {
     pub command: Vec<String>,
     /// Host and port of the API server, set if the cluster has no kube-proxy and its Service address does not work.
     pub api_server: Option<(String, u16)>,
-    /// The first of the supplementary groups by which the cluster distinguishes the packets of replicas, if it does.
+    /// The first of the supplementary groups that distinguish the packets of replicas, if the cluster uses them.
     pub group: Option<u32>,
     /// Variables of the CCM's container from the profile; values may contain placeholders.
     pub environment: BTreeMap<String, String>,

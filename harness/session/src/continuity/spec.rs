@@ -1,4 +1,4 @@
-//! The parts of a Service that determine its load balancer, and the names by which backends refer to a Node.
+//! The parts of a Service that determine its load balancer, and the names with which backends refer to a Node.
 
 use crate::k8s::{ingress, is_being_deleted, provider_id};
 use harness_config::ProviderIdFormat;
@@ -89,7 +89,7 @@ fn status_by(service: &Service) -> Option<String> {
         .and_then(|field| field.manager.clone())
 }
 
-/// The names by which a load balancer's backend can refer to a Node: its machine's id, its addresses, its own name.
+/// The names with which a load balancer's backend can refer to a Node: its machine's id, its addresses, its own name.
 pub(super) fn backend_names(node: &Node, format: &ProviderIdFormat) -> BTreeSet<String> {
     let id = provider_id(node);
     let machine = id.as_deref().and_then(|id| format.instance(id)).map(str::to_owned);

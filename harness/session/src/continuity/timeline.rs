@@ -23,7 +23,7 @@ pub enum Rule {
 /// A Node as load balancers refer to it.
 #[derive(Debug, Default)]
 pub(super) struct NodeRecord {
-    /// Every name by which a backend has ever referred to it.
+    /// Every name with which a backend has ever referred to it.
     pub(super) names: BTreeSet<String>,
     /// When it was created, changed or deleted.
     pub(super) changes: Vec<Instant>,
@@ -214,7 +214,7 @@ impl Timeline {
     }
 }
 
-/// Whether a fault made the answer deny that a machine exists. A refusal or an outage is no statement about machines.
+/// Whether a fault made the answer deny that a machine exists. A refusal or an outage does not deny that.
 fn denies_machines(call: &Entry) -> bool {
     let about_machines = matches!(call.op, Op::InstanceGet | Op::InstanceList);
     about_machines && matches!(call.outcome, Outcome::Faulted { status: Some(200 | 404), .. })

@@ -5,7 +5,7 @@ use std::future::ready;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 #[tokio::test(start_paused = true)]
-async fn who_is_silent_for_long_is_gone_and_who_comes_back_is_not() {
+async fn a_long_silence_means_gone_and_a_return_does_not() {
     let asked = AtomicU32::new(0);
     let began = Instant::now();
     // Silent for 27 s, then there once, then silent for good.
@@ -32,10 +32,10 @@ where
 {
     let (gone, why, part) =
         (CancellationToken::new(), Arc::new(OnceLock::new()), Part::new("the cloud", None));
-    let (told, reason, looked) = (gone.clone(), why.clone(), part.clone());
+    let (is_gone, reason, looked) = (gone.clone(), why.clone(), part.clone());
     let task = tokio::spawn(async move {
         let _ = reason.set(looked.lost(answers).await);
-        told.cancel();
+        is_gone.cancel();
     });
     EnvironmentWatch { gone, why, parts: vec![part], task }
 }
@@ -48,7 +48,11 @@ async fn a_failure_stands_only_where_all_were_there() {
     assert_eq!(began.elapsed(), Duration::ZERO, "it is asked at once");
     let gone = watched(|| ready(Err("refused".to_owned())));
     let why = "the cloud has not answered for 30 s: refused".to_owned();
-    assert_eq!(gone.throughout(began).await, Err(EnvironmentCause::Away(why.clone())), "nobody answers");
+    assert_eq!(
+        gone.throughout(began).await,
+        Err(EnvironmentCause::Away(why.clone())),
+        "the server does not answer"
+    );
     // A future that needs it is cancelled, however long it would take.
     let endless = std::future::pending::<Result<(), String>>();
     assert_eq!(gone.unless_gone(endless).await, Err(why));
@@ -68,14 +72,17 @@ async fn a_failure_stands_only_where_all_were_there() {
     assert_eq!(came_back.throughout(Instant::now()).await, Ok(()), "what began later is not concerned");
     let after =
         |seconds| came_back.silent_about(began + Duration::from_secs(seconds), Duration::from_secs(10));
-    assert!(after(10).is_some() && after(30).is_some(), "whoever lost its Lease then may end a moment later");
+    assert!(
+        after(10).is_some() && after(30).is_some(),
+        "a replica that lost its Lease then may end a moment later"
+    );
     assert_eq!((after(1), after(60)), (None, None));
     let longer = came_back.silent_about(began + Duration::from_secs(10), Duration::from_secs(17));
     assert_eq!(longer, None, "it was asked after a second, and silent from then on");
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_ends_while_one_is_away_is_excused_before_it_has_come_back() {
+async fn a_failure_during_an_absence_is_excused_before_the_return() {
     let began = Instant::now();
     let watch = watched(move || {
         let away = (3..9).contains(&began.elapsed().as_secs());
@@ -87,7 +94,7 @@ async fn what_ends_while_one_is_away_is_excused_before_it_has_come_back() {
     let at = Instant::now();
     let away = watch.absence_at(at).await.expect("it is away then");
     assert!(away.starts_with("the cloud did not answer for"), "{away}");
-    assert!(began.elapsed() >= Duration::from_secs(9), "nobody knows before it answers again");
+    assert!(began.elapsed() >= Duration::from_secs(9), "undecided until it answers again");
     pause(Duration::from_secs(5)).await;
     assert!(watch.absence_at(Instant::now()).await.is_some(), "who starts then may still end for it");
     pause(Duration::from_secs(30)).await;
@@ -95,7 +102,7 @@ async fn what_ends_while_one_is_away_is_excused_before_it_has_come_back() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_fails_while_every_answer_is_slow_is_not_judged() {
+async fn failures_while_every_answer_is_slow_are_not_judged() {
     let part = Part::new("the API server", Some(SLOW_FROM));
     let (waits, looked) = (AtomicU32::new(20), part.clone());
     // Fast for a minute, then for a minute as slow as a machine with ten times the work it can do.
@@ -151,7 +158,7 @@ async fn an_absence_that_is_meant_is_neither_the_end_nor_an_excuse() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_was_silent_before_an_absence_that_is_meant_stays_an_excuse() {
+async fn silence_before_an_intended_absence_stays_an_excuse() {
     let began = Instant::now();
     let watch = watched(move || {
         let away = [3..9, 62..80].iter().any(|silent| silent.contains(&began.elapsed().as_secs()));
@@ -166,7 +173,7 @@ async fn what_was_silent_before_an_absence_that_is_meant_stays_an_excuse() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_refuses_once_was_away_and_who_is_a_little_late_was_not() {
+async fn one_refusal_counts_as_away_and_a_small_delay_does_not() {
     let began = Instant::now();
     let asked = AtomicU32::new(0);
     let part = Part::new("the API server", None);

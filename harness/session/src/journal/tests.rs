@@ -196,8 +196,8 @@ async fn observers_hear_of_every_call_once_and_when_it_is_over() {
     ])
     .await;
     let heard = Arc::new(Mutex::new(Vec::new()));
-    let told = heard.clone();
-    journal.observe(Box::new(move |entry| told.lock().expect("fine").push(entry.seq)));
+    let sequence = heard.clone();
+    journal.observe(Box::new(move |entry| sequence.lock().expect("fine").push(entry.seq)));
     pause(Duration::from_secs(1)).await;
     assert_eq!(*heard.lock().expect("fine"), [1, 3, 2, 4]);
     let asked: Vec<u64> = driver.asked.lock().expect("fine").iter().map(|(after, _)| *after).collect();
@@ -267,7 +267,7 @@ async fn of_hours_of_calls_some_are_kept_and_who_reads_on_misses_none() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_a_check_may_still_read_stays_as_long_as_it_runs() {
+async fn entries_stay_as_long_as_a_check_may_read_them() {
     let (journal, driver) = journal([Step::Entries(vec![over(1), over(2)]), Step::Hangs]).await;
     tokio::task::yield_now().await;
     let beginning = journal.begin();
@@ -275,7 +275,7 @@ async fn what_a_check_may_still_read_stays_as_long_as_it_runs() {
     driver.steps.lock().expect("fine").push_back(Step::Entries((3..30_000).map(over).collect()));
     journal.catch_up().await.expect("heard");
     assert_eq!(since(&journal, 2, |_| true).expect("kept").len(), 29_997);
-    assert!(since(&journal, 1, |_| true).is_err(), "nobody runs who began there");
+    assert!(since(&journal, 1, |_| true).is_err(), "no reader starts there");
     drop(beginning);
     assert!(since(&journal, 2, |_| true).is_err());
     assert_eq!(since(&journal, 19_999, |_| true).expect("kept").len(), 10_000);

@@ -260,7 +260,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_watch_goes_on_where_it_ended_and_a_broken_one_is_told() {
+    async fn a_watch_continues_where_it_ended_and_a_broken_one_is_reported() {
         let moved = vec![
             event("MODIFIED", node("a", "2")),
             event(
@@ -277,9 +277,9 @@ mod tests {
         let (cache, task) = script.follow();
         until(&cache, |cache| cache.has_caught_up("", "a", "2")).await;
         until(&cache, |cache| cache.current().is_err()).await;
-        let told = cache.current().map(|_| ()).expect_err("the watch is broken").text;
-        assert!(told.starts_with("the watch on Nodes has been broken for 0."), "{told}");
-        assert!(told.contains("not now"), "{told}");
+        let error = cache.current().map(|_| ()).expect_err("the watch is broken").text;
+        assert!(error.starts_with("the watch on Nodes has been broken for 0."), "{error}");
+        assert!(error.contains("not now"), "{error}");
         // Its contents can still be read where they need not be current.
         assert!(cache.find("", "a").is_some());
         until(&cache, |cache| cache.current().is_ok()).await;
@@ -288,7 +288,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn what_went_while_the_server_forgot_is_gone() {
+    async fn objects_deleted_during_lost_history_are_gone() {
         let script = Script::default()
             .then(Answer::List(&[("a", "1"), ("b", "1")], "1"))
             .then(Answer::Watch(vec![event("DELETED", node("b", "2")), gone()]))

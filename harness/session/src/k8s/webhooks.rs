@@ -150,27 +150,28 @@ mod tests {
     }
 
     #[test]
-    fn who_fails_closed_and_does_not_answer_is_named_with_what_waits_for_it() {
+    fn webhooks_that_fail_closed_without_an_answer_are_named_with_their_victims() {
         let rule = |resources: Value| json!({"apiGroups": [""], "apiVersions": ["v1"], "operations": ["*"], "resources": resources});
-        let nobody = json!(null);
-        let why = said("Fail", rule(json!(["nodes", "pods"])), &nobody);
+        let without_endpoints = json!(null);
+        let why = said("Fail", rule(json!(["nodes", "pods"])), &without_endpoints);
         let expected = "webhook gate.example.com of ValidatingWebhookConfiguration gate (failurePolicy Fail) intercepts the \
                         creation of Pods, changes of Nodes, but no Pod behind its Service policy/gate is ready";
         assert_eq!(why.as_deref(), Some(expected));
-        let all =
-            said("Fail", rule(json!(["*/*"])), &nobody).expect("it stands before everything of this group");
+        let all = said("Fail", rule(json!(["*/*"])), &without_endpoints)
+            .expect("it stands before everything of this group");
         assert!(all.contains("changes of Node status") && !all.contains("Leases"), "{all}");
         let coming = json!([{"notReadyAddresses": [{"ip": "10.244.0.9"}]}]);
         assert!(said("Fail", rule(json!(["nodes/status"])), &coming).is_some());
     }
 
     #[test]
-    fn who_fails_open_answers_or_is_not_asked_is_in_nobodys_way() {
+    fn webhooks_that_fail_open_answer_or_do_not_match_do_not_block() {
         let rule = |resource: &str, operation: &str| json!({"apiGroups": [""], "apiVersions": ["v1"], "operations": [operation], "resources": [resource]});
-        let (nobody, somebody) = (json!(null), json!([{"addresses": [{"ip": "10.244.0.9"}]}]));
-        assert_eq!(said("Ignore", rule("pods", "CREATE"), &nobody), None);
-        assert_eq!(said("Fail", rule("pods", "CREATE"), &somebody), None);
-        assert_eq!(said("Fail", rule("pods", "DELETE"), &nobody), None);
-        assert_eq!(said("Fail", rule("configmaps", "CREATE"), &nobody), None);
+        let (without_endpoints, with_endpoint) =
+            (json!(null), json!([{"addresses": [{"ip": "10.244.0.9"}]}]));
+        assert_eq!(said("Ignore", rule("pods", "CREATE"), &without_endpoints), None);
+        assert_eq!(said("Fail", rule("pods", "CREATE"), &with_endpoint), None);
+        assert_eq!(said("Fail", rule("pods", "DELETE"), &without_endpoints), None);
+        assert_eq!(said("Fail", rule("configmaps", "CREATE"), &without_endpoints), None);
     }
 }

@@ -83,7 +83,7 @@ impl WantedCloud<'_> {
                 return Ok(start(here).await?);
             }
             CloudSite::Network(network) => network.clone(),
-            CloudSite::BesideNodes => network_beside(nodes).await?,
+            CloudSite::NextToNodes => network_next_to_cluster(nodes).await?,
         };
         let Some(images) = &artifacts.images else {
             return Err(SessionError::Precondition(format!(
@@ -91,7 +91,7 @@ impl WantedCloud<'_> {
             )));
         };
         let engine = Engine::connect().await.map_err(ImageError::from)?;
-        let place = Place::BesideMachines { engine: &engine, network: &network, image: &images.cloud };
+        let place = Place::NextToMachines { engine: &engine, network: &network, image: &images.cloud };
         Ok(start(CloudSpec { place, ..here }).await?)
     }
 }
@@ -126,7 +126,7 @@ pub(super) async fn check_engine(plan: &RunPlan) -> Result<(), SessionError> {
 }
 
 /// Where the fake cloud must run so that the Nodes of an existing cluster can reach it.
-async fn network_beside(nodes: &[Node]) -> Result<String, SessionError> {
+async fn network_next_to_cluster(nodes: &[Node]) -> Result<String, SessionError> {
     let engine = Engine::connect().await.map_err(ImageError::from)?;
     let own: Vec<IpAddr> =
         nodes.iter().flat_map(addresses).filter_map(|(_, address)| address.parse().ok()).collect();

@@ -64,13 +64,13 @@ fn signs(nodes: &[Node], services: &[Service], own: &ProviderIdFormat) -> Vec<St
         let is_others = !id.starts_with(KIND) && own.instance(id).is_none();
         is_others.then(|| format!("{} ({id})", node.metadata.name.as_deref().unwrap_or_default()))
     });
-    let told = |what: &str, all: Vec<String>| {
+    let summary = |what: &str, all: Vec<String>| {
         let more = if all.len() > NAMED { ", ..." } else { "" };
         let named = all.iter().take(NAMED).cloned().collect::<Vec<_>>().join(", ");
         (!all.is_empty()).then(|| format!("{} {what}: {named}{more}", all.len()))
     };
-    let balanced = told("Services of type LoadBalancer", balanced.collect());
-    let initialised = told("Nodes of another provider", initialised.collect());
+    let balanced = summary("Services of type LoadBalancer", balanced.collect());
+    let initialised = summary("Nodes of another provider", initialised.collect());
     balanced.into_iter().chain(initialised).collect()
 }
 
@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cluster_that_somebody_needs_is_known_by_its_load_balancers_and_by_its_provider() {
+    fn a_cluster_in_use_is_recognised_by_load_balancers_and_provider() {
         let own = ProviderIdFormat::new("acme://{id}").expect("a format");
         let fresh = [
             node("a", None),

@@ -227,10 +227,10 @@ impl Environment {
             wanted.start(teardown, &site, &[], artifacts).await
         };
         let raised = raise(backends, &mut self.teardown, events, made, early);
-        let Raised { cluster, management, artifacts, beside } = raised.await?;
+        let Raised { cluster, management, artifacts, cloud } = raised.await?;
         let (served_minor, nodes) = inspect(&cluster).await?;
         in_use::spare(&cluster, &nodes, self.plan(), events).await?;
-        let cloud = match beside {
+        let cloud = match cloud {
             Some(cloud) => cloud,
             None => wanted.start(&mut self.teardown, &cluster.cloud_site, &nodes, artifacts).await?,
         };

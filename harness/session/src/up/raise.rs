@@ -16,8 +16,8 @@ pub(super) struct Raised<'a, C> {
     /// The management cluster, if there is one.
     pub(super) management: Option<ClusterRecord>,
     pub(super) artifacts: &'a Artifacts,
-    /// The result of the work that ran next to the cluster, if that was possible.
-    pub(super) beside: Option<C>,
+    /// The cloud, if it could be started while the cluster was created.
+    pub(super) cloud: Option<C>,
 }
 
 /// The backends of a lane.
@@ -28,7 +28,7 @@ pub(super) struct Backends {
     pub(super) management: Option<Arc<dyn Backend>>,
 }
 
-/// Creates the clusters while `artifacts` are built, and runs `beside` at the same time if the served cluster's site is
+/// Creates the clusters while `artifacts` are built, and calls `start_cloud` at the same time if the served cluster's site is
 /// known before it is up; then loads the artifacts into their nodes. The first failure ends everything. The backends are
 /// registered with the teardown before anything is started.
 ///
@@ -39,7 +39,7 @@ pub(super) async fn raise<'a, C>(
     teardown: &mut Teardown,
     events: &Events,
     artifacts: impl Future<Output = Result<&'a Artifacts, SessionError>>,
-    beside: impl AsyncFnOnce(&mut Teardown, CloudSite, &'a Artifacts) -> Result<C, SessionError>,
+    start_cloud: impl AsyncFnOnce(&mut Teardown, CloudSite, &'a Artifacts) -> Result<C, SessionError>,
 ) -> Result<Raised<'a, C>, SessionError> {
     for (what, going) in [("management cluster", management.clone()), ("cluster", Some(served.clone()))] {
         let Some(going) = going else { continue };
@@ -61,13 +61,13 @@ pub(super) async fn raise<'a, C>(
     };
     let rest = async {
         let artifacts = artifacts.await?;
-        let beside = match site {
-            Some(site) => Some(beside(teardown, site, artifacts).await?),
+        let cloud = match site {
+            Some(site) => Some(start_cloud(teardown, site, artifacts).await?),
             None => None,
         };
-        Ok::<_, SessionError>((artifacts, beside))
+        Ok::<_, SessionError>((artifacts, cloud))
     };
-    let (cluster, (artifacts, beside), managed) = tokio::try_join!(up, rest, managed)?;
+    let (cluster, (artifacts, cloud), managed) = tokio::try_join!(up, rest, managed)?;
     let archives = artifacts.archives();
     if !archives.is_empty() {
         let there = async {
@@ -79,7 +79,7 @@ pub(super) async fn raise<'a, C>(
         let load = async { tokio::try_join!(served.load(&cluster, &archives), there) };
         stage(events, "images into the nodes", load).await?;
     }
-    Ok(Raised { cluster, management: managed, artifacts, beside })
+    Ok(Raised { cluster, management: managed, artifacts, cloud })
 }
 
 #[cfg(test)]
@@ -137,7 +137,7 @@ mod tests {
 
         fn cloud_site(&self) -> LocalBoxFuture<'_, Result<Option<CloudSite>, ClusterError>> {
             let known = self.script != Script::ComesAnywhere;
-            futures::future::ready(Ok(known.then_some(CloudSite::BesideNodes))).boxed_local()
+            futures::future::ready(Ok(known.then_some(CloudSite::NextToNodes))).boxed_local()
         }
 
         fn up(&self) -> LocalBoxFuture<'_, Result<ClusterRecord, ClusterError>> {
@@ -170,9 +170,9 @@ mod tests {
             facilities: Default::default(),
             pod_network: None,
             api_server_for_pods: None,
-            api_server_from_beside: None,
+            api_server_for_other_clusters: None,
             replica_group: None,
-            cloud_site: CloudSite::BesideNodes,
+            cloud_site: CloudSite::NextToNodes,
             about: About::default(),
             own: serde_json::Value::Null,
         }
@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn whatever_ends_it_the_backend_is_taken_down_once_and_last() {
+    async fn the_backend_is_removed_once_and_last_after_any_end() {
         let all = vec!["preflight", "up", "down"];
         let with_cloud = vec!["preflight", "up", "cloud", "cloud down", "down"];
         let failed = |why: &str| Some(Err(why.to_owned()));
@@ -235,14 +235,14 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn what_is_missing_is_said_before_anything_is_made() {
+    async fn missing_requirements_are_reported_before_anything_is_created() {
         let (asked, ended, down) = through(Script::LacksSomething, Err("never asked for")).await;
         assert_eq!(asked, ["preflight", "down"]);
         assert_eq!((ended, down), (Some(Err("no kind".to_owned())), Ok(())));
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_management_cluster_comes_up_beside_the_other_and_whatever_ends_it_both_are_taken_down() {
+    async fn both_clusters_start_in_parallel_and_both_are_removed_after_any_failure() {
         for (served, hosting, ends) in [
             (Script::Comes, Script::Comes, Ok(true)),
             (Script::Comes, Script::Fails, Err("no disk".to_owned())),

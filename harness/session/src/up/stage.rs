@@ -8,8 +8,8 @@ pub(super) async fn stage<T, E>(
     name: &str,
     work: impl Future<Output = Result<T, E>>,
 ) -> Result<T, E> {
-    let told = events.stage(name);
+    let stage = events.stage(name);
     let outcome = work.await;
-    told.end(outcome.is_ok());
+    stage.end(outcome.is_ok());
     outcome
 }

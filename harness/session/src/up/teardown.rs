@@ -80,14 +80,14 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_failure_keeps_nothing_else_from_going_and_is_told() {
+    async fn a_failure_is_reported_and_the_rest_is_still_removed() {
         let (teardown, done) = of(&["folder", "cluster", "cloud"], "cluster");
         assert_eq!(teardown.run().await, Err("cluster: it stays".to_owned()));
         assert_eq!(*done.lock().expect("sound"), ["cloud", "cluster", "folder"]);
     }
 
     #[tokio::test(start_paused = true)]
-    async fn what_never_goes_is_named_and_holds_nothing_up() {
+    async fn resources_that_never_go_are_named_and_block_nothing() {
         let (mut teardown, done) = of(&["folder"], "");
         teardown.push("cluster", || std::future::pending().boxed_local());
         assert_eq!(teardown.run().await, Err("cluster: not removed within 300 s".to_owned()));

@@ -127,7 +127,7 @@ fn steady_pace(at: &[f64]) -> Option<f64> {
     (pauses.len() >= 2 && least >= 1.5 && most <= 30.0 && most <= 1.3 * least).then_some(least)
 }
 
-/// Taints because of which Pods of the CCM find no Node.
+/// Taints that prevent the scheduling of the CCM's Pods.
 fn untolerated(pods: &[Arc<Pod>], nodes: &[Arc<Node>]) -> Vec<String> {
     let waits = |pod: &&Arc<Pod>| pod.spec.as_ref().is_some_and(|spec| spec.node_name.is_none());
     let Some(pod) = pods.iter().find(waits) else { return Vec::new() };
@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn a_right_that_is_missing_and_a_name_that_nobody_knows_are_named_if_they_are_of_this_check() {
+    fn a_missing_right_and_an_unresolvable_name_are_reported_if_they_belong_to_this_check() {
         let forbidden = "services \"web\" is forbidden: User \"ccm\" cannot patch resource \"services/status\" in API group \"\"";
         let refused = format!("2026-03-01T12:00:50.123Z E1 {forbidden}");
         let escaped = format!("2026-03-01T12:00:51Z Warning {}", forbidden.replace('"', "\\\""));
@@ -252,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pod_that_waits_is_told_with_the_taints_that_it_lacks_a_toleration_for() {
+    fn a_pending_pod_is_reported_with_the_taints_that_it_does_not_tolerate() {
         let pod = |tolerations: serde_json::Value, node: Option<&str>| -> Arc<Pod> {
             let spec = json!({"containers": [], "nodeName": node, "tolerations": tolerations});
             Arc::new(

@@ -157,7 +157,7 @@ fn a_services_finalizer() {
 }
 
 #[test]
-fn what_a_service_publishes() {
+fn matchers_of_published_addresses() {
     let of = |ips: &[&str]| {
         let ingress: Vec<_> = ips.iter().map(|ip| json!({"ip": ip})).collect();
         service(json!({"status": {"loadBalancer": {"ingress": ingress}}}))
@@ -238,7 +238,7 @@ fn an_initialised_node() {
 }
 
 #[test]
-fn what_the_cloud_knows_of_a_node() {
+fn matchers_of_cloud_data_on_nodes() {
     let whole = initialised_as("is whole", &instance());
     assert!(!whole.expected().contains("region"), "{}", whole.expected());
     yes(&whole, &with_labels("p://i-1", "z"));

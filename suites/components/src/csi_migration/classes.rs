@@ -29,7 +29,7 @@ fn drivers(csi: &CsiMigration<'_>, applies: impl Fn(&Moved) -> bool) -> Result<V
     }
 }
 
-/// A claim, with the fields by which calls for its volume are recognised.
+/// A claim, with the fields that identify calls for its volume.
 struct Claimed {
     driver: &'static str,
     namespace: String,
@@ -56,11 +56,11 @@ impl Claimed {
     /// the claim (`--extra-create-metadata`).
     fn is_asked_by(&self, call: &CsiCall) -> bool {
         let parameters = &call.request["parameters"];
-        let told = parameters["csi.storage.k8s.io/pvc/name"] == self.name.as_str()
+        let has_claim = parameters["csi.storage.k8s.io/pvc/name"] == self.name.as_str()
             && parameters["csi.storage.k8s.io/pvc/namespace"] == self.namespace.as_str();
         let uid = self.uid.get(..Self::OF_UID).unwrap_or(&self.uid);
         let named = call.request["name"].as_str().is_some_and(|name| name.contains(uid));
-        call.driver == self.driver && call.method == CREATE && (told || named)
+        call.driver == self.driver && call.method == CREATE && (has_claim || named)
     }
 }
 

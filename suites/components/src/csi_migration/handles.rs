@@ -1,4 +1,4 @@
-//! The handles by which drivers identify volumes (contract CSIM-04).
+//! The handles with which drivers identify volumes (contract CSIM-04).
 
 use harness_testkit::components::csi_migration::{Moved, Place, Vector, moved, vectors};
 use harness_testkit::prelude::*;

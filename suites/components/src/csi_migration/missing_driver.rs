@@ -24,8 +24,8 @@ async fn lacking(
     {
         return Ok((*absent, cluster.plane.node.clone(), cx.limits().event()));
     }
-    let nobodys = CsiDriver::ALL.iter().find(|driver| drivers.iter().all(|moved| moved.driver != **driver));
-    let driver = nobodys.ok_or_else(|| {
+    let unused = CsiDriver::ALL.iter().find(|driver| drivers.iter().all(|moved| moved.driver != **driver));
+    let driver = unused.ok_or_else(|| {
         CheckError::NotObservable(
             "all seven drivers are on every machine, so nothing is without its driver".to_owned(),
         )
@@ -49,10 +49,10 @@ async fn waits(cx: &CheckCx) -> Verdict {
         let items = events["items"].as_array().into_iter().flatten();
         let of_it =
             items.filter(|event| event["involvedObject"]["name"] == "v" && event["type"] == "Warning");
-        let told: Vec<&str> = of_it.filter_map(|event| event["message"].as_str()).collect();
-        match told.iter().find(|message| message.contains(driver)) {
+        let messages: Vec<&str> = of_it.filter_map(|event| event["message"].as_str()).collect();
+        match messages.iter().find(|message| message.contains(driver)) {
             Some(message) => Ok((*message).to_owned()),
-            None => Err(json!(told).to_string()),
+            None => Err(json!(messages).to_string()),
         }
     };
     let path = format!("/api/v1/namespaces/{}/events", cluster.namespace());

@@ -66,7 +66,7 @@ async fn is_run_as_often_as_it_says(cx: &CheckCx) -> Verdict {
 }
 
 /// An image of the same registry that needs no credentials.
-fn public_beside(image: &str) -> String {
+fn public_image_of_same_registry(image: &str) -> String {
     let registry = image.split('/').next().unwrap_or_default();
     format!("{registry}/{PUBLIC}app")
 }
@@ -74,7 +74,7 @@ fn public_beside(image: &str) -> String {
 async fn costs_no_other_image(cx: &CheckCx) -> Verdict {
     let plugin = cx.image_credential_provider()?;
     let kubelet = cx.kubelet_with(&plugin, &[]).await?;
-    let (private, public) = (&plugin.images()[0], public_beside(&plugin.images()[0]));
+    let (private, public) = (&plugin.images()[0], public_image_of_same_registry(&plugin.images()[0]));
     let away = kubelet.loses_the_cloud().await?;
     // The plugin may have the credentials without calling its cloud.
     let pulled = kubelet.pull(private).await?;
@@ -82,7 +82,7 @@ async fn costs_no_other_image(cx: &CheckCx) -> Verdict {
     kubelet
         .has_pulled(&public, ", which needs no credentials, while the plugin's cloud is out of reach")
         .await?;
-    away.mend().await?;
+    away.restore().await?;
     kubelet.has_pulled(private, " when the plugin's cloud is within reach again").await
 }
 
@@ -90,7 +90,7 @@ async fn is_not_run_for_others(cx: &CheckCx) -> Verdict {
     let plugin = cx.image_credential_provider()?;
     // The name of a node is not a registry.
     let registries = foreign(&plugin).into_iter().filter(|image| !image.starts_with("localhost/"));
-    let foreign: BTreeSet<String> = registries.map(|image| public_beside(&image)).collect();
+    let foreign: BTreeSet<String> = registries.map(|image| public_image_of_same_registry(&image)).collect();
     let foreign: Vec<&str> = foreign.iter().map(String::as_str).collect();
     let kubelet = cx.kubelet_with(&plugin, &foreign).await?;
     // This shows that the plugin is run.

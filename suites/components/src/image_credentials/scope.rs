@@ -30,8 +30,8 @@ const FOREIGN: &[&str] = &[
 
 /// Images of registries that the plugin is not responsible for.
 pub(super) fn foreign(plugin: &ImageCredentialProvider<'_>) -> Vec<String> {
-    let beside = plugin.images().iter().flat_map(|image| foreign_to(image));
-    FOREIGN.iter().map(|image| (*image).to_owned()).chain(beside).collect()
+    let foreign = plugin.images().iter().flat_map(|image| foreign_to(image));
+    FOREIGN.iter().map(|image| (*image).to_owned()).chain(foreign).collect()
 }
 
 async fn names_a_key_type(cx: &CheckCx) -> Verdict {

@@ -12,7 +12,7 @@ pub(super) const CHECKS: &[Check] = &[
         .needs(SHUTDOWN)
         .with(&[Facility::Faults])
         .holds_up_a_loop()
-        .beside_claims_of("NODE-LIFE-03")
+        .next_to_claims_of("NODE-LIFE-03")
         .takes(25),
     Check::of("NODE-LIFE-03.client-timeout", |cx| Box::pin(keeps_nodes_in_silence(cx)))
         .needs(INSTANCES)

@@ -1,4 +1,4 @@
-//! Machines looked up in paged lists of which a part is lost (contract NODE-LIFE-11, NODE-LIFE-03).
+//! Machines looked up in paged lists with a missing part (contract NODE-LIFE-11, NODE-LIFE-03).
 
 use super::known_node::{INSTANCES, known};
 use harness_testkit::prelude::*;

@@ -31,7 +31,7 @@ const CHECKS: &[Check] = &[
     Check::of("NODE-LIFE-12", |cx| Box::pin(changes_no_instance(cx))).by_calls().needs(INSTANCES).takes(15),
     Check::of("NODE-LIFE-04", |cx| Box::pin(keeps_stopped_nodes(cx))).needs(INSTANCES).takes(25),
     Check::of("NODE-LIFE-05", |cx| Box::pin(marks_stopped_nodes(cx))).needs(SHUTDOWN).takes(15),
-    Check::of("NODE-LIFE-05.meanwhile", |cx| Box::pin(marks_beside_others(cx)))
+    Check::of("NODE-LIFE-05.meanwhile", |cx| Box::pin(keeps_taints_of_others(cx)))
         .needs(SHUTDOWN)
         .with(&[Facility::Barriers])
         .holds_up_a_loop()
@@ -127,7 +127,7 @@ async fn marks_stopped_nodes(cx: &CheckCx) -> Verdict {
 /// loop is what waits.
 const ARRIVES: Duration = Duration::from_secs(1);
 
-async fn marks_beside_others(cx: &CheckCx) -> Verdict {
+async fn keeps_taints_of_others(cx: &CheckCx) -> Verdict {
     let (machine, node) = known(cx, "a", Ready::False).await?;
     let look_up = machine.cloud().holds(&[Op::InstanceGet]).await?;
     machine.stop().await?;

@@ -185,7 +185,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn no_label_is_no_label() {
+    fn an_empty_label_is_not_set() {
         let of = |labels: serde_json::Value| {
             serde_json::from_value(json!({"metadata": {"labels": labels}})).ok().map(Arc::new)
         };

@@ -1,6 +1,6 @@
 //! Changes of a Node's addresses after its initialisation (contract NODE-ADDR-06 to -11).
 
-use crate::taint_removal::{looked_at, nobody_looks};
+use crate::taint_removal::{looked_at, no_controller_looked};
 use futures::future::try_join_all;
 use harness_testkit::prelude::*;
 use k8s_openapi::api::core::v1 as core;
@@ -193,7 +193,7 @@ async fn keeps_addresses_when_the_provided_ip_goes(cx: &CheckCx) -> Verdict {
     let node = cx.node(plan.taints(vec![taint("example.com/kept", "1", "NoSchedule"), uninitialized()]));
     let node = node.await?;
     // A client that removes a taint writes the whole list, so the uninitialized taint may be back for a moment.
-    node.becomes(looked_at()).await.map_err(nobody_looks)?;
+    node.becomes(looked_at()).await.map_err(no_controller_looked)?;
     node.becomes(initialised()).await?;
     let mut before = node_with(&instance.addresses, &instance.name);
     cx.in_reported_order(&mut before, &[provided.address.as_str()]);

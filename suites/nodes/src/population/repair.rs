@@ -1,7 +1,7 @@
 //! The repair of labels: what it may change, what it costs, and what it leaves to the initialisation
 //! (contract NODE-LBL-10, -11).
 
-use crate::taint_removal::{looked_at, nobody_looks};
+use crate::taint_removal::{looked_at, no_controller_looked};
 use harness_testkit::prelude::*;
 use k8s_openapi::api::core::v1::Node;
 use kube::ResourceExt;
@@ -46,7 +46,7 @@ async fn repairs_nothing_else(cx: &CheckCx) -> Verdict {
     let node = cx.node(machine.node().label(OWN, "kept").annotation(OWN, "kept")).await?;
     // A client that removes a taint writes the whole list, so the uninitialized taint, and with it work, may
     // be back for a moment.
-    node.becomes(looked_at()).await.map_err(nobody_looks)?;
+    node.becomes(looked_at()).await.map_err(no_controller_looked)?;
     node.becomes(initialised()).await?;
     // A refresh of addresses may cost as many calls as the initialisation did.
     let each = node.calls().list().await?.len().max(1);

@@ -11,6 +11,6 @@ pub(crate) fn looked_at() -> Matcher<Option<Arc<Node>>> {
     })
 }
 
-pub(crate) fn nobody_looks(_: CheckError) -> CheckError {
+pub(crate) fn no_controller_looked(_: CheckError) -> CheckError {
     CheckError::Error(format!("no controller removes {T_NOT_READY} from a Ready Node"))
 }

@@ -1,5 +1,4 @@
-//! The Event by which the framework's node controller reports that it has initialised a Node (contract
-//! NODE-INIT-21).
+//! The Event with which the framework's node controller reports that it has initialised a Node (contract NODE-INIT-21).
 
 use harness_testkit::prelude::*;
 use suites_common::joining::joined;
@@ -11,6 +10,6 @@ pub(super) const CHECKS: &[Check] =
 
 async fn tells_of_an_initialisation(cx: &CheckCx) -> Verdict {
     let (_, node) = joined(cx, machine("a")).await?;
-    let told = tells_by("Normal", "Synced", "cloud-node-controller");
-    node.events().becomes(told).within(cx.limits().event()).await
+    let event = tells_by("Normal", "Synced", "cloud-node-controller");
+    node.events().becomes(event).within(cx.limits().event()).await
 }

@@ -29,7 +29,7 @@ pub(super) const CHECKS: &[Check] = &[
     Check::of("NODE-INIT-25", |cx| Box::pin(refreshes_no_tainted_node(cx)))
         .needs(&[Capability::Instances])
         .takes(25),
-    Check::of("NODE-INIT-24", |cx| Box::pin(goes_on_beside_the_unknown(cx)))
+    Check::of("NODE-INIT-24", |cx| Box::pin(continues_despite_the_unknown(cx)))
         .needs(&[Capability::Instances])
         .takes(25),
     Check::of("NODE-INIT-10.client-timeout", |cx| Box::pin(waits_out_silence(cx)))
@@ -260,7 +260,7 @@ async fn insists_on_a_readable_ip(cx: &CheckCx) -> Verdict {
 
 /// One Node belongs to a machine of another provider. The other was initialised, and its machine is gone. A
 /// CCM that ends because of the second is blocked by OBS-10, which reports that.
-async fn goes_on_beside_the_unknown(cx: &CheckCx) -> Verdict {
+async fn continues_despite_the_unknown(cx: &CheckCx) -> Verdict {
     cx.addresses_are_refreshed_often()?;
     let elsewhere = cx.absent_machine(machine("elsewhere"));
     let foreign = elsewhere.node().provider_id(&format!("other://{}", elsewhere.name()));

@@ -1,6 +1,6 @@
 //! A Node that the CCM gets no watch event for, because its watch was interrupted and has expired (NODE-INIT-02).
 
-use super::checked_node::{looked_at, nobody_looks};
+use super::checked_node::{looked_at, no_controller_looked};
 use harness_testkit::prelude::*;
 use std::time::Duration;
 use suites_common::joining::registered;
@@ -27,10 +27,10 @@ async fn initialises_missed_nodes(cx: &CheckCx) -> Verdict {
     let (_, missed) = registered(cx, machine("missed")).await?;
     // A later write would be reported by the next watch. The cluster's controllers may have been interrupted
     // as well.
-    missed.becomes(looked_at()).within(cx.limits().start()).await.map_err(nobody_looks)?;
+    missed.becomes(looked_at()).within(cx.limits().start()).await.map_err(no_controller_looked)?;
     missed.keeps(present()).within(SETTLES).when("while it settles").await?;
     let pauses = interruption.expire().await?;
-    let told = missed.becomes(initialised()).within(cx.limits().start() + pauses);
-    told.when("although the watch that would have reported it has expired").await?;
+    let initialises = missed.becomes(initialised()).within(cx.limits().start() + pauses);
+    initialises.when("although the watch that would have reported it has expired").await?;
     Ok(())
 }

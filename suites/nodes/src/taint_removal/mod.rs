@@ -1,17 +1,17 @@
 //! Taint removal: a Node starts with the uninitialized taint, and the CCM removes it when, and only when, it
 //! knows the machine (contract NODE-INIT).
 
-mod beside;
 mod checked_node;
 mod events;
 mod failed_lookups;
 mod ids;
 mod missed_events;
+mod odd_machines;
 mod pace;
 mod untouched_parts;
 mod versions;
 
-pub(crate) use checked_node::{looked_at, nobody_looks};
+pub(crate) use checked_node::{looked_at, no_controller_looked};
 use harness_testkit::prelude::*;
 use k8s_openapi::api::core::v1::Node;
 use kube::ResourceExt;
@@ -31,7 +31,7 @@ pub const SUITE: Suite = Suite {
     tables: &[
         CHECKS,
         ids::CHECKS,
-        beside::CHECKS,
+        odd_machines::CHECKS,
         missed_events::CHECKS,
         failed_lookups::CHECKS,
         pace::CHECKS,
@@ -53,7 +53,7 @@ const CHECKS: &[Check] = &[
     Check::of("NODE-INIT-05", |cx| Box::pin(addresses_follow_the_taint(cx))).needs(INSTANCES).takes(8),
     Check::of("NODE-INIT-08", |cx| Box::pin(prefers_provider_id(cx))).needs(INSTANCES).takes(13),
     Check::of("NODE-INIT-15", |cx| Box::pin(reinitialises_idempotently(cx))).needs(INSTANCES),
-    Check::of("NODE-INIT-17", |cx| Box::pin(overwrites_nobody(cx)))
+    Check::of("NODE-INIT-17", |cx| Box::pin(overwrites_no_other_writer(cx)))
         .needs(INSTANCES)
         .with(&[Facility::Barriers]),
     Check::of("NODE-INIT-19", |cx| Box::pin(takes_the_taint_in_any_form(cx))).needs(INSTANCES),
@@ -158,14 +158,14 @@ fn keeps_what_others_wrote() -> Matcher<Option<Arc<Node>>> {
     .expecting("label example.com/x=1, annotation example.com/y=1 and taint example.com/z=1:NoSchedule")
 }
 
-async fn overwrites_nobody(cx: &CheckCx) -> Verdict {
+async fn overwrites_no_other_writer(cx: &CheckCx) -> Verdict {
     let machine = cx.machine(machine("a")).await?;
     let look_up = machine.cloud().holds(&[Op::InstanceGet]).await?;
     let node = cx.node(machine.node()).await?;
     look_up.is_reached().await.map_err(|stop| unless_it_lists(cx, stop))?;
     // The node lifecycle controller of Kubernetes 1.20 also removes every taint that was added since it last
     // looked.
-    node.becomes(looked_at()).await.map_err(nobody_looks)?;
+    node.becomes(looked_at()).await.map_err(no_controller_looked)?;
     let labels = json!({"labels": {"example.com/x": "1"}, "annotations": {"example.com/y": "1"}});
     node.patch(&json!({"metadata": labels})).await?;
     node.adds_taint(taint("example.com/z", "1", "NoSchedule")).await?;

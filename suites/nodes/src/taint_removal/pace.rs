@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn who_backs_off_may_need_several_calls_a_try_and_may_try_again_at_a_change() {
+    fn back_off_allows_several_calls_for_each_try_and_tries_after_changes() {
         for calls in [1, 2, 4, 7] {
             assert_eq!(tries(doubling(calls), &[]), None, "{calls}");
         }
@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn who_does_not_back_off_is_told_from_it() {
+    fn a_steady_pace_is_distinguished_from_back_off() {
         assert_eq!(tries((0..45).map(|n| n * 1_000), &[]), Some((45, 14)));
         assert_eq!(tries((0..23).map(|n| n * 2_000), &[100, 200]), Some((23, 16)));
         assert_eq!(tries((0..4_500).map(|n| n * 10), &[]), Some((4_500, 14)));

@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_the_ccms_own_may_change_and_nothing_else() {
+    fn only_fields_of_the_ccm_may_change() {
         let tainted =
             || json!({"taints": [{"key": T_UNINIT, "effect": "NoSchedule"}], "unschedulable": true});
         let plain = || json!({"unschedulable": true, "podCIDRs": ["10.0.0.0/24"], "providerID": "p://1"});

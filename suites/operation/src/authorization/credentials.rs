@@ -23,7 +23,10 @@ pub(super) const CHECKS: &[Check] = &[
         .on_a_fresh_cluster()
         // A CCM that never reads the new one makes this check wait for five minutes, so it begins early.
         .takes(30),
-    Check::of("AUTH-25", |cx| Box::pin(tells_nobody(cx))).of_the_cloud(&[]).with(TRIAL).after_the_run(),
+    Check::of("AUTH-25", |cx| Box::pin(discloses_no_credential(cx)))
+        .of_the_cloud(&[])
+        .with(TRIAL)
+        .after_the_run(),
 ];
 
 async fn gives_nothing_up(cx: &CheckCx) -> Verdict {
@@ -61,7 +64,7 @@ async fn gives_nothing_up(cx: &CheckCx) -> Verdict {
     };
     // A CCM that ends because of this, at once or later, is not restarted here, and nothing else is left that
     // could recover.
-    if trial.is(goes_on()).await.is_err() {
+    if trial.is(keeps_running()).await.is_err() {
         cx.record("ends", "its process ended for it");
         return Ok(());
     }
@@ -102,7 +105,7 @@ async fn takes_the_new_one_up(cx: &CheckCx) -> Verdict {
     Err(CheckError::Violation(violation))
 }
 
-async fn tells_nobody(cx: &CheckCx) -> Verdict {
+async fn discloses_no_credential(cx: &CheckCx) -> Verdict {
     cx.ccm_runs().await?;
     // Once the CCM has called its cloud, it has something to disclose, whatever the result of the call.
     if cx.declares(Capability::Instances) {
@@ -111,9 +114,9 @@ async fn tells_nobody(cx: &CheckCx) -> Verdict {
             Err(other) => return Err(other),
         }
     }
-    let told = cx.disclosures().await?;
-    match told.is_empty() {
+    let disclosed = cx.disclosures().await?;
+    match disclosed.is_empty() {
         true => Ok(()),
-        false => Err(CheckError::violation("no credential is shown", "it nowhere", told.join("; "))),
+        false => Err(CheckError::violation("no credential is shown", "it nowhere", disclosed.join("; "))),
     }
 }

@@ -155,7 +155,7 @@ fn others(rule: &PolicyRule, without: &[&str]) -> Vec<PolicyRule> {
     if groups.iter().chain(&resources).any(|text| text.contains('*')) {
         return Vec::new();
     }
-    let told = |resource: &String| {
+    let is_in_table = |resource: &String| {
         // Each of these rows is about one object or a flag; other objects may be needed for other purposes.
         let about = |row: &&Row| !matches!(row.id, "AUTH-11" | "AUTH-13") || without.contains(&row.id);
         let mut rows = TABLE.iter().chain(&OF_A_FLAG).filter(about);
@@ -168,7 +168,7 @@ fn others(rule: &PolicyRule, without: &[&str]) -> Vec<PolicyRule> {
         verbs: vec!["patch".to_owned()],
         ..rule.clone()
     });
-    let left: Vec<String> = resources.into_iter().filter(|resource| !told(resource)).collect();
+    let left: Vec<String> = resources.into_iter().filter(|resource| !is_in_table(resource)).collect();
     let left = (!left.is_empty()).then(|| PolicyRule { resources: Some(left), ..rule.clone() });
     patched.into_iter().chain(left).collect()
 }
@@ -314,7 +314,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_table_does_not_speak_of_is_kept_and_wildcards_are_not() {
+    fn rights_outside_the_table_are_kept_and_wildcards_are_not() {
         let granted = [
             rule(&[""], &["nodes", "secrets"], &["get", "create"]),
             rule(&["*"], &["*"], &["*"]),
@@ -331,8 +331,8 @@ mod tests {
     }
 
     #[test]
-    fn what_is_beyond_the_table_is_told_by_name() {
-        let told = |granted: &[Grant], accounts| beyond(granted, accounts, "kube-system");
+    fn rights_beyond_the_table_are_named() {
+        let beyond_table = |granted: &[Grant], accounts| beyond(granted, accounts, "kube-system");
         let fine = [
             rule(&[""], &["nodes"], &["get", "list", "watch", "update", "patch", "delete"]),
             rule(&[""], &["services"], &["list", "patch", "watch", "get"]),
@@ -341,27 +341,27 @@ mod tests {
                 json!({"apiGroups": [""], "resources": ["secrets"], "resourceNames": ["a"], "verbs": ["get"]}),
             ),
         ];
-        assert!(told(&fine, false).is_empty(), "{:?}", told(&fine, false));
+        assert!(beyond_table(&fine, false).is_empty(), "{:?}", beyond_table(&fine, false));
         let leases = rule(&["coordination.k8s.io"], &["leases"], &["get", "update"]);
         let of_the_lease = |within: &str| [Grant { within: Some(within.to_owned()), ..leases.clone() }];
-        assert!(told(&of_the_lease("kube-system"), false).is_empty());
+        assert!(beyond_table(&of_the_lease("kube-system"), false).is_empty());
         let (elsewhere, everywhere) = (of_the_lease("kube-node-lease"), [leases.clone()]);
         let why = "get,update leases.coordination.k8s.io (ClusterRole ccm";
-        assert_eq!(told(&elsewhere, false), [format!("{why} in kube-node-lease)")]);
-        assert_eq!(told(&everywhere, false), [format!("{why})")]);
+        assert_eq!(beyond_table(&elsewhere, false), [format!("{why} in kube-node-lease)")]);
+        assert_eq!(beyond_table(&everywhere, false), [format!("{why})")]);
         let more = [rule(&[""], &["secrets", "nodes"], &["get", "create"]), rule(&[""], &["*"], &["get"])];
         let account = [rule(&[""], &["serviceaccounts/token"], &["create"])];
-        assert!(told(&account, true).is_empty());
-        assert_eq!(told(&account, false), ["create serviceaccounts/token (ClusterRole ccm)"]);
+        assert!(beyond_table(&account, true).is_empty());
+        assert_eq!(beyond_table(&account, false), ["create serviceaccounts/token (ClusterRole ccm)"]);
         assert_eq!(
-            told(&more, false),
+            beyond_table(&more, false),
             ["create nodes (ClusterRole ccm)", "get,create secrets (ClusterRole ccm)"]
         );
         assert_eq!(wildcards(&more), ["get * of groups \"\" (ClusterRole ccm)"]);
     }
 
     #[test]
-    fn a_right_that_was_not_used_is_told() {
+    fn an_unused_right_is_reported() {
         let account = Account { namespace: "n".into(), name: "a".into() };
         let granted = [rule(&[""], &["nodes"], &["get", "delete"])];
         let used = [("get".to_owned(), String::new(), "nodes".to_owned())];

@@ -97,8 +97,8 @@ impl<'a> Worker<'a> {
     }
 
     /// Checks that the process keeps running, although requests were denied.
-    pub(super) async fn goes_on(&self) -> Verdict {
-        let still = self.trial.is(goes_on()).await;
+    pub(super) async fn keeps_running(&self) -> Verdict {
+        let still = self.trial.is(keeps_running()).await;
         self.trial.explained(still).await
     }
 
@@ -145,7 +145,7 @@ async fn repairs_no_label(cx: &CheckCx, row: &'static str) -> Verdict {
     let edited = labelled("edited");
     let stays = node.keeps(edited).within(cx.limits().settle()).await;
     unless_another_way(cx, stays)?;
-    worker.goes_on().await?;
+    worker.keeps_running().await?;
     worker.has_it_again().await?;
     let kind = node_type(cx, &node)?;
     let repaired = labelled(kind);
@@ -183,7 +183,7 @@ async fn initialises_none(cx: &CheckCx) -> Verdict {
     let (_, node) = registered(cx, machine("refused")).await?;
     let stays = node.keeps(is_tainted()).within(cx.limits().settle()).await;
     unless_another_way(cx, stays)?;
-    worker.goes_on().await?;
+    worker.keeps_running().await?;
     worker.has_it_again().await?;
     let limit = cx.limits().nodes_after(cx.limits().settle());
     worker.sees(&node, initialised(), limit, "as it may again").await.map(drop)
@@ -200,7 +200,7 @@ async fn deletes_none(cx: &CheckCx) -> Verdict {
     let events = node.events();
     worker.sees(&events, tells("Warning", "DeletingNodeFailed"), limit, "as it may not delete it").await?;
     node.is(present()).await?;
-    worker.goes_on().await?;
+    worker.keeps_running().await?;
     worker.has_it_again().await?;
     worker.sees(&node, gone(), cx.limits().life(), "as it may again").await
 }
@@ -231,7 +231,7 @@ async fn writes_no_addresses(cx: &CheckCx) -> Verdict {
     let (_, node) = registered(cx, machine("bare")).await?;
     let none = node.keeps(has_none_but_the_hostname()).within(cx.limits().settle()).await;
     unless_another_way(cx, none)?;
-    worker.goes_on().await?;
+    worker.keeps_running().await?;
     worker.has_it_again().await?;
     worker.sees(&node, has_some(), 2 * cx.limits().watch(), "as it may again").await
 }
@@ -247,7 +247,7 @@ async fn makes_no_balancer(cx: &CheckCx) -> Verdict {
     let (failed, limit) = (tells("Warning", "SyncLoadBalancerFailed"), cx.limits().event());
     worker.sees(&events, failed, limit, "as it cannot put its finalizer there").await?;
     web.calls().writes().keeps(no_calls()).within(cx.limits().settle()).await?;
-    worker.goes_on().await?;
+    worker.keeps_running().await?;
     worker.has_it_again().await?;
     let limit = cx.limits().service_after(2) + cx.limits().load_balancer_work();
     let lb = worker.sees(&web.balancer(), one_active(), limit, "as it may again").await?;
@@ -263,6 +263,7 @@ async fn works_without_events(cx: &CheckCx) -> Verdict {
     let web = cx.service(load_balancer("untold").port(80)).await?.provisioned().await?;
     web.delete().await?;
     web.becomes(gone()).within(cx.limits().load_balancer()).when("though it may write no Event").await?;
-    let still = (&worker.trial, &node).keeps(both(goes_on(), present())).within(cx.limits().settle()).await;
+    let still =
+        (&worker.trial, &node).keeps(both(keeps_running(), present())).within(cx.limits().settle()).await;
     worker.trial.explained(still).await
 }

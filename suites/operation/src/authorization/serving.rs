@@ -10,14 +10,17 @@ const SERVED: &[Capability] = &[Capability::SecurePort, Capability::Instances];
 const REACHED: &[Facility] = &[TRIAL[0], Facility::HostPorts];
 
 pub(super) const CHECKS: &[Check] = &[
-    Check::of("AUTH-11", |cx| Box::pin(ends_or_lets_nobody_in(cx)))
+    Check::of("AUTH-11", |cx| Box::pin(exits_or_refuses_all_requests(cx)))
         .needs(SERVED)
         .with(REACHED)
         .on_a_fresh_cluster(),
-    Check::of("AUTH-12", |cx| Box::pin(lets_nobody_in(cx))).needs(SERVED).with(REACHED).on_a_fresh_cluster(),
+    Check::of("AUTH-12", |cx| Box::pin(refuses_all_requests(cx)))
+        .needs(SERVED)
+        .with(REACHED)
+        .on_a_fresh_cluster(),
 ];
 
-async fn ends_or_lets_nobody_in(cx: &CheckCx) -> Verdict {
+async fn exits_or_refuses_all_requests(cx: &CheckCx) -> Verdict {
     let worker = Worker::start(cx, "AUTH-11", true, &[]).await?;
     let (_, node) = registered(cx, machine("served")).await?;
     let outcome = (&worker.trial, &node).becomes(ends_or_works()).within(cx.limits().start()).await;
@@ -32,7 +35,7 @@ async fn ends_or_lets_nobody_in(cx: &CheckCx) -> Verdict {
     Ok(())
 }
 
-async fn lets_nobody_in(cx: &CheckCx) -> Verdict {
+async fn refuses_all_requests(cx: &CheckCx) -> Verdict {
     let worker = Worker::start(cx, "AUTH-12", true, &[]).await?;
     let (_, node) = registered(cx, machine("served")).await?;
     worker.sees(&node, initialised(), cx.limits().start(), "as ever").await?;
@@ -41,7 +44,7 @@ async fn lets_nobody_in(cx: &CheckCx) -> Verdict {
         port.get(path).becomes(refused()).when("without a credential").await?;
         port.get_as(path, &reader).becomes(refused()).when("as it cannot find out who asks").await?;
     }
-    worker.goes_on().await?;
+    worker.keeps_running().await?;
     worker.has_it_again().await?;
     // The CCM may cache its decisions for ten seconds.
     let limit = 2 * cx.limits().watch();

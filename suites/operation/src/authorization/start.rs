@@ -65,7 +65,7 @@ async fn waits_for_nodes(cx: &CheckCx) -> Verdict {
         (&web, &changes).keeps(left_alone()).within(window(cx)).when("as it knows no Node").await?;
     }
     node.keeps(untouched()).within(cx.limits().settle()).when("as it may not see Nodes").await?;
-    worker.goes_on().await?;
+    worker.keeps_running().await?;
     worker.has_it_again().await?;
     worker.sees(&node, initialised(), cx.limits().start(), "as it may see Nodes again").await.map(drop)
 }
@@ -83,7 +83,7 @@ async fn waits_for_services(cx: &CheckCx) -> Verdict {
         let works = witness.is(initialised()).await.is_ok();
         cx.record("meanwhile", if works { "it initialises Nodes" } else { "it does nothing else" });
     }
-    worker.goes_on().await?;
+    worker.keeps_running().await?;
     worker.has_it_again().await?;
     let (balancer, limit) = (web.balancer(), cx.limits().start() + cx.limits().load_balancer_work());
     worker.sees(&balancer, one_active(), limit, "as it may see Services again").await.map(drop)
@@ -95,7 +95,7 @@ async fn waits_for_its_lease(cx: &CheckCx) -> Verdict {
     let (_, node) = registered(cx, machine("unled")).await?;
     node.keeps(untouched()).within(window(cx)).when("as no replica can lead").await?;
     // A CCM that ends because of this cannot recover by itself.
-    if worker.trial.is(goes_on()).await.is_err() {
+    if worker.trial.is(keeps_running()).await.is_err() {
         cx.record("ends", "its process ended for it");
         return Ok(());
     }

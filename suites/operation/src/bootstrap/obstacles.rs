@@ -12,7 +12,7 @@ use suites_common::joining::joined;
 const NO_CLOUD: Duration = Duration::from_secs(35);
 /// For how long it cannot reach the API server: longer than the 10 s for which the framework waits before it ends.
 const NO_API_SERVER: Duration = Duration::from_secs(20);
-/// The calls by which a CCM looks up the machines of Nodes.
+/// The calls with which a CCM looks up the machines of Nodes.
 const LOOK_UPS: &[Op] = &[Op::InstanceGet, Op::InstanceList];
 /// For how long the cloud does not know the machine of a Node that has joined.
 const NO_MACHINE: Duration = Duration::from_secs(5);
@@ -136,7 +136,7 @@ async fn boots_after_the_api_server(cx: &CheckCx) -> Verdict {
     let boot = cx.boot(&cold);
     boot.becomes(started()).within(cx.limits().start()).when("while there is no API server").await?;
     boot.keeps(uninitialised()).within(NO_API_SERVER).when("while there is no API server").await?;
-    away.mend().await?;
+    away.restore().await?;
     cx.all_initialised_after(&cold, NO_API_SERVER, "the API server").await
 }
 

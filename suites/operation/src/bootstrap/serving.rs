@@ -17,7 +17,7 @@ pub(super) const CHECKS: &[Check] =
 
 async fn certificates_follow_the_addresses(cx: &CheckCx) -> Verdict {
     let cold = cx.cold_cluster(Network::Present).await?;
-    cx.nobody_asked_for_a_certificate(&cold).await?;
+    cx.no_certificate_was_requested(&cold).await?;
     cx.apply_as_shipped().await?;
     cx.all_initialised(&cold).await?;
     cx.kubelets_ask_for_their_addresses(&cold).await

@@ -95,7 +95,7 @@ async fn never_overlaps(cx: &CheckCx) -> Verdict {
             .await?;
     }
     let mark = cx.cloud().mark()?;
-    // Writes go on before, during and after the crash.
+    // Writes continue before, during and after the crash.
     let leader = tokio::select! {
         stop = edits(&web) => return Err(stop),
         outcome = change_of_leader(cx, mark) => outcome?,

@@ -25,7 +25,7 @@ async fn never_overlaps(cx: &CheckCx) -> Verdict {
     let web = cx.service(load_balancer("busy").port(80)).await?.provisioned().await?;
     let leader = cx.active_replica().await?;
     let mark = cx.cloud().mark()?;
-    // Writes go on before, during and after the change.
+    // Writes continue before, during and after the change.
     tokio::select! {
         stop = edits(&web) => return Err(stop),
         outcome = cut_off(cx, &leader, mark) => outcome?,
@@ -49,7 +49,7 @@ async fn cut_off(cx: &CheckCx, leader: &Replica<'_>, mark: u64) -> Verdict {
     let partition = leader.is_cut_off().await?;
     lease.becomes(taken_over(before)).within(cx.limits().failover()).await?;
     another_writes(cx, leader.name(), mark).await?;
-    partition.mend().await?;
+    partition.restore().await?;
     let ended = matches!(ends().matches(&leader.read(ReadSource::Cache).await?), Observation::Matched(_));
     pause(if ended { cx.limits().settle() } else { BACK }).await;
     Ok(())

@@ -46,7 +46,7 @@ struct InFlight<'a> {
     barriers: Vec<Barrier<'a>>,
 }
 
-/// The calls by which an edit of a Service may change its load balancer, or replace it.
+/// The calls with which a CCM may change a load balancer after an edit of its Service, or replace it.
 pub(super) const EDITS: &[Op] =
     &[Op::LbUpdate, Op::LbCreate, Op::LbDelete, Op::AuxCreate, Op::AuxUpdate, Op::AuxDelete];
 /// The port after the edit.
@@ -159,7 +159,7 @@ async fn survives_a_partition(cx: &CheckCx) -> Verdict {
     let partition = work.handed_over(async |leader| leader.is_cut_off().await).await?;
     work.stands().await?;
     in_order(cx, work.mark, work.leader.name()).await?;
-    partition.mend().await?;
+    partition.restore().await?;
     pause(cx.limits().settle()).await;
     work.stands().await?;
     in_order(cx, work.mark, work.leader.name()).await

@@ -71,10 +71,10 @@ async fn hands_over(cx: &CheckCx) -> Verdict {
     let led = cx.lease().becomes(held()).await?;
     let before = transitions_of(&led);
     leader.will_end();
-    let told = Instant::now();
+    let terminated = Instant::now();
     leader.terminate().await?;
     cx.lease().becomes(taken_over(before)).within(cx.limits().failover()).await?;
-    cx.record("handover_ms", told.elapsed().as_millis());
+    cx.record("handover_ms", terminated.elapsed().as_millis());
     Ok(())
 }
 
@@ -95,7 +95,7 @@ async fn migrates(cx: &CheckCx) -> Verdict {
     let lost = cx.machine(machine("lost")).await?;
     let lost_node = cx.node(lost.initialised_node().ready(Ready::False)).await?;
     lost.delete().await?;
-    let kept = (&alone, &lost_node).keeps(both(goes_on(), present())).within(cx.limits().life()).await;
+    let kept = (&alone, &lost_node).keeps(both(keeps_running(), present())).within(cx.limits().life()).await;
     let waits = if kept.is_ok() {
         "the lifecycle controller waits for the migration Lease"
     } else {

@@ -32,7 +32,7 @@ async fn outlives_a_short_one(cx: &CheckCx) -> Verdict {
     // The leader may have renewed one retry period before, and tries again one retry period later.
     let lasts = deadline.saturating_sub(2 * retry);
     pause(lasts.saturating_sub(began.elapsed()).max(deadline / 4)).await;
-    outage.mend().await?;
+    outage.restore().await?;
     let lasted = began.elapsed();
     if lasted + retry > deadline {
         let [lasted, lasts, deadline] = [lasted, lasts, deadline].map(|time| time.as_secs_f64());
@@ -63,7 +63,7 @@ async fn recovers_from_a_long_one(cx: &CheckCx) -> Verdict {
     let outage = cx.api_server_is_away().await?;
     let limit = cx.limits().step_down() + cx.limits().kubelet_report();
     leader.becomes(ends()).within(limit).when("as it cannot renew its Lease").await?;
-    outage.mend().await?;
+    outage.restore().await?;
     let limit = cx.limits().failover() + cx.limits().start();
     cx.lease().becomes(held()).within(limit).when("after the outage").await?;
     let (_, node) = registered(cx, machine("after")).await?;

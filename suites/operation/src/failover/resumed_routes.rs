@@ -1,7 +1,7 @@
 //! A new leader continues the work on routes that the old one had begun to create or delete (contract HA-08).
 
 use super::needs::ELECTION_AND_ROUTES;
-use super::resumed_work::{nobody_leads, somebody_leads};
+use super::resumed_work::{crash_the_leader, has_a_leader};
 use harness_testkit::prelude::*;
 use std::time::Duration;
 use suites_common::routed_node::{is_reachable, routed, with_networks};
@@ -29,9 +29,9 @@ async fn finds_what_was_never_answered(cx: &CheckCx) -> Verdict {
     let unanswered = network.cloud().loses_the_answer().to(&[Op::RouteCreate]).await?;
     let node = cx.node(with_networks(&machine, &[&network])).await?;
     network.becomes(leads_to(&machine.instance())).within(cx.limits().route()).await?;
-    let before = nobody_leads(cx).await?;
+    let before = crash_the_leader(cx).await?;
     unanswered.clear().await?;
-    somebody_leads(cx, before).await?;
+    has_a_leader(cx, before).await?;
     node.becomes(is_reachable()).within(cx.limits().route()).when("by the new leader").await?;
     network.keeps(leads_to(&machine.instance())).within(ONE).when("by the new leader").await.map(drop)
 }
@@ -45,8 +45,8 @@ async fn finishes_a_begun_deletion(cx: &CheckCx) -> Verdict {
     node.delete().await?;
     let met = refusals.becomes(met_by(1)).within(cx.limits().route()).await;
     refusals.unless_needless(met, network.is(has_no_route())).await?;
-    let before = nobody_leads(cx).await?;
+    let before = crash_the_leader(cx).await?;
     refusals.clear().await?;
-    somebody_leads(cx, before).await?;
+    has_a_leader(cx, before).await?;
     network.becomes(has_no_route()).within(cx.limits().route()).when("by the new leader").await
 }

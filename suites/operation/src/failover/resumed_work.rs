@@ -53,13 +53,13 @@ pub(super) const CHECKS: &[Check] = &[
         .takes(10),
 ];
 
-/// Crashes the leader. The next steps of the check happen without a leader, which [`nobody_led`] verifies.
-pub(super) async fn nobody_leads(cx: &CheckCx) -> Result<i32, CheckError> {
+/// Crashes the leader. The next steps of the check happen without a leader, which [`had_no_leader`] verifies.
+pub(super) async fn crash_the_leader(cx: &CheckCx) -> Result<i32, CheckError> {
     Ok(cx.leader_crash().await?.transitions)
 }
 
 /// Checks that the Lease has not changed hands yet, so that everything since the crash happened without a leader.
-async fn nobody_led(cx: &CheckCx, before: i32) -> Verdict {
+async fn had_no_leader(cx: &CheckCx, before: i32) -> Verdict {
     match taken_over(before).matches(&cx.lease().read(ReadSource::Origin).await?) {
         Observation::Matched(_) => Err(CheckError::Error(
             "the next leader was there before this machine had done what it was to find; stop other programs and run again"
@@ -70,16 +70,16 @@ async fn nobody_led(cx: &CheckCx, before: i32) -> Verdict {
 }
 
 /// Waits until another replica leads.
-pub(super) async fn somebody_leads(cx: &CheckCx, before: i32) -> Verdict {
+pub(super) async fn has_a_leader(cx: &CheckCx, before: i32) -> Verdict {
     cx.lease().becomes(taken_over(before)).within(cx.limits().failover()).await.map(drop)
 }
 
 async fn initialises_what_joined_meanwhile(cx: &CheckCx) -> Verdict {
-    let before = nobody_leads(cx).await?;
+    let before = crash_the_leader(cx).await?;
     let (_, one) = registered(cx, machine("one")).await?;
     let (_, other) = registered(cx, machine("other")).await?;
-    nobody_led(cx, before).await?;
-    somebody_leads(cx, before).await?;
+    had_no_leader(cx, before).await?;
+    has_a_leader(cx, before).await?;
     for node in [one, other] {
         let joins = node.becomes(initialised()).within(2 * cx.limits().watch());
         joins.when("by the new leader").await?;
@@ -90,10 +90,10 @@ async fn initialises_what_joined_meanwhile(cx: &CheckCx) -> Verdict {
 async fn provisions_what_came_meanwhile(cx: &CheckCx) -> Verdict {
     // Its namespace takes a moment to create.
     cx.service(load_balancer("before").port(80).not_yet()).await?;
-    let before = nobody_leads(cx).await?;
+    let before = crash_the_leader(cx).await?;
     let web = cx.service(load_balancer("web").port(80)).await?;
-    nobody_led(cx, before).await?;
-    somebody_leads(cx, before).await?;
+    had_no_leader(cx, before).await?;
+    has_a_leader(cx, before).await?;
     let lb =
         web.balancer().becomes(one_active()).within(time_to_take_up(cx)).when("by the new leader").await?;
     web.becomes(publishes(&lb)).within(time_to_take_up(cx)).when("by the new leader").await
@@ -101,10 +101,10 @@ async fn provisions_what_came_meanwhile(cx: &CheckCx) -> Verdict {
 
 async fn cleans_up_what_went_meanwhile(cx: &CheckCx) -> Verdict {
     let web = cx.service(load_balancer("web").port(80)).await?.provisioned().await?;
-    let before = nobody_leads(cx).await?;
+    let before = crash_the_leader(cx).await?;
     web.delete().await?;
-    nobody_led(cx, before).await?;
-    somebody_leads(cx, before).await?;
+    had_no_leader(cx, before).await?;
+    has_a_leader(cx, before).await?;
     goes(cx, &web).await
 }
 
@@ -115,10 +115,10 @@ async fn goes(cx: &CheckCx, web: &Service<'_>) -> Verdict {
 
 async fn follows_a_type_that_was_edited_meanwhile(cx: &CheckCx) -> Verdict {
     let web = cx.service(load_balancer("web").port(80)).await?.provisioned().await?;
-    let before = nobody_leads(cx).await?;
+    let before = crash_the_leader(cx).await?;
     web.patch(&json!({"spec": {"type": "ClusterIP"}})).await?;
-    nobody_led(cx, before).await?;
-    somebody_leads(cx, before).await?;
+    had_no_leader(cx, before).await?;
+    has_a_leader(cx, before).await?;
     web.balancer().becomes(nothing_left()).within(time_to_take_up(cx)).when("by the new leader").await?;
     web.becomes(lacks_finalizer()).within(time_to_take_up(cx)).when("by the new leader").await
 }
@@ -148,7 +148,7 @@ async fn finds_what_was_never_answered(cx: &CheckCx) -> Verdict {
     web.wants_a_balancer().await?;
     web.balancer().becomes(at_least_one()).await?;
     let refusals = web.cloud().answers(503).to(ANYTHING).await?;
-    let before = nobody_leads(cx).await?;
+    let before = crash_the_leader(cx).await?;
     refusals.clear().await?;
     ends_as_one(cx, &web, before).await
 }
@@ -166,14 +166,14 @@ async fn completes_what_was_half_made(cx: &CheckCx) -> Verdict {
         made = balancer.becomes(at_least_one()) => made.map(drop)?,
         reached = held.is_reached() => reached.map(drop)?,
     }
-    let before = nobody_leads(cx).await?;
+    let before = crash_the_leader(cx).await?;
     held.release().await?;
     ends_as_one(cx, &web, before).await
 }
 
 /// Checks that the new leader publishes one load balancer and that there is no other.
 async fn ends_as_one(cx: &CheckCx, web: &Service<'_>, before: i32) -> Verdict {
-    somebody_leads(cx, before).await?;
+    has_a_leader(cx, before).await?;
     let lb =
         web.balancer().becomes(one_active()).within(time_to_take_up(cx)).when("by the new leader").await?;
     let published = web.becomes(publishes(&lb)).within(time_to_take_up(cx)).when("by the new leader").await;
@@ -193,9 +193,9 @@ async fn finishes_a_begun_deletion(cx: &CheckCx) -> Verdict {
     let refusals = web.cloud().fails().to(&[Op::LbDelete]).await?;
     web.delete().await?;
     refusals.hits_unless(1, web.is_cleaned_up()).await?;
-    let before = nobody_leads(cx).await?;
+    let before = crash_the_leader(cx).await?;
     refusals.clear().await?;
-    somebody_leads(cx, before).await?;
+    has_a_leader(cx, before).await?;
     goes(cx, &web).await
 }
 
@@ -215,9 +215,9 @@ async fn follows_a_begun_edit(cx: &CheckCx) -> Verdict {
         .expecting("one load balancer with one frontend, on port 8080")
     };
     refusals.hits_unless(1, web.balancer().is(follows())).await?;
-    let before = nobody_leads(cx).await?;
+    let before = crash_the_leader(cx).await?;
     refusals.clear().await?;
-    somebody_leads(cx, before).await?;
+    has_a_leader(cx, before).await?;
     web.balancer().becomes(follows()).within(time_to_take_up(cx)).when("by the new leader").await?;
     let edited = Edited::of(&held, old, new).is_followed("follows the edit");
     web.balancer().becomes(edited).when("by the new leader").await

@@ -53,6 +53,6 @@ mod tests {
         assert_eq!(too_late(Some(s(9)), s(10), s(7)), Some(s(9)), "it ended late");
         assert_eq!(too_late(Some(s(4)), s(10), s(7)), None, "its kubelet said so late");
         assert_eq!(too_late(Some(s(60)), s(5), s(7)), None, "the node's clock is ahead");
-        assert_eq!(too_late(None, s(10), s(7)), None, "nobody says when");
+        assert_eq!(too_late(None, s(10), s(7)), None, "the time is unknown");
     }
 }

@@ -16,7 +16,7 @@ async fn never_overlaps(cx: &CheckCx) -> Verdict {
     let web = cx.service(load_balancer("busy").port(80)).await?.provisioned().await?;
     let leader = cx.active_replica().await?;
     let mark = cx.cloud().mark()?;
-    // Writes go on before, during and after the change.
+    // Writes continue before, during and after the change.
     tokio::select! {
         stop = edits(&web) => return Err(stop),
         outcome = change_of_leader(cx, &leader, mark) => outcome?,

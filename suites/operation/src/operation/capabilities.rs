@@ -18,7 +18,7 @@ pub(super) const CHECKS: &[Check] = &[
         .since(28, "controllers have their names of today", Before::Otherwise("their names of before")),
     Check::of("CAP-02", |cx| Box::pin(leaves_nodes(cx))).lacks(&[Capability::Instances]).takes(30),
     Check::of("CAP-03", |cx| Box::pin(leaves_services(cx))).lacks(&[Capability::LoadBalancer]).takes(46),
-    Check::of("CAP-04", |cx| Box::pin(goes_on_without_routes(cx)))
+    Check::of("CAP-04", |cx| Box::pin(continues_without_routes(cx)))
         .needs(&[Capability::FrameworkFlags, Capability::Instances])
         .lacks(&[Capability::Routes])
         .with(TRIAL)
@@ -132,15 +132,15 @@ async fn leaves_services(cx: &CheckCx) -> Verdict {
     cx.ccm_runs().await
 }
 
-async fn goes_on_without_routes(cx: &CheckCx) -> Verdict {
+async fn continues_without_routes(cx: &CheckCx) -> Verdict {
     let alone = cx.ccm_alone(&["--configure-cloud-routes=true"]).await?;
     let routes = cx.cloud().calls().of(&[Op::RouteList, Op::RouteCreate, Op::RouteDelete]);
     let machine = cx.machine(machine("routed")).await?;
     let node = cx.node(machine.node().pod_cidrs(&["10.244.200.0/24"])).await?;
     let worked = node.becomes(initialised()).within(cx.limits().start());
-    alone.explained(worked.when("by a CCM that goes on").await).await?;
+    alone.explained(worked.when("by a CCM that keeps running").await).await?;
     let both_of_it = (&alone, &routes);
-    let still = both_of_it.keeps(both(goes_on(), no_calls())).within(cx.limits().quiet_routes());
+    let still = both_of_it.keeps(both(keeps_running(), no_calls())).within(cx.limits().quiet_routes());
     alone.explained(still.await).await
 }
 
@@ -175,7 +175,7 @@ async fn does_not_misread(cx: &CheckCx, at: usize) -> Verdict {
 }
 
 /// Matches a warning, or a load balancer that has the port with this protocol.
-fn told_or_carried(protocol: &'static str) -> Matcher<(Vec<Event>, Inventory), bool> {
+fn reported_or_carried(protocol: &'static str) -> Matcher<(Vec<Event>, Inventory), bool> {
     matcher("are a warning", move |(events, held): &(Vec<Event>, Inventory)| {
         if carried(held).any(|known| known == protocol) {
             return Observation::Matched(true);
@@ -191,7 +191,7 @@ fn told_or_carried(protocol: &'static str) -> Matcher<(Vec<Event>, Inventory), b
 
 async fn tells_of_it(cx: &CheckCx, at: usize) -> Verdict {
     let odd = asking_for(cx, at).await?;
-    let more = (&odd.events(), &odd.balancer()).becomes(told_or_carried(PROTOCOLS[at].1)).await?;
+    let more = (&odd.events(), &odd.balancer()).becomes(reported_or_carried(PROTOCOLS[at].1)).await?;
     if more {
         cx.record("more-than-declared", PROTOCOLS[at].1);
     }
@@ -225,11 +225,11 @@ mod tests {
         }
         assert_eq!(not_misread("UDP").matches(&frontend("TCP")), Observation::when(false));
         assert_eq!(
-            told_or_carried("UDP").matches(&(Vec::new(), frontend("UDP"))),
+            reported_or_carried("UDP").matches(&(Vec::new(), frontend("UDP"))),
             Observation::Matched(true)
         );
         assert_eq!(
-            told_or_carried("UDP").matches(&(Vec::new(), frontend("TCP"))),
+            reported_or_carried("UDP").matches(&(Vec::new(), frontend("TCP"))),
             Observation::Pending(String::new())
         );
     }

@@ -79,7 +79,7 @@ struct Work {
 
 impl Work {
     /// Checks that some series distinguishes this work from `other`.
-    fn is_told_from(&self, other: &Work) -> Result<(), String> {
+    fn is_distinguished_from(&self, other: &Work) -> Result<(), String> {
         match self.counted.difference(&other.counted).next() {
             Some(_) => Ok(()),
             None if self.counted.is_empty() => {
@@ -119,8 +119,8 @@ async fn counts_calls(cx: &CheckCx) -> Verdict {
     let (_, again) = joined(cx, machine("again")).await?;
     again.keeps(initialised()).within(began.elapsed()).when("while nothing more is asked for").await?;
     looked_up.counted.extend(done("a look-up that succeeds").await?.counted);
-    let told: Vec<_> = worked.iter().map(|work| work.is_told_from(&looked_up)).collect();
-    let lacks: Vec<String> = told.into_iter().filter_map(Result::err).collect();
+    let distinguished: Vec<_> = worked.iter().map(|work| work.is_distinguished_from(&looked_up)).collect();
+    let lacks: Vec<String> = distinguished.into_iter().filter_map(Result::err).collect();
     match lacks.is_empty() {
         true => Ok(()),
         false => Err(cx.lease().breaks(
@@ -136,7 +136,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_everybody_counts_and_how_long_it_took_are_no_count_of_the_provider() {
+    fn common_counters_and_durations_are_not_counts_of_the_provider() {
         let text = "# HELP a b\nacme_calls_total{op=\"get\",code=\"200\"} 3\nacme_seconds_bucket{le=\"1\"} 3\n\
                     acme_seconds_sum 0.2\nacme_seconds_count 3\ngo_goroutines 9\nrest_client_requests_total{code=\"200\"} 7\n";
         let series: Vec<String> = own(text).into_keys().collect();
@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn two_kinds_of_work_are_told_apart_by_a_series_of_one_alone() {
+    fn two_kinds_of_work_differ_by_a_series_that_only_one_changes() {
         let of = |series: &[(&str, f64)]| -> BTreeMap<String, f64> {
             series.iter().map(|(name, value)| ((*name).to_owned(), *value)).collect()
         };
@@ -156,8 +156,8 @@ mod tests {
             counted: grown(before, after),
         };
         let good = counted(&start, &ok);
-        assert!(counted(&ok, &bad).is_told_from(&good).is_ok());
-        assert!(counted(&start, &undivided).is_told_from(&good).is_err());
-        assert!(counted(&bad, &bad).is_told_from(&good).is_err());
+        assert!(counted(&ok, &bad).is_distinguished_from(&good).is_ok());
+        assert!(counted(&start, &undivided).is_distinguished_from(&good).is_err());
+        assert!(counted(&bad, &bad).is_distinguished_from(&good).is_err());
     }
 }

@@ -37,5 +37,5 @@ const CHECKS: &[Check] = &[Check::of(Blocker::StaysUp.check(), |cx| Box::pin(sta
 async fn stays_up(cx: &CheckCx) -> Verdict {
     cx.ccm_runs().await?;
     // An end of a moment ago has been reported by then.
-    cx.ends().keeps(none()).within(cx.ends().told_within()).when("by themselves").await
+    cx.ends().keeps(none()).within(cx.ends().reporting_time()).when("by themselves").await
 }

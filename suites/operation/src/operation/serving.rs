@@ -39,12 +39,12 @@ async fn says_that_it_is_well(cx: &CheckCx) -> Verdict {
 
 async fn tells_of_other_probes(cx: &CheckCx) -> Verdict {
     for port in ports(cx).await? {
-        let mut told = Vec::new();
+        let mut statuses = Vec::new();
         for path in ["/livez", "/readyz", "/healthz/leaderElection"] {
             let (status, _) = port.get(path).becomes(serves()).await?;
-            told.push(format!("{path} {status}"));
+            statuses.push(format!("{path} {status}"));
         }
-        cx.record(port.replica(), told.join(", "));
+        cx.record(port.replica(), statuses.join(", "));
     }
     Ok(())
 }

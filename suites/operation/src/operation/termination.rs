@@ -3,13 +3,13 @@
 use harness_testkit::prelude::*;
 use tokio::time::Instant;
 
-pub(super) const CHECKS: &[Check] = &[Check::of("OBS-09", |cx| Box::pin(ends_when_told(cx)))
+pub(super) const CHECKS: &[Check] = &[Check::of("OBS-09", |cx| Box::pin(exits_on_sigterm(cx)))
     .of_the_cloud(&[])
     .with(&[Facility::CcmControl])
     .alone()
     .takes(5)];
 
-async fn ends_when_told(cx: &CheckCx) -> Verdict {
+async fn exits_on_sigterm(cx: &CheckCx) -> Verdict {
     for replica in cx.replicas() {
         replica.becomes(runs()).await?;
         ends_in_time(cx, &replica).await?;
@@ -20,12 +20,12 @@ async fn ends_when_told(cx: &CheckCx) -> Verdict {
 async fn ends_in_time(cx: &CheckCx, replica: &Replica<'_>) -> Verdict {
     let departure = replica.departure()?;
     replica.will_end();
-    let told = Instant::now();
+    let terminated = Instant::now();
     replica.terminate().await?;
     // The kubelet takes time to report the end.
     let limit = departure.grace() + cx.limits().watch() + cx.limits().kubelet_report();
     departure.becomes(departs()).within(limit).await?;
-    let (took, departed) = (told.elapsed(), departure.read(ReadSource::Cache).await?);
+    let (took, departed) = (terminated.elapsed(), departure.read(ReadSource::Cache).await?);
     // If the kubelet does not report the exit code, only the time is known.
     if departed.was_killed() || (departed.code.is_none() && took >= departure.grace()) {
         let (grace, took) = (departure.grace().as_secs_f64(), took.as_secs_f64());

@@ -1,4 +1,4 @@
-//! The name by which the CCM identifies itself to both APIs (OBS-11).
+//! The name with which the CCM identifies itself to both APIs (OBS-11).
 
 use harness_testkit::prelude::*;
 use k8s_openapi::api::core::v1::Node;
@@ -64,7 +64,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn who_wrote_the_provider_id_is_the_ccm() {
+    fn the_writer_of_the_provider_id_is_the_ccm() {
         let node = |manager: &str| -> Option<Arc<Node>> {
             let managed = json!([
                 {"manager": "kubelet", "fieldsV1": {"f:status": {}}},

@@ -103,7 +103,7 @@ const PERIOD: Duration = Duration::from_secs(3);
 /// How many of its periods are watched.
 const PASSES: u32 = 3;
 /// Calls of a pass that belong to no particular Node.
-const BESIDE: usize = 5;
+const OTHER_CALLS: usize = 5;
 
 async fn refreshes_at_a_fair_price(cx: &CheckCx) -> Verdict {
     begin(cx, &[REFRESH]).await?;
@@ -120,7 +120,7 @@ async fn refreshes_at_a_fair_price(cx: &CheckCx) -> Verdict {
         "calls",
         format!("{} in {PASSES} refreshes of {nodes} Nodes, {lists} lists of all among them", calls.len()),
     );
-    let fair = calls.len() <= passes * (nodes + BESIDE) && lists <= passes * (pages + BESIDE);
+    let fair = calls.len() <= passes * (nodes + OTHER_CALLS) && lists <= passes * (pages + OTHER_CALLS);
     if fair {
         return Ok(());
     }

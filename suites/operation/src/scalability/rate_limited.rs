@@ -75,7 +75,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_steady_pace_is_told_from_pauses_that_grow_and_from_such_as_were_announced() {
+    fn a_steady_pace_is_distinguished_from_growing_and_from_announced_pauses() {
         let every = |ms: u64| (0..21_000 / ms).map(|n| n * ms).collect::<Vec<u64>>();
         assert!(never_pauses(&every(50)) && never_pauses(&every(2_000)) && never_pauses(&every(3_000)));
         assert!(!never_pauses(&every(5_000)));

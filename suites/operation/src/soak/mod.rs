@@ -25,7 +25,7 @@ const ALL: &[Capability] = &[Capability::LeaderElection, Capability::Instances, 
 const USUAL_S: u32 = 600;
 
 const CHECKS: &[Check] = &[
-    Check::of("HA-08.soak", |cx| Box::pin(follows_whoever_leads(cx)))
+    Check::of("HA-08.soak", |cx| Box::pin(follows_the_leader(cx)))
         .by_calls()
         .needs(ALL)
         .with(&[
@@ -113,7 +113,7 @@ fn patience(cx: &CheckCx) -> Duration {
     limits.life_of_machine() + failures + limits.load_balancer_work() * 2
 }
 
-async fn follows_whoever_leads(cx: &CheckCx) -> Verdict {
+async fn follows_the_leader(cx: &CheckCx) -> Verdict {
     let untouched = Untouched::made(cx).await?;
     let happens = async {
         let (mut population, mut tally) = (Population::of(cx), Tally::default());
@@ -173,7 +173,7 @@ async fn goes_by_without(cx: &CheckCx, population: &mut Population<'_>, round: &
         End::CutOff => {
             let partition = leader.is_cut_off().await?;
             cx.lease().becomes(taken).within(limit).await?;
-            partition.mend().await?;
+            partition.restore().await?;
         }
         End::Frozen => {
             let frozen = leader.freezes().await?;

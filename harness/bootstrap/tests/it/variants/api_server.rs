@@ -47,9 +47,9 @@ fn the_host_of_the_api_server() {
         ("this machine, on a control plane", host("127.0.0.1")),
     ]);
     deadlock(&[
-        ("a cluster name, asked of the Node's resolver", host("kubernetes.default.svc")),
+        ("a cluster name, resolved by the Node", host("kubernetes.default.svc")),
         (
-            "a cluster name, asked of cluster DNS that cannot run",
+            "a cluster name, resolved by cluster DNS that cannot run",
             changed(
                 &host("kubernetes.default.svc"),
                 "dnsPolicy: Default",
@@ -134,7 +134,7 @@ fn names() {
     deadlock(&[
         ("cluster DNS", cluster_dns(&cloud("cloud.example.test"))),
         ("an alias for another name", alias(&cluster_dns(&cloud("a.test")), "b.test")),
-        ("a cluster name, asked of the Node's resolver", cloud("cloud.kube-system.svc.cluster.local")),
+        ("a cluster name, resolved by the Node", cloud("cloud.kube-system.svc.cluster.local")),
     ]);
     deadlock(&[(
         "cluster DNS on the pod network",

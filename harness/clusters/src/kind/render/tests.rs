@@ -54,7 +54,7 @@ fn a_chosen_provider_id_and_a_dropped_node_ip() {
 }
 
 #[test]
-fn the_machine_of_a_management_cluster_waits_for_nobody() {
+fn the_machine_of_a_management_cluster_does_not_wait_for_a_ccm() {
     for minor in [20, 36] {
         let version = Version::release(1, minor, 0);
         let facts = Facts { purpose: Purpose::Management, ..facts(&version, KubeProxy::Present) };
@@ -77,7 +77,7 @@ fn kubelets_that_ask_for_certificates_say_often_how_they_are() {
 }
 
 #[test]
-fn a_network_proxy_is_told_to_the_api_server_and_mounted_into_every_machine() {
+fn a_network_proxy_is_configured_in_the_api_server_and_mounted_into_every_machine() {
     let folders = ProxyFolders::of(std::path::Path::new("/run/lane"));
     for (minor, argument) in
         [(20, "egress-selector-config-file: /etc"), (36, "name: egress-selector-config-file")]

@@ -131,7 +131,7 @@ fn lanes_of_parts_are_lanes_of_their_own() {
 }
 
 #[test]
-fn what_judges_the_whole_run_is_as_bad_as_its_worst_part() {
+fn a_check_of_the_whole_run_has_its_worst_outcome() {
     let mut parts = two(PASSING);
     let bad: Vec<Does> = vec![PASSING[0], PASSING[1], ("W-01", Isolation::AfterTheRun, 0, fail)];
     parts[1] = part(subject(share("2/2")), &bad);
@@ -157,7 +157,7 @@ fn a_part_whose_environment_failed_leaves_the_whole_unjudged() {
 }
 
 #[test]
-fn what_is_no_one_run_is_refused_by_name() {
+fn streams_of_different_runs_are_refused_by_name() {
     let of = |text: &str| part(subject(share(text)), PASSING);
     assert_eq!(refused(&[of("1/2")]), "part 2 of 2 is missing");
     assert_eq!(refused(&[]), "no parts were given");

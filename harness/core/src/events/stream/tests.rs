@@ -4,10 +4,10 @@ use super::super::file::read;
 use super::*;
 
 #[test]
-fn what_was_emitted_is_read_back_from_every_process() {
+fn events_of_every_process_are_read_back() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("events.jsonl");
-    let lock = Events::lock_folder(folder.path()).expect("nobody has it");
+    let lock = Events::lock_folder(folder.path()).expect("the folder is free");
     let events = Events::begin(&path, Vec::new(), lock).expect("a file");
     let busy = Events::lock_folder(folder.path()).expect_err("this run has it");
     assert!(busy.to_string().contains("another run"), "{busy}");
@@ -35,7 +35,7 @@ fn what_was_emitted_is_read_back_from_every_process() {
 fn a_secret_stands_in_no_event() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("events.jsonl");
-    let lock = Events::lock_folder(folder.path()).expect("nobody has it");
+    let lock = Events::lock_folder(folder.path()).expect("the folder is free");
     let events = Events::begin(&path, Vec::new(), lock).expect("a file");
     secrets::know("0123456789abcdef");
     let message = "token 0123456789abcdef, 01234567\u{1b}[0m89abcdef \"refused\"";
@@ -50,7 +50,7 @@ fn a_secret_stands_in_no_event() {
 fn a_secret_key_leaves_a_line_in_the_form_of_its_event() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("events.jsonl");
-    let lock = Events::lock_folder(folder.path()).expect("nobody has it");
+    let lock = Events::lock_folder(folder.path()).expect("the folder is free");
     let events = Events::begin(&path, Vec::new(), lock).expect("a file");
     secrets::know("zz-fedcba9876543210-key");
     let facts = ["a", "zz-fedcba9876543210-key"].map(|name| (name.to_owned(), "1".to_owned()));
@@ -72,12 +72,12 @@ fn only_messages_are_kept_after_the_end_of_the_run() {
     struct Count(Arc<Mutex<usize>>);
     impl Sink for Count {
         fn take(&mut self, _: &Event) {
-            *self.0.lock().expect("nobody panics") += 1;
+            *self.0.lock().expect("no holder panicked") += 1;
         }
     }
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("events.jsonl");
-    let lock = Events::lock_folder(folder.path()).expect("nobody has it");
+    let lock = Events::lock_folder(folder.path()).expect("the folder is free");
     let seen = Arc::default();
     let events = Events::begin(&path, vec![Box::new(Count(Arc::clone(&seen)))], lock).expect("a file");
     events.emit(Payload::RunEnded { duration_ms: 1 });
@@ -85,14 +85,14 @@ fn only_messages_are_kept_after_the_end_of_the_run() {
     events.say("wrote report.yaml");
     events.emit(Payload::EnvironmentFailed { message: "the cluster is gone".into() });
     events.stage("taking down").end(true);
-    assert_eq!(*seen.lock().expect("nobody panics"), 6, "whoever watches sees all");
+    assert_eq!(*seen.lock().expect("no holder panicked"), 6, "a watcher sees all events");
     let kinds: Vec<String> = read(&path).expect("a stream").iter().map(Event::kind).collect();
     assert_eq!(kinds, ["run-began", "run-ended", "said"]);
     assert_eq!(events.fold().ledger(), ledger);
 }
 
 #[test]
-fn a_full_disk_is_told_and_the_run_goes_on() {
+fn a_full_disk_is_reported_and_the_run_continues() {
     let file = OpenOptions::new().append(true).open("/dev/full").expect("Linux has it");
     let events = Events::new(Timestamp::now(), Some(("/dev/full".into(), file)), Vec::new());
     events.emit(Payload::RunEnded { duration_ms: 1 });

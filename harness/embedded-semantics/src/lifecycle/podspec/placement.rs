@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn what_says_where_a_pod_runs_has_its_form() {
+    fn placement_fields_are_validated() {
         says(json!({}), &[]);
         says(
             json!({"topologySpreadConstraints": [{"maxSkew": 0, "whenUnsatisfiable": "Never"}]}),

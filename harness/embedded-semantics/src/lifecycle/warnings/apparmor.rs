@@ -72,12 +72,12 @@ pub(super) fn of_sent(pod: &Value) -> Vec<String> {
         return Vec::new();
     }
     let of_pod = pod.at("spec").at(FIELD);
-    let told = |container: &Value| {
+    let warning = |container: &Value| {
         let (key, text) = annotation(pod, container).filter(|_| !container.has(FIELD))?;
         let said_by_pod = field(text).is_some_and(|field| field == *of_pod);
         (!said_by_pod).then(|| deprecated(&format!("metadata.annotations[{key}]")))
     };
-    containers(pod.at("spec"), "spec").iter().filter_map(|(container, _)| told(container)).collect()
+    containers(pod.at("spec"), "spec").iter().filter_map(|(container, _)| warning(container)).collect()
 }
 
 /// The warning about the annotation of a container in a template.
@@ -148,14 +148,17 @@ mod tests {
         assert_eq!(own(pod("localhost/mine", Value::Null, Value::Null)), local);
         assert_eq!(own(pod("localhost/", Value::Null, Value::Null)), Value::Null);
         assert_eq!(own(pod("unconfined", Value::Null, local.clone())), local);
-        let told = of_sent(&pod("unconfined", Value::Null, Value::Null));
-        assert!(told.len() == 1 && told[0].contains("use the \"appArmorProfile\" field"), "{told:?}");
+        let warnings = of_sent(&pod("unconfined", Value::Null, Value::Null));
+        assert!(
+            warnings.len() == 1 && warnings[0].contains("use the \"appArmorProfile\" field"),
+            "{warnings:?}"
+        );
         assert_eq!(of_sent(&pod("runtime/default", default.clone(), Value::Null)), Vec::<String>::new());
         assert_eq!(of_sent(&pod("unconfined", Value::Null, local.clone())), Vec::<String>::new());
     }
 
     #[test]
-    fn what_contradicts_itself_is_refused() {
+    fn contradictory_apparmor_profiles_are_refused() {
         let local = json!({"type": "Localhost", "localhostProfile": "mine"});
         let fields = |annotation: &str| -> Vec<String> {
             let causes = contradictions(&pod(annotation, Value::Null, local.clone()));

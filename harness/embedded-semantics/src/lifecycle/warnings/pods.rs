@@ -188,8 +188,8 @@ fn placement(spec: &Value, path: &str, out: &mut Vec<String>) {
     for (term, path) in terms {
         for (at, expression) in term.list("matchExpressions").iter().enumerate() {
             let key = expression.text("key");
-            let told = |what| format!("{path}.matchExpressions[{at}].key: {key} is {what}");
-            out.extend(old_label(key).map(told));
+            let warning = |what| format!("{path}.matchExpressions[{at}].key: {key} is {what}");
+            out.extend(old_label(key).map(warning));
         }
     }
     for (at, constraint) in spec.list("topologySpreadConstraints").iter().enumerate() {
@@ -306,12 +306,12 @@ mod tests {
     use super::*;
     use embedded_objects::kinds;
 
-    fn told(group: &str, plural: &str, old: Option<&Value>, object: &Value) -> Vec<String> {
+    fn warnings_of(group: &str, plural: &str, old: Option<&Value>, object: &Value) -> Vec<String> {
         warnings(kinds::find(group, "v1", plural).expect("it is served"), old, object)
     }
 
     #[test]
-    fn what_is_odd_in_a_pod_is_told_when_it_is_created() {
+    fn oddities_of_a_pod_are_reported_when_it_is_created() {
         let pod = json!({"metadata": {"name": "a.b", "annotations": {"scheduler.alpha.kubernetes.io/critical-pod": ""}},
             "spec": {"nodeSelector": {"beta.kubernetes.io/arch": "amd64"}, "terminationGracePeriodSeconds": -1,
                 "imagePullSecrets": [{"name": "s"}, {"name": "s"}], "containers": [{"name": "c",
@@ -329,23 +329,27 @@ mod tests {
             "spec.containers[0].ports[1]: duplicate port name \"web\" with spec.containers[0].ports[0], services and probes that select ports by name will use spec.containers[0].ports[0]",
             "spec.terminationGracePeriodSeconds: must be >= 0; negative values are invalid and will be treated as 1",
         ];
-        let told_of_pod = told("", "pods", None, &pod);
-        assert!(told_of_pod[0].starts_with(first), "{told_of_pod:?}");
-        assert_eq!(told_of_pod[1..], expected);
-        assert_eq!(told("", "pods", Some(&pod), &pod), Vec::<String>::new(), "Pods are changed by programs");
+        let pod_warnings = warnings_of("", "pods", None, &pod);
+        assert!(pod_warnings[0].starts_with(first), "{pod_warnings:?}");
+        assert_eq!(pod_warnings[1..], expected);
+        assert_eq!(
+            warnings_of("", "pods", Some(&pod), &pod),
+            Vec::<String>::new(),
+            "Pods are changed by programs"
+        );
     }
 
     #[test]
-    fn templates_are_told_of_with_each_change_of_the_spec() {
+    fn oddities_of_a_template_are_reported_with_each_change_of_the_spec() {
         let deployment = json!({"metadata": {"name": "a", "generation": 2}, "spec": {"template": {"spec": {
             "topologySpreadConstraints": [{"topologyKey": "failure-domain.beta.kubernetes.io/zone"}]}}}});
         let expected = [
             "spec.template.spec.topologySpreadConstraints[0].topologyKey: failure-domain.beta.kubernetes.io/zone is deprecated since v1.17; use \"topology.kubernetes.io/zone\" instead",
             "spec.template.spec.topologySpreadConstraints[0].labelSelector: a null labelSelector results in matching no pod",
         ];
-        assert_eq!(told("apps", "deployments", None, &deployment), expected);
+        assert_eq!(warnings_of("apps", "deployments", None, &deployment), expected);
         let before = json!({"metadata": {"name": "a", "generation": 1}});
-        assert_eq!(told("apps", "deployments", Some(&before), &deployment), expected);
-        assert_eq!(told("apps", "deployments", Some(&deployment), &deployment), Vec::<String>::new());
+        assert_eq!(warnings_of("apps", "deployments", Some(&before), &deployment), expected);
+        assert_eq!(warnings_of("apps", "deployments", Some(&deployment), &deployment), Vec::<String>::new());
     }
 }

@@ -127,7 +127,7 @@ impl Policy {
         policy
     }
 
-    /// Whether the user is allowed to do this, and by which binding.
+    /// Whether the user is allowed to do this, and the binding that allows it.
     #[must_use]
     pub fn decide(&self, user: &User, request: &Attributes) -> Decision {
         let mut amiss = Vec::new();

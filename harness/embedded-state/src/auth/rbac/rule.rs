@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_is_told_with_its_verbs_together() {
+    fn missing_rights_are_listed_with_their_verbs_together() {
         let owned = [rule("get list", "core", "nodes", "")];
         let wanted =
             [rule("get list patch update", "core", "nodes", ""), rule("get", "core", "secrets", "a")];
@@ -239,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_owns_everything_misses_nothing() {
+    fn an_owner_of_all_rights_lacks_none() {
         assert_eq!(missing(&Rule::everything(), &Rule::everything()), []);
         assert_eq!(missing(&[rule("*", "*", "*", "")], &Rule::everything()).len(), 1);
     }

@@ -1,6 +1,6 @@
-//! About 5,000 forgeries of the reports that were submitted: every value of the report and every event of the stream is
-//! changed, dropped, added to, repeated or moved, and each is refused. `cargo xtask hard --only forgeries` does the same to the
-//! files, with the built program.
+//! About 5,000 forgeries of the submitted reports: values of the report and events of the stream are changed, removed,
+//! extended, repeated or moved, and each forgery is refused. `cargo xtask hard --only forgeries` does the same with the
+//! files and the built program.
 
 use crate::file::{Written, read};
 use crate::{Finding, Golden, Material, StreamFacts, to_yaml, verify};
@@ -9,18 +9,18 @@ use serde_json::{Value, json};
 use std::io::BufRead as _;
 use std::path::{Path, PathBuf};
 
-/// Every so many-th forgery of a report is tried, of all submitted ones together.
+/// One in this many forgeries of a report is tried, counted over all submitted reports.
 const EVERY_OF_REPORTS: usize = 7;
-/// Every so many-th forgery of a stream.
+/// One in this many forgeries of a stream is tried.
 const EVERY_OF_STREAMS: usize = 13;
-/// Of the events that only tell what happened, every so many-th is kept: reading a stream takes most of the time.
+/// One in this many events that only record observations is kept, because reading a stream takes most of the time.
 const KEPT: usize = 250;
 
-/// A submitted report, and the part of its stream that is left.
+/// A submitted report, and the part of its stream that is kept.
 struct Submitted {
     name: String,
     golden: Golden,
-    /// The report of the part.
+    /// The report of that part.
     text: String,
     document: Value,
     lines: Vec<String>,
@@ -66,7 +66,7 @@ impl Submitted {
     }
 }
 
-/// The events in these lines, read from a file; why they are refused.
+/// The events in these lines, read from a file; an error is the reason for a refusal.
 fn events(lines: &[String]) -> Result<Vec<Event>, String> {
     let folder = tempfile::tempdir().expect("a folder");
     let file = folder.path().join("events.jsonl");
@@ -74,7 +74,7 @@ fn events(lines: &[String]) -> Result<Vec<Event>, String> {
     read_whole(&file).map_err(|error| error.to_string())
 }
 
-/// Where a value stands: keys and positions from the top.
+/// The path of a value: keys and positions from the top.
 type Place = Vec<String>;
 
 /// Every value below this one.
@@ -91,27 +91,27 @@ fn places(value: &Value, at: &Place, found: &mut Vec<Place>) {
     }
 }
 
-/// What is done to a value.
+/// A change of a value.
 #[derive(Clone, Copy, Debug)]
 enum Does {
-    /// It becomes another one of its kind.
+    /// It is replaced by another value of its kind.
     Changes,
-    /// Its last character becomes another.
+    /// Its last character is replaced.
     EndsOtherwise,
-    /// It is gone.
+    /// It is removed.
     Goes,
-    /// It is there twice.
+    /// It is duplicated.
     Repeats,
-    /// It changes places with the next.
+    /// It is swapped with the next one.
     Moves,
-    /// A key that nobody knows, or an entry, is put into it.
+    /// An unknown key, or an entry, is added to it.
     Grows,
 }
 
 const ALL: [Does; 6] =
     [Does::Changes, Does::EndsOtherwise, Does::Goes, Does::Repeats, Does::Moves, Does::Grows];
 
-/// The document with that done to the value at a place; `None` where it cannot be done, or changes nothing.
+/// The document with that change at a place; `None` if the change is impossible or has no effect.
 fn forged(document: &Value, place: &Place, does: Does) -> Option<Value> {
     let mut forged = document.clone();
     let (key, above) = place.split_last()?;
@@ -191,18 +191,18 @@ fn a_report_with_any_value_forged_is_refused() {
     for (one, stream_facts, place, does) in cases.iter().step_by(EVERY_OF_REPORTS) {
         let Some(document) = forged(&one.document, place, *does) else { continue };
         tried += 1;
-        // What has not the form of a report is refused when it is read.
+        // A text without the structure of a report is refused when it is read.
         let Some(written) = Written::of(document) else { continue };
         if one.findings(&written, stream_facts).is_empty() {
             accepted.push(format!("{}: {} {does:?}", one.name, place.join(".")));
         }
     }
     assert!(tried > 3_500, "{tried} forgeries");
-    // There is no exception: each value of a report follows from another, or stands in the stream.
+    // There is no exception: each value of a report is derived from others or recorded in the stream.
     assert_eq!(accepted, [""; 0], "of {tried}");
 }
 
-/// The forgeries of a stream at one of its lines, each with what it is.
+/// The forgeries of a stream at one of its lines, each with a description.
 fn forged_lines(lines: &[String], at: usize) -> Vec<(&'static str, Vec<String>)> {
     let with = |change: &dyn Fn(&mut Vec<String>)| {
         let mut forged = lines.to_vec();
@@ -211,7 +211,7 @@ fn forged_lines(lines: &[String], at: usize) -> Vec<(&'static str, Vec<String>)>
     };
     let line = &lines[at];
     let put = |text: String| with(&|all| all[at].clone_from(&text));
-    // Still in the form of a run: what decides is the digest.
+    // The structure is still that of a run: the digest decides.
     let value: Value = serde_json::from_str(line).expect("an event");
     let mut found = Vec::new();
     places(&value, &Vec::new(), &mut found);
@@ -252,7 +252,7 @@ fn a_stream_with_any_event_forged_is_refused() {
         let all = events(&one.lines).expect("a stream");
         let end = all.iter().position(|event| matches!(event.event, Payload::RunEnded { .. }));
         let end = end.expect("the end of the run");
-        // The lines around the end all, of the others some: more of the first report than of the second.
+        // All lines around the end, and a sample of the others: more of the first report than of the second.
         let around = |at: usize| at < 4 || at + 3 > end;
         let every = EVERY_OF_STREAMS * (1 + 2 * nth);
         for at in (0..one.lines.len()).filter(|at| around(*at) || at % every == 0) {
@@ -260,8 +260,8 @@ fn a_stream_with_any_event_forged_is_refused() {
                 tried += 1;
                 let accepted = events(&lines)
                     .is_ok_and(|events| one.findings(&written, &StreamFacts::by(&events)).is_empty());
-                // The exception: messages after the end of the run are of no report and no page. They may be others, more
-                // or fewer, as long as they are messages in the form of a run.
+                // The exception: messages after the end of the run are neither in the report nor in the page. They may
+                // differ in number and content, as long as they have the form of messages.
                 let is_message = all[at].is_message();
                 let may = match what {
                     "again at the end" => is_message,

@@ -1,4 +1,4 @@
-//! Ways of lying that are close to the truth: the end of a long text, a value that nobody reads, an event after the end.
+//! Forgeries that are close to the original: the end of a long text, an unused value, an event after the end.
 
 use super::super::sha256_digest;
 use super::{DIGEST, edited, refused, report_of, said, stream, stream_of, subject};
@@ -31,7 +31,7 @@ fn an_image_is_named_by_its_sha_256_and_by_nothing_else() {
     ] {
         assert!(sha256_digest(asked).is_err_and(|why| why.contains("64 hexadecimal digits")), "{asked}");
     }
-    // A report that names its image by another algorithm is of no image that can be asked for.
+    // A report with a digest of another algorithm matches no image that a caller can request.
     let events = stream_of(Subject { image_digest: DIGEST.replace("sha256", "md5"), ..subject() });
     refused(&said(&report_of(&events), &events, Some(DIGEST)), "it is about the image md5:");
 }
@@ -62,13 +62,13 @@ fn the_end_of_a_long_text_counts_as_much_as_its_beginning() {
         refused(&said, what);
         assert!(said.iter().any(|one| one.contains("a taint") && one.contains("nothing amiss")), "{said:?}");
     }
-    // Blanks and line ends are a part of a text.
+    // Blanks and line ends are part of a text.
     let blanks = report_of(&stream_with(&seen.replace("the taint goes", "the  taint goes"), &seen));
     refused(&said(&blanks, &events, None), "reason of A-02 is");
 }
 
 #[test]
-fn what_is_not_read_from_a_report_counts_too() {
+fn derived_values_of_a_report_are_verified_too() {
     let said = edited("  outcome: pass\n", "  outcome: pass\n  reason: it was close\n");
     refused(
         &said,
@@ -113,7 +113,7 @@ fn lists_are_not_compared_as_joined_texts() {
 }
 
 #[test]
-fn what_follows_the_end_of_the_run_is_refused_unless_it_is_a_message() {
+fn only_messages_may_follow_the_end_of_the_run() {
     let text = report_of(&stream());
     let other = Subject { image: "registry.example/better:v2".to_owned(), ..subject() };
     for (event, kind) in [

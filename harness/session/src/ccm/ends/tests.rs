@@ -22,30 +22,30 @@ fn back_off() -> Value {
     json!({"waiting": {"reason": "CrashLoopBackOff", "message": "back-off 10s restarting failed container"}})
 }
 
-fn told(statuses: Value) -> Vec<(u32, u32, String)> {
+fn shown_ends(statuses: Value) -> Vec<(u32, u32, String)> {
     ends_of(&pod(statuses)).iter().map(|end| (end.ends, end.restarts, end.to_string())).collect()
 }
 
 #[test]
-fn an_end_is_told_with_its_exit_code_signal_and_time() {
+fn an_end_has_its_exit_code_signal_and_time() {
     let after = |code| format!("{code} after 5 s");
     // Just exited; waiting for the next start; started again.
-    assert_eq!(told(container(0, ended(1), json!({}))), [(1, 0, after("exit code 1"))]);
-    assert_eq!(told(container(1, back_off(), ended(1))), [(2, 1, after("exit code 1"))]);
-    assert_eq!(told(container(2, json!({"running": {}}), ended(0))), [(2, 2, after("exit code 0"))]);
-    assert_eq!(told(container(0, ended(139), json!({}))), [(1, 0, after("exit code 139 (SIGSEGV)"))]);
+    assert_eq!(shown_ends(container(0, ended(1), json!({}))), [(1, 0, after("exit code 1"))]);
+    assert_eq!(shown_ends(container(1, back_off(), ended(1))), [(2, 1, after("exit code 1"))]);
+    assert_eq!(shown_ends(container(2, json!({"running": {}}), ended(0))), [(2, 2, after("exit code 0"))]);
+    assert_eq!(shown_ends(container(0, ended(139), json!({}))), [(1, 0, after("exit code 139 (SIGSEGV)"))]);
     // Neither started nor exited.
-    assert_eq!(told(container(0, json!({"running": {}}), json!({}))), []);
-    assert_eq!(told(container(0, json!({"waiting": {"reason": "ContainerCreating"}}), json!({}))), []);
+    assert_eq!(shown_ends(container(0, json!({"running": {}}), json!({}))), []);
+    assert_eq!(shown_ends(container(0, json!({"waiting": {"reason": "ContainerCreating"}}), json!({}))), []);
     // A kubelet that has lost the last state still knows that there were restarts.
-    assert_eq!(told(container(4, back_off(), json!({}))), [(4, 4, "an unknown exit code".to_owned())]);
+    assert_eq!(shown_ends(container(4, back_off(), json!({}))), [(4, 4, "an unknown exit code".to_owned())]);
 }
 
 #[test]
-fn what_the_kubelet_says_of_an_end_is_kept() {
+fn the_kubelets_message_about_an_end_is_kept() {
     let killed = json!({"terminated": {"exitCode": 137, "reason": "OOMKilled"}});
     assert_eq!(
-        told(container(0, killed, json!({}))),
+        shown_ends(container(0, killed, json!({}))),
         [(1, 0, "exit code 137 (SIGKILL, OOMKilled)".to_owned())]
     );
     // containerd's status for a program that cannot be executed; its start is the zero time.
@@ -91,7 +91,7 @@ fn a_program_has_three_chances_from_the_moment_on() {
     assert_eq!(news(&at(4, back_off()), false), [(3, false)]);
     assert_eq!(news(&at(5, back_off()), true), [(1, true)]);
     // Earlier ones do not count either.
-    let mut later = Starts::beside(&at(5, back_off()));
+    let mut later = Starts::from_now(&at(5, back_off()));
     let [(end, times)] = later.news(&at(7, back_off())).try_into().expect("one");
     assert_eq!((times, later.count(&end, times)), (2, false));
     // A Pod's ends do not count for another one.

@@ -42,7 +42,7 @@ fn around() -> RenderContext {
 }
 
 #[test]
-fn copies_are_told_apart_by_groups_where_the_cluster_asks_for_it() {
+fn copies_differ_in_groups_where_the_cluster_needs_it() {
     let list: Vec<Replica> = ["a", "b"]
         .map(|name| Replica {
             name: name.into(),
@@ -55,9 +55,9 @@ fn copies_are_told_apart_by_groups_where_the_cluster_asks_for_it() {
         let pods = rendered.documents.iter().filter(|document| !document["spec"]["template"].is_null());
         pods.map(|pod| pod_spec(pod)["securityContext"]["supplementalGroups"].clone()).collect()
     };
-    let told = RenderContext { group: Some(61_000), ..around() };
-    assert_eq!(groups(&replicas(&manifests(), &list, &told)), [json!([61_000]), json!([61_001])]);
-    assert_eq!(groups(&as_shipped(&manifests(), list.first(), &told)), [json!([61_000])]);
+    let grouped = RenderContext { group: Some(61_000), ..around() };
+    assert_eq!(groups(&replicas(&manifests(), &list, &grouped)), [json!([61_000]), json!([61_001])]);
+    assert_eq!(groups(&as_shipped(&manifests(), list.first(), &grouped)), [json!([61_000])]);
     assert_eq!(groups(&replicas(&manifests(), &list, &around())), [Value::Null, Value::Null]);
 }
 
@@ -93,7 +93,7 @@ fn a_ccm_may_reach_the_cloud_through_the_variable_of_a_proxy() {
 }
 
 #[test]
-fn the_harness_own_image_is_told_which_of_its_programs_it_is() {
+fn the_image_of_the_harness_gets_the_name_of_the_program_to_run() {
     let own = RenderContext { command: vec!["/ccm-conformance".into(), "reference-ccm".into()], ..around() };
     let list = [Replica { name: "a".into(), token: "t".into(), secure_port: 10258, endpoint: String::new() }];
     let command = |documents: &[Value]| {
@@ -112,14 +112,14 @@ fn the_harness_own_image_is_told_which_of_its_programs_it_is() {
     }
     assert_eq!(command(&replicas(&manifests(), &list, &around()).documents), Value::Null);
     // Manifests with a command know their image.
-    let mut told = manifests();
-    let workload = told.workload;
-    told.documents[workload]["spec"]["template"]["spec"]["containers"][0]["command"] = json!(["/ccm"]);
-    assert_eq!(command(&replicas(&told, &list, &own).documents), json!(["/ccm"]));
+    let mut changed = manifests();
+    let workload = changed.workload;
+    changed.documents[workload]["spec"]["template"]["spec"]["containers"][0]["command"] = json!(["/ccm"]);
+    assert_eq!(command(&replicas(&changed, &list, &own).documents), json!(["/ccm"]));
 }
 
 #[test]
-fn copies_are_told_apart_by_name_label_credential_and_port() {
+fn copies_differ_in_name_label_credential_and_port() {
     let list = [("a", 10258), ("b", 10259)];
     let list: Vec<Replica> = list
         .iter()
@@ -256,7 +256,7 @@ fn the_metadata_service_is_reached_by_variables_where_its_address_leads_nowhere(
 }
 
 #[test]
-fn host_and_port_of_the_cloud_are_told_apart() {
+fn host_and_port_of_the_cloud_are_separated() {
     let found = |url: &str| host_and_port(url);
     let both = |host: &str, port: &str| Some((host.to_owned(), port.to_owned()));
     assert_eq!(found("https://172.18.0.1:8443"), both("172.18.0.1", "8443"));
@@ -274,6 +274,6 @@ fn host_and_port_of_the_cloud_are_told_apart() {
     let whole = written.documents.iter_mut().find(|document| document["data"]["url"].is_string());
     whole.expect("one says where the cloud is")["data"]["url"] = json!("${CLOUD_HOST} ${CLOUD_PORT}");
     let shipped = as_shipped(&written, Some(&replica), &around());
-    let told = shipped.documents.iter().find_map(|document| document["data"]["url"].as_str());
-    assert_eq!(told, Some("172.18.0.1 8443"));
+    let url = shipped.documents.iter().find_map(|document| document["data"]["url"].as_str());
+    assert_eq!(url, Some("172.18.0.1 8443"));
 }

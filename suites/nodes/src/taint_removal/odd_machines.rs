@@ -11,11 +11,11 @@ use tokio::time::Instant;
 const INSTANCES: &[Capability] = &[Capability::Instances];
 
 pub(super) const CHECKS: &[Check] = &[
-    Check::of("NODE-INIT-27", |cx| Box::pin(works_beside_malformed_ids(cx)))
+    Check::of("NODE-INIT-27", |cx| Box::pin(works_despite_malformed_ids(cx)))
         .needs(INSTANCES)
         // A CCM that fails over such a Node would fail in every other check as well.
         .alone(),
-    Check::of("NODE-INIT-28", |cx| Box::pin(works_beside_an_unreadable_machine(cx)))
+    Check::of("NODE-INIT-28", |cx| Box::pin(works_despite_an_unreadable_machine(cx)))
         .by_calls()
         .needs(INSTANCES)
         .with(&[Facility::Faults]),
@@ -30,7 +30,7 @@ fn malformed(right: &str) -> Vec<String> {
     forms.into_iter().chain(others).collect()
 }
 
-async fn works_beside_malformed_ids(cx: &CheckCx) -> Verdict {
+async fn works_despite_malformed_ids(cx: &CheckCx) -> Verdict {
     let (right, _) = joined(cx, machine("right")).await?;
     let ids = malformed(&right.provider_id());
     let machines: Vec<_> =
@@ -45,7 +45,7 @@ async fn works_beside_malformed_ids(cx: &CheckCx) -> Verdict {
     Ok(())
 }
 
-async fn works_beside_an_unreadable_machine(cx: &CheckCx) -> Verdict {
+async fn works_despite_an_unreadable_machine(cx: &CheckCx) -> Verdict {
     let unreadable = cx.machine(machine("unreadable")).await?;
     let fault = unreadable.cloud().answers(500).to(&[Op::InstanceGet]).await?;
     let began = Instant::now();

@@ -4,14 +4,14 @@ use super::{bootstrap, on_variant, variants};
 
 /// Fixes a variant and checks the outcome.
 #[track_caller]
-fn mended(name: &str, options: &[&str]) -> String {
+fn fixed(name: &str, options: &[&str]) -> String {
     let path = variants().join(name).join("ccm.yaml");
     let before = std::fs::read_to_string(&path).expect("the variant");
     let (code, out, err) = on_variant("fix", name, options);
     assert_eq!(code, 0, "{name}: {out}{err}");
     let after = out.split("\n--- a/").next().expect("the manifest").to_owned();
     let (code, checked, _) = bootstrap(&[&["check", "-"], options].concat(), &after);
-    assert_eq!(code, 0, "{name} does not boot after mending:\n{checked}\n{after}");
+    assert_eq!(code, 0, "{name} does not boot after the fix:\n{checked}\n{after}");
     for comment in before.lines().filter_map(|line| line.split_once(" # ").map(|(_, comment)| comment)) {
         assert!(after.contains(comment), "{name}: the comment '{comment}' is gone");
     }
@@ -20,7 +20,7 @@ fn mended(name: &str, options: &[&str]) -> String {
 }
 
 #[test]
-fn what_the_tool_can_mend_boots_afterwards() {
+fn fixed_manifests_boot() {
     let address = ["--cloud-endpoint", "address"];
     for name in [
         "mbt-01-no-uninitialized-toleration",
@@ -37,27 +37,27 @@ fn what_the_tool_can_mend_boots_afterwards() {
         "vendor-cloudstack",
         "webhook-before-its-own-pods",
     ] {
-        mended(name, &address);
+        fixed(name, &address);
     }
-    mended("mbt-06-cluster-dns", &["--cloud-endpoint", "name"]);
+    fixed("mbt-06-cluster-dns", &["--cloud-endpoint", "name"]);
 }
 
 #[test]
-fn the_seeds_example_is_mended_in_both_places() {
-    let after = mended("seed-example", &["--assume", "ServiceAccount/kube-system/default"]);
+fn the_seeds_example_is_fixed_in_both_places() {
+    let after = fixed("seed-example", &["--assume", "ServiceAccount/kube-system/default"]);
     assert!(after.contains("image: registry/my-infrastructure-cloud-controller-manager:latest\n"), "{after}");
     assert!(
         after.contains("- key: node-role.kubernetes.io/control-plane\n        operator: Exists"),
         "{after}"
     );
-    let with_rights = mended("seed-example", &[]);
+    let with_rights = fixed("seed-example", &[]);
     assert!(with_rights.contains("kind: ClusterRoleBinding"), "{with_rights}");
     assert!(with_rights.contains("serviceAccountName: cloud-controller-manager"), "{with_rights}");
 }
 
 #[test]
 fn a_toleration_without_operator_is_completed_not_doubled() {
-    let after = mended("mbt-02-toleration-without-operator", &[]);
+    let after = fixed("mbt-02-toleration-without-operator", &[]);
     assert_eq!(after.matches("node.cloudprovider.kubernetes.io/uninitialized").count(), 1, "{after}");
 }
 
@@ -72,7 +72,7 @@ fn the_difference_is_a_patch() {
 }
 
 #[test]
-fn what_only_a_person_can_write_is_said() {
+fn values_that_only_a_person_knows_are_listed() {
     let (code, out, _) = on_variant("fix", "absent-secret", &["--diff-only"]);
     assert_eq!(code, 1);
     assert!(out.contains("by hand") && out.contains("Secret/kube-system/reference-ccm"), "{out}");
@@ -81,7 +81,7 @@ fn what_only_a_person_can_write_is_said() {
 }
 
 #[test]
-fn json_and_brackets_are_mended_in_their_own_style() {
+fn json_and_brackets_are_fixed_in_their_own_style() {
     let text = r#"{"apiVersion": "apps/v1", "kind": "DaemonSet", "metadata": {"name": "a-ccm", "namespace": "kube-system"},
  "spec": {"selector": {"matchLabels": {"a": "b"}}, "template": {"metadata": {"labels": {"a": "b"}}, "spec": {
   "hostNetwork": true, "containers": [{"name": "c", "image": "c:v1"}]}}}}"#;
