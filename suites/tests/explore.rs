@@ -20,9 +20,9 @@ fn said(output: &Output) -> String {
 #[test]
 fn nothing_is_found_in_the_reference_ccm() {
     let folder = tempfile::tempdir().expect("a folder");
-    let faults = ["--pattern", "answer-lost,killed-after,unseen,conflict"];
-    let scenarios = ["--scenario", "quick-edits,node-life", "--require-clean", "--jobs", "6"];
-    let output = explore(folder.path(), &[faults.as_slice(), &scenarios].concat());
+    let faults = ["--pattern", "answer-lost,killed-after,stale-start,conflict,taken-over-after"];
+    let scenarios = ["--scenario", "quick-edits,node-life,random-1-1", "--require-clean", "--jobs", "6"];
+    let output = explore(folder.path(), &[&faults[..], &scenarios, &["--pairs", "6"]].concat());
     let said = said(&output);
     assert_eq!(output.status.code(), Some(0), "{said}");
     let trials = std::fs::read_to_string(folder.path().join("conformance-results/explore/explore.json"));
@@ -32,6 +32,32 @@ fn nothing_is_found_in_the_reference_ccm() {
     assert!(all.len() > 20, "{said}");
     assert_eq!(with("agrees") + with("not-reached"), all.len(), "{said}");
     assert!(with("not-reached") * 10 < all.len(), "points are found again: {said}");
+    let pairs = all.iter().filter(|trial| trial["patterns"].as_array().is_some_and(|all| all.len() == 2));
+    assert_eq!(pairs.count(), 6, "{said}");
+    let page = std::fs::read_to_string(folder.path().join("conformance-results/explore/explore.html"));
+    assert!(page.expect("a page").contains("Nothing was found"), "{said}");
+}
+
+#[test]
+fn parts_of_an_exploration_are_merged() {
+    let folder = tempfile::tempdir().expect("a folder");
+    for part in ["1", "2"] {
+        let narrow = ["--scenario", "node-life", "--pattern", "failure,down", "--pairs", "0", "--jobs", "3"];
+        let shard = ["--shard", &format!("{part}/2"), "--out", part];
+        let output = explore(folder.path(), &[&narrow[..], &shard].concat());
+        assert_eq!(output.status.code(), Some(0), "{}", said(&output));
+    }
+    let mut merge = Command::new(env!("CARGO_BIN_EXE_ccm-conformance"));
+    let merge = merge.args(["merge", "1", "2", "--out", "all"]).current_dir(folder.path());
+    let merged = merge.output().expect("the program starts");
+    assert_eq!(merged.status.code(), Some(0), "{}", said(&merged));
+    let read = |folder: &Path, name: &str| -> serde_json::Value {
+        let text = std::fs::read_to_string(folder.join(name).join("explore.json")).expect("results");
+        serde_json::from_str(&text).expect("JSON")
+    };
+    let count = |name: &str| read(folder.path(), name)["trials"].as_array().expect("trials").len();
+    assert_eq!(count("all"), count("1") + count("2") - 1, "the scenario itself is in both");
+    assert!(count("1") > 1 && count("2") > 1, "{} and {}", count("1"), count("2"));
 }
 
 #[test]
@@ -39,7 +65,7 @@ fn a_bug_behind_a_fault_is_found_and_its_file_reproduces_it() {
     // M-SV-07 creates a second load balancer when the answer to the first creation was lost.
     let folder = tempfile::tempdir().expect("a folder");
     let narrow = ["--scenario", "service-life", "--pattern", "answer-lost", "--jobs", "4"];
-    let mutant = ["--mutant", "M-SV-07", "--require-clean"];
+    let mutant = ["--mutant", "M-SV-07", "--require-clean", "--pairs", "0"];
     let output = explore(folder.path(), &[narrow.as_slice(), &mutant].concat());
     assert_eq!(output.status.code(), Some(1), "{}", said(&output));
     let findings = folder.path().join("conformance-results/explore/findings");
@@ -54,15 +80,52 @@ fn a_bug_behind_a_fault_is_found_and_its_file_reproduces_it() {
     assert_eq!(correct.status.code(), Some(0), "{}", said(&correct));
 }
 
+/// The reference CCM as a vendor has its own: a folder with profile and manifests.
+fn own_profile(folder: &Path) {
+    let reference = Path::new(env!("CARGO_MANIFEST_DIR")).join("../fixtures/ccms/reference");
+    std::fs::create_dir_all(folder.join("acme/manifests")).expect("a folder");
+    std::fs::create_dir_all(folder.join("acme/findings")).expect("a folder");
+    for file in std::fs::read_dir(reference.join("manifests")).expect("manifests") {
+        let file = file.expect("readable");
+        let to = folder.join("acme/manifests").join(file.file_name());
+        std::fs::copy(file.path(), to).expect("copied");
+    }
+    std::fs::copy(reference.join("profile.yaml"), folder.join("acme/profile.yaml")).expect("copied");
+}
+
+#[test]
+fn findings_in_a_profile_are_tried_first_and_must_be_valid() {
+    let folder = tempfile::tempdir().expect("a folder");
+    own_profile(folder.path());
+    let finding = folder.path().join("acme/findings/second-balancer.yaml");
+    let arguments = ["--profile", "./acme", "--scenario", "node-life", "--pattern", "down", "--pairs", "0"];
+    std::fs::write(&finding, "kind: Finding\n").expect("written");
+    let refused = explore(folder.path(), &arguments);
+    assert_eq!(refused.status.code(), Some(2), "{}", said(&refused));
+    assert!(said(&refused).contains("second-balancer.yaml"), "{}", said(&refused));
+    let text = "apiVersion: ccm-conformance/v1\nkind: Finding\n\
+        summary: 'life: the 1st lb.create takes effect and its answer is lost'\n\
+        scenario: {name: life, about: A Service., steps: [{create-service: {service: web, ports: [80]}}, settle]}\n\
+        faults: [{at: {cloud: {operation: lb.create, nth: 1}}, pattern: answer-lost}]\n\
+        differences: [{subject: s, expected: one, actual: two}]\nseen: {times: 3, of: 3}\n";
+    std::fs::write(&finding, text).expect("written");
+    let output = explore(folder.path(), &arguments);
+    assert_eq!(output.status.code(), Some(0), "{}", said(&output));
+    let expected = "none of the 1 known findings of the profile was seen again";
+    assert!(said(&output).contains(expected), "{}", said(&output));
+}
+
 #[test]
 fn wrong_input_is_refused_before_anything_starts() {
     let folder = tempfile::tempdir().expect("a folder");
     let file = folder.path().join("finding.yaml");
     std::fs::write(&file, "kind: Finding\ncolour: red\n").expect("written");
-    let cases: [(&[&str], &str); 5] = [
+    let cases: [(&[&str], &str); 7] = [
         (&["--scenario", "dance"], "unknown scenario 'dance'"),
         (&["--pattern", "dance"], "invalid value 'dance'"),
         (&["--budget", "5"], "needs a unit"),
+        (&["--shard", "3/2"], "expected K/N"),
+        (&["--scenario", "random-1-9"], "unknown scenario 'random-1-9'"),
         (&["--replay", "finding.yaml"], "finding.yaml"),
         (&["--mutant", "M-XX-01"], "M-XX-01"),
     ];

@@ -7,8 +7,8 @@ use harness_clusters::{Lifetime, facts};
 use harness_components::component::Change;
 use harness_config::{Profile, Source};
 use harness_core::events::{EVENTS_FILE, Events};
-use harness_core::{files, output};
 use harness_core::progress::Terminal;
+use harness_core::{files, output};
 use harness_explore::{
     Ended, Exploration, Finding, PATTERNS, Pattern, Results, Scenario, SharedResults, TRIALS_FILE,
 };
@@ -90,8 +90,11 @@ fn begin(options: &ExploreOptions, scenarios: Vec<Scenario>) -> Result<ExitCode,
         patterns = PATTERNS.to_vec();
     }
     if lifetime != Lifetime::Process {
-        let skipped: Vec<&str> =
-            patterns.iter().filter(|pattern| pattern.needs_embedded()).map(|pattern| pattern.name()).collect();
+        let skipped: Vec<&str> = patterns
+            .iter()
+            .filter(|pattern| pattern.needs_embedded())
+            .map(|pattern| pattern.name())
+            .collect();
         patterns.retain(|pattern| !pattern.needs_embedded());
         events.say(format!(
             "faults of requests to the API server need '--cluster embedded' and are skipped; so are the patterns: {}",
@@ -164,7 +167,8 @@ fn seen_again(known: &[(PathBuf, Finding)], results: &Results, events: &Events) 
     let is_seen = |finding: &Finding| {
         results.trials.iter().any(|trial| trial.outcome == Ended::Diverges && trial.plan == finding.summary)
     };
-    let again: Vec<&PathBuf> = known.iter().filter(|(_, known)| is_seen(known)).map(|(path, _)| path).collect();
+    let again: Vec<&PathBuf> =
+        known.iter().filter(|(_, known)| is_seen(known)).map(|(path, _)| path).collect();
     for path in &again {
         events.say(format!("seen again: {}", path.display()));
     }

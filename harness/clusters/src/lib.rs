@@ -27,7 +27,7 @@ mod version;
 
 pub use audit::{Asked, AuditQuery};
 pub use backend::{
-    Backend, BackendEntry, Facts, Fidelity, Lifetime, METADATA_ADDRESS, Machines, ApiFaults, Runs,
+    ApiFaults, Backend, BackendEntry, Facts, Fidelity, Lifetime, METADATA_ADDRESS, Machines, Runs,
 };
 pub use embedded::CLOUD_NAME;
 pub use embedded_cluster::{RequestEffect, RequestFault, RequestFaultState, RequestMatch};

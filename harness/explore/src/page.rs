@@ -69,7 +69,8 @@ fn finding(finding: &Finding, page: &mut String) {
         if !requests.is_empty() {
             let lines = escaped(&requests.join("\n"));
             let count = requests.len();
-            let _ = write!(page, "<details><summary>{title} ({count})</summary><pre>{lines}</pre></details>\n");
+            let _ =
+                write!(page, "<details><summary>{title} ({count})</summary><pre>{lines}</pre></details>\n");
         }
     }
     page.push_str("</article>\n");
@@ -108,14 +109,14 @@ fn matrix(results: &Results, page: &mut String) {
 }
 
 fn errors(results: &Results, page: &mut String) {
-    let failed: Vec<&Trialed> =
-        results.trials.iter().filter(|trial| trial.outcome == Ended::Error).collect();
+    let failed: Vec<&Trialed> = results.trials.iter().filter(|trial| trial.outcome == Ended::Error).collect();
     if failed.is_empty() {
         return;
     }
     page.push_str("<h2>Errors of the environment</h2>\n<p>These trials prove nothing about the CCM.</p>\n");
     for trial in failed {
-        let _ = write!(page, "<dl><dt>{}</dt><dd>{}</dd></dl>\n", escaped(&trial.plan), escaped(&trial.error));
+        let _ =
+            write!(page, "<dl><dt>{}</dt><dd>{}</dd></dl>\n", escaped(&trial.plan), escaped(&trial.error));
     }
 }
 
@@ -144,7 +145,7 @@ mod tests {
         };
         let requests = Requests { api: vec!["patch nodes".to_owned()], cloud: Vec::new() };
         let broken = Broken { step: 2, divergences: vec![difference.clone()], requests: requests.clone() };
-        let finding = crate::finding::Finding::new(&plan, broken.clone(), Seen { times: 3, of: 3 });
+        let finding = Finding::new(&plan, broken.clone(), Seen { times: 3, of: 3 });
         let mut results = Results::default();
         results.add(Trialed::of(&plan, &Outcome::Diverges(broken), Duration::ZERO), Some(finding));
         let page = to_page(&results);

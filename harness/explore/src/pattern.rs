@@ -121,9 +121,7 @@ impl Pattern {
             Pattern::StaleStart => {
                 "happens; the CCM is killed and starts again, and sees the state before for some seconds"
             }
-            Pattern::TakenOverBefore => {
-                "does not take effect, as the leader is killed; a standby takes over"
-            }
+            Pattern::TakenOverBefore => "does not take effect, as the leader is killed; a standby takes over",
             Pattern::TakenOverAfter => {
                 "takes effect, and the leader is killed before the answer; a standby takes over"
             }
@@ -132,8 +130,10 @@ impl Pattern {
 
     /// Whether the CCM, or its leader, ends in it.
     pub fn kills(self) -> bool {
-        let restarts =
-            matches!(self, Pattern::KilledBefore | Pattern::KilledAfter | Pattern::Down | Pattern::StaleStart);
+        let restarts = matches!(
+            self,
+            Pattern::KilledBefore | Pattern::KilledAfter | Pattern::Down | Pattern::StaleStart
+        );
         restarts || self.needs_standby()
     }
 

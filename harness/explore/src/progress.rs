@@ -25,7 +25,7 @@ use tokio::time::Instant;
 const LOOK: Duration = Duration::from_millis(25);
 /// For how long the CCM must not write to the cloud to have finished.
 const QUIET: Duration = Duration::from_millis(250);
-/// How long it may go on writing after everything is as it must be.
+/// How long it may continue to write after everything is as it must be.
 const RESTLESS: Duration = Duration::from_secs(10);
 /// What a fault may add to the time that a step usually takes: three failures in a row, each followed by twice the pause
 /// (k8s.io/cloud-provider/controllers/service/controller.go: minRetryDelay 5 s), and a CCM that starts again.

@@ -169,8 +169,10 @@ impl Results {
             // Each part has carried out every scenario without faults.
             let known: BTreeSet<String> = all.trials.iter().map(|trial| trial.plan.clone()).collect();
             all.trials.extend(part.trials.into_iter().filter(|trial| !known.contains(&trial.plan)));
-            let known: BTreeSet<String> = all.findings.iter().map(|finding| finding.summary.clone()).collect();
-            all.findings.extend(part.findings.into_iter().filter(|finding| !known.contains(&finding.summary)));
+            let known: BTreeSet<String> =
+                all.findings.iter().map(|finding| finding.summary.clone()).collect();
+            all.findings
+                .extend(part.findings.into_iter().filter(|finding| !known.contains(&finding.summary)));
         }
         Ok(all)
     }

@@ -57,7 +57,8 @@ pub(crate) async fn carry_out(session: &Arc<Session>, plan: &Plan) -> Tried {
         Ok(cx) => {
             let tried = attempt(session, &cx, plan).await;
             let cleaned = cx.clean_up().await;
-            let failed = |stop: CheckError| Tried { outcome: Outcome::Error(stop.in_words()), points: Vec::new() };
+            let failed =
+                |stop: CheckError| Tried { outcome: Outcome::Error(stop.in_words()), points: Vec::new() };
             let tried = tried.unwrap_or_else(failed);
             match (&tried.outcome, cleaned) {
                 (Outcome::Agrees, Err(why)) => {

@@ -30,8 +30,7 @@ impl Wanted {
             .collect();
         let affinity = spec.session_affinity.clone().unwrap_or_else(|| "None".to_owned());
         let affinity = Some(affinity).filter(|_| self.judges_affinity);
-        let ranges: BTreeSet<String> =
-            spec.load_balancer_source_ranges.iter().flatten().cloned().collect();
+        let ranges: BTreeSet<String> = spec.load_balancer_source_ranges.iter().flatten().cloned().collect();
         let expected = self.expected(&ports, affinity.as_deref(), &ranges);
         let wanted = matcher("is as the Service requires", move |held: &Inventory| {
             let [lb] = held.load_balancers.as_slice() else { return Observation::Pending(String::new()) };
@@ -43,7 +42,10 @@ impl Wanted {
                 (Some((name, _)), _) => Observation::Pending(format!("no traffic for machine {name}")),
                 (_, Some((name, _))) => Observation::Pending(format!("still traffic for machine {name}")),
                 _ if shown != ports => Observation::Pending("other ports".to_owned()),
-                _ if affinity.as_deref().is_some_and(|affinity| (affinity == "ClientIP") != keeps_clients(lb)) => {
+                _ if affinity
+                    .as_deref()
+                    .is_some_and(|affinity| (affinity == "ClientIP") != keeps_clients(lb)) =>
+                {
                     Observation::Pending(format!("session affinity '{}'", lb.session_affinity))
                 }
                 _ if !ranges.is_empty() && admitted(held) != ranges => Observation::Pending(format!(
@@ -116,7 +118,8 @@ mod tests {
         for (key, value) in over.as_object().expect("an object") {
             lb[key] = value.clone();
         }
-        let firewall = json!({"id": "f", "kind": "firewall", "name": "f", "spec": {"source_ranges": ["192.0.2.0/24"]}});
+        let firewall =
+            json!({"id": "f", "kind": "firewall", "name": "f", "spec": {"source_ranges": ["192.0.2.0/24"]}});
         let all = json!({"instances": [], "load_balancers": [lb], "auxiliaries": [firewall], "routes": []});
         serde_json::from_value(all).expect("an inventory")
     }

@@ -3,16 +3,15 @@
 use crate::divergence::{Divergence, compare};
 use crate::scenario::{ServiceType, Step};
 use crate::wanted::Wanted;
-use harness_clouds::{Instance, Inventory, LbState, LoadBalancer};
-use harness_core::check::CheckError;
+use harness_clouds::{Instance, Inventory, LoadBalancer};
+use harness_core::check::{Capability, CheckError};
 use harness_testkit::Targets;
 use harness_testkit::prelude::{
-    CheckCx, L_EXCL, Machine, Matcher, Node, Observation, Ready, Service, addressed, gone, initialised, initialised_as,
-    keeps_finalizer, lacks_finalizer, load_balancer, machine, matcher, nothing_left, publishes,
-    publishes_nothing, reaches, targets,
+    CheckCx, L_EXCL, Machine, Matcher, Node, Ready, Service, addressed, gone, initialised, initialised_as,
+    keeps_finalizer, lacks_finalizer, load_balancer, machine, nothing_left, publishes, publishes_nothing,
 };
 use serde_json::json;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 /// The first node port that a scenario chooses itself; the API server chooses from the upper part of the range.
 const OWN_NODE_PORT: u16 = 30_001;

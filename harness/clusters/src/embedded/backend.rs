@@ -4,7 +4,7 @@
 use super::survey::{MEMORY_GIB, requirements};
 use super::wanted::{check_families, check_registrations, families, machines, records, version};
 use crate::audit::{Asked, AuditQuery};
-use crate::backend::{Backend, BackendEntry, Facts, Fidelity, Lifetime, Machines, ApiFaults, Runs};
+use crate::backend::{ApiFaults, Backend, BackendEntry, Facts, Fidelity, Lifetime, Machines, Runs};
 use crate::error::ClusterError;
 use crate::operation::{
     ApiReach, ContainerOp, KubeletOp, Operation, PodNetwork, PodTraffic, PowerOp, WatchOp,

@@ -64,9 +64,10 @@ pub(super) async fn watch(call: Call, kind: &'static Kind) -> Outcome {
     let namespace = namespace_of_list(&call, kind);
     let view = api.lag.view_of(&call.user);
     // What a client that wants the latest state gets is never behind.
-    let behind = view.as_ref().and_then(View::until).filter(|_| {
-        revision == Some(0) || (revision.is_none() && options.initial_events != Some(true))
-    });
+    let behind = view
+        .as_ref()
+        .and_then(View::until)
+        .filter(|_| revision == Some(0) || (revision.is_none() && options.initial_events != Some(true)));
     let walk = (initial || matches!(revision, None | Some(0))).then(|| match behind {
         Some(revision) => api.store.walk_at(collection, namespace, revision),
         None => api.store.walk(collection, namespace),
