@@ -63,7 +63,7 @@ fn ids(held: &Inventory) -> impl Iterator<Item = &str> {
     held.load_balancers.iter().map(|lb| lb.id.as_str())
 }
 
-/// Of which things no call was seen.
+/// The kinds of calls that were not seen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Wanted {
     machines: bool,

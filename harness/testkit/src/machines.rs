@@ -306,7 +306,7 @@ impl CheckCx {
     /// Waits until no load balancer sends traffic to machines without Nodes, at most for [`LEAVES`]. Otherwise a cloud
     /// would refuse to change backends that include a removed machine, the CCM would process the whole Service again, and
     /// a check that runs at the same time would see an edit followed that was never noticed.
-    pub(super) async fn are_no_backends(&self, machines: &[Undo]) {
+    pub(super) async fn get_no_traffic(&self, machines: &[Undo]) {
         let id = |undo: &Undo| match undo {
             Undo::Instance(id) => Some(id.clone()),
             _ => None,

@@ -72,7 +72,7 @@ impl CheckCx {
             made.into_iter().partition(|undo| matches!(undo, Undo::Instance(_)));
         let undo = async |undo| self.undo_one(undo, needs_a_ccm).await;
         let mut failures = undo_all(steps(others), undo).await;
-        self.are_no_backends(&machines).await;
+        self.get_no_traffic(&machines).await;
         failures.extend(undo_all(vec![machines], undo).await);
         if failures.is_empty() {
             return Ok(());

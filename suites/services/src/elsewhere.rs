@@ -140,7 +140,7 @@ async fn leaves_to_others(cx: &CheckCx) -> Verdict {
         .when("because another controller implements it")
         .await?;
     theirs.calls().writes().is(no_calls()).await?;
-    let warned_of_nothing = holds("are no warning", |events: &Vec<core::Event>| {
+    let warned_of_nothing = holds("are not warnings", |events: &Vec<core::Event>| {
         warns().matches(events) != Observation::Matched(())
     });
     theirs.events().is(warned_of_nothing).await?;

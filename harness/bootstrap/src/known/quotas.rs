@@ -120,7 +120,7 @@ fn limited(range: &Object, spec: &Node) -> Answer {
     Answer::Allows
 }
 
-/// The first resource of which a limit exceeds its request by more than a ratio. Without a limit or a request there is no
+/// The first resource whose limit exceeds its request by more than a ratio. Without a limit or a request there is no
 /// ratio, and the Pod is refused.
 fn far<'r>(ratios: &'r Node, range: &Object, spec: &Node) -> Option<&'r Entry> {
     ratios.entries().iter().find(|entry| {

@@ -37,7 +37,7 @@ pub(crate) struct ProxyOptions {
     /// Use TLS, and write the CA that callers have to trust to this file
     #[arg(long, value_name = "FILE")]
     pub(crate) tls_ca_out: Option<PathBuf>,
-    /// Another name by which callers reach it; may be repeated
+    /// Additional host name that callers use; may be repeated
     #[arg(long, value_name = "NAME", requires = "tls_ca_out")]
     pub(crate) tls_name: Vec<String>,
     /// Address of its driver API, which activates faults and barriers and serves the journal

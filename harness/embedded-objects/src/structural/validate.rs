@@ -31,7 +31,7 @@ struct Judge<'a> {
     patterns: &'a Patterns,
     /// The rest of [`MOST_STEPS`].
     steps: usize,
-    /// The rest of [`MOST_TOLD`].
+    /// The rest of [`MOST_TEXT`].
     room: usize,
     causes: Vec<Cause>,
     /// Whether a value fits so far, in a trial without causes.

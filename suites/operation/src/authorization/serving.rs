@@ -27,7 +27,7 @@ async fn exits_or_refuses_all_requests(cx: &CheckCx) -> Verdict {
     if worker.trial.explained(outcome).await? {
         return Ok(());
     }
-    cx.record("another-way", "it goes on");
+    cx.record("another-way", "it keeps running");
     let port = worker.trial.secure_port()?;
     for path in ["/metrics", "/configz"] {
         port.get(path).becomes(refused()).when("without a credential").await?;
