@@ -4,6 +4,7 @@
 
 use super::arguments::BisectOptions;
 use harness_clusters::images::own_program;
+use harness_core::files;
 use harness_core::ledger::{Ledger, Outcome};
 use harness_core::output;
 use harness_report::exit;
@@ -40,7 +41,12 @@ enum Failure {
 pub(super) fn bisect(options: &BisectOptions) -> ExitCode {
     let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
         Ok(runtime) => runtime,
-        Err(error) => return failed(exit::ENVIRONMENT, &format!("no runtime: {error}")),
+        Err(error) => {
+            return failed(
+                exit::ENVIRONMENT,
+                &format!("cannot start the async runtime: {}", files::why(&error)),
+            );
+        }
     };
     match runtime.block_on(found(options)) {
         Ok(text) => {
@@ -64,10 +70,10 @@ async fn found(options: &BisectOptions) -> Result<String, Failure> {
     let inside = inside.map_err(|_| {
         Failure::Usage(format!("--repository {}: not a Git repository", options.repository.display()))
     })?;
-    let place = tempfile::Builder::new()
-        .prefix("ccm-conformance-bisect-")
-        .tempdir_in(&inside)
-        .map_err(|error| Failure::Environment(format!("a folder in {inside}: {error}")))?;
+    let place =
+        tempfile::Builder::new().prefix("ccm-conformance-bisect-").tempdir_in(&inside).map_err(|error| {
+            Failure::Environment(format!("cannot create a folder in {inside}: {}", files::why(&error)))
+        })?;
     let work = Work { options, tree: place.path().join("checkout"), results: place.path().join("results") };
     let (good, bad) =
         (work.commit("--good", &options.good).await?, work.commit("--bad", &options.bad).await?);
@@ -176,8 +182,9 @@ impl Work<'_> {
     }
 
     async fn checked(&self) -> Result<Commit, Failure> {
-        let program =
-            own_program().map_err(|error| Failure::Environment(format!("this program: {error}")))?;
+        let program = own_program().map_err(|error| {
+            Failure::Environment(format!("cannot find this program's own file: {}", files::why(&error)))
+        })?;
         let mut run = Command::new(program);
         run.arg("run").args(["--only", &self.options.check]).args(&self.options.run);
         run.arg("--binary").arg(self.tree.join(&self.options.binary)).arg("--out").arg(&self.results);
@@ -231,7 +238,9 @@ async fn git<A: AsRef<OsStr>>(folder: &Path, arguments: &[A]) -> Result<String, 
 /// Runs a command that ends with this process.
 async fn output_of(mut command: Command, name: &str) -> Result<Output, Failure> {
     let command = command.stdin(Stdio::null()).kill_on_drop(true);
-    command.output().await.map_err(|error| Failure::Environment(format!("{name} cannot be run: {error}")))
+    command.output().await.map_err(|error| {
+        Failure::Environment(format!("{name} cannot be run: {}", files::why_not_started(&error)))
+    })
 }
 
 #[cfg(test)]

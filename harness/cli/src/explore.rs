@@ -7,6 +7,7 @@ use harness_clusters::{Lifetime, facts};
 use harness_components::component::Change;
 use harness_config::Source;
 use harness_core::events::Events;
+use harness_core::files;
 use harness_core::output;
 use harness_core::progress::Terminal;
 use harness_explore::{Ended, Exploration, Finding, PATTERNS, Pattern, Results, Scenario, SharedResults};
@@ -57,7 +58,7 @@ fn begin(options: &ExploreOptions, scenarios: Vec<Scenario>) -> Result<ExitCode,
     let runtime = match Runtime::new() {
         Ok(runtime) => runtime,
         Err(error) => {
-            output::err(&format!("error: cannot start the async runtime: {error}"));
+            output::err(&format!("error: cannot start the async runtime: {}", files::why(&error)));
             return Ok(ExitCode::from(exit::ENVIRONMENT));
         }
     };
@@ -113,7 +114,8 @@ fn begin(options: &ExploreOptions, scenarios: Vec<Scenario>) -> Result<ExitCode,
 
 /// Writes the files and prints the summary; returns whether they could be written.
 fn write(results: &Results, folder: &Path, events: &Events) -> bool {
-    let made = std::fs::create_dir_all(folder).map_err(|error| format!("{}: {error}", folder.display()));
+    let made = std::fs::create_dir_all(folder)
+        .map_err(|error| format!("{}: {}", folder.display(), files::why(&error)));
     let written = made.and_then(|()| results.write(folder));
     events.say(format!("{results}; {}", folder.display()));
     if let Err(why) = &written {

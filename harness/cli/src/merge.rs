@@ -96,7 +96,7 @@ fn copy_evidence(ledger: &Ledger, parts: &[Part], folders: &[PathBuf], out: &Pat
         let from = folders[at].join(evidence);
         if from.is_dir() {
             copy(&from, &out.join(evidence))
-                .map_err(|error| format!("evidence {}: {error}", from.display()))?;
+                .map_err(|error| format!("evidence {}: {}", from.display(), files::why(&error)))?;
         }
     }
     Ok(())

@@ -61,7 +61,7 @@ fn check_build(plan: &RunPlan<WantedCluster>) -> Result<(), String> {
     let features = (!build.features.is_empty()).then(|| build.features.iter().cloned().collect());
     let program = Program { package: build.package.clone(), bin: build.binary.clone(), features };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    let runtime = runtime.map_err(|error| format!("cannot ask cargo: {error}"))?;
+    let runtime = runtime.map_err(|error| format!("cannot ask cargo: {}", files::why(&error)))?;
     match runtime.block_on(unknown_part(plan.profile.folder(), &program)) {
         None => Ok(()),
         Some((key, what)) => Err(format!("{}: image.build.{key}: {what}", plan.profile.file.display())),

@@ -5,6 +5,7 @@ use harness_clusters::images::Engine;
 use harness_clusters::reaper::ReaperMessage;
 use harness_clusters::remove_leftovers;
 use harness_core::check::chain;
+use harness_core::files;
 use harness_core::output;
 use harness_core::probe::pause;
 use harness_report::exit;
@@ -38,7 +39,7 @@ pub(super) fn reap(run: u32) -> ExitCode {
             end(&mut offspring).await;
             take_away(&holdings).await
         }),
-        Err(error) => vec![format!("no runtime: {error}")],
+        Err(error) => vec![format!("cannot start the async runtime: {}", files::why(&error))],
     };
     if !own.is_empty() {
         say(&format!(

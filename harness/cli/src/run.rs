@@ -9,6 +9,7 @@ use super::sonobuoy;
 use harness_clusters::InsideCluster;
 use harness_components::component::COMPONENTS;
 use harness_config::{Choice, DesiredCluster, Offer, RunFile, declared_not_judged};
+use harness_core::files;
 use harness_core::ledger::Outcome;
 use harness_core::output;
 use harness_report::exit;
@@ -85,7 +86,7 @@ pub(super) fn plan(suites: &'static [Suite], options: &PlanOptions) -> ExitCode 
     let (plan, chosen) = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
         Ok(runtime) => runtime.block_on(settle(plan)),
         Err(error) => {
-            say(&format!("error: cannot start the async runtime: {error}"));
+            say(&format!("error: cannot start the async runtime: {}", files::why(&error)));
             return ExitCode::from(exit::ENVIRONMENT);
         }
     };

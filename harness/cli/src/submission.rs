@@ -13,7 +13,9 @@ use harness_config::yaml;
 use harness_core::events::{PACKED_EVENTS_FILE, open_stream, stream_in};
 use harness_core::files;
 use harness_core::output;
-use harness_report::{ABOUT_FILE, About, MadeBy, Row, broken_rules, exit, minor_folder, table, verdict_word};
+use harness_report::{
+    ABOUT_FILE, About, MadeBy, Row, broken_rules, exit, minor_folder, shown, table, verdict_word,
+};
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
@@ -50,7 +52,7 @@ fn pack(options: &PackOptions) -> Result<u8, String> {
         format!("{}: kubernetesVersion: '{said}' is not a version of Kubernetes", options.report.display())
     })?;
     let mut broken = broken_rules(&about, run.report(), (&minor, &about.vendor));
-    broken.extend(run.findings(None).iter().map(ToString::to_string));
+    broken.extend(shown(&run.findings(None)).lines);
     if !broken.is_empty() {
         return Ok(refused(&options.report, &broken));
     }

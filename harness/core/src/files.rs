@@ -30,23 +30,8 @@ pub fn built_in_folders_with(file: &str) -> Vec<String> {
 /// Maximum size of a user's text file, in bytes.
 const LARGEST: u64 = 16 << 20;
 
-/// Why the system refused something with a file, with a remedy where there is one.
-pub fn why(error: &Error) -> String {
-    match error.kind() {
-        // Those of this module say it in their own words.
-        // A library may add the path of a temporary file to the system's error.
-        _ if error.raw_os_error().is_none() && !error.to_string().contains(" (os error ") => {
-            error.to_string()
-        }
-        ErrorKind::NotFound => "there is no such file or folder; check the path".to_owned(),
-        ErrorKind::PermissionDenied => "permission denied; check who may read or write it".to_owned(),
-        ErrorKind::NotADirectory => "a part of the path is a file, not a folder".to_owned(),
-        _ => {
-            let text = error.to_string();
-            text.split(" (os error ").next().unwrap_or_default().to_owned()
-        }
-    }
-}
+/// Why the system refused something, with a remedy where there is one.
+pub use system_errors::{why, why_not_listening, why_not_started};
 
 /// The same as an error.
 fn explained(error: Error) -> Error {

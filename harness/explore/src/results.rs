@@ -3,6 +3,7 @@
 use crate::finding::{Finding, Planned};
 use crate::trial::Outcome;
 use harness_config::yaml;
+use harness_core::files;
 use harness_core::output;
 use quick_junit::{NonSuccessKind, Report, TestCase, TestCaseStatus, TestSuite};
 use serde::Serialize;
@@ -127,10 +128,11 @@ impl Results {
     /// The file that could not be written, and why.
     pub fn write(&self, folder: &Path) -> Result<(), String> {
         let put = |path: &Path, text: String| {
-            output::file(path, text).map_err(|error| format!("{}: {error}", path.display()))
+            output::file(path, text).map_err(|error| format!("{}: {}", path.display(), files::why(&error)))
         };
         let findings = folder.join(FINDINGS_FOLDER);
-        std::fs::create_dir_all(&findings).map_err(|error| format!("{}: {error}", findings.display()))?;
+        std::fs::create_dir_all(&findings)
+            .map_err(|error| format!("{}: {}", findings.display(), files::why(&error)))?;
         let text = serde_json::to_string_pretty(self).map_err(|error| error.to_string())?;
         put(&folder.join(TRIALS_FILE), text + "\n")?;
         let junit = self.junit().to_string().map_err(|error| error.to_string())?;

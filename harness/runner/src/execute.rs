@@ -106,7 +106,7 @@ fn begin(run: Run, judging: &dyn Judging) -> Result<Begun, Refusal> {
     enough_files().map_err(|why| Refusal::new(exit::ENVIRONMENT, why))?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
     let runtime = runtime.map_err(|error| {
-        Refusal::new(exit::ENVIRONMENT, format!("cannot start the async runtime: {error}"))
+        Refusal::new(exit::ENVIRONMENT, format!("cannot start the async runtime: {}", files::why(&error)))
     })?;
     let last = FinalReport::default();
     guard(runtime.handle(), cancel.clone(), orderly(plan.cluster.desired()), last.clone());

@@ -21,6 +21,7 @@ use harness_clusters::facts;
 use harness_components::component::of_kind;
 use harness_config::{Offer, ProfileKind, Source};
 use harness_core::events::Events;
+use harness_core::files;
 use harness_core::output;
 use harness_core::progress::Verbosity;
 use harness_report::exit;
@@ -65,7 +66,7 @@ pub(super) fn controls(suites: &'static [Suite], options: &ControlOptions) -> Ex
     let (events, runtime) = match (open(&with_mutants, Verbosity::Normal), Runtime::new()) {
         (Ok(events), Ok(runtime)) => (events, runtime),
         (opened, started) => {
-            let why = opened.err().or(started.err()).map(|error| error.to_string()).unwrap_or_default();
+            let why = opened.err().or(started.err()).map(|error| files::why(&error)).unwrap_or_default();
             let events = harness_core::progress::Terminal::alone();
             events.say(format!("error: {} or a runtime: {why}", with_mutants.output.display()));
             return ExitCode::from(exit::ENVIRONMENT);

@@ -1,6 +1,7 @@
 //! Fixes problems that need no additional privileges.
 
 use harness_clusters::Remedy;
+use harness_core::files;
 use std::path::Path;
 
 /// Applies a remedy; returns a description of the result. Limits are files below `sysctl`.
@@ -9,17 +10,20 @@ pub(super) fn mend(remedy: &Remedy, sysctl: &Path) -> String {
         Remedy::Limit { file, value } => {
             let name = file.replace('/', ".");
             match raise(&sysctl.join(file), *value) {
-                Ok(()) => format!("mended: {name} is {value} until the next boot"),
+                Ok(()) => format!("fixed: {name} is {value} until the next boot"),
                 Err(error) => {
+                    let why = files::why(&error);
                     format!(
-                        "not mended: {name} cannot be set: {error}; as root of the machine: sysctl {name}={value}"
+                        "not fixed: {name} cannot be set: {why}; as root of the machine: sysctl {name}={value}"
                     )
                 }
             }
         }
         Remedy::Folder(folder) => match std::fs::create_dir_all(folder) {
-            Ok(()) => format!("mended: made {}", folder.display()),
-            Err(error) => format!("not mended: {} cannot be made: {error}", folder.display()),
+            Ok(()) => format!("fixed: created {}", folder.display()),
+            Err(error) => {
+                format!("not fixed: {} cannot be created: {}", folder.display(), files::why(&error))
+            }
         },
     }
 }
@@ -40,7 +44,7 @@ mod tests {
         let (file, remedy) =
             (folder.path().join("low"), |value| Remedy::Limit { file: "low".to_owned(), value });
         std::fs::write(&file, "128\n").expect("a file");
-        assert_eq!(mend(&remedy(512), folder.path()), "mended: low is 512 until the next boot");
+        assert_eq!(mend(&remedy(512), folder.path()), "fixed: low is 512 until the next boot");
         assert_eq!(std::fs::read_to_string(&file).expect("a file"), "512");
         mend(&remedy(256), folder.path());
         assert_eq!(std::fs::read_to_string(&file).expect("a file"), "512");
@@ -50,14 +54,13 @@ mod tests {
     fn what_cannot_be_mended_says_why_and_what_would_do() {
         let folder = tempfile::tempdir().expect("a folder");
         let said = mend(&Remedy::Limit { file: "fs/low".to_owned(), value: 9 }, folder.path());
-        assert!(said.starts_with("not mended: fs.low cannot be set: No such file"), "{said}");
+        assert!(said.starts_with("not fixed: fs.low cannot be set: there is no such file"), "{said}");
         assert!(said.ends_with("as root of the machine: sysctl fs.low=9"), "{said}");
         std::fs::write(folder.path().join("file"), "").expect("a file");
         assert!(
-            mend(&Remedy::Folder(folder.path().join("file/below")), folder.path())
-                .starts_with("not mended: ")
+            mend(&Remedy::Folder(folder.path().join("file/below")), folder.path()).starts_with("not fixed: ")
         );
         let made = folder.path().join("made");
-        assert!(mend(&Remedy::Folder(made.clone()), folder.path()).starts_with("mended: ") && made.is_dir());
+        assert!(mend(&Remedy::Folder(made.clone()), folder.path()).starts_with("fixed: ") && made.is_dir());
     }
 }

@@ -8,6 +8,7 @@ use bollard::query_parameters::LogsOptionsBuilder;
 use futures::StreamExt;
 use futures::future::join_all;
 use harness_core::bounded::Beginning;
+use harness_core::files;
 use std::path::Path;
 use std::time::Duration;
 
@@ -70,7 +71,7 @@ async fn console(engine: &Engine, machine: &Machine) -> String {
             let goes_on = match piece {
                 Ok(piece) => kept.push(&piece.into_bytes()),
                 Err(error) => {
-                    kept.push(format!("could not be read: {error}\n").as_bytes());
+                    kept.push(format!("could not be read: {}\n", files::why(&error)).as_bytes());
                     false
                 }
             };

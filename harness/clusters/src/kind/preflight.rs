@@ -6,6 +6,7 @@ use crate::version::Version;
 use bollard::models::{SystemInfo, SystemInfoCgroupVersionEnum};
 use harness_core::bounded;
 use harness_core::check::chain;
+use harness_core::files;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use tokio::process::Command;
@@ -76,7 +77,9 @@ impl PreflightError {
     /// What was found, without the remedy.
     pub(super) fn found(&self) -> String {
         match self {
-            PreflightError::NoProgram { program, source, .. } => format!("cannot run '{program}': {source}"),
+            PreflightError::NoProgram { program, source, .. } => {
+                format!("cannot run '{program}': {}", files::why_not_started(source))
+            }
             PreflightError::OldKind { found } => format!("'kind version' reports '{found}'"),
             PreflightError::Engine(_) | PreflightError::DiskFull { .. } => chain(self),
         }

@@ -174,7 +174,7 @@ pub fn lint(path: &Path, program: impl Fn(&str) -> Option<PathBuf>) -> Vec<Strin
 
 fn of_program(program: &Path) -> Option<String> {
     match std::fs::metadata(program) {
-        Err(error) => Some(format!("{}: {error}", program.display())),
+        Err(error) => Some(format!("{}: {}", program.display(), files::why(&error))),
         Ok(file) if !file.is_file() || file.permissions().mode() & 0o111 == 0 => {
             Some(format!("{} is not an executable file", program.display()))
         }

@@ -1,6 +1,7 @@
 //! One execution of a plugin: as a kubelet executes it, but with limits on its output, and without leftover processes.
 
 use super::leftovers::{MARK, ProcessGroupGuard};
+use harness_core::files;
 use harness_core::probe::{pause, poll};
 use rustix::io::ioctl_fionread;
 use rustix::process::Pid;
@@ -151,7 +152,7 @@ impl Plugin {
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = match command.process_group(0).kill_on_drop(true).spawn() {
             Ok(child) => child,
-            Err(error) => return Ended::NotStarted(format!("{program}: {error}")),
+            Err(error) => return Ended::NotStarted(format!("{program}: {}", files::why_not_started(&error))),
         };
         let group = child.id().and_then(|id| Pid::from_raw(i32::try_from(id).ok()?));
         let _guard = ProcessGroupGuard { group, mark };
